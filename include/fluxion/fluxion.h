@@ -1,0 +1,13 @@
+/* fluxion/fluxion.h: the whole public API. */
+#ifndef FLUXION_FLUXION_H
+#define FLUXION_FLUXION_H
+
+#include <fluxion/catalogue.h>
+#include <fluxion/graph.h>
+#include <fluxion/ops.h>
+#include <fluxion/run.h>
+#include <fluxion/tensor.h>
+#include <fluxion/text.h>
+#include <fluxion/types.h>
+
+#endif

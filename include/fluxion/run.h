@@ -1,0 +1,38 @@
+/* fluxion/run.h: running a graph once. */
+#ifndef FLUXION_RUN_H
+#define FLUXION_RUN_H
+
+#include <fluxion/tensor.h>
+
+FLX_BEGIN_DECLS
+
+typedef struct flx_feed {
+    const char *name;
+    const flx_tensor *value; /* must have the input's dtype and a shape that fits */
+} flx_feed;
+
+/* Called for each `print` op that runs, with its message and value. */
+typedef void (*flx_print_fn)(void *user, const char *message, const flx_tensor *value);
+
+typedef struct flx_run_options {
+    uint32_t struct_size;   /* sizeof(flx_run_options); 0 means the first published layout */
+    uint32_t flags;         /* none yet; must be 0 */
+    const char *device;     /* NULL or "ref": the reference evaluator */
+    flx_print_fn print;     /* NULL: `print` ops are silent */
+    void *print_user;
+    const flx_dim_binding *dims; /* extents of symbols that no input shows */
+    size_t num_dims;
+} flx_run_options;
+
+/** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents
+    from them and from options->dims. `outputs` has room for flx_graph_output_count(g) tensors; on success the caller
+    releases each, on failure all are NULL. Many threads may run one graph. */
+FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                         flx_tensor **outputs, flx_error *err);
+
+/** Name and state of device i ("ref"); FLX_OK if it can be used, FLX_E_DEVICE if this machine lacks it, FLX_E_NAME when
+    `i` is out of range. `detail` receives one line of text. */
+FLX_API flx_code flx_device(size_t i, const char **name, char *detail, size_t size);
+
+FLX_END_DECLS
+#endif

@@ -1,0 +1,50 @@
+/* fluxion/tensor.h: values in memory, and the files that hold them. */
+#ifndef FLUXION_TENSOR_H
+#define FLUXION_TENSOR_H
+
+#include <fluxion/graph.h>
+
+FLX_BEGIN_DECLS
+
+/** A tensor of the (static) type, row-major. Copies `data`, or is zero when it is NULL. Release when done. Reference
+    counts are atomic; the elements are not guarded. */
+FLX_API flx_tensor *flx_tensor_new(flx_context *ctx, const flx_type *type, const void *data, flx_error *err);
+FLX_API flx_tensor *flx_tensor_retain(flx_tensor *t);
+FLX_API void flx_tensor_release(flx_tensor *t); /* NULL is fine */
+
+FLX_API const flx_type *flx_tensor_type(const flx_tensor *t);
+FLX_API void *flx_tensor_data(flx_tensor *t);
+FLX_API const void *flx_tensor_bytes(const flx_tensor *t);
+FLX_API size_t flx_tensor_size(const flx_tensor *t);   /* in bytes */
+FLX_API int64_t flx_tensor_count(const flx_tensor *t); /* elements */
+
+/** Element i in row-major order as a real number (real part of a complex one); NaN when out of range. */
+FLX_API double flx_tensor_get(const flx_tensor *t, int64_t i);
+
+/** The same tensor in another dtype, converted as the op `cast` does. */
+FLX_API flx_tensor *flx_tensor_cast(const flx_tensor *t, flx_dtype to, flx_error *err);
+
+/* ---- Files. Sizes are checked against the file before anything is allocated. ---- */
+
+/** Reads NumPy's .npy from memory or from a file. Big-endian and Fortran-ordered arrays are converted. */
+FLX_API flx_tensor *flx_npy_decode(flx_context *ctx, const void *bytes, size_t size, flx_error *err);
+FLX_API flx_tensor *flx_npy_read(flx_context *ctx, const char *path, flx_error *err);
+
+/** Writes .npy; bf16, which NumPy lacks, is written as f32. The file appears whole or not at all. */
+FLX_API flx_code flx_npy_write(const flx_tensor *t, const char *path, flx_error *err);
+
+/** Reads one array of an .npz archive (stored or deflated). */
+FLX_API flx_tensor *flx_npz_decode(flx_context *ctx, const void *bytes, size_t size, const char *key, flx_error *err);
+FLX_API flx_tensor *flx_npz_read(flx_context *ctx, const char *path, const char *key, flx_error *err);
+
+/** Writes an .npz archive of `count` arrays. */
+FLX_API flx_code flx_npz_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
+                               size_t count, flx_error *err);
+
+/** Reads one tensor of a .safetensors file. FLX_E_NAME when the file has no such key. */
+FLX_API flx_tensor *flx_safetensors_decode(flx_context *ctx, const void *bytes, size_t size, const char *key,
+                                           flx_error *err);
+FLX_API flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char *key, flx_error *err);
+
+FLX_END_DECLS
+#endif

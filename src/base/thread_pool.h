@@ -1,0 +1,23 @@
+/* thread_pool.h: a parallel loop whose results do not depend on the number of threads.
+
+   The range is cut into chunks of a fixed size, whatever the thread count; which thread runs a chunk is open, so a
+   chunk must write only what is its own. */
+#ifndef FLXI_THREAD_POOL_H
+#define FLXI_THREAD_POOL_H
+
+#include "base/memory.h"
+
+typedef struct flxi_pool flxi_pool;
+
+/* `threads` workers including the caller; 0 means one per available core. NULL when threads or memory cannot be had. */
+flxi_pool *flxi_pool_new(const flxi_allocator *mem, int threads);
+void flxi_pool_free(flxi_pool *p); /* NULL is fine */
+int flxi_pool_threads(const flxi_pool *p);
+
+typedef void (*flxi_chunk_fn)(void *user, int64_t begin, int64_t end);
+
+/* Calls fn for [0, chunk), [chunk, 2 chunk) … up to count and returns when all are done. p NULL runs them in order on the
+   caller. Loops started from several threads take turns; a loop started inside a chunk runs on the caller alone. */
+void flxi_pool_run(flxi_pool *p, int64_t count, int64_t chunk, flxi_chunk_fn fn, void *user);
+
+#endif

@@ -1,0 +1,75 @@
+/* file.h: reading ranges of files and saving files whole.
+
+   A source is something that bytes can be read from at any place: memory, a part of another source, or a file. Only
+   what is asked for is read, so one tensor of a large file costs no more than that tensor; pipes, which cannot go back,
+   are read to their end first. Files are never mapped: a file that shrinks while it is read is an error, not a signal.
+
+   A save writes to a new file in the same folder and moves it into place when all is written and synced, so others see
+   the old file or the new one, never a part. */
+#ifndef FLXI_FILE_H
+#define FLXI_FILE_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* ---- Reading ---- */
+
+typedef struct {
+    const unsigned char *bytes; /* memory; NULL for a file */
+    int fd;                     /* file, read from `base` on */
+    uint64_t base, size;
+    flxi_strbuf kept; /* what was read from a pipe */
+} flxi_source;
+
+flxi_source flxi_source_memory(const void *bytes, size_t size);
+
+/* [at, at + size) of a source, which must outlive it and contain the range. Not to be closed. */
+flxi_source flxi_source_part(const flxi_source *s, uint64_t at, uint64_t size);
+
+/* Opens a regular file or a pipe for reading; a pipe may hold at most `limit` bytes (0: any number). */
+flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err);
+void flxi_source_close(flxi_source *s);
+
+/* Reads exactly n bytes at `at`. SYNTAX when the source ends before. */
+flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n, flx_error *err);
+
+/* ---- Saving ---- */
+
+#define FLXI_PATH_MAX 4096
+
+typedef struct {
+    int fd;
+    bool direct; /* the target is a device or pipe: nothing to move into place */
+    uint64_t written;
+    char path[FLXI_PATH_MAX]; /* links followed */
+    char temp[FLXI_PATH_MAX];
+} flxi_save;
+
+/* After a successful begin, either end or abandon; when end fails, nothing is left behind and the old file stands. */
+flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err);
+flx_code flxi_save_bytes(flxi_save *s, const void *data, size_t n, flx_error *err);
+flx_code flxi_save_end(flxi_save *s, flx_error *err);
+void flxi_save_abandon(flxi_save *s);
+
+/* ---- The system calls, in one table so that tests can make each of them fail ---- */
+
+typedef struct {
+    int (*open)(const char *path, int flags, mode_t mode);
+    int (*stat)(const char *path, struct stat *out);
+    int (*fstat)(int fd, struct stat *out);
+    ssize_t (*read)(int fd, void *out, size_t n);
+    ssize_t (*pread)(int fd, void *out, size_t n, off_t at);
+    ssize_t (*write)(int fd, const void *data, size_t n);
+    int (*fchmod)(int fd, mode_t mode);
+    int (*fsync)(int fd);
+    int (*close)(int fd);
+    int (*rename)(const char *from, const char *to);
+    int (*unlink)(const char *path);
+} flxi_file_calls;
+
+extern flxi_file_calls flxi_file_system; /* written by tests only */
+
+#endif

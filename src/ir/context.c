@@ -1,0 +1,50 @@
+/* context.c: making and freeing contexts. */
+#include "ir/context.h"
+
+#include "ir/dim.h"
+#include "ir/ir.h"
+
+flx_context *flx_context_new(const flx_context_options *options)
+{
+    flxi_allocator mem = {flxi_default_alloc, NULL};
+    if (options && options->alloc)
+        mem = (flxi_allocator){options->alloc, options->alloc_user};
+    flx_context *ctx = flxi_alloc(&mem, 1, sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    ctx->mem = mem;
+    ctx->memory_limit = options && options->memory_limit > 0 ? options->memory_limit : 0;
+    atomic_init(&ctx->next_serial, 1);
+    ctx->dims = flxi_dim_table_new(&mem);
+    if (!ctx->dims || pthread_mutex_init(&ctx->lock, NULL) != 0) {
+        flxi_dim_table_free(ctx->dims);
+        flxi_free(&mem, ctx, 1, sizeof *ctx);
+        return NULL;
+    }
+    return ctx;
+}
+
+void flx_context_free(flx_context *ctx)
+{
+    if (!ctx)
+        return;
+    flxi_allocator mem = ctx->mem;
+    for (flx_graph *g = ctx->dead_graphs; g;) {
+        flx_graph *next = g->next_dead;
+        flxi_free(&mem, g, 1, sizeof *g);
+        g = next;
+    }
+    pthread_mutex_destroy(&ctx->lock);
+    flxi_dim_table_free(ctx->dims);
+    flxi_free(&mem, ctx, 1, sizeof *ctx);
+}
+
+const flxi_allocator *flxi_context_mem(const flx_context *ctx)
+{
+    return &ctx->mem;
+}
+
+int64_t flxi_context_limit(const flx_context *ctx)
+{
+    return ctx->memory_limit;
+}

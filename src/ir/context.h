@@ -1,0 +1,24 @@
+/* context.h: what all graphs of one program part share: the allocator, limits and the symbolic dimensions. */
+#ifndef FLXI_CONTEXT_H
+#define FLXI_CONTEXT_H
+
+#include "base/hash.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct flxi_dim_table flxi_dim_table;
+
+struct flx_context {
+    flxi_allocator mem;
+    int64_t memory_limit;
+    atomic_uint next_serial; /* of graphs; 0 is never given out */
+    flxi_dim_table *dims;
+    pthread_mutex_t lock;    /* guards dims and dead_graphs */
+    flx_graph *dead_graphs;  /* debug builds: headers of freed graphs, so that using one is an error */
+};
+
+const flxi_allocator *flxi_context_mem(const flx_context *ctx);
+int64_t flxi_context_limit(const flx_context *ctx);
+
+#endif

@@ -1,0 +1,180 @@
+/* op.c: the op table, made from src/ops/ops.def, and looking things up in it. Nobody edits this to add an op. */
+#include "ir/op.h"
+
+#include "base/hash.h"
+
+#include <pthread.h>
+
+#define OP(name, ...) extern const flxi_rules flxi_rules_##name;
+#include "ops/ops.def" /* a row without rules does not link */
+
+const flxi_op flxi_ops[OP_COUNT] = {
+#define OP(name, operands, results, op_class, dtypes, traits, doc) \
+    [OP_##name] = {#name, operands, results, CLASS_##op_class, dtypes, traits, doc, FAMILY, &flxi_rules_##name},
+#include "ops/ops.def"
+};
+
+/* ---- Second names: read, never printed ---- */
+
+static const struct {
+    const char *synonym;
+    const char *name;
+} synonyms[] = {
+    {"softmax_cross_entropy", "softmax_cross_entropy_with_logits"},
+    {"erf_gelu", "gelu"},
+    {"triangular_solve", "solve_triangular"},
+    {"uniform", "rng_uniform"},
+    {"normal", "rng_normal"},
+    {"flip", "reverse"},
+    {"conj", "conjugate"},
+    {"logistic", "sigmoid"},
+    {"logical_and", "and"},
+    {"logical_or", "or"},
+    {"logical_xor", "xor"},
+    {"logical_not", "not"},
+};
+
+static const struct {
+    const char *op;
+    const char *synonym;
+    const char *name;
+} attr_synonyms[] = {
+    {"conv", "feature_groups", "groups"},
+    {"conv", "kernel_dilation", "dilation"},
+};
+
+enum { SYNONYM_COUNT = sizeof synonyms / sizeof synonyms[0] };
+
+flx_code flx_op_synonym(size_t i, const char **synonym, const char **name)
+{
+    for (size_t k = 0; k < SYNONYM_COUNT; k++) {
+        if (flxi_op_lookup(synonyms[k].name, strlen(synonyms[k].name)) == OP_NONE)
+            continue; /* the op it stands for is not in the table */
+        if (i-- == 0) {
+            if (synonym)
+                *synonym = synonyms[k].synonym;
+            if (name)
+                *name = synonyms[k].name;
+            return FLX_OK;
+        }
+    }
+    return FLX_E_NAME;
+}
+
+const char *flxi_attr_name_of(const flxi_op *op, const char *key)
+{
+    for (size_t i = 0; i < sizeof attr_synonyms / sizeof attr_synonyms[0]; i++)
+        if (strcmp(attr_synonyms[i].synonym, key) == 0 && strcmp(attr_synonyms[i].op, op->name) == 0)
+            return attr_synonyms[i].name;
+    return key;
+}
+
+/* ---- Lookup: facts derived from the rows, worked out once per process and constant from then on ---- */
+
+enum { SLOTS = 2048 };
+static uint16_t slots[SLOTS]; /* opcodes by hash of their name, open addressing */
+static flxi_operands operands[OP_COUNT];
+static pthread_once_t derived = PTHREAD_ONCE_INIT;
+
+static size_t slot_of(const char *name, size_t n)
+{
+    uint64_t h = flxi_hash_bytes(FLXI_HASH_SEED, name, n);
+    return (size_t)(h ^ h >> 32) & (SLOTS - 1);
+}
+
+static flxi_operands read_operands(const flxi_op *op);
+
+static void derive(void)
+{
+    for (int i = 1; i < OP_COUNT; i++) {
+        size_t k = slot_of(flxi_ops[i].name, strlen(flxi_ops[i].name));
+        while (slots[k])
+            k = (k + 1) & (SLOTS - 1);
+        slots[k] = (uint16_t)i;
+        operands[i] = read_operands(&flxi_ops[i]);
+    }
+}
+
+static flxi_opcode find_row(const char *name, size_t n)
+{
+    pthread_once(&derived, derive);
+    for (size_t k = slot_of(name, n); slots[k]; k = (k + 1) & (SLOTS - 1)) {
+        const char *row = flxi_ops[slots[k]].name;
+        if (strncmp(row, name, n) == 0 && row[n] == 0)
+            return (flxi_opcode)slots[k];
+    }
+    return OP_NONE;
+}
+
+flxi_opcode flxi_op_lookup(const char *name, size_t n)
+{
+    if (n == 0)
+        return OP_NONE;
+    flxi_opcode op = find_row(name, n);
+    for (size_t i = 0; op == OP_NONE && i < SYNONYM_COUNT; i++)
+        if (strlen(synonyms[i].synonym) == n && memcmp(synonyms[i].synonym, name, n) == 0)
+            op = find_row(synonyms[i].name, strlen(synonyms[i].name));
+    return op;
+}
+
+const flxi_operands *flxi_operands_of(const flxi_op *op)
+{
+    pthread_once(&derived, derive);
+    return &operands[op - flxi_ops];
+}
+
+/* ---- Operands and results as the row states them ---- */
+
+static flxi_role role_of(const char *s, size_t n)
+{
+    static const char *const names = "index pred key any int";
+    size_t k = 0;
+    for (int r = ROLE_INDEX; r <= ROLE_INT; r++) {
+        size_t len = strcspn(names + k, " ");
+        if (len == n && memcmp(names + k, s, n) == 0)
+            return (flxi_role)r;
+        k += len + 1;
+    }
+    return ROLE_SAME;
+}
+
+static flxi_operands read_operands(const flxi_op *op)
+{
+    flxi_operands o = {0};
+    for (const char *s = op->operands; *s;) {
+        size_t n = strcspn(s, ",");
+        bool optional = memchr(s, '[', n) != NULL;
+        const char *dots = strstr(s, "...");
+        if (dots && dots < s + n)
+            o.variadic = true;
+        const char *colon = memchr(s, ':', n);
+        size_t len = 0;
+        while (colon && colon + 1 + len < s + n && colon[1 + len] >= 'a' && colon[1 + len] <= 'z')
+            len++;
+        if (o.count < 8)
+            o.role[o.count++] = colon ? role_of(colon + 1, len) : ROLE_SAME;
+        if (!optional && !(dots && dots < s + n))
+            o.required = o.count;
+        s += n;
+        while (*s == ',' || *s == ' ')
+            s++;
+    }
+    return o;
+}
+
+flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i)
+{
+    if (o->count == 0)
+        return ROLE_SAME;
+    return o->role[i < (uint32_t)o->count ? i : (uint32_t)o->count - 1];
+}
+
+int flxi_fixed_results(const flxi_op *op)
+{
+    if (strcmp(op->results, "...") == 0)
+        return -1;
+    int n = 1;
+    for (const char *s = op->results; *s; s++)
+        n += *s == ',';
+    return n;
+}

@@ -1,0 +1,215 @@
+/* op.h: the op table. An op is one row of a family's .def file in src/ops and one flxi_rules in the .c beside it;
+   everything that reads ops (parser, printer, binary form, verifier, evaluator, transforms, manual) reads this table. */
+#ifndef FLXI_OP_H
+#define FLXI_OP_H
+
+#include "base/error.h"
+#include "ir/type.h"
+
+/* ---- Names ---- */
+
+typedef enum {
+    OP_NONE, /* zero is never a real op */
+#define OP(name, ...) OP_##name,
+#include "ops/ops.def"
+    OP_COUNT
+} flxi_opcode; /* in memory only: files and hashes use the name */
+
+typedef enum { /* what fusion and the manual want to know */
+    CLASS_LEAF,
+    CLASS_POINTWISE, /* one element in, one element out, operands broadcast */
+    CLASS_REDUCE,
+    CLASS_AXIS, /* along one axis */
+    CLASS_SHAPE,
+    CLASS_INDEX,
+    CLASS_PRODUCT,
+    CLASS_WINDOW,
+    CLASS_RANDOM,
+    CLASS_CONTROL,
+    CLASS_IDENTITY
+} flxi_class;
+
+/* ---- Attributes: a typed struct per op, described once by a schema ---- */
+
+typedef enum {
+    ATTR_END,
+    ATTR_INT,    /* int64_t; FLXI_ABSENT when optional and absent */
+    ATTR_BOOL,   /* int64_t 0 or 1 */
+    ATTR_REAL,   /* double; NaN when optional and absent */
+    ATTR_WORD,   /* int64_t: index into `words` */
+    ATTR_DTYPE,  /* int64_t: a flx_dtype */
+    ATTR_DIM,    /* flx_dim: an integer or a symbolic dimension; FLXI_ABSENT when optional and absent */
+    ATTR_INTS,   /* flx_ints; v NULL when optional and absent */
+    ATTR_BOOLS,  /* flx_ints of 0 and 1 */
+    ATTR_DIMS,   /* flx_ints of dimensions */
+    ATTR_PAIRS,  /* flx_ints low, high, low, high …; a plain number in the list means both sides */
+    ATTR_REALS,  /* flx_reals */
+    ATTR_STRING, /* const char * */
+    ATTR_TYPE,   /* const flx_type * */
+    ATTR_TYPES,  /* flx_types */
+    ATTR_GRAPH,  /* const flx_graph *; NULL when optional and absent */
+    ATTR_GRAPHS, /* flx_graphs */
+    ATTR_COMBINE, /* flxi_combine: a word or a graph */
+    ATTR_DATA,   /* const flx_tensor *: elements of the attribute `type` before it; positional */
+    ATTR_VALUE   /* const flx_tensor *: one element of that type's dtype; positional */
+} flxi_attr_kind;
+
+#define FLXI_ABSENT INT64_MAX
+
+typedef struct {
+    int64_t word;           /* index into `words`, or -1 when `graph` is given */
+    const flx_graph *graph;
+} flxi_combine;
+
+enum { /* flags of an attribute */
+    ATTR_REQUIRED = 1,
+    ATTR_POSITIONAL = 2 /* written without its name in text, before all others */
+};
+
+typedef struct {
+    const char *name;
+    flxi_attr_kind kind;
+    int flags;
+    size_t offset;     /* in the op's attribute struct */
+    int64_t fallback;  /* default of INT BOOL WORD DTYPE DIM */
+    double real;       /* default of REAL */
+    const char *words; /* WORD, COMBINE: the words, separated by spaces */
+    const char *note;  /* optional without a fixed default: how the manual states the default ("all", "none") */
+} flxi_attr;
+
+/* Rows of a schema. T is the op's struct, f its field; the name in text is the field's unless _AS says otherwise. */
+#define A_INT(T, f, v) {.name = #f, .kind = ATTR_INT, .offset = offsetof(T, f), .fallback = (v)}
+#define A_INT_REQ(T, f) {.name = #f, .kind = ATTR_INT, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_INT_OPT(T, f, text) \
+    {.name = #f, .kind = ATTR_INT, .offset = offsetof(T, f), .fallback = FLXI_ABSENT, .note = text}
+#define A_BOOL(T, f, v) {.name = #f, .kind = ATTR_BOOL, .offset = offsetof(T, f), .fallback = (v)}
+#define A_REAL(T, f, v) {.name = #f, .kind = ATTR_REAL, .offset = offsetof(T, f), .real = (v)}
+#define A_REAL_REQ(T, f) {.name = #f, .kind = ATTR_REAL, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_REAL_OPT(T, f, text) {.name = #f, .kind = ATTR_REAL, .offset = offsetof(T, f), .real = NAN, .note = text}
+#define A_WORD(T, f, list) {.name = #f, .kind = ATTR_WORD, .offset = offsetof(T, f), .words = list} /* first is default */
+#define A_WORD_REQ(T, f, list) \
+    {.name = #f, .kind = ATTR_WORD, .offset = offsetof(T, f), .words = list, .flags = ATTR_REQUIRED}
+#define A_DTYPE(T, f, v) {.name = #f, .kind = ATTR_DTYPE, .offset = offsetof(T, f), .fallback = (v)}
+#define A_DTYPE_REQ(T, f) {.name = #f, .kind = ATTR_DTYPE, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_DIM(T, f, v) {.name = #f, .kind = ATTR_DIM, .offset = offsetof(T, f), .fallback = (v)}
+#define A_DIM_REQ(T, f) {.name = #f, .kind = ATTR_DIM, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_DIM_OPT(T, f, text) \
+    {.name = #f, .kind = ATTR_DIM, .offset = offsetof(T, f), .fallback = FLXI_ABSENT, .note = text}
+#define A_LIST(T, f, k, text) {.name = #f, .kind = (k), .offset = offsetof(T, f), .note = text}
+#define A_LIST_REQ(T, f, k) {.name = #f, .kind = (k), .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_INTS(T, f, text) A_LIST(T, f, ATTR_INTS, text)
+#define A_INTS_REQ(T, f) A_LIST_REQ(T, f, ATTR_INTS)
+#define A_DIMS(T, f, text) A_LIST(T, f, ATTR_DIMS, text)
+#define A_DIMS_REQ(T, f) A_LIST_REQ(T, f, ATTR_DIMS)
+#define A_STRING(T, f) {.name = #f, .kind = ATTR_STRING, .offset = offsetof(T, f)} /* default "" */
+#define A_STRING_REQ(T, f) {.name = #f, .kind = ATTR_STRING, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_TYPE_POS(T, f) \
+    {.name = #f, .kind = ATTR_TYPE, .offset = offsetof(T, f), .flags = ATTR_REQUIRED | ATTR_POSITIONAL}
+#define A_DATA_POS(T, f) \
+    {.name = #f, .kind = ATTR_DATA, .offset = offsetof(T, f), .flags = ATTR_REQUIRED | ATTR_POSITIONAL}
+#define A_VALUE_POS(T, f) \
+    {.name = #f, .kind = ATTR_VALUE, .offset = offsetof(T, f), .flags = ATTR_REQUIRED | ATTR_POSITIONAL}
+#define A_GRAPH_AS(T, f, text) {.name = text, .kind = ATTR_GRAPH, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
+#define A_GRAPH_OPT(T, f) {.name = #f, .kind = ATTR_GRAPH, .offset = offsetof(T, f), .note = "none"}
+#define A_COMBINE(T, f, list) {.name = #f, .kind = ATTR_COMBINE, .offset = offsetof(T, f), .words = list}
+#define A_COMBINE_REQ(T, f, list) \
+    {.name = #f, .kind = ATTR_COMBINE, .offset = offsetof(T, f), .words = list, .flags = ATTR_REQUIRED}
+#define A_END {.name = NULL}
+
+/* ---- What the rules of an op see ---- */
+
+typedef struct flxi_infer flxi_infer; /* ir/infer.h */
+typedef struct flxi_eval flxi_eval;   /* ir/eval.h */
+typedef struct flxi_site flxi_site;   /* a node being differentiated or batched */
+typedef struct flxi_int_type {
+    int32_t dtype;
+    int bits; /* 8…64, bool 1 */
+    bool is_signed;
+} flxi_int_type;
+
+/* One generic test case. Operands are types, with `T` for each dtype the op takes; behind a type in braces what values it
+   gets: {lo..hi} uniform in the range (integers: inclusive). Without braces floats are in -2..2, integers in -3..3
+   (unsigned 0..3). Example: {"T[3, 4], i32[5]{0..2}", "axis=0"}. */
+typedef struct flxi_sample {
+    const char *operands;
+    const char *attrs;  /* as in text: "axis=0, keep_dims=true"; NULL for none */
+    const char *graphs; /* text of graphs that attrs refers to, with T as above; NULL for none */
+    flx_code error;     /* the code that building must fail with; FLX_OK for a valid case */
+} flxi_sample;
+
+typedef struct {
+    flx_code (*infer)(flxi_infer *f);
+    flx_code (*eval)(flxi_eval *e);
+
+    /* Pointwise ops: one element. `a` are the op's attributes. Floats of any width are computed in double and rounded
+       once. A missing function means that kind of dtype is not taken. */
+    double (*scalar)(const double *x, const void *a);
+    double _Complex (*scalar_c)(const double _Complex *x, const void *a);
+    int64_t (*scalar_i)(const int64_t *x, const flxi_int_type *t); /* result is wrapped to t by the caller */
+
+    const flxi_attr *schema; /* ended by A_END; NULL: no attributes */
+    size_t attrs_size;
+
+    /* Derivatives and batching; what is absent is reported as NO_RULE. */
+    flx_val (*partial)(flxi_site *s, int operand);
+    void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
+    void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
+    void (*batch)(flxi_site *s, const flx_val *bx, flx_val *by);
+    void (*decompose)(flxi_site *s, flx_val *y);
+    const char *undefined; /* why there is no derivative */
+
+    const flxi_sample *samples; /* ended by {0} */
+} flxi_rules;
+
+/* ---- Rows ---- */
+
+enum { /* traits */
+    TRAIT_COMMUTES = 1,
+    TRAIT_LINEAR = 2,      /* in all its operands together */
+    TRAIT_ZERO_GRAD = 4,   /* the derivative is zero by definition */
+    TRAIT_DECLARED = 8,    /* input and param: made by declarations, not by calls */
+    TRAIT_EFFECT = 16      /* may fail or talk at run time: never removed, merged or folded */
+};
+
+typedef struct {
+    const char *name;
+    const char *operands; /* "x", "c:pred, a, b", "x...", "x, [beta]"; see flxi_role */
+    const char *results;  /* "y", "values, indices", "..." */
+    flxi_class op_class;
+    flxi_dtypes dtypes;   /* what the operands without a role may be; all of them have the same one */
+    int traits;
+    const char *doc;
+    const char *family;
+    const flxi_rules *rules;
+} flxi_op;
+
+extern const flxi_op flxi_ops[OP_COUNT];
+
+typedef enum { /* suffix of an operand in the row */
+    ROLE_SAME,  /* none: shares one dtype with the other operands that have no role */
+    ROLE_INDEX, /* :index  any integer dtype, or floats that hold integers; a bare number is i64 */
+    ROLE_PRED,  /* :pred   bool or a number; a bare number is bool */
+    ROLE_KEY,   /* :key    u32[2] */
+    ROLE_ANY,   /* :any    its own dtype, which infer checks; a bare number is f32 */
+    ROLE_INT    /* :int    any integer dtype; a bare number is i64 */
+} flxi_role;
+
+typedef struct {
+    flxi_role role[8];
+    int count;      /* named operands; the last one repeats when variadic */
+    int required;   /* how many must be given */
+    bool variadic;
+} flxi_operands;
+
+/* The row's operand text, taken apart. */
+const flxi_operands *flxi_operands_of(const flxi_op *op);
+flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i);
+/* Number of results the row names, or -1 for "...". */
+int flxi_fixed_results(const flxi_op *op);
+
+/* By name or synonym; OP_NONE when there is none. */
+flxi_opcode flxi_op_lookup(const char *name, size_t n);
+/* Synonyms of attribute names (conv's feature_groups); the name itself when it is none. */
+const char *flxi_attr_name_of(const flxi_op *op, const char *key);
+
+#endif

@@ -1,0 +1,642 @@
+/* print.c: graphs as text that reads back to the same graph.
+
+   One statement per node, in order. A scalar constant that is used once, has no name of its own and stands right before its
+   user is written as a bare number inside the call, if the reader would give it the same dtype; the reader makes such
+   constants in the same place (parse_expr.c), so ids come back equal. Names: leaves keep theirs; an output's name is the
+   name of its variable where possible, otherwise `name = variable` is written before the return. */
+#include "base/number.h"
+#include "ir/eval.h"
+#include "ir/module.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { LIST_LIMIT = 32 }; /* larger literals are written as hexadecimal bytes */
+
+typedef struct {
+    const flx_graph *g;
+    flxi_strbuf *out;
+    flxi_arena scratch;
+    const char **names; /* by id: the variable, NULL for a constant written inline */
+    uint32_t *uses;     /* by id */
+    bool *inlined;      /* by id */
+    flxi_strings pool;  /* names in use in this graph */
+    const char *stem;   /* for which a suffix was last sought, and where the search ended */
+    unsigned suffix;
+    const flxi_graph_list *list;
+    const char *const *graph_names; /* by position in list */
+} printer;
+
+/* ---- Numbers and literals ---- */
+
+static bool is_plain_nan(int32_t dtype, const void *data, int64_t i)
+{
+    unsigned char canonical[16] = {0};
+    size_t size = flx_dtype_size(dtype);
+    flxi_store_double(dtype, canonical, 0, NAN);
+    return memcmp(canonical, (const char *)data + (size_t)i * size, size) == 0;
+}
+
+/* Can element i be written as a decimal number and read back to the same bits? */
+static bool is_writable(int32_t dtype, const void *data, int64_t i)
+{
+    if (flxi_is_complex(dtype))
+        return is_writable(flxi_part_dtype(dtype), data, 2 * i) && is_writable(flxi_part_dtype(dtype), data, 2 * i + 1);
+    if (!flxi_is_float(dtype))
+        return true;
+    return !isnan(flxi_load_double(dtype, data, i)) || is_plain_nan(dtype, data, i);
+}
+
+static void write_real(flxi_strbuf *out, int32_t dtype, const void *data, int64_t i)
+{
+    char text[FLXI_NUMBER_MAX];
+    if (dtype == FLX_BOOL) {
+        flxi_add_text(out, flxi_load_int(dtype, data, i) ? "true" : "false");
+    } else if (dtype == FLX_U64) {
+        flxi_addf(out, "%llu", (unsigned long long)flxi_load_int(dtype, data, i));
+    } else if (flxi_is_int(dtype)) {
+        flxi_addf(out, "%lld", (long long)flxi_load_int(dtype, data, i));
+    } else {
+        flxi_write_double(text, flxi_load_double(dtype, data, i), flxi_mantissa_bits(dtype));
+        flxi_add_text(out, text);
+    }
+}
+
+static void write_element(flxi_strbuf *out, int32_t dtype, const void *data, int64_t i)
+{
+    if (!flxi_is_complex(dtype)) {
+        write_real(out, dtype, data, i);
+        return;
+    }
+    flxi_add_char(out, '[');
+    write_real(out, flxi_part_dtype(dtype), data, 2 * i);
+    flxi_add_text(out, ", ");
+    write_real(out, flxi_part_dtype(dtype), data, 2 * i + 1);
+    flxi_add_char(out, ']');
+}
+
+static void write_nested(flxi_strbuf *out, const flx_tensor *t, int axis, int64_t *at)
+{
+    if (axis == t->type.rank) {
+        write_element(out, t->type.dtype, t->data, (*at)++);
+        return;
+    }
+    flxi_add_char(out, '[');
+    for (int64_t i = 0; i < t->type.dims[axis]; i++) {
+        if (i)
+            flxi_add_text(out, ", ");
+        write_nested(out, t, axis + 1, at);
+    }
+    flxi_add_char(out, ']');
+}
+
+static void write_hex(flxi_strbuf *out, const flx_tensor *t)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *bytes = t->data;
+    flxi_add_char(out, '"');
+    for (size_t i = 0; i < t->nbytes && !out->failed; i++) {
+        char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+        flxi_add_bytes(out, pair, 2);
+    }
+    flxi_add_char(out, '"');
+}
+
+static void write_literal(flxi_strbuf *out, const flx_tensor *t)
+{
+    bool as_list = t->count > 0 && t->count <= LIST_LIMIT;
+    for (int64_t i = 0; as_list && i < t->count; i++)
+        as_list = is_writable(t->type.dtype, t->data, i);
+    int64_t at = 0;
+    if (as_list)
+        write_nested(out, t, 0, &at);
+    else
+        write_hex(out, t);
+}
+
+static void write_string(flxi_strbuf *out, const char *s)
+{
+    flxi_add_char(out, '"');
+    for (; *s; s++) {
+        if (*s == '\n')
+            flxi_add_text(out, "\\n");
+        else if (*s == '\t')
+            flxi_add_text(out, "\\t");
+        else {
+            if (*s == '"' || *s == '\\')
+                flxi_add_char(out, '\\');
+            flxi_add_char(out, *s);
+        }
+    }
+    flxi_add_char(out, '"');
+}
+
+/* ---- Attributes ---- */
+
+static void write_graph(printer *p, const flx_graph *body)
+{
+    size_t i = flxi_graph_position(p->list, body);
+    flxi_addf(p->out, "@%.500s", i == SIZE_MAX ? body->name : p->graph_names[i]);
+}
+
+static void write_word(flxi_strbuf *out, const char *words, int64_t i)
+{
+    size_t n = 0;
+    const char *s = flxi_word_at(words, i, &n);
+    flxi_add_bytes(out, s ? s : "", n);
+}
+
+static void write_list(printer *p, const flxi_attr *a, const flx_ints *list)
+{
+    flxi_strbuf *out = p->out;
+    bool pairs = a->kind == ATTR_PAIRS;
+    flxi_add_char(out, '[');
+    for (size_t i = 0; i < list->n; i += pairs ? 2 : 1) {
+        if (i)
+            flxi_add_text(out, ", ");
+        if (a->kind == ATTR_BOOLS) {
+            flxi_add_text(out, list->v[i] ? "true" : "false");
+        } else if (pairs && list->v[i] != list->v[i + 1]) {
+            flxi_addf(out, "[%lld, %lld]", (long long)list->v[i], (long long)list->v[i + 1]);
+        } else {
+            flxi_dim_write(p->g->ctx, list->v[i], out);
+        }
+    }
+    flxi_add_char(out, ']');
+}
+
+static void write_number(flxi_strbuf *out, double x)
+{
+    char text[FLXI_NUMBER_MAX];
+    flxi_write_double(text, x, 53);
+    flxi_add_text(out, text);
+}
+
+static void write_attr(printer *p, const flxi_attr *a, const void *field)
+{
+    flxi_strbuf *out = p->out;
+    switch (a->kind) {
+    case ATTR_INT:
+    case ATTR_DIM:
+        flxi_dim_write(p->g->ctx, *(const flx_dim *)field, out);
+        break;
+    case ATTR_BOOL:
+        flxi_add_text(out, *(const int64_t *)field ? "true" : "false");
+        break;
+    case ATTR_REAL:
+        write_number(out, *(const double *)field);
+        break;
+    case ATTR_WORD:
+        write_word(out, a->words, *(const int64_t *)field);
+        break;
+    case ATTR_DTYPE:
+        flxi_add_text(out, flx_dtype_name((int32_t) * (const int64_t *)field));
+        break;
+    case ATTR_INTS:
+    case ATTR_BOOLS:
+    case ATTR_DIMS:
+    case ATTR_PAIRS:
+        write_list(p, a, field);
+        break;
+    case ATTR_REALS: {
+        const flx_reals *list = field;
+        flxi_add_char(out, '[');
+        for (size_t i = 0; i < list->n; i++) {
+            flxi_add_text(out, i ? ", " : "");
+            write_number(out, list->v[i]);
+        }
+        flxi_add_char(out, ']');
+        break;
+    }
+    case ATTR_STRING:
+        write_string(out, *(const char *const *)field);
+        break;
+    case ATTR_TYPE:
+        flxi_type_write(p->g->ctx, *(const flx_type *const *)field, out);
+        break;
+    case ATTR_TYPES: {
+        const flx_types *list = field;
+        flxi_add_char(out, '[');
+        for (size_t i = 0; i < list->n; i++) {
+            flxi_add_text(out, i ? ", " : "");
+            flxi_type_write(p->g->ctx, &list->v[i], out);
+        }
+        flxi_add_char(out, ']');
+        break;
+    }
+    case ATTR_GRAPH:
+        write_graph(p, *(const flx_graph *const *)field);
+        break;
+    case ATTR_GRAPHS: {
+        const flx_graphs *list = field;
+        flxi_add_char(out, '[');
+        for (size_t i = 0; i < list->n; i++) {
+            flxi_add_text(out, i ? ", " : "");
+            write_graph(p, list->v[i]);
+        }
+        flxi_add_char(out, ']');
+        break;
+    }
+    case ATTR_COMBINE: {
+        const flxi_combine *c = field;
+        if (c->graph)
+            write_graph(p, c->graph);
+        else
+            write_word(out, a->words, c->word);
+        break;
+    }
+    case ATTR_DATA:
+    case ATTR_VALUE:
+        write_literal(out, *(const flx_tensor *const *)field);
+        break;
+    case ATTR_END:
+        break;
+    }
+}
+
+static bool is_default(const flxi_attr *a, const void *field)
+{
+    if (a->flags & ATTR_REQUIRED)
+        return false;
+    switch (a->kind) {
+    case ATTR_INT:
+    case ATTR_BOOL:
+    case ATTR_WORD:
+    case ATTR_DTYPE:
+    case ATTR_DIM:
+        return *(const int64_t *)field == a->fallback;
+    case ATTR_REAL: {
+        double x = *(const double *)field;
+        return memcmp(&x, &a->real, sizeof x) == 0 || (isnan(x) && isnan(a->real));
+    }
+    case ATTR_STRING:
+        return **(const char *const *)field == 0;
+    case ATTR_GRAPH:
+        return *(const flx_graph *const *)field == NULL;
+    case ATTR_COMBINE:
+        return ((const flxi_combine *)field)->graph == NULL && ((const flxi_combine *)field)->word == 0;
+    case ATTR_REALS:
+        return ((const flx_reals *)field)->v == NULL;
+    case ATTR_TYPES:
+        return ((const flx_types *)field)->v == NULL;
+    case ATTR_GRAPHS:
+        return ((const flx_graphs *)field)->v == NULL;
+    default:
+        return ((const flx_ints *)field)->v == NULL;
+    }
+}
+
+/* ---- Constants written inline ---- */
+
+static const flx_tensor *const_data(const flxi_node *n)
+{
+    const flxi_attr *schema = flxi_ops[OP_const].rules->schema;
+    while (schema->kind != ATTR_DATA)
+        schema++;
+    return *(const flx_tensor *const *)(const void *)((const char *)n->attrs + schema->offset);
+}
+
+static bool inline_candidate(const printer *p, uint32_t id, uint32_t expected_node)
+{
+    const flxi_value *v = flxi_value_at(p->g, id);
+    const flxi_node *n = flxi_node_at(p->g, v->node);
+    if (n->op != OP_const || v->type->rank != 0 || v->name || v->pinned || p->uses[id] != 1)
+        return false;
+    const flx_tensor *t = const_data(n);
+    if (v->node != expected_node || !is_writable(t->type.dtype, t->data, 0))
+        return false;
+    double imag = flxi_is_complex(t->type.dtype) ? cimag(flxi_load_complex(t->type.dtype, t->data, 0)) : 0.0;
+    return imag == 0.0 && !signbit(imag);
+}
+
+/* The dtype the reader gives to a bare number in the place of operand k; NONE when it depends on other bare numbers. */
+static int32_t reader_dtype(const printer *p, const flxi_node *n, uint32_t k, const bool *bare)
+{
+    const flxi_operands *o = flxi_operands_of(&flxi_ops[n->op]);
+    flxi_role role = flxi_operand_role(o, k);
+    bool truth = flxi_type_at(p->g, n->in[k])->dtype == FLX_BOOL;
+    if (role == ROLE_INDEX || role == ROLE_INT)
+        return FLX_I64;
+    if (role == ROLE_PRED)
+        return FLX_BOOL;
+    for (uint32_t i = 0; role == ROLE_SAME && i < n->nin; i++)
+        if (!bare[i] && flxi_operand_role(o, i) == ROLE_SAME)
+            return flxi_type_at(p->g, n->in[i])->dtype;
+    return role == ROLE_KEY ? FLX_DTYPE_NONE : truth ? FLX_BOOL : FLX_F32;
+}
+
+/* Bare numbers are the last nodes before their user, in operand order; so they are found from the back. */
+static void mark_inlined(printer *p, uint32_t i, bool *bare)
+{
+    const flxi_node *n = flxi_node_at(p->g, i);
+    uint32_t expected = i - 1;
+    uint32_t found = 0;
+    for (uint32_t k = n->nin; k-- > 0;) {
+        bare[k] = i > 0 && inline_candidate(p, n->in[k], expected);
+        if (bare[k]) {
+            expected--;
+            found++;
+        }
+    }
+    for (uint32_t k = 0; found && k < n->nin; k++)
+        if (bare[k] && reader_dtype(p, n, k, bare) != flxi_type_at(p->g, n->in[k])->dtype)
+            found = 0; /* then none is: the order of the others would no longer hold */
+    for (uint32_t k = 0; found && k < n->nin; k++)
+        if (bare[k])
+            p->inlined[n->in[k]] = true;
+}
+
+/* ---- Names ---- */
+
+/* A name no one else has: the wanted one, or with the suffix _2, _3 … The search for a suffix starts where the last search
+   for the same stem ended, which keeps a graph full of equal labels linear. */
+static const char *unique_name(printer *p, const char *wanted)
+{
+    size_t before = p->pool.texts.n;
+    const char *kept = flxi_intern(&p->pool, wanted, strlen(wanted));
+    if (!kept || p->pool.texts.n > before)
+        return kept;
+    char text[300];
+    if (p->stem != kept) {
+        p->stem = kept;
+        p->suffix = 2;
+    }
+    for (;; p->suffix++) {
+        snprintf(text, sizeof text, "%.250s_%u", wanted, p->suffix);
+        before = p->pool.texts.n;
+        const char *made = flxi_intern(&p->pool, text, strlen(text));
+        if (!made || p->pool.texts.n > before)
+            return made;
+    }
+}
+
+static bool name_values(printer *p)
+{
+    const flx_graph *g = p->g;
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const char *name = flxi_value_at(g, g->leaves.at[i])->name;
+        p->names[g->leaves.at[i]] = flxi_intern(&p->pool, name, strlen(name));
+        if (!p->names[g->leaves.at[i]])
+            return false;
+    }
+    for (size_t i = 0; i < g->outputs.n; i++) { /* an output's name is reserved for it */
+        const flxi_output *o = &g->outputs.at[i];
+        const char *kept = flxi_intern(&p->pool, o->name, strlen(o->name));
+        if (!kept)
+            return false;
+        if (!p->names[o->val])
+            p->names[o->val] = kept;
+    }
+    uint32_t counter = 0;
+    for (uint32_t id = 1; id <= g->value_count; id++) {
+        char text[24];
+        const char *label = flxi_value_at(g, id)->name;
+        if (p->names[id] || p->inlined[id])
+            continue;
+        if (!label) {
+            do
+                snprintf(text, sizeof text, "v%u", counter++);
+            while (flxi_is_interned(&p->pool, text));
+            label = text;
+        }
+        p->names[id] = unique_name(p, label);
+        if (!p->names[id])
+            return false;
+    }
+    return true;
+}
+
+/* ---- Statements ---- */
+
+static void write_call(printer *p, const flxi_node *n)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    const char *separator = "";
+    flxi_add_text(p->out, op->name);
+    flxi_add_char(p->out, '(');
+    for (uint32_t k = 0; k < n->nin; k++) {
+        flxi_add_text(p->out, separator);
+        separator = ", ";
+        if (p->inlined[n->in[k]]) {
+            const flx_tensor *t = const_data(flxi_node_at(p->g, flxi_value_at(p->g, n->in[k])->node));
+            write_real(p->out, flxi_part_dtype(t->type.dtype), t->data, 0);
+        } else {
+            flxi_add_text(p->out, p->names[n->in[k]]);
+        }
+    }
+    for (const flxi_attr *a = op->rules->schema; a && a->name; a++) {
+        const void *field = (const char *)n->attrs + a->offset;
+        if (is_default(a, field))
+            continue;
+        flxi_add_text(p->out, separator);
+        separator = ", ";
+        if (!(a->flags & ATTR_POSITIONAL)) {
+            flxi_add_text(p->out, a->name);
+            flxi_add_char(p->out, '=');
+        }
+        write_attr(p, a, field);
+    }
+    flxi_add_char(p->out, ')');
+}
+
+static void write_statement(printer *p, const flxi_node *n)
+{
+    bool pinned = false;
+    if ((flxi_ops[n->op].traits & TRAIT_DECLARED) || (n->nout && p->inlined[n->first]))
+        return;
+    for (uint32_t k = 0; k < n->nout; k++)
+        pinned |= flxi_value_at(p->g, n->first + k)->pinned != 0;
+    flxi_add_text(p->out, pinned ? "  pin " : "  ");
+    for (uint32_t k = 0; k < n->nout; k++) {
+        flxi_add_text(p->out, k ? ", " : "");
+        flxi_add_text(p->out, p->names[n->first + k]);
+    }
+    flxi_add_text(p->out, " = ");
+    write_call(p, n);
+    flxi_add_char(p->out, '\n');
+}
+
+/* What the reader calls output i when it is returned as variable `name`. */
+static bool reader_names_it(const printer *p, size_t i, const char *name)
+{
+    return strcmp(p->g->outputs.at[i].name, name) == 0;
+}
+
+/* `return z, z` gives z and z_2 again without help; every other difference needs an alias. */
+static bool is_repeat(const printer *p, size_t i)
+{
+    const flxi_output *o = &p->g->outputs.at[i];
+    const char *base = p->names[o->val];
+    size_t n = strlen(base);
+    unsigned k = 1;
+    for (size_t j = 0; j < i; j++)
+        if (p->g->outputs.at[j].val == o->val)
+            k++;
+    char expected[300];
+    snprintf(expected, sizeof expected, "%.250s_%u", base, k);
+    return k > 1 && n < 250 && strcmp(o->name, expected) == 0;
+}
+
+static void write_returns(printer *p)
+{
+    const flx_graph *g = p->g;
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        const flxi_output *o = &g->outputs.at[i];
+        if (!reader_names_it(p, i, p->names[o->val]) && !is_repeat(p, i)) {
+            flxi_add_text(p->out, "  ");
+            flxi_add_text(p->out, o->name);
+            flxi_add_text(p->out, " = ");
+            flxi_add_text(p->out, p->names[o->val]);
+            flxi_add_char(p->out, '\n');
+        }
+    }
+    flxi_add_text(p->out, "  return");
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        flxi_add_text(p->out, i ? ", " : " ");
+        flxi_add_text(p->out, is_repeat(p, i) ? p->names[g->outputs.at[i].val] : g->outputs.at[i].name);
+    }
+    flxi_add_text(p->out, "\n}\n");
+}
+
+static void write_header(printer *p, const char *name)
+{
+    flxi_add_text(p->out, "graph ");
+    flxi_add_text(p->out, name);
+    flxi_add_char(p->out, '(');
+    for (size_t i = 0; i < p->g->leaves.n; i++) {
+        uint32_t id = p->g->leaves.at[i];
+        flxi_add_text(p->out, i ? ", " : "");
+        if (flx_graph_input_is_param(p->g, i))
+            flxi_add_text(p->out, "param ");
+        flxi_add_text(p->out, p->names[id]);
+        flxi_add_text(p->out, ": ");
+        flxi_type_write(p->g->ctx, flxi_type_at(p->g, id), p->out);
+    }
+    flxi_add_text(p->out, ") {\n");
+}
+
+static bool prepare(printer *p)
+{
+    const flx_graph *g = p->g;
+    size_t ids = (size_t)g->value_count + 1;
+    p->names = flxi_new(&p->scratch, const char *, ids);
+    p->uses = flxi_new(&p->scratch, uint32_t, ids);
+    p->inlined = flxi_new(&p->scratch, bool, ids);
+    if (!p->names || !p->uses || !p->inlined)
+        return false;
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        widest = n->nin > widest ? n->nin : widest;
+        for (uint32_t k = 0; k < n->nin; k++)
+            p->uses[n->in[k]]++;
+    }
+    for (size_t i = 0; i < g->outputs.n; i++)
+        p->uses[g->outputs.at[i].val] += 2; /* never inlined */
+    bool *bare = flxi_new(&p->scratch, bool, widest);
+    for (uint32_t i = 0; bare && i < g->node_count; i++)
+        mark_inlined(p, i, bare);
+    return bare && name_values(p);
+}
+
+static flx_code print_graph(const flxi_graph_list *list, const char *const *graph_names, size_t i, flxi_strbuf *out)
+{
+    const flx_graph *g = list->graphs.at[i];
+    printer p = {.g = g, .out = out, .list = list, .graph_names = graph_names};
+    flxi_arena_init(&p.scratch, &g->ctx->mem);
+    p.pool.arena = &p.scratch;
+    bool ready = prepare(&p);
+    if (ready) {
+        write_header(&p, graph_names[i]);
+        for (uint32_t k = 0; k < g->node_count && !out->failed; k++)
+            write_statement(&p, flxi_node_at(g, k));
+        write_returns(&p);
+    }
+    flxi_strings_free(&p.pool);
+    flxi_arena_free(&p.scratch);
+    return ready ? FLX_OK : FLX_E_OOM;
+}
+
+/* ---- Files ---- */
+
+/* Graph names are made unique; `main` stays with the graph that the reader must take as the main one. */
+static flx_code name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
+                            const char **names)
+{
+    printer p = {.pool.arena = arena};
+    flx_code code = FLX_OK;
+    size_t last = SIZE_MAX;
+    if (main_graph) { /* the main one has the first choice, and nobody else may be called main */
+        last = flxi_graph_position(list, main_graph);
+        names[last] = flxi_intern(&p.pool, main_graph->name, strlen(main_graph->name));
+        if (!names[last] || !flxi_intern(&p.pool, "main", 4))
+            code = FLX_E_OOM;
+    }
+    for (size_t i = 0; code == FLX_OK && i < list->graphs.n; i++) {
+        if (i == last)
+            continue;
+        names[i] = unique_name(&p, list->graphs.at[i]->name);
+        if (!names[i])
+            code = FLX_E_OOM;
+    }
+    flxi_strings_free(&p.pool);
+    return code;
+}
+
+static flx_code print_list(const flxi_graph_list *list, const flx_graph *main_graph, flx_context *ctx, flx_buffer *out,
+                           flx_error *err)
+{
+    flxi_arena arena;
+    flxi_strbuf text;
+    flxi_arena_init(&arena, &ctx->mem);
+    flxi_strbuf_init(&text, &ctx->mem);
+    const char **names = flxi_new(&arena, const char *, list->graphs.n);
+    flx_code code = names ? name_graphs(list, main_graph, &arena, names) : FLX_E_OOM;
+    for (size_t i = 0; code == FLX_OK && i < list->graphs.n; i++) {
+        if (i)
+            flxi_add_char(&text, '\n');
+        code = print_graph(list, names, i, &text);
+    }
+    flxi_arena_free(&arena);
+    if (code != FLX_OK) {
+        flxi_strbuf_free(&text);
+        return flxi_oom(err, "printing");
+    }
+    return flxi_buffer_finish(&text, ctx, out, err);
+}
+
+static flx_code check_printable(const flx_graph *g, const flx_buffer *out, flx_error *err)
+{
+    if (!flxi_graph_alive(g) || !out)
+        return flxi_fail(err, FLX_E_USAGE, "printing: graph and buffer must be given");
+    return flx_graph_error(g, err);
+}
+
+flx_code flx_graph_print(const flx_graph *g, flx_buffer *out, flx_error *err)
+{
+    flxi_graph_list list = {0};
+    FLXI_TRY(check_printable(g, out, err));
+    *out = (flx_buffer){0};
+    flx_code code = flxi_collect_graphs(&g->ctx->mem, g, &list);
+    code = code == FLX_OK ? print_list(&list, g, g->ctx, out, err) : flxi_oom(err, "printing");
+    flxi_graph_list_free(&g->ctx->mem, &list);
+    return code;
+}
+
+flx_code flx_module_print(const flx_module *m, flx_buffer *out, flx_error *err)
+{
+    flxi_graph_list list = {0};
+    if (!m || !out)
+        return flxi_fail(err, FLX_E_USAGE, "printing: module and buffer must be given");
+    *out = (flx_buffer){0};
+    flx_code code = FLX_OK;
+    for (size_t i = 0; code == FLX_OK && i < m->graphs.n; i++)
+        if (m->graphs.at[i] != flx_module_main(m))
+            code = flxi_collect_graphs(&m->ctx->mem, m->graphs.at[i], &list);
+    if (code == FLX_OK && m->graphs.n)
+        code = flxi_collect_graphs(&m->ctx->mem, flx_module_main(m), &list);
+    code = code == FLX_OK ? print_list(&list, flx_module_main(m), m->ctx, out, err) : flxi_oom(err, "printing");
+    flxi_graph_list_free(&m->ctx->mem, &list);
+    return code;
+}

@@ -1,0 +1,333 @@
+/* arith.c: arithmetic on two or more broadcast operands. Floats are computed in double and rounded once, integers wrap
+   modulo 2^bits and are total, complex numbers use C99's principal branches and the products and quotients of
+   complex_arith.h, bool knows or and and. */
+#include "ops/broadcast.h"
+#include "ops/complex_arith.h"
+#include "ops/element.h"
+
+/* ---- Samples ---- */
+
+/* Values of the second operand follow the first. Divisors stay off zero and quotients off whole numbers, where the
+   derivatives are checked by differences. */
+#define SAMPLES_BINARY(a, b)                                       \
+    {"T[3, 4]" a ", T[3, 4]" b, NULL, NULL, FLX_OK},               \
+    {"T[3, 1]" a ", T[4]" b, NULL, NULL, FLX_OK},                  \
+    {"T[]" a ", T[2]" b, NULL, NULL, FLX_OK},                      \
+    {"T[]" a ", T[]" b, NULL, NULL, FLX_OK},                       \
+    {"T[0, 3]" a ", T[1, 3]" b, NULL, NULL, FLX_OK},               \
+    {"T[N, 3]" a ", T[N, 1]" b, NULL, NULL, FLX_OK},               \
+    {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},                       \
+    {"T[0], T[2]", NULL, NULL, FLX_E_SHAPE},                       \
+    {"f32[2], f64[2]", NULL, NULL, FLX_E_DTYPE},                   \
+    {"T[2]", NULL, NULL, FLX_E_ARITY}
+
+#define REJECTS(dtype) {dtype "[2], " dtype "[2]", NULL, NULL, FLX_E_DTYPE}
+
+static const flxi_sample samples_any[] = {SAMPLES_BINARY("", ""), {0}};
+static const flxi_sample samples_number[] = {SAMPLES_BINARY("", ""), REJECTS("bool"), {0}};
+static const flxi_sample samples_ordered[] = {SAMPLES_BINARY("", ""), REJECTS("c64"), {0}};
+static const flxi_sample samples_quotient[] = {SAMPLES_BINARY("", "{1..3}"), REJECTS("bool"), {0}};
+static const flxi_sample samples_power[] = {SAMPLES_BINARY("{1..3}", "{0..3}"), REJECTS("bool"), {0}};
+static const flxi_sample samples_remainder[] = {
+    SAMPLES_BINARY("{7..8}", "{5..6}"), REJECTS("bool"), REJECTS("c128"), {0}};
+static const flxi_sample samples_float[] = {
+    SAMPLES_BINARY("{1..2}", ""), REJECTS("bool"), REJECTS("c64"), REJECTS("i32"), {0}};
+
+static const flxi_sample samples_clamp[] = {
+    {"T[3, 4]{0..1}, T[3, 4]{0..3}, T[3, 4]{2..3}", NULL, NULL, FLX_OK},
+    {"T[]{0..1}, T[5]{0..3}, T[]{2..3}", NULL, NULL, FLX_OK},
+    {"T[]{2..3}, T[5]{0..3}, T[]{0..1}", NULL, NULL, FLX_OK}, /* lo > hi gives hi */
+    {"T[3, 1]{0..1}, T[4]{0..3}, T[2, 1, 1]{2..3}", NULL, NULL, FLX_OK},
+    {"T[], T[0], T[]", NULL, NULL, FLX_OK},
+    {"T[], T[N, 3], T[3]", NULL, NULL, FLX_OK},
+    {"T[2], T[3], T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY},
+    {"c64[2], c64[2], c64[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+static const flxi_sample samples_fma[] = {
+    {"T[3, 4], T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 1], T[4], T[]", NULL, NULL, FLX_OK},
+    {"T[], T[], T[]", NULL, NULL, FLX_OK},
+    {"T[2, 0], T[1, 1], T[1]", NULL, NULL, FLX_OK},
+    {"T[N], T[N], T[1]", NULL, NULL, FLX_OK},
+    {"T[2], T[3], T[]", NULL, NULL, FLX_E_SHAPE},
+    {"bool[2], bool[2], bool[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+static const flxi_sample samples_add_n[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 1], T[4], T[], T[2, 1, 1]", NULL, NULL, FLX_OK},
+    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[0, 3], T[3]", NULL, NULL, FLX_OK},
+    {"T[N, 2], T[2], T[N, 1]", NULL, NULL, FLX_OK},
+    {"T[3], T[3], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"f32[2], i32[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+/* ---- Integers: total, whatever the operands ---- */
+
+static int64_t wrapped_mul(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+static bool int_less(int64_t a, int64_t b, const flxi_int_type *t)
+{
+    return t->is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+}
+
+/* a = quotient * b + remainder holds modulo 2^bits for every a and b. Dividing by -1 is negating, which wraps where C's
+   quotient would overflow. */
+static int64_t quotient(const int64_t *x, const flxi_int_type *t)
+{
+    if (x[1] == 0)
+        return -1;
+    if (!t->is_signed)
+        return (int64_t)((uint64_t)x[0] / (uint64_t)x[1]);
+    return x[1] == -1 ? wrapped_mul(x[0], -1) : x[0] / x[1];
+}
+
+static int64_t remainder_i(const int64_t *x, const flxi_int_type *t)
+{
+    if (x[1] == 0)
+        return x[0];
+    if (!t->is_signed)
+        return (int64_t)((uint64_t)x[0] % (uint64_t)x[1]);
+    return x[1] == -1 ? 0 : x[0] % x[1];
+}
+
+/* The remainder moved to the divisor's side of zero. */
+static int64_t modulus_i(const int64_t *x, const flxi_int_type *t)
+{
+    int64_t r = remainder_i(x, t);
+    bool crosses = t->is_signed && x[1] != 0 && r != 0 && (r < 0) != (x[1] < 0);
+    return crosses ? r + x[1] : r;
+}
+
+/* Repeated squaring. A negative exponent means 1 / a^|b| truncated, which is 0 for every a but 1 and -1; 0 gives 0. */
+static int64_t power_i(const int64_t *x, const flxi_int_type *t)
+{
+    int64_t a = x[0];
+    if (t->is_signed && x[1] < 0)
+        return a == 1 ? 1 : a == -1 ? (x[1] & 1 ? -1 : 1) : 0;
+    int64_t y = 1;
+    for (uint64_t n = (uint64_t)x[1]; n; n >>= 1) {
+        if (n & 1)
+            y = wrapped_mul(y, a);
+        a = wrapped_mul(a, a);
+    }
+    return y;
+}
+
+/* On bool, whose values are 0 and 1, the larger is or and the smaller is and. */
+static int64_t larger_i(const int64_t *x, const flxi_int_type *t)
+{
+    return int_less(x[0], x[1], t) ? x[1] : x[0];
+}
+
+static int64_t smaller_i(const int64_t *x, const flxi_int_type *t)
+{
+    return int_less(x[1], x[0], t) ? x[1] : x[0];
+}
+
+static int64_t clamp_i(const int64_t *x, const flxi_int_type *t)
+{
+    int64_t raised = larger_i(x, t);
+    return smaller_i((const int64_t[]){raised, x[2]}, t);
+}
+
+ELEMENT_INT(add_i, t->bits == 1 ? (x[0] | x[1]) : (int64_t)((uint64_t)x[0] + (uint64_t)x[1]))
+ELEMENT_INT(sub_i, (int64_t)((uint64_t)x[0] - (uint64_t)x[1]))
+ELEMENT_INT(mul_i, wrapped_mul(x[0], x[1]))
+ELEMENT_INT(fma_i, (int64_t)((uint64_t)wrapped_mul(x[0], x[1]) + (uint64_t)x[2]))
+
+/* ---- Floats ---- */
+
+/* A NaN operand wins, and +0 counts as larger than -0, so that the order of the operands does not matter. */
+static double larger(double a, double b)
+{
+    if (a != a || b != b)
+        return a + b;
+    if (a == b)
+        return signbit(a) ? b : a;
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return -larger(-a, -b);
+}
+
+/* The remainder moved to the divisor's side of zero; a zero takes the divisor's sign. */
+static double modulus(double a, double b)
+{
+    double r = fmod(a, b);
+    if (r == 0)
+        return copysign(0.0, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+}
+
+ELEMENT_REAL(add_f, x[0] + x[1])
+ELEMENT_REAL(sub_f, x[0] - x[1])
+ELEMENT_REAL(mul_f, x[0] * x[1])
+ELEMENT_REAL(div_f, x[0] / x[1])
+ELEMENT_REAL(max_f, larger(x[0], x[1]))
+ELEMENT_REAL(min_f, smaller(x[0], x[1]))
+ELEMENT_REAL(pow_f, pow(x[0], x[1]))
+ELEMENT_REAL(rem_f, fmod(x[0], x[1]))
+ELEMENT_REAL(mod_f, modulus(x[0], x[1]))
+ELEMENT_REAL(atan2_f, atan2(x[0], x[1]))
+ELEMENT_REAL(clamp_f, smaller(larger(x[1], x[0]), x[2]))
+ELEMENT_REAL(fma_f, fma(x[0], x[1], x[2]))
+
+/* ---- Complex numbers ---- */
+
+/* exp(b log a). The logarithm of 0 is no number to compute with: 0^0 is 1, 0^b is 0 for Re b > 0 and NaN otherwise. */
+static double complex power_c(double complex a, double complex b)
+{
+    if (b == 0)
+        return 1;
+    if (a == 0)
+        return creal(b) > 0 ? 0 : flxi_cmake(NAN, NAN);
+    return cexp(flxi_cmul(b, clog(a)));
+}
+
+ELEMENT_COMPLEX(add_c, x[0] + x[1])
+ELEMENT_COMPLEX(sub_c, x[0] - x[1])
+ELEMENT_COMPLEX(mul_c, flxi_cmul(x[0], x[1]))
+ELEMENT_COMPLEX(div_c, flxi_cdiv(x[0], x[1]))
+ELEMENT_COMPLEX(pow_c, power_c(x[0], x[1]))
+
+/* ---- nextafter: on the encoding, which is ordered like the values of one sign ---- */
+
+static uint64_t load_bits(const flx_tensor *t, int64_t i)
+{
+    size_t size = flx_dtype_size(t->type.dtype);
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)t->data + (size_t)i * size, size); /* little-endian: the low bytes */
+    return bits;
+}
+
+static void store_bits(flx_tensor *t, int64_t i, uint64_t bits)
+{
+    size_t size = flx_dtype_size(t->type.dtype);
+    memcpy((char *)t->data + (size_t)i * size, &bits, size);
+}
+
+/* `bits` encodes a, which is neither NaN nor equal to b; sign is the mask of the sign bit. */
+static uint64_t step_towards(uint64_t bits, double a, double b, uint64_t sign)
+{
+    if (a == 0)
+        return (b < 0 ? sign : 0) | 1; /* the smallest subnormal on b's side */
+    return (a < b) == (a > 0) ? bits + 1 : bits - 1;
+}
+
+static flx_code eval_nextafter(flxi_eval *e)
+{
+    const flx_tensor *a = e->in[0];
+    const flx_tensor *b = e->in[1];
+    flx_tensor *y = e->out[0];
+    const flxi_arith *t = flxi_arith_of(y->type.dtype);
+    uint64_t sign = UINT64_C(1) << (8 * flx_dtype_size(y->type.dtype) - 1);
+    for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z)) {
+        double from = t->load(a->data, z.at[0]).f;
+        double to = t->load(b->data, z.at[1]).f;
+        if (from != from || to != to)
+            t->store(y->data, z.i, (flxi_num){.f = from + to});
+        else if (from == to)
+            store_bits(y, z.i, load_bits(b, z.at[1]));
+        else
+            store_bits(y, z.i, step_towards(load_bits(a, z.at[0]), from, to, sign));
+    }
+    return FLX_OK;
+}
+
+/* ---- fma ---- */
+
+/* p + c rounded to odd: when the sum is inexact, of its two neighbours the one with an odd last bit. Rounding that to a
+   narrower format gives what rounding the exact sum would give, since an odd double is never on a tie of the narrower
+   format and never crosses one. */
+static double add_to_odd(double p, double c)
+{
+    double s = p + c;
+    double c_part = s - p;
+    double rest = (p - (s - c_part)) + (c - c_part); /* s + rest is the exact sum */
+    uint64_t bits;
+    memcpy(&bits, &s, sizeof bits);
+    if (!isfinite(s) || rest == 0 || (bits & 1))
+        return s;
+    bits += (rest > 0) == (s > 0) ? 1 : UINT64_MAX;
+    memcpy(&s, &bits, sizeof s);
+    return s;
+}
+
+/* The product of two narrower floats is exact in double, so only the sum must be kept from rounding twice. */
+static flx_code eval_fma(flxi_eval *e)
+{
+    const flxi_arith *t = flxi_arith_of(e->out[0]->type.dtype);
+    if (!flxi_is_float(t->dtype) || t->dtype == FLX_F64)
+        return flxi_eval_pointwise(e);
+    for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z)) {
+        double a = t->load(e->in[0]->data, z.at[0]).f;
+        double b = t->load(e->in[1]->data, z.at[1]).f;
+        double c = t->load(e->in[2]->data, z.at[2]).f;
+        t->store(e->out[0]->data, z.i, (flxi_num){.f = add_to_odd(a * b, c)});
+    }
+    return FLX_OK;
+}
+
+/* ---- add_n ---- */
+
+/* Operand by operand into wide sums, which start as the first operand and not as 0: a sum of -0 is -0. */
+static flx_code eval_add_n(flxi_eval *e)
+{
+    flx_tensor *y = e->out[0];
+    const flxi_arith *t = flxi_arith_of(y->type.dtype);
+    flxi_num *sum = flxi_alloc(e->mem, (size_t)y->count, sizeof *sum);
+    if (!sum)
+        return flxi_oom(e->err, "the sums of add_n");
+    for (uint32_t k = 0; k < e->nin; k++)
+        for (flxi_lanes z = flxi_lanes_of(&e->in[k], 1, y); z.i < z.count; flxi_lanes_next(&z)) {
+            flxi_num x = t->load(e->in[k]->data, z.at[0]);
+            sum[z.i] = k ? t->accumulate(sum[z.i], x) : x;
+        }
+    for (int64_t i = 0; i < y->count; i++)
+        t->store(y->data, i, sum[i]);
+    flxi_free(e->mem, sum, (size_t)y->count, sizeof *sum);
+    return FLX_OK;
+}
+
+/* ---- Rules ---- */
+
+const flxi_rules flxi_rules_add = {
+    POINTWISE_RULES, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i, .samples = samples_any};
+const flxi_rules flxi_rules_sub = {
+    POINTWISE_RULES, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i, .samples = samples_number};
+const flxi_rules flxi_rules_mul = {
+    POINTWISE_RULES, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .samples = samples_any};
+const flxi_rules flxi_rules_div = {
+    POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .samples = samples_quotient};
+const flxi_rules flxi_rules_max = {
+    POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .samples = samples_ordered};
+const flxi_rules flxi_rules_min = {
+    POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .samples = samples_ordered};
+const flxi_rules flxi_rules_pow = {
+    POINTWISE_RULES, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i, .samples = samples_power};
+const flxi_rules flxi_rules_rem = {
+    POINTWISE_RULES, .scalar = rem_f, .scalar_i = remainder_i, .samples = samples_remainder};
+const flxi_rules flxi_rules_mod = {
+    POINTWISE_RULES, .scalar = mod_f, .scalar_i = modulus_i, .samples = samples_remainder};
+const flxi_rules flxi_rules_atan2 = {POINTWISE_RULES, .scalar = atan2_f, .samples = samples_float};
+const flxi_rules flxi_rules_nextafter = {
+    .infer = flxi_infer_pointwise, .eval = eval_nextafter, .samples = samples_float};
+const flxi_rules flxi_rules_clamp = {
+    POINTWISE_RULES, .scalar = clamp_f, .scalar_i = clamp_i, .samples = samples_clamp};
+const flxi_rules flxi_rules_fma = {
+    .infer = flxi_infer_pointwise, .eval = eval_fma, .scalar = fma_f, .scalar_i = fma_i, .samples = samples_fma};
+const flxi_rules flxi_rules_add_n = {
+    .infer = flxi_infer_pointwise, .eval = eval_add_n, .samples = samples_add_n};

@@ -1,0 +1,192 @@
+/* compare.c: relations, questions about floats, logic on bool, bits of integers, and selection. None but `where` has a
+   derivative other than zero. */
+#include "ops/broadcast.h"
+#include "ops/element.h"
+
+/* ---- Samples ---- */
+
+#define SAMPLES_BINARY                                   \
+    {"T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},            \
+    {"T[3, 1], T[4]", NULL, NULL, FLX_OK},               \
+    {"T[], T[2]", NULL, NULL, FLX_OK},                   \
+    {"T[], T[]", NULL, NULL, FLX_OK},                    \
+    {"T[0, 3], T[1, 3]", NULL, NULL, FLX_OK},            \
+    {"T[N, 3], T[N, 1]", NULL, NULL, FLX_OK},            \
+    {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},             \
+    {"i32[2], i64[2]", NULL, NULL, FLX_E_DTYPE}
+
+#define SAMPLES_UNARY                                    \
+    {"T[3, 4]", NULL, NULL, FLX_OK},                     \
+    {"T[]", NULL, NULL, FLX_OK},                         \
+    {"T[2, 0]", NULL, NULL, FLX_OK},                     \
+    {"T[N, 3]", NULL, NULL, FLX_OK},                     \
+    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY}
+
+static const flxi_sample samples_equality[] = {SAMPLES_BINARY, {0}};
+static const flxi_sample samples_order[] = {SAMPLES_BINARY, {"c64[2], c64[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_logic[] = {SAMPLES_BINARY, {"u8[2], u8[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_bits[] = {SAMPLES_BINARY, {"bool[2], bool[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_shift[] = {
+    SAMPLES_BINARY,
+    {"T[3, 4], T[4]{0..9}", NULL, NULL, FLX_OK},
+    {"i8[3, 4]{-128..127}, i8[4]{0..9}", NULL, NULL, FLX_OK},
+    {"f32[2], f32[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+static const flxi_sample samples_not[] = {SAMPLES_UNARY, {"i32[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_count[] = {
+    SAMPLES_UNARY, {"T[9]{0..127}", NULL, NULL, FLX_OK}, {"bool[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_question[] = {SAMPLES_UNARY, {"i32[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+
+static const flxi_sample samples_where[] = {
+    {"bool[3, 4], T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
+    {"bool[3, 1], T[4], T[]", NULL, NULL, FLX_OK},
+    {"bool[], T[], T[]", NULL, NULL, FLX_OK},
+    {"bool[2, 1, 1], T[3, 1], T[4]", NULL, NULL, FLX_OK},
+    {"i32[5], T[5], T[1]", NULL, NULL, FLX_OK},
+    {"f32[5], T[1], T[5]", NULL, NULL, FLX_OK},
+    {"bool[0], T[], T[1]", NULL, NULL, FLX_OK},
+    {"bool[N, 1], T[N, 3], T[3]", NULL, NULL, FLX_OK},
+    {"bool[3], T[4], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"bool[2], f32[2], f64[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+/* ---- Relations ---- */
+
+static flx_code eval_relation(flxi_eval *e, bool (*holds)(const flxi_arith *t, flxi_num a, flxi_num b))
+{
+    const flx_tensor *a = e->in[0];
+    const flx_tensor *b = e->in[1];
+    uint8_t *y = e->out[0]->data;
+    const flxi_arith *t = flxi_arith_of(a->type.dtype);
+    for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z))
+        y[z.i] = holds(t, t->load(a->data, z.at[0]), t->load(b->data, z.at[1]));
+    return FLX_OK;
+}
+
+/* With NaN nothing is less or equal, so each relation is spelled as what must hold, never as the opposite of another;
+   `ne` is the opposite of `eq`. */
+#define RELATION(name, list, value)                                             \
+    static bool holds_##name(const flxi_arith *t, flxi_num a, flxi_num b)       \
+    {                                                                           \
+        return (value);                                                         \
+    }                                                                           \
+    static flx_code eval_##name(flxi_eval *e)                                   \
+    {                                                                           \
+        return eval_relation(e, holds_##name);                                  \
+    }                                                                           \
+    const flxi_rules flxi_rules_##name = {                                      \
+        .infer = flxi_infer_predicate, .eval = eval_##name, .samples = list};
+
+RELATION(eq, samples_equality, t->equal(a, b))
+RELATION(ne, samples_equality, !t->equal(a, b))
+RELATION(lt, samples_order, t->less(a, b))
+RELATION(le, samples_order, t->less(a, b) || t->equal(a, b))
+RELATION(gt, samples_order, t->less(b, a))
+RELATION(ge, samples_order, t->less(b, a) || t->equal(a, b))
+
+/* ---- Questions about floats; a complex number is a pair of them ---- */
+
+static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im))
+{
+    const flx_tensor *x = e->in[0];
+    uint8_t *y = e->out[0]->data;
+    int32_t part = flxi_part_dtype(x->type.dtype);
+    bool paired = flxi_is_complex(x->type.dtype);
+    for (int64_t i = 0; i < x->count; i++) {
+        double re = flxi_load_double(part, x->data, paired ? 2 * i : i);
+        double im = paired ? flxi_load_double(part, x->data, 2 * i + 1) : 0;
+        y[i] = answer(re, im);
+    }
+    return FLX_OK;
+}
+
+#define QUESTION(name, value)                                                            \
+    static bool answer_##name(double re, double im)                                      \
+    {                                                                                    \
+        return (value);                                                                  \
+    }                                                                                    \
+    static flx_code eval_##name(flxi_eval *e)                                            \
+    {                                                                                    \
+        return eval_question(e, answer_##name);                                          \
+    }                                                                                    \
+    const flxi_rules flxi_rules_##name = {                                               \
+        .infer = flxi_infer_predicate, .eval = eval_##name, .samples = samples_question};
+
+QUESTION(is_finite, isfinite(re) && isfinite(im))
+QUESTION(is_nan, isnan(re) || isnan(im))
+QUESTION(is_inf, isinf(re) || isinf(im))
+
+/* ---- Logic and bits ---- */
+
+/* The bits of an element without those that widening put above them. */
+static uint64_t own_bits(int64_t x, const flxi_int_type *t)
+{
+    return (uint64_t)x & (UINT64_MAX >> (64 - t->bits));
+}
+
+/* Whether the count moves bits out of the element altogether. A negative one is a large one, read without a sign. */
+static bool shifts_out(int64_t count, const flxi_int_type *t)
+{
+    return (uint64_t)count >= (uint64_t)t->bits;
+}
+
+/* Arithmetic: the top bit is copied downwards, for unsigned dtypes as well. */
+static int64_t shift_arith(const int64_t *x, const flxi_int_type *t)
+{
+    uint64_t bits = own_bits(x[0], t);
+    uint64_t fill = bits >> (t->bits - 1) ? UINT64_MAX : 0;
+    if (shifts_out(x[1], t))
+        return (int64_t)fill;
+    uint64_t kept = bits >> x[1];
+    uint64_t filled = x[1] ? fill << (t->bits - (int)x[1]) : 0;
+    return (int64_t)(kept | filled);
+}
+
+ELEMENT_INT(both, x[0] & x[1])
+ELEMENT_INT(either, x[0] | x[1])
+ELEMENT_INT(one_of, x[0] ^ x[1])
+ELEMENT_INT(opposite, !x[0])
+ELEMENT_INT(inverted, ~x[0])
+ELEMENT_INT(shift_left, shifts_out(x[1], t) ? 0 : (int64_t)((uint64_t)x[0] << x[1]))
+ELEMENT_INT(shift_logical, shifts_out(x[1], t) ? 0 : (int64_t)(own_bits(x[0], t) >> x[1]))
+ELEMENT_INT(count_set, __builtin_popcountll(own_bits(x[0], t)))
+ELEMENT_INT(count_leading, own_bits(x[0], t) ? __builtin_clzll(own_bits(x[0], t)) - (64 - t->bits) : t->bits)
+
+#define INT_RULES(name, element, list) \
+    const flxi_rules flxi_rules_##name = {POINTWISE_RULES, .scalar_i = element, .samples = list};
+
+INT_RULES(and, both, samples_logic)
+INT_RULES(or, either, samples_logic)
+INT_RULES(xor, one_of, samples_logic)
+INT_RULES(not, opposite, samples_not)
+INT_RULES(bit_and, both, samples_bits)
+INT_RULES(bit_or, either, samples_bits)
+INT_RULES(bit_xor, one_of, samples_bits)
+INT_RULES(bit_not, inverted, samples_count)
+INT_RULES(shl, shift_left, samples_shift)
+INT_RULES(shr_arith, shift_arith, samples_shift)
+INT_RULES(shr_logical, shift_logical, samples_shift)
+INT_RULES(popcount, count_set, samples_count)
+INT_RULES(clz, count_leading, samples_count)
+
+/* ---- Selection ---- */
+
+/* Moves bytes, so that a NaN keeps its payload. The predicate is what `cast` to bool makes of it. */
+static flx_code eval_where(flxi_eval *e)
+{
+    const flx_tensor *c = e->in[0];
+    flx_tensor *y = e->out[0];
+    size_t size = flx_dtype_size(y->type.dtype);
+    for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z)) {
+        uint8_t taken = 0;
+        flxi_cast_element(c->type.dtype, c->data, z.at[0], FLX_BOOL, &taken, 0);
+        int k = taken ? 1 : 2;
+        const char *from = (const char *)e->in[k]->data + (size_t)z.at[k] * size;
+        memcpy((char *)y->data + (size_t)z.i * size, from, size);
+    }
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .samples = samples_where};

@@ -1,0 +1,127 @@
+/* complex.c: making complex numbers and taking them apart. A complex tensor is stored as pairs of its part dtype, so
+   the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number stands for
+   itself with imaginary part 0. */
+#include "ops/broadcast.h"
+#include "ops/pointwise.h"
+
+/* ---- Samples ---- */
+
+static const flxi_sample samples_complex[] = {
+    {"T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 1], T[4]", NULL, NULL, FLX_OK},
+    {"T[], T[2]", NULL, NULL, FLX_OK},
+    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[0, 3], T[1, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 3], T[N, 1]", NULL, NULL, FLX_OK},
+    {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"f32[2], f64[2]", NULL, NULL, FLX_E_DTYPE},
+    {"f16[2], f16[2]", NULL, NULL, FLX_E_DTYPE},
+    {"c64[2], c64[2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+#define SAMPLES_PART                                   \
+    {"T[3, 4]", NULL, NULL, FLX_OK},                   \
+    {"T[]", NULL, NULL, FLX_OK},                       \
+    {"T[2, 0]", NULL, NULL, FLX_OK},                   \
+    {"T[N, 3]", NULL, NULL, FLX_OK},                   \
+    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY}
+
+static const flxi_sample samples_part[] = {SAMPLES_PART, {"i32[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+static const flxi_sample samples_conjugate[] = {SAMPLES_PART, {0}};
+static const flxi_sample samples_norm[] = {SAMPLES_PART, {"f32[2]", NULL, NULL, FLX_E_DTYPE}, {0}};
+
+/* ---- complex ---- */
+
+static flx_code infer_complex(flxi_infer *f)
+{
+    f->out[0].dtype = flxi_complex_dtype(f->in[0]->dtype);
+    return flxi_broadcast(f, f->in, f->nin, &f->out[0]);
+}
+
+static flx_code eval_complex(flxi_eval *e)
+{
+    int32_t part = e->in[0]->type.dtype;
+    void *z = e->out[0]->data;
+    for (flxi_lanes at = flxi_lanes_begin(e); at.i < at.count; flxi_lanes_next(&at)) {
+        flxi_store_double(part, z, 2 * at.i, flxi_load_double(part, e->in[0]->data, at.at[0]));
+        flxi_store_double(part, z, 2 * at.i + 1, flxi_load_double(part, e->in[1]->data, at.at[1]));
+    }
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_complex = {.infer = infer_complex, .eval = eval_complex, .samples = samples_complex};
+
+/* ---- Real numbers made of the parts ---- */
+
+static flx_code infer_part(flxi_infer *f)
+{
+    f->out[0] = *f->in[0];
+    f->out[0].dtype = flxi_part_dtype(f->in[0]->dtype);
+    return FLX_OK;
+}
+
+static flx_code eval_part(flxi_eval *e, double (*value)(double re, double im))
+{
+    const flx_tensor *z = e->in[0];
+    int32_t part = e->out[0]->type.dtype;
+    bool paired = flxi_is_complex(z->type.dtype);
+    for (int64_t i = 0; i < z->count; i++) {
+        double re = flxi_load_double(part, z->data, paired ? 2 * i : i);
+        double im = paired ? flxi_load_double(part, z->data, 2 * i + 1) : 0;
+        flxi_store_double(part, e->out[0]->data, i, value(re, im));
+    }
+    return FLX_OK;
+}
+
+static double real_part(double re, double im)
+{
+    (void)im;
+    return re;
+}
+
+static double imag_part(double re, double im)
+{
+    (void)re;
+    return im;
+}
+
+static double angle_of(double re, double im)
+{
+    return atan2(im, re);
+}
+
+static double norm_sq(double re, double im)
+{
+    return re * re + im * im;
+}
+
+#define PART(name, value, list)                               \
+    static flx_code eval_##name(flxi_eval *e)                 \
+    {                                                         \
+        return eval_part(e, value);                           \
+    }                                                         \
+    const flxi_rules flxi_rules_##name = {                    \
+        .infer = infer_part, .eval = eval_##name, .samples = list};
+
+PART(real, real_part, samples_part)
+PART(imag, imag_part, samples_part)
+PART(angle, angle_of, samples_part)
+PART(complex_norm_sq, norm_sq, samples_norm)
+
+/* ---- conjugate ---- */
+
+static flx_code eval_conjugate(flxi_eval *e)
+{
+    FLXI_TRY(flxi_eval_copy(e));
+    flx_tensor *y = e->out[0];
+    if (!flxi_is_complex(y->type.dtype))
+        return FLX_OK;
+    int32_t part = flxi_part_dtype(y->type.dtype);
+    for (int64_t i = 0; i < y->count; i++)
+        flxi_store_double(part, y->data, 2 * i + 1, -flxi_load_double(part, y->data, 2 * i + 1));
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_conjugate = {
+    .infer = flxi_infer_same, .eval = eval_conjugate, .samples = samples_conjugate};

@@ -1,0 +1,288 @@
+/* identity.c: ops whose result is their operand, unchanged, in another dtype, in fewer bits, or with an effect beside
+   it (`print` talks, `check` may fail). */
+#include "base/half.h"
+#include "ops/element.h"
+
+#include <stdio.h>
+
+/* ---- stop_gradient ---- */
+
+static const flxi_sample samples_any_shape[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_OK},
+    {"T[0, 2]", NULL, NULL, FLX_OK},
+    {"T[N, 3]", NULL, NULL, FLX_OK},
+    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY},
+    {0},
+};
+
+const flxi_rules flxi_rules_stop_gradient = {
+    .infer = flxi_infer_same, .eval = flxi_eval_copy, .samples = samples_any_shape};
+
+/* ---- cast ---- */
+
+typedef struct {
+    int64_t to;
+} to_attrs;
+
+static const flxi_attr to_schema[] = {A_DTYPE_REQ(to_attrs, to), A_END};
+
+#define CAST_TO(dtype) {"T[3, 4]", "to=" dtype, NULL, FLX_OK}
+
+static const flxi_sample samples_cast[] = {
+    CAST_TO("f64"), CAST_TO("f32"), CAST_TO("f16"), CAST_TO("bf16"), CAST_TO("c64"), CAST_TO("c128"), CAST_TO("i64"),
+    CAST_TO("i32"), CAST_TO("i16"), CAST_TO("i8"), CAST_TO("u64"), CAST_TO("u32"), CAST_TO("u16"), CAST_TO("u8"),
+    CAST_TO("bool"),
+    {"T[]", "to=f32", NULL, FLX_OK},
+    {"T[2, 0]", "to=i8", NULL, FLX_OK},
+    {"T[N, 2]", "to=f64", NULL, FLX_OK},
+    {"T[2]", NULL, NULL, FLX_E_ATTRIBUTE},
+    {"T[2]", "to=f12", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+static flx_code infer_cast(flxi_infer *f)
+{
+    f->out[0] = *f->in[0];
+    f->out[0].dtype = (int32_t)((const to_attrs *)f->attrs)->to;
+    return FLX_OK;
+}
+
+static flx_code eval_cast(flxi_eval *e)
+{
+    const flx_tensor *x = e->in[0];
+    flx_tensor *y = e->out[0];
+    for (int64_t i = 0; i < x->count; i++)
+        flxi_cast_element(x->type.dtype, x->data, i, y->type.dtype, y->data, i);
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_cast = {
+    .infer = infer_cast,
+    .eval = eval_cast,
+    .schema = to_schema,
+    .attrs_size = sizeof(to_attrs),
+    .samples = samples_cast,
+};
+
+/* ---- bitcast ---- */
+
+static const flxi_sample samples_bitcast[] = {
+    {"T[3, 4]", "to=u8", NULL, FLX_OK},
+    {"T[]", "to=i8", NULL, FLX_OK},
+    {"T[0, 2]", "to=u8", NULL, FLX_OK},
+    {"T[N]", "to=u8", NULL, FLX_OK},
+    {"f32[3]", "to=i32", NULL, FLX_OK},
+    {"c64[3]", "to=f32", NULL, FLX_OK},
+    {"u8[3, 4]", "to=f32", NULL, FLX_OK},
+    {"u8[16]", "to=c128", NULL, FLX_OK},
+    {"bool[2, 4]", "to=u32", NULL, FLX_OK},
+    {"u16[N, 2]", "to=i32", NULL, FLX_OK},
+    {"bool[3]", "to=bool", NULL, FLX_OK},
+    {"u8[3]", "to=f32", NULL, FLX_E_SHAPE},
+    {"u8[]", "to=u16", NULL, FLX_E_SHAPE},
+    {"u16[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", "to=u8", NULL, FLX_E_SHAPE},
+    {"u8[4]", "to=bool", NULL, FLX_E_DTYPE},
+    {"f32[3]", NULL, NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+/* The narrower type gets one more axis, which holds the pieces of one wide element. */
+static flx_code split_elements(flxi_infer *f, int64_t ratio)
+{
+    flx_type *y = &f->out[0];
+    if (y->rank == FLX_MAX_RANK)
+        return flxi_infer_fail(f, FLX_E_SHAPE, "reshape x to fewer axes first",
+                               "a narrower dtype needs one more axis, but x already has %d, the most there can be",
+                               y->rank);
+    y->dims[y->rank++] = ratio;
+    return FLX_OK;
+}
+
+static flx_code join_elements(flxi_infer *f, int64_t ratio)
+{
+    flx_type *y = &f->out[0];
+    flxi_type_text text;
+    if (y->rank == 0 || !flxi_dims_may_equal(f, y->dims[y->rank - 1], ratio))
+        return flxi_infer_fail(f, FLX_E_SHAPE, "reshape x so that its last axis holds the parts of one element",
+                               "to %s the last axis must have extent %lld, but x is %s", flx_dtype_name(y->dtype),
+                               (long long)ratio, flxi_type_str(f->ctx, f->in[0], &text));
+    y->rank--;
+    return FLX_OK;
+}
+
+static flx_code infer_bitcast(flxi_infer *f)
+{
+    int32_t to = (int32_t)((const to_attrs *)f->attrs)->to;
+    int32_t from = f->in[0]->dtype;
+    /* A byte other than 0 and 1 is no bool. */
+    if (to == FLX_BOOL && from != FLX_BOOL)
+        return flxi_infer_fail(f, FLX_E_DTYPE, "compare instead: ne(x, 0)",
+                               "the bytes of %s need not be valid as bool", flx_dtype_name(from));
+    int64_t old_size = (int64_t)flx_dtype_size(from);
+    int64_t new_size = (int64_t)flx_dtype_size(to);
+    f->out[0] = *f->in[0];
+    f->out[0].dtype = to;
+    if (new_size < old_size)
+        return split_elements(f, old_size / new_size);
+    if (new_size > old_size)
+        return join_elements(f, new_size / old_size);
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_bitcast = {
+    .infer = infer_bitcast,
+    .eval = flxi_eval_copy, /* little-endian storage: the low bytes come first */
+    .schema = to_schema,
+    .attrs_size = sizeof(to_attrs),
+    .undefined = "bitcast has no derivative: bits are not numbers",
+    .samples = samples_bitcast,
+};
+
+/* ---- reduce_precision ---- */
+
+typedef struct {
+    int64_t exponent, mantissa;
+} precision_attrs;
+
+static const flxi_attr precision_schema[] = {
+    A_INT_REQ(precision_attrs, exponent), A_INT_REQ(precision_attrs, mantissa), A_END};
+
+static const flxi_sample samples_precision[] = {
+    {"T[3, 4]", "exponent=5, mantissa=10", NULL, FLX_OK},
+    {"T[3, 4]", "exponent=8, mantissa=7", NULL, FLX_OK},
+    {"T[]", "exponent=4, mantissa=3", NULL, FLX_OK},
+    {"T[5]", "exponent=2, mantissa=0", NULL, FLX_OK},
+    {"T[5]", "exponent=1, mantissa=1", NULL, FLX_OK},
+    {"T[5]", "exponent=64, mantissa=100", NULL, FLX_OK},
+    {"T[0]", "exponent=8, mantissa=23", NULL, FLX_OK},
+    {"T[N, 2]", "exponent=8, mantissa=23", NULL, FLX_OK},
+    {"T[2]", "exponent=0, mantissa=3", NULL, FLX_E_ATTRIBUTE},
+    {"T[2]", "exponent=5, mantissa=-1", NULL, FLX_E_ATTRIBUTE},
+    {"T[2]", "exponent=5", NULL, FLX_E_ATTRIBUTE},
+    {"i32[2]", "exponent=5, mantissa=3", NULL, FLX_E_DTYPE},
+    {0},
+};
+
+static flx_code infer_precision(flxi_infer *f)
+{
+    const precision_attrs *a = f->attrs;
+    if (a->exponent < 1)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "f16 is exponent=5, mantissa=10",
+                               "exponent must be at least 1, but is %lld", (long long)a->exponent);
+    if (a->mantissa < 0)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "f16 is exponent=5, mantissa=10",
+                               "mantissa must not be negative, but is %lld", (long long)a->mantissa);
+    return flxi_infer_same(f);
+}
+
+/* More bits than double has change nothing. */
+static double rounded(const double *x, const void *attrs)
+{
+    const precision_attrs *a = attrs;
+    return flxi_round_to(x[0], a->exponent < 11 ? (int)a->exponent : 11, a->mantissa < 52 ? (int)a->mantissa : 52);
+}
+
+const flxi_rules flxi_rules_reduce_precision = {
+    .infer = infer_precision,
+    .eval = flxi_eval_pointwise,
+    .scalar = rounded,
+    .schema = precision_schema,
+    .attrs_size = sizeof(precision_attrs),
+    .samples = samples_precision,
+};
+
+/* ---- optimization_barrier ---- */
+
+static const flxi_sample samples_barrier[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[2], f32[3, 1], i8[0]", NULL, NULL, FLX_OK},
+    {"T[], T[N]", NULL, NULL, FLX_OK},
+    {0},
+};
+
+static flx_code infer_barrier(flxi_infer *f)
+{
+    if (f->nin == 0)
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "needs at least one operand");
+    FLXI_TRY(flxi_results(f, f->nin));
+    for (uint32_t k = 0; k < f->nin; k++)
+        f->out[k] = *f->in[k];
+    return FLX_OK;
+}
+
+static flx_code eval_barrier(flxi_eval *e)
+{
+    for (uint32_t k = 0; k < e->nin; k++)
+        memcpy(e->out[k]->data, e->in[k]->data, e->out[k]->nbytes);
+    return FLX_OK;
+}
+
+const flxi_rules flxi_rules_optimization_barrier = {
+    .infer = infer_barrier, .eval = eval_barrier, .samples = samples_barrier};
+
+/* ---- print and check ---- */
+
+typedef struct {
+    const char *message;
+} message_attrs;
+
+static const flxi_attr print_schema[] = {A_STRING(message_attrs, message), A_END};
+static const flxi_attr check_schema[] = {A_STRING_REQ(message_attrs, message), A_END};
+
+static const flxi_sample samples_print[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[]", "message=\"value\"", NULL, FLX_OK},
+    {"T[0]", "message=\"\"", NULL, FLX_OK},
+    {"T[N, 2]", "message=\"rows\"", NULL, FLX_OK},
+    {"T[2]", "text=\"value\"", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+static const flxi_sample samples_check[] = {
+    {"T[3, 4], bool[]{1..1}", "message=\"holds\"", NULL, FLX_OK},
+    {"T[], bool[2, 3]{1..1}", "message=\"all hold\"", NULL, FLX_OK},
+    {"T[2], i32[2]{1..3}", "message=\"nonzero\"", NULL, FLX_OK},
+    {"T[0], bool[0]", "message=\"nothing to check\"", NULL, FLX_OK},
+    {"T[N, 2], bool[N]{1..1}", "message=\"per row\"", NULL, FLX_OK},
+    {"T[2], bool[2]", NULL, NULL, FLX_E_ATTRIBUTE},
+    {"T[2]", "message=\"no predicate\"", NULL, FLX_E_ARITY},
+    {0},
+};
+
+static flx_code eval_print(flxi_eval *e)
+{
+    if (e->print)
+        e->print(e, ((const message_attrs *)e->attrs)->message, e->in[0]);
+    return flxi_eval_copy(e);
+}
+
+static flx_code eval_check(flxi_eval *e)
+{
+    const char *message = ((const message_attrs *)e->attrs)->message;
+    const flx_tensor *ok = e->in[1];
+    for (int64_t i = 0; i < ok->count; i++) {
+        if (flxi_load_truth(ok->type.dtype, ok->data, i))
+            continue;
+        char text[160];
+        flxi_printable(text, sizeof text, message, strlen(message));
+        return flxi_eval_fail(e, FLX_E_CHECK, NULL, "%s (element %lld of ok, which has %lld, is false)",
+                              *text ? text : "a check failed", (long long)i, (long long)ok->count);
+    }
+    return flxi_eval_copy(e);
+}
+
+const flxi_rules flxi_rules_print = {
+    .infer = flxi_infer_same,
+    .eval = eval_print,
+    .schema = print_schema,
+    .attrs_size = sizeof(message_attrs),
+    .samples = samples_print,
+};
+const flxi_rules flxi_rules_check = {
+    .infer = flxi_infer_same,
+    .eval = eval_check,
+    .schema = check_schema,
+    .attrs_size = sizeof(message_attrs),
+    .samples = samples_check,
+};

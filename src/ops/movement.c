@@ -1,0 +1,741 @@
+/* movement.c: elements that keep their values and change their places: cut out, spread, joined, taken apart, masked.
+
+   Offsets and lengths may be symbolic. A range that is known to be wrong is an ATTRIBUTE error now, one that depends on
+   symbols is checked when they are bound: binding runs these rules again. */
+#include "ops/axis_map.h"
+
+typedef struct {
+    int64_t axis;
+} axis_attrs;
+
+/* ---- narrow ---- */
+
+typedef struct {
+    int64_t axis;
+    flx_dim start, len;
+} narrow_attrs;
+
+static const flxi_attr narrow_schema[] = {
+    A_INT_REQ(narrow_attrs, axis), A_DIM_REQ(narrow_attrs, start), A_DIM_REQ(narrow_attrs, len), A_END};
+
+static flx_code infer_narrow(flxi_infer *f)
+{
+    narrow_attrs *a = f->attrs;
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
+    f->out[0] = *f->in[0];
+    f->out[0].dims[a->axis] = a->len;
+    flx_dim end = flx_dim_add(f->ctx, a->start, a->len);
+    if (!flxi_dim_negative(a->start) && !flxi_dim_negative(a->len) && end != FLX_DIM_INVALID &&
+        !flxi_dim_exceeds(f->ctx, end, f->in[0]->dims[a->axis]))
+        return FLX_OK;
+    flxi_type_text t;
+    flxi_dim_text start, len;
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 <= start, 0 <= len and start + len <= extent must hold",
+                           "start=%s, len=%s leave axis %lld of x, of shape %s", flxi_dim_str(f->ctx, a->start, &start),
+                           flxi_dim_str(f->ctx, a->len, &len), (long long)a->axis,
+                           flxi_shape_str(f->ctx, f->in[0], &t));
+}
+
+static int64_t at_narrow(const flxi_eval *e, int axis, int64_t i)
+{
+    const narrow_attrs *a = e->attrs;
+    return axis == a->axis ? a->start + i : i;
+}
+
+static flx_code eval_narrow(flxi_eval *e)
+{
+    return flxi_move_each(e, at_narrow);
+}
+
+static const flxi_sample samples_narrow[] = {
+    {"T[4, 3]", "axis=0, start=1, len=2", NULL, FLX_OK},
+    {"T[2, 5]", "axis=-1, start=0, len=5", NULL, FLX_OK},
+    {"T[2, 5]", "axis=1, start=5, len=0", NULL, FLX_OK},
+    {"T[0, 2]", "axis=0, start=0, len=0", NULL, FLX_OK},
+    {"T[0, 4]", "axis=1, start=1, len=2", NULL, FLX_OK},
+    {"T[N, 2]", "axis=0, start=1, len=N-1", NULL, FLX_OK},
+    {"T[2, N+2]", "axis=1, start=N, len=2", NULL, FLX_OK},
+    {"T[4]", "axis=0, start=2, len=3", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "axis=0, start=-1, len=2", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "axis=0, start=2, len=-1", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "axis=0, start=4611686018427387904, len=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[N]", "axis=0, start=1, len=N", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "axis=1, start=0, len=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "axis=0, start=0", NULL, FLX_E_ATTRIBUTE},
+    {"T[]", "axis=0, start=0, len=1", NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_narrow = {
+    .infer = infer_narrow,
+    .eval = eval_narrow,
+    .schema = narrow_schema,
+    .attrs_size = sizeof(narrow_attrs),
+    .samples = samples_narrow,
+};
+
+/* ---- slice ---- */
+
+typedef struct {
+    flx_ints start, limit, stride;
+} slice_attrs;
+
+static const flxi_attr slice_schema[] = {
+    A_DIMS_REQ(slice_attrs, start), A_DIMS_REQ(slice_attrs, limit), A_INTS(slice_attrs, stride, "all 1"), A_END};
+
+/* ⌈n / stride⌉, without overflow for any stride of a number. */
+static flx_dim steps(flx_context *ctx, flx_dim n, int64_t stride)
+{
+    if (!flxi_dim_is_number(n))
+        return flxi_dim_ceil_div(ctx, n, stride);
+    return n / stride + (n % stride != 0);
+}
+
+static flx_code infer_slice(flxi_infer *f)
+{
+    slice_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    size_t rank = (size_t)x->rank;
+    FLXI_TRY(flxi_norm_list(f, "start", &a->start, rank, 0));
+    FLXI_TRY(flxi_norm_list(f, "limit", &a->limit, rank, 0));
+    FLXI_TRY(flxi_norm_list(f, "stride", &a->stride, rank, 1));
+    FLXI_TRY(flxi_need_not_negative(f, "start", &a->start));
+    FLXI_TRY(flxi_need_not_negative(f, "limit", &a->limit));
+    f->out[0] = *x;
+    for (int k = 0; k < x->rank; k++) {
+        flx_dim start = a->start.v[k];
+        flx_dim limit = a->limit.v[k];
+        flxi_type_text t;
+        flxi_dim_text s, l;
+        if (flxi_dim_exceeds(f->ctx, start, limit) || flxi_dim_exceeds(f->ctx, limit, x->dims[k]))
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 <= start <= limit <= extent must hold on every axis",
+                                   "start=%s, limit=%s do not fit axis %d of x, of shape %s",
+                                   flxi_dim_str(f->ctx, start, &s), flxi_dim_str(f->ctx, limit, &l), k,
+                                   flxi_shape_str(f->ctx, x, &t));
+        if (a->stride.v[k] < 1)
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "to walk backwards, use reverse",
+                                   "stride[%d] must be at least 1, it is %lld", k, (long long)a->stride.v[k]);
+        f->out[0].dims[k] = steps(f->ctx, flx_dim_sub(f->ctx, limit, start), a->stride.v[k]);
+    }
+    return FLX_OK;
+}
+
+static int64_t at_slice(const flxi_eval *e, int axis, int64_t i)
+{
+    const slice_attrs *a = e->attrs;
+    return a->start.v[axis] + i * a->stride.v[axis];
+}
+
+static flx_code eval_slice(flxi_eval *e)
+{
+    return flxi_move_each(e, at_slice);
+}
+
+static const flxi_sample samples_slice[] = {
+    {"T[4, 5]", "start=[1, 0], limit=[3, 5]", NULL, FLX_OK},
+    {"T[7]", "start=[1], limit=[7], stride=[3]", NULL, FLX_OK},
+    {"T[4, 5]", "start=[0, 1], limit=[4, 4], stride=[2, 2]", NULL, FLX_OK},
+    {"T[5]", "start=[0], limit=[5], stride=[9223372036854775806]", NULL, FLX_OK},
+    {"T[]", "start=[], limit=[]", NULL, FLX_OK},
+    {"T[3]", "start=[2], limit=[2]", NULL, FLX_OK},
+    {"T[0, 3]", "start=[0, 1], limit=[0, 3]", NULL, FLX_OK},
+    {"T[N, 3]", "start=[1, 0], limit=[N, 2]", NULL, FLX_OK},
+    {"T[N, 3]", "start=[0, 0], limit=[N, 3], stride=[2, 1]", NULL, FLX_OK},
+    {"T[4]", "start=[0], limit=[5]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "start=[3], limit=[2]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "start=[-1], limit=[2]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "start=[0], limit=[4], stride=[0]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "start=[0], limit=[4], stride=[1, 1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4, 4]", "start=[0], limit=[4]", NULL, FLX_E_ATTRIBUTE},
+    {"T[N]", "start=[0], limit=[N+1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", "limit=[4]", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+const flxi_rules flxi_rules_slice = {
+    .infer = infer_slice,
+    .eval = eval_slice,
+    .schema = slice_schema,
+    .attrs_size = sizeof(slice_attrs),
+    .samples = samples_slice,
+};
+
+/* ---- pad ---- */
+
+typedef struct {
+    flx_ints low, high, interior;
+} pad_attrs;
+
+static const flxi_attr pad_schema[] = {
+    A_DIMS(pad_attrs, low, "all 0"), A_DIMS(pad_attrs, high, "all 0"), A_INTS(pad_attrs, interior, "all 0"), A_END};
+
+/* The extent with `interior` values between neighbours. A symbol counts as at least 1 here; bound to 0, the rule runs
+   again with that number. */
+static flx_dim spread(flx_context *ctx, flx_dim n, int64_t interior)
+{
+    if (n == 0 || n == 1 || interior == 0)
+        return n;
+    flx_dim gaps = flx_dim_mul(ctx, flx_dim_sub(ctx, n, 1), flx_dim_add(ctx, interior, 1));
+    return flx_dim_add(ctx, gaps, 1);
+}
+
+static flx_code infer_pad(flxi_infer *f)
+{
+    pad_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    flxi_type_text t;
+    if (f->in[1]->rank != 0)
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "value must be a scalar, its shape is %s",
+                               flxi_shape_str(f->ctx, f->in[1], &t));
+    size_t rank = (size_t)x->rank;
+    FLXI_TRY(flxi_norm_list(f, "low", &a->low, rank, 0));
+    FLXI_TRY(flxi_norm_list(f, "high", &a->high, rank, 0));
+    FLXI_TRY(flxi_norm_list(f, "interior", &a->interior, rank, 0));
+    FLXI_TRY(flxi_need_not_negative(f, "interior", &a->interior));
+    f->out[0] = *x;
+    for (int k = 0; k < x->rank; k++) {
+        flx_dim d = spread(f->ctx, x->dims[k], a->interior.v[k]);
+        d = flx_dim_add(f->ctx, flx_dim_add(f->ctx, a->low.v[k], d), a->high.v[k]);
+        flxi_dim_text low, high;
+        if (flxi_dim_negative(d))
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "crop no more than there is",
+                                   "low=%s, high=%s crop axis %d of x, of shape %s, to a negative extent",
+                                   flxi_dim_str(f->ctx, a->low.v[k], &low), flxi_dim_str(f->ctx, a->high.v[k], &high),
+                                   k, flxi_shape_str(f->ctx, x, &t));
+        f->out[0].dims[k] = d;
+    }
+    return FLX_OK;
+}
+
+static int64_t at_pad(const flxi_eval *e, int axis, int64_t i)
+{
+    const pad_attrs *a = e->attrs;
+    int64_t at = i - a->low.v[axis];
+    int64_t step = a->interior.v[axis] + 1;
+    bool inside = at >= 0 && at % step == 0 && at / step < e->in[0]->type.dims[axis];
+    return inside ? at / step : -1;
+}
+
+static flx_code eval_pad(flxi_eval *e)
+{
+    flx_tensor *y = e->out[0];
+    size_t size = flx_dtype_size(y->type.dtype);
+    for (int64_t i = 0; i < y->count; i++)
+        memcpy((unsigned char *)y->data + (size_t)i * size, e->in[1]->data, size);
+    return flxi_move_each(e, at_pad);
+}
+
+static const flxi_sample samples_pad[] = {
+    {"T[3], T[]", "low=[1], high=[2]", NULL, FLX_OK},
+    {"T[2, 3], T[]", "low=[1, 0], high=[0, 1], interior=[0, 2]", NULL, FLX_OK},
+    {"T[5], T[]", "low=[-1], high=[-2]", NULL, FLX_OK},
+    {"T[4], T[]", "low=[-2], high=[1], interior=[2]", NULL, FLX_OK},
+    {"T[3], T[]", "low=[4], high=[-5]", NULL, FLX_OK},
+    {"T[1], T[]", "interior=[9223372036854775806]", NULL, FLX_OK},
+    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[2], T[]", NULL, NULL, FLX_OK},
+    {"T[0], T[]", "low=[1], high=[2], interior=[3]", NULL, FLX_OK},
+    {"T[2, 0], T[]", "low=[1, 1], high=[0, 0]", NULL, FLX_OK},
+    {"T[3], T[]", "low=[-3]", NULL, FLX_OK},
+    {"T[N, 2], T[]", "low=[N, 0], high=[1, 0]", NULL, FLX_OK},
+    {"T[N], T[]", "high=[-1], interior=[1]", NULL, FLX_OK},
+    {"T[3], T[]", "low=[-4]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3], T[]", "interior=[-1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3], T[]", "low=[1, 1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3], T[]", "high=[4611686018427387904]", NULL, FLX_E_SIZE},
+    {"T[3], T[1]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_pad = {
+    .infer = infer_pad,
+    .eval = eval_pad,
+    .schema = pad_schema,
+    .attrs_size = sizeof(pad_attrs),
+    .samples = samples_pad,
+};
+
+/* ---- reverse ---- */
+
+typedef struct {
+    flx_ints axes;
+} reverse_attrs;
+
+static const flxi_attr reverse_schema[] = {A_INTS_REQ(reverse_attrs, axes), A_END};
+
+static flx_code infer_reverse(flxi_infer *f)
+{
+    reverse_attrs *a = f->attrs;
+    FLXI_TRY(flxi_norm_axes(f, "axes", &a->axes, f->in[0]->rank, true));
+    f->out[0] = *f->in[0];
+    return FLX_OK;
+}
+
+static int64_t at_reverse(const flxi_eval *e, int axis, int64_t i)
+{
+    const reverse_attrs *a = e->attrs;
+    for (size_t k = 0; k < a->axes.n; k++)
+        if (a->axes.v[k] == axis)
+            return e->in[0]->type.dims[axis] - 1 - i;
+    return i;
+}
+
+static flx_code eval_reverse(flxi_eval *e)
+{
+    return flxi_move_each(e, at_reverse);
+}
+
+static const flxi_sample samples_reverse[] = {
+    {"T[4]", "axes=[0]", NULL, FLX_OK},
+    {"T[2, 3]", "axes=[-1]", NULL, FLX_OK},
+    {"T[2, 3, 2]", "axes=[2, 0]", NULL, FLX_OK},
+    {"T[2, 3]", "axes=[]", NULL, FLX_OK},
+    {"T[]", "axes=[]", NULL, FLX_OK},
+    {"T[0, 2]", "axes=[0]", NULL, FLX_OK},
+    {"T[N, 2]", "axes=[0]", NULL, FLX_OK},
+    {"T[4]", "axes=[1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 3]", "axes=[1, -1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[4]", NULL, NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+const flxi_rules flxi_rules_reverse = {
+    .infer = infer_reverse,
+    .eval = eval_reverse,
+    .schema = reverse_schema,
+    .attrs_size = sizeof(reverse_attrs),
+    .samples = samples_reverse,
+};
+
+/* ---- concat, stack ---- */
+
+static const flxi_attr concat_schema[] = {A_INT_REQ(axis_attrs, axis), A_END};
+static const flxi_attr first_axis_schema[] = {A_INT(axis_attrs, axis, 0), A_END};
+
+/* Merges the extents of operand k into y, axis `except` aside (-1: none). A number says more than a symbol. */
+static flx_code merge_shape(flxi_infer *f, uint32_t k, int64_t except, flx_type *y)
+{
+    const flx_type *x = f->in[k];
+    bool fits = x->rank == y->rank;
+    for (int axis = 0; fits && axis < y->rank; axis++) {
+        if (axis == except)
+            continue;
+        fits = flxi_dims_may_equal(f, x->dims[axis], y->dims[axis]);
+        if (fits && flxi_dim_is_number(x->dims[axis]))
+            y->dims[axis] = x->dims[axis];
+    }
+    if (fits)
+        return FLX_OK;
+    flxi_type_text tx, ty;
+    return flxi_infer_fail(f, FLX_E_SHAPE, except < 0 ? NULL : "the shapes may differ along axis only",
+                           "operand %u, of shape %s, does not fit to %s before it", k,
+                           flxi_shape_str(f->ctx, x, &tx), flxi_shape_str(f->ctx, y, &ty));
+}
+
+static flx_code infer_concat(flxi_infer *f)
+{
+    axis_attrs *a = f->attrs;
+    FLXI_TRY(flxi_need_operands(f));
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
+    flx_type y = *f->in[0];
+    for (uint32_t k = 1; k < f->nin; k++) {
+        FLXI_TRY(merge_shape(f, k, a->axis, &y));
+        y.dims[a->axis] = flx_dim_add(f->ctx, y.dims[a->axis], f->in[k]->dims[a->axis]);
+    }
+    f->out[0] = y;
+    return FLX_OK;
+}
+
+static flx_code infer_stack(flxi_infer *f)
+{
+    axis_attrs *a = f->attrs;
+    FLXI_TRY(flxi_need_operands(f));
+    flx_type y = *f->in[0];
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)y.rank + 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, y.rank + 1));
+    for (uint32_t k = 1; k < f->nin; k++)
+        FLXI_TRY(merge_shape(f, k, -1, &y));
+    for (int axis = y.rank++; axis > a->axis; axis--)
+        y.dims[axis] = y.dims[axis - 1];
+    y.dims[a->axis] = f->nin;
+    f->out[0] = y;
+    return FLX_OK;
+}
+
+/* `outer` blocks of `nbytes`; consecutive ones are a step apart on either side. */
+static void copy_blocks(unsigned char *dst, size_t dst_step, const unsigned char *src, size_t src_step, size_t nbytes,
+                        int64_t outer)
+{
+    for (int64_t o = 0; o < outer; o++)
+        memcpy(dst + (size_t)o * dst_step, src + (size_t)o * src_step, nbytes);
+}
+
+/* Lays the operands side by side along the result's axis. Each takes as many positions there as its count says: one in
+   a stack. */
+static flx_code eval_join(flxi_eval *e)
+{
+    const axis_attrs *a = e->attrs;
+    flx_tensor *y = e->out[0];
+    if (y->count == 0)
+        return FLX_OK;
+    flxi_split s = flxi_split_at(&y->type, a->axis);
+    size_t step = y->nbytes / (size_t)s.outer;
+    size_t at = 0;
+    for (uint32_t k = 0; k < e->nin; k++) {
+        size_t part = e->in[k]->nbytes / (size_t)s.outer;
+        copy_blocks((unsigned char *)y->data + at, step, e->in[k]->data, part, part, s.outer);
+        at += part;
+    }
+    return FLX_OK;
+}
+
+static const flxi_sample samples_concat[] = {
+    {"T[2, 3], T[4, 3]", "axis=0", NULL, FLX_OK},
+    {"T[2, 3], T[2, 1], T[2, 2]", "axis=-1", NULL, FLX_OK},
+    {"T[2, 3]", "axis=0", NULL, FLX_OK},
+    {"T[2, 1, 2], T[2, 3, 2]", "axis=1", NULL, FLX_OK},
+    {"T[0], T[3]", "axis=0", NULL, FLX_OK},
+    {"T[2, 0], T[2, 0]", "axis=0", NULL, FLX_OK},
+    {"T[N, 3], T[2, 3]", "axis=0", NULL, FLX_OK},
+    {"T[N, 3], T[N, 2]", "axis=1", NULL, FLX_OK},
+    {"T[2, 3], T[2, 4]", "axis=0", NULL, FLX_E_SHAPE},
+    {"T[2, 3], T[2]", "axis=0", NULL, FLX_E_SHAPE},
+    {"T[N, 3], T[N+1, 3]", "axis=1", NULL, FLX_E_SHAPE},
+    {"T[], T[]", "axis=0", NULL, FLX_E_SHAPE},
+    {"T[2], T[3]", "axis=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[2], T[3]", NULL, NULL, FLX_E_ATTRIBUTE},
+    {"", "axis=0", NULL, FLX_E_ARITY},
+    {0},
+};
+
+static const flxi_sample samples_stack[] = {
+    {"T[2, 3], T[2, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 3], T[2, 3], T[2, 3]", "axis=1", NULL, FLX_OK},
+    {"T[2, 3], T[2, 3]", "axis=-1", NULL, FLX_OK},
+    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[3]", "axis=0", NULL, FLX_OK},
+    {"T[0, 2], T[0, 2]", "axis=1", NULL, FLX_OK},
+    {"T[N, 2], T[N, 2]", "axis=2", NULL, FLX_OK},
+    {"T[2], T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2], T[2, 1]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2], T[2]", "axis=2", NULL, FLX_E_ATTRIBUTE},
+    {"T[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", NULL, NULL, FLX_E_SIZE},
+    {"", NULL, NULL, FLX_E_ARITY},
+    {0},
+};
+
+const flxi_rules flxi_rules_concat = {
+    .infer = infer_concat,
+    .eval = eval_join,
+    .schema = concat_schema,
+    .attrs_size = sizeof(axis_attrs),
+    .samples = samples_concat,
+};
+
+const flxi_rules flxi_rules_stack = {
+    .infer = infer_stack,
+    .eval = eval_join,
+    .schema = first_axis_schema,
+    .attrs_size = sizeof(axis_attrs),
+    .samples = samples_stack,
+};
+
+/* ---- split, unstack ---- */
+
+typedef struct {
+    flx_ints sizes;
+    int64_t axis;
+} split_attrs;
+
+static const flxi_attr split_schema[] = {A_DIMS_REQ(split_attrs, sizes), A_INT(split_attrs, axis, 0), A_END};
+
+static flx_code infer_split(flxi_infer *f)
+{
+    split_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, x->rank));
+    FLXI_TRY(flxi_need_not_negative(f, "sizes", &a->sizes));
+    if (a->sizes.n == 0)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "sizes must have at least one entry");
+    FLXI_TRY(flxi_results(f, a->sizes.n));
+    flx_dim sum = 0;
+    for (size_t k = 0; k < a->sizes.n; k++) {
+        sum = flx_dim_add(f->ctx, sum, a->sizes.v[k]);
+        f->out[k] = *x;
+        f->out[k].dims[a->axis] = a->sizes.v[k];
+    }
+    if (sum != FLX_DIM_INVALID && flxi_dims_may_equal(f, sum, x->dims[a->axis]))
+        return FLX_OK;
+    flxi_type_text t;
+    flxi_dim_text d;
+    return flxi_infer_fail(f, FLX_E_SHAPE, "the sizes must add up to the extent",
+                           "sizes add up to %s, x, of shape %s, does not have that extent on axis %lld",
+                           sum == FLX_DIM_INVALID ? "too much" : flxi_dim_str(f->ctx, sum, &d),
+                           flxi_shape_str(f->ctx, x, &t), (long long)a->axis);
+}
+
+static flx_code infer_unstack(flxi_infer *f)
+{
+    axis_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, x->rank));
+    flx_dim n = x->dims[a->axis];
+    flxi_type_text t;
+    if (!flxi_dim_is_number(n))
+        return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "specialise the graph first; the number of results depends on it",
+                               "axis %lld of x, of shape %s, has no number as extent", (long long)a->axis,
+                               flxi_shape_str(f->ctx, x, &t));
+    if (n == 0)
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "axis %lld of x, of shape %s, is empty: there would be no result",
+                               (long long)a->axis, flxi_shape_str(f->ctx, x, &t));
+    FLXI_TRY(flxi_results(f, (size_t)n));
+    flx_type row = {.dtype = x->dtype};
+    for (int axis = 0; axis < x->rank; axis++)
+        if (axis != a->axis)
+            row.dims[row.rank++] = x->dims[axis];
+    for (int64_t k = 0; k < n; k++)
+        f->out[k] = row;
+    return FLX_OK;
+}
+
+/* The inverse of eval_join: each result takes as many positions as its count says. */
+static flx_code take_apart(flxi_eval *e, int64_t axis)
+{
+    const flx_tensor *x = e->in[0];
+    if (x->count == 0)
+        return FLX_OK;
+    flxi_split s = flxi_split_at(&x->type, axis);
+    size_t step = x->nbytes / (size_t)s.outer;
+    size_t at = 0;
+    for (uint32_t k = 0; k < e->nout; k++) {
+        size_t part = e->out[k]->nbytes / (size_t)s.outer;
+        copy_blocks(e->out[k]->data, part, (const unsigned char *)x->data + at, step, part, s.outer);
+        at += part;
+    }
+    return FLX_OK;
+}
+
+static flx_code eval_split(flxi_eval *e)
+{
+    return take_apart(e, ((const split_attrs *)e->attrs)->axis);
+}
+
+static flx_code eval_unstack(flxi_eval *e)
+{
+    return take_apart(e, ((const axis_attrs *)e->attrs)->axis);
+}
+
+static const flxi_sample samples_split[] = {
+    {"T[5, 2]", "sizes=[2, 3]", NULL, FLX_OK},
+    {"T[2, 5]", "sizes=[1, 0, 4], axis=-1", NULL, FLX_OK},
+    {"T[3]", "sizes=[3]", NULL, FLX_OK},
+    {"T[2, 4, 2]", "sizes=[1, 3], axis=1", NULL, FLX_OK},
+    {"T[0, 2]", "sizes=[0, 0]", NULL, FLX_OK},
+    {"T[0, 3]", "sizes=[1, 2], axis=1", NULL, FLX_OK},
+    {"T[N*3]", "sizes=[N, 2*N]", NULL, FLX_OK},
+    {"T[5]", "sizes=[2, 2]", NULL, FLX_E_SHAPE},
+    {"T[N]", "sizes=[N, 1]", NULL, FLX_E_SHAPE},
+    {"T[5]", "sizes=[4611686018427387904, 4611686018427387904]", NULL, FLX_E_SHAPE},
+    {"T[5]", "sizes=[6, -1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[0]", "sizes=[]", NULL, FLX_E_ATTRIBUTE},
+    {"T[5]", "sizes=[5], axis=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[]", "sizes=[1]", NULL, FLX_E_SHAPE},
+    {0},
+};
+
+static const flxi_sample samples_unstack[] = {
+    {"T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[3, 2]", "axis=-1", NULL, FLX_OK},
+    {"T[2, 3, 2]", "axis=1", NULL, FLX_OK},
+    {"T[2]", NULL, NULL, FLX_OK},
+    {"T[2, 0]", NULL, NULL, FLX_OK},
+    {"T[2, N]", NULL, NULL, FLX_OK},
+    {"T[N, 2]", NULL, NULL, FLX_E_UNBOUND_DIM},
+    {"T[0, 2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[65536]", NULL, NULL, FLX_E_SIZE},
+    {"T[2]", "axis=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_split = {
+    .infer = infer_split,
+    .eval = eval_split,
+    .schema = split_schema,
+    .attrs_size = sizeof(split_attrs),
+    .samples = samples_split,
+};
+
+const flxi_rules flxi_rules_unstack = {
+    .infer = infer_unstack,
+    .eval = eval_unstack,
+    .schema = first_axis_schema,
+    .attrs_size = sizeof(axis_attrs),
+    .samples = samples_unstack,
+};
+
+/* ---- tril, triu, diag ---- */
+
+typedef struct {
+    int64_t k;
+} diagonal_attrs;
+
+static const flxi_attr diagonal_schema[] = {A_INT(diagonal_attrs, k, 0), A_END};
+
+static void copy_element(flx_tensor *y, int64_t to, const flx_tensor *x, int64_t from)
+{
+    size_t size = flx_dtype_size(x->type.dtype);
+    memcpy((unsigned char *)y->data + (size_t)to * size, (const unsigned char *)x->data + (size_t)from * size, size);
+}
+
+static flx_code infer_triangle(flxi_infer *f)
+{
+    FLXI_TRY(flxi_need_rank(f, 0, 2));
+    f->out[0] = *f->in[0];
+    return FLX_OK;
+}
+
+/* sign 1 keeps the diagonals up to k, sign -1 those from k on. */
+static flx_code keep_triangle(flxi_eval *e, int sign)
+{
+    int64_t k = ((const diagonal_attrs *)e->attrs)->k;
+    const flx_tensor *x = e->in[0];
+    int64_t rows = x->type.dims[x->type.rank - 2];
+    int64_t cols = x->type.dims[x->type.rank - 1];
+    for (int64_t i = 0; i < x->count; i++) {
+        int64_t diagonal = i % cols - i / cols % rows;
+        if (sign > 0 ? diagonal <= k : diagonal >= k)
+            copy_element(e->out[0], i, x, i);
+    }
+    return FLX_OK;
+}
+
+static flx_code eval_tril(flxi_eval *e)
+{
+    return keep_triangle(e, 1);
+}
+
+static flx_code eval_triu(flxi_eval *e)
+{
+    return keep_triangle(e, -1);
+}
+
+static const flxi_sample samples_triangle[] = {
+    {"T[3, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 4]", "k=1", NULL, FLX_OK},
+    {"T[4, 2]", "k=-1", NULL, FLX_OK},
+    {"T[2, 2, 3]", "k=-2", NULL, FLX_OK},
+    {"T[3, 3]", "k=9223372036854775806", NULL, FLX_OK},
+    {"T[3, 3]", "k=-4611686018427387904", NULL, FLX_OK},
+    {"T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 0]", NULL, NULL, FLX_OK},
+    {"T[N, 3]", "k=1", NULL, FLX_OK},
+    {"T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_tril = {
+    .infer = infer_triangle,
+    .eval = eval_tril,
+    .schema = diagonal_schema,
+    .attrs_size = sizeof(diagonal_attrs),
+    .samples = samples_triangle,
+};
+
+const flxi_rules flxi_rules_triu = {
+    .infer = infer_triangle,
+    .eval = eval_triu,
+    .schema = diagonal_schema,
+    .attrs_size = sizeof(diagonal_attrs),
+    .samples = samples_triangle,
+};
+
+/* Length of diagonal k of a matrix; FLX_DIM_INVALID when the symbols leave open which side ends it. */
+static flx_dim diagonal_length(flx_context *ctx, flx_dim rows, flx_dim cols, int64_t k)
+{
+    if (flxi_dim_is_number(rows) && flxi_dim_is_number(cols) && (k >= cols || k <= -rows))
+        return 0; /* beside the matrix; also keeps the differences below from overflowing */
+    rows = k < 0 ? flx_dim_add(ctx, rows, k) : rows;
+    cols = k > 0 ? flx_dim_sub(ctx, cols, k) : cols;
+    if (rows == cols || flxi_dim_exceeds(ctx, cols, rows))
+        return rows;
+    return flxi_dim_exceeds(ctx, rows, cols) ? cols : FLX_DIM_INVALID;
+}
+
+static flx_code infer_diag(flxi_infer *f)
+{
+    const diagonal_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    f->out[0] = *x;
+    if (x->rank == 1) {
+        flx_dim n = flx_dim_add(f->ctx, x->dims[0], a->k < 0 ? -a->k : a->k);
+        f->out[0] = flx_type_make((flx_dtype)x->dtype, 2, (flx_dim[]){n, n});
+        return FLX_OK;
+    }
+    flx_dim n = diagonal_length(f->ctx, x->dims[x->rank - 2], x->dims[x->rank - 1], a->k);
+    flxi_type_text t;
+    if (n == FLX_DIM_INVALID)
+        return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "specialise the graph first, or use square matrices",
+                               "the length of diagonal %lld of shape %s depends on which extent is smaller",
+                               (long long)a->k, flxi_shape_str(f->ctx, x, &t));
+    f->out[0].rank--;
+    f->out[0].dims[x->rank - 2] = n;
+    return FLX_OK;
+}
+
+static flx_code eval_diag(flxi_eval *e)
+{
+    int64_t k = ((const diagonal_attrs *)e->attrs)->k;
+    bool to_matrix = e->in[0]->type.rank == 1;
+    const flx_tensor *vector = to_matrix ? e->in[0] : e->out[0];
+    const flx_type *matrix = to_matrix ? &e->out[0]->type : &e->in[0]->type;
+    int64_t cols = matrix->dims[matrix->rank - 1];
+    int64_t size = matrix->dims[matrix->rank - 2] * cols;
+    int64_t n = vector->type.dims[vector->type.rank - 1];
+    int64_t first = k < 0 ? -k : 0; /* row where the diagonal begins */
+    for (int64_t i = 0; i < vector->count; i++) {
+        int64_t row = first + i % n;
+        int64_t at = i / n * size + row * cols + row + k;
+        if (to_matrix)
+            copy_element(e->out[0], at, e->in[0], i);
+        else
+            copy_element(e->out[0], i, e->in[0], at);
+    }
+    return FLX_OK;
+}
+
+static const flxi_sample samples_diag[] = {
+    {"T[3]", NULL, NULL, FLX_OK},
+    {"T[2]", "k=1", NULL, FLX_OK},
+    {"T[2]", "k=-2", NULL, FLX_OK},
+    {"T[0]", "k=2", NULL, FLX_OK},
+    {"T[3, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 4]", "k=1", NULL, FLX_OK},
+    {"T[2, 4]", "k=3", NULL, FLX_OK},
+    {"T[4, 2]", "k=-1", NULL, FLX_OK},
+    {"T[3, 3]", "k=9223372036854775806", NULL, FLX_OK},
+    {"T[3, 3]", "k=-4611686018427387904", NULL, FLX_OK},
+    {"T[2, 3, 2]", "k=-1", NULL, FLX_OK},
+    {"T[2, 0, 3]", NULL, NULL, FLX_OK},
+    {"T[N]", "k=1", NULL, FLX_OK},
+    {"T[2, N, N]", "k=1", NULL, FLX_OK},
+    {"T[N, N+1]", NULL, NULL, FLX_OK},
+    {"T[N, 3]", NULL, NULL, FLX_E_UNBOUND_DIM},
+    {"T[3]", "k=4611686018427387904", NULL, FLX_E_SIZE},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_diag = {
+    .infer = infer_diag,
+    .eval = eval_diag,
+    .schema = diagonal_schema,
+    .attrs_size = sizeof(diagonal_attrs),
+    .samples = samples_diag,
+};

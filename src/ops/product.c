@@ -1,0 +1,238 @@
+/* product.c: matmul and dot_general. Both are contractions of two operands; the rules here say which axes of the result
+   and of the sum each operand moves along. */
+#include "ops/axis_lists.h"
+#include "ops/contraction.h"
+
+/* ---- matmul ---- */
+
+/* The batch axes of a matrix operand, as a type of their own. */
+static flx_type batch_of(const flx_type *t)
+{
+    flx_type batch = {.dtype = t->dtype};
+    flxi_append_dims(&batch, t, 0, t->rank - 2);
+    return batch;
+}
+
+static flx_code fail_inner(flxi_infer *f)
+{
+    const flx_type *a = f->in[0];
+    const flx_type *b = f->in[1];
+    flxi_type_text ta, tb;
+    bool transposed = flxi_dims_may_equal(f, a->dims[a->rank - 1], b->dims[b->rank - 1]);
+    const char *hint = transposed && b->rank == 2 ? "transpose b: matmul(a, transpose(b, perm=[1, 0]))"
+                                                  : "the last axis of a and the second to last of b are summed over";
+    return flxi_infer_fail(f, FLX_E_SHAPE, hint, "inner dimensions differ: a is %s, b is %s",
+                           flxi_shape_str(f->ctx, a, &ta), flxi_shape_str(f->ctx, b, &tb));
+}
+
+static flx_code infer_matmul(flxi_infer *f)
+{
+    const flx_type *a = f->in[0];
+    const flx_type *b = f->in[1];
+    FLXI_TRY(flxi_need_rank(f, 0, 2));
+    FLXI_TRY(flxi_need_rank(f, 1, 2));
+    if (!flxi_dims_may_equal(f, a->dims[a->rank - 1], b->dims[b->rank - 2]))
+        return fail_inner(f);
+    flx_type batch_a = batch_of(a);
+    flx_type batch_b = batch_of(b);
+    flx_type y = {.dtype = a->dtype};
+    FLXI_TRY(flxi_broadcast(f, (const flx_type *const[]){&batch_a, &batch_b}, 2, &y));
+    flxi_append_dims(&y, a, a->rank - 2, a->rank - 1);
+    flxi_append_dims(&y, b, b->rank - 1, b->rank);
+    f->out[0] = y;
+    return FLX_OK;
+}
+
+/* How a matrix operand moves with the batch axes of the result; its other axes stay 0. */
+static flxi_factor matrix_factor(const flx_tensor *x, const flx_type *batch)
+{
+    flxi_factor m = {.data = x->data};
+    flx_type own = batch_of(&x->type);
+    int64_t matrix = x->type.dims[x->type.rank - 2] * x->type.dims[x->type.rank - 1];
+    flxi_broadcast_strides(&own, batch, m.along_result);
+    for (int k = 0; k < batch->rank; k++)
+        m.along_result[k] *= matrix;
+    return m;
+}
+
+static flx_code eval_matmul(flxi_eval *e)
+{
+    const flx_type *a = &e->in[0]->type;
+    const flx_type *b = &e->in[1]->type;
+    flx_type batch = batch_of(&e->out[0]->type);
+    int64_t k = a->dims[a->rank - 1];
+    int64_t n = b->dims[b->rank - 1];
+    flxi_factor factors[2] = {matrix_factor(e->in[0], &batch), matrix_factor(e->in[1], &batch)};
+    factors[0].along_result[batch.rank] = k;
+    factors[0].along_sum[0] = 1;
+    factors[1].along_result[batch.rank + 1] = 1;
+    factors[1].along_sum[0] = n;
+    flxi_contraction c = {.factors = 2, .num_sums = 1, .sum_dims = {k}};
+    flxi_contract(&c, factors, e->out[0]);
+    return FLX_OK;
+}
+
+static const flxi_sample samples_matmul[] = {
+    {"T[3, 4], T[4, 2]", NULL, NULL, FLX_OK},
+    {"T[1, 1], T[1, 1]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[4, 2]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[2, 4, 2]", NULL, NULL, FLX_OK},
+    {"T[2, 1, 3, 2], T[3, 2, 1]", NULL, NULL, FLX_OK},
+    {"T[3, 0], T[0, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 3], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 3, 4], T[4, 2]", NULL, NULL, FLX_OK},
+    {"T[N, 3], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[2, N], T[N, 2]", NULL, NULL, FLX_OK},
+    {"T[N, 2, 3], T[1, 3, 2]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[3, 2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[4], T[4, 2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 3, 4], T[3, 4, 2]", NULL, NULL, FLX_E_SHAPE},
+    {"f32[3, 4], f64[4, 2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_matmul = {
+    .infer = infer_matmul,
+    .eval = eval_matmul,
+    .samples = samples_matmul,
+};
+
+/* ---- dot_general ---- */
+
+typedef struct {
+    flx_ints lc, rc, lb, rb;
+} dot_attrs;
+
+static const flxi_attr dot_schema[] = {
+    A_INTS(dot_attrs, lc, "[]"),
+    A_INTS(dot_attrs, rc, "[]"),
+    A_INTS(dot_attrs, lb, "[]"),
+    A_INTS(dot_attrs, rb, "[]"),
+    A_END,
+};
+
+/* Paired axes have the same extent. */
+static flx_code check_pairs(flxi_infer *f, const char *names, flx_ints l, flx_ints r)
+{
+    for (size_t i = 0; i < l.n; i++) {
+        flxi_type_text tl, tr;
+        if (!flxi_dims_may_equal(f, f->in[0]->dims[l.v[i]], f->in[1]->dims[r.v[i]]))
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL,
+                                   "%s pair axis %lld of l with axis %lld of r, but l is %s, r is %s", names,
+                                   (long long)l.v[i], (long long)r.v[i], flxi_shape_str(f->ctx, f->in[0], &tl),
+                                   flxi_shape_str(f->ctx, f->in[1], &tr));
+    }
+    return FLX_OK;
+}
+
+static flx_code check_dot_axes(flxi_infer *f, dot_attrs *a)
+{
+    int l_rank = f->in[0]->rank;
+    int r_rank = f->in[1]->rank;
+    FLXI_TRY(flxi_norm_axes_or_none(f, "lc", &a->lc, l_rank));
+    FLXI_TRY(flxi_norm_axes_or_none(f, "rc", &a->rc, r_rank));
+    FLXI_TRY(flxi_norm_axes_or_none(f, "lb", &a->lb, l_rank));
+    FLXI_TRY(flxi_norm_axes_or_none(f, "rb", &a->rb, r_rank));
+    FLXI_TRY(flxi_need_paired(f, "lc", a->lc, "rc", a->rc));
+    FLXI_TRY(flxi_need_paired(f, "lb", a->lb, "rb", a->rb));
+    FLXI_TRY(flxi_need_disjoint(f, "lc", a->lc, "lb", a->lb));
+    FLXI_TRY(flxi_need_disjoint(f, "rc", a->rc, "rb", a->rb));
+    FLXI_TRY(check_pairs(f, "lc and rc", a->lc, a->rc));
+    return check_pairs(f, "lb and rb", a->lb, a->rb);
+}
+
+/* The free axes of an operand, ascending; returns how many. */
+static int free_axes(int rank, flx_ints contracted, flx_ints batch, int axes[FLX_MAX_RANK])
+{
+    int n = 0;
+    for (int k = 0; k < rank; k++)
+        if (!flxi_has_axis(contracted, k) && !flxi_has_axis(batch, k))
+            axes[n++] = k;
+    return n;
+}
+
+static flx_code infer_dot_general(flxi_infer *f)
+{
+    dot_attrs *a = f->attrs;
+    const flx_type *l = f->in[0];
+    const flx_type *r = f->in[1];
+    FLXI_TRY(check_dot_axes(f, a));
+    int l_free[FLX_MAX_RANK], r_free[FLX_MAX_RANK];
+    int nl = free_axes(l->rank, a->lc, a->lb, l_free);
+    int nr = free_axes(r->rank, a->rc, a->rb, r_free);
+    FLXI_TRY(flxi_need_room(f, (int)a->lb.n + nl + nr));
+    flx_type y = {.dtype = l->dtype};
+    for (size_t i = 0; i < a->lb.n; i++)
+        y.dims[y.rank++] = flxi_agreed_dim(l->dims[a->lb.v[i]], r->dims[a->rb.v[i]]);
+    for (int i = 0; i < nl; i++)
+        y.dims[y.rank++] = l->dims[l_free[i]];
+    for (int i = 0; i < nr; i++)
+        y.dims[y.rank++] = r->dims[r_free[i]];
+    f->out[0] = y;
+    return FLX_OK;
+}
+
+/* One operand's way through [batch, free …]: its free axes begin at axis *next of the result. */
+static flxi_factor dot_factor(const flx_tensor *x, flx_ints contracted, flx_ints batch, int *next)
+{
+    flxi_factor d = {.data = x->data};
+    int64_t strides[FLX_MAX_RANK];
+    int axes[FLX_MAX_RANK];
+    flxi_strides(&x->type, strides);
+    for (size_t i = 0; i < batch.n; i++)
+        d.along_result[i] = strides[batch.v[i]];
+    for (size_t i = 0; i < contracted.n; i++)
+        d.along_sum[i] = strides[contracted.v[i]];
+    int n = free_axes(x->type.rank, contracted, batch, axes);
+    for (int i = 0; i < n; i++)
+        d.along_result[(*next)++] = strides[axes[i]];
+    return d;
+}
+
+static flx_code eval_dot_general(flxi_eval *e)
+{
+    const dot_attrs *a = e->attrs;
+    int next = (int)a->lb.n;
+    flxi_factor factors[2];
+    factors[0] = dot_factor(e->in[0], a->lc, a->lb, &next);
+    factors[1] = dot_factor(e->in[1], a->rc, a->rb, &next);
+    flxi_contraction c = {.factors = 2, .num_sums = (int)a->lc.n};
+    for (size_t i = 0; i < a->lc.n; i++)
+        c.sum_dims[i] = e->in[0]->type.dims[a->lc.v[i]];
+    flxi_contract(&c, factors, e->out[0]);
+    return FLX_OK;
+}
+
+static const flxi_sample samples_dot_general[] = {
+    {"T[3, 4], T[4, 2]", "lc=[1], rc=[0]", NULL, FLX_OK},
+    {"T[3], T[2]", NULL, NULL, FLX_OK},
+    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[], T[2, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[4, 5, 3]", "lc=[1, 2], rc=[2, 0]", NULL, FLX_OK},
+    {"T[2, 3, 4], T[2, 3, 4]", "lc=[0, 1, 2], rc=[0, 1, 2]", NULL, FLX_OK},
+    {"T[2, 3, 4], T[3, 4, 2]", "lc=[-1], rc=[-2], lb=[0, 1], rb=[2, 0]", NULL, FLX_OK},
+    {"T[3, 2], T[5, 2, 3]", "lb=[1, 0], rb=[1, 2]", NULL, FLX_OK},
+    {"T[3, 0], T[0, 2]", "lc=[1], rc=[0]", NULL, FLX_OK},
+    {"T[0, 3], T[3, 2]", "lc=[1], rc=[0]", NULL, FLX_OK},
+    {"T[N, 3], T[N, 2]", "lc=[0], rc=[0]", NULL, FLX_OK},
+    {"T[N, 3], T[N, 2]", "lb=[0], rb=[0]", NULL, FLX_OK},
+    {"T[3, 4], T[3, 2]", "lc=[1], rc=[0]", NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4, 2]", "lb=[0], rb=[0]", NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4, 2]", "lc=[1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3, 4], T[4, 2]", "rb=[0]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3, 3], T[3, 3]", "lc=[1], rc=[0], lb=[1], rb=[1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3, 3], T[3, 3]", "lc=[1, 1], rc=[0, 1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[3, 4], T[4, 2]", "lc=[2], rc=[0]", NULL, FLX_E_ATTRIBUTE},
+    {"T[1, 1, 1, 1, 1, 1, 1, 1, 1], T[1, 1, 1, 1, 1, 1, 1, 1]", NULL, NULL, FLX_E_SIZE},
+    {"f32[3], f64[3]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_dot_general = {
+    .infer = infer_dot_general,
+    .eval = eval_dot_general,
+    .schema = dot_schema,
+    .attrs_size = sizeof(dot_attrs),
+    .samples = samples_dot_general,
+};

@@ -1,0 +1,395 @@
+/* random.c: random bits and keys, uniform and normal numbers. Everything is a function of key, stream and element index
+   (counter_rng.h), so values depend neither on threads or devices nor on what else is drawn.
+
+   Streams: draws use the stream they are given, by default 0. rng_split and rng_fold_in take the last two of the 2^64, so
+   that new keys do not repeat words that draws from the old key show. */
+#include "ops/random.h"
+
+#include "base/half.h"
+#include "ops/sliding.h"
+
+static const uint64_t split_stream = UINT64_MAX;
+static const uint64_t fold_stream = UINT64_MAX - 1;
+
+/* ---- Shared with distribution.c ---- */
+
+flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, flxi_dtypes accepted, flx_type *out)
+{
+    if (!flxi_in(accepted, (int32_t)dtype))
+        return flxi_infer_fail(f, FLX_E_DTYPE, accepted == FLXI_FLOATS ? "draw a float dtype and cast" : NULL,
+                               "the result may not be %s", flx_dtype_name((int32_t)dtype));
+    if (shape->n > FLX_MAX_RANK)
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "shape has %zu entries, more than %d", shape->n, FLX_MAX_RANK);
+    flx_ints checked = *shape;
+    FLXI_TRY(flxi_norm_sizes(f, "shape", &checked, shape->n, 0, 0));
+    *out = flx_type_make((flx_dtype)dtype, (int32_t)shape->n, shape->v);
+    return FLX_OK;
+}
+
+flxi_rng flxi_key_rng(const flx_tensor *key)
+{
+    return flxi_rng_keyed(key->data, 0);
+}
+
+void flxi_store_draw(flx_tensor *y, int64_t i, double x)
+{
+    bool narrow = y->type.dtype == FLX_F16 || y->type.dtype == FLX_BF16;
+    flxi_store_double(y->type.dtype, y->data, i, narrow ? flxi_round_to(x, 8, 23) : x);
+}
+
+/* ---- rng_uniform, rng_normal ---- */
+
+typedef struct {
+    flx_ints shape;
+    int64_t dtype;
+    double offset, scale; /* lo and hi, or mean and std */
+    int64_t seed, stream;
+} draw_attrs;
+
+#define REAL_ROW(f, text, v)                                                            \
+    {                                                                                   \
+        .name = text, .kind = ATTR_REAL, .offset = offsetof(draw_attrs, f), .real = (v) \
+    }
+#define DRAW_ROWS(first, second)                                                                    \
+    A_DIMS_REQ(draw_attrs, shape), A_DTYPE(draw_attrs, dtype, FLX_F32), REAL_ROW(offset, first, 0), \
+        REAL_ROW(scale, second, 1), A_INT(draw_attrs, seed, 0), A_INT(draw_attrs, stream, 0)
+
+static const flxi_attr uniform_schema[] = {DRAW_ROWS("lo", "hi"), A_END};
+static const flxi_attr normal_schema[] = {DRAW_ROWS("mean", "std"), A_END};
+
+static flx_code infer_draw(flxi_infer *f)
+{
+    const draw_attrs *a = f->attrs;
+    return flxi_random_type(f, &a->shape, a->dtype, FLXI_FLOATS, &f->out[0]);
+}
+
+/* The key operand, where there is one, stands in place of the seed. */
+static flxi_rng draw_rng(const flxi_eval *e)
+{
+    const draw_attrs *a = e->attrs;
+    if (e->nin > 0)
+        return flxi_rng_keyed(e->in[0]->data, (uint64_t)a->stream);
+    return flxi_rng_seeded((uint64_t)a->seed, (uint64_t)a->stream);
+}
+
+static flx_code eval_uniform(flxi_eval *e)
+{
+    const draw_attrs *a = e->attrs;
+    flx_tensor *y = e->out[0];
+    flxi_rng g = draw_rng(e);
+    for (int64_t i = 0; i < y->count; i++) {
+        double u = flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
+        flxi_store_draw(y, i, a->offset + (a->scale - a->offset) * u);
+    }
+    return FLX_OK;
+}
+
+static flx_code eval_normal(flxi_eval *e)
+{
+    const draw_attrs *a = e->attrs;
+    flx_tensor *y = e->out[0];
+    flxi_rng g = draw_rng(e);
+    for (int64_t i = 0; i < y->count; i++)
+        flxi_store_draw(y, i, a->offset + a->scale * flxi_rng_normal(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i));
+    return FLX_OK;
+}
+
+/* ---- rng_bits, rng_bit_generator ---- */
+
+typedef struct {
+    flx_ints shape;
+    int64_t dtype, algorithm;
+} bits_attrs;
+
+static const flxi_attr bits_schema[] = {
+    A_DIMS_REQ(bits_attrs, shape),
+    A_DTYPE(bits_attrs, dtype, FLX_U32),
+    A_WORD(bits_attrs, algorithm, FLXI_RNG_WORDS),
+    A_END,
+};
+
+static const flxi_attr generator_schema[] = {
+    A_DIMS_REQ(bits_attrs, shape),
+    A_DTYPE_REQ(bits_attrs, dtype),
+    A_WORD_REQ(bits_attrs, algorithm, FLXI_RNG_WORDS),
+    A_END,
+};
+
+static bool is_wide(const flx_type *t)
+{
+    return flxi_int_bits(t->dtype) == 64;
+}
+
+static flx_code infer_bits(flxi_infer *f)
+{
+    const bits_attrs *a = f->attrs;
+    return flxi_random_type(f, &a->shape, a->dtype, FLXI_INTS, &f->out[0]);
+}
+
+static flx_code eval_bits(flxi_eval *e)
+{
+    const bits_attrs *a = e->attrs;
+    flx_tensor *y = e->out[0];
+    flxi_rng g = flxi_key_rng(e->in[0]);
+    g.algorithm = (flxi_rng_algorithm)a->algorithm;
+    for (int64_t i = 0; i < y->count; i++) {
+        uint64_t bits = is_wide(&y->type) ? flxi_rng_wide(&g, (uint64_t)i) : flxi_rng_word(&g, (uint64_t)i);
+        flxi_store_int(y->type.dtype, y->data, i, (int64_t)bits);
+    }
+    return FLX_OK;
+}
+
+/* How many 64-bit numbers a state of this type holds, 0 when it is none of `algorithm`. */
+static int state_length(const flx_type *t, int64_t algorithm)
+{
+    int words = t->dtype == FLX_U64 ? 1 : t->dtype == FLX_U32 ? 2 : 0; /* per number */
+    if (t->rank != 1 || words == 0)
+        return 0;
+    for (int n = 2; n <= (algorithm == FLXI_PHILOX ? 3 : 2); n++)
+        if (t->dims[0] == n * words)
+            return n;
+    return 0;
+}
+
+static flx_code infer_bit_generator(flxi_infer *f)
+{
+    const bits_attrs *a = f->attrs;
+    flxi_type_text t;
+    if (state_length(f->in[0], a->algorithm) == 0)
+        return flxi_infer_fail(
+            f, flxi_in(FLXI_BIT(FLX_U64) | FLXI_BIT(FLX_U32), f->in[0]->dtype) ? FLX_E_SHAPE : FLX_E_DTYPE,
+            "philox4x32 also takes u64[3] or u32[6]", "state must be u64[2] or u32[4], it is %s",
+            flxi_type_str(f->ctx, f->in[0], &t));
+    f->out[0] = *f->in[0];
+    return flxi_random_type(f, &a->shape, a->dtype, FLXI_INTS, &f->out[1]);
+}
+
+static uint64_t load_state(const flx_tensor *state, int64_t i)
+{
+    if (state->type.dtype == FLX_U64)
+        return (uint64_t)flxi_load_int(FLX_U64, state->data, i);
+    const uint32_t *w = state->data;
+    return w[2 * i] | (uint64_t)w[2 * i + 1] << 32;
+}
+
+static void store_state(flx_tensor *state, int64_t i, uint64_t x)
+{
+    if (state->type.dtype == FLX_U64) {
+        flxi_store_int(FLX_U64, state->data, i, (int64_t)x);
+        return;
+    }
+    uint32_t *w = state->data;
+    w[2 * i] = (uint32_t)(x & UINT32_MAX);
+    w[2 * i + 1] = (uint32_t)(x >> 32);
+}
+
+/* The interchange formats fix where the two words of a Threefry block go when a dtype takes one each: to neighbours along
+   one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
+static int pair_axis(const flx_type *t)
+{
+    int best = -1;
+    for (int k = 0; k < t->rank; k++) {
+        if (t->dims[k] % 2 == 0)
+            return k;
+        if (best < 0 || t->dims[k] > t->dims[best])
+            best = k;
+    }
+    return best;
+}
+
+/* Words in the order of the elements, but for the pairs of Threefry. */
+static uint64_t word_index(const flx_type *t, int axis, const int64_t *at)
+{
+    uint64_t block = 0;
+    for (int k = 0; k < t->rank; k++) {
+        int64_t extent = k == axis ? (t->dims[k] + 1) / 2 : t->dims[k];
+        block = block * (uint64_t)extent + (uint64_t)(k == axis ? at[k] / 2 : at[k]);
+    }
+    return axis < 0 ? block : 2 * block + (uint64_t)(at[axis] % 2);
+}
+
+/* Fills y from block 0 on and returns the number of blocks used. */
+static uint64_t fill_bits(const flxi_rng *g, flx_tensor *y)
+{
+    bool paired = g->algorithm == FLXI_THREEFRY && !is_wide(&y->type);
+    int axis = paired ? pair_axis(&y->type) : -1;
+    int64_t at[FLX_MAX_RANK] = {0};
+    uint64_t last = 0;
+    for (int64_t i = 0; i < y->count; i++, flxi_next(at, y->type.dims, y->type.rank)) {
+        uint64_t w = word_index(&y->type, axis, at);
+        uint64_t bits = is_wide(&y->type) ? flxi_rng_wide(g, w) : flxi_rng_word(g, w);
+        flxi_store_int(y->type.dtype, y->data, i, (int64_t)bits);
+        uint64_t word = is_wide(&y->type) ? 2 * w + 1 : w;
+        last = word > last ? word : last;
+    }
+    return y->count == 0 ? 0 : last / (uint64_t)flxi_rng_block_words(g) + 1;
+}
+
+static flx_code eval_bit_generator(flxi_eval *e)
+{
+    const bits_attrs *a = e->attrs;
+    const flx_tensor *state = e->in[0];
+    int length = state_length(&state->type, a->algorithm);
+    uint64_t key = load_state(state, 0);
+    flxi_rng g = flxi_rng_seeded(key, 0);
+    g.algorithm = (flxi_rng_algorithm)a->algorithm;
+    g.low = load_state(state, 1);
+    g.high = length == 3 ? load_state(state, 2) : key; /* a short state fills the counter up with the key */
+    uint64_t low = g.low + fill_bits(&g, e->out[1]);
+    store_state(e->out[0], 0, key);
+    store_state(e->out[0], 1, low);
+    if (length == 3)
+        store_state(e->out[0], 2, g.high + (low < g.low));
+    return FLX_OK;
+}
+
+/* ---- rng_split, rng_fold_in ---- */
+
+typedef struct {
+    flx_dim num;
+} split_attrs;
+
+static const flxi_attr split_schema[] = {A_DIM(split_attrs, num, 2), A_END};
+
+static flx_code infer_split(flxi_infer *f)
+{
+    const split_attrs *a = f->attrs;
+    if (flxi_dim_is_number(a->num) && a->num < 0)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num must not be negative, it is %lld", (long long)a->num);
+    f->out[0] = flx_type_make(FLX_U32, 2, (const flx_dim[]){a->num, 2});
+    return FLX_OK;
+}
+
+/* Key `i` of a stream of keys. */
+static void derive_key(const flx_tensor *key, uint64_t stream, uint64_t block, flx_tensor *out, int64_t i)
+{
+    flxi_rng g = flxi_rng_keyed(key->data, stream);
+    g.low = block;
+    for (int64_t k = 0; k < 2; k++)
+        flxi_store_int(FLX_U32, out->data, 2 * i + k, flxi_rng_word(&g, (uint64_t)k));
+}
+
+static flx_code eval_split(flxi_eval *e)
+{
+    for (int64_t i = 0; i < e->out[0]->count / 2; i++)
+        derive_key(e->in[0], split_stream, (uint64_t)i, e->out[0], i);
+    return FLX_OK;
+}
+
+static flx_code infer_fold_in(flxi_infer *f)
+{
+    flxi_type_text t;
+    if (f->in[1]->rank != 0)
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "data must be a scalar, it is %s",
+                               flxi_type_str(f->ctx, f->in[1], &t));
+    f->out[0] = *f->in[0];
+    return FLX_OK;
+}
+
+static flx_code eval_fold_in(flxi_eval *e)
+{
+    const flx_tensor *data = e->in[1];
+    derive_key(e->in[0], fold_stream, (uint64_t)flxi_load_int(data->type.dtype, data->data, 0), e->out[0], 0);
+    return FLX_OK;
+}
+
+/* ---- Rules ---- */
+
+static const flxi_sample samples_draw[] = {
+    {"", "shape=[3, 4]", NULL, FLX_OK},
+    {"u32[2]", "shape=[5], dtype=f64", NULL, FLX_OK},
+    {"u32[2]", "shape=[5], dtype=f16, stream=3", NULL, FLX_OK},
+    {"", "shape=[7], dtype=bf16, seed=-1, stream=9", NULL, FLX_OK},
+    {"", "shape=[]", NULL, FLX_OK},
+    {"", "shape=[0, 3]", NULL, FLX_OK},
+    {"", "shape=[2, -1]", NULL, FLX_E_ATTRIBUTE},
+    {"", "shape=[2], dtype=i32", NULL, FLX_E_DTYPE},
+    {"", NULL, NULL, FLX_E_ATTRIBUTE},
+    {"u32[3]", "shape=[2]", NULL, FLX_E_SHAPE},
+    {"i32[2]", "shape=[2]", NULL, FLX_E_DTYPE},
+    {0},
+};
+
+static const flxi_sample samples_bits[] = {
+    {"u32[2]", "shape=[3, 4]", NULL, FLX_OK},
+    {"u32[2]", "shape=[5], dtype=u64, algorithm=threefry2x32", NULL, FLX_OK},
+    {"u32[2]", "shape=[5], dtype=i8", NULL, FLX_OK},
+    {"u32[2]", "shape=[]", NULL, FLX_OK},
+    {"u32[2]", "shape=[0]", NULL, FLX_OK},
+    {"u32[2]", "shape=[3], dtype=f32", NULL, FLX_E_DTYPE},
+    {"u32[2]", "shape=[-3]", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+static const flxi_sample samples_bit_generator[] = {
+    {"u64[2]", "shape=[3, 4], dtype=u32, algorithm=threefry2x32", NULL, FLX_OK},
+    {"u64[2]", "shape=[3, 4], dtype=u64, algorithm=philox4x32", NULL, FLX_OK},
+    {"u64[3]", "shape=[5], dtype=u16, algorithm=philox4x32", NULL, FLX_OK},
+    {"u32[4]", "shape=[3, 5], dtype=i32, algorithm=threefry2x32", NULL, FLX_OK},
+    {"u32[6]", "shape=[], dtype=u8, algorithm=philox4x32", NULL, FLX_OK},
+    {"u64[2]", "shape=[0, 3], dtype=u32, algorithm=threefry2x32", NULL, FLX_OK},
+    {"u64[3]", "shape=[2], dtype=u32, algorithm=threefry2x32", NULL, FLX_E_SHAPE},
+    {"u64[]", "shape=[2], dtype=u32, algorithm=philox4x32", NULL, FLX_E_SHAPE},
+    {"i32[4]", "shape=[2], dtype=u32, algorithm=philox4x32", NULL, FLX_E_DTYPE},
+    {"u64[2]", "shape=[2], dtype=f32, algorithm=philox4x32", NULL, FLX_E_DTYPE},
+    {"u64[2]", "shape=[2], dtype=u32", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+static const flxi_sample samples_split[] = {
+    {"u32[2]", NULL, NULL, FLX_OK},         {"u32[2]", "num=5", NULL, FLX_OK},
+    {"u32[2]", "num=0", NULL, FLX_OK},      {"u32[2]", "num=-1", NULL, FLX_E_ATTRIBUTE},
+    {"u32[2, 2]", NULL, NULL, FLX_E_SHAPE}, {0},
+};
+
+static const flxi_sample samples_fold_in[] = {
+    {"u32[2], i32[]", NULL, NULL, FLX_OK},      {"u32[2], u64[]", NULL, NULL, FLX_OK},
+    {"u32[2], i8[]", NULL, NULL, FLX_OK},       {"u32[2], i32[2]", NULL, NULL, FLX_E_SHAPE},
+    {"u32[2], f32[]", NULL, NULL, FLX_E_DTYPE}, {0},
+};
+
+const flxi_rules flxi_rules_rng_uniform = {
+    .infer = infer_draw,
+    .eval = eval_uniform,
+    .schema = uniform_schema,
+    .attrs_size = sizeof(draw_attrs),
+    .samples = samples_draw,
+};
+
+const flxi_rules flxi_rules_rng_normal = {
+    .infer = infer_draw,
+    .eval = eval_normal,
+    .schema = normal_schema,
+    .attrs_size = sizeof(draw_attrs),
+    .samples = samples_draw,
+};
+
+const flxi_rules flxi_rules_rng_bits = {
+    .infer = infer_bits,
+    .eval = eval_bits,
+    .schema = bits_schema,
+    .attrs_size = sizeof(bits_attrs),
+    .samples = samples_bits,
+};
+
+const flxi_rules flxi_rules_rng_bit_generator = {
+    .infer = infer_bit_generator,
+    .eval = eval_bit_generator,
+    .schema = generator_schema,
+    .attrs_size = sizeof(bits_attrs),
+    .samples = samples_bit_generator,
+};
+
+const flxi_rules flxi_rules_rng_split = {
+    .infer = infer_split,
+    .eval = eval_split,
+    .schema = split_schema,
+    .attrs_size = sizeof(split_attrs),
+    .samples = samples_split,
+};
+
+const flxi_rules flxi_rules_rng_fold_in = {
+    .infer = infer_fold_in,
+    .eval = eval_fold_in,
+    .samples = samples_fold_in,
+};

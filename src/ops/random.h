@@ -1,0 +1,24 @@
+/* random.h: what the two files of the random family share. */
+#ifndef FLXI_RANDOM_H
+#define FLXI_RANDOM_H
+
+#include "ir/eval.h"
+#include "ir/infer.h"
+#include "ops/counter_rng.h"
+
+/* A result of the attribute `shape`, of a dtype that must be in `accepted`. */
+flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, flxi_dtypes accepted, flx_type *out);
+
+/* The words of stream 0 of a key operand. */
+flxi_rng flxi_key_rng(const flx_tensor *key);
+
+/* f64 is drawn with 53 bits, everything else with 24. */
+static inline flxi_rng_bits flxi_draw_bits(int32_t dtype)
+{
+    return dtype == FLX_F64 ? FLXI_RNG_53 : FLXI_RNG_24;
+}
+
+/* Element i becomes the draw x, which f16 and bf16 see as an f32. */
+void flxi_store_draw(flx_tensor *y, int64_t i, double x);
+
+#endif

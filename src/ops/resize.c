@@ -1,0 +1,241 @@
+/* resize.c: a tensor sampled at other positions along its axes.
+
+   Element i of an axis that grows or shrinks from n to m elements lies at the position
+       half_pixel     (i + ½)·n/m − ½
+       align_corners  i·(n − 1)/(m − 1), 0 for m = 1
+       asymmetric     i·n/m
+   of the old axis. Positions are kept as exact fractions, so that nearest neighbours do not depend on rounding. nearest
+   takes the closest element, the lower one of two equally close ones, or with asymmetric the one at or below; linear
+   weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that keep
+   their extent are left alone by all of them, since there every position is whole. */
+#include "ops/axis_map.h"
+#include "ops/sliding.h"
+
+#include <complex.h>
+
+enum { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
+enum { AT_HALF_PIXEL, AT_ALIGN_CORNERS, AT_ASYMMETRIC };
+
+typedef struct {
+    flx_ints shape;
+    int64_t mode, coordinates;
+} resize_attrs;
+
+static const flxi_attr resize_schema[] = {
+    A_DIMS_REQ(resize_attrs, shape),
+    A_WORD(resize_attrs, mode, "nearest linear cubic"),
+    A_WORD(resize_attrs, coordinates, "half_pixel align_corners asymmetric"),
+    A_END,
+};
+
+/* ---- Inference ---- */
+
+static flx_code infer_resize(flxi_infer *f)
+{
+    resize_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    FLXI_TRY(flxi_norm_sizes(f, "shape", &a->shape, (size_t)x->rank, 0, 0));
+    if (a->mode != MODE_NEAREST && !flxi_in(FLXI_FLOATS | FLXI_COMPLEX, x->dtype))
+        return flxi_infer_fail(f, FLX_E_DTYPE, "use mode=nearest, or cast x to a float dtype",
+                               "%s cannot be interpolated", flx_dtype_name(x->dtype));
+    f->out[0] = *x;
+    for (int k = 0; k < x->rank; k++) {
+        flx_dim m = a->shape.v[k];
+        if (x->dims[k] == 0 && flxi_dim_is_number(m) && m != 0)
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "axis %d of x is empty and cannot become %lld", k,
+                                   (long long)m);
+        f->out[0].dims[k] = m;
+    }
+    return FLX_OK;
+}
+
+static flx_code infer_nearest_2x(flxi_infer *f)
+{
+    const flx_type *x = f->in[0];
+    flxi_type_text t;
+    if (x->rank != 4)
+        return flxi_infer_fail(f, FLX_E_SHAPE, "resize takes any rank", "x must be [N, C, H, W], it is %s",
+                               flxi_shape_str(f->ctx, x, &t));
+    f->out[0] = *x;
+    for (int k = 2; k < 4; k++)
+        f->out[0].dims[k] = flx_dim_mul(f->ctx, x->dims[k], 2);
+    return FLX_OK;
+}
+
+/* ---- Positions ---- */
+
+__extension__ typedef __int128 wide; /* extents times extents */
+
+typedef struct {
+    int64_t below; /* the whole part, rounded down */
+    wide rest, of; /* the fraction rest / of, in [0, 1) */
+} position;
+
+static position position_of(int64_t coordinates, int64_t i, int64_t n, int64_t m)
+{
+    wide top = (wide)i * n;
+    wide bottom = m;
+    if (coordinates == AT_HALF_PIXEL) {
+        top = (2 * (wide)i + 1) * n - m;
+        bottom = 2 * (wide)m;
+    } else if (coordinates == AT_ALIGN_CORNERS) {
+        top = m == 1 ? 0 : (wide)i * (n - 1);
+        bottom = m == 1 ? 1 : m - 1;
+    }
+    wide below = top / bottom - (top % bottom < 0);
+    return (position){(int64_t)below, top - below * bottom, bottom};
+}
+
+static int64_t clamped(int64_t at, int64_t n)
+{
+    return at < 0 ? 0 : at < n ? at : n - 1;
+}
+
+/* ---- nearest ---- */
+
+static int64_t at_nearest(const flxi_eval *e, int axis, int64_t i)
+{
+    const resize_attrs *a = e->attrs;
+    int64_t n = e->in[0]->type.dims[axis];
+    position p = position_of(a->coordinates, i, n, e->out[0]->type.dims[axis]);
+    bool up = a->coordinates != AT_ASYMMETRIC && 2 * p.rest > p.of;
+    return clamped(p.below + up, n);
+}
+
+static int64_t at_half(const flxi_eval *e, int axis, int64_t i)
+{
+    (void)e;
+    return axis < 2 ? i : i / 2;
+}
+
+static flx_code eval_nearest_2x(flxi_eval *e)
+{
+    return flxi_move_each(e, at_half);
+}
+
+/* ---- linear and cubic ---- */
+
+enum { MOST_TAPS = 4 };
+
+typedef struct {
+    int count;
+    int64_t first; /* position of tap 0; may lie beyond the edge */
+    double weight[MOST_TAPS];
+} taps;
+
+/* Keys' kernel at distance d ≥ 0, for a = −¾: one polynomial up to 1, another up to 2. */
+static double keys(double d)
+{
+    const double a = -0.75;
+    if (d <= 1)
+        return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+static taps taps_at(const resize_attrs *a, int64_t i, int64_t n, int64_t m)
+{
+    position p = position_of(a->coordinates, i, n, m);
+    double t = (double)p.rest / (double)p.of;
+    if (a->mode == MODE_LINEAR)
+        return (taps){2, p.below, {1 - t, t}};
+    return (taps){4, p.below - 1, {keys(1 + t), keys(t), keys(1 - t), keys(2 - t)}};
+}
+
+typedef struct {
+    const flxi_arith *arith;
+    const flx_tensor *x;
+    int64_t strides[FLX_MAX_RANK];
+    taps taps[FLX_MAX_RANK]; /* per axis, for the element at hand */
+    flxi_num sum;
+} sampler;
+
+/* Adds the products of weights and elements behind a fixed choice of taps for the axes before `axis`. A tap of weight 0 is
+   left out, so that an infinity beside a whole position does not leak. */
+static void add_taps(sampler *s, int axis, int64_t at, double weight)
+{
+    if (axis == s->x->type.rank) {
+        flxi_num v = s->arith->load(s->x->data, at);
+        if (flxi_is_complex(s->arith->dtype))
+            v.c *= weight;
+        else
+            v.f *= weight;
+        s->sum = s->arith->accumulate(s->sum, v);
+        return;
+    }
+    const taps *t = &s->taps[axis];
+    for (int k = 0; k < t->count; k++)
+        if (t->weight[k] != 0)
+            add_taps(s, axis + 1, at + clamped(t->first + k, s->x->type.dims[axis]) * s->strides[axis],
+                     weight * t->weight[k]);
+}
+
+static void interpolate(flxi_eval *e)
+{
+    const resize_attrs *a = e->attrs;
+    const flx_type *x = &e->in[0]->type;
+    flx_tensor *y = e->out[0];
+    sampler s = {.arith = flxi_arith_of(x->dtype), .x = e->in[0]};
+    flxi_strides(x, s.strides);
+    int64_t o[FLX_MAX_RANK] = {0};
+    for (int64_t i = 0; i < y->count; i++, flxi_next(o, y->type.dims, y->type.rank)) {
+        for (int k = 0; k < x->rank; k++)
+            s.taps[k] = taps_at(a, o[k], x->dims[k], y->type.dims[k]);
+        s.sum = s.arith->zero;
+        add_taps(&s, 0, 0, 1);
+        s.arith->store(y->data, i, s.sum);
+    }
+}
+
+static flx_code eval_resize(flxi_eval *e)
+{
+    const resize_attrs *a = e->attrs;
+    if (a->mode == MODE_NEAREST)
+        return flxi_move_each(e, at_nearest);
+    interpolate(e);
+    return FLX_OK;
+}
+
+/* ---- Rules ---- */
+
+static const flxi_sample samples_nearest_2x[] = {
+    {"T[1, 2, 2, 3]", NULL, NULL, FLX_OK},
+    {"T[1, 0, 2, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 2, N, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 2, 3]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+static const flxi_sample samples_resize[] = {
+    {"T[2, 3]", "shape=[5, 2]", NULL, FLX_OK},
+    {"T[4, 3]", "shape=[7, 3], coordinates=align_corners", NULL, FLX_OK},
+    {"T[4]", "shape=[9], coordinates=asymmetric", NULL, FLX_OK},
+    {"f32[1, 2, 3, 4]", "shape=[1, 2, 5, 3], mode=linear", NULL, FLX_OK},
+    {"f64[3, 4]", "shape=[6, 2], mode=linear, coordinates=align_corners", NULL, FLX_OK},
+    {"f16[5]", "shape=[8], mode=cubic", NULL, FLX_OK},
+    {"bf16[5]", "shape=[1], mode=cubic, coordinates=align_corners", NULL, FLX_OK},
+    {"c64[3, 2]", "shape=[4, 4], mode=cubic, coordinates=asymmetric", NULL, FLX_OK},
+    {"T[]", "shape=[]", NULL, FLX_OK},
+    {"T[0, 3]", "shape=[0, 6]", NULL, FLX_OK},
+    {"T[2, 3]", "shape=[0, 3]", NULL, FLX_OK},
+    {"T[N, 3]", "shape=[2*N, 6]", NULL, FLX_OK},
+    {"f32[N, 3]", "shape=[N + 1, 3], mode=linear", NULL, FLX_OK},
+    {"T[2, 3]", "shape=[5]", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 3]", "shape=[5, -1]", NULL, FLX_E_ATTRIBUTE},
+    {"T[0, 3]", "shape=[1, 3]", NULL, FLX_E_SHAPE},
+    {"i32[2, 3]", "shape=[4, 3], mode=linear", NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_resize_nearest_2x = {
+    .infer = infer_nearest_2x,
+    .eval = eval_nearest_2x,
+    .samples = samples_nearest_2x,
+};
+
+const flxi_rules flxi_rules_resize = {
+    .infer = infer_resize,
+    .eval = eval_resize,
+    .schema = resize_schema,
+    .attrs_size = sizeof(resize_attrs),
+    .samples = samples_resize,
+};

@@ -1,0 +1,436 @@
+/* sort.c: sorting along an axis, and what is a part of it: argsort, topk and top_k.
+
+   All of them order the positions of one row at a time by a stable merge sort and then read off values or positions. The
+   order is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With
+   `compare` a sub-graph decides instead. A merge only ever moves whole positions, so even a comparison that contradicts
+   itself ends after n log n questions with a permutation. */
+#include "ops/axis.h"
+#include "ops/scalar_body.h"
+
+/* ---- Order ---- */
+
+typedef struct {
+    flxi_eval *e;
+    uint32_t keys;          /* how many operands are compared, first to last */
+    bool descending;
+    flxi_scalar_body *body; /* decides instead of the keys when not NULL */
+    int64_t axis, take;     /* results have the first `take` positions of each row */
+    uint32_t values;        /* the first results are operands in the new order, this many */
+    flx_tensor *positions;  /* the result that holds positions, or NULL */
+    flx_code code;          /* of the body; after a failure nothing is asked any more */
+} sorting;
+
+/* Below 0 where a comes first in ascending order, 0 for equals. */
+static int order_of(const flxi_arith *t, flxi_num a, flxi_num b)
+{
+    if (t->less(a, b))
+        return -1;
+    if (t->less(b, a))
+        return 1;
+    return (int)!t->equal(a, a) - (int)!t->equal(b, b); /* neither is less: equal, or a NaN takes part */
+}
+
+static bool body_says_first(sorting *s, int64_t p, int64_t q)
+{
+    if (s->code != FLX_OK)
+        return false;
+    for (uint32_t j = 0; j < s->e->nin; j++) {
+        flxi_scalar_body_set(s->body, 2 * (size_t)j, s->e->in[j]->data, p);
+        flxi_scalar_body_set(s->body, 2 * (size_t)j + 1, s->e->in[j]->data, q);
+    }
+    s->code = flxi_scalar_body_call(s->body);
+    return s->code == FLX_OK && flxi_load_truth(FLX_BOOL, flxi_scalar_body_result(s->body, 0), 0);
+}
+
+/* Whether element p of the operands must stand before element q. */
+static bool goes_first(sorting *s, int64_t p, int64_t q)
+{
+    if (s->body)
+        return body_says_first(s, p, q);
+    for (uint32_t j = 0; j < s->keys; j++) {
+        const flx_tensor *x = s->e->in[j];
+        const flxi_arith *t = flxi_arith_of(x->type.dtype);
+        int order = order_of(t, t->load(x->data, p), t->load(x->data, q));
+        if (order != 0)
+            return s->descending ? order > 0 : order < 0;
+    }
+    return false;
+}
+
+/* ---- Merge sort ---- */
+
+/* Merges from[begin..middle) and from[middle..end); the left one goes first unless the right one must. */
+static void merge(sorting *s, const int64_t *from, int64_t *to, const int64_t bounds[3])
+{
+    int64_t left = bounds[0];
+    int64_t right = bounds[1];
+    for (int64_t k = bounds[0]; k < bounds[2]; k++) {
+        bool take_right = left == bounds[1] || (right < bounds[2] && goes_first(s, from[right], from[left]));
+        to[k] = take_right ? from[right++] : from[left++];
+    }
+}
+
+/* Sorts `from`, using `to` as well; returns the one of the two that holds the result. */
+static int64_t *sort_positions(sorting *s, int64_t *from, int64_t *to, int64_t n)
+{
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            int64_t middle = begin + width < n ? begin + width : n;
+            int64_t end = middle + width < n ? middle + width : n;
+            merge(s, from, to, (const int64_t[]){begin, middle, end});
+        }
+        int64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
+/* ---- Rows ---- */
+
+static void copy_element(flx_tensor *y, int64_t i, const flx_tensor *x, int64_t j)
+{
+    size_t size = flx_dtype_size(x->type.dtype);
+    memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)j * size, size);
+}
+
+/* Sorts the row of elements base, base + inner, … and writes its results at out, out + inner, … */
+static void sort_row(sorting *s, int64_t *scratch, flxi_split d, int64_t base, int64_t out)
+{
+    for (int64_t k = 0; k < d.n; k++)
+        scratch[k] = base + k * d.inner;
+    const int64_t *sorted = sort_positions(s, scratch, scratch + d.n, d.n);
+    for (int64_t k = 0; k < s->take; k++) {
+        int64_t at = out + k * d.inner;
+        for (uint32_t j = 0; j < s->values; j++)
+            copy_element(s->e->out[j], at, s->e->in[j], sorted[k]);
+        if (s->positions)
+            flxi_store_int(s->positions->type.dtype, s->positions->data, at, (sorted[k] - base) / d.inner);
+    }
+}
+
+static flx_code sort_rows(sorting *s)
+{
+    flxi_eval *e = s->e;
+    if (e->in[0]->count == 0)
+        return FLX_OK; /* the other dims may be too large to count rows */
+    flxi_split d = flxi_split_at(&e->in[0]->type, s->axis);
+    int64_t *scratch = flxi_alloc(e->mem, (size_t)d.n, 2 * sizeof *scratch);
+    if (!scratch)
+        return flxi_oom(e->err, "the positions of a row to sort");
+    for (int64_t o = 0; o < d.outer; o++)
+        for (int64_t i = 0; i < d.inner && s->code == FLX_OK; i++)
+            sort_row(s, scratch, d, o * d.n * d.inner + i, o * s->take * d.inner + i);
+    flxi_free(e->mem, scratch, (size_t)d.n, 2 * sizeof *scratch);
+    return s->code;
+}
+
+/* ---- sort ---- */
+
+typedef struct {
+    int64_t axis, num_keys, stable, descending;
+    const flx_graph *compare;
+} sort_attrs;
+
+static const flxi_attr sort_schema[] = {
+    A_INT(sort_attrs, axis, -1),
+    A_INT(sort_attrs, num_keys, 1),
+    A_BOOL(sort_attrs, stable, 1),
+    A_BOOL(sort_attrs, descending, 0),
+    A_GRAPH_OPT(sort_attrs, compare),
+    A_END,
+};
+
+/* compare takes a1, b1, a2, b2 …: two elements of each operand. */
+static uint32_t compare_operand(uint32_t nin, size_t j)
+{
+    (void)nin;
+    return (uint32_t)(j / 2);
+}
+
+static flx_code check_compare(flxi_infer *f, const sort_attrs *a)
+{
+    if (a->descending)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "let compare itself put larger elements first",
+                               "compare replaces the order, so descending=true has no meaning");
+    FLXI_TRY(flxi_match_scalar_body(f, "compare", a->compare, 2 * (size_t)f->nin, compare_operand));
+    if (flxi_body_outputs(a->compare) != 1)
+        return flxi_infer_fail(f, FLX_E_ARITY, "compare returns one bool: a goes first", "compare returns %zu values",
+                               flxi_body_outputs(a->compare));
+    return flxi_match_scalar_output(f, "compare", a->compare, 0, FLX_BOOL);
+}
+
+static flx_code check_keys(flxi_infer *f, const sort_attrs *a)
+{
+    for (uint32_t j = 0; j < (uint32_t)a->num_keys; j++)
+        if (flxi_is_complex(f->in[j]->dtype))
+            return flxi_infer_fail(f, FLX_E_DTYPE, "sort by real or abs of it, or give compare",
+                                   "key %u is %s, which has no order", (unsigned)j + 1,
+                                   flx_dtype_name(f->in[j]->dtype));
+    return FLX_OK;
+}
+
+static flx_code infer_sort(flxi_infer *f)
+{
+    sort_attrs *a = f->attrs;
+    flx_type shape;
+    if (f->nin == 0)
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "needs at least one operand");
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_equal_shapes(f, f->nin, &shape));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, shape.rank));
+    if (a->num_keys < 1 || a->num_keys > (int64_t)f->nin)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "keys are the first operands", "num_keys is %lld, expected 1 to %u",
+                               (long long)a->num_keys, (unsigned)f->nin);
+    FLXI_TRY(a->compare ? check_compare(f, a) : check_keys(f, a));
+    FLXI_TRY(flxi_results(f, f->nin));
+    for (uint32_t i = 0; i < f->nin; i++) {
+        f->out[i] = shape;
+        f->out[i].dtype = f->in[i]->dtype;
+    }
+    return FLX_OK;
+}
+
+static flx_code eval_sort(flxi_eval *e)
+{
+    const sort_attrs *a = e->attrs;
+    sorting s = {
+        .e = e,
+        .keys = (uint32_t)a->num_keys,
+        .descending = a->descending,
+        .axis = a->axis,
+        .take = e->in[0]->type.dims[a->axis],
+        .values = e->nin,
+    };
+    if (!a->compare)
+        return sort_rows(&s);
+    flxi_scalar_body body;
+    flx_code code = flxi_scalar_body_begin(&body, e, a->compare, 2 * (size_t)e->nin, compare_operand);
+    s.body = &body;
+    if (code == FLX_OK)
+        code = sort_rows(&s);
+    flxi_scalar_body_end(&body);
+    return code;
+}
+
+#define GRAPH_FIRST_BY_COUNT \
+    "graph f(a: T[], b: T[], m: i32[], n: i32[]) { return gt(m, n) }"
+
+static const flxi_sample samples_sort[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 4]", "axis=0, descending=true", NULL, FLX_OK},
+    {"T[2, 3, 4]", "axis=-2, stable=false", NULL, FLX_OK},
+    {"T[2, 7], i32[2, 7]", "num_keys=2", NULL, FLX_OK},
+    {"T[7], c64[7], bool[7]", NULL, NULL, FLX_OK},
+    {"T[5], i32[5]", "compare=@f", GRAPH_FIRST_BY_COUNT, FLX_OK},
+    {"T[0, 3]", "axis=0", NULL, FLX_OK},
+    {"T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 3], i32[N, 3]", "axis=0", NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3]", "axis=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[3]", "num_keys=2", NULL, FLX_E_ATTRIBUTE},
+    {"T[3]", "num_keys=0", NULL, FLX_E_ATTRIBUTE},
+    {"c64[3], T[3]", NULL, NULL, FLX_E_DTYPE},
+    {"T[5], i32[5]", "compare=@f, descending=true", GRAPH_FIRST_BY_COUNT, FLX_E_ATTRIBUTE},
+    {"i32[5]", "compare=@f", "graph f(a: i32[], b: i32[]) { return add(a, b) }", FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_sort = {
+    .infer = infer_sort,
+    .eval = eval_sort,
+    .schema = sort_schema,
+    .attrs_size = sizeof(sort_attrs),
+    .samples = samples_sort,
+};
+
+/* ---- argsort ---- */
+
+typedef struct {
+    int64_t axis, stable, descending, dtype;
+} argsort_attrs;
+
+static const flxi_attr argsort_schema[] = {
+    A_INT(argsort_attrs, axis, -1),
+    A_BOOL(argsort_attrs, stable, 1),
+    A_BOOL(argsort_attrs, descending, 0),
+    A_DTYPE(argsort_attrs, dtype, FLX_I32),
+    A_END,
+};
+
+static flx_code infer_argsort(flxi_infer *f)
+{
+    argsort_attrs *a = f->attrs;
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
+    FLXI_TRY(flxi_check_positions(f, a->dtype, f->in[0]->dims[a->axis]));
+    f->out[0] = *f->in[0];
+    f->out[0].dtype = (int32_t)a->dtype;
+    return FLX_OK;
+}
+
+static flx_code eval_argsort(flxi_eval *e)
+{
+    const argsort_attrs *a = e->attrs;
+    sorting s = {
+        .e = e,
+        .keys = 1,
+        .descending = a->descending,
+        .axis = a->axis,
+        .take = e->in[0]->type.dims[a->axis],
+        .positions = e->out[0],
+    };
+    return sort_rows(&s);
+}
+
+static const flxi_sample samples_argsort[] = {
+    {"T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[3, 4]", "axis=0, descending=true", NULL, FLX_OK},
+    {"T[2, 3, 4]", "axis=-2, stable=false, dtype=u8", NULL, FLX_OK},
+    {"T[0, 3]", "axis=0", NULL, FLX_OK},
+    {"T[N, 3]", "axis=0, dtype=i64", NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3]", "axis=1", NULL, FLX_E_ATTRIBUTE},
+    {"T[3]", "dtype=f32", NULL, FLX_E_DTYPE},
+    {"T[300]", "dtype=u8", NULL, FLX_E_DTYPE},
+    {"c64[3]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_argsort = {
+    .infer = infer_argsort,
+    .eval = eval_argsort,
+    .schema = argsort_schema,
+    .attrs_size = sizeof(argsort_attrs),
+    .samples = samples_argsort,
+};
+
+/* ---- topk, top_k ---- */
+
+typedef struct {
+    flx_dim k;
+    int64_t axis; /* top_k only; topk has the last axis */
+    int64_t dtype;
+} top_attrs;
+
+static const flxi_attr topk_schema[] = {
+    A_DIM_REQ(top_attrs, k),
+    A_DTYPE(top_attrs, dtype, FLX_I32),
+    A_END,
+};
+
+static const flxi_attr top_k_schema[] = {
+    A_DIM_REQ(top_attrs, k),
+    A_INT(top_attrs, axis, -1),
+    A_DTYPE(top_attrs, dtype, FLX_I32),
+    A_END,
+};
+
+/* *positions becomes the type of the result with positions: x with k along the axis. */
+static flx_code infer_top(flxi_infer *f, int64_t axis, flx_type *positions)
+{
+    const top_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    flx_dim n = x->dims[axis];
+    if (flxi_dim_below(f->ctx, a->k, 1) || flxi_dim_below(f->ctx, n, a->k)) {
+        flxi_type_text text;
+        char k[64];
+        flx_dim_print(f->ctx, a->k, k, sizeof k);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k is at least 1 and at most the extent of the axis",
+                               "k is %s, but axis %d of x %s must hold it", k, (int)axis,
+                               flxi_shape_str(f->ctx, x, &text));
+    }
+    FLXI_TRY(flxi_check_positions(f, a->dtype, n));
+    *positions = *x;
+    positions->dims[axis] = a->k;
+    positions->dtype = (int32_t)a->dtype;
+    return FLX_OK;
+}
+
+static flx_code infer_topk(flxi_infer *f)
+{
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    return infer_top(f, f->in[0]->rank - 1, &f->out[0]);
+}
+
+static flx_code infer_top_k(flxi_infer *f)
+{
+    top_attrs *a = f->attrs;
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
+    FLXI_TRY(infer_top(f, a->axis, &f->out[1]));
+    f->out[0] = f->out[1];
+    f->out[0].dtype = f->in[0]->dtype;
+    return FLX_OK;
+}
+
+static flx_code eval_top(flxi_eval *e, int64_t axis, flx_tensor *positions, uint32_t values)
+{
+    sorting s = {
+        .e = e,
+        .keys = 1,
+        .descending = true,
+        .axis = axis,
+        .take = positions->type.dims[axis],
+        .values = values,
+        .positions = positions,
+    };
+    return sort_rows(&s);
+}
+
+static flx_code eval_topk(flxi_eval *e)
+{
+    return eval_top(e, e->in[0]->type.rank - 1, e->out[0], 0);
+}
+
+static flx_code eval_top_k(flxi_eval *e)
+{
+    const top_attrs *a = e->attrs;
+    return eval_top(e, a->axis, e->out[1], 1);
+}
+
+#define SAMPLES_TOP                                  \
+    {"T[5]", "k=1", NULL, FLX_OK},                   \
+    {"T[2, 6]", "k=3", NULL, FLX_OK},                \
+    {"T[2, 3, 4]", "k=4, dtype=i64", NULL, FLX_OK},  \
+    {"T[0, 3]", "k=2", NULL, FLX_OK},                \
+    {"T[N, 3]", "k=2", NULL, FLX_OK},                \
+    {"T[2, N]", "k=N", NULL, FLX_OK},                \
+    {"T[]", "k=1", NULL, FLX_E_SHAPE},               \
+    {"T[3]", "k=4", NULL, FLX_E_ATTRIBUTE},          \
+    {"T[3]", "k=0", NULL, FLX_E_ATTRIBUTE},          \
+    {"T[3]", "k=-1", NULL, FLX_E_ATTRIBUTE},         \
+    {"T[0]", "k=1", NULL, FLX_E_ATTRIBUTE},          \
+    {"T[3]", NULL, NULL, FLX_E_ATTRIBUTE},           \
+    {"T[3]", "k=1, dtype=bool", NULL, FLX_E_DTYPE}
+
+static const flxi_sample samples_topk[] = {
+    SAMPLES_TOP,
+    {0},
+};
+
+static const flxi_sample samples_top_k[] = {
+    SAMPLES_TOP,
+    {"T[4, 3]", "k=2, axis=0", NULL, FLX_OK},
+    {"T[2, 4, 3]", "k=3, axis=-2, dtype=u16", NULL, FLX_OK},
+    {"T[N, 3]", "k=1, axis=-2", NULL, FLX_OK},
+    {"T[4, 3]", "k=2, axis=2", NULL, FLX_E_ATTRIBUTE},
+    {0},
+};
+
+const flxi_rules flxi_rules_topk = {
+    .infer = infer_topk,
+    .eval = eval_topk,
+    .schema = topk_schema,
+    .attrs_size = sizeof(top_attrs),
+    .samples = samples_topk,
+};
+
+const flxi_rules flxi_rules_top_k = {
+    .infer = infer_top_k,
+    .eval = eval_top_k,
+    .schema = top_k_schema,
+    .attrs_size = sizeof(top_attrs),
+    .samples = samples_top_k,
+};

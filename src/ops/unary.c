@@ -1,0 +1,265 @@
+/* unary.c: elementary functions of one operand.
+
+   Real functions are those of the C library, which is within two units in the last place of the true value and handles
+   the special values of IEEE 754; the few lines of our own below are for functions it lacks or has less accurately.
+   Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know only
+   the functions that stay among integers; they wrap. */
+#include "ops/complex_arith.h"
+#include "ops/element.h"
+
+/* ---- Samples: values where the function is smooth and finite ---- */
+
+#define SAMPLES(range)                                \
+    {                                                 \
+        {"T[3, 4]" range, NULL, NULL, FLX_OK},        \
+        {"T[]" range, NULL, NULL, FLX_OK},            \
+        {"T[2, 1, 3]" range, NULL, NULL, FLX_OK},     \
+        {"T[0, 3]", NULL, NULL, FLX_OK},              \
+        {"T[N, 2]" range, NULL, NULL, FLX_OK},        \
+        {"bool[3]", NULL, NULL, FLX_E_DTYPE},         \
+        {"T[3]", "axis=0", NULL, FLX_E_ATTRIBUTE},    \
+        {"T[3], T[3]", NULL, NULL, FLX_E_ARITY},      \
+        {0},                                          \
+    }
+
+static const flxi_sample samples_any[] = SAMPLES("");
+static const flxi_sample samples_positive[] = SAMPLES("{0.2..3}");
+static const flxi_sample samples_inside_one[] = SAMPLES("{-0.9..0.9}");
+static const flxi_sample samples_above_one[] = SAMPLES("{1.1..4}");
+static const flxi_sample samples_above_minus_one[] = SAMPLES("{-0.8..3}");
+
+static const flxi_sample samples_round[] = {
+    {"T[3, 4]{-5..5}", NULL, NULL, FLX_OK},
+    {"T[]{-5..5}", "ste=zero", NULL, FLX_OK},
+    {"T[N, 2]{-5..5}", "ste=identity", NULL, FLX_OK},
+    {"T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[3]", "ste=sideways", NULL, FLX_E_ATTRIBUTE},
+    {"i32[3]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+/* ---- Functions of the C library ---- */
+
+#define LIBM_REAL(op) ELEMENT_REAL(op##_f, op(x[0]))
+#define LIBM_COMPLEX(op) ELEMENT_COMPLEX(op##_c, c##op(x[0]))
+#define LIBM_BOTH(op) LIBM_REAL(op) LIBM_COMPLEX(op)
+
+LIBM_BOTH(exp)
+LIBM_BOTH(log)
+LIBM_BOTH(sqrt)
+LIBM_BOTH(sin)
+LIBM_BOTH(cos)
+LIBM_BOTH(tan)
+LIBM_BOTH(asin)
+LIBM_BOTH(acos)
+LIBM_BOTH(atan)
+LIBM_BOTH(sinh)
+LIBM_BOTH(cosh)
+LIBM_BOTH(tanh)
+LIBM_BOTH(asinh)
+LIBM_BOTH(acosh)
+LIBM_BOTH(atanh)
+LIBM_REAL(exp2)
+LIBM_REAL(expm1)
+LIBM_REAL(log2)
+LIBM_REAL(log10)
+LIBM_REAL(log1p)
+LIBM_REAL(floor)
+LIBM_REAL(ceil)
+LIBM_REAL(trunc)
+
+ELEMENT_REAL(round_f, rint(x[0])) /* to even: the default rounding direction, which nobody here changes */
+ELEMENT_REAL(round_away_f, round(x[0]))
+
+/* ---- Differences that must not cancel ---- */
+
+/* e^(x+iy) - 1 = expm1(x)·cos y - 2·sin²(y/2) + i·e^x·sin y, from cos y = 1 - 2·sin²(y/2). Both terms of the real part
+   vanish with z, so nothing is lost near 0. Where they cancel elsewhere, the imaginary part is the larger one, and the
+   result is accurate relative to its modulus. For x > 1 the plain difference is as good and cannot overflow early. */
+static double complex expm1_c(const double complex *z, const void *a)
+{
+    (void)a;
+    double x = creal(*z);
+    double y = cimag(*z);
+    if (x > 1 || !isfinite(x) || !isfinite(y)) {
+        double complex w = cexp(*z);
+        return flxi_cmake(creal(w) - 1, cimag(w));
+    }
+    double s = sin(0.5 * y);
+    return flxi_cmake(expm1(x) * cos(y) - 2 * s * s, exp(x) * sin(y));
+}
+
+/* a + b is *sum + *rest exactly (Knuth's two-sum). */
+static void two_sum(double a, double b, double *sum, double *rest)
+{
+    *sum = a + b;
+    double part = *sum - a;
+    *rest = (a - (*sum - part)) + (b - part);
+}
+
+/* |1+z|² - 1 = 2x + x² + y². The terms cancel near the circle |1+z| = 1, so they are added with their rounding errors. */
+static double circle_excess(double x, double y)
+{
+    double xx = x * x;
+    double yy = y * y;
+    double low = fma(x, x, -xx) + fma(y, y, -yy);
+    double sum;
+    double rest;
+    two_sum(2 * x, xx, &sum, &rest);
+    low += rest;
+    two_sum(sum, yy, &sum, &rest);
+    return sum + (low + rest);
+}
+
+/* log|1+z| + i·arg(1+z), the modulus by its excess over 1 where that is small. An overflow in the excess makes it infinite
+   or NaN, and the other branch is taken. */
+static double complex log1p_c(const double complex *z, const void *a)
+{
+    (void)a;
+    double x = creal(*z);
+    double y = cimag(*z);
+    double excess = circle_excess(x, y);
+    double modulus = excess > -0.5 && excess < 1 ? 0.5 * log1p(excess) : log(hypot(1 + x, y));
+    return flxi_cmake(modulus, atan2(y, 1 + x));
+}
+
+/* ---- Powers ---- */
+
+/* The library's cube root may be several units off; one Newton step on y³ - x, the cube taken with its rounding errors,
+   leaves less than one. Near the ends of the range, where the cube's error is lost or the cube overflows, the step is
+   too small to matter or is left out. */
+static double cbrt_f(const double *x, const void *a)
+{
+    (void)a;
+    double y = cbrt(x[0]);
+    double yy = y * y;
+    double yyy = yy * y;
+    double low = fma(y, y, -yy) * y + fma(yy, y, -yyy);
+    double step = ((yyy - x[0]) + low) / (3 * yy);
+    return isfinite(step) ? y - step : y;
+}
+
+/* z² with re² - im² as a product, which does not cancel. */
+static double complex square_c(const double complex *z, const void *a)
+{
+    (void)a;
+    double x = creal(*z);
+    double y = cimag(*z);
+    return flxi_cmake((x - y) * (x + y), 2 * (x * y));
+}
+
+ELEMENT_REAL(rsqrt_f, 1 / sqrt(x[0]))
+ELEMENT_COMPLEX(rsqrt_c, flxi_cdiv(1, csqrt(x[0])))
+ELEMENT_REAL(reciprocal_f, 1 / x[0])
+ELEMENT_COMPLEX(reciprocal_c, flxi_cdiv(1, x[0]))
+ELEMENT_REAL(square_f, x[0] * x[0])
+ELEMENT_INT(square_i, (int64_t)((uint64_t)x[0] * (uint64_t)x[0]))
+
+/* ---- Sign and magnitude ---- */
+
+/* x as a number of modulus 1, 0 at 0. The operand is first scaled to about 1 because the modulus of a very large one
+   overflows and that of a very small one is inexact. An infinite part outweighs a finite one, as in arg(z). */
+static double complex sign_c(const double complex *z, const void *a)
+{
+    (void)a;
+    double x = creal(*z);
+    double y = cimag(*z);
+    if (isnan(x) || isnan(y))
+        return flxi_cmake(NAN, NAN);
+    double larger = fmax(fabs(x), fabs(y));
+    if (larger == 0)
+        return *z;
+    if (isinf(larger)) {
+        x = copysign(isinf(x) ? 1.0 : 0.0, x);
+        y = copysign(isinf(y) ? 1.0 : 0.0, y);
+    } else {
+        int exponent = ilogb(larger);
+        x = scalbn(x, -exponent);
+        y = scalbn(y, -exponent);
+    }
+    double modulus = hypot(x, y);
+    return flxi_cmake(x / modulus, y / modulus);
+}
+
+ELEMENT_REAL(neg_f, -x[0])
+ELEMENT_COMPLEX(neg_c, -x[0])
+ELEMENT_INT(neg_i, (int64_t)(0 - (uint64_t)x[0]))
+ELEMENT_REAL(abs_f, fabs(x[0]))
+ELEMENT_COMPLEX(abs_c, cabs(x[0]))
+ELEMENT_INT(abs_i, t->is_signed && x[0] < 0 ? (int64_t)(0 - (uint64_t)x[0]) : x[0])
+ELEMENT_REAL(sign_f, x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : x[0])
+ELEMENT_INT(sign_i, t->is_signed ? (x[0] > 0) - (x[0] < 0) : x[0] != 0)
+
+/* abs of a complex operand is real. */
+static flx_code infer_abs(flxi_infer *f)
+{
+    flx_code code = flxi_infer_pointwise(f);
+    if (code == FLX_OK)
+        f->out[0].dtype = flxi_part_dtype(f->in[0]->dtype);
+    return code;
+}
+
+static flx_code eval_abs(flxi_eval *e)
+{
+    const flx_tensor *x = e->in[0];
+    flx_tensor *y = e->out[0];
+    if (!flxi_is_complex(x->type.dtype))
+        return flxi_eval_pointwise(e);
+    for (int64_t i = 0; i < x->count; i++) {
+        double complex z = flxi_load_complex(x->type.dtype, x->data, i);
+        flxi_store_double(y->type.dtype, y->data, i, creal(abs_c(&z, NULL)));
+    }
+    return FLX_OK;
+}
+
+/* ---- Rules ---- */
+
+typedef struct {
+    int64_t ste; /* word: what the derivative is taken to be */
+} round_attrs;
+
+static const flxi_attr round_schema[] = {A_WORD(round_attrs, ste, "zero identity"), A_END};
+
+#define UNARY(op, op_samples, ...) \
+    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
+
+UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c);
+UNARY(exp2, samples_any, .scalar = exp2_f);
+UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c);
+UNARY(log, samples_positive, .scalar = log_f, .scalar_c = log_c);
+UNARY(log2, samples_positive, .scalar = log2_f);
+UNARY(log10, samples_positive, .scalar = log10_f);
+UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c);
+UNARY(sqrt, samples_positive, .scalar = sqrt_f, .scalar_c = sqrt_c);
+UNARY(rsqrt, samples_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c);
+UNARY(cbrt, samples_positive, .scalar = cbrt_f);
+UNARY(reciprocal, samples_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c);
+UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i);
+UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i);
+UNARY(sign, samples_any, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i);
+UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c);
+UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c);
+UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c);
+UNARY(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c);
+UNARY(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c);
+UNARY(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c);
+UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c);
+UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c);
+UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c);
+UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c);
+UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c);
+UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c);
+UNARY(floor, samples_any, .scalar = floor_f);
+UNARY(ceil, samples_any, .scalar = ceil_f);
+UNARY(trunc, samples_any, .scalar = trunc_f);
+UNARY(round_away, samples_any, .scalar = round_away_f);
+UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_size = sizeof(round_attrs));
+
+const flxi_rules flxi_rules_abs = {
+    .infer = infer_abs,
+    .eval = eval_abs,
+    .scalar = abs_f,
+    .scalar_c = abs_c,
+    .scalar_i = abs_i,
+    .samples = samples_any,
+};

@@ -1,0 +1,64 @@
+/* cse.c: common subexpression elimination by hashing op, (already merged) operands and attributes. */
+#include "passes/pass.h"
+
+static uint64_t body_identity(const flx_graph *g)
+{
+    return g->serial;
+}
+
+static uint64_t node_hash(const flxi_copy *c, const flxi_node *n)
+{
+    uint64_t h = flxi_hash_u64(FLXI_HASH_SEED, n->op);
+    for (uint32_t k = 0; k < n->nin; k++)
+        h = flxi_hash_u64(h, c->remap.id[n->in[k]]);
+    return flxi_attrs_hash(c->from->ctx, &flxi_ops[n->op], n->attrs, h, body_identity);
+}
+
+static bool may_merge(const flx_graph *g, const flxi_node *n)
+{
+    for (uint32_t k = 0; k < n->nout; k++)
+        if (flxi_value_at(g, n->first + k)->pinned)
+            return false;
+    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_EFFECT));
+}
+
+/* Is node n of the old graph the same as node m of the new one? */
+static bool same_node(const flxi_copy *c, const flxi_node *n, const flxi_node *m)
+{
+    if (n->op != m->op || n->nin != m->nin)
+        return false;
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (c->remap.id[n->in[k]] != m->in[k])
+            return false;
+    return flxi_attrs_equal(&flxi_ops[n->op], n->attrs, m->attrs) && may_merge(c->to, m);
+}
+
+static flx_code merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(c->from, i);
+    if (!may_merge(c->from, n))
+        return flxi_copy_node(c, i);
+    uint64_t h = node_hash(c, n);
+    uint32_t k;
+    for (flxi_probe p = flxi_index_first(seen, h); flxi_index_next(seen, &p, &k);) {
+        const flxi_node *m = flxi_node_at(c->to, k);
+        if (!same_node(c, n, m))
+            continue;
+        for (uint32_t r = 0; r < n->nout; r++)
+            flxi_copy_replace(c, n->first + r, m->first + r);
+        return FLX_OK;
+    }
+    FLXI_TRY(flxi_copy_node(c, i));
+    return flxi_index_add(&c->from->ctx->mem, seen, h, c->to->node_count - 1) ? FLX_OK : flxi_oom(c->err, "cse");
+}
+
+flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    flxi_copy c;
+    flxi_index seen = {0};
+    flx_code code = flxi_copy_begin(&c, in, err);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
+        code = merge_or_copy(&c, &seen, i);
+    flxi_index_free(&in->ctx->mem, &seen);
+    return flxi_copy_end(&c, code, out, remap);
+}

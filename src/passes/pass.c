@@ -1,0 +1,106 @@
+/* pass.c: remaps and copying, which all passes are made of. */
+#include "passes/pass.h"
+
+void flxi_remap_free(flxi_remap *r)
+{
+    if (r && r->id)
+        flxi_free(r->mem, r->id, r->n, sizeof *r->id);
+    if (r)
+        *r = (flxi_remap){0};
+}
+
+void flxi_remap_compose(flxi_remap *first, const flxi_remap *second)
+{
+    for (size_t i = 0; i < first->n; i++)
+        first->id[i] = first->id[i] < second->n ? second->id[first->id[i]] : 0;
+}
+
+flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err)
+{
+    const flxi_allocator *mem = &from->ctx->mem;
+    *c = (flxi_copy){.from = from, .err = err};
+    FLXI_TRY(flx_graph_error(from, err));
+    c->remap = (flxi_remap){.n = (size_t)from->value_count + 1, .mem = mem};
+    c->remap.id = flxi_alloc(mem, c->remap.n, sizeof *c->remap.id);
+    c->to = flx_graph_new(from->ctx, from->name);
+    return c->remap.id && c->to ? FLX_OK : flxi_oom(err, "copying a graph");
+}
+
+void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id)
+{
+    c->remap.id[old] = id;
+    flxi_value *from = flxi_value_at(c->from, old);
+    flxi_value *to = flxi_value_at(c->to, id);
+    to->pinned |= from->pinned;
+    if (from->name && !to->name)
+        flxi_label(c->to, id, from->name, strlen(from->name));
+}
+
+static flx_code graph_code(const flx_graph *g, flx_error *err)
+{
+    if (err)
+        *err = g->error;
+    return (flx_code)g->error.code;
+}
+
+static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
+{
+    const flx_type *type = *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
+    uint32_t id = flxi_add_leaf(c->to, (flxi_opcode)n->op, flxi_value_at(c->from, n->first)->name, type);
+    if (!id)
+        return graph_code(c->to, c->err);
+    flxi_copy_replace(c, n->first, id);
+    return FLX_OK;
+}
+
+flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(c->from, i);
+    void *attrs;
+    FLXI_TRY(flxi_attrs_clone(c->to, &flxi_ops[n->op], n->attrs, &c->attrs, &attrs, c->err));
+    if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+        return copy_leaf(c, n, attrs);
+    uint32_t *in = flxi_new(&c->to->arena, uint32_t, n->nin);
+    if (!in)
+        return flxi_oom(c->err, "copying a graph");
+    for (uint32_t k = 0; k < n->nin; k++)
+        in[k] = c->remap.id[n->in[k]];
+    c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
+    uint32_t first = flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs);
+    c->to->pending_label = NULL;
+    if (!first)
+        return graph_code(c->to, c->err);
+    if (flxi_node_at(c->to, c->to->node_count - 1)->nout != n->nout)
+        return flxi_fail(c->err, FLX_E_SHAPE, "%s: the number of results changes with the extents",
+                         flxi_ops[n->op].name);
+    for (uint32_t k = 0; k < n->nout; k++)
+        flxi_copy_replace(c, n->first + k, first + k);
+    return FLX_OK;
+}
+
+static flx_code copy_outputs(flxi_copy *c)
+{
+    for (size_t i = 0; i < c->from->outputs.n; i++) {
+        const flxi_output *o = &c->from->outputs.at[i];
+        if (flxi_add_output(c->to, c->remap.id[o->val], o->name) != FLX_OK)
+            return graph_code(c->to, c->err);
+    }
+    return graph_code(c->to, c->err);
+}
+
+flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap)
+{
+    if (code == FLX_OK)
+        code = copy_outputs(c);
+    if (code != FLX_OK) {
+        flx_graph_free(c->to);
+        flxi_remap_free(&c->remap);
+        return code;
+    }
+    *out = c->to;
+    if (remap)
+        *remap = c->remap;
+    else
+        flxi_remap_free(&c->remap);
+    return FLX_OK;
+}

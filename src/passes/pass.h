@@ -1,0 +1,54 @@
+/* pass.h: the frame of every pass: a function from a graph to a new graph and a remap.
+
+   remap.id[old] is the id that the value has in the new graph, 0 when it vanished. Whoever holds ids across a pass carries
+   them through the remap; raw ids of the old graph mean nothing in the new one. A pinned value never vanishes. Passes run one
+   after the other compose their remaps. A pass that fails leaves its input as it was and gives nothing back. */
+#ifndef FLXI_PASS_H
+#define FLXI_PASS_H
+
+#include "ir/ir.h"
+
+typedef struct {
+    uint32_t *id; /* by old id */
+    size_t n;     /* ids of the old graph, the unused 0 included */
+    const flxi_allocator *mem;
+} flxi_remap;
+
+void flxi_remap_free(flxi_remap *r);
+/* first, then second: afterwards `first` maps the oldest graph to the newest. */
+void flxi_remap_compose(flxi_remap *first, const flxi_remap *second);
+
+/* ---- Copying a graph, node by node, with changes ---- */
+
+typedef struct {
+    const flx_graph *from;
+    flx_graph *to;
+    flxi_remap remap;
+    flxi_attr_map attrs;
+    flx_error *err;
+} flxi_copy;
+
+/* An empty copy of `from`: same name, no nodes yet. */
+flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err);
+/* Copies node i; its operands must have been copied. Labels and pins come along. */
+flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
+/* Says that value `old` is represented by `id` of the new graph. */
+void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
+/* Copies the outputs and hands over the graph and the remap (NULL: not wanted). On failure frees everything. */
+flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap);
+
+/* ---- Passes ---- */
+
+typedef flx_code (*flxi_pass)(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* Drops nodes that reach no output and no pin. Leaves and ops with effects stay. */
+flx_code flxi_pass_dce(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay apart. */
+flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* Replaces symbols by numbers throughout, sub-graphs included, and infers everything anew. */
+flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, size_t count, flx_graph **out,
+                         flxi_remap *remap, flx_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* specialise.c: binding symbolic dimensions. Every node is built anew with its shape-bearing attributes bound, so shapes
+   that only seemed to fit are found here. A sub-graph that uses none of the bound symbols is shared, any other is
+   specialised once however often it is used. */
+#include "passes/pass.h"
+
+typedef struct {
+    const flx_graph *from;
+    flx_graph *to; /* held */
+} special_body;
+
+typedef struct {
+    flx_context *ctx;
+    const flx_dim_binding *bindings;
+    size_t count;
+    FLXI_VEC(special_body) bodies;
+} binding_scope;
+
+static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                              flx_error *err);
+
+static flx_dim bind_dim(void *user, flx_dim d, flx_error *err)
+{
+    binding_scope *s = user;
+    return flxi_dim_bind(s->ctx, d, s->bindings, s->count, err);
+}
+
+static bool uses_bound_symbol(const binding_scope *s, const flx_graph *g)
+{
+    for (size_t i = 0; i < g->symbols.n; i++)
+        for (size_t k = 0; k < s->count; k++)
+            if (strcmp(g->symbols.at[i], s->bindings[k].name) == 0)
+                return true;
+    return false;
+}
+
+static flx_graph *bind_body(void *user, const flx_graph *body, flx_error *err)
+{
+    binding_scope *s = user;
+    special_body made = {.from = body};
+    if (!uses_bound_symbol(s, body))
+        return (flx_graph *)(uintptr_t)body; /* shared as it is */
+    for (size_t i = 0; i < s->bodies.n; i++)
+        if (s->bodies.at[i].from == body)
+            return s->bodies.at[i].to;
+    if (specialise_in(s, body, &made.to, NULL, err) != FLX_OK)
+        return NULL;
+    if (!flxi_push(&s->ctx->mem, &s->bodies, made)) {
+        flx_graph_free(made.to);
+        flxi_oom(err, "specialising");
+        return NULL;
+    }
+    return made.to;
+}
+
+static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                              flx_error *err)
+{
+    flxi_copy c;
+    flx_code code = flxi_copy_begin(&c, in, err);
+    c.attrs = (flxi_attr_map){bind_dim, bind_body, s};
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
+        code = flxi_copy_node(&c, i);
+    return flxi_copy_end(&c, code, out, remap);
+}
+
+flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, size_t count, flx_graph **out,
+                         flxi_remap *remap, flx_error *err)
+{
+    binding_scope s = {.ctx = in->ctx, .bindings = bindings, .count = count};
+    flx_code code = specialise_in(&s, in, out, remap, err);
+    for (size_t i = 0; i < s.bodies.n; i++)
+        flx_graph_free(s.bodies.at[i].to);
+    flxi_vec_free(&in->ctx->mem, &s.bodies);
+    return code;
+}
+
+flx_graph *flx_specialise(const flx_graph *g, const flx_dim_binding *bindings, size_t count, flx_error *err)
+{
+    flx_graph *out = NULL;
+    flx_error local = {0};
+    if (!flxi_graph_alive(g) || (count && !bindings)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_specialise: graph and bindings must be given");
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!bindings[i].name || bindings[i].extent < 0 || bindings[i].extent > -FLXI_DIM_SYMBOLIC_END) {
+            flxi_fail(err, FLX_E_USAGE, "flx_specialise: binding %zu needs a name and an extent of 0 or more", i);
+            return NULL;
+        }
+    flx_code code = flxi_specialise(g, bindings, count, &out, NULL, &local);
+    if (code != FLX_OK && err)
+        *err = local;
+    return code == FLX_OK ? out : NULL;
+}

@@ -1,0 +1,20 @@
+/* damage.h: what every decoder of a file format must withstand: cut files, changed bytes, memory that runs out. It may
+   answer with an error or with a tensor, but must not crash, leak, or ask for more memory than the file justifies. */
+#ifndef FLX_DAMAGE_H
+#define FLX_DAMAGE_H
+
+#include <fluxion/tensor.h>
+
+typedef flx_tensor *(*damage_decoder)(flx_context *ctx, const void *bytes, size_t size, flx_error *err);
+
+/* Cuts the sample at every length (each must be an error), then changes every byte in several ways. No single request
+   for memory may exceed `largest` bytes. */
+void damage_everywhere(damage_decoder decode, const void *bytes, size_t size, size_t largest);
+
+/* Fails each allocation in turn, once and from then on; every failure must be OOM, and what remains must be clean. */
+void damage_allocations(damage_decoder decode, const void *bytes, size_t size);
+
+/* Bytes from hexadecimal digits; returns how many, at most `room`. */
+size_t damage_hex(const char *hex, unsigned char *out, size_t room);
+
+#endif

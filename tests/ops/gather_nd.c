@@ -1,0 +1,116 @@
+/* gather_nd and scatter_nd: policies at the edge, order of updates and error texts. Values: tests/oracle/gather_nd.py. */
+#include "symbolic_text.h"
+
+#include <string.h>
+
+#define ROWS "start_index_map=[0], collapsed_axes=[0], offset_axes=[1], index_vector_axis=1"
+
+static void check_values(const flx_tensor *t, const double *want, int64_t n)
+{
+    CHECK_EQ_I64(flx_tensor_count(t), n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(flx_tensor_get(t, i), want[i], 0);
+}
+
+/* The window [3, 6) of an axis of 5: an error as a whole, two elements under zero, moved under clamp. */
+TEST(gather_nd_window_over_the_edge_follows_its_policy)
+{
+    text_run r =
+        text_begin("graph g() { x = add(iota(f32[5]), 1)  i = const(i64[1], [3])"
+                   "  return gather_nd(x, i, slice_sizes=[3], start_index_map=[0], offset_axes=[0], oob=zero),"
+                   "         gather_nd(x, i, slice_sizes=[3], start_index_map=[0], offset_axes=[0], oob=clamp) }");
+    CHECK_OK(r.code, &r.err);
+    check_values(r.out[0], (const double[]){4, 5, 0}, 3);
+    check_values(r.out[1], (const double[]){3, 4, 5}, 3);
+    text_end(&r);
+    check_text_fails("graph g() { x = iota(f32[5])  i = const(i64[1], [3])"
+                     "  y = gather_nd(x, i, slice_sizes=[3], start_index_map=[0], offset_axes=[0])  return y }",
+                     FLX_E_INDEX, "gather_nd 'y': the start 3 is out of range: axis 0 has extent 5, the window 3");
+}
+
+TEST(scatter_nd_window_over_the_edge_follows_its_policy)
+{
+    text_run r = text_begin("graph g() { x = full(f32[4], 0)  u = const(f32[3], [1, 2, 3])  i = const(i32[1], [-1])"
+                            "  return scatter_nd(x, i, u, start_index_map=[0], offset_axes=[0], oob=zero),"
+                            "         scatter_nd(x, i, u, start_index_map=[0], offset_axes=[0], oob=clamp) }");
+    CHECK_OK(r.code, &r.err);
+    check_values(r.out[0], (const double[]){2, 3, 0, 0}, 4);
+    check_values(r.out[1], (const double[]){1, 2, 3, 0}, 4);
+    text_end(&r);
+}
+
+/* A bad start is an error though its window reads nothing. */
+TEST(gather_nd_checks_starts_of_empty_windows)
+{
+    text_run r = text_begin("graph g() { x = full(f32[3, 4], 0)"
+                            "  return gather_nd(x, const(i32[1], [7]), slice_sizes=[1, 0], " ROWS ") }");
+    CHECK_CODE(r.code, FLX_E_INDEX, &r.err);
+    text_end(&r);
+}
+
+TEST(scatter_nd_set_keeps_the_last_update)
+{
+    text_run r = text_begin("graph g() { x = full(i32[2], 7)  u = iota(i32[5])  i = const(i32[5], [0, 0, 1, 0, 1])"
+                            "  return scatter_nd(x, i, u, start_index_map=[0], collapsed_axes=[0],"
+                            "                    index_vector_axis=1, combine=set) }");
+    CHECK_OK(r.code, &r.err);
+    check_values(r.out[0], (const double[]){3, 4}, 2);
+    text_end(&r);
+}
+
+/* The body sees the element first, then the update, in row-major order of the updates. */
+TEST(scatter_nd_body_folds_in_order)
+{
+    text_run r =
+        text_begin("graph f(old: f64[], new: f64[]) { return sub(mul(old, 10), new) }"
+                   "graph main() { x = full(f64[2], 1)  u = const(f64[3], [1, 2, 3])  i = const(i32[3], [0, 1, 0])"
+                   "  return scatter_nd(x, i, u, start_index_map=[0], collapsed_axes=[0],"
+                   "                    index_vector_axis=1, combine=@f) }");
+    CHECK_OK(r.code, &r.err);
+    check_values(r.out[0], (const double[]){87, 8}, 2);
+    text_end(&r);
+}
+
+TEST(scatter_nd_body_failure_is_passed_on)
+{
+    text_run r = text_begin("graph f(a: f32[], b: f32[]) { return check(a, lt(b, 2), message=\"too large\") }"
+                            "graph main() { x = full(f32[2], 1)  u = const(f32[2], [1, 2])  i = const(i32[2], [0, 1])"
+                            "  return scatter_nd(x, i, u, start_index_map=[0], collapsed_axes=[0],"
+                            "                    index_vector_axis=1, combine=@f) }");
+    CHECK_CODE(r.code, FLX_E_CHECK, &r.err);
+    text_end(&r);
+}
+
+TEST(gather_nd_shapes_with_symbols)
+{
+    check_text_type("graph g(x: f32[N, 4], i: i32[M]) { return gather_nd(x, i, slice_sizes=[1, 4], " ROWS ") }",
+                    "f32[M, 4]");
+    check_text_type("graph g(x: f32[B, 5, 4], i: i32[B, M, 1]) { return gather_nd(x, i, slice_sizes=[1, 1, 4],"
+                    "  start_index_map=[1], collapsed_axes=[1], offset_axes=[-1], operand_batching_axes=[0],"
+                    "  indices_batching_axes=[0]) }",
+                    "f32[B, M, 4]");
+}
+
+TEST(gather_nd_batch_of_none_is_legal)
+{
+    const char *text = "graph g(x: f32[N, 3, 2]) { return gather_nd(x, iota(i32[N, 2]), slice_sizes=[1, 1, 2],"
+                       "  start_index_map=[1], collapsed_axes=[1], offset_axes=[2], operand_batching_axes=[0],"
+                       "  indices_batching_axes=[0], index_vector_axis=2, oob=clamp) }";
+    flx_error err;
+    flx_type y;
+    CHECK_OK(run_text_at(text, flx_type_make(FLX_F32, 3, (flx_dim[]){0, 3, 2}), &y, &err), &err);
+    CHECK_EQ_I64(y.dims[0], 0);
+    CHECK_OK(run_text_at(text, flx_type_make(FLX_F32, 3, (flx_dim[]){4, 3, 2}), &y, &err), &err);
+}
+
+TEST(gather_nd_errors_name_the_attribute)
+{
+    check_text_fails("graph g(x: f32[3, 4], i: i32[5, 2]) { y = gather_nd(x, i, slice_sizes=[1, 1],"
+                     "  start_index_map=[0, 1], collapsed_axes=[0]) return y }",
+                     FLX_E_ATTRIBUTE, "gather_nd 'y': offset_axes has 0 entries, but the window has 1 axes");
+    check_text_fails("graph g(x: f32[3, 4], i: i32[5]) { y = gather_nd(x, i, slice_sizes=[1, 5], " ROWS ") return y }",
+                     FLX_E_ATTRIBUTE, "gather_nd 'y': slice_sizes is 5 along axis 1 of x, which is [3, 4]");
+    check_text_fails("graph g(x: f32[3, 4], i: i32[5], u: f32[4, 4]) { y = scatter_nd(x, i, u, " ROWS ") return y }",
+                     FLX_E_SHAPE,
+                     "scatter_nd 'y': the index axes of updates do not fit: indices is [5], updates is [4, 4]");
+}

@@ -1,0 +1,47 @@
+/* Leaves: errors, and types that need an extent. Values: tests/oracle/leaf.py. */
+#include "run_text.h"
+
+TEST(const_of_symbolic_type_is_unbound)
+{
+    check_text_fails("graph g() { return const(f32[N, 2], [[1, 2]]) }", FLX_E_UNBOUND_DIM,
+                     "const: a literal needs a type without symbols, not f32[N, 2]");
+}
+
+TEST(iota_cannot_count_in_bool)
+{
+    check_text_fails("graph g() { return iota(bool[4]) }", FLX_E_DTYPE, "iota: bool cannot count; a number is needed");
+}
+
+TEST(full_of_unknown_extent_is_unbound)
+{
+    text_run r = text_begin("graph g() { return full(f32[N], 1) }");
+    CHECK_CODE(r.code, FLX_E_UNBOUND_DIM, &r.err);
+    text_end(&r);
+}
+
+TEST(leaves_take_extents_from_a_bound_symbol)
+{
+    const char text[] = "graph g(x: f32[N, 2]) {"
+                        "  return dim_size(x, axis=0), full(i32[N+1], 7), iota(f64[N]), eye(n=N, m=2, k=-1) }";
+    flx_error err;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){3, 2});
+    flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err);
+    flx_tensor *out[4];
+    int32_t code = (int32_t)flx_run(flx_module_main(m), NULL, &(flx_feed){"x", x}, 1, out, &err);
+    CHECK_OK(code, &err);
+    CHECK_NEAR(flx_tensor_get(out[0], 0), 3, 0);
+    CHECK_EQ_I64(flx_tensor_count(out[1]), 4);
+    CHECK_NEAR(flx_tensor_get(out[1], 3), 7, 0);
+    CHECK_NEAR(flx_tensor_get(out[2], 2), 2, 0);
+    CHECK_EQ_I64(flx_tensor_count(out[3]), 6);
+    CHECK_NEAR(flx_tensor_get(out[3], 2), 1, 0);
+    CHECK_NEAR(flx_tensor_get(out[3], 5), 1, 0);
+    for (int i = 0; i < 4; i++)
+        flx_tensor_release(out[i]);
+    flx_tensor_release(x);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}

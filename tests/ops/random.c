@@ -1,0 +1,158 @@
+/* Random numbers: published vectors, moments, independence of shape, and errors. Exact values of every op:
+   tests/oracle/random_draws.py.
+
+   Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance within
+   5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or never. */
+#include "symbolic_text.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { DRAWS = 100000 };
+
+TEST(rng_bits_known_answers)
+{
+    static const uint32_t philox[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+    static const uint32_t threefry[] = {0x6b200159, 0x99ba4efe};
+    text_run r = text_begin("graph g() { k = full(u32[2], 0)"
+                            "  return rng_bits(k, shape=[4]), rng_bits(k, shape=[2], algorithm=threefry2x32) }");
+    CHECK_OK(r.code, &r.err);
+    const uint32_t *a = flx_tensor_bytes(r.out[0]);
+    const uint32_t *b = flx_tensor_bytes(r.out[1]);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ_U64(a[i], philox[i]);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_U64(b[i], threefry[i]);
+    text_end(&r);
+}
+
+static void check_moments(const char *call, double mean, double variance, double kurtosis)
+{
+    char text[200];
+    snprintf(text, sizeof text, "graph g() { k = const(u32[2], [7, 11])  return cast(%s, to=f64) }", call);
+    test_fail_context("%s", call);
+    text_run r = text_begin(text);
+    CHECK_OK(r.code, &r.err);
+    CHECK_EQ_I64(flx_tensor_count(r.out[0]), DRAWS);
+    double sum = 0;
+    double squares = 0;
+    for (int64_t i = 0; i < DRAWS; i++) {
+        double d = flx_tensor_get(r.out[0], i) - mean;
+        sum += d;
+        squares += d * d;
+    }
+    CHECK_NEAR(sum / DRAWS, 0, 5 * sqrt(variance / DRAWS));
+    CHECK_NEAR(squares / DRAWS, variance, 5 * variance * sqrt((kurtosis - 1) / DRAWS));
+    text_end(&r);
+}
+
+TEST(random_draws_have_the_right_moments)
+{
+    double cut = 2 * exp(-2) / sqrt(2 * acos(-1)) / erf(sqrt(2.0)); /* 2 φ(2) / (2 Φ(2) − 1) */
+    double variance = 1 - 2 * cut;
+    double fourth = 3 - cut * (8 + 6); /* E x⁴ = 3 E x² − 8·cut */
+    check_moments("rng_uniform(k, shape=[100000], lo=-1, hi=3)", 1, 16.0 / 12, 1.8);
+    check_moments("rng_uniform(k, shape=[100000], dtype=f64)", 0.5, 1.0 / 12, 1.8);
+    check_moments("rng_normal(k, shape=[100000], mean=3, std=2)", 3, 4, 3);
+    check_moments("rng_normal(k, shape=[100000], dtype=f64)", 0, 1, 3);
+    check_moments("exponential(k, shape=[100000])", 1, 1, 9);
+    check_moments("truncated_normal(k, shape=[100000])", 0, variance, fourth / (variance * variance));
+    check_moments("gamma(k, full(f32[], 0.5), shape=[100000])", 0.5, 0.5, 3 + 6 / 0.5);
+    check_moments("gamma(k, full(f64[], 4), shape=[100000])", 4, 4, 3 + 6 / 4.0);
+    check_moments("bernoulli(k, 0.25, shape=[100000])", 0.25, 0.1875, 7.0 / 3);
+    check_moments("rng_bits(k, shape=[100000], dtype=u8)", 127.5, 65535 / 12.0, 1.8);
+    check_moments("dropout(full(f32[100000], 3), k, rate=0.25)", 3, 9.0 / 3, 7.0 / 3);
+    check_moments("categorical(k, expand(const(f32[2], [0, 1.0986123]), shape=[100000, 2]))", 0.75, 0.1875, 7.0 / 3);
+    check_moments("sample(expand(const(f32[2], [0, 1.0986123]), shape=[100000, 2]))", 0.75, 0.1875, 7.0 / 3);
+    check_moments("permutation(k, n=100000)", (DRAWS - 1) / 2.0, ((double)DRAWS * DRAWS - 1) / 12, 1.8);
+}
+
+/* Neighbouring elements are uncorrelated: the mean product of n pairs of unit variance is within 5/√n of 0. */
+TEST(random_neighbours_are_uncorrelated)
+{
+    text_run r = text_begin("graph g() { return rng_normal(shape=[100000]), rng_normal(shape=[100000], stream=1) }");
+    CHECK_OK(r.code, &r.err);
+    for (int64_t lag = 1; lag < 5; lag++) {
+        double inside = 0;
+        double across = 0;
+        for (int64_t i = 0; i + lag < DRAWS; i++) {
+            inside += flx_tensor_get(r.out[0], i) * flx_tensor_get(r.out[0], i + lag);
+            across += flx_tensor_get(r.out[0], i) * flx_tensor_get(r.out[1], i + lag - 1);
+        }
+        CHECK_NEAR(inside / DRAWS, 0, 5 / sqrt(DRAWS));
+        CHECK_NEAR(across / DRAWS, 0, 5 / sqrt(DRAWS));
+    }
+    text_end(&r);
+}
+
+/* An element knows its index and nothing else: a longer draw begins with the shorter one. */
+TEST(random_draws_do_not_depend_on_shape)
+{
+    static const char *const calls[] = {
+        "rng_uniform(k, shape=[%d])",       "rng_normal(k, shape=[%d], dtype=f64)", "gamma(k, 0.5, shape=[%d])",
+        "truncated_normal(k, shape=[%d])",  "exponential(k, shape=[%d])",           "bernoulli(k, 0.5, shape=[%d])",
+        "rng_bits(k, shape=[%d], dtype=u64)",
+    };
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+        flx_tensor *shown[2];
+        text_run runs[2];
+        for (int k = 0; k < 2; k++) {
+            char call[80];
+            char text[160];
+            snprintf(call, sizeof call, calls[c], k == 0 ? 5 : 12);
+            snprintf(text, sizeof text, "graph g() { k = const(u32[2], [1, 2])  return %s }", call);
+            runs[k] = text_begin(text);
+            CHECK_OK(runs[k].code, &runs[k].err);
+            shown[k] = runs[k].out[0];
+        }
+        for (int64_t i = 0; i < 5; i++)
+            CHECK_NEAR(flx_tensor_get(shown[0], i), flx_tensor_get(shown[1], i), 0);
+        text_end(&runs[0]);
+        text_end(&runs[1]);
+    }
+}
+
+TEST(permutation_holds_every_position_once)
+{
+    static bool seen[1000];
+    text_run r = text_begin("graph g() { return permutation(const(u32[2], [3, 4]), n=1000) }");
+    CHECK_OK(r.code, &r.err);
+    for (int64_t i = 0; i < 1000; i++) {
+        int64_t at = (int64_t)flx_tensor_get(r.out[0], i);
+        CHECK(at >= 0 && at < 1000 && !seen[at]);
+        seen[at] = true;
+    }
+    text_end(&r);
+}
+
+TEST(random_errors_name_what_is_wrong)
+{
+    check_text_fails("graph g() { y = sample(const(f32[1, 2], [[0, nan]]))  return y }", FLX_E_NUMERIC,
+                     "sample 'y': logit 1 of row 0 is NaN");
+    check_text_fails("graph g() { y = sample(full(f32[1, 2], -inf))  return y }", FLX_E_NUMERIC,
+                     "sample 'y': all logits of row 0 are -inf: no token has a probability");
+    check_text_fails("graph g() { y = sample(full(f32[1, 2], 0), top_k=3)  return y }", FLX_E_ATTRIBUTE,
+                     "sample 'y': top_k must lie in 0 .. number of tokens, it is 3");
+    check_text_fails("graph g() { y = categorical(full(u32[2], 0), const(f32[2], [0, nan]))  return y }", FLX_E_NUMERIC,
+                     "categorical 'y': logit 1 of row 0 is NaN");
+    check_text_fails("graph g() { y = dropout(full(f32[2], 0), full(u32[2], 0), rate=-0.5)  return y }", FLX_E_ATTRIBUTE,
+                     "dropout 'y': rate must lie in [0, 1], it is -0.5");
+    check_text_fails("graph g() { s, y = rng_bit_generator(full(u64[4], 0), shape=[1], dtype=u32, algorithm=philox4x32)"
+                     "  return y }",
+                     FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], it is u64[4]");
+    check_text_fails("graph g() { y = bernoulli(full(u32[2], 0), full(f32[3], 0), shape=[2])  return y }", FLX_E_SHAPE,
+                     "bernoulli 'y': p, of shape [3], does not broadcast to shape=[2]");
+}
+
+TEST(sample_extreme_temperatures)
+{
+    text_run r = text_begin("graph g() { x = const(f64[2, 3], [[1e300, -1e300, 0], [-1e300, -2e300, -inf]])"
+                            "  return sample(x, temperature=1e-300), sample(x, temperature=0),"
+                            "         sample(x, temperature=inf), sample(x, temperature=-1) }");
+    CHECK_OK(r.code, &r.err);
+    for (int i = 0; i < 4; i += i == 1 ? 2 : 1)
+        for (int64_t k = 0; k < 2; k++)
+            CHECK_EQ_I64(flx_tensor_get(r.out[i], k), 0);
+    CHECK(flx_tensor_get(r.out[2], 1) < 2); /* no temperature revives -inf */
+    text_end(&r);
+}

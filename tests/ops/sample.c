@@ -1,0 +1,241 @@
+/* sample.c: see sample.h. */
+#include "sample.h"
+
+#include "../test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_letter(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9');
+}
+
+static bool is_t(const char *text, const char *at)
+{
+    return *at == 'T' && !(at > text && is_letter(at[-1])) && !is_letter(at[1]);
+}
+
+static bool mentions_t(const char *s)
+{
+    for (const char *p = s; p && *p; p++)
+        if (is_t(s, p))
+            return true;
+    return false;
+}
+
+bool sample_uses_t(const flxi_sample *s)
+{
+    return mentions_t(s->operands) || mentions_t(s->attrs) || mentions_t(s->graphs);
+}
+
+static void add_text(FILE *f, const char *text, const char *end, int32_t dtype)
+{
+    for (const char *p = text; p < end; p++)
+        if (is_t(text, p))
+            fputs(flx_dtype_name(dtype), f);
+        else
+            fputc(*p, f);
+}
+
+/* The next operand of a sample: its type text [*from, *to) and the range in braces behind it, if any. */
+typedef struct {
+    const char *type, *type_end;
+    bool has_range;
+    double low, high;
+} sample_operand;
+
+static bool next_operand(const char **at, sample_operand *o)
+{
+    const char *s = *at;
+    while (*s == ' ' || *s == ',')
+        s++;
+    if (!*s)
+        return false;
+    *o = (sample_operand){.type = s};
+    while (*s && *s != ']')
+        s++;
+    o->type_end = *s ? ++s : s;
+    if (*s == '{') {
+        char *rest;
+        o->has_range = true;
+        o->low = strtod(s + 1, &rest);
+        o->high = strtod(rest + 2, &rest);
+        s = strchr(s, '}');
+        s = s ? s + 1 : rest;
+    }
+    *at = s;
+    return true;
+}
+
+static bool is_leaf(const sample_case *c)
+{
+    return flxi_ops[c->op].operands[0] == 0;
+}
+
+char *sample_text(const sample_case *c, int operands, const char *extra)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    const char *at = c->sample->operands ? c->sample->operands : "";
+    const char *graphs = c->sample->graphs ? c->sample->graphs : "";
+    sample_operand o;
+    int n = 0;
+    add_text(f, graphs, graphs + strlen(graphs), c->dtype);
+    fputs("\ngraph sample(", f);
+    for (; next_operand(&at, &o) && (operands < 0 || n < operands) && !is_leaf(c); n++) {
+        fprintf(f, "%sa%d: ", n ? ", " : "", n);
+        add_text(f, o.type, o.type_end, c->dtype);
+    }
+    fputs(") {\n", f);
+    /* The number of results is only known to inference: parse with one name and correct it from the message. */
+    fprintf(f, "  y = %s(", flxi_ops[c->op].name);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%sa%d", i ? ", " : "", i);
+    const char *attrs = c->sample->attrs ? c->sample->attrs : "";
+    if (*attrs) {
+        fputs(n ? ", " : "", f);
+        add_text(f, attrs, attrs + strlen(attrs), c->dtype);
+    }
+    if (extra)
+        fprintf(f, "%s%s", n || *attrs ? ", " : "", extra);
+    fputs(")\n  return y\n}\n", f);
+    fclose(f);
+    return text;
+}
+
+/* "y = op(" becomes "y0, y1 = op(" and "return y" likewise. */
+static char *with_results(char *text, int count)
+{
+    char *out = NULL;
+    size_t size = 0;
+    char names[4096] = "";
+    size_t at = 0;
+    for (int i = 0; i < count && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%sy%d", i ? ", " : "", i);
+    char *statement = strstr(text, "  y = ");
+    char *result = strstr(statement, "  return y");
+    FILE *f = open_memstream(&out, &size);
+    fprintf(f, "%.*s  %s = %.*s  return %s\n}\n", (int)(statement - text), text, names,
+            (int)(result - statement - 6), statement + 6, names);
+    fclose(f);
+    free(text);
+    return out;
+}
+
+flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err)
+{
+    char *text = sample_text(c, -1, NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "sample", err);
+    int count;
+    if (!m && err->code == FLX_E_ARITY && sscanf(err->message, "1 names are given for %d results", &count) == 1) {
+        text = with_results(text, count);
+        m = flx_parse(ctx, text, strlen(text), "sample", err);
+    }
+    free(text);
+    return m;
+}
+
+const char *sample_describe(const sample_case *c)
+{
+    static char text[400];
+    snprintf(text, sizeof text, "%s %s (%s; %s)", flxi_ops[c->op].name, flx_dtype_name(c->dtype),
+             c->sample->operands ? c->sample->operands : "", c->sample->attrs ? c->sample->attrs : "");
+    return text;
+}
+
+void sample_each(void (*fn)(const sample_case *c))
+{
+    const char *filter = getenv("FLX_OP");
+    for (int op = 1; op < OP_COUNT; op++) {
+        if ((filter && !strstr(flxi_ops[op].name, filter)) || !flxi_ops[op].rules->samples)
+            continue;
+        for (const flxi_sample *s = flxi_ops[op].rules->samples; s->operands || s->attrs; s++) {
+            bool matrix = sample_uses_t(s);
+            for (int32_t d = matrix ? 1 : 0; d < (matrix ? FLX_DTYPE_COUNT : 1); d++) {
+                sample_case c = {(flxi_opcode)op, s, d};
+                if (matrix && !(flxi_ops[op].dtypes >> d & 1))
+                    continue;
+                test_fail_context("%s; rerun with FLX_OP=%s", sample_describe(&c), flxi_ops[op].name);
+                fn(&c);
+            }
+        }
+    }
+}
+
+/* ---- Values ---- */
+
+static double random_value(const flx_type *t, const sample_operand *o, uint64_t *state)
+{
+    bool integral = t->dtype >= FLX_I64;
+    bool is_unsigned = t->dtype >= FLX_U64;
+    double low = o->has_range ? o->low : integral ? (is_unsigned ? 0.0 : -3.0) : -2.0;
+    double high = o->has_range ? o->high : integral ? 3.0 : 2.0;
+    if (t->dtype == FLX_BOOL) {
+        low = 0.0;
+        high = 1.0;
+    }
+    double u = test_uniform(state);
+    return integral ? floor(low + u * (high - low + 1.0)) : low + u * (high - low);
+}
+
+static double special_value(const flx_type *t, uint64_t *state)
+{
+    static const double floats[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.0, -1.5};
+    static const double ints[] = {0.0, -1.0, 1.0, 9.3e18, -9.3e18, 2147483647.0, -2147483648.0, 127.0, 255.0, 2.0};
+    size_t k = (size_t)(test_random(state) % 10);
+    return t->dtype >= FLX_I64 ? ints[k] : floats[k];
+}
+
+static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_operand *o, sample_fill fill,
+                              uint64_t *state, flx_error *err)
+{
+    flx_type wide = *t;
+    bool complex_type = t->dtype == FLX_C64 || t->dtype == FLX_C128;
+    wide.dtype = complex_type ? FLX_C128 : FLX_F64;
+    flx_tensor *w = flx_tensor_new(ctx, &wide, NULL, err);
+    if (!w)
+        return NULL;
+    double *x = flx_tensor_data(w);
+    for (int64_t i = 0; i < flx_tensor_count(w) * (complex_type ? 2 : 1); i++)
+        x[i] = fill == FILL_ONES ? 1.0 : fill == FILL_SPECIAL ? special_value(t, state) : random_value(t, o, state);
+    flx_tensor *y = flx_tensor_cast(w, (flx_dtype)t->dtype, err);
+    flx_tensor_release(w);
+    return y;
+}
+
+flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err)
+{
+    flx_feed feeds[SAMPLE_MAX_OPERANDS];
+    flx_dim_binding dims[8];
+    size_t num_dims = 0;
+    size_t n = 0;
+    uint64_t state = test_seed() + (uint64_t)c->op * 977;
+    flx_code code = FLX_OK;
+    const char *at = c->sample->operands ? c->sample->operands : "";
+    for (const char *s; num_dims < 8 && (s = flx_graph_symbol(g, num_dims)) != NULL; num_dims++)
+        dims[num_dims] = (flx_dim_binding){s, SAMPLE_EXTENT};
+    flx_graph *bound = flx_specialise(g, dims, num_dims, err);
+    if (!bound)
+        return (flx_code)err->code;
+    for (size_t i = 0; code == FLX_OK && i < flx_graph_input_count(bound) && i < SAMPLE_MAX_OPERANDS; i++) {
+        sample_operand o = {0};
+        flx_val v = flx_graph_input(bound, i);
+        next_operand(&at, &o);
+        flx_tensor *t = make_value(flx_graph_context(g), flx_val_type(bound, v), &o, fill, &state, err);
+        if (!t)
+            code = (flx_code)err->code;
+        else
+            feeds[n++] = (flx_feed){flx_val_name(bound, v), t};
+    }
+    flx_run_options options = {.dims = dims, .num_dims = num_dims};
+    if (code == FLX_OK)
+        code = flx_run(g, &options, feeds, n, out, err);
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
+    flx_graph_free(bound);
+    return code;
+}

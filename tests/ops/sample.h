@@ -1,0 +1,42 @@
+/* sample.h: turning the samples of the op table into graphs and input values, for all generic tests. */
+#ifndef FLX_SAMPLE_H
+#define FLX_SAMPLE_H
+
+#include "ir/op.h"
+
+#include <fluxion/fluxion.h>
+
+enum { SAMPLE_MAX_OPERANDS = 16, SAMPLE_EXTENT = 3 }; /* symbols in samples are bound to this */
+
+typedef enum {
+    FILL_RANDOM,  /* what the sample asks for */
+    FILL_SPECIAL, /* NaN, infinities, zeros of both signs, extremes: whatever the sample asks for */
+    FILL_ONES
+} sample_fill;
+
+/* One row of the dtype matrix: an op, one of its samples, one dtype. */
+typedef struct {
+    flxi_opcode op;
+    const flxi_sample *sample;
+    int32_t dtype; /* what T stands for; FLX_DTYPE_NONE when the sample does not say T */
+} sample_case;
+
+/* Calls fn for every op (whose name contains the variable FLX_OP, if set), sample and dtype. */
+void sample_each(void (*fn)(const sample_case *c));
+
+/* The text of a graph `sample` that applies the op to inputs a0, a1 … and returns its results. `operands` limits how many of
+   the operands are used (-1: all); `extra` is appended to the attributes, or NULL. The caller frees it. */
+char *sample_text(const sample_case *c, int operands, const char *extra);
+
+/* Parses it; the context is new and comes back too. NULL on error. */
+flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err);
+
+/* Values for the inputs of g and a run; outputs as flx_run gives them. Symbols are bound to SAMPLE_EXTENT. */
+flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err);
+
+bool sample_uses_t(const flxi_sample *s);
+
+/* "softmax f32 (T[3, 4]; axis=0)" for messages; static storage. */
+const char *sample_describe(const sample_case *c);
+
+#endif

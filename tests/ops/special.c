@@ -1,0 +1,68 @@
+/* Special functions: poles, identities between them, no shared state. Values: tests/oracle/special.py. */
+#include "run_text.h"
+
+#include <math.h>
+
+/* lgamma() of the C library writes the global signgam; many threads may run one graph. */
+TEST(lgamma_leaves_signgam_alone)
+{
+    signgam = 7;
+    text_run r = text_begin("graph g() { return lgamma(const(f64[2], [-0.5, 3])) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 0), 1.2655121234846454, 1e-15); /* log 2√π */
+    CHECK_NEAR(flx_tensor_get(r.out[0], 1), 0.6931471805599453, 1e-15); /* log 2 */
+    CHECK_EQ_I64(signgam, 7);
+    text_end(&r);
+}
+
+TEST(special_poles_have_the_defined_values)
+{
+    text_run r =
+        text_begin("graph g() { x = const(f64[4], [0, -0.0, -1, -2])"
+                   "  return digamma(x), polygamma(1, x), lgamma(x), zeta(1, const(f64[4], [1, 2, 0.5, -3])) }");
+    static const double want[4][4] = {
+        {-INFINITY, INFINITY, NAN, NAN},
+        {INFINITY, INFINITY, INFINITY, INFINITY},
+        {INFINITY, INFINITY, INFINITY, INFINITY},
+        {INFINITY, INFINITY, INFINITY, INFINITY},
+    };
+    CHECK_OK(r.code, &r.err);
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 4; i++) {
+            test_fail_context("function %d, point %d", k, i);
+            CHECK_NEAR(flx_tensor_get(r.out[k], i), want[k][i], 0);
+        }
+    text_end(&r);
+}
+
+/* erf(erf_inv(x)) = x; ψ(x+1) - ψ(x) = 1/x, on both sides of 0 and across the change of method at 10; ζ(2, x) = ψ'(x);
+   e^-x (I0 + I1) is continuous where the asymptotic series takes over. */
+TEST(special_functions_satisfy_their_identities)
+{
+    text_run r = text_begin("graph g() { u = div(sub(iota(f64[200]), 99.5), 100)  x = mul(u, 13)"
+                            "  p = add(abs(x), 0.01)  b = const(f64[2], [29.999999999999, 30])"
+                            "  return reduce_max(abs(sub(erf(erf_inv(u)), u))),"
+                            "         reduce_max(abs(sub(mul(sub(digamma(add(x, 1)), digamma(x)), x), 1))),"
+                            "         reduce_max(abs(sub(div(zeta(2, p), polygamma(1, p)), 1))),"
+                            "         add(bessel_i0e(b), bessel_i1e(b)) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 0), 0, 4e-16);
+    CHECK_NEAR(flx_tensor_get(r.out[1], 0), 0, 1e-12); /* up to 13 times the error of values near 200 */
+    CHECK_NEAR(flx_tensor_get(r.out[2], 0), 0, 1e-15);
+    CHECK_NEAR(flx_tensor_get(r.out[3], 0), flx_tensor_get(r.out[3], 1), 1e-14);
+    text_end(&r);
+}
+
+/* Operands that would need endless sums or leave the range end at once. */
+TEST(special_functions_end_for_every_operand)
+{
+    text_run r = text_begin("graph g() { n = const(f64[7], [1e300, 2.5e16, 1e17, 9e15, 1, 2, 1e308])"
+                            "  x = const(f64[7], [3, 9e15, 1e16, 1e16, -1e300, 1e300, 1e308])"
+                            "  return polygamma(n, x), zeta(n, x), digamma(x), bessel_i0e(x) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 0), -INFINITY, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[1], 0), 0, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[1], 4), INFINITY, 0);
+    CHECK(isnan(flx_tensor_get(r.out[2], 4)));
+    text_end(&r);
+}

@@ -1,0 +1,419 @@
+/* test.c: the runner behind test.h.
+
+   Tests put themselves on a list before main starts. The runner sorts the list by name, runs what the filters select,
+   and prints only what failed, then a line with the number of table rows tried and the line `N passed, N failed`. A
+   test that crashes or hangs ends the program, but its name and rerun command are printed first. */
+#include "test.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef FLX_SOURCE_DIR
+#define FLX_SOURCE_DIR "."
+#endif
+
+enum {
+    max_reports = 20,      /* failures printed per test; the rest are counted */
+    default_timeout = 900, /* seconds before a test counts as hanging */
+};
+
+static struct {
+    test_case *tests;
+    const char *program;
+    const test_case *current;
+    atomic_int failures; /* of the current test */
+    atomic_long cases;
+    char context[512];
+    char rerun[512]; /* made before a test starts: a signal handler may print it, but not make it */
+    pthread_t thread;
+    jmp_buf end;
+    char temp_dir[512];
+} run;
+
+/* The lock keeps reports of several threads apart. */
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void test_register(test_case *t)
+{
+    t->next = run.tests;
+    run.tests = t;
+}
+
+/* ---- Reports ---- */
+
+static void report_va(const char *file, int line, const char *text, const char *fmt, va_list args)
+{
+    pthread_mutex_lock(&report_lock);
+    int before = atomic_fetch_add(&run.failures, 1);
+    if (before == 0)
+        printf("FAILED %s\n", run.current ? run.current->name : "(outside a test)");
+    if (before < max_reports) {
+        printf("  %s:%d: %s\n", file, line, text);
+        if (fmt) {
+            printf("    ");
+            vprintf(fmt, args);
+            printf("\n");
+        }
+        if (run.context[0])
+            printf("    with: %s\n", run.context);
+        if (before == 0)
+            printf("    rerun: %s\n", run.rerun);
+    } else if (before == max_reports) {
+        printf("  further failures of this test are not shown\n");
+    }
+    fflush(stdout);
+    pthread_mutex_unlock(&report_lock);
+}
+
+static void report(const char *file, int line, const char *text, const char *fmt, ...) FLX_PRINTF(4, 5);
+
+static void report(const char *file, int line, const char *text, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    report_va(file, line, text, fmt, args);
+    va_end(args);
+}
+
+static void end_test(void)
+{
+    if (run.current && pthread_equal(pthread_self(), run.thread))
+        longjmp(run.end, 1);
+}
+
+void test_require(const char *file, int line, bool ok, const char *text, const char *fmt, ...)
+{
+    if (ok)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    report_va(file, line, text, fmt, args);
+    va_end(args);
+    end_test();
+}
+
+bool test_expect(const char *file, int line, bool ok, const char *text, const char *fmt, ...)
+{
+    if (ok)
+        return true;
+    va_list args;
+    va_start(args, fmt);
+    report_va(file, line, text, fmt, args);
+    va_end(args);
+    return false;
+}
+
+void test_require_i64(const char *file, int line, const char *ta, const char *tb, int64_t a, int64_t b)
+{
+    if (a == b)
+        return;
+    report(file, line, "values differ", "%s is %" PRId64 "\n    %s is %" PRId64, ta, a, tb, b);
+    end_test();
+}
+
+void test_require_u64(const char *file, int line, const char *ta, const char *tb, uint64_t a, uint64_t b)
+{
+    if (a == b)
+        return;
+    report(file, line, "values differ", "%s is %" PRIu64 " (%#" PRIx64 ")\n    %s is %" PRIu64 " (%#" PRIx64 ")", ta, a,
+           a, tb, b, b);
+    end_test();
+}
+
+void test_require_str(const char *file, int line, const char *ta, const char *tb, const char *a, const char *b)
+{
+    if (a == b || (a && b && strcmp(a, b) == 0))
+        return;
+    const char *qa = a ? "\"" : "";
+    const char *qb = b ? "\"" : "";
+    report(file, line, "texts differ", "%s is %s%s%s\n    %s is %s%s%s", ta, qa, a ? a : "NULL", qa, tb, qb,
+           b ? b : "NULL", qb);
+    end_test();
+}
+
+void test_require_near(const char *file, int line, const char *ta, const char *tb, double a, double b, double tolerance)
+{
+    if (a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tolerance)
+        return;
+    report(file, line, "values differ", "%s is %.17g\n    %s is %.17g\n    difference %.3g, tolerance %.3g", ta, a, tb,
+           b, fabs(a - b), tolerance);
+    end_test();
+}
+
+void test_require_code(const char *file, int line, const char *text, int32_t code, int32_t expected,
+                       const flx_error *err)
+{
+    if (code == expected)
+        return;
+    if (err && err->code)
+        report(file, line, text, "code %d, expected %d: %s\n    at: %s\n    hint: %s", code, expected, err->message,
+               err->where, err->hint);
+    else
+        report(file, line, text, "code %d, expected %d", code, expected);
+    end_test();
+}
+
+/* ---- For use inside a test ---- */
+
+void test_fail_context(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(run.context, sizeof run.context, fmt, args);
+    va_end(args);
+}
+
+void test_count_case(void)
+{
+    atomic_fetch_add(&run.cases, 1);
+}
+
+bool test_failed(void)
+{
+    return atomic_load(&run.failures) > 0;
+}
+
+static uint64_t seed_offset(void)
+{
+    const char *text = getenv("FLX_TEST_SEED");
+    return text ? strtoull(text, NULL, 0) : 0;
+}
+
+uint64_t test_seed(void)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (const char *p = run.current ? run.current->name : ""; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    return hash + seed_offset();
+}
+
+uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+double test_uniform(uint64_t *state)
+{
+    return (double)(test_random(state) >> 11) * 0x1p-53;
+}
+
+const char *test_source_dir(void)
+{
+    const char *dir = getenv("FLX_SOURCE_DIR");
+    return dir && dir[0] ? dir : FLX_SOURCE_DIR;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st;
+    (void)kind;
+    (void)where;
+    remove(path);
+    return 0;
+}
+
+static void remove_temp_dir(void)
+{
+    if (run.temp_dir[0])
+        nftw(run.temp_dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *test_temp_dir(void)
+{
+    if (run.temp_dir[0])
+        return run.temp_dir;
+    const char *base = getenv("TMPDIR");
+    char path[sizeof run.temp_dir];
+    snprintf(path, sizeof path, "%s/flx_tests.XXXXXX", base && base[0] ? base : "/tmp");
+    CHECK_MSG(mkdtemp(path) != NULL, "%s: %s", path, strerror(errno));
+    memcpy(run.temp_dir, path, sizeof path);
+    atexit(remove_temp_dir);
+    return run.temp_dir;
+}
+
+/* ---- Running ---- */
+
+/* Only calls that are allowed in a signal handler. The default action then ends the program as if there were no
+   handler, so that a core dump or an exit status still tells the signal. */
+static void on_signal(int sig)
+{
+    const char *parts[] = {sig == SIGALRM ? "HANGS " : "CRASHED ",
+                           run.current ? run.current->name : "(no test)",
+                           "\n    with: ",
+                           run.context,
+                           "\n    rerun: ",
+                           run.rerun,
+                           "\n"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (write(STDOUT_FILENO, parts[i], strlen(parts[i])) < 0)
+            break;
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+/* Under AddressSanitizer its own report of a crash says more, and a request for too much memory must fail, as malloc
+   does, instead of ending the program. */
+#if defined(__has_feature)
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+static const bool has_address_sanitizer = true;
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+#else
+static const bool has_address_sanitizer = false;
+#endif
+
+static void catch_signals(void)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    signal(SIGALRM, on_signal);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0] && !has_address_sanitizer; i++)
+        signal(crashes[i], on_signal);
+}
+
+static unsigned timeout_seconds(void)
+{
+    const char *text = getenv("FLX_TEST_TIMEOUT");
+    return text ? (unsigned)strtoul(text, NULL, 10) : default_timeout;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool run_test(const test_case *t, bool verbose)
+{
+    double start = now();
+    run.current = t;
+    run.context[0] = 0;
+    atomic_store(&run.failures, 0);
+    const char *seed = getenv("FLX_TEST_SEED");
+    snprintf(run.rerun, sizeof run.rerun, "%s%s%s%s %s", seed ? "FLX_TEST_SEED=" : "", seed ? seed : "",
+             seed ? " " : "", run.program, t->name);
+    alarm(timeout_seconds());
+    if (setjmp(run.end) == 0)
+        t->run();
+    alarm(0);
+    run.current = NULL;
+    bool ok = !test_failed();
+    if (verbose)
+        printf("%-6s %9.3f s  %s\n", ok ? "ok" : "FAILED", now() - start, t->name);
+    fflush(stdout);
+    return ok;
+}
+
+static bool is_selected(const char *name, char **filters, int count)
+{
+    for (int i = 0; i < count; i++) {
+        bool exact = false;
+        for (const test_case *t = run.tests; t && !exact; t = t->next)
+            exact = strcmp(t->name, filters[i]) == 0;
+        if (exact ? strcmp(name, filters[i]) == 0 : strstr(name, filters[i]) != NULL)
+            return true;
+    }
+    return count == 0;
+}
+
+/* Merge sort by name. */
+static test_case *sort_tests(test_case *list)
+{
+    if (!list || !list->next)
+        return list;
+    test_case *half = list;
+    for (test_case *end = list->next; end && end->next; end = end->next->next)
+        half = half->next;
+    test_case *b = sort_tests(half->next);
+    half->next = NULL;
+    test_case *a = sort_tests(list);
+    test_case *head = NULL;
+    test_case **tail = &head;
+    while (a && b) {
+        test_case **least = strcmp(a->name, b->name) <= 0 ? &a : &b;
+        *tail = *least;
+        tail = &(*least)->next;
+        *least = *tail;
+    }
+    *tail = a ? a : b;
+    return head;
+}
+
+static bool names_are_unique(void)
+{
+    bool ok = true;
+    for (const test_case *t = run.tests; t && t->next; t = t->next) {
+        if (strcmp(t->name, t->next->name) != 0)
+            continue;
+        fprintf(stderr, "flx_tests: two tests are called %s: %s and %s\n", t->name, t->file, t->next->file);
+        ok = false;
+    }
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    bool list = false;
+    bool verbose = false;
+    int first = 1;
+    for (; first < argc && argv[first][0] == '-'; first++) {
+        if (strcmp(argv[first], "--list") == 0) {
+            list = true;
+        } else if (strcmp(argv[first], "--verbose") == 0) {
+            verbose = true;
+        } else {
+            fprintf(stderr, "usage: %s [--list] [--verbose] [FILTER...]\n", argv[0]);
+            return 2;
+        }
+    }
+    run.program = argv[0];
+    run.thread = pthread_self();
+    run.tests = sort_tests(run.tests);
+    if (!names_are_unique())
+        return 2;
+
+    catch_signals();
+    int passed = 0;
+    int failed = 0;
+    for (const test_case *t = run.tests; t; t = t->next) {
+        if (!is_selected(t->name, argv + first, argc - first))
+            continue;
+        if (list)
+            puts(t->name);
+        else if (run_test(t, verbose))
+            passed++;
+        else
+            failed++;
+    }
+    if (list)
+        return 0;
+    if (passed + failed == 0 && argc > first)
+        fprintf(stderr, "flx_tests: no test has such a name\n");
+    if (run.cases > 0)
+        printf("%ld cases\n", atomic_load(&run.cases));
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0 || (passed == 0 && argc > first);
+}

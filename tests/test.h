@@ -1,0 +1,107 @@
+/* test.h: the test harness. A test is a function that registers itself:
+
+       #include "test.h"
+
+       TEST(shape_broadcast_rejects_unequal_dims)
+       {
+           test_fail_context("seed %llu", (unsigned long long)test_seed());
+           CHECK(shape.rank == 2);
+           CHECK_EQ_STR(text, "f32[2, 3]");
+       }
+
+   A CHECK that fails prints the place, the values, the context and the command that reruns this one test, then ends the
+   test at once (longjmp to the runner), from whatever depth it is called: helpers may return values. What the test held
+   is leaked. An EXPECT that fails prints the same and goes on; use it in table-driven tests where every row is worth
+   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and goes on.
+
+   The program: flx_tests [--list] [--verbose] [FILTER...]. A filter selects the tests whose name contains it, or only
+   the one test of exactly that name. Tests run in the order of their names and must not depend on it. */
+#ifndef FLX_TEST_H
+#define FLX_TEST_H
+
+#include <fluxion/types.h>
+#include <stdbool.h>
+
+/* ---- Defining tests ---- */
+
+typedef struct test_case {
+    const char *name;
+    const char *file;
+    void (*run)(void);
+    struct test_case *next;
+} test_case;
+
+#define TEST(test_name)                                                                        \
+    static void test_body_##test_name(void);                                                   \
+    static test_case test_case_##test_name = {#test_name, __FILE__, test_body_##test_name, 0}; \
+    __attribute__((constructor)) static void test_register_##test_name(void)                   \
+    {                                                                                          \
+        test_register(&test_case_##test_name);                                                 \
+    }                                                                                          \
+    static void test_body_##test_name(void)
+
+void test_register(test_case *t);
+
+/* ---- Checks ---- */
+
+#define CHECK(cond) test_require(__FILE__, __LINE__, (cond), #cond, 0)
+
+/* CHECK_MSG(n == 3, "n is %d", n) */
+#define CHECK_MSG(cond, ...) test_require(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
+
+/* Like CHECK_MSG, but goes on; its value is that of the condition. */
+#define EXPECT_MSG(cond, ...) test_expect(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
+
+#define CHECK_EQ_I64(a, b) test_require_i64(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))
+#define CHECK_EQ_U64(a, b) test_require_u64(__FILE__, __LINE__, #a, #b, (uint64_t)(a), (uint64_t)(b))
+
+/* Either may be NULL; NULL equals only NULL. */
+#define CHECK_EQ_STR(a, b) test_require_str(__FILE__, __LINE__, #a, #b, (a), (b))
+
+/* |a - b| <= tolerance; equal infinities are near, and so are two NaNs. */
+#define CHECK_NEAR(a, b, tolerance) test_require_near(__FILE__, __LINE__, #a, #b, (a), (b), (tolerance))
+
+/* The code that `call` returns; `err`, a flx_error * or NULL, is printed when it is another. */
+#define CHECK_CODE(call, code, err) test_require_code(__FILE__, __LINE__, #call, (call), (code), (err))
+#define CHECK_OK(call, err) CHECK_CODE(call, FLX_OK, err)
+
+/* Fails without a condition. */
+#define FAIL(...) test_require(__FILE__, __LINE__, false, "reached a place that must not be reached", __VA_ARGS__)
+
+/* ---- For use inside a test ---- */
+
+/* Says what is being tried (op, shape, dtype, seed); printed with each failure until the next call or the test ends. */
+void test_fail_context(const char *fmt, ...) FLX_PRINTF(1, 2);
+
+/* Counts one row of a table-driven test; the total is printed before the last line. */
+void test_count_case(void);
+
+/* Whether the test has failed so far. */
+bool test_failed(void);
+
+/* A seed made from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
+uint64_t test_seed(void);
+
+/* The next of a random sequence (splitmix64); `state` starts as the seed. test_uniform() lies in [0, 1). */
+uint64_t test_random(uint64_t *state);
+double test_uniform(uint64_t *state);
+
+/* The repository's root, so that tests find their files: FLX_SOURCE_DIR of the environment, or of the build. */
+const char *test_source_dir(void);
+
+/* A folder for the files a test writes; made on first use, removed with all it holds when the program ends. */
+const char *test_temp_dir(void);
+
+/* ---- What the macros call ---- */
+
+void test_require(const char *file, int line, bool ok, const char *text, const char *fmt, ...) FLX_PRINTF(5, 6);
+bool test_expect(const char *file, int line, bool ok, const char *text, const char *fmt, ...) FLX_PRINTF(5, 6);
+void test_require_i64(const char *file, int line, const char *ta, const char *tb, int64_t a, int64_t b);
+void test_require_u64(const char *file, int line, const char *ta, const char *tb, uint64_t a, uint64_t b);
+void test_require_str(const char *file, int line, const char *ta, const char *tb, const char *a, const char *b);
+void test_require_near(const char *file, int line, const char *ta, const char *tb, double a, double b,
+                       double tolerance);
+void test_require_code(const char *file, int line, const char *text, int32_t code, int32_t expected,
+                       const flx_error *err);
+
+#endif

@@ -1,0 +1,185 @@
+/* args.c: options by table. What the user may have meant is part of every message. */
+#include "args.h"
+
+#include "report.h"
+#include "suggest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Reading the command line ---- */
+
+static const option *find_option(const command *c, const char *name, size_t n)
+{
+    for (const option *o = c->options; o->name; o++)
+        if (strncmp(o->name, name, n) == 0 && o->name[n] == 0)
+            return o;
+    return NULL;
+}
+
+static int unknown_option(const command *c, const char *name, size_t n)
+{
+    int status = fail(FLX_E_USAGE, "unknown option '%.*s'", (int)(n < 100 ? n : 100), name);
+    if (!c->options->name) {
+        hint("flx %s has no options", c->name);
+        return status;
+    }
+    char text[100];
+    snprintf(text, sizeof text, "flx %s knows", c->name);
+    hint_list_begin(text);
+    for (const option *o = c->options; o->name; o++)
+        hint_list_item(o->name);
+    hint_list_end();
+    return status;
+}
+
+static int keep_option(args *a, const option *o, const char *value)
+{
+    if (!o->repeats && args_value(a, o->name))
+        return fail(FLX_E_USAGE, "option %s is given twice", o->name);
+    a->given[a->num_given++] = (given_option){o, value};
+    return STATUS_OK;
+}
+
+/* Reads the option argv[*i] and moves *i to the last argument that belongs to it. */
+static int parse_option(args *a, int argc, char **argv, int *i)
+{
+    const char *text = argv[*i];
+    size_t n = strcspn(text, "=");
+    const option *o = find_option(a->command, text, n);
+    if (!o)
+        return unknown_option(a->command, text, n);
+    if (!o->value) {
+        if (text[n])
+            return fail(FLX_E_USAGE, "option %s takes no value", o->name);
+        return keep_option(a, o, "");
+    }
+    if (text[n])
+        return keep_option(a, o, text + n + 1);
+    if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0) {
+        int status = fail(FLX_E_USAGE, "option %s needs a value", o->name);
+        hint("%s %s", o->name, o->value);
+        return status;
+    }
+    return keep_option(a, o, argv[++*i]);
+}
+
+static int keep_operand(args *a, const char *text)
+{
+    if (!a->command->operand[0] || a->operand) {
+        int status = fail(FLX_E_USAGE, "unexpected argument '%s'", text);
+        hint("flx help %s tells what the command takes", a->command->name);
+        return status;
+    }
+    a->operand = text;
+    return STATUS_OK;
+}
+
+int args_parse(args *a, const command *c, int argc, char **argv)
+{
+    *a = (args){.command = c};
+    a->given = calloc((size_t)argc + 1, sizeof *a->given);
+    if (!a->given)
+        return fail_memory();
+    bool options_ended = false;
+    for (int i = 0; i < argc; i++) {
+        int status = STATUS_OK;
+        if (options_ended || argv[i][0] != '-' || argv[i][1] == 0)
+            status = keep_operand(a, argv[i]);
+        else if (strcmp(argv[i], "--") == 0)
+            options_ended = true;
+        else
+            status = parse_option(a, argc, argv, &i);
+        if (status)
+            return status;
+    }
+    bool needed = c->operand[0] && c->operand[0] != '[';
+    if (needed && !a->operand) {
+        int status = fail(FLX_E_USAGE, "flx %s needs a %s", c->name, c->operand);
+        hint("flx help %s", c->name);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+void args_free(args *a)
+{
+    free(a->given);
+    *a = (args){0};
+}
+
+const char *args_next(const args *a, const char *name, size_t *at)
+{
+    while (*at < a->num_given) {
+        const given_option *g = &a->given[(*at)++];
+        if (strcmp(g->option->name, name) == 0)
+            return g->value;
+    }
+    return NULL;
+}
+
+const char *args_value(const args *a, const char *name)
+{
+    size_t at = 0;
+    return args_next(a, name, &at);
+}
+
+bool args_has(const args *a, const char *name)
+{
+    return args_value(a, name) != NULL;
+}
+
+int args_split(const char *option_name, const char *text, const char *form, char **name, const char **rest)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return fail(FLX_E_USAGE, "option %s: '%s' is not of the form %s", option_name, text, form);
+    *name = strndup(text, (size_t)(equals - text));
+    if (!*name)
+        return fail_memory();
+    *rest = equals + 1;
+    return STATUS_OK;
+}
+
+/* ---- Numbers ---- */
+
+bool read_number(const char *text, double *out)
+{
+    const char *s = text + (*text == '-' || *text == '+');
+    bool is_word = strcmp(s, "inf") == 0 || strcmp(s, "nan") == 0;
+    if (!is_word && !(*s >= '0' && *s <= '9') && *s != '.')
+        return false; /* strtod takes more: blanks, `infinity`, `nan(...)` */
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == 0;
+}
+
+bool read_integer(const char *text, bool *negative, uint64_t *magnitude)
+{
+    const char *s = text + (*text == '-' || *text == '+');
+    *negative = *text == '-';
+    uint64_t v = 0;
+    if (!*s)
+        return false;
+    for (; *s; s++) {
+        if (*s < '0' || *s > '9')
+            return false;
+        uint64_t digit = (uint64_t)(*s - '0');
+        if (v > (UINT64_MAX - digit) / 10)
+            return false;
+        v = v * 10 + digit;
+    }
+    *magnitude = v;
+    return true;
+}
+
+bool read_i64(const char *text, int64_t *out)
+{
+    bool negative;
+    uint64_t magnitude;
+    if (!read_integer(text, &negative, &magnitude) || magnitude > (uint64_t)INT64_MAX + negative)
+        return false;
+    *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    return true;
+}

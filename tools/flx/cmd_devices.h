@@ -1,0 +1,11 @@
+/* cmd_devices.h: where a graph can run. */
+#ifndef FLX_CMD_DEVICES_H
+#define FLX_CMD_DEVICES_H
+
+extern const char default_device[];
+
+/* Succeeds when the device can be used. A name that no device has is bad usage; a device that this machine or this
+   build lacks is a failure of the system. */
+int device_require(const char *name);
+
+#endif

@@ -1,0 +1,262 @@
+/* cmd_ops.c: `flx ops`: the op table of the library, for people and for programs. */
+#include "args.h"
+#include "commands.h"
+#include "json_writer.h"
+#include "report.h"
+#include "suggest.h"
+
+#include <fluxion/catalogue.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How a rule is obtained, in a word. */
+static const char *rule_word(int32_t rule)
+{
+    static const char *const words[] = {
+        [FLX_RULE_NONE] = "none",
+        [FLX_RULE_OWN] = "rule",
+        [FLX_RULE_DECOMPOSE] = "decomposition",
+        [FLX_RULE_ZERO] = "zero",
+        [FLX_RULE_UNDEFINED] = "undefined",
+    };
+    return rule >= 0 && rule <= FLX_RULE_UNDEFINED ? words[rule] : "unknown";
+}
+
+typedef struct {
+    const char *name;
+    int32_t rule;
+} rule_row;
+
+enum { NUM_RULES = 4 };
+
+static void rules_of(const flx_op_view *op, rule_row rows[NUM_RULES])
+{
+    rows[0] = (rule_row){"vjp", op->vjp};
+    rows[1] = (rule_row){"jvp", op->jvp};
+    rows[2] = (rule_row){"vmap", op->vmap};
+    rows[3] = (rule_row){"order2", op->order2};
+}
+
+/* Whether a rule is undefined, so that the reason says something. */
+static bool has_reason(const flx_op_view *op, int32_t rule)
+{
+    return rule == FLX_RULE_UNDEFINED && op->reason && op->reason[0];
+}
+
+/* ---- As text ---- */
+
+/* `reduce_sum(x; axes=all, keep_dims=false) -> y`, as the manual writes signatures. */
+static void print_signature(const flx_op_view *op)
+{
+    printf("%s(%s", op->name, op->operands);
+    bool any = op->operands[0];
+    bool any_named = false;
+    for (uint32_t i = 0; i < op->num_attrs; i++) {
+        flx_attr_view attr;
+        if (flx_op_attr(op->name, i, &attr) != FLX_OK)
+            continue;
+        if (attr.positional)
+            printf("%s%s", any ? ", " : "", attr.name);
+        else
+            printf("%s%s", any_named ? ", " : "; ", attr.name);
+        any = true;
+        any_named = !attr.positional;
+        if (!attr.required)
+            printf("=%s", attr.fallback);
+    }
+    printf(") -> %s\n", op->results);
+}
+
+static void print_dtypes(const flx_op_view *op)
+{
+    bool any = false;
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++) {
+        if (!(op->dtypes & 1u << d))
+            continue;
+        printf("%s%s", any ? " " : "", flx_dtype_name(d));
+        any = true;
+    }
+}
+
+static void print_rules(const flx_op_view *op, const char *before, const char *between)
+{
+    rule_row rows[NUM_RULES];
+    rules_of(op, rows);
+    for (int i = 0; i < NUM_RULES; i++) {
+        printf("%s%s: %s", i ? between : before, rows[i].name, rule_word(rows[i].rule));
+        if (has_reason(op, rows[i].rule))
+            printf(": %s", op->reason);
+    }
+    putchar('\n');
+}
+
+static void print_synonyms(const flx_op_view *op)
+{
+    const char *synonym;
+    const char *name;
+    bool any = false;
+    for (size_t i = 0; flx_op_synonym(i, &synonym, &name) == FLX_OK; i++) {
+        if (strcmp(name, op->name) != 0)
+            continue;
+        printf("%s%s", any ? ", " : "  also called: ", synonym);
+        any = true;
+    }
+    if (any)
+        putchar('\n');
+}
+
+static void print_brief(const flx_op_view *op)
+{
+    print_signature(op);
+    printf("  %s\n  ", op->doc);
+    print_dtypes(op);
+    print_rules(op, "; ", ", ");
+}
+
+static void print_full(const flx_op_view *op)
+{
+    print_signature(op);
+    printf("  %s\n", op->doc);
+    print_synonyms(op);
+    printf("  family: %s\n  operands: %s\n", op->family, op->operands[0] ? op->operands : "none");
+    for (uint32_t i = 0; i < op->num_attrs; i++) {
+        flx_attr_view attr;
+        if (flx_op_attr(op->name, i, &attr) != FLX_OK)
+            continue;
+        printf("%s    %s: %s", i ? "" : "  attributes:\n", attr.name, attr.kind);
+        if (attr.words[0])
+            printf(" (%s)", attr.words);
+        if (attr.required)
+            fputs(", must be given", stdout);
+        else
+            printf(", default %s", attr.fallback);
+        puts(attr.positional ? ", by position" : "");
+    }
+    fputs("  dtypes: ", stdout);
+    print_dtypes(op);
+    print_rules(op, "\n  ", "\n  ");
+}
+
+/* ---- As JSON ---- */
+
+static void json_attribute(json *j, const flx_attr_view *attr)
+{
+    json_object_begin(j, NULL);
+    json_text(j, "name", attr->name);
+    json_text(j, "kind", attr->kind);
+    if (attr->words[0])
+        json_text(j, "words", attr->words);
+    json_bool(j, "required", attr->required);
+    if (!attr->required)
+        json_text(j, "default", attr->fallback);
+    json_bool(j, "positional", attr->positional);
+    json_object_end(j);
+}
+
+static void print_json(const flx_op_view *op)
+{
+    json j = {0};
+    json_object_begin(&j, NULL);
+    json_text(&j, "name", op->name);
+    json_text(&j, "family", op->family);
+    json_text(&j, "doc", op->doc);
+    json_text(&j, "operands", op->operands);
+    json_integer(&j, "min_operands", op->min_operands);
+    if (op->max_operands >= 0)
+        json_integer(&j, "max_operands", op->max_operands);
+    else
+        json_text(&j, "max_operands", NULL);
+    json_text(&j, "results", op->results);
+    json_array_begin(&j, "attributes");
+    for (uint32_t i = 0; i < op->num_attrs; i++) {
+        flx_attr_view attr;
+        if (flx_op_attr(op->name, i, &attr) == FLX_OK)
+            json_attribute(&j, &attr);
+    }
+    json_array_end(&j);
+    json_array_begin(&j, "dtypes");
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        if (op->dtypes & 1u << d)
+            json_text(&j, NULL, flx_dtype_name(d));
+    json_array_end(&j);
+    rule_row rows[NUM_RULES];
+    rules_of(op, rows);
+    for (int i = 0; i < NUM_RULES; i++)
+        json_text(&j, rows[i].name, rule_word(rows[i].rule));
+    if (op->reason && op->reason[0])
+        json_text(&j, "reason", op->reason);
+    json_object_end(&j);
+}
+
+/* ---- The command ---- */
+
+static int unknown_op(const char *name)
+{
+    int status = fail(FLX_E_NAME, "there is no op '%s'", name);
+    suggestion s = suggest_begin(name);
+    flx_op_view op;
+    const char *synonym;
+    for (size_t i = 0; i < flx_op_count(); i++)
+        if (flx_op_at(i, &op) == FLX_OK)
+            suggest_consider(&s, op.name);
+    for (size_t i = 0; flx_op_synonym(i, &synonym, NULL) == FLX_OK; i++)
+        suggest_consider(&s, synonym);
+    if (s.best)
+        hint("did you mean '%s'?", s.best);
+    else
+        hint("flx ops lists all of them");
+    return status;
+}
+
+static int run_ops(const args *a)
+{
+    bool as_json = args_has(a, "--json");
+    flx_op_view op;
+    if (a->operand) {
+        if (flx_op_find(a->operand, &op) != FLX_OK)
+            return unknown_op(a->operand);
+        if (as_json)
+            print_json(&op);
+        else
+            print_full(&op);
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < flx_op_count(); i++) {
+        if (flx_op_at(i, &op) != FLX_OK)
+            continue;
+        if (as_json)
+            print_json(&op);
+        else
+            print_brief(&op);
+    }
+    return STATUS_OK;
+}
+
+static const option options[] = {OPTION_JSON, {0}};
+
+static const char *const examples[] = {
+    "flx ops softmax",
+    "flx ops --json reduce_sum",
+    "flx ops | grep '^reduce_'",
+    NULL,
+};
+
+const command command_ops = {
+    .name = "ops",
+    .operand = "[NAME]",
+    .summary = "the op table",
+    .about = "Lists the ops, or explains the one called NAME (or a synonym of it): operands, attributes with\n"
+             "their defaults, results, dtypes, and how it is differentiated and batched. For each of\n"
+             "vjp (reverse mode), jvp (forward mode), vmap (batching) and order2 (second derivatives):\n"
+             "  rule             the op has a rule of its own\n"
+             "  decomposition    through the ops it is made of\n"
+             "  zero             zero by definition\n"
+             "  undefined        there can be none, for the reason given\n"
+             "  none             there is none\n"
+             "A word behind an operand tells its role: :index an integer, :pred a truth value, :key a random\n"
+             "key, :any its own dtype; the others share one of the dtypes listed. x... is any number, [x] may\n"
+             "be left out.",
+    .options = options,
+    .examples = examples,
+    .run = run_ops,
+};

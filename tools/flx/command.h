@@ -1,0 +1,59 @@
+/* command.h: what a command of flx is. Each command is one constant of this type, in the file cmd_<name>.c; main.c lists
+   them. Parsing of options, usage lines and help pages all come from these tables. */
+#ifndef FLX_COMMAND_H
+#define FLX_COMMAND_H
+
+#include <stdbool.h>
+
+struct args;
+
+typedef struct {
+    const char *name;  /* "--in" */
+    const char *value; /* what help calls its value ("NAME=SPEC"); NULL: a flag without value */
+    const char *about; /* lines are broken by hand, to fit the help page */
+    bool repeats;      /* may be given several times */
+} option;
+
+typedef struct {
+    const char *name;
+    const char
+        *operand; /* what stands beside the options: "FILE", "[NAME]" for one that may be left out, "" for none */
+    const char *summary;              /* one line for `flx help` */
+    const char *about;                /* the body of the help page */
+    const option *options;            /* ended by {0} */
+    const char *const *examples;      /* command lines, ended by NULL; a test runs each of them */
+    int (*run)(const struct args *a); /* returns the exit status, having reported what went wrong */
+} command;
+
+/* All of them, ended by NULL. */
+extern const command *const commands[];
+
+/* Rows that several commands share. */
+#define OPTION_JSON                                                       \
+    {                                                                     \
+        "--json", NULL, "one JSON object per line instead of text", false \
+    }
+#define OPTION_IN                                                                  \
+    {                                                                              \
+        "--in", "NAME=SPEC", "the value of an input or parameter; see below", true \
+    }
+#define OPTION_SET                                                     \
+    {                                                                  \
+        "--set", "DIM=INT", "the extent of a symbolic dimension", true \
+    }
+
+/* The words on values that the commands with --in share. */
+#define ABOUT_SPEC                                                                                \
+    "SPEC is one of\n"                                                                            \
+    "  path.npy, path.npz:key, path.safetensors:key\n"                                            \
+    "                       a file; its shape must fit. Another float width is rounded to the\n"  \
+    "                       input's, another integer width is taken when every value fits\n"      \
+    "  a number             everywhere; zeros and ones are 0 and 1\n"                             \
+    "  iota                 0, 1, 2 ... in row-major order\n"                                     \
+    "  normal, normal:SEED  normally distributed; for floating inputs\n"                          \
+    "  uniform, uniform:SEED\n"                                                                   \
+    "                       uniform in [0, 1); for floating inputs. The seed is 0 unless given\n" \
+    "A parameter that is not given is taken from m.safetensors beside m.flx, if that has it.\n"   \
+    "Symbolic dimensions take their extents from files and from --set."
+
+#endif

@@ -1,0 +1,15 @@
+/* commands.h: the commands, each defined in the file of its name. */
+#ifndef FLX_COMMANDS_H
+#define FLX_COMMANDS_H
+
+#include "command.h"
+
+extern const command command_check;
+extern const command command_compare;
+extern const command command_devices;
+extern const command command_help;
+extern const command command_ops;
+extern const command command_run;
+extern const command command_show;
+
+#endif

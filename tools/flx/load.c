@@ -1,0 +1,104 @@
+/* load.c: reading a graph file. The binary form is told by its first bytes; everything else is text, and what is wrong
+   with it the parser says. */
+#include "load.h"
+
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A device file or a pipe may never end. Weights, which could be larger, have files of their own. */
+static const size_t max_file_bytes = (size_t)1 << 30;
+
+static const char binary_magic[4] = {'F', 'L', 'X', 'B'};
+
+typedef struct {
+    char *data;
+    size_t size;
+} file_bytes;
+
+static int read_stream(FILE *f, const char *name, file_bytes *out)
+{
+    size_t room = 0;
+    for (;;) {
+        if (out->size == room) {
+            room = room ? 2 * room : (size_t)1 << 16;
+            char *more = realloc(out->data, room);
+            if (!more)
+                return fail_memory();
+            out->data = more;
+        }
+        size_t n = fread(out->data + out->size, 1, room - out->size, f);
+        out->size += n;
+        if (ferror(f))
+            return fail(FLX_E_IO, "cannot read %s: %s", name, strerror(errno));
+        if (n == 0)
+            return STATUS_OK;
+        if (out->size > max_file_bytes) {
+            int status = fail(FLX_E_SIZE, "%s is larger than %zu MiB", name, max_file_bytes >> 20);
+            hint("large tensors belong in .safetensors or .npy files");
+            return status;
+        }
+    }
+}
+
+static int read_file(const model *m, file_bytes *out)
+{
+    if (strcmp(m->path, "-") == 0)
+        return read_stream(stdin, m->name, out);
+    FILE *f = fopen(m->path, "rb");
+    if (!f)
+        return fail(FLX_E_IO, "cannot open %s: %s", m->name, strerror(errno));
+    int status = read_stream(f, m->name, out);
+    fclose(f);
+    return status;
+}
+
+/* One tensor may take what the machine has: more could only end in the system stopping the program. */
+static int64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && pages <= INT64_MAX / page ? (int64_t)pages * page : 0;
+}
+
+/* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its place. */
+static int read_module(model *m, const file_bytes *bytes)
+{
+    flx_error err = {0};
+    if (bytes->size >= sizeof binary_magic && memcmp(bytes->data, binary_magic, sizeof binary_magic) == 0)
+        m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
+    else
+        m->module = flx_parse(m->ctx, bytes->data, bytes->size, "file", &err);
+    if (!m->module)
+        return report(&err, m->name);
+    m->graph = flx_module_main(m->module);
+    if (!m->graph)
+        return fail(FLX_E_SYNTAX, "%s holds no graph", m->name);
+    return STATUS_OK;
+}
+
+int model_open(model *m, const char *path)
+{
+    *m = (model){.path = path, .name = strcmp(path, "-") == 0 ? "<stdin>" : path};
+    m->ctx = flx_context_new(
+        &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
+    if (!m->ctx)
+        return fail_memory();
+    file_bytes bytes = {0};
+    int status = read_file(m, &bytes);
+    if (!status)
+        status = read_module(m, &bytes);
+    free(bytes.data);
+    return status;
+}
+
+void model_close(model *m)
+{
+    flx_module_free(m->module);
+    flx_context_free(m->ctx);
+    *m = (model){0};
+}

@@ -1,0 +1,87 @@
+/* main.c: the command line of Fluxion. This file knows the list of commands and what all of them share: --help, --version,
+   the suggestion for a misspelt command, and that a result which could not be written is a failure. */
+#include "args.h"
+#include "cmd_help.h"
+#include "commands.h"
+#include "report.h"
+#include "suggest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const command *const commands[] = {
+    &command_check, &command_show, &command_run, &command_compare, &command_ops, &command_devices, &command_help, NULL,
+};
+
+static const command *find_command(const char *name)
+{
+    for (const command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0)
+            return *c;
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    bool is_option = name[0] == '-';
+    int status = fail(FLX_E_USAGE, "unknown %s '%s'", is_option ? "option" : "command", name);
+    suggestion s = suggest_begin(name);
+    for (const command *const *c = commands; *c && !is_option; c++)
+        suggest_consider(&s, (*c)->name);
+    if (s.best)
+        hint("did you mean 'flx %s'?", s.best);
+    else
+        hint(is_option ? "options stand behind the command: flx COMMAND [OPTIONS] FILE"
+                       : "flx help lists the commands");
+    return status;
+}
+
+/* Whether one of the arguments asks for help; behind `--` they are file names. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int run_command(const command *c, int argc, char **argv)
+{
+    if (asks_for_help(argc, argv)) {
+        help_page(c);
+        return STATUS_OK;
+    }
+    args a;
+    int status = args_parse(&a, c, argc, argv);
+    if (!status)
+        status = c->run(&a);
+    args_free(&a);
+    return status;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_overview(stderr);
+        return STATUS_BAD_INPUT;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("flx %s (libfluxion %s)\n", FLX_VERSION, flx_version());
+        return STATUS_OK;
+    }
+    if (asks_for_help(1, argv + 1)) {
+        help_overview(stdout);
+        return STATUS_OK;
+    }
+    const command *c = find_command(argv[1]);
+    return c ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int status = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        status = fail_write("standard output", strerror(errno));
+    return status;
+}

@@ -1,0 +1,119 @@
+/* report.c: the form of error messages.
+
+   FILE:LINE:COL: error: MESSAGE [CODE]
+   hint: TEXT
+
+   Text that came from outside (names, paths, messages of a graph) is printed without control bytes, so that a file
+   cannot talk to the terminal. */
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_printable(const char *text)
+{
+    for (const char *s = text; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        fputc(c < 32 || c == 127 ? '?' : c, stderr);
+    }
+}
+
+static void put_format(const char *fmt, va_list args)
+{
+    char *text = NULL;
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
+    put_printable(text ? text : fmt);
+    free(text);
+}
+
+static void put_code(int32_t code)
+{
+    fprintf(stderr, " [%s]\n", flx_code_name(code));
+}
+
+int fail(int32_t code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("error: ", stderr);
+    put_format(fmt, args);
+    va_end(args);
+    put_code(code);
+    return flx_code_exit_status(code);
+}
+
+void hint(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("hint: ", stderr);
+    put_format(fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static bool list_has_items;
+
+void hint_list_begin(const char *text)
+{
+    fputs("hint: ", stderr);
+    put_printable(text);
+    list_has_items = false;
+}
+
+void hint_list_item(const char *item)
+{
+    fputs(list_has_items ? ", " : ": ", stderr);
+    put_printable(item);
+    list_has_items = true;
+}
+
+void hint_list_end(void)
+{
+    fputc('\n', stderr);
+}
+
+/* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not used. */
+static const char *place_in(const char *where)
+{
+    const char *s = where + strlen(where);
+    for (int numbers = 0; numbers < 2; numbers++) {
+        const char *end = s;
+        while (s > where && s[-1] >= '0' && s[-1] <= '9')
+            s--;
+        if (s == end || s == where || s[-1] != ':')
+            return NULL;
+        s--;
+    }
+    return s + 1;
+}
+
+int report(const flx_error *err, const char *file)
+{
+    const char *place = place_in(err->where);
+    if (file) {
+        put_printable(file);
+        fprintf(stderr, "%s%s: ", place ? ":" : "", place ? place : "");
+    }
+    fputs("error: ", stderr);
+    put_printable(err->message);
+    put_code(err->code);
+    if (err->hint[0])
+        hint("%s", err->hint);
+    return flx_code_exit_status(err->code);
+}
+
+int fail_memory(void)
+{
+    return fail(FLX_E_OOM, "out of memory");
+}
+
+int fail_write(const char *path, const char *why)
+{
+    fail(FLX_E_IO, "cannot write %s: %s", path, why);
+    return STATUS_SYSTEM;
+}

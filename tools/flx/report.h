@@ -1,0 +1,31 @@
+/* report.h: telling the user what went wrong. Every function prints to standard error at once and returns the exit status
+   that fits, so callers write `return fail(...)`: a status that is not 0 has been reported. */
+#ifndef FLX_REPORT_H
+#define FLX_REPORT_H
+
+#include <fluxion/types.h>
+
+enum { STATUS_OK = 0, STATUS_DIFFERS = 1, STATUS_BAD_INPUT = 2, STATUS_SYSTEM = 3 };
+
+/* `error: MESSAGE [CODE]`. */
+int fail(int32_t code, const char *fmt, ...) FLX_PRINTF(2, 3);
+
+/* `hint: TEXT`, after a failure. */
+void hint(const char *fmt, ...) FLX_PRINTF(1, 2);
+
+/* A hint that ends in a list: `hint: TEXT: a, b, c`. */
+void hint_list_begin(const char *text);
+void hint_list_item(const char *item);
+void hint_list_end(void);
+
+/* What the library reports. With a file, an error that has a place in it begins `FILE:LINE:COL: `, and any other
+   `FILE: `; without one (NULL) the message stands alone. */
+int report(const flx_error *err, const char *file);
+
+/* Memory is exhausted. */
+int fail_memory(void);
+
+/* A result could not be written to `path`; `why` comes from errno or the library. */
+int fail_write(const char *path, const char *why);
+
+#endif

@@ -1,0 +1,21 @@
+/* spec.h: the SPEC of --in: a file, or a rule that fills a tensor. */
+#ifndef FLX_SPEC_H
+#define FLX_SPEC_H
+
+#include <fluxion/tensor.h>
+#include <stdbool.h>
+
+/* Whether the SPEC names a file, which brings its own shape. */
+bool spec_is_file(const char *spec);
+
+/* Reads the tensor and converts it to the dtype of the input called `input`. Its shape is not looked at. */
+int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out);
+
+/* Replaces *t, which `source` holds, by its value in the dtype of the input: another float width is rounded, another
+   integer width taken when every value fits. */
+int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t);
+
+/* Makes a tensor of the (static) type by a number or a rule. */
+int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out);
+
+#endif

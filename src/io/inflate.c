@@ -1,8 +1,8 @@
 /* inflate.c: see inflate.h. The format is RFC 1951; section numbers below are its.
 
    Bits are taken from the low end of a 64-bit reservoir, so that a length, a distance and their extra bits (48 bits at
-   most) need one refill. A prefix code is decoded in two ways: codes of up to FAST_BITS bits
-   by a table indexed by the next bits, longer ones, which are rare, by comparing with the first code of each length.
+   most) need one refill. A prefix code is decoded in two ways: codes of up to FAST_BITS bits by a table indexed by the
+   next bits, longer ones, which are rare, by comparing with the first code of each length.
 
    Past the end of the input zeros are supplied and counted; taking one of them is the end-of-data error. So the inner
    loop checks once per symbol and never reads outside the input. */

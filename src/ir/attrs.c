@@ -662,6 +662,38 @@ uint64_t flxi_attrs_hash(flx_context *ctx, const flxi_op *op, const void *attrs,
     return s.h;
 }
 
+bool flxi_attr_is_default(const flxi_attr *a, const void *field)
+{
+    if (a->flags & ATTR_REQUIRED)
+        return false;
+    switch (a->kind) {
+    case ATTR_INT:
+    case ATTR_BOOL:
+    case ATTR_WORD:
+    case ATTR_DTYPE:
+    case ATTR_DIM:
+        return *(const int64_t *)field == a->fallback;
+    case ATTR_REAL: {
+        double x = *(const double *)field;
+        return memcmp(&x, &a->real, sizeof x) == 0 || (isnan(x) && isnan(a->real));
+    }
+    case ATTR_STRING:
+        return **(const char *const *)field == 0;
+    case ATTR_GRAPH:
+        return *(const flx_graph *const *)field == NULL;
+    case ATTR_COMBINE:
+        return ((const flxi_combine *)field)->graph == NULL && ((const flxi_combine *)field)->word == 0;
+    case ATTR_REALS:
+        return ((const flx_reals *)field)->v == NULL;
+    case ATTR_TYPES:
+        return ((const flx_types *)field)->v == NULL;
+    case ATTR_GRAPHS:
+        return ((const flx_graphs *)field)->v == NULL;
+    default:
+        return ((const flx_ints *)field)->v == NULL;
+    }
+}
+
 static flx_code visit_type(const flxi_attr_visitor *v, const flx_type *t)
 {
     for (int i = 0; v->dim && i < t->rank; i++)

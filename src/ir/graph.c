@@ -158,6 +158,21 @@ flxi_value *flxi_value_at(const flx_graph *g, uint32_t id)
     return &g->value_chunks[c][k];
 }
 
+uint32_t flxi_value_number(const flx_graph *g, uint32_t id)
+{
+    size_t low = 0; /* becomes the number of leaves declared before id */
+    size_t high = g->leaves.n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (g->leaves.at[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_leaf = low < g->leaves.n && g->leaves.at[low] == id;
+    return is_leaf ? (uint32_t)low + 1 : id + (uint32_t)(g->leaves.n - low);
+}
+
 /* Room for node `node_count` and for n more values. */
 static bool make_room(flx_graph *g, uint32_t n)
 {

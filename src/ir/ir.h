@@ -76,6 +76,10 @@ static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
     return flxi_value_at(g, id)->type;
 }
 
+/* A value's number that does not depend on when leaves were declared: leaves come first, in order, then all other results, in
+   order. Hash and binary form use it; text reads back that way. */
+uint32_t flxi_value_number(const flx_graph *g, uint32_t id);
+
 /* The graph's own copy of a type; NULL when memory is exhausted. */
 const flx_type *flxi_graph_type(flx_graph *g, const flx_type *t);
 
@@ -120,6 +124,9 @@ typedef struct {
 
 flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, const flxi_attr_map *map, void **out,
                           flx_error *err);
+
+/* Whether leaving the attribute out would give the same value. */
+bool flxi_attr_is_default(const flxi_attr *a, const void *field);
 
 /* Equal in value; both normalised, of one op. Bodies compare by identity. */
 bool flxi_attrs_equal(const flxi_op *op, const void *a, const void *b);

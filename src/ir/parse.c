@@ -359,6 +359,19 @@ static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
     return FLX_OK;
 }
 
+flx_code flxi_dim_read(flx_graph *g, const char *text, flx_dim *out, flx_error *err)
+{
+    flxi_parser p = {.ctx = g->ctx, .text = text, .end = text + strlen(text), .file = "dimension", .err = err};
+    flxi_reader r = {.p = &p, .g = g};
+    flxi_arena_init(&r.scratch, &g->ctx->mem);
+    flxi_lex_start(&r.x, p.text, p.end, p.text);
+    flx_code code = flxi_parse_dim(&r, out);
+    if (code == FLX_OK && r.x.token.kind != TOKEN_END)
+        code = flxi_expected(&r, "the end of the dimension");
+    flxi_arena_free(&r.scratch);
+    return code;
+}
+
 static flx_code read_all(flxi_parser *p, flx_module *m)
 {
     flxi_reader r = {.p = p};

@@ -255,38 +255,6 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
     }
 }
 
-static bool is_default(const flxi_attr *a, const void *field)
-{
-    if (a->flags & ATTR_REQUIRED)
-        return false;
-    switch (a->kind) {
-    case ATTR_INT:
-    case ATTR_BOOL:
-    case ATTR_WORD:
-    case ATTR_DTYPE:
-    case ATTR_DIM:
-        return *(const int64_t *)field == a->fallback;
-    case ATTR_REAL: {
-        double x = *(const double *)field;
-        return memcmp(&x, &a->real, sizeof x) == 0 || (isnan(x) && isnan(a->real));
-    }
-    case ATTR_STRING:
-        return **(const char *const *)field == 0;
-    case ATTR_GRAPH:
-        return *(const flx_graph *const *)field == NULL;
-    case ATTR_COMBINE:
-        return ((const flxi_combine *)field)->graph == NULL && ((const flxi_combine *)field)->word == 0;
-    case ATTR_REALS:
-        return ((const flx_reals *)field)->v == NULL;
-    case ATTR_TYPES:
-        return ((const flx_types *)field)->v == NULL;
-    case ATTR_GRAPHS:
-        return ((const flx_graphs *)field)->v == NULL;
-    default:
-        return ((const flx_ints *)field)->v == NULL;
-    }
-}
-
 /* ---- Constants written inline ---- */
 
 static const flx_tensor *const_data(const flxi_node *n)
@@ -427,7 +395,7 @@ static void write_call(printer *p, const flxi_node *n)
     }
     for (const flxi_attr *a = op->rules->schema; a && a->name; a++) {
         const void *field = (const char *)n->attrs + a->offset;
-        if (is_default(a, field))
+        if (flxi_attr_is_default(a, field))
             continue;
         flxi_add_text(p->out, separator);
         separator = ", ";

@@ -124,25 +124,32 @@ static uint64_t hash_type(flx_context *ctx, uint64_t h, const flx_type *t)
     return h;
 }
 
+static uint64_t hash_node(const flx_graph *g, const flxi_node *n, uint64_t h)
+{
+    h = flxi_hash_text(h, flxi_ops[n->op].name);
+    for (uint32_t k = 0; k < n->nin; k++)
+        h = flxi_hash_u64(h, flxi_value_number(g, n->in[k]));
+    h = flxi_attrs_hash(g->ctx, &flxi_ops[n->op], n->attrs, h, flx_graph_hash);
+    for (uint32_t k = 0; k < n->nout; k++) {
+        const flxi_value *v = flxi_value_at(g, n->first + k);
+        h = hash_type(g->ctx, h, v->type);
+        h = flxi_hash_u64(h, v->pinned);
+    }
+    return h;
+}
+
 static uint64_t hash_nodes(const flx_graph *g)
 {
     uint64_t h = FLXI_HASH_SEED;
-    for (uint32_t i = 0; i < g->node_count; i++) {
-        const flxi_node *n = flxi_node_at(g, i);
-        h = flxi_hash_text(h, flxi_ops[n->op].name);
-        for (uint32_t k = 0; k < n->nin; k++)
-            h = flxi_hash_u64(h, n->in[k]);
-        h = flxi_attrs_hash(g->ctx, &flxi_ops[n->op], n->attrs, h, flx_graph_hash);
-        for (uint32_t k = 0; k < n->nout; k++) {
-            const flxi_value *v = flxi_value_at(g, n->first + k);
-            h = hash_type(g->ctx, h, v->type);
-            h = flxi_hash_u64(h, v->pinned);
-        }
-        if (flxi_ops[n->op].traits & TRAIT_DECLARED)
-            h = flxi_hash_text(h, flxi_value_at(g, n->first)->name);
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+        h = flxi_hash_text(hash_node(g, flxi_node_at(g, v->node), h), v->name);
     }
+    for (uint32_t i = 0; i < g->node_count; i++)
+        if (!(flxi_ops[flxi_node_at(g, i)->op].traits & TRAIT_DECLARED))
+            h = hash_node(g, flxi_node_at(g, i), h);
     for (size_t i = 0; i < g->outputs.n; i++)
-        h = flxi_hash_text(flxi_hash_u64(h, g->outputs.at[i].val), g->outputs.at[i].name);
+        h = flxi_hash_text(flxi_hash_u64(h, flxi_value_number(g, g->outputs.at[i].val)), g->outputs.at[i].name);
     return h ? h : 1;
 }
 

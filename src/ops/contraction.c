@@ -14,8 +14,8 @@ static flxi_num product_at(const flxi_arith *m, const flxi_contraction *c, const
     return product;
 }
 
-/* The sum over contracted positions, none of whose extents is 0. Without contracted axes it is the product itself: adding
-   it to 0 would lose the sign of a zero. */
+/* The sum over contracted positions, none of whose extents is 0. Without contracted axes it is the product itself:
+   adding it to 0 would lose the sign of a zero. */
 static flxi_num sum_products(const flxi_arith *m, const flxi_contraction *c, const flxi_factor *factors)
 {
     int64_t at_sum[FLXI_MAX_CONTRACTED] = {0};

@@ -501,7 +501,7 @@ static const flxi_sample conv_samples[] = {
 static const flxi_sample backward_input_samples[] = {
     {"T[2, 4, 6], T[4, 3, 3]", "input_size=[8]", NULL, FLX_OK},
     {"T[1, 3, 3, 4], T[3, 2, 2, 3]", "input_size=[5, 6], stride=[2, 1], padding=[1, 0]", NULL, FLX_OK},
-    {"T[1, 6, 5], T[6, 2, 3]", "input_size=[9], groups=2, padding=[[0, 1]], stride=[2]", NULL, FLX_OK},
+    {"T[1, 6, 4], T[6, 2, 3]", "input_size=[9], groups=2, padding=[[0, 1]], stride=[2]", NULL, FLX_OK},
     {"T[0, 4, 6], T[4, 3, 3]", "input_size=[8]", NULL, FLX_OK},
     {"T[2, 4], T[4, 3]", "input_size=[]", NULL, FLX_OK},
     {"T[N, 4, 6], T[4, 3, 3]", "input_size=[8]", NULL, FLX_OK},

@@ -38,7 +38,8 @@ static uint32_t rotated(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
-/* Five groups of four rounds; a round adds, rotates and mixes, and the key goes in before the first group and after each. */
+/* Five groups of four rounds; a round adds, rotates and mixes, and the key goes in before the first group and after
+   each. */
 void flxi_threefry2x32(const uint32_t counter[2], const uint32_t key[2], uint32_t out[2])
 {
     static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};

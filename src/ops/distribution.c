@@ -1,5 +1,5 @@
-/* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and draws
-   again numbers its attempts in a stream of its own, so that no element waits for another. */
+/* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and
+   draws again numbers its attempts in a stream of its own, so that no element waits for another. */
 #include "ops/random.h"
 
 #include <complex.h>
@@ -30,8 +30,8 @@ static flx_code eval_exponential(flxi_eval *e)
     return FLX_OK;
 }
 
-/* x with erf(x) = y for |y| ≤ erf(√2). Right of 0 erf is concave and below 2x/√π, so Newton's method from y·√π/2 climbs to
-   the root without passing it; there it is well conditioned, and a dozen steps are ample. */
+/* x with erf(x) = y for |y| ≤ erf(√2). Right of 0 erf is concave and below 2x/√π, so Newton's method from y·√π/2
+   climbs to the root without passing it; there it is well conditioned, and a dozen steps are ample. */
 static double inverse_erf(double y)
 {
     static const double half_root_pi = 0.88622692545275801364908374167057;
@@ -119,10 +119,10 @@ static flx_code eval_bernoulli(flxi_eval *e)
     return FLX_OK;
 }
 
-/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. With d = a − ⅓ and c = 1/√(9d), the cube of
-   1 + c·(normal), times d, is accepted with a probability that is never below 0.95 for a ≥ 1. A shape below 1 draws with
-   a + 1 and multiplies by U^(1/a). Attempt t of element i has the counters (i, 2^63 + 2t), whose block is the normal draw,
-   and (i, 2^63 + 2t + 1) for the two uniform ones. */
+/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. With d = a − ⅓ and c = 1/√(9d), the
+   cube of 1 + c·(normal), times d, is accepted with a probability that is never below 0.95 for a ≥ 1. A shape
+   below 1 draws with a + 1 and multiplies by U^(1/a). Attempt t of element i has the counters (i, 2^63 + 2t),
+   whose block is the normal draw, and (i, 2^63 + 2t + 1) for the two uniform ones. */
 static double draw_gamma(const flxi_rng *key, int32_t dtype, uint64_t i, double a)
 {
     (void)dtype; /* every dtype rounds the same number */
@@ -481,6 +481,7 @@ static const flxi_sample samples_shaped[] = {
     {"u32[2]", "shape=[5], dtype=bf16", NULL, FLX_OK},
     {"u32[2]", "shape=[]", NULL, FLX_OK},
     {"u32[2]", "shape=[0]", NULL, FLX_OK},
+    {"u32[2]", "shape=[N]", NULL, FLX_OK},
     {"u32[2]", "shape=[-1]", NULL, FLX_E_ATTRIBUTE},
     {"u32[2]", "shape=[2], dtype=c64", NULL, FLX_E_DTYPE},
     {"u32[2]", NULL, NULL, FLX_E_ATTRIBUTE},
@@ -509,6 +510,7 @@ static const flxi_sample samples_dropout[] = {
 static const flxi_sample samples_permutation[] = {
     {"u32[2]", "n=7", NULL, FLX_OK},
     {"u32[2]", "n=0", NULL, FLX_OK},
+    {"u32[2]", "n=2*N", NULL, FLX_OK},
     {"u32[2]", "n=-1", NULL, FLX_E_ATTRIBUTE},
     {"u32[2]", "n=3000000000", NULL, FLX_E_SIZE},
     {0},

@@ -8,8 +8,8 @@
    term has no letters for; they broadcast as in NumPy, and the result must have them. Without "->" the result has the
    axes of "...", then the letters that occur exactly once, in the order of ASCII.
 
-   Both rules read the text anew: it is short, and nothing needs to be kept. A label is a small number: A-Z, a-z, then the
-   axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
+   Both rules read the text anew: it is short, and nothing needs to be kept. A label is a small number: A-Z, a-z, then
+   the axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
 #include "ops/axis_lists.h"
 #include "ops/contraction.h"
 
@@ -121,8 +121,8 @@ typedef struct {
     int label[FLX_MAX_RANK];
 } einsum_plan;
 
-/* Notes an operand's axes. *clash becomes the label whose extents do not fit, or stays. `f` is NULL in evaluation, where
-   all extents are numbers. */
+/* Notes an operand's axes. *clash becomes the label whose extents do not fit, or stays. `f` is NULL in evaluation,
+   where all extents are numbers. */
 static void note_operand(einsum_plan *p, const flx_type *x, const int *label, flxi_infer *f, int *clash)
 {
     for (int k = 0; k < x->rank; k++) {

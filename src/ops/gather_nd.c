@@ -1,7 +1,7 @@
 /* gather_nd.c: gathering windows out of a tensor and scattering them into one, with several index components.
 
-   Both ops share one geometry, a map from positions o of the gathered shape to positions of x. Each axis of o either runs
-   over the window (offset_axes) or over `indices` without its axis v = index_vector_axis. For one o,
+   Both ops share one geometry, a map from positions o of the gathered shape to positions of x. Each axis of o either
+   runs over the window (offset_axes) or over `indices` without its axis v = index_vector_axis. For one o,
 
        p = s + t + u      s[start_index_map[j]] = indices[b, j at v]        the start, b the part of o on index axes
                           t[operand_batching_axes[k]] = b at indices_batching_axes[k]
@@ -275,8 +275,8 @@ static bool read_start(const flx_tensor *indices, int64_t i, int64_t *s)
     return true;
 }
 
-/* The start's component j; under oob=error it must let the whole window fit. *inside becomes false when oob=zero drops all
-   elements of the window. */
+/* The start's component j; under oob=error it must let the whole window fit. *inside becomes false when oob=zero drops
+   all elements of the window. */
 static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j, int64_t *s, bool *inside)
 {
     int64_t axis = m->a->start_index_map.v[j];

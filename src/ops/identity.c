@@ -198,6 +198,7 @@ static const flxi_sample samples_barrier[] = {
     {"T[3, 4]", NULL, NULL, FLX_OK},
     {"T[2], f32[3, 1], i8[0]", NULL, NULL, FLX_OK},
     {"T[], T[N]", NULL, NULL, FLX_OK},
+    {"T[2]", "axis=0", NULL, FLX_E_ATTRIBUTE},
     {0},
 };
 

@@ -1,9 +1,9 @@
 /* index.c: reading and writing at positions that other tensors hold.
 
-   Every index goes through flxi_resolve_index, which knows the policies of `oob`, so a rule here sees positions that are
-   in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error whatever stands
-   beside it. dynamic_slice and dynamic_update_slice have no `oob`: they resolve as `clamp`, which is total: a fraction is
-   cut off and NaN is 0. Elements move as bytes; only scatter_add computes. */
+   Every index goes through flxi_resolve_index, which knows the policies of `oob`, so a rule here sees positions
+   that are in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error
+   whatever stands beside it. dynamic_slice and dynamic_update_slice have no `oob`: they resolve as `clamp`, which
+   is total: a fraction is cut off and NaN is 0. Elements move as bytes; only scatter_add computes. */
 #include "ir/eval.h"
 #include "ops/axis_lists.h"
 

@@ -92,6 +92,7 @@ static flx_code eval_full(flxi_eval *e)
 }
 
 static const flxi_sample samples_const[] = {
+    {"", "T[2, 2], [[1, 0], [1, 1]]", NULL, FLX_OK},
     {"", "f32[2, 3], [[1, -2, 0.5], [inf, nan, -0.0]]", NULL, FLX_OK},
     {"", "i16[], -7", NULL, FLX_OK},
     {"", "bool[3], [true, false, 1]", NULL, FLX_OK},
@@ -103,13 +104,15 @@ static const flxi_sample samples_const[] = {
 };
 
 static const flxi_sample samples_full[] = {
+    {"", "T[2, 3], 1", NULL, FLX_OK},
+    {"", "T[N, 2], 0", NULL, FLX_OK},
     {"", "f32[2, 3], 1.5", NULL, FLX_OK},
     {"", "bf16[], -inf", NULL, FLX_OK},
     {"", "u8[4], 255", NULL, FLX_OK},
     {"", "bool[2, 2], true", NULL, FLX_OK},
     {"", "c128[3], 2.5", NULL, FLX_OK},
     {"", "i64[0, 5], 7", NULL, FLX_OK},
-    {"", "f64[N, 2], 3", NULL, FLX_OK},
+    {"", "i32[2], 0.5", NULL, FLX_E_DTYPE},
     {0},
 };
 
@@ -173,14 +176,14 @@ static flx_code eval_iota(flxi_eval *e)
 }
 
 static const flxi_sample samples_iota[] = {
-    {"", "f32[5]", NULL, FLX_OK},
+    {"", "T[5]", NULL, FLX_OK},
     {"", "f16[2, 3], axis=1", NULL, FLX_OK},
     {"", "i32[2, 3, 2], axis=-2", NULL, FLX_OK},
     {"", "i8[300]", NULL, FLX_OK},
     {"", "c64[4]", NULL, FLX_OK},
     {"", "u64[3, 0], axis=0", NULL, FLX_OK},
     {"", "i64[3, 0], axis=1", NULL, FLX_OK},
-    {"", "f64[N, 2], axis=0", NULL, FLX_OK},
+    {"", "T[N, 2], axis=-2", NULL, FLX_OK},
     {"", "bool[4]", NULL, FLX_E_DTYPE},
     {"", "f32[]", NULL, FLX_E_SHAPE},
     {"", "f32[2], axis=1", NULL, FLX_E_ATTRIBUTE},
@@ -240,9 +243,10 @@ static flx_code eval_eye(flxi_eval *e)
 
 static const flxi_sample samples_eye[] = {
     {"", "n=3", NULL, FLX_OK},
+    {"", "n=3, m=2, dtype=T", NULL, FLX_OK},
     {"", "n=2, m=4, k=1, dtype=i32", NULL, FLX_OK},
     {"", "n=4, m=2, k=-3, dtype=bool", NULL, FLX_OK},
-    {"", "n=3, k=9223372036854775806, dtype=c64", NULL, FLX_OK},
+    {"", "n=3, k=4611686018427387904, dtype=c64", NULL, FLX_OK},
     {"", "n=3, k=-4611686018427387904, dtype=bf16", NULL, FLX_OK},
     {"", "n=0, m=3", NULL, FLX_OK},
     {"", "n=N, m=N+1, dtype=f64", NULL, FLX_OK},

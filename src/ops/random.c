@@ -1,8 +1,8 @@
-/* random.c: random bits and keys, uniform and normal numbers. Everything is a function of key, stream and element index
-   (counter_rng.h), so values depend neither on threads or devices nor on what else is drawn.
+/* random.c: random bits and keys, uniform and normal numbers. Everything is a function of key, stream and element
+   index (counter_rng.h), so values depend neither on threads or devices nor on what else is drawn.
 
-   Streams: draws use the stream they are given, by default 0. rng_split and rng_fold_in take the last two of the 2^64, so
-   that new keys do not repeat words that draws from the old key show. */
+   Streams: draws use the stream they are given, by default 0. rng_split and rng_fold_in take the last two of the
+   2^64, so that new keys do not repeat words that draws from the old key show. */
 #include "ops/random.h"
 
 #include "base/half.h"
@@ -183,8 +183,8 @@ static void store_state(flx_tensor *state, int64_t i, uint64_t x)
     w[2 * i + 1] = (uint32_t)(x >> 32);
 }
 
-/* The interchange formats fix where the two words of a Threefry block go when a dtype takes one each: to neighbours along
-   one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
+/* The interchange formats fix where the two words of a Threefry block go when a dtype takes one each: to neighbours
+   along one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
 static int pair_axis(const flx_type *t)
 {
     int best = -1;
@@ -302,6 +302,7 @@ static const flxi_sample samples_draw[] = {
     {"", "shape=[7], dtype=bf16, seed=-1, stream=9", NULL, FLX_OK},
     {"", "shape=[]", NULL, FLX_OK},
     {"", "shape=[0, 3]", NULL, FLX_OK},
+    {"", "shape=[N, 2*N]", NULL, FLX_OK},
     {"", "shape=[2, -1]", NULL, FLX_E_ATTRIBUTE},
     {"", "shape=[2], dtype=i32", NULL, FLX_E_DTYPE},
     {"", NULL, NULL, FLX_E_ATTRIBUTE},
@@ -316,6 +317,7 @@ static const flxi_sample samples_bits[] = {
     {"u32[2]", "shape=[5], dtype=i8", NULL, FLX_OK},
     {"u32[2]", "shape=[]", NULL, FLX_OK},
     {"u32[2]", "shape=[0]", NULL, FLX_OK},
+    {"u32[2]", "shape=[N]", NULL, FLX_OK},
     {"u32[2]", "shape=[3], dtype=f32", NULL, FLX_E_DTYPE},
     {"u32[2]", "shape=[-3]", NULL, FLX_E_ATTRIBUTE},
     {0},
@@ -328,6 +330,7 @@ static const flxi_sample samples_bit_generator[] = {
     {"u32[4]", "shape=[3, 5], dtype=i32, algorithm=threefry2x32", NULL, FLX_OK},
     {"u32[6]", "shape=[], dtype=u8, algorithm=philox4x32", NULL, FLX_OK},
     {"u64[2]", "shape=[0, 3], dtype=u32, algorithm=threefry2x32", NULL, FLX_OK},
+    {"u64[2]", "shape=[N, 3], dtype=u32, algorithm=threefry2x32", NULL, FLX_OK},
     {"u64[3]", "shape=[2], dtype=u32, algorithm=threefry2x32", NULL, FLX_E_SHAPE},
     {"u64[]", "shape=[2], dtype=u32, algorithm=philox4x32", NULL, FLX_E_SHAPE},
     {"i32[4]", "shape=[2], dtype=u32, algorithm=philox4x32", NULL, FLX_E_DTYPE},
@@ -337,9 +340,13 @@ static const flxi_sample samples_bit_generator[] = {
 };
 
 static const flxi_sample samples_split[] = {
-    {"u32[2]", NULL, NULL, FLX_OK},         {"u32[2]", "num=5", NULL, FLX_OK},
-    {"u32[2]", "num=0", NULL, FLX_OK},      {"u32[2]", "num=-1", NULL, FLX_E_ATTRIBUTE},
-    {"u32[2, 2]", NULL, NULL, FLX_E_SHAPE}, {0},
+    {"u32[2]", NULL, NULL, FLX_OK},
+    {"u32[2]", "num=5", NULL, FLX_OK},
+    {"u32[2]", "num=0", NULL, FLX_OK},
+    {"u32[2]", "num=N", NULL, FLX_OK},
+    {"u32[2]", "num=-1", NULL, FLX_E_ATTRIBUTE},
+    {"u32[2, 2]", NULL, NULL, FLX_E_SHAPE},
+    {0},
 };
 
 static const flxi_sample samples_fold_in[] = {

@@ -149,8 +149,8 @@ typedef struct {
     flxi_num sum;
 } sampler;
 
-/* Adds the products of weights and elements behind a fixed choice of taps for the axes before `axis`. A tap of weight 0 is
-   left out, so that an infinity beside a whole position does not leak. */
+/* Adds the products of weights and elements behind a fixed choice of taps for the axes before `axis`. A tap of
+   weight 0 is left out, so that an infinity beside a whole position does not leak. */
 static void add_taps(sampler *s, int axis, int64_t at, double weight)
 {
     if (axis == s->x->type.rank) {

@@ -1,8 +1,9 @@
 /* sliding.h: windows that slide along the axes of a tensor, as convolution, pooling, reduce_window and
    select_and_scatter see them.
 
-   An axis of extent n is first spread (base_dilation − 1 gaps between neighbours), then padded at both ends or cropped
-   there (negative padding). A window of `window` taps, `dilation` apart, visits the padded axis in steps of `stride`. */
+   An axis of extent n is first spread (base_dilation − 1 gaps between neighbours), then padded at both ends or
+   cropped there (negative padding). A window of `window` taps, `dilation` apart, visits the padded axis in steps
+   of `stride`. */
 #ifndef FLXI_SLIDING_H
 #define FLXI_SLIDING_H
 
@@ -24,7 +25,8 @@ flx_dim flxi_dilated(flx_context *ctx, flx_dim n, flx_dim dilation);
 flx_dim flxi_slide_room(flx_context *ctx, const flxi_slide *s);
 /* ⌊room / stride⌋ + 1 */
 flx_dim flxi_slide_count(flx_context *ctx, flx_dim room, flx_dim stride);
-/* Fails with SHAPE when the window of spatial axis k is known not to fit, else *count receives the number of windows. */
+/* Fails with SHAPE when the window of spatial axis k is known not to fit, else *count receives the number of
+   windows. */
 flx_code flxi_slide_fit(flxi_infer *f, size_t k, const flxi_slide *s, flx_dim *count);
 
 /* A list of n entries; absent is filled with `value`. Fails with ATTRIBUTE when an entry is a number below `least`. */

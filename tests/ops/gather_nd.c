@@ -1,4 +1,4 @@
-/* gather_nd and scatter_nd: policies at the edge, order of updates and error texts. Values: tests/oracle/gather_nd.py. */
+/* gather_nd and scatter_nd: edges, order of updates and error texts. Values: tests/oracle/gather_nd.py. */
 #include "symbolic_text.h"
 
 #include <string.h>

@@ -1,10 +1,39 @@
 /* Leaves: errors, and types that need an extent. Values: tests/oracle/leaf.py. */
 #include "run_text.h"
 
+/* A leaf of type f64[N] whose second attribute is a tensor of the given type; text cannot say such things. */
+static void check_leaf_fails(const char *op, const char *key, flx_type data_type, int32_t code, const char *message)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = flx_graph_new(ctx, "g");
+    flx_type type = flx_type_make(FLX_F64, 1, (flx_dim[]){flx_dim_symbol(ctx, "N")});
+    flx_error err;
+    flx_tensor *data = flx_tensor_new(ctx, &data_type, NULL, &err);
+    flx_attr attrs[] = {
+        {.key = "type", .kind = FLX_ATTR_TYPE, .as.type = &type},
+        {.key = key, .kind = FLX_ATTR_TENSOR, .as.tensor = data},
+    };
+    flx_op(g, op, NULL, 0, attrs, 2, NULL, 0);
+    int32_t found = (int32_t)flx_graph_error(g, &err);
+    CHECK_CODE(found, code, &err);
+    CHECK_EQ_STR(err.message, message);
+    flx_tensor_release(data);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
 TEST(const_of_symbolic_type_is_unbound)
 {
-    check_text_fails("graph g() { return const(f32[N, 2], [[1, 2]]) }", FLX_E_UNBOUND_DIM,
-                     "const: a literal needs a type without symbols, not f32[N, 2]");
+    check_leaf_fails("const", "data", flx_type_make(FLX_F64, 1, (flx_dim[]){2}), FLX_E_UNBOUND_DIM,
+                     "const: a literal needs a type without symbols, not f64[N]");
+}
+
+TEST(full_value_must_be_one_element_of_the_dtype)
+{
+    check_leaf_fails("full", "value", flx_type_make(FLX_I32, 0, NULL), FLX_E_DTYPE,
+                     "full: the value must be f64[], not i32[]");
+    check_leaf_fails("full", "value", flx_type_make(FLX_F64, 1, (flx_dim[]){2}), FLX_E_SHAPE,
+                     "full: the value must be f64[], not f64[2]");
 }
 
 TEST(iota_cannot_count_in_bool)

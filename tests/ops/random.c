@@ -1,8 +1,9 @@
 /* Random numbers: published vectors, moments, independence of shape, and errors. Exact values of every op:
    tests/oracle/random_draws.py.
 
-   Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance within
-   5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or never. */
+   Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance
+   within 5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or
+   never. */
 #include "symbolic_text.h"
 
 #include <math.h>
@@ -89,8 +90,8 @@ TEST(random_neighbours_are_uncorrelated)
 TEST(random_draws_do_not_depend_on_shape)
 {
     static const char *const calls[] = {
-        "rng_uniform(k, shape=[%d])",       "rng_normal(k, shape=[%d], dtype=f64)", "gamma(k, 0.5, shape=[%d])",
-        "truncated_normal(k, shape=[%d])",  "exponential(k, shape=[%d])",           "bernoulli(k, 0.5, shape=[%d])",
+        "rng_uniform(k, shape=[%d])",         "rng_normal(k, shape=[%d], dtype=f64)", "gamma(k, 0.5, shape=[%d])",
+        "truncated_normal(k, shape=[%d])",    "exponential(k, shape=[%d])",           "bernoulli(k, 0.5, shape=[%d])",
         "rng_bits(k, shape=[%d], dtype=u64)",
     };
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
@@ -135,8 +136,8 @@ TEST(random_errors_name_what_is_wrong)
                      "sample 'y': top_k must lie in 0 .. number of tokens, it is 3");
     check_text_fails("graph g() { y = categorical(full(u32[2], 0), const(f32[2], [0, nan]))  return y }", FLX_E_NUMERIC,
                      "categorical 'y': logit 1 of row 0 is NaN");
-    check_text_fails("graph g() { y = dropout(full(f32[2], 0), full(u32[2], 0), rate=-0.5)  return y }", FLX_E_ATTRIBUTE,
-                     "dropout 'y': rate must lie in [0, 1], it is -0.5");
+    check_text_fails("graph g() { y = dropout(full(f32[2], 0), full(u32[2], 0), rate=-0.5)  return y }",
+                     FLX_E_ATTRIBUTE, "dropout 'y': rate must lie in [0, 1], it is -0.5");
     check_text_fails("graph g() { s, y = rng_bit_generator(full(u64[4], 0), shape=[1], dtype=u32, algorithm=philox4x32)"
                      "  return y }",
                      FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], it is u64[4]");

@@ -174,7 +174,7 @@ static double random_value(const flx_type *t, const sample_operand *o, uint64_t 
     bool is_unsigned = t->dtype >= FLX_U64;
     double low = o->has_range ? o->low : integral ? (is_unsigned ? 0.0 : -3.0) : -2.0;
     double high = o->has_range ? o->high : integral ? 3.0 : 2.0;
-    if (t->dtype == FLX_BOOL) {
+    if (t->dtype == FLX_BOOL && !o->has_range) {
         low = 0.0;
         high = 1.0;
     }

@@ -17,8 +17,9 @@ TEST(pool_errors_name_what_is_wrong)
 
 TEST(reduce_window_errors_name_what_is_wrong)
 {
-    check_text_fails("graph g() { y = reduce_window(full(f64[3], 1), full(f32[], 0), window=[2], combine=add)  return y }",
-                     FLX_E_DTYPE, "reduce_window 'y': operand 1, the init of operand 0, must be f64, it is f32");
+    check_text_fails(
+        "graph g() { y = reduce_window(full(f64[3], 1), full(f32[], 0), window=[2], combine=add)  return y }",
+        FLX_E_DTYPE, "reduce_window 'y': operand 1, the init of operand 0, must be f64, it is f32");
     check_text_fails("graph g() { y = reduce_window(full(f32[3], 1), 0, window=[2, 1], combine=add)  return y }",
                      FLX_E_ATTRIBUTE, "reduce_window 'y': window has 2 entries where 1 are needed");
     check_text_fails("graph g() { y = select_and_scatter(full(f32[4], 1), full(f32[4], 1), 0, window=[2])  return y }",
@@ -48,7 +49,7 @@ TEST(reduce_window_wider_than_input_is_empty_when_bound)
 /* Pads that differ by nearly the whole range of integers: positions must not overflow. */
 TEST(reduce_window_far_crop_reads_nothing)
 {
-    text_run r = text_begin("graph g() { return reduce_window(full(i32[5], 1), 7, window=[1], combine=max,"
+    text_run r = text_begin("graph g() { return reduce_window(full(i32[5], 1), full(i32[], 7), window=[1], combine=max,"
                             "  pad_low=[-4611686018427387000], pad_high=[4611686018427387003]) }");
     CHECK_OK(r.code, &r.err);
     CHECK_EQ_I64(flx_tensor_count(r.out[0]), 8);

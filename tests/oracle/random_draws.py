@@ -98,9 +98,10 @@ def uniform_and_normal(f):
         for seed, stream in [(0, 0), (2**40 + 17, 5), (-1, -1)]:
             s = Stream(split(seed % 2**64), stream % 2**64)
             text = f"shape=[2, 5], dtype={dtype}, seed={seed}, stream={stream}"
-            f.case(f"uniform_{dtype}", f"rng_uniform({text})", {}, [rounded(draws(lambda i: s.uniform(b, i), 10), dtype, (2, 5))])
-            f.case(f"normal_{dtype}", f"rng_normal({text})", {}, [rounded(draws(lambda i: s.normal(b, i), 10), dtype, (2, 5))],
-                   rel=4)
+            u = rounded(draws(lambda i: s.uniform(b, i), 10), dtype, (2, 5))
+            z = rounded(draws(lambda i: s.normal(b, i), 10), dtype, (2, 5))
+            f.case(f"uniform_{dtype}", f"rng_uniform({text})", {}, [u])
+            f.case(f"normal_{dtype}", f"rng_normal({text})", {}, [z], rel=4)
         s = Stream(KEY, 2)
         f.case(f"uniform_key_{dtype}", f"rng_uniform(k, shape=[9], dtype={dtype}, lo=-3, hi=5, seed=99, stream=2)",
                {"k": KEY_ARRAY}, [rounded(draws(lambda i: -3 + 8 * s.uniform(b, i), 9), dtype, (9,))], rel=1)
@@ -150,7 +151,8 @@ def interchange(f):
 
 def keys(f):
     derive = lambda stream, block: philox(KEY, split(block) + split(stream))[:2]
-    f.case("split", "rng_split(k, num=4)", {"k": KEY_ARRAY}, [np.array(draws(lambda i: derive(2**64 - 1, i), 4), np.uint32)])
+    f.case("split", "rng_split(k, num=4)", {"k": KEY_ARRAY},
+           [np.array(draws(lambda i: derive(2**64 - 1, i), 4), np.uint32)])
     f.case("split_none", "rng_split(k, num=0)", {"k": KEY_ARRAY}, [np.zeros((0, 2), np.uint32)])
     for data in [np.int32(0), np.int8(-1), np.uint64(2**64 - 1), np.uint16(7), np.int64(2**40)]:
         f.case("fold_in", "rng_fold_in(k, d)", {"k": KEY_ARRAY, "d": data},
@@ -190,7 +192,8 @@ def distributions(f):
         f.case(f"bernoulli_{dtype}", "bernoulli(k, p, shape=[3, 8])", {"k": KEY_ARRAY, "p": p}, [np.array(y)])
         a = np.array([[0.01, 0.3, 1, 2.5, 100, np.inf, 0, -1, np.nan]]).astype(DTYPES[dtype])
         y = [[gamma(s, 9 * r + i, float(a[0, i])) for i in range(9)] for r in range(2)]
-        f.case(f"gamma_{dtype}", "gamma(k, a, shape=[2, 9])", {"k": KEY_ARRAY, "a": a}, [rounded(y, dtype, (2, 9))], ulp=16)
+        f.case(f"gamma_{dtype}", "gamma(k, a, shape=[2, 9])", {"k": KEY_ARRAY, "a": a},
+               [rounded(y, dtype, (2, 9))], ulp=16)
         x = f.normal(dtype, (3, 5))
         kept = np.reshape(draws(lambda i: s.uniform(24, i) >= 0.4, 15), (3, 5))
         y = np.where(kept, x.astype(np.float64) / (1 - 0.4), 0)

@@ -1,6 +1,6 @@
-"""Reductions, argmax, argmin, reduce and map. Sums are exact (math.fsum on float64) and rounded once; the library adds in
-double (f16 and bf16: in f32) and rounds once, so one unit in the last place is enough, except for f64, where each of n
-additions may round."""
+"""Reductions, argmax, argmin, reduce and map. Sums are exact (math.fsum on float64) and rounded once; the library adds
+in double (f16 and bf16: in f32) and rounds once, so one unit in the last place is enough, except for f64, where each of
+n additions may round."""
 import functools
 import itertools
 import math

@@ -4,7 +4,6 @@
 #include "report.h"
 #include "suggest.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +24,9 @@ static int unknown_option(const command *c, const char *name, size_t n)
         hint("flx %s has no options", c->name);
         return status;
     }
-    char text[100];
-    snprintf(text, sizeof text, "flx %s knows", c->name);
-    hint_list_begin(text);
+    hint_list_begin("flx %s knows", c->name);
     for (const option *o = c->options; o->name; o++)
-        hint_list_item(o->name);
+        list_item(o->name);
     hint_list_end();
     return status;
 }

@@ -132,6 +132,10 @@ static void print_json(const model *m, const request *q, size_t i, const flx_ten
     json_object_begin(&j, NULL);
     json_text(&j, "name", flx_graph_output_name(m->graph, i));
     type_json(&j, m->ctx, flx_tensor_type(x));
+    json_array_begin(&j, "devices");
+    json_text(&j, NULL, q->device[0]);
+    json_text(&j, NULL, q->device[1]);
+    json_array_end(&j);
     json_number(&j, "max_difference", d.worst, 53);
     json_integer(&j, "element", d.at);
     json_number(&j, "tolerance", q->tolerance, 53);

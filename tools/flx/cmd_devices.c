@@ -41,7 +41,7 @@ int device_require(const char *name)
     int status = fail(FLX_E_USAGE, "unknown device '%s'", name);
     hint_list_begin("devices");
     for (const char *const *known = known_names; *known; known++)
-        hint_list_item(*known);
+        list_item(*known);
     hint_list_end();
     return status;
 }

@@ -78,18 +78,6 @@ static void print_dtypes(const flx_op_view *op)
     }
 }
 
-static void print_rules(const flx_op_view *op, const char *before, const char *between)
-{
-    rule_row rows[NUM_RULES];
-    rules_of(op, rows);
-    for (int i = 0; i < NUM_RULES; i++) {
-        printf("%s%s: %s", i ? between : before, rows[i].name, rule_word(rows[i].rule));
-        if (has_reason(op, rows[i].rule))
-            printf(": %s", op->reason);
-    }
-    putchar('\n');
-}
-
 static void print_synonyms(const flx_op_view *op)
 {
     const char *synonym;
@@ -105,12 +93,34 @@ static void print_synonyms(const flx_op_view *op)
         putchar('\n');
 }
 
+/* Three lines. The reason, which all undefined rules share, stands once at the end. */
 static void print_brief(const flx_op_view *op)
 {
+    rule_row rows[NUM_RULES];
+    rules_of(op, rows);
     print_signature(op);
     printf("  %s\n  ", op->doc);
     print_dtypes(op);
-    print_rules(op, "; ", ", ");
+    bool needs_reason = false;
+    for (int i = 0; i < NUM_RULES; i++) {
+        printf("%s%s: %s", i ? ", " : "; ", rows[i].name, rule_word(rows[i].rule));
+        needs_reason = needs_reason || has_reason(op, rows[i].rule);
+    }
+    if (needs_reason)
+        printf(": %s", op->reason);
+    putchar('\n');
+}
+
+static void print_rules(const flx_op_view *op)
+{
+    rule_row rows[NUM_RULES];
+    rules_of(op, rows);
+    for (int i = 0; i < NUM_RULES; i++) {
+        printf("  %s: %s", rows[i].name, rule_word(rows[i].rule));
+        if (has_reason(op, rows[i].rule))
+            printf(": %s", op->reason);
+        putchar('\n');
+    }
 }
 
 static void print_full(const flx_op_view *op)
@@ -134,7 +144,8 @@ static void print_full(const flx_op_view *op)
     }
     fputs("  dtypes: ", stdout);
     print_dtypes(op);
-    print_rules(op, "\n  ", "\n  ");
+    putchar('\n');
+    print_rules(op);
 }
 
 /* ---- As JSON ---- */
@@ -253,9 +264,9 @@ const command command_ops = {
              "  zero             zero by definition\n"
              "  undefined        there can be none, for the reason given\n"
              "  none             there is none\n"
-             "A word behind an operand tells its role: :index an integer, :pred a truth value, :key a random\n"
-             "key, :any its own dtype; the others share one of the dtypes listed. x... is any number, [x] may\n"
-             "be left out.",
+             "A word behind an operand tells its role: :index a position, :pred a truth value, :key a random\n"
+             "key, :int an integer, :any a dtype of its own; the others share one of the dtypes listed.\n"
+             "x... is any number of operands, [x] may be left out.",
     .options = options,
     .examples = examples,
     .run = run_ops,

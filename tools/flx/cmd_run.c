@@ -102,11 +102,11 @@ static char *output_path(const char *folder, const char *name)
     return asprintf(&path, "%s%s%s.npy", folder, slash ? "/" : "", name) < 0 ? NULL : path;
 }
 
+/* Failing to write is the system's failure; reading has the same code, but is bad input. */
 static int write_failed(const char *path, const flx_error *err)
 {
-    if (err->code == FLX_E_IO)
-        return fail_write(path, err->message);
-    return report(err, NULL);
+    int status = report(err, path);
+    return err->code == FLX_E_IO ? STATUS_SYSTEM : status;
 }
 
 static int write_npy(const char *folder, const char *name, const flx_tensor *t)
@@ -248,7 +248,7 @@ static const option options[] = {
 static const char *const examples[] = {
     "flx run examples/newton.flx --in x=2",
     "flx run examples/heat.flx --in u0=iota --in rate=0.25 --set STEPS=10 --set N=8",
-    "flx run examples/mlp.flx --set N=4 --in x=normal:1 --in label=3 --in w1=normal:2 --in b1=0 --in w2=normal:3 "
+    "flx run examples/mlp.flx --set N=4 --in x=uniform:1 --in label=3 --in w1=0.05 --in b1=0 --in w2=normal:2 "
     "--in b2=0",
     "flx run examples/heat.flx --in u0=ones --in rate=0.1 --set STEPS=3 --set N=5 --out heat",
     "flx run examples/heat.flx --in u0=heat/u.npy --in rate=0.1 --set STEPS=3 --json",

@@ -25,7 +25,7 @@ static int check_stage(const char *stage)
     int status = fail(FLX_E_USAGE, "unknown stage '%s'", stage);
     hint_list_begin("stages");
     for (const char *const *s = stages; *s; s++)
-        hint_list_item(*s);
+        list_item(*s);
     hint_list_end();
     return status;
 }

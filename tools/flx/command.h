@@ -33,9 +33,9 @@ extern const command *const commands[];
     {                                                                     \
         "--json", NULL, "one JSON object per line instead of text", false \
     }
-#define OPTION_IN                                                                  \
-    {                                                                              \
-        "--in", "NAME=SPEC", "the value of an input or parameter; see below", true \
+#define OPTION_IN                                                                                \
+    {                                                                                            \
+        "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", true \
     }
 #define OPTION_SET                                                     \
     {                                                                  \

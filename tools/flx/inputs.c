@@ -5,8 +5,7 @@
    3. Files are read. They show the extents of symbolic dimensions.
    4. The rest is filled, in shapes that these extents and --set make static.
 
-   Only dimensions that are one symbol are learnt from files here; that the shapes fit the graph in every other way,
-   flx_run() checks. */
+   What a file cannot tell alone stays unknown; that the shapes fit the graph in every way, flx_run() checks. */
 #include "inputs.h"
 
 #include "elements.h"
@@ -17,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const int64_t max_extent = INT64_C(1) << 60; /* beyond any memory, and safe for the library to compute with */
 
 typedef struct {
     const char *name;
@@ -72,6 +73,29 @@ static int set_extent(extent *e, int64_t value, const char *source)
     return STATUS_OK;
 }
 
+/* What is known so far, allocated; NULL when memory is exhausted. */
+static flx_dim_binding *known_extents(const reading *r, size_t *n)
+{
+    flx_dim_binding *known = calloc(r->num_extents + 1, sizeof *known);
+    *n = 0;
+    for (size_t i = 0; known && i < r->num_extents; i++)
+        if (r->extents[i].extent >= 0)
+            known[(*n)++] = (flx_dim_binding){r->extents[i].symbol, r->extents[i].extent};
+    return known;
+}
+
+/* The graph with every symbol that is known so far a number. */
+static flx_graph *specialise(const reading *r, const flx_graph *g, flx_error *err)
+{
+    size_t n;
+    flx_dim_binding *known = known_extents(r, &n);
+    flx_graph *bound = known ? flx_specialise(g, known, n, err) : NULL;
+    if (!known && err)
+        *err = (flx_error){.code = FLX_E_OOM, .message = "out of memory"};
+    free(known);
+    return bound;
+}
+
 static int unknown_symbol(const reading *r, const char *name)
 {
     int status = fail(FLX_E_NAME, "graph '%s' has no dimension '%s'", flx_graph_name(r->model->graph), name);
@@ -81,7 +105,7 @@ static int unknown_symbol(const reading *r, const char *name)
     }
     hint_list_begin("its symbolic dimensions");
     for (size_t i = 0; i < r->num_extents; i++)
-        hint_list_item(r->extents[i].symbol);
+        list_item(r->extents[i].symbol);
     hint_list_end();
     return status;
 }
@@ -94,12 +118,12 @@ static int apply_set(reading *r, const char *name, const char *text)
     if (e == r->extents + r->num_extents)
         return unknown_symbol(r, name);
     int64_t value;
-    if (!read_i64(text, &value) || value < 0)
-        return fail(FLX_E_USAGE, "--set %s: '%s' is not an integer that an extent could be", name, text);
+    if (!read_i64(text, &value) || value < 0 || value > max_extent)
+        return fail(FLX_E_USAGE, "option --set: '%s' cannot be the extent of %s", text, name);
     return set_extent(e, value, "--set");
 }
 
-static int apply_sets(reading *r, const args *a, inputs *in)
+static int apply_sets(reading *r, const args *a)
 {
     const char *text;
     for (size_t at = 0; (text = args_next(a, "--set", &at)) != NULL;) {
@@ -112,12 +136,6 @@ static int apply_sets(reading *r, const args *a, inputs *in)
         if (status)
             return status;
     }
-    in->dims = calloc(r->num_extents + 1, sizeof *in->dims);
-    if (!in->dims)
-        return fail_memory();
-    for (size_t i = 0; i < r->num_extents; i++)
-        if (r->extents[i].extent >= 0)
-            in->dims[in->num_dims++] = (flx_dim_binding){r->extents[i].symbol, r->extents[i].extent};
     return STATUS_OK;
 }
 
@@ -146,7 +164,7 @@ static int unknown_input(const reading *r, const char *name)
     }
     hint_list_begin("its inputs");
     for (size_t i = 0; i < r->num_slots; i++)
-        hint_list_item(r->slots[i].name);
+        list_item(r->slots[i].name);
     hint_list_end();
     return status;
 }
@@ -211,7 +229,7 @@ static int read_beside(reading *r, slot *s)
     flx_error err = {0};
     s->value = flx_safetensors_read(r->model->ctx, r->beside, s->name, &err);
     if (!s->value)
-        return err.code == FLX_E_NAME ? STATUS_OK : report(&err, NULL);
+        return err.code == FLX_E_NAME ? STATUS_OK : report(&err, r->beside);
     return spec_convert(s->name, r->beside, s->type->dtype, &s->value);
 }
 
@@ -226,25 +244,92 @@ static int shape_differs(const reading *r, const slot *s, const char *source)
     return status;
 }
 
+/* Whether `text`, dimensions as printed, has `symbol` as a whole word. */
+static bool has_word(const char *text, const char *symbol)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    for (const char *s = text; *s;) {
+        size_t n = strspn(s, letters);
+        if (n == strlen(symbol) && strncmp(s, symbol, n) == 0)
+            return true;
+        s += n ? n : 1;
+    }
+    return false;
+}
+
+/* The extent of `symbol`, given that `dim`, in which it is the only unknown, is `found`; -1 when that does not decide it.
+   The library solves it when it runs a graph with an input of that shape; a vector of that extent tells the solution. */
+static int64_t solve_symbol(const reading *r, const extent *symbol, flx_dim dim, int64_t found)
+{
+    flx_type shown = flx_type_make(FLX_BOOL, 1, &dim);
+    flx_type given = flx_type_make(FLX_BOOL, 1, &found);
+    flx_type asked = flx_type_make(FLX_U8, 1, &symbol->dim);
+    flx_graph *g = flx_graph_new(r->model->ctx, "solve");
+    if (!g)
+        return -1;
+    flx_val y = FLX_NONE;
+    flx_input(g, "x", &shown);
+    flx_op(g, "iota", NULL, 0, &(flx_attr){.key = "type", .kind = FLX_ATTR_TYPE, .as.type = &asked}, 1, &y, 1);
+    flx_output(g, y, "y");
+    flx_graph *bound = specialise(r, g, NULL);
+    flx_tensor *value = flx_tensor_new(r->model->ctx, &given, NULL, NULL);
+    flx_tensor *vector = NULL;
+    int64_t answer = -1;
+    if (bound && value && flx_run(bound, NULL, &(flx_feed){"x", value}, 1, &vector, NULL) == FLX_OK)
+        answer = flx_tensor_type(vector)->dims[0];
+    flx_tensor_release(vector);
+    flx_tensor_release(value);
+    flx_graph_free(bound);
+    flx_graph_free(g);
+    return answer;
+}
+
+/* Learns from a dimension such as 2*N. Which symbols a dimension has, its text tells. */
+static int learn_from_expression(reading *r, flx_dim dim, int64_t found, const char *who)
+{
+    extent *unknown = NULL;
+    size_t num_unknown = 0;
+    char text[200];
+    if (flx_dim_print(r->model->ctx, dim, text, sizeof text) >= sizeof text)
+        return STATUS_OK;
+    for (size_t i = 0; i < r->num_extents; i++) {
+        if (r->extents[i].extent < 0 && has_word(text, r->extents[i].symbol)) {
+            unknown = &r->extents[i];
+            num_unknown++;
+        }
+    }
+    int64_t answer = num_unknown == 1 ? solve_symbol(r, unknown, dim, found) : -1;
+    return answer >= 0 ? set_extent(unknown, answer, who) : STATUS_OK;
+}
+
+static extent *extent_of_dim(const reading *r, flx_dim dim)
+{
+    for (size_t i = 0; i < r->num_extents; i++)
+        if (r->extents[i].dim == dim)
+            return &r->extents[i];
+    return NULL;
+}
+
 /* Checks a value that was read against the input's type, and learns what it shows of symbols. */
 static int learn_extents(reading *r, const slot *s, const char *source)
 {
     const flx_type *found = flx_tensor_type(s->value);
+    char who[80];
+    snprintf(who, sizeof who, "input '%s'", s->name);
     if (found->rank != s->type->rank)
         return shape_differs(r, s, source);
     for (int32_t k = 0; k < found->rank; k++) {
         flx_dim dim = s->type->dims[k];
-        if (flx_dim_is_static(dim) && dim != found->dims[k])
-            return shape_differs(r, s, source);
-        for (size_t i = 0; i < r->num_extents; i++) {
-            if (r->extents[i].dim != dim)
-                continue;
-            char who[80];
-            snprintf(who, sizeof who, "input '%s'", s->name);
-            int status = set_extent(&r->extents[i], found->dims[k], who);
-            if (status)
-                return status;
-        }
+        extent *e = extent_of_dim(r, dim);
+        int status = STATUS_OK;
+        if (e)
+            status = set_extent(e, found->dims[k], who);
+        else if (!flx_dim_is_static(dim))
+            status = learn_from_expression(r, dim, found->dims[k], who);
+        else if (dim != found->dims[k])
+            status = shape_differs(r, s, source);
+        if (status)
+            return status;
     }
     return STATUS_OK;
 }
@@ -271,38 +356,24 @@ static int read_files(reading *r)
 
 static int settle_missing(reading *r, missing_policy policy)
 {
-    size_t missing = 0;
+    bool any = false;
     for (size_t i = 0; i < r->num_slots; i++) {
         slot *s = &r->slots[i];
         if (s->spec || s->value)
             continue;
-        missing++;
+        any = true;
         if (policy == MISSING_IS_FILLED)
             s->spec = kind_of(s->type->dtype) == KIND_FLOAT ? "normal" : "zeros";
     }
-    if (!missing || policy == MISSING_IS_FILLED)
+    if (!any || policy == MISSING_IS_FILLED)
         return STATUS_OK;
-    int status = fail(FLX_E_MISSING_INPUT, "%zu of the %zu inputs of graph '%s' have no value", missing, r->num_slots,
-                      flx_graph_name(r->model->graph));
-    hint_list_begin("give --in NAME=SPEC for");
+    fail_list_begin("graph '%s' needs a value for", flx_graph_name(r->model->graph));
     for (size_t i = 0; i < r->num_slots; i++)
         if (!r->slots[i].spec && !r->slots[i].value)
-            hint_list_item(r->slots[i].name);
-    hint_list_end();
+            list_item(r->slots[i].name);
+    int status = fail_list_end(FLX_E_MISSING_INPUT);
+    hint("give each one as --in NAME=SPEC; flx help run lists what SPEC may be");
     return status;
-}
-
-/* Whether `text`, a printed type, has `symbol` as a whole word. */
-static bool has_word(const char *text, const char *symbol)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-    for (const char *s = strchr(text, '['); s && *s;) {
-        size_t n = strspn(s, letters);
-        if (n == strlen(symbol) && strncmp(s, symbol, n) == 0)
-            return true;
-        s += n ? n : 1;
-    }
-    return false;
 }
 
 static int unbound(const reading *r, const slot *s)
@@ -314,8 +385,8 @@ static int unbound(const reading *r, const slot *s)
         fail(FLX_E_UNBOUND_DIM, "input '%s' is %s: no file shows the extent of its symbolic dimensions", s->name, type);
     hint_list_begin("give --set DIM=INT for");
     for (size_t i = 0; i < r->num_extents; i++)
-        if (r->extents[i].extent < 0 && has_word(type, r->extents[i].symbol))
-            hint_list_item(r->extents[i].symbol);
+        if (r->extents[i].extent < 0 && has_word(strchr(type, '['), r->extents[i].symbol))
+            list_item(r->extents[i].symbol);
     hint_list_end();
     free(type);
     return status;
@@ -324,23 +395,15 @@ static int unbound(const reading *r, const slot *s)
 /* A graph of the inputs alone, in which every symbol that is known is a number. */
 static int specialise_types(const reading *r, flx_graph **out)
 {
-    flx_dim_binding *known = calloc(r->num_extents + 1, sizeof *known);
     flx_graph *g = flx_graph_new(r->model->ctx, "inputs");
-    flx_error err = {0};
-    size_t n = 0;
-    for (size_t i = 0; g && i < r->num_slots; i++)
+    if (!g)
+        return fail_memory();
+    for (size_t i = 0; i < r->num_slots; i++)
         flx_output(g, flx_input(g, r->slots[i].name, r->slots[i].type), NULL);
-    for (size_t i = 0; known && i < r->num_extents; i++)
-        if (r->extents[i].extent >= 0)
-            known[n++] = (flx_dim_binding){r->extents[i].symbol, r->extents[i].extent};
-    int status = STATUS_OK;
-    if (!known || !g)
-        status = fail_memory();
-    else if (!(*out = flx_specialise(g, known, n, &err)))
-        status = report(&err, NULL);
+    flx_error err = {0};
+    *out = specialise(r, g, &err);
     flx_graph_free(g);
-    free(known);
-    return status;
+    return *out ? STATUS_OK : report(&err, NULL);
 }
 
 static int fill_rest(reading *r)
@@ -364,7 +427,7 @@ static int fill_rest(reading *r)
 
 /* ---- All of it ---- */
 
-static int read_all(reading *r, const args *a, missing_policy policy, inputs *in)
+static int read_all(reading *r, const args *a, missing_policy policy)
 {
     int status = list_symbols(r);
     if (!status)
@@ -372,7 +435,7 @@ static int read_all(reading *r, const args *a, missing_policy policy, inputs *in
     if (!status)
         status = apply_ins(r, a);
     if (!status)
-        status = apply_sets(r, a, in);
+        status = apply_sets(r, a);
     if (!status)
         status = find_beside(r);
     if (!status)
@@ -389,7 +452,8 @@ static int hand_over(reading *r, inputs *in)
 {
     in->feeds = calloc(r->num_slots + 1, sizeof *in->feeds);
     in->values = calloc(r->num_slots + 1, sizeof *in->values);
-    if (!in->feeds || !in->values)
+    in->dims = known_extents(r, &in->num_dims);
+    if (!in->feeds || !in->values || !in->dims)
         return fail_memory();
     for (size_t i = 0; i < r->num_slots; i++) {
         in->feeds[i] = (flx_feed){r->slots[i].name, r->slots[i].value};
@@ -404,7 +468,7 @@ int inputs_read(inputs *in, const model *m, const args *a, missing_policy policy
 {
     *in = (inputs){0};
     reading r = {.model = m};
-    int status = read_all(&r, a, policy, in);
+    int status = read_all(&r, a, policy);
     if (!status)
         status = hand_over(&r, in);
     for (size_t i = 0; r.slots && i < r.num_slots; i++)

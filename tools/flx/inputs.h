@@ -16,7 +16,7 @@ typedef struct {
     flx_feed *feeds;     /* one per input, in the graph's order */
     flx_tensor **values; /* the same tensors, which this struct holds */
     size_t num_feeds;
-    flx_dim_binding *dims; /* what --set says */
+    flx_dim_binding *dims; /* what --set says and files show */
     size_t num_dims;
 } inputs;
 

@@ -56,26 +56,52 @@ void hint(const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-static bool list_has_items;
+/* ---- Lists ---- */
 
-void hint_list_begin(const char *text)
+static bool list_has_items; /* of the one list that is being written */
+
+static void list_begin(const char *kind, const char *fmt, va_list args)
 {
-    fputs("hint: ", stderr);
-    put_printable(text);
+    fputs(kind, stderr);
+    put_format(fmt, args);
     list_has_items = false;
 }
 
-void hint_list_item(const char *item)
+void fail_list_begin(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    list_begin("error: ", fmt, args);
+    va_end(args);
+}
+
+void hint_list_begin(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    list_begin("hint: ", fmt, args);
+    va_end(args);
+}
+
+void list_item(const char *item)
 {
     fputs(list_has_items ? ", " : ": ", stderr);
     put_printable(item);
     list_has_items = true;
 }
 
+int fail_list_end(int32_t code)
+{
+    put_code(code);
+    return flx_code_exit_status(code);
+}
+
 void hint_list_end(void)
 {
     fputc('\n', stderr);
 }
+
+/* ---- What the library says ---- */
 
 /* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not used. */
 static const char *place_in(const char *where)

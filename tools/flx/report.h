@@ -13,10 +13,12 @@ int fail(int32_t code, const char *fmt, ...) FLX_PRINTF(2, 3);
 /* `hint: TEXT`, after a failure. */
 void hint(const char *fmt, ...) FLX_PRINTF(1, 2);
 
-/* A hint that ends in a list: `hint: TEXT: a, b, c`. */
-void hint_list_begin(const char *text);
-void hint_list_item(const char *item);
+/* The same ending in a list: `error: MESSAGE: a, b, c [CODE]` and `hint: TEXT: a, b, c`. Begin, add items, end. */
+void fail_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
+int fail_list_end(int32_t code);
+void hint_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
 void hint_list_end(void);
+void list_item(const char *item);
 
 /* What the library reports. With a file, an error that has a place in it begins `FILE:LINE:COL: `, and any other
    `FILE: `; without one (NULL) the message stands alone. */

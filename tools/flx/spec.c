@@ -113,10 +113,14 @@ int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dty
         return fail_memory();
     flx_error err = {0};
     *out = format->read(ctx, path, key, &err);
+    int status = STATUS_OK;
+    if (!*out) {
+        status = fail(err.code, "input '%s': %s: %s", input, path, err.message);
+        if (err.hint[0])
+            hint("%s", err.hint);
+    }
     free(path);
-    if (!*out)
-        return input_failed(input, &err);
-    return spec_convert(input, spec, dtype, out);
+    return status ? status : spec_convert(input, spec, dtype, out);
 }
 
 /* ---- Rules that fill ---- */
@@ -134,11 +138,12 @@ static int run_op(const filling *f, const char *op, const flx_attr *attrs, size_
     flx_graph *g = flx_graph_new(f->ctx, "fill");
     if (!g)
         return fail_memory();
-    flx_val v = FLX_NONE;
-    flx_op(g, op, NULL, 0, attrs, num_attrs, &v, 1);
+    flx_val made = FLX_NONE;
+    flx_val shaped = FLX_NONE;
+    flx_op(g, op, NULL, 0, attrs, num_attrs, &made, 1);
     flx_attr shape = {.key = "shape", .kind = FLX_ATTR_INTS, .as.ints = {f->type->dims, (size_t)f->type->rank}};
-    flx_op(g, "reshape", &v, 1, &shape, 1, &v, 1);
-    flx_output(g, v, "y");
+    flx_op(g, "reshape", &made, 1, &shape, 1, &shaped, 1);
+    flx_output(g, shaped, "y");
     flx_error err = {0};
     flx_code code = flx_run(g, NULL, NULL, 0, out, &err);
     flx_graph_free(g);

@@ -53,14 +53,20 @@ static void integer_text(FILE *f, integer v)
     fprintf(f, "%s%" PRIu64, v.negative ? "-" : "", v.magnitude);
 }
 
+/* The C library prints the sign of a NaN, which means nothing here. */
+static double plain(double x)
+{
+    return isnan(x) ? (double)NAN : x;
+}
+
 void element_text(FILE *f, const flx_tensor *t, int64_t i)
 {
     switch (kind_of(flx_tensor_type(t)->dtype)) {
     case KIND_BOOL: fputs(element_integer(t, i).magnitude ? "true" : "false", f); break;
     case KIND_SIGNED:
     case KIND_UNSIGNED: integer_text(f, element_integer(t, i)); break;
-    case KIND_COMPLEX: fprintf(f, "%.6g%+.6gi", flx_tensor_get(t, i), element_imaginary(t, i)); break;
-    default: fprintf(f, "%.6g", flx_tensor_get(t, i)); break;
+    case KIND_COMPLEX: fprintf(f, "%.6g%+.6gi", plain(flx_tensor_get(t, i)), plain(element_imaginary(t, i))); break;
+    default: fprintf(f, "%.6g", plain(flx_tensor_get(t, i))); break;
     }
 }
 

@@ -54,6 +54,7 @@ FLX_API const char *flx_version(void);
     X(BOOL, 15, bool, 1, BOOL)
 
 typedef enum flx_dtype {
+    FLX_DTYPE_SIGNED = -1, /* no dtype: it makes the enumeration as signed as the int32_t that structs hold */
     FLX_DTYPE_NONE = 0,
 #define FLX_DTYPE_ENUM(name, value, text, bytes, kind) FLX_##name = value,
     FLX_DTYPE_MAP(FLX_DTYPE_ENUM)
@@ -121,6 +122,7 @@ FLX_API flx_type flx_type_make(flx_dtype dtype, int32_t rank, const flx_dim *dim
     X(INTERNAL, 99, 3, "a bug in the library; please report it")
 
 typedef enum flx_code {
+    FLX_CODE_SIGNED = -1, /* no code: it makes the enumeration as signed as the int32_t that structs hold */
     FLX_OK = 0,
 #define FLX_ERROR_ENUM(name, value, status, text) FLX_E_##name = value,
     FLX_ERROR_MAP(FLX_ERROR_ENUM)

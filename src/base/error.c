@@ -9,7 +9,7 @@ flx_code flxi_fail_va(flx_error *err, flx_code code, const char *hint, const cha
     if (!err)
         return code;
     memset(err, 0, sizeof *err);
-    err->code = code;
+    err->code = (int32_t)code;
     vsnprintf(err->message, sizeof err->message, fmt, args);
     if (hint)
         snprintf(err->hint, sizeof err->hint, "%s", hint);

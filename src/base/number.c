@@ -233,9 +233,7 @@ static void shortest_decimal(decimal *d, double x, format f)
         else
             low = mid + 1;
     }
-    try_digits(d, x, low, f);
-    while (d->n > 1 && d->digit[d->n - 1] == '0')
-        d->n--;
+    try_digits(d, x, low, f); /* its last digit is not 0: without it the decimal would have done as well */
 }
 
 /* A fraction or a large value; from 1e-4 up to plain_end without exponent. */

@@ -529,14 +529,16 @@ flx_dim flx_dim_symbol(flx_context *ctx, const char *name)
 
 bool flxi_dims_differ(flx_context *ctx, flx_dim a, flx_dim b)
 {
-    if (a == b)
-        return false;
+    if (a == b || (flxi_dim_is_number(a) && flxi_dim_is_number(b)))
+        return a != b;
     flx_dim d = flx_dim_sub(ctx, a, b);
     return flxi_dim_is_number(d) && d != 0;
 }
 
 bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound)
 {
+    if (flxi_dim_is_number(d) && flxi_dim_is_number(bound))
+        return d < bound;
     flx_dim gap = flx_dim_sub(ctx, d, bound);
     return flxi_dim_is_number(gap) && gap < 0;
 }

@@ -1,6 +1,7 @@
 /* eval.c: what the reference evaluation rules of all ops share: elements of any dtype, arithmetic on them, positions. */
 #include "ir/eval.h"
 
+#include "base/complex_arith.h"
 #include "base/half.h"
 
 #include <complex.h>
@@ -170,13 +171,13 @@ double _Complex flxi_load_complex(int32_t dtype, const void *base, int64_t i)
         return get_c64(base, i);
     if (dtype == FLX_C128)
         return get_c128(base, i);
-    return CMPLX(flxi_load_double(dtype, base, i), 0.0);
+    return flxi_cmake(flxi_load_double(dtype, base, i), 0.0);
 }
 
 void flxi_store_complex(int32_t dtype, void *base, int64_t i, double _Complex x)
 {
     if (dtype == FLX_C64)
-        put_c64(base, i, CMPLXF((float)creal(x), (float)cimag(x)));
+        put_c64(base, i, (float complex)x);
     else if (dtype == FLX_C128)
         put_c128(base, i, x);
     else
@@ -197,7 +198,7 @@ void flxi_store_double(int32_t dtype, void *base, int64_t i, double x)
     if (flxi_is_float(dtype))
         store_float(dtype, base, i, x);
     else if (flxi_is_complex(dtype))
-        flxi_store_complex(dtype, base, i, CMPLX(x, 0.0));
+        flxi_store_complex(dtype, base, i, flxi_cmake(x, 0.0));
     else
         store_integer(dtype, base, i, double_to_int(dtype, x));
 }
@@ -333,7 +334,7 @@ DEFINE_TEST(equal_float, a.f == b.f)
 DEFINE_BINARY(accumulate_half, f, (double)((float)a.f + (float)b.f))
 DEFINE_BINARY(add_complex, c, a.c + b.c)
 DEFINE_BINARY(sub_complex, c, a.c - b.c)
-DEFINE_BINARY(mul_complex, c, a.c *b.c)
+DEFINE_BINARY(mul_complex, c, flxi_cmul(a.c, b.c))
 DEFINE_TEST(equal_complex, a.c == b.c)
 DEFINE_BINARY(add_int, i, (int64_t)((uint64_t)a.i + (uint64_t)b.i))
 DEFINE_BINARY(sub_int, i, (int64_t)((uint64_t)a.i - (uint64_t)b.i))
@@ -461,8 +462,10 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
     if (!whole)
         return flxi_eval_fail(e, FLX_E_INDEX, NULL, "index %lld of the index operand is no whole number",
                               (long long)i);
+    char number[24];
+    snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
     return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them inside",
-                          "index %lld is out of range: the axis has extent %lld", (long long)k, (long long)extent);
+                          "index %s is out of range: the axis has extent %lld", number, (long long)extent);
 }
 
 /* ---- Ready-made rules ---- */

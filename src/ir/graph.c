@@ -379,7 +379,7 @@ flx_val flx_scalar(flx_graph *g, flx_dtype dtype, double value)
     if (!may_build(g))
         return y;
     flx_type wide = {.dtype = FLX_F64};
-    flx_type type = {.dtype = dtype};
+    flx_type type = {.dtype = (int32_t)dtype};
     flx_tensor *f64 = flx_tensor_new(g->ctx, &wide, &value, &err);
     flx_tensor *data = f64 ? flx_tensor_cast(f64, dtype, &err) : NULL;
     if (data) {

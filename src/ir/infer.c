@@ -41,7 +41,8 @@ const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, siz
     }
     s += strspn(s, " [");
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-    if (strncmp(s + n, "...", 3) == 0)
+    const char *dots = strstr(s, "...");
+    if (dots && dots < s + strcspn(s, ","))
         snprintf(buffer, size, "operand %u", i);
     else
         snprintf(buffer, size, "%.*s", (int)n, s);
@@ -283,6 +284,7 @@ static flx_code check_role(flxi_infer *f, uint32_t i, flxi_role role)
     static const flxi_dtypes accepted[] = {
         [ROLE_SAME] = FLXI_ANY,           [ROLE_INDEX] = FLXI_INTS | FLXI_FLOATS, [ROLE_PRED] = FLXI_ANY,
         [ROLE_KEY] = FLXI_BIT(FLX_U32),   [ROLE_ANY] = FLXI_ANY,                  [ROLE_INT] = FLXI_INTS,
+        [ROLE_PAIR] = FLXI_ANY,
     };
     if (!flxi_in(accepted[role], f->in[i]->dtype))
         return wrong_dtype(f, i, accepted[role]);

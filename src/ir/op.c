@@ -127,9 +127,9 @@ const flxi_operands *flxi_operands_of(const flxi_op *op)
 
 static flxi_role role_of(const char *s, size_t n)
 {
-    static const char *const names = "index pred key any int";
+    static const char *const names = "index pred key any int pair";
     size_t k = 0;
-    for (int r = ROLE_INDEX; r <= ROLE_INT; r++) {
+    for (int r = ROLE_INDEX; r <= ROLE_PAIR; r++) {
         size_t len = strcspn(names + k, " ");
         if (len == n && memcmp(names + k, s, n) == 0)
             return (flxi_role)r;
@@ -167,6 +167,34 @@ flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i)
     if (o->count == 0)
         return ROLE_SAME;
     return o->role[i < (uint32_t)o->count ? i : (uint32_t)o->count - 1];
+}
+
+uint32_t flxi_number_anchor(const flxi_op *op, uint32_t i, uint32_t n, bool (*is_bare)(const void *, uint32_t),
+                            const void *user)
+{
+    const flxi_operands *o = flxi_operands_of(op);
+    flxi_role role = flxi_operand_role(o, i);
+    if (role == ROLE_PAIR && i >= n / 2 && n % 2 == 0 && !is_bare(user, i - n / 2))
+        return i - n / 2;
+    for (uint32_t k = 0; role == ROLE_SAME && k < n; k++)
+        if (flxi_operand_role(o, k) == ROLE_SAME && !is_bare(user, k))
+            return k;
+    return UINT32_MAX;
+}
+
+int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth)
+{
+    switch (flxi_operand_role(flxi_operands_of(op), i)) {
+    case ROLE_INDEX:
+    case ROLE_INT:
+        return FLX_I64;
+    case ROLE_PRED:
+        return FLX_BOOL;
+    case ROLE_KEY:
+        return FLX_U32;
+    default:
+        return is_truth ? FLX_BOOL : FLX_F32;
+    }
 }
 
 int flxi_fixed_results(const flxi_op *op)

@@ -168,7 +168,8 @@ enum { /* traits */
     TRAIT_LINEAR = 2,      /* in all its operands together */
     TRAIT_ZERO_GRAD = 4,   /* the derivative is zero by definition */
     TRAIT_DECLARED = 8,    /* input and param: made by declarations, not by calls */
-    TRAIT_EFFECT = 16      /* may fail or talk at run time: never removed, merged or folded */
+    TRAIT_EFFECT = 16,     /* may fail or talk at run time: never removed, merged or folded */
+    TRAIT_OPAQUE = 32      /* never merged or folded, but removed when nobody needs it */
 };
 
 typedef struct {
@@ -191,7 +192,9 @@ typedef enum { /* suffix of an operand in the row */
     ROLE_PRED,  /* :pred   bool or a number; a bare number is bool */
     ROLE_KEY,   /* :key    u32[2] */
     ROLE_ANY,   /* :any    its own dtype, which infer checks; a bare number is f32 */
-    ROLE_INT    /* :int    any integer dtype; a bare number is i64 */
+    ROLE_INT,   /* :int    any integer dtype; a bare number is i64 */
+    ROLE_PAIR   /* :pair   its own dtype, as :any; a bare number in the second half of the operands has the dtype of the one
+                   in the same place of the first half */
 } flxi_role;
 
 typedef struct {
@@ -204,6 +207,11 @@ typedef struct {
 /* The row's operand text, taken apart. */
 const flxi_operands *flxi_operands_of(const flxi_op *op);
 flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i);
+/* Which of n operands gives its dtype to a bare number in place i (is_bare tells which others are bare numbers too);
+   UINT32_MAX when none does, and then it is flxi_number_dtype. */
+uint32_t flxi_number_anchor(const flxi_op *op, uint32_t i, uint32_t n, bool (*is_bare)(const void *user, uint32_t k),
+                            const void *user);
+int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
 /* Number of results the row names, or -1 for "...". */
 int flxi_fixed_results(const flxi_op *op);
 

@@ -12,6 +12,7 @@
 
 typedef struct {
     uint32_t id; /* 0: a bare number */
+    int32_t dtype; /* of a bare number, once its call closes */
     flxi_literal number;
     const char *at;
 } operand;
@@ -126,20 +127,21 @@ static flx_code read_attr(calls *c, frame *f, const flxi_token *key)
 
 /* ---- Closing a call ---- */
 
+static bool is_bare(const void *user, uint32_t k)
+{
+    return ((const operand *)user)[k].id == 0;
+}
+
 /* The dtype a bare number takes among the operands of its call. */
 static int32_t number_dtype(const calls *c, const frame *f, size_t i)
 {
-    const flxi_operands *o = flxi_operands_of(&flxi_ops[f->op]);
-    flxi_role role = flxi_operand_role(o, (uint32_t)(i - f->operands));
-    const flxi_token *t = &c->operands.at[i].number.token;
-    if (role == ROLE_INDEX || role == ROLE_INT)
-        return FLX_I64;
-    if (role == ROLE_PRED)
-        return FLX_BOOL;
-    for (size_t k = f->operands; role == ROLE_SAME && k < c->operands.n; k++)
-        if (c->operands.at[k].id && flxi_operand_role(o, (uint32_t)(k - f->operands)) == ROLE_SAME)
-            return flxi_type_at(c->r->g, c->operands.at[k].id)->dtype;
-    return flxi_is_word(t, "true") || flxi_is_word(t, "false") ? FLX_BOOL : FLX_F32;
+    const operand *own = &c->operands.at[f->operands];
+    uint32_t k = (uint32_t)(i - f->operands);
+    const flxi_token *t = &own[k].number.token;
+    uint32_t anchor = flxi_number_anchor(&flxi_ops[f->op], k, (uint32_t)(c->operands.n - f->operands), is_bare, own);
+    if (anchor != UINT32_MAX)
+        return flxi_type_at(c->r->g, own[anchor].id)->dtype;
+    return flxi_number_dtype(&flxi_ops[f->op], k, flxi_is_word(t, "true") || flxi_is_word(t, "false"));
 }
 
 static flx_code make_constant(calls *c, const flxi_literal *number, int32_t dtype, uint32_t *id)
@@ -180,9 +182,11 @@ static flx_code close_call(calls *c, uint32_t *first, uint32_t *count)
     frame f = c->frames.at[c->frames.n - 1];
     flx_error err = {0};
     void *attrs;
+    for (size_t i = f.operands; i < c->operands.n; i++) /* dtypes first: a constant is no longer a bare number */
+        c->operands.at[i].dtype = c->operands.at[i].id ? FLX_DTYPE_NONE : number_dtype(c, &f, i);
     for (size_t i = f.operands; i < c->operands.n; i++)
         if (!c->operands.at[i].id)
-            FLXI_TRY(make_constant(c, &c->operands.at[i].number, number_dtype(c, &f, i), &c->operands.at[i].id));
+            FLXI_TRY(make_constant(c, &c->operands.at[i].number, c->operands.at[i].dtype, &c->operands.at[i].id));
     size_t nin = c->operands.n - f.operands;
     uint32_t *in = flxi_new(&r->scratch, uint32_t, nin);
     if (!in)
@@ -190,7 +194,8 @@ static flx_code close_call(calls *c, uint32_t *first, uint32_t *count)
     for (size_t i = 0; i < nin; i++)
         in[i] = c->operands.at[f.operands + i].id;
     r->g->pending_label = c->frames.n == 1 ? c->label : NULL;
-    flx_code code = flxi_attrs_fill(r->g, &flxi_ops[f.op], c->attrs.at + f.attrs, c->attrs.n - f.attrs, &attrs, &err);
+    const flx_attr *given = c->attrs.at ? c->attrs.at + f.attrs : NULL;
+    flx_code code = flxi_attrs_fill(r->g, &flxi_ops[f.op], given, c->attrs.n - f.attrs, &attrs, &err);
     if (code == FLX_OK) {
         *first = flxi_add_node(r->g, f.op, in, (uint32_t)nin, attrs);
         if (!*first)

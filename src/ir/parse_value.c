@@ -97,7 +97,7 @@ static int32_t dtype_of(const flxi_token *t)
         return FLX_DTYPE_NONE;
     memcpy(name, t->s, t->n);
     name[t->n] = 0;
-    return flx_dtype_parse(name);
+    return (int32_t)flx_dtype_parse(name);
 }
 
 flx_code flxi_parse_type(flxi_reader *r, flx_type *out)

@@ -278,20 +278,18 @@ static bool inline_candidate(const printer *p, uint32_t id, uint32_t expected_no
     return imag == 0.0 && !signbit(imag);
 }
 
-/* The dtype the reader gives to a bare number in the place of operand k; NONE when it depends on other bare numbers. */
+static bool is_bare(const void *user, uint32_t k)
+{
+    return ((const bool *)user)[k];
+}
+
+/* The dtype the reader gives to a bare number in the place of operand k. */
 static int32_t reader_dtype(const printer *p, const flxi_node *n, uint32_t k, const bool *bare)
 {
-    const flxi_operands *o = flxi_operands_of(&flxi_ops[n->op]);
-    flxi_role role = flxi_operand_role(o, k);
-    bool truth = flxi_type_at(p->g, n->in[k])->dtype == FLX_BOOL;
-    if (role == ROLE_INDEX || role == ROLE_INT)
-        return FLX_I64;
-    if (role == ROLE_PRED)
-        return FLX_BOOL;
-    for (uint32_t i = 0; role == ROLE_SAME && i < n->nin; i++)
-        if (!bare[i] && flxi_operand_role(o, i) == ROLE_SAME)
-            return flxi_type_at(p->g, n->in[i])->dtype;
-    return role == ROLE_KEY ? FLX_DTYPE_NONE : truth ? FLX_BOOL : FLX_F32;
+    uint32_t anchor = flxi_number_anchor(&flxi_ops[n->op], k, n->nin, is_bare, bare);
+    if (anchor != UINT32_MAX)
+        return flxi_type_at(p->g, n->in[anchor])->dtype;
+    return flxi_number_dtype(&flxi_ops[n->op], k, flxi_type_at(p->g, n->in[k])->dtype == FLX_BOOL);
 }
 
 /* Bare numbers are the last nodes before their user, in operand order; so they are found from the back. */

@@ -104,9 +104,9 @@ flx_tensor *flx_tensor_cast(const flx_tensor *t, flx_dtype to, flx_error *err)
         return NULL;
     }
     flx_type type = t->type;
-    type.dtype = to;
+    type.dtype = (int32_t)to;
     flx_tensor *y = flx_tensor_new(t->ctx, &type, NULL, err);
     for (int64_t i = 0; y && i < t->count; i++)
-        flxi_cast_element(t->type.dtype, t->data, i, to, y->data, i);
+        flxi_cast_element(t->type.dtype, t->data, i, type.dtype, y->data, i);
     return y;
 }

@@ -77,7 +77,7 @@ int flxi_mantissa_bits(int32_t dtype)
 
 flx_type flx_type_make(flx_dtype dtype, int32_t rank, const flx_dim *dims)
 {
-    flx_type t = {.dtype = dtype, .rank = rank};
+    flx_type t = {.dtype = (int32_t)dtype, .rank = rank};
     for (int32_t i = 0; dims && i < rank && i < FLX_MAX_RANK; i++)
         t.dims[i] = dims[i];
     return t;

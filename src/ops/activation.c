@@ -3,7 +3,7 @@
    Each value is that of the formula in the row, written so that no intermediate overflows, cancels or underflows before
    the result does: the far tails are right to the last places, and at minus infinity the gated ones (x times something
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
-#include "ops/complex_arith.h"
+#include "base/complex_arith.h"
 #include "ops/element.h"
 
 /* ---- Gates ---- */

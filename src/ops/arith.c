@@ -2,7 +2,7 @@
    modulo 2^bits and are total, complex numbers use C99's principal branches and the products and quotients of
    complex_arith.h, bool knows or and and. */
 #include "ops/broadcast.h"
-#include "ops/complex_arith.h"
+#include "base/complex_arith.h"
 #include "ops/element.h"
 
 /* ---- Samples ---- */

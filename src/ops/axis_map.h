@@ -38,12 +38,6 @@ static inline bool flxi_dim_negative(flx_dim d)
     return flxi_dim_is_number(d) && d < 0;
 }
 
-/* True when a > b whatever the symbols are. Unlike a difference, the comparison of two numbers cannot overflow. */
-static inline bool flxi_dim_exceeds(flx_context *ctx, flx_dim a, flx_dim b)
-{
-    return flxi_dim_is_number(a) && flxi_dim_is_number(b) ? a > b : flxi_dim_below(ctx, b, a);
-}
-
 /* Fails with ARITY when an op of any number of operands has none. */
 flx_code flxi_need_operands(flxi_infer *f);
 /* Fails with SIZE when a result of that many axes cannot be. */

@@ -27,7 +27,7 @@ static flx_code infer_narrow(flxi_infer *f)
     f->out[0].dims[a->axis] = a->len;
     flx_dim end = flx_dim_add(f->ctx, a->start, a->len);
     if (!flxi_dim_negative(a->start) && !flxi_dim_negative(a->len) && end != FLX_DIM_INVALID &&
-        !flxi_dim_exceeds(f->ctx, end, f->in[0]->dims[a->axis]))
+        !flxi_dim_below(f->ctx, f->in[0]->dims[a->axis], end))
         return FLX_OK;
     flxi_type_text t;
     flxi_dim_text start, len;
@@ -108,7 +108,7 @@ static flx_code infer_slice(flxi_infer *f)
         flx_dim limit = a->limit.v[k];
         flxi_type_text t;
         flxi_dim_text s, l;
-        if (flxi_dim_exceeds(f->ctx, start, limit) || flxi_dim_exceeds(f->ctx, limit, x->dims[k]))
+        if (flxi_dim_below(f->ctx, limit, start) || flxi_dim_below(f->ctx, x->dims[k], limit))
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 <= start <= limit <= extent must hold on every axis",
                                    "start=%s, limit=%s do not fit axis %d of x, of shape %s",
                                    flxi_dim_str(f->ctx, start, &s), flxi_dim_str(f->ctx, limit, &l), k,
@@ -662,9 +662,9 @@ static flx_dim diagonal_length(flx_context *ctx, flx_dim rows, flx_dim cols, int
         return 0; /* beside the matrix; also keeps the differences below from overflowing */
     rows = k < 0 ? flx_dim_add(ctx, rows, k) : rows;
     cols = k > 0 ? flx_dim_sub(ctx, cols, k) : cols;
-    if (rows == cols || flxi_dim_exceeds(ctx, cols, rows))
+    if (rows == cols || flxi_dim_below(ctx, rows, cols))
         return rows;
-    return flxi_dim_exceeds(ctx, rows, cols) ? cols : FLX_DIM_INVALID;
+    return flxi_dim_below(ctx, cols, rows) ? cols : FLX_DIM_INVALID;
 }
 
 static flx_code infer_diag(flxi_infer *f)

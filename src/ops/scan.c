@@ -113,7 +113,7 @@ static flx_code trajectory_rows(flxi_infer *f, const scan_attrs *a, flx_dim leng
 static flx_code infer_scan(flxi_infer *f)
 {
     scan_attrs *a = f->attrs;
-    uint32_t shared;
+    uint32_t shared = 0;
     flx_dim length;
     flx_dim rows;
     FLXI_TRY(check_counts(f, a, &shared));
@@ -139,6 +139,8 @@ static flx_code infer_scan(flxi_infer *f)
 
 /* ---- Evaluation ---- */
 
+__extension__ typedef __int128 wide; /* products of two lengths */
+
 typedef struct {
     flxi_eval *e;
     const scan_attrs *a;
@@ -157,8 +159,8 @@ static int64_t trajectory_row(const scanning *s, int64_t step)
     if (k == 0 || k == s->length)
         return s->a->reverse ? s->length - 1 - step : step;
     /* step = ⌈(row+1) L/K⌉ − 1 for some row: the candidate is ⌊(step+1) K/L⌋ − 1. */
-    int64_t row = (int64_t)(((__int128)(step + 1) * k) / s->length) - 1;
-    int64_t at = row < 0 ? -1 : (int64_t)((((__int128)row + 1) * s->length + k - 1) / k) - 1;
+    int64_t row = (int64_t)(((wide)(step + 1) * k) / s->length) - 1;
+    int64_t at = row < 0 ? -1 : (int64_t)((((wide)row + 1) * s->length + k - 1) / k) - 1;
     if (at != step)
         return -1;
     return s->a->reverse ? k - 1 - row : row;

@@ -4,7 +4,7 @@
    the special values of IEEE 754; the few lines of our own below are for functions it lacks or has less accurately.
    Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know only
    the functions that stay among integers; they wrap. */
-#include "ops/complex_arith.h"
+#include "base/complex_arith.h"
 #include "ops/element.h"
 
 /* ---- Samples: values where the function is smooth and finite ---- */

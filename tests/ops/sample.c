@@ -61,8 +61,11 @@ static bool next_operand(const char **at, sample_operand *o)
     if (*s == '{') {
         char *rest;
         o->has_range = true;
-        o->low = strtod(s + 1, &rest);
-        o->high = strtod(rest + 2, &rest);
+        const char *dots = strstr(s, "..");
+        char low[32] = "";
+        snprintf(low, sizeof low, "%.*s", (int)(dots - s - 1), s + 1); /* "1..3": strtod alone would read "1." */
+        o->low = strtod(low, NULL);
+        o->high = strtod(dots + 2, &rest);
         s = strchr(s, '}');
         s = s ? s + 1 : rest;
     }

@@ -1,7 +1,7 @@
 /* io_file.c: reading and saving files when the system does less than asked, is interrupted, or fails at any call. */
 #include "test.h"
 
-#include "damage.h"
+#include "fault.h"
 #include "io/file.h"
 
 #include <dirent.h>
@@ -305,6 +305,32 @@ TEST(source_reads_a_pipe_to_its_end)
     }
 }
 
+/* Files that do not tell their size are read like pipes. */
+TEST(source_reads_a_file_of_unknown_size)
+{
+    clear_folder();
+    static const char path[] = "/proc/version";
+    char out[5] = "";
+    flx_error err;
+    if (access(path, R_OK) != 0)
+        return;
+    set_plan(0, 0, true, true);
+    flx_code code = load_text(path, out, 4, &err);
+    lift_plan();
+    CHECK_EQ_I64(code, FLX_OK);
+    CHECK(strlen(out) == 4);
+    set_plan(4, EIO, true, false); /* open, fstat, the first read, the second */
+    code = load_text(path, out, 4, &err);
+    lift_plan();
+    CHECK_EQ_I64(code, FLX_E_IO);
+    fault f = {.fail_at = 1};
+    flxi_allocator failing = {fault_alloc, &f};
+    flxi_source s;
+    CHECK_EQ_I64(flxi_source_open(&s, &failing, path, 0, &err), FLX_E_OOM);
+    CHECK_EQ_I64(flxi_source_open(&s, &failing, path, 3, &err), FLX_E_SIZE);
+    CHECK(fault_is_clean(&f));
+}
+
 TEST(source_survives_every_failing_call)
 {
     clear_folder();
@@ -466,23 +492,37 @@ TEST(save_survives_every_failing_call)
     }
 }
 
-TEST(npy_write_survives_every_failing_call)
+static flx_code write_npy(const flx_tensor *t, flx_error *err)
 {
+    return flx_npy_write(t, path_of("t"), err);
+}
+
+static flx_code write_npz(const flx_tensor *t, flx_error *err)
+{
+    return flx_npz_write(path_of("t"), (const char *const[]){"a", "b"}, (const flx_tensor *const[]){t, t}, 2, err);
+}
+
+TEST(writers_survive_every_failing_call)
+{
+    flx_code (*const writers[2])(const flx_tensor *, flx_error *) = {write_npy, write_npz};
     flx_context *ctx = flx_context_new(NULL);
     flx_type type = flx_type_make(FLX_F32, 1, (const int64_t[]){3});
     flx_tensor *t = flx_tensor_new(ctx, &type, NULL, NULL);
     CHECK(t);
-    int calls = 1;
-    for (int n = 0; n <= calls; n++) {
-        clear_folder();
-        flx_error err = {0};
-        set_plan(n, ENOSPC, false, false);
-        flx_code code = flx_npy_write(t, path_of("t.npy"), &err);
-        calls = n == 0 ? plan.calls : calls;
-        lift_plan();
-        test_fail_context("call %d of %d fails", n, calls);
-        CHECK((code == FLX_OK) == (n == 0 || n > calls - 3));
-        CHECK_EQ_I64(count_files(), code == FLX_OK);
+    for (int k = 0; k < 2; k++) {
+        int calls = 1;
+        for (int n = 0; n <= calls; n++) {
+            clear_folder();
+            flx_error err = {0};
+            set_plan(n, ENOSPC, false, false);
+            flx_code code = writers[k](t, &err);
+            calls = n == 0 ? plan.calls : calls;
+            lift_plan();
+            test_fail_context("writer %d, call %d of %d fails", k, n, calls);
+            CHECK((code == FLX_OK) == (n == 0 || n > calls - 3));
+            CHECK_EQ_I64(count_files(), code == FLX_OK);
+        }
+        CHECK(calls > 8);
     }
     flx_tensor_release(t);
     flx_context_free(ctx);

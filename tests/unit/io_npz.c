@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* numpy.savez(a=float32 [1.5, -2], b=bool [[1, 0], [0, 1]]) */
 static const char numpy_stored[] =
@@ -79,6 +80,9 @@ TEST(npz_reads_what_numpy_writes)
     CHECK(!flx_npz_decode(ctx, bytes, 10, NULL, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_npz_decode(ctx, NULL, 10, "a", &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_npz_decode(NULL, bytes, 10, "a", NULL));
+    CHECK(!flx_npz_read(ctx, NULL, "a", &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_npz_read(ctx, "/no/such.npz", "a", &err) && err.code == FLX_E_IO);
+    CHECK_EQ_STR(err.where, "/no/such.npz");
     flx_context_free(ctx);
 }
 
@@ -455,6 +459,86 @@ TEST(npz_write_and_read_give_the_same_tensors)
         flx_tensor_release((flx_tensor *)tensors[i]);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
+}
+
+/* Names of the entries of an archive on disk; every content must be `text`. */
+static uint64_t check_archive(const char *path, const char *text)
+{
+    static const flxi_allocator mem = {flxi_default_alloc, NULL};
+    flxi_source s;
+    flxi_zip z;
+    flx_error err;
+    CHECK_OK((int32_t)flxi_source_open(&s, &mem, path, 0, &err), &err);
+    CHECK_OK((int32_t)flxi_zip_open(&z, &mem, &s, &err), &err);
+    uint64_t n = 0;
+    size_t at = 0;
+    flxi_zip_entry e;
+    for (bool more = true; more; n += more) {
+        CHECK_OK((int32_t)flxi_zip_next(&z, &at, &e, &more, &err), &err);
+        if (!more || n % 1000 > 1)
+            continue;
+        flxi_source content;
+        void *block;
+        char out[16] = "";
+        CHECK_OK((int32_t)flxi_zip_content(&z, &e, 0, &content, &block, &err), &err);
+        CHECK(!block && content.size == strlen(text));
+        CHECK_OK((int32_t)flxi_source_read(&content, 0, out, strlen(text), &err), &err);
+        CHECK_EQ_STR(out, text);
+    }
+    CHECK_EQ_U64(n, z.count);
+    flxi_zip_close(&z);
+    flxi_source_close(&s);
+    return n;
+}
+
+TEST(zip_writes_more_entries_than_16_bits_count)
+{
+    static const flxi_allocator mem = {flxi_default_alloc, NULL};
+    static flxi_zip_writer w;
+    flx_error err;
+    flxi_piece piece = {"x", 1};
+    CHECK_OK((int32_t)flxi_zip_write_begin(&w, &mem, temp_path("many.zip"), &err), &err);
+    for (int i = 0; i < 65535; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        CHECK_OK((int32_t)flxi_zip_write_entry(&w, name, &piece, 1, &err), &err);
+    }
+    CHECK_OK((int32_t)flxi_zip_write_end(&w, &err), &err);
+    CHECK_EQ_U64(check_archive(temp_path("many.zip"), "x"), 65535);
+}
+
+/* The gap is a hole in the file, which takes no room on disk. */
+TEST(zip_writes_beyond_4_gib)
+{
+    static const flxi_allocator mem = {flxi_default_alloc, NULL};
+    static flxi_zip_writer w;
+    flx_error err;
+    flxi_piece pieces[2] = {{"con", 3}, {"tent", 4}};
+    CHECK_OK((int32_t)flxi_zip_write_begin(&w, &mem, temp_path("far.zip"), &err), &err);
+    CHECK_OK((int32_t)flxi_zip_write_entry(&w, "near", pieces, 2, &err), &err);
+    off_t far = lseek(w.save.fd, (off_t)5 << 30, SEEK_CUR);
+    CHECK(far > 0);
+    w.save.written = (uint64_t)far;
+    CHECK_OK((int32_t)flxi_zip_write_entry(&w, "far", pieces, 2, &err), &err);
+    CHECK_OK((int32_t)flxi_zip_write_end(&w, &err), &err);
+    CHECK_EQ_U64(check_archive(temp_path("far.zip"), "content"), 2);
+    CHECK(remove(temp_path("far.zip")) == 0);
+}
+
+TEST(zip_refuses_names_that_are_too_long)
+{
+    static const flxi_allocator mem = {flxi_default_alloc, NULL};
+    static flxi_zip_writer w;
+    static char name[65537];
+    flx_error err;
+    memset(name, 'n', sizeof name - 1);
+    CHECK_OK((int32_t)flxi_zip_write_begin(&w, &mem, temp_path("long.zip"), &err), &err);
+    CHECK_CODE((int32_t)flxi_zip_write_entry(&w, name, NULL, 0, &err), FLX_E_SIZE, &err);
+    name[65535] = 0;
+    CHECK_OK((int32_t)flxi_zip_write_entry(&w, name, NULL, 0, &err), &err);
+    flxi_zip_write_abandon(&w);
+    FILE *in = fopen(temp_path("long.zip"), "rb");
+    CHECK(!in);
 }
 
 static flx_tensor *read_from_disk(flx_context *ctx, const void *bytes, size_t size, flx_error *err)

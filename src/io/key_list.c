@@ -22,7 +22,7 @@ void flxi_key_list_hint(const flxi_key_list *l, flx_error *err)
     if (l->left_out && l->n)
         flxi_hint(err, "it has: %s and %llu more", l->text, (unsigned long long)l->left_out);
     else if (l->left_out)
-        flxi_hint(err, "it has %llu others", (unsigned long long)l->left_out);
+        flxi_hint(err, "it has %llu with long names", (unsigned long long)l->left_out);
     else if (l->n)
         flxi_hint(err, "it has: %s", l->text);
     else

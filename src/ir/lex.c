@@ -13,6 +13,29 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_mark_char(char c)
+{
+    switch (c) {
+    case '(':
+    case ')':
+    case '{':
+    case '}':
+    case '[':
+    case ']':
+    case ',':
+    case ':':
+    case '=':
+    case '@':
+    case '*':
+    case '/':
+    case '+':
+    case '-':
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void skip_blanks(flxi_lexer *x)
 {
     while (x->at < x->end) {
@@ -72,7 +95,7 @@ void flxi_lex_next(flxi_lexer *x)
             p = string_end(s, x->end);
             kind = p ? TOKEN_STRING : TOKEN_BAD;
             p = p ? p : s + 1;
-        } else if (*s && strchr("(){}[],:=@*/+-", *s)) {
+        } else if (is_mark_char(*s)) {
             kind = TOKEN_MARK;
             p = *s == '/' && s + 1 < x->end && s[1] == '/' ? s + 2 : s + 1;
         } else {

@@ -477,12 +477,12 @@ static uint64_t check_archive(const char *path, const char *text)
         CHECK_OK((int32_t)flxi_zip_next(&z, &at, &e, &more, &err), &err);
         if (!more || n % 1000 > 1)
             continue;
-        flxi_source content;
+        flxi_source inside;
         void *block;
         char out[16] = "";
-        CHECK_OK((int32_t)flxi_zip_content(&z, &e, 0, &content, &block, &err), &err);
-        CHECK(!block && content.size == strlen(text));
-        CHECK_OK((int32_t)flxi_source_read(&content, 0, out, strlen(text), &err), &err);
+        CHECK_OK((int32_t)flxi_zip_content(&z, &e, 0, &inside, &block, &err), &err);
+        CHECK(!block && inside.size == strlen(text));
+        CHECK_OK((int32_t)flxi_source_read(&inside, 0, out, strlen(text), &err), &err);
         CHECK_EQ_STR(out, text);
     }
     CHECK_EQ_U64(n, z.count);

@@ -131,6 +131,12 @@ TEST(safetensors_hint_names_only_a_few)
     CHECK(!decode(ctx, &f, "x", &err));
     CHECK_EQ_STR(err.hint, "it has: block.0.weight, block.1.weight, block.2.weight, block.3.weight, block.4.weight "
                            "and 25 more");
+    memset(header, 'n', sizeof header); /* a name that is too long to show */
+    memcpy(header, "{\"", 2);
+    snprintf(header + 90, sizeof header - 90, "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}");
+    f = make_file(header, NULL, 0);
+    CHECK(!decode(ctx, &f, "x", &err));
+    CHECK_EQ_STR(err.hint, "it has 1 with long names");
     flx_context_free(ctx);
 }
 

@@ -248,7 +248,7 @@ static const option options[] = {OPTION_JSON, {0}};
 static const char *const examples[] = {
     "flx ops softmax",
     "flx ops --json reduce_sum",
-    "flx ops | grep '^reduce_'",
+    "flx ops | grep '^arg'",
     NULL,
 };
 
@@ -265,7 +265,8 @@ const command command_ops = {
              "  undefined        there can be none, for the reason given\n"
              "  none             there is none\n"
              "A word behind an operand tells its role: :index a position, :pred a truth value, :key a random\n"
-             "key, :int an integer, :any a dtype of its own; the others share one of the dtypes listed.\n"
+             "key, :int an integer, :any a dtype of its own, :pair the same, with each value of the first half\n"
+             "sharing it with one of the second; operands without a word share one of the dtypes listed.\n"
              "x... is any number of operands, [x] may be left out.",
     .options = options,
     .examples = examples,

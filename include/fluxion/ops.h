@@ -1980,6 +1980,21 @@ static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t n
     return flx_op1(g, "einsum", operands, num_operands, flx_a, flx_n);
 }
 
+/** matmul(x, w) + scale * matmul(matmul(x, a), b) */
+static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_val a, flx_val b, double scale)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = a;
+    flx_x[3] = b;
+    if (!(scale != scale))
+        flx_a[flx_n++] = flx_attr_real("scale", scale);
+    return flx_op1(g, "lora_matmul", flx_x, 4, flx_a, flx_n);
+}
+
 
 /* ---- conv ---- */
 
@@ -2384,7 +2399,7 @@ static inline flx_val flx_rng_bits(flx_graph *g, flx_val key, flx_ints shape, fl
     return flx_op1(g, "rng_bits", flx_x, 1, flx_a, flx_n);
 }
 
-/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; bits of the blocks from there on, and the state behind them */
+/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; bits of the blocks from there on, and the state behind them. A short Philox state has key as the high half of its counter; Threefry's two words, where each is an element, are neighbours along the first even (else longest) axis */
 static inline void flx_rng_bit_generator(flx_graph *g, flx_val state, flx_ints shape, flx_dtype dtype, const char *algorithm, flx_val results[2])
 {
     flx_attr flx_a[3];
@@ -2525,6 +2540,112 @@ static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints s
     if (!(!shape.v))
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
     return flx_op1(g, "gamma", flx_x, 2, flx_a, flx_n);
+}
+
+
+/* ---- control ---- */
+
+/** then(x...) where the one-element pred is nonzero and not NaN, else(x...) */
+static inline uint32_t flx_if(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *then, const flx_graph *else_, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(!then))
+        flx_a[flx_n++] = flx_attr_graph("then", then);
+    if (!(!else_))
+        flx_a[flx_n++] = flx_attr_graph("else", else_);
+    return flx_op(g, "if", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+/** branches[index](x...); an index outside the list takes the last branch */
+static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t num_operands, flx_graphs branches, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!branches.v))
+        flx_a[flx_n++] = flx_attr_graphs("branches", branches);
+    return flx_op(g, "case", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+/** c = body(c) as long as cond(c) holds, at most max_iterations times */
+static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, int64_t max_iterations, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!cond))
+        flx_a[flx_n++] = flx_attr_graph("cond", cond);
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op(g, "while", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_attrs {
+    const flx_graph *body; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    int64_t num_xs; /* the rest */
+    flx_dim length; /* extent of the xs */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    int64_t num_checkpoints; /* 0 */
+} flx_scan_attrs;
+#define FLX_SCAN_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, FLX_DEFAULT}
+
+/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); gives the final carries (or their trajectories), then the stacked ys */
+static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->num_xs == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_xs", attrs->num_xs);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(attrs->num_checkpoints == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
+    }
+    return flx_op(g, "scan", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+typedef struct flx_custom_fn_attrs {
+    const flx_graph *fwd_body; /* must be given */
+    const flx_graph *vjp_body; /* none */
+    const flx_graph *jvp_body; /* none */
+    int64_t num_residuals; /* 0 */
+    flx_ints zero_grads; /* [] */
+} flx_custom_fn_attrs;
+#define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}}
+
+/** fwd_body(x...) with derivatives given by the user */
+static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_custom_fn_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[5];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->fwd_body))
+            flx_a[flx_n++] = flx_attr_graph("fwd_body", attrs->fwd_body);
+        if (!(!attrs->vjp_body))
+            flx_a[flx_n++] = flx_attr_graph("vjp_body", attrs->vjp_body);
+        if (!(!attrs->jvp_body))
+            flx_a[flx_n++] = flx_attr_graph("jvp_body", attrs->jvp_body);
+        if (!(attrs->num_residuals == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_residuals", attrs->num_residuals);
+        if (!(!attrs->zero_grads.v))
+            flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
+    }
+    return flx_op(g, "custom_fn", operands, num_operands, flx_a, flx_n, results, capacity);
 }
 
 FLX_END_DECLS

@@ -45,7 +45,7 @@ static const char *kind_text[] = {
     [ATTR_INT] = "an integer",
     [ATTR_BOOL] = "true or false",
     [ATTR_REAL] = "a number",
-    [ATTR_WORD] = "a word",
+    [ATTR_WORD] = "one of its words",
     [ATTR_DTYPE] = "a dtype such as f32",
     [ATTR_DIM] = "an integer or a dimension",
     [ATTR_INTS] = "a list of integers",
@@ -63,13 +63,26 @@ static const char *kind_text[] = {
     [ATTR_VALUE] = "a number",
 };
 
+/* What was given, for a message: ", not 'wrap'"; empty where it cannot be told in a few characters. */
+static void describe_given(const flx_attr *given, char *buffer, size_t size)
+{
+    char text[40];
+    buffer[0] = 0;
+    if ((given->kind == FLX_ATTR_WORD || given->kind == FLX_ATTR_STRING) && given->as.s)
+        snprintf(buffer, size, ", not '%s'", flxi_printable(text, sizeof text, given->as.s, strlen(given->as.s)));
+    else if (given->kind == FLX_ATTR_INT && flxi_dim_is_number(given->as.i))
+        snprintf(buffer, size, ", not %lld", (long long)given->as.i);
+}
+
 static flx_code wrong_kind(filling *s)
 {
     char hint[120] = "";
+    char found[60];
     if (s->attr->words)
         snprintf(hint, sizeof hint, "one of: %s", s->attr->words);
-    return flxi_fail_hint(s->err, FLX_E_ATTRIBUTE, hint, "%s: attribute '%s' must be %s", s->op->name, s->attr->name,
-                          kind_text[s->attr->kind]);
+    describe_given(s->given, found, sizeof found);
+    return flxi_fail_hint(s->err, FLX_E_ATTRIBUTE, hint, "%s: attribute '%s' must be %s%s", s->op->name, s->attr->name,
+                          kind_text[s->attr->kind], found);
 }
 
 static bool given_word(const filling *s, const char **word, size_t *n)
@@ -332,19 +345,31 @@ static void fill_default(const flxi_attr *attr, char *field)
     }
 }
 
-flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err)
+static void hint_known(const flxi_op *op, flx_error *err)
 {
     char known[100] = "";
-    char name[40];
     size_t at = 0;
     for (const flxi_attr *a = op->rules->schema; a && a->name && at < sizeof known - 1; a++)
         at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", a->name);
-    flxi_printable(name, sizeof name, key, strlen(key));
-    flxi_fail(err, FLX_E_ATTRIBUTE, "%s: unknown attribute '%s'", op->name, name);
     if (at)
         flxi_hint(err, "known attributes: %s", known);
     else
         flxi_hint(err, "%s has no attributes", op->name);
+}
+
+flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err)
+{
+    char name[40];
+    flxi_printable(name, sizeof name, key, strlen(key));
+    flxi_fail(err, FLX_E_ATTRIBUTE, "%s: unknown attribute '%s'", op->name, name);
+    hint_known(op, err);
+    return FLX_E_ATTRIBUTE;
+}
+
+static flx_code missing_attr(const flxi_op *op, const flxi_attr *a, flx_error *err)
+{
+    flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' must be given: %s", op->name, a->name, kind_text[a->kind]);
+    hint_known(op, err);
     return FLX_E_ATTRIBUTE;
 }
 
@@ -388,8 +413,7 @@ flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given,
     }
     for (const flxi_attr *a = schema; a && a->name; a++)
         if ((a->flags & ATTR_REQUIRED) && !(seen >> (a - schema) & 1))
-            return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' must be given: %s", op->name, a->name,
-                             kind_text[a->kind]);
+            return missing_attr(op, a, err);
     *out = attrs;
     return FLX_OK;
 }

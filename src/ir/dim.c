@@ -618,18 +618,31 @@ const char *flxi_dim_solve(flx_context *ctx, flx_dim d, int64_t value, int64_t *
 
 static void write_locked(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out);
 
-static void write_atom(const flxi_dim_table *t, uint32_t i, flxi_strbuf *out)
+/* A number or a lone symbol stands as it is in a quotient, anything else in parentheses. */
+static void write_side(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out)
+{
+    bool plain = flxi_dim_is_number(d) && d >= 0;
+    if (!flxi_dim_is_number(d)) {
+        const entry *e = entry_of(t, d);
+        plain = e->n == 1 && e->t[0].coef == 1 && e->t[0].n == 1 && t->atoms.at[e->t[0].atoms[0]].name;
+    }
+    flxi_add_text(out, plain ? "" : "(");
+    write_locked(t, d, out);
+    flxi_add_text(out, plain ? "" : ")");
+}
+
+static void write_atom(const flxi_dim_table *t, uint32_t i, bool in_product, flxi_strbuf *out)
 {
     const atom *a = &t->atoms.at[i];
     if (a->name) {
         flxi_add_text(out, a->name);
         return;
     }
-    flxi_add_text(out, "((");
-    write_locked(t, a->num, out);
-    flxi_add_text(out, a->floor ? ")//(" : ")/(");
-    write_locked(t, a->den, out);
-    flxi_add_text(out, "))");
+    flxi_add_text(out, in_product ? "(" : "");
+    write_side(t, a->num, out);
+    flxi_add_text(out, a->floor ? "//" : "/");
+    write_side(t, a->den, out);
+    flxi_add_text(out, in_product ? ")" : "");
 }
 
 static void write_locked(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out)
@@ -655,7 +668,7 @@ static void write_locked(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out)
         for (uint32_t k = 0; k < x->n; k++) {
             if (k)
                 flxi_add_char(out, '*');
-            write_atom(t, x->atoms[k], out);
+            write_atom(t, x->atoms[k], x->n > 1 || magnitude != 1 || x->coef < 0, out);
         }
     }
 }

@@ -328,20 +328,32 @@ static flx_code check_handle(flx_graph *g, flx_val v, const char *op, size_t i)
                             "%s: operand %zu belongs to another graph than '%s'", op, i, g->name);
 }
 
-uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
-                size_t num_attrs, flx_val *results, size_t capacity)
+/* The operands' ids: in `few` where they fit, else in the graph's memory; NULL with the error in g. */
+static const uint32_t *read_operands(flx_graph *g, const char *op, const flx_val *inputs, size_t n, uint32_t *few)
+{
+    uint32_t *in = n > SMALL_RESULTS ? flxi_new(&g->arena, uint32_t, n) : few;
+    if (!in) {
+        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: operands");
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (check_handle(g, inputs[i], op, i) != FLX_OK)
+            return NULL;
+        in[i] = inputs[i].id;
+    }
+    return in;
+}
+
+/* The id of result 0, or 0 with the error in g. */
+static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
+                         size_t num_attrs)
 {
     uint32_t few[SMALL_RESULTS];
-    uint32_t *in = few;
+    char name[60];
     void *filled;
     flx_error err = {0};
-    for (size_t i = 0; results && i < capacity; i++)
-        results[i] = (flx_val){0, 0};
-    if (!may_build(g))
-        return 0;
     flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
     if (code == OP_NONE || (flxi_ops[code].traits & TRAIT_DECLARED)) {
-        char name[60];
         flxi_graph_failf(g, FLX_E_NAME, NULL, "there is no op called '%s'",
                          op ? flxi_printable(name, sizeof name, op, strlen(op)) : "(null)");
         return 0;
@@ -350,25 +362,23 @@ uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_
         flxi_graph_failf(g, FLX_E_USAGE, NULL, "%s: a list of operands or attributes is NULL", op);
         return 0;
     }
-    if (num_inputs > SMALL_RESULTS && !(in = flxi_new(&g->arena, uint32_t, num_inputs))) {
-        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: operands");
+    const uint32_t *in = read_operands(g, op, inputs, num_inputs, few);
+    if (!in)
         return 0;
-    }
-    for (size_t i = 0; i < num_inputs; i++) {
-        if (check_handle(g, inputs[i], op, i) != FLX_OK)
-            return 0;
-        in[i] = inputs[i].id;
-    }
     if (flxi_attrs_fill(g, &flxi_ops[code], attrs, num_attrs, &filled, &err) != FLX_OK) {
         flxi_graph_fail(g, &err);
         return 0;
     }
-    uint32_t first = flxi_add_node(g, code, in, (uint32_t)num_inputs, filled);
-    if (!first)
-        return 0;
-    uint32_t n = flxi_node_at(g, g->node_count - 1)->nout;
-    for (uint32_t i = 0; results && i < n && i < capacity; i++)
-        results[i] = (flx_val){first + i, g->serial};
+    return flxi_add_node(g, code, in, (uint32_t)num_inputs, filled);
+}
+
+uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
+                size_t num_attrs, flx_val *results, size_t capacity)
+{
+    uint32_t first = may_build(g) ? build_op(g, op, inputs, num_inputs, attrs, num_attrs) : 0;
+    uint32_t n = first ? flxi_node_at(g, g->node_count - 1)->nout : 0;
+    for (size_t i = 0; results && i < capacity; i++) /* only now: results may be the place of inputs */
+        results[i] = i < n ? (flx_val){first + (uint32_t)i, g->serial} : (flx_val){0, 0};
     return n;
 }
 

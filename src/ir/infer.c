@@ -187,8 +187,8 @@ flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body,
     flxi_type_text wanted;
     flxi_type_text found;
     if (body->leaves.n != n)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%s=@%s takes %zu inputs where %zu are given", attr, body->name,
-                               body->leaves.n, n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%s=@%s takes %zu input%s, not %zu", attr, body->name,
+                               body->leaves.n, body->leaves.n == 1 ? "" : "s", n);
     for (size_t i = 0; i < n; i++) {
         const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
         if (!flxi_type_equal(v->type, types[i]))
@@ -249,13 +249,12 @@ static flx_code check_arity(flxi_infer *f, const flxi_operands *o)
         return FLX_OK;
     char wanted[48];
     if (o->variadic)
-        snprintf(wanted, sizeof wanted, "%d or more", o->required);
+        snprintf(wanted, sizeof wanted, "%d or more operands", o->required);
     else if (o->required == o->count)
-        snprintf(wanted, sizeof wanted, "%d", o->count);
+        snprintf(wanted, sizeof wanted, "%d operand%s", o->count, o->count == 1 ? "" : "s");
     else
-        snprintf(wanted, sizeof wanted, "%d to %d", o->required, o->count);
-    flxi_infer_fail(f, FLX_E_ARITY, NULL, "%u operands are given where %s %s needed", f->nin, wanted,
-                    strcmp(wanted, "1") == 0 ? "is" : "are");
+        snprintf(wanted, sizeof wanted, "%d to %d operands", o->required, o->count);
+    flxi_infer_fail(f, FLX_E_ARITY, NULL, "it takes %s, not %u", wanted, f->nin);
     flxi_hint(f->err, "%s(%s)", f->op->name, f->op->operands);
     return FLX_E_ARITY;
 }
@@ -310,7 +309,9 @@ static flx_code check_dtypes(flxi_infer *f, const flxi_operands *o)
             return wrong_dtype(f, i, f->op->dtypes);
         if (first && first->dtype != f->in[i]->dtype) {
             char hint[120];
-            snprintf(hint, sizeof hint, "convert one of them: cast(x, to=%s)", flx_dtype_name(first->dtype));
+            char name[32];
+            snprintf(hint, sizeof hint, "convert %s: cast(%s, to=%s)", flxi_operand_name(f, i, name, sizeof name),
+                     strncmp(name, "operand", 7) == 0 ? "x" : name, flx_dtype_name(first->dtype));
             return flxi_infer_fail(f, FLX_E_DTYPE, hint, "operands have different dtypes: %s and %s",
                                    flx_dtype_name(first->dtype), flx_dtype_name(f->in[i]->dtype));
         }

@@ -182,7 +182,8 @@ static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t fir
 {
     if (names->n != count)
         return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, "_ discards a result",
-                            "%zu names are given for %u results", names->n, count);
+                            "%zu name%s for %u result%s", names->n, names->n == 1 ? "" : "s", count,
+                            count == 1 ? "" : "s");
     for (uint32_t i = 0; i < count; i++) {
         flxi_token t = names->at[i];
         if (pinned)

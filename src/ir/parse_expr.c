@@ -41,18 +41,36 @@ static flx_code no_memory(calls *c)
 
 /* ---- Opening a call ---- */
 
+enum { LONGEST_TYPO = 40 };
+
+/* How many letters must be changed, added or left out to turn a into b: the usual table, one row at a time. */
+static size_t edits_between(const char *a, size_t n, const char *b)
+{
+    size_t row[LONGEST_TYPO + 1];
+    for (size_t i = 0; i <= n; i++)
+        row[i] = i;
+    for (size_t k = 1; b[k - 1]; k++) {
+        size_t diagonal = row[0];
+        row[0] = k;
+        for (size_t i = 1; i <= n; i++) {
+            size_t change = diagonal + (a[i - 1] != b[k - 1]);
+            size_t other = 1 + (row[i] < row[i - 1] ? row[i] : row[i - 1]);
+            diagonal = row[i];
+            row[i] = change < other ? change : other;
+        }
+    }
+    return row[n];
+}
+
 static void suggest_op(flxi_reader *r, const flxi_token *t)
 {
     const char *best = NULL;
-    size_t best_shared = 2;
-    for (int i = 1; i < OP_COUNT; i++) {
-        const char *name = flxi_ops[i].name;
-        size_t shared = 0;
-        while (shared < t->n && name[shared] && name[shared] == t->s[shared])
-            shared++;
-        if (shared > best_shared && !(flxi_ops[i].traits & TRAIT_DECLARED)) {
-            best = name;
-            best_shared = shared;
+    size_t least = t->n / 3 + 1; /* further away it is another word, not a typo */
+    for (int i = 1; i < OP_COUNT && t->n <= LONGEST_TYPO; i++) {
+        size_t edits = edits_between(t->s, t->n, flxi_ops[i].name);
+        if (edits <= least && (!best || edits < least) && !(flxi_ops[i].traits & TRAIT_DECLARED)) {
+            best = flxi_ops[i].name;
+            least = edits;
         }
     }
     if (best)

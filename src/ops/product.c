@@ -236,3 +236,95 @@ const flxi_rules flxi_rules_dot_general = {
     .attrs_size = sizeof(dot_attrs),
     .samples = samples_dot_general,
 };
+
+/* ---- lora_matmul ---- */
+
+typedef struct {
+    double scale;
+} lora_attrs;
+
+static const flxi_attr lora_schema[] = {A_REAL(lora_attrs, scale, 1.0), A_END};
+
+/* The inner dimensions of x @ w, x @ a and (x @ a) @ b agree, and so do the columns of w and b. */
+static flx_code infer_lora(flxi_infer *f)
+{
+    const flx_type *x = f->in[0];
+    const flx_type *w = f->in[1];
+    const flx_type *a = f->in[2];
+    const flx_type *b = f->in[3];
+    flxi_type_text tw, ta, tb;
+    FLXI_TRY(flxi_need_rank(f, 0, 2));
+    if (w->rank != 2 || a->rank != 2 || b->rank != 2)
+        return flxi_infer_fail(f, FLX_E_SHAPE, "only x may have batch axes", "w, a and b must be matrices: %s, %s, %s",
+                               flxi_shape_str(f->ctx, w, &tw), flxi_shape_str(f->ctx, a, &ta),
+                               flxi_shape_str(f->ctx, b, &tb));
+    flx_dim k = x->dims[x->rank - 1];
+    if (!flxi_dims_may_equal(f, k, w->dims[0]) || !flxi_dims_may_equal(f, k, a->dims[0]))
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "w and a must have as many rows as x has columns: w is %s, a is %s",
+                               flxi_shape_str(f->ctx, w, &tw), flxi_shape_str(f->ctx, a, &ta));
+    if (!flxi_dims_may_equal(f, a->dims[1], b->dims[0]) || !flxi_dims_may_equal(f, w->dims[1], b->dims[1]))
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a @ b must have the shape of w: w is %s, a is %s, b is %s",
+                               flxi_shape_str(f->ctx, w, &tw), flxi_shape_str(f->ctx, a, &ta),
+                               flxi_shape_str(f->ctx, b, &tb));
+    f->out[0] = *x;
+    f->out[0].dims[x->rank - 1] = w->dims[1];
+    return FLX_OK;
+}
+
+/* Σ_k row[k] m[k, j] */
+static flxi_num dot_column(const flxi_arith *ar, const flxi_num *row, const flx_tensor *m, int64_t j)
+{
+    flxi_num sum = ar->zero;
+    for (int64_t k = 0; k < m->type.dims[0]; k++)
+        sum = ar->accumulate(sum, ar->mul(row[k], ar->load(m->data, k * m->type.dims[1] + j)));
+    return sum;
+}
+
+static flx_code eval_lora(flxi_eval *e)
+{
+    const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
+    const flx_tensor *w = e->in[1];
+    const flx_tensor *a = e->in[2];
+    int64_t depth = a->type.dims[0];
+    int64_t rank = a->type.dims[1];
+    int64_t columns = w->type.dims[1];
+    double scale = ((const lora_attrs *)e->attrs)->scale;
+    flxi_num factor = flxi_is_complex(ar->dtype) ? (flxi_num){.c = scale} : (flxi_num){.f = scale};
+    size_t room = (size_t)depth + (size_t)rank;
+    flxi_num *row = flxi_alloc(e->mem, room, sizeof *row);
+    if (!row)
+        return flxi_oom(e->err, "lora_matmul");
+    flxi_num *low = row + depth;
+    for (int64_t i = 0; columns && i < e->out[0]->count / columns; i++) {
+        for (int64_t k = 0; k < depth; k++)
+            row[k] = ar->load(e->in[0]->data, i * depth + k);
+        for (int64_t r = 0; r < rank; r++)
+            low[r] = dot_column(ar, row, a, r);
+        for (int64_t j = 0; j < columns; j++)
+            ar->store(e->out[0]->data, i * columns + j,
+                      ar->add(dot_column(ar, row, w, j), ar->mul(factor, dot_column(ar, low, e->in[3], j))));
+    }
+    flxi_free(e->mem, row, room, sizeof *row);
+    return FLX_OK;
+}
+
+static const flxi_sample samples_lora[] = {
+    {"T[3, 4], T[4, 5], T[4, 2], T[2, 5]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[4, 5], T[4, 1], T[1, 5]", "scale=0.5", NULL, FLX_OK},
+    {"T[0, 4], T[4, 5], T[4, 2], T[2, 5]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[4, 5], T[4, 0], T[0, 5]", NULL, NULL, FLX_OK},
+    {"T[N, 4], T[4, 5], T[4, 2], T[2, 5]", "scale=-2", NULL, FLX_OK},
+    {"T[3, 4], T[3, 5], T[4, 2], T[2, 5]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4, 5], T[4, 2], T[3, 5]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4, 5], T[4, 2], T[2, 6]", NULL, NULL, FLX_E_SHAPE},
+    {"T[4], T[4, 5], T[4, 2], T[2, 5]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_lora_matmul = {
+    .infer = infer_lora,
+    .eval = eval_lora,
+    .schema = lora_schema,
+    .attrs_size = sizeof(lora_attrs),
+    .samples = samples_lora,
+};

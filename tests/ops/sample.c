@@ -134,7 +134,7 @@ flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err)
     char *text = sample_text(c, -1, NULL);
     flx_module *m = flx_parse(ctx, text, strlen(text), "sample", err);
     int count;
-    if (!m && err->code == FLX_E_ARITY && sscanf(err->message, "1 names are given for %d results", &count) == 1) {
+    if (!m && err->code == FLX_E_ARITY && sscanf(err->message, "1 name for %d results", &count) == 1) {
         text = with_results(text, count);
         m = flx_parse(ctx, text, strlen(text), "sample", err);
     }

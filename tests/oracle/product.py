@@ -1,4 +1,4 @@
-"""Answers for matmul, dot_general and einsum: NumPy's matmul and einsum and JAX's dot_general, in float64 and rounded once;
+"""Answers for matmul, dot_general, einsum and lora_matmul: NumPy's matmul and einsum and JAX's dot_general, in float64 and rounded once;
 integers modulo 2^bits, bool as or of ands."""
 import jax
 import numpy as np
@@ -25,7 +25,7 @@ def exactly(fn, *xs):
 
 def product_case(f, name, call, fn, d, *shapes):
     xs = [f.normal(d, s) for s in shapes]
-    keys = "abc"[:len(xs)]
+    keys = "abcd"[:len(xs)]
     f.case(f"{name}_{d}", f"{call[0]}({', '.join(keys)}{call[1]})", dict(zip(keys, xs)), [exactly(fn, *xs)],
            **TOLERANCE.get(d, {}))
 
@@ -119,7 +119,16 @@ def einsum_cases(f):
     f.case("einsum_no_axes", 'einsum(x, eq="")', {"x": x}, [x])
 
 
+def lora_cases(f):
+    for scale in (1, 0.5):
+        for d in ("f64", "f32", "f16", "bf16", "c64", "c128"):
+            product_case(f, "lora", ("lora_matmul", f", scale={scale}"),
+                         lambda x, w, a, b: x @ w + scale * (x @ a) @ b, d, (2, 3), (3, 4), (3, 2), (2, 4))
+    product_case(f, "lora_rank_0", ("lora_matmul", ""), lambda x, w, a, b: x @ w, "f32", (2, 3), (3, 2), (3, 0), (0, 2))
+
+
 with Fixtures("product") as fixtures:
     matmul_cases(fixtures)
     dot_general_cases(fixtures)
     einsum_cases(fixtures)
+    lora_cases(fixtures)

@@ -40,12 +40,12 @@ typedef struct {
 } transpose_attrs;
 
 #define COMMON_ROWS                                                                                 \
-    A_INTS(conv_common, stride, "all ones"), A_LIST(conv_common, padding, ATTR_PAIRS, "all zeros"), \
-        A_INTS(conv_common, dilation, "all ones"), A_DIM(conv_common, groups, 1)
+    A_INTS(conv_common, stride, "all 1"), A_LIST(conv_common, padding, ATTR_PAIRS, "all 0"), \
+        A_INTS(conv_common, dilation, "all 1"), A_DIM(conv_common, groups, 1)
 
 static const flxi_attr conv_schema[] = {
     COMMON_ROWS,
-    A_INTS(conv_attrs, input_dilation, "all ones"),
+    A_INTS(conv_attrs, input_dilation, "all 1"),
     A_DIM(conv_attrs, batch_groups, 1),
     A_LIST(conv_attrs, reverse, ATTR_BOOLS, "all false"),
     A_INTS(conv_attrs, input_axes, "[0, 1, 2, ...]"),
@@ -55,7 +55,7 @@ static const flxi_attr conv_schema[] = {
 };
 static const flxi_attr backward_input_schema[] = {A_DIMS_REQ(backward_input_attrs, input_size), COMMON_ROWS, A_END};
 static const flxi_attr backward_weight_schema[] = {A_DIMS_REQ(backward_weight_attrs, kernel_size), COMMON_ROWS, A_END};
-static const flxi_attr transpose_schema[] = {COMMON_ROWS, A_INTS(transpose_attrs, output_padding, "all zeros"), A_END};
+static const flxi_attr transpose_schema[] = {COMMON_ROWS, A_INTS(transpose_attrs, output_padding, "all 0"), A_END};
 
 /* ---- Inference ---- */
 

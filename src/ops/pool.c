@@ -22,7 +22,7 @@ enum { KIND_MEAN, KIND_SUM, KIND_MAX, KIND_MIN, KIND_PROD };
 
 #define COMMON_ROWS                                                                   \
     A_DIMS_REQ(pool_common, kernel_size), A_DIMS(pool_common, stride, "kernel_size"), \
-        A_LIST(pool_common, padding, ATTR_PAIRS, "all zeros")
+        A_LIST(pool_common, padding, ATTR_PAIRS, "all 0")
 
 static const flxi_attr pool_schema[] = {
     A_WORD_REQ(pool_attrs, kind, "mean sum max min prod"),

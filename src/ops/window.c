@@ -31,14 +31,14 @@ enum { COMBINE_ADD, COMBINE_MAX, COMBINE_MIN, COMBINE_MUL };
 enum { SELECT_GE, SELECT_LE, SELECT_GT, SELECT_LT };
 #define SELECT_WORDS "ge le gt lt"
 
-#define PLACE_ROWS A_DIMS(window_common, pad_low, "all zeros"), A_DIMS(window_common, pad_high, "all zeros")
+#define PLACE_ROWS A_DIMS(window_common, pad_low, "all 0"), A_DIMS(window_common, pad_high, "all 0")
 
 static const flxi_attr reduce_window_schema[] = {
     A_DIMS_REQ(window_common, window),
     A_COMBINE_REQ(reduce_window_attrs, combine, COMBINE_WORDS),
-    A_DIMS(window_common, strides, "all ones"),
-    A_INTS(reduce_window_attrs, base_dilation, "all ones"),
-    A_INTS(reduce_window_attrs, window_dilation, "all ones"),
+    A_DIMS(window_common, strides, "all 1"),
+    A_INTS(reduce_window_attrs, base_dilation, "all 1"),
+    A_INTS(reduce_window_attrs, window_dilation, "all 1"),
     PLACE_ROWS,
     A_END,
 };
@@ -47,7 +47,7 @@ static const flxi_attr scatter_schema[] = {
     A_DIMS_REQ(window_common, window),
     A_COMBINE(scatter_attrs, select, SELECT_WORDS),
     A_COMBINE(scatter_attrs, combine, COMBINE_WORDS),
-    A_DIMS(window_common, strides, "all ones"),
+    A_DIMS(window_common, strides, "all 1"),
     PLACE_ROWS,
     A_END,
 };

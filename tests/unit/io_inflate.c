@@ -418,6 +418,49 @@ TEST(inflate_refuses_broken_runs)
     check_refused(&w, 0, "code lengths");
 }
 
+/* Literals 0 and 256 have one bit each, written as 1, 255 zeros, 1; then a repeat gives three distances the length 1. */
+TEST(inflate_run_must_end_with_the_lengths)
+{
+    for (unsigned num_distances = 1; num_distances <= 4; num_distances++) {
+        bit_writer w = last_block(2);
+        put(&w, 0, 5);
+        put(&w, num_distances - 1, 5);
+        put(&w, 18 - 4, 4);
+        for (int i = 0; i < 18; i++)
+            put(&w, i == 17 ? 1 : i == 0 || i == 2 ? 2 : 0, 3); /* symbol 1: 0, 16: 10, 18: 11 */
+        put_code(&w, 0, 1);
+        put_code(&w, 3, 2);
+        put(&w, 138 - 11, 7);
+        put_code(&w, 3, 2);
+        put(&w, 117 - 11, 7);
+        put_code(&w, 0, 1);
+        put_code(&w, 2, 2); /* three times, whether or not there is room */
+        put(&w, 0, 2);
+        if (num_distances == 4)
+            put_code(&w, 0, 1);
+        put_code(&w, 1, 1); /* end of block */
+        test_fail_context("%u distances", num_distances);
+        check_refused(&w, 0, "code lengths"); /* three and four are over-subscribed */
+    }
+    bit_writer w = last_block(2); /* two distances, one by one: as it should be */
+    put(&w, 0, 5);
+    put(&w, 1, 5);
+    put(&w, 18 - 4, 4);
+    for (int i = 0; i < 18; i++)
+        put(&w, i == 17 ? 1 : i == 0 || i == 2 ? 2 : 0, 3);
+    put_code(&w, 0, 1);
+    put_code(&w, 3, 2);
+    put(&w, 138 - 11, 7);
+    put_code(&w, 3, 2);
+    put(&w, 117 - 11, 7);
+    put_code(&w, 0, 1);
+    put_code(&w, 0, 1);
+    put_code(&w, 0, 1);
+    put_code(&w, 1, 1);
+    flx_error err;
+    CHECK_OK((int32_t)run(&w, NULL, 0, &err), &err);
+}
+
 TEST(inflate_bound_holds)
 {
     CHECK_EQ_U64(flxi_inflate_bound(10), 10320);

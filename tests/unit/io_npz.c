@@ -335,6 +335,16 @@ TEST(npz_wrong_fields_are_refused)
     }
 }
 
+TEST(npz_entry_must_not_reach_into_the_directory)
+{
+    flx_error err = {0};
+    archive z = make_archive((layout){.names = {"a.npy"}});
+    flxi_put32(z.bytes + z.central + 20, (uint32_t)z.central);
+    flxi_put32(z.bytes + z.central + 24, (uint32_t)z.central);
+    CHECK_CODE(code_of(&z, "a", &err), FLX_E_SYNTAX, &err);
+    CHECK_MSG(strstr(err.message, "outside"), "%s", err.message);
+}
+
 TEST(npz_wrong_wide_fields_are_refused)
 {
     static const struct {

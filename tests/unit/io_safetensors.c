@@ -166,6 +166,7 @@ TEST(safetensors_bad_headers_are_refused)
         {T(GOOD ",\"y\":tru"), FLX_E_SYNTAX},
         {"{\"t\":{" GOOD "},\"t\":{" GOOD "}}", FLX_E_SYNTAX},
         {"{\"t\":{" GOOD "},\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,4]}}", FLX_E_SYNTAX},
+        {"{\"t\":{" GOOD "},\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,1]}}", FLX_E_SYNTAX},
         {"{\"t\":{" GOOD "},}", FLX_E_SYNTAX},
         {T("\"dtype\":8,\"shape\":[2],\"data_offsets\":[0,2]"), FLX_E_SYNTAX},
         {T("\"dtype\":\"U8\",\"shape\":2,\"data_offsets\":[0,2]"), FLX_E_SYNTAX},

@@ -89,35 +89,41 @@ void flxi_index_free(const flxi_allocator *mem, flxi_index *x)
     *x = (flxi_index){0};
 }
 
-static const char *find_text(const flxi_strings *s, uint64_t h, const char *text, size_t n)
+static size_t find_text(const flxi_strings *s, uint64_t h, const char *text, size_t n)
 {
     uint32_t i;
     for (flxi_probe p = flxi_index_first(&s->index, h); flxi_index_next(&s->index, &p, &i);)
         if (strlen(s->texts.at[i]) == n && memcmp(s->texts.at[i], text, n) == 0)
-            return s->texts.at[i];
-    return NULL;
+            return i;
+    return SIZE_MAX;
 }
 
 bool flxi_is_interned(const flxi_strings *s, const char *text)
 {
     size_t n = strlen(text);
-    return find_text(s, flxi_hash_bytes(FLXI_HASH_SEED, text, n), text, n) != NULL;
+    return find_text(s, flxi_hash_bytes(FLXI_HASH_SEED, text, n), text, n) != SIZE_MAX;
+}
+
+size_t flxi_intern_number(flxi_strings *s, const char *text, size_t n)
+{
+    uint64_t h = flxi_hash_bytes(FLXI_HASH_SEED, text, n);
+    size_t found = find_text(s, h, text, n);
+    if (found != SIZE_MAX)
+        return found;
+    const flxi_allocator *mem = s->arena->mem;
+    if (!flxi_reserve(mem, &s->texts))
+        return SIZE_MAX;
+    char *copy = flxi_arena_text(s->arena, text, n);
+    if (!copy || !flxi_index_add(mem, &s->index, h, (uint32_t)s->texts.n))
+        return SIZE_MAX;
+    s->texts.at[s->texts.n] = copy;
+    return s->texts.n++;
 }
 
 const char *flxi_intern(flxi_strings *s, const char *text, size_t n)
 {
-    uint64_t h = flxi_hash_bytes(FLXI_HASH_SEED, text, n);
-    const char *found = find_text(s, h, text, n);
-    if (found)
-        return found;
-    const flxi_allocator *mem = s->arena->mem;
-    if (!flxi_reserve(mem, &s->texts))
-        return NULL;
-    char *copy = flxi_arena_text(s->arena, text, n);
-    if (!copy || !flxi_index_add(mem, &s->index, h, (uint32_t)s->texts.n))
-        return NULL;
-    s->texts.at[s->texts.n++] = copy;
-    return copy;
+    size_t i = flxi_intern_number(s, text, n);
+    return i == SIZE_MAX ? NULL : s->texts.at[i];
 }
 
 void flxi_strings_free(flxi_strings *s)

@@ -37,6 +37,8 @@ typedef struct {
     FLXI_VEC(const char *) texts;
 } flxi_strings;
 
+/* The number of the text in `texts`, where it is put if it is new; SIZE_MAX when memory is exhausted. */
+size_t flxi_intern_number(flxi_strings *s, const char *text, size_t n);
 /* The kept copy of the text, the same pointer for the same text; NULL when memory is exhausted. */
 const char *flxi_intern(flxi_strings *s, const char *text, size_t n);
 bool flxi_is_interned(const flxi_strings *s, const char *text);

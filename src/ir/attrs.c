@@ -94,15 +94,27 @@ static bool given_word(const filling *s, const char **word, size_t *n)
     return true;
 }
 
+/* What text can say too. */
+static bool is_legal_dim(const filling *s, flx_dim d)
+{
+    return d <= FLXI_DIM_LARGEST && flxi_dim_is_known(s->g->ctx, d);
+}
+
+static flx_code out_of_range(filling *s)
+{
+    return flxi_fail(s->err, FLX_E_ATTRIBUTE, "%s: attribute '%s' is out of range", s->op->name, s->attr->name);
+}
+
 static flx_code fill_int(filling *s)
 {
     if (s->given->kind != FLX_ATTR_INT)
         return wrong_kind(s);
-    if (s->attr->kind == ATTR_INT && !flxi_dim_is_number(s->given->as.i))
+    int64_t v = s->given->as.i;
+    if (s->attr->kind == ATTR_INT && !flxi_dim_is_number(v))
         return wrong_kind(s);
-    if (s->given->as.i == FLXI_ABSENT)
-        return flxi_fail(s->err, FLX_E_ATTRIBUTE, "%s: attribute '%s' is out of range", s->op->name, s->attr->name);
-    *(int64_t *)(void *)s->field = s->given->as.i;
+    if (v == FLXI_ABSENT || (s->attr->kind == ATTR_DIM && !is_legal_dim(s, v)))
+        return out_of_range(s);
+    *(int64_t *)(void *)s->field = v;
     return FLX_OK;
 }
 
@@ -130,7 +142,7 @@ static flx_code fill_real(filling *s)
         v = (double)s->given->as.i;
     else
         return wrong_kind(s);
-    *(double *)(void *)s->field = v;
+    *(double *)(void *)s->field = isnan(v) ? NAN : v; /* one NaN for all, so that equal attributes have equal bits */
     return FLX_OK;
 }
 
@@ -187,6 +199,8 @@ static flx_code fill_ints(filling *s)
             return wrong_kind(s);
         if (s->attr->kind == ATTR_BOOLS && given.v[i] != 0 && given.v[i] != 1)
             return wrong_kind(s);
+        if (!is_legal_dim(s, given.v[i]))
+            return out_of_range(s);
     }
     if (s->given->kind == FLX_ATTR_PAIRS && given.n % 2)
         return wrong_kind(s);
@@ -198,12 +212,15 @@ static flx_code fill_reals(filling *s)
     flx_reals *list = (void *)s->field;
     if (s->given->kind != FLX_ATTR_REALS && s->given->kind != FLX_ATTR_INTS)
         return wrong_kind(s);
-    size_t n = s->given->kind == FLX_ATTR_REALS ? s->given->as.reals.n : s->given->as.ints.n;
+    bool reals = s->given->kind == FLX_ATTR_REALS;
+    size_t n = reals ? s->given->as.reals.n : s->given->as.ints.n;
+    if (n && !(reals ? (const void *)s->given->as.reals.v : s->given->as.ints.v))
+        return wrong_kind(s);
     double *copy = flxi_new(&s->g->arena, double, n);
     if (!copy)
         return flxi_oom(s->err, "attributes");
     for (size_t i = 0; i < n; i++)
-        copy[i] = s->given->kind == FLX_ATTR_REALS ? s->given->as.reals.v[i] : (double)s->given->as.ints.v[i];
+        copy[i] = reals ? s->given->as.reals.v[i] : (double)s->given->as.ints.v[i];
     *list = (flx_reals){copy, n};
     return FLX_OK;
 }
@@ -236,6 +253,8 @@ static flx_code fill_types(filling *s)
     if (s->given->kind != FLX_ATTR_TYPES)
         return wrong_kind(s);
     flx_types given = s->given->as.types;
+    if (given.n && !given.v)
+        return wrong_kind(s);
     for (size_t i = 0; i < given.n; i++)
         FLXI_TRY(flxi_type_check(s->g->ctx, &given.v[i], s->err));
     const flx_type *copy = flxi_dup(&s->g->arena, flx_type, given.v, given.n);
@@ -278,6 +297,8 @@ static flx_code fill_graphs(filling *s)
     if (s->given->kind != FLX_ATTR_GRAPHS)
         return wrong_kind(s);
     flx_graphs given = s->given->as.graphs;
+    if (given.n && !given.v)
+        return wrong_kind(s);
     for (size_t i = 0; i < given.n; i++)
         FLXI_TRY(check_body(s, given.v[i]));
     const flx_graph **copy = flxi_dup(&s->g->arena, const flx_graph *, given.v, given.n);
@@ -467,6 +488,8 @@ static flx_code clone_type(cloning *c, const flx_type *from, flx_type *to)
 
 static flx_code clone_types(cloning *c, flx_types *list)
 {
+    if (!list->v)
+        return FLX_OK;
     flx_type *copy = flxi_new(&c->to->arena, flx_type, list->n);
     if (!copy)
         return flxi_oom(c->err, "attributes");
@@ -478,6 +501,8 @@ static flx_code clone_types(cloning *c, flx_types *list)
 
 static flx_code clone_graphs(cloning *c, flx_graphs *list)
 {
+    if (!list->v)
+        return FLX_OK;
     const flx_graph **copy = flxi_dup(&c->to->arena, const flx_graph *, list->v, list->n);
     if (!copy)
         return flxi_oom(c->err, "attributes");
@@ -505,8 +530,10 @@ static flx_code clone_field(cloning *c, const flxi_attr *a, void *field)
         return clone_list(c, a, field);
     case ATTR_REALS: {
         flx_reals *list = field;
-        list->v = list->v ? flxi_dup(&c->to->arena, double, list->v, list->n) : NULL;
-        return FLX_OK;
+        if (!list->v)
+            return FLX_OK;
+        list->v = flxi_dup(&c->to->arena, double, list->v, list->n);
+        return list->v ? FLX_OK : flxi_oom(c->err, "attributes");
     }
     case ATTR_STRING:
         return clone_text(c, field);
@@ -656,8 +683,10 @@ static uint64_t hash_plain(const flxi_attr *a, const void *field, uint64_t h)
             h = flxi_hash_u64(h, (uint64_t)list->v[i]);
         return h;
     }
-    case ATTR_DIMS:
-        return flxi_hash_u64(h, ((const flx_ints *)field)->n);
+    case ATTR_DIMS: {
+        const flx_ints *list = field;
+        return flxi_hash_u64(h, list->v ? list->n : UINT64_MAX);
+    }
     case ATTR_REALS: {
         const flx_reals *list = field;
         return flxi_hash_bytes(flxi_hash_u64(h, list->n), list->v, list->n * sizeof(double));
@@ -666,6 +695,15 @@ static uint64_t hash_plain(const flxi_attr *a, const void *field, uint64_t h)
         const flx_type *t = *(const flx_type *const *)field;
         return flxi_hash_u64(h, (uint64_t)t->dtype << 8 | (uint64_t)t->rank);
     }
+    case ATTR_TYPES: {
+        const flx_types *list = field;
+        h = flxi_hash_u64(h, list->n);
+        for (size_t i = 0; i < list->n; i++)
+            h = flxi_hash_u64(h, (uint64_t)list->v[i].dtype << 8 | (uint64_t)list->v[i].rank);
+        return h;
+    }
+    case ATTR_GRAPHS:
+        return flxi_hash_u64(h, ((const flx_graphs *)field)->n);
     case ATTR_GRAPH:
         return flxi_hash_u64(h, *(const flx_graph *const *)field != NULL);
     default:

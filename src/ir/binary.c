@@ -27,6 +27,7 @@ enum { FORMAT_VERSION = 1, HEADER_SIZE = 24 };
 typedef struct {
     flxi_strbuf out;
     const flxi_graph_list *list;
+    const char **names; /* by position in list */
     const flx_graph *g;
 } writer;
 
@@ -206,10 +207,10 @@ static void put_node(writer *w, const flxi_node *n)
     }
 }
 
-static void put_whole_graph(writer *w)
+static void put_whole_graph(writer *w, const char *name)
 {
     const flx_graph *g = w->g;
-    put_text(w, g->name);
+    put_text(w, name);
     put(w, g->leaves.n, 4);
     for (size_t i = 0; i < g->leaves.n; i++) {
         const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
@@ -233,7 +234,7 @@ static void put_payload(writer *w)
     put(w, w->list->graphs.n, 4);
     for (size_t i = 0; i < w->list->graphs.n && !w->out.failed; i++) {
         w->g = w->list->graphs.at[i];
-        put_whole_graph(w);
+        put_whole_graph(w, w->names[i]);
     }
 }
 
@@ -252,9 +253,28 @@ static void write_header(writer *w)
     w->out.n = end;
 }
 
+/* Header and payload in w->out; OOM when they are not whole. */
+static flx_code write_list(writer *w, const flx_graph *main_graph, flxi_arena *scratch)
+{
+    char blank[HEADER_SIZE] = {0};
+    w->names = flxi_new(scratch, const char *, w->list->graphs.n);
+    if (!w->names)
+        return FLX_E_OOM;
+    FLXI_TRY(flxi_name_graphs(w->list, main_graph, scratch, w->names));
+    flxi_add_bytes(&w->out, blank, sizeof blank);
+    put_payload(w);
+    if (w->out.failed)
+        return FLX_E_OOM;
+    char first = w->out.at[HEADER_SIZE];
+    write_header(w);
+    w->out.at[HEADER_SIZE] = first;
+    return FLX_OK;
+}
+
 flx_code flx_graph_encode(const flx_graph *g, flx_buffer *out, flx_error *err)
 {
     flxi_graph_list list = {0};
+    flxi_arena scratch;
     writer w = {.list = &list};
     flx_code code = flx_graph_error(g, err);
     if (code != FLX_OK)
@@ -264,22 +284,16 @@ flx_code flx_graph_encode(const flx_graph *g, flx_buffer *out, flx_error *err)
     const flxi_allocator *mem = &g->ctx->mem;
     *out = (flx_buffer){0};
     flxi_strbuf_init(&w.out, mem);
-    code = flxi_collect_graphs(mem, g, &list) == FLX_OK ? FLX_OK : flxi_oom(err, "encoding");
-    if (code == FLX_OK) {
-        char blank[HEADER_SIZE] = {0};
-        flxi_add_bytes(&w.out, blank, sizeof blank);
-        put_payload(&w);
-        code = w.out.failed ? flxi_oom(err, "encoding") : FLX_OK;
-    }
+    flxi_arena_init(&scratch, mem);
+    code = flxi_collect_graphs(mem, g, &list);
+    if (code == FLX_OK)
+        code = write_list(&w, g, &scratch);
     flxi_graph_list_free(mem, &list);
-    if (code != FLX_OK) {
-        flxi_strbuf_free(&w.out);
-        return code;
-    }
-    char first = w.out.at[HEADER_SIZE];
-    write_header(&w);
-    w.out.at[HEADER_SIZE] = first;
-    return flxi_buffer_finish(&w.out, g->ctx, out, err);
+    flxi_arena_free(&scratch);
+    if (code == FLX_OK)
+        return flxi_buffer_finish(&w.out, g->ctx, out, err);
+    flxi_strbuf_free(&w.out);
+    return flxi_oom(err, "encoding");
 }
 
 /* ---- Reading ---- */
@@ -519,7 +533,7 @@ static flx_code get_results(decoder *d, uint32_t first)
         if (flags & 1) {
             const char *name;
             FLXI_TRY(get_text(d, &d->scratch, &name));
-            if (!flxi_is_name(name, strlen(name)))
+            if (!flxi_is_label(name, strlen(name)))
                 return damaged(d, "a name is not valid");
             flxi_label(d->g, first + i, name, strlen(name));
         }

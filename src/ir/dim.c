@@ -4,16 +4,15 @@
    of their atoms (by name, quotients after symbols), like terms merged, zero terms dropped; a sum without atoms is a plain
    number and has no entry. So two dimensions are equal as polynomials exactly when they are the same number. Division is
    polynomial long division; what does not divide out becomes a quotient atom, either exact (checked when the symbols are
-   bound) or floor. Sizes are bounded (terms, factors, nesting), so work per operation is bounded too; beyond the bounds the
-   result is FLX_DIM_INVALID. */
+   bound) or floor. Sizes are bounded (terms, factors, nesting, weight), so work per operation is bounded too, and so are
+   coefficients: each is itself a legal number. Beyond the bounds the result is FLX_DIM_INVALID. */
 #include "ir/dim.h"
 
-#include "base/error.h"
-#include "base/number.h"
+#include "ir/ir.h"
 
-#include <stdio.h>
-
-enum { MAX_TERMS = 24, MAX_FACTORS = 12, MAX_NESTING = 16 };
+/* Quotients share their parts, so written out a dimension may be exponentially longer than its entries: weight counts
+   what printing, hashing and binding would walk. */
+enum { MAX_TERMS = 24, MAX_FACTORS = 12, MAX_NESTING = 16, MAX_WEIGHT = 512 };
 
 typedef struct {
     int64_t coef; /* never 0 */
@@ -32,10 +31,12 @@ typedef struct {
     flx_dim num, den;
     bool floor;
     int nesting;
+    uint32_t weight;
 } atom;
 
 typedef struct {
     uint32_t n;
+    uint32_t weight;
     const term *t;
 } entry;
 
@@ -45,7 +46,10 @@ struct flxi_dim_table {
     flxi_strings names;
     FLXI_VEC(atom) atoms;
     FLXI_VEC(entry) entries;
-    flxi_index index; /* of entries by content */
+    flxi_index index;         /* of entries by content */
+    flxi_index atom_index;    /* of atoms by content */
+    atomic_uint starvations;  /* how often memory ran out */
+    bool starved;             /* the last result that is invalid is so for want of memory */
 };
 
 static const flx_dim first_handle = FLX_DIM_INVALID + 1;
@@ -70,6 +74,7 @@ void flxi_dim_table_free(flxi_dim_table *t)
     flxi_vec_free(&mem, &t->atoms);
     flxi_vec_free(&mem, &t->entries);
     flxi_index_free(&mem, &t->index);
+    flxi_index_free(&mem, &t->atom_index);
     flxi_arena_free(&t->arena);
     flxi_free(&mem, t, 1, sizeof *t);
 }
@@ -203,7 +208,7 @@ static void poly_add_scaled(const flxi_dim_table *t, poly *p, const poly *a, con
 
 static bool term_div(const flxi_dim_table *t, const term *a, const term *b, term *out)
 {
-    if (b->coef == -1 ? a->coef == INT64_MIN : a->coef % b->coef != 0)
+    if (a->coef == INT64_MIN || a->coef % b->coef != 0) /* the first has no negative, which callers need */
         return false;
     out->coef = a->coef / b->coef;
     out->n = 0;
@@ -257,17 +262,37 @@ static bool poly_is(const poly *p, const entry *e)
     return true;
 }
 
+static flx_dim out_of_memory(flxi_dim_table *t)
+{
+    t->starved = true;
+    atomic_fetch_add(&t->starvations, 1);
+    return FLX_DIM_INVALID;
+}
+
+/* What walking the polynomial costs; 0 when it is too large, or has a coefficient that is no legal number. */
+static uint32_t poly_weight(const flxi_dim_table *t, const poly *p)
+{
+    uint32_t weight = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->t[i].coef < FLXI_DIM_SYMBOLIC_END || p->t[i].coef > FLXI_DIM_LARGEST)
+            return 0;
+        weight++;
+        for (uint32_t k = 0; k < p->t[i].n; k++)
+            weight += t->atoms.at[p->t[i].atoms[k]].weight;
+    }
+    return weight <= MAX_WEIGHT ? weight : 0;
+}
+
 /* The handle of a polynomial: a number when it has no atoms. */
 static flx_dim poly_store(flxi_dim_table *t, const poly *p)
 {
-    if (p->bad)
-        return FLX_DIM_INVALID;
-    if (p->n == 0)
+    uint32_t weight = p->bad ? 0 : poly_weight(t, p);
+    if (!p->bad && p->n == 0)
         return 0;
-    if (p->n == 1 && p->t[0].n == 0) {
-        int64_t v = p->t[0].coef;
-        return v >= FLXI_DIM_SYMBOLIC_END && v <= -FLXI_DIM_SYMBOLIC_END ? v : FLX_DIM_INVALID;
-    }
+    if (weight == 0)
+        return FLX_DIM_INVALID;
+    if (p->n == 1 && p->t[0].n == 0)
+        return p->t[0].coef;
     uint64_t h = poly_hash(p);
     uint32_t i;
     for (flxi_probe k = flxi_index_first(&t->index, h); flxi_index_next(&t->index, &k, &i);)
@@ -276,8 +301,8 @@ static flx_dim poly_store(flxi_dim_table *t, const poly *p)
     const term *kept = flxi_dup(&t->arena, term, p->t, p->n);
     if (!kept || !flxi_reserve(&t->mem, &t->entries) ||
         !flxi_index_add(&t->mem, &t->index, h, (uint32_t)t->entries.n))
-        return FLX_DIM_INVALID;
-    t->entries.at[t->entries.n] = (entry){p->n, kept};
+        return out_of_memory(t);
+    t->entries.at[t->entries.n] = (entry){p->n, weight, kept};
     return first_handle + (flx_dim)t->entries.n++;
 }
 
@@ -289,16 +314,26 @@ static flx_dim atom_dim(flxi_dim_table *t, uint32_t i)
     return poly_store(t, &p);
 }
 
-/* Few symbols and quotients exist, so a linear search does. */
+static uint64_t atom_hash(const atom *a)
+{
+    uint64_t h = flxi_hash_text(FLXI_HASH_SEED, a->name ? a->name : a->floor ? "//" : "/");
+    return flxi_hash_u64(flxi_hash_u64(h, (uint64_t)a->num), (uint64_t)a->den);
+}
+
 static flx_dim find_atom(flxi_dim_table *t, const atom *wanted)
 {
-    for (uint32_t i = 0; i < t->atoms.n; i++) {
+    uint64_t h = atom_hash(wanted);
+    uint32_t i;
+    for (flxi_probe p = flxi_index_first(&t->atom_index, h); flxi_index_next(&t->atom_index, &p, &i);) {
         const atom *a = &t->atoms.at[i];
         if (a->name == wanted->name && a->num == wanted->num && a->den == wanted->den && a->floor == wanted->floor)
             return atom_dim(t, i);
     }
-    if (wanted->nesting > MAX_NESTING || !flxi_push(&t->mem, &t->atoms, *wanted))
+    if (wanted->nesting > MAX_NESTING || wanted->weight > MAX_WEIGHT)
         return FLX_DIM_INVALID;
+    if (!flxi_reserve(&t->mem, &t->atoms) || !flxi_index_add(&t->mem, &t->atom_index, h, (uint32_t)t->atoms.n))
+        return out_of_memory(t);
+    t->atoms.at[t->atoms.n++] = *wanted;
     return atom_dim(t, (uint32_t)t->atoms.n - 1);
 }
 
@@ -315,13 +350,19 @@ static int nesting_of(const flxi_dim_table *t, flx_dim d)
     return deepest;
 }
 
+static uint32_t weight_of(const flxi_dim_table *t, flx_dim d)
+{
+    return flxi_dim_is_number(d) ? 1 : entry_of(t, d)->weight;
+}
+
 static flx_dim make_quotient(flxi_dim_table *t, flx_dim num, flx_dim den, bool floor)
 {
     if (num == FLX_DIM_INVALID || den == FLX_DIM_INVALID)
         return FLX_DIM_INVALID;
     int a = nesting_of(t, num);
     int b = nesting_of(t, den);
-    return find_atom(t, &(atom){.num = num, .den = den, .floor = floor, .nesting = 1 + (a > b ? a : b)});
+    return find_atom(t, &(atom){.num = num, .den = den, .floor = floor, .nesting = 1 + (a > b ? a : b),
+                                .weight = 1 + weight_of(t, num) + weight_of(t, den)});
 }
 
 /* ---- Arithmetic, with the lock held ---- */
@@ -433,7 +474,7 @@ static flx_dim plain_op(dim_op op, int64_t a, int64_t b)
         v = bad ? 0 : floor_of(a, b);
         break;
     }
-    return bad || v < FLXI_DIM_SYMBOLIC_END || v > -FLXI_DIM_SYMBOLIC_END ? FLX_DIM_INVALID : v;
+    return bad || v < FLXI_DIM_SYMBOLIC_END || v > FLXI_DIM_LARGEST ? FLX_DIM_INVALID : v;
 }
 
 static flx_dim table_op(flxi_dim_table *t, dim_op op, flx_dim a, flx_dim b)
@@ -460,14 +501,40 @@ static bool known(const flxi_dim_table *t, flx_dim d)
 
 static flx_dim dim_op_run(flx_context *ctx, dim_op op, flx_dim a, flx_dim b)
 {
-    if (flxi_dim_is_number(a) && flxi_dim_is_number(b))
-        return plain_op(op, a, b);
-    if (!ctx)
-        return FLX_DIM_INVALID;
+    bool plain = flxi_dim_is_number(a) && flxi_dim_is_number(b);
+    flx_dim d = plain ? plain_op(op, a, b) : FLX_DIM_INVALID;
+    if (d != FLX_DIM_INVALID || !ctx)
+        return d;
     pthread_mutex_lock(&ctx->lock);
-    flx_dim d = known(ctx->dims, a) && known(ctx->dims, b) ? table_op(ctx->dims, op, a, b) : FLX_DIM_INVALID;
+    if (known(ctx->dims, a) && known(ctx->dims, b)) { /* otherwise the reason stays the one for a or b */
+        ctx->dims->starved = false;
+        d = plain ? d : table_op(ctx->dims, op, a, b);
+    }
     pthread_mutex_unlock(&ctx->lock);
     return d;
+}
+
+bool flxi_dim_is_known(flx_context *ctx, flx_dim d)
+{
+    if (flxi_dim_is_number(d))
+        return true;
+    pthread_mutex_lock(&ctx->lock);
+    bool is_known = known(ctx->dims, d);
+    pthread_mutex_unlock(&ctx->lock);
+    return is_known;
+}
+
+unsigned flxi_dim_starvations(flx_context *ctx)
+{
+    return atomic_load(&ctx->dims->starvations);
+}
+
+bool flxi_dim_starved(flx_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    bool starved = ctx->dims->starved;
+    pthread_mutex_unlock(&ctx->lock);
+    return starved;
 }
 
 flx_dim flx_dim_add(flx_context *ctx, flx_dim a, flx_dim b)
@@ -505,42 +572,47 @@ int flx_dim_is_static(flx_dim dim)
     return flxi_dim_is_number(dim);
 }
 
-static bool is_name(const char *s)
-{
-    if (!s || !((*s >= 'A' && *s <= 'Z') || (*s >= 'a' && *s <= 'z') || *s == '_'))
-        return false;
-    for (; *s; s++)
-        if (!((*s >= 'A' && *s <= 'Z') || (*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '_' ||
-              *s == '.'))
-            return false;
-    return true;
-}
-
 flx_dim flx_dim_symbol(flx_context *ctx, const char *name)
 {
-    if (!ctx || !is_name(name))
+    if (!ctx || !name || !flxi_is_name(name, strlen(name)))
         return FLX_DIM_INVALID;
     pthread_mutex_lock(&ctx->lock);
+    ctx->dims->starved = false;
     const char *kept = flxi_intern(&ctx->dims->names, name, strlen(name));
-    flx_dim d = kept ? find_atom(ctx->dims, &(atom){.name = kept}) : FLX_DIM_INVALID;
+    flx_dim d = kept ? find_atom(ctx->dims, &(atom){.name = kept, .weight = 1}) : out_of_memory(ctx->dims);
     pthread_mutex_unlock(&ctx->lock);
     return d;
 }
 
-bool flxi_dims_differ(flx_context *ctx, flx_dim a, flx_dim b)
+/* The sign of a - b where it is the same whatever the symbols are, 0 where it is not known or a and b are equal. Nothing
+   is stored, so it cannot fail for want of memory. */
+static int sure_sign(flx_context *ctx, flx_dim a, flx_dim b)
 {
     if (a == b || (flxi_dim_is_number(a) && flxi_dim_is_number(b)))
-        return a != b;
-    flx_dim d = flx_dim_sub(ctx, a, b);
-    return flxi_dim_is_number(d) && d != 0;
+        return (a > b) - (a < b);
+    poly p;
+    poly q;
+    int sign = 0;
+    pthread_mutex_lock(&ctx->lock);
+    if (known(ctx->dims, a) && known(ctx->dims, b)) {
+        poly_load(ctx->dims, a, &p);
+        poly_load(ctx->dims, b, &q);
+        poly_add_scaled(ctx->dims, &p, &q, &(term){.coef = -1});
+        if (!p.bad && p.n == 1 && p.t[0].n == 0)
+            sign = p.t[0].coef < 0 ? -1 : 1;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return sign;
+}
+
+bool flxi_dims_differ(flx_context *ctx, flx_dim a, flx_dim b)
+{
+    return sure_sign(ctx, a, b) != 0;
 }
 
 bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound)
 {
-    if (flxi_dim_is_number(d) && flxi_dim_is_number(bound))
-        return d < bound;
-    flx_dim gap = flx_dim_sub(ctx, d, bound);
-    return flxi_dim_is_number(gap) && gap < 0;
+    return sure_sign(ctx, d, bound) < 0;
 }
 
 /* ---- Binding ---- */
@@ -583,9 +655,13 @@ flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, siz
     if (flxi_dim_is_number(d))
         return d;
     pthread_mutex_lock(&ctx->lock);
+    ctx->dims->starved = false;
     flx_dim bound = known(ctx->dims, d) ? bind_locked(ctx->dims, d, b, n) : FLX_DIM_INVALID;
+    bool starved = ctx->dims->starved;
     pthread_mutex_unlock(&ctx->lock);
-    if (bound == FLX_DIM_INVALID) {
+    if (bound == FLX_DIM_INVALID && starved) {
+        flxi_oom(err, "dimensions");
+    } else if (bound == FLX_DIM_INVALID) {
         char text[100];
         flx_dim_print(ctx, d, text, sizeof text);
         flxi_fail_hint(err, FLX_E_SHAPE, "choose extents for which every division in it is exact",
@@ -603,12 +679,12 @@ const char *flxi_dim_solve(flx_context *ctx, flx_dim d, int64_t value, int64_t *
     if (known(ctx->dims, d)) {
         const entry *e = entry_of(ctx->dims, d);
         int64_t rest = e->n == 2 && e->t[1].n == 0 ? e->t[1].coef : 0;
-        bool linear = e->t[0].n == 1 && ctx->dims->atoms.at[e->t[0].atoms[0]].name && (e->n == 1 || rest != 0);
+        bool linear = e->t[0].n == 1 && (e->n == 1 || rest != 0);
         int64_t scaled;
-        if (linear && !__builtin_sub_overflow(value, rest, &scaled) && scaled % e->t[0].coef == 0) {
+        name = linear ? ctx->dims->atoms.at[e->t[0].atoms[0]].name : NULL;
+        *extent = -1;
+        if (name && !__builtin_sub_overflow(value, rest, &scaled) && scaled % e->t[0].coef == 0)
             *extent = scaled / e->t[0].coef;
-            name = ctx->dims->atoms.at[e->t[0].atoms[0]].name;
-        }
     }
     pthread_mutex_unlock(&ctx->lock);
     return name;

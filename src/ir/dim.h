@@ -11,11 +11,20 @@
 #include "ir/context.h"
 
 #define FLXI_DIM_SYMBOLIC_END (INT64_MIN / 2)
+#define FLXI_DIM_LARGEST (-FLXI_DIM_SYMBOLIC_END) /* numbers above it are refused wherever they come in */
 
 static inline bool flxi_dim_is_number(flx_dim d)
 {
     return d >= FLXI_DIM_SYMBOLIC_END;
 }
+
+/* A number, or a handle that the context gave out. */
+bool flxi_dim_is_known(flx_context *ctx, flx_dim d);
+
+/* How often memory ran out so far: when it changes while something is worked out, what came of it is not to be trusted. */
+unsigned flxi_dim_starvations(flx_context *ctx);
+/* Whether the last FLX_DIM_INVALID came from want of memory. */
+bool flxi_dim_starved(flx_context *ctx);
 
 flxi_dim_table *flxi_dim_table_new(const flxi_allocator *mem);
 void flxi_dim_table_free(flxi_dim_table *t);
@@ -30,11 +39,12 @@ bool flxi_dims_differ(flx_context *ctx, flx_dim a, flx_dim b);
 /* True when d is a number below `bound`, or d - bound is a negative number. */
 bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound);
 
-/* d with the bound symbols replaced. FLX_DIM_INVALID with err filled: overflow, an inexact division, a negative result. */
+/* d with the bound symbols replaced; it may be negative. FLX_DIM_INVALID with err filled: overflow, an inexact division,
+   memory exhausted. */
 flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, size_t n, flx_error *err);
 
 /* If d is `coef * symbol + rest` in one symbol alone, finds the extent that makes it `value`: for matching a declared
-   input type with a tensor. Returns the symbol's name and its extent, or NULL. */
+   input type with a tensor. Returns the symbol's name and its extent (negative: none makes it so), or NULL. */
 const char *flxi_dim_solve(flx_context *ctx, flx_dim d, int64_t value, int64_t *extent);
 
 void flxi_dim_write(flx_context *ctx, flx_dim d, flxi_strbuf *out);

@@ -9,6 +9,8 @@
 
 enum { FIRST_CHUNK = 16, SMALL_RESULTS = 8 };
 
+static const char name_hint[] = "names are letters, digits, _ and ., not starting with a digit";
+
 /* ---- Life ---- */
 
 bool flxi_graph_alive(const flx_graph *g)
@@ -20,6 +22,7 @@ flx_graph *flx_graph_new(flx_context *ctx, const char *name)
 {
     if (!ctx || !name)
         return NULL;
+    char text[60];
     flx_graph *g = flxi_alloc(&ctx->mem, 1, sizeof *g);
     if (!g)
         return NULL;
@@ -36,8 +39,8 @@ flx_graph *flx_graph_new(flx_context *ctx, const char *name)
         return NULL;
     }
     if (!flxi_is_name(name, strlen(name)))
-        flxi_graph_failf(g, FLX_E_NAME, "names are letters, digits, _ and ., not starting with a digit",
-                         "a graph cannot be called that");
+        flxi_graph_failf(g, FLX_E_NAME, name_hint, "a graph cannot be called '%s'",
+                         flxi_printable(text, sizeof text, name, strlen(name)));
     return g;
 }
 
@@ -80,6 +83,7 @@ void flx_graph_free(flx_graph *g)
     flxi_vec_free(mem, &g->constants);
     flxi_vec_free(mem, &g->symbols);
     flxi_index_free(mem, &g->type_index);
+    flxi_index_free(mem, &g->symbol_index);
     flxi_index_free(mem, &g->names);
     flxi_arena_free(&g->arena);
     bury(g);
@@ -118,6 +122,11 @@ flx_code flx_graph_error(const flx_graph *g, flx_error *err)
     if (err)
         *err = g->error;
     return (flx_code)g->error.code;
+}
+
+flx_code flxi_graph_check(const flx_graph *g, flx_error *err)
+{
+    return flxi_graph_alive(g) && atomic_load(&g->sealed) ? FLX_OK : flx_graph_error(g, err);
 }
 
 /* True when g may grow; otherwise the reason is in g (or g is nothing at all). */
@@ -202,10 +211,13 @@ static bool make_room(flx_graph *g, uint32_t n)
 static void note_symbol(void *user, const char *name)
 {
     flx_graph *g = user;
-    for (size_t i = 0; i < g->symbols.n; i++)
-        if (g->symbols.at[i] == name || strcmp(g->symbols.at[i], name) == 0)
+    uint64_t h = flxi_hash_u64(FLXI_HASH_SEED, (uintptr_t)name);
+    uint32_t i;
+    for (flxi_probe p = flxi_index_first(&g->symbol_index, h); flxi_index_next(&g->symbol_index, &p, &i);)
+        if (g->symbols.at[i] == name)
             return;
-    if (!flxi_push(&g->ctx->mem, &g->symbols, name))
+    if (!flxi_push(&g->ctx->mem, &g->symbols, name) ||
+        !flxi_index_add(&g->ctx->mem, &g->symbol_index, h, (uint32_t)g->symbols.n - 1))
         flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: symbols");
 }
 
@@ -243,6 +255,7 @@ static flx_code hold_body(void *user, const flx_graph *body)
     atomic_store(&held->sealed, true);
     if (held->nesting + 1 > g->nesting)
         g->nesting = held->nesting + 1;
+    g->has_effects |= held->has_effects;
     for (size_t i = 0; i < held->symbols.n; i++)
         note_symbol(g, held->symbols.at[i]);
     return FLX_OK;
@@ -284,9 +297,24 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     uint32_t k;
     locate(g->node_count, &c, &k);
     g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs};
+    g->has_effects |= (flxi_ops[op].traits & TRAIT_EFFECT) != 0;
     g->node_count++;
     g->value_count += nout;
     return FLX_OK;
+}
+
+static flx_code note_effect(void *user, const flx_graph *body)
+{
+    *(bool *)user |= body->has_effects;
+    return FLX_OK;
+}
+
+bool flxi_has_effect(const flxi_node *n)
+{
+    bool has = (flxi_ops[n->op].traits & TRAIT_EFFECT) != 0;
+    const flxi_attr_visitor v = {.graph = note_effect, .user = &has};
+    flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
+    return has;
 }
 
 static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs, flx_error *err)
@@ -418,6 +446,11 @@ bool flxi_is_name(const char *s, size_t n)
     return n > 0 && flxi_word_find(reserved, s, n) < 0;
 }
 
+bool flxi_is_label(const char *s, size_t n)
+{
+    return flxi_is_name(s, n) && !(n == 1 && *s == '_');
+}
+
 /* The index holds leaves as 2·position and outputs as 2·position + 1. */
 static const char *indexed_name(const flx_graph *g, uint32_t k)
 {
@@ -438,6 +471,22 @@ static bool find_name(const flx_graph *g, const char *name, bool outputs, uint32
     return false;
 }
 
+bool flxi_find_leaf(const flx_graph *g, const char *name, size_t *i)
+{
+    uint32_t k;
+    bool found = find_name(g, name, false, &k);
+    *i = found ? k / 2 : SIZE_MAX;
+    return found;
+}
+
+bool flxi_find_output(const flx_graph *g, const char *name, size_t *i)
+{
+    uint32_t k;
+    bool found = find_name(g, name, true, &k);
+    *i = found ? k / 2 : SIZE_MAX;
+    return found;
+}
+
 static bool index_name(flx_graph *g, const char *name, uint32_t k)
 {
     return flxi_index_add(&g->ctx->mem, &g->names, flxi_hash_text(FLXI_HASH_SEED, name), k);
@@ -456,12 +505,11 @@ uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx
     }
     char text[60];
     if (!flxi_is_name(name, strlen(name))) {
-        flxi_graph_failf(g, FLX_E_NAME, "names are letters, digits, _ and ., not starting with a digit",
-                         "an %s cannot be called '%s'", flxi_ops[op].name,
+        flxi_graph_failf(g, FLX_E_NAME, name_hint, "an %s cannot be called '%s'", flxi_ops[op].name,
                          flxi_printable(text, sizeof text, name, strlen(name)));
         return 0;
     }
-    if (find_name(g, name, false, &taken)) {
+    if (find_name(g, name, false, &taken) || find_name(g, name, true, &taken)) {
         flxi_graph_failf(g, FLX_E_DUP_NAME, NULL, "the name '%s' is defined twice",
                          flxi_printable(text, sizeof text, name, strlen(name)));
         return 0;
@@ -507,7 +555,7 @@ flx_val flx_param(flx_graph *g, const char *name, const flx_type *type)
 flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name)
 {
     const char *kept = flxi_arena_text(&g->arena, name, strlen(name));
-    if (!kept || !flxi_push(&g->ctx->mem, &g->outputs, ((flxi_output){id, kept})) ||
+    if (!kept || !flxi_push(&g->ctx->mem, &g->outputs, ((flxi_output){id, 2, kept})) ||
         !index_name(g, kept, (uint32_t)(2 * (g->outputs.n - 1) + 1)))
         return flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: outputs");
     return FLX_OK;
@@ -522,28 +570,43 @@ static bool name_is_free(const flx_graph *g, const char *name, uint32_t id)
     return !find_name(g, name, false, &k) || indexed_val(g, k) == id;
 }
 
+/* The name with the first suffix that is free. An output that has the name itself remembers where the search ended, so
+   that many outputs of one name take linear time. */
+static const char *free_name(flx_graph *g, const char *name, uint32_t id)
+{
+    size_t room = strlen(name) + 16;
+    size_t i;
+    char *text = flxi_new(&g->arena, char, room);
+    uint32_t k = flxi_find_output(g, name, &i) ? g->outputs.at[i].next_suffix : 2;
+    if (!text)
+        return NULL;
+    do
+        snprintf(text, room, "%s_%u", name, k++);
+    while (!name_is_free(g, text, id));
+    if (i != SIZE_MAX)
+        g->outputs.at[i].next_suffix = k;
+    return text;
+}
+
 flx_code flx_output(flx_graph *g, flx_val v, const char *name)
 {
-    char text[300];
+    char text[60];
     if (!flxi_graph_alive(g))
         return FLX_E_USAGE;
     if (!may_build(g))
         return (flx_code)g->error.code;
     FLXI_TRY(check_handle(g, v, "output", g->outputs.n));
-    if (!name)
-        name = flxi_value_at(g, v.id)->name;
+    const char *own = flxi_value_at(g, v.id)->name;
     char position[24];
     snprintf(position, sizeof position, "out%zu", g->outputs.n);
     if (!name)
-        name = position;
-    if (!flxi_is_name(name, strlen(name)) || strlen(name) > 200)
-        return flxi_graph_failf(g, FLX_E_NAME, "names are letters, digits, _ and ., at most 200 long",
-                                "output %zu cannot be called '%s'", g->outputs.n,
-                                flxi_printable(text, 60, name, strlen(name)));
-    snprintf(text, sizeof text, "%s", name);
-    for (unsigned k = 2; !name_is_free(g, text, v.id); k++)
-        snprintf(text, sizeof text, "%s_%u", name, k);
-    return flxi_add_output(g, v.id, text);
+        name = own ? own : position;
+    if (!flxi_is_label(name, strlen(name)) && !(own && strcmp(name, own) == 0)) /* an input may be called _ */
+        return flxi_graph_failf(g, FLX_E_NAME, name_hint, "output %zu cannot be called '%s'", g->outputs.n,
+                                flxi_printable(text, sizeof text, name, strlen(name)));
+    if (!name_is_free(g, name, v.id))
+        name = free_name(g, name, v.id);
+    return name ? flxi_add_output(g, v.id, name) : flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: outputs");
 }
 
 void flxi_label(flx_graph *g, uint32_t id, const char *name, size_t n)
@@ -562,9 +625,10 @@ flx_val flx_named(flx_graph *g, flx_val v, const char *name)
 {
     if (!may_build(g) || check_handle(g, v, "named", 0) != FLX_OK)
         return (flx_val){0, 0};
-    if (!name || !flxi_is_name(name, strlen(name)) || strlen(name) > 200) {
-        flxi_graph_failf(g, FLX_E_NAME, "names are letters, digits, _ and ., at most 200 long",
-                         "a value cannot have this name");
+    if (!name || !flxi_is_label(name, strlen(name))) {
+        char text[60];
+        flxi_graph_failf(g, FLX_E_NAME, name_hint, "a value cannot be called '%s'",
+                         name ? flxi_printable(text, sizeof text, name, strlen(name)) : "(null)");
         return (flx_val){0, 0};
     }
     flxi_label(g, v.id, name, strlen(name));
@@ -721,5 +785,6 @@ size_t flx_graph_memory(const flx_graph *g)
         return 0;
     return sizeof *g + g->arena.held + g->types.cap * sizeof *g->types.at + g->leaves.cap * sizeof *g->leaves.at +
            g->outputs.cap * sizeof *g->outputs.at + g->bodies.cap * sizeof *g->bodies.at +
-           g->constants.cap * sizeof *g->constants.at + (g->type_index.cap + g->names.cap) * 12;
+           g->constants.cap * sizeof *g->constants.at + g->symbols.cap * sizeof *g->symbols.at +
+           (g->type_index.cap + g->symbol_index.cap + g->names.cap) * (sizeof(uint64_t) + sizeof(uint32_t));
 }

@@ -323,6 +323,8 @@ static flx_code check_dtypes(flxi_infer *f, const flxi_operands *o)
 
 static flx_code check_results(flxi_infer *f)
 {
+    if (f->nout == 0)
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "it would have no result");
     for (uint32_t i = 0; i < f->nout; i++) {
         flx_error err = {0};
         if (flxi_type_check(f->ctx, &f->out[i], &err) != FLX_OK)
@@ -339,11 +341,15 @@ flx_code flxi_infer_node(flx_graph *g, flxi_opcode op, const flx_type *const *in
                     .attrs = attrs, .nout = fixed < 0 ? 0 : (uint32_t)fixed, .out = *out, .arena = &g->arena,
                     .err = err};
     const flxi_operands *o = flxi_operands_of(f.op);
+    unsigned starvations = flxi_dim_starvations(f.ctx);
     FLXI_TRY(check_arity(&f, o));
     FLXI_TRY(check_dtypes(&f, o));
-    FLXI_TRY(f.op->rules->infer(&f));
-    FLXI_TRY(check_results(&f));
+    flx_code code = f.op->rules->infer(&f);
+    if (code == FLX_OK)
+        code = check_results(&f);
+    if (flxi_dim_starvations(f.ctx) != starvations) /* a dimension that is missing may have looked like anything */
+        return flxi_oom(err, "dimensions");
     *out = f.out;
     *nout = f.nout;
-    return FLX_OK;
+    return code;
 }

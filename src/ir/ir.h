@@ -33,6 +33,7 @@ typedef struct {
 
 typedef struct {
     uint32_t val;
+    uint32_t next_suffix; /* where the search goes on for the next output that wants this name */
     const char *name;
 } flxi_output;
 
@@ -59,8 +60,10 @@ struct flx_graph {
     flxi_index names; /* of leaves and outputs: position in leaves, or leaves … see graph.c */
     FLXI_VEC(flx_graph *) bodies;     /* each held once per use */
     FLXI_VEC(flx_tensor *) constants; /* likewise */
-    FLXI_VEC(const char *) symbols;   /* in order of first use */
+    FLXI_VEC(const char *) symbols;   /* in order of first use; the context's own copies of the names */
+    flxi_index symbol_index;          /* of symbols by address */
     int nesting;                      /* 1 + deepest body */
+    bool has_effects;                 /* some node has, here or in a body */
     const char *pending_label;        /* of the node about to be made, for messages */
     flx_error error;                  /* the first one; code FLX_OK when there is none */
     flx_graph *next_dead;
@@ -68,6 +71,9 @@ struct flx_graph {
 
 /* NULL, freed (in debug builds) and foreign things are told apart here. */
 bool flxi_graph_alive(const flx_graph *g);
+
+/* FLX_OK if the graph is whole. An attempt to change a body leaves an error in it, but the body is as it was. */
+flx_code flxi_graph_check(const flx_graph *g, flx_error *err);
 
 const flxi_node *flxi_node_at(const flx_graph *g, uint32_t i);
 flxi_value *flxi_value_at(const flx_graph *g, uint32_t id);
@@ -79,6 +85,13 @@ static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
 /* A value's number that does not depend on when leaves were declared: leaves come first, in order, then all other results, in
    order. Hash and binary form use it; text reads back that way. */
 uint32_t flxi_value_number(const flx_graph *g, uint32_t id);
+
+/* Whether the node may fail or talk at run time, itself or in its bodies: then it is never removed, merged or folded. */
+bool flxi_has_effect(const flxi_node *n);
+
+/* Position of the leaf or of the output with this name; false when there is none. */
+bool flxi_find_leaf(const flx_graph *g, const char *name, size_t *i);
+bool flxi_find_output(const flx_graph *g, const char *name, size_t *i);
 
 /* The graph's own copy of a type; NULL when memory is exhausted. */
 const flx_type *flxi_graph_type(flx_graph *g, const flx_type *t);
@@ -105,6 +118,7 @@ flx_code flxi_infer_node(flx_graph *g, flxi_opcode op, const flx_type *const *in
                          flx_type **out, uint32_t *nout, flx_error *err);
 
 bool flxi_is_name(const char *s, size_t n); /* [A-Za-z_][A-Za-z0-9_.]*, not reserved */
+bool flxi_is_label(const char *s, size_t n); /* a name, but not the _ that discards */
 
 /* ---- Attributes through their schema (attrs.c) ---- */
 

@@ -1,6 +1,8 @@
 /* module.c: see module.h. */
 #include "ir/module.h"
 
+#include "ir/names.h"
+
 flx_module *flxi_module_new(flx_context *ctx)
 {
     flx_module *m = flxi_alloc(&ctx->mem, 1, sizeof *m);
@@ -99,4 +101,23 @@ void flxi_graph_list_free(const flxi_allocator *mem, flxi_graph_list *list)
 {
     flxi_vec_free(mem, &list->graphs);
     flxi_index_free(mem, &list->index);
+}
+
+/* The main one has the first choice. */
+flx_code flxi_name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
+                          const char **names)
+{
+    flxi_names taken;
+    size_t main_at = flxi_graph_position(list, main_graph);
+    flxi_names_init(&taken, arena);
+    names[main_at] = flxi_unique_name(&taken, main_graph->name);
+    bool ok = names[main_at] && flxi_intern(&taken.pool, "main", 4);
+    for (size_t i = 0; ok && i < list->graphs.n; i++) {
+        if (i == main_at)
+            continue;
+        names[i] = flxi_unique_name(&taken, list->graphs.at[i]->name);
+        ok = names[i] != NULL;
+    }
+    flxi_names_free(&taken);
+    return ok ? FLX_OK : FLX_E_OOM;
 }

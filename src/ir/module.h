@@ -26,6 +26,10 @@ flx_code flxi_collect_graphs(const flxi_allocator *mem, const flx_graph *root, f
 size_t flxi_graph_position(const flxi_graph_list *list, const flx_graph *g);
 void flxi_graph_list_free(const flxi_allocator *mem, flxi_graph_list *list);
 
+/* Names for the graphs of the list, by position, so that each has its own; nobody but main_graph is called main. */
+flx_code flxi_name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
+                          const char **names);
+
 /* Hands finished text or bytes to the caller; frees them when building failed. */
 flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);
 

@@ -151,10 +151,24 @@ typedef struct {
     size_t attrs_size;
 
     /* Derivatives and batching; what is absent is reported as NO_RULE. */
-    flx_val (*partial)(flxi_site *s, int operand);
+    /* Pointwise ops with one result give ∂y/∂x_i, in broadcast shape or smaller: either a factor (`partial`) or, where the
+       factor is 1 on a set and 0 elsewhere, the set as a bool (`mask`), which selects with where and so lets no infinity
+       through. FLX_NONE says that this operand has no derivative. Both modes use it, so they cannot disagree. */
+    flx_val (*partial)(flxi_site *s, uint32_t operand);
+    flx_val (*mask)(flxi_site *s, uint32_t operand);
+    /* Emits the forward computation together with what vjp wants to keep (returned in `saved`, whose room is `num_saved`
+       values); the results go to y. Only for ops that keep something. */
+    void (*primal)(flxi_site *s, flx_val *y, flx_val *saved);
+    uint32_t (*num_saved)(const flxi_site *s);
+    /* Cotangents of the results to cotangents of the operands with s->wanted; dx comes filled with FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
+    /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with FLX_NONE. An
+       op that is linear needs none, nor does one with partials. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
-    void (*batch)(flxi_site *s, const flx_val *bx, flx_val *by);
+    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a rule the
+       op is run in a loop over the examples. */
+    void (*batch)(flxi_site *s, flx_val *by);
+    /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
     const char *undefined; /* why there is no derivative */
 
@@ -165,11 +179,12 @@ typedef struct {
 
 enum { /* traits */
     TRAIT_COMMUTES = 1,
-    TRAIT_LINEAR = 2,      /* in all its operands together */
+    TRAIT_LINEAR = 2,      /* in all its operands without a role together */
     TRAIT_ZERO_GRAD = 4,   /* the derivative is zero by definition */
     TRAIT_DECLARED = 8,    /* input and param: made by declarations, not by calls */
     TRAIT_EFFECT = 16,     /* may fail or talk at run time: never removed, merged or folded */
-    TRAIT_OPAQUE = 32      /* never merged or folded, but removed when nobody needs it */
+    TRAIT_OPAQUE = 32,     /* never merged or folded, but removed when nobody needs it */
+    TRAIT_MULTILINEAR = 64 /* in each of its operands without a role, the others fixed */
 };
 
 typedef struct {

@@ -220,6 +220,8 @@ static flx_code parse_statement(flxi_reader *r, token_list *names)
     FLXI_TRY(parse_names(r, names));
     FLXI_TRY(flxi_expect_mark(r, '='));
     const char *label = flxi_arena_text(&r->scratch, names->at[0].s, names->at[0].n);
+    if (!label)
+        return flxi_fail_at(r, names->at[0].s, FLX_E_OOM, NULL, "out of memory: names");
     FLXI_TRY(flxi_parse_expr(r, label, &first, &count, &alias));
     return bind_names(r, names, first, count, alias, pinned);
 }

@@ -11,6 +11,16 @@ enum { MAX_PARENTHESES = 64 };
 
 /* ---- Dimensions: sum of products of factors ---- */
 
+/* Says why a dimension is invalid: `message`, unless memory ran out. */
+static flx_code bad_dim(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *message)
+{
+    if (flxi_dim_starved(r->g->ctx))
+        return flxi_fail_at(r, at, FLX_E_OOM, NULL, "out of memory: dimensions");
+    return flxi_fail_at(r, at, code, hint, "%s", message);
+}
+
+static const char too_large[] = "this dimension is too large";
+
 static flx_code parse_sum(flxi_reader *r, int depth, flx_dim *out);
 
 static flx_code parse_factor(flxi_reader *r, int depth, flx_dim *out)
@@ -31,18 +41,20 @@ static flx_code parse_factor(flxi_reader *r, int depth, flx_dim *out)
         int64_t v;
         if (!flxi_read_i64(t.s, t.n, &v))
             return flxi_expected(r, "a dimension (a whole number or a name)");
+        if (v > FLXI_DIM_LARGEST)
+            return flxi_fail_at(r, t.s, FLX_E_SIZE, NULL, "%s", too_large);
         flxi_lex_next(&r->x);
-        *out = v > -FLXI_DIM_SYMBOLIC_END ? FLX_DIM_INVALID : v;
+        *out = v;
     } else if (t.kind == TOKEN_NAME && flxi_is_name(t.s, t.n)) {
         const char *name = flxi_arena_text(&r->scratch, t.s, t.n);
+        if (!name)
+            return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: dimensions");
         flxi_lex_next(&r->x);
-        *out = name ? flx_dim_symbol(r->g->ctx, name) : FLX_DIM_INVALID;
+        *out = flx_dim_symbol(r->g->ctx, name);
     } else {
         return flxi_expected(r, "a dimension (a whole number or a name)");
     }
-    if (*out == FLX_DIM_INVALID)
-        return flxi_fail_at(r, t.s, FLX_E_SIZE, NULL, "this dimension is too large");
-    return FLX_OK;
+    return *out == FLX_DIM_INVALID ? bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large) : FLX_OK;
 }
 
 static flx_code parse_product(flxi_reader *r, int depth, flx_dim *out)
@@ -59,9 +71,9 @@ static flx_code parse_product(flxi_reader *r, int depth, flx_dim *out)
         FLXI_TRY(parse_factor(r, depth, &b));
         *out = times ? flx_dim_mul(ctx, *out, b) : t.n == 2 ? flxi_dim_floor_div(ctx, *out, b) : flx_dim_div(ctx, *out, b);
         if (*out == FLX_DIM_INVALID)
-            return flxi_fail_at(r, t.s, times ? FLX_E_SIZE : FLX_E_SHAPE,
-                                times ? NULL : "division must be exact; a // b rounds down",
-                                times ? "this dimension is too large" : "this division has no whole result");
+            return times ? bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large)
+                         : bad_dim(r, t.s, FLX_E_SHAPE, "division must be exact; a // b rounds down",
+                                   "this division has no whole result");
     }
 }
 
@@ -79,7 +91,7 @@ static flx_code parse_sum(flxi_reader *r, int depth, flx_dim *out)
         FLXI_TRY(parse_product(r, depth, &b));
         *out = plus ? flx_dim_add(ctx, *out, b) : flx_dim_sub(ctx, *out, b);
         if (*out == FLX_DIM_INVALID)
-            return flxi_fail_at(r, t.s, FLX_E_SIZE, NULL, "this dimension is too large");
+            return bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large);
     }
 }
 
@@ -98,6 +110,15 @@ static int32_t dtype_of(const flxi_token *t)
     memcpy(name, t->s, t->n);
     name[t->n] = 0;
     return (int32_t)flx_dtype_parse(name);
+}
+
+static bool type_follows(const flxi_reader *r)
+{
+    flxi_lexer ahead = r->x;
+    if (dtype_of(&ahead.token) == FLX_DTYPE_NONE)
+        return false;
+    flxi_lex_next(&ahead);
+    return flxi_is_mark(&ahead.token, '[');
 }
 
 flx_code flxi_parse_type(flxi_reader *r, flx_type *out)
@@ -393,7 +414,7 @@ static flx_code parse_list_entry(flxi_reader *r, list_parts *l)
         const flx_graph *g;
         FLXI_TRY(parse_graph_name(r, &g));
         ok = flxi_push(mem, &l->graphs, g);
-    } else if (dtype_of(&t) != FLX_DTYPE_NONE) {
+    } else if (type_follows(r)) {
         flx_type type;
         FLXI_TRY(flxi_parse_type(r, &type));
         ok = flxi_push(mem, &l->types, type);
@@ -472,13 +493,16 @@ static flx_code parse_list(flxi_reader *r, flx_attr *out)
     return code;
 }
 
-static flx_code parse_scalar_attr(flxi_reader *r, flx_attr *out)
+/* Where a real number is wanted it is read as one: -0 and numbers beyond 64 bits are no integers. */
+static flx_code parse_scalar_attr(flxi_reader *r, flxi_attr_kind wanted, flx_attr *out)
 {
     flxi_literal l;
     int64_t whole;
     FLXI_TRY(flxi_parse_number(r, &l));
     if (flxi_is_word(&l.token, "true") || flxi_is_word(&l.token, "false"))
         *out = (flx_attr){.kind = FLX_ATTR_WORD, .as.s = flxi_is_word(&l.token, "true") ? "true" : "false"};
+    else if (wanted == ATTR_REAL)
+        *out = (flx_attr){.kind = FLX_ATTR_REAL, .as.r = literal_double(&l)};
     else if (flxi_read_i64(l.at, (size_t)(l.token.s + l.token.n - l.at), &whole) ||
              (l.negative && flxi_read_i64(l.token.s, l.token.n, &whole) && (whole = -whole, true)))
         *out = (flx_attr){.kind = FLX_ATTR_INT, .as.i = whole};
@@ -487,15 +511,6 @@ static flx_code parse_scalar_attr(flxi_reader *r, flx_attr *out)
     if (out->kind == FLX_ATTR_INT && !flxi_dim_is_number(out->as.i))
         return flxi_fail_at(r, l.at, FLX_E_SIZE, NULL, "this number is too large");
     return FLX_OK;
-}
-
-static bool type_follows(const flxi_reader *r)
-{
-    flxi_lexer ahead = r->x;
-    if (dtype_of(&ahead.token) == FLX_DTYPE_NONE)
-        return false;
-    flxi_lex_next(&ahead);
-    return flxi_is_mark(&ahead.token, '[');
 }
 
 flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *type, flx_attr *out)
@@ -527,7 +542,7 @@ flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *typ
         return flxi_parse_dim(r, &out->as.i);
     }
     if (flxi_at_number(r))
-        return parse_scalar_attr(r, out);
+        return parse_scalar_attr(r, a->kind, out);
     if (t.kind != TOKEN_NAME)
         return flxi_expected(r, "the value of an attribute");
     const char *word = flxi_arena_text(&r->scratch, t.s, t.n);

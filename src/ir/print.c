@@ -3,10 +3,12 @@
    One statement per node, in order. A scalar constant that is used once, has no name of its own and stands right before its
    user is written as a bare number inside the call, if the reader would give it the same dtype; the reader makes such
    constants in the same place (parse_expr.c), so ids come back equal. Names: leaves keep theirs; an output's name is the
-   name of its variable where possible, otherwise `name = variable` is written before the return. */
+   name of its variable where possible, otherwise `name = variable` is written before the return. A pinned value of which
+   the statement cannot say so itself, a leaf or one of several results, gets the line `pin _ = variable`. */
 #include "base/number.h"
 #include "ir/eval.h"
 #include "ir/module.h"
+#include "ir/names.h"
 
 #include <complex.h>
 #include <math.h>
@@ -21,9 +23,9 @@ typedef struct {
     const char **names; /* by id: the variable, NULL for a constant written inline */
     uint32_t *uses;     /* by id */
     bool *inlined;      /* by id */
-    flxi_strings pool;  /* names in use in this graph */
-    const char *stem;   /* for which a suffix was last sought, and where the search ended */
-    unsigned suffix;
+    flxi_names taken;   /* names in use in this graph */
+    uint32_t *repeats;  /* by id: how many outputs so far took their names from the value's variable */
+    const char **returned; /* by output: what stands behind `return` */
     const flxi_graph_list *list;
     const char *const *graph_names; /* by position in list */
 } printer;
@@ -137,7 +139,8 @@ static void write_string(flxi_strbuf *out, const char *s)
 static void write_graph(printer *p, const flx_graph *body)
 {
     size_t i = flxi_graph_position(p->list, body);
-    flxi_addf(p->out, "@%.500s", i == SIZE_MAX ? body->name : p->graph_names[i]);
+    flxi_add_char(p->out, '@');
+    flxi_add_text(p->out, i == SIZE_MAX ? body->name : p->graph_names[i]);
 }
 
 static void write_word(flxi_strbuf *out, const char *words, int64_t i)
@@ -166,6 +169,17 @@ static void write_list(printer *p, const flxi_attr *a, const flx_ints *list)
     flxi_add_char(out, ']');
 }
 
+/* A symbol may be called none, which is how an absent attribute is written. */
+static void write_dim(printer *p, flx_dim d)
+{
+    size_t start = p->out->n;
+    flxi_dim_write(p->g->ctx, d, p->out);
+    if (!p->out->failed && strcmp(p->out->at + start, "none") == 0) {
+        p->out->n = start;
+        flxi_add_text(p->out, "(none)");
+    }
+}
+
 static void write_number(flxi_strbuf *out, double x)
 {
     char text[FLXI_NUMBER_MAX];
@@ -178,8 +192,10 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
     flxi_strbuf *out = p->out;
     switch (a->kind) {
     case ATTR_INT:
+        flxi_addf(out, "%lld", (long long)*(const int64_t *)field);
+        break;
     case ATTR_DIM:
-        flxi_dim_write(p->g->ctx, *(const flx_dim *)field, out);
+        write_dim(p, *(const flx_dim *)field);
         break;
     case ATTR_BOOL:
         flxi_add_text(out, *(const int64_t *)field ? "true" : "false");
@@ -315,40 +331,18 @@ static void mark_inlined(printer *p, uint32_t i, bool *bare)
 
 /* ---- Names ---- */
 
-/* A name no one else has: the wanted one, or with the suffix _2, _3 … The search for a suffix starts where the last search
-   for the same stem ended, which keeps a graph full of equal labels linear. */
-static const char *unique_name(printer *p, const char *wanted)
-{
-    size_t before = p->pool.texts.n;
-    const char *kept = flxi_intern(&p->pool, wanted, strlen(wanted));
-    if (!kept || p->pool.texts.n > before)
-        return kept;
-    char text[300];
-    if (p->stem != kept) {
-        p->stem = kept;
-        p->suffix = 2;
-    }
-    for (;; p->suffix++) {
-        snprintf(text, sizeof text, "%.250s_%u", wanted, p->suffix);
-        before = p->pool.texts.n;
-        const char *made = flxi_intern(&p->pool, text, strlen(text));
-        if (!made || p->pool.texts.n > before)
-            return made;
-    }
-}
-
 static bool name_values(printer *p)
 {
     const flx_graph *g = p->g;
     for (size_t i = 0; i < g->leaves.n; i++) {
         const char *name = flxi_value_at(g, g->leaves.at[i])->name;
-        p->names[g->leaves.at[i]] = flxi_intern(&p->pool, name, strlen(name));
+        p->names[g->leaves.at[i]] = flxi_intern(&p->taken.pool, name, strlen(name));
         if (!p->names[g->leaves.at[i]])
             return false;
     }
     for (size_t i = 0; i < g->outputs.n; i++) { /* an output's name is reserved for it */
         const flxi_output *o = &g->outputs.at[i];
-        const char *kept = flxi_intern(&p->pool, o->name, strlen(o->name));
+        const char *kept = flxi_intern(&p->taken.pool, o->name, strlen(o->name));
         if (!kept)
             return false;
         if (!p->names[o->val])
@@ -363,10 +357,10 @@ static bool name_values(printer *p)
         if (!label) {
             do
                 snprintf(text, sizeof text, "v%u", counter++);
-            while (flxi_is_interned(&p->pool, text));
+            while (flxi_is_interned(&p->taken.pool, text));
             label = text;
         }
-        p->names[id] = unique_name(p, label);
+        p->names[id] = flxi_unique_name(&p->taken, label);
         if (!p->names[id])
             return false;
     }
@@ -406,42 +400,57 @@ static void write_call(printer *p, const flxi_node *n)
     flxi_add_char(p->out, ')');
 }
 
+static uint32_t count_pinned(const printer *p, const flxi_node *n)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < n->nout; k++)
+        count += flxi_value_at(p->g, n->first + k)->pinned != 0;
+    return count;
+}
+
+static void write_pins(printer *p, const flxi_node *n)
+{
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (!flxi_value_at(p->g, n->first + k)->pinned)
+            continue;
+        flxi_add_text(p->out, "  pin _ = ");
+        flxi_add_text(p->out, p->names[n->first + k]);
+        flxi_add_char(p->out, '\n');
+    }
+}
+
 static void write_statement(printer *p, const flxi_node *n)
 {
-    bool pinned = false;
-    if ((flxi_ops[n->op].traits & TRAIT_DECLARED) || (n->nout && p->inlined[n->first]))
-        return;
-    for (uint32_t k = 0; k < n->nout; k++)
-        pinned |= flxi_value_at(p->g, n->first + k)->pinned != 0;
-    flxi_add_text(p->out, pinned ? "  pin " : "  ");
-    for (uint32_t k = 0; k < n->nout; k++) {
-        flxi_add_text(p->out, k ? ", " : "");
-        flxi_add_text(p->out, p->names[n->first + k]);
+    uint32_t pinned = count_pinned(p, n);
+    bool declared = (flxi_ops[n->op].traits & TRAIT_DECLARED) != 0;
+    if (!declared && !p->inlined[n->first]) {
+        flxi_add_text(p->out, pinned == n->nout ? "  pin " : "  ");
+        for (uint32_t k = 0; k < n->nout; k++) {
+            flxi_add_text(p->out, k ? ", " : "");
+            flxi_add_text(p->out, p->names[n->first + k]);
+        }
+        flxi_add_text(p->out, " = ");
+        write_call(p, n);
+        flxi_add_char(p->out, '\n');
     }
-    flxi_add_text(p->out, " = ");
-    write_call(p, n);
-    flxi_add_char(p->out, '\n');
+    if (pinned && (declared || pinned < n->nout))
+        write_pins(p, n);
 }
 
-/* What the reader calls output i when it is returned as variable `name`. */
-static bool reader_names_it(const printer *p, size_t i, const char *name)
-{
-    return strcmp(p->g->outputs.at[i].name, name) == 0;
-}
-
-/* `return z, z` gives z and z_2 again without help; every other difference needs an alias. */
-static bool is_repeat(const printer *p, size_t i)
+/* Whether the reader gives output i its name when the value's variable is returned. It does for the variable's own name,
+   and `return z, z, z` gives z, z_2 and z_3; an alias says anything else. Outputs are asked for once and in order. */
+static bool reader_names_it(printer *p, size_t i)
 {
     const flxi_output *o = &p->g->outputs.at[i];
     const char *base = p->names[o->val];
-    size_t n = strlen(base);
-    unsigned k = 1;
-    for (size_t j = 0; j < i; j++)
-        if (p->g->outputs.at[j].val == o->val)
-            k++;
-    char expected[300];
-    snprintf(expected, sizeof expected, "%.250s_%u", base, k);
-    return k > 1 && n < 250 && strcmp(o->name, expected) == 0;
+    uint32_t *repeats = &p->repeats[o->val];
+    char suffix[16] = "";
+    if (*repeats)
+        snprintf(suffix, sizeof suffix, "_%u", *repeats + 1);
+    size_t length = strlen(base);
+    bool same = strncmp(o->name, base, length) == 0 && strcmp(o->name + length, suffix) == 0;
+    *repeats += same;
+    return same;
 }
 
 static void write_returns(printer *p)
@@ -449,18 +458,20 @@ static void write_returns(printer *p)
     const flx_graph *g = p->g;
     for (size_t i = 0; i < g->outputs.n; i++) {
         const flxi_output *o = &g->outputs.at[i];
-        if (!reader_names_it(p, i, p->names[o->val]) && !is_repeat(p, i)) {
-            flxi_add_text(p->out, "  ");
-            flxi_add_text(p->out, o->name);
-            flxi_add_text(p->out, " = ");
-            flxi_add_text(p->out, p->names[o->val]);
-            flxi_add_char(p->out, '\n');
-        }
+        p->returned[i] = p->names[o->val];
+        if (reader_names_it(p, i))
+            continue;
+        p->returned[i] = o->name;
+        flxi_add_text(p->out, "  ");
+        flxi_add_text(p->out, o->name);
+        flxi_add_text(p->out, " = ");
+        flxi_add_text(p->out, p->names[o->val]);
+        flxi_add_char(p->out, '\n');
     }
     flxi_add_text(p->out, "  return");
     for (size_t i = 0; i < g->outputs.n; i++) {
         flxi_add_text(p->out, i ? ", " : " ");
-        flxi_add_text(p->out, is_repeat(p, i) ? p->names[g->outputs.at[i].val] : g->outputs.at[i].name);
+        flxi_add_text(p->out, p->returned[i]);
     }
     flxi_add_text(p->out, "\n}\n");
 }
@@ -489,7 +500,9 @@ static bool prepare(printer *p)
     p->names = flxi_new(&p->scratch, const char *, ids);
     p->uses = flxi_new(&p->scratch, uint32_t, ids);
     p->inlined = flxi_new(&p->scratch, bool, ids);
-    if (!p->names || !p->uses || !p->inlined)
+    p->repeats = flxi_new(&p->scratch, uint32_t, ids);
+    p->returned = flxi_new(&p->scratch, const char *, g->outputs.n);
+    if (!p->names || !p->uses || !p->inlined || !p->repeats || !p->returned)
         return false;
     uint32_t widest = 0;
     for (uint32_t i = 0; i < g->node_count; i++) {
@@ -511,7 +524,7 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
     const flx_graph *g = list->graphs.at[i];
     printer p = {.g = g, .out = out, .list = list, .graph_names = graph_names};
     flxi_arena_init(&p.scratch, &g->ctx->mem);
-    p.pool.arena = &p.scratch;
+    flxi_names_init(&p.taken, &p.scratch);
     bool ready = prepare(&p);
     if (ready) {
         write_header(&p, graph_names[i]);
@@ -519,35 +532,28 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
             write_statement(&p, flxi_node_at(g, k));
         write_returns(&p);
     }
-    flxi_strings_free(&p.pool);
+    flxi_names_free(&p.taken);
     flxi_arena_free(&p.scratch);
     return ready ? FLX_OK : FLX_E_OOM;
 }
 
 /* ---- Files ---- */
 
-/* Graph names are made unique; `main` stays with the graph that the reader must take as the main one. */
-static flx_code name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
-                            const char **names)
+/* The reader takes the last graph as the main one unless one is called main, so a main one that others use as a body comes
+   last all the same. */
+static flx_code print_graphs(const flxi_graph_list *list, const flx_graph *main_graph, const char *const *names,
+                             flxi_strbuf *out)
 {
-    printer p = {.pool.arena = arena};
-    flx_code code = FLX_OK;
-    size_t last = SIZE_MAX;
-    if (main_graph) { /* the main one has the first choice, and nobody else may be called main */
-        last = flxi_graph_position(list, main_graph);
-        names[last] = flxi_intern(&p.pool, main_graph->name, strlen(main_graph->name));
-        if (!names[last] || !flxi_intern(&p.pool, "main", 4))
-            code = FLX_E_OOM;
+    size_t main_at = flxi_graph_position(list, main_graph);
+    size_t n = list->graphs.n;
+    bool moved = strcmp(names[main_at], "main") != 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = moved && i >= main_at ? (i + 1 < n ? i + 1 : main_at) : i;
+        if (i)
+            flxi_add_char(out, '\n');
+        FLXI_TRY(print_graph(list, names, at, out));
     }
-    for (size_t i = 0; code == FLX_OK && i < list->graphs.n; i++) {
-        if (i == last)
-            continue;
-        names[i] = unique_name(&p, list->graphs.at[i]->name);
-        if (!names[i])
-            code = FLX_E_OOM;
-    }
-    flxi_strings_free(&p.pool);
-    return code;
+    return FLX_OK;
 }
 
 static flx_code print_list(const flxi_graph_list *list, const flx_graph *main_graph, flx_context *ctx, flx_buffer *out,
@@ -558,12 +564,9 @@ static flx_code print_list(const flxi_graph_list *list, const flx_graph *main_gr
     flxi_arena_init(&arena, &ctx->mem);
     flxi_strbuf_init(&text, &ctx->mem);
     const char **names = flxi_new(&arena, const char *, list->graphs.n);
-    flx_code code = names ? name_graphs(list, main_graph, &arena, names) : FLX_E_OOM;
-    for (size_t i = 0; code == FLX_OK && i < list->graphs.n; i++) {
-        if (i)
-            flxi_add_char(&text, '\n');
-        code = print_graph(list, names, i, &text);
-    }
+    flx_code code = names ? flxi_name_graphs(list, main_graph, &arena, names) : FLX_E_OOM;
+    if (code == FLX_OK && main_graph)
+        code = print_graphs(list, main_graph, names, &text);
     flxi_arena_free(&arena);
     if (code != FLX_OK) {
         flxi_strbuf_free(&text);

@@ -91,7 +91,7 @@ bool flxi_type_equal(const flx_type *a, const flx_type *b)
 
 bool flxi_type_is_static(const flx_type *t)
 {
-    for (int i = 0; i < t->rank; i++)
+    for (int i = 0; i < t->rank && i < FLX_MAX_RANK; i++)
         if (!flxi_dim_is_number(t->dims[i]))
             return false;
     return true;
@@ -226,6 +226,19 @@ bool flxi_static_bytes(const flx_type *t, size_t *nbytes)
     return flxi_static_count(t, &count) && flxi_mul_size((size_t)count, size, nbytes) && *nbytes <= PTRDIFF_MAX / 2;
 }
 
+static flx_code check_dim(flx_context *ctx, int i, flx_dim d, flx_error *err)
+{
+    if (d == FLX_DIM_INVALID && flxi_dim_starved(ctx))
+        return flxi_oom(err, "dimensions");
+    if (d == FLX_DIM_INVALID || d > FLXI_DIM_LARGEST)
+        return flxi_fail(err, FLX_E_SIZE, "dimension %d overflows or cannot be computed", i);
+    if (!flxi_dim_is_known(ctx, d))
+        return flxi_fail(err, FLX_E_USAGE, "dimension %d is neither a number nor a dimension of this context", i);
+    if (flxi_dim_is_number(d) && d < 0)
+        return flxi_fail(err, FLX_E_SHAPE, "dimension %d is negative: %lld", i, (long long)d);
+    return FLX_OK;
+}
+
 flx_code flxi_type_check(flx_context *ctx, const flx_type *t, flx_error *err)
 {
     if (!is_dtype(t->dtype))
@@ -234,13 +247,9 @@ flx_code flxi_type_check(flx_context *ctx, const flx_type *t, flx_error *err)
         return flxi_fail(err, FLX_E_SIZE, "rank %d is outside 0..%d", (int)t->rank, FLX_MAX_RANK);
     flx_type numbers = {.dtype = t->dtype};
     for (int i = 0; i < t->rank; i++) {
-        if (t->dims[i] == FLX_DIM_INVALID)
-            return flxi_fail(err, FLX_E_SIZE, "dimension %d overflows or cannot be computed", i);
-        if (flxi_dim_is_number(t->dims[i])) {
-            if (t->dims[i] < 0)
-                return flxi_fail(err, FLX_E_SHAPE, "dimension %d is negative: %lld", i, (long long)t->dims[i]);
+        FLXI_TRY(check_dim(ctx, i, t->dims[i], err));
+        if (flxi_dim_is_number(t->dims[i]))
             numbers.dims[numbers.rank++] = t->dims[i];
-        }
     }
     size_t nbytes;
     flxi_type_text text;

@@ -1,5 +1,6 @@
 /* verify.c: every invariant of a graph, checked from scratch: order, arities, types equal to what inference says, attributes
-   in normal form, names unique; and the structural hash, which rests on the same facts. */
+   in normal form, leaves listed, names legal and unique; and the structural hash, which rests on the same facts. Nothing
+   is followed before it is known to lead somewhere, so a graph that is wrong is reported and not tripped over. */
 #include "ir/module.h"
 
 #include <fluxion/graph.h>
@@ -8,10 +9,9 @@ enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is renew
 
 static flx_code broken(const flx_graph *g, uint32_t i, flx_error *err, const char *what)
 {
-    const flxi_node *n = flxi_node_at(g, i);
-    const char *name = n->nout ? flxi_value_at(g, n->first)->name : NULL;
-    flxi_fail(err, FLX_E_INTERNAL, "node %u (%s): %s", i, flxi_ops[n->op].name, what);
-    flxi_at(err, "%.50s/%.50s", g->name, name ? name : flxi_ops[n->op].name);
+    const char *op = flxi_ops[flxi_node_at(g, i)->op].name;
+    flxi_fail(err, FLX_E_INTERNAL, "node %u (%s): %s", i, op, what);
+    flxi_at(err, "%.50s/%.50s", g->name, op);
     return FLX_E_INTERNAL;
 }
 
@@ -20,14 +20,20 @@ static flx_code check_order(const flx_graph *g, uint32_t i, uint32_t next_id, fl
     const flxi_node *n = flxi_node_at(g, i);
     if (n->op == OP_NONE || n->op >= OP_COUNT)
         return flxi_fail(err, FLX_E_INTERNAL, "node %u has no op", i);
-    if (n->first != next_id)
+    if (n->first != next_id || n->nout == 0 || n->nout > g->value_count - (next_id - 1))
         return broken(g, i, err, "result ids are not consecutive");
+    if (!n->attrs != !flxi_ops[n->op].rules->schema)
+        return broken(g, i, err, "attributes are missing, or there are some for an op without");
     for (uint32_t k = 0; k < n->nin; k++)
         if (n->in[k] == 0 || n->in[k] >= n->first)
             return broken(g, i, err, "an operand does not come before its user");
-    for (uint32_t k = 0; k < n->nout; k++)
-        if (flxi_value_at(g, n->first + k)->node != i)
+    for (uint32_t k = 0; k < n->nout; k++) {
+        const flxi_value *v = flxi_value_at(g, n->first + k);
+        if (v->node != i)
             return broken(g, i, err, "a result does not point back to its node");
+        if (!v->type || (v->name && !flxi_is_name(v->name, strlen(v->name))))
+            return broken(g, i, err, "a result has no type or no legal name");
+    }
     return FLX_OK;
 }
 
@@ -45,7 +51,9 @@ static flx_code check_types(const flx_graph *g, flx_graph *scratch, uint32_t i, 
         return flxi_oom(err, "verifying");
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = flxi_type_at(g, n->in[k]);
-    FLXI_TRY(flxi_infer_node(scratch, (flxi_opcode)n->op, in, n->nin, attrs, &out, &nout, err));
+    flx_code code = flxi_infer_node(scratch, (flxi_opcode)n->op, in, n->nin, attrs, &out, &nout, err);
+    if (code != FLX_OK)
+        return code == FLX_E_OOM ? code : broken(g, i, err, "inference refuses it");
     if (nout != n->nout)
         return broken(g, i, err, "inference gives another number of results");
     for (uint32_t k = 0; k < nout; k++)
@@ -79,12 +87,77 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
     return code;
 }
 
+/* The list of leaves names every declared node, in order. */
+static flx_code check_leaves(const flx_graph *g, flx_error *err)
+{
+    size_t k = 0;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        if (!(flxi_ops[n->op].traits & TRAIT_DECLARED))
+            continue;
+        if (k == g->leaves.n || g->leaves.at[k++] != n->first || !flxi_value_at(g, n->first)->name)
+            return broken(g, i, err, "it is not listed as a leaf, or has no name");
+    }
+    if (k != g->leaves.n)
+        return flxi_fail(err, FLX_E_INTERNAL, "graph '%s' lists leaves that do not exist", g->name);
+    return FLX_OK;
+}
+
 static flx_code check_outputs(const flx_graph *g, flx_error *err)
 {
-    for (size_t i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i].val == 0 || g->outputs.at[i].val > g->value_count || !g->outputs.at[i].name)
-            return flxi_fail(err, FLX_E_INTERNAL, "graph '%s': output %zu does not exist", g->name, i);
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        const flxi_output *o = &g->outputs.at[i];
+        if (o->val == 0 || o->val > g->value_count || !o->name || !flxi_is_name(o->name, strlen(o->name)))
+            return flxi_fail(err, FLX_E_INTERNAL, "graph '%s': output %zu does not exist or has no legal name", g->name, i);
+    }
     return FLX_OK;
+}
+
+/* Takes a name. An output may have that of the leaf it is. */
+static flx_code take_name(flxi_strings *taken, const flx_graph *g, const char *name, flx_error *err)
+{
+    size_t before = taken->texts.n;
+    if (!flxi_intern(taken, name, strlen(name)))
+        return flxi_oom(err, "verifying");
+    if (taken->texts.n == before)
+        return flxi_fail(err, FLX_E_INTERNAL, "graph '%s': the name '%.60s' is given twice", g->name, name);
+    return FLX_OK;
+}
+
+static flx_code check_unique(const flx_graph *g, flxi_strings *taken, flx_error *err)
+{
+    for (size_t i = 0; i < g->leaves.n; i++)
+        FLXI_TRY(take_name(taken, g, flxi_value_at(g, g->leaves.at[i])->name, err));
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        const flxi_output *o = &g->outputs.at[i];
+        const flxi_value *v = flxi_value_at(g, o->val);
+        size_t first;
+        bool is_leaf = (flxi_ops[flxi_node_at(g, v->node)->op].traits & TRAIT_DECLARED) != 0;
+        if (!flxi_find_output(g, o->name, &first))
+            return flxi_fail(err, FLX_E_INTERNAL, "graph '%s': output %zu cannot be found by its name", g->name, i);
+        if (!(is_leaf && first == i && strcmp(v->name, o->name) == 0))
+            FLXI_TRY(take_name(taken, g, o->name, err));
+    }
+    return FLX_OK;
+}
+
+static flx_code check_names(const flx_graph *g, flx_error *err)
+{
+    flxi_arena arena;
+    flxi_arena_init(&arena, &g->ctx->mem);
+    flxi_strings taken = {.arena = &arena};
+    flx_code code = check_unique(g, &taken, err);
+    flxi_strings_free(&taken);
+    flxi_arena_free(&arena);
+    return code;
+}
+
+static flx_code check_graph(const flx_graph *g, flx_error *err)
+{
+    FLXI_TRY(check_nodes(g, err));
+    FLXI_TRY(check_leaves(g, err));
+    FLXI_TRY(check_outputs(g, err));
+    return check_names(g, err);
 }
 
 flx_code flxi_verify(const flx_graph *g, flx_error *err)
@@ -94,11 +167,8 @@ flx_code flxi_verify(const flx_graph *g, flx_error *err)
     flx_code code = flxi_collect_graphs(mem, g, &list);
     if (code != FLX_OK)
         flxi_oom(err, "verifying");
-    for (size_t i = 0; code == FLX_OK && i < list.graphs.n; i++) {
-        code = check_nodes(list.graphs.at[i], err);
-        if (code == FLX_OK)
-            code = check_outputs(list.graphs.at[i], err);
-    }
+    for (size_t i = 0; code == FLX_OK && i < list.graphs.n; i++)
+        code = check_graph(list.graphs.at[i], err);
     flxi_graph_list_free(mem, &list);
     return code;
 }
@@ -124,12 +194,15 @@ static uint64_t hash_type(flx_context *ctx, uint64_t h, const flx_type *t)
     return h;
 }
 
+/* A graph in use as a body cannot change, so its hash is kept: shared bodies would otherwise be walked again and again. */
+static uint64_t hash_body(const flx_graph *g);
+
 static uint64_t hash_node(const flx_graph *g, const flxi_node *n, uint64_t h)
 {
     h = flxi_hash_text(h, flxi_ops[n->op].name);
     for (uint32_t k = 0; k < n->nin; k++)
         h = flxi_hash_u64(h, flxi_value_number(g, n->in[k]));
-    h = flxi_attrs_hash(g->ctx, &flxi_ops[n->op], n->attrs, h, flx_graph_hash);
+    h = flxi_attrs_hash(g->ctx, &flxi_ops[n->op], n->attrs, h, hash_body);
     for (uint32_t k = 0; k < n->nout; k++) {
         const flxi_value *v = flxi_value_at(g, n->first + k);
         h = hash_type(g->ctx, h, v->type);
@@ -153,13 +226,15 @@ static uint64_t hash_nodes(const flx_graph *g)
     return h ? h : 1;
 }
 
-/* A graph in use as a body cannot change, so its hash is kept: shared bodies would otherwise be walked again and again. */
 uint64_t flx_graph_hash(const flx_graph *g)
 {
     if (!flxi_graph_alive(g) || g->error.code)
         return 0;
-    if (!atomic_load(&g->sealed))
-        return hash_nodes(g);
+    return atomic_load(&g->sealed) ? hash_body(g) : hash_nodes(g);
+}
+
+static uint64_t hash_body(const flx_graph *g)
+{
     flx_graph *own = (flx_graph *)(uintptr_t)g; /* the kept hash is no visible change */
     uint64_t kept = atomic_load(&own->kept_hash);
     if (!kept) {

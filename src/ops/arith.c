@@ -302,16 +302,71 @@ static flx_code eval_add_n(flxi_eval *e)
     return FLX_OK;
 }
 
+/* ---- Derivatives ---- */
+
+static void vjp_add(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    for (uint32_t i = 0; i < s->nin; i++)
+        dx[i] = dy[0];
+}
+
+static void jvp_add(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    for (uint32_t i = 0; i < s->nin; i++)
+        ty[0] = flxi_sum(s, ty[0], tx[i]);
+    ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
+}
+
+static void vjp_sub(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = dy[0];
+    if (s->wanted[1])
+        dx[1] = flx_neg(s->g, dy[0]);
+}
+
+static void jvp_sub(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    if (flxi_is_none(tx[1]))
+        ty[0] = tx[0];
+    else
+        ty[0] = flxi_is_none(tx[0]) ? flx_neg(s->g, tx[1]) : flx_sub(s->g, tx[0], tx[1]);
+    ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
+}
+
+static flx_val partial_mul(flxi_site *s, uint32_t i)
+{
+    return s->x[1 - i];
+}
+
+/* d_a = g/conj(b) and d_b = -g conj(y)/conj(b): never through b², which may overflow where y does not. */
+static void vjp_div(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_val da = flx_div(s->g, dy[0], flxi_conj(s, s->x[1]));
+    dx[0] = da;
+    if (s->wanted[1])
+        dx[1] = flx_neg(s->g, flx_mul(s->g, da, flxi_conj(s, s->y[0])));
+}
+
+static void jvp_div(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flx_val top = tx[0];
+    if (!flxi_is_none(tx[1])) {
+        flx_val yb = flx_mul(s->g, s->y[0], tx[1]);
+        top = flxi_is_none(top) ? flx_neg(s->g, yb) : flx_sub(s->g, top, yb);
+    }
+    ty[0] = flxi_expand_like(s, flx_div(s->g, top, s->x[1]), flxi_typeof(s, s->y[0]));
+}
+
 /* ---- Rules ---- */
 
-const flxi_rules flxi_rules_add = {
-    POINTWISE_RULES, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i, .samples = samples_any};
-const flxi_rules flxi_rules_sub = {
-    POINTWISE_RULES, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i, .samples = samples_number};
-const flxi_rules flxi_rules_mul = {
-    POINTWISE_RULES, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .samples = samples_any};
-const flxi_rules flxi_rules_div = {
-    POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .samples = samples_quotient};
+const flxi_rules flxi_rules_add = {POINTWISE_RULES, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i,
+                                   .vjp = vjp_add, .jvp = jvp_add, .samples = samples_any};
+const flxi_rules flxi_rules_sub = {POINTWISE_RULES, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i,
+                                   .vjp = vjp_sub, .jvp = jvp_sub, .samples = samples_number};
+const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i,
+                                   .partial = partial_mul, .samples = samples_any};
+const flxi_rules flxi_rules_div = {POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
+                                   .vjp = vjp_div, .jvp = jvp_div, .samples = samples_quotient};
 const flxi_rules flxi_rules_max = {
     POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .samples = samples_ordered};
 const flxi_rules flxi_rules_min = {
@@ -329,5 +384,5 @@ const flxi_rules flxi_rules_clamp = {
     POINTWISE_RULES, .scalar = clamp_f, .scalar_i = clamp_i, .samples = samples_clamp};
 const flxi_rules flxi_rules_fma = {
     .infer = flxi_infer_pointwise, .eval = eval_fma, .scalar = fma_f, .scalar_i = fma_i, .samples = samples_fma};
-const flxi_rules flxi_rules_add_n = {
-    .infer = flxi_infer_pointwise, .eval = eval_add_n, .samples = samples_add_n};
+const flxi_rules flxi_rules_add_n = {.infer = flxi_infer_pointwise, .eval = eval_add_n, .vjp = vjp_add, .jvp = jvp_add,
+                                     .samples = samples_add_n};

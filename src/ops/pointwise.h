@@ -4,6 +4,7 @@
 
 #include "ir/eval.h"
 #include "ir/infer.h"
+#include "ir/site.h"
 
 #include <complex.h>
 #include <math.h>

@@ -3,6 +3,8 @@
 #include "ops/axis_lists.h"
 #include "ops/contraction.h"
 
+#include "ir/site.h"
+
 /* ---- matmul ---- */
 
 /* The batch axes of a matrix operand, as a type of their own. */
@@ -92,9 +94,36 @@ static const flxi_sample samples_matmul[] = {
     {0},
 };
 
+/* The last two axes exchanged, and conjugated: a^H. */
+static flx_val adjoint(flxi_site *s, flx_val a)
+{
+    int rank = flxi_typeof(s, a)->rank;
+    return flxi_conj(s, flxi_move_axis(s, a, rank - 1, rank - 2));
+}
+
+static void vjp_matmul(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    if (s->wanted[0])
+        dx[0] = flx_matmul(s->g, dy[0], adjoint(s, s->x[1]));
+    if (s->wanted[1])
+        dx[1] = flx_matmul(s->g, adjoint(s, s->x[0]), dy[0]);
+}
+
+/* Batch axes broadcast from the right, so a batched operand is padded to the larger per-example rank. */
+static void batch_matmul(flxi_site *s, flx_val *by)
+{
+    int a = flxi_example_rank(s, 0);
+    int b = flxi_example_rank(s, 1);
+    int rank = a > b ? a : b;
+    flx_val x[2] = {flxi_align(s, s->x[0], s->batched[0], rank), flxi_align(s, s->x[1], s->batched[1], rank)};
+    flxi_emit(s, NULL, x, 2, by);
+}
+
 const flxi_rules flxi_rules_matmul = {
     .infer = infer_matmul,
     .eval = eval_matmul,
+    .vjp = vjp_matmul,
+    .batch = batch_matmul,
     .samples = samples_matmul,
 };
 

@@ -5,6 +5,7 @@
    double or 64-bit integers, and is rounded once. Nothing reduced gives the identity, for the mean 0/0. */
 #include "ops/axis.h"
 #include "ops/axis_lists.h"
+#include "ir/site.h"
 #include "ops/scalar_body.h"
 
 #include <complex.h>
@@ -189,7 +190,24 @@ static const flxi_sample samples_mean[] = {
 
 #define REDUCTION_RULES .infer = infer_reduction, .schema = reduce_schema, .attrs_size = sizeof(reduce_attrs)
 
-const flxi_rules flxi_rules_reduce_sum = {REDUCTION_RULES, .eval = eval_sum, .samples = samples_reduction};
+/* The cotangent, stretched back over what was summed. */
+static void vjp_sum(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const reduce_attrs *a = s->attrs;
+    dx[0] = flxi_unreduce(s, dy[0], a->axes, a->keep_dims, flxi_typeof(s, s->x[0]));
+}
+
+/* "Shift": the batch axis comes first, every other axis moves up by one. */
+static void batch_reduction(flxi_site *s, flx_val *by)
+{
+    reduce_attrs *a = flxi_site_attrs(s);
+    if (a)
+        flxi_shift_axes(s, &a->axes);
+    flxi_emit(s, a, s->x, s->nin, by);
+}
+
+const flxi_rules flxi_rules_reduce_sum = {REDUCTION_RULES, .eval = eval_sum, .vjp = vjp_sum, .batch = batch_reduction,
+                                          .samples = samples_reduction};
 const flxi_rules flxi_rules_reduce_mean = {REDUCTION_RULES, .eval = eval_mean, .samples = samples_mean};
 const flxi_rules flxi_rules_reduce_max = {REDUCTION_RULES, .eval = eval_max, .samples = samples_reduction};
 const flxi_rules flxi_rules_reduce_min = {REDUCTION_RULES, .eval = eval_min, .samples = samples_reduction};

@@ -220,32 +220,59 @@ typedef struct {
 
 static const flxi_attr round_schema[] = {A_WORD(round_attrs, ste, "zero identity"), A_END};
 
+/* ---- Derivatives ---- */
+
+/* ∂y/∂x as a graph; x and y are at hand, `k` is a constant of their dtype. */
+#define PARTIAL(op, formula)                                       \
+    static flx_val partial_##op(flxi_site *s, uint32_t i)          \
+    {                                                              \
+        flx_graph *g = s->g;                                       \
+        flx_val x = s->x[0];                                       \
+        flx_val y = s->y[0];                                       \
+        (void)i, (void)g, (void)x, (void)y;                        \
+        return (formula);                                          \
+    }
+#define K(value) flxi_number(s, s->x[0], (value))
+
+PARTIAL(exp, y)
+PARTIAL(sin, flx_cos(g, x))
+PARTIAL(cos, flx_neg(g, flx_sin(g, x)))
+PARTIAL(tanh, flx_sub(g, K(1), flx_square(g, y)))
+PARTIAL(square, flx_mul(g, x, K(2)))
+PARTIAL(log, flx_reciprocal(g, x))
+PARTIAL(reciprocal, flx_neg(g, flx_square(g, y)))
+
+static void vjp_neg(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flx_neg(s->g, dy[0]);
+}
+
 #define UNARY(op, op_samples, ...) \
     const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
 
-UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c);
+UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
 UNARY(exp2, samples_any, .scalar = exp2_f);
 UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c);
-UNARY(log, samples_positive, .scalar = log_f, .scalar_c = log_c);
+UNARY(log, samples_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
 UNARY(log2, samples_positive, .scalar = log2_f);
 UNARY(log10, samples_positive, .scalar = log10_f);
 UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c);
 UNARY(sqrt, samples_positive, .scalar = sqrt_f, .scalar_c = sqrt_c);
 UNARY(rsqrt, samples_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c);
 UNARY(cbrt, samples_positive, .scalar = cbrt_f);
-UNARY(reciprocal, samples_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c);
-UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i);
-UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i);
+UNARY(reciprocal, samples_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
+UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
+UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .vjp = vjp_neg);
 UNARY(sign, samples_any, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i);
-UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c);
-UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c);
+UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
+UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
 UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c);
 UNARY(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c);
 UNARY(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c);
 UNARY(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c);
 UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c);
 UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c);
-UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c);
+UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
 UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c);
 UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c);
 UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c);

@@ -19,7 +19,7 @@ static bool may_merge(const flx_graph *g, const flxi_node *n)
     for (uint32_t k = 0; k < n->nout; k++)
         if (flxi_value_at(g, n->first + k)->pinned)
             return false;
-    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_EFFECT | TRAIT_OPAQUE));
+    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n);
 }
 
 /* Is node n of the old graph the same as node m of the new one? */

@@ -6,7 +6,7 @@ static bool is_root(const flx_graph *g, const flxi_node *n)
     bool pinned = false;
     for (uint32_t k = 0; k < n->nout; k++)
         pinned |= flxi_value_at(g, n->first + k)->pinned != 0;
-    return pinned || (flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_EFFECT)) != 0;
+    return pinned || (flxi_ops[n->op].traits & TRAIT_DECLARED) || flxi_has_effect(n);
 }
 
 static void mark_live(const flx_graph *g, bool *live)

@@ -19,7 +19,7 @@ flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err)
 {
     const flxi_allocator *mem = &from->ctx->mem;
     *c = (flxi_copy){.from = from, .err = err};
-    FLXI_TRY(flx_graph_error(from, err));
+    FLXI_TRY(flxi_graph_check(from, err));
     c->remap = (flxi_remap){.n = (size_t)from->value_count + 1, .mem = mem};
     c->remap.id = flxi_alloc(mem, c->remap.n, sizeof *c->remap.id);
     c->to = flx_graph_new(from->ctx, from->name);

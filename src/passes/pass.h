@@ -47,6 +47,12 @@ flx_code flxi_pass_dce(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 /* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay apart. */
 flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Constant folding, exact identities, cse and dce, until nothing changes. */
+flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* Each binding has a name and a legal extent, and none contradicts another. */
+flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
+
 /* Replaces symbols by numbers throughout, sub-graphs included, and infers everything anew. */
 flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, size_t count, flx_graph **out,
                          flxi_remap *remap, flx_error *err);

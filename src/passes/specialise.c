@@ -74,6 +74,21 @@ flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, s
     return code;
 }
 
+flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        char name[60];
+        if (!b[i].name || b[i].extent < 0 || b[i].extent > FLXI_DIM_LARGEST)
+            return flxi_fail(err, FLX_E_USAGE, "binding %zu needs a name and an extent of 0 or more", i);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(b[k].name, b[i].name) == 0 && b[k].extent != b[i].extent)
+                return flxi_fail(err, FLX_E_SHAPE, "the dimension %s is given as %lld and as %lld",
+                                 flxi_printable(name, sizeof name, b[i].name, strlen(b[i].name)),
+                                 (long long)b[k].extent, (long long)b[i].extent);
+    }
+    return FLX_OK;
+}
+
 flx_graph *flx_specialise(const flx_graph *g, const flx_dim_binding *bindings, size_t count, flx_error *err)
 {
     flx_graph *out = NULL;
@@ -82,12 +97,9 @@ flx_graph *flx_specialise(const flx_graph *g, const flx_dim_binding *bindings, s
         flxi_fail(err, FLX_E_USAGE, "flx_specialise: graph and bindings must be given");
         return NULL;
     }
-    for (size_t i = 0; i < count; i++)
-        if (!bindings[i].name || bindings[i].extent < 0 || bindings[i].extent > -FLXI_DIM_SYMBOLIC_END) {
-            flxi_fail(err, FLX_E_USAGE, "flx_specialise: binding %zu needs a name and an extent of 0 or more", i);
-            return NULL;
-        }
-    flx_code code = flxi_specialise(g, bindings, count, &out, NULL, &local);
+    flx_code code = flxi_check_bindings(bindings, count, &local);
+    if (code == FLX_OK)
+        code = flxi_specialise(g, bindings, count, &out, NULL, &local);
     if (code != FLX_OK && err)
         *err = local;
     return code == FLX_OK ? out : NULL;

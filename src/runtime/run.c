@@ -78,11 +78,9 @@ static flx_code match_feeds(feeding *s, const flx_feed *feeds, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (!feeds[i].name || !feeds[i].value)
             return flxi_fail(s->err, FLX_E_USAGE, "feed %zu has no name or no value", i);
-        size_t k = 0;
-        while (k < s->g->leaves.n && strcmp(flxi_value_at(s->g, s->g->leaves.at[k])->name, feeds[i].name) != 0)
-            k++;
+        size_t k;
         flxi_printable(text, sizeof text, feeds[i].name, strlen(feeds[i].name));
-        if (k == s->g->leaves.n)
+        if (!flxi_find_leaf(s->g, feeds[i].name, &k))
             return flxi_fail(s->err, FLX_E_NAME, "the graph '%s' has no input called '%s'", s->g->name, text);
         if (s->in[k])
             return flxi_fail(s->err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
@@ -102,15 +100,31 @@ static flx_code bind_symbol(feeding *s, const char *name, int64_t extent)
                                                                                  : flxi_oom(s->err, "dimensions");
 }
 
+static flx_code wrong_feed(feeding *s, size_t i)
+{
+    flxi_type_text declared;
+    flxi_type_text found;
+    const flxi_value *leaf = flxi_value_at(s->g, s->g->leaves.at[i]);
+    const flx_type *given = &s->in[i]->type;
+    return flxi_fail(s->err, leaf->type->dtype == given->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
+                     "input '%s' is declared %s, but the value is %s", leaf->name,
+                     flxi_type_str(s->g->ctx, leaf->type, &declared), flxi_type_str(s->g->ctx, given, &found));
+}
+
 /* Dimensions that show one symbol give its extent. */
 static flx_code bind_from_shapes(feeding *s)
 {
     for (size_t i = 0; i < s->g->leaves.n; i++) {
         const flx_type *t = flxi_type_at(s->g, s->g->leaves.at[i]);
-        for (int k = 0; k < t->rank && t->rank == s->in[i]->type.rank; k++) {
+        const flx_type *given = &s->in[i]->type;
+        if (t->rank != given->rank || t->dtype != given->dtype)
+            return wrong_feed(s, i);
+        for (int k = 0; k < t->rank; k++) {
             int64_t extent;
-            const char *name = flxi_dim_solve(s->g->ctx, t->dims[k], s->in[i]->type.dims[k], &extent);
-            if (name && extent >= 0)
+            const char *name = flxi_dim_solve(s->g->ctx, t->dims[k], given->dims[k], &extent);
+            if (name && extent < 0)
+                return wrong_feed(s, i);
+            if (name)
                 FLXI_TRY(bind_symbol(s, name, extent));
         }
     }
@@ -130,21 +144,11 @@ static flx_code check_bound(feeding *s)
     return FLX_OK;
 }
 
-static flx_code check_feed_types(const flx_graph *g, const flx_graph *bound, const flx_tensor *const *in,
-                                 flx_error *err)
+static flx_code check_feed_types(feeding *s, const flx_graph *bound)
 {
-    flxi_type_text declared;
-    flxi_type_text found;
-    for (size_t i = 0; i < bound->leaves.n; i++) {
-        const flx_type *wanted = flxi_type_at(bound, bound->leaves.at[i]);
-        const flx_type *given = &in[i]->type;
-        if (flxi_type_equal(wanted, given))
-            continue;
-        const flxi_value *leaf = flxi_value_at(g, g->leaves.at[i]);
-        return flxi_fail(err, wanted->dtype == given->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
-                         "input '%s' is declared %s, but the value is %s", leaf->name,
-                         flxi_type_str(g->ctx, leaf->type, &declared), flxi_type_str(g->ctx, given, &found));
-    }
+    for (size_t i = 0; i < bound->leaves.n; i++)
+        if (!flxi_type_equal(flxi_type_at(bound, bound->leaves.at[i]), &s->in[i]->type))
+            return wrong_feed(s, i);
     return FLX_OK;
 }
 
@@ -158,7 +162,7 @@ static flx_code run_bound(feeding *s, const flx_run_options *options, flx_tensor
         FLXI_TRY(flxi_specialise(s->g, s->bound.at, s->bound.n, &special, NULL, s->err));
         g = special;
     }
-    flx_code code = check_feed_types(s->g, g, s->in, s->err);
+    flx_code code = check_feed_types(s, g);
     if (code == FLX_OK)
         code = flxi_ref_run(g, options, s->in, outputs, s->err);
     flx_graph_free(special);
@@ -172,10 +176,10 @@ static flx_code run_checked(const flx_graph *g, const flx_run_options *options, 
     feeding s = {.g = g, .err = err};
     s.in = flxi_alloc(mem, g->leaves.n, sizeof *s.in);
     flx_code code = s.in ? match_feeds(&s, feeds, num_feeds) : flxi_oom(err, "inputs");
+    if (code == FLX_OK && options)
+        code = flxi_check_bindings(options->dims, options->num_dims, err);
     for (size_t i = 0; code == FLX_OK && options && i < options->num_dims; i++)
-        code = options->dims[i].name && options->dims[i].extent >= 0
-                   ? bind_symbol(&s, options->dims[i].name, options->dims[i].extent)
-                   : flxi_fail(err, FLX_E_USAGE, "dims[%zu] needs a name and an extent of 0 or more", i);
+        code = bind_symbol(&s, options->dims[i].name, options->dims[i].extent);
     if (code == FLX_OK)
         code = run_bound(&s, options, outputs);
     flxi_vec_free(mem, &s.bound);
@@ -188,11 +192,13 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
 {
     flx_error local = {0};
     flx_code code = flx_graph_error(g, &local);
+    for (size_t i = 0; outputs && i < flx_graph_output_count(g); i++)
+        outputs[i] = NULL;
     if (code == FLX_OK && ((num_feeds && !feeds) || (g->outputs.n && !outputs) ||
                            (options && options->num_dims && !options->dims)))
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
-    for (size_t i = 0; code == FLX_OK && i < g->outputs.n; i++)
-        outputs[i] = NULL;
+    if (code == FLX_OK && options && options->flags)
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: flags must be 0");
     if (code == FLX_OK)
         code = check_device(options ? options->device : NULL, &local);
     if (code == FLX_OK)

@@ -1,0 +1,78 @@
+/* fluxion/transform.h: graph-to-graph transforms. Each takes a finished graph and gives a new, ordinary one (NULL on failure,
+   with `err` filled), which the caller frees; the input is left as it was. So they compose in any order and to any depth.
+   Inputs to differentiate or batch are named, never numbered. Results are simplified. Many threads may transform one graph. */
+#ifndef FLUXION_TRANSFORM_H
+#define FLUXION_TRANSFORM_H
+
+#include <fluxion/graph.h>
+
+FLX_BEGIN_DECLS
+
+enum { /* flags of flx_grad and flx_hvp */
+    FLX_GRAD_VALUE = 1,        /* keep the loss (and for hvp the gradient) among the outputs */
+    FLX_GRAD_MISSING_ZERO = 2, /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
+    FLX_GRAD_SEED_INPUT = 4    /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
+};
+
+typedef struct flx_grad_options {
+    uint32_t struct_size; /* sizeof(flx_grad_options); 0 means the first published layout */
+    uint32_t flags;       /* FLX_GRAD_… */
+} flx_grad_options;
+
+/** Reverse mode. Output 0 of `g` is the loss. Outputs: the loss (with FLX_GRAD_VALUE), the other outputs, then `d_<input>` for
+    each name in `wrt` (inputs, parameters, or pinned values that have a name). */
+FLX_API flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
+                            flx_error *err);
+
+/** Forward mode: extra inputs `tangent_<input>`; outputs, then `tangent_<output>` for each. */
+FLX_API flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx_error *err);
+
+/** Hessian times vector, forward over reverse: extra inputs `tangent_<input>`; outputs `hvp_<input>`. */
+FLX_API flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
+                           flx_error *err);
+
+#define FLX_NO_AXIS INT64_MAX
+
+typedef struct flx_vmap_axis {
+    const char *name; /* of an input or parameter */
+    int64_t axis;     /* where its batch axis is; negative counts on the batched rank; FLX_NO_AXIS: shared */
+} flx_vmap_axis;
+
+/** Batching over an axis of extent `size` (a number or a symbol). Inputs that are not listed are shared. `out_axes` says where
+    each output has the axis (FLX_NO_AXIS: the output must not depend on the batch); NULL means 0 for all. */
+FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
+                            size_t num_outputs, flx_dim size, flx_error *err);
+
+enum { /* how flx_jacobian works */
+    FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */
+    FLX_JACOBIAN_FORWARD = 1,
+    FLX_JACOBIAN_REVERSE = 2
+};
+
+typedef struct flx_jacobian_options {
+    uint32_t struct_size; /* sizeof(flx_jacobian_options); 0 means the first published layout */
+    uint32_t mode;        /* FLX_JACOBIAN_… */
+    int64_t chunk;        /* columns (rows) at a time; 0: all at once */
+} flx_jacobian_options;
+
+/** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run. */
+FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
+                                const flx_jacobian_options *options, flx_error *err);
+
+/** Second derivatives of the one-element loss: outputs `hessian_<a>_<b>` of shape a ++ b for each ordered pair. */
+FLX_API flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
+                               const flx_jacobian_options *options, flx_error *err);
+
+/** Directional derivatives along `tangent_<input>` up to `order`: outputs of `g`, then `taylor_<output>_k` for k = 1 … order:
+    d^k/dt^k of f(x + t·tangent) at t = 0, without 1/k!. */
+FLX_API flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_error *err);
+
+/** The n-th gradient by `wrt`, contracting with ones between the levels: G_1 = grad f, G_k = grad <1, G_(k-1)>. Output
+    `d<n>_<input>`. */
+FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_error *err);
+
+/** Constant folding, exact algebraic identities, common subexpressions, dead code. Values do not change by a bit. */
+FLX_API flx_graph *flx_simplify(const flx_graph *g, flx_error *err);
+
+FLX_END_DECLS
+#endif

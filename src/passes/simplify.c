@@ -1,0 +1,449 @@
+/* simplify.c: rewrites that make a graph smaller and change no value by a bit, then common subexpressions and dead code, until
+   nothing changes. Rewrites are rows of a table: an op, a function that looks at a node about to be copied (operands already
+   rewritten) and names a value that equals its result, and why that is exact. They only shrink or canonicalise, in one
+   direction, so the rounds end; their number is bounded besides.
+
+   Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
+#include "ir/eval.h"
+#include "passes/pass.h"
+
+#include <fluxion/ops.h>
+#include <fluxion/transform.h>
+
+enum { MAX_ROUNDS = 8, FOLD_LIMIT = 64 /* elements of a folded constant */, MAX_OPERANDS = 8 };
+
+typedef struct {
+    flxi_copy *c;
+    flx_graph *to;
+    const flxi_node *n; /* in the old graph */
+    const flxi_op *op;
+    const flx_type *type; /* of result 0 */
+    flx_val x[MAX_OPERANDS]; /* operands in the new graph */
+} rewriting;
+
+/* ---- Looking at values of the new graph ---- */
+
+static const flxi_node *maker(const flx_graph *g, flx_val v)
+{
+    return flxi_node_at(g, flxi_value_at(g, v.id)->node);
+}
+
+static const void *field(const flxi_node *n, const char *name)
+{
+    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            return (const char *)n->attrs + a->offset;
+    return NULL;
+}
+
+static flx_val operand(const flx_graph *g, const flxi_node *n, uint32_t k)
+{
+    return (flx_val){n->in[k], g->serial};
+}
+
+static bool moves_only(uint32_t op)
+{
+    return op == OP_expand || op == OP_reshape || op == OP_transpose || op == OP_broadcast_in_dim ||
+           op == OP_unsqueeze || op == OP_squeeze;
+}
+
+/* The one value that all elements of v have, as a scalar tensor the graph holds; NULL when that is not known. */
+static const flx_tensor *uniform(const flx_graph *g, flx_val v)
+{
+    for (;;) {
+        const flxi_node *n = maker(g, v);
+        if (n->op == OP_full)
+            return *(const flx_tensor *const *)field(n, "value");
+        if (n->op == OP_const && flxi_type_at(g, n->first)->rank == 0)
+            return *(const flx_tensor *const *)field(n, "data");
+        if (!moves_only(n->op))
+            return NULL;
+        v = operand(g, n, 0);
+    }
+}
+
+static bool is_number(const flx_graph *g, flx_val v, double x)
+{
+    const flx_tensor *t = uniform(g, v);
+    return t && flxi_load_double(t->type.dtype, t->data, 0) == x &&
+           (!flxi_is_complex(t->type.dtype) || flx_tensor_get(t, 0) == x);
+}
+
+static bool has_type(const rewriting *w, flx_val v)
+{
+    return flxi_type_equal(flxi_type_at(w->to, v.id), w->type);
+}
+
+/* v in the shape of the result: as it is, or stretched. */
+static flx_val stretched(const rewriting *w, flx_val v)
+{
+    static const int64_t none = 0;
+    if (has_type(w, v))
+        return v;
+    return flx_expand(w->to, v, (flx_ints){w->type->rank ? w->type->dims : &none, (size_t)w->type->rank});
+}
+
+/* ---- Rewrites ---- */
+
+static bool real_or_int(const rewriting *w)
+{
+    return !flxi_is_complex(w->type->dtype) && w->type->dtype != FLX_BOOL;
+}
+
+static flx_val mul_by_one(rewriting *w)
+{
+    for (int k = 0; k < 2 && real_or_int(w); k++)
+        if (is_number(w->to, w->x[k], 1.0))
+            return stretched(w, w->x[1 - k]);
+    return FLX_NONE;
+}
+
+static flx_val div_by_one(rewriting *w)
+{
+    return real_or_int(w) && is_number(w->to, w->x[1], 1.0) ? stretched(w, w->x[0]) : FLX_NONE;
+}
+
+static flx_val sub_zero(rewriting *w)
+{
+    const flx_tensor *t = uniform(w->to, w->x[1]);
+    static const unsigned char zeros[16] = {0};
+    bool plus_zero = t && memcmp(t->data, zeros, t->nbytes) == 0; /* x - (-0) would turn -0 into +0 */
+    return plus_zero ? stretched(w, w->x[0]) : FLX_NONE;
+}
+
+static flx_val twice(rewriting *w)
+{
+    const flxi_node *n = maker(w->to, w->x[0]);
+    return n->op == w->n->op ? operand(w->to, n, 0) : FLX_NONE;
+}
+
+static flx_val same_branches(rewriting *w)
+{
+    return w->x[1].id == w->x[2].id ? stretched(w, w->x[1]) : FLX_NONE;
+}
+
+static flx_val one_operand(rewriting *w)
+{
+    return w->n->nin == 1 && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
+}
+
+static flx_val reshape_chain(rewriting *w)
+{
+    const flxi_node *n = maker(w->to, w->x[0]);
+    if (has_type(w, w->x[0]))
+        return w->x[0];
+    if (n->op != OP_reshape)
+        return FLX_NONE;
+    static const int64_t none = 0;
+    return flx_reshape(w->to, operand(w->to, n, 0),
+                       (flx_ints){w->type->rank ? w->type->dims : &none, (size_t)w->type->rank});
+}
+
+static flx_val expand_chain(rewriting *w)
+{
+    const flxi_node *n = maker(w->to, w->x[0]);
+    if (has_type(w, w->x[0]))
+        return w->x[0];
+    return n->op == OP_expand ? stretched(w, operand(w->to, n, 0)) : FLX_NONE;
+}
+
+static flx_val transpose_chain(rewriting *w)
+{
+    int64_t perm[FLX_MAX_RANK];
+    const flx_ints *outer = field(w->n, "perm");
+    const flxi_node *n = maker(w->to, w->x[0]);
+    bool identity = true;
+    for (size_t i = 0; i < outer->n; i++)
+        identity &= outer->v[i] == (int64_t)i;
+    if (identity)
+        return w->x[0];
+    if (n->op != OP_transpose)
+        return FLX_NONE;
+    const flx_ints *inner = field(n, "perm");
+    for (size_t i = 0; i < outer->n; i++)
+        perm[i] = inner->v[outer->v[i]];
+    return flx_transpose(w->to, operand(w->to, n, 0), (flx_ints){perm, outer->n});
+}
+
+/* f32 → f64 → f32 and the like: the wider format holds every value of the narrower. */
+static flx_val cast_back(rewriting *w)
+{
+    const flxi_node *n = maker(w->to, w->x[0]);
+    if (has_type(w, w->x[0]))
+        return w->x[0];
+    if (n->op != OP_cast)
+        return FLX_NONE;
+    flx_val first = operand(w->to, n, 0);
+    int32_t between = flxi_type_at(w->to, w->x[0].id)->dtype;
+    bool widened = (between == FLX_F64 && flxi_is_float(w->type->dtype)) ||
+                   (between == FLX_F32 && (w->type->dtype == FLX_F16 || w->type->dtype == FLX_BF16));
+    return widened && has_type(w, first) ? first : FLX_NONE;
+}
+
+static flx_val empty_reduction(rewriting *w)
+{
+    const flx_ints *axes = field(w->n, "axes");
+    const flx_type *t = flxi_type_at(w->to, w->x[0].id);
+    for (size_t i = 0; i < axes->n; i++)
+        if (t->dims[axes->v[i]] != 1)
+            return FLX_NONE;
+    static const int64_t none = 0;
+    if (has_type(w, w->x[0]))
+        return w->x[0];
+    return flx_reshape(w->to, w->x[0], (flx_ints){w->type->rank ? w->type->dims : &none, (size_t)w->type->rank});
+}
+
+typedef struct {
+    flxi_opcode op;
+    flx_val (*rewrite)(rewriting *w); /* FLX_NONE: does not apply */
+    const char *reason;
+} rewrite_row;
+
+static const rewrite_row rewrites[] = {
+    {OP_mul, mul_by_one, "1 x = x"},
+    {OP_div, div_by_one, "x / 1 = x"},
+    {OP_sub, sub_zero, "x - 0 = x, also for -0"},
+    {OP_neg, twice, "-(-x) = x"},
+    {OP_not, twice, "not not x = x"},
+    {OP_conjugate, twice, "conjugating twice"},
+    {OP_cast, cast_back, "a wider format holds every value of a narrower one"},
+    {OP_where, same_branches, "both branches are one value"},
+    {OP_concat, one_operand, "nothing to join"},
+    {OP_add_n, one_operand, "nothing to add"},
+    {OP_reshape, reshape_chain, "only the last shape counts"},
+    {OP_expand, expand_chain, "stretching twice is stretching once"},
+    {OP_transpose, transpose_chain, "permutations compose"},
+    {OP_reduce_sum, empty_reduction, "a sum of one term"},
+    {OP_reduce_max, empty_reduction, "the largest of one"},
+    {OP_reduce_min, empty_reduction, "the smallest of one"},
+    {OP_reduce_prod, empty_reduction, "a product of one factor"},
+};
+
+static flx_val try_rewrites(rewriting *w)
+{
+    for (size_t i = 0; i < sizeof rewrites / sizeof rewrites[0]; i++) {
+        if (rewrites[i].op != (flxi_opcode)w->n->op)
+            continue;
+        flx_val v = rewrites[i].rewrite(w);
+        if (v.id)
+            return v;
+    }
+    return FLX_NONE;
+}
+
+/* ---- Folding ---- */
+
+static bool may_fold(const rewriting *w)
+{
+    bool plain = !(w->op->traits & (TRAIT_DECLARED | TRAIT_EFFECT | TRAIT_OPAQUE)) && w->op->op_class != CLASS_RANDOM &&
+                 w->op->op_class != CLASS_CONTROL && w->op->op_class != CLASS_LEAF;
+    return plain && w->n->nin > 0 && w->n->nout == 1 && w->n->op != OP_stop_gradient;
+}
+
+static flx_val emit_constant(rewriting *w, const flx_type *type, flx_tensor *value)
+{
+    if (type->rank == 0 || value->type.rank > 0)
+        return flx_const(w->to, type, value);
+    return flx_full(w->to, type, value);
+}
+
+/* Evaluates the op on the given tensors; a failure (an index out of range, say) leaves it for run time. */
+static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_type *type)
+{
+    flx_error err = {0};
+    flx_val y = FLX_NONE;
+    flx_type shape = *type;
+    if (in[0]->type.rank == 0 && w->op->op_class == CLASS_POINTWISE)
+        shape = (flx_type){.dtype = type->dtype};
+    flx_tensor *out[1] = {flx_tensor_new(w->to->ctx, &shape, NULL, &err)};
+    if (!out[0])
+        return y;
+    flxi_eval e = {.op = w->op, .attrs = w->n->attrs, .nin = w->n->nin, .nout = 1, .in = in, .out = out,
+                   .mem = &w->to->ctx->mem, .err = &err};
+    if (w->op->rules->eval(&e) == FLX_OK)
+        y = emit_constant(w, type, out[0]);
+    flx_tensor_release(out[0]);
+    return y;
+}
+
+/* A pointwise op of uniform operands is uniform. */
+static flx_val fold_uniform(rewriting *w)
+{
+    const flx_tensor *in[MAX_OPERANDS];
+    if (w->op->op_class != CLASS_POINTWISE)
+        return FLX_NONE;
+    for (uint32_t k = 0; k < w->n->nin; k++)
+        if (!(in[k] = uniform(w->to, w->x[k])))
+            return FLX_NONE;
+    return evaluate(w, in, w->type);
+}
+
+static flx_val fold_small(rewriting *w)
+{
+    const flx_tensor *in[MAX_OPERANDS];
+    int64_t count;
+    if (!flxi_type_is_static(w->type) || !flxi_static_count(w->type, &count) || count > FOLD_LIMIT)
+        return FLX_NONE;
+    for (uint32_t k = 0; k < w->n->nin; k++) {
+        const flxi_node *n = maker(w->to, w->x[k]);
+        if (n->op != OP_const)
+            return FLX_NONE;
+        in[k] = *(const flx_tensor *const *)field(n, "data");
+    }
+    return evaluate(w, in, w->type);
+}
+
+static flx_val fold_dim_size(rewriting *w)
+{
+    const int64_t *axis = field(w->n, "axis");
+    flx_dim d = w->n->op == OP_dim_size ? flxi_type_at(w->to, w->x[0].id)->dims[*axis] : -1;
+    return flxi_dim_is_number(d) && d >= 0 ? flx_scalar(w->to, FLX_I64, (double)d) : FLX_NONE;
+}
+
+static flx_val try_folding(rewriting *w)
+{
+    if (!may_fold(w))
+        return FLX_NONE;
+    flx_val v = w->n->op == OP_dim_size ? fold_dim_size(w) : fold_uniform(w);
+    return v.id || w->n->op == OP_dim_size ? v : fold_small(w);
+}
+
+/* ---- Operands that broadcasting stretches anyway ---- */
+
+/* The value behind an expand or full, if another operand (or it alone) still gives the result its shape. */
+static flx_val unstretched(rewriting *w, uint32_t k)
+{
+    const flxi_node *n = maker(w->to, w->x[k]);
+    bool full = n->op == OP_full && w->type->rank > 0;
+    if (n->op != OP_expand && !full)
+        return w->x[k];
+    for (uint32_t i = 0; i < w->n->nin; i++) {
+        const flx_type *t = flxi_type_at(w->to, w->x[i].id);
+        if (i != k && t->rank == w->type->rank &&
+            memcmp(t->dims, w->type->dims, (size_t)t->rank * sizeof(flx_dim)) == 0) {
+            if (!full)
+                return operand(w->to, n, 0);
+            flx_tensor *value = *(flx_tensor *const *)field(n, "value");
+            return flx_const(w->to, &value->type, value);
+        }
+    }
+    return w->x[k];
+}
+
+static flx_code copy_with(rewriting *w, uint32_t i)
+{
+    flxi_copy *c = w->c;
+    uint32_t kept[MAX_OPERANDS];
+    for (uint32_t k = 0; k < w->n->nin; k++) { /* the copy reads its operands through the remap */
+        kept[k] = c->remap.id[w->n->in[k]];
+        c->remap.id[w->n->in[k]] = w->x[k].id;
+    }
+    flx_code code = flxi_copy_node(c, i);
+    for (uint32_t k = w->n->nin; k-- > 0;)
+        c->remap.id[w->n->in[k]] = kept[k];
+    return code;
+}
+
+static bool repeats_operand(const flxi_node *n)
+{
+    for (uint32_t k = 1; k < n->nin; k++)
+        for (uint32_t i = 0; i < k; i++)
+            if (n->in[i] == n->in[k])
+                return true;
+    return false;
+}
+
+static flx_code simplify_node(flxi_copy *c, uint32_t i)
+{
+    rewriting w = {.c = c, .to = c->to, .n = flxi_node_at(c->from, i)};
+    w.op = &flxi_ops[w.n->op];
+    if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || w.n->nout != 1)
+        return flxi_copy_node(c, i);
+    w.type = flxi_type_at(c->from, w.n->first);
+    for (uint32_t k = 0; k < w.n->nin; k++)
+        w.x[k] = (flx_val){c->remap.id[w.n->in[k]], c->to->serial};
+    flx_val v = try_rewrites(&w);
+    if (!v.id)
+        v = try_folding(&w);
+    if (c->to->error.code) {
+        if (c->err)
+            *c->err = c->to->error;
+        return (flx_code)c->to->error.code;
+    }
+    bool pinned = flxi_value_at(c->from, w.n->first)->pinned != 0;
+    if (v.id && !pinned) {
+        flxi_copy_replace(c, w.n->first, v.id);
+        return FLX_OK;
+    }
+    if (w.op->op_class == CLASS_POINTWISE && !repeats_operand(w.n))
+        for (uint32_t k = 0; k < w.n->nin; k++)
+            w.x[k] = unstretched(&w, k);
+    return copy_with(&w, i);
+}
+
+static flx_code rewrite_once(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    flxi_copy c;
+    flx_code code = flxi_copy_begin(&c, in, err);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
+        code = simplify_node(&c, i);
+    return flxi_copy_end(&c, code, out, remap);
+}
+
+/* ---- Rounds ---- */
+
+/* Replaces *now by the pass's result; `total` goes along. */
+static flx_code apply(flxi_pass pass, flx_graph **now, flxi_remap *total, flx_error *err)
+{
+    flx_graph *next = NULL;
+    flxi_remap step = {0};
+    FLXI_TRY(pass(*now, &next, &step, err));
+    flxi_remap_compose(total, &step);
+    flxi_remap_free(&step);
+    flx_graph_free(*now);
+    *now = next;
+    return FLX_OK;
+}
+
+static flx_code run_rounds(flx_graph **now, flxi_remap *total, flx_error *err)
+{
+    static const flxi_pass passes[] = {rewrite_once, flxi_pass_cse, flxi_pass_dce};
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        uint64_t before = flx_graph_hash(*now);
+        for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++)
+            FLXI_TRY(apply(passes[i], now, total, err));
+        if (flx_graph_hash(*now) == before)
+            break;
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    flx_graph *now = NULL;
+    flxi_remap total = {0};
+    FLXI_TRY(flxi_pass_dce(in, &now, &total, err));
+    flx_code code = run_rounds(&now, &total, err);
+    if (code != FLX_OK || !remap)
+        flxi_remap_free(&total);
+    if (code != FLX_OK) {
+        flx_graph_free(now);
+        return code;
+    }
+    if (remap)
+        *remap = total;
+    *out = now;
+    return FLX_OK;
+}
+
+flx_graph *flx_simplify(const flx_graph *g, flx_error *err)
+{
+    flx_graph *out = NULL;
+    flx_error local = {0};
+    flx_code code = flx_graph_error(g, &local);
+    if (code == FLX_OK)
+        code = flxi_simplify(g, &out, NULL, &local);
+    if (code != FLX_OK && err)
+        *err = local;
+    return code == FLX_OK ? out : NULL;
+}

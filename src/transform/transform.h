@@ -1,0 +1,93 @@
+/* transform.h: the engines behind the public transforms. Each works on a prepared graph and one target graph. */
+#ifndef FLXI_TRANSFORM_H
+#define FLXI_TRANSFORM_H
+
+#include "ir/site.h"
+#include "passes/pass.h"
+
+#include <fluxion/transform.h>
+
+typedef enum { MODE_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
+
+/* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
+int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
+
+/* Decomposes every op that has no rule of its own for the mode, until none is left. Values do not change. Idempotent. */
+flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+extern const flxi_body_transforms flxi_bodies;
+
+/* A site for node i of `src` in graph g: operands and results by `map` (ids of src to ids of g). Arrays are in g's arena. */
+flxi_site flxi_site_of(flx_graph *g, const flx_graph *src, uint32_t i, const uint32_t *map);
+
+/* ---- Reverse ---- */
+
+typedef struct {
+    const flx_graph *src; /* prepared */
+    flx_graph *g;         /* gets the forward computation and the cotangents */
+    uint32_t *map;        /* ids of src to ids of g; the leaves are filled in by the caller */
+    const bool *wrt;      /* by id of src: cotangents are wanted for these */
+    flx_val *cotangent;   /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: no derivative arrives) */
+    bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
+    flx_val **saved;      /* by node: what its primal rule kept */
+} flxi_reverse;
+
+/* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
+flx_code flxi_reverse_forward(flxi_reverse *r, flx_error *err);
+flx_code flxi_reverse_sweep(flxi_reverse *r, flx_error *err);
+void flxi_reverse_free(flxi_reverse *r);
+
+/* ---- Forward ---- */
+
+typedef struct {
+    const flx_graph *src;
+    flx_graph *g;
+    uint32_t *map;
+    flx_val *tangent; /* by id of src: those of leaves in, all others out */
+} flxi_forward;
+
+flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
+
+/* ---- Batching ---- */
+
+typedef struct {
+    const flx_graph *src;
+    flx_graph *g;
+    uint32_t *map;
+    bool *batched; /* by id of src: has the batch axis in front; those of leaves in, all others out */
+    flx_dim size;
+} flxi_batching;
+
+flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err);
+
+/* ---- Leaves ---- */
+
+/* Declares in g the leaves of src, with the types `type` gives (NULL: their own), and fills map. */
+flx_code flxi_copy_leaves(const flx_graph *src, flx_graph *g, uint32_t *map, flx_error *err);
+
+/* A new leaf called prefix + name, with the suffix _2, _3 … where that is taken. */
+flx_val flxi_new_leaf(flx_graph *g, const char *prefix, const char *name, const flx_type *type);
+
+/* ---- Rearranging finished graphs ---- */
+
+typedef struct {
+    size_t output;  /* of the given graph */
+    char name[300]; /* "" keeps its name */
+} flxi_choice;
+
+/* A copy with these outputs in this order, simplified. */
+flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
+
+/* An input, parameter or pinned value that can be differentiated by. */
+flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
+
+/* Adds to an error in which transform of which graph it arose. */
+void flxi_in_transform(flx_error *err, const char *transform, const flx_graph *g);
+
+/* The code of an error kept in a graph under construction, copied to err. */
+flx_code flxi_built(const flx_graph *g, flx_error *err);
+
+/* Simplifies *g, which is replaced. */
+flx_code flxi_finish(flx_graph **g, flx_error *err);
+
+#endif

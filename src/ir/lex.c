@@ -71,7 +71,7 @@ static const char *string_end(const char *s, const char *end)
     for (const char *p = s + 1; p < end && *p != '\n'; p++) {
         if (*p == '"')
             return p + 1;
-        if (*p == '\\' && p + 1 < end)
+        if (*p == '\\' && p + 1 < end && p[1] != '\n')
             p++;
     }
     return NULL;

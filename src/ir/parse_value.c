@@ -513,6 +513,16 @@ static flx_code parse_scalar_attr(flxi_reader *r, flxi_attr_kind wanted, flx_att
     return FLX_OK;
 }
 
+/* The word that leaves an attribute out, unless it begins a sum or product of a symbol of that name. */
+static bool at_none(const flxi_reader *r)
+{
+    flxi_lexer ahead = r->x;
+    if (!flxi_is_word(&ahead.token, "none"))
+        return false;
+    flxi_lex_next(&ahead);
+    return flxi_is_mark(&ahead.token, ',') || flxi_is_mark(&ahead.token, ')');
+}
+
 flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *type, flx_attr *out)
 {
     flxi_token t = r->x.token;
@@ -537,7 +547,7 @@ flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *typ
         *out = (flx_attr){.kind = FLX_ATTR_GRAPH};
         return parse_graph_name(r, &out->as.graph);
     }
-    if (a->kind == ATTR_DIM && !flxi_is_word(&t, "none")) {
+    if (a->kind == ATTR_DIM && !at_none(r)) {
         *out = (flx_attr){.kind = FLX_ATTR_INT};
         return flxi_parse_dim(r, &out->as.i);
     }

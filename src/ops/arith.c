@@ -357,6 +357,135 @@ static void jvp_div(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, flx_div(s->g, top, s->x[1]), flxi_typeof(s, s->y[0]));
 }
 
+/* What reaches the operand `of` of the larger of `of` and `other` (the smaller: with `wins` turned round): all of v where it
+   wins, half at a tie, nothing where the other wins or either is NaN. Linear in v, so it serves both modes. */
+typedef flx_val (*relation)(flx_graph *g, flx_val a, flx_val b);
+
+static flx_val share(flxi_site *s, relation wins, flx_val of, flx_val other, flx_val v)
+{
+    flx_graph *g = s->g;
+    flx_val half = flx_mul(g, v, flxi_number(s, v, 0.5));
+    return flx_where(g, wins(g, of, other), v, flxi_masked(s, flx_eq(g, of, other), half));
+}
+
+static void vjp_extremum(flxi_site *s, relation wins, const flx_val *dy, flx_val *dx)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (s->wanted[i])
+            dx[i] = share(s, wins, s->x[i], s->x[1 - i], dy[0]);
+}
+
+static void jvp_extremum(flxi_site *s, relation wins, const flx_val *tx, flx_val *ty)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (!flxi_is_none(tx[i]))
+            ty[0] = flxi_sum(s, ty[0], share(s, wins, s->x[i], s->x[1 - i], tx[i]));
+    ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
+}
+
+static void vjp_max(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    vjp_extremum(s, flx_gt, dy, dx);
+}
+
+static void jvp_max(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    jvp_extremum(s, flx_gt, tx, ty);
+}
+
+static void vjp_min(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    vjp_extremum(s, flx_lt, dy, dx);
+}
+
+static void jvp_min(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    jvp_extremum(s, flx_lt, tx, ty);
+}
+
+/* The definition; it also says how ties at a bound are shared. */
+static void decompose_clamp(flxi_site *s, flx_val *y)
+{
+    y[0] = flx_min(s->g, flx_max(s->g, s->x[1], s->x[0]), s->x[2]);
+}
+
+static flx_val is_zero(flxi_site *s, flx_val v)
+{
+    return flx_eq(s->g, v, flxi_number(s, v, 0.0));
+}
+
+/* b a^(b-1), which is right at a = 0 for every b but 0: there 0 times infinity stands for 0. Guarding b = 0 whatever a is
+   would lose the derivative of this factor by b, which is 1/a. */
+static flx_val partial_power_base(flxi_site *s)
+{
+    flx_graph *g = s->g;
+    flx_val a = s->x[0];
+    flx_val b = s->x[1];
+    flx_val origin = flx_and(g, is_zero(s, a), is_zero(s, b));
+    flx_val safe = flx_where(g, origin, flxi_number(s, a, 1.0), a);
+    flx_val power = flx_pow(g, safe, flx_sub(g, b, flxi_number(s, b, 1.0)));
+    return flx_where(g, origin, flxi_number(s, a, 0.0), flx_mul(g, b, power));
+}
+
+/* a^b log a, and its limit 0 at a = 0. NaN for a negative real base: only there for those who differentiate by b. */
+static flx_val partial_power_exponent(flxi_site *s)
+{
+    flx_graph *g = s->g;
+    flx_val a = s->x[0];
+    flx_val zero = is_zero(s, a);
+    flx_val log = flx_log(g, flx_where(g, zero, flxi_number(s, a, 1.0), a));
+    return flx_where(g, zero, flxi_number(s, a, 0.0), flx_mul(g, s->y[0], log));
+}
+
+static flx_val partial_pow(flxi_site *s, uint32_t i)
+{
+    return i == 0 ? partial_power_base(s) : partial_power_exponent(s);
+}
+
+/* y = a - b n with a whole number n, so the derivatives are 1 and -n. Rounding (a - y)/b finds n where a/b, rounded up to a
+   whole number, would not. */
+static flx_val whole_quotient(flxi_site *s)
+{
+    return flx_round(s->g, flx_div(s->g, flx_sub(s->g, s->x[0], s->y[0]), s->x[1]), NULL);
+}
+
+static void vjp_remainder(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = dy[0];
+    if (s->wanted[1])
+        dx[1] = flx_neg(s->g, flx_mul(s->g, dy[0], whole_quotient(s)));
+}
+
+static void jvp_remainder(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = tx[0];
+    if (!flxi_is_none(tx[1])) {
+        flx_val down = flx_mul(s->g, tx[1], whole_quotient(s));
+        ty[0] = flxi_is_none(tx[0]) ? flx_neg(s->g, down) : flx_sub(s->g, tx[0], down);
+    }
+    ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
+}
+
+/* x/(x² + y²) and -y/(x² + y²), 0 at the origin. The squares overflow or vanish long before the quotients do, so one factor
+   of each is divided by m = max(|x|, |y|) first. The result does not depend on m, which therefore needs no derivative. */
+static flx_val partial_atan2(flxi_site *s, uint32_t i)
+{
+    flx_graph *g = s->g;
+    flx_val y = s->x[0];
+    flx_val origin = flx_and(g, is_zero(s, y), is_zero(s, s->x[1]));
+    flx_val x = flx_where(g, origin, flxi_number(s, y, 1.0), s->x[1]);
+    flx_val m = flx_stop_gradient(g, flx_max(g, flx_abs(g, x), flx_abs(g, y)));
+    flx_val u = flx_div(g, x, m);
+    flx_val v = flx_div(g, y, m);
+    flx_val below = flx_add(g, flx_mul(g, x, u), flx_mul(g, y, v));
+    return flx_where(g, origin, flxi_number(s, y, 0.0), flx_div(g, i == 0 ? u : flx_neg(g, v), below));
+}
+
+static flx_val partial_fma(flxi_site *s, uint32_t i)
+{
+    return i == 2 ? flxi_number(s, s->x[2], 1.0) : s->x[1 - i];
+}
+
 /* ---- Rules ---- */
 
 const flxi_rules flxi_rules_add = {POINTWISE_RULES, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i,
@@ -368,21 +497,22 @@ const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .scalar = mul_f, .scalar_c =
 const flxi_rules flxi_rules_div = {POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
                                    .vjp = vjp_div, .jvp = jvp_div, .samples = samples_quotient};
 const flxi_rules flxi_rules_max = {
-    POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .samples = samples_ordered};
+    POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max, .jvp = jvp_max, .samples = samples_ordered};
 const flxi_rules flxi_rules_min = {
-    POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .samples = samples_ordered};
-const flxi_rules flxi_rules_pow = {
-    POINTWISE_RULES, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i, .samples = samples_power};
-const flxi_rules flxi_rules_rem = {
-    POINTWISE_RULES, .scalar = rem_f, .scalar_i = remainder_i, .samples = samples_remainder};
-const flxi_rules flxi_rules_mod = {
-    POINTWISE_RULES, .scalar = mod_f, .scalar_i = modulus_i, .samples = samples_remainder};
-const flxi_rules flxi_rules_atan2 = {POINTWISE_RULES, .scalar = atan2_f, .samples = samples_float};
+    POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min, .jvp = jvp_min, .samples = samples_ordered};
+const flxi_rules flxi_rules_pow = {POINTWISE_RULES, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i,
+                                   .partial = partial_pow, .samples = samples_power};
+const flxi_rules flxi_rules_rem = {POINTWISE_RULES, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder,
+                                   .jvp = jvp_remainder, .samples = samples_remainder};
+const flxi_rules flxi_rules_mod = {POINTWISE_RULES, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder,
+                                   .jvp = jvp_remainder, .samples = samples_remainder};
+const flxi_rules flxi_rules_atan2 = {
+    POINTWISE_RULES, .scalar = atan2_f, .partial = partial_atan2, .samples = samples_float};
 const flxi_rules flxi_rules_nextafter = {
     .infer = flxi_infer_pointwise, .eval = eval_nextafter, .samples = samples_float};
 const flxi_rules flxi_rules_clamp = {
-    POINTWISE_RULES, .scalar = clamp_f, .scalar_i = clamp_i, .samples = samples_clamp};
-const flxi_rules flxi_rules_fma = {
-    .infer = flxi_infer_pointwise, .eval = eval_fma, .scalar = fma_f, .scalar_i = fma_i, .samples = samples_fma};
+    POINTWISE_RULES, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp, .samples = samples_clamp};
+const flxi_rules flxi_rules_fma = {.infer = flxi_infer_pointwise, .eval = eval_fma, .scalar = fma_f, .scalar_i = fma_i,
+                                   .partial = partial_fma, .samples = samples_fma};
 const flxi_rules flxi_rules_add_n = {.infer = flxi_infer_pointwise, .eval = eval_add_n, .vjp = vjp_add, .jvp = jvp_add,
                                      .samples = samples_add_n};

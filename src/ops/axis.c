@@ -22,28 +22,6 @@ flx_code flxi_check_positions(flxi_infer *f, int64_t dtype, flx_dim extent)
     return FLX_OK;
 }
 
-flx_code flxi_equal_shapes(flxi_infer *f, uint32_t n, flx_type *shape)
-{
-    *shape = *f->in[0];
-    for (uint32_t i = 1; i < n; i++) {
-        const flx_type *x = f->in[i];
-        bool fits = x->rank == shape->rank;
-        for (int k = 0; fits && k < x->rank; k++) {
-            fits = flxi_dims_may_equal(f, shape->dims[k], x->dims[k]);
-            if (!flxi_dim_is_number(shape->dims[k]))
-                shape->dims[k] = x->dims[k];
-        }
-        if (!fits) {
-            flxi_type_text first, other;
-            return flxi_infer_fail(f, FLX_E_SHAPE, "operands do not broadcast here; expand them first",
-                                   "shapes differ: operand 1 is %s, operand %u is %s",
-                                   flxi_shape_str(f->ctx, f->in[0], &first), (unsigned)i + 1,
-                                   flxi_shape_str(f->ctx, x, &other));
-        }
-    }
-    return FLX_OK;
-}
-
 /* ---- Softmax ---- */
 
 typedef struct {

@@ -4,7 +4,7 @@
 #ifndef FLXI_AXIS_LISTS_H
 #define FLXI_AXIS_LISTS_H
 
-#include "ir/infer.h"
+#include "ops/extent.h"
 
 /* Distinct axes, normalised, in the given order; absent becomes the empty list. */
 static inline flx_code flxi_norm_axes_or_none(flxi_infer *f, const char *name, flx_ints *axes, int rank)
@@ -41,25 +41,11 @@ static inline flx_code flxi_need_paired(flxi_infer *f, const char *name_a, flx_i
                            a.n, b.n);
 }
 
-/* Before dims are appended: a type has room for FLX_MAX_RANK of them. */
-static inline flx_code flxi_need_room(flxi_infer *f, int rank)
-{
-    if (rank <= FLX_MAX_RANK)
-        return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SIZE, NULL, "the result would have rank %d, more than %d", rank, FLX_MAX_RANK);
-}
-
 /* Appends axes [from, to) of t to y, which has room for them. */
 static inline void flxi_append_dims(flx_type *y, const flx_type *t, int64_t from, int64_t to)
 {
     for (int64_t k = from; k < to; k++)
         y->dims[y->rank++] = t->dims[k];
-}
-
-/* The dimension that two dims which may be equal share: the number, where one of them is a number. */
-static inline flx_dim flxi_agreed_dim(flx_dim a, flx_dim b)
-{
-    return flxi_dim_is_number(a) ? a : b;
 }
 
 #endif

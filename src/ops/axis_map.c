@@ -1,5 +1,7 @@
-/* axis_map.c: the walk behind the ops that move whole axes, and the checks on their shapes. */
+/* axis_map.c: the walk behind the ops that move whole axes. */
 #include "ops/axis_map.h"
+
+#include "ops/copy.h"
 
 /* ---- Moving elements ---- */
 
@@ -16,8 +18,7 @@ typedef struct {
 static void walk_axis(const walk *w, int axis, int64_t x_at, int64_t y_at)
 {
     if (axis == w->y->type.rank) {
-        memcpy((unsigned char *)w->y->data + (size_t)y_at * w->size,
-               (const unsigned char *)w->x->data + (size_t)x_at * w->size, w->size);
+        flxi_copy_element(w->y->data, y_at, w->x->data, x_at, w->size);
         return;
     }
     int from = w->map->from[axis];
@@ -53,34 +54,6 @@ int64_t flxi_at_stretched(const flxi_eval *e, int axis, int64_t i)
 }
 
 /* ---- Inference ---- */
-
-const char *flxi_dim_str(flx_context *ctx, flx_dim d, flxi_dim_text *buffer)
-{
-    flx_dim_print(ctx, d, buffer->text, sizeof buffer->text);
-    return buffer->text;
-}
-
-flx_code flxi_need_operands(flxi_infer *f)
-{
-    return f->nin ? FLX_OK : flxi_infer_fail(f, FLX_E_ARITY, NULL, "at least one operand is needed");
-}
-
-flx_code flxi_need_result_rank(flxi_infer *f, size_t rank)
-{
-    if (rank <= FLX_MAX_RANK)
-        return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SIZE, "merge some axes with reshape first",
-                           "the result would have %zu axes, at most %d are supported", rank, FLX_MAX_RANK);
-}
-
-flx_code flxi_need_not_negative(flxi_infer *f, const char *name, const flx_ints *list)
-{
-    for (size_t k = 0; k < list->n; k++)
-        if (flxi_dim_negative(list->v[k]))
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must not be negative, it is %lld", name, k,
-                                   (long long)list->v[k]);
-    return FLX_OK;
-}
 
 flx_code flxi_need_stretch(flxi_infer *f, int axis, flx_dim target)
 {

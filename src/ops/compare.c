@@ -189,4 +189,24 @@ static flx_code eval_where(flxi_eval *e)
     return FLX_OK;
 }
 
-const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .samples = samples_where};
+static void vjp_where(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_val zero = flxi_number(s, dy[0], 0.0);
+    if (s->wanted[1])
+        dx[1] = flx_where(s->g, s->x[0], dy[0], zero);
+    if (s->wanted[2])
+        dx[2] = flx_where(s->g, s->x[0], zero, dy[0]);
+}
+
+/* A tangent of the predicate changes nothing. */
+static void jvp_where(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flx_val zero = flxi_number(s, s->x[1], 0.0);
+    if (flxi_is_none(tx[1]) && flxi_is_none(tx[2]))
+        return;
+    ty[0] = flx_where(s->g, s->x[0], flxi_is_none(tx[1]) ? zero : tx[1], flxi_is_none(tx[2]) ? zero : tx[2]);
+    ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
+}
+
+const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .vjp = vjp_where, .jvp = jvp_where,
+                                     .samples = samples_where};

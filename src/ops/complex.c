@@ -50,7 +50,16 @@ static flx_code eval_complex(flxi_eval *e)
     return FLX_OK;
 }
 
-const flxi_rules flxi_rules_complex = {.infer = infer_complex, .eval = eval_complex, .samples = samples_complex};
+static void vjp_complex(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    if (s->wanted[0])
+        dx[0] = flx_real(s->g, dy[0]);
+    if (s->wanted[1])
+        dx[1] = flx_imag(s->g, dy[0]);
+}
+
+const flxi_rules flxi_rules_complex = {
+    .infer = infer_complex, .eval = eval_complex, .vjp = vjp_complex, .samples = samples_complex};
 
 /* ---- Real numbers made of the parts ---- */
 
@@ -96,18 +105,57 @@ static double norm_sq(double re, double im)
     return re * re + im * im;
 }
 
-#define PART(name, value, list)                               \
+static bool is_complex(const flxi_site *s, flx_val v)
+{
+    return flxi_is_complex(flxi_typeof(s, v)->dtype);
+}
+
+/* A real cotangent of one part, as a number whose other part is 0. A real operand is its own real part. */
+static void vjp_real(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = is_complex(s, s->x[0]) ? flx_complex(s->g, dy[0], flxi_number(s, dy[0], 0.0)) : dy[0];
+}
+
+static void vjp_imag(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    if (is_complex(s, s->x[0]))
+        dx[0] = flx_complex(s->g, flxi_number(s, dy[0], 0.0), dy[0]);
+}
+
+/* Its derivative, i z/|z|² and 0 at 0, is that of atan2. */
+static void decompose_angle(flxi_site *s, flx_val *y)
+{
+    y[0] = flx_atan2(s->g, flx_imag(s->g, s->x[0]), flx_real(s->g, s->x[0]));
+}
+
+/* 2 g z and 2 Re(conj(z) t), part by part: an infinite part does not reach the other one. */
+static void vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_graph *g = s->g;
+    flx_val twice = flx_mul(g, dy[0], flxi_number(s, dy[0], 2.0));
+    dx[0] = flx_complex(g, flx_mul(g, twice, flx_real(g, s->x[0])), flx_mul(g, twice, flx_imag(g, s->x[0])));
+}
+
+static void jvp_norm_sq(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flx_graph *g = s->g;
+    flx_val re = flx_mul(g, flx_real(g, s->x[0]), flx_real(g, tx[0]));
+    flx_val im = flx_mul(g, flx_imag(g, s->x[0]), flx_imag(g, tx[0]));
+    ty[0] = flx_mul(g, flx_add(g, re, im), flxi_number(s, re, 2.0));
+}
+
+#define PART(name, value, list, ...)                          \
     static flx_code eval_##name(flxi_eval *e)                 \
     {                                                         \
         return eval_part(e, value);                           \
     }                                                         \
     const flxi_rules flxi_rules_##name = {                    \
-        .infer = infer_part, .eval = eval_##name, .samples = list};
+        .infer = infer_part, .eval = eval_##name, .samples = list, __VA_ARGS__};
 
-PART(real, real_part, samples_part)
-PART(imag, imag_part, samples_part)
-PART(angle, angle_of, samples_part)
-PART(complex_norm_sq, norm_sq, samples_norm)
+PART(real, real_part, samples_part, .vjp = vjp_real)
+PART(imag, imag_part, samples_part, .vjp = vjp_imag)
+PART(angle, angle_of, samples_part, .decompose = decompose_angle)
+PART(complex_norm_sq, norm_sq, samples_norm, .vjp = vjp_norm_sq, .jvp = jvp_norm_sq)
 
 /* ---- conjugate ---- */
 
@@ -123,5 +171,10 @@ static flx_code eval_conjugate(flxi_eval *e)
     return FLX_OK;
 }
 
+static void vjp_conjugate(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flxi_conj(s, dy[0]);
+}
+
 const flxi_rules flxi_rules_conjugate = {
-    .infer = flxi_infer_same, .eval = eval_conjugate, .samples = samples_conjugate};
+    .infer = flxi_infer_same, .eval = eval_conjugate, .vjp = vjp_conjugate, .samples = samples_conjugate};

@@ -7,7 +7,6 @@
    geometry, one walk over the terms, and three choices of which factor is the result. Each term is visited once, in
    row-major order of (n, c, o) and then (i, k); sums follow ops.md 0.2. Cross-correlation: the kernel is not flipped
    unless `reverse` says so. */
-#include "ops/axis_map.h"
 #include "ops/sliding.h"
 
 /* ---- Attributes ---- */

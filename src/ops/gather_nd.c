@@ -10,13 +10,13 @@
    is the element of x it stands for, or none under oob=zero. gather_nd reads it, scatter_nd combines an update into it.
    scatter_nd with `add` keeps wide sums and rounds once; all other combines round at each step, as the definition by
    single steps says. `unique` is a promise for faster code; here it changes nothing. */
-#include "ir/eval.h"
 #include "ops/axis_lists.h"
+#include "ops/copy.h"
+#include "ops/oob.h"
 #include "ops/scalar_body.h"
+#include "ops/wide.h"
 
 #include <math.h>
-
-#define OOB_WORDS "error zero clamp" /* order of flxi_oob */
 
 typedef enum { COMBINE_ADD, COMBINE_MUL, COMBINE_MIN, COMBINE_MAX, COMBINE_SET } combine_word;
 #define COMBINE_WORDS "add mul min max set" /* the same order */
@@ -40,7 +40,7 @@ typedef struct {
 static const flxi_attr gather_schema[] = {
     A_DIMS_REQ(nd_attrs, slice_sizes),
     GEOMETRY_ROWS,
-    A_WORD(nd_attrs, oob, OOB_WORDS),
+    A_WORD(nd_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -48,7 +48,7 @@ static const flxi_attr scatter_schema[] = {
     GEOMETRY_ROWS,
     A_COMBINE(nd_attrs, combine, COMBINE_WORDS),
     A_BOOL(nd_attrs, unique, 0),
-    A_WORD(nd_attrs, oob, OOB_WORDS),
+    A_WORD(nd_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -159,7 +159,7 @@ static flx_code check_offset_axes(flxi_infer *f, nd_attrs *a)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "axes of x that are neither collapsed nor batching need one each",
                                "offset_axes has %zu entries, but the window has %zu axes", a->offset_axes.n, window);
     int rank = (int)(index_axis_count(a, f->in[1]) + (int64_t)window);
-    FLXI_TRY(flxi_need_room(f, rank));
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)rank));
     FLXI_TRY(flxi_norm_axes_or_none(f, "offset_axes", &a->offset_axes, rank));
     for (size_t i = 1; i < a->offset_axes.n; i++)
         if (a->offset_axes.v[i - 1] > a->offset_axes.v[i])
@@ -186,12 +186,11 @@ static flx_code check_window(flxi_infer *f, flx_code code, const char *what, int
     const flx_type *x = f->in[0];
     if (!flxi_dim_below(f->ctx, size, 0) && !flxi_dim_below(f->ctx, x->dims[axis], size))
         return FLX_OK;
-    char text[64];
+    flxi_dim_text text;
     flxi_type_text tx;
-    flx_dim_print(f->ctx, size, text, sizeof text);
     return flxi_infer_fail(f, code, "a window has at most the extent of its axis",
-                           "%s is %s along axis %d of x, which is %s", what, text, axis,
-                           flxi_shape_str(f->ctx, x, &tx));
+                           "%s is %s along axis %d of x, which is %s", what,
+                           flxi_dim_str(f->ctx, size, &text), axis, flxi_shape_str(f->ctx, x, &tx));
 }
 
 /* ---- gather_nd ---- */
@@ -357,7 +356,7 @@ static flx_code eval_gather_nd(flxi_eval *e)
         int64_t at;
         FLXI_TRY(locate(e, &m, o, &at));
         if (at >= 0)
-            memcpy((char *)y->data + (size_t)i * size, (const char *)e->in[0]->data + (size_t)at * size, size);
+            flxi_copy_element(y->data, i, e->in[0]->data, at, size);
     }
     return FLX_OK;
 }
@@ -454,15 +453,9 @@ static flx_code step_fold(flxi_eval *e, scatter *s, int64_t target, int64_t upda
     return FLX_OK;
 }
 
-/* Copies bytes, so that NaN payloads and the like survive. */
-static void copy_element(void *to, int64_t i, const void *from, int64_t j, size_t size)
-{
-    memcpy((char *)to + (size_t)i * size, (const char *)from + (size_t)j * size, size);
-}
-
 static flx_code step_set(flxi_eval *e, scatter *s, int64_t target, int64_t update)
 {
-    copy_element(e->out[0]->data, target, e->in[2]->data, update, flx_dtype_size(s->arith->dtype));
+    flxi_copy_element(e->out[0]->data, target, e->in[2]->data, update, flx_dtype_size(s->arith->dtype));
     return FLX_OK;
 }
 
@@ -472,23 +465,18 @@ static flx_code step_body(flxi_eval *e, scatter *s, int64_t target, int64_t upda
     flxi_scalar_body_set(&s->body, 0, y, target);
     flxi_scalar_body_set(&s->body, 1, e->in[2]->data, update);
     FLXI_TRY(flxi_scalar_body_call(&s->body));
-    copy_element(y, target, flxi_scalar_body_result(&s->body, 0), 0, flx_dtype_size(s->arith->dtype));
+    flxi_copy_element(y, target, flxi_scalar_body_result(&s->body, 0), 0, flx_dtype_size(s->arith->dtype));
     return FLX_OK;
 }
 
 static flx_code scatter_sums(flxi_eval *e, scatter *s)
 {
-    flx_tensor *y = e->out[0];
-    s->sum = flxi_alloc(e->mem, (size_t)y->count, sizeof *s->sum);
+    s->sum = flxi_wide_begin(e, s->arith->zero);
     if (!s->sum)
-        return flxi_oom(e->err, "scatter_nd: wide sums");
-    for (int64_t i = 0; i < y->count; i++)
+        return FLX_E_OOM;
+    for (int64_t i = 0; i < e->out[0]->count; i++)
         s->sum[i] = s->arith->load(e->in[0]->data, i);
-    flx_code code = for_each_target(e, step_add, s);
-    for (int64_t i = 0; code == FLX_OK && i < y->count; i++)
-        s->arith->store(y->data, i, s->sum[i]);
-    flxi_free(e->mem, s->sum, (size_t)y->count, sizeof *s->sum);
-    return code;
+    return flxi_wide_end(e, s->sum, for_each_target(e, step_add, s));
 }
 
 static flx_code scatter_body(flxi_eval *e, scatter *s, const flx_graph *body)

@@ -5,6 +5,30 @@
 
 #include <stdio.h>
 
+/* ---- What they share ---- */
+
+/* The derivative of all of them but cast: each cotangent and tangent goes where its value goes. An operand without a result
+   of its own (the condition of check) has none. */
+static void vjp_identity(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    for (uint32_t k = 0; k < s->nout; k++)
+        dx[k] = dy[k];
+}
+
+static void jvp_identity(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    for (uint32_t k = 0; k < s->nout; k++)
+        ty[k] = tx[k];
+}
+
+/* The same op on operands with a batch axis in front or not; result k is batched as operand k is. */
+static void batch_identity(flxi_site *s, flx_val *by)
+{
+    flxi_emit(s, NULL, s->x, s->nin, by);
+    for (uint32_t k = 0; k < s->nout; k++)
+        s->by_batched[k] = s->batched[k];
+}
+
 /* ---- stop_gradient ---- */
 
 static const flxi_sample samples_any_shape[] = {
@@ -17,7 +41,7 @@ static const flxi_sample samples_any_shape[] = {
 };
 
 const flxi_rules flxi_rules_stop_gradient = {
-    .infer = flxi_infer_same, .eval = flxi_eval_copy, .samples = samples_any_shape};
+    .infer = flxi_infer_same, .eval = flxi_eval_copy, .batch = batch_identity, .samples = samples_any_shape};
 
 /* ---- cast ---- */
 
@@ -57,9 +81,24 @@ static flx_code eval_cast(flxi_eval *e)
     return FLX_OK;
 }
 
+/* Between floats the derivative is 1. From real to complex the real part comes back, from complex to real it goes out, and
+   that is what casting does to them as well. */
+static void vjp_cast(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flx_cast(s->g, dy[0], (flx_dtype)flxi_typeof(s, s->x[0])->dtype);
+}
+
+static void jvp_cast(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    if (flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, s->y[0])->dtype))
+        ty[0] = flxi_emit1(s, NULL, tx, 1);
+}
+
 const flxi_rules flxi_rules_cast = {
     .infer = infer_cast,
     .eval = eval_cast,
+    .vjp = vjp_cast,
+    .jvp = jvp_cast,
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
     .samples = samples_cast,
@@ -135,7 +174,8 @@ const flxi_rules flxi_rules_bitcast = {
     .eval = flxi_eval_copy, /* little-endian storage: the low bytes come first */
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
-    .undefined = "bitcast has no derivative: bits are not numbers",
+    .batch = batch_identity, /* axes come and go at the end only */
+    .undefined = "bits are not numbers; cast converts values, real and imag take a complex number apart",
     .samples = samples_bitcast,
 };
 
@@ -187,6 +227,8 @@ const flxi_rules flxi_rules_reduce_precision = {
     .infer = infer_precision,
     .eval = flxi_eval_pointwise,
     .scalar = rounded,
+    .vjp = vjp_identity, /* straight-through */
+    .jvp = jvp_identity,
     .schema = precision_schema,
     .attrs_size = sizeof(precision_attrs),
     .samples = samples_precision,
@@ -220,7 +262,13 @@ static flx_code eval_barrier(flxi_eval *e)
 }
 
 const flxi_rules flxi_rules_optimization_barrier = {
-    .infer = infer_barrier, .eval = eval_barrier, .samples = samples_barrier};
+    .infer = infer_barrier,
+    .eval = eval_barrier,
+    .vjp = vjp_identity,
+    .jvp = jvp_identity,
+    .batch = batch_identity,
+    .samples = samples_barrier,
+};
 
 /* ---- print and check ---- */
 
@@ -276,6 +324,9 @@ static flx_code eval_check(flxi_eval *e)
 const flxi_rules flxi_rules_print = {
     .infer = flxi_infer_same,
     .eval = eval_print,
+    .vjp = vjp_identity,
+    .jvp = jvp_identity,
+    .batch = batch_identity,
     .schema = print_schema,
     .attrs_size = sizeof(message_attrs),
     .samples = samples_print,
@@ -283,6 +334,9 @@ const flxi_rules flxi_rules_print = {
 const flxi_rules flxi_rules_check = {
     .infer = flxi_infer_same,
     .eval = eval_check,
+    .vjp = vjp_identity,
+    .jvp = jvp_identity,
+    .batch = batch_identity,
     .schema = check_schema,
     .attrs_size = sizeof(message_attrs),
     .samples = samples_check,

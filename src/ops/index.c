@@ -4,30 +4,10 @@
    that are in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error
    whatever stands beside it. dynamic_slice and dynamic_update_slice have no `oob`: they resolve as `clamp`, which
    is total: a fraction is cut off and NaN is 0. Elements move as bytes; only scatter_add computes. */
-#include "ir/eval.h"
 #include "ops/axis_lists.h"
-
-#define OOB_WORDS "error zero clamp" /* order of flxi_oob */
-
-/* Room for a dimension in a message. */
-typedef struct {
-    char text[64];
-} dim_text;
-
-static const char *dim_str(flxi_infer *f, flx_dim d, dim_text *buffer)
-{
-    flx_dim_print(f->ctx, d, buffer->text, sizeof buffer->text);
-    return buffer->text;
-}
-
-/* A count given as an attribute. */
-static flx_code need_count(flxi_infer *f, const char *name, flx_dim n)
-{
-    dim_text text;
-    if (!flxi_dim_below(f->ctx, n, 0))
-        return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must not be negative, but is %s", name, dim_str(f, n, &text));
-}
+#include "ops/copy.h"
+#include "ops/oob.h"
+#include "ops/wide.h"
 
 /* ---- gather ---- */
 
@@ -37,7 +17,7 @@ typedef struct {
 
 static const flxi_attr gather_schema[] = {
     A_INT(axis_attrs, axis, 0),
-    A_WORD(axis_attrs, oob, OOB_WORDS),
+    A_WORD(axis_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -48,7 +28,7 @@ static flx_code infer_gather(flxi_infer *f)
     const flx_type *idx = f->in[1];
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, table->rank));
-    FLXI_TRY(flxi_need_room(f, table->rank - 1 + idx->rank));
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)(table->rank - 1 + idx->rank)));
     flx_type y = {.dtype = table->dtype};
     flxi_append_dims(&y, table, 0, a->axis);
     flxi_append_dims(&y, idx, 0, idx->rank);
@@ -63,15 +43,13 @@ static flx_code eval_gather(flxi_eval *e)
     const flx_tensor *idx = e->in[1];
     flxi_split s = flxi_split_at(&e->in[0]->type, a->axis);
     size_t row = (size_t)s.inner * flx_dtype_size(e->in[0]->type.dtype);
-    const char *table = e->in[0]->data;
-    char *y = e->out[0]->data;
     for (int64_t i = 0; i < idx->count; i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, s.n, (flxi_oob)a->oob, &at));
         if (at < 0 || row == 0)
             continue; /* dropped: the result came zeroed */
         for (int64_t o = 0; o < s.outer; o++)
-            memcpy(y + (size_t)(o * idx->count + i) * row, table + (size_t)(o * s.n + at) * row, row);
+            flxi_copy_element(e->out[0]->data, o * idx->count + i, e->in[0]->data, o * s.n + at, row);
     }
     return FLX_OK;
 }
@@ -108,7 +86,7 @@ typedef struct {
 
 static const flxi_attr scatter_add_schema[] = {
     A_DIM_REQ(scatter_add_attrs, R),
-    A_WORD(scatter_add_attrs, oob, OOB_WORDS),
+    A_WORD(scatter_add_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -125,8 +103,8 @@ static flx_code infer_scatter_add(flxi_infer *f)
         return flxi_infer_fail(f, FLX_E_SHAPE, "one index per update: the shape of upd begins with the shape of idx",
                                "the shape of idx does not lead that of upd: upd is %s, idx is %s",
                                flxi_shape_str(f->ctx, upd, &tu), flxi_shape_str(f->ctx, idx, &ti));
-    FLXI_TRY(need_count(f, "R", a->R));
-    FLXI_TRY(flxi_need_room(f, 1 + upd->rank - idx->rank));
+    FLXI_TRY(flxi_need_count(f, "R", a->R));
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)(1 + upd->rank - idx->rank)));
     flx_type y = {.dtype = upd->dtype, .rank = 1, .dims = {a->R}};
     flxi_append_dims(&y, upd, idx->rank, upd->rank);
     f->out[0] = y;
@@ -151,19 +129,11 @@ static flx_code add_rows(flxi_eval *e, const flxi_arith *m, flxi_num *sum)
     return FLX_OK;
 }
 
-/* Sums are kept wide and rounded once at the end; the zeroed scratch is the zero of every arithmetic. */
 static flx_code eval_scatter_add(flxi_eval *e)
 {
-    flx_tensor *y = e->out[0];
-    const flxi_arith *m = flxi_arith_of(y->type.dtype);
-    flxi_num *sum = flxi_alloc(e->mem, (size_t)y->count, sizeof *sum);
-    if (!sum)
-        return flxi_oom(e->err, "scatter_add: wide sums");
-    flx_code code = add_rows(e, m, sum);
-    for (int64_t i = 0; code == FLX_OK && i < y->count; i++)
-        m->store(y->data, i, sum[i]);
-    flxi_free(e->mem, sum, (size_t)y->count, sizeof *sum);
-    return code;
+    const flxi_arith *m = flxi_arith_of(e->out[0]->type.dtype);
+    flxi_num *sum = flxi_wide_begin(e, m->zero);
+    return sum ? flxi_wide_end(e, sum, add_rows(e, m, sum)) : FLX_E_OOM;
 }
 
 static const flxi_sample samples_scatter_add[] = {
@@ -195,7 +165,7 @@ const flxi_rules flxi_rules_scatter_add = {
 
 static const flxi_attr take_along_schema[] = {
     A_INT(axis_attrs, axis, -1),
-    A_WORD(axis_attrs, oob, OOB_WORDS),
+    A_WORD(axis_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -226,8 +196,6 @@ static flx_code eval_take_along(flxi_eval *e)
     flxi_split sx = flxi_split_at(&e->in[0]->type, a->axis);
     flxi_split si = flxi_split_at(&idx->type, a->axis);
     size_t size = flx_dtype_size(e->in[0]->type.dtype);
-    const char *x = e->in[0]->data;
-    char *y = e->out[0]->data;
     for (int64_t i = 0; i < idx->count; i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, sx.n, (flxi_oob)a->oob, &at));
@@ -235,7 +203,7 @@ static flx_code eval_take_along(flxi_eval *e)
             continue; /* dropped: the result came zeroed */
         int64_t o = i / (si.n * si.inner);
         int64_t from = (o * sx.n + at) * sx.inner + i % si.inner;
-        memcpy(y + (size_t)i * size, x + (size_t)from * size, size);
+        flxi_copy_element(e->out[0]->data, i, e->in[0]->data, from, size);
     }
     return FLX_OK;
 }
@@ -276,7 +244,7 @@ static const flxi_attr one_hot_schema[] = {
     A_DIM_REQ(one_hot_attrs, n),
     A_INT(one_hot_attrs, axis, -1),
     A_DTYPE(one_hot_attrs, dtype, FLX_F32),
-    A_WORD(one_hot_attrs, oob, OOB_WORDS),
+    A_WORD(one_hot_attrs, oob, FLXI_OOB_WORDS),
     A_END,
 };
 
@@ -284,9 +252,9 @@ static flx_code infer_one_hot(flxi_infer *f)
 {
     one_hot_attrs *a = f->attrs;
     const flx_type *i = f->in[0];
-    FLXI_TRY(flxi_need_room(f, i->rank + 1));
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)i->rank + 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, i->rank + 1));
-    FLXI_TRY(need_count(f, "n", a->n));
+    FLXI_TRY(flxi_need_count(f, "n", a->n));
     flx_type y = {.dtype = (int32_t)a->dtype};
     flxi_append_dims(&y, i, 0, a->axis);
     y.dims[y.rank++] = a->n;
@@ -399,7 +367,7 @@ static flx_code infer_dynamic_slice(flxi_infer *f)
     dynamic_slice_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     flxi_type_text tx;
-    dim_text td;
+    flxi_dim_text td;
     FLXI_TRY(need_position(f, 1));
     FLXI_TRY(flxi_norm_list(f, "sizes", &a->sizes, (size_t)x->rank, 0));
     f->out[0] = *x;
@@ -408,7 +376,7 @@ static flx_code infer_dynamic_slice(flxi_infer *f)
         if (flxi_dim_below(f->ctx, size, 0) || flxi_dim_below(f->ctx, x->dims[k], size))
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "a window has at most the extent of its axis",
                                    "sizes[%d] is %s, which does not fit axis %d of x of shape %s", k,
-                                   dim_str(f, size, &td), k, flxi_shape_str(f->ctx, x, &tx));
+                                   flxi_dim_str(f->ctx, size, &td), k, flxi_shape_str(f->ctx, x, &tx));
         f->out[0].dims[k] = size;
     }
     return FLX_OK;
@@ -421,7 +389,7 @@ static flx_code eval_dynamic_slice(flxi_eval *e)
     window_walk w;
     FLXI_TRY(window_begin(e, 1, &y->type, &w));
     for (int64_t i = 0; i < y->count; i++)
-        memcpy((char *)y->data + (size_t)i * size, (const char *)e->in[0]->data + (size_t)window_step(&w) * size, size);
+        flxi_copy_element(y->data, i, e->in[0]->data, window_step(&w), size);
     return FLX_OK;
 }
 
@@ -476,7 +444,7 @@ static flx_code eval_dynamic_update_slice(flxi_eval *e)
     FLXI_TRY(window_begin(e, 2, &u->type, &w));
     FLXI_TRY(flxi_eval_copy(e));
     for (int64_t i = 0; i < u->count; i++)
-        memcpy((char *)y->data + (size_t)window_step(&w) * size, (const char *)u->data + (size_t)i * size, size);
+        flxi_copy_element(y->data, window_step(&w), u->data, i, size);
     return FLX_OK;
 }
 

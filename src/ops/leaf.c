@@ -299,9 +299,21 @@ static const flxi_sample samples_dim_size[] = {
     {0},
 };
 
+/* All examples have the same extents, so the answer has no batch axis. */
+static void batch_dim_size(flxi_site *s, flx_val *by)
+{
+    axis_attrs *a = flxi_site_attrs(s);
+    if (!a)
+        return;
+    a->axis++;
+    flxi_emit(s, a, s->x, s->nin, by);
+    s->by_batched[0] = false;
+}
+
 const flxi_rules flxi_rules_dim_size = {
     .infer = infer_dim_size,
     .eval = eval_dim_size,
+    .batch = batch_dim_size,
     .schema = axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_dim_size,

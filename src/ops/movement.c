@@ -3,6 +3,7 @@
    Offsets and lengths may be symbolic. A range that is known to be wrong is an ATTRIBUTE error now, one that depends on
    symbols is checked when they are bound: binding runs these rules again. */
 #include "ops/axis_map.h"
+#include "ops/copy.h"
 
 typedef struct {
     int64_t axis;
@@ -100,8 +101,8 @@ static flx_code infer_slice(flxi_infer *f)
     FLXI_TRY(flxi_norm_list(f, "start", &a->start, rank, 0));
     FLXI_TRY(flxi_norm_list(f, "limit", &a->limit, rank, 0));
     FLXI_TRY(flxi_norm_list(f, "stride", &a->stride, rank, 1));
-    FLXI_TRY(flxi_need_not_negative(f, "start", &a->start));
-    FLXI_TRY(flxi_need_not_negative(f, "limit", &a->limit));
+    FLXI_TRY(flxi_need_counts(f, "start", &a->start));
+    FLXI_TRY(flxi_need_counts(f, "limit", &a->limit));
     f->out[0] = *x;
     for (int k = 0; k < x->rank; k++) {
         flx_dim start = a->start.v[k];
@@ -192,7 +193,7 @@ static flx_code infer_pad(flxi_infer *f)
     FLXI_TRY(flxi_norm_list(f, "low", &a->low, rank, 0));
     FLXI_TRY(flxi_norm_list(f, "high", &a->high, rank, 0));
     FLXI_TRY(flxi_norm_list(f, "interior", &a->interior, rank, 0));
-    FLXI_TRY(flxi_need_not_negative(f, "interior", &a->interior));
+    FLXI_TRY(flxi_need_counts(f, "interior", &a->interior));
     f->out[0] = *x;
     for (int k = 0; k < x->rank; k++) {
         flx_dim d = spread(f->ctx, x->dims[k], a->interior.v[k]);
@@ -220,9 +221,7 @@ static int64_t at_pad(const flxi_eval *e, int axis, int64_t i)
 static flx_code eval_pad(flxi_eval *e)
 {
     flx_tensor *y = e->out[0];
-    size_t size = flx_dtype_size(y->type.dtype);
-    for (int64_t i = 0; i < y->count; i++)
-        memcpy((unsigned char *)y->data + (size_t)i * size, e->in[1]->data, size);
+    flxi_fill_elements(y->data, y->count, e->in[1]->data, flx_dtype_size(y->type.dtype));
     return flxi_move_each(e, at_pad);
 }
 
@@ -313,26 +312,6 @@ const flxi_rules flxi_rules_reverse = {
 static const flxi_attr concat_schema[] = {A_INT_REQ(axis_attrs, axis), A_END};
 static const flxi_attr first_axis_schema[] = {A_INT(axis_attrs, axis, 0), A_END};
 
-/* Merges the extents of operand k into y, axis `except` aside (-1: none). A number says more than a symbol. */
-static flx_code merge_shape(flxi_infer *f, uint32_t k, int64_t except, flx_type *y)
-{
-    const flx_type *x = f->in[k];
-    bool fits = x->rank == y->rank;
-    for (int axis = 0; fits && axis < y->rank; axis++) {
-        if (axis == except)
-            continue;
-        fits = flxi_dims_may_equal(f, x->dims[axis], y->dims[axis]);
-        if (fits && flxi_dim_is_number(x->dims[axis]))
-            y->dims[axis] = x->dims[axis];
-    }
-    if (fits)
-        return FLX_OK;
-    flxi_type_text tx, ty;
-    return flxi_infer_fail(f, FLX_E_SHAPE, except < 0 ? NULL : "the shapes may differ along axis only",
-                           "operand %u, of shape %s, does not fit to %s before it", k,
-                           flxi_shape_str(f->ctx, x, &tx), flxi_shape_str(f->ctx, y, &ty));
-}
-
 static flx_code infer_concat(flxi_infer *f)
 {
     axis_attrs *a = f->attrs;
@@ -341,7 +320,7 @@ static flx_code infer_concat(flxi_infer *f)
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
     flx_type y = *f->in[0];
     for (uint32_t k = 1; k < f->nin; k++) {
-        FLXI_TRY(merge_shape(f, k, a->axis, &y));
+        FLXI_TRY(flxi_merge_shape(f, k, a->axis, &y));
         y.dims[a->axis] = flx_dim_add(f->ctx, y.dims[a->axis], f->in[k]->dims[a->axis]);
     }
     f->out[0] = y;
@@ -351,12 +330,11 @@ static flx_code infer_concat(flxi_infer *f)
 static flx_code infer_stack(flxi_infer *f)
 {
     axis_attrs *a = f->attrs;
+    flx_type y;
     FLXI_TRY(flxi_need_operands(f));
-    flx_type y = *f->in[0];
+    FLXI_TRY(flxi_equal_shapes(f, f->nin, &y));
     FLXI_TRY(flxi_need_result_rank(f, (size_t)y.rank + 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, y.rank + 1));
-    for (uint32_t k = 1; k < f->nin; k++)
-        FLXI_TRY(merge_shape(f, k, -1, &y));
     for (int axis = y.rank++; axis > a->axis; axis--)
         y.dims[axis] = y.dims[axis - 1];
     y.dims[a->axis] = f->nin;
@@ -457,7 +435,7 @@ static flx_code infer_split(flxi_infer *f)
     const flx_type *x = f->in[0];
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, x->rank));
-    FLXI_TRY(flxi_need_not_negative(f, "sizes", &a->sizes));
+    FLXI_TRY(flxi_need_counts(f, "sizes", &a->sizes));
     if (a->sizes.n == 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "sizes must have at least one entry");
     FLXI_TRY(flxi_results(f, a->sizes.n));
@@ -586,12 +564,6 @@ typedef struct {
 
 static const flxi_attr diagonal_schema[] = {A_INT(diagonal_attrs, k, 0), A_END};
 
-static void copy_element(flx_tensor *y, int64_t to, const flx_tensor *x, int64_t from)
-{
-    size_t size = flx_dtype_size(x->type.dtype);
-    memcpy((unsigned char *)y->data + (size_t)to * size, (const unsigned char *)x->data + (size_t)from * size, size);
-}
-
 static flx_code infer_triangle(flxi_infer *f)
 {
     FLXI_TRY(flxi_need_rank(f, 0, 2));
@@ -604,12 +576,13 @@ static flx_code keep_triangle(flxi_eval *e, int sign)
 {
     int64_t k = ((const diagonal_attrs *)e->attrs)->k;
     const flx_tensor *x = e->in[0];
+    size_t size = flx_dtype_size(x->type.dtype);
     int64_t rows = x->type.dims[x->type.rank - 2];
     int64_t cols = x->type.dims[x->type.rank - 1];
     for (int64_t i = 0; i < x->count; i++) {
         int64_t diagonal = i % cols - i / cols % rows;
         if (sign > 0 ? diagonal <= k : diagonal >= k)
-            copy_element(e->out[0], i, x, i);
+            flxi_copy_element(e->out[0]->data, i, x->data, i, size);
     }
     return FLX_OK;
 }
@@ -695,17 +668,17 @@ static flx_code eval_diag(flxi_eval *e)
     bool to_matrix = e->in[0]->type.rank == 1;
     const flx_tensor *vector = to_matrix ? e->in[0] : e->out[0];
     const flx_type *matrix = to_matrix ? &e->out[0]->type : &e->in[0]->type;
+    if (vector->count == 0)
+        return FLX_OK; /* nothing to move, and the other extents may be too large to multiply */
     int64_t cols = matrix->dims[matrix->rank - 1];
-    int64_t size = matrix->dims[matrix->rank - 2] * cols;
+    int64_t plane = matrix->dims[matrix->rank - 2] * cols;
     int64_t n = vector->type.dims[vector->type.rank - 1];
     int64_t first = k < 0 ? -k : 0; /* row where the diagonal begins */
+    size_t size = flx_dtype_size(matrix->dtype);
     for (int64_t i = 0; i < vector->count; i++) {
         int64_t row = first + i % n;
-        int64_t at = i / n * size + row * cols + row + k;
-        if (to_matrix)
-            copy_element(e->out[0], at, e->in[0], i);
-        else
-            copy_element(e->out[0], i, e->in[0], at);
+        int64_t at = i / n * plane + row * cols + row + k;
+        flxi_copy_element(e->out[0]->data, to_matrix ? at : i, e->in[0]->data, to_matrix ? i : at, size);
     }
     return FLX_OK;
 }
@@ -723,6 +696,7 @@ static const flxi_sample samples_diag[] = {
     {"T[3, 3]", "k=-4611686018427387904", NULL, FLX_OK},
     {"T[2, 3, 2]", "k=-1", NULL, FLX_OK},
     {"T[2, 0, 3]", NULL, NULL, FLX_OK},
+    {"T[0, 4294967296, 4294967296]", "k=-1", NULL, FLX_OK},
     {"T[N]", "k=1", NULL, FLX_OK},
     {"T[2, N, N]", "k=1", NULL, FLX_OK},
     {"T[N, N+1]", NULL, NULL, FLX_OK},

@@ -2,7 +2,6 @@
 
    Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
    that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
-#include "ops/axis_map.h"
 #include "ops/sliding.h"
 
 #include <complex.h>

@@ -59,6 +59,8 @@ static flxi_factor matrix_factor(const flx_tensor *x, const flx_type *batch)
 
 static flx_code eval_matmul(flxi_eval *e)
 {
+    if (e->out[0]->count == 0)
+        return FLX_OK; /* the other extents may be too large to multiply */
     const flx_type *a = &e->in[0]->type;
     const flx_type *b = &e->in[1]->type;
     flx_type batch = batch_of(&e->out[0]->type);
@@ -83,6 +85,7 @@ static const flxi_sample samples_matmul[] = {
     {"T[3, 0], T[0, 2]", NULL, NULL, FLX_OK},
     {"T[0, 3], T[3, 2]", NULL, NULL, FLX_OK},
     {"T[0, 3, 4], T[4, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 4294967296, 4294967296], T[4294967296, 0]", NULL, NULL, FLX_OK},
     {"T[N, 3], T[3, 2]", NULL, NULL, FLX_OK},
     {"T[2, N], T[N, 2]", NULL, NULL, FLX_OK},
     {"T[N, 2, 3], T[1, 3, 2]", NULL, NULL, FLX_OK},
@@ -190,7 +193,7 @@ static flx_code infer_dot_general(flxi_infer *f)
     int l_free[FLX_MAX_RANK], r_free[FLX_MAX_RANK];
     int nl = free_axes(l->rank, a->lc, a->lb, l_free);
     int nr = free_axes(r->rank, a->rc, a->rb, r_free);
-    FLXI_TRY(flxi_need_room(f, (int)a->lb.n + nl + nr));
+    FLXI_TRY(flxi_need_result_rank(f, a->lb.n + (size_t)(nl + nr)));
     flx_type y = {.dtype = l->dtype};
     for (size_t i = 0; i < a->lb.n; i++)
         y.dims[y.rank++] = flxi_agreed_dim(l->dims[a->lb.v[i]], r->dims[a->rb.v[i]]);

@@ -6,7 +6,7 @@
 #include "ops/random.h"
 
 #include "base/half.h"
-#include "ops/sliding.h"
+#include "ops/extent.h"
 
 static const uint64_t split_stream = UINT64_MAX;
 static const uint64_t fold_stream = UINT64_MAX - 1;

@@ -9,7 +9,6 @@
    weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that keep
    their extent are left alone by all of them, since there every position is whole. */
 #include "ops/axis_map.h"
-#include "ops/sliding.h"
 
 #include <complex.h>
 

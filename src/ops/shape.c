@@ -63,7 +63,7 @@ static flx_code infer_reshape(flxi_infer *f)
         FLXI_TRY(infer_missing_dim(f, &a->shape, k));
         break;
     }
-    FLXI_TRY(flxi_need_not_negative(f, "shape", &a->shape));
+    FLXI_TRY(flxi_need_counts(f, "shape", &a->shape));
     f->out[0] = shaped(f->in[0]->dtype, &a->shape);
     flx_dim from = count_of(f, f->in[0]);
     flx_dim to = count_of(f, &f->out[0]);
@@ -206,7 +206,7 @@ static flx_code infer_expand(flxi_infer *f)
                                flxi_shape_str(f->ctx, x, &t), x->rank);
     }
     FLXI_TRY(keep_dims(f, &a->shape));
-    FLXI_TRY(flxi_need_not_negative(f, "shape", &a->shape));
+    FLXI_TRY(flxi_need_counts(f, "shape", &a->shape));
     size_t lead = a->shape.n - (size_t)x->rank;
     for (int k = 0; k < x->rank; k++)
         FLXI_TRY(flxi_need_stretch(f, k, a->shape.v[lead + (size_t)k]));
@@ -262,7 +262,7 @@ static flx_code infer_broadcast_in_dim(flxi_infer *f)
     broadcast_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     FLXI_TRY(flxi_need_result_rank(f, a->shape.n));
-    FLXI_TRY(flxi_need_not_negative(f, "shape", &a->shape));
+    FLXI_TRY(flxi_need_counts(f, "shape", &a->shape));
     FLXI_TRY(flxi_norm_list(f, "axes", &a->axes, (size_t)x->rank, 0));
     FLXI_TRY(flxi_norm_axes(f, "axes", &a->axes, (int)a->shape.n, false));
     for (int k = 0; k < x->rank; k++)
@@ -434,7 +434,7 @@ static flx_code infer_tile(flxi_infer *f)
 {
     tile_attrs *a = f->attrs;
     FLXI_TRY(flxi_norm_list(f, "repeats", &a->repeats, (size_t)f->in[0]->rank, 0));
-    FLXI_TRY(flxi_need_not_negative(f, "repeats", &a->repeats));
+    FLXI_TRY(flxi_need_counts(f, "repeats", &a->repeats));
     f->out[0] = *f->in[0];
     for (int k = 0; k < f->out[0].rank; k++)
         f->out[0].dims[k] = flx_dim_mul(f->ctx, f->in[0]->dims[k], a->repeats.v[k]);
@@ -484,9 +484,7 @@ static flx_code infer_repeat(flxi_infer *f)
     repeat_attrs *a = f->attrs;
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, f->in[0]->rank));
-    if (flxi_dim_negative(a->repeats))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "repeats must not be negative, it is %lld",
-                               (long long)a->repeats);
+    FLXI_TRY(flxi_need_count(f, "repeats", a->repeats));
     f->out[0] = *f->in[0];
     f->out[0].dims[a->axis] = flx_dim_mul(f->ctx, f->in[0]->dims[a->axis], a->repeats);
     return FLX_OK;

@@ -3,8 +3,6 @@
    dimension, and the one difference that may not is checked. */
 #include "ops/sliding.h"
 
-#include "ops/axis_map.h"
-
 /* ---- Inference ---- */
 
 flx_dim flxi_dilated(flx_context *ctx, flx_dim n, flx_dim dilation)
@@ -42,16 +40,6 @@ flx_code flxi_slide_fit(flxi_infer *f, size_t k, const flxi_slide *s, flx_dim *c
                                flxi_dim_str(f->ctx, padded(f->ctx, s), &size));
     }
     *count = flxi_slide_count(f->ctx, room, s->stride);
-    return FLX_OK;
-}
-
-flx_code flxi_norm_sizes(flxi_infer *f, const char *name, flx_ints *list, size_t n, int64_t value, int64_t least)
-{
-    FLXI_TRY(flxi_norm_list(f, name, list, n, value));
-    for (size_t k = 0; k < n; k++)
-        if (flxi_dim_is_number(list->v[k]) && list->v[k] < least)
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must be at least %lld, it is %lld", name, k,
-                                   (long long)least, (long long)list->v[k]);
     return FLX_OK;
 }
 

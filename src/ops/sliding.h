@@ -8,7 +8,7 @@
 #define FLXI_SLIDING_H
 
 #include "ir/eval.h"
-#include "ir/infer.h"
+#include "ops/extent.h"
 
 /* One axis. */
 typedef struct {
@@ -29,8 +29,6 @@ flx_dim flxi_slide_count(flx_context *ctx, flx_dim room, flx_dim stride);
    windows. */
 flx_code flxi_slide_fit(flxi_infer *f, size_t k, const flxi_slide *s, flx_dim *count);
 
-/* A list of n entries; absent is filled with `value`. Fails with ATTRIBUTE when an entry is a number below `least`. */
-flx_code flxi_norm_sizes(flxi_infer *f, const char *name, flx_ints *list, size_t n, int64_t value, int64_t least);
 /* `padding` as low, high for each of n axes; absent is all zeros. */
 flx_code flxi_norm_padding(flxi_infer *f, flx_ints *padding, size_t n);
 

@@ -1,10 +1,12 @@
 /* sort.c: sorting along an axis, and what is a part of it: argsort, topk and top_k.
 
-   All of them order the positions of one row at a time by a stable merge sort and then read off values or positions. The
-   order is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With
-   `compare` a sub-graph decides instead. A merge only ever moves whole positions, so even a comparison that contradicts
-   itself ends after n log n questions with a permutation. */
+   All of them order the positions of one row at a time by a stable sort and then read off values or positions. The order
+   is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With `compare`
+   a sub-graph decides instead. */
 #include "ops/axis.h"
+#include "ops/copy.h"
+#include "ops/extent.h"
+#include "ops/order.h"
 #include "ops/scalar_body.h"
 
 /* ---- Order ---- */
@@ -43,8 +45,9 @@ static bool body_says_first(sorting *s, int64_t p, int64_t q)
 }
 
 /* Whether element p of the operands must stand before element q. */
-static bool goes_first(sorting *s, int64_t p, int64_t q)
+static bool goes_first(void *user, int64_t p, int64_t q)
 {
+    sorting *s = user;
     if (s->body)
         return body_says_first(s, p, q);
     for (uint32_t j = 0; j < s->keys; j++) {
@@ -57,53 +60,19 @@ static bool goes_first(sorting *s, int64_t p, int64_t q)
     return false;
 }
 
-/* ---- Merge sort ---- */
-
-/* Merges from[begin..middle) and from[middle..end); the left one goes first unless the right one must. */
-static void merge(sorting *s, const int64_t *from, int64_t *to, const int64_t bounds[3])
-{
-    int64_t left = bounds[0];
-    int64_t right = bounds[1];
-    for (int64_t k = bounds[0]; k < bounds[2]; k++) {
-        bool take_right = left == bounds[1] || (right < bounds[2] && goes_first(s, from[right], from[left]));
-        to[k] = take_right ? from[right++] : from[left++];
-    }
-}
-
-/* Sorts `from`, using `to` as well; returns the one of the two that holds the result. */
-static int64_t *sort_positions(sorting *s, int64_t *from, int64_t *to, int64_t n)
-{
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t begin = 0; begin < n; begin += 2 * width) {
-            int64_t middle = begin + width < n ? begin + width : n;
-            int64_t end = middle + width < n ? middle + width : n;
-            merge(s, from, to, (const int64_t[]){begin, middle, end});
-        }
-        int64_t *sorted = to;
-        to = from;
-        from = sorted;
-    }
-    return from;
-}
-
 /* ---- Rows ---- */
-
-static void copy_element(flx_tensor *y, int64_t i, const flx_tensor *x, int64_t j)
-{
-    size_t size = flx_dtype_size(x->type.dtype);
-    memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)j * size, size);
-}
 
 /* Sorts the row of elements base, base + inner, … and writes its results at out, out + inner, … */
 static void sort_row(sorting *s, int64_t *scratch, flxi_split d, int64_t base, int64_t out)
 {
     for (int64_t k = 0; k < d.n; k++)
         scratch[k] = base + k * d.inner;
-    const int64_t *sorted = sort_positions(s, scratch, scratch + d.n, d.n);
+    const int64_t *sorted = flxi_sort_positions(scratch, scratch + d.n, d.n, goes_first, s);
     for (int64_t k = 0; k < s->take; k++) {
         int64_t at = out + k * d.inner;
         for (uint32_t j = 0; j < s->values; j++)
-            copy_element(s->e->out[j], at, s->e->in[j], sorted[k]);
+            flxi_copy_element(s->e->out[j]->data, at, s->e->in[j]->data, sorted[k],
+                              flx_dtype_size(s->e->in[j]->type.dtype));
         if (s->positions)
             flxi_store_int(s->positions->type.dtype, s->positions->data, at, (sorted[k] - base) / d.inner);
     }
@@ -174,8 +143,7 @@ static flx_code infer_sort(flxi_infer *f)
 {
     sort_attrs *a = f->attrs;
     flx_type shape;
-    if (f->nin == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "needs at least one operand");
+    FLXI_TRY(flxi_need_operands(f));
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     FLXI_TRY(flxi_equal_shapes(f, f->nin, &shape));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, shape.rank));
@@ -335,11 +303,10 @@ static flx_code infer_top(flxi_infer *f, int64_t axis, flx_type *positions)
     flx_dim n = x->dims[axis];
     if (flxi_dim_below(f->ctx, a->k, 1) || flxi_dim_below(f->ctx, n, a->k)) {
         flxi_type_text text;
-        char k[64];
-        flx_dim_print(f->ctx, a->k, k, sizeof k);
+        flxi_dim_text k;
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k is at least 1 and at most the extent of the axis",
-                               "k is %s, but axis %d of x %s must hold it", k, (int)axis,
-                               flxi_shape_str(f->ctx, x, &text));
+                               "k is %s, but axis %d of x %s must hold it",
+                               flxi_dim_str(f->ctx, a->k, &k), (int)axis, flxi_shape_str(f->ctx, x, &text));
     }
     FLXI_TRY(flxi_check_positions(f, a->dtype, n));
     *positions = *x;

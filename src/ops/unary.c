@@ -6,6 +6,7 @@
    the functions that stay among integers; they wrap. */
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/partial.h"
 
 /* ---- Samples: values where the function is smooth and finite ---- */
 
@@ -218,69 +219,144 @@ typedef struct {
     int64_t ste; /* word: what the derivative is taken to be */
 } round_attrs;
 
+enum { STE_ZERO, STE_IDENTITY };
+
 static const flxi_attr round_schema[] = {A_WORD(round_attrs, ste, "zero identity"), A_END};
 
 /* ---- Derivatives ---- */
 
-/* ∂y/∂x as a graph; x and y are at hand, `k` is a constant of their dtype. */
-#define PARTIAL(op, formula)                                       \
-    static flx_val partial_##op(flxi_site *s, uint32_t i)          \
-    {                                                              \
-        flx_graph *g = s->g;                                       \
-        flx_val x = s->x[0];                                       \
-        flx_val y = s->y[0];                                       \
-        (void)i, (void)g, (void)x, (void)y;                        \
-        return (formula);                                          \
-    }
-#define K(value) flxi_number(s, s->x[0], (value))
+static bool is_complex_site(const flxi_site *s)
+{
+    return flxi_is_complex(flxi_typeof(s, s->x[0])->dtype);
+}
 
 PARTIAL(exp, y)
+PARTIAL(exp2, flx_mul(g, y, K(0.69314718055994531)))
+PARTIAL(expm1, flx_add(g, y, K(1)))
+PARTIAL(log, flx_reciprocal(g, x))
+PARTIAL(log2, flx_reciprocal(g, flx_mul(g, x, K(0.69314718055994531))))
+PARTIAL(log10, flx_reciprocal(g, flx_mul(g, x, K(2.3025850929940457))))
+PARTIAL(log1p, flx_reciprocal(g, flx_add(g, x, K(1))))
+PARTIAL(sqrt, flx_div(g, K(0.5), y))
+PARTIAL(rsqrt, flx_mul(g, K(-0.5), flx_mul(g, y, flx_square(g, y))))
+PARTIAL(cbrt, flx_reciprocal(g, flx_mul(g, K(3), flx_square(g, y))))
+PARTIAL(reciprocal, flx_neg(g, flx_square(g, y)))
+PARTIAL(square, flx_mul(g, x, K(2)))
 PARTIAL(sin, flx_cos(g, x))
 PARTIAL(cos, flx_neg(g, flx_sin(g, x)))
+PARTIAL(tan, flx_add(g, flx_square(g, y), K(1)))
+PARTIAL(sinh, flx_cosh(g, x))
+PARTIAL(cosh, flx_sinh(g, x))
 PARTIAL(tanh, flx_sub(g, K(1), flx_square(g, y)))
-PARTIAL(square, flx_mul(g, x, K(2)))
-PARTIAL(log, flx_reciprocal(g, x))
-PARTIAL(reciprocal, flx_neg(g, flx_square(g, y)))
 
-static void vjp_neg(flxi_site *s, const flx_val *dy, flx_val *dx)
+/* The derivatives of inverse functions have roots whose sign depends on the side of a cut, which the sign of a zero imaginary
+   part tells. Subtracting a constant keeps that sign and adding one does not: so x + 1 is x - (-1), and 1 - x of a complex x
+   is -(x - 1). Of a real x that would be -0 at 1, where the poles shall be positive. */
+static flx_val one_plus(flxi_site *s, flx_val x)
 {
-    dx[0] = flx_neg(s->g, dy[0]);
+    return flx_sub(s->g, x, K(-1));
+}
+
+static flx_val one_minus(flxi_site *s, flx_val x)
+{
+    flx_graph *g = s->g;
+    return is_complex_site(s) ? flx_neg(g, flx_sub(g, x, K(1))) : flx_sub(g, K(1), x);
+}
+
+/* 1 - x² without cancellation. */
+static flx_val one_minus_square(flxi_site *s, flx_val x)
+{
+    return flx_mul(s->g, one_minus(s, x), one_plus(s, x));
+}
+
+PARTIAL(asin, flx_rsqrt(g, one_minus_square(s, x)))
+PARTIAL(acos, flx_neg(g, flx_rsqrt(g, one_minus_square(s, x))))
+PARTIAL(atan, flx_reciprocal(g, one_plus(s, flx_square(g, x))))
+PARTIAL(asinh, flx_rsqrt(g, one_plus(s, flx_square(g, x))))
+/* Two roots: the principal root of the product has the wrong sign where Re x < 0. */
+PARTIAL(acosh, flx_mul(g, flx_rsqrt(g, flx_sub(g, x, K(1))), flx_rsqrt(g, one_plus(s, x))))
+PARTIAL(atanh, flx_reciprocal(g, one_minus_square(s, x)))
+
+/* The rules from here on are their own adjoints, so that one function is both vjp and jvp; abs of complex is the exception. */
+
+static void derive_neg(flxi_site *s, const flx_val *d, flx_val *out)
+{
+    out[0] = flx_neg(s->g, d[0]);
+}
+
+static void derive_round(flxi_site *s, const flx_val *d, flx_val *out)
+{
+    const round_attrs *a = s->attrs;
+    out[0] = a->ste == STE_IDENTITY ? d[0] : FLX_NONE;
+}
+
+/* Zero for reals. y = z/|z| has ∂y/∂z = 1/(2|z|) and ∂y/∂z̄ = -y²/(2|z|); at 0 all is taken as 0. */
+static void derive_sign(flxi_site *s, const flx_val *d, flx_val *out)
+{
+    flx_graph *g = s->g;
+    flx_val z = s->x[0];
+    flx_val y = s->y[0];
+    if (!is_complex_site(s))
+        return;
+    flx_dtype dtype = (flx_dtype)flxi_typeof(s, z)->dtype;
+    flx_val inside = flx_ne(g, z, K(0));
+    flx_val modulus = flx_cast(g, flx_abs(g, flx_where(g, inside, z, K(1))), dtype);
+    flx_val across = flx_sub(g, d[0], flx_mul(g, flx_conjugate(g, d[0]), flx_square(g, y)));
+    out[0] = flxi_masked(s, inside, flx_div(g, across, flx_mul(g, K(2), modulus)));
+}
+
+/* sign(x), which is 0 at 0; of a complex operand z/|z|, to which the real cotangent is widened. */
+static void vjp_abs(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_graph *g = s->g;
+    flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
+    flx_val d = is_complex_site(s) ? flx_cast(g, dy[0], dtype) : dy[0];
+    dx[0] = flx_mul(g, d, flx_sign(g, s->x[0]));
+}
+
+static void jvp_abs(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flx_graph *g = s->g;
+    flx_val direction = flxi_conj(s, flx_sign(g, s->x[0]));
+    flx_val along = flx_mul(g, tx[0], direction);
+    ty[0] = is_complex_site(s) ? flx_real(g, along) : along;
 }
 
 #define UNARY(op, op_samples, ...) \
     const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
 
 UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
-UNARY(exp2, samples_any, .scalar = exp2_f);
-UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c);
+UNARY(exp2, samples_any, .scalar = exp2_f, .partial = partial_exp2);
+UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
 UNARY(log, samples_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
-UNARY(log2, samples_positive, .scalar = log2_f);
-UNARY(log10, samples_positive, .scalar = log10_f);
-UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c);
-UNARY(sqrt, samples_positive, .scalar = sqrt_f, .scalar_c = sqrt_c);
-UNARY(rsqrt, samples_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c);
-UNARY(cbrt, samples_positive, .scalar = cbrt_f);
+UNARY(log2, samples_positive, .scalar = log2_f, .partial = partial_log2);
+UNARY(log10, samples_positive, .scalar = log10_f, .partial = partial_log10);
+UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
+UNARY(sqrt, samples_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
+UNARY(rsqrt, samples_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
+UNARY(cbrt, samples_positive, .scalar = cbrt_f, .partial = partial_cbrt);
 UNARY(reciprocal, samples_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
 UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
-UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .vjp = vjp_neg);
-UNARY(sign, samples_any, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i);
+UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .vjp = derive_neg);
+UNARY(sign, samples_any, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign, .jvp = derive_sign);
 UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
 UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
-UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c);
-UNARY(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c);
-UNARY(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c);
-UNARY(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c);
-UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c);
-UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c);
+UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
+UNARY(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c, .partial = partial_asin);
+UNARY(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .partial = partial_acos);
+UNARY(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .partial = partial_atan);
+UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
+UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
 UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
-UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c);
-UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c);
-UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c);
+UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
+UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
+UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);
 UNARY(floor, samples_any, .scalar = floor_f);
 UNARY(ceil, samples_any, .scalar = ceil_f);
 UNARY(trunc, samples_any, .scalar = trunc_f);
 UNARY(round_away, samples_any, .scalar = round_away_f);
-UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_size = sizeof(round_attrs));
+UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_size = sizeof(round_attrs),
+      .vjp = derive_round, .jvp = derive_round);
 
 const flxi_rules flxi_rules_abs = {
     .infer = infer_abs,
@@ -288,5 +364,7 @@ const flxi_rules flxi_rules_abs = {
     .scalar = abs_f,
     .scalar_c = abs_c,
     .scalar_i = abs_i,
+    .vjp = vjp_abs,
+    .jvp = jvp_abs,
     .samples = samples_any,
 };

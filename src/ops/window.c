@@ -5,7 +5,6 @@
    should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
    a graph each application rounds as the graph says. */
 #include "ops/axis.h"
-#include "ops/axis_map.h"
 #include "ops/scalar_body.h"
 #include "ops/sliding.h"
 

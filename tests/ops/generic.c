@@ -231,7 +231,7 @@ static void specialise_sample(const sample_case *c)
         concrete.operands = operands;
         concrete.attrs = attrs;
         concrete.graphs = graphs;
-        sample_case direct = {c->op, &concrete, c->dtype};
+        sample_case direct = {.op = c->op, .sample = &concrete, .dtype = c->dtype};
         flx_graph *bound = flx_specialise(g, &binding, 1, &err);
         flx_module *built = bound ? sample_parse(ctx, &direct, &err) : NULL;
         EXPECT_MSG(bound != NULL, "%s", err.message);
@@ -300,7 +300,7 @@ TEST(generic_other_dtypes_are_errors)
         for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++) {
             if (flxi_ops[i].dtypes >> d & 1)
                 continue;
-            sample_case c = {(flxi_opcode)i, s, d};
+            sample_case c = {.op = (flxi_opcode)i, .sample = s, .dtype = d};
             flx_error err = {0};
             test_fail_context("%s", sample_describe(&c));
             flx_context *ctx = flx_context_new(NULL);

@@ -31,13 +31,24 @@ bool sample_uses_t(const flxi_sample *s)
     return mentions_t(s->operands) || mentions_t(s->attrs) || mentions_t(s->graphs);
 }
 
-static void add_text(FILE *f, const char *text, const char *end, int32_t dtype)
+static bool widens(const char *p, const char *end, const char *narrow)
 {
-    for (const char *p = text; p < end; p++)
-        if (is_t(text, p))
-            fputs(flx_dtype_name(dtype), f);
-        else
+    return end - p >= 3 && memcmp(p, narrow, 3) == 0 && !is_letter(p[3]);
+}
+
+static void add_text(FILE *f, const char *text, const char *end, const sample_case *c)
+{
+    for (const char *p = text; p < end; p++) {
+        bool start = p == text || !is_letter(p[-1]);
+        if (is_t(text, p)) {
+            fputs(flx_dtype_name(c->dtype), f);
+        } else if (c->widen && start && (widens(p, end, "f32") || widens(p, end, "c64"))) {
+            fputs(*p == 'f' ? "f64" : "c128", f);
+            p += 2;
+        } else {
             fputc(*p, f);
+        }
+    }
 }
 
 /* The next operand of a sample: its type text [*from, *to) and the range in braces behind it, if any. */
@@ -87,11 +98,11 @@ char *sample_text(const sample_case *c, int operands, const char *extra)
     const char *graphs = c->sample->graphs ? c->sample->graphs : "";
     sample_operand o;
     int n = 0;
-    add_text(f, graphs, graphs + strlen(graphs), c->dtype);
+    add_text(f, graphs, graphs + strlen(graphs), c);
     fputs("\ngraph sample(", f);
     for (; next_operand(&at, &o) && (operands < 0 || n < operands) && !is_leaf(c); n++) {
         fprintf(f, "%sa%d: ", n ? ", " : "", n);
-        add_text(f, o.type, o.type_end, c->dtype);
+        add_text(f, o.type, o.type_end, c);
     }
     fputs(") {\n", f);
     /* The number of results is only known to inference: parse with one name and correct it from the message. */
@@ -101,7 +112,7 @@ char *sample_text(const sample_case *c, int operands, const char *extra)
     const char *attrs = c->sample->attrs ? c->sample->attrs : "";
     if (*attrs) {
         fputs(n ? ", " : "", f);
-        add_text(f, attrs, attrs + strlen(attrs), c->dtype);
+        add_text(f, attrs, attrs + strlen(attrs), c);
     }
     if (extra)
         fprintf(f, "%s%s", n || *attrs ? ", " : "", extra);
@@ -159,7 +170,7 @@ void sample_each(void (*fn)(const sample_case *c))
         for (const flxi_sample *s = flxi_ops[op].rules->samples; s->operands || s->attrs; s++) {
             bool matrix = sample_uses_t(s);
             for (int32_t d = matrix ? 1 : 0; d < (matrix ? FLX_DTYPE_COUNT : 1); d++) {
-                sample_case c = {(flxi_opcode)op, s, d};
+                sample_case c = {.op = (flxi_opcode)op, .sample = s, .dtype = d};
                 if (matrix && !(flxi_ops[op].dtypes >> d & 1))
                     continue;
                 test_fail_context("%s; rerun with FLX_OP=%s", sample_describe(&c), flxi_ops[op].name);
@@ -210,6 +221,18 @@ static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_
     return y;
 }
 
+flx_tensor *sample_value(flx_context *ctx, const sample_case *c, size_t i, const flx_type *type, sample_fill fill,
+                         uint64_t *state, flx_error *err)
+{
+    const char *at = c->sample->operands ? c->sample->operands : "";
+    sample_operand o = {0};
+    for (size_t k = 0; k <= i; k++) {
+        o = (sample_operand){0};
+        next_operand(&at, &o);
+    }
+    return make_value(ctx, type, &o, fill, state, err);
+}
+
 flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[SAMPLE_MAX_OPERANDS];
@@ -218,17 +241,14 @@ flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, 
     size_t n = 0;
     uint64_t state = test_seed() + (uint64_t)c->op * 977;
     flx_code code = FLX_OK;
-    const char *at = c->sample->operands ? c->sample->operands : "";
     for (const char *s; num_dims < 8 && (s = flx_graph_symbol(g, num_dims)) != NULL; num_dims++)
         dims[num_dims] = (flx_dim_binding){s, SAMPLE_EXTENT};
     flx_graph *bound = flx_specialise(g, dims, num_dims, err);
     if (!bound)
         return (flx_code)err->code;
     for (size_t i = 0; code == FLX_OK && i < flx_graph_input_count(bound) && i < SAMPLE_MAX_OPERANDS; i++) {
-        sample_operand o = {0};
         flx_val v = flx_graph_input(bound, i);
-        next_operand(&at, &o);
-        flx_tensor *t = make_value(flx_graph_context(g), flx_val_type(bound, v), &o, fill, &state, err);
+        flx_tensor *t = sample_value(flx_graph_context(g), c, i, flx_val_type(bound, v), fill, &state, err);
         if (!t)
             code = (flx_code)err->code;
         else

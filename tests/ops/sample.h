@@ -19,6 +19,7 @@ typedef struct {
     flxi_opcode op;
     const flxi_sample *sample;
     int32_t dtype; /* what T stands for; FLX_DTYPE_NONE when the sample does not say T */
+    bool widen;    /* f32 and c64 in the sample's text become f64 and c128, for derivative tests */
 } sample_case;
 
 /* Calls fn for every op (whose name contains the variable FLX_OP, if set), sample and dtype. */
@@ -33,6 +34,10 @@ flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err)
 
 /* Values for the inputs of g and a run; outputs as flx_run gives them. Symbols are bound to SAMPLE_EXTENT. */
 flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err);
+
+/* A value for operand i as the sample asks for it; `state` is that of test_random(). */
+flx_tensor *sample_value(flx_context *ctx, const sample_case *c, size_t i, const flx_type *type, sample_fill fill,
+                         uint64_t *state, flx_error *err);
 
 bool sample_uses_t(const flxi_sample *s);
 

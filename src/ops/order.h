@@ -1,0 +1,15 @@
+/* order.h: sorting positions by whatever a function says about them. */
+#ifndef FLXI_ORDER_H
+#define FLXI_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether position a must stand before position b. */
+typedef bool (*flxi_before)(void *user, int64_t a, int64_t b);
+
+/* Sorts the n positions in v; `spare` has room for as many. Returns the one of the two that holds the result. Stable, and
+   with at most n log n questions: even one that contradicts itself ends with a permutation. */
+int64_t *flxi_sort_positions(int64_t *v, int64_t *spare, int64_t n, flxi_before before, void *user);
+
+#endif

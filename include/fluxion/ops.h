@@ -1999,11 +1999,11 @@ static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_va
 /* ---- conv ---- */
 
 typedef struct flx_conv_attrs {
-    flx_ints stride; /* all ones */
-    flx_ints padding; /* all zeros */
-    flx_ints dilation; /* all ones */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
     flx_dim groups; /* 1 */
-    flx_ints input_dilation; /* all ones */
+    flx_ints input_dilation; /* all 1 */
     flx_dim batch_groups; /* 1 */
     flx_ints reverse; /* all false */
     flx_ints input_axes; /* [0, 1, 2, ...] */
@@ -2047,9 +2047,9 @@ static inline flx_val flx_conv(flx_graph *g, flx_val x, flx_val w, const flx_con
 
 typedef struct flx_conv_backward_input_attrs {
     flx_ints input_size; /* must be given */
-    flx_ints stride; /* all ones */
-    flx_ints padding; /* all zeros */
-    flx_ints dilation; /* all ones */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
     flx_dim groups; /* 1 */
 } flx_conv_backward_input_attrs;
 #define FLX_CONV_BACKWARD_INPUT_ATTRS {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
@@ -2079,9 +2079,9 @@ static inline flx_val flx_conv_backward_input(flx_graph *g, flx_val z, flx_val w
 
 typedef struct flx_conv_backward_weight_attrs {
     flx_ints kernel_size; /* must be given */
-    flx_ints stride; /* all ones */
-    flx_ints padding; /* all zeros */
-    flx_ints dilation; /* all ones */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
     flx_dim groups; /* 1 */
 } flx_conv_backward_weight_attrs;
 #define FLX_CONV_BACKWARD_WEIGHT_ATTRS {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
@@ -2110,11 +2110,11 @@ static inline flx_val flx_conv_backward_weight(flx_graph *g, flx_val x, flx_val 
 }
 
 typedef struct flx_conv_transpose_attrs {
-    flx_ints stride; /* all ones */
-    flx_ints padding; /* all zeros */
-    flx_ints dilation; /* all ones */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
     flx_dim groups; /* 1 */
-    flx_ints output_padding; /* all zeros */
+    flx_ints output_padding; /* all 0 */
 } flx_conv_transpose_attrs;
 #define FLX_CONV_TRANSPOSE_ATTRS {{NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}}
 
@@ -2148,7 +2148,7 @@ typedef struct flx_pool_attrs {
     const char *kind; /* must be given */
     flx_ints kernel_size; /* must be given */
     flx_ints stride; /* kernel_size */
-    flx_ints padding; /* all zeros */
+    flx_ints padding; /* all 0 */
     int count_include_pad; /* true */
 } flx_pool_attrs;
 #define FLX_POOL_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, -1}
@@ -2211,11 +2211,11 @@ static inline flx_val flx_max_pool_backward(flx_graph *g, flx_val x, flx_val dy,
 typedef struct flx_reduce_window_attrs {
     flx_ints window; /* must be given */
     flx_combine combine; /* must be given */
-    flx_ints strides; /* all ones */
-    flx_ints base_dilation; /* all ones */
-    flx_ints window_dilation; /* all ones */
-    flx_ints pad_low; /* all zeros */
-    flx_ints pad_high; /* all zeros */
+    flx_ints strides; /* all 1 */
+    flx_ints base_dilation; /* all 1 */
+    flx_ints window_dilation; /* all 1 */
+    flx_ints pad_low; /* all 0 */
+    flx_ints pad_high; /* all 0 */
 } flx_reduce_window_attrs;
 #define FLX_REDUCE_WINDOW_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
@@ -2247,9 +2247,9 @@ typedef struct flx_select_and_scatter_attrs {
     flx_ints window; /* must be given */
     flx_combine select; /* ge */
     flx_combine combine; /* add */
-    flx_ints strides; /* all ones */
-    flx_ints pad_low; /* all zeros */
-    flx_ints pad_high; /* all zeros */
+    flx_ints strides; /* all 1 */
+    flx_ints pad_low; /* all 0 */
+    flx_ints pad_high; /* all 0 */
 } flx_select_and_scatter_attrs;
 #define FLX_SELECT_AND_SCATTER_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
@@ -2646,6 +2646,63 @@ static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size
             flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
     }
     return flx_op(g, "custom_fn", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+/** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at the start */
+static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, const flx_graph *body_vjp, int64_t max_iterations, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    if (!(!cond))
+        flx_a[flx_n++] = flx_attr_graph("cond", cond);
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(!body_vjp))
+        flx_a[flx_n++] = flx_attr_graph("body_vjp", body_vjp);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op(g, "while_backward", operands, num_operands, flx_a, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_replay_backward_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* must be given */
+    int64_t num_bcast; /* must be given */
+    flx_dim length; /* must be given */
+    int reverse; /* false */
+    int64_t num_checkpoints; /* must be given */
+    flx_ints wanted; /* must be given */
+    flx_ints seeded; /* must be given */
+} flx_scan_replay_backward_attrs;
+#define FLX_SCAN_REPLAY_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, FLX_DEFAULT, {NULL, 0}, {NULL, 0}}
+
+/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are the scan's, then cotangents of the seeded outputs; gives cotangents of the wanted inputs */
+static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_replay_backward_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[9];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->num_checkpoints == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+    }
+    return flx_op(g, "scan_replay_backward", operands, num_operands, flx_a, flx_n, results, capacity);
 }
 
 FLX_END_DECLS

@@ -71,8 +71,21 @@ FLX_API flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t
     `d<n>_<input>`. */
 FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_error *err);
 
+/** f'(x) for a pointwise op of one operand with its default attributes ("gelu", "tanh", "floor" …), appended to the graph under
+    construction that `x` belongs to; the result can be differentiated again. On failure FLX_NONE, and the graph keeps the
+    error: NAME for an unknown op, NO_RULE for one without such a derivative. */
+FLX_API flx_val flx_activation_derivative(flx_graph *g, const char *op, flx_val x);
+
 /** Constant folding, exact algebraic identities, common subexpressions, dead code. Values do not change by a bit. */
 FLX_API flx_graph *flx_simplify(const flx_graph *g, flx_error *err);
+
+/** The same computation in double precision: f32, f16 and bf16 become f64 and c64 becomes c128, in inputs, constants, casts and
+    bodies. Constants keep their values. Fails where an op depends on the width of a float (`bitcast`). */
+FLX_API flx_graph *flx_widen(const flx_graph *g, flx_error *err);
+
+/** The part of `g` that computes the given values of it, which are its outputs, each under its own name. Inputs and parameters
+    stay, needed or not. */
+FLX_API flx_graph *flx_extract(const flx_graph *g, const flx_val *values, size_t count, flx_error *err);
 
 FLX_END_DECLS
 #endif

@@ -199,6 +199,11 @@ flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body,
     return FLX_OK;
 }
 
+size_t flxi_body_inputs(const flx_graph *body)
+{
+    return body->leaves.n;
+}
+
 size_t flxi_body_outputs(const flx_graph *body)
 {
     return body->outputs.n;

@@ -50,6 +50,7 @@ const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, siz
 
 /* Sub-graphs: its inputs must have exactly these types. */
 flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body, const flx_type *const *types, size_t n);
+size_t flxi_body_inputs(const flx_graph *body);
 size_t flxi_body_outputs(const flx_graph *body);
 const flx_type *flxi_body_output(const flx_graph *body, size_t i);
 

@@ -308,16 +308,24 @@ static int32_t reader_dtype(const printer *p, const flxi_node *n, uint32_t k, co
     return flxi_number_dtype(&flxi_ops[n->op], k, flxi_type_at(p->g, n->in[k])->dtype == FLX_BOOL);
 }
 
+/* The node before node i, leaves left out since all of them are declared first in the text; UINT32_MAX when none is. */
+static uint32_t node_before(const printer *p, uint32_t i)
+{
+    while (i-- > 0 && (flxi_ops[flxi_node_at(p->g, i)->op].traits & TRAIT_DECLARED))
+        ;
+    return i;
+}
+
 /* Bare numbers are the last nodes before their user, in operand order; so they are found from the back. */
 static void mark_inlined(printer *p, uint32_t i, bool *bare)
 {
     const flxi_node *n = flxi_node_at(p->g, i);
-    uint32_t expected = i - 1;
+    uint32_t expected = n->nin ? node_before(p, i) : UINT32_MAX;
     uint32_t found = 0;
     for (uint32_t k = n->nin; k-- > 0;) {
-        bare[k] = i > 0 && inline_candidate(p, n->in[k], expected);
+        bare[k] = inline_candidate(p, n->in[k], expected);
         if (bare[k]) {
-            expected--;
+            expected = node_before(p, expected);
             found++;
         }
     }
@@ -422,18 +430,17 @@ static void write_pins(printer *p, const flxi_node *n)
 static void write_statement(printer *p, const flxi_node *n)
 {
     uint32_t pinned = count_pinned(p, n);
-    bool declared = (flxi_ops[n->op].traits & TRAIT_DECLARED) != 0;
-    if (!declared && !p->inlined[n->first]) {
-        flxi_add_text(p->out, pinned == n->nout ? "  pin " : "  ");
-        for (uint32_t k = 0; k < n->nout; k++) {
-            flxi_add_text(p->out, k ? ", " : "");
-            flxi_add_text(p->out, p->names[n->first + k]);
-        }
-        flxi_add_text(p->out, " = ");
-        write_call(p, n);
-        flxi_add_char(p->out, '\n');
+    if ((flxi_ops[n->op].traits & TRAIT_DECLARED) || p->inlined[n->first])
+        return;
+    flxi_add_text(p->out, pinned == n->nout ? "  pin " : "  ");
+    for (uint32_t k = 0; k < n->nout; k++) {
+        flxi_add_text(p->out, k ? ", " : "");
+        flxi_add_text(p->out, p->names[n->first + k]);
     }
-    if (pinned && (declared || pinned < n->nout))
+    flxi_add_text(p->out, " = ");
+    write_call(p, n);
+    flxi_add_char(p->out, '\n');
+    if (pinned < n->nout)
         write_pins(p, n);
 }
 
@@ -491,6 +498,8 @@ static void write_header(printer *p, const char *name)
         flxi_type_write(p->g->ctx, flxi_type_at(p->g, id), p->out);
     }
     flxi_add_text(p->out, ") {\n");
+    for (size_t i = 0; i < p->g->leaves.n; i++)
+        write_pins(p, flxi_node_at(p->g, flxi_value_at(p->g, p->g->leaves.at[i])->node));
 }
 
 static bool prepare(printer *p)

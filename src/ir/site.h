@@ -35,6 +35,7 @@ struct flxi_site {
     const flx_val *y; /* results, in g; not set for decompose and batch */
     const bool *wanted; /* vjp: the operands that need a cotangent */
     const flx_val *saved; /* vjp: what the op's primal rule kept */
+    flx_val *new_y;      /* jvp: a rule that computes the results anew beside their tangents puts them here */
     const bool *batched; /* batch: operands with the batch axis in front */
     bool *by_batched;    /* batch: results with the batch axis in front; all true unless the rule says otherwise */
     flx_dim size;        /* batch: its extent */

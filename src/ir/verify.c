@@ -52,8 +52,10 @@ static flx_code check_types(const flx_graph *g, flx_graph *scratch, uint32_t i, 
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = flxi_type_at(g, n->in[k]);
     flx_code code = flxi_infer_node(scratch, (flxi_opcode)n->op, in, n->nin, attrs, &out, &nout, err);
+    if (code == FLX_E_OOM || scratch->error.code) /* the scratch graph itself can only run out of memory */
+        return flxi_oom(err, "verifying");
     if (code != FLX_OK)
-        return code == FLX_E_OOM ? code : broken(g, i, err, "inference refuses it");
+        return broken(g, i, err, "inference refuses it");
     if (nout != n->nout)
         return broken(g, i, err, "inference gives another number of results");
     for (uint32_t k = 0; k < nout; k++)

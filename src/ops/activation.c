@@ -5,6 +5,7 @@
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/partial.h"
 
 /* ---- Gates ---- */
 
@@ -213,24 +214,34 @@ static flx_code eval_threshold(flxi_eval *e)
 
 /* ---- Samples ---- */
 
-#define VALID_UNARY                            \
-    {"T[3, 4]{-4..4}", NULL, NULL, FLX_OK},    \
-    {"T[]", NULL, NULL, FLX_OK},               \
-    {"T[0, 3]", NULL, NULL, FLX_OK},           \
-    {"T[N, 2]", NULL, NULL, FLX_OK}
+#define INVALID_UNARY                          \
+    {"bool[3]", NULL, NULL, FLX_E_DTYPE},      \
+    {"T[3]", "gamma=1", NULL, FLX_E_ATTRIBUTE}
 
-static const flxi_sample samples_unary[] = {
-    VALID_UNARY,
+static const flxi_sample samples_smooth[] = {
+    {"T[3, 4]{-4..4}", NULL, NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_OK},
+    {"T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 2]", NULL, NULL, FLX_OK},
     {"T[2, 3]{-30..30}", NULL, NULL, FLX_OK},
-    {"bool[3]", NULL, NULL, FLX_E_DTYPE},
-    {"T[3]", "alpha=1", NULL, FLX_E_ATTRIBUTE},
+    INVALID_UNARY,
     {0},
 };
 
+/* Away from the kink at 0. */
+#define VALID_KINKED                             \
+    {"T[3, 4]{0.2..4}", NULL, NULL, FLX_OK},     \
+    {"T[2, 3]{-4..-0.2}", NULL, NULL, FLX_OK},   \
+    {"T[]{-30..-0.2}", NULL, NULL, FLX_OK},      \
+    {"T[0, 3]", NULL, NULL, FLX_OK},             \
+    {"T[N, 2]{-2..-0.2}", NULL, NULL, FLX_OK}
+
+static const flxi_sample samples_kinked[] = {VALID_KINKED, INVALID_UNARY, {0}};
+
 static const flxi_sample samples_alpha[] = {
-    VALID_UNARY,
-    {"T[5]", "alpha=0.25", NULL, FLX_OK},
-    {"T[5]", "alpha=-1.5", NULL, FLX_OK},
+    VALID_KINKED,
+    {"T[5]{-2..-0.2}", "alpha=0.25", NULL, FLX_OK},
+    {"T[5]{-2..-0.2}", "alpha=-1.5", NULL, FLX_OK},
     {"T[3]", "alpha=inf", NULL, FLX_E_ATTRIBUTE},
     {"T[3]", "beta=1", NULL, FLX_E_ATTRIBUTE},
     {"i32[3]", NULL, NULL, FLX_E_DTYPE},
@@ -238,18 +249,28 @@ static const flxi_sample samples_alpha[] = {
 };
 
 static const flxi_sample samples_celu[] = {
-    VALID_UNARY,
-    {"T[5]", "alpha=0.25", NULL, FLX_OK},
+    VALID_KINKED,
+    {"T[5]{-2..-0.2}", "alpha=0.25", NULL, FLX_OK},
+    {"T[5]{0.2..2}", "alpha=0.25", NULL, FLX_OK},
     {"T[3]", "alpha=0", NULL, FLX_E_ATTRIBUTE},
     {"T[3]", "alpha=nan", NULL, FLX_E_ATTRIBUTE},
     {"i32[3]", NULL, NULL, FLX_E_DTYPE},
     {0},
 };
 
+/* Away from the kinks at ±3. */
+#define VALID_HARD                               \
+    {"T[3, 4]{-2.8..2.8}", NULL, NULL, FLX_OK},  \
+    {"T[]{3.2..6}", NULL, NULL, FLX_OK},         \
+    {"T[0, 3]", NULL, NULL, FLX_OK},             \
+    {"T[N, 2]{-6..-3.2}", NULL, NULL, FLX_OK}
+
+static const flxi_sample samples_hard_swish[] = {VALID_HARD, INVALID_UNARY, {0}};
+
 static const flxi_sample samples_hard_sigmoid[] = {
-    VALID_UNARY,
-    {"T[5]{-4..4}", "alpha=0.2, beta=0.5", NULL, FLX_OK},
-    {"T[5]", "alpha=-1", NULL, FLX_OK},
+    VALID_HARD,
+    {"T[5]{-2.2..2.2}", "alpha=0.2, beta=0.5", NULL, FLX_OK},
+    {"T[5]{-0.4..0.4}", "alpha=-1", NULL, FLX_OK},
     {"T[3]", "alpha=inf", NULL, FLX_E_ATTRIBUTE},
     {"T[3]", "beta=nan", NULL, FLX_E_ATTRIBUTE},
     {"i32[3]", NULL, NULL, FLX_E_DTYPE},
@@ -257,10 +278,12 @@ static const flxi_sample samples_hard_sigmoid[] = {
 };
 
 static const flxi_sample samples_threshold[] = {
-    {"T[3, 4]", "theta=0.5, value=-1", NULL, FLX_OK},
-    {"T[]", "theta=0, value=0", NULL, FLX_OK},
+    {"T[3, 4]{-2..0.3}", "theta=0.5, value=-1", NULL, FLX_OK},
+    {"T[5]{0.7..2}", "theta=0.5, value=-1", NULL, FLX_OK},
+    {"T[]{0.2..2}", "theta=0, value=0", NULL, FLX_OK},
     {"T[0, 3]", "theta=0, value=1", NULL, FLX_OK},
-    {"T[N, 2]", "theta=-0.5, value=-inf", NULL, FLX_OK},
+    {"T[N, 2]{-0.3..2}", "theta=-0.5, value=-3", NULL, FLX_OK},
+    {"f16[2]", "theta=-0.5, value=-inf", NULL, FLX_OK},
     {"T[3]", "theta=0", NULL, FLX_E_ATTRIBUTE},
     {"T[3]", "value=0", NULL, FLX_E_ATTRIBUTE},
     {"T[3]", "theta=nan, value=0", NULL, FLX_E_ATTRIBUTE},
@@ -269,47 +292,320 @@ static const flxi_sample samples_threshold[] = {
 };
 
 static const flxi_sample samples_prelu[] = {
-    {"T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
-    {"T[2, 3], T[3]", NULL, NULL, FLX_OK},
-    {"T[4], T[]", NULL, NULL, FLX_OK},
-    {"T[], T[]", NULL, NULL, FLX_OK},
+    {"T[3, 4]{-2..-0.2}, T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[2, 3]{0.2..2}, T[3]", NULL, NULL, FLX_OK},
+    {"T[4]{-2..-0.2}, T[]", NULL, NULL, FLX_OK},
+    {"T[]{-2..-0.2}, T[]", NULL, NULL, FLX_OK},
+    {"T[3]{-2..-0.2}, T[2, 3]", NULL, NULL, FLX_OK},
     {"T[0, 3], T[1, 3]", NULL, NULL, FLX_OK},
-    {"T[N, 3], T[3]", NULL, NULL, FLX_OK},
+    {"T[N, 3]{-2..-0.2}, T[3]", NULL, NULL, FLX_OK},
     {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},
     {"i32[3], i32[3]", NULL, NULL, FLX_E_DTYPE},
     {"f32[3], f64[3]", NULL, NULL, FLX_E_DTYPE},
     {0},
 };
 
+/* ---- Derivatives and decompositions: what they are made of ---- */
+
+static flx_val is_positive(flxi_site *s)
+{
+    return flx_gt(s->g, s->x[0], K(0));
+}
+
+/* x where it is on the lower side of the kink, 0 above: a branch that is not taken must not overflow, or its derivative
+   would be 0 times infinity. */
+static flx_val lower_side(flxi_site *s)
+{
+    return flx_where(s->g, is_positive(s), K(0), s->x[0]);
+}
+
+/* x kept within ±bound, beyond which the derivative has its limit in every dtype, so that no x² overflows and no infinite x
+   meets a factor that has become 0. */
+static flx_val bounded(flxi_site *s, double bound)
+{
+    return flx_clamp(s->g, K(-bound), s->x[0], K(bound));
+}
+
+/* As gated() does it. */
+static flx_val gate(flxi_site *s, flx_val by)
+{
+    return flx_where(s->g, flx_eq(s->g, by, K(0)), K(0), flx_mul(s->g, s->x[0], by));
+}
+
+/* ½·erfc(-x/√2): the standard normal distribution below x. */
+static flx_val normal_below(flxi_site *s, flx_val x)
+{
+    flx_graph *g = s->g;
+    return flx_mul(g, K(0.5), flx_erfc(g, flx_mul(g, x, K(-0.70710678118654752))));
+}
+
+/* 2u = √(8/π)·(x + 0.044715·x³), of which the gate of gelu_approx is the sigmoid: ½·(1 + tanh u) = sigmoid(2u). */
+static const double gelu_slope = 1.5957691216057308;
+static const double gelu_cubic = 0.07135481627260025;
+
+static flx_val gelu_approx_gate(flxi_site *s, flx_val x)
+{
+    flx_graph *g = s->g;
+    flx_val factor = flx_add(g, K(gelu_slope), flx_mul(g, K(gelu_cubic), flx_square(g, x)));
+    return flx_sigmoid(g, flx_mul(g, x, factor));
+}
+
+static flx_val mish_gate(flxi_site *s, flx_val x)
+{
+    return flx_tanh(s->g, flx_softplus(s->g, x));
+}
+
+/* ---- Smooth ones ---- */
+
+PARTIAL(sigmoid, flx_mul(g, y, flx_sub(g, K(1), y)))
+PARTIAL(softplus, flx_sigmoid(g, x))
+
+/* σ·(1 + x·(1 - σ)) */
+static flx_val partial_silu(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = bounded(s, 800);
+    flx_val sigma = flx_sigmoid(g, x);
+    return flx_mul(g, sigma, flx_add(g, flx_mul(g, x, flx_sub(g, K(1), sigma)), K(1)));
+}
+
+/* Φ + x·φ with the normal density φ = e^(-x²/2) / √(2π) */
+static flx_val partial_gelu(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = bounded(s, 40);
+    flx_val density = flx_mul(g, K(0.39894228040143268), flx_exp(g, flx_mul(g, K(-0.5), flx_square(g, x))));
+    return flx_add(g, normal_below(s, x), flx_mul(g, x, density));
+}
+
+/* With the gate p = sigmoid(v), v = 2u: p + x·p·(1 - p)·v' */
+static flx_val partial_gelu_approx(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = bounded(s, 30);
+    flx_val p = gelu_approx_gate(s, x);
+    flx_val slope = flx_add(g, K(gelu_slope), flx_mul(g, K(3 * gelu_cubic), flx_square(g, x)));
+    flx_val bend = flx_mul(g, flx_mul(g, p, flx_sub(g, K(1), p)), slope);
+    return flx_add(g, p, flx_mul(g, x, bend));
+}
+
+/* With the gate t = tanh(softplus(x)): t + x·(1 - t²)·σ */
+static flx_val partial_mish(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = bounded(s, 800);
+    flx_val t = mish_gate(s, x);
+    flx_val bend = flx_mul(g, flx_sub(g, K(1), flx_square(g, t)), flx_sigmoid(g, x));
+    return flx_add(g, t, flx_mul(g, x, bend));
+}
+
+static void decompose_gelu(flxi_site *s, flx_val *y)
+{
+    y[0] = gate(s, normal_below(s, s->x[0]));
+}
+
+static void decompose_gelu_approx(flxi_site *s, flx_val *y)
+{
+    y[0] = gate(s, gelu_approx_gate(s, s->x[0]));
+}
+
+static void decompose_mish(flxi_site *s, flx_val *y)
+{
+    y[0] = gate(s, mish_gate(s, s->x[0]));
+}
+
+/* max(x, 0) + log1p(e^-|x|): the exponent is never positive. */
+static void decompose_softplus(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    flx_val tail = flx_log1p(g, flx_exp(g, flx_neg(g, flx_abs(g, x))));
+    y[0] = flx_add(g, flx_max(g, x, K(0)), tail);
+}
+
+/* ---- With a kink at 0, which belongs to the lower side ---- */
+
+static flx_val mask_relu(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    return is_positive(s);
+}
+
+/* scale·(x > 0 ? 1 : alpha·e^(x/width)/width) and scale·(x > 0 ? x : alpha·(e^(x/width) - 1)): elu, selu and celu. */
+typedef struct {
+    double scale, alpha, width;
+} exponential_side;
+
+static exponential_side side_of(const flxi_site *s)
+{
+    const alpha_attrs *a = s->attrs;
+    if (s->op == &flxi_ops[OP_selu])
+        return (exponential_side){1.0507009873554805, 1.6732632423543772, 1};
+    if (s->op == &flxi_ops[OP_celu])
+        return (exponential_side){1, a->alpha, a->alpha};
+    return (exponential_side){1, a->alpha, 1};
+}
+
+static flx_val side_exponent(flxi_site *s, const exponential_side *e)
+{
+    flx_val x = lower_side(s);
+    return e->width == 1 ? x : flx_div(s->g, x, K(e->width));
+}
+
+static flx_val partial_elu(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    exponential_side e = side_of(s);
+    flx_val below = flx_mul(g, K(e.scale * e.alpha / e.width), flx_exp(g, side_exponent(s, &e)));
+    return flx_where(g, is_positive(s), K(e.scale), below);
+}
+
+static void decompose_elu(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    exponential_side e = side_of(s);
+    flx_val below = flx_mul(g, K(e.scale * e.alpha), flx_expm1(g, side_exponent(s, &e)));
+    y[0] = flx_where(g, is_positive(s), flx_mul(g, K(e.scale), s->x[0]), below);
+}
+
+static flx_val partial_leaky_relu(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    const alpha_attrs *a = s->attrs;
+    return flx_where(s->g, is_positive(s), K(1), K(a->alpha));
+}
+
+static void decompose_leaky_relu(flxi_site *s, flx_val *y)
+{
+    const alpha_attrs *a = s->attrs;
+    y[0] = flx_where(s->g, is_positive(s), s->x[0], flx_mul(s->g, s->x[0], K(a->alpha)));
+}
+
+static void vjp_prelu(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_graph *g = s->g;
+    flx_val positive = is_positive(s);
+    dx[0] = flx_where(g, positive, dy[0], flx_mul(g, dy[0], s->x[1]));
+    if (s->wanted[1])
+        dx[1] = flx_where(g, positive, K(0), flx_mul(g, dy[0], s->x[0]));
+}
+
+static void jvp_prelu(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flx_graph *g = s->g;
+    flx_val below = FLX_NONE;
+    if (!flxi_is_none(tx[0]))
+        below = flx_mul(g, tx[0], s->x[1]);
+    if (!flxi_is_none(tx[1]))
+        below = flxi_sum(s, below, flx_mul(g, tx[1], s->x[0]));
+    flx_val above = flxi_is_none(tx[0]) ? K(0) : tx[0];
+    ty[0] = flxi_expand_like(s, flx_where(g, is_positive(s), above, below), flxi_typeof(s, s->y[0]));
+}
+
+static void decompose_prelu(flxi_site *s, flx_val *y)
+{
+    y[0] = flx_where(s->g, is_positive(s), s->x[0], flx_mul(s->g, s->x[1], s->x[0]));
+}
+
+/* ---- With other kinks ---- */
+
+static flx_val mask_threshold(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    const threshold_attrs *a = s->attrs;
+    return flx_gt(s->g, s->x[0], K(a->theta));
+}
+
+static void decompose_threshold(flxi_site *s, flx_val *y)
+{
+    const threshold_attrs *a = s->attrs;
+    y[0] = flx_where(s->g, mask_threshold(s, 0), s->x[0], K(a->value));
+}
+
+static flx_val line(flxi_site *s, const line_attrs *a)
+{
+    flx_graph *g = s->g;
+    return flx_add(g, flx_mul(g, s->x[0], K(a->alpha)), K(a->beta));
+}
+
+/* alpha strictly inside, 0 elsewhere; both vjp and jvp. */
+static void derive_hard_sigmoid(flxi_site *s, const flx_val *d, flx_val *out)
+{
+    flx_graph *g = s->g;
+    const line_attrs *a = s->attrs;
+    flx_val v = line(s, a);
+    flx_val inside = flx_and(g, flx_gt(g, v, K(0)), flx_lt(g, v, K(1)));
+    out[0] = flxi_masked(s, inside, flx_mul(g, d[0], K(a->alpha)));
+}
+
+static void decompose_hard_sigmoid(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    flx_val v = line(s, s->attrs);
+    flx_val above = flx_where(g, flx_ge(g, v, K(1)), K(1), v);
+    y[0] = flx_where(g, flx_le(g, v, K(0)), K(0), above);
+}
+
+/* h + x·h' with h = hard_sigmoid(x), h' = 1/6 strictly inside ±3; both vjp and jvp. */
+static void derive_hard_swish(flxi_site *s, const flx_val *d, flx_val *out)
+{
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    flx_val inside = flx_lt(g, flx_abs(g, x), K(3));
+    flx_val bend = flx_where(g, inside, flx_div(g, x, K(6)), K(0));
+    flx_val slope = flx_add(g, flx_hard_sigmoid(g, x, NAN, NAN), bend);
+    out[0] = flxi_masked(s, flx_gt(g, x, K(-3)), flx_mul(g, d[0], slope));
+}
+
+static void decompose_hard_swish(flxi_site *s, flx_val *y)
+{
+    y[0] = gate(s, flx_hard_sigmoid(s->g, s->x[0], NAN, NAN));
+}
+
 /* ---- Rules ---- */
 
-#define ACTIVATION(op, ...) \
-    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = samples_unary, __VA_ARGS__}
+#define ACTIVATION(op, op_samples, ...) \
+    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
 
-ACTIVATION(relu, .scalar = relu_f, .scalar_i = relu_i);
-ACTIVATION(sigmoid, .scalar = sigmoid_f, .scalar_c = sigmoid_c);
-ACTIVATION(silu, .scalar = silu_f);
-ACTIVATION(gelu, .scalar = gelu_f);
-ACTIVATION(gelu_approx, .scalar = gelu_approx_f);
-ACTIVATION(softplus, .scalar = softplus_f);
-ACTIVATION(selu, .scalar = selu_f);
-ACTIVATION(hard_swish, .scalar = hard_swish_f);
-ACTIVATION(mish, .scalar = mish_f);
+ACTIVATION(relu, samples_kinked, .scalar = relu_f, .scalar_i = relu_i, .mask = mask_relu);
+ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid);
+ACTIVATION(silu, samples_smooth, .scalar = silu_f, .partial = partial_silu);
+ACTIVATION(gelu, samples_smooth, .scalar = gelu_f, .partial = partial_gelu, .decompose = decompose_gelu);
+ACTIVATION(gelu_approx, samples_smooth, .scalar = gelu_approx_f, .partial = partial_gelu_approx,
+           .decompose = decompose_gelu_approx);
+ACTIVATION(softplus, samples_smooth, .scalar = softplus_f, .partial = partial_softplus,
+           .decompose = decompose_softplus);
+ACTIVATION(selu, samples_kinked, .scalar = selu_f, .partial = partial_elu, .decompose = decompose_elu);
+ACTIVATION(hard_swish, samples_hard_swish, .scalar = hard_swish_f, .vjp = derive_hard_swish, .jvp = derive_hard_swish,
+           .decompose = decompose_hard_swish);
+ACTIVATION(mish, samples_smooth, .scalar = mish_f, .partial = partial_mish, .decompose = decompose_mish);
 
-const flxi_rules flxi_rules_prelu = {POINTWISE_RULES, .scalar = prelu_f, .samples = samples_prelu};
+const flxi_rules flxi_rules_prelu = {POINTWISE_RULES, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu,
+                                     .decompose = decompose_prelu, .samples = samples_prelu};
 
-#define WITH_ATTRS(op, op_infer, op_eval, op_schema, attrs_type, op_samples) \
-    const flxi_rules flxi_rules_##op = {                                     \
-        .infer = (op_infer),                                                 \
-        .eval = (op_eval),                                                   \
-        .scalar = op##_f,                                                    \
-        .schema = (op_schema),                                               \
-        .attrs_size = sizeof(attrs_type),                                    \
-        .samples = (op_samples),                                             \
+#define WITH_ATTRS(op, op_infer, op_eval, op_schema, attrs_type, op_samples, ...) \
+    const flxi_rules flxi_rules_##op = {                                          \
+        .infer = (op_infer),                                                      \
+        .eval = (op_eval),                                                        \
+        .scalar = op##_f,                                                         \
+        .schema = (op_schema),                                                    \
+        .attrs_size = sizeof(attrs_type),                                         \
+        .samples = (op_samples),                                                  \
+        __VA_ARGS__                                                               \
     }
 
-WITH_ATTRS(elu, infer_alpha, flxi_eval_pointwise, alpha_one_schema, alpha_attrs, samples_alpha);
-WITH_ATTRS(celu, infer_celu, flxi_eval_pointwise, alpha_one_schema, alpha_attrs, samples_celu);
-WITH_ATTRS(leaky_relu, infer_alpha, flxi_eval_pointwise, alpha_leak_schema, alpha_attrs, samples_alpha);
-WITH_ATTRS(hard_sigmoid, infer_hard_sigmoid, flxi_eval_pointwise, line_schema, line_attrs, samples_hard_sigmoid);
-WITH_ATTRS(threshold, infer_threshold, eval_threshold, threshold_schema, threshold_attrs, samples_threshold);
+WITH_ATTRS(elu, infer_alpha, flxi_eval_pointwise, alpha_one_schema, alpha_attrs, samples_alpha,
+           .partial = partial_elu, .decompose = decompose_elu);
+WITH_ATTRS(celu, infer_celu, flxi_eval_pointwise, alpha_one_schema, alpha_attrs, samples_celu,
+           .partial = partial_elu, .decompose = decompose_elu);
+WITH_ATTRS(leaky_relu, infer_alpha, flxi_eval_pointwise, alpha_leak_schema, alpha_attrs, samples_alpha,
+           .partial = partial_leaky_relu, .decompose = decompose_leaky_relu);
+WITH_ATTRS(hard_sigmoid, infer_hard_sigmoid, flxi_eval_pointwise, line_schema, line_attrs, samples_hard_sigmoid,
+           .vjp = derive_hard_sigmoid, .jvp = derive_hard_sigmoid, .decompose = decompose_hard_sigmoid);
+WITH_ATTRS(threshold, infer_threshold, eval_threshold, threshold_schema, threshold_attrs, samples_threshold,
+           .mask = mask_threshold, .decompose = decompose_threshold);

@@ -4,6 +4,7 @@
 #include "ops/broadcast.h"
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/wide.h"
 
 /* ---- Samples ---- */
 
@@ -288,18 +289,15 @@ static flx_code eval_add_n(flxi_eval *e)
 {
     flx_tensor *y = e->out[0];
     const flxi_arith *t = flxi_arith_of(y->type.dtype);
-    flxi_num *sum = flxi_alloc(e->mem, (size_t)y->count, sizeof *sum);
+    flxi_num *sum = flxi_wide_begin(e, t->zero);
     if (!sum)
-        return flxi_oom(e->err, "the sums of add_n");
+        return FLX_E_OOM;
     for (uint32_t k = 0; k < e->nin; k++)
         for (flxi_lanes z = flxi_lanes_of(&e->in[k], 1, y); z.i < z.count; flxi_lanes_next(&z)) {
             flxi_num x = t->load(e->in[k]->data, z.at[0]);
             sum[z.i] = k ? t->accumulate(sum[z.i], x) : x;
         }
-    for (int64_t i = 0; i < y->count; i++)
-        t->store(y->data, i, sum[i]);
-    flxi_free(e->mem, sum, (size_t)y->count, sizeof *sum);
-    return FLX_OK;
+    return flxi_wide_end(e, sum, FLX_OK);
 }
 
 /* ---- Derivatives ---- */
@@ -357,29 +355,30 @@ static void jvp_div(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, flx_div(s->g, top, s->x[1]), flxi_typeof(s, s->y[0]));
 }
 
-/* What reaches the operand `of` of the larger of `of` and `other` (the smaller: with `wins` turned round): all of v where it
-   wins, half at a tie, nothing where the other wins or either is NaN. Linear in v, so it serves both modes. */
+/* What reaches operand i of max (`wins` is gt) or min (lt): all of v where it wins, half at a tie, nothing where the
+   other wins or either is NaN. Linear in v, so it serves both modes. */
 typedef flx_val (*relation)(flx_graph *g, flx_val a, flx_val b);
 
-static flx_val share(flxi_site *s, relation wins, flx_val of, flx_val other, flx_val v)
+static flx_val share(flxi_site *s, relation wins, uint32_t i, flx_val v)
 {
     flx_graph *g = s->g;
     flx_val half = flx_mul(g, v, flxi_number(s, v, 0.5));
-    return flx_where(g, wins(g, of, other), v, flxi_masked(s, flx_eq(g, of, other), half));
+    flx_val tie = flx_eq(g, s->x[0], s->x[1]);
+    return flx_where(g, wins(g, s->x[i], s->x[1 - i]), v, flxi_masked(s, tie, half));
 }
 
 static void vjp_extremum(flxi_site *s, relation wins, const flx_val *dy, flx_val *dx)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (s->wanted[i])
-            dx[i] = share(s, wins, s->x[i], s->x[1 - i], dy[0]);
+            dx[i] = share(s, wins, i, dy[0]);
 }
 
 static void jvp_extremum(flxi_site *s, relation wins, const flx_val *tx, flx_val *ty)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (!flxi_is_none(tx[i]))
-            ty[0] = flxi_sum(s, ty[0], share(s, wins, s->x[i], s->x[1 - i], tx[i]));
+            ty[0] = flxi_sum(s, ty[0], share(s, wins, i, tx[i]));
     ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
 }
 
@@ -414,8 +413,8 @@ static flx_val is_zero(flxi_site *s, flx_val v)
     return flx_eq(s->g, v, flxi_number(s, v, 0.0));
 }
 
-/* b a^(b-1), which is right at a = 0 for every b but 0: there 0 times infinity stands for 0. Guarding b = 0 whatever a is
-   would lose the derivative of this factor by b, which is 1/a. */
+/* b a^(b-1), which is right at a = 0 for every b but 0: there 0 times infinity stands for 0. Guarding b = 0 whatever a
+   is would lose the derivative of this factor by b, which is 1/a. */
 static flx_val partial_power_base(flxi_site *s)
 {
     flx_graph *g = s->g;
@@ -442,8 +441,8 @@ static flx_val partial_pow(flxi_site *s, uint32_t i)
     return i == 0 ? partial_power_base(s) : partial_power_exponent(s);
 }
 
-/* y = a - b n with a whole number n, so the derivatives are 1 and -n. Rounding (a - y)/b finds n where a/b, rounded up to a
-   whole number, would not. */
+/* y = a - b n with a whole number n, so the derivatives are 1 and -n. Rounding (a - y)/b finds n where a/b, rounded up
+   to a whole number, would not. */
 static flx_val whole_quotient(flxi_site *s)
 {
     return flx_round(s->g, flx_div(s->g, flx_sub(s->g, s->x[0], s->y[0]), s->x[1]), NULL);
@@ -466,8 +465,9 @@ static void jvp_remainder(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
 }
 
-/* x/(x² + y²) and -y/(x² + y²), 0 at the origin. The squares overflow or vanish long before the quotients do, so one factor
-   of each is divided by m = max(|x|, |y|) first. The result does not depend on m, which therefore needs no derivative. */
+/* x/(x² + y²) and -y/(x² + y²), 0 at the origin. The squares overflow or vanish long before the quotients do, so one
+   factor of each is divided by m = max(|x|, |y|) first. The result does not depend on m, which therefore needs no
+   derivative. */
 static flx_val partial_atan2(flxi_site *s, uint32_t i)
 {
     flx_graph *g = s->g;
@@ -496,10 +496,10 @@ const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .scalar = mul_f, .scalar_c =
                                    .partial = partial_mul, .samples = samples_any};
 const flxi_rules flxi_rules_div = {POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
                                    .vjp = vjp_div, .jvp = jvp_div, .samples = samples_quotient};
-const flxi_rules flxi_rules_max = {
-    POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max, .jvp = jvp_max, .samples = samples_ordered};
-const flxi_rules flxi_rules_min = {
-    POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min, .jvp = jvp_min, .samples = samples_ordered};
+const flxi_rules flxi_rules_max = {POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max,
+                                   .jvp = jvp_max, .samples = samples_ordered};
+const flxi_rules flxi_rules_min = {POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min,
+                                   .jvp = jvp_min, .samples = samples_ordered};
 const flxi_rules flxi_rules_pow = {POINTWISE_RULES, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i,
                                    .partial = partial_pow, .samples = samples_power};
 const flxi_rules flxi_rules_rem = {POINTWISE_RULES, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder,

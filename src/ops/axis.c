@@ -5,6 +5,7 @@
 #include "ops/axis.h"
 
 #include "ir/eval.h"
+#include "ops/along.h"
 
 #include <math.h>
 
@@ -96,11 +97,75 @@ static const flxi_sample samples_softmax[] = {
     {0},
 };
 
-#define SOFTMAX_RULES \
-    .infer = infer_axis, .schema = axis_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_softmax
+/* "Shift": the batch axis comes first. */
+static void batch_axis(flxi_site *s, flx_val *by)
+{
+    axis_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->axis++;
+    flxi_emit(s, a, s->x, s->nin, by);
+}
 
-const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax};
-const flxi_rules flxi_rules_log_softmax = {SOFTMAX_RULES, .eval = eval_log_softmax};
+static flx_val sum_along(flxi_site *s, flx_val v)
+{
+    const axis_attrs *a = s->attrs;
+    return flx_reduce_sum(s->g, v, FLX_INTS(a->axis), true);
+}
+
+/* y (v - Σ y v): the Jacobian is symmetric, so this takes tangents and cotangents alike. */
+static flx_val through_softmax(flxi_site *s, flx_val v)
+{
+    flx_val y = s->y[0];
+    return flx_mul(s->g, y, flx_sub(s->g, v, sum_along(s, flx_mul(s->g, y, v))));
+}
+
+static void vjp_softmax(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = through_softmax(s, dy[0]);
+}
+
+static void jvp_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = through_softmax(s, tx[0]);
+}
+
+/* softmax(x), not exp(y): y of a few bits would lose them all in exp. */
+static flx_val probabilities(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    return flx_softmax(s->g, s->x[0], a->axis);
+}
+
+static void vjp_log_softmax(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flx_sub(s->g, dy[0], flx_mul(s->g, probabilities(s), sum_along(s, dy[0])));
+}
+
+static void jvp_log_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = flx_sub(s->g, tx[0], sum_along(s, flx_mul(s->g, probabilities(s), tx[0])));
+}
+
+/* x - max - log Σ exp(x - max), in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative
+   cancels, so it is left out. */
+static void decompose_log_softmax(flxi_site *s, flx_val *y)
+{
+    const axis_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_val x = flxi_widen(s, s->x[0]);
+    flx_val max = flx_stop_gradient(g, flx_reduce_max(g, x, FLX_INTS(a->axis), true));
+    flx_val z = flx_sub(g, x, max);
+    flx_val log_softmax = flx_sub(g, z, flx_log(g, sum_along(s, flx_exp(g, z))));
+    y[0] = flxi_as_dtype(s, log_softmax, flxi_typeof(s, s->x[0])->dtype);
+}
+
+#define SOFTMAX_RULES                                                                                            \
+    .infer = infer_axis, .schema = axis_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_softmax,    \
+    .batch = batch_axis
+
+const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax, .vjp = vjp_softmax, .jvp = jvp_softmax};
+const flxi_rules flxi_rules_log_softmax = {SOFTMAX_RULES, .eval = eval_log_softmax, .vjp = vjp_log_softmax,
+                                           .jvp = jvp_log_softmax, .decompose = decompose_log_softmax};
 
 /* ---- Running folds ---- */
 
@@ -186,16 +251,153 @@ static const flxi_sample samples_running[] = {
     {"T[3, 0]", NULL, NULL, FLX_OK},
     {"T[0, 3]", "exclusive=true", NULL, FLX_OK},
     {"T[N, 3]", "axis=0", NULL, FLX_OK},
+    {"T[2, N, 2]", "axis=1, exclusive=true, reverse=true", NULL, FLX_OK},
+    {"T[9]", NULL, NULL, FLX_OK},
+    {"T[2, 6]", "reverse=true", NULL, FLX_OK},
     {"T[]", NULL, NULL, FLX_E_SHAPE},
     {"T[3, 4]", "axis=2", NULL, FLX_E_ATTRIBUTE},
     {0},
 };
 
-#define RUNNING_RULES \
-    .infer = infer_axis, .schema = running_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_running
+/* ---- Derivatives of running folds ---- */
 
-const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum};
-const flxi_rules flxi_rules_cumprod = {RUNNING_RULES, .eval = eval_cumprod};
-const flxi_rules flxi_rules_cummax = {RUNNING_RULES, .eval = eval_cummax};
-const flxi_rules flxi_rules_cummin = {RUNNING_RULES, .eval = eval_cummin};
-const flxi_rules flxi_rules_cumlogsumexp = {RUNNING_RULES, .eval = eval_cumlogsumexp};
+static void vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    axis_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->reverse = !a->reverse;
+    dx[0] = flxi_emit1(s, a, dy, 1);
+}
+
+/* The node's fold of x, exclusive or not: its own result where that is what it gives. */
+static flx_val fold_of_x(flxi_site *s, bool exclusive)
+{
+    const axis_attrs *own = s->attrs;
+    if (own->exclusive == exclusive)
+        return s->y[0];
+    axis_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->exclusive = exclusive;
+    return flxi_emit1(s, a, s->x, 1);
+}
+
+/* An exclusive fold is the inclusive one moved on by one place, where a constant moves in. So the rules below are those of
+   inclusive folds, with cotangents moved back before and tangents moved on behind. */
+static flx_val cotangent_of_inclusive(flxi_site *s, flx_val dy)
+{
+    const axis_attrs *a = s->attrs;
+    return a->exclusive ? flxi_move_along(s, dy, a->axis, a->reverse ? 1 : -1) : dy;
+}
+
+static flx_val tangent_from_inclusive(flxi_site *s, flx_val ty)
+{
+    const axis_attrs *a = s->attrs;
+    return a->exclusive ? flxi_move_along(s, ty, a->axis, a->reverse ? -1 : 1) : ty;
+}
+
+/* The tangent of a running product or sum of exponentials obeys a recurrence in walking order:
+   ty[k] = weight[k] tx[k] + link · ty[the one before k]. */
+typedef struct {
+    flx_val weight, link;
+} recurrence;
+
+static flx_val jvp_by_recurrence(flxi_site *s, recurrence r, flx_val tx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val b = flx_mul(s->g, r.weight, tx);
+    return tangent_from_inclusive(s, flxi_recurrence(s, b, r.link, a->axis, a->reverse));
+}
+
+static flx_val vjp_by_recurrence(flxi_site *s, recurrence r, flx_val dy)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val g = cotangent_of_inclusive(s, dy);
+    flx_val later = flxi_recurrence(s, g, flxi_conj(s, r.link), a->axis, !a->reverse);
+    return flx_mul(s->g, flxi_conj(s, r.weight), later);
+}
+
+/* y[k] = y[k-1] x[k]: the weight of tx[k] is y[k-1], the link x[k]. No division: exact where factors are zero. */
+static recurrence recurrence_of_cumprod(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    return (recurrence){fold_of_x(s, true), flxi_neighbours(s, s->x[0], a->axis, !a->reverse)};
+}
+
+static void vjp_cumprod(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = vjp_by_recurrence(s, recurrence_of_cumprod(s), dy[0]);
+}
+
+static void jvp_cumprod(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = jvp_by_recurrence(s, recurrence_of_cumprod(s), tx[0]);
+}
+
+/* exp(a - b) for a <= b; 1 where both are the same infinity. */
+static flx_val share(flxi_site *s, flx_val a, flx_val b)
+{
+    flx_graph *g = s->g;
+    flx_val same = flx_and(g, flx_eq(g, a, b), flx_is_inf(g, b));
+    return flx_exp(g, flx_where(g, same, flxi_number(s, a, 0.0), flx_sub(g, a, b)));
+}
+
+/* exp(y[k]) = exp(y[k-1]) + exp(x[k]): weight and link are the shares of the two terms, each at most 1. */
+static recurrence recurrence_of_cumlogsumexp(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val y = fold_of_x(s, false);
+    flx_val before = flxi_neighbours(s, y, a->axis, a->reverse);
+    flx_val behind = flxi_neighbours(s, y, a->axis, !a->reverse);
+    return (recurrence){share(s, s->x[0], y), share(s, before, behind)};
+}
+
+static void vjp_cumlogsumexp(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = vjp_by_recurrence(s, recurrence_of_cumlogsumexp(s), dy[0]);
+}
+
+static void jvp_cumlogsumexp(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = jvp_by_recurrence(s, recurrence_of_cumlogsumexp(s), tx[0]);
+}
+
+/* For each place, where the extremum so far was met first: the last place, in walking order, at which the fold changed; the
+   first place if it never did. The first NaN is the last change. */
+static flx_val winner_so_far(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_val before = fold_of_x(s, true);
+    flx_val changed = flx_and(g, flx_ne(g, fold_of_x(s, false), before), flx_not(g, flx_is_nan(g, before)));
+    flx_val place = flxi_positions_along(s, x, a->axis);
+    if (!a->reverse)
+        return flx_cummax(g, flxi_masked(s, changed, place), a->axis, false, false);
+    flx_val n = flxi_index_number(s, (flx_dtype)flxi_typeof(s, place)->dtype, x->dims[a->axis]);
+    flx_val last = flx_sub(g, n, flxi_number(s, n, 1.0));
+    return flx_cummin(g, flx_where(g, changed, place, last), a->axis, false, true);
+}
+
+static void vjp_extremum(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val g = cotangent_of_inclusive(s, dy[0]);
+    dx[0] = flxi_scatter_along(s, g, winner_so_far(s), a->axis, flxi_typeof(s, s->x[0]), false);
+}
+
+static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const axis_attrs *a = s->attrs;
+    ty[0] = tangent_from_inclusive(s, flx_take_along(s->g, tx[0], winner_so_far(s), a->axis, NULL));
+}
+
+#define RUNNING_RULES                                                                                               \
+    .infer = infer_axis, .schema = running_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_running,    \
+    .batch = batch_axis
+
+const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum};
+const flxi_rules flxi_rules_cumprod = {RUNNING_RULES, .eval = eval_cumprod, .vjp = vjp_cumprod, .jvp = jvp_cumprod};
+const flxi_rules flxi_rules_cummax = {RUNNING_RULES, .eval = eval_cummax, .vjp = vjp_extremum, .jvp = jvp_extremum};
+const flxi_rules flxi_rules_cummin = {RUNNING_RULES, .eval = eval_cummin, .vjp = vjp_extremum, .jvp = jvp_extremum};
+const flxi_rules flxi_rules_cumlogsumexp = {RUNNING_RULES, .eval = eval_cumlogsumexp, .vjp = vjp_cumlogsumexp,
+                                            .jvp = jvp_cumlogsumexp};

@@ -1,6 +1,7 @@
 /* compare.c: relations, questions about floats, logic on bool, bits of integers, and selection. None but `where` has a
    derivative other than zero. */
 #include "ops/broadcast.h"
+#include "ops/copy.h"
 #include "ops/element.h"
 
 /* ---- Samples ---- */
@@ -183,8 +184,7 @@ static flx_code eval_where(flxi_eval *e)
         uint8_t taken = 0;
         flxi_cast_element(c->type.dtype, c->data, z.at[0], FLX_BOOL, &taken, 0);
         int k = taken ? 1 : 2;
-        const char *from = (const char *)e->in[k]->data + (size_t)z.at[k] * size;
-        memcpy((char *)y->data + (size_t)z.i * size, from, size);
+        flxi_copy_element(y->data, z.i, e->in[k]->data, z.at[k], size);
     }
     return FLX_OK;
 }
@@ -208,5 +208,5 @@ static void jvp_where(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
 }
 
-const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .vjp = vjp_where, .jvp = jvp_where,
-                                     .samples = samples_where};
+const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .vjp = vjp_where,
+                                     .jvp = jvp_where, .samples = samples_where};

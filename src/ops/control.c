@@ -1,6 +1,7 @@
 /* control.c: branches, loops and user-defined functions. Bodies are graphs of their own and see only their inputs, which bind
    to the operands by position. Only the branch that is taken runs; a predicate holds when it is nonzero and not NaN. */
 #include "ops/bodies.h"
+#include "ops/control.h"
 
 #include <math.h>
 
@@ -23,13 +24,14 @@ static flx_code need_one_element(flxi_infer *f, const char *what)
                            flxi_type_str(f->ctx, f->in[0], &text));
 }
 
-/* The results are the outputs of the first branch; all others must give the same types. */
-static flx_code infer_branches(flxi_infer *f, const char *attr, const flx_graph *const *bodies, size_t n)
+/* The results are the outputs of the first branch; all others must give the same types. `names` are the attributes that
+   hold the first branch and the others. */
+static flx_code infer_branches(flxi_infer *f, const char *const names[2], const flx_graph *const *bodies, size_t n)
 {
     flxi_type_text a;
     flxi_type_text b;
     for (size_t i = 0; i < n; i++) {
-        FLXI_TRY(flxi_match_body(f, attr, bodies[i], f->in + 1, f->nin - 1));
+        FLXI_TRY(flxi_match_body(f, names[i > 0], bodies[i], f->in + 1, f->nin - 1));
         if (flxi_body_outputs(bodies[i]) != flxi_body_outputs(bodies[0]))
             return flxi_infer_fail(f, FLX_E_ARITY, NULL, "branches give %zu and %zu results",
                                    flxi_body_outputs(bodies[0]), flxi_body_outputs(bodies[i]));
@@ -47,10 +49,6 @@ static flx_code infer_branches(flxi_infer *f, const char *attr, const flx_graph 
 
 /* ---- if ---- */
 
-typedef struct {
-    const flx_graph *then_body, *else_body;
-} if_attrs;
-
 static const flxi_attr if_schema[] = {
     A_GRAPH_AS(if_attrs, then_body, "then"),
     A_GRAPH_AS(if_attrs, else_body, "else"),
@@ -62,7 +60,7 @@ static flx_code infer_if(flxi_infer *f)
     const if_attrs *a = f->attrs;
     const flx_graph *bodies[] = {a->then_body, a->else_body};
     FLXI_TRY(need_one_element(f, "the predicate"));
-    return infer_branches(f, "then/else", bodies, 2);
+    return infer_branches(f, (const char *const[]){"then", "else"}, bodies, 2);
 }
 
 static flx_code eval_if(flxi_eval *e)
@@ -74,7 +72,7 @@ static flx_code eval_if(flxi_eval *e)
 
 #define TWO_BRANCHES                                                           \
     "graph double(x: T[2]) { return add(x, x) }\n"                             \
-    "graph same(x: T[2]) { return stop_gradient(x) }\n"
+    "graph same(x: T[2]) { return reverse(x, axes=[0]) }\n"
 
 static const flxi_sample samples_if[] = {
     {"bool[], T[2]", "then=@double, else=@same", TWO_BRANCHES, FLX_OK},
@@ -93,13 +91,10 @@ static const flxi_sample samples_if[] = {
 };
 
 const flxi_rules flxi_rules_if = {.infer = infer_if, .eval = eval_if, .schema = if_schema,
-                                  .attrs_size = sizeof(if_attrs), .samples = samples_if};
+                                  .attrs_size = sizeof(if_attrs), .vjp = flxi_vjp_if, .jvp = flxi_jvp_if,
+                                  .batch = flxi_batch_if, .samples = samples_if};
 
 /* ---- case ---- */
-
-typedef struct {
-    flx_graphs branches;
-} case_attrs;
 
 static const flxi_attr case_schema[] = {A_LIST_REQ(case_attrs, branches, ATTR_GRAPHS), A_END};
 
@@ -109,7 +104,7 @@ static flx_code infer_case(flxi_infer *f)
     if (a->branches.n == 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "branches must list at least one graph");
     FLXI_TRY(need_one_element(f, "the index"));
-    return infer_branches(f, "branches", a->branches.v, a->branches.n);
+    return infer_branches(f, (const char *const[]){"branches", "branches"}, a->branches.v, a->branches.n);
 }
 
 static flx_code eval_case(flxi_eval *e)
@@ -131,14 +126,10 @@ static const flxi_sample samples_case[] = {
 };
 
 const flxi_rules flxi_rules_case = {.infer = infer_case, .eval = eval_case, .schema = case_schema,
-                                    .attrs_size = sizeof(case_attrs), .samples = samples_case};
+                                    .attrs_size = sizeof(case_attrs), .vjp = flxi_vjp_case, .jvp = flxi_jvp_case,
+                                    .batch = flxi_batch_case, .samples = samples_case};
 
 /* ---- while ---- */
-
-typedef struct {
-    const flx_graph *cond, *body;
-    int64_t max_iterations; /* FLXI_ABSENT: no bound */
-} while_attrs;
 
 static const flxi_attr while_schema[] = {
     A_GRAPH_AS(while_attrs, cond, "cond"),
@@ -234,15 +225,10 @@ static const flxi_sample samples_while[] = {
 };
 
 const flxi_rules flxi_rules_while = {.infer = infer_while, .eval = eval_while, .schema = while_schema,
-                                     .attrs_size = sizeof(while_attrs), .samples = samples_while};
+                                     .attrs_size = sizeof(while_attrs), .vjp = flxi_vjp_while, .jvp = flxi_jvp_while,
+                                     .batch = flxi_batch_while, .samples = samples_while};
 
 /* ---- custom_fn ---- */
-
-typedef struct {
-    const flx_graph *fwd_body, *vjp_body, *jvp_body;
-    int64_t num_residuals;
-    flx_ints zero_grads;
-} custom_attrs;
 
 static const flxi_attr custom_schema[] = {
     A_GRAPH_AS(custom_attrs, fwd_body, "fwd_body"),
@@ -375,4 +361,7 @@ static const flxi_sample samples_custom[] = {
 };
 
 const flxi_rules flxi_rules_custom_fn = {.infer = infer_custom, .eval = eval_custom, .schema = custom_schema,
-                                         .attrs_size = sizeof(custom_attrs), .samples = samples_custom};
+                                         .attrs_size = sizeof(custom_attrs), .primal = flxi_primal_custom,
+                                         .num_saved = flxi_saved_custom, .vjp = flxi_vjp_custom,
+                                         .jvp = flxi_jvp_custom, .batch = flxi_batch_custom,
+                                         .samples = samples_custom};

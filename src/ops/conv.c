@@ -7,54 +7,41 @@
    geometry, one walk over the terms, and three choices of which factor is the result. Each term is visited once, in
    row-major order of (n, c, o) and then (i, k); sums follow ops.md 0.2. Cross-correlation: the kernel is not flipped
    unless `reverse` says so. */
-#include "ops/sliding.h"
+#include "ops/conv.h"
+
+#include "ops/wide.h"
 
 /* ---- Attributes ---- */
 
-typedef struct {                        /* the first member of every op's attributes */
-    flx_ints stride, padding, dilation; /* padding: low, high for each spatial axis */
-    flx_dim groups;
-} conv_common;
-
-typedef struct {
-    conv_common common;
-    flx_ints input_dilation, reverse;
-    flx_ints input_axes, kernel_axes, output_axes;
-    flx_dim batch_groups;
-} conv_attrs;
-
-typedef struct {
-    conv_common common;
-    flx_ints input_size;
-} backward_input_attrs;
-
-typedef struct {
-    conv_common common;
-    flx_ints kernel_size;
-} backward_weight_attrs;
-
-typedef struct {
-    conv_common common;
-    flx_ints output_padding;
-} transpose_attrs;
-
 #define COMMON_ROWS                                                                                 \
-    A_INTS(conv_common, stride, "all 1"), A_LIST(conv_common, padding, ATTR_PAIRS, "all 0"), \
-        A_INTS(conv_common, dilation, "all 1"), A_DIM(conv_common, groups, 1)
+    A_INTS(flxi_conv_common, stride, "all 1"), A_LIST(flxi_conv_common, padding, ATTR_PAIRS, "all 0"), \
+        A_INTS(flxi_conv_common, dilation, "all 1"), A_DIM(flxi_conv_common, groups, 1)
 
 static const flxi_attr conv_schema[] = {
     COMMON_ROWS,
-    A_INTS(conv_attrs, input_dilation, "all 1"),
-    A_DIM(conv_attrs, batch_groups, 1),
-    A_LIST(conv_attrs, reverse, ATTR_BOOLS, "all false"),
-    A_INTS(conv_attrs, input_axes, "[0, 1, 2, ...]"),
-    A_INTS(conv_attrs, kernel_axes, "[0, 1, 2, ...]"),
-    A_INTS(conv_attrs, output_axes, "[0, 1, 2, ...]"),
+    A_INTS(flxi_conv_attrs, input_dilation, "all 1"),
+    A_DIM(flxi_conv_attrs, batch_groups, 1),
+    A_LIST(flxi_conv_attrs, reverse, ATTR_BOOLS, "all false"),
+    A_INTS(flxi_conv_attrs, input_axes, "[0, 1, 2, ...]"),
+    A_INTS(flxi_conv_attrs, kernel_axes, "[0, 1, 2, ...]"),
+    A_INTS(flxi_conv_attrs, output_axes, "[0, 1, 2, ...]"),
     A_END,
 };
-static const flxi_attr backward_input_schema[] = {A_DIMS_REQ(backward_input_attrs, input_size), COMMON_ROWS, A_END};
-static const flxi_attr backward_weight_schema[] = {A_DIMS_REQ(backward_weight_attrs, kernel_size), COMMON_ROWS, A_END};
-static const flxi_attr transpose_schema[] = {COMMON_ROWS, A_INTS(transpose_attrs, output_padding, "all 0"), A_END};
+static const flxi_attr backward_input_schema[] = {
+    A_DIMS_REQ(flxi_conv_backward_input_attrs, input_size),
+    COMMON_ROWS,
+    A_END,
+};
+static const flxi_attr backward_weight_schema[] = {
+    A_DIMS_REQ(flxi_conv_backward_weight_attrs, kernel_size),
+    COMMON_ROWS,
+    A_END,
+};
+static const flxi_attr transpose_schema[] = {
+    COMMON_ROWS,
+    A_INTS(flxi_conv_transpose_attrs, output_padding, "all 0"),
+    A_END,
+};
 
 /* ---- Inference ---- */
 
@@ -83,7 +70,7 @@ static flx_code norm_groups(flxi_infer *f, const char *name, flx_dim groups)
     return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must be at least 1, it is %lld", name, (long long)groups);
 }
 
-static flx_code norm_common(flxi_infer *f, conv_common *a, size_t spatial)
+static flx_code norm_common(flxi_infer *f, flxi_conv_common *a, size_t spatial)
 {
     FLXI_TRY(flxi_norm_sizes(f, "stride", &a->stride, spatial, 1, 1));
     FLXI_TRY(flxi_norm_padding(f, &a->padding, spatial));
@@ -123,7 +110,7 @@ static flx_code need_features(flxi_infer *f, flx_dim features, flx_dim per_group
                            flxi_dim_str(f->ctx, groups, &c));
 }
 
-static flxi_slide common_slide(const conv_common *a, size_t k, flx_dim extent, flx_dim window)
+flxi_slide flxi_conv_slide(const flxi_conv_common *a, size_t k, flx_dim extent, flx_dim window)
 {
     return (flxi_slide){
         .extent = extent,
@@ -136,7 +123,7 @@ static flxi_slide common_slide(const conv_common *a, size_t k, flx_dim extent, f
     };
 }
 
-static flx_code norm_conv(flxi_infer *f, conv_attrs *a, size_t spatial)
+static flx_code norm_conv(flxi_infer *f, flxi_conv_attrs *a, size_t spatial)
 {
     int rank = f->in[0]->rank;
     FLXI_TRY(norm_common(f, &a->common, spatial));
@@ -152,7 +139,7 @@ static flx_code norm_conv(flxi_infer *f, conv_attrs *a, size_t spatial)
 
 static flx_code infer_conv(flxi_infer *f)
 {
-    conv_attrs *a = f->attrs;
+    flxi_conv_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     const flx_type *w = f->in[1];
     size_t spatial;
@@ -174,7 +161,7 @@ static flx_code infer_conv(flxi_infer *f)
     z->dims[to[0]] = a->batch_groups == 1 ? batch : flx_dim_div(f->ctx, batch, a->batch_groups);
     z->dims[to[1]] = features;
     for (size_t k = 0; k < spatial; k++) {
-        flxi_slide s = common_slide(&a->common, k, x->dims[in[k + 2]], w->dims[ker[k + 2]]);
+        flxi_slide s = flxi_conv_slide(&a->common, k, x->dims[in[k + 2]], w->dims[ker[k + 2]]);
         s.base_dilation = a->input_dilation.v[k];
         FLXI_TRY(flxi_slide_fit(f, k, &s, &z->dims[to[k + 2]]));
     }
@@ -198,21 +185,22 @@ static flx_code need_positions(flxi_infer *f, size_t k, flxi_slide s, uint32_t f
                            flxi_dim_str(f->ctx, shown, &b));
 }
 
-/* z [N, Cout, O…] and w [Cout, Cin/groups, K…] agree in Cout. */
+/* Operand 0, z [N, Cout, O…], and w [Cout, Cin/groups, K…] agree in Cout. */
 static flx_code need_output_features(flxi_infer *f, const flx_type *z, const flx_type *w, flx_dim groups)
 {
     if (flxi_dims_may_equal(f, z->dims[1], w->dims[0]))
         return need_divisible(f, "features", w->dims[0], "groups", groups);
+    char name[32];
     flxi_type_text tz;
     flxi_type_text tw;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "axis 1 of %s and axis 0 of w differ: %s and %s",
-                           z == f->in[0] ? "operand 0" : "operand 1", flxi_shape_str(f->ctx, z, &tz),
+    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "axis 1 of %s and axis 0 of w differ: %s is %s, w is %s",
+                           flxi_operand_name(f, 0, name, sizeof name), name, flxi_shape_str(f->ctx, z, &tz),
                            flxi_shape_str(f->ctx, w, &tw));
 }
 
 static flx_code infer_backward_input(flxi_infer *f)
 {
-    backward_input_attrs *a = f->attrs;
+    flxi_conv_backward_input_attrs *a = f->attrs;
     const flx_type *z = f->in[0];
     const flx_type *w = f->in[1];
     size_t spatial;
@@ -227,14 +215,14 @@ static flx_code infer_backward_input(flxi_infer *f)
     x->dims[1] = flx_dim_mul(f->ctx, w->dims[1], a->common.groups);
     for (size_t k = 0; k < spatial; k++) {
         x->dims[k + 2] = a->input_size.v[k];
-        FLXI_TRY(need_positions(f, k, common_slide(&a->common, k, a->input_size.v[k], w->dims[k + 2]), 0));
+        FLXI_TRY(need_positions(f, k, flxi_conv_slide(&a->common, k, a->input_size.v[k], w->dims[k + 2]), 0));
     }
     return FLX_OK;
 }
 
 static flx_code infer_backward_weight(flxi_infer *f)
 {
-    backward_weight_attrs *a = f->attrs;
+    flxi_conv_backward_weight_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     const flx_type *z = f->in[1];
     size_t spatial;
@@ -256,15 +244,16 @@ static flx_code infer_backward_weight(flxi_infer *f)
     w->dims[1] = flx_dim_div(f->ctx, x->dims[1], a->common.groups);
     for (size_t k = 0; k < spatial; k++) {
         w->dims[k + 2] = a->kernel_size.v[k];
-        FLXI_TRY(need_positions(f, k, common_slide(&a->common, k, x->dims[k + 2], a->kernel_size.v[k]), 1));
+        FLXI_TRY(need_positions(f, k, flxi_conv_slide(&a->common, k, x->dims[k + 2], a->kernel_size.v[k]), 1));
     }
     return FLX_OK;
 }
 
 /* (S−1)·stride − low − high + (K−1)·dilation + output_padding + 1, in signed arithmetic */
-static flx_dim transposed_extent(flx_context *ctx, const transpose_attrs *a, size_t k, flx_dim extent, flx_dim window)
+flx_dim flxi_conv_transposed_extent(flx_context *ctx, const flxi_conv_transpose_attrs *a, size_t k, flx_dim extent,
+                                    flx_dim window)
 {
-    const conv_common *c = &a->common;
+    const flxi_conv_common *c = &a->common;
     flx_dim reach = flx_dim_mul(ctx, flx_dim_sub(ctx, extent, 1), c->stride.v[k]);
     flx_dim taps = flx_dim_mul(ctx, flx_dim_sub(ctx, window, 1), c->dilation.v[k]);
     flx_dim crop = flx_dim_add(ctx, c->padding.v[2 * k], c->padding.v[2 * k + 1]);
@@ -274,7 +263,7 @@ static flx_dim transposed_extent(flx_context *ctx, const transpose_attrs *a, siz
 
 static flx_code infer_transpose(flxi_infer *f)
 {
-    transpose_attrs *a = f->attrs;
+    flxi_conv_transpose_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     const flx_type *w = f->in[1];
     size_t spatial;
@@ -293,7 +282,7 @@ static flx_code infer_transpose(flxi_infer *f)
                 f, FLX_E_ATTRIBUTE, "it chooses among the extents that share one convolved extent",
                 "output_padding must be less than stride: along spatial axis %zu they are %lld and %lld", k,
                 (long long)a->output_padding.v[k], (long long)a->common.stride.v[k]);
-        flx_dim extent = transposed_extent(f->ctx, a, k, x->dims[k + 2], w->dims[k + 2]);
+        flx_dim extent = flxi_conv_transposed_extent(f->ctx, a, k, x->dims[k + 2], w->dims[k + 2]);
         if (extent != FLX_DIM_INVALID && flxi_dim_below(f->ctx, extent, 1))
             return flxi_infer_fail(f, FLX_E_SHAPE, "a smaller padding",
                                    "the result would have extent %lld along axis %zu", (long long)extent, k + 2);
@@ -329,7 +318,7 @@ static void strides_by_part(const flx_type *t, const int64_t *axes, int64_t *ste
 }
 
 /* The form for tensors in the default layout. */
-static trilinear plain_form(const conv_common *a, const flx_type *x, const flx_type *w, const flx_type *z)
+static trilinear plain_form(const flxi_conv_common *a, const flx_type *x, const flx_type *w, const flx_type *z)
 {
     trilinear t = {.spatial = x->rank - 2, .batch = z->dims[0], .features = z->dims[1], .per_group = w->dims[1]};
     t.features_in_group = t.features / a->groups;
@@ -338,7 +327,7 @@ static trilinear plain_form(const conv_common *a, const flx_type *x, const flx_t
     t.outer[1] = t.features;
     t.inner[0] = t.per_group;
     for (int k = 0; k < t.spatial; k++) {
-        t.slide[k] = common_slide(a, (size_t)k, x->dims[k + 2], w->dims[k + 2]);
+        t.slide[k] = flxi_conv_slide(a, (size_t)k, x->dims[k + 2], w->dims[k + 2]);
         t.outer[k + 2] = z->dims[k + 2];
         t.inner[k + 1] = w->dims[k + 2];
     }
@@ -401,20 +390,14 @@ static void add_terms(const trilinear *t, const flxi_arith *ar, const void *cons
 /* The derivative of the form by factor `target`; the other two have the given data. */
 static flx_code contract(flxi_eval *e, const trilinear *t, const void *const data[FACTORS], int target)
 {
-    flx_tensor *y = e->out[0];
-    const flxi_arith *ar = flxi_arith_of(y->type.dtype);
-    if (y->count == 0 || !has_terms(t))
+    const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
+    if (e->out[0]->count == 0 || !has_terms(t))
         return FLX_OK; /* results come zeroed */
-    flxi_num *sum = flxi_alloc(e->mem, (size_t)y->count, sizeof *sum);
+    flxi_num *sum = flxi_wide_begin(e, ar->zero);
     if (!sum)
-        return flxi_oom(e->err, "the sums of a convolution");
-    for (int64_t i = 0; i < y->count; i++)
-        sum[i] = ar->zero;
+        return FLX_E_OOM;
     add_terms(t, ar, data, target, sum);
-    for (int64_t i = 0; i < y->count; i++)
-        ar->store(y->data, i, sum[i]);
-    flxi_free(e->mem, sum, (size_t)y->count, sizeof *sum);
-    return FLX_OK;
+    return flxi_wide_end(e, sum, FLX_OK);
 }
 
 /* A type with its axes in the order of their parts. */
@@ -428,7 +411,7 @@ static flx_type by_part(const flx_type *t, const int64_t *axes)
 
 static flx_code eval_conv(flxi_eval *e)
 {
-    const conv_attrs *a = e->attrs;
+    const flxi_conv_attrs *a = e->attrs;
     const flx_tensor *x = e->in[0];
     const flx_tensor *w = e->in[1];
     flx_tensor *z = e->out[0];
@@ -481,6 +464,14 @@ static const flxi_sample conv_samples[] = {
     {"T[2, 0, 4], T[2, 0, 2]", NULL, NULL, FLX_OK},
     {"T[N, 3, 8], T[4, 3, 3]", "stride=[2]", NULL, FLX_OK},
     {"T[1, 2, N + 3], T[1, 2, 3]", "stride=[2], padding=[1]", NULL, FLX_OK},
+    {"T[2, 7, 4], T[6, 2, 3]",
+     "groups=2, stride=[3], padding=[[2, 1]], input_axes=[0, 2, 1], output_axes=[2, 0, 1], reverse=[true]", NULL,
+     FLX_OK},
+    {"T[4, 1, 6], T[2, 1, 3]", "batch_groups=2, stride=[2], kernel_axes=[0, 1, 2], output_axes=[1, 0, 2]", NULL, FLX_OK},
+    {"T[1, 0, 2, 3], T[2, 0, 1, 2]", "reverse=[true, false]", NULL, FLX_OK},
+    {"T[1, 2, 0], T[1, 2, 1]", "input_dilation=[2], padding=[1]", NULL, FLX_OK},
+    {"T[1, 2, N + 3], T[1, 2, 3]", "stride=[2], padding=[[1, 2]], reverse=[true]", NULL, FLX_OK},
+    {"T[1, 1, 2*N], T[2, 1, 3]", "stride=[4], dilation=[2], input_dilation=[3], padding=[[-1, 2]]", NULL, FLX_OK},
     {"T[2, 3, 8], T[4, 2, 3]", NULL, NULL, FLX_E_SHAPE},
     {"T[2, 3, 8], T[4, 3, 3, 3]", NULL, NULL, FLX_E_SHAPE},
     {"T[2, 3, 2], T[4, 3, 3]", NULL, NULL, FLX_E_SHAPE},
@@ -542,7 +533,9 @@ const flxi_rules flxi_rules_conv = {
     .infer = infer_conv,
     .eval = eval_conv,
     .schema = conv_schema,
-    .attrs_size = sizeof(conv_attrs),
+    .attrs_size = sizeof(flxi_conv_attrs),
+    .vjp = flxi_vjp_conv,
+    .batch = flxi_batch_conv,
     .samples = conv_samples,
 };
 
@@ -550,7 +543,9 @@ const flxi_rules flxi_rules_conv_backward_input = {
     .infer = infer_backward_input,
     .eval = eval_to_input,
     .schema = backward_input_schema,
-    .attrs_size = sizeof(backward_input_attrs),
+    .attrs_size = sizeof(flxi_conv_backward_input_attrs),
+    .vjp = flxi_vjp_conv_to_input,
+    .batch = flxi_batch_conv_to_input,
     .samples = backward_input_samples,
 };
 
@@ -558,7 +553,9 @@ const flxi_rules flxi_rules_conv_backward_weight = {
     .infer = infer_backward_weight,
     .eval = eval_to_weight,
     .schema = backward_weight_schema,
-    .attrs_size = sizeof(backward_weight_attrs),
+    .attrs_size = sizeof(flxi_conv_backward_weight_attrs),
+    .vjp = flxi_vjp_conv_to_weight,
+    .batch = flxi_batch_conv_to_weight,
     .samples = backward_weight_samples,
 };
 
@@ -566,6 +563,9 @@ const flxi_rules flxi_rules_conv_transpose = {
     .infer = infer_transpose,
     .eval = eval_to_input,
     .schema = transpose_schema,
-    .attrs_size = sizeof(transpose_attrs),
+    .attrs_size = sizeof(flxi_conv_transpose_attrs),
+    .vjp = flxi_vjp_conv_to_input,
+    .batch = flxi_batch_conv_to_input,
+    .decompose = flxi_decompose_conv_transpose,
     .samples = transpose_samples,
 };

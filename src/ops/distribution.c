@@ -1,6 +1,9 @@
 /* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and
    draws again numbers its attempts in a stream of its own, so that no element waits for another. */
+#include "ops/extent.h"
+#include "ops/order.h"
 #include "ops/random.h"
+#include "ops/special.h"
 
 #include <complex.h>
 #include <math.h>
@@ -30,18 +33,6 @@ static flx_code eval_exponential(flxi_eval *e)
     return FLX_OK;
 }
 
-/* x with erf(x) = y for |y| ≤ erf(√2). Right of 0 erf is concave and below 2x/√π, so Newton's method from y·√π/2
-   climbs to the root without passing it; there it is well conditioned, and a dozen steps are ample. */
-static double inverse_erf(double y)
-{
-    static const double half_root_pi = 0.88622692545275801364908374167057;
-    double target = fabs(y);
-    double x = target * half_root_pi;
-    for (int i = 0; i < 12; i++)
-        x += (target - erf(x)) * half_root_pi * exp(x * x);
-    return copysign(x, y);
-}
-
 static flx_code eval_truncated_normal(flxi_eval *e)
 {
     flx_tensor *y = e->out[0];
@@ -49,7 +40,7 @@ static flx_code eval_truncated_normal(flxi_eval *e)
     double reach = erf(sqrt(2.0));
     for (int64_t i = 0; i < y->count; i++) {
         double u = flxi_rng_open(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
-        flxi_store_draw(y, i, sqrt(2.0) * inverse_erf((2 * u - 1) * reach));
+        flxi_store_draw(y, i, sqrt(2.0) * flxi_erf_inv((2 * u - 1) * reach));
     }
     return FLX_OK;
 }
@@ -194,43 +185,6 @@ static flx_code eval_dropout(flxi_eval *e)
     return FLX_OK;
 }
 
-/* ---- Sorting positions ---- */
-
-typedef struct {
-    bool (*before)(const void *values, int64_t a, int64_t b); /* a total order */
-    const void *values;
-} ordering;
-
-/* Restores the heap below i, in which no parent goes before its children: the root is what goes last. */
-static void sift(const ordering *o, int64_t *v, int64_t i, int64_t n)
-{
-    for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && o->before(o->values, v[child], v[child + 1]))
-            child++;
-        if (!o->before(o->values, v[i], v[child]))
-            return;
-        int64_t swap = v[i];
-        v[i] = v[child];
-        v[child] = swap;
-        i = child;
-    }
-}
-
-/* 0 … n-1 in order. In place, since there is nothing to fall back on when memory runs out half way. */
-static void sort_positions(const ordering *o, int64_t *v, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        v[i] = i;
-    for (int64_t i = n / 2; i-- > 0;)
-        sift(o, v, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        int64_t swap = v[0];
-        v[0] = v[end];
-        v[end] = swap;
-        sift(o, v, 0, end);
-    }
-}
-
 /* ---- permutation ---- */
 
 typedef struct {
@@ -242,18 +196,17 @@ static const flxi_attr permutation_schema[] = {A_DIM_REQ(permutation_attrs, n), 
 static flx_code infer_permutation(flxi_infer *f)
 {
     const permutation_attrs *a = f->attrs;
-    if (flxi_dim_is_number(a->n) && a->n < 0)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "n must not be negative, it is %lld", (long long)a->n);
+    FLXI_TRY(flxi_need_count(f, "n", a->n));
     if (flxi_dim_is_number(a->n) && a->n > INT32_MAX)
         return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld positions do not fit an i32", (long long)a->n);
     f->out[0] = flx_type_make(FLX_I32, 1, &a->n);
     return FLX_OK;
 }
 
-static bool wide_before(const void *values, int64_t a, int64_t b)
+static bool draw_before(void *user, int64_t a, int64_t b)
 {
-    const uint64_t *v = values;
-    return v[a] < v[b] || (v[a] == v[b] && a < b);
+    const uint64_t *draws = user;
+    return draws[a] < draws[b];
 }
 
 static flx_code eval_permutation(flxi_eval *e)
@@ -262,19 +215,21 @@ static flx_code eval_permutation(flxi_eval *e)
     size_t n = (size_t)y->count;
     flxi_rng g = flxi_key_rng(e->in[0]);
     uint64_t *draws = flxi_alloc(e->mem, n, sizeof *draws);
-    int64_t *order = flxi_alloc(e->mem, n, sizeof *order);
+    int64_t *order = flxi_alloc(e->mem, n, 2 * sizeof *order);
     bool held = draws && order;
     if (held) {
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             draws[i] = flxi_rng_wide(&g, i);
-        sort_positions(&(ordering){wide_before, draws}, order, y->count);
+            order[i] = (int64_t)i;
+        }
+        const int64_t *sorted = flxi_sort_positions(order, order + n, y->count, draw_before, draws);
         for (int64_t i = 0; i < y->count; i++)
-            flxi_store_int(FLX_I32, y->data, i, order[i]);
+            flxi_store_int(FLX_I32, y->data, i, sorted[i]);
     }
     if (draws)
         flxi_free(e->mem, draws, n, sizeof *draws);
     if (order)
-        flxi_free(e->mem, order, n, sizeof *order);
+        flxi_free(e->mem, order, n, 2 * sizeof *order);
     return held ? FLX_OK : flxi_oom(e->err, "the draws of a permutation");
 }
 
@@ -373,16 +328,16 @@ static flx_code infer_sample(flxi_infer *f)
 
 typedef struct {
     double *logit;  /* -inf for what is cut off */
-    int64_t *order; /* value descending, index ascending */
+    int64_t *order; /* value descending, index ascending; as much room again behind it */
     int64_t n;
     double most; /* the largest logit */
     double temperature;
 } token_row;
 
-static bool logit_before(const void *values, int64_t a, int64_t b)
+static bool logit_before(void *user, int64_t a, int64_t b)
 {
-    const double *v = values;
-    return v[a] > v[b] || (v[a] == v[b] && a < b);
+    const double *logit = user;
+    return logit[a] > logit[b];
 }
 
 /* Softmax of a token, not divided by the sum. The largest logit, infinite or not, weighs 1. */
@@ -399,19 +354,21 @@ static void cut_row(const sample_attrs *a, token_row *row)
     int64_t kept = a->top_k > 0 && a->top_k < row->n ? a->top_k : row->n;
     if (kept == row->n && a->top_p >= 1)
         return;
-    sort_positions(&(ordering){logit_before, row->logit}, row->order, row->n);
+    for (int64_t i = 0; i < row->n; i++)
+        row->order[i] = i;
+    const int64_t *order = flxi_sort_positions(row->order, row->order + row->n, row->n, logit_before, row->logit);
     if (a->top_p < 1) {
         double total = 0;
         for (int64_t i = 0; i < kept; i++)
-            total += weight_of(row, row->order[i]);
-        double held = weight_of(row, row->order[0]);
+            total += weight_of(row, order[i]);
+        double held = weight_of(row, order[0]);
         int64_t prefix = 1;
         while (prefix < kept && held < a->top_p * total)
-            held += weight_of(row, row->order[prefix++]);
+            held += weight_of(row, order[prefix++]);
         kept = prefix;
     }
     for (int64_t i = kept; i < row->n; i++)
-        row->logit[row->order[i]] = -INFINITY;
+        row->logit[order[i]] = -INFINITY;
 }
 
 /* The first token whose cumulative probability exceeds u, or else the last possible one. */
@@ -459,7 +416,7 @@ static flx_code eval_sample(flxi_eval *e)
     flx_tensor *y = e->out[0];
     token_row row = {.n = x->dims[x->rank - 1], .temperature = a->temperature};
     row.logit = flxi_alloc(e->mem, (size_t)row.n, sizeof *row.logit);
-    row.order = flxi_alloc(e->mem, (size_t)row.n, sizeof *row.order);
+    row.order = flxi_alloc(e->mem, (size_t)row.n, 2 * sizeof *row.order);
     flx_code code = row.logit && row.order ? FLX_OK : flxi_oom(e->err, "a row of logits");
     for (int64_t r = 0; code == FLX_OK && r < y->count; r++) {
         int64_t token = 0;
@@ -469,7 +426,7 @@ static flx_code eval_sample(flxi_eval *e)
     if (row.logit)
         flxi_free(e->mem, row.logit, (size_t)row.n, sizeof *row.logit);
     if (row.order)
-        flxi_free(e->mem, row.order, (size_t)row.n, sizeof *row.order);
+        flxi_free(e->mem, row.order, (size_t)row.n, 2 * sizeof *row.order);
     return code;
 }
 

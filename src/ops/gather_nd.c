@@ -12,25 +12,15 @@
    single steps says. `unique` is a promise for faster code; here it changes nothing. */
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
+#include "ops/gather_nd.h"
 #include "ops/oob.h"
 #include "ops/scalar_body.h"
 #include "ops/wide.h"
 
 #include <math.h>
 
-typedef enum { COMBINE_ADD, COMBINE_MUL, COMBINE_MIN, COMBINE_MAX, COMBINE_SET } combine_word;
-#define COMBINE_WORDS "add mul min max set" /* the same order */
-
-/* Attributes of both ops; each schema names those that its op has. */
-typedef struct {
-    flx_ints slice_sizes; /* gather_nd only: scatter_nd reads the window off its updates */
-    flx_ints start_index_map, offset_axes, collapsed_axes;
-    flx_ints operand_batching_axes, indices_batching_axes;
-    int64_t index_vector_axis;
-    flxi_combine combine;
-    int64_t unique;
-    int64_t oob;
-} nd_attrs;
+typedef flxi_nd_attrs nd_attrs;
+typedef flxi_nd_layout nd_layout;
 
 #define GEOMETRY_ROWS                                                                          \
     A_INTS_REQ(nd_attrs, start_index_map), A_INTS(nd_attrs, offset_axes, "[]"),                \
@@ -46,7 +36,7 @@ static const flxi_attr gather_schema[] = {
 
 static const flxi_attr scatter_schema[] = {
     GEOMETRY_ROWS,
-    A_COMBINE(nd_attrs, combine, COMBINE_WORDS),
+    A_COMBINE(nd_attrs, combine, FLXI_SCATTER_WORDS),
     A_BOOL(nd_attrs, unique, 0),
     A_WORD(nd_attrs, oob, FLXI_OOB_WORDS),
     A_END,
@@ -65,14 +55,7 @@ static int64_t index_axis_count(const nd_attrs *a, const flx_type *indices)
     return indices->rank - (a->index_vector_axis < indices->rank);
 }
 
-/* What each axis of the gathered shape runs over. Index axes and window axes are taken in ascending order. */
-typedef struct {
-    int rank;
-    bool in_window[FLX_MAX_RANK];
-    int axis[FLX_MAX_RANK]; /* of x when in_window, else of indices */
-} nd_layout;
-
-static nd_layout layout_of(const nd_attrs *a, int x_rank, int indices_rank)
+nd_layout flxi_nd_layout_of(const nd_attrs *a, int x_rank, int indices_rank)
 {
     nd_layout l = {.rank = 0};
     int window = 0;
@@ -179,8 +162,15 @@ static flx_code check_geometry(flxi_infer *f, nd_attrs *a)
     return check_offset_axes(f, a);
 }
 
-/* A window of extent `size` along an axis of x. Batching axes are not asked: their window of 1 is moved by the batch
-   position alone, which also holds for a batch of none. */
+/* Whether a window of 1 that is not in the result is left to evaluation: into an empty axis it is an error only where there
+   is an index or a batch position for it. */
+static bool moves_freely(const nd_attrs *a, int64_t axis)
+{
+    return flxi_has_axis(a->operand_batching_axes, axis) ||
+           (flxi_has_axis(a->collapsed_axes, axis) && flxi_has_axis(a->start_index_map, axis));
+}
+
+/* A window of extent `size` along an axis of x. */
 static flx_code check_window(flxi_infer *f, flx_code code, const char *what, int axis, flx_dim size)
 {
     const flx_type *x = f->in[0];
@@ -205,7 +195,7 @@ static flx_code check_slice_sizes(flxi_infer *f, nd_attrs *a)
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "collapsed and batching axes have a window of extent 1",
                                    "slice_sizes must be 1 along axis %d, which is %s", k,
                                    flxi_has_axis(a->collapsed_axes, k) ? "collapsed" : "batching");
-        if (!flxi_has_axis(a->operand_batching_axes, k))
+        if (!moves_freely(a, k))
             FLXI_TRY(check_window(f, FLX_E_ATTRIBUTE, "slice_sizes", k, size));
     }
     return FLX_OK;
@@ -218,7 +208,7 @@ static flx_code infer_gather_nd(flxi_infer *f)
     const flx_type *indices = f->in[1];
     FLXI_TRY(check_geometry(f, a));
     FLXI_TRY(check_slice_sizes(f, a));
-    nd_layout l = layout_of(a, x->rank, indices->rank);
+    nd_layout l = flxi_nd_layout_of(a, x->rank, indices->rank);
     flx_type y = {.dtype = x->dtype, .rank = l.rank};
     for (int k = 0; k < l.rank; k++)
         y.dims[k] = l.in_window[k] ? a->slice_sizes.v[l.axis[k]] : indices->dims[l.axis[k]];
@@ -244,7 +234,7 @@ static nd_map map_of(const flxi_eval *e, const flx_type *y)
 {
     const nd_attrs *a = e->attrs;
     nd_map m = {.a = a, .indices = e->in[1], .x = &e->in[0]->type};
-    m.layout = layout_of(a, m.x->rank, m.indices->type.rank);
+    m.layout = flxi_nd_layout_of(a, m.x->rank, m.indices->type.rank);
     flxi_strides(m.x, m.x_strides);
     flxi_strides(&m.indices->type, m.index_strides);
     if (a->index_vector_axis < m.indices->type.rank)
@@ -375,7 +365,7 @@ static flx_code check_combine(flxi_infer *f, const nd_attrs *a)
     int32_t dtype = f->in[0]->dtype;
     const flx_graph *body = a->combine.graph;
     if (!body) {
-        bool ordered = a->combine.word == COMBINE_MIN || a->combine.word == COMBINE_MAX;
+        bool ordered = a->combine.word == FLXI_SCATTER_MIN || a->combine.word == FLXI_SCATTER_MAX;
         if (ordered && flxi_is_complex(dtype))
             return flxi_infer_fail(f, FLX_E_DTYPE, "combine=add, mul and set take complex numbers",
                                    "combine=min and combine=max need an order, which %s has not",
@@ -398,7 +388,7 @@ static flx_code infer_scatter_nd(flxi_infer *f)
     flxi_type_text ti, tu;
     FLXI_TRY(check_geometry(f, a));
     FLXI_TRY(check_combine(f, a));
-    nd_layout l = layout_of(a, x->rank, indices->rank);
+    nd_layout l = flxi_nd_layout_of(a, x->rank, indices->rank);
     bool fits = l.rank == updates->rank;
     for (int k = 0; fits && k < l.rank; k++)
         fits = l.in_window[k] || flxi_dims_may_equal(f, updates->dims[k], indices->dims[l.axis[k]]);
@@ -410,7 +400,8 @@ static flx_code infer_scatter_nd(flxi_infer *f)
         if (l.in_window[k])
             FLXI_TRY(check_window(f, FLX_E_SHAPE, "the window in updates", l.axis[k], updates->dims[k]));
     for (size_t k = 0; k < a->collapsed_axes.n; k++)
-        FLXI_TRY(check_window(f, FLX_E_SHAPE, "the collapsed window", (int)a->collapsed_axes.v[k], 1));
+        if (!moves_freely(a, a->collapsed_axes.v[k]))
+            FLXI_TRY(check_window(f, FLX_E_SHAPE, "the collapsed window", (int)a->collapsed_axes.v[k], 1));
     f->out[0] = *x;
     return FLX_OK;
 }
@@ -495,12 +486,12 @@ static flx_code eval_scatter_nd(flxi_eval *e)
     FLXI_TRY(flxi_eval_copy(e));
     if (a->combine.graph)
         return scatter_body(e, &s, a->combine.graph);
-    switch ((combine_word)a->combine.word) {
-    case COMBINE_ADD: return scatter_sums(e, &s);
-    case COMBINE_SET: return for_each_target(e, step_set, &s);
-    case COMBINE_MUL: s.fold = s.arith->mul; break;
-    case COMBINE_MIN: s.fold = s.arith->min; break;
-    case COMBINE_MAX: s.fold = s.arith->max; break;
+    switch ((flxi_scatter_word)a->combine.word) {
+    case FLXI_SCATTER_ADD: return scatter_sums(e, &s);
+    case FLXI_SCATTER_SET: return for_each_target(e, step_set, &s);
+    case FLXI_SCATTER_MUL: s.fold = s.arith->mul; break;
+    case FLXI_SCATTER_MIN: s.fold = s.arith->min; break;
+    case FLXI_SCATTER_MAX: s.fold = s.arith->max; break;
     }
     return for_each_target(e, step_fold, &s);
 }
@@ -527,6 +518,8 @@ static const flxi_sample samples_gather_nd[] = {
     {"T[3], i32[]{0..2}", "slice_sizes=[1], start_index_map=[0], collapsed_axes=[0]", NULL, FLX_OK},
     {"T[3], i32[0]", "slice_sizes=[3], start_index_map=[], offset_axes=[0]", NULL, FLX_OK},
     {"T[3, 4], i32[0]", "slice_sizes=[1, 4], " ROWS, NULL, FLX_OK},
+    {"T[0, 4], i32[0]", "slice_sizes=[1, 4], " ROWS, NULL, FLX_OK},
+    {"T[0, 4], i32[2]", "slice_sizes=[1, 4], " ROWS ", oob=zero", NULL, FLX_OK},
     {"T[3, 4], i32[2]{0..2}", "slice_sizes=[1, 0], " ROWS, NULL, FLX_OK},
     {"T[0, 3, 4], i32[0, 5]", "slice_sizes=[1, 1, 4], " BATCHED, NULL, FLX_OK},
     {"T[N, 4], i32[N]{0..0}", "slice_sizes=[1, 4], " ROWS, NULL, FLX_OK},
@@ -574,13 +567,15 @@ static const flxi_sample samples_scatter_nd[] = {
      FLX_OK},
     {"T[3], i32[]{0..2}, T[]", "start_index_map=[0], collapsed_axes=[0], unique=true", NULL, FLX_OK},
     {"T[3, 4], i32[0], T[0, 4]", ROWS, NULL, FLX_OK},
+    {"T[0, 4], i32[0], T[0, 4]", ROWS, NULL, FLX_OK},
+    {"T[0, 4], i32[2], T[2, 4]", ROWS ", oob=zero", NULL, FLX_OK},
     {"T[3, 4], i32[2]{0..2}, T[2, 0]", ROWS, NULL, FLX_OK},
     {"T[0, 3, 4], i32[0, 5], T[0, 5, 4]", BATCHED, NULL, FLX_OK},
     {"T[N, 4], i32[N]{0..0}, T[N, 4]", ROWS, NULL, FLX_OK},
     {"T[3, 4], i32[5], T[5, 5]", ROWS, NULL, FLX_E_SHAPE},
     {"T[3, 4], i32[5], T[4, 4]", ROWS, NULL, FLX_E_SHAPE},
     {"T[3, 4], i32[5], T[5]", ROWS, NULL, FLX_E_SHAPE},
-    {"T[0, 4], i32[5], T[5, 4]", ROWS, NULL, FLX_E_SHAPE},
+    {"T[0, 4], i32[5], T[5]", "start_index_map=[1], collapsed_axes=[0, 1], index_vector_axis=1", NULL, FLX_E_SHAPE},
     {"T[3, 4], i32[5, 3], T[5]", POINTS, NULL, FLX_E_SHAPE},
     {"T[3, 4], i32[5, 2], T[5, 2, 3]", "start_index_map=[0, 1], offset_axes=[2, 1]", NULL, FLX_E_ATTRIBUTE},
     {"T[3, 4], i32[5], T[5, 4]", ROWS ", oob=wrap", NULL, FLX_E_ATTRIBUTE},
@@ -593,6 +588,8 @@ static const flxi_sample samples_scatter_nd[] = {
 const flxi_rules flxi_rules_gather_nd = {
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
+    .vjp = flxi_vjp_gather_nd,
+    .batch = flxi_batch_gather_nd,
     .schema = gather_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_gather_nd,
@@ -601,6 +598,9 @@ const flxi_rules flxi_rules_gather_nd = {
 const flxi_rules flxi_rules_scatter_nd = {
     .infer = infer_scatter_nd,
     .eval = eval_scatter_nd,
+    .vjp = flxi_vjp_scatter_nd,
+    .jvp = flxi_jvp_scatter_nd,
+    .batch = flxi_batch_scatter_nd,
     .schema = scatter_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_scatter_nd,

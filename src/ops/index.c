@@ -3,10 +3,15 @@
    Every index goes through flxi_resolve_index, which knows the policies of `oob`, so a rule here sees positions
    that are in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error
    whatever stands beside it. dynamic_slice and dynamic_update_slice have no `oob`: they resolve as `clamp`, which
-   is total: a fraction is cut off and NaN is 0. Elements move as bytes; only scatter_add computes. */
+   is total: a fraction is cut off and NaN is 0. Elements move as bytes; only scatter_add computes.
+
+   Reading and writing are each other's transposes under every policy, so each op's derivative is another op of this file
+   or of gather_nd.c. A batch in which every example has its own indices becomes a pair of batching axes of gather_nd and
+   scatter_nd: an index out of range stays one and never reads the neighbouring example. */
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
 #include "ops/oob.h"
+#include "ops/rule_lists.h"
 #include "ops/wide.h"
 
 /* ---- gather ---- */
@@ -69,9 +74,80 @@ static const flxi_sample samples_gather[] = {
     {0},
 };
 
+/* Axes [from, from + n) of v in front of all others. */
+static flx_val block_to_front(flxi_site *s, flx_val v, int from, int n)
+{
+    int64_t perm[FLX_MAX_RANK];
+    int rank = flxi_typeof(s, v)->rank;
+    if (from == 0 || n == 0)
+        return v;
+    for (int k = 0; k < rank; k++)
+        perm[k] = k < n ? from + k : k < from + n ? k - n : k;
+    return flx_transpose(s->g, v, (flx_ints){perm, (size_t)rank});
+}
+
+/* Rows that were read several times sum up. */
+static void vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    if (!s->wanted[0])
+        return;
+    flx_val rows = block_to_front(s, dy[0], (int)a->axis, flxi_typeof(s, s->x[1])->rank);
+    flx_dim n = flxi_typeof(s, s->x[0])->dims[a->axis];
+    flx_val table = flx_scatter_add(s->g, rows, s->x[1], n, flxi_oob_word(a->oob));
+    dx[0] = flxi_move_axis(s, table, 0, (int)a->axis);
+}
+
+/* Every example has its own table, [B, pre, n, post], and its own indices: the batch axes of both run together. */
+static flx_val gather_paired(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    const flx_type *table = flxi_typeof(s, s->x[0]);
+    const flx_type *idx = flxi_typeof(s, s->x[1]);
+    int64_t axis = a->axis + 1;
+    int64_t window[FLX_MAX_RANK];
+    flx_dim sizes[FLX_MAX_RANK] = {1};
+    size_t n = 0;
+    for (int k = 1; k < table->rank; k++) {
+        sizes[k] = k == axis ? 1 : table->dims[k];
+        if (k != axis)
+            window[n++] = k < axis ? k : k + idx->rank - 2; /* of the result: the index axes replace `axis` */
+    }
+    flx_gather_nd_attrs nd = FLX_GATHER_ND_ATTRS;
+    nd.slice_sizes = (flx_ints){sizes, (size_t)table->rank};
+    nd.start_index_map = FLX_INTS(axis);
+    nd.collapsed_axes = FLX_INTS(axis);
+    nd.offset_axes = (flx_ints){window, n};
+    nd.operand_batching_axes = FLX_INTS(0);
+    nd.indices_batching_axes = FLX_INTS(0);
+    nd.index_vector_axis = idx->rank;
+    nd.oob = flxi_oob_word(a->oob);
+    return flx_gather_nd(s->g, s->x[0], s->x[1], &nd);
+}
+
+static void batch_gather(flxi_site *s, flx_val *by)
+{
+    const axis_attrs *a = s->attrs;
+    const flx_type *t = flxi_typeof(s, s->x[0]);
+    flx_val table = s->x[0];
+    bool paired = s->batched[0] && s->batched[1];
+    if (paired && t->dims[a->axis + 1] == 0) { /* nothing to read is the same for every example */
+        table = flxi_reshape_to(s, table, t->rank - 1, t->dims + 1);
+        paired = false;
+    }
+    if (!s->batched[1])
+        by[0] = flx_gather(s->g, table, s->x[1], a->axis + 1, flxi_oob_word(a->oob));
+    else if (paired)
+        by[0] = gather_paired(s);
+    else
+        by[0] = flxi_move_axis(s, flx_gather(s->g, table, s->x[1], a->axis, flxi_oob_word(a->oob)), (int)a->axis, 0);
+}
+
 const flxi_rules flxi_rules_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
+    .vjp = vjp_gather,
+    .batch = batch_gather,
     .schema = gather_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_gather,
@@ -153,9 +229,64 @@ static const flxi_sample samples_scatter_add[] = {
     {0},
 };
 
+static void vjp_scatter_add(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const scatter_add_attrs *a = s->attrs;
+    if (!s->wanted[0])
+        return;
+    flx_val rows = flx_gather(s->g, dy[0], s->x[1], 0, flxi_oob_word(a->oob));
+    dx[0] = flxi_reshape_like(s, rows, flxi_typeof(s, s->x[0]));
+}
+
+/* Every example has its own indices and adds into its own part of [B, R, …]. */
+static flx_val scatter_paired(flxi_site *s)
+{
+    const scatter_add_attrs *a = s->attrs;
+    const flx_type *idx = flxi_typeof(s, s->x[1]);
+    flx_val updates = flxi_lift(s, 0);
+    flx_type u = *flxi_typeof(s, updates);
+    int64_t window[FLX_MAX_RANK];
+    size_t n = 0;
+    flx_type y = {.dtype = u.dtype, .rank = 2, .dims = {s->size, a->R}};
+    for (int k = idx->rank; k < u.rank && y.rank < FLX_MAX_RANK; k++) {
+        window[n++] = k;
+        y.dims[y.rank++] = u.dims[k];
+    }
+    if (n < (size_t)(u.rank - idx->rank)) {
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", FLX_MAX_RANK);
+        return FLX_NONE;
+    }
+    if (a->R == 0) { /* nothing to add to is the same for every example */
+        flx_val empty = flx_scatter_add(s->g, updates, s->x[1], 0, flxi_oob_word(a->oob));
+        return flxi_reshape_like(s, empty, &y);
+    }
+    flx_scatter_nd_attrs nd = FLX_SCATTER_ND_ATTRS;
+    nd.start_index_map = FLX_INTS(1);
+    nd.collapsed_axes = FLX_INTS(1);
+    nd.offset_axes = (flx_ints){window, n};
+    nd.operand_batching_axes = FLX_INTS(0);
+    nd.indices_batching_axes = FLX_INTS(0);
+    nd.index_vector_axis = idx->rank;
+    nd.oob = flxi_oob_word(a->oob);
+    return flx_scatter_nd(s->g, flxi_zeros(s, &y), s->x[1], updates, &nd);
+}
+
+/* With shared indices the examples are one more axis of the rows. */
+static void batch_scatter_add(flxi_site *s, flx_val *by)
+{
+    if (s->batched[1]) {
+        by[0] = scatter_paired(s);
+        return;
+    }
+    flx_val rows = flxi_move_axis(s, s->x[0], 0, flxi_typeof(s, s->x[1])->rank);
+    by[0] = flxi_move_axis(s, flxi_emit1(s, NULL, (flx_val[]){rows, s->x[1]}, 2), 1, 0);
+}
+
 const flxi_rules flxi_rules_scatter_add = {
     .infer = infer_scatter_add,
     .eval = eval_scatter_add,
+    .vjp = vjp_scatter_add,
+    .batch = batch_scatter_add,
     .schema = scatter_add_schema,
     .attrs_size = sizeof(scatter_add_attrs),
     .samples = samples_scatter_add,
@@ -225,9 +356,84 @@ static const flxi_sample samples_take_along[] = {
     {0},
 };
 
+/* take_along in the terms of gather_nd and scatter_nd: each index is one number, for `axis`; all other axes of x and idx run
+   together. x_lead and idx_lead count the batch axes in front that one of them has alone. */
+typedef struct {
+    int64_t of_x[FLX_MAX_RANK], of_idx[FLX_MAX_RANK], axis;
+    size_t n;
+} along_geometry;
+
+static along_geometry geometry_along(int rank, int64_t axis, int x_lead, int idx_lead)
+{
+    along_geometry p = {.axis = axis + x_lead};
+    for (int k = 0; k < rank; k++) {
+        if (k == axis)
+            continue;
+        p.of_x[p.n] = k + x_lead;
+        p.of_idx[p.n++] = k + idx_lead;
+    }
+    return p;
+}
+
+static void vjp_take_along(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    if (!s->wanted[0])
+        return;
+    dx[0] = flxi_zeros(s, x);
+    if (x->dims[a->axis] == 0)
+        return;
+    along_geometry p = geometry_along(x->rank, a->axis, 0, 0);
+    flx_scatter_nd_attrs nd = FLX_SCATTER_ND_ATTRS;
+    nd.start_index_map = FLX_INTS(p.axis);
+    nd.collapsed_axes = FLX_INTS(p.axis);
+    nd.operand_batching_axes = (flx_ints){p.of_x, p.n};
+    nd.indices_batching_axes = (flx_ints){p.of_idx, p.n};
+    nd.index_vector_axis = x->rank;
+    nd.oob = flxi_oob_word(a->oob);
+    dx[0] = flx_scatter_nd(s->g, dx[0], s->x[1], dy[0], &nd);
+}
+
+/* One of x and idx is shared: the batch axis of the other is an axis of the window or of the indices. */
+static flx_val take_along_shared(flxi_site *s)
+{
+    const axis_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    const flx_type *idx = flxi_typeof(s, s->x[1]);
+    along_geometry p = geometry_along(flxi_example_rank(s, 0), a->axis, s->batched[0], s->batched[1]);
+    flx_dim sizes[FLX_MAX_RANK];
+    for (int k = 0; k < x->rank; k++)
+        sizes[k] = 1;
+    if (s->batched[0])
+        sizes[0] = s->size;
+    flx_gather_nd_attrs nd = FLX_GATHER_ND_ATTRS;
+    nd.slice_sizes = (flx_ints){sizes, (size_t)x->rank};
+    nd.start_index_map = FLX_INTS(p.axis);
+    nd.collapsed_axes = FLX_INTS(p.axis);
+    nd.offset_axes = s->batched[0] ? FLX_INTS(0) : FLX_NO_INTS;
+    nd.operand_batching_axes = (flx_ints){p.of_x, p.n};
+    nd.indices_batching_axes = (flx_ints){p.of_idx, p.n};
+    nd.index_vector_axis = idx->rank;
+    nd.oob = flxi_oob_word(a->oob);
+    return flx_gather_nd(s->g, s->x[0], s->x[1], &nd);
+}
+
+static void batch_take_along(flxi_site *s, flx_val *by)
+{
+    const axis_attrs *a = s->attrs;
+    bool empty = flxi_typeof(s, s->x[0])->dims[a->axis + s->batched[0]] == 0; /* no window of 1 fits there */
+    if ((s->batched[0] && s->batched[1]) || empty)
+        by[0] = flx_take_along(s->g, flxi_lift(s, 0), flxi_lift(s, 1), a->axis + 1, flxi_oob_word(a->oob));
+    else
+        by[0] = take_along_shared(s);
+}
+
 const flxi_rules flxi_rules_take_along = {
     .infer = infer_take_along,
     .eval = eval_take_along,
+    .vjp = vjp_take_along,
+    .batch = batch_take_along,
     .schema = take_along_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_take_along,
@@ -296,9 +502,35 @@ static const flxi_sample samples_one_hot[] = {
     {0},
 };
 
+static void batch_one_hot(flxi_site *s, flx_val *by)
+{
+    one_hot_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->axis++;
+    flxi_emit(s, a, s->x, 1, by);
+}
+
+/* Positions counted from 1, read through the indices: the reading applies the policy, and 0 is what it dropped. */
+static void decompose_one_hot(flxi_site *s, flx_val *y)
+{
+    const one_hot_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_type line = flx_type_make(FLX_I64, 1, &a->n);
+    flx_val numbers = flx_add(g, flx_iota(g, &line, 0), flx_scalar(g, FLX_I64, 1.0));
+    flx_val read = flx_gather(g, numbers, s->x[0], 0, flxi_oob_word(a->oob));
+    int behind = flxi_typeof(s, s->x[0])->rank - (int)a->axis;
+    flx_dim dims[FLX_MAX_RANK] = {a->n};
+    for (int k = 1; k <= behind; k++)
+        dims[k] = 1;
+    flx_val hit = flx_eq(g, flx_unsqueeze(g, read, FLX_INTS(a->axis)), flxi_reshape_to(s, numbers, behind + 1, dims));
+    y[0] = a->dtype == FLX_BOOL ? hit : flx_cast(g, hit, (flx_dtype)a->dtype);
+}
+
 const flxi_rules flxi_rules_one_hot = {
     .infer = infer_one_hot,
     .eval = eval_one_hot,
+    .batch = batch_one_hot,
+    .decompose = decompose_one_hot,
     .schema = one_hot_schema,
     .attrs_size = sizeof(one_hot_attrs),
     .samples = samples_one_hot,
@@ -410,9 +642,99 @@ static const flxi_sample samples_dynamic_slice[] = {
     {0},
 };
 
+/* Operands `with`, then the position, which is operand `first` and those behind it; *n receives their number. */
+static flx_val *at_position(flxi_site *s, const flx_val *with, uint32_t count, uint32_t first, uint32_t *n)
+{
+    flx_val *x = flxi_new(&s->g->arena, flx_val, count + s->nin);
+    *n = 0;
+    if (!x) {
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+        return NULL;
+    }
+    for (uint32_t k = 0; k < count; k++)
+        x[(*n)++] = with[k];
+    for (uint32_t k = first; k < s->nin; k++)
+        x[(*n)++] = s->x[k];
+    return x;
+}
+
+static void vjp_dynamic_slice(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    uint32_t n;
+    if (!s->wanted[0])
+        return;
+    flx_val *x = at_position(s, (flx_val[]){flxi_zeros_like(s, s->x[0]), dy[0]}, 2, 1, &n);
+    dx[0] = flx_dynamic_update_slice(s->g, x, n);
+}
+
+static bool position_is_batched(const flxi_site *s, uint32_t first)
+{
+    for (uint32_t k = first; k < s->nin; k++)
+        if (s->batched[k])
+            return true;
+    return false;
+}
+
+/* Starts [B, rank], one row per example. A u64 beyond i64 is cut to a number that is still too large for any axis. */
+static flx_val stacked_position(flxi_site *s, uint32_t first)
+{
+    uint32_t n;
+    flx_val *x = at_position(s, NULL, 0, first, &n);
+    for (uint32_t k = 0; k < n; k++) {
+        int32_t dtype = flxi_typeof(s, x[k])->dtype;
+        x[k] = flxi_lift(s, first + k);
+        if (dtype == FLX_U64)
+            x[k] = flx_min(s->g, x[k], flx_scalar(s->g, FLX_U64, 4611686018427387904.0));
+        if (dtype != FLX_I64)
+            x[k] = flx_cast(s->g, x[k], FLX_I64);
+    }
+    return flx_stack(s->g, x, n, 1);
+}
+
+/* The axes 1 … n; those of a window behind the batch axis. */
+static void count_axes(int64_t axes[FLX_MAX_RANK], int n, int64_t from)
+{
+    for (int k = 0; k < n; k++)
+        axes[k] = from + k;
+}
+
+static flx_val slice_paired(flxi_site *s)
+{
+    const dynamic_slice_attrs *a = s->attrs;
+    int rank = (int)a->sizes.n;
+    int64_t starts[FLX_MAX_RANK];
+    int64_t window[FLX_MAX_RANK];
+    count_axes(starts, rank, s->batched[0]);
+    count_axes(window, rank, 1);
+    flx_gather_nd_attrs nd = FLX_GATHER_ND_ATTRS;
+    nd.slice_sizes = s->batched[0] ? flxi_list_behind(s, 1, a->sizes, 0) : a->sizes;
+    nd.start_index_map = (flx_ints){starts, (size_t)rank};
+    nd.offset_axes = (flx_ints){window, (size_t)rank};
+    nd.operand_batching_axes = s->batched[0] ? FLX_INTS(0) : FLX_NO_INTS;
+    nd.indices_batching_axes = s->batched[0] ? FLX_INTS(0) : FLX_NO_INTS;
+    nd.index_vector_axis = 1;
+    nd.oob = "clamp";
+    return flx_gather_nd(s->g, s->x[0], stacked_position(s, 1), &nd);
+}
+
+/* At a shared position the batch axis is taken whole, from 0 on. */
+static void batch_dynamic_slice(flxi_site *s, flx_val *by)
+{
+    const dynamic_slice_attrs *a = s->attrs;
+    uint32_t n;
+    if (position_is_batched(s, 1)) {
+        by[0] = slice_paired(s);
+        return;
+    }
+    flx_val *x = at_position(s, (flx_val[]){s->x[0], flx_scalar(s->g, FLX_I64, 0.0)}, 2, 1, &n);
+    by[0] = flx_dynamic_slice(s->g, x, n, flxi_list_behind(s, s->size, a->sizes, 0));
+}
+
 const flxi_rules flxi_rules_dynamic_slice = {
     .infer = infer_dynamic_slice,
     .eval = eval_dynamic_slice,
+    .vjp = vjp_dynamic_slice,
+    .batch = batch_dynamic_slice,
     .schema = dynamic_slice_schema,
     .attrs_size = sizeof(dynamic_slice_attrs),
     .samples = samples_dynamic_slice,
@@ -464,8 +786,54 @@ static const flxi_sample samples_dynamic_update_slice[] = {
     {0},
 };
 
+static void vjp_dynamic_update_slice(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flx_type *u = flxi_typeof(s, s->x[1]);
+    uint32_t n;
+    if (s->wanted[0]) {
+        flx_val *x = at_position(s, (flx_val[]){dy[0], flxi_zeros(s, u)}, 2, 2, &n);
+        dx[0] = flx_dynamic_update_slice(s->g, x, n);
+    }
+    if (s->wanted[1]) {
+        flx_val *x = at_position(s, dy, 1, 2, &n);
+        dx[1] = flx_dynamic_slice(s->g, x, n, flxi_dims_list(u->rank, u->dims));
+    }
+}
+
+/* No two elements of one window, nor of two examples, have the same target. */
+static flx_val update_paired(flxi_site *s)
+{
+    int rank = flxi_example_rank(s, 0);
+    int64_t axes[FLX_MAX_RANK];
+    count_axes(axes, rank, 1);
+    flx_scatter_nd_attrs nd = FLX_SCATTER_ND_ATTRS;
+    nd.start_index_map = (flx_ints){axes, (size_t)rank};
+    nd.offset_axes = (flx_ints){axes, (size_t)rank};
+    nd.operand_batching_axes = FLX_INTS(0);
+    nd.indices_batching_axes = FLX_INTS(0);
+    nd.index_vector_axis = 1;
+    nd.combine.word = "set";
+    nd.unique = 1;
+    nd.oob = "clamp";
+    return flx_scatter_nd(s->g, flxi_lift(s, 0), stacked_position(s, 2), flxi_lift(s, 1), &nd);
+}
+
+static void batch_dynamic_update_slice(flxi_site *s, flx_val *by)
+{
+    uint32_t n;
+    if (position_is_batched(s, 2)) {
+        by[0] = update_paired(s);
+        return;
+    }
+    flx_val with[3] = {flxi_lift(s, 0), flxi_lift(s, 1), flx_scalar(s->g, FLX_I64, 0.0)};
+    flx_val *x = at_position(s, with, 3, 2, &n);
+    by[0] = flx_dynamic_update_slice(s->g, x, n);
+}
+
 const flxi_rules flxi_rules_dynamic_update_slice = {
     .infer = infer_dynamic_update_slice,
     .eval = eval_dynamic_update_slice,
+    .vjp = vjp_dynamic_update_slice,
+    .batch = batch_dynamic_update_slice,
     .samples = samples_dynamic_update_slice,
 };

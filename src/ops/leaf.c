@@ -1,6 +1,8 @@
 /* leaf.c: values that depend on no operand's elements: declarations, literals, counters, the identity matrix and the
    extent of an axis. Types are attributes; all but a literal's may be symbolic and get their extents when the symbols
    are bound. */
+#include "ops/copy.h"
+#include "ops/extent.h"
 #include "ops/pointwise.h"
 
 /* ---- input, param ---- */
@@ -85,9 +87,7 @@ static flx_code eval_full(flxi_eval *e)
 {
     const full_attrs *a = e->attrs;
     flx_tensor *y = e->out[0];
-    size_t size = a->value->nbytes;
-    for (int64_t i = 0; i < y->count; i++)
-        memcpy((unsigned char *)y->data + (size_t)i * size, a->value->data, size);
+    flxi_fill_elements(y->data, y->count, a->value->data, a->value->nbytes);
     return FLX_OK;
 }
 
@@ -220,10 +220,8 @@ static flx_code infer_eye(flxi_infer *f)
     if (a->m == FLXI_ABSENT)
         a->m = a->n;
     flx_dim dims[2] = {a->n, a->m};
-    for (int i = 0; i < 2; i++)
-        if (flxi_dim_is_number(dims[i]) && dims[i] < 0)
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must not be negative, it is %lld", i ? "m" : "n",
-                                   (long long)dims[i]);
+    FLXI_TRY(flxi_need_count(f, "n", a->n));
+    FLXI_TRY(flxi_need_count(f, "m", a->m));
     f->out[0] = flx_type_make((flx_dtype)a->dtype, 2, dims);
     return FLX_OK;
 }

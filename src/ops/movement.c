@@ -4,6 +4,7 @@
    symbols is checked when they are bound: binding runs these rules again. */
 #include "ops/axis_map.h"
 #include "ops/copy.h"
+#include "ops/rule_lists.h"
 
 typedef struct {
     int64_t axis;
@@ -68,9 +69,41 @@ static const flxi_sample samples_narrow[] = {
     {0},
 };
 
+/* v with zeros at the ends of axes: low[k] before and high[k] behind axis k. Where there are none it is v itself. */
+static flx_val pad_zeros(flxi_site *s, flx_val v, const flx_dim *low, const flx_dim *high)
+{
+    int rank = flxi_typeof(s, v)->rank;
+    bool any = false;
+    for (int k = 0; k < rank; k++)
+        any |= low[k] != 0 || high[k] != 0;
+    if (!any)
+        return v;
+    return flx_pad(s->g, v, flxi_number(s, v, 0.0), flxi_dims_list(rank, low), flxi_dims_list(rank, high), FLX_ALL);
+}
+
+/* Zeros before and behind the part that was cut out, if there are any. */
+static void vjp_narrow(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const narrow_attrs *a = s->attrs;
+    flx_dim low[FLX_MAX_RANK] = {0};
+    flx_dim high[FLX_MAX_RANK] = {0};
+    flx_dim end = flx_dim_add(s->ctx, a->start, a->len);
+    low[a->axis] = a->start;
+    high[a->axis] = flx_dim_sub(s->ctx, flxi_typeof(s, s->x[0])->dims[a->axis], end);
+    dx[0] = pad_zeros(s, dy[0], low, high);
+}
+
+static void batch_narrow(flxi_site *s, flx_val *by)
+{
+    const narrow_attrs *a = s->attrs;
+    by[0] = flx_narrow(s->g, s->x[0], a->axis + 1, a->start, a->len);
+}
+
 const flxi_rules flxi_rules_narrow = {
     .infer = infer_narrow,
     .eval = eval_narrow,
+    .vjp = vjp_narrow,
+    .batch = batch_narrow,
     .schema = narrow_schema,
     .attrs_size = sizeof(narrow_attrs),
     .samples = samples_narrow,
@@ -154,9 +187,75 @@ static const flxi_sample samples_slice[] = {
     {0},
 };
 
+/* The extent with `interior` values between neighbours. A symbol counts as at least 1 here; bound to 0, the rule runs
+   again with that number. */
+static flx_dim spread(flx_context *ctx, flx_dim n, int64_t interior)
+{
+    if (n == 0 || n == 1 || interior == 0)
+        return n;
+    flx_dim gaps = flx_dim_mul(ctx, flx_dim_sub(ctx, n, 1), flx_dim_add(ctx, interior, 1));
+    return flx_dim_add(ctx, gaps, 1);
+}
+
+/* stride - 1 zeros behind every position of an axis whose extent is a symbol. pad's interior would put them between
+   neighbours, of which an extent that turns out to be 0 has not -1 but none. */
+static flx_val spread_axis(flxi_site *s, flx_val v, int axis, int64_t stride)
+{
+    flx_type t = *flxi_typeof(s, v);
+    flx_dim flat[3] = {1, 1, 1};
+    for (int k = 0; k < t.rank; k++) {
+        flx_dim *n = &flat[k <= axis ? 0 : 2];
+        *n = flx_dim_mul(s->ctx, *n, t.dims[k]);
+    }
+    v = flxi_reshape_to(s, v, 3, flat);
+    v = pad_zeros(s, v, (flx_dim[]){0, 0, 0}, (flx_dim[]){0, stride - 1, 0});
+    t.dims[axis] = flx_dim_mul(s->ctx, t.dims[axis], stride);
+    return flxi_reshape_like(s, v, &t);
+}
+
+/* Each element goes back to start + i*stride, zeros elsewhere. */
+static void vjp_slice(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const slice_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_dim high[FLX_MAX_RANK];
+    int64_t interior[FLX_MAX_RANK];
+    flx_val v = dy[0];
+    bool whole = true;
+    for (int k = 0; k < x->rank; k++) {
+        flx_dim n = flxi_typeof(s, dy[0])->dims[k];
+        int64_t stride = a->stride.v[k];
+        if (n == 0) {
+            dx[0] = flxi_zeros_like(s, s->x[0]);
+            return;
+        }
+        bool spread_first = stride > 1 && !flxi_dim_is_number(n);
+        if (spread_first) {
+            v = spread_axis(s, v, k, stride);
+            n = flxi_typeof(s, v)->dims[k];
+        }
+        interior[k] = spread_first ? 0 : stride - 1;
+        flx_dim used = flx_dim_add(s->ctx, a->start.v[k], spread(s->ctx, n, interior[k]));
+        high[k] = flx_dim_sub(s->ctx, x->dims[k], used);
+        whole = whole && a->start.v[k] == 0 && high[k] == 0 && (interior[k] == 0 || n == 1);
+    }
+    size_t rank = (size_t)x->rank;
+    dx[0] = whole ? v : flx_pad(s->g, v, flxi_number(s, v, 0.0), a->start, (flx_ints){high, rank},
+                                (flx_ints){interior, rank});
+}
+
+static void batch_slice(flxi_site *s, flx_val *by)
+{
+    const slice_attrs *a = s->attrs;
+    by[0] = flx_slice(s->g, s->x[0], flxi_list_behind(s, 0, a->start, 0), flxi_list_behind(s, s->size, a->limit, 0),
+                      flxi_list_behind(s, 1, a->stride, 0));
+}
+
 const flxi_rules flxi_rules_slice = {
     .infer = infer_slice,
     .eval = eval_slice,
+    .vjp = vjp_slice,
+    .batch = batch_slice,
     .schema = slice_schema,
     .attrs_size = sizeof(slice_attrs),
     .samples = samples_slice,
@@ -170,16 +269,6 @@ typedef struct {
 
 static const flxi_attr pad_schema[] = {
     A_DIMS(pad_attrs, low, "all 0"), A_DIMS(pad_attrs, high, "all 0"), A_INTS(pad_attrs, interior, "all 0"), A_END};
-
-/* The extent with `interior` values between neighbours. A symbol counts as at least 1 here; bound to 0, the rule runs
-   again with that number. */
-static flx_dim spread(flx_context *ctx, flx_dim n, int64_t interior)
-{
-    if (n == 0 || n == 1 || interior == 0)
-        return n;
-    flx_dim gaps = flx_dim_mul(ctx, flx_dim_sub(ctx, n, 1), flx_dim_add(ctx, interior, 1));
-    return flx_dim_add(ctx, gaps, 1);
-}
 
 static flx_code infer_pad(flxi_infer *f)
 {
@@ -247,9 +336,67 @@ static const flxi_sample samples_pad[] = {
     {0},
 };
 
+/* Where elements of x stand in the result, as bool. */
+static flx_val reached(flxi_site *s, const flx_type *x)
+{
+    const pad_attrs *a = s->attrs;
+    flx_type mask = flx_type_make(FLX_BOOL, x->rank, x->dims);
+    return flx_pad(s->g, flxi_full(s, &mask, 1.0), flx_scalar(s->g, FLX_BOOL, 0.0), a->low, a->high, a->interior);
+}
+
+/* The ends are taken off, or put back where they were cropped, and what is between neighbours is stepped over. */
+static flx_val unpad(flxi_site *s, flx_val dy)
+{
+    const pad_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_dim low[FLX_MAX_RANK];
+    flx_dim high[FLX_MAX_RANK];
+    flx_dim limit[FLX_MAX_RANK];
+    flx_dim start[FLX_MAX_RANK] = {0};
+    int64_t stride[FLX_MAX_RANK];
+    bool strided = false;
+    size_t rank = (size_t)x->rank;
+    for (size_t k = 0; k < rank; k++) {
+        low[k] = flx_dim_sub(s->ctx, 0, a->low.v[k]);
+        high[k] = flx_dim_sub(s->ctx, 0, a->high.v[k]);
+        limit[k] = spread(s->ctx, x->dims[k], a->interior.v[k]);
+        stride[k] = a->interior.v[k] + 1;
+        strided |= stride[k] > 1 && x->dims[k] != 0 && x->dims[k] != 1;
+    }
+    flx_val v = pad_zeros(s, dy, low, high);
+    return strided ? flx_slice(s->g, v, (flx_ints){start, rank}, (flx_ints){limit, rank}, (flx_ints){stride, rank}) : v;
+}
+
+/* What no element of x reached belongs to the value. */
+static void vjp_pad(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    if (s->wanted[0])
+        dx[0] = unpad(s, dy[0]);
+    if (s->wanted[1]) {
+        flx_val rest = flx_where(s->g, reached(s, flxi_typeof(s, s->x[0])), flxi_number(s, dy[0], 0.0), dy[0]);
+        dx[1] = flx_reduce_sum(s->g, rest, FLX_ALL, 0);
+    }
+}
+
+/* A value per example cannot be one scalar: it is selected where no element of x is. */
+static void batch_pad(flxi_site *s, flx_val *by)
+{
+    const pad_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_type example = flx_type_make((flx_dtype)x->dtype, flxi_example_rank(s, 0), x->dims + s->batched[0]);
+    flx_val value = s->batched[1] ? flxi_number(s, s->x[0], 0.0) : s->x[1];
+    flx_ints low = s->batched[0] ? flxi_list_behind(s, 0, a->low, 0) : a->low;
+    flx_ints high = s->batched[0] ? flxi_list_behind(s, 0, a->high, 0) : a->high;
+    flx_ints interior = s->batched[0] ? flxi_list_behind(s, 0, a->interior, 0) : a->interior;
+    flx_val y = flx_pad(s->g, s->x[0], value, low, high, interior);
+    by[0] = s->batched[1] ? flx_where(s->g, reached(s, &example), y, flxi_align(s, s->x[1], true, example.rank)) : y;
+}
+
 const flxi_rules flxi_rules_pad = {
     .infer = infer_pad,
     .eval = eval_pad,
+    .vjp = vjp_pad,
+    .batch = batch_pad,
     .schema = pad_schema,
     .attrs_size = sizeof(pad_attrs),
     .samples = samples_pad,
@@ -299,9 +446,24 @@ static const flxi_sample samples_reverse[] = {
     {0},
 };
 
+static void vjp_reverse(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flxi_emit1(s, NULL, dy, 1);
+}
+
+static void batch_reverse(flxi_site *s, flx_val *by)
+{
+    reverse_attrs *a = flxi_site_attrs(s);
+    if (a)
+        flxi_shift_axes(s, &a->axes);
+    flxi_emit(s, a, s->x, 1, by);
+}
+
 const flxi_rules flxi_rules_reverse = {
     .infer = infer_reverse,
     .eval = eval_reverse,
+    .vjp = vjp_reverse,
+    .batch = batch_reverse,
     .schema = reverse_schema,
     .attrs_size = sizeof(reverse_attrs),
     .samples = samples_reverse,
@@ -404,9 +566,56 @@ static const flxi_sample samples_stack[] = {
     {0},
 };
 
+/* Each operand gets its part back. */
+static void vjp_concat(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_dim at = 0;
+    for (uint32_t k = 0; k < s->nin; k++) {
+        const flx_type *x = flxi_typeof(s, s->x[k]);
+        flx_dim len = x->dims[a->axis];
+        if (s->wanted[k])
+            dx[k] = flxi_reshape_like(s, s->nin == 1 ? dy[0] : flx_narrow(s->g, dy[0], a->axis, at, len), x);
+        at = flx_dim_add(s->ctx, at, len);
+    }
+}
+
+static void vjp_stack(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_unstack(s->g, dy[0], a->axis, dx, s->nin);
+    for (uint32_t k = 0; k < s->nin; k++)
+        dx[k] = s->wanted[k] ? flxi_reshape_like(s, dx[k], flxi_typeof(s, s->x[k])) : FLX_NONE;
+}
+
+/* concat and stack: all operands with the batch axis, joined one axis further behind. */
+static void batch_join(flxi_site *s, flx_val *by)
+{
+    axis_attrs *a = flxi_site_attrs(s);
+    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
+    if (!a || !x)
+        return;
+    a->axis++;
+    for (uint32_t k = 0; k < s->nin; k++)
+        x[k] = flxi_lift(s, k);
+    flxi_emit(s, a, x, s->nin, by);
+}
+
+static void decompose_stack(flxi_site *s, flx_val *y)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val *rows = flxi_new(&s->g->arena, flx_val, s->nin);
+    for (uint32_t k = 0; rows && k < s->nin; k++)
+        rows[k] = flx_unsqueeze(s->g, s->x[k], FLX_INTS(a->axis));
+    if (rows)
+        y[0] = flx_concat(s->g, rows, s->nin, a->axis);
+}
+
 const flxi_rules flxi_rules_concat = {
     .infer = infer_concat,
     .eval = eval_join,
+    .vjp = vjp_concat,
+    .batch = batch_join,
     .schema = concat_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_concat,
@@ -415,6 +624,9 @@ const flxi_rules flxi_rules_concat = {
 const flxi_rules flxi_rules_stack = {
     .infer = infer_stack,
     .eval = eval_join,
+    .vjp = vjp_stack,
+    .batch = batch_join,
+    .decompose = decompose_stack,
     .schema = first_axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_stack,
@@ -540,9 +752,68 @@ static const flxi_sample samples_unstack[] = {
     {0},
 };
 
+/* The parts joined again, zeros for those without a cotangent; empty parts are left out. */
+static void vjp_split(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const split_attrs *a = s->attrs;
+    flx_val *parts = flxi_new(&s->g->arena, flx_val, s->nout);
+    uint32_t n = 0;
+    for (uint32_t k = 0; parts && k < s->nout; k++)
+        if (a->sizes.v[k] != 0)
+            parts[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
+    flx_val joined = n == 0 ? flxi_zeros_like(s, s->x[0]) : n == 1 ? parts[0] : flx_concat(s->g, parts, n, a->axis);
+    dx[0] = flxi_reshape_like(s, joined, flxi_typeof(s, s->x[0]));
+}
+
+static void vjp_unstack(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_val *rows = flxi_new(&s->g->arena, flx_val, s->nout);
+    flx_val zero = FLX_NONE; /* one for all rows without a cotangent */
+    for (uint32_t k = 0; rows && k < s->nout; k++) {
+        if (flxi_is_none(dy[k]) && flxi_is_none(zero))
+            zero = flxi_zeros_like(s, s->y[k]);
+        rows[k] = flxi_is_none(dy[k]) ? zero : dy[k];
+    }
+    if (rows)
+        dx[0] = flx_stack(s->g, rows, s->nout, a->axis);
+}
+
+static void batch_split(flxi_site *s, flx_val *by)
+{
+    const split_attrs *a = s->attrs;
+    flx_split(s->g, s->x[0], a->sizes, a->axis + 1, by, s->nout);
+}
+
+static void batch_unstack(flxi_site *s, flx_val *by)
+{
+    const axis_attrs *a = s->attrs;
+    flx_unstack(s->g, s->x[0], a->axis + 1, by, s->nout);
+}
+
+static void decompose_split(flxi_site *s, flx_val *y)
+{
+    const split_attrs *a = s->attrs;
+    flx_dim at = 0;
+    for (uint32_t k = 0; k < s->nout; k++) {
+        y[k] = flx_narrow(s->g, s->x[0], a->axis, at, a->sizes.v[k]);
+        at = flx_dim_add(s->ctx, at, a->sizes.v[k]);
+    }
+}
+
+static void decompose_unstack(flxi_site *s, flx_val *y)
+{
+    const axis_attrs *a = s->attrs;
+    for (uint32_t k = 0; k < s->nout; k++)
+        y[k] = flx_squeeze(s->g, flx_narrow(s->g, s->x[0], a->axis, k, 1), FLX_INTS(a->axis));
+}
+
 const flxi_rules flxi_rules_split = {
     .infer = infer_split,
     .eval = eval_split,
+    .vjp = vjp_split,
+    .batch = batch_split,
+    .decompose = decompose_split,
     .schema = split_schema,
     .attrs_size = sizeof(split_attrs),
     .samples = samples_split,
@@ -551,6 +822,9 @@ const flxi_rules flxi_rules_split = {
 const flxi_rules flxi_rules_unstack = {
     .infer = infer_unstack,
     .eval = eval_unstack,
+    .vjp = vjp_unstack,
+    .batch = batch_unstack,
+    .decompose = decompose_unstack,
     .schema = first_axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_unstack,
@@ -612,9 +886,41 @@ static const flxi_sample samples_triangle[] = {
     {0},
 };
 
+/* The same elements are kept of the cotangent. */
+static void vjp_triangle(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flxi_emit1(s, NULL, dy, 1);
+}
+
+/* The matrices are the last axes, whatever is before them. */
+static void batch_triangle(flxi_site *s, flx_val *by)
+{
+    flxi_emit(s, NULL, s->x, 1, by);
+}
+
+/* column - row of every position of a matrix */
+static flx_val diagonal_numbers(flxi_site *s, flx_dim rows, flx_dim cols)
+{
+    flx_type column = flx_type_make(FLX_I64, 2, (flx_dim[]){rows, 1});
+    flx_type row = flx_type_make(FLX_I64, 2, (flx_dim[]){1, cols});
+    return flx_sub(s->g, flx_iota(s->g, &row, 1), flx_iota(s->g, &column, 0));
+}
+
+static void decompose_triangle(flxi_site *s, flx_val *y)
+{
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_val at = diagonal_numbers(s, x->dims[x->rank - 2], x->dims[x->rank - 1]);
+    flx_val k = flx_scalar(s->g, FLX_I64, (double)((const diagonal_attrs *)s->attrs)->k);
+    bool lower = s->op == &flxi_ops[OP_tril];
+    y[0] = flxi_masked(s, lower ? flx_le(s->g, at, k) : flx_ge(s->g, at, k), s->x[0]);
+}
+
 const flxi_rules flxi_rules_tril = {
     .infer = infer_triangle,
     .eval = eval_tril,
+    .vjp = vjp_triangle,
+    .batch = batch_triangle,
+    .decompose = decompose_triangle,
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_triangle,
@@ -623,6 +929,9 @@ const flxi_rules flxi_rules_tril = {
 const flxi_rules flxi_rules_triu = {
     .infer = infer_triangle,
     .eval = eval_triu,
+    .vjp = vjp_triangle,
+    .batch = batch_triangle,
+    .decompose = decompose_triangle,
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_triangle,
@@ -706,9 +1015,89 @@ static const flxi_sample samples_diag[] = {
     {0},
 };
 
+/* The last axis of v as diagonal k of zero matrices of the given extents. */
+static flx_val embed_diagonal(flxi_site *s, flx_val v, int64_t k, flx_dim rows, flx_dim cols)
+{
+    flx_type t = *flxi_typeof(s, v);
+    flx_dim low[FLX_MAX_RANK] = {0};
+    flx_dim high[FLX_MAX_RANK] = {0};
+    int row = t.rank - 1;
+    flx_dim n = t.dims[row];
+    if (t.rank == FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "matrices on a tensor of rank %d exceed the limit", t.rank);
+        return FLX_NONE;
+    }
+    if (flxi_is_empty(&t)) { /* the diagonal may begin far outside, or the matrices be too large for a mask */
+        t.dims[row] = rows;
+        t.dims[t.rank++] = cols;
+        return flxi_zeros(s, &t);
+    }
+    t.dims[t.rank++] = 1;
+    flx_val mask = flx_eye(s->g, n, n, FLX_DEFAULT, FLX_BOOL);
+    flx_val square = flxi_masked(s, mask, flxi_reshape_like(s, v, &t));
+    low[row] = k < 0 ? -k : 0;
+    low[row + 1] = k > 0 ? k : 0;
+    high[row] = flx_dim_sub(s->ctx, rows, flx_dim_add(s->ctx, n, low[row]));
+    high[row + 1] = flx_dim_sub(s->ctx, cols, flx_dim_add(s->ctx, n, low[row + 1]));
+    return pad_zeros(s, square, low, high);
+}
+
+/* A vector as a matrix: n + |k| rows and columns. */
+static flx_val diagonal_matrix(flxi_site *s, flx_val v)
+{
+    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
+    const flx_type *t = flxi_typeof(s, v);
+    flx_dim n = flx_dim_add(s->ctx, t->dims[t->rank - 1], k < 0 ? -k : k);
+    return embed_diagonal(s, v, k, n, n);
+}
+
+/* Taking out a diagonal and putting one in are each other's transposes. */
+static void vjp_diag(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
+    dx[0] = x->rank == 1 ? flxi_emit1(s, NULL, dy, 1)
+                         : embed_diagonal(s, dy[0], k, x->dims[x->rank - 2], x->dims[x->rank - 1]);
+}
+
+static void batch_diag(flxi_site *s, flx_val *by)
+{
+    by[0] = flxi_example_rank(s, 0) == 1 ? diagonal_matrix(s, s->x[0]) : flxi_emit1(s, NULL, s->x, 1);
+}
+
+/* Out of the square in which the diagonal lies, every (n + 1)-th element. */
+static flx_val take_diagonal(flxi_site *s, flx_val x)
+{
+    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
+    flx_type t = *flxi_typeof(s, x);
+    int row = t.rank - 2;
+    flx_dim n = diagonal_length(s->ctx, t.dims[row], t.dims[row + 1], k);
+    flx_type line = flx_type_make(FLX_I64, 1, &n);
+    if (n == 0 || flxi_is_empty(&t)) {
+        t.rank--;
+        t.dims[row] = n;
+        return flxi_zeros(s, &t);
+    }
+    x = flx_narrow(s->g, x, row, k < 0 ? -k : 0, n);
+    x = flx_narrow(s->g, x, row + 1, k > 0 ? k : 0, n);
+    t.rank--;
+    t.dims[row] = flx_dim_mul(s->ctx, n, n);
+    flx_val step = flxi_index_number(s, FLX_I64, flx_dim_add(s->ctx, n, 1));
+    flx_val at = flx_mul(s->g, flx_iota(s->g, &line, 0), step);
+    return flx_gather(s->g, flxi_reshape_like(s, x, &t), at, row, NULL);
+}
+
+static void decompose_diag(flxi_site *s, flx_val *y)
+{
+    y[0] = flxi_typeof(s, s->x[0])->rank == 1 ? diagonal_matrix(s, s->x[0]) : take_diagonal(s, s->x[0]);
+}
+
 const flxi_rules flxi_rules_diag = {
     .infer = infer_diag,
     .eval = eval_diag,
+    .vjp = vjp_diag,
+    .batch = batch_diag,
+    .decompose = decompose_diag,
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_diag,

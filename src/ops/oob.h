@@ -6,4 +6,10 @@
 
 #define FLXI_OOB_WORDS "error zero clamp" /* order of flxi_oob */
 
+/* The attribute as builders take it. */
+static inline const char *flxi_oob_word(int64_t oob)
+{
+    return oob == OOB_CLAMP ? "clamp" : oob == OOB_ZERO ? "zero" : "error";
+}
+
 #endif

@@ -2,7 +2,10 @@
 
    Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
    that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
-#include "ops/sliding.h"
+#include "ops/decomposed.h"
+#include "ops/rule_lists.h"
+#include "ops/wide.h"
+#include "ops/window.h"
 
 #include <complex.h>
 
@@ -73,9 +76,10 @@ static flx_code pooled_type(flxi_infer *f, pool_common *a, flx_type *y)
     *y = *x;
     for (int k = 2; k < x->rank; k++) {
         flxi_slide s = pool_slide(a, k, x->dims[k]);
+        flxi_type_text t;
         if (x->dims[k] == 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "spatial axis %d of x is empty: its windows hold nothing",
-                                   k - 2);
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "spatial axis %d of x, of shape %s, is empty: nothing to pool",
+                                   k - 2, flxi_shape_str(f->ctx, x, &t));
         FLXI_TRY(flxi_slide_fit(f, (size_t)k - 2, &s, &y->dims[k]));
     }
     return FLX_OK;
@@ -224,24 +228,173 @@ static flx_code eval_max_pool_backward(flxi_eval *e)
 {
     const flx_tensor *x = e->in[0];
     const flx_tensor *dy = e->in[1];
-    flx_tensor *dx = e->out[0];
     flxi_windows w = pool_windows(e->attrs, &x->type, &dy->type);
     const flxi_arith *t = flxi_arith_of(x->type.dtype);
-    flxi_num *sum = flxi_alloc(e->mem, (size_t)dx->count, sizeof *sum);
+    flxi_num *sum = flxi_wide_begin(e, t->zero);
     if (!sum)
-        return flxi_oom(e->err, "the sums of a pooling's gradient");
-    for (int64_t i = 0; i < dx->count; i++)
-        sum[i] = t->zero;
+        return FLX_E_OOM;
     int64_t o[FLX_MAX_RANK] = {0};
     for (int64_t i = 0; i < dy->count; i++, flxi_next(o, w.count, w.rank)) {
         int64_t at = winner_of(&w, t, x->data, o);
         if (at >= 0)
             sum[at] = t->accumulate(sum[at], t->load(dy->data, i));
     }
-    for (int64_t i = 0; i < dx->count; i++)
-        t->store(dx->data, i, sum[i]);
-    flxi_free(e->mem, sum, (size_t)dx->count, sizeof *sum);
-    return FLX_OK;
+    return flxi_wide_end(e, sum, FLX_OK);
+}
+
+/* ---- Decompositions ---- */
+
+static void slides_of(const flxi_site *s, const flx_type *x, flxi_slide *m)
+{
+    for (int k = 0; k < x->rank; k++)
+        m[k] = pool_slide(s->attrs, k, x->dims[k]);
+}
+
+/* x with its order reversed, so that its largest elements are the smallest ones. */
+static flx_val reversed(flxi_site *s, flx_val x)
+{
+    int32_t dtype = flxi_typeof(s, x)->dtype;
+    return dtype == FLX_BOOL ? flx_not(s->g, x) : flxi_in(FLXI_INTS, dtype) ? flx_bit_not(s->g, x) : flx_neg(s->g, x);
+}
+
+static flx_val winners(flxi_site *s, flx_val x)
+{
+    const pool_common *a = s->attrs;
+    return flx_pool_argmax(s->g, x, a->kernel_size, a->stride, a->padding);
+}
+
+/* Batch and features as one axis, the spatial axes as another. */
+static flx_val as_planes(flxi_site *s, flx_val v)
+{
+    flx_type t = *flxi_typeof(s, v);
+    flx_dim dims[2] = {flxi_dims_product(s->ctx, &t, 0, 2), flxi_dims_product(s->ctx, &t, 2, t.rank)};
+    return flxi_reshape_to(s, v, 2, dims);
+}
+
+/* The elements of v [N, C, spatial…] at positions as pool_argmax gives them. */
+static flx_val at_winners(flxi_site *s, flx_val v, flx_val position)
+{
+    flx_type t = *flxi_typeof(s, position);
+    return flxi_reshape_like(s, flx_take_along(s->g, as_planes(s, v), as_planes(s, position), 1, NULL), &t);
+}
+
+/* What a window's sum is divided by for its mean: a number, or one for each window. */
+static flx_val divisor(flxi_site *s, flx_val x, const flxi_slide *m)
+{
+    const pool_attrs *a = s->attrs;
+    flx_type t = *flxi_typeof(s, x);
+    flx_dim taps = 1;
+    for (int k = 2; k < t.rank; k++)
+        taps = flx_dim_mul(s->ctx, taps, m[k].window);
+    if (a->count_include_pad)
+        return flxi_index_number(s, (flx_dtype)t.dtype, taps);
+    t.dims[0] = t.dims[1] = 1;
+    return flxi_window_fold(s, flxi_full(s, &t, 1.0), "add", 0.0, m);
+}
+
+static void decompose_pool(flxi_site *s, flx_val *y)
+{
+    const pool_attrs *a = s->attrs;
+    flx_val x = s->x[0];
+    flxi_slide m[FLX_MAX_RANK];
+    slides_of(s, flxi_typeof(s, x), m);
+    switch (a->kind) {
+    case KIND_MAX: y[0] = at_winners(s, x, winners(s, x)); break;
+    case KIND_MIN: y[0] = at_winners(s, x, winners(s, reversed(s, x))); break;
+    case KIND_PROD: y[0] = flxi_window_fold(s, x, "mul", 1.0, m); break;
+    case KIND_SUM: y[0] = flxi_window_fold(s, x, "add", 0.0, m); break;
+    default: y[0] = flx_div(s->g, flxi_window_fold(s, x, "add", 0.0, m), divisor(s, x, m)); break;
+    }
+}
+
+/* Each row of dy scattered to its plane; rows are told apart by an offset. */
+static void decompose_max_pool_backward(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    flx_type x = *flxi_typeof(s, s->x[0]);
+    flx_dim planes = flxi_dims_product(s->ctx, &x, 0, 2);
+    flx_dim plane = flxi_dims_product(s->ctx, &x, 2, x.rank);
+    flx_type rows = flx_type_make(FLX_I64, 2, (const flx_dim[]){planes, 1});
+    flx_val position = flx_cast(g, as_planes(s, winners(s, s->x[0])), FLX_I64);
+    flx_val offset = flx_mul(g, flx_iota(g, &rows, 0), flxi_index_number(s, FLX_I64, plane));
+    flx_val at = flx_add(g, position, offset);
+    const flx_type *t = flxi_typeof(s, at);
+    flx_dim count = flxi_dims_product(s->ctx, t, 0, t->rank);
+    flx_val sums = flx_scatter_add(g, flxi_reshape_to(s, s->x[1], 1, &count), flxi_reshape_to(s, at, 1, &count),
+                                   flx_dim_mul(s->ctx, planes, plane), NULL);
+    y[0] = flxi_reshape_like(s, sums, &x);
+}
+
+/* ---- Derivatives and batching ---- */
+
+static void vjp_pool(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const pool_attrs *a = s->attrs;
+    const pool_common *c = &a->common;
+    flx_val x = s->x[0];
+    flx_val g = dy[0];
+    flxi_slide m[FLX_MAX_RANK];
+    slides_of(s, flxi_typeof(s, x), m);
+    switch (a->kind) {
+    case KIND_MAX: dx[0] = flx_max_pool_backward(s->g, x, g, c->kernel_size, c->stride, c->padding); break;
+    case KIND_MIN:
+        dx[0] = flx_max_pool_backward(s->g, reversed(s, x), g, c->kernel_size, c->stride, c->padding);
+        break;
+    case KIND_PROD: flxi_vjp_decomposed(s, dy, dx); break;
+    case KIND_SUM: dx[0] = flxi_window_sum_back(s, g, m, flxi_typeof(s, x)); break;
+    default:
+        dx[0] = flxi_window_sum_back(s, flx_div(s->g, g, divisor(s, x, m)), m, flxi_typeof(s, x));
+        break;
+    }
+}
+
+static void jvp_pool(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const pool_attrs *a = s->attrs;
+    flx_val x = s->x[0];
+    switch (a->kind) {
+    case KIND_MAX: ty[0] = at_winners(s, tx[0], winners(s, x)); break;
+    case KIND_MIN: ty[0] = at_winners(s, tx[0], winners(s, reversed(s, x))); break;
+    case KIND_PROD: flxi_jvp_decomposed(s, tx, ty); break;
+    default: ty[0] = flxi_emit1(s, NULL, tx, 1); break;
+    }
+}
+
+/* x only says where to. */
+static void vjp_max_pool_backward(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    if (s->wanted[1])
+        dx[1] = at_winners(s, dy[0], winners(s, s->x[0]));
+}
+
+static void jvp_max_pool_backward(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    if (!flxi_is_none(tx[1]))
+        ty[0] = flxi_emit1(s, NULL, (flx_val[]){s->x[0], tx[1]}, 2);
+}
+
+/* The batch joins N. */
+static void batch_pooling(flxi_site *s, flx_val *by)
+{
+    flx_val x[2];
+    flx_dim examples = 1;
+    flx_dim dims[FLX_MAX_RANK];
+    for (uint32_t i = 0; i < s->nin; i++) {
+        flx_val v = flxi_lift(s, i);
+        flx_type t = *flxi_typeof(s, v);
+        examples = t.dims[1];
+        t.dims[1] = flx_dim_mul(s->ctx, s->size, examples);
+        x[i] = flxi_reshape_to(s, v, t.rank - 1, t.dims + 1);
+    }
+    flx_val y = flxi_emit1(s, NULL, x, s->nin);
+    flx_type t = *flxi_typeof(s, y);
+    if (s->g->error.code)
+        return;
+    dims[0] = s->size;
+    dims[1] = examples;
+    for (int k = 1; k < t.rank; k++)
+        dims[k + 1] = t.dims[k];
+    by[0] = flxi_reshape_to(s, y, t.rank + 1, dims);
 }
 
 /* ---- Rules ---- */
@@ -301,6 +454,10 @@ const flxi_rules flxi_rules_pool = {
     .eval = eval_pool,
     .schema = pool_schema,
     .attrs_size = sizeof(pool_attrs),
+    .vjp = vjp_pool,
+    .jvp = jvp_pool,
+    .batch = batch_pooling,
+    .decompose = decompose_pool,
     .samples = samples_pool,
 };
 
@@ -309,6 +466,7 @@ const flxi_rules flxi_rules_pool_argmax = {
     .eval = eval_pool_argmax,
     .schema = winner_schema,
     .attrs_size = sizeof(pool_common),
+    .batch = batch_pooling,
     .samples = samples_pool_argmax,
 };
 
@@ -317,5 +475,9 @@ const flxi_rules flxi_rules_max_pool_backward = {
     .eval = eval_max_pool_backward,
     .schema = winner_schema,
     .attrs_size = sizeof(pool_common),
+    .vjp = vjp_max_pool_backward,
+    .jvp = jvp_max_pool_backward,
+    .batch = batch_pooling,
+    .decompose = decompose_max_pool_backward,
     .samples = samples_max_pool_backward,
 };

@@ -2,6 +2,7 @@
    and of the sum each operand moves along. */
 #include "ops/axis_lists.h"
 #include "ops/contraction.h"
+#include "ops/rule_lists.h"
 
 #include "ir/site.h"
 
@@ -104,12 +105,56 @@ static flx_val adjoint(flxi_site *s, flx_val a)
     return flxi_conj(s, flxi_move_axis(s, a, rank - 1, rank - 2));
 }
 
+/* All rows of all matrices as one matrix. */
+static flx_val stacked_rows(flxi_site *s, flx_val a)
+{
+    const flx_type *t = flxi_typeof(s, a);
+    flx_dim rows = 1;
+    for (int k = 0; k < t->rank - 1; k++)
+        rows = flx_dim_mul(s->ctx, rows, t->dims[k]);
+    return flxi_reshape_to(s, a, 2, (flx_dim[]){rows, t->dims[t->rank - 1]});
+}
+
+/* g b^H summed over the matrices of a batch, without making one product for each. */
+static flx_val summed_product(flxi_site *s, flx_val dy, flx_val b)
+{
+    int64_t axes[FLX_MAX_RANK];
+    size_t n = 0;
+    int rank = flxi_typeof(s, b)->rank;
+    for (int k = 0; k < rank; k++)
+        if (k != rank - 2)
+            axes[n++] = k;
+    return flx_dot_general(s->g, dy, flxi_conj(s, b), (flx_ints){axes, n}, (flx_ints){axes, n}, FLX_ALL, FLX_ALL);
+}
+
+/* v under the very extents of a matrix operand; its batch axes are left as they are. */
+static flx_val as_matrices_of(flxi_site *s, flx_val v, flx_val x)
+{
+    flx_type t = *flxi_typeof(s, v);
+    const flx_type *m = flxi_typeof(s, x);
+    for (int k = 1; k <= 2; k++)
+        t.dims[t.rank - k] = m->dims[m->rank - k];
+    return flxi_reshape_like(s, v, &t);
+}
+
+/* d_a = g b^H and d_b = a^H g; the caller sums over a batch that was stretched. One matrix that serves a whole batch is
+   summed for at once. */
 static void vjp_matmul(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    if (s->wanted[0])
-        dx[0] = flx_matmul(s->g, dy[0], adjoint(s, s->x[1]));
-    if (s->wanted[1])
-        dx[1] = flx_matmul(s->g, adjoint(s, s->x[0]), dy[0]);
+    flx_val a = s->x[0];
+    flx_val b = s->x[1];
+    int rank_a = flxi_typeof(s, a)->rank;
+    int rank_b = flxi_typeof(s, b)->rank;
+    if (s->wanted[0]) {
+        dx[0] = rank_a == 2 && rank_b > 2 ? summed_product(s, dy[0], b) : flx_matmul(s->g, dy[0], adjoint(s, b));
+        dx[0] = as_matrices_of(s, dx[0], a);
+    }
+    if (s->wanted[1]) {
+        dx[1] = rank_b == 2 && rank_a > 2
+                    ? flx_matmul(s->g, adjoint(s, stacked_rows(s, a)), stacked_rows(s, dy[0]))
+                    : flx_matmul(s->g, adjoint(s, a), dy[0]);
+        dx[1] = as_matrices_of(s, dx[1], b);
+    }
 }
 
 /* Batch axes broadcast from the right, so a batched operand is padded to the larger per-example rank. */
@@ -261,9 +306,133 @@ static const flxi_sample samples_dot_general[] = {
     {0},
 };
 
+/* One side of a product as its derivative sees it. */
+typedef struct {
+    flx_val x;
+    flx_ints contracted, batch;
+    int free[FLX_MAX_RANK], num_free;
+} dot_side;
+
+static dot_side side_of(flxi_site *s, uint32_t i)
+{
+    const dot_attrs *a = s->attrs;
+    dot_side d = {.x = s->x[i], .contracted = i ? a->rc : a->lc, .batch = i ? a->rb : a->lb};
+    d.num_free = free_axes(flxi_typeof(s, d.x)->rank, d.contracted, d.batch, d.free);
+    return d;
+}
+
+/* The cotangent of `to`: that of the result contracted with `other` along other's free axes, which begin at axis `at` of the
+   result. What comes out is [batch, to's free axes, other's contracted axes ascending]; each goes to its place in `to`. */
+static flx_val dot_cotangent(flxi_site *s, flx_val dy, const dot_side *to, const dot_side *other, int at)
+{
+    int64_t block[FLX_MAX_RANK];
+    int64_t free[FLX_MAX_RANK];
+    int64_t leading[FLX_MAX_RANK];
+    int64_t perm[FLX_MAX_RANK];
+    size_t num_free = (size_t)other->num_free;
+    int64_t next = 0;
+    for (size_t i = 0; i < num_free; i++) {
+        block[i] = at + (int64_t)i;
+        free[i] = other->free[i];
+    }
+    for (size_t i = 0; i < to->batch.n; i++) {
+        leading[i] = (int64_t)i;
+        perm[to->batch.v[i]] = next++;
+    }
+    flx_val raw = flx_dot_general(s->g, dy, flxi_conj(s, other->x), (flx_ints){block, num_free}, (flx_ints){free, num_free},
+                                  (flx_ints){leading, to->batch.n}, other->batch);
+    for (int i = 0; i < to->num_free; i++)
+        perm[to->free[i]] = next++;
+    int other_rank = flxi_typeof(s, other->x)->rank;
+    for (int k = 0; k < other_rank; k++)
+        for (size_t i = 0; i < other->contracted.n; i++)
+            if (other->contracted.v[i] == k)
+                perm[to->contracted.v[i]] = next++;
+    flx_val v = flx_transpose(s->g, raw, (flx_ints){perm, (size_t)next});
+    return flxi_reshape_like(s, v, flxi_typeof(s, to->x));
+}
+
+static void vjp_dot_general(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dot_side l = side_of(s, 0);
+    dot_side r = side_of(s, 1);
+    int batch = (int)l.batch.n;
+    if (s->wanted[0])
+        dx[0] = dot_cotangent(s, dy[0], &l, &r, batch + l.num_free);
+    if (s->wanted[1])
+        dx[1] = dot_cotangent(s, dy[0], &r, &l, batch);
+}
+
+/* Both batched: one more pair of batch axes. One alone: its batch axis is its first free axis. */
+static void batch_dot_general(flxi_site *s, flx_val *by)
+{
+    dot_attrs *a = flxi_site_attrs(s);
+    bool both = s->batched[0] && s->batched[1];
+    if (!a)
+        return;
+    int at = (int)a->lb.n + (s->batched[0] ? 0 : side_of(s, 0).num_free); /* where the batch axis comes out */
+    if (s->batched[0]) {
+        flxi_shift_axes(s, &a->lc);
+        flxi_shift_axes(s, &a->lb);
+    }
+    if (s->batched[1]) {
+        flxi_shift_axes(s, &a->rc);
+        flxi_shift_axes(s, &a->rb);
+    }
+    if (both) {
+        a->lb = flxi_list_behind(s, 0, a->lb, 0);
+        a->rb = flxi_list_behind(s, 0, a->rb, 0);
+    }
+    by[0] = flxi_move_axis(s, flxi_emit1(s, a, s->x, 2), both ? 0 : at, 0);
+}
+
+/* An operand with its axes in groups: [batch, first, second], each flattened to one. */
+static flx_val grouped(flxi_site *s, const dot_side *d, bool contracted_last)
+{
+    const flx_type *t = flxi_typeof(s, d->x);
+    int64_t perm[FLX_MAX_RANK];
+    flx_dim dims[3] = {1, 1, 1};
+    size_t n = 0;
+    for (size_t i = 0; i < d->batch.n; i++)
+        perm[n++] = d->batch.v[i];
+    for (int group = 1; group < 3; group++) {
+        bool contracted = (group == 2) == contracted_last;
+        size_t count = contracted ? d->contracted.n : (size_t)d->num_free;
+        for (size_t i = 0; i < count; i++)
+            perm[n++] = contracted ? d->contracted.v[i] : d->free[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t first = contracted_last ? (size_t)d->num_free : d->contracted.n;
+        flx_dim *m = &dims[i < d->batch.n ? 0 : i < d->batch.n + first ? 1 : 2];
+        *m = flx_dim_mul(s->ctx, *m, t->dims[perm[i]]);
+    }
+    return flxi_reshape_to(s, flx_transpose(s->g, d->x, (flx_ints){perm, n}), 3, dims);
+}
+
+static void decompose_dot_general(flxi_site *s, flx_val *y)
+{
+    dot_side l = side_of(s, 0);
+    dot_side r = side_of(s, 1);
+    const flx_type *tl = flxi_typeof(s, l.x);
+    const flx_type *tr = flxi_typeof(s, r.x);
+    flx_dim dims[FLX_MAX_RANK];
+    int rank = 0;
+    for (size_t i = 0; i < l.batch.n; i++)
+        dims[rank++] = flxi_agreed_dim(tl->dims[l.batch.v[i]], tr->dims[r.batch.v[i]]);
+    for (int i = 0; i < l.num_free; i++)
+        dims[rank++] = tl->dims[l.free[i]];
+    for (int i = 0; i < r.num_free; i++)
+        dims[rank++] = tr->dims[r.free[i]];
+    flx_val product = flx_matmul(s->g, grouped(s, &l, true), grouped(s, &r, false));
+    y[0] = flxi_reshape_to(s, product, rank, dims);
+}
+
 const flxi_rules flxi_rules_dot_general = {
     .infer = infer_dot_general,
     .eval = eval_dot_general,
+    .vjp = vjp_dot_general,
+    .batch = batch_dot_general,
+    .decompose = decompose_dot_general,
     .schema = dot_schema,
     .attrs_size = sizeof(dot_attrs),
     .samples = samples_dot_general,
@@ -353,9 +522,19 @@ static const flxi_sample samples_lora[] = {
     {0},
 };
 
+static void decompose_lora(flxi_site *s, flx_val *y)
+{
+    double scale = ((const lora_attrs *)s->attrs)->scale;
+    flx_val low = flx_matmul(s->g, flx_matmul(s->g, s->x[0], s->x[2]), s->x[3]);
+    if (scale != 1.0)
+        low = flx_mul(s->g, low, flxi_number(s, low, scale));
+    y[0] = flx_add(s->g, flx_matmul(s->g, s->x[0], s->x[1]), low);
+}
+
 const flxi_rules flxi_rules_lora_matmul = {
     .infer = infer_lora,
     .eval = eval_lora,
+    .decompose = decompose_lora,
     .schema = lora_schema,
     .attrs_size = sizeof(lora_attrs),
     .samples = samples_lora,

@@ -18,10 +18,8 @@ flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, f
     if (!flxi_in(accepted, (int32_t)dtype))
         return flxi_infer_fail(f, FLX_E_DTYPE, accepted == FLXI_FLOATS ? "draw a float dtype and cast" : NULL,
                                "the result may not be %s", flx_dtype_name((int32_t)dtype));
-    if (shape->n > FLX_MAX_RANK)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "shape has %zu entries, more than %d", shape->n, FLX_MAX_RANK);
-    flx_ints checked = *shape;
-    FLXI_TRY(flxi_norm_sizes(f, "shape", &checked, shape->n, 0, 0));
+    FLXI_TRY(flxi_need_result_rank(f, shape->n));
+    FLXI_TRY(flxi_need_counts(f, "shape", shape));
     *out = flx_type_make((flx_dtype)dtype, (int32_t)shape->n, shape->v);
     return FLX_OK;
 }
@@ -254,8 +252,7 @@ static const flxi_attr split_schema[] = {A_DIM(split_attrs, num, 2), A_END};
 static flx_code infer_split(flxi_infer *f)
 {
     const split_attrs *a = f->attrs;
-    if (flxi_dim_is_number(a->num) && a->num < 0)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num must not be negative, it is %lld", (long long)a->num);
+    FLXI_TRY(flxi_need_count(f, "num", a->num));
     f->out[0] = flx_type_make(FLX_U32, 2, (const flx_dim[]){a->num, 2});
     return FLX_OK;
 }

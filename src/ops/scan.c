@@ -6,13 +6,7 @@
    after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order of t. Without save_trajectory
    num_checkpoints does not change any value: it is a wish for differentiation. */
 #include "ops/bodies.h"
-
-typedef struct {
-    const flx_graph *body;
-    int64_t num_carry, num_bcast, num_xs; /* num_xs absent: all the rest, which is its only legal value */
-    flx_dim length;                       /* absent: the leading extent of the sequences */
-    int64_t reverse, save_trajectory, num_checkpoints;
-} scan_attrs;
+#include "ops/control.h"
 
 static const flxi_attr scan_schema[] = {
     A_GRAPH_AS(scan_attrs, body, "body"),
@@ -285,4 +279,6 @@ static const flxi_sample samples_scan[] = {
 };
 
 const flxi_rules flxi_rules_scan = {.infer = infer_scan, .eval = eval_scan, .schema = scan_schema,
-                                    .attrs_size = sizeof(scan_attrs), .samples = samples_scan};
+                                    .attrs_size = sizeof(scan_attrs), .primal = flxi_primal_scan,
+                                    .num_saved = flxi_saved_scan, .vjp = flxi_vjp_scan, .jvp = flxi_jvp_scan,
+                                    .batch = flxi_batch_scan, .samples = samples_scan};

@@ -1,8 +1,12 @@
 /* shape.c: the same elements under another shape: reinterpreted, permuted, stretched, repeated, rotated.
 
    Extents may be symbolic. What can be disproved is an error now; what only the values of the symbols decide is checked
-   when they are bound, because binding runs these rules again on the normalised attributes. */
+   when they are bound, because binding runs these rules again on the normalised attributes.
+
+   All ops here are linear: the cotangent goes the way back, summed where an element was repeated. Under a batch axis they
+   are themselves, with every axis one further behind. */
 #include "ops/axis_map.h"
+#include "ops/rule_lists.h"
 
 typedef struct {
     flx_ints shape;
@@ -103,9 +107,23 @@ static const flxi_sample samples_reshape[] = {
     {0},
 };
 
+/* Whatever kept the elements in row-major order is undone by x's own shape. */
+static void vjp_reshaped(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flxi_reshape_like(s, dy[0], flxi_typeof(s, s->x[0]));
+}
+
+static void batch_reshape(flxi_site *s, flx_val *by)
+{
+    const shape_attrs *a = s->attrs;
+    by[0] = flx_reshape(s->g, s->x[0], flxi_list_behind(s, s->size, a->shape, 0));
+}
+
 const flxi_rules flxi_rules_reshape = {
     .infer = infer_reshape,
     .eval = flxi_eval_copy,
+    .vjp = vjp_reshaped,
+    .batch = batch_reshape,
     .schema = shape_schema,
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_reshape,
@@ -165,9 +183,26 @@ static const flxi_sample samples_transpose[] = {
     {0},
 };
 
+static void vjp_transpose(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const perm_attrs *a = s->attrs;
+    int64_t inverse[FLX_MAX_RANK];
+    for (size_t k = 0; k < a->perm.n; k++)
+        inverse[a->perm.v[k]] = (int64_t)k;
+    dx[0] = flx_transpose(s->g, dy[0], (flx_ints){inverse, a->perm.n});
+}
+
+static void batch_transpose(flxi_site *s, flx_val *by)
+{
+    const perm_attrs *a = s->attrs;
+    by[0] = flx_transpose(s->g, s->x[0], flxi_list_behind(s, 0, a->perm, 1));
+}
+
 const flxi_rules flxi_rules_transpose = {
     .infer = infer_transpose,
     .eval = eval_transpose,
+    .vjp = vjp_transpose,
+    .batch = batch_transpose,
     .schema = perm_schema,
     .attrs_size = sizeof(perm_attrs),
     .samples = samples_transpose,
@@ -242,9 +277,41 @@ static const flxi_sample samples_expand[] = {
     {0},
 };
 
+/* An axis that only may be 1 cannot be summed or kept without knowing which. */
+static bool stretch_is_known(flxi_site *s, int axis, flx_dim target)
+{
+    flx_dim d = flxi_typeof(s, s->x[0])->dims[axis];
+    if (d == 1 || d == target)
+        return true;
+    flxi_dim_text from, to;
+    flxi_site_fail(s, FLX_E_UNBOUND_DIM, "specialise the graph first", "axis %d has extent %s, which becomes %s: %s", axis,
+                   flxi_dim_str(s->ctx, d, &from), flxi_dim_str(s->ctx, target, &to),
+                   "whether it is stretched is not known");
+    return false;
+}
+
+/* The caller sums over what was stretched. */
+static void vjp_expand(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const shape_attrs *a = s->attrs;
+    int rank = flxi_typeof(s, s->x[0])->rank;
+    for (int k = 0; k < rank; k++)
+        if (!stretch_is_known(s, k, a->shape.v[a->shape.n - (size_t)(rank - k)]))
+            return;
+    dx[0] = dy[0];
+}
+
+static void batch_expand(flxi_site *s, flx_val *by)
+{
+    const shape_attrs *a = s->attrs;
+    by[0] = flx_expand(s->g, flxi_align(s, s->x[0], true, (int)a->shape.n), flxi_list_behind(s, s->size, a->shape, 0));
+}
+
 const flxi_rules flxi_rules_expand = {
     .infer = infer_expand,
     .eval = eval_expand,
+    .vjp = vjp_expand,
+    .batch = batch_expand,
     .schema = shape_schema,
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_expand,
@@ -299,9 +366,69 @@ static const flxi_sample samples_broadcast_in_dim[] = {
     {0},
 };
 
+/* place[k]: how many of the axes come before axes[k], which is where x's axis k stands once they are ascending. */
+static void order_of_axes(flx_ints axes, int64_t place[FLX_MAX_RANK])
+{
+    for (size_t k = 0; k < axes.n; k++) {
+        place[k] = 0;
+        for (size_t i = 0; i < axes.n; i++)
+            place[k] += axes.v[i] < axes.v[k];
+    }
+}
+
+/* Sums over the axes that x does not have and puts the others in x's order; the caller sums over what was stretched. */
+static void vjp_broadcast_in_dim(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const broadcast_attrs *a = s->attrs;
+    int64_t added[FLX_MAX_RANK];
+    int64_t place[FLX_MAX_RANK];
+    bool from_x[FLX_MAX_RANK] = {false};
+    size_t n = 0;
+    for (size_t k = 0; k < a->axes.n; k++) {
+        if (!stretch_is_known(s, (int)k, a->shape.v[a->axes.v[k]]))
+            return;
+        from_x[a->axes.v[k]] = true;
+    }
+    for (size_t k = 0; k < a->shape.n; k++)
+        if (!from_x[k])
+            added[n++] = (int64_t)k;
+    order_of_axes(a->axes, place);
+    flx_val sum = flxi_sum_axes(s, dy[0], (flx_ints){added, n}, false);
+    dx[0] = flx_transpose(s->g, sum, (flx_ints){place, a->axes.n});
+}
+
+static void batch_broadcast_in_dim(flxi_site *s, flx_val *by)
+{
+    const broadcast_attrs *a = s->attrs;
+    by[0] = flx_broadcast_in_dim(s->g, s->x[0], flxi_list_behind(s, s->size, a->shape, 0),
+                                 flxi_list_behind(s, 0, a->axes, 1));
+}
+
+/* x's axes in ascending order, then ones between them, then stretched. */
+static void decompose_broadcast_in_dim(flxi_site *s, flx_val *y)
+{
+    const broadcast_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    int64_t place[FLX_MAX_RANK];
+    int64_t perm[FLX_MAX_RANK];
+    flx_dim dims[FLX_MAX_RANK];
+    order_of_axes(a->axes, place);
+    for (size_t k = 0; k < a->shape.n; k++)
+        dims[k] = 1;
+    for (size_t k = 0; k < a->axes.n; k++) {
+        perm[place[k]] = (int64_t)k;
+        dims[a->axes.v[k]] = x->dims[k];
+    }
+    flx_val v = flx_transpose(s->g, s->x[0], (flx_ints){perm, a->axes.n});
+    y[0] = flx_expand(s->g, flxi_reshape_to(s, v, (int)a->shape.n, dims), a->shape);
+}
+
 const flxi_rules flxi_rules_broadcast_in_dim = {
     .infer = infer_broadcast_in_dim,
     .eval = eval_broadcast_in_dim,
+    .vjp = vjp_broadcast_in_dim,
+    .batch = batch_broadcast_in_dim,
+    .decompose = decompose_broadcast_in_dim,
     .schema = broadcast_schema,
     .attrs_size = sizeof(broadcast_attrs),
     .samples = samples_broadcast_in_dim,
@@ -406,9 +533,52 @@ static const flxi_sample samples_unsqueeze[] = {
     {0},
 };
 
+/* squeeze and unsqueeze: the axes count on x or on the result; both move up by one. */
+static void batch_axes(flxi_site *s, flx_val *by)
+{
+    axes_attrs *a = flxi_site_attrs(s);
+    if (a)
+        flxi_shift_axes(s, &a->axes);
+    flxi_emit(s, a, s->x, 1, by);
+}
+
+static void decompose_squeeze(flxi_site *s, flx_val *y)
+{
+    const axes_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_dim dims[FLX_MAX_RANK];
+    int rank = 0;
+    size_t next = 0;
+    for (int k = 0; k < x->rank; k++) {
+        if (next < a->axes.n && a->axes.v[next] == k)
+            next++;
+        else
+            dims[rank++] = x->dims[k];
+    }
+    y[0] = flxi_reshape_to(s, s->x[0], rank, dims);
+}
+
+static void decompose_unsqueeze(flxi_site *s, flx_val *y)
+{
+    const axes_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_dim dims[FLX_MAX_RANK];
+    size_t next = 0;
+    int rank = x->rank + (int)a->axes.n;
+    for (int k = 0; k < rank; k++) {
+        bool inserted = next < a->axes.n && a->axes.v[next] == k;
+        dims[k] = inserted ? 1 : x->dims[(size_t)k - next];
+        next += inserted;
+    }
+    y[0] = flxi_reshape_to(s, s->x[0], rank, dims);
+}
+
 const flxi_rules flxi_rules_squeeze = {
     .infer = infer_squeeze,
     .eval = flxi_eval_copy,
+    .vjp = vjp_reshaped,
+    .batch = batch_axes,
+    .decompose = decompose_squeeze,
     .schema = squeeze_schema,
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_squeeze,
@@ -417,12 +587,39 @@ const flxi_rules flxi_rules_squeeze = {
 const flxi_rules flxi_rules_unsqueeze = {
     .infer = infer_unsqueeze,
     .eval = flxi_eval_copy,
+    .vjp = vjp_reshaped,
+    .batch = batch_axes,
+    .decompose = decompose_unsqueeze,
     .schema = unsqueeze_schema,
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_unsqueeze,
 };
 
 /* ---- tile, repeat ---- */
+
+/* Both repeat blocks of elements that are neighbours in memory: seen as [outer, copies, block], the copies are equal. */
+
+static flx_dim product(flx_context *ctx, const flx_dim *dims, int from, int to)
+{
+    flx_dim n = 1;
+    for (int k = from; k < to; k++)
+        n = flx_dim_mul(ctx, n, dims[k]);
+    return n;
+}
+
+/* [outer, block] to [outer * copies * block], each block `copies` times. */
+static flx_val copy_blocks(flxi_site *s, flx_val v, flx_dim outer, flx_dim copies, flx_dim block)
+{
+    flx_val one = flxi_reshape_to(s, v, 3, (flx_dim[]){outer, 1, block});
+    return flx_expand(s->g, one, FLX_INTS(outer, copies, block));
+}
+
+/* Its transpose: the sum over the copies. */
+static flx_val sum_blocks(flxi_site *s, flx_val v, flx_dim outer, flx_dim copies, flx_dim block)
+{
+    flx_val all = flxi_reshape_to(s, v, 3, (flx_dim[]){outer, copies, block});
+    return flx_reduce_sum(s->g, all, FLX_INTS(1), 0);
+}
 
 typedef struct {
     flx_ints repeats;
@@ -464,9 +661,50 @@ static const flxi_sample samples_tile[] = {
     {0},
 };
 
+/* Axis by axis, so that no rank beyond 3 is needed. */
+static void vjp_tile(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const tile_attrs *a = s->attrs;
+    flx_type now = *flxi_typeof(s, dy[0]);
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    dx[0] = dy[0];
+    for (int k = 0; k < x->rank; k++) {
+        if (a->repeats.v[k] == 1)
+            continue;
+        now.dims[k] = x->dims[k];
+        dx[0] = sum_blocks(s, dx[0], product(s->ctx, now.dims, 0, k), a->repeats.v[k],
+                           product(s->ctx, now.dims, k, now.rank));
+    }
+    dx[0] = flxi_reshape_like(s, dx[0], x);
+}
+
+static void batch_tile(flxi_site *s, flx_val *by)
+{
+    const tile_attrs *a = s->attrs;
+    by[0] = flx_tile(s->g, s->x[0], flxi_list_behind(s, 1, a->repeats, 0));
+}
+
+static void decompose_tile(flxi_site *s, flx_val *y)
+{
+    const tile_attrs *a = s->attrs;
+    flx_type now = *flxi_typeof(s, s->x[0]);
+    y[0] = s->x[0];
+    for (int k = 0; k < now.rank; k++) {
+        if (a->repeats.v[k] == 1)
+            continue;
+        y[0] = copy_blocks(s, y[0], product(s->ctx, now.dims, 0, k), a->repeats.v[k],
+                           product(s->ctx, now.dims, k, now.rank));
+        now.dims[k] = flx_dim_mul(s->ctx, now.dims[k], a->repeats.v[k]);
+    }
+    y[0] = flxi_reshape_like(s, y[0], &now);
+}
+
 const flxi_rules flxi_rules_tile = {
     .infer = infer_tile,
     .eval = eval_tile,
+    .vjp = vjp_tile,
+    .batch = batch_tile,
+    .decompose = decompose_tile,
     .schema = tile_schema,
     .attrs_size = sizeof(tile_attrs),
     .samples = samples_tile,
@@ -515,9 +753,39 @@ static const flxi_sample samples_repeat[] = {
     {0},
 };
 
+static void vjp_repeat(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const repeat_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    int behind = (int)a->axis + 1;
+    flx_val sum = sum_blocks(s, dy[0], product(s->ctx, x->dims, 0, behind), a->repeats,
+                             product(s->ctx, x->dims, behind, x->rank));
+    dx[0] = flxi_reshape_like(s, sum, x);
+}
+
+static void batch_repeat(flxi_site *s, flx_val *by)
+{
+    const repeat_attrs *a = s->attrs;
+    by[0] = flx_repeat(s->g, s->x[0], a->repeats, a->axis + 1);
+}
+
+static void decompose_repeat(flxi_site *s, flx_val *y)
+{
+    const repeat_attrs *a = s->attrs;
+    flx_type t = *flxi_typeof(s, s->x[0]);
+    int behind = (int)a->axis + 1;
+    flx_val all = copy_blocks(s, s->x[0], product(s->ctx, t.dims, 0, behind), a->repeats,
+                              product(s->ctx, t.dims, behind, t.rank));
+    t.dims[a->axis] = flx_dim_mul(s->ctx, t.dims[a->axis], a->repeats);
+    y[0] = flxi_reshape_like(s, all, &t);
+}
+
 const flxi_rules flxi_rules_repeat = {
     .infer = infer_repeat,
     .eval = eval_repeat,
+    .vjp = vjp_repeat,
+    .batch = batch_repeat,
+    .decompose = decompose_repeat,
     .schema = repeat_schema,
     .attrs_size = sizeof(repeat_attrs),
     .samples = samples_repeat,
@@ -567,9 +835,60 @@ static const flxi_sample samples_roll[] = {
     {0},
 };
 
+/* shift mod n in 0 … n - 1, or shift itself where the extent is not known. */
+static int64_t wrapped_shift(int64_t shift, flx_dim n)
+{
+    if (!flxi_dim_is_number(n) || n == 0)
+        return shift;
+    return shift % n < 0 ? shift % n + n : shift % n;
+}
+
+static void vjp_roll(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const roll_attrs *a = s->attrs;
+    int64_t shift = wrapped_shift(a->shift, flxi_typeof(s, s->x[0])->dims[a->axis]);
+    if (shift == INT64_MIN) { /* the one number that has no opposite */
+        dx[0] = flx_roll(s->g, flx_roll(s->g, dy[0], INT64_MAX - 1, a->axis), 2, a->axis);
+        return;
+    }
+    dx[0] = flx_roll(s->g, dy[0], -shift, a->axis);
+}
+
+static void batch_roll(flxi_site *s, flx_val *by)
+{
+    const roll_attrs *a = s->attrs;
+    by[0] = flx_roll(s->g, s->x[0], a->shift, a->axis + 1);
+}
+
+/* The two parts exchanged; where the extent is a symbol, by the positions (i - shift) mod n. */
+static void decompose_roll(flxi_site *s, flx_val *y)
+{
+    const roll_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_dim n = flxi_typeof(s, s->x[0])->dims[a->axis];
+    int64_t shift = wrapped_shift(a->shift, n);
+    y[0] = s->x[0];
+    if (n == 0 || shift == 0)
+        return;
+    if (flxi_dim_is_number(n)) {
+        flx_val parts[2] = {flx_narrow(g, s->x[0], a->axis, n - shift, shift),
+                            flx_narrow(g, s->x[0], a->axis, 0, n - shift)};
+        y[0] = flx_concat(g, parts, 2, a->axis);
+        return;
+    }
+    flx_type row = flx_type_make(FLX_I64, 1, &n);
+    flx_val extent = flxi_index_number(s, FLX_I64, n);
+    flx_val by = flx_mod(g, flx_scalar(g, FLX_I64, (double)shift), extent);
+    flx_val at = flx_mod(g, flx_sub(g, flx_iota(g, &row, 0), by), extent);
+    y[0] = flx_gather(g, s->x[0], at, a->axis, NULL);
+}
+
 const flxi_rules flxi_rules_roll = {
     .infer = infer_roll,
     .eval = eval_roll,
+    .vjp = vjp_roll,
+    .batch = batch_roll,
+    .decompose = decompose_roll,
     .schema = roll_schema,
     .attrs_size = sizeof(roll_attrs),
     .samples = samples_roll,
@@ -636,9 +955,66 @@ static const flxi_sample samples_meshgrid[] = {
     {0},
 };
 
+/* v, a vector of extent n behind `lead` axes, along its axis of the grid. */
+static flx_val spread_over_grid(flxi_site *s, flx_val v, uint32_t k, int lead)
+{
+    flx_type grid = {.rank = (int32_t)s->nin + lead};
+    int axis = lead + grid_axis(s->attrs, s->nin, k);
+    if (grid.rank > FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a grid of rank %d exceeds the limit", (int)s->nin);
+        return FLX_NONE;
+    }
+    grid.dims[0] = s->size; /* overwritten where there is no batch axis */
+    for (uint32_t i = 0; i < s->nin; i++) {
+        const flx_type *x = flxi_typeof(s, s->x[i]);
+        grid.dims[lead + grid_axis(s->attrs, s->nin, i)] = x->dims[x->rank - 1];
+    }
+    return flx_broadcast_in_dim(s->g, v, (flx_ints){grid.dims, (size_t)grid.rank},
+                                lead ? FLX_INTS(0, axis) : FLX_INTS(axis));
+}
+
+/* Result k depends on operand k alone. */
+static void vjp_meshgrid(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    int64_t axes[FLX_MAX_RANK];
+    for (uint32_t k = 0; k < s->nin; k++) {
+        size_t n = 0;
+        for (int axis = 0; axis < (int)s->nin; axis++)
+            if (axis != grid_axis(s->attrs, s->nin, k))
+                axes[n++] = axis;
+        if (s->wanted[k] && !flxi_is_none(dy[k]))
+            dx[k] = flxi_sum_axes(s, dy[k], (flx_ints){axes, n}, false);
+    }
+}
+
+static void jvp_meshgrid(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    for (uint32_t k = 0; k < s->nin; k++)
+        if (!flxi_is_none(tx[k]))
+            ty[k] = spread_over_grid(s, tx[k], k, 0);
+}
+
+static void batch_meshgrid(flxi_site *s, flx_val *by)
+{
+    for (uint32_t k = 0; k < s->nin; k++) {
+        by[k] = spread_over_grid(s, s->x[k], k, s->batched[k]);
+        s->by_batched[k] = s->batched[k];
+    }
+}
+
+static void decompose_meshgrid(flxi_site *s, flx_val *y)
+{
+    for (uint32_t k = 0; k < s->nin; k++)
+        y[k] = spread_over_grid(s, s->x[k], k, 0);
+}
+
 const flxi_rules flxi_rules_meshgrid = {
     .infer = infer_meshgrid,
     .eval = eval_meshgrid,
+    .vjp = vjp_meshgrid,
+    .jvp = jvp_meshgrid,
+    .batch = batch_meshgrid,
+    .decompose = decompose_meshgrid,
     .schema = meshgrid_schema,
     .attrs_size = sizeof(meshgrid_attrs),
     .samples = samples_meshgrid,

@@ -3,11 +3,14 @@
    All of them order the positions of one row at a time by a stable sort and then read off values or positions. The order
    is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With `compare`
    a sub-graph decides instead. */
+#include "ops/along.h"
 #include "ops/axis.h"
 #include "ops/copy.h"
 #include "ops/extent.h"
 #include "ops/order.h"
 #include "ops/scalar_body.h"
+
+#include <stdio.h>
 
 /* ---- Order ---- */
 
@@ -189,7 +192,7 @@ static const flxi_sample samples_sort[] = {
     {"T[3, 4]", "axis=0, descending=true", NULL, FLX_OK},
     {"T[2, 3, 4]", "axis=-2, stable=false", NULL, FLX_OK},
     {"T[2, 7], i32[2, 7]", "num_keys=2", NULL, FLX_OK},
-    {"T[7], c64[7], bool[7]", NULL, NULL, FLX_OK},
+    {"T[7], c128[7], bool[7]", NULL, NULL, FLX_OK},
     {"T[5], i32[5]", "compare=@f", GRAPH_FIRST_BY_COUNT, FLX_OK},
     {"T[0, 3]", "axis=0", NULL, FLX_OK},
     {"T[0, 3]", NULL, NULL, FLX_OK},
@@ -205,11 +208,158 @@ static const flxi_sample samples_sort[] = {
     {0},
 };
 
+/* ---- Rules of sort: values move, so all that counts is where they came from ---- */
+
+/* The comparison with two more inputs, which it ignores; NULL with the error in s->g. */
+static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const flx_type *ignored)
+{
+    size_t n = compare->leaves.n;
+    flx_graph *g = flx_graph_new(s->ctx, "compare");
+    flx_val *in = g ? flxi_new(&g->arena, flx_val, n) : NULL;
+    if (!in) {
+        flx_graph_free(g);
+        flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; i < n + 2; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "x%zu", i);
+        flx_val v = flx_input(g, name, i < n ? flxi_type_at(compare, compare->leaves.at[i]) : ignored);
+        if (i < n)
+            in[i] = v;
+    }
+    flx_val first = FLX_NONE;
+    flxi_inline(g, compare, in, &first);
+    flx_output(g, first, "first");
+    return g;
+}
+
+/* Sorts n operands, keys first, and their positions along the axis with them; room for n + 1 results. */
+static void sort_with_positions(flxi_site *s, const flx_val *x, uint32_t n, flx_val *y)
+{
+    const sort_attrs *own = s->attrs;
+    flx_sort_attrs a = {own->axis, own->num_keys, (int)own->stable, (int)own->descending, NULL};
+    flx_val *in = flxi_new(&s->g->arena, flx_val, n + 1);
+    if (!in) {
+        flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
+        return;
+    }
+    memcpy(in, x, n * sizeof *in);
+    in[n] = flxi_positions_along(s, flxi_typeof(s, x[0]), own->axis);
+    flx_type position = {.dtype = flxi_typeof(s, in[n])->dtype};
+    flx_graph *compare = own->compare ? compare_ignoring(s, own->compare, &position) : NULL;
+    a.compare = compare;
+    if (!s->g->error.code)
+        flx_sort(s->g, in, n + 1, &a, y, n + 1);
+    flx_graph_free(compare);
+}
+
+static flx_val *room_for_sorted(flxi_site *s)
+{
+    flx_val *y = flxi_new(&s->g->arena, flx_val, s->nin + 1);
+    if (!y)
+        flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
+    return y;
+}
+
+static uint32_t one_saved(const flxi_site *s)
+{
+    (void)s;
+    return 1;
+}
+
+static void primal_sort(flxi_site *s, flx_val *y, flx_val *saved)
+{
+    flx_val *sorted = room_for_sorted(s);
+    if (!sorted)
+        return;
+    sort_with_positions(s, s->x, s->nin, sorted);
+    memcpy(y, sorted, s->nin * sizeof *y);
+    saved[0] = sorted[s->nin];
+}
+
+static void vjp_sort(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const sort_attrs *a = s->attrs;
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (s->wanted[i] && !flxi_is_none(dy[i]))
+            dx[i] = flxi_scatter_along(s, dy[i], s->saved[0], a->axis, flxi_typeof(s, s->x[i]), true);
+}
+
+static void jvp_sort(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const sort_attrs *a = s->attrs;
+    flx_val *sorted = room_for_sorted(s);
+    if (!sorted)
+        return;
+    sort_with_positions(s, s->x, s->nin, sorted);
+    memcpy(s->new_y, sorted, s->nin * sizeof *sorted);
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!flxi_is_none(tx[i]))
+            ty[i] = flx_take_along(s->g, tx[i], sorted[s->nin], a->axis, NULL);
+}
+
+static bool shares_keys(const flxi_site *s)
+{
+    const sort_attrs *a = s->attrs;
+    bool shared = !a->compare;
+    for (uint32_t i = 0; i < (uint32_t)a->num_keys; i++)
+        shared = shared && !s->batched[i];
+    return shared;
+}
+
+/* All examples are ordered alike: what they share is sorted once, and the rest goes to the places that this shows. */
+static void batch_by_shared_keys(flxi_site *s, flx_val *by)
+{
+    const sort_attrs *a = s->attrs;
+    flx_dim dims[FLX_MAX_RANK] = {s->size};
+    flx_val *x = room_for_sorted(s);
+    flx_val *sorted = room_for_sorted(s);
+    uint32_t n = 0;
+    if (!x || !sorted)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!s->batched[i])
+            x[n++] = s->x[i];
+    sort_with_positions(s, x, n, sorted);
+    const flx_type *row = flxi_typeof(s, sorted[n]);
+    if (row->rank == FLX_MAX_RANK)
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", row->rank);
+    else
+        memcpy(dims + 1, row->dims, (size_t)row->rank * sizeof *dims);
+    flx_val from = s->g->error.code ? FLX_NONE : flxi_expand_to(s, sorted[n], row->rank + 1, dims);
+    n = 0;
+    for (uint32_t i = 0; i < s->nin; i++) {
+        s->by_batched[i] = s->batched[i];
+        by[i] = s->batched[i] ? flx_take_along(s->g, s->x[i], from, a->axis + 1, NULL) : sorted[n++];
+    }
+}
+
+static void batch_sort(flxi_site *s, flx_val *by)
+{
+    if (shares_keys(s)) {
+        batch_by_shared_keys(s, by);
+        return;
+    }
+    flx_val *x = room_for_sorted(s);
+    sort_attrs *a = flxi_site_attrs(s);
+    for (uint32_t i = 0; x && i < s->nin; i++)
+        x[i] = flxi_lift(s, i);
+    if (a)
+        a->axis++;
+    flxi_emit(s, a, x, s->nin, by);
+}
+
 const flxi_rules flxi_rules_sort = {
     .infer = infer_sort,
     .eval = eval_sort,
     .schema = sort_schema,
     .attrs_size = sizeof(sort_attrs),
+    .primal = primal_sort,
+    .num_saved = one_saved,
+    .vjp = vjp_sort,
+    .jvp = jvp_sort,
+    .batch = batch_sort,
     .samples = samples_sort,
 };
 
@@ -266,11 +416,20 @@ static const flxi_sample samples_argsort[] = {
     {0},
 };
 
+static void batch_argsort(flxi_site *s, flx_val *by)
+{
+    argsort_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->axis++;
+    flxi_emit(s, a, s->x, s->nin, by);
+}
+
 const flxi_rules flxi_rules_argsort = {
     .infer = infer_argsort,
     .eval = eval_argsort,
     .schema = argsort_schema,
     .attrs_size = sizeof(argsort_attrs),
+    .batch = batch_argsort,
     .samples = samples_argsort,
 };
 
@@ -386,11 +545,38 @@ static const flxi_sample samples_top_k[] = {
     {0},
 };
 
+static void vjp_top_k(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const top_attrs *a = s->attrs;
+    dx[0] = flxi_scatter_along(s, dy[0], s->y[1], a->axis, flxi_typeof(s, s->x[0]), true);
+}
+
+static void jvp_top_k(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const top_attrs *a = s->attrs;
+    ty[0] = flx_take_along(s->g, tx[0], s->y[1], a->axis, NULL);
+}
+
+/* topk reads the last axis, which remains the last. */
+static void batch_topk(flxi_site *s, flx_val *by)
+{
+    flxi_emit(s, NULL, s->x, s->nin, by);
+}
+
+static void batch_top_k(flxi_site *s, flx_val *by)
+{
+    top_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->axis++;
+    flxi_emit(s, a, s->x, s->nin, by);
+}
+
 const flxi_rules flxi_rules_topk = {
     .infer = infer_topk,
     .eval = eval_topk,
     .schema = topk_schema,
     .attrs_size = sizeof(top_attrs),
+    .batch = batch_topk,
     .samples = samples_topk,
 };
 
@@ -399,5 +585,8 @@ const flxi_rules flxi_rules_top_k = {
     .eval = eval_top_k,
     .schema = top_k_schema,
     .attrs_size = sizeof(top_attrs),
+    .vjp = vjp_top_k,
+    .jvp = jvp_top_k,
+    .batch = batch_top_k,
     .samples = samples_top_k,
 };

@@ -4,7 +4,10 @@
    tables but the Bernoulli numbers, no fitted polynomials. They are plain rather than fast, and within a few units in the
    last place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the error
    is relative to the terms that cancel. */
+#include "ops/special.h"
+
 #include "ops/element.h"
+#include "ops/partial.h"
 
 #include <float.h>
 
@@ -27,7 +30,7 @@ static double erf_inv_guess(double log_one_minus_xx)
 /* Halley's iteration on f(y) = erf(y) - x, for which f''/f' = -2y: the error is cubed each time, so three steps are one
    more than needed. From ½ on, f is taken from erfc and 1 - x, which is exact there, so the result stays accurate
    however close x comes to 1. Below 1e-8 the next term of the series, πx³/12, is too small to count. */
-static double erf_inv(double x)
+double flxi_erf_inv(double x)
 {
     double m = fabs(x);
     if (!(m < 1))
@@ -227,22 +230,22 @@ static double bessel_scaled(double x, int order)
 
 /* ---- Samples ---- */
 
-#define SAMPLES(range)                             \
+#define SAMPLES(range, other)                      \
     {                                              \
         {"T[3, 4]" range, NULL, NULL, FLX_OK},     \
         {"T[]" range, NULL, NULL, FLX_OK},         \
         {"T[0, 3]", NULL, NULL, FLX_OK},           \
-        {"T[N, 2]" range, NULL, NULL, FLX_OK},     \
+        {"T[N, 2]" other, NULL, NULL, FLX_OK},     \
         {"i32[3]", NULL, NULL, FLX_E_DTYPE},       \
         {"c64[3]", NULL, NULL, FLX_E_DTYPE},       \
         {"T[3]", "n=1", NULL, FLX_E_ATTRIBUTE},    \
         {0},                                       \
     }
 
-static const flxi_sample samples_any[] = SAMPLES("");
-static const flxi_sample samples_inside_one[] = SAMPLES("{-0.95..0.95}");
-static const flxi_sample samples_positive[] = SAMPLES("{0.2..6}");
-static const flxi_sample samples_wide[] = SAMPLES("{-40..40}");
+static const flxi_sample samples_any[] = SAMPLES("", "{-4..4}");
+static const flxi_sample samples_inside_one[] = SAMPLES("{-0.95..0.95}", "{-0.5..0.5}");
+static const flxi_sample samples_positive[] = SAMPLES("{0.2..6}", "{-2.8..-2.2}");
+static const flxi_sample samples_wide[] = SAMPLES("{0.3..40}", "{-40..-0.3}"); /* away from the kink at 0 */
 
 #define BINARY_FAILURES                               \
     {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},          \
@@ -277,7 +280,7 @@ static const flxi_sample samples_zeta[] = {
 
 ELEMENT_REAL(erf_f, erf(x[0]))
 ELEMENT_REAL(erfc_f, erfc(x[0]))
-ELEMENT_REAL(erf_inv_f, erf_inv(x[0]))
+ELEMENT_REAL(erf_inv_f, flxi_erf_inv(x[0]))
 ELEMENT_REAL(lgamma_f, log_gamma(x[0]))
 ELEMENT_REAL(digamma_f, digamma(x[0]))
 ELEMENT_REAL(polygamma_f, polygamma(x[0], x[1]))
@@ -285,8 +288,64 @@ ELEMENT_REAL(zeta_f, zeta(x[0], x[1]))
 ELEMENT_REAL(bessel_i0e_f, bessel_scaled(x[0], 0))
 ELEMENT_REAL(bessel_i1e_f, copysign(bessel_scaled(x[0], 1), x[0]))
 
-#define SPECIAL(op, op_samples) \
-    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .scalar = op##_f, .samples = (op_samples)}
+/* ---- Derivatives ---- */
+
+static flx_val bell(flxi_site *s) /* 2/√π·e^(-x²) */
+{
+    flx_graph *g = s->g;
+    return flx_mul(g, K(two_over_sqrt_pi), flx_exp(g, flx_neg(g, flx_square(g, s->x[0]))));
+}
+
+PARTIAL(erf, bell(s))
+PARTIAL(erfc, flx_neg(g, bell(s)))
+PARTIAL(erf_inv, flx_mul(g, K(1 / two_over_sqrt_pi), flx_exp(g, flx_square(g, y))))
+PARTIAL(lgamma, flx_digamma(g, x))
+PARTIAL(digamma, flx_polygamma(g, K(1), x))
+PARTIAL(bessel_i0e, flx_sub(g, flx_bessel_i1e(g, x), flx_mul(g, flx_sign(g, x), y)))
+
+/* i0e - i1e·(sign x + 1/x), where i1e/x tends to ½ at 0. */
+static flx_val partial_bessel_i1e(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    flx_val at_zero = flx_eq(g, x, K(0));
+    flx_val inverse = flx_reciprocal(g, flx_where(g, at_zero, K(1), x));
+    flx_val factor = flx_add(g, flx_sign(g, x), inverse);
+    flx_val value = flx_sub(g, flx_bessel_i0e(g, x), flx_mul(g, s->y[0], factor));
+    return flx_where(g, at_zero, K(0.5), value);
+}
+
+static flx_val no_partial(flxi_site *s, const char *operand)
+{
+    flxi_site_fail(s, FLX_E_NO_RULE, "stop_gradient() of that operand cuts the path", "there is no derivative in %s",
+                   operand);
+    return FLX_NONE;
+}
+
+static flx_val partial_polygamma(flxi_site *s, uint32_t i)
+{
+    if (i == 0)
+        return no_partial(s, "n, which must be an integer");
+    return flx_polygamma(s->g, flx_add(s->g, s->x[0], K(1)), s->x[1]);
+}
+
+static flx_val partial_zeta(flxi_site *s, uint32_t i)
+{
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    if (i == 0)
+        return no_partial(s, "x");
+    return flx_neg(g, flx_mul(g, x, flx_zeta(g, flx_add(g, x, K(1)), s->x[1])));
+}
+
+#define SPECIAL(op, op_samples)               \
+    const flxi_rules flxi_rules_##op = {      \
+        POINTWISE_RULES,                      \
+        .scalar = op##_f,                     \
+        .partial = partial_##op,              \
+        .samples = (op_samples),              \
+    }
 
 SPECIAL(erf, samples_any);
 SPECIAL(erfc, samples_any);

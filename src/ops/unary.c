@@ -10,29 +10,40 @@
 
 /* ---- Samples: values where the function is smooth and finite ---- */
 
-#define SAMPLES(range)                                \
-    {                                                 \
-        {"T[3, 4]" range, NULL, NULL, FLX_OK},        \
-        {"T[]" range, NULL, NULL, FLX_OK},            \
-        {"T[2, 1, 3]" range, NULL, NULL, FLX_OK},     \
-        {"T[0, 3]", NULL, NULL, FLX_OK},              \
-        {"T[N, 2]" range, NULL, NULL, FLX_OK},        \
-        {"bool[3]", NULL, NULL, FLX_E_DTYPE},         \
-        {"T[3]", "axis=0", NULL, FLX_E_ATTRIBUTE},    \
-        {"T[3], T[3]", NULL, NULL, FLX_E_ARITY},      \
-        {0},                                          \
-    }
+#define VALID(range)                              \
+    {"T[3, 4]" range, NULL, NULL, FLX_OK},        \
+    {"T[]" range, NULL, NULL, FLX_OK},            \
+    {"T[2, 1, 3]" range, NULL, NULL, FLX_OK},     \
+    {"T[0, 3]", NULL, NULL, FLX_OK},              \
+    {"T[N, 2]" range, NULL, NULL, FLX_OK}
+#define INVALID                                   \
+    {"bool[3]", NULL, NULL, FLX_E_DTYPE},         \
+    {"T[3]", "axis=0", NULL, FLX_E_ATTRIBUTE},    \
+    {"T[3], T[3]", NULL, NULL, FLX_E_ARITY}
+
+#define SAMPLES(range) {VALID(range), INVALID, {0}}
+/* Complex ones also in the quadrant opposite to the positive one, beyond the branch points. */
+#define SAMPLES_COMPLEX(range) {VALID(range), {"c64[4]{-3..-0.2}", NULL, NULL, FLX_OK}, INVALID, {0}}
 
 static const flxi_sample samples_any[] = SAMPLES("");
 static const flxi_sample samples_positive[] = SAMPLES("{0.2..3}");
-static const flxi_sample samples_inside_one[] = SAMPLES("{-0.9..0.9}");
-static const flxi_sample samples_above_one[] = SAMPLES("{1.1..4}");
-static const flxi_sample samples_above_minus_one[] = SAMPLES("{-0.8..3}");
+static const flxi_sample samples_complex_positive[] = SAMPLES_COMPLEX("{0.2..3}");
+static const flxi_sample samples_inside_one[] = SAMPLES_COMPLEX("{-0.9..0.9}");
+static const flxi_sample samples_above_one[] = SAMPLES_COMPLEX("{1.1..4}");
+static const flxi_sample samples_above_minus_one[] = SAMPLES_COMPLEX("{-0.8..3}");
 
+/* Away from the kink at 0. */
+static const flxi_sample samples_signed[] = {
+    VALID("{0.3..3}"), {"T[5]{-3..-0.3}", NULL, NULL, FLX_OK}, INVALID, {0}};
+
+/* Where derivatives are tried, away from the jumps. */
+static const flxi_sample samples_steps[] = {
+    VALID("{0.1..0.4}"), {"T[5]{-1.9..-1.6}", NULL, NULL, FLX_OK}, {"f16[20]{-5..5}", NULL, NULL, FLX_OK}, INVALID, {0}};
 static const flxi_sample samples_round[] = {
-    {"T[3, 4]{-5..5}", NULL, NULL, FLX_OK},
-    {"T[]{-5..5}", "ste=zero", NULL, FLX_OK},
+    {"T[3, 4]{-0.4..0.4}", NULL, NULL, FLX_OK},
+    {"T[]{1.6..2.4}", "ste=zero", NULL, FLX_OK},
     {"T[N, 2]{-5..5}", "ste=identity", NULL, FLX_OK},
+    {"f16[20]{-5..5}", NULL, NULL, FLX_OK},
     {"T[0, 3]", NULL, NULL, FLX_OK},
     {"T[3]", "ste=sideways", NULL, FLX_E_ATTRIBUTE},
     {"i32[3]", NULL, NULL, FLX_E_DTYPE},
@@ -242,6 +253,7 @@ PARTIAL(rsqrt, flx_mul(g, K(-0.5), flx_mul(g, y, flx_square(g, y))))
 PARTIAL(cbrt, flx_reciprocal(g, flx_mul(g, K(3), flx_square(g, y))))
 PARTIAL(reciprocal, flx_neg(g, flx_square(g, y)))
 PARTIAL(square, flx_mul(g, x, K(2)))
+PARTIAL(neg, K(-1))
 PARTIAL(sin, flx_cos(g, x))
 PARTIAL(cos, flx_neg(g, flx_sin(g, x)))
 PARTIAL(tan, flx_add(g, flx_square(g, y), K(1)))
@@ -328,17 +340,19 @@ static void jvp_abs(flxi_site *s, const flx_val *tx, flx_val *ty)
 UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
 UNARY(exp2, samples_any, .scalar = exp2_f, .partial = partial_exp2);
 UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
-UNARY(log, samples_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
+UNARY(log, samples_complex_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
 UNARY(log2, samples_positive, .scalar = log2_f, .partial = partial_log2);
 UNARY(log10, samples_positive, .scalar = log10_f, .partial = partial_log10);
 UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
-UNARY(sqrt, samples_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
-UNARY(rsqrt, samples_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
+UNARY(sqrt, samples_complex_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
+UNARY(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
 UNARY(cbrt, samples_positive, .scalar = cbrt_f, .partial = partial_cbrt);
-UNARY(reciprocal, samples_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
+UNARY(reciprocal, samples_complex_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
 UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
-UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .vjp = derive_neg);
-UNARY(sign, samples_any, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign, .jvp = derive_sign);
+UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .partial = partial_neg,
+      .vjp = derive_neg, .jvp = derive_neg);
+UNARY(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
+      .jvp = derive_sign);
 UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
 UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
 UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
@@ -351,10 +365,10 @@ UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partia
 UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
 UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
 UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);
-UNARY(floor, samples_any, .scalar = floor_f);
-UNARY(ceil, samples_any, .scalar = ceil_f);
-UNARY(trunc, samples_any, .scalar = trunc_f);
-UNARY(round_away, samples_any, .scalar = round_away_f);
+UNARY(floor, samples_steps, .scalar = floor_f);
+UNARY(ceil, samples_steps, .scalar = ceil_f);
+UNARY(trunc, samples_steps, .scalar = trunc_f);
+UNARY(round_away, samples_steps, .scalar = round_away_f);
 UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_size = sizeof(round_attrs),
       .vjp = derive_round, .jvp = derive_round);
 
@@ -366,5 +380,5 @@ const flxi_rules flxi_rules_abs = {
     .scalar_i = abs_i,
     .vjp = vjp_abs,
     .jvp = jvp_abs,
-    .samples = samples_any,
+    .samples = samples_signed,
 };

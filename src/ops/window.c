@@ -4,56 +4,37 @@
    reduce_window is taken at its word: a fold starts from init and meets init again at every padded position, so init
    should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
    a graph each application rounds as the graph says. */
-#include "ops/axis.h"
-#include "ops/scalar_body.h"
-#include "ops/sliding.h"
+#include "ops/window.h"
+
+#include "ops/fold_body.h"
+#include "ops/wide.h"
 
 /* ---- Attributes ---- */
 
-typedef struct { /* the first member of both ops' attributes; one entry per axis */
-    flx_ints window, strides, pad_low, pad_high;
-} window_common;
-
-typedef struct {
-    window_common common;
-    flx_ints base_dilation, window_dilation;
-    flxi_combine combine;
-} reduce_window_attrs;
-
-typedef struct {
-    window_common common;
-    flxi_combine select, combine;
-} scatter_attrs;
-
-enum { COMBINE_ADD, COMBINE_MAX, COMBINE_MIN, COMBINE_MUL };
-#define COMBINE_WORDS "add max min mul"
-enum { SELECT_GE, SELECT_LE, SELECT_GT, SELECT_LT };
-#define SELECT_WORDS "ge le gt lt"
-
-#define PLACE_ROWS A_DIMS(window_common, pad_low, "all 0"), A_DIMS(window_common, pad_high, "all 0")
+#define PLACE_ROWS A_DIMS(flxi_window_common, pad_low, "all 0"), A_DIMS(flxi_window_common, pad_high, "all 0")
 
 static const flxi_attr reduce_window_schema[] = {
-    A_DIMS_REQ(window_common, window),
-    A_COMBINE_REQ(reduce_window_attrs, combine, COMBINE_WORDS),
-    A_DIMS(window_common, strides, "all 1"),
-    A_INTS(reduce_window_attrs, base_dilation, "all 1"),
-    A_INTS(reduce_window_attrs, window_dilation, "all 1"),
+    A_DIMS_REQ(flxi_window_common, window),
+    A_COMBINE_REQ(flxi_reduce_window_attrs, combine, FLXI_WINDOW_COMBINES),
+    A_DIMS(flxi_window_common, strides, "all 1"),
+    A_INTS(flxi_reduce_window_attrs, base_dilation, "all 1"),
+    A_INTS(flxi_reduce_window_attrs, window_dilation, "all 1"),
     PLACE_ROWS,
     A_END,
 };
 
 static const flxi_attr scatter_schema[] = {
-    A_DIMS_REQ(window_common, window),
-    A_COMBINE(scatter_attrs, select, SELECT_WORDS),
-    A_COMBINE(scatter_attrs, combine, COMBINE_WORDS),
-    A_DIMS(window_common, strides, "all 1"),
+    A_DIMS_REQ(flxi_window_common, window),
+    A_COMBINE(flxi_select_and_scatter_attrs, select, FLXI_WINDOW_SELECTS),
+    A_COMBINE(flxi_select_and_scatter_attrs, combine, FLXI_WINDOW_COMBINES),
+    A_DIMS(flxi_window_common, strides, "all 1"),
     PLACE_ROWS,
     A_END,
 };
 
 /* ---- Inference ---- */
 
-static flx_code norm_window(flxi_infer *f, window_common *a, int rank)
+static flx_code norm_window(flxi_infer *f, flxi_window_common *a, int rank)
 {
     size_t n = (size_t)rank;
     FLXI_TRY(flxi_norm_sizes(f, "window", &a->window, n, 1, 1));
@@ -62,7 +43,7 @@ static flx_code norm_window(flxi_infer *f, window_common *a, int rank)
     return flxi_norm_list(f, "pad_high", &a->pad_high, n, 0);
 }
 
-static flxi_slide window_slide(const window_common *a, int k, flx_dim extent)
+flxi_slide flxi_window_slide(const flxi_window_common *a, int k, flx_dim extent)
 {
     return (flxi_slide){
         .extent = extent,
@@ -75,8 +56,7 @@ static flxi_slide window_slide(const window_common *a, int k, flx_dim extent)
     };
 }
 
-/* How many windows there are; none when the window does not fit. */
-static flx_dim window_count(flx_context *ctx, const flxi_slide *s)
+flx_dim flxi_window_count(flx_context *ctx, const flxi_slide *s)
 {
     flx_dim room = flxi_slide_room(ctx, s);
     if (flxi_dim_is_number(room) && room < 0)
@@ -84,34 +64,23 @@ static flx_dim window_count(flx_context *ctx, const flxi_slide *s)
     return flxi_slide_count(ctx, room, s->stride);
 }
 
-/* Operand i starts a fold over operand `of`: a scalar of its dtype. */
-static flx_code need_init(flxi_infer *f, uint32_t i, uint32_t of)
+/* Padding holds init, so it is an element like the others. */
+static flx_code need_same_dtype(flxi_infer *f, uint32_t init, uint32_t of)
 {
-    const flx_type *init = f->in[i];
-    flxi_type_text t;
-    if (init->rank != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u, the init of operand %u, must be a scalar, it is %s",
-                               i, of, flxi_type_str(f->ctx, init, &t));
-    if (init->dtype != f->in[of]->dtype)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "write the scalar as full(T[], value) with that dtype",
-                               "operand %u, the init of operand %u, must be %s, it is %s", i, of,
-                               flx_dtype_name(f->in[of]->dtype), flx_dtype_name(init->dtype));
-    return FLX_OK;
+    if (f->in[init]->dtype == f->in[of]->dtype)
+        return FLX_OK;
+    return flxi_infer_fail(f, FLX_E_DTYPE, "write the scalar as full(T[], value) with that dtype",
+                           "operand %u, the init of operand %u, must be %s, it is %s", init, of,
+                           flx_dtype_name(f->in[of]->dtype), flx_dtype_name(f->in[init]->dtype));
 }
 
 /* A named combine that compares needs an order. */
 static flx_code need_combine(flxi_infer *f, const flxi_combine *c, int32_t dtype)
 {
-    if (c->graph || !flxi_is_complex(dtype) || (c->word != COMBINE_MAX && c->word != COMBINE_MIN))
+    if (c->graph || !flxi_is_complex(dtype) || (c->word != FLXI_WINDOW_MAX && c->word != FLXI_WINDOW_MIN))
         return FLX_OK;
     return flxi_infer_fail(f, FLX_E_DTYPE, "combine=@graph can say what is meant",
                            "combine=max and combine=min need an order, %s has none", flx_dtype_name(dtype));
-}
-
-/* Body inputs are accumulators, then elements, in the order of the operands. */
-static uint32_t fold_operand(uint32_t nin, size_t j)
-{
-    return (uint32_t)j % (nin / 2);
 }
 
 static uint32_t first_operand(uint32_t nin, size_t j)
@@ -133,33 +102,20 @@ static flx_code need_binary_body(flxi_infer *f, const char *attr, const flx_grap
     return flxi_match_scalar_output(f, attr, body, 0, dtype);
 }
 
-static flx_code need_fold_body(flxi_infer *f, const flx_graph *body, uint32_t n)
-{
-    FLXI_TRY(flxi_match_scalar_body(f, "combine", body, f->nin, fold_operand));
-    if (flxi_body_outputs(body) != n)
-        return flxi_infer_fail(f, FLX_E_ARITY, "it returns the new accumulators",
-                               "combine must return %u values, it returns %zu", n, flxi_body_outputs(body));
-    for (uint32_t i = 0; i < n; i++)
-        FLXI_TRY(flxi_match_scalar_output(f, "combine", body, i, f->in[i]->dtype));
-    return FLX_OK;
-}
-
 static flx_code infer_reduce_window(flxi_infer *f)
 {
-    reduce_window_attrs *a = f->attrs;
-    uint32_t n = f->nin / 2;
-    if (f->nin == 0 || f->nin % 2)
-        return flxi_infer_fail(f, FLX_E_ARITY, "reduce_window(x, init, ...): arrays, then as many scalars",
-                               "%u operands are given where arrays and as many inits are needed", f->nin);
+    flxi_reduce_window_attrs *a = f->attrs;
+    uint32_t n;
     flx_type shape;
+    FLXI_TRY(flxi_need_inits(f, &n));
     FLXI_TRY(flxi_equal_shapes(f, n, &shape));
     for (uint32_t i = 0; i < n; i++)
-        FLXI_TRY(need_init(f, n + i, i));
+        FLXI_TRY(need_same_dtype(f, n + i, i));
     FLXI_TRY(norm_window(f, &a->common, shape.rank));
     FLXI_TRY(flxi_norm_sizes(f, "base_dilation", &a->base_dilation, (size_t)shape.rank, 1, 1));
     FLXI_TRY(flxi_norm_sizes(f, "window_dilation", &a->window_dilation, (size_t)shape.rank, 1, 1));
     if (a->combine.graph)
-        FLXI_TRY(need_fold_body(f, a->combine.graph, n));
+        FLXI_TRY(flxi_match_fold_body(f, "combine", a->combine.graph));
     else if (n != 1)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "combine=@graph reduces several arrays at once",
                                "a named combine reduces one array, %u are given", n);
@@ -167,10 +123,10 @@ static flx_code infer_reduce_window(flxi_infer *f)
 
     flx_type y = shape;
     for (int k = 0; k < shape.rank; k++) {
-        flxi_slide s = window_slide(&a->common, k, shape.dims[k]);
+        flxi_slide s = flxi_window_slide(&a->common, k, shape.dims[k]);
         s.base_dilation = a->base_dilation.v[k];
         s.dilation = a->window_dilation.v[k];
-        y.dims[k] = window_count(f->ctx, &s);
+        y.dims[k] = flxi_window_count(f->ctx, &s);
     }
     FLXI_TRY(flxi_results(f, n));
     for (uint32_t i = 0; i < n; i++) {
@@ -182,11 +138,14 @@ static flx_code infer_reduce_window(flxi_infer *f)
 
 static flx_code infer_select_and_scatter(flxi_infer *f)
 {
-    scatter_attrs *a = f->attrs;
+    flxi_select_and_scatter_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
     const flx_type *source = f->in[1];
     FLXI_TRY(norm_window(f, &a->common, x->rank));
-    FLXI_TRY(need_init(f, 2, 0));
+    flxi_type_text text;
+    if (f->in[2]->rank != 0)
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "init must be a scalar, it is %s",
+                               flxi_type_str(f->ctx, f->in[2], &text));
     FLXI_TRY(need_binary_body(f, "select", a->select.graph, FLX_BOOL));
     FLXI_TRY(need_binary_body(f, "combine", a->combine.graph, x->dtype));
     FLXI_TRY(need_combine(f, &a->combine, x->dtype));
@@ -197,8 +156,8 @@ static flx_code infer_select_and_scatter(flxi_infer *f)
     flx_type windows = *x;
     bool fits = source->rank == x->rank;
     for (int k = 0; k < x->rank; k++) {
-        flxi_slide s = window_slide(&a->common, k, x->dims[k]);
-        windows.dims[k] = window_count(f->ctx, &s);
+        flxi_slide s = flxi_window_slide(&a->common, k, x->dims[k]);
+        windows.dims[k] = flxi_window_count(f->ctx, &s);
         fits = fits && flxi_dims_may_equal(f, windows.dims[k], source->dims[k]);
     }
     if (!fits) {
@@ -213,11 +172,11 @@ static flx_code infer_select_and_scatter(flxi_infer *f)
 
 /* ---- reduce_window ---- */
 
-static flxi_windows windows_of(const window_common *a, const flx_type *x, const flx_type *y)
+static flxi_windows windows_of(const flxi_window_common *a, const flx_type *x, const flx_type *y)
 {
     flxi_windows w = {0};
     for (int k = 0; k < x->rank; k++)
-        w.axis[k] = window_slide(a, k, x->dims[k]);
+        w.axis[k] = flxi_window_slide(a, k, x->dims[k]);
     flxi_windows_over(&w, x, y);
     return w;
 }
@@ -227,9 +186,9 @@ typedef flxi_num (*num_fn)(flxi_num, flxi_num);
 static num_fn combine_fn(int64_t word, const flxi_arith *t)
 {
     switch (word) {
-    case COMBINE_MAX: return t->max;
-    case COMBINE_MIN: return t->min;
-    case COMBINE_MUL: return t->mul;
+    case FLXI_WINDOW_MAX: return t->max;
+    case FLXI_WINDOW_MIN: return t->min;
+    case FLXI_WINDOW_MUL: return t->mul;
     default: return t->accumulate;
     }
 }
@@ -253,36 +212,24 @@ static void fold_named(flxi_eval *e, const flxi_windows *w, int64_t word)
     }
 }
 
-/* Body inputs 0 … n-1 hold the accumulators of window o afterwards. */
 static flx_code fold_window(flxi_scalar_body *b, const flxi_windows *w, const int64_t *o)
 {
-    flxi_eval *e = b->e;
-    uint32_t n = e->nout;
     int64_t k[FLX_MAX_RANK] = {0};
-    for (uint32_t j = 0; j < n; j++)
-        flxi_scalar_body_set(b, j, e->in[n + j]->data, 0);
-    do {
-        int64_t at = flxi_windows_at(w, o, k);
-        for (uint32_t j = 0; j < n; j++)
-            flxi_scalar_body_set(b, n + j, e->in[at < 0 ? n + j : j]->data, at < 0 ? 0 : at);
-        FLXI_TRY(flxi_scalar_body_call(b));
-        for (uint32_t j = 0; j < n; j++)
-            flxi_scalar_body_set(b, j, flxi_scalar_body_result(b, j), 0);
-    } while (flxi_next(k, w->window, w->rank));
+    flxi_fold_start(b);
+    do
+        FLXI_TRY(flxi_fold_step(b, flxi_windows_at(w, o, k)));
+    while (flxi_next(k, w->window, w->rank));
     return FLX_OK;
 }
 
 static flx_code fold_graph(flxi_eval *e, const flxi_windows *w, const flx_graph *body)
 {
     flxi_scalar_body b;
-    flx_code code = flxi_scalar_body_begin(&b, e, body, e->nin, fold_operand);
+    flx_code code = flxi_fold_begin(&b, e, body);
     int64_t o[FLX_MAX_RANK] = {0};
     for (int64_t i = 0; code == FLX_OK && i < e->out[0]->count; i++, flxi_next(o, w->count, w->rank)) {
         code = fold_window(&b, w, o);
-        for (uint32_t j = 0; j < e->nout; j++) {
-            size_t size = b.in[j]->nbytes;
-            memcpy((char *)e->out[j]->data + (size_t)i * size, b.in[j]->data, size);
-        }
+        flxi_fold_store(&b, i);
     }
     flxi_scalar_body_end(&b);
     return code;
@@ -290,7 +237,7 @@ static flx_code fold_graph(flxi_eval *e, const flxi_windows *w, const flx_graph 
 
 static flx_code eval_reduce_window(flxi_eval *e)
 {
-    const reduce_window_attrs *a = e->attrs;
+    const flxi_reduce_window_attrs *a = e->attrs;
     flxi_windows w = windows_of(&a->common, &e->in[0]->type, &e->out[0]->type);
     for (int k = 0; k < w.rank; k++) {
         w.axis[k].base_dilation = a->base_dilation.v[k];
@@ -306,7 +253,7 @@ static flx_code eval_reduce_window(flxi_eval *e)
 
 typedef struct {
     flxi_eval *e;
-    const scatter_attrs *a;
+    const flxi_select_and_scatter_attrs *a;
     const flxi_arith *t;
     flxi_windows w;
     num_fn combine;               /* unless a graph combines */
@@ -331,8 +278,8 @@ static flx_code stays_selected(scattering *s, flxi_num kept, flxi_num candidate,
         *stays = flxi_load_truth(FLX_BOOL, flxi_scalar_body_result(&s->select_body, 0), 0);
         return FLX_OK;
     }
-    bool strict = s->a->select.word == SELECT_GT || s->a->select.word == SELECT_LT;
-    bool larger = s->a->select.word == SELECT_GE || s->a->select.word == SELECT_GT;
+    bool strict = s->a->select.word == FLXI_SELECT_GT || s->a->select.word == FLXI_SELECT_LT;
+    bool larger = s->a->select.word == FLXI_SELECT_GE || s->a->select.word == FLXI_SELECT_GT;
     *stays = (larger ? t->less(candidate, kept) : t->less(kept, candidate)) || (!strict && t->equal(kept, candidate));
     return FLX_OK;
 }
@@ -374,10 +321,6 @@ static flx_code selected_of(scattering *s, const int64_t *o, int64_t *selected)
 static flx_code scatter_all(scattering *s)
 {
     const flx_tensor *source = s->e->in[1];
-    flx_tensor *y = s->e->out[0];
-    flxi_num init = s->t->load(s->e->in[2]->data, 0);
-    for (int64_t i = 0; i < y->count; i++)
-        s->y[i] = init;
     int64_t o[FLX_MAX_RANK] = {0};
     for (int64_t i = 0; i < source->count; i++, flxi_next(o, s->w.count, s->w.rank)) {
         int64_t at;
@@ -385,16 +328,14 @@ static flx_code scatter_all(scattering *s)
         if (at >= 0)
             FLXI_TRY(combine_into(s, at, s->t->load(source->data, i)));
     }
-    for (int64_t i = 0; i < y->count; i++)
-        s->t->store(y->data, i, s->y[i]);
     return FLX_OK;
 }
 
 static flx_code begin_scatter(scattering *s)
 {
-    s->y = flxi_alloc(s->e->mem, (size_t)s->e->out[0]->count, sizeof *s->y);
+    s->y = flxi_wide_begin(s->e, s->t->load(s->e->in[2]->data, 0));
     if (!s->y)
-        return flxi_oom(s->e->err, "the sums of select_and_scatter");
+        return FLX_E_OOM;
     if (s->a->select.graph)
         FLXI_TRY(flxi_scalar_body_begin(&s->select_body, s->e, s->a->select.graph, 2, first_operand));
     if (s->a->combine.graph)
@@ -404,7 +345,7 @@ static flx_code begin_scatter(scattering *s)
 
 static flx_code eval_select_and_scatter(flxi_eval *e)
 {
-    const scatter_attrs *a = e->attrs;
+    const flxi_select_and_scatter_attrs *a = e->attrs;
     const flxi_arith *t = flxi_arith_of(e->in[0]->type.dtype);
     scattering s = {.e = e,
                     .a = a,
@@ -418,9 +359,7 @@ static flx_code eval_select_and_scatter(flxi_eval *e)
         flxi_scalar_body_end(&s.combine_body);
     if (s.select_body.e)
         flxi_scalar_body_end(&s.select_body);
-    if (s.y)
-        flxi_free(e->mem, s.y, (size_t)e->out[0]->count, sizeof *s.y);
-    return code;
+    return s.y ? flxi_wide_end(e, s.y, code) : code;
 }
 
 /* ---- Rules ---- */
@@ -460,7 +399,9 @@ static const flxi_sample samples_reduce_window[] = {
 
 static const flxi_sample samples_select_and_scatter[] = {
     {"f32[4, 6], f32[2, 3], f32[]", "window=[2, 2], strides=[2, 2]", NULL, FLX_OK},
-    {"bf16[5], bf16[4], bf16[]", "window=[2], select=lt, combine=mul", NULL, FLX_OK},
+    {"bf16[5], bf16[4], bf16[]", "window=[2], select=lt", NULL, FLX_OK},
+    {"f64[3, 5], f64[2, 3], f64[]", "window=[2, 3], select=gt, combine=mul", NULL, FLX_OK},
+    {"f64[6], f64[4], f64[]", "window=[3], pad_low=[3], pad_high=[-2], select=le, combine=max", NULL, FLX_OK},
     {"i32[5], i32[3], i32[]", "window=[3], strides=[2], pad_low=[1], pad_high=[1], select=le, combine=max", NULL,
      FLX_OK},
     {"bool[5], bool[4], bool[]", "window=[2], select=gt, combine=min", NULL, FLX_OK},
@@ -481,7 +422,11 @@ const flxi_rules flxi_rules_reduce_window = {
     .infer = infer_reduce_window,
     .eval = eval_reduce_window,
     .schema = reduce_window_schema,
-    .attrs_size = sizeof(reduce_window_attrs),
+    .attrs_size = sizeof(flxi_reduce_window_attrs),
+    .vjp = flxi_vjp_reduce_window,
+    .jvp = flxi_jvp_reduce_window,
+    .batch = flxi_batch_reduce_window,
+    .decompose = flxi_decompose_reduce_window,
     .samples = samples_reduce_window,
 };
 
@@ -489,6 +434,10 @@ const flxi_rules flxi_rules_select_and_scatter = {
     .infer = infer_select_and_scatter,
     .eval = eval_select_and_scatter,
     .schema = scatter_schema,
-    .attrs_size = sizeof(scatter_attrs),
+    .attrs_size = sizeof(flxi_select_and_scatter_attrs),
+    .vjp = flxi_vjp_select_and_scatter,
+    .jvp = flxi_jvp_select_and_scatter,
+    .batch = flxi_batch_select_and_scatter,
+    .decompose = flxi_decompose_select_and_scatter,
     .samples = samples_select_and_scatter,
 };

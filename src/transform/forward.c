@@ -147,30 +147,57 @@ static flx_code no_rule(pushing *p, const flxi_node *n)
                           name ? "'" : "");
 }
 
+/* The copied node is then dead, and simplification removes it. */
+static void replace_results(pushing *p, const flxi_node *n, const flxi_site *s)
+{
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (flxi_is_none(s->new_y[k]))
+            continue;
+        flxi_value *old = flxi_value_at(p->f->g, p->f->map[n->first + k]);
+        flxi_value *made = flxi_value_at(p->f->g, s->new_y[k].id);
+        made->pinned |= old->pinned;
+        made->name = made->name ? made->name : old->name;
+        old->pinned = 0;
+        old->name = NULL;
+        p->f->map[n->first + k] = s->new_y[k].id;
+    }
+}
+
+bool flxi_emit_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const flxi_rules *r = s->op->rules;
+    if (r->jvp)
+        r->jvp(s, tx, ty);
+    else if (r->partial || r->mask)
+        pointwise_jvp(s, tx, ty);
+    else if (s->op->traits & TRAIT_LINEAR)
+        linear_jvp(s, tx, ty);
+    else if (s->op->traits & TRAIT_MULTILINEAR)
+        multilinear_jvp(s, tx, ty);
+    else if (r->vjp)
+        transposed_jvp(s, tx, ty);
+    else
+        return false;
+    return true;
+}
+
 static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
 {
     flx_graph *g = p->f->g;
     flxi_site s = flxi_site_of(g, p->f->src, i, p->f->map);
-    const flxi_rules *r = s.op->rules;
     flx_val *tx = flxi_new(&g->arena, flx_val, n->nin);
     flx_val *ty = flxi_new(&g->arena, flx_val, n->nout);
     if (!tx || !ty)
         return flxi_oom(p->err, "tangents");
     for (uint32_t k = 0; k < n->nin; k++)
         tx[k] = p->f->tangent[n->in[k]];
-    if (r->jvp)
-        r->jvp(&s, tx, ty);
-    else if (r->partial || r->mask)
-        pointwise_jvp(&s, tx, ty);
-    else if (s.op->traits & TRAIT_LINEAR)
-        linear_jvp(&s, tx, ty);
-    else if (s.op->traits & TRAIT_MULTILINEAR)
-        multilinear_jvp(&s, tx, ty);
-    else if (r->vjp)
-        transposed_jvp(&s, tx, ty);
-    else
+    s.new_y = flxi_new(&g->arena, flx_val, n->nout);
+    if (!s.new_y)
+        return flxi_oom(p->err, "tangents");
+    if (!flxi_emit_jvp(&s, tx, ty))
         return no_rule(p, n);
     FLXI_TRY(flxi_built(g, p->err));
+    replace_results(p, n, &s);
     for (uint32_t k = 0; k < n->nout; k++) {
         const flx_type *want = flxi_type_at(p->f->src, n->first + k);
         const flx_type *made = flx_val_type(g, ty[k]);

@@ -202,3 +202,27 @@ flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, s
     flx_graph_free(out);
     return NULL;
 }
+
+flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err)
+{
+    flx_graph *out = flx_graph_new(g->ctx, g->name);
+    flx_val *in = out ? flxi_new(&out->arena, flx_val, g->leaves.n) : NULL;
+    flx_val *y = out ? flxi_new(&out->arena, flx_val, g->outputs.n) : NULL;
+    if (!in || !y) {
+        flx_graph_free(out);
+        flxi_oom(err, "copying a graph");
+        return NULL;
+    }
+    for (size_t k = 0; k < g->leaves.n; k++) {
+        size_t i = k < last ? k : k + 1 < g->leaves.n ? k + 1 : last;
+        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+        in[i] = flx_input(out, v->name, v->type);
+    }
+    flxi_inline(out, g, in, y);
+    for (size_t k = 0; k < g->outputs.n; k++)
+        flx_output(out, y[k], g->outputs.at[k].name);
+    if (flxi_built(out, err) == FLX_OK)
+        return out;
+    flx_graph_free(out);
+    return NULL;
+}

@@ -48,6 +48,9 @@ typedef struct {
 
 flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
 
+/* The tangents of one node's results from those of its operands, by whichever rule the op has; false when it has none. */
+bool flxi_emit_jvp(flxi_site *s, const flx_val *tx, flx_val *ty);
+
 /* ---- Batching ---- */
 
 typedef struct {
@@ -77,6 +80,9 @@ typedef struct {
 
 /* A copy with these outputs in this order, simplified. */
 flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
+
+/* A copy in which input `last` comes behind all others. */
+flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err);
 
 /* An input, parameter or pinned value that can be differentiated by. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);

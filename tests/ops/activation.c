@@ -1,4 +1,5 @@
 /* Activations: kinks, tails and attributes. Values: tests/oracle/activation.py. */
+#include "gradient_text.h"
 #include "run_text.h"
 
 #include <math.h>
@@ -54,4 +55,97 @@ TEST(activation_errors_name_the_attribute)
                      "elu 'z': alpha must be a finite number, it is inf");
     check_text_fails("graph g(x: f32[2]) { z = threshold(x, theta=nan, value=0) return z }", FLX_E_ATTRIBUTE,
                      "threshold 'z': theta must be a number to compare with, it is nan");
+}
+
+/* ---- Derivatives at the points where a naive rule goes wrong ---- */
+
+TEST(trap_4_6_relu_selects_and_does_not_multiply)
+{
+    static const gradient_row rows[] = {{"x", {-1, 0, -0.0, 2, INFINITY}, {0, 0, 0, 1, 1}}};
+    static const gradient_row infinite[] = {{"x", {-1, 0, 2}, {0, 0, INFINITY}}};
+    static const gradient_row flat[] = {{"x", {-1, 0, 2}, {0, 0, 0}}};
+    check_gradient("graph g(x: f16[5]) { return relu(x) }", rows, 1);
+    check_reverse("graph g(x: f64[3]) { return mul(relu(x), inf) }", infinite, 1);
+    check_hessian_of_ones("graph g(x: f64[3]) { return reduce_sum(relu(x)) }", flat, 1);
+}
+
+TEST(activation_masks_keep_infinite_cotangents_out)
+{
+    static const gradient_row inside[] = {{"x", {-4, -3, 3, 4}, {0, 0, 0, 0}}};
+    static const gradient_row swish[] = {{"x", {-4, -3, 4}, {0, 0, INFINITY}}};
+    static const gradient_row slopes[] = {{"x", {-1, 2}, {INFINITY, INFINITY}}, {"slope", {0.5, 0.5}, {-INFINITY, 0}}};
+    check_reverse("graph g(x: f64[4]) { return mul(hard_sigmoid(x), inf) }", inside, 1);
+    check_reverse("graph g(x: f64[3]) { return mul(hard_swish(x), inf) }", swish, 1);
+    check_reverse("graph g(x: f64[3]) { return mul(threshold(x, theta=-3, value=1), inf) }", swish, 1);
+    check_reverse("graph g(x: f64[2], slope: f64[2]) { return mul(prelu(x, slope), inf) }", slopes, 2);
+}
+
+/* The derivative at 0, above and far above; the second derivative is that of the same side, and the branch that is not
+   taken may overflow. */
+TEST(activation_kinks_have_the_derivative_of_the_lower_side)
+{
+    static const struct {
+        const char *call;
+        double at_zero, above, second_at_zero;
+    } rows[] = {
+        {"elu(x)", 1, 1, 1},
+        {"elu(x, alpha=2)", 2, 1, 2},
+        {"celu(x, alpha=0.5)", 1, 1, 2},
+        {"selu(x)", 1.0507009873554805 * 1.6732632423543772, 1.0507009873554805, 1.0507009873554805 * 1.6732632423543772},
+        {"leaky_relu(x, alpha=0.25)", 0.25, 1, 0},
+        {"threshold(x, theta=0, value=7)", 0, 1, 0},
+        {"relu(x)", 0, 1, 0},
+        {"prelu(x, 0.125)", 0.125, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[120];
+        const gradient_row first[] = {
+            {"x", {0, -0.0, 2, 1000}, {rows[i].at_zero, rows[i].at_zero, rows[i].above, rows[i].above}}};
+        const gradient_row second[] = {{"x", {0, 2, 1000}, {rows[i].second_at_zero, 0, 0}}};
+        snprintf(text, sizeof text, "graph g(x: f64[4]) { return %s }", rows[i].call);
+        check_gradient(text, first, 1);
+        snprintf(text, sizeof text, "graph g(x: f64[3]) { return reduce_sum(%s) }", rows[i].call);
+        check_hessian_of_ones(text, second, 1);
+    }
+}
+
+TEST(hard_activations_have_derivative_zero_at_their_bounds)
+{
+    static const gradient_row sigmoid[] = {{"x", {-2, 2, 0, -1}, {0, 0, 0.25, 0.25}}};
+    static const gradient_row swish[] = {{"x", {-3, 3, 0, -INFINITY, INFINITY}, {0, 1, 0.5, 0, 1}}};
+    static const gradient_row slope[] = {{"x", {0, -4, 2}, {0.5, 0.5, 1}}, {"a", {0.5}, {-4}}};
+    check_gradient("graph g(x: f64[4]) { return hard_sigmoid(x, alpha=0.25, beta=0.5) }", sigmoid, 1);
+    check_gradient("graph g(x: f32[5]) { return hard_swish(x) }", swish, 1);
+    check_gradient("graph g(x: f64[3], a: f64[]) { return prelu(x, a) }", slope, 2);
+}
+
+/* Neither form of gelu is sech²; all gated ones have the slope of their gate at 0. */
+TEST(trap_1_2_gated_activations_at_zero)
+{
+    static const char *const calls[] = {"gelu(x)", "gelu_approx(x)", "silu(x)", "hard_swish(x)"};
+    static const gradient_row half[] = {{"x", {0}, {0.5}}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "graph g(x: bf16[]) { return %s }", calls[i]);
+        check_gradient(text, half, 1);
+    }
+}
+
+/* The limits 0 and 1 are taken by the derivative at infinity and where squares and cubes overflow, and the second derivative
+   is 0 there, in the widest and in the narrowest format. */
+TEST(smooth_activations_have_finite_derivatives_everywhere)
+{
+    static const char *const calls[] = {"gelu", "gelu_approx", "silu", "mish", "softplus"};
+    static const gradient_row narrow[] = {{"x", {-INFINITY, -60000, -300, 300, 60000, INFINITY}, {0, 0, 0, 1, 1, 1}}};
+    static const gradient_row wide[] = {{"x", {-INFINITY, -1e200, -800, 800, 1e200, INFINITY}, {0, 0, 0, 1, 1, 1}}};
+    static const gradient_row flat[] = {{"x", {-INFINITY, -1e200, -800, 800, 1e200, INFINITY}, {0, 0, 0, 0, 0, 0}}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "graph g(x: f16[6]) { return %s(x) }", calls[i]);
+        check_gradient(text, narrow, 1);
+        snprintf(text, sizeof text, "graph g(x: f64[6]) { return %s(x) }", calls[i]);
+        check_gradient(text, wide, 1);
+        snprintf(text, sizeof text, "graph g(x: f64[6]) { return reduce_sum(%s(x)) }", calls[i]);
+        check_hessian_of_ones(text, flat, 1);
+    }
 }

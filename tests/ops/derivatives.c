@@ -63,9 +63,17 @@ typedef struct {
     double size; /* of the quantities compared: for relative errors */
 } experiment;
 
+/* Of the dtypes that have one, those in which differences mean something. */
 static bool has_derivative(int32_t dtype)
 {
-    return dtype >= FLX_F64 && dtype <= FLX_C128;
+    return dtype == FLX_F64 || dtype == FLX_C128;
+}
+
+/* The derivative is declared and not that of the value, so only the modes can be held against each other. */
+static bool is_straight_through(const sample_case *c)
+{
+    bool asked = c->sample->attrs && strstr(c->sample->attrs, "ste=identity");
+    return asked || strcmp(flxi_ops[c->op].name, "reduce_precision") == 0;
 }
 
 static bool run_named(const experiment *x, const flx_graph *g, const bag *values, flx_tensor **out)
@@ -170,7 +178,8 @@ static flx_graph *make_loss(const experiment *x, const flx_graph *g)
 static bool may_differentiate(const experiment *x, size_t i, const flx_type *t)
 {
     flxi_role role = flxi_operand_role(flxi_operands_of(&flxi_ops[x->c->op]), (uint32_t)i);
-    return has_derivative(t->dtype) && (role == ROLE_SAME || role == ROLE_ANY || role == ROLE_PAIR);
+    bool undefined = i == 0 && (x->c->op == OP_polygamma || x->c->op == OP_zeta); /* tests/ops/special.c */
+    return has_derivative(t->dtype) && !undefined && (role == ROLE_SAME || role == ROLE_ANY || role == ROLE_PAIR);
 }
 
 static bool fill_inputs(experiment *x, const flx_graph *g)
@@ -293,11 +302,12 @@ static void check_first_order(experiment *x, const flx_graph *grad)
     flx_tensor_release(out[1]);
     flx_graph_free(jvp);
     double by_difference = difference(x, loss_at, "tangent_");
+    bool has_differences = !isinf(loss_at(x, "tangent_", 0.0)); /* folds of nothing are infinite whatever the operands */
     x->size = size;
     EXPECT_MSG(close_to(by_reverse, by_forward, 1e-12, size), "reverse %.15g, forward %.15g (difference %.15g)", by_reverse,
                by_forward, by_difference);
-    EXPECT_MSG(close_to(by_forward, by_difference, 1e-6, size), "forward %.12g, difference %.12g", by_forward,
-               by_difference);
+    EXPECT_MSG(is_straight_through(x->c) || !has_differences || close_to(by_forward, by_difference, 1e-6, size),
+               "forward %.12g, difference %.12g", by_forward, by_difference);
 }
 
 /* ---- Second order ---- */

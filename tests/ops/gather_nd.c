@@ -40,6 +40,23 @@ TEST(scatter_nd_window_over_the_edge_follows_its_policy)
 }
 
 /* A bad start is an error though its window reads nothing. */
+/* An empty axis is legal as long as nothing is looked up in it, as for gather. */
+TEST(gather_nd_into_an_empty_axis_fails_only_where_there_is_an_index)
+{
+    text_run r = text_begin("graph g() { x = full(f32[0, 2], 1)  none = full(i32[0], 0)  two = full(i32[2], 0)"
+                            "  return gather_nd(x, none, slice_sizes=[1, 2], " ROWS "),"
+                            "         gather_nd(x, two, slice_sizes=[1, 2], " ROWS ", oob=zero),"
+                            "         scatter_nd(x, two, full(f32[2, 2], 1), " ROWS ", oob=zero) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_EQ_I64(flx_tensor_count(r.out[0]), 0);
+    check_values(r.out[1], (const double[]){0, 0, 0, 0}, 4);
+    CHECK_EQ_I64(flx_tensor_count(r.out[2]), 0);
+    text_end(&r);
+    check_text_fails("graph g() { x = full(f32[0, 2], 1)"
+                     "  y = gather_nd(x, full(i32[1], 0), slice_sizes=[1, 2], " ROWS ")  return y }",
+                     FLX_E_INDEX, "gather_nd 'y': the start 0 is out of range: axis 0 has extent 0, the window 1");
+}
+
 TEST(gather_nd_checks_starts_of_empty_windows)
 {
     text_run r = text_begin("graph g() { x = full(f32[3, 4], 0)"

@@ -88,5 +88,5 @@ TEST(indexing_errors_name_shapes)
     check_text_fails("graph g(x: f32[3, 4]) { y = dynamic_slice(x, 0, 0, sizes=[2, 5]) return y }", FLX_E_ATTRIBUTE,
                      "dynamic_slice 'y': sizes[1] is 5, which does not fit axis 1 of x of shape [3, 4]");
     check_text_fails("graph g(i: i32[3]) { y = one_hot(i, n=-2) return y }", FLX_E_ATTRIBUTE,
-                     "one_hot 'y': n must not be negative, but is -2");
+                     "one_hot 'y': n must not be negative, it is -2");
 }

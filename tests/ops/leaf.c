@@ -1,6 +1,8 @@
 /* Leaves: errors, and types that need an extent. Values: tests/oracle/leaf.py. */
 #include "run_text.h"
 
+#include <fluxion/transform.h>
+
 /* A leaf of type f64[N] whose second attribute is a tensor of the given type; text cannot say such things. */
 static void check_leaf_fails(const char *op, const char *key, flx_type data_type, int32_t code, const char *message)
 {
@@ -71,6 +73,29 @@ TEST(leaves_take_extents_from_a_bound_symbol)
     for (int i = 0; i < 4; i++)
         flx_tensor_release(out[i]);
     flx_tensor_release(x);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* All examples have the same extents: no batch axis comes out. */
+TEST(dim_size_of_a_batch_is_that_of_an_example)
+{
+    static const char text[] = "graph g(x: f32[3, 4]) { return dim_size(x, axis=1) }";
+    static const int64_t none[] = {FLX_NO_AXIS};
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    flx_graph *g = flx_vmap(flx_module_main(m), &(flx_vmap_axis){"x", 0}, 1, none, 1, 5, &err);
+    CHECK_OK(g ? FLX_OK : err.code, &err);
+    flx_type type = flx_type_make(FLX_F32, 3, (flx_dim[]){5, 3, 4});
+    flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err);
+    flx_tensor *out = NULL;
+    CHECK_OK((int32_t)flx_run(g, NULL, &(flx_feed){"x", x}, 1, &out, &err), &err);
+    CHECK_EQ_I64(flx_tensor_get(out, 0), 4);
+    flx_tensor_release(out);
+    flx_tensor_release(x);
+    flx_graph_free(g);
     flx_module_free(m);
     flx_context_free(ctx);
 }

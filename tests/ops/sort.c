@@ -42,7 +42,7 @@ TEST(sort_compare_failure_reaches_the_caller)
 TEST(sort_errors_say_what_differs)
 {
     check_text_fails("graph g(x: f32[3], y: f32[4]) { a, b = sort(x, y) return a, b }", FLX_E_SHAPE,
-                     "sort 'a': shapes differ: operand 1 is [3], operand 2 is [4]");
+                     "sort 'a': operand 1, of shape [4], does not fit to [3] before it");
     check_text_fails("graph g(x: c64[3]) { a = sort(x) return a }", FLX_E_DTYPE,
                      "sort 'a': key 1 is c64, which has no order");
     check_text_fails("graph g(x: f32[2, 3]) { return topk(x, k=4) }", FLX_E_ATTRIBUTE,

@@ -1,4 +1,5 @@
 /* Special functions: poles, identities between them, no shared state. Values: tests/oracle/special.py. */
+#include "gradient_text.h"
 #include "run_text.h"
 
 #include <math.h>
@@ -65,4 +66,55 @@ TEST(special_functions_end_for_every_operand)
     CHECK_NEAR(flx_tensor_get(r.out[1], 4), INFINITY, 0);
     CHECK(isnan(flx_tensor_get(r.out[2], 4)));
     text_end(&r);
+}
+
+/* ---- Derivatives ---- */
+
+/* i1e'(0) is the limit ½ of a quotient 0/0; sign(0) = 0 keeps the kinks of e^-|x| out. */
+TEST(bessel_derivatives_at_zero)
+{
+    static const gradient_row even[] = {{"x", {0, -0.0}, {0, 0}}};
+    static const gradient_row odd[] = {{"x", {0, -0.0}, {0.5, 0.5}}};
+    check_gradient("graph g(x: f64[2]) { return bessel_i0e(x) }", even, 1);
+    check_gradient("graph g(x: f64[2]) { return bessel_i1e(x) }", odd, 1);
+    check_hessian_of_ones("graph g(x: f64[2]) { return reduce_sum(bessel_i1e(x)) }", even, 1);
+}
+
+TEST(special_derivatives_at_poles_and_limits)
+{
+    static const gradient_row ends[] = {{"x", {-1, 1}, {INFINITY, INFINITY}}};
+    static const gradient_row tails[] = {{"x", {-INFINITY, -1e200, 1e200, INFINITY}, {0, 0, 0, 0}}};
+    static const gradient_row pole[] = {{"x", {0, -0.0}, {-INFINITY, INFINITY}}};
+    check_gradient("graph g(x: f64[2]) { return erf_inv(x) }", ends, 1);
+    check_gradient("graph g(x: f64[4]) { return erf(x) }", tails, 1);
+    check_gradient("graph g(x: f64[4]) { return erfc(x) }", tails, 1);
+    check_reverse("graph g(x: f64[2]) { return lgamma(x) }", pole, 1);
+}
+
+static void check_no_rule(const char *text, const char *wrt, const char *message)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    CHECK(flx_grad(flx_module_main(m), &wrt, 1, NULL, &err) == NULL);
+    CHECK_CODE(err.code, FLX_E_NO_RULE, &err);
+    CHECK_EQ_STR(err.message, message);
+    CHECK(flx_jvp(flx_module_main(m), &wrt, 1, &err) == NULL);
+    CHECK_CODE(err.code, FLX_E_NO_RULE, &err);
+    CHECK_EQ_STR(err.message, message);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* The order of polygamma is an integer, and zeta's derivative in x is no function we have: asking is an error, not a zero,
+   unless the path is cut. */
+TEST(special_orders_have_no_derivative)
+{
+    static const char *const poly = "graph g(n: f64[], x: f64[]) { return polygamma(n, x) }";
+    static const char *const zeta = "graph g(x: f64[], q: f64[]) { return zeta(x, q) }";
+    check_no_rule(poly, "n", "polygamma: there is no derivative in n, which must be an integer");
+    check_no_rule(zeta, "x", "zeta: there is no derivative in x");
+    static const gradient_row cut[] = {{"x", {1}, {0}}};
+    check_gradient("graph g(x: f64[]) { s = stop_gradient(x)  return polygamma(s, s) }", cut, 1);
 }

@@ -1,4 +1,5 @@
 /* Elementary functions: signs of zero, lowest integers, branch cuts, the real result of abs. Values: tests/oracle/unary.py. */
+#include "gradient_text.h"
 #include "run_text.h"
 
 #include <math.h>
@@ -66,4 +67,78 @@ TEST(unary_errors_name_the_operand_and_its_dtype)
     check_text_fails("graph g(x: i32[2]) { z = exp(x) return z }", FLX_E_DTYPE, "exp 'z': x may not be i32");
     check_text_fails("graph g(x: c64[2]) { z = floor(x) return z }", FLX_E_DTYPE, "floor 'z': x may not be c64");
     check_text_fails("graph g(x: bool[2]) { z = neg(x) return z }", FLX_E_DTYPE, "neg 'z': x may not be bool");
+}
+
+/* ---- Derivatives at the points where a naive rule goes wrong ---- */
+
+TEST(trap_4_5_abs_at_zero_has_derivative_zero)
+{
+    static const gradient_row real[] = {{"x", {-2, 0, -0.0, 3}, {-1, 0, 0, 1}}};
+    static const gradient_row complex[] = {{"z", {0, 0, 0, -2, 4, 0}, {0, 0, 0, -1, 1, 0}}};
+    static const gradient_row flat[] = {{"x", {-2, 0, 3}, {0, 0, 0}}};
+    static const gradient_row curved[] = {{"z", {0, 0, 0, -2, 4, 0}, {0, 0, 0.5, 0, 0, 0}}};
+    check_gradient("graph g(x: f32[4]) { return abs(x) }", real, 1);
+    check_gradient("graph g(z: c128[3]) { return abs(z) }", complex, 1);
+    check_hessian_of_ones("graph g(x: f64[3]) { return reduce_sum(abs(x)) }", flat, 1);
+    check_hessian_of_ones("graph g(z: c128[3]) { return reduce_sum(abs(z)) }", curved, 1);
+}
+
+/* sign(z) = z/|z| turns: along the imaginary axis by 1/|z| at a real z. */
+TEST(sign_is_flat_for_reals_and_turns_for_complex)
+{
+    static const gradient_row real[] = {{"x", {-2, 0, 3}, {0, 0, 0}}};
+    static const gradient_row turn[] = {{"z", {0, 0, 4, 0, 0, -2}, {0, 0, 0, 0, 0.5, 0}}};
+    check_gradient("graph g(x: f64[3]) { return sign(x) }", real, 1);
+    check_gradient("graph g(z: c128[3]) { return sign(z) }", turn, 1);
+}
+
+TEST(trap_7_roots_have_an_infinite_derivative_at_zero)
+{
+    static const gradient_row zero[] = {{"x", {0, 4}, {INFINITY, 0.25}}};
+    static const gradient_row cube[] = {{"x", {0, 8}, {INFINITY, 1.0 / 12}}};
+    check_gradient("graph g(x: f64[2]) { return sqrt(x) }", zero, 1);
+    check_gradient("graph g(x: f64[2]) { return cbrt(x) }", cube, 1);
+}
+
+/* Poles of real functions have the sign of the side where they are defined. */
+TEST(inverse_functions_have_poles_at_the_ends)
+{
+    static const gradient_row up[] = {{"x", {-1, 0, 1}, {INFINITY, 1, INFINITY}}};
+    static const gradient_row down[] = {{"x", {-1, 0, 1}, {-INFINITY, -1, -INFINITY}}};
+    static const gradient_row one[] = {{"x", {1, 1.25}, {INFINITY, 1 / 0.75}}};
+    check_gradient("graph g(x: f64[3]) { return asin(x) }", up, 1);
+    check_gradient("graph g(x: f64[3]) { return acos(x) }", down, 1);
+    check_gradient("graph g(x: f64[3]) { return atanh(x) }", up, 1);
+    check_gradient("graph g(x: f64[2]) { return acosh(x) }", one, 1);
+}
+
+TEST(trap_8_round_is_straight_through_only_when_asked)
+{
+    static const gradient_row zero[] = {{"x", {0.4, 0.5, -1.7}, {0, 0, 0}}};
+    static const gradient_row through[] = {{"x", {0.4, 0.5, -1.7}, {1, 1, 1}}};
+    check_gradient("graph g(x: f64[3]) { return round(x) }", zero, 1);
+    check_gradient("graph g(x: f64[3]) { return round(x, ste=identity) }", through, 1);
+    check_hessian_of_ones("graph g(x: f64[3]) { return reduce_sum(round(x, ste=identity)) }", zero, 1);
+}
+
+TEST(trap_62_complex_cotangents_take_the_conjugate)
+{
+    static const gradient_row inverse[] = {{"z", {0, 2}, {0, 0.5}}};
+    static const gradient_row twice[] = {{"z", {3, 4}, {6, -8}}};
+    check_gradient("graph g(z: c128[]) { return log(z) }", inverse, 1);
+    check_gradient("graph g(z: c128[]) { return square(z) }", twice, 1);
+}
+
+/* On a cut the derivative is that of the side which the sign of the zero part tells. Wanted are conjugates. */
+TEST(complex_derivatives_on_a_cut_are_those_of_its_side)
+{
+    const double k = 1 / 0.75;
+    const gradient_row asin[] = {{"z", {1.25, 0.0, 1.25, -0.0, -1.25, 0.0, -1.25, -0.0}, {0, -k, 0, k, 0, k, 0, -k}}};
+    const gradient_row asinh[] = {{"z", {0.0, 1.25, -0.0, 1.25, 0.0, -1.25, -0.0, -1.25}, {0, k, 0, -k, 0, -k, 0, k}}};
+    const gradient_row acosh[] = {{"z", {0, 0.0, 0, -0.0, -1.25, 0.0, -1.25, -0.0}, {0, 1, 0, -1, -k, 0, -k, 0}}};
+    const gradient_row sqrt[] = {{"z", {-4, 0.0, -4, -0.0}, {0, 0.25, 0, -0.25}}};
+    check_gradient("graph g(z: c128[4]) { return asin(z) }", asin, 1);
+    check_gradient("graph g(z: c128[4]) { return asinh(z) }", asinh, 1);
+    check_gradient("graph g(z: c128[4]) { return acosh(z) }", acosh, 1);
+    check_gradient("graph g(z: c128[2]) { return sqrt(z) }", sqrt, 1);
 }

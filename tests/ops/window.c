@@ -9,7 +9,7 @@ TEST(pool_errors_name_what_is_wrong)
     check_text_fails("graph g() { y = pool(full(i32[1, 1, 4], 1), kind=mean, kernel_size=[2])  return y }", FLX_E_DTYPE,
                      "pool 'y': the mean of i32 is not defined");
     check_text_fails("graph g() { y = pool(full(f32[1, 1, 0], 1), kind=sum, kernel_size=[2], padding=[1])  return y }",
-                     FLX_E_SHAPE, "pool 'y': spatial axis 0 of x is empty: its windows hold nothing");
+                     FLX_E_SHAPE, "pool 'y': spatial axis 0 of x, of shape [1, 1, 0], is empty: nothing to pool");
     check_text_fails("graph g() { y = max_pool_backward(full(f32[1, 1, 4], 1), full(f32[1, 1, 3], 1), kernel_size=[2])"
                      "  return y }",
                      FLX_E_SHAPE, "max_pool_backward 'y': the pooled shape is [1, 1, 2], dy is [1, 1, 3]");

@@ -33,7 +33,7 @@ static int unknown_option(const command *c, const char *name, size_t n)
 
 static int keep_option(args *a, const option *o, const char *value)
 {
-    if (!o->repeats && args_value(a, o->name))
+    if (o->use != MAY_REPEAT && args_value(a, o->name))
         return fail(FLX_E_USAGE, "option %s is given twice", o->name);
     a->given[a->num_given++] = (given_option){o, value};
     return STATUS_OK;

@@ -4,6 +4,7 @@
 
 #include "command.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -206,10 +206,10 @@ static int run_compare(const args *a)
 }
 
 static const option options[] = {
-    {"--devices", "A,B", "the two devices; must be given", false},
+    {"--devices", "A,B", "the two devices; must be given", MUST_BE_GIVEN},
     OPTION_IN,
     OPTION_SET,
-    {"--tol", "T", "the largest difference allowed; 1e-5 unless given", false},
+    {"--tol", "T", "the largest difference allowed; 1e-5 unless given", MAY_BE_GIVEN},
     OPTION_JSON,
     {0},
 };

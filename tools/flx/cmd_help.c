@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+static const int head_width = 18; /* of the column with the names of options */
+
 void help_overview(FILE *f)
 {
     fputs("usage: flx COMMAND [OPTIONS] [FILE]\n\n", f);
@@ -27,18 +29,24 @@ static void print_usage(const command *c)
     if (c->operand[0])
         printf(" %s", c->operand);
     for (const option *o = c->options; o->name; o++)
-        printf(" [%s%s%s]%s", o->name, o->value ? " " : "", o->value ? o->value : "", o->repeats ? "..." : "");
+        printf(o->use == MUST_BE_GIVEN ? " %s%s%s"
+               : o->use == MAY_REPEAT  ? " [%s%s%s]..."
+                                       : " [%s%s%s]",
+               o->name, o->value ? " " : "", o->value ? o->value : "");
     putchar('\n');
 }
 
-/* The text of an option may have several lines; the later ones are put below the first. */
+/* The text of an option may have several lines; the later ones are put below the first. All are below a name that fills its
+   column. */
 static void print_option(const option *o)
 {
     char head[60];
-    snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+    int width = snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+    if (width > head_width)
+        printf("  %s\n", head);
     for (const char *line = o->about; *line;) {
         size_t n = strcspn(line, "\n");
-        printf("  %-18s %.*s\n", line == o->about ? head : "", (int)n, line);
+        printf("  %-*s %.*s\n", head_width, line == o->about && width <= head_width ? head : "", (int)n, line);
         line += n + (line[n] == '\n');
     }
 }

@@ -237,10 +237,10 @@ static int run_run(const args *a)
 static const option options[] = {
     OPTION_IN,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
-     false},
-    {"--device", "NAME", "where to run: ref, the reference evaluator (flx devices lists all)", false},
+     MAY_BE_GIVEN},
+    {"--device", "NAME", "where to run: ref, the reference evaluator (flx devices lists all)", MAY_BE_GIVEN},
     OPTION_SET,
-    {"--profile", NULL, "print how long the run took", false},
+    {"--profile", NULL, "print how long the run took", MAY_BE_GIVEN},
     OPTION_JSON,
     {0},
 };

@@ -65,7 +65,7 @@ static int run_show(const args *a)
 }
 
 static const option options[] = {
-    {"--stage", "STAGE", "hir, mir, lir, c or cuda; only mir, the graphs of the file, so far", false},
+    {"--stage", "STAGE", "hir, mir, lir, c or cuda; only mir, the graphs of the file, so far", MAY_BE_GIVEN},
     OPTION_JSON,
     {0},
 };

@@ -3,15 +3,19 @@
 #ifndef FLX_COMMAND_H
 #define FLX_COMMAND_H
 
-#include <stdbool.h>
-
 struct args;
+
+typedef enum {
+    MAY_BE_GIVEN,
+    MAY_REPEAT,    /* given any number of times */
+    MUST_BE_GIVEN, /* the command reports when it is not */
+} option_use;
 
 typedef struct {
     const char *name;  /* "--in" */
     const char *value; /* what help calls its value ("NAME=SPEC"); NULL: a flag without value */
     const char *about; /* lines are broken by hand, to fit the help page */
-    bool repeats;      /* may be given several times */
+    option_use use;
 } option;
 
 typedef struct {
@@ -29,17 +33,17 @@ typedef struct {
 extern const command *const commands[];
 
 /* Rows that several commands share. */
-#define OPTION_JSON                                                       \
-    {                                                                     \
-        "--json", NULL, "one JSON object per line instead of text", false \
+#define OPTION_JSON                                                              \
+    {                                                                            \
+        "--json", NULL, "one JSON object per line instead of text", MAY_BE_GIVEN \
     }
-#define OPTION_IN                                                                                \
-    {                                                                                            \
-        "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", true \
+#define OPTION_IN                                                                                      \
+    {                                                                                                  \
+        "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", MAY_REPEAT \
     }
-#define OPTION_SET                                                     \
-    {                                                                  \
-        "--set", "DIM=INT", "the extent of a symbolic dimension", true \
+#define OPTION_SET                                                           \
+    {                                                                        \
+        "--set", "DIM=INT", "the extent of a symbolic dimension", MAY_REPEAT \
     }
 
 /* The words on values that the commands with --in share. */

@@ -7,9 +7,17 @@
 extern const command command_check;
 extern const command command_compare;
 extern const command command_devices;
+extern const command command_grad;
+extern const command command_gradcheck;
 extern const command command_help;
+extern const command command_hessian;
+extern const command command_hvp;
+extern const command command_jac;
+extern const command command_jvp;
 extern const command command_ops;
 extern const command command_run;
 extern const command command_show;
+extern const command command_taylor;
+extern const command command_vmap;
 
 #endif

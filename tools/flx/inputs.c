@@ -22,7 +22,8 @@ static const int64_t max_extent = INT64_C(1) << 60; /* beyond any memory, and sa
 typedef struct {
     const char *name;
     const flx_type *type;
-    const char *spec; /* NULL while there is none */
+    const char *spec;     /* NULL while there is none */
+    char filled_spec[32]; /* storage for one that is made here */
     flx_tensor *value;
 } slot;
 
@@ -362,10 +363,12 @@ static int settle_missing(reading *r, missing_policy policy)
         if (s->spec || s->value)
             continue;
         any = true;
-        if (policy == MISSING_IS_FILLED)
-            s->spec = kind_of(s->type->dtype) == KIND_FLOAT ? "normal" : "zeros";
+        if (policy == MISSING_IS_ERROR)
+            continue;
+        snprintf(s->filled_spec, sizeof s->filled_spec, "normal:%zu", policy == MISSING_IS_VARIED ? i : 0);
+        s->spec = kind_of(s->type->dtype) == KIND_FLOAT ? s->filled_spec : "zeros";
     }
-    if (!any || policy == MISSING_IS_FILLED)
+    if (!any || policy != MISSING_IS_ERROR)
         return STATUS_OK;
     fail_list_begin("graph '%s' needs a value for", flx_graph_name(r->model->graph));
     for (size_t i = 0; i < r->num_slots; i++)

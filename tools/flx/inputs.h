@@ -10,6 +10,7 @@
 typedef enum {
     MISSING_IS_ERROR,  /* an input without a value is reported */
     MISSING_IS_FILLED, /* floating ones are `normal`, others `zeros` */
+    MISSING_IS_VARIED, /* the same, but input K is `normal:K`, so that no two are equal */
 } missing_policy;
 
 typedef struct {

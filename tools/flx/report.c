@@ -133,6 +133,21 @@ int report(const flx_error *err, const char *file)
     return flx_code_exit_status(err->code);
 }
 
+int report_transform(const flx_error *err)
+{
+    fputs("error: ", stderr);
+    put_printable(err->message);
+    if (err->where[0]) {
+        fputs(" (in ", stderr);
+        put_printable(err->where);
+        fputc(')', stderr);
+    }
+    put_code(err->code);
+    if (err->hint[0])
+        hint("%s", err->hint);
+    return flx_code_exit_status(err->code);
+}
+
 int fail_memory(void)
 {
     return fail(FLX_E_OOM, "out of memory");

@@ -24,6 +24,9 @@ void list_item(const char *item);
    `FILE: `; without one (NULL) the message stands alone. */
 int report(const flx_error *err, const char *file);
 
+/* What a transform of the library reports: `error: MESSAGE (in grad of 'f') [CODE]`. */
+int report_transform(const flx_error *err);
+
 /* Memory is exhausted. */
 int fail_memory(void);
 

@@ -1,0 +1,206 @@
+/* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes jvp_body (which
+   is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body or differentiates fwd_body.
+   When only one of the two is given the other mode ignores it: that is the user's contract. */
+#include "ops/control.h"
+
+static uint32_t results_of(const custom_attrs *a)
+{
+    return (uint32_t)(a->fwd_body->outputs.n - (size_t)a->num_residuals);
+}
+
+uint32_t flxi_saved_custom(const flxi_site *s)
+{
+    const custom_attrs *a = s->attrs;
+    return a->vjp_body ? (uint32_t)a->num_residuals : 0;
+}
+
+/* With a vjp_body the forward body is inlined, so that its residuals are at hand; else the node stays. */
+void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
+{
+    const custom_attrs *a = s->attrs;
+    if (!a->vjp_body) {
+        flxi_emit(s, NULL, s->x, s->nin, y);
+        return;
+    }
+    flx_val *out = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
+    if (!out)
+        return;
+    flxi_inline(s->g, a->fwd_body, s->x, out);
+    for (uint32_t k = 0; k < s->nout; k++)
+        y[k] = out[k];
+    for (uint32_t k = 0; k < flxi_saved_custom(s); k++)
+        saved[k] = out[s->nout + k];
+}
+
+static bool has_zero_grad(const custom_attrs *a, uint32_t i)
+{
+    for (size_t k = 0; k < a->zero_grads.n; k++)
+        if (a->zero_grads.v[k] == i)
+            return true;
+    return false;
+}
+
+static void by_vjp_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_val *in = flxi_rule_new(s, flx_val, a->vjp_body->leaves.n);
+    flx_val *out = flxi_rule_new(s, flx_val, a->vjp_body->outputs.n);
+    uint32_t n = 0;
+    if (!in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = s->y[k];
+    for (uint32_t k = 0; k < flxi_saved_custom(s); k++)
+        in[n++] = s->saved[k];
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
+    flxi_inline(s->g, a->vjp_body, in, out);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!has_zero_grad(a, i) && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+/* jvp_body as a function of its tangents, transposed. */
+static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    size_t leaves = a->jvp_body->leaves.n;
+    bool *wanted = flxi_rule_new(s, bool, leaves);
+    bool *seeded = flxi_rule_new(s, bool, s->nout);
+    flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    uint32_t n = 0;
+    if (!wanted || !seeded || !in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t i = 0; i < s->nin; i++) { /* linear in them: any value serves */
+        wanted[n] = s->wanted[i];
+        in[n++] = flxi_zeros_like(s, s->x[i]);
+    }
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = s->y[k];
+    for (uint32_t k = 0; k < s->nout; k++) {
+        seeded[k] = !flxi_is_none(dy[k]);
+        if (seeded[k])
+            in[n++] = dy[k];
+    }
+    flx_graph *transposed = s->bodies->vjp(s, a->jvp_body, seeded, wanted);
+    if (!transposed)
+        return;
+    flxi_inline(s->g, transposed, in, out);
+    flx_graph_free(transposed);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+static void by_forward_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    bool *seeded = flxi_rule_new(s, bool, a->fwd_body->outputs.n);
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    uint32_t n = 0;
+    if (!seeded || !in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < results_of(a); k++) {
+        seeded[k] = !flxi_is_none(dy[k]);
+        if (seeded[k])
+            in[n++] = dy[k];
+    }
+    flx_graph *back = s->bodies->vjp(s, a->fwd_body, seeded, s->wanted);
+    if (!back)
+        return;
+    flxi_inline(s->g, back, in, out);
+    flx_graph_free(back);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const custom_attrs *a = s->attrs;
+    if (a->vjp_body)
+        by_vjp_body(s, a, dy, dx);
+    else if (a->jvp_body)
+        by_transposed_jvp(s, a, dy, dx);
+    else
+        by_forward_body(s, a, dy, dx);
+}
+
+void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const custom_attrs *a = s->attrs;
+    flx_val *in = flxi_rule_new(s, flx_val, 2 * s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, 2 * a->fwd_body->outputs.n);
+    bool *active = flxi_rule_new(s, bool, s->nin);
+    uint32_t n = 0;
+    if (!in || !out || !active)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    if (a->jvp_body) {
+        for (uint32_t i = 0; i < s->nin; i++)
+            in[n++] = flxi_or_zeros(s, tx[i], s->x[i]);
+        for (uint32_t k = 0; k < s->nout; k++)
+            in[n++] = s->y[k];
+        flxi_inline(s->g, a->jvp_body, in, ty);
+        return;
+    }
+    for (uint32_t i = 0; i < s->nin; i++) {
+        active[i] = !flxi_is_none(tx[i]);
+        if (active[i])
+            in[n++] = tx[i];
+    }
+    flx_graph *pushed = s->bodies->jvp(s, a->fwd_body, active);
+    if (!pushed)
+        return;
+    flxi_inline(s->g, pushed, in, out);
+    flx_graph_free(pushed);
+    size_t at = a->fwd_body->outputs.n;
+    for (uint32_t k = 0; k < s->nout; k++) {
+        s->new_y[k] = out[k];
+        if (flxi_can_vary(flxi_typeof(s, s->y[k])))
+            ty[k] = out[at++];
+    }
+}
+
+/* ---- Batching ---- */
+
+/* A body with every input and output batched; NULL for none. */
+static flx_graph *batch_body(flxi_site *s, const flx_graph *body)
+{
+    size_t most = body ? body->leaves.n + body->outputs.n : 0;
+    bool *all = body ? flxi_rule_new(s, bool, most) : NULL;
+    for (size_t i = 0; all && i < most; i++)
+        all[i] = true;
+    return all ? s->bodies->vmap(s, body, all, all, true) : NULL;
+}
+
+/* Operands that are shared are stretched, so that a vjp_body's cotangents have their types. */
+void flxi_batch_custom(flxi_site *s, flx_val *by)
+{
+    const custom_attrs *a = s->attrs;
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    for (uint32_t i = 0; x && i < s->nin; i++)
+        x[i] = flxi_lift(s, i);
+    flx_graph *fwd = batch_body(s, a->fwd_body);
+    flx_graph *vjp = batch_body(s, a->vjp_body);
+    flx_graph *jvp = batch_body(s, a->jvp_body);
+    if (x && !s->g->error.code) {
+        flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
+        made.fwd_body = fwd;
+        made.vjp_body = vjp;
+        made.jvp_body = jvp;
+        made.num_residuals = a->num_residuals;
+        made.zero_grads = a->zero_grads;
+        flx_custom_fn(s->g, x, s->nin, &made, by, s->nout);
+    }
+    flx_graph_free(fwd);
+    flx_graph_free(vjp);
+    flx_graph_free(jvp);
+}

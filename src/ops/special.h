@@ -1,0 +1,8 @@
+/* special.h: special functions that other families draw on. */
+#ifndef FLXI_SPECIAL_H
+#define FLXI_SPECIAL_H
+
+/* The y with erf(y) = x; infinite at -1 and 1, NaN outside. */
+double flxi_erf_inv(double x);
+
+#endif

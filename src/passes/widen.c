@@ -1,0 +1,176 @@
+/* widen.c: the same computation in double precision. Every f32, f16 and bf16 becomes f64 and every c64 becomes c128: in the
+   types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype. Everything else is
+   inferred anew. A body is widened once however often it is used. What depends on the width of a float, such as `bitcast`, need
+   not fit any more; then inference says so. */
+#include "passes/pass.h"
+
+#include <fluxion/transform.h>
+
+typedef struct {
+    const flx_graph *from;
+    flx_graph *to; /* held */
+} wide_body;
+
+typedef struct {
+    flx_context *ctx;
+    FLXI_VEC(wide_body) bodies;
+    FLXI_VEC(flx_tensor *) constants; /* held until the nodes that use them hold them */
+} widening;
+
+static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_error *err);
+
+static int32_t wide_dtype(int32_t dtype)
+{
+    static const int32_t wide[FLX_DTYPE_COUNT] = {
+        [FLX_F32] = FLX_F64, [FLX_F16] = FLX_F64, [FLX_BF16] = FLX_F64, [FLX_C64] = FLX_C128};
+    return dtype > 0 && dtype < FLX_DTYPE_COUNT && wide[dtype] ? wide[dtype] : dtype;
+}
+
+static flx_graph *widen_body(void *user, const flx_graph *body, flx_error *err)
+{
+    widening *w = user;
+    wide_body made = {.from = body};
+    for (size_t i = 0; i < w->bodies.n; i++)
+        if (w->bodies.at[i].from == body)
+            return w->bodies.at[i].to;
+    if (widen_in(w, body, &made.to, err) != FLX_OK)
+        return NULL;
+    if (!flxi_push(&w->ctx->mem, &w->bodies, made)) {
+        flx_graph_free(made.to);
+        flxi_oom(err, "widening");
+        return NULL;
+    }
+    return made.to;
+}
+
+/* ---- Attributes: they are copies already, so they are changed in place ---- */
+
+static flx_code widen_constant(widening *w, const flx_tensor **field, flx_error *err)
+{
+    int32_t dtype = wide_dtype((*field)->type.dtype);
+    if (dtype == (*field)->type.dtype)
+        return FLX_OK;
+    flx_tensor *t = flx_tensor_cast(*field, (flx_dtype)dtype, err);
+    if (!t)
+        return err && err->code ? (flx_code)err->code : FLX_E_OOM;
+    if (!flxi_push(&w->ctx->mem, &w->constants, t)) {
+        flx_tensor_release(t);
+        return flxi_oom(err, "widening");
+    }
+    *field = t;
+    return FLX_OK;
+}
+
+static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void *field, flx_error *err)
+{
+    switch (a->kind) {
+    case ATTR_DTYPE: {
+        int64_t *dtype = field;
+        *dtype = *dtype > 0 && *dtype < FLX_DTYPE_COUNT ? wide_dtype((int32_t)*dtype) : *dtype;
+        return FLX_OK;
+    }
+    case ATTR_TYPE: {
+        const flx_type **type = field;
+        flx_type wide = **type;
+        wide.dtype = wide_dtype(wide.dtype);
+        *type = flxi_graph_type(to, &wide);
+        return *type ? FLX_OK : flxi_oom(err, "widening");
+    }
+    case ATTR_TYPES: {
+        flx_types *list = field;
+        flx_type *wide = flxi_dup(&to->arena, flx_type, list->v, list->n);
+        if (!wide && list->n)
+            return flxi_oom(err, "widening");
+        for (size_t i = 0; i < list->n; i++)
+            wide[i].dtype = wide_dtype(wide[i].dtype);
+        list->v = list->v ? wide : NULL;
+        return FLX_OK;
+    }
+    case ATTR_DATA:
+    case ATTR_VALUE:
+        return widen_constant(w, field, err);
+    default:
+        return FLX_OK;
+    }
+}
+
+static flx_code widen_attrs(widening *w, flxi_copy *c, const flxi_node *n, void **out)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    FLXI_TRY(flxi_attrs_clone(c->to, op, n->attrs, &c->attrs, out, c->err));
+    for (const flxi_attr *a = *out ? op->rules->schema : NULL; a && a->name; a++)
+        FLXI_TRY(widen_field(w, c->to, a, (char *)*out + a->offset, c->err));
+    return FLX_OK;
+}
+
+/* ---- Nodes ---- */
+
+static flx_code graph_code(const flx_graph *g, flx_error *err)
+{
+    if (err)
+        *err = g->error;
+    return (flx_code)g->error.code;
+}
+
+static flx_code widen_leaf(flxi_copy *c, const flxi_node *n)
+{
+    const flxi_value *v = flxi_value_at(c->from, n->first);
+    flx_type type = *v->type;
+    type.dtype = wide_dtype(type.dtype);
+    uint32_t id = flxi_add_leaf(c->to, (flxi_opcode)n->op, v->name, &type);
+    if (!id)
+        return graph_code(c->to, c->err);
+    flxi_copy_replace(c, n->first, id);
+    return FLX_OK;
+}
+
+static flx_code widen_node(widening *w, flxi_copy *c, const flxi_node *n)
+{
+    void *attrs;
+    if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+        return widen_leaf(c, n);
+    FLXI_TRY(widen_attrs(w, c, n, &attrs));
+    uint32_t *in = flxi_new(&c->to->arena, uint32_t, n->nin);
+    if (!in)
+        return flxi_oom(c->err, "widening");
+    for (uint32_t k = 0; k < n->nin; k++)
+        in[k] = c->remap.id[n->in[k]];
+    c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
+    uint32_t first = flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs);
+    c->to->pending_label = NULL;
+    if (!first)
+        return graph_code(c->to, c->err);
+    for (uint32_t k = 0; k < n->nout; k++)
+        flxi_copy_replace(c, n->first + k, first + k);
+    return FLX_OK;
+}
+
+static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_error *err)
+{
+    flxi_copy c;
+    flx_code code = flxi_copy_begin(&c, in, err);
+    c.attrs = (flxi_attr_map){.body = widen_body, .user = w};
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
+        code = widen_node(w, &c, flxi_node_at(in, i));
+    return flxi_copy_end(&c, code, out, NULL);
+}
+
+flx_graph *flx_widen(const flx_graph *g, flx_error *err)
+{
+    flx_error local = {0};
+    flx_graph *out = NULL;
+    flx_code code = flx_graph_error(g, &local);
+    if (code == FLX_OK) {
+        widening w = {.ctx = g->ctx};
+        code = widen_in(&w, g, &out, &local);
+        for (size_t i = 0; i < w.bodies.n; i++)
+            flx_graph_free(w.bodies.at[i].to);
+        for (size_t i = 0; i < w.constants.n; i++)
+            flx_tensor_release(w.constants.at[i]);
+        flxi_vec_free(&g->ctx->mem, &w.bodies);
+        flxi_vec_free(&g->ctx->mem, &w.constants);
+    }
+    if (code != FLX_OK && err)
+        *err = local;
+    return code == FLX_OK ? out : NULL;
+}

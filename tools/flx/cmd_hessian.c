@@ -1,0 +1,42 @@
+/* cmd_hessian.c: `flx hessian`: all second derivatives. */
+#include "commands.h"
+#include "derive.h"
+
+#include <fluxion/transform.h>
+
+static flx_graph *make_hessian(const model *m, const void *user, flx_error *err)
+{
+    const text_list *wrt = user;
+    return flx_hessian(m->graph, wrt->items, wrt->count, NULL, err);
+}
+
+static int run_hessian(const args *a)
+{
+    text_list wrt;
+    int status = wrt_read(&wrt, a);
+    if (!status)
+        status = derive_run(a, make_hessian, &wrt);
+    list_free(&wrt);
+    return status;
+}
+
+static const option options[] = {OPTION_WRT, OPTION_OUTPUT, OPTION_JSON, {0}};
+
+static const char *const examples[] = {
+    "flx hessian examples/rosenbrock.flx --wrt x | flx run --in x=1 --set N=3 -",
+    "echo 'graph f(a: f64[], b: f64[]) { return mul(mul(a, a), b) }' | flx hessian --wrt a,b - | "
+    "flx run --in a=2 --in b=5 -",
+    NULL,
+};
+
+const command command_hessian = {
+    .name = "hessian",
+    .operand = "FILE",
+    .summary = "the second derivatives of a graph",
+    .about = "Writes a graph whose outputs hessian_A_B, for every ordered pair of the inputs of --wrt, hold the\n"
+             "second derivatives of the main graph's first output, which must have one element. Their shapes are\n"
+             "that of A followed by that of B. flx hvp multiplies with a vector without making them.",
+    .options = options,
+    .examples = examples,
+    .run = run_hessian,
+};

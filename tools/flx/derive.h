@@ -1,0 +1,49 @@
+/* derive.h: what the commands that make a graph of a graph share: reading FILE, the names of --wrt, writing the result to
+   OUT. Each command brings one function that calls the library. */
+#ifndef FLX_DERIVE_H
+#define FLX_DERIVE_H
+
+#include "args.h"
+#include "load.h"
+
+/* Calls the library: NULL with `err` filled on failure. `request` is what the command read from its options. */
+typedef flx_graph *(*derive_fn)(const model *m, const void *request, flx_error *err);
+
+/* All but the options: opens the file, makes the graph, writes it. */
+int derive_run(const args *a, derive_fn make, const void *request);
+
+/* A list like `a,b,c`. */
+typedef struct {
+    char *text; /* cut at the commas */
+    const char **items;
+    size_t count;
+} text_list;
+
+/* Reads the list that an option was given; none of its items may be empty. `form` tells how it should look. Free with
+   list_free(), also after a failure. */
+int list_read(text_list *list, const char *option_name, const char *text, const char *form);
+void list_free(text_list *list);
+
+/* No item may stand twice. */
+int list_check_unique(const text_list *list, const char *option_name);
+
+/* The names of --wrt, which must be given, each once. */
+int wrt_read(text_list *wrt, const args *a);
+
+/* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which has
+   been reported. `words` is ended by NULL. */
+int choice_read(const args *a, const char *option_name, const char *const *words);
+
+#define OPTION_WRT                                                                                                 \
+    {                                                                                                              \
+        "--wrt", "NAMES", "the inputs and parameters to differentiate by, as in a,b; must be given", MUST_BE_GIVEN \
+    }
+#define OPTION_OUTPUT                                                                                          \
+    {                                                                                                          \
+        "-o", "OUT",                                                                                           \
+            "where the graph goes: a file, in binary form if it ends in .flxb, or -,\nstandard output, as it " \
+            "does without this option",                                                                        \
+            MAY_BE_GIVEN                                                                                       \
+    }
+
+#endif

@@ -1,5 +1,6 @@
 /* bench_compiler.c: how fast the compiler's own front end is, and that its cost grows linearly: building through the API,
-   printing, parsing, verifying, hashing, encoding, decoding and specialising graphs of 10^3 … 10^6 simple nodes.
+   printing, parsing, verifying, hashing, encoding, decoding, specialising and transforming graphs of 10^3 … 10^6 simple
+   nodes.
 
        bench_compiler [LARGEST]      (default 1000000)
 
@@ -58,6 +59,38 @@ static flx_graph *build(flx_context *ctx, size_t nodes)
     return g;
 }
 
+/* The loss is the sum of the last value; the gradient by x passes every node. */
+static void measure_transforms(const flx_graph *g, size_t nodes)
+{
+    static const char *const wrt[] = {"x"};
+    flx_error err = {0};
+    flx_grad_options seed = {.flags = FLX_GRAD_SEED_INPUT};
+    flx_vmap_axis axis = {"x", 0};
+
+    double t = now();
+    flx_graph *d = flx_grad(g, wrt, 1, &seed, &err);
+    if (!d)
+        fail(&err);
+    report("grad", nodes, now() - t);
+    printf("  %-12s %9.2f nodes per node\n", "", (double)flx_graph_node_count(d) / (double)nodes);
+    flx_graph_free(d);
+
+    t = now();
+    d = flx_jvp(g, wrt, 1, &err);
+    if (!d)
+        fail(&err);
+    report("jvp", nodes, now() - t);
+    printf("  %-12s %9.2f nodes per node\n", "", (double)flx_graph_node_count(d) / (double)nodes);
+    flx_graph_free(d);
+
+    t = now();
+    d = flx_vmap(g, &axis, 1, NULL, 0, 8, &err);
+    if (!d)
+        fail(&err);
+    report("vmap", nodes, now() - t);
+    flx_graph_free(d);
+}
+
 static void measure(size_t nodes)
 {
     flx_error err = {0};
@@ -113,6 +146,7 @@ static void measure(size_t nodes)
         fail(&err);
     report("specialise", nodes, now() - t);
 
+    measure_transforms(g, nodes);
     flx_graph_free(special);
     flx_module_free(decoded);
     flx_module_free(m);

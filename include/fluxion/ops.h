@@ -146,7 +146,7 @@ static inline flx_val flx_const(flx_graph *g, const flx_type *type, const flx_te
         flx_a[flx_n++] = flx_attr_type("type", type);
     if (!(!data))
         flx_a[flx_n++] = flx_attr_tensor("data", data);
-    return flx_op1(g, "const", NULL, 0, flx_a, flx_n);
+    return flx_op1(g, "const", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** one value everywhere */
@@ -158,7 +158,7 @@ static inline flx_val flx_full(flx_graph *g, const flx_type *type, const flx_ten
         flx_a[flx_n++] = flx_attr_type("type", type);
     if (!(!value))
         flx_a[flx_n++] = flx_attr_tensor("value", value);
-    return flx_op1(g, "full", NULL, 0, flx_a, flx_n);
+    return flx_op1(g, "full", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** 0, 1, 2 … along axis, the same along the others; integers wrap */
@@ -170,7 +170,7 @@ static inline flx_val flx_iota(flx_graph *g, const flx_type *type, int64_t axis)
         flx_a[flx_n++] = flx_attr_type("type", type);
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "iota", NULL, 0, flx_a, flx_n);
+    return flx_op1(g, "iota", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** [n, m] matrix with ones where column - row = k, zeros elsewhere */
@@ -186,7 +186,7 @@ static inline flx_val flx_eye(flx_graph *g, flx_dim n, flx_dim m, int64_t k, flx
         flx_a[flx_n++] = flx_attr_int("k", k);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "eye", NULL, 0, flx_a, flx_n);
+    return flx_op1(g, "eye", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the extent of one axis of x, an i64 scalar */
@@ -198,7 +198,7 @@ static inline flx_val flx_dim_size(flx_graph *g, flx_val x, int64_t axis)
     flx_x[0] = x;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "dim_size", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -221,7 +221,7 @@ static inline flx_val flx_cast(flx_graph *g, flx_val x, flx_dtype to)
     flx_x[0] = x;
     if (!(to == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("to", to);
-    return flx_op1(g, "cast", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the bytes of x as another dtype; a narrower one appends an axis, low bytes first, a wider one consumes the last */
@@ -233,7 +233,7 @@ static inline flx_val flx_bitcast(flx_graph *g, flx_val x, flx_dtype to)
     flx_x[0] = x;
     if (!(to == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("to", to);
-    return flx_op1(g, "bitcast", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "bitcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x rounded to a format of so many exponent and mantissa bits, ties to even; too large becomes inf */
@@ -247,7 +247,7 @@ static inline flx_val flx_reduce_precision(flx_graph *g, flx_val x, int64_t expo
         flx_a[flx_n++] = flx_attr_int("exponent", exponent);
     if (!(mantissa == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("mantissa", mantissa);
-    return flx_op1(g, "reduce_precision", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_precision", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** its operands; no pass moves anything across, merges or folds it */
@@ -265,7 +265,7 @@ static inline flx_val flx_print(flx_graph *g, flx_val x, const char *message)
     flx_x[0] = x;
     if (!(!message))
         flx_a[flx_n++] = flx_attr_string("message", message);
-    return flx_op1(g, "print", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "print", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x; the run fails with the message unless every element of ok is true */
@@ -278,7 +278,7 @@ static inline flx_val flx_check(flx_graph *g, flx_val x, flx_val ok, const char 
     flx_x[1] = ok;
     if (!(!message))
         flx_a[flx_n++] = flx_attr_string("message", message);
-    return flx_op1(g, "check", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "check", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -865,7 +865,7 @@ static inline flx_val flx_round(flx_graph *g, flx_val x, const char *ste)
     flx_x[0] = x;
     if (!(!ste))
         flx_a[flx_n++] = flx_attr_word("ste", ste);
-    return flx_op1(g, "round", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "round", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** nearest integer, ties away from zero */
@@ -960,7 +960,7 @@ static inline flx_val flx_elu(flx_graph *g, flx_val x, double alpha)
     flx_x[0] = x;
     if (!(alpha != alpha))
         flx_a[flx_n++] = flx_attr_real("alpha", alpha);
-    return flx_op1(g, "elu", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "elu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x > 0 ? x : alpha * (exp(x / alpha) - 1) */
@@ -972,7 +972,7 @@ static inline flx_val flx_celu(flx_graph *g, flx_val x, double alpha)
     flx_x[0] = x;
     if (!(alpha != alpha))
         flx_a[flx_n++] = flx_attr_real("alpha", alpha);
-    return flx_op1(g, "celu", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "celu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x > 0 ? x : alpha * x */
@@ -984,7 +984,7 @@ static inline flx_val flx_leaky_relu(flx_graph *g, flx_val x, double alpha)
     flx_x[0] = x;
     if (!(alpha != alpha))
         flx_a[flx_n++] = flx_attr_real("alpha", alpha);
-    return flx_op1(g, "leaky_relu", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "leaky_relu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** clamp(alpha * x + beta, 0, 1) */
@@ -998,7 +998,7 @@ static inline flx_val flx_hard_sigmoid(flx_graph *g, flx_val x, double alpha, do
         flx_a[flx_n++] = flx_attr_real("alpha", alpha);
     if (!(beta != beta))
         flx_a[flx_n++] = flx_attr_real("beta", beta);
-    return flx_op1(g, "hard_sigmoid", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "hard_sigmoid", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x > theta ? x : value */
@@ -1012,7 +1012,7 @@ static inline flx_val flx_threshold(flx_graph *g, flx_val x, double theta, doubl
         flx_a[flx_n++] = flx_attr_real("theta", theta);
     if (!(value != value))
         flx_a[flx_n++] = flx_attr_real("value", value);
-    return flx_op1(g, "threshold", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "threshold", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x > 0 ? x : slope * x */
@@ -1167,7 +1167,7 @@ static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, flx_ints axes, int
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_sum", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_sum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** sum over axes / count, NaN of nothing */
@@ -1181,7 +1181,7 @@ static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, flx_ints axes, in
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_mean", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_mean", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** largest over axes, NaN if any is; -inf or the type's minimum of nothing; bool: or */
@@ -1195,7 +1195,7 @@ static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, flx_ints axes, int
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_max", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_max", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** smallest over axes, NaN if any is; +inf or the type's maximum of nothing; bool: and */
@@ -1209,7 +1209,7 @@ static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, flx_ints axes, int
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_min", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_min", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** product over axes, 1 of nothing; bool: and */
@@ -1223,7 +1223,7 @@ static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, flx_ints axes, in
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_prod", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_prod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** true if any element over axes is */
@@ -1237,7 +1237,7 @@ static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, flx_ints axes, int
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_any", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_any", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** true if all elements over axes are */
@@ -1251,7 +1251,7 @@ static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, flx_ints axes, int
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     if (!(keep_dims < 0))
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_all", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reduce_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** position of the largest along axis; ties: the lowest; the first NaN wins */
@@ -1267,7 +1267,7 @@ static inline flx_val flx_argmax(flx_graph *g, flx_val x, int64_t axis, int keep
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argmax", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** position of the smallest along axis; ties: the lowest; the first NaN wins */
@@ -1283,7 +1283,7 @@ static inline flx_val flx_argmin(flx_graph *g, flx_val x, int64_t axis, int keep
         flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argmin", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "argmin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x1, ..., init1, ...: accumulators = body(accumulators, elements), folded in row-major order over axes from init */
@@ -1295,7 +1295,7 @@ static inline uint32_t flx_reduce(flx_graph *g, const flx_val *operands, size_t 
         flx_a[flx_n++] = flx_attr_graph("body", body);
     if (!(!axes.v))
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op(g, "reduce", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "reduce", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** body applied to the elements of equally shaped operands */
@@ -1305,7 +1305,7 @@ static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num
     size_t flx_n = 0;
     if (!(!body))
         flx_a[flx_n++] = flx_attr_graph("body", body);
-    return flx_op(g, "map", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 
@@ -1320,7 +1320,7 @@ static inline flx_val flx_softmax(flx_graph *g, flx_val x, int64_t axis)
     flx_x[0] = x;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "softmax", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x - max - log(sum exp(x - max)) along axis */
@@ -1332,7 +1332,7 @@ static inline flx_val flx_log_softmax(flx_graph *g, flx_val x, int64_t axis)
     flx_x[0] = x;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "log_softmax", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "log_softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** running sum along axis; exclusive starts from 0; bool: or */
@@ -1348,7 +1348,7 @@ static inline flx_val flx_cumsum(flx_graph *g, flx_val x, int64_t axis, int excl
         flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
     if (!(reverse < 0))
         flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumsum", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cumsum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** running product along axis; exclusive starts from 1; bool: and */
@@ -1364,7 +1364,7 @@ static inline flx_val flx_cumprod(flx_graph *g, flx_val x, int64_t axis, int exc
         flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
     if (!(reverse < 0))
         flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumprod", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cumprod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** largest so far along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
@@ -1380,7 +1380,7 @@ static inline flx_val flx_cummax(flx_graph *g, flx_val x, int64_t axis, int excl
         flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
     if (!(reverse < 0))
         flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cummax", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cummax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** smallest so far along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
@@ -1396,7 +1396,7 @@ static inline flx_val flx_cummin(flx_graph *g, flx_val x, int64_t axis, int excl
         flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
     if (!(reverse < 0))
         flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cummin", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cummin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** log of the running sum of exp(x) along axis; exclusive starts from -inf */
@@ -1412,7 +1412,7 @@ static inline flx_val flx_cumlogsumexp(flx_graph *g, flx_val x, int64_t axis, in
         flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
     if (!(reverse < 0))
         flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumlogsumexp", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "cumlogsumexp", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -1429,7 +1429,7 @@ static inline flx_val flx_topk(flx_graph *g, flx_val x, flx_dim k, flx_dtype dty
         flx_a[flx_n++] = flx_attr_int("k", k);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "topk", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "topk", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the k largest along axis and their positions, largest first */
@@ -1445,7 +1445,7 @@ static inline void flx_top_k(flx_graph *g, flx_val x, flx_dim k, int64_t axis, f
         flx_a[flx_n++] = flx_attr_int("axis", axis);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    flx_op(g, "top_k", flx_x, 1, flx_a, flx_n, results, 2);
+    flx_op(g, "top_k", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
 }
 
 typedef struct flx_sort_attrs {
@@ -1474,7 +1474,7 @@ static inline uint32_t flx_sort(flx_graph *g, const flx_val *operands, size_t nu
         if (!(!attrs->compare))
             flx_a[flx_n++] = flx_attr_graph("compare", attrs->compare);
     }
-    return flx_op(g, "sort", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "sort", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** the permutation that sorts along axis */
@@ -1492,7 +1492,7 @@ static inline flx_val flx_argsort(flx_graph *g, flx_val x, int64_t axis, int sta
         flx_a[flx_n++] = flx_attr_int("descending", descending);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argsort", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "argsort", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -1507,7 +1507,7 @@ static inline flx_val flx_reshape(flx_graph *g, flx_val x, flx_ints shape)
     flx_x[0] = x;
     if (!(!shape.v))
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
-    return flx_op1(g, "reshape", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reshape", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** axis i of y is axis perm[i] of x */
@@ -1519,7 +1519,7 @@ static inline flx_val flx_transpose(flx_graph *g, flx_val x, flx_ints perm)
     flx_x[0] = x;
     if (!(!perm.v))
         flx_a[flx_n++] = flx_attr_ints("perm", perm);
-    return flx_op1(g, "transpose", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "transpose", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x broadcast to shape: right-aligned, axes of extent 1 stretch; -1 keeps an extent */
@@ -1531,7 +1531,7 @@ static inline flx_val flx_expand(flx_graph *g, flx_val x, flx_ints shape)
     flx_x[0] = x;
     if (!(!shape.v))
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
-    return flx_op1(g, "expand", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "expand", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** axis i of x becomes axis axes[i] of shape, stretched from extent 1; the others repeat x */
@@ -1545,7 +1545,7 @@ static inline flx_val flx_broadcast_in_dim(flx_graph *g, flx_val x, flx_ints sha
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
     if (!(!axes.v))
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op1(g, "broadcast_in_dim", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "broadcast_in_dim", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x without the given axes, which must have extent 1 */
@@ -1557,7 +1557,7 @@ static inline flx_val flx_squeeze(flx_graph *g, flx_val x, flx_ints axes)
     flx_x[0] = x;
     if (!(!axes.v))
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op1(g, "squeeze", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "squeeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x with axes of extent 1 inserted, which count on the result */
@@ -1569,7 +1569,7 @@ static inline flx_val flx_unsqueeze(flx_graph *g, flx_val x, flx_ints axes)
     flx_x[0] = x;
     if (!(!axes.v))
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op1(g, "unsqueeze", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** repeats[k] copies of x side by side along axis k */
@@ -1581,7 +1581,7 @@ static inline flx_val flx_tile(flx_graph *g, flx_val x, flx_ints repeats)
     flx_x[0] = x;
     if (!(!repeats.v))
         flx_a[flx_n++] = flx_attr_ints("repeats", repeats);
-    return flx_op1(g, "tile", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** each element repeats times in a row along axis */
@@ -1595,7 +1595,7 @@ static inline flx_val flx_repeat(flx_graph *g, flx_val x, flx_dim repeats, int64
         flx_a[flx_n++] = flx_attr_int("repeats", repeats);
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "repeat", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "repeat", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[(i + shift) mod n] = x[i] along axis */
@@ -1609,7 +1609,7 @@ static inline flx_val flx_roll(flx_graph *g, flx_val x, int64_t shift, int64_t a
         flx_a[flx_n++] = flx_attr_int("shift", shift);
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "roll", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "roll", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** result k is vector k spread over the grid of all; xy swaps the first two axes */
@@ -1619,7 +1619,7 @@ static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_
     size_t flx_n = 0;
     if (!(!indexing))
         flx_a[flx_n++] = flx_attr_word("indexing", indexing);
-    return flx_op(g, "meshgrid", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "meshgrid", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 
@@ -1638,7 +1638,7 @@ static inline flx_val flx_narrow(flx_graph *g, flx_val x, int64_t axis, flx_dim 
         flx_a[flx_n++] = flx_attr_int("start", start);
     if (!(len == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("len", len);
-    return flx_op1(g, "narrow", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "narrow", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[i] = x[start + i*stride] per axis, up to but not including limit */
@@ -1654,7 +1654,7 @@ static inline flx_val flx_slice(flx_graph *g, flx_val x, flx_ints start, flx_int
         flx_a[flx_n++] = flx_attr_ints("limit", limit);
     if (!(!stride.v))
         flx_a[flx_n++] = flx_attr_ints("stride", stride);
-    return flx_op1(g, "slice", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "slice", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** value between neighbours (interior) and at the ends (low, high); negative low and high crop */
@@ -1671,7 +1671,7 @@ static inline flx_val flx_pad(flx_graph *g, flx_val x, flx_val value, flx_ints l
         flx_a[flx_n++] = flx_attr_ints("high", high);
     if (!(!interior.v))
         flx_a[flx_n++] = flx_attr_ints("interior", interior);
-    return flx_op1(g, "pad", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "pad", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the given axes backwards */
@@ -1683,7 +1683,7 @@ static inline flx_val flx_reverse(flx_graph *g, flx_val x, flx_ints axes)
     flx_x[0] = x;
     if (!(!axes.v))
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op1(g, "reverse", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "reverse", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the operands one after the other along axis */
@@ -1693,7 +1693,7 @@ static inline flx_val flx_concat(flx_graph *g, const flx_val *operands, size_t n
     size_t flx_n = 0;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "concat", operands, num_operands, flx_a, flx_n);
+    return flx_op1(g, "concat", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the operands, of one shape, along a new axis */
@@ -1703,7 +1703,7 @@ static inline flx_val flx_stack(flx_graph *g, const flx_val *operands, size_t nu
     size_t flx_n = 0;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "stack", operands, num_operands, flx_a, flx_n);
+    return flx_op1(g, "stack", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** consecutive parts of the given sizes along axis */
@@ -1717,7 +1717,7 @@ static inline uint32_t flx_split(flx_graph *g, flx_val x, flx_ints sizes, int64_
         flx_a[flx_n++] = flx_attr_ints("sizes", sizes);
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op(g, "split", flx_x, 1, flx_a, flx_n, results, capacity);
+    return flx_op(g, "split", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** the rows along axis, which is dropped */
@@ -1729,7 +1729,7 @@ static inline uint32_t flx_unstack(flx_graph *g, flx_val x, int64_t axis, flx_va
     flx_x[0] = x;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op(g, "unstack", flx_x, 1, flx_a, flx_n, results, capacity);
+    return flx_op(g, "unstack", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** x where column - row <= k, 0 elsewhere; the matrices are the last two axes */
@@ -1741,7 +1741,7 @@ static inline flx_val flx_tril(flx_graph *g, flx_val x, int64_t k)
     flx_x[0] = x;
     if (!(k == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("k", k);
-    return flx_op1(g, "tril", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "tril", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x where column - row >= k, 0 elsewhere; the matrices are the last two axes */
@@ -1753,7 +1753,7 @@ static inline flx_val flx_triu(flx_graph *g, flx_val x, int64_t k)
     flx_x[0] = x;
     if (!(k == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("k", k);
-    return flx_op1(g, "triu", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "triu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** a vector as diagonal k of a matrix of zeros; of more axes: diagonal k of the last two */
@@ -1765,7 +1765,7 @@ static inline flx_val flx_diag(flx_graph *g, flx_val x, int64_t k)
     flx_x[0] = x;
     if (!(k == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("k", k);
-    return flx_op1(g, "diag", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "diag", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -1783,7 +1783,7 @@ static inline flx_val flx_gather(flx_graph *g, flx_val table, flx_val idx, int64
         flx_a[flx_n++] = flx_attr_int("axis", axis);
     if (!(!oob))
         flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "gather", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "gather", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y = 0 of R rows, then y[idx[i]] += upd[i]; duplicates accumulate */
@@ -1798,7 +1798,7 @@ static inline flx_val flx_scatter_add(flx_graph *g, flx_val upd, flx_val idx, fl
         flx_a[flx_n++] = flx_attr_int("R", R);
     if (!(!oob))
         flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "scatter_add", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "scatter_add", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[p, i, q] = x[p, idx[p, i, q], q], i running along the axis */
@@ -1813,7 +1813,7 @@ static inline flx_val flx_take_along(flx_graph *g, flx_val x, flx_val idx, int64
         flx_a[flx_n++] = flx_attr_int("axis", axis);
     if (!(!oob))
         flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "take_along", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "take_along", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[p, k, q] = 1 where k = i[p, q], else 0; k has n values */
@@ -1831,7 +1831,7 @@ static inline flx_val flx_one_hot(flx_graph *g, flx_val i, flx_dim n, int64_t ax
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
     if (!(!oob))
         flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "one_hot", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "one_hot", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[i] = x[idx + i], the window of extent sizes; idx is clamped so that it fits */
@@ -1841,7 +1841,7 @@ static inline flx_val flx_dynamic_slice(flx_graph *g, const flx_val *operands, s
     size_t flx_n = 0;
     if (!(!sizes.v))
         flx_a[flx_n++] = flx_attr_ints("sizes", sizes);
-    return flx_op1(g, "dynamic_slice", operands, num_operands, flx_a, flx_n);
+    return flx_op1(g, "dynamic_slice", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x with y[idx + i] = u[i]; idx is clamped so that u fits */
@@ -1891,7 +1891,7 @@ static inline flx_val flx_gather_nd(flx_graph *g, flx_val x, flx_val indices, co
         if (!(!attrs->oob))
             flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     }
-    return flx_op1(g, "gather_nd", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "gather_nd", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_scatter_nd_attrs {
@@ -1936,7 +1936,7 @@ static inline flx_val flx_scatter_nd(flx_graph *g, flx_val x, flx_val indices, f
         if (!(!attrs->oob))
             flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     }
-    return flx_op1(g, "scatter_nd", flx_x, 3, flx_a, flx_n);
+    return flx_op1(g, "scatter_nd", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -1967,7 +1967,7 @@ static inline flx_val flx_dot_general(flx_graph *g, flx_val l, flx_val r, flx_in
         flx_a[flx_n++] = flx_attr_ints("lb", lb);
     if (!(!rb.v))
         flx_a[flx_n++] = flx_attr_ints("rb", rb);
-    return flx_op1(g, "dot_general", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "dot_general", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** products of all operands summed over the letters of eq that its result does not have */
@@ -1977,7 +1977,7 @@ static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t n
     size_t flx_n = 0;
     if (!(!eq))
         flx_a[flx_n++] = flx_attr_string("eq", eq);
-    return flx_op1(g, "einsum", operands, num_operands, flx_a, flx_n);
+    return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** matmul(x, w) + scale * matmul(matmul(x, a), b) */
@@ -1992,7 +1992,7 @@ static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_va
     flx_x[3] = b;
     if (!(scale != scale))
         flx_a[flx_n++] = flx_attr_real("scale", scale);
-    return flx_op1(g, "lora_matmul", flx_x, 4, flx_a, flx_n);
+    return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2042,7 +2042,7 @@ static inline flx_val flx_conv(flx_graph *g, flx_val x, flx_val w, const flx_con
         if (!(!attrs->output_axes.v))
             flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     }
-    return flx_op1(g, "conv", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "conv", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_conv_backward_input_attrs {
@@ -2074,7 +2074,7 @@ static inline flx_val flx_conv_backward_input(flx_graph *g, flx_val z, flx_val w
         if (!(attrs->groups == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
     }
-    return flx_op1(g, "conv_backward_input", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "conv_backward_input", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_conv_backward_weight_attrs {
@@ -2106,7 +2106,7 @@ static inline flx_val flx_conv_backward_weight(flx_graph *g, flx_val x, flx_val 
         if (!(attrs->groups == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
     }
-    return flx_op1(g, "conv_backward_weight", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "conv_backward_weight", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_conv_transpose_attrs {
@@ -2138,7 +2138,7 @@ static inline flx_val flx_conv_transpose(flx_graph *g, flx_val x, flx_val w, con
         if (!(!attrs->output_padding.v))
             flx_a[flx_n++] = flx_attr_ints("output_padding", attrs->output_padding);
     }
-    return flx_op1(g, "conv_transpose", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "conv_transpose", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2172,7 +2172,7 @@ static inline flx_val flx_pool(flx_graph *g, flx_val x, const flx_pool_attrs *at
         if (!(attrs->count_include_pad < 0))
             flx_a[flx_n++] = flx_attr_int("count_include_pad", attrs->count_include_pad);
     }
-    return flx_op1(g, "pool", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "pool", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** i32 position, in the flattened spatial axes, of the largest element of each window: the first one, or the first NaN */
@@ -2188,7 +2188,7 @@ static inline flx_val flx_pool_argmax(flx_graph *g, flx_val x, flx_ints kernel_s
         flx_a[flx_n++] = flx_attr_ints("stride", stride);
     if (!(!padding.v))
         flx_a[flx_n++] = flx_attr_pairs("padding", padding);
-    return flx_op1(g, "pool_argmax", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "pool_argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** dy added up at the positions of pool_argmax(x), zero elsewhere; linear in dy, no derivative in x */
@@ -2205,7 +2205,7 @@ static inline flx_val flx_max_pool_backward(flx_graph *g, flx_val x, flx_val dy,
         flx_a[flx_n++] = flx_attr_ints("stride", stride);
     if (!(!padding.v))
         flx_a[flx_n++] = flx_attr_pairs("padding", padding);
-    return flx_op1(g, "max_pool_backward", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "max_pool_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_reduce_window_attrs {
@@ -2240,7 +2240,7 @@ static inline uint32_t flx_reduce_window(flx_graph *g, const flx_val *operands, 
         if (!(!attrs->pad_high.v))
             flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     }
-    return flx_op(g, "reduce_window", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "reduce_window", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 typedef struct flx_select_and_scatter_attrs {
@@ -2276,7 +2276,7 @@ static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val so
         if (!(!attrs->pad_high.v))
             flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     }
-    return flx_op1(g, "select_and_scatter", flx_x, 3, flx_a, flx_n);
+    return flx_op1(g, "select_and_scatter", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2303,7 +2303,7 @@ static inline flx_val flx_resize(flx_graph *g, flx_val x, flx_ints shape, const 
         flx_a[flx_n++] = flx_attr_word("mode", mode);
     if (!(!coordinates))
         flx_a[flx_n++] = flx_attr_word("coordinates", coordinates);
-    return flx_op1(g, "resize", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "resize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2343,7 +2343,7 @@ static inline flx_val flx_rng_uniform(flx_graph *g, flx_val key, const flx_rng_u
         if (!(attrs->stream == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("stream", attrs->stream);
     }
-    return flx_op1(g, "rng_uniform", flx_x, num_operands, flx_a, flx_n);
+    return flx_op1(g, "rng_uniform", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_rng_normal_attrs {
@@ -2380,7 +2380,7 @@ static inline flx_val flx_rng_normal(flx_graph *g, flx_val key, const flx_rng_no
         if (!(attrs->stream == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("stream", attrs->stream);
     }
-    return flx_op1(g, "rng_normal", flx_x, num_operands, flx_a, flx_n);
+    return flx_op1(g, "rng_normal", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** element i is word i of key's stream 0, 64-bit dtypes words 2i, 2i + 1, low first, narrow ones its low bits; a block is 4 words (threefry2x32: 2) */
@@ -2396,7 +2396,7 @@ static inline flx_val flx_rng_bits(flx_graph *g, flx_val key, flx_ints shape, fl
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
     if (!(!algorithm))
         flx_a[flx_n++] = flx_attr_word("algorithm", algorithm);
-    return flx_op1(g, "rng_bits", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "rng_bits", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; bits of the blocks from there on, and the state behind them. A short Philox state has key as the high half of its counter; Threefry's two words, where each is an element, are neighbours along the first even (else longest) axis */
@@ -2412,7 +2412,7 @@ static inline void flx_rng_bit_generator(flx_graph *g, flx_val state, flx_ints s
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
     if (!(!algorithm))
         flx_a[flx_n++] = flx_attr_word("algorithm", algorithm);
-    flx_op(g, "rng_bit_generator", flx_x, 1, flx_a, flx_n, results, 2);
+    flx_op(g, "rng_bit_generator", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
 }
 
 /** u32[num, 2]: key s is the first two Philox words of key at block s of stream 2^64 - 1 */
@@ -2424,7 +2424,7 @@ static inline flx_val flx_rng_split(flx_graph *g, flx_val key, flx_dim num)
     flx_x[0] = key;
     if (!(num == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("num", num);
-    return flx_op1(g, "rng_split", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "rng_split", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** the first two Philox words of key at block data (64 bits, sign extended) of stream 2^64 - 2 */
@@ -2451,7 +2451,7 @@ static inline flx_val flx_sample(flx_graph *g, flx_val logits, int64_t top_k, do
         flx_a[flx_n++] = flx_attr_real("temperature", temperature);
     if (!(seed == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("seed", seed);
-    return flx_op1(g, "sample", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "sample", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** u < p, p broadcast to shape; u as rng_uniform draws it in p's dtype */
@@ -2464,7 +2464,7 @@ static inline flx_val flx_bernoulli(flx_graph *g, flx_val key, flx_val p, flx_in
     flx_x[1] = p;
     if (!(!shape.v))
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
-    return flx_op1(g, "bernoulli", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "bernoulli", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** i32 argmax of logits - ln(-ln u) along the last axis: index k with probability softmax(logits)[k] */
@@ -2485,7 +2485,7 @@ static inline flx_val flx_permutation(flx_graph *g, flx_val key, flx_dim n)
     flx_x[0] = key;
     if (!(n == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("n", n);
-    return flx_op1(g, "permutation", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "permutation", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** x / (1 - rate) where u >= rate, else 0; u = (word i >> 8) 2^-24 of key, recomputed wherever it is needed */
@@ -2498,7 +2498,7 @@ static inline flx_val flx_dropout(flx_graph *g, flx_val x, flx_val key, double r
     flx_x[1] = key;
     if (!(rate != rate))
         flx_a[flx_n++] = flx_attr_real("rate", rate);
-    return flx_op1(g, "dropout", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "dropout", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** standard normal restricted to [-2, 2]: sqrt(2) erf_inv((2 u - 1) erf(sqrt(2))) */
@@ -2512,7 +2512,7 @@ static inline flx_val flx_truncated_normal(flx_graph *g, flx_val key, flx_ints s
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "truncated_normal", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "truncated_normal", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** -log1p(-u), rate 1; u as rng_uniform draws it */
@@ -2526,7 +2526,7 @@ static inline flx_val flx_exponential(flx_graph *g, flx_val key, flx_ints shape,
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "exponential", flx_x, 1, flx_a, flx_n);
+    return flx_op1(g, "exponential", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** Gamma(a, 1), a broadcast to shape: Marsaglia and Tsang's rejection, each element by itself; NaN for a <= 0 */
@@ -2539,7 +2539,7 @@ static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints s
     flx_x[1] = a;
     if (!(!shape.v))
         flx_a[flx_n++] = flx_attr_ints("shape", shape);
-    return flx_op1(g, "gamma", flx_x, 2, flx_a, flx_n);
+    return flx_op1(g, "gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2554,7 +2554,7 @@ static inline uint32_t flx_if(flx_graph *g, const flx_val *operands, size_t num_
         flx_a[flx_n++] = flx_attr_graph("then", then);
     if (!(!else_))
         flx_a[flx_n++] = flx_attr_graph("else", else_);
-    return flx_op(g, "if", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "if", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** branches[index](x...); an index outside the list takes the last branch */
@@ -2564,7 +2564,7 @@ static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t nu
     size_t flx_n = 0;
     if (!(!branches.v))
         flx_a[flx_n++] = flx_attr_graphs("branches", branches);
-    return flx_op(g, "case", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** c = body(c) as long as cond(c) holds, at most max_iterations times */
@@ -2578,7 +2578,7 @@ static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t n
         flx_a[flx_n++] = flx_attr_graph("body", body);
     if (!(max_iterations == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op(g, "while", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "while", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 typedef struct flx_scan_attrs {
@@ -2616,7 +2616,7 @@ static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t nu
         if (!(attrs->num_checkpoints == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
     }
-    return flx_op(g, "scan", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "scan", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 typedef struct flx_custom_fn_attrs {
@@ -2645,7 +2645,7 @@ static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size
         if (!(!attrs->zero_grads.v))
             flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
     }
-    return flx_op(g, "custom_fn", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "custom_fn", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 /** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at the start */
@@ -2661,7 +2661,7 @@ static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands,
         flx_a[flx_n++] = flx_attr_graph("body_vjp", body_vjp);
     if (!(max_iterations == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op(g, "while_backward", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "while_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 typedef struct flx_scan_replay_backward_attrs {
@@ -2702,7 +2702,7 @@ static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *ope
         if (!(!attrs->seeded.v))
             flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
     }
-    return flx_op(g, "scan_replay_backward", operands, num_operands, flx_a, flx_n, results, capacity);
+    return flx_op(g, "scan_replay_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 FLX_END_DECLS

@@ -346,6 +346,22 @@ uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     return g->error.code ? 0 : first;
 }
 
+uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, const uint32_t *in, void *attrs)
+{
+    flx_type few[SMALL_RESULTS];
+    flx_type *types = few;
+    if (!may_build(g))
+        return 0;
+    if (n->nout > SMALL_RESULTS)
+        types = flxi_new(&g->arena, flx_type, n->nout);
+    for (uint32_t k = 0; types && k < n->nout; k++)
+        types[k] = *flxi_type_at(like, n->first + k);
+    uint32_t first = g->value_count + 1;
+    if (!types || append(g, (flxi_opcode)n->op, in, n->nin, attrs, types, n->nout) != FLX_OK)
+        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: the graph's nodes");
+    return g->error.code ? 0 : first;
+}
+
 static flx_code check_handle(flx_graph *g, flx_val v, const char *op, size_t i)
 {
     if (v.id && v.graph == g->serial && v.id <= g->value_count)

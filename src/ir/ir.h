@@ -104,6 +104,10 @@ flx_code flxi_graph_failf(flx_graph *g, flx_code code, const char *hint, const c
    flxi_attrs_fill or flxi_attrs_clone) and is normalised in place. Returns the id of result 0, or 0 with the error in g. */
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs);
 
+/* The same for a copy of node n of graph `like`, whose operands have the types they have there: nothing is inferred anew. The
+   verifier checks such nodes like all others. */
+uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, const uint32_t *in, void *attrs);
+
 /* Declares a leaf. */
 uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx_type *type);
 

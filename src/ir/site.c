@@ -65,7 +65,7 @@ flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *ma
         return flxi_oom(err, "copying a node");
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = map[n->in[k]];
-    uint32_t first = flxi_add_node(g, (flxi_opcode)n->op, in, n->nin, attrs);
+    uint32_t first = flxi_add_copy(g, src, n, in, attrs);
     if (!first) {
         if (err)
             *err = g->error;

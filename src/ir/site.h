@@ -63,7 +63,8 @@ void flxi_emit(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin, flx_va
 /* One result. */
 flx_val flxi_emit1(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin);
 
-/* Copies node i of src to g: operands and results by `map` (ids of src to ids of g), labels and pins included. */
+/* Copies node i of src to g: operands and results by `map` (ids of src to ids of g), labels and pins included. The operands
+   have the same types in both graphs. */
 flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *map, flx_error *err);
 
 /* Inlines a graph: its inputs become `in`, its outputs are returned in `out`. */

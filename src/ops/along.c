@@ -1,9 +1,10 @@
 /* along.c: see along.h.
 
-   A recurrence of known length n is solved by doubling (Kogge and Stone, 1973): after the round of width w, r[k] holds the
-   terms of the 2w places that end at k, and link[k] leads over 2w places. That is log2 n rounds of ordinary products and
-   sums, hence differentiable to any order, and exact where links are zero: nothing is divided. Only products of elements
-   that both exist are formed, so an infinite link meets no zero from beyond the end. A symbolic length is walked by a scan. */
+   A recurrence of known length n is solved by doubling (Kogge and Stone, 1973): after the round of width w, r[k] holds
+   the terms of the 2w places that end at k, and link[k] leads over 2w places. That is log2 n rounds of ordinary
+   products and sums, hence differentiable to any order, and exact where links are zero: nothing is divided. Only
+   products of elements that both exist are formed, so an infinite link meets no zero from beyond the end. A symbolic
+   length is walked by a scan. */
 #include "ops/along.h"
 
 #include <limits.h>

@@ -30,18 +30,19 @@ flx_val flxi_move_along(flxi_site *s, flx_val v, int64_t axis, int64_t by);
 /* 0, 1, 2 … along axis in the shape of `type`, in a dtype that holds them all. */
 flx_val flxi_positions_along(flxi_site *s, const flx_type *type, int64_t axis);
 
-/* Zeros of `type`, with the elements of v added to them at positions idx along axis: the transpose of take_along. `unique`
-   promises that no position of a row occurs twice. */
+/* Zeros of `type`, with the elements of v added to them at positions idx along axis: the transpose of take_along.
+   `unique` promises that no position of a row occurs twice. */
 flx_val flxi_scatter_along(flxi_site *s, flx_val v, flx_val idx, int64_t axis, const flx_type *type, bool unique);
 
 /* ---- Linear recurrences ---- */
 
-/* Of each pair of neighbours along axis the later one, or the earlier one: an extent of n - 1. Where n is symbolic, and so may
-   turn out to be 0, a last element 0 is added. */
+/* Of each pair of neighbours along axis the later one, or the earlier one: an extent of n - 1. Where n is symbolic, and
+   so may turn out to be 0, a last element 0 is added. */
 flx_val flxi_neighbours(flxi_site *s, flx_val v, int64_t axis, bool later);
 
-/* The r with r[k+1] = b[k+1] + link[k] r[k], r[0] = b[0] along axis; backward: r[k] = b[k] + link[k] r[k+1], r[n-1] = b[n-1],
-   which is the transposed map of b. Each link stands between neighbours, in the form of flxi_neighbours. */
+/* The r with r[0] = b[0], r[k+1] = b[k+1] + link[k] r[k] along axis; backward: r[n-1] = b[n-1],
+   r[k] = b[k] + link[k] r[k+1], which transposes that map of b. Links stand between neighbours, in the form of
+   flxi_neighbours. */
 flx_val flxi_recurrence(flxi_site *s, flx_val b, flx_val link, int64_t axis, bool backward);
 
 #endif

@@ -146,8 +146,8 @@ static void jvp_log_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flx_sub(s->g, tx[0], sum_along(s, flx_mul(s->g, probabilities(s), tx[0])));
 }
 
-/* x - max - log Σ exp(x - max), in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative
-   cancels, so it is left out. */
+/* x - max - log Σ exp(x - max), in f32 where the elements are narrower. The maximum only keeps exp in range: its
+   derivative cancels, so it is left out. */
 static void decompose_log_softmax(flxi_site *s, flx_val *y)
 {
     const axis_attrs *a = s->attrs;
@@ -281,8 +281,8 @@ static flx_val fold_of_x(flxi_site *s, bool exclusive)
     return flxi_emit1(s, a, s->x, 1);
 }
 
-/* An exclusive fold is the inclusive one moved on by one place, where a constant moves in. So the rules below are those of
-   inclusive folds, with cotangents moved back before and tangents moved on behind. */
+/* An exclusive fold is the inclusive one moved on by one place, where a constant moves in. So the rules below are those
+   of inclusive folds, with cotangents moved back before and tangents moved on behind. */
 static flx_val cotangent_of_inclusive(flxi_site *s, flx_val dy)
 {
     const axis_attrs *a = s->attrs;
@@ -361,8 +361,8 @@ static void jvp_cumlogsumexp(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = jvp_by_recurrence(s, recurrence_of_cumlogsumexp(s), tx[0]);
 }
 
-/* For each place, where the extremum so far was met first: the last place, in walking order, at which the fold changed; the
-   first place if it never did. The first NaN is the last change. */
+/* For each place, where the extremum so far was met first: the last place, in walking order, at which the fold changed;
+   the first place if it never did. The first NaN is the last change. */
 static flx_val winner_so_far(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;

@@ -3,6 +3,8 @@
 #include "ops/extent.h"
 #include "ops/order.h"
 #include "ops/random.h"
+
+#include "ops/rule_lists.h"
 #include "ops/special.h"
 
 #include <complex.h>
@@ -183,6 +185,46 @@ static flx_code eval_dropout(flxi_eval *e)
         t->store(e->out[0]->data, i, v);
     }
     return FLX_OK;
+}
+
+/* ---- Decompositions ---- */
+
+/* Uniform numbers of key, in f64 or f32, which hold them exactly. */
+static flx_val uniform_draws(flxi_site *s, flx_val key, flx_ints shape, flx_dtype dtype)
+{
+    flx_rng_uniform_attrs a = FLX_RNG_UNIFORM_ATTRS;
+    a.shape = flxi_dims_list((int)shape.n, shape.v);
+    a.dtype = dtype;
+    return flx_rng_uniform(s->g, key, &a);
+}
+
+/* Compared in f64, where the rate is what the attribute says. */
+static void decompose_dropout(flxi_site *s, flx_val *y)
+{
+    const dropout_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    flx_type t = *flxi_typeof(s, x);
+    if (a->rate == 1) {
+        y[0] = flxi_zeros(s, &t);
+        return;
+    }
+    flx_val u = flx_cast(g, uniform_draws(s, s->x[1], (flx_ints){t.dims, (size_t)t.rank}, FLX_F32), FLX_F64);
+    flx_val kept = flx_ge(g, u, flxi_number(s, u, a->rate));
+    y[0] = flxi_masked(s, kept, flx_div(g, x, flxi_number(s, x, 1 - a->rate)));
+}
+
+/* The key draws the same mask again: nothing is kept. */
+static void vjp_dropout(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flxi_emit1(s, NULL, (flx_val[]){dy[0], s->x[1]}, 2);
+}
+
+static void decompose_bernoulli(flxi_site *s, flx_val *y)
+{
+    const spread_attrs *a = s->attrs;
+    flx_dtype dtype = flxi_typeof(s, s->x[1])->dtype == FLX_F64 ? FLX_F64 : FLX_F32;
+    y[0] = flx_lt(s->g, uniform_draws(s, s->x[0], a->shape, dtype), flx_cast(s->g, s->x[1], dtype));
 }
 
 /* ---- permutation ---- */
@@ -519,6 +561,7 @@ const flxi_rules flxi_rules_bernoulli = {
     .eval = eval_bernoulli,
     .schema = spread_schema,
     .attrs_size = sizeof(spread_attrs),
+    .decompose = decompose_bernoulli,
     .samples = samples_spread,
 };
 
@@ -536,6 +579,8 @@ const flxi_rules flxi_rules_dropout = {
     .eval = eval_dropout,
     .schema = dropout_schema,
     .attrs_size = sizeof(dropout_attrs),
+    .vjp = vjp_dropout,
+    .decompose = decompose_dropout,
     .samples = samples_dropout,
 };
 

@@ -691,6 +691,7 @@ static const flxi_sample samples_einsum[] = {
     {"T[1, 3], T[2, 1], T[3, 2, 3]", "eq=\"...,...,a...->...a\"", NULL, FLX_OK},
     {"T[2, 3, 4], T[2, 4, 3]", "eq=\"b...x,bx...->...b\"", NULL, FLX_OK},
     {"T[N, 3], T[2, N]", "eq=\"ij,ki->kj\"", NULL, FLX_OK},
+    {"T[N, N, 2], T[3, 2]", "eq=\"iij,ik->k\"", NULL, FLX_OK},
     {"T[3, 4], T[3, 2]", "eq=\"ij,jk->ik\"", NULL, FLX_E_SHAPE},
     {"T[3, 1], T[4, 2]", "eq=\"ij,jk->ik\"", NULL, FLX_E_SHAPE},
     {"T[3, 4]", "eq=\"i\"", NULL, FLX_E_SHAPE},

@@ -288,7 +288,8 @@ static flx_graph *fold_step(flxi_site *s, const flx_type *c)
     flx_val target = flx_input(g, "t", &number);
     flx_val update = flx_input(g, "u", &element);
     flx_val at = flx_sub(g, target, flx_scalar(g, FLX_I64, 1.0));
-    flx_val y = combined(g, &a->combine, flx_gather(g, elements, at, 0, NULL), update);
+    flx_val old = flx_gather(g, elements, at, 0, "clamp"); /* total: a batch of branches runs each of them */
+    flx_val y = combined(g, &a->combine, old, update);
     flx_val row[3] = {elements, flx_reshape(g, y, FLX_INTS(1)), at};
     flx_output(g, flx_dynamic_update_slice(g, row, 3), NULL);
     return g;

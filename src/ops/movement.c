@@ -1,7 +1,11 @@
-/* movement.c: elements that keep their values and change their places: cut out, spread, joined, taken apart, masked.
+/* movement.c: elements that keep their values and change their places: cut out, spread, joined, taken apart.
+   diagonal.c has those that mask or move diagonals.
 
    Offsets and lengths may be symbolic. A range that is known to be wrong is an ATTRIBUTE error now, one that depends on
-   symbols is checked when they are bound: binding runs these rules again. */
+   symbols is checked when they are bound: binding runs these rules again.
+
+   All ops here are linear. Cutting and padding are each other's transposes, as are joining and taking apart; where there is
+   nothing to add, nothing is added. */
 #include "ops/axis_map.h"
 #include "ops/copy.h"
 #include "ops/rule_lists.h"
@@ -69,18 +73,6 @@ static const flxi_sample samples_narrow[] = {
     {0},
 };
 
-/* v with zeros at the ends of axes: low[k] before and high[k] behind axis k. Where there are none it is v itself. */
-static flx_val pad_zeros(flxi_site *s, flx_val v, const flx_dim *low, const flx_dim *high)
-{
-    int rank = flxi_typeof(s, v)->rank;
-    bool any = false;
-    for (int k = 0; k < rank; k++)
-        any |= low[k] != 0 || high[k] != 0;
-    if (!any)
-        return v;
-    return flx_pad(s->g, v, flxi_number(s, v, 0.0), flxi_dims_list(rank, low), flxi_dims_list(rank, high), FLX_ALL);
-}
-
 /* Zeros before and behind the part that was cut out, if there are any. */
 static void vjp_narrow(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
@@ -90,7 +82,7 @@ static void vjp_narrow(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_dim end = flx_dim_add(s->ctx, a->start, a->len);
     low[a->axis] = a->start;
     high[a->axis] = flx_dim_sub(s->ctx, flxi_typeof(s, s->x[0])->dims[a->axis], end);
-    dx[0] = pad_zeros(s, dy[0], low, high);
+    dx[0] = flxi_pad_zeros(s, dy[0], low, high);
 }
 
 static void batch_narrow(flxi_site *s, flx_val *by)
@@ -208,7 +200,7 @@ static flx_val spread_axis(flxi_site *s, flx_val v, int axis, int64_t stride)
         *n = flx_dim_mul(s->ctx, *n, t.dims[k]);
     }
     v = flxi_reshape_to(s, v, 3, flat);
-    v = pad_zeros(s, v, (flx_dim[]){0, 0, 0}, (flx_dim[]){0, stride - 1, 0});
+    v = flxi_pad_zeros(s, v, (flx_dim[]){0, 0, 0}, (flx_dim[]){0, stride - 1, 0});
     t.dims[axis] = flx_dim_mul(s->ctx, t.dims[axis], stride);
     return flxi_reshape_like(s, v, &t);
 }
@@ -327,6 +319,7 @@ static const flxi_sample samples_pad[] = {
     {"T[2, 0], T[]", "low=[1, 1], high=[0, 0]", NULL, FLX_OK},
     {"T[3], T[]", "low=[-3]", NULL, FLX_OK},
     {"T[N, 2], T[]", "low=[N, 0], high=[1, 0]", NULL, FLX_OK},
+    {"T[N, 2], T[]", "low=[-1, 0], high=[1, -1], interior=[2, 1]", NULL, FLX_OK},
     {"T[N], T[]", "high=[-1], interior=[1]", NULL, FLX_OK},
     {"T[3], T[]", "low=[-4]", NULL, FLX_E_ATTRIBUTE},
     {"T[3], T[]", "interior=[-1]", NULL, FLX_E_ATTRIBUTE},
@@ -363,7 +356,7 @@ static flx_val unpad(flxi_site *s, flx_val dy)
         stride[k] = a->interior.v[k] + 1;
         strided |= stride[k] > 1 && x->dims[k] != 0 && x->dims[k] != 1;
     }
-    flx_val v = pad_zeros(s, dy, low, high);
+    flx_val v = flxi_pad_zeros(s, dy, low, high);
     return strided ? flx_slice(s->g, v, (flx_ints){start, rank}, (flx_ints){limit, rank}, (flx_ints){stride, rank}) : v;
 }
 
@@ -540,6 +533,7 @@ static const flxi_sample samples_concat[] = {
     {"T[2, 0], T[2, 0]", "axis=0", NULL, FLX_OK},
     {"T[N, 3], T[2, 3]", "axis=0", NULL, FLX_OK},
     {"T[N, 3], T[N, 2]", "axis=1", NULL, FLX_OK},
+    {"T[N, 3], T[3, 2]", "axis=1", NULL, FLX_OK},
     {"T[2, 3], T[2, 4]", "axis=0", NULL, FLX_E_SHAPE},
     {"T[2, 3], T[2]", "axis=0", NULL, FLX_E_SHAPE},
     {"T[N, 3], T[N+1, 3]", "axis=1", NULL, FLX_E_SHAPE},
@@ -558,6 +552,7 @@ static const flxi_sample samples_stack[] = {
     {"T[3]", "axis=0", NULL, FLX_OK},
     {"T[0, 2], T[0, 2]", "axis=1", NULL, FLX_OK},
     {"T[N, 2], T[N, 2]", "axis=2", NULL, FLX_OK},
+    {"T[N, 2], T[3, 2]", "axis=1", NULL, FLX_OK},
     {"T[2], T[3]", NULL, NULL, FLX_E_SHAPE},
     {"T[2], T[2, 1]", NULL, NULL, FLX_E_SHAPE},
     {"T[2], T[2]", "axis=2", NULL, FLX_E_ATTRIBUTE},
@@ -727,6 +722,7 @@ static const flxi_sample samples_split[] = {
     {"T[0, 2]", "sizes=[0, 0]", NULL, FLX_OK},
     {"T[0, 3]", "sizes=[1, 2], axis=1", NULL, FLX_OK},
     {"T[N*3]", "sizes=[N, 2*N]", NULL, FLX_OK},
+    {"T[N]", "sizes=[1, 2]", NULL, FLX_OK},
     {"T[5]", "sizes=[2, 2]", NULL, FLX_E_SHAPE},
     {"T[N]", "sizes=[N, 1]", NULL, FLX_E_SHAPE},
     {"T[5]", "sizes=[4611686018427387904, 4611686018427387904]", NULL, FLX_E_SHAPE},
@@ -828,277 +824,4 @@ const flxi_rules flxi_rules_unstack = {
     .schema = first_axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_unstack,
-};
-
-/* ---- tril, triu, diag ---- */
-
-typedef struct {
-    int64_t k;
-} diagonal_attrs;
-
-static const flxi_attr diagonal_schema[] = {A_INT(diagonal_attrs, k, 0), A_END};
-
-static flx_code infer_triangle(flxi_infer *f)
-{
-    FLXI_TRY(flxi_need_rank(f, 0, 2));
-    f->out[0] = *f->in[0];
-    return FLX_OK;
-}
-
-/* sign 1 keeps the diagonals up to k, sign -1 those from k on. */
-static flx_code keep_triangle(flxi_eval *e, int sign)
-{
-    int64_t k = ((const diagonal_attrs *)e->attrs)->k;
-    const flx_tensor *x = e->in[0];
-    size_t size = flx_dtype_size(x->type.dtype);
-    int64_t rows = x->type.dims[x->type.rank - 2];
-    int64_t cols = x->type.dims[x->type.rank - 1];
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t diagonal = i % cols - i / cols % rows;
-        if (sign > 0 ? diagonal <= k : diagonal >= k)
-            flxi_copy_element(e->out[0]->data, i, x->data, i, size);
-    }
-    return FLX_OK;
-}
-
-static flx_code eval_tril(flxi_eval *e)
-{
-    return keep_triangle(e, 1);
-}
-
-static flx_code eval_triu(flxi_eval *e)
-{
-    return keep_triangle(e, -1);
-}
-
-static const flxi_sample samples_triangle[] = {
-    {"T[3, 3]", NULL, NULL, FLX_OK},
-    {"T[2, 4]", "k=1", NULL, FLX_OK},
-    {"T[4, 2]", "k=-1", NULL, FLX_OK},
-    {"T[2, 2, 3]", "k=-2", NULL, FLX_OK},
-    {"T[3, 3]", "k=4611686018427387904", NULL, FLX_OK},
-    {"T[3, 3]", "k=-4611686018427387904", NULL, FLX_OK},
-    {"T[0, 3]", NULL, NULL, FLX_OK},
-    {"T[2, 3, 0]", NULL, NULL, FLX_OK},
-    {"T[N, 3]", "k=1", NULL, FLX_OK},
-    {"T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[]", NULL, NULL, FLX_E_SHAPE},
-    {0},
-};
-
-/* The same elements are kept of the cotangent. */
-static void vjp_triangle(flxi_site *s, const flx_val *dy, flx_val *dx)
-{
-    dx[0] = flxi_emit1(s, NULL, dy, 1);
-}
-
-/* The matrices are the last axes, whatever is before them. */
-static void batch_triangle(flxi_site *s, flx_val *by)
-{
-    flxi_emit(s, NULL, s->x, 1, by);
-}
-
-/* column - row of every position of a matrix */
-static flx_val diagonal_numbers(flxi_site *s, flx_dim rows, flx_dim cols)
-{
-    flx_type column = flx_type_make(FLX_I64, 2, (flx_dim[]){rows, 1});
-    flx_type row = flx_type_make(FLX_I64, 2, (flx_dim[]){1, cols});
-    return flx_sub(s->g, flx_iota(s->g, &row, 1), flx_iota(s->g, &column, 0));
-}
-
-static void decompose_triangle(flxi_site *s, flx_val *y)
-{
-    const flx_type *x = flxi_typeof(s, s->x[0]);
-    flx_val at = diagonal_numbers(s, x->dims[x->rank - 2], x->dims[x->rank - 1]);
-    flx_val k = flx_scalar(s->g, FLX_I64, (double)((const diagonal_attrs *)s->attrs)->k);
-    bool lower = s->op == &flxi_ops[OP_tril];
-    y[0] = flxi_masked(s, lower ? flx_le(s->g, at, k) : flx_ge(s->g, at, k), s->x[0]);
-}
-
-const flxi_rules flxi_rules_tril = {
-    .infer = infer_triangle,
-    .eval = eval_tril,
-    .vjp = vjp_triangle,
-    .batch = batch_triangle,
-    .decompose = decompose_triangle,
-    .schema = diagonal_schema,
-    .attrs_size = sizeof(diagonal_attrs),
-    .samples = samples_triangle,
-};
-
-const flxi_rules flxi_rules_triu = {
-    .infer = infer_triangle,
-    .eval = eval_triu,
-    .vjp = vjp_triangle,
-    .batch = batch_triangle,
-    .decompose = decompose_triangle,
-    .schema = diagonal_schema,
-    .attrs_size = sizeof(diagonal_attrs),
-    .samples = samples_triangle,
-};
-
-/* Length of diagonal k of a matrix; FLX_DIM_INVALID when the symbols leave open which side ends it. */
-static flx_dim diagonal_length(flx_context *ctx, flx_dim rows, flx_dim cols, int64_t k)
-{
-    if (flxi_dim_is_number(rows) && flxi_dim_is_number(cols) && (k >= cols || k <= -rows))
-        return 0; /* beside the matrix; also keeps the differences below from overflowing */
-    rows = k < 0 ? flx_dim_add(ctx, rows, k) : rows;
-    cols = k > 0 ? flx_dim_sub(ctx, cols, k) : cols;
-    if (rows == cols || flxi_dim_below(ctx, rows, cols))
-        return rows;
-    return flxi_dim_below(ctx, cols, rows) ? cols : FLX_DIM_INVALID;
-}
-
-static flx_code infer_diag(flxi_infer *f)
-{
-    const diagonal_attrs *a = f->attrs;
-    const flx_type *x = f->in[0];
-    FLXI_TRY(flxi_need_rank(f, 0, 1));
-    f->out[0] = *x;
-    if (x->rank == 1) {
-        flx_dim n = flx_dim_add(f->ctx, x->dims[0], a->k < 0 ? -a->k : a->k);
-        f->out[0] = flx_type_make((flx_dtype)x->dtype, 2, (flx_dim[]){n, n});
-        return FLX_OK;
-    }
-    flx_dim n = diagonal_length(f->ctx, x->dims[x->rank - 2], x->dims[x->rank - 1], a->k);
-    flxi_type_text t;
-    if (n == FLX_DIM_INVALID)
-        return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "specialise the graph first, or use square matrices",
-                               "the length of diagonal %lld of shape %s depends on which extent is smaller",
-                               (long long)a->k, flxi_shape_str(f->ctx, x, &t));
-    f->out[0].rank--;
-    f->out[0].dims[x->rank - 2] = n;
-    return FLX_OK;
-}
-
-static flx_code eval_diag(flxi_eval *e)
-{
-    int64_t k = ((const diagonal_attrs *)e->attrs)->k;
-    bool to_matrix = e->in[0]->type.rank == 1;
-    const flx_tensor *vector = to_matrix ? e->in[0] : e->out[0];
-    const flx_type *matrix = to_matrix ? &e->out[0]->type : &e->in[0]->type;
-    if (vector->count == 0)
-        return FLX_OK; /* nothing to move, and the other extents may be too large to multiply */
-    int64_t cols = matrix->dims[matrix->rank - 1];
-    int64_t plane = matrix->dims[matrix->rank - 2] * cols;
-    int64_t n = vector->type.dims[vector->type.rank - 1];
-    int64_t first = k < 0 ? -k : 0; /* row where the diagonal begins */
-    size_t size = flx_dtype_size(matrix->dtype);
-    for (int64_t i = 0; i < vector->count; i++) {
-        int64_t row = first + i % n;
-        int64_t at = i / n * plane + row * cols + row + k;
-        flxi_copy_element(e->out[0]->data, to_matrix ? at : i, e->in[0]->data, to_matrix ? i : at, size);
-    }
-    return FLX_OK;
-}
-
-static const flxi_sample samples_diag[] = {
-    {"T[3]", NULL, NULL, FLX_OK},
-    {"T[2]", "k=1", NULL, FLX_OK},
-    {"T[2]", "k=-2", NULL, FLX_OK},
-    {"T[0]", "k=2", NULL, FLX_OK},
-    {"T[3, 3]", NULL, NULL, FLX_OK},
-    {"T[2, 4]", "k=1", NULL, FLX_OK},
-    {"T[2, 4]", "k=3", NULL, FLX_OK},
-    {"T[4, 2]", "k=-1", NULL, FLX_OK},
-    {"T[3, 3]", "k=4611686018427387904", NULL, FLX_OK},
-    {"T[3, 3]", "k=-4611686018427387904", NULL, FLX_OK},
-    {"T[2, 3, 2]", "k=-1", NULL, FLX_OK},
-    {"T[2, 0, 3]", NULL, NULL, FLX_OK},
-    {"T[0, 4294967296, 4294967296]", "k=-1", NULL, FLX_OK},
-    {"T[N]", "k=1", NULL, FLX_OK},
-    {"T[2, N, N]", "k=1", NULL, FLX_OK},
-    {"T[N, N+1]", NULL, NULL, FLX_OK},
-    {"T[N, 3]", NULL, NULL, FLX_E_UNBOUND_DIM},
-    {"T[3]", "k=4611686018427387904", NULL, FLX_E_SIZE},
-    {"T[]", NULL, NULL, FLX_E_SHAPE},
-    {0},
-};
-
-/* The last axis of v as diagonal k of zero matrices of the given extents. */
-static flx_val embed_diagonal(flxi_site *s, flx_val v, int64_t k, flx_dim rows, flx_dim cols)
-{
-    flx_type t = *flxi_typeof(s, v);
-    flx_dim low[FLX_MAX_RANK] = {0};
-    flx_dim high[FLX_MAX_RANK] = {0};
-    int row = t.rank - 1;
-    flx_dim n = t.dims[row];
-    if (t.rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "matrices on a tensor of rank %d exceed the limit", t.rank);
-        return FLX_NONE;
-    }
-    if (flxi_is_empty(&t)) { /* the diagonal may begin far outside, or the matrices be too large for a mask */
-        t.dims[row] = rows;
-        t.dims[t.rank++] = cols;
-        return flxi_zeros(s, &t);
-    }
-    t.dims[t.rank++] = 1;
-    flx_val mask = flx_eye(s->g, n, n, FLX_DEFAULT, FLX_BOOL);
-    flx_val square = flxi_masked(s, mask, flxi_reshape_like(s, v, &t));
-    low[row] = k < 0 ? -k : 0;
-    low[row + 1] = k > 0 ? k : 0;
-    high[row] = flx_dim_sub(s->ctx, rows, flx_dim_add(s->ctx, n, low[row]));
-    high[row + 1] = flx_dim_sub(s->ctx, cols, flx_dim_add(s->ctx, n, low[row + 1]));
-    return pad_zeros(s, square, low, high);
-}
-
-/* A vector as a matrix: n + |k| rows and columns. */
-static flx_val diagonal_matrix(flxi_site *s, flx_val v)
-{
-    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
-    const flx_type *t = flxi_typeof(s, v);
-    flx_dim n = flx_dim_add(s->ctx, t->dims[t->rank - 1], k < 0 ? -k : k);
-    return embed_diagonal(s, v, k, n, n);
-}
-
-/* Taking out a diagonal and putting one in are each other's transposes. */
-static void vjp_diag(flxi_site *s, const flx_val *dy, flx_val *dx)
-{
-    const flx_type *x = flxi_typeof(s, s->x[0]);
-    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
-    dx[0] = x->rank == 1 ? flxi_emit1(s, NULL, dy, 1)
-                         : embed_diagonal(s, dy[0], k, x->dims[x->rank - 2], x->dims[x->rank - 1]);
-}
-
-static void batch_diag(flxi_site *s, flx_val *by)
-{
-    by[0] = flxi_example_rank(s, 0) == 1 ? diagonal_matrix(s, s->x[0]) : flxi_emit1(s, NULL, s->x, 1);
-}
-
-/* Out of the square in which the diagonal lies, every (n + 1)-th element. */
-static flx_val take_diagonal(flxi_site *s, flx_val x)
-{
-    int64_t k = ((const diagonal_attrs *)s->attrs)->k;
-    flx_type t = *flxi_typeof(s, x);
-    int row = t.rank - 2;
-    flx_dim n = diagonal_length(s->ctx, t.dims[row], t.dims[row + 1], k);
-    flx_type line = flx_type_make(FLX_I64, 1, &n);
-    if (n == 0 || flxi_is_empty(&t)) {
-        t.rank--;
-        t.dims[row] = n;
-        return flxi_zeros(s, &t);
-    }
-    x = flx_narrow(s->g, x, row, k < 0 ? -k : 0, n);
-    x = flx_narrow(s->g, x, row + 1, k > 0 ? k : 0, n);
-    t.rank--;
-    t.dims[row] = flx_dim_mul(s->ctx, n, n);
-    flx_val step = flxi_index_number(s, FLX_I64, flx_dim_add(s->ctx, n, 1));
-    flx_val at = flx_mul(s->g, flx_iota(s->g, &line, 0), step);
-    return flx_gather(s->g, flxi_reshape_like(s, x, &t), at, row, NULL);
-}
-
-static void decompose_diag(flxi_site *s, flx_val *y)
-{
-    y[0] = flxi_typeof(s, s->x[0])->rank == 1 ? diagonal_matrix(s, s->x[0]) : take_diagonal(s, s->x[0]);
-}
-
-const flxi_rules flxi_rules_diag = {
-    .infer = infer_diag,
-    .eval = eval_diag,
-    .vjp = vjp_diag,
-    .batch = batch_diag,
-    .decompose = decompose_diag,
-    .schema = diagonal_schema,
-    .attrs_size = sizeof(diagonal_attrs),
-    .samples = samples_diag,
 };

@@ -2,6 +2,7 @@
 
    Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
    that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
+#include "ops/along.h"
 #include "ops/decomposed.h"
 #include "ops/rule_lists.h"
 #include "ops/wide.h"
@@ -278,18 +279,27 @@ static flx_val at_winners(flxi_site *s, flx_val v, flx_val position)
     return flxi_reshape_like(s, flx_take_along(s->g, as_planes(s, v), as_planes(s, position), 1, NULL), &t);
 }
 
-/* What a window's sum is divided by for its mean: a number, or one for each window. */
-static flx_val divisor(flxi_site *s, flx_val x, const flxi_slide *m)
+/* v, one number for each window, divided by how many elements the window's mean is taken of; in a dtype that holds this. */
+static flx_val divided_by_taps(flxi_site *s, flx_val v, const flxi_slide *m)
 {
     const pool_attrs *a = s->attrs;
-    flx_type t = *flxi_typeof(s, x);
+    flx_type t = *flxi_typeof(s, s->x[0]);
     flx_dim taps = 1;
+    flx_val wide = flxi_widen(s, v);
+    t.dtype = flxi_typeof(s, wide)->dtype;
     for (int k = 2; k < t.rank; k++)
         taps = flx_dim_mul(s->ctx, taps, m[k].window);
     if (a->count_include_pad)
-        return flxi_index_number(s, (flx_dtype)t.dtype, taps);
+        return flx_div(s->g, wide, flxi_index_number(s, (flx_dtype)t.dtype, taps));
     t.dims[0] = t.dims[1] = 1;
-    return flxi_window_fold(s, flxi_full(s, &t, 1.0), "add", 0.0, m);
+    return flx_div(s->g, wide, flxi_window_fold(s, flxi_full(s, &t, 1.0), "add", 0.0, m));
+}
+
+/* The sum of a window may be too large for f16 although its mean is not. */
+static flx_val window_mean(flxi_site *s, flx_val x, const flxi_slide *m)
+{
+    flx_val sum = flxi_window_fold(s, flxi_widen(s, x), "add", 0.0, m);
+    return flxi_as_dtype(s, divided_by_taps(s, sum, m), flxi_typeof(s, x)->dtype);
 }
 
 static void decompose_pool(flxi_site *s, flx_val *y)
@@ -303,7 +313,7 @@ static void decompose_pool(flxi_site *s, flx_val *y)
     case KIND_MIN: y[0] = at_winners(s, x, winners(s, reversed(s, x))); break;
     case KIND_PROD: y[0] = flxi_window_fold(s, x, "mul", 1.0, m); break;
     case KIND_SUM: y[0] = flxi_window_fold(s, x, "add", 0.0, m); break;
-    default: y[0] = flx_div(s->g, flxi_window_fold(s, x, "add", 0.0, m), divisor(s, x, m)); break;
+    default: y[0] = window_mean(s, x, m); break;
     }
 }
 
@@ -332,18 +342,19 @@ static void vjp_pool(flxi_site *s, const flx_val *dy, flx_val *dx)
     const pool_attrs *a = s->attrs;
     const pool_common *c = &a->common;
     flx_val x = s->x[0];
-    flx_val g = dy[0];
     flxi_slide m[FLX_MAX_RANK];
     slides_of(s, flxi_typeof(s, x), m);
     switch (a->kind) {
-    case KIND_MAX: dx[0] = flx_max_pool_backward(s->g, x, g, c->kernel_size, c->stride, c->padding); break;
+    case KIND_MAX:
     case KIND_MIN:
-        dx[0] = flx_max_pool_backward(s->g, reversed(s, x), g, c->kernel_size, c->stride, c->padding);
+        x = a->kind == KIND_MIN ? reversed(s, x) : x;
+        dx[0] = flx_max_pool_backward(s->g, x, dy[0], c->kernel_size, c->stride, c->padding);
         break;
     case KIND_PROD: flxi_vjp_decomposed(s, dy, dx); break;
-    case KIND_SUM: dx[0] = flxi_window_sum_back(s, g, m, flxi_typeof(s, x)); break;
+    case KIND_SUM: dx[0] = flxi_window_sum_back(s, dy[0], m, flxi_typeof(s, x)); break;
     default:
-        dx[0] = flxi_window_sum_back(s, flx_div(s->g, g, divisor(s, x, m)), m, flxi_typeof(s, x));
+        dx[0] = flxi_window_sum_back(s, divided_by_taps(s, dy[0], m), m, flxi_typeof(s, x));
+        dx[0] = flxi_as_dtype(s, dx[0], flxi_typeof(s, x)->dtype);
         break;
     }
 }

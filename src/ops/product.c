@@ -89,6 +89,8 @@ static const flxi_sample samples_matmul[] = {
     {"T[0, 4294967296, 4294967296], T[4294967296, 0]", NULL, NULL, FLX_OK},
     {"T[N, 3], T[3, 2]", NULL, NULL, FLX_OK},
     {"T[2, N], T[N, 2]", NULL, NULL, FLX_OK},
+    {"T[2, N], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[4, N]", NULL, NULL, FLX_OK},
     {"T[N, 2, 3], T[1, 3, 2]", NULL, NULL, FLX_OK},
     {"T[3, 4], T[3, 2]", NULL, NULL, FLX_E_SHAPE},
     {"T[4], T[4, 2]", NULL, NULL, FLX_E_SHAPE},
@@ -294,6 +296,7 @@ static const flxi_sample samples_dot_general[] = {
     {"T[0, 3], T[3, 2]", "lc=[1], rc=[0]", NULL, FLX_OK},
     {"T[N, 3], T[N, 2]", "lc=[0], rc=[0]", NULL, FLX_OK},
     {"T[N, 3], T[N, 2]", "lb=[0], rb=[0]", NULL, FLX_OK},
+    {"T[N, 2, 4], T[4, 3, 2]", "lb=[0], rb=[1], lc=[2, 1], rc=[0, 2]", NULL, FLX_OK},
     {"T[3, 4], T[3, 2]", "lc=[1], rc=[0]", NULL, FLX_E_SHAPE},
     {"T[3, 4], T[4, 2]", "lb=[0], rb=[0]", NULL, FLX_E_SHAPE},
     {"T[3, 4], T[4, 2]", "lc=[1]", NULL, FLX_E_ATTRIBUTE},
@@ -386,12 +389,13 @@ static void batch_dot_general(flxi_site *s, flx_val *by)
     by[0] = flxi_move_axis(s, flxi_emit1(s, a, s->x, 2), both ? 0 : at, 0);
 }
 
-/* An operand with its axes in groups: [batch, first, second], each flattened to one. */
-static flx_val grouped(flxi_site *s, const dot_side *d, bool contracted_last)
+/* An operand with its axes in groups: [batch, first, second], each flattened to one; `batch` is the extent of the first, in
+   which both operands agree. */
+static flx_val grouped(flxi_site *s, const dot_side *d, flx_dim batch, bool contracted_last)
 {
     const flx_type *t = flxi_typeof(s, d->x);
     int64_t perm[FLX_MAX_RANK];
-    flx_dim dims[3] = {1, 1, 1};
+    flx_dim dims[3] = {batch, 1, 1};
     size_t n = 0;
     for (size_t i = 0; i < d->batch.n; i++)
         perm[n++] = d->batch.v[i];
@@ -401,9 +405,9 @@ static flx_val grouped(flxi_site *s, const dot_side *d, bool contracted_last)
         for (size_t i = 0; i < count; i++)
             perm[n++] = contracted ? d->contracted.v[i] : d->free[i];
     }
-    for (size_t i = 0; i < n; i++) {
-        size_t first = contracted_last ? (size_t)d->num_free : d->contracted.n;
-        flx_dim *m = &dims[i < d->batch.n ? 0 : i < d->batch.n + first ? 1 : 2];
+    size_t first = contracted_last ? (size_t)d->num_free : d->contracted.n;
+    for (size_t i = d->batch.n; i < n; i++) {
+        flx_dim *m = &dims[i < d->batch.n + first ? 1 : 2];
         *m = flx_dim_mul(s->ctx, *m, t->dims[perm[i]]);
     }
     return flxi_reshape_to(s, flx_transpose(s->g, d->x, (flx_ints){perm, n}), 3, dims);
@@ -416,14 +420,17 @@ static void decompose_dot_general(flxi_site *s, flx_val *y)
     const flx_type *tl = flxi_typeof(s, l.x);
     const flx_type *tr = flxi_typeof(s, r.x);
     flx_dim dims[FLX_MAX_RANK];
+    flx_dim batch = 1;
     int rank = 0;
-    for (size_t i = 0; i < l.batch.n; i++)
-        dims[rank++] = flxi_agreed_dim(tl->dims[l.batch.v[i]], tr->dims[r.batch.v[i]]);
+    for (size_t i = 0; i < l.batch.n; i++) {
+        dims[rank] = flxi_agreed_dim(tl->dims[l.batch.v[i]], tr->dims[r.batch.v[i]]);
+        batch = flx_dim_mul(s->ctx, batch, dims[rank++]);
+    }
     for (int i = 0; i < l.num_free; i++)
         dims[rank++] = tl->dims[l.free[i]];
     for (int i = 0; i < r.num_free; i++)
         dims[rank++] = tr->dims[r.free[i]];
-    flx_val product = flx_matmul(s->g, grouped(s, &l, true), grouped(s, &r, false));
+    flx_val product = flx_matmul(s->g, grouped(s, &l, batch, true), grouped(s, &r, batch, false));
     y[0] = flxi_reshape_to(s, product, rank, dims);
 }
 

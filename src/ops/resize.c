@@ -8,7 +8,10 @@
    takes the closest element, the lower one of two equally close ones, or with asymmetric the one at or below; linear
    weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that keep
    their extent are left alone by all of them, since there every position is whole. */
+#include "ops/along.h"
 #include "ops/axis_map.h"
+#include "ops/decomposed.h"
+#include "ops/rule_lists.h"
 
 #include <complex.h>
 
@@ -194,6 +197,172 @@ static flx_code eval_resize(flxi_eval *e)
     return FLX_OK;
 }
 
+/* ---- Decomposition: axis by axis, a sum of gathered elements times weights ---- */
+
+typedef struct { /* position_of for all elements of an axis at once, as values of the graph */
+    flx_val below, rest; /* i64[m] */
+    flx_val of;          /* i64[] */
+} positions;
+
+static flx_val integer(flxi_site *s, flx_dim d)
+{
+    return flxi_index_number(s, FLX_I64, d);
+}
+
+static positions positions_of(flxi_site *s, int64_t coordinates, flx_dim from, flx_dim to)
+{
+    flx_graph *g = s->g;
+    flx_type row = flx_type_make(FLX_I64, 1, &to);
+    flx_val i = flx_iota(g, &row, 0);
+    flx_val n = integer(s, from);
+    flx_val m = integer(s, to);
+    flx_val one = integer(s, 1);
+    flx_val top = flx_mul(g, i, n);
+    flx_val of = m;
+    if (coordinates == AT_HALF_PIXEL) {
+        top = flx_sub(g, flx_mul(g, flx_add(g, flx_add(g, i, i), one), n), m);
+        of = flx_add(g, m, m);
+    } else if (coordinates == AT_ALIGN_CORNERS) {
+        top = flx_mul(g, i, flx_sub(g, n, one));
+        of = flx_max(g, flx_sub(g, m, one), one); /* for m = 1 there is only i = 0 */
+    }
+    flx_val rest = flx_mod(g, top, of);
+    return (positions){flx_div(g, flx_sub(g, top, rest), of), rest, of};
+}
+
+/* The elements of x at positions `at` along the axis, those beyond the edge at the edge. */
+static flx_val elements_at(flxi_site *s, flx_val x, int axis, flx_val at)
+{
+    flx_val last = flx_sub(s->g, integer(s, flxi_typeof(s, x)->dims[axis]), integer(s, 1));
+    return flx_gather(s->g, x, flx_clamp(s->g, integer(s, 0), at, last), axis, NULL);
+}
+
+static flx_val nearest_along(flxi_site *s, flx_val x, int axis, const positions *p)
+{
+    const resize_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_val at = p->below;
+    if (a->coordinates != AT_ASYMMETRIC)
+        at = flx_add(g, at, flx_cast(g, flx_gt(g, flx_add(g, p->rest, p->rest), p->of), FLX_I64));
+    return elements_at(s, x, axis, at);
+}
+
+/* c0 + c1·d + c2·d² + c3·d³ */
+static flx_val cubic_polynomial(flxi_site *s, flx_val d, const double c[4])
+{
+    flx_graph *g = s->g;
+    flx_val y = flxi_number(s, d, c[3]);
+    for (int k = 3; k-- > 0;)
+        y = flx_add(g, flx_mul(g, y, d), flxi_number(s, d, c[k]));
+    return y;
+}
+
+/* Weights of the taps, f64[m], for the fractions t; returns how many taps there are. */
+static int weights_of(flxi_site *s, int64_t mode, flx_val t, flx_val weight[MOST_TAPS])
+{
+    static const double near[4] = {1, 0, -2.25, 1.25}; /* keys() up to 1, and from there on */
+    static const double far[4] = {3, -6, 3.75, -0.75};
+    flx_graph *g = s->g;
+    flx_val one = flxi_number(s, t, 1.0);
+    flx_val u = flx_sub(g, one, t);
+    if (mode == MODE_LINEAR) {
+        weight[0] = u;
+        weight[1] = t;
+        return 2;
+    }
+    weight[0] = cubic_polynomial(s, flx_add(g, one, t), far);
+    weight[1] = cubic_polynomial(s, t, near);
+    weight[2] = cubic_polynomial(s, u, near);
+    weight[3] = cubic_polynomial(s, flx_add(g, one, u), far);
+    return 4;
+}
+
+/* A weight of 0 drops its tap, so that an infinity beside a whole position does not leak. */
+static flx_val interpolate_along(flxi_site *s, flx_val x, int axis, const positions *p)
+{
+    const resize_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    flx_val weight[MOST_TAPS];
+    flx_val sum = FLX_NONE;
+    flx_type t = *flxi_typeof(s, x);
+    flx_dim column[FLX_MAX_RANK] = {flxi_typeof(s, p->rest)->dims[0]};
+    for (int k = 1; k < t.rank - axis; k++)
+        column[k] = 1;
+    flx_val fraction = flx_div(g, flx_cast(g, p->rest, FLX_F64), flx_cast(g, p->of, FLX_F64));
+    int count = weights_of(s, a->mode, fraction, weight);
+    for (int k = 0; k < count; k++) {
+        flx_val w = flxi_reshape_to(s, weight[k], t.rank - axis, column);
+        int step = count == 2 ? k : k - 1;
+        flx_val at = step ? flx_add(g, p->below, flx_scalar(g, FLX_I64, step)) : p->below;
+        flx_val term = flx_mul(g, elements_at(s, x, axis, at), flx_cast(g, w, (flx_dtype)t.dtype));
+        sum = flxi_sum(s, sum, flxi_masked(s, flx_ne(g, w, flxi_number(s, w, 0.0)), term));
+    }
+    return sum;
+}
+
+static void decompose_resize(flxi_site *s, flx_val *y)
+{
+    const resize_attrs *a = s->attrs;
+    flx_type x = *flxi_typeof(s, s->x[0]);
+    flx_val v = a->mode == MODE_NEAREST ? s->x[0] : flxi_widen(s, s->x[0]);
+    for (int k = 0; k < x.rank; k++) {
+        if (a->shape.v[k] == x.dims[k])
+            continue;
+        positions p = positions_of(s, a->coordinates, x.dims[k], a->shape.v[k]);
+        v = a->mode == MODE_NEAREST ? nearest_along(s, v, k, &p) : interpolate_along(s, v, k, &p);
+    }
+    y[0] = flxi_as_dtype(s, v, x.dtype);
+}
+
+static void batch_resize(flxi_site *s, flx_val *by)
+{
+    resize_attrs *a = flxi_site_attrs(s);
+    if (!a)
+        return;
+    a->shape = flxi_list_behind(s, s->size, a->shape, 0);
+    by[0] = flxi_emit1(s, a, s->x, 1);
+}
+
+/* ---- resize_nearest_2x ---- */
+
+/* [N, C, H, 2, W, 2] of an image of type x, with `fold` in place of 2. */
+static void blocks_of(const flx_type *x, flx_dim fold, flx_dim dims[6])
+{
+    const flx_dim blocks[6] = {x->dims[0], x->dims[1], x->dims[2], fold, x->dims[3], fold};
+    memcpy(dims, blocks, sizeof blocks);
+}
+
+static void decompose_nearest_2x(flxi_site *s, flx_val *y)
+{
+    flx_dim dims[6];
+    flx_type x = *flxi_typeof(s, s->x[0]);
+    blocks_of(&x, 1, dims);
+    flx_val v = flxi_reshape_to(s, s->x[0], 6, dims);
+    blocks_of(&x, 2, dims);
+    v = flxi_expand_to(s, v, 6, dims);
+    for (int k = 2; k < 4; k++)
+        x.dims[k] = flx_dim_mul(s->ctx, x.dims[k], 2);
+    y[0] = flxi_reshape_like(s, v, &x);
+}
+
+static void vjp_nearest_2x(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_dim dims[6];
+    blocks_of(flxi_typeof(s, s->x[0]), 2, dims);
+    dx[0] = flx_reduce_sum(s->g, flxi_reshape_to(s, dy[0], 6, dims), FLX_INTS(3, 5), 0);
+}
+
+/* The batch joins N. */
+static void batch_nearest_2x(flxi_site *s, flx_val *by)
+{
+    flx_type t = *flxi_typeof(s, s->x[0]);
+    flx_dim dims[4] = {flx_dim_mul(s->ctx, t.dims[0], t.dims[1]), t.dims[2], t.dims[3], t.dims[4]};
+    flx_val x = flxi_reshape_to(s, s->x[0], 4, dims);
+    for (int k = 3; k < 5; k++)
+        t.dims[k] = flx_dim_mul(s->ctx, t.dims[k], 2);
+    by[0] = flxi_reshape_like(s, flxi_emit1(s, NULL, &x, 1), &t);
+}
+
 /* ---- Rules ---- */
 
 static const flxi_sample samples_nearest_2x[] = {
@@ -228,6 +397,9 @@ static const flxi_sample samples_resize[] = {
 const flxi_rules flxi_rules_resize_nearest_2x = {
     .infer = infer_nearest_2x,
     .eval = eval_nearest_2x,
+    .vjp = vjp_nearest_2x,
+    .batch = batch_nearest_2x,
+    .decompose = decompose_nearest_2x,
     .samples = samples_nearest_2x,
 };
 
@@ -236,5 +408,8 @@ const flxi_rules flxi_rules_resize = {
     .eval = eval_resize,
     .schema = resize_schema,
     .attrs_size = sizeof(resize_attrs),
+    .vjp = flxi_vjp_decomposed,
+    .batch = batch_resize,
+    .decompose = decompose_resize,
     .samples = samples_resize,
 };

@@ -42,4 +42,16 @@ static inline flx_ints flxi_dims_list(int rank, const flx_dim *dims)
     return (flx_ints){rank ? dims : &none, (size_t)rank};
 }
 
+/* v with zeros at the ends of axes: low[k] before and high[k] behind axis k. Where there are none it is v itself. */
+static inline flx_val flxi_pad_zeros(flxi_site *s, flx_val v, const flx_dim *low, const flx_dim *high)
+{
+    int rank = flxi_typeof(s, v)->rank;
+    bool any = false;
+    for (int k = 0; k < rank; k++)
+        any |= low[k] != 0 || high[k] != 0;
+    if (!any)
+        return v;
+    return flx_pad(s->g, v, flxi_number(s, v, 0.0), flxi_dims_list(rank, low), flxi_dims_list(rank, high), FLX_ALL);
+}
+
 #endif

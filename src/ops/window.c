@@ -401,7 +401,7 @@ static const flxi_sample samples_select_and_scatter[] = {
     {"f32[4, 6], f32[2, 3], f32[]", "window=[2, 2], strides=[2, 2]", NULL, FLX_OK},
     {"bf16[5], bf16[4], bf16[]", "window=[2], select=lt", NULL, FLX_OK},
     {"f64[3, 5], f64[2, 3], f64[]", "window=[2, 3], select=gt, combine=mul", NULL, FLX_OK},
-    {"f64[6], f64[4], f64[]", "window=[3], pad_low=[3], pad_high=[-2], select=le, combine=max", NULL, FLX_OK},
+    {"f64[6], f64[5], f64[]", "window=[3], pad_low=[3], pad_high=[-2], select=le, combine=max", NULL, FLX_OK},
     {"i32[5], i32[3], i32[]", "window=[3], strides=[2], pad_low=[1], pad_high=[1], select=le, combine=max", NULL,
      FLX_OK},
     {"bool[5], bool[4], bool[]", "window=[2], select=gt, combine=min", NULL, FLX_OK},

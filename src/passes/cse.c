@@ -33,8 +33,9 @@ static bool same_node(const flxi_copy *c, const flxi_node *n, const flxi_node *m
     return flxi_attrs_equal(&flxi_ops[n->op], n->attrs, m->attrs) && may_merge(c->to, m);
 }
 
-static flx_code merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i)
+flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged)
 {
+    *merged = false;
     const flxi_node *n = flxi_node_at(c->from, i);
     if (!may_merge(c->from, n))
         return flxi_copy_node(c, i);
@@ -46,6 +47,7 @@ static flx_code merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i)
             continue;
         for (uint32_t r = 0; r < n->nout; r++)
             flxi_copy_replace(c, n->first + r, m->first + r);
+        *merged = true;
         return FLX_OK;
     }
     FLXI_TRY(flxi_copy_node(c, i));
@@ -56,9 +58,10 @@ flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 {
     flxi_copy c;
     flxi_index seen = {0};
+    bool merged;
     flx_code code = flxi_copy_begin(&c, in, err);
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = merge_or_copy(&c, &seen, i);
+        code = flxi_merge_or_copy(&c, &seen, i, &merged);
     flxi_index_free(&in->ctx->mem, &seen);
     return flxi_copy_end(&c, code, out, remap);
 }

@@ -66,7 +66,8 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = c->remap.id[n->in[k]];
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
-    uint32_t first = flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs);
+    uint32_t first = c->attrs.dim ? flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs)
+                                  : flxi_add_copy(c->to, c->from, n, in, attrs);
     c->to->pending_label = NULL;
     if (!first)
         return graph_code(c->to, c->err);

@@ -30,7 +30,8 @@ typedef struct {
 
 /* An empty copy of `from`: same name, no nodes yet. */
 flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err);
-/* Copies node i; its operands must have been copied. Labels and pins come along. */
+/* Copies node i; its operands must have been copied. Labels and pins come along. Types are inferred anew only where the copy
+   changes dimensions. */
 flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
 /* Says that value `old` is represented by `id` of the new graph. */
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
@@ -52,6 +53,9 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
+
+/* The step cse is made of: node i is copied unless an equal one is filed in `seen`, which then takes its place (*merged). */
+flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged);
 
 /* Replaces symbols by numbers throughout, sub-graphs included, and infers everything anew. */
 flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, size_t count, flx_graph **out,

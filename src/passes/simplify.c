@@ -10,10 +10,12 @@
 #include <fluxion/ops.h>
 #include <fluxion/transform.h>
 
-enum { MAX_ROUNDS = 8, FOLD_LIMIT = 64 /* elements of a folded constant */, MAX_OPERANDS = 8 };
+enum { MAX_ROUNDS = 6, FOLD_LIMIT = 64 /* elements of a folded constant */, MAX_OPERANDS = 8 };
 
 typedef struct {
     flxi_copy *c;
+    flxi_index *seen; /* copied nodes, for merging equal ones */
+    bool *changed;
     flx_graph *to;
     const flxi_node *n; /* in the old graph */
     const flxi_op *op;
@@ -117,9 +119,30 @@ static flx_val twice(rewriting *w)
     return n->op == w->n->op ? operand(w->to, n, 0) : FLX_NONE;
 }
 
-static flx_val same_branches(rewriting *w)
+/* A predicate that is the same everywhere chooses one branch. */
+static flx_val fixed_choice(rewriting *w)
 {
-    return w->x[1].id == w->x[2].id ? stretched(w, w->x[1]) : FLX_NONE;
+    const flx_tensor *c = uniform(w->to, w->x[0]);
+    if (w->x[1].id == w->x[2].id)
+        return stretched(w, w->x[1]);
+    if (!c || flxi_is_complex(c->type.dtype))
+        return FLX_NONE;
+    double x = flxi_load_double(c->type.dtype, c->data, 0);
+    return stretched(w, x != 0.0 ? w->x[1] : w->x[2]); /* NaN differs from 0 */
+}
+
+/* and(x, true) = x, and(x, false) = false; or the other way round. */
+static flx_val fixed_logic(rewriting *w)
+{
+    for (int k = 0; k < 2; k++) {
+        const flx_tensor *c = uniform(w->to, w->x[k]);
+        if (!c)
+            continue;
+        bool truth = flxi_load_int(FLX_BOOL, c->data, 0) != 0;
+        bool decides = truth == (w->n->op == OP_or);
+        return stretched(w, w->x[decides ? k : 1 - k]);
+    }
+    return FLX_NONE;
 }
 
 static flx_val one_operand(rewriting *w)
@@ -207,7 +230,9 @@ static const rewrite_row rewrites[] = {
     {OP_not, twice, "not not x = x"},
     {OP_conjugate, twice, "conjugating twice"},
     {OP_cast, cast_back, "a wider format holds every value of a narrower one"},
-    {OP_where, same_branches, "both branches are one value"},
+    {OP_where, fixed_choice, "both branches are one value, or the predicate is one value"},
+    {OP_and, fixed_logic, "and with a constant"},
+    {OP_or, fixed_logic, "or with a constant"},
     {OP_concat, one_operand, "nothing to join"},
     {OP_add_n, one_operand, "nothing to add"},
     {OP_reshape, reshape_chain, "only the last shape counts"},
@@ -338,9 +363,11 @@ static flx_code copy_with(rewriting *w, uint32_t i)
         kept[k] = c->remap.id[w->n->in[k]];
         c->remap.id[w->n->in[k]] = w->x[k].id;
     }
-    flx_code code = flxi_copy_node(c, i);
+    bool merged;
+    flx_code code = flxi_merge_or_copy(c, w->seen, i, &merged);
     for (uint32_t k = w->n->nin; k-- > 0;)
         c->remap.id[w->n->in[k]] = kept[k];
+    *w->changed |= merged;
     return code;
 }
 
@@ -353,12 +380,20 @@ static bool repeats_operand(const flxi_node *n)
     return false;
 }
 
-static flx_code simplify_node(flxi_copy *c, uint32_t i)
+static flx_code merge_plain(rewriting *w, uint32_t i)
 {
-    rewriting w = {.c = c, .to = c->to, .n = flxi_node_at(c->from, i)};
+    bool merged;
+    FLXI_TRY(flxi_merge_or_copy(w->c, w->seen, i, &merged));
+    *w->changed |= merged;
+    return FLX_OK;
+}
+
+static flx_code simplify_node(flxi_copy *c, flxi_index *seen, uint32_t i, bool *changed)
+{
+    rewriting w = {.c = c, .seen = seen, .changed = changed, .to = c->to, .n = flxi_node_at(c->from, i)};
     w.op = &flxi_ops[w.n->op];
     if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || w.n->nout != 1)
-        return flxi_copy_node(c, i);
+        return merge_plain(&w, i);
     w.type = flxi_type_at(c->from, w.n->first);
     for (uint32_t k = 0; k < w.n->nin; k++)
         w.x[k] = (flx_val){c->remap.id[w.n->in[k]], c->to->serial};
@@ -372,48 +407,57 @@ static flx_code simplify_node(flxi_copy *c, uint32_t i)
     }
     bool pinned = flxi_value_at(c->from, w.n->first)->pinned != 0;
     if (v.id && !pinned) {
+        *changed = true;
         flxi_copy_replace(c, w.n->first, v.id);
         return FLX_OK;
     }
-    if (w.op->op_class == CLASS_POINTWISE && !repeats_operand(w.n))
-        for (uint32_t k = 0; k < w.n->nin; k++)
-            w.x[k] = unstretched(&w, k);
+    if (w.op->op_class != CLASS_POINTWISE || repeats_operand(w.n))
+        return merge_plain(&w, i);
+    for (uint32_t k = 0; k < w.n->nin; k++) {
+        flx_val bare = unstretched(&w, k);
+        *changed |= bare.id != w.x[k].id;
+        w.x[k] = bare;
+    }
     return copy_with(&w, i);
 }
 
-static flx_code rewrite_once(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+static flx_code rewrite_once(const flx_graph *in, flx_graph **out, flxi_remap *remap, bool *changed, flx_error *err)
 {
     flxi_copy c;
+    flxi_index seen = {0};
+    *changed = false;
     flx_code code = flxi_copy_begin(&c, in, err);
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = simplify_node(&c, i);
+        code = simplify_node(&c, &seen, i, changed);
+    flxi_index_free(&in->ctx->mem, &seen);
     return flxi_copy_end(&c, code, out, remap);
 }
 
 /* ---- Rounds ---- */
 
-/* Replaces *now by the pass's result; `total` goes along. */
-static flx_code apply(flxi_pass pass, flx_graph **now, flxi_remap *total, flx_error *err)
+/* `next` and its remap take the place of *now and go into `total`. */
+static void replace(flx_graph **now, flxi_remap *total, flx_graph *next, flxi_remap *step)
 {
-    flx_graph *next = NULL;
-    flxi_remap step = {0};
-    FLXI_TRY(pass(*now, &next, &step, err));
-    flxi_remap_compose(total, &step);
-    flxi_remap_free(&step);
+    flxi_remap_compose(total, step);
+    flxi_remap_free(step);
     flx_graph_free(*now);
     *now = next;
-    return FLX_OK;
 }
 
+/* Operands are rewritten before their users, so one round does nearly everything; what it makes possible (a value that lost
+   its last other user, a constant made by a rewrite) is found by the next. */
 static flx_code run_rounds(flx_graph **now, flxi_remap *total, flx_error *err)
 {
-    static const flxi_pass passes[] = {rewrite_once, flxi_pass_cse, flxi_pass_dce};
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        uint64_t before = flx_graph_hash(*now);
-        for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++)
-            FLXI_TRY(apply(passes[i], now, total, err));
-        if (flx_graph_hash(*now) == before)
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        flx_graph *next = NULL;
+        flxi_remap step = {0};
+        FLXI_TRY(rewrite_once(*now, &next, &step, &changed, err));
+        replace(now, total, next, &step);
+        if (!changed)
             break;
+        FLXI_TRY(flxi_pass_dce(*now, &next, &step, err));
+        replace(now, total, next, &step);
     }
     return FLX_OK;
 }

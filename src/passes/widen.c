@@ -5,6 +5,7 @@
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
+#include <stdio.h>
 
 typedef struct {
     const flx_graph *from;
@@ -155,6 +156,16 @@ static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_
     return flxi_copy_end(&c, code, out, NULL);
 }
 
+/* Says that the error came up here, and not in the graph as it is. */
+static void in_widening(flx_error *err, const flx_graph *g)
+{
+    char inner[sizeof err->where];
+    memcpy(inner, err->where, sizeof inner);
+    snprintf(err->where, sizeof err->where, "widen of '%.40s'%s%.50s", g->name, inner[0] ? ", at " : "", inner);
+    if (!err->hint[0])
+        flxi_hint(err, "all floats become f64; an op that depends on their width cannot follow");
+}
+
 flx_graph *flx_widen(const flx_graph *g, flx_error *err)
 {
     flx_error local = {0};
@@ -170,6 +181,8 @@ flx_graph *flx_widen(const flx_graph *g, flx_error *err)
         flxi_vec_free(&g->ctx->mem, &w.bodies);
         flxi_vec_free(&g->ctx->mem, &w.constants);
     }
+    if (code != FLX_OK && flxi_graph_alive(g))
+        in_widening(&local, g);
     if (code != FLX_OK && err)
         *err = local;
     return code == FLX_OK ? out : NULL;

@@ -1,5 +1,8 @@
 /* Ops along an axis: what oracle values cannot show. Values: tests/oracle/axis.py. */
+#include "gradient_text.h"
 #include "run_text.h"
+
+#include <math.h>
 
 TEST(softmax_of_scalar_is_a_shape_error)
 {
@@ -28,4 +31,61 @@ TEST(cumlogsumexp_does_not_overflow)
     CHECK_NEAR(flx_tensor_get(r.out[0], 1), 1e5 + 0.69314718055994531, 1e-10);
     CHECK_NEAR(flx_tensor_get(r.out[0], 2), 1e5 + 0.69314718055994531, 1e-10);
     text_end(&r);
+}
+
+/* ---- Derivatives at special points ---- */
+
+#define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+#define CHECK_HESSIAN_ROW(text, ...) check_hessian_of_ones((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+
+TEST(softmax_gives_nothing_to_masked_entries)
+{
+    CHECK_ROW("graph g(x: f64[3]) { return mul(softmax(x), const(f64[3], [1, 3, 7])) }", {0, 0, -INFINITY},
+              {-0.5, 0.5, 0});
+    CHECK_ROW("graph g(x: f64[2, 1]) { return softmax(x) }", {5, -5}, {0, 0});
+}
+
+TEST(cumprod_with_zeros)
+{
+    CHECK_ROW("graph g(x: f64[4]) { return cumprod(x) }", {2, 0, 3, 0}, {1, 8, 0, 0});
+    CHECK_ROW("graph g(x: f64[3]) { return cumprod(x, exclusive=true, reverse=true) }", {2, 0, 3}, {0, 3, 1});
+    CHECK_HESSIAN_ROW("graph g(x: f64[4]) { return reduce_sum(cumprod(x)) }", {2, 0, 3, 0}, {4, 12, 2, 6});
+}
+
+/* An infinite first factor meets no zero from before the beginning. */
+TEST(cumprod_with_infinite_factor_has_no_nan)
+{
+    CHECK_ROW("graph g(x: f64[2]) { return cumprod(x) }", {INFINITY, 2}, {3, INFINITY});
+    CHECK_ROW("graph g(x: f64[3]) { return cumprod(x, reverse=true) }", {2, 3, INFINITY}, {INFINITY, INFINITY, 10});
+}
+
+TEST(cummax_gives_ties_to_the_first_winner)
+{
+    CHECK_ROW("graph g(x: f64[4]) { return cummax(x) }", {1, 3, 3, 2}, {1, 3, 0, 0});
+    CHECK_ROW("graph g(x: f64[4]) { return cummax(x, reverse=true) }", {1, 3, 3, 2}, {0, 0, 3, 1});
+    CHECK_ROW("graph g(x: f64[4]) { return cummin(x) }", {0, -1, -1, 5}, {1, 3, 0, 0});
+    CHECK_ROW("graph g(x: f64[3]) { return cummax(x) }", {-INFINITY, -INFINITY, -INFINITY}, {3, 0, 0});
+    CHECK_ROW("graph g(x: f64[2]) { return cummin(x, reverse=true) }", {INFINITY, INFINITY}, {0, 2});
+}
+
+TEST(cummax_gives_all_to_the_first_nan)
+{
+    CHECK_ROW("graph g(x: f64[4]) { return cummax(x) }", {1, NAN, 5, NAN}, {1, 3, 0, 0});
+    CHECK_ROW("graph g(x: f64[4]) { return cummin(x, reverse=true) }", {NAN, 1, NAN, 7}, {0, 0, 3, 1});
+}
+
+/* The element that nothing precedes is infinite and constant. */
+TEST(cummax_exclusive_starts_from_a_constant)
+{
+    CHECK_ROW("graph g(x: f64[3]) { return cummax(x, exclusive=true) }", {1, 3, 2}, {1, 1, 0});
+    CHECK_ROW("graph g(x: f64[3]) { return cummin(x, exclusive=true, reverse=true) }", {1, 3, 2}, {0, 0, 2});
+    CHECK_ROW("graph g(x: f64[1]) { return cumlogsumexp(x, exclusive=true) }", {4}, {0});
+}
+
+TEST(cumlogsumexp_has_no_nan_at_infinities)
+{
+    CHECK_ROW("graph g(x: f64[3]) { return cumlogsumexp(x) }", {-INFINITY, -INFINITY, 0}, {2, 1, 1});
+    CHECK_ROW("graph g(x: f64[2]) { return cumlogsumexp(x) }", {1000, 0}, {2, 0});
+    CHECK_ROW("graph g(x: f64[3]) { return cumlogsumexp(x, exclusive=true, reverse=true) }", {5, -INFINITY, 0},
+              {0, 0, 2});
 }

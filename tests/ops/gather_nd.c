@@ -1,6 +1,8 @@
 /* gather_nd and scatter_nd: edges, order of updates and error texts. Values: tests/oracle/gather_nd.py. */
+#include "gradient_text.h"
 #include "symbolic_text.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROWS "start_index_map=[0], collapsed_axes=[0], offset_axes=[1], index_vector_axis=1"
@@ -39,7 +41,6 @@ TEST(scatter_nd_window_over_the_edge_follows_its_policy)
     text_end(&r);
 }
 
-/* A bad start is an error though its window reads nothing. */
 /* An empty axis is legal as long as nothing is looked up in it, as for gather. */
 TEST(gather_nd_into_an_empty_axis_fails_only_where_there_is_an_index)
 {
@@ -57,6 +58,7 @@ TEST(gather_nd_into_an_empty_axis_fails_only_where_there_is_an_index)
                      FLX_E_INDEX, "gather_nd 'y': the start 0 is out of range: axis 0 has extent 0, the window 1");
 }
 
+/* A bad start is an error though its window reads nothing. */
 TEST(gather_nd_checks_starts_of_empty_windows)
 {
     text_run r = text_begin("graph g() { x = full(f32[3, 4], 0)"
@@ -130,4 +132,66 @@ TEST(gather_nd_errors_name_the_attribute)
     check_text_fails("graph g(x: f32[3, 4], i: i32[5], u: f32[4, 4]) { y = scatter_nd(x, i, u, " ROWS ") return y }",
                      FLX_E_SHAPE,
                      "scatter_nd 'y': the index axes of updates do not fit: indices is [5], updates is [4, 4]");
+}
+
+/* ---- Derivatives ---- */
+
+#define SCATTER(x, u, i, rest)                                                                                            \
+    "graph g(x: f64[" x "], u: f64[" u "]) { return scatter_nd(x, const(i32[" u "], " i "), u, start_index_map=[0],"      \
+    "  collapsed_axes=[0], index_vector_axis=1" rest ") }"
+
+TEST(scatter_nd_set_gradient_goes_to_the_last_writer)
+{
+    static const gradient_row rows[] = {{"x", {1, 2, 3}, {1, 0, 1}}, {"u", {4, 5, 6}, {0, 0, 1}}};
+    check_gradient(SCATTER("3", "3", "[1, 1, 1]", ", combine=set"), rows, 2);
+    static const gradient_row dropped[] = {{"x", {1, 2, 3}, {1, 0, 1}}, {"u", {4, 5, 6}, {0, 1, 0}}};
+    check_gradient(SCATTER("3", "3", "[-1, 1, 3]", ", combine=set, oob=zero"), dropped, 2);
+    static const gradient_row unique[] = {{"x", {1, 2, 3}, {0, 0, 1}}, {"u", {4, 5}, {1, 1}}};
+    check_gradient(SCATTER("3", "2", "[1, 0]", ", combine=set, unique=true"), unique, 2);
+}
+
+/* y = x u0 u1 u2: each factor's derivative is the product of the others, also where one or two of them are 0. */
+TEST(trap_19_scatter_nd_product_with_zeros)
+{
+    static const gradient_row one[] = {{"x", {2, 7}, {0, 1}}, {"u", {0, 3, 5}, {30, 0, 0}}};
+    check_gradient(SCATTER("2", "3", "[0, 0, 0]", ", combine=mul"), one, 2);
+    static const gradient_row two[] = {{"x", {2, 7}, {0, 1}}, {"u", {0, 3, 0}, {0, 0, 0}}};
+    check_gradient(SCATTER("2", "3", "[0, 0, 0]", ", combine=mul"), two, 2);
+    static const gradient_row apart[] = {{"x", {2, 7}, {15, 4}}, {"u", {3, 4, 5}, {10, 7, 6}}};
+    check_gradient(SCATTER("2", "3", "[0, 1, 0]", ", combine=mul"), apart, 2);
+    static const gradient_row infinite[] = {{"x", {2, 7}, {3, INFINITY}}, {"u", {3, INFINITY, INFINITY}, {2, 7, 0}}};
+    check_reverse(SCATTER("2", "3", "[0, 1, 9]", ", combine=mul, oob=zero"), infinite, 2);
+}
+
+/* With two zeros among the factors only the mixed second derivative by those two is not 0. */
+TEST(trap_19_scatter_nd_product_second_order)
+{
+    static const gradient_row rows[] = {{"x", {2}, {0}}, {"u", {0, 3, 0}, {6, 0, 6}}};
+    check_hessian_of_ones("graph g(x: f64[1], u: f64[3]) { return reduce_sum(scatter_nd(x, const(i32[3], [0, 0, 0]), u,"
+                          "  start_index_map=[0], collapsed_axes=[0], index_vector_axis=1, combine=mul)) }",
+                          rows, 2);
+}
+
+TEST(scatter_nd_tie_splits_gradient)
+{
+    static const gradient_row max[] = {{"x", {1, 5, 2}, {1. / 3, 1, 0}}, {"u", {1, 1, 3, 4, 4}, {1. / 3, 1. / 3, 0, 0.5, 0.5}}};
+    check_reverse(SCATTER("3", "5", "[0, 0, 1, 2, 2]", ", combine=max"), max, 2);
+    static const gradient_row min[] = {{"x", {1, 5}, {0.5, 1}}, {"u", {1, 7, 0}, {0.5, 0, 0}}};
+    check_gradient(SCATTER("2", "3", "[0, 1, 2]", ", combine=min, oob=zero"), min, 2);
+}
+
+/* a/b of a dropped update is never formed: its derivative would be infinite. */
+TEST(scatter_nd_fold_does_not_try_dropped_updates)
+{
+    static const gradient_row rows[] = {{"x", {6, 8}, {0.5, 1}}, {"u", {0, 2}, {0, -1.5}}};
+    check_gradient("graph f(a: f64[], b: f64[]) { return div(a, b) }\n" SCATTER("2", "2", "[5, 0]", ", combine=@f, oob=zero"),
+                   rows, 2);
+}
+
+TEST(scatter_nd_fold_gradient_follows_the_order)
+{
+    /* a b + b twice: y = (x u0 + u0) u1 + u1 */
+    static const gradient_row rows[] = {{"x", {2}, {20}}, {"u", {4, 5}, {15, 13}}};
+    check_gradient("graph f(a: f64[], b: f64[]) { return add(mul(a, b), b) }\n" SCATTER("1", "2", "[0, 0]", ", combine=@f"),
+                   rows, 2);
 }

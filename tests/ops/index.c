@@ -1,6 +1,8 @@
 /* Indexing: bad indices, empty axes, bytes and error texts. Values: tests/oracle/index.py. */
+#include "batch_text.h"
 #include "symbolic_text.h"
 
+#include <math.h>
 #include <string.h>
 
 TEST(gather_out_of_range_index_fails_the_run)
@@ -89,4 +91,70 @@ TEST(indexing_errors_name_shapes)
                      "dynamic_slice 'y': sizes[1] is 5, which does not fit axis 1 of x of shape [3, 4]");
     check_text_fails("graph g(i: i32[3]) { y = one_hot(i, n=-2) return y }", FLX_E_ATTRIBUTE,
                      "one_hot 'y': n must not be negative, it is -2");
+}
+
+/* ---- Derivatives and batching ---- */
+
+TEST(gather_gradient_of_repeated_rows_adds_up)
+{
+    static const gradient_row table[] = {{"t", {1, 2, 3}, {2, 0, 1}}};
+    check_gradient("graph g(t: f64[3]) { return gather(t, const(i32[3], [0, 2, 0])) }", table, 1);
+    static const gradient_row dropped[] = {{"t", {1, 2, 3}, {0, 1, 0}}};
+    check_gradient("graph g(t: f64[3]) { return gather(t, const(i32[3], [-1, 1, 3]), oob=zero) }", dropped, 1);
+    static const gradient_row clamped[] = {{"t", {1, 2, 3}, {1, 1, 1}}};
+    check_gradient("graph g(t: f64[3]) { return gather(t, const(i32[3], [-1, 1, 3]), oob=clamp) }", clamped, 1);
+}
+
+/* Each example has its own table and its own indices; example 0 does not see the table of example 1. */
+TEST(trap_37_gather_pairs_tables_and_indices)
+{
+    static const batch_row rows[] = {{"t", {1, 2, 3, 4, 5, 6}, true}, {"i", {2, 0, 0, 1}, true}};
+    check_batched("graph g(t: f64[3], i: i32[2]) { return gather(t, i) }", 2, rows, 2, (double[]){3, 1, 4, 5}, 4);
+}
+
+/* Row 3 of example 0 would be row 0 of example 1. */
+TEST(trap_38_index_out_of_range_does_not_reach_the_next_example)
+{
+    static const batch_row rows[] = {{"t", {1, 2, 3, 4, 5, 6}, true}, {"i", {3, 0}, true}};
+    double out[GRADIENT_MAX_PARTS];
+    flx_error err = {0};
+    CHECK_CODE(run_batched("graph g(t: f64[3], i: i32[]) { return gather(t, i) }", 2, rows, 2, out, &err), FLX_E_INDEX,
+               &err);
+    check_batched("graph g(t: f64[3], i: i32[]) { return gather(t, i, oob=zero) }", 2, rows, 2, (double[]){0, 4}, 2);
+    check_batched("graph g(t: f64[3], i: i32[]) { return gather(t, i, oob=clamp) }", 2, rows, 2, (double[]){3, 4}, 2);
+    CHECK_CODE(run_batched("graph g(t: f64[], i: i32[]) { return scatter_add(t, i, R=3) }", 2,
+                           (batch_row[]){{"t", {1, 2}, true}, {"i", {3, 0}, true}}, 2, out, &err),
+               FLX_E_INDEX, &err);
+}
+
+TEST(trap_39_scatter_add_keeps_examples_apart)
+{
+    static const batch_row rows[] = {{"u", {1, 2, 3, 4}, true}, {"i", {0, 0, 0, 1}, true}};
+    check_batched("graph g(u: f64[2], i: i32[2]) { return scatter_add(u, i, R=2) }", 2, rows, 2, (double[]){3, 0, 3, 4}, 4);
+}
+
+TEST(gather_from_an_empty_table_batches)
+{
+    static const batch_row rows[] = {{"t", {0}, true}, {"i", {0, 1}, true}};
+    check_batched("graph g(t: f64[0], i: i32[]) { return gather(t, i, oob=zero) }", 2, rows, 2, (double[]){0, 0}, 2);
+    double out[GRADIENT_MAX_PARTS];
+    flx_error err = {0};
+    CHECK_CODE(run_batched("graph g(t: f64[0], i: i32[]) { return gather(t, i) }", 2, rows, 2, out, &err), FLX_E_INDEX, &err);
+}
+
+/* A position beyond i64 is too large, not negative. */
+TEST(dynamic_slice_batches_over_any_position)
+{
+    static const batch_row rows[] = {{"x", {1, 2, 3, 4}, false}, {"i", {18446744073709549568.0, 1}, true}};
+    check_batched("graph g(x: f64[4], i: u64[]) { return dynamic_slice(x, i, sizes=[2]) }", 2, rows, 2,
+                  (double[]){3, 4, 2, 3}, 4);
+    static const batch_row floats[] = {{"x", {1, 2, 3, 4}, false}, {"i", {-INFINITY, 1.75}, true}};
+    check_batched("graph g(x: f64[4], i: f64[]) { return dynamic_slice(x, i, sizes=[2]) }", 2, floats, 2,
+                  (double[]){1, 2, 2, 3}, 4);
+}
+
+TEST(dynamic_update_slice_gradient_is_cut_out)
+{
+    static const gradient_row rows[] = {{"x", {1, 2, 3, 4}, {1, 1, 0, 0}}, {"u", {5, 6}, {1, 1}}};
+    check_gradient("graph g(x: f64[4], u: f64[2]) { return dynamic_update_slice(x, u, 9) }", rows, 2);
 }

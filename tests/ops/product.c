@@ -1,4 +1,5 @@
 /* Products: empty sums, the notation of einsum and error texts. Values: tests/oracle/product.py. */
+#include "gradient_text.h"
 #include "symbolic_text.h"
 
 #include <string.h>
@@ -81,4 +82,42 @@ TEST(einsum_sums_over_every_letter)
     CHECK_OK(r.code, &r.err);
     CHECK_NEAR(flx_tensor_get(r.out[0], 0), 24, 0);
     text_end(&r);
+}
+
+/* ---- Derivatives ---- */
+
+/* Contracted axes come out in the order of the other operand: l[0, i, j] meets r[j, 0, i]. */
+TEST(trap_33_dot_general_cotangent_is_permuted_back)
+{
+    static const gradient_row rows[] = {{"l", {1, 2, 3, 4, 5, 6}, {10, 30, 50, 20, 40, 60}},
+                                        {"r", {10, 20, 30, 40, 50, 60}, {1, 4, 2, 5, 3, 6}}};
+    check_gradient("graph g(l: f64[1, 2, 3], r: f64[3, 1, 2]) { return dot_general(l, r, lc=[1, 2], rc=[2, 0]) }", rows, 2);
+}
+
+TEST(trap_34_complex_products_use_the_conjugate)
+{
+    static const gradient_row rows[] = {{"a", {1, 2}, {3, -4}}, {"b", {3, 4}, {1, -2}}};
+    check_reverse("graph g(a: c128[1, 1], b: c128[1, 1]) { return matmul(a, b) }", rows, 2);
+    check_reverse("graph g(a: c128[1, 1], b: c128[1, 1]) { return dot_general(a, b, lc=[1], rc=[0]) }", rows, 2);
+    check_reverse("graph g(a: c128[1, 1], b: c128[1, 1]) { return einsum(a, b, eq=\"ij,jk->ik\") }", rows, 2);
+}
+
+/* One matrix for a whole batch: its cotangent is the sum over the batch, not one matrix for each. */
+TEST(matmul_gradient_of_shared_matrix_sums_over_the_batch)
+{
+    static const gradient_row right[] = {{"a", {1, 2, 3, 4}, {7, 8, 7, 8}}, {"b", {7, 8}, {4, 6}}};
+    check_gradient("graph g(a: f64[2, 1, 2], b: f64[2, 1]) { return matmul(a, b) }", right, 2);
+    static const gradient_row left[] = {{"a", {7, 8}, {4, 6}}, {"b", {1, 2, 3, 4}, {7, 8, 7, 8}}};
+    check_gradient("graph g(a: f64[1, 2], b: f64[2, 2, 1]) { return matmul(a, b) }", left, 2);
+}
+
+/* A repeated letter reads the diagonal only; a letter that only one operand has was summed over. */
+TEST(einsum_gradient_of_diagonals_and_lone_letters)
+{
+    static const gradient_row trace[] = {{"x", {1, 2, 3, 4}, {1, 0, 0, 1}}};
+    check_gradient("graph g(x: f64[2, 2]) { return einsum(x, eq=\"ii\") }", trace, 1);
+    static const gradient_row lone[] = {{"x", {1, 2, 3, 4}, {5, 5, 5, 5}}, {"y", {5}, {10}}};
+    check_gradient("graph g(x: f64[2, 2], y: f64[]) { return einsum(x, y, eq=\"ij,->\") }", lone, 2);
+    static const gradient_row stretched[] = {{"x", {3}, {6}}, {"y", {1, 2, 3}, {3, 3, 3}}};
+    check_gradient("graph g(x: f64[1], y: f64[3]) { return einsum(x, y, eq=\"...,...->...\") }", stretched, 2);
 }

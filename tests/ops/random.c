@@ -4,6 +4,7 @@
    Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance
    within 5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or
    never. */
+#include "gradient_text.h"
 #include "symbolic_text.h"
 
 #include <math.h>
@@ -156,4 +157,47 @@ TEST(sample_extreme_temperatures)
             CHECK_EQ_I64(flx_tensor_get(r.out[i], k), 0);
     CHECK(flx_tensor_get(r.out[2], 1) < 2); /* no temperature revives -inf */
     text_end(&r);
+}
+
+/* ---- Derivatives ---- */
+
+/* The gradient by x of the sum of `call`, which uses x: f64[8] and k, is what `want` shows at the same key. */
+static void check_same_draws(const char *call, const char *want)
+{
+    char text[300];
+    flx_error err = {0};
+    snprintf(text, sizeof text,
+             "graph g(x: f64[8]) { k = const(u32[2], [5, 6])  return reduce_sum(%s), %s }", call, want);
+    test_fail_context("%s", call);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    flx_graph *grad = flx_grad(flx_module_main(m), (const char *const[]){"x"}, 1, NULL, &err);
+    CHECK_OK(grad ? FLX_OK : err.code, &err);
+    flx_type type = flx_type_make(FLX_F64, 1, (const flx_dim[]){8});
+    flx_tensor *x = gradient_uniform(ctx, &type, 3, 0);
+    flx_tensor *out[2] = {NULL, NULL};
+    CHECK_OK((int32_t)flx_run(grad, NULL, &(flx_feed){"x", x}, 1, out, &err), &err);
+    for (int64_t i = 0; i < 8; i++)
+        CHECK_NEAR(flx_tensor_get(out[1], i), flx_tensor_get(out[0], i), 0);
+    flx_tensor_release(out[0]);
+    flx_tensor_release(out[1]);
+    flx_tensor_release(x);
+    flx_graph_free(grad);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(trap_69_gradients_use_the_draws_of_the_forward)
+{
+    check_same_draws("dropout(x, k, rate=0.5)", "dropout(full(f64[8], 1), k, rate=0.5)");
+    check_same_draws("mul(x, rng_normal(k, shape=[8], dtype=f64))", "rng_normal(k, shape=[8], dtype=f64)");
+    check_same_draws("where(bernoulli(k, 0.5, shape=[8]), x, mul(x, 2))",
+                     "where(bernoulli(k, 0.5, shape=[8]), full(f64[8], 1), 2)");
+}
+
+TEST(dropout_of_everything_has_gradient_zero)
+{
+    check_gradient("graph g(x: f64[2]) { return mul(dropout(x, const(u32[2], [5, 6]), rate=1), inf) }",
+                   (const gradient_row[]){{"x", {1, 2}, {0, 0}}}, 1);
 }

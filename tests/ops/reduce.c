@@ -1,5 +1,8 @@
 /* Reductions: errors, and shapes that only a fold with a body can have. Values: tests/oracle/reduce.py. */
+#include "gradient_text.h"
 #include "run_text.h"
+
+#include <math.h>
 
 TEST(argmax_of_empty_axis_is_a_shape_error)
 {
@@ -52,4 +55,83 @@ TEST(reduce_of_empty_tensor_with_huge_dims_is_empty)
     CHECK_OK(r.code, &r.err);
     CHECK_EQ_I64(flx_tensor_count(r.out[0]), 0);
     text_end(&r);
+}
+
+/* ---- Derivatives at special points ---- */
+
+#define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+#define CHECK_HESSIAN_ROW(text, ...) check_hessian_of_ones((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+
+/* Forward mode gives the winners' tangents, not 0 (trap 18). */
+TEST(trap_17_tied_extremum_shares_its_cotangent)
+{
+    CHECK_ROW("graph g(x: f64[4]) { return reduce_max(x) }", {3, 1, 3, 2}, {0.5, 0, 0.5, 0});
+    CHECK_ROW("graph g(x: f64[2, 2]) { return reduce_min(x, axes=[0, 1]) }", {1, 1, 1, 1}, {0.25, 0.25, 0.25, 0.25});
+    CHECK_ROW("graph g(x: f16[2, 2]) { return reduce_max(x, axes=[1], keep_dims=true) }", {1, 1, 0, 2},
+              {0.5, 0.5, 0, 1});
+    CHECK_ROW("graph g(x: f64[3]) { return reduce_max(x) }", {-INFINITY, 1, INFINITY}, {0, 0, 1});
+}
+
+TEST(reduce_max_gives_its_cotangent_to_the_nans)
+{
+    CHECK_ROW("graph g(x: f64[4]) { return reduce_max(x) }", {9, NAN, 2, NAN}, {0, 0.5, 0, 0.5});
+    CHECK_ROW("graph g(x: f64[3]) { return reduce_min(x) }", {NAN, -INFINITY, 2}, {1, 0, 0});
+}
+
+/* -inf whatever the operand is: the tangent is 0, not 0/0. */
+TEST(reduce_max_of_nothing_has_zero_tangent)
+{
+    CHECK_ROW("graph g(x: f64[0]) { return reduce_max(x) }", {0}, {0});
+    CHECK_ROW("graph g(x: f64[2, 0]) { return reduce_min(x, axes=[1]) }", {0}, {0});
+}
+
+TEST(trap_19_prod_with_zero)
+{
+    CHECK_ROW("graph g(x: f64[3]) { return reduce_prod(x) }", {2, 0, 3}, {0, 6, 0});
+    CHECK_ROW("graph g(x: f64[3]) { return reduce_prod(x) }", {0, 5, 0}, {0, 0, 0});
+    CHECK_ROW("graph g(x: f64[2, 2, 2]) { return reduce_prod(x, axes=[0, 2]) }", {2, 3, 0, 4, 5, 6, 7, 8},
+              {90, 60, 224, 0, 36, 30, 0, 0});
+    CHECK_ROW("graph g(x: f64[2]) { return reduce_prod(x, axes=[]) }", {0, 7}, {1, 1});
+}
+
+TEST(trap_19_second_derivatives_of_prod_with_zeros)
+{
+    CHECK_HESSIAN_ROW("graph g(x: f64[3]) { return reduce_prod(x) }", {2, 0, 3}, {3, 5, 2});
+    CHECK_HESSIAN_ROW("graph g(x: f64[3]) { return reduce_prod(x) }", {0, 5, 0}, {5, 0, 5});
+    CHECK_HESSIAN_ROW("graph g(x: f64[2, 2]) { return reduce_prod(x) }", {0, 5, 0, 2}, {10, 0, 10, 0});
+}
+
+TEST(trap_19_complex_prod_with_zero_conjugates)
+{
+    CHECK_ROW("graph g(x: c128[3]) { return reduce_prod(x) }", {0, 0, 1, 2, 3, 0}, {3, -6, 0, 0, 0, 0});
+}
+
+TEST(trap_21_mean_counts_all_its_axes)
+{
+    CHECK_ROW("graph g(x: f64[2, 2, 2]) { return reduce_mean(x, axes=[0, 2]) }", {0},
+              {0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25});
+}
+
+/* 2^17 is beyond f16, its inverse is not. */
+TEST(trap_21_mean_counts_beyond_its_dtype)
+{
+    CHECK_ROW("graph g(x: f16[]) { return reduce_mean(expand(x, shape=[131072])) }", {1}, {1});
+}
+
+TEST(reduce_with_named_body_has_the_derivative_of_its_reduction)
+{
+    CHECK_ROW("graph f(a: f64[], b: f64[]) { return max(b, a) }"
+              "graph g(x: f64[4]) { return reduce(x, -10, body=@f) }",
+              {3, 3, 3, 3}, {0.25, 0.25, 0.25, 0.25});
+    CHECK_ROW("graph f(a: f64[], b: f64[]) { return mul(a, b) }"
+              "graph g(x: f64[2, 2]) { return reduce(x, 2, body=@f, axes=[0]) }",
+              {0, 3, 4, 0}, {8, 0, 0, 6});
+}
+
+/* ((x0² ) x1 + x1²) x2 + x2², from 0. */
+TEST(reduce_with_any_body_folds_in_order)
+{
+    CHECK_ROW("graph f(a: f64[], b: f64[]) { return add(mul(a, b), mul(b, b)) }"
+              "graph g(x: f64[3]) { return reduce(x, 0, body=@f) }",
+              {2, 3, 5}, {60, 50, 31});
 }

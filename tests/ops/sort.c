@@ -1,7 +1,8 @@
 /* Sorting: comparisons that lie, and error texts. Values: tests/oracle/sort.py. */
+#include "gradient_text.h"
 #include "run_text.h"
 
-#include <stdio.h>
+#include <math.h>
 
 /* Whatever compare says, the result is a permutation of what came in. */
 static void check_permutation(const char *answer)
@@ -63,6 +64,68 @@ TEST(topk_checks_k_again_when_symbols_are_bound)
     flx_dim_binding small = {"N", 2};
     CHECK(flx_specialise(flx_module_main(m), &small, 1, &err) == NULL);
     CHECK_EQ_I64(err.code, FLX_E_ATTRIBUTE);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* ---- Derivatives ---- */
+
+#define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+
+TEST(sort_sends_cotangents_back_where_values_came_from)
+{
+    CHECK_ROW("graph g(x: f64[3]) { return mul(sort(x), const(f64[3], [10, 20, 30])) }", {2, 1, 1}, {30, 10, 20});
+    CHECK_ROW("graph g(x: f64[3]) { return mul(sort(x, descending=true), const(f64[3], [10, 20, 30])) }", {1, NAN, 1},
+              {20, 10, 30});
+    CHECK_ROW("graph g(x: f64[2, 2]) { k, v = sort(const(i32[2, 2], [[2, 7], [1, 9]]), x, axis=0)"
+              "  return mul(v, const(f64[2, 2], [[1, 2], [3, 4]])) }",
+              {5, 6, 7, 8}, {3, 2, 1, 4});
+}
+
+TEST(sort_by_comparison_sends_cotangents_back)
+{
+    CHECK_ROW("graph f(a: f64[], b: f64[]) { return gt(mul(a, a), mul(b, b)) }"
+              "graph g(x: f64[3]) { return mul(sort(x, compare=@f), const(f64[3], [10, 20, 30])) }",
+              {1, -3, 2}, {30, 10, 20});
+}
+
+TEST(top_k_values_scatter_back)
+{
+    CHECK_ROW("graph g(x: f64[4]) { v, i = top_k(x, k=2) return mul(v, const(f64[2], [10, 20])) }", {1, 5, 5, NAN},
+              {0, 20, 0, 10});
+    CHECK_ROW("graph g(x: f64[2, 2]) { v, i = top_k(x, k=1, axis=0) return v }", {1, 4, 2, 3}, {0, 1, 1, 0});
+}
+
+static int count_in(const flx_graph *g, const char *word)
+{
+    flx_buffer text;
+    flx_error err = {0};
+    int n = 0;
+    CHECK_OK((int32_t)flx_graph_print(g, &text, &err), &err);
+    for (const char *at = strstr(text.data, word); at; at = strstr(at + 1, word))
+        n++;
+    flx_buffer_free(&text);
+    return n;
+}
+
+/* Positions are sorted along with the values in either mode: the order is found once. */
+TEST(sort_is_differentiated_with_one_sort)
+{
+    const char text[] = "graph g(x: f64[5]) { y = sort(x) return reduce_sum(mul(y, y)) }";
+    const char *names[] = {"x"};
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    flx_grad_options options = {.flags = FLX_GRAD_VALUE};
+    flx_graph *grad = flx_grad(flx_module_main(m), names, 1, &options, &err);
+    CHECK_OK(grad ? FLX_OK : err.code, &err);
+    flx_graph *jvp = flx_jvp(flx_module_main(m), names, 1, &err);
+    CHECK_OK(jvp ? FLX_OK : err.code, &err);
+    CHECK_EQ_I64(count_in(grad, "sort("), 1);
+    CHECK_EQ_I64(count_in(jvp, "sort("), 1);
+    flx_graph_free(grad);
+    flx_graph_free(jvp);
     flx_module_free(m);
     flx_context_free(ctx);
 }

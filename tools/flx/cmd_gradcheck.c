@@ -379,18 +379,17 @@ const command command_gradcheck = {
     .name = "gradcheck",
     .operand = "FILE",
     .summary = "check the derivatives of a graph against finite differences",
-    .about =
-        "Compares the gradient of the main graph's first output, by reverse mode, with central differences,\n"
-        "extrapolated to step 0, at one point. With --order 2 it also compares the Hessian times a vector, by\n"
-        "forward over reverse mode, with differences of the gradient. All arithmetic is in f64, whatever the\n"
-        "dtypes of the graph. Prints for each input the largest error |a - b| / max(1, |a|, |b|), where it is and\n"
-        "both values; the exit status is 1 if one is larger than the tolerance, and then the first op whose\n"
-        "derivative is wrong is named.\n"
-        "\n"
-        "Inputs that are not given are filled: floating ones are normal, input number K with seed K, others\n"
-        "zeros. A first output of several elements is replaced by their sum with fixed random weights. Of an\n"
-        "input with more than 2000 elements, 500 are chosen at random, always the same ones.\n"
-        "\n" ABOUT_SPEC,
+    .about = "Compares the gradient of the main graph's first output, by reverse mode, with central differences,\n"
+             "extrapolated to step 0, at one point. With --order 2 it also compares the Hessian times a vector, by\n"
+             "forward over reverse mode, with differences of the gradient. All arithmetic is in f64, whatever the\n"
+             "dtypes of the graph. Prints for each input the largest error |a - b| / max(1, |a|, |b|), where it is\n"
+             "and both values. If one is larger than the tolerance, the exit status is 1 and the first op in which\n"
+             "the error shows is named.\n"
+             "\n"
+             "Inputs that are not given are filled: floating ones are normal, input number K with seed K, others\n"
+             "zeros. A first output of several elements is replaced by their sum with fixed random weights. Of an\n"
+             "input with more than 2000 elements, 500 are chosen at random, always the same ones.\n"
+             "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,
     .run = run_gradcheck,

@@ -147,7 +147,8 @@ const command command_vmap = {
     .about = "Writes a graph that does for a batch of inputs what the main graph does for one. The inputs named in\n"
              "--in get one more axis of extent N, all others are shared by the whole batch, parameters among them;\n"
              "each output has one more axis too. Names stay as they are. Negative axes count from the end of the\n"
-             "batched shape. There is no loop: every op is replaced by one on the whole batch.",
+             "batched shape. Every op becomes one on the whole batch; there is no loop over the examples, except\n"
+             "around an op that has no such rule.",
     .options = options,
     .examples = examples,
     .run = run_vmap,

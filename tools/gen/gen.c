@@ -257,7 +257,7 @@ static void write_body(FILE *f, const op_entry *e)
         write_attr(f, e, i);
     if (e->as_struct)
         fprintf(f, "    }\n");
-    const char *attrs = e->view.num_attrs ? "flx_a, flx_n" : "NULL, 0";
+    const char *attrs = e->view.num_attrs ? "flx_n ? flx_a : NULL, flx_n" : "NULL, 0";
     if (e->num_results == 1)
         fprintf(f, "    return flx_op1(g, \"%s\", %s, %s, %s);\n", e->view.name, inputs, count, attrs);
     else if (e->num_results < 0)

@@ -1,0 +1,129 @@
+/* agree.c: how close a result must be to an independent answer; see agree.h. */
+#include "agree.h"
+#include "test.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int mantissa_bits(int32_t dtype)
+{
+    switch (dtype) {
+    case FLX_F64:
+    case FLX_C128:
+        return 53;
+    case FLX_F32:
+    case FLX_C64:
+        return 24;
+    case FLX_F16:
+        return 11;
+    case FLX_BF16:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static int lowest_exponent(int32_t dtype)
+{
+    return dtype == FLX_F64 || dtype == FLX_C128 ? -1021 : dtype == FLX_F16 ? -13 : -125;
+}
+
+/* One unit in the last place of x in the dtype; of the smallest normal number below that. */
+static double ulp_of(int32_t dtype, double x)
+{
+    int e;
+    frexp(x, &e);
+    if (x == 0.0 || e < lowest_exponent(dtype))
+        e = lowest_exponent(dtype);
+    return ldexp(1.0, e - mantissa_bits(dtype));
+}
+
+static double complex element(const flx_tensor *t, int64_t i)
+{
+    const flx_type *type = flx_tensor_type(t);
+    if (type->dtype == FLX_C64)
+        return ((const float complex *)flx_tensor_bytes(t))[i];
+    if (type->dtype == FLX_C128)
+        return ((const double complex *)flx_tensor_bytes(t))[i];
+    return flx_tensor_get(t, i);
+}
+
+/* Equal values, NaN like NaN, infinities exactly; the sign of zero does not count. */
+static bool same_part(double y, double e)
+{
+    return y == e || (isnan(y) && isnan(e));
+}
+
+static bool near(double complex y, double complex e, double allowed)
+{
+    double parts[2][2] = {{creal(y), creal(e)}, {cimag(y), cimag(e)}};
+    for (int k = 0; k < 2; k++) {
+        double a = parts[k][0];
+        double b = parts[k][1];
+        if (same_part(a, b))
+            continue;
+        if (!isfinite(a) || !isfinite(b) || !(fabs(a - b) <= allowed))
+            return false;
+    }
+    return true;
+}
+
+static double magnitude(double complex z)
+{
+    double a = isfinite(creal(z)) ? fabs(creal(z)) : 0.0;
+    double b = isfinite(cimag(z)) ? fabs(cimag(z)) : 0.0;
+    return fmax(a, b);
+}
+
+static bool same_type(const flx_type *a, const flx_type *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(flx_dim)) == 0;
+}
+
+void expect_agreement(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected)
+{
+    const flx_type *type = flx_tensor_type(expected);
+    int64_t count = flx_tensor_count(expected);
+    if (!EXPECT_MSG(same_type(flx_tensor_type(found), type), "%s: %s has another type than expected", case_name, result))
+        return;
+    if (mantissa_bits(type->dtype) == 0) {
+        EXPECT_MSG(memcmp(flx_tensor_bytes(found), flx_tensor_bytes(expected), flx_tensor_size(expected)) == 0,
+                   "%s: %s differs (first element %g, expected %g)", case_name, result, flx_tensor_get(found, 0),
+                   flx_tensor_get(expected, 0));
+        return;
+    }
+    const char *ulp = strstr(case_name, "__ulp");
+    const char *rel = strstr(case_name, "__rel");
+    double units = atof((rel ? rel : ulp ? ulp : "__ulp0") + 5);
+    double largest = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, magnitude(element(expected, i)));
+    for (int64_t i = 0; i < count; i++) {
+        double complex y = element(found, i);
+        double complex e = element(expected, i);
+        double unit = ulp_of(type->dtype, rel ? largest : magnitude(e));
+        if (!EXPECT_MSG(near(y, e, units * unit),
+                        "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name, result,
+                        (long long)i, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit))
+            return;
+    }
+}
+
+char *read_whole_file(const char *path, size_t *size)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK_MSG(f != NULL, "%s cannot be opened", path);
+    fseek(f, 0, SEEK_END);
+    long length = ftell(f);
+    rewind(f);
+    char *text = malloc((size_t)length + 1);
+    CHECK(text && fread(text, 1, (size_t)length, f) == (size_t)length);
+    fclose(f);
+    text[length] = 0;
+    *size = (size_t)length;
+    return text;
+}

@@ -88,10 +88,8 @@ static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void
         return FLX_OK;
     }
     case ATTR_DATA:
-    case ATTR_VALUE:
-        return widen_constant(w, field, err);
-    default:
-        return FLX_OK;
+    case ATTR_VALUE: return widen_constant(w, field, err);
+    default: return FLX_OK;
     }
 }
 

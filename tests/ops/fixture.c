@@ -1,12 +1,15 @@
-/* agree.c: how close a result must be to an independent answer; see agree.h. */
-#include "agree.h"
+/* fixture.c: what the tests that run the fixtures of tests/oracle share. */
+#include "fixture.h"
 #include "test.h"
 
 #include <complex.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Comparing ---- */
 
 static int mantissa_bits(int32_t dtype)
 {
@@ -84,7 +87,7 @@ static bool same_type(const flx_type *a, const flx_type *b)
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(flx_dim)) == 0;
 }
 
-void expect_agreement(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected)
+void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected)
 {
     const flx_type *type = flx_tensor_type(expected);
     int64_t count = flx_tensor_count(expected);
@@ -113,7 +116,9 @@ void expect_agreement(const char *case_name, const char *result, const flx_tenso
     }
 }
 
-char *read_whole_file(const char *path, size_t *size)
+/* ---- Reading ---- */
+
+static char *read_whole_file(const char *path, size_t *size)
 {
     FILE *f = fopen(path, "rb");
     CHECK_MSG(f != NULL, "%s cannot be opened", path);
@@ -123,7 +128,43 @@ char *read_whole_file(const char *path, size_t *size)
     char *text = malloc((size_t)length + 1);
     CHECK(text && fread(text, 1, (size_t)length, f) == (size_t)length);
     fclose(f);
-    text[length] = 0;
     *size = (size_t)length;
     return text;
+}
+
+static void visit_file(const char *path, const char *filter, void (*visit)(const flx_module *m, const flx_graph *g))
+{
+    flx_error err = {0};
+    size_t size;
+    char *text = read_whole_file(path, &size);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, size, path, &err);
+    if (EXPECT_MSG(m != NULL, "%s: %s (%s)", err.where, err.message, err.hint))
+        for (size_t i = 0; i < flx_module_count(m); i++)
+            if (!filter || strstr(flx_graph_name(flx_module_graph(m, i)), filter))
+                visit(m, flx_module_graph(m, i));
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free(text);
+}
+
+void fixture_each(const char *folder, void (*visit)(const flx_module *m, const flx_graph *g))
+{
+    char path[4096];
+    const char *filter = getenv("FLX_ORACLE");
+    snprintf(path, sizeof path, "%s/tests/oracle/%s", test_source_dir(), folder);
+    DIR *dir = opendir(path);
+    CHECK_MSG(dir != NULL, "%s cannot be opened", path);
+    int files = 0;
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        size_t n = strlen(d->d_name);
+        if (n < 5 || strcmp(d->d_name + n - 4, ".flx") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/tests/oracle/%s/%s", test_source_dir(), folder, d->d_name);
+        test_fail_context("%s/%s; regenerate with tests/oracle/make_all.py", folder, d->d_name);
+        visit_file(path, filter && strstr(d->d_name, filter) ? NULL : filter, visit);
+        files++;
+    }
+    closedir(dir);
+    CHECK(files > 0);
 }

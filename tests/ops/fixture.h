@@ -1,0 +1,17 @@
+/* fixture.h: reading the fixtures of tests/oracle, and holding results against the independent answers in them. */
+#ifndef FLX_TEST_FIXTURE_H
+#define FLX_TEST_FIXTURE_H
+
+#include <fluxion/tensor.h>
+#include <fluxion/text.h>
+
+/* Calls `visit` for each graph of each .flx file in a folder of tests/oracle. FLX_ORACLE=softmax in the environment keeps only
+   the files and graphs whose name contains that. */
+void fixture_each(const char *folder, void (*visit)(const flx_module *m, const flx_graph *g));
+
+/* How close is in the case's name: __ulp<N> allows N units in the last place of each element, __rel<N> N units in the last
+   place of the largest expected magnitude. Equal infinities agree, and so do two NaNs; integers must be equal. What disagrees
+   is reported with the case, the result's name, the element and both values, and the test goes on. */
+void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected);
+
+#endif

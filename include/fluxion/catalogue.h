@@ -12,7 +12,8 @@ enum {
     FLX_RULE_OWN = 1,       /* the op's own rule */
     FLX_RULE_DECOMPOSE = 2, /* through the op's decomposition */
     FLX_RULE_ZERO = 3,      /* zero by definition */
-    FLX_RULE_UNDEFINED = 4  /* undefined, for the reason given */
+    FLX_RULE_UNDEFINED = 4, /* undefined, for the reason given */
+    FLX_RULE_LOOP = 5       /* batching only: a loop over the examples */
 };
 
 typedef struct flx_op_view {

@@ -11,18 +11,6 @@ size_t flx_op_count(void)
     return OP_COUNT - 1;
 }
 
-static int32_t derivative_rule(const flxi_op *op, bool own)
-{
-    const flxi_rules *r = op->rules;
-    if (op->traits & TRAIT_ZERO_GRAD)
-        return FLX_RULE_ZERO;
-    if (own || r->partial)
-        return FLX_RULE_OWN;
-    if (r->decompose)
-        return FLX_RULE_DECOMPOSE;
-    return r->undefined ? FLX_RULE_UNDEFINED : FLX_RULE_NONE;
-}
-
 static uint32_t attr_count(const flxi_op *op)
 {
     uint32_t n = 0;
@@ -35,8 +23,8 @@ static void describe(const flxi_op *op, flx_op_view *out)
 {
     const flxi_rules *r = op->rules;
     const flxi_operands *o = flxi_operands_of(op);
-    int32_t vjp = derivative_rule(op, r->vjp != NULL);
-    int32_t jvp = derivative_rule(op, r->jvp != NULL);
+    int32_t vjp = flxi_rule_kind(op, MODE_VJP);
+    int32_t jvp = flxi_rule_kind(op, MODE_JVP);
     *out = (flx_op_view){
         .name = op->name,
         .family = op->family,
@@ -49,7 +37,7 @@ static void describe(const flxi_op *op, flx_op_view *out)
         .num_attrs = attr_count(op),
         .vjp = vjp,
         .jvp = jvp,
-        .vmap = r->batch ? FLX_RULE_OWN : r->decompose ? FLX_RULE_DECOMPOSE : FLX_RULE_NONE,
+        .vmap = flxi_rule_kind(op, MODE_BATCH),
         .order2 = vjp == FLX_RULE_NONE ? jvp : vjp,
         .reason = r->undefined ? r->undefined : "",
     };

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 
+#include <fluxion/catalogue.h>
 #include <pthread.h>
 
 #define OP(name, ...) extern const flxi_rules flxi_rules_##name;
@@ -121,6 +122,37 @@ const flxi_operands *flxi_operands_of(const flxi_op *op)
 {
     pthread_once(&derived, derive);
     return &operands[op - flxi_ops];
+}
+
+/* ---- Which rule an op has ---- */
+
+static bool has_partial(const flxi_rules *r)
+{
+    return r->partial || r->mask;
+}
+
+static int32_t batch_kind(const flxi_op *op)
+{
+    if (op->rules->batch || op->op_class == CLASS_POINTWISE)
+        return FLX_RULE_OWN;
+    return op->rules->decompose ? FLX_RULE_DECOMPOSE : op->op_class == CLASS_LEAF ? FLX_RULE_OWN : FLX_RULE_LOOP;
+}
+
+int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
+{
+    const flxi_rules *r = op->rules;
+    if (mode == MODE_BATCH)
+        return batch_kind(op);
+    if (op->traits & TRAIT_ZERO_GRAD || op->op_class == CLASS_LEAF)
+        return FLX_RULE_ZERO;
+    bool linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;
+    if (has_partial(r) || (mode == MODE_VJP ? r->vjp != NULL : r->jvp || linear))
+        return FLX_RULE_OWN;
+    if (r->decompose)
+        return FLX_RULE_DECOMPOSE;
+    if (mode == MODE_JVP && r->vjp)
+        return FLX_RULE_OWN; /* by transposing the vjp */
+    return r->undefined ? FLX_RULE_UNDEFINED : FLX_RULE_NONE;
 }
 
 /* ---- Operands and results as the row states them ---- */

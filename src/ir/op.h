@@ -230,6 +230,11 @@ int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
 /* Number of results the row names, or -1 for "...". */
 int flxi_fixed_results(const flxi_op *op);
 
+typedef enum { MODE_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
+
+/* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
+int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
+
 /* By name or synonym; OP_NONE when there is none. */
 flxi_opcode flxi_op_lookup(const char *name, size_t n);
 /* Synonyms of attribute names (conv's feature_groups); the name itself when it is none. */

@@ -6,34 +6,6 @@
 
 enum { MAX_ROUNDS = 16 }; /* decompositions are a few levels deep; more is a cycle among them */
 
-static bool has_partial(const flxi_rules *r)
-{
-    return r->partial || r->mask;
-}
-
-int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
-{
-    const flxi_rules *r = op->rules;
-    bool own = false;
-    if (mode == MODE_BATCH)
-        return r->batch || op->op_class == CLASS_POINTWISE ? FLX_RULE_OWN
-               : r->decompose                              ? FLX_RULE_DECOMPOSE
-                                                           : FLX_RULE_OWN; /* the loop */
-    if (op->traits & TRAIT_ZERO_GRAD || op->op_class == CLASS_LEAF)
-        return FLX_RULE_ZERO;
-    if (mode == MODE_VJP)
-        own = r->vjp || has_partial(r);
-    else
-        own = r->jvp || has_partial(r) || (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR));
-    if (own)
-        return FLX_RULE_OWN;
-    if (r->decompose)
-        return FLX_RULE_DECOMPOSE;
-    if (mode == MODE_JVP && r->vjp)
-        return FLX_RULE_OWN; /* by transposing the vjp */
-    return r->undefined ? FLX_RULE_UNDEFINED : FLX_RULE_NONE;
-}
-
 /* ---- Sites ---- */
 
 flxi_site flxi_site_of(flx_graph *g, const flx_graph *src, uint32_t i, const uint32_t *map)

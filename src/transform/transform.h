@@ -7,11 +7,6 @@
 
 #include <fluxion/transform.h>
 
-typedef enum { MODE_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
-
-/* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
-int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
-
 /* Decomposes every op that has no rule of its own for the mode, until none is left. Values do not change. Idempotent. */
 flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err);
 

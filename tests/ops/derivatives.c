@@ -600,3 +600,92 @@ TEST(derivative_batching_equals_a_loop)
 {
     sample_each(batch_sample);
 }
+
+/* ---- docs/derivatives.md: what each op has, and how often it is tried here ---- */
+
+static size_t law_cases[OP_COUNT];
+static size_t batch_cases[OP_COUNT];
+
+static void count_sample(const sample_case *sample)
+{
+    sample_case c = *sample;
+    experiment x;
+    flx_error err = {0};
+    if (c.sample->error)
+        return;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = sample_parse(ctx, &c, &err);
+    size_t n = flx_graph_input_count(flx_module_main(m));
+    bool tried = c.dtype == FLX_DTYPE_NONE || c.dtype == FLX_F64 || c.dtype == FLX_C128 || c.dtype == FLX_I32 ||
+                 c.dtype == FLX_BOOL;
+    if (tried && n > 0 && n <= 4)
+        batch_cases[c.op] += (1u << n) - 1;
+    flx_module_free(m);
+    flx_context_free(ctx);
+    if (!is_once_per_dtype(&c) || flxi_rule_kind(&flxi_ops[c.op], MODE_VJP) == FLX_RULE_ZERO)
+        return;
+    law_cases[c.op] += begin(&x, &c);
+    end(&x);
+}
+
+static const char *kind_word(int32_t kind)
+{
+    static const char *const words[] = {"**none**", "rule", "decomposition", "zero", "undefined", "loop"};
+    return words[kind];
+}
+
+static char *write_manual(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    fputs("<!-- Written by the test derivative_manual_is_fresh with FLX_UPDATE_DOCS=1; do not edit. -->\n"
+          "# Derivatives\n\n"
+          "How each op gets its reverse rule (VJP), forward rule (JVP), batching rule (vmap) and second derivatives: a rule of\n"
+          "its own, the rules of what it decomposes into, zero by definition, undefined (with the reason), or for vmap a loop\n"
+          "over the examples. The last two columns count what `flx_tests derivative` tries: points at which the modes are\n"
+          "compared with each other and with differences, to second order, in f64 and c128; and subsets of batched operands\n"
+          "compared with a loop.\n\n"
+          "| op | VJP | JVP | vmap | order 2 | points | batchings |\n|---|---|---|---|---|---|---|\n",
+          f);
+    for (int i = 1; i < OP_COUNT; i++) {
+        flx_op_view v;
+        flx_op_find(flxi_ops[i].name, &v);
+        if (flxi_ops[i].op_class == CLASS_LEAF)
+            continue; /* nothing to differentiate by */
+        fprintf(f, "| `%s` | %s | %s | %s | %s | %zu | %zu |\n", v.name, kind_word(v.vjp), kind_word(v.jvp),
+                kind_word(v.vmap), kind_word(v.order2), law_cases[i], batch_cases[i]);
+    }
+    fputs("\nUndefined:\n\n", f);
+    for (int i = 1; i < OP_COUNT; i++)
+        if (flxi_rule_kind(&flxi_ops[i], MODE_VJP) == FLX_RULE_UNDEFINED)
+            fprintf(f, "- `%s`: %s\n", flxi_ops[i].name, flxi_ops[i].rules->undefined);
+    fclose(f);
+    return text;
+}
+
+TEST(derivative_manual_is_fresh)
+{
+    char path[4096];
+    if (getenv("FLX_OP"))
+        return; /* only some of the ops were counted */
+    memset(law_cases, 0, sizeof law_cases);
+    memset(batch_cases, 0, sizeof batch_cases);
+    sample_each(count_sample);
+    char *text = write_manual();
+    snprintf(path, sizeof path, "%s/docs/derivatives.md", test_source_dir());
+    if (getenv("FLX_UPDATE_DOCS")) {
+        FILE *f = fopen(path, "w");
+        CHECK_MSG(f && fputs(text, f) >= 0 && fclose(f) == 0, "%s cannot be written", path);
+    }
+    FILE *f = fopen(path, "r");
+    CHECK_MSG(f != NULL, "%s is missing: run with FLX_UPDATE_DOCS=1", path);
+    char *old = malloc(strlen(text) + 2);
+    size_t n = fread(old, 1, strlen(text) + 1, f);
+    old[n] = 0;
+    fclose(f);
+    bool fresh = strcmp(old, text) == 0;
+    free(old);
+    free(text);
+    CHECK_MSG(fresh, "%s is stale: run with FLX_UPDATE_DOCS=1", path);
+}

@@ -18,8 +18,9 @@ static const char *rule_word(int32_t rule)
         [FLX_RULE_DECOMPOSE] = "decomposition",
         [FLX_RULE_ZERO] = "zero",
         [FLX_RULE_UNDEFINED] = "undefined",
+        [FLX_RULE_LOOP] = "rule (a loop over the examples)",
     };
-    return rule >= 0 && rule <= FLX_RULE_UNDEFINED ? words[rule] : "unknown";
+    return rule >= 0 && rule <= FLX_RULE_LOOP ? words[rule] : "unknown";
 }
 
 typedef struct {

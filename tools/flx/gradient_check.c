@@ -38,7 +38,7 @@ static flx_code out_of_memory(flx_error *err)
     return FLX_E_OOM;
 }
 
-/* Sebastiano Vigna's splitmix64: a fixed sequence, whatever the machine. */
+/* splitmix64: a fixed sequence, the same on every machine. */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);

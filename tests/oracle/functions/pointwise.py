@@ -45,7 +45,7 @@ ROWS = [
     ("area_sine", "asinh(x)", jnp.arcsinh, ONE, "grad hess nth3"),
     ("area_cosine", "acosh(x)", jnp.arccosh, ABOVE, "grad hess"),
     ("area_tangent", "atanh(x)", jnp.arctanh, INSIDE, "grad hess nth3"),
-    ("sine_over_x", "div(sin(x), x)", lambda x: jnp.sin(x) / x, POSITIVE, "grad hess taylor4"),
+    ("sine_over_x", "div(sin(x), x)", lambda x: jnp.sin(x) / x, ABOVE, "grad hess taylor4"),
     ("chirp", "sin(square(x))", lambda x: jnp.sin(x * x), ONE, "grad hess nth3 taylor4"),
     ("cosine_of_log", "cos(log(x))", lambda x: jnp.cos(jnp.log(x)), POSITIVE, "grad hess taylor4"),
     ("x_to_the_x", "pow(x, x)", lambda x: x**x, POSITIVE, "grad hess nth3"),

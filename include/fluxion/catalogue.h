@@ -19,7 +19,7 @@ enum {
 typedef struct flx_op_view {
     const char *name;
     const char *family;   /* the file in src/ops that holds it */
-    const char *operands; /* "x, [beta]", "x..." ; suffixes :index :pred :key :any :real tell the role */
+    const char *operands; /* "x, [beta]", "x..." ; suffixes :index :pred :key :any :int :pair tell the role */
     const char *results;  /* "values, indices"; "..." as many as the op says */
     const char *doc;
     uint32_t dtypes;      /* bit 1 << flx_dtype for each the op takes */

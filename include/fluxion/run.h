@@ -26,7 +26,8 @@ typedef struct flx_run_options {
 
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents
     from them and from options->dims. `outputs` has room for flx_graph_output_count(g) tensors; on success the caller
-    releases each, on failure all are NULL. Many threads may run one graph. */
+    releases each, on failure all are NULL. An output that is an input is the very tensor that was fed. Many threads may
+    run one graph. */
 FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                          flx_tensor **outputs, flx_error *err);
 

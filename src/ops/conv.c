@@ -13,7 +13,7 @@
 
 /* ---- Attributes ---- */
 
-#define COMMON_ROWS                                                                                 \
+#define COMMON_ROWS                                                                                    \
     A_INTS(flxi_conv_common, stride, "all 1"), A_LIST(flxi_conv_common, padding, ATTR_PAIRS, "all 0"), \
         A_INTS(flxi_conv_common, dilation, "all 1"), A_DIM(flxi_conv_common, groups, 1)
 
@@ -467,7 +467,8 @@ static const flxi_sample conv_samples[] = {
     {"T[2, 7, 4], T[6, 2, 3]",
      "groups=2, stride=[3], padding=[[2, 1]], input_axes=[0, 2, 1], output_axes=[2, 0, 1], reverse=[true]", NULL,
      FLX_OK},
-    {"T[4, 1, 6], T[2, 1, 3]", "batch_groups=2, stride=[2], kernel_axes=[0, 1, 2], output_axes=[1, 0, 2]", NULL, FLX_OK},
+    {"T[4, 1, 6], T[2, 1, 3]", "batch_groups=2, stride=[2], kernel_axes=[0, 1, 2], output_axes=[1, 0, 2]", NULL,
+     FLX_OK},
     {"T[1, 0, 2, 3], T[2, 0, 1, 2]", "reverse=[true, false]", NULL, FLX_OK},
     {"T[1, 2, 0], T[1, 2, 1]", "input_dilation=[2], padding=[1]", NULL, FLX_OK},
     {"T[1, 2, N + 3], T[1, 2, 3]", "stride=[2], padding=[[1, 2]], reverse=[true]", NULL, FLX_OK},

@@ -4,7 +4,7 @@
    the cotangents of each are the other two, with the same geometry: nothing new arises, to any order. The general form of
    conv (layouts, input_dilation, reverse, batch_groups) has no backward ops of its own; its cotangents are convs of that
    form. With r the part of the padded input behind the last window, spans D of the spread input and W of the kernel, the
-   cotangent z is spread by stride, which gives D + W − 1 − low − high − r positions, and
+   cotangent z is spread by stride, which gives low + D + high − r − W + 1 positions, and
        d_x slides the flipped kernel, its two features exchanged, over z padded by W − 1 − low and W − 1 − high + r,
        d_w slides z, its batch being the summed feature, over x padded by low and high − r.
    Feature groups become batch groups in d_w and the other way round. In complex dtypes the other operand is conjugated.

@@ -1,7 +1,7 @@
 /* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and
    draws again numbers its attempts in a stream of its own, so that no element waits for another. */
 #include "ops/extent.h"
-#include "ops/order.h"
+#include "ops/merge_sort.h"
 #include "ops/random.h"
 
 #include "ops/rule_lists.h"

@@ -348,7 +348,7 @@ static bool view_einsum(flxi_site *s, einsum_view *w)
 {
     span operands, result, text;
     int clash = -1;
-    *w = (einsum_view){.in = flxi_new(&s->g->arena, labelled, s->nin)};
+    *w = (einsum_view){.in = flxi_rule_new(s, labelled, s->nin)};
     split_arrow(((const einsum_attrs *)s->attrs)->eq, &operands, &result);
     for (uint32_t i = 0; w->in && i < s->nin && next_term(&operands, &text); i++) {
         const flx_type *t = flxi_typeof(s, s->x[i]);
@@ -364,7 +364,7 @@ static bool view_einsum(flxi_site *s, einsum_view *w)
     }
     if (w->in && !plan_result(&w->plan, result) && clash < 0)
         return true;
-    flxi_site_fail(s, w->in ? FLX_E_INTERNAL : FLX_E_OOM, NULL, w->in ? "eq does not fit the operands" : "out of memory");
+    flxi_site_fail(s, FLX_E_INTERNAL, NULL, "eq does not fit the operands"); /* the first error stays: memory may be it */
     return false;
 }
 
@@ -394,18 +394,24 @@ static bool has_label(const labelled *x, int label)
 
 /* ---- Derivative: an einsum of the cotangent with the other operands ---- */
 
-/* The labels in use, renamed to letters. False when there are more of them than letters. */
+/* A letter for every label: its own, or for an axis of "..." one that is not in use. False when none is left. */
 static bool name_labels(flxi_site *s, const einsum_plan *p, char name[LABELS])
 {
-    int n = 0;
+    int next = 0;
     for (int i = 0; i < LABELS; i++) {
+        if (i < LETTERS) {
+            name[i] = letter_of(i);
+            continue;
+        }
         if (p->uses[i] == 0)
             continue;
-        if (n == LETTERS) {
+        while (next < LETTERS && p->uses[next])
+            next++;
+        if (next == LETTERS) {
             flxi_site_fail(s, FLX_E_UNSUPPORTED, "split it into several products", "more than %d different axes", LETTERS);
             return false;
         }
-        name[i] = letter_of(n++);
+        name[i] = letter_of(next++);
     }
     return true;
 }
@@ -420,13 +426,11 @@ static char *write_term(char *at, const labelled *x, const char name[LABELS])
 /* Σ over the labels that `to` does not have of the product of n factors; `to` gets the value. */
 static void sum_product(flxi_site *s, const labelled *factors, uint32_t n, const char name[LABELS], labelled *to)
 {
-    flx_val *x = flxi_new(&s->g->arena, flx_val, n);
-    char *eq = flxi_new(&s->g->arena, char, (size_t)(n + 1) * (FLX_MAX_RANK + 1) + 3);
+    flx_val *x = flxi_rule_new(s, flx_val, n);
+    char *eq = flxi_rule_new(s, char, (size_t)(n + 1) * (FLX_MAX_RANK + 1) + 3);
     char *at = eq;
-    if (!x || !eq) {
-        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+    if (!x || !eq)
         return;
-    }
     for (uint32_t i = 0; i < n; i++) {
         x[i] = factors[i].v;
         if (i > 0)
@@ -465,7 +469,7 @@ static flx_val diagonal_mask(flxi_site *s, const labelled *x, const flx_type *t)
 static flx_val einsum_cotangent(flxi_site *s, const einsum_view *w, uint32_t i, flx_val dy, const char name[LABELS])
 {
     const flx_type *t = flxi_typeof(s, s->x[i]);
-    labelled *factors = flxi_new(&s->g->arena, labelled, s->nin);
+    labelled *factors = flxi_rule_new(s, labelled, s->nin);
     int64_t axes[FLX_MAX_RANK];
     labelled to = {.rank = 0};
     if (!factors)
@@ -495,8 +499,9 @@ static flx_val einsum_cotangent(flxi_site *s, const einsum_view *w, uint32_t i, 
     flx_dim dims[FLX_MAX_RANK];
     for (int k = 0; k < to.rank; k++)
         dims[k] = t->dims[axes[k]];
-    flx_val v = flx_broadcast_in_dim(s->g, flxi_reshape_to(s, to.v, to.rank, dims), flxi_dims_list(t->rank, t->dims),
-                                     flxi_dims_list(to.rank, axes));
+    flx_val v = flxi_reshape_to(s, to.v, to.rank, dims);
+    if (to.rank < t->rank)
+        v = flx_broadcast_in_dim(s->g, v, flxi_dims_list(t->rank, t->dims), flxi_dims_list(to.rank, axes));
     flx_val mask = diagonal_mask(s, &w->in[i], t);
     return flxi_is_none(mask) ? v : flxi_masked(s, mask, v);
 }
@@ -534,7 +539,7 @@ static void batch_einsum(flxi_site *s, flx_val *by)
         flxi_site_fail(s, FLX_E_UNSUPPORTED, "split it into several products", "no letter is left for the batch axis");
         return;
     }
-    char *eq = flxi_new(&s->g->arena, char, strlen(a->eq) + s->nin + FLX_MAX_RANK + 8);
+    char *eq = flxi_rule_new(s, char, strlen(a->eq) + s->nin + FLX_MAX_RANK + 8);
     char *at = eq;
     if (!eq)
         return;

@@ -31,7 +31,7 @@ static flx_val read_targets(flxi_site *s, flx_val v)
     const flx_type *x = flxi_typeof(s, s->x[0]);
     const flx_type *indices = flxi_typeof(s, s->x[1]);
     const flx_type *updates = flxi_typeof(s, s->x[2]);
-    flx_dim *sizes = flxi_new(&s->g->arena, flx_dim, FLX_MAX_RANK);
+    flx_dim *sizes = flxi_rule_new(s, flx_dim, FLX_MAX_RANK);
     if (!a || !sizes)
         return FLX_NONE;
     flxi_nd_layout l = flxi_nd_layout_of(a, x->rank, indices->rank);
@@ -266,6 +266,23 @@ static flx_val jvp_extremum(flxi_site *s, flx_val tx, flx_val tu)
 
 /* ---- Any fold ---- */
 
+/* A new graph to be used by the one that the rule builds; NULL with the error there. */
+static flx_graph *new_body(flxi_site *s, const char *name)
+{
+    return flxi_rule_memory(s, flx_graph_new(s->ctx, name));
+}
+
+/* Whether a body was built without an error; an error goes to the graph that the rule builds. */
+static bool is_built(flxi_site *s, const flx_graph *body)
+{
+    flx_error err = {0};
+    if (body && flx_graph_error(body, &err) == FLX_OK)
+        return true;
+    if (body)
+        flxi_graph_fail(s->g, &err);
+    return false;
+}
+
 static flx_val combined(flx_graph *g, const flxi_combine *f, flx_val old, flx_val update)
 {
     flx_val y = FLX_NONE;
@@ -279,7 +296,7 @@ static flx_val combined(flx_graph *g, const flxi_combine *f, flx_val old, flx_va
 static flx_graph *fold_step(flxi_site *s, const flx_type *c)
 {
     const flxi_nd_attrs *a = s->attrs;
-    flx_graph *g = flx_graph_new(s->ctx, "step");
+    flx_graph *g = new_body(s, "step");
     if (!g)
         return NULL;
     flx_type number = {.dtype = FLX_I64};
@@ -299,9 +316,9 @@ static flx_graph *fold_step(flxi_site *s, const flx_type *c)
 static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
 {
     flx_graph *step = fold_step(s, c);
-    flx_graph *keep = flx_graph_new(s->ctx, "keep");
-    flx_graph *g = flx_graph_new(s->ctx, "step_or_drop");
-    if (step && keep && g) {
+    flx_graph *keep = new_body(s, "keep");
+    flx_graph *g = new_body(s, "step_or_drop");
+    if (is_built(s, step) && keep && g) {
         flx_val in[4];
         flx_val y = FLX_NONE;
         for (size_t k = 0; k < 3; k++) {
@@ -333,7 +350,8 @@ static flx_val fold_updates(flxi_site *s)
     flx_scan_attrs scan = FLX_SCAN_ATTRS;
     flx_val y = FLX_NONE;
     scan.body = step;
-    flx_scan(s->g, in, 3, &scan, &y, 1);
+    if (is_built(s, step))
+        flx_scan(s->g, in, 3, &scan, &y, 1);
     flx_graph_free(step);
     return flxi_reshape_like(s, y, flxi_typeof(s, s->x[0]));
 }
@@ -351,11 +369,9 @@ static flx_val apply_updates(flxi_site *s)
 static flx_graph *fold_graph(flxi_site *s)
 {
     const flxi_nd_attrs *a = s->attrs;
-    flx_graph *g = flx_graph_new(s->ctx, "fold");
-    if (!g) {
-        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+    flx_graph *g = new_body(s, "fold");
+    if (!g)
         return NULL;
-    }
     static const char *const names[3] = {"x", "indices", "updates"};
     flx_val x[3];
     for (int k = 0; k < 3; k++)
@@ -372,7 +388,7 @@ static void vjp_fold(flxi_site *s, flx_val dy, flx_val *dx)
 {
     flx_graph *fold = fold_graph(s);
     bool wanted[3] = {s->wanted[0], false, s->wanted[2]};
-    flx_graph *vjp = fold ? s->bodies->vjp(s, fold, (bool[]){true}, wanted) : NULL;
+    flx_graph *vjp = is_built(s, fold) ? s->bodies->vjp(s, fold, (bool[]){true}, wanted) : NULL;
     flx_val out[2] = {FLX_NONE, FLX_NONE};
     if (vjp)
         flxi_inline(s->g, vjp, (flx_val[]){s->x[0], s->x[1], s->x[2], dy}, out);
@@ -388,7 +404,7 @@ static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
 {
     flx_graph *fold = fold_graph(s);
     bool active[3] = {!flxi_is_none(tx[0]), false, !flxi_is_none(tx[2])};
-    flx_graph *jvp = fold ? s->bodies->jvp(s, fold, active) : NULL;
+    flx_graph *jvp = is_built(s, fold) ? s->bodies->jvp(s, fold, active) : NULL;
     flx_val in[5] = {s->x[0], s->x[1], s->x[2]};
     flx_val out[2] = {FLX_NONE, FLX_NONE};
     int n = 3;

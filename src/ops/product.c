@@ -134,7 +134,7 @@ static flx_val as_matrices_of(flxi_site *s, flx_val v, flx_val x)
 {
     flx_type t = *flxi_typeof(s, v);
     const flx_type *m = flxi_typeof(s, x);
-    for (int k = 1; k <= 2; k++)
+    for (int k = 1; k <= 2 && k <= t.rank; k++) /* no rank: an error stands in the graph */
         t.dims[t.rank - k] = m->dims[m->rank - k];
     return flxi_reshape_like(s, v, &t);
 }

@@ -199,7 +199,7 @@ static flx_code eval_resize(flxi_eval *e)
 
 /* ---- Decomposition: axis by axis, a sum of gathered elements times weights ---- */
 
-typedef struct { /* position_of for all elements of an axis at once, as values of the graph */
+typedef struct {         /* position_of for all elements of an axis at once, as values of the graph */
     flx_val below, rest; /* i64[m] */
     flx_val of;          /* i64[] */
 } positions;

@@ -4,16 +4,24 @@
 
 #include "ir/site.h"
 
+static inline void *flxi_rule_memory(flxi_site *s, void *p)
+{
+    if (!p)
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+    return p;
+}
+
+/* n zeroed objects in the graph's arena; NULL with the error in the graph. */
+#define flxi_rule_new(s, T, n) ((T *)flxi_rule_memory((s), flxi_new(&(s)->g->arena, T, (n))))
+
 /* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes behind a batch axis, with add = 0 extents
    behind its own. */
 static inline flx_ints flxi_list_behind(flxi_site *s, int64_t first, flx_ints list, int64_t add)
 {
     static const int64_t none = 0;
-    int64_t *own = flxi_new(&s->g->arena, int64_t, list.n + 1);
-    if (!own) {
-        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+    int64_t *own = flxi_rule_new(s, int64_t, list.n + 1);
+    if (!own)
         return (flx_ints){&none, 0};
-    }
     own[0] = first;
     for (size_t i = 0; i < list.n; i++)
         own[i + 1] = list.v[i] + add;

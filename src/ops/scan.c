@@ -7,6 +7,7 @@
    num_checkpoints does not change any value: it is a wish for differentiation. */
 #include "ops/bodies.h"
 #include "ops/control.h"
+#include "ops/extent.h"
 
 static const flxi_attr scan_schema[] = {
     A_GRAPH_AS(scan_attrs, body, "body"),
@@ -44,15 +45,16 @@ static flx_code find_length(flxi_infer *f, const scan_attrs *a, uint32_t shared,
     for (uint32_t i = shared; i < f->nin; i++) {
         flxi_type_text text;
         if (f->in[i]->rank == 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is a sequence, but has no leading axis", i);
+            return flxi_infer_fail(f, FLX_E_SHAPE, "num_carry and num_bcast say which operands are no sequences",
+                                   "operand %u, %s, is a sequence, but has no leading axis", i,
+                                   flxi_type_str(f->ctx, f->in[i], &text));
         if (*length == FLXI_ABSENT)
             *length = f->in[i]->dims[0];
-        else if (!flxi_dims_may_equal(f, *length, f->in[i]->dims[0])) {
-            char want[40];
-            flx_dim_print(f->ctx, *length, want, sizeof want);
+        flxi_dim_text want;
+        if (!flxi_dims_may_equal(f, *length, f->in[i]->dims[0]))
             return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s where a sequence of length %s is needed", i,
-                                   flxi_type_str(f->ctx, f->in[i], &text), want);
-        }
+                                   flxi_type_str(f->ctx, f->in[i], &text), flxi_dim_str(f->ctx, *length, &want));
+        *length = flxi_agreed_dim(*length, f->in[i]->dims[0]);
     }
     if (*length == FLXI_ABSENT)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "length must be given where there is no sequence");
@@ -81,8 +83,7 @@ static flx_code match_step(flxi_infer *f, const scan_attrs *a, uint32_t shared)
 
 static flx_code stacked(flxi_infer *f, flx_dim rows, const flx_type *t, flx_type *out)
 {
-    if (t->rank == FLX_MAX_RANK)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "stacking a tensor of rank %d exceeds the limit", FLX_MAX_RANK);
+    FLXI_TRY(flxi_need_result_rank(f, (size_t)t->rank + 1));
     *out = (flx_type){.dtype = t->dtype, .rank = t->rank + 1, .dims = {rows}};
     memcpy(out->dims + 1, t->dims, (size_t)t->rank * sizeof(flx_dim));
     return FLX_OK;

@@ -7,7 +7,7 @@
 #include "ops/axis.h"
 #include "ops/copy.h"
 #include "ops/extent.h"
-#include "ops/order.h"
+#include "ops/merge_sort.h"
 #include "ops/scalar_body.h"
 
 #include <stdio.h>

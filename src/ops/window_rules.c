@@ -1,9 +1,10 @@
 /* window_rules.c: derivatives, batching and decompositions of reduce_window and select_and_scatter.
 
    A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with the
-   same taps, moving in steps of base_dilation. All other folds are decomposed by laying the windows side by side along new
-   axes ("unfolding"), where the reductions along axes have rules. A maximum goes to the first winner of each window, the init
-   from which the fold starts being the first candidate.
+   same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the cotangent. All
+   other folds are decomposed by laying the windows side by side along new axes ("unfolding"), where the reductions along
+   axes have rules. A maximum goes to the first winner of each window, the init from which the fold starts being the first
+   candidate.
 
    select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
    position, and a scatter to them. Positions have no derivative. */
@@ -54,28 +55,74 @@ static flxi_slide slide_back(flxi_site *s, const flxi_slide *m, flx_dim count)
     flx_dim reach = flx_dim_sub(ctx, flxi_dilated(ctx, m->window, m->dilation), 1);
     flx_dim spread = flxi_dilated(ctx, m->extent, m->base_dilation);
     flx_dim strided = flxi_dilated(ctx, count, m->stride);
-    flxi_slide back = {
+    if (!flxi_dim_is_number(m->stride))
+        flxi_site_fail(s, FLX_E_UNBOUND_DIM, "give the stride as a number",
+                       "the gradient of windows that overlap needs to know their stride");
+    return (flxi_slide){
         .extent = count,
         .low = flx_dim_sub(ctx, reach, m->low),
         .high = flx_dim_add(ctx, flx_dim_sub(ctx, spread, strided), m->low),
         .window = m->window,
         .stride = m->base_dilation,
-        .base_dilation = count == 1 ? 1 : m->stride, /* one window does not move */
+        .base_dilation = m->stride,
         .dilation = m->dilation,
     };
-    if (!flxi_dim_is_number(back.base_dilation))
-        flxi_site_fail(s, FLX_E_UNBOUND_DIM, "give the stride as a number",
-                       "the gradient of windows with a symbolic stride needs the number of windows to be 1");
-    return back;
+}
+
+/* Windows that lie side by side, or of which there is one: no element is in two. */
+static bool is_tiled(const flxi_slide *m, flx_dim count)
+{
+    return (m->dilation == 1 || m->window == 1) && m->base_dilation == 1 && (m->stride == m->window || count == 1);
+}
+
+/* Each element of v repeated throughout its window along the tiled axes, cut and padded with zeros to x's extents. */
+static flx_val spread_tiles(flxi_site *s, flx_val v, const flxi_slide *m, const bool *tiled)
+{
+    flx_dim apart[2 * FLX_MAX_RANK];
+    flx_dim wide[2 * FLX_MAX_RANK];
+    flx_dim joined[FLX_MAX_RANK];
+    flx_dim low[FLX_MAX_RANK] = {0};
+    flx_dim high[FLX_MAX_RANK] = {0};
+    flx_type t = *flxi_typeof(s, v);
+    int n = 0;
+    bool cut = false;
+    for (int k = 0; k < t.rank; k++) {
+        apart[n] = wide[n] = joined[k] = t.dims[k];
+        n++;
+        if (!tiled[k])
+            continue;
+        joined[k] = flx_dim_mul(s->ctx, t.dims[k], m[k].window);
+        low[k] = flx_dim_sub(s->ctx, 0, m[k].low);
+        high[k] = flx_dim_sub(s->ctx, flx_dim_sub(s->ctx, m[k].extent, joined[k]), low[k]);
+        cut |= low[k] || high[k];
+        if (m[k].window != 1) {
+            apart[n] = 1;
+            wide[n++] = m[k].window;
+        }
+    }
+    v = flxi_expand_to(s, flxi_reshape_to(s, v, n, apart), n, wide);
+    v = flxi_reshape_to(s, v, t.rank, joined);
+    return cut ? flx_pad(s->g, v, flxi_number(s, v, 0.0), listed(low, t.rank), listed(high, t.rank),
+                         (flx_ints){NULL, 0})
+               : v;
 }
 
 flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const flx_type *x)
 {
     flxi_slide back[FLX_MAX_RANK];
+    bool tiled[FLX_MAX_RANK];
     flx_type t = *flxi_typeof(s, v);
-    for (int k = 0; k < t.rank; k++)
-        back[k] = slide_back(s, &m[k], t.dims[k]);
-    return flxi_reshape_like(s, flxi_window_fold(s, v, "add", 0.0, back), x);
+    bool overlap = false;
+    int room = FLX_MAX_RANK - t.rank; /* for an axis of taps behind each tiled one */
+    for (int k = 0; k < t.rank; k++) {
+        tiled[k] = is_tiled(&m[k], t.dims[k]) && (m[k].window == 1 || room-- > 0);
+        overlap |= !tiled[k];
+        back[k] = tiled[k] ? (flxi_slide){.window = 1, .stride = 1, .base_dilation = 1, .dilation = 1}
+                           : slide_back(s, &m[k], t.dims[k]);
+    }
+    if (overlap)
+        v = flxi_window_fold(s, v, "add", 0.0, back);
+    return flxi_reshape_like(s, spread_tiles(s, v, m, tiled), x);
 }
 
 /* ---- Unfolding ---- */
@@ -152,6 +199,10 @@ static flx_val first_winner(flxi_site *s, flx_val v, flx_val init, int rank, boo
 {
     flx_graph *g = s->g;
     flx_type t = *flxi_typeof(s, v);
+    if (rank == FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "an axis of candidates on a tensor of rank %d exceeds the limit", rank);
+        return FLX_NONE;
+    }
     flx_type row = flx_type_make((flx_dtype)t.dtype, rank + 1, t.dims);
     row.dims[rank] = 1;
     flx_val first = flxi_expand_like(s, init, &row);
@@ -260,6 +311,8 @@ void flxi_batch_reduce_window(flxi_site *s, flx_val *by)
 {
     flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
     flxi_reduce_window_attrs *a = flxi_site_attrs(s);
+    if (!x)
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
     if (!x || !a)
         return;
     for (uint32_t i = s->nout; i < s->nin; i++)

@@ -1,7 +1,7 @@
 /* dce.c: dead code elimination. One backward sweep marks what outputs, pins and effects need; one forward sweep copies. */
 #include "passes/pass.h"
 
-static bool is_root(const flx_graph *g, const flxi_node *n)
+bool flxi_is_root(const flx_graph *g, const flxi_node *n)
 {
     bool pinned = false;
     for (uint32_t k = 0; k < n->nout; k++)
@@ -15,7 +15,7 @@ static void mark_live(const flx_graph *g, bool *live)
         live[flxi_value_at(g, g->outputs.at[i].val)->node] = true;
     for (uint32_t i = g->node_count; i-- > 0;) {
         const flxi_node *n = flxi_node_at(g, i);
-        live[i] = live[i] || is_root(g, n);
+        live[i] = live[i] || flxi_is_root(g, n);
         for (uint32_t k = 0; live[i] && k < n->nin; k++)
             live[flxi_value_at(g, n->in[k])->node] = true;
     }

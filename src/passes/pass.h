@@ -45,6 +45,13 @@ typedef flx_code (*flxi_pass)(const flx_graph *in, flx_graph **out, flxi_remap *
 /* Drops nodes that reach no output and no pin. Leaves and ops with effects stay. */
 flx_code flxi_pass_dce(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Whether a node stays even if no output needs it: leaves, pinned results, effects. */
+bool flxi_is_root(const flx_graph *g, const flxi_node *n);
+
+/* Puts nodes into an order that depends on the graph alone: depth first from effects, outputs and pins, operands from left to
+   right. What reaches none of these is dropped. */
+flx_code flxi_pass_order(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay apart. */
 flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -325,10 +325,20 @@ static flx_val fold_dim_size(rewriting *w)
     return flxi_dim_is_number(d) && d >= 0 ? flx_scalar(w->to, FLX_I64, (double)d) : FLX_NONE;
 }
 
+/* One value everywhere stays that, however it is moved. */
+static flx_val fold_moved(rewriting *w)
+{
+    flx_tensor *value = moves_only(w->n->op) ? (flx_tensor *)(uintptr_t)uniform(w->to, w->x[0]) : NULL;
+    return value ? emit_constant(w, w->type, value) : FLX_NONE;
+}
+
 static flx_val try_folding(rewriting *w)
 {
     if (!may_fold(w))
         return FLX_NONE;
+    flx_val moved = fold_moved(w);
+    if (moved.id)
+        return moved;
     flx_val v = w->n->op == OP_dim_size ? fold_dim_size(w) : fold_uniform(w);
     return v.id || w->n->op == OP_dim_size ? v : fold_small(w);
 }
@@ -388,10 +398,33 @@ static flx_code merge_plain(rewriting *w, uint32_t i)
     return FLX_OK;
 }
 
+/* A scalar has one spelling: a constant, which prints as a bare number. */
+static bool is_scalar_full(const rewriting *w)
+{
+    const flxi_value *v = w->n->op == OP_full ? flxi_value_at(w->c->from, w->n->first) : NULL;
+    return v && v->type->rank == 0 && !v->pinned;
+}
+
+static flx_code replace_full(rewriting *w)
+{
+    const flx_tensor *value = *(const flx_tensor *const *)field(w->n, "value");
+    flx_val v = flx_const(w->to, &value->type, value);
+    *w->changed = true;
+    if (!v.id) {
+        if (w->c->err)
+            *w->c->err = w->to->error;
+        return (flx_code)w->to->error.code;
+    }
+    flxi_copy_replace(w->c, w->n->first, v.id);
+    return FLX_OK;
+}
+
 static flx_code simplify_node(flxi_copy *c, flxi_index *seen, uint32_t i, bool *changed)
 {
     rewriting w = {.c = c, .seen = seen, .changed = changed, .to = c->to, .n = flxi_node_at(c->from, i)};
     w.op = &flxi_ops[w.n->op];
+    if (is_scalar_full(&w))
+        return replace_full(&w);
     if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || w.n->nout != 1)
         return merge_plain(&w, i);
     w.type = flxi_type_at(c->from, w.n->first);
@@ -468,6 +501,13 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
     flxi_remap total = {0};
     FLXI_TRY(flxi_pass_dce(in, &now, &total, err));
     flx_code code = run_rounds(&now, &total, err);
+    if (code == FLX_OK) { /* rules build their operands in whatever order the C compiler chose: the result must not show it */
+        flx_graph *ordered = NULL;
+        flxi_remap step = {0};
+        code = flxi_pass_order(now, &ordered, &step, err);
+        if (code == FLX_OK)
+            replace(&now, &total, ordered, &step);
+    }
     if (code != FLX_OK || !remap)
         flxi_remap_free(&total);
     if (code != FLX_OK) {

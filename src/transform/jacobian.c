@@ -222,7 +222,7 @@ static flx_code reverse_row(jacobian_work *w, size_t k)
     return code == FLX_OK ? flxi_built(w->out, w->err) : code;
 }
 
-/* Forward where there are no more inputs than outputs; symbolic sizes go forward. */
+/* Forward where there are no more inputs than outputs. A symbol counts as more than any number. */
 static bool prefers_forward(const jacobian_work *w)
 {
     flx_dim in = 0;
@@ -231,7 +231,9 @@ static bool prefers_forward(const jacobian_work *w)
         in = flx_dim_add(w->g->ctx, in, product_of(w->g->ctx, wrt_type(w, i)));
     for (size_t k = 0; k < w->g->outputs.n; k++)
         out = flx_dim_add(w->g->ctx, out, product_of(w->g->ctx, output_type(w, k)));
-    return !flxi_dim_is_number(in) || !flxi_dim_is_number(out) || in <= out;
+    if (!flxi_dim_is_number(in) || !flxi_dim_is_number(out))
+        return !flxi_dim_is_number(out);
+    return in <= out;
 }
 
 static flx_code name_blocks(jacobian_work *w)

@@ -132,7 +132,10 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     flx_graph_free(loss);
     flx_graph_free(gradient);
     flx_graph_free(pushed);
-    if (!out && err)
-        *err = local;
+    if (!out) {
+        flxi_in_transform(&local, "hvp", g);
+        if (err)
+            *err = local;
+    }
     return out;
 }

@@ -11,6 +11,7 @@
    node; everything else they refer to was computed in an earlier round. */
 #include "transform/transform.h"
 
+#include <fluxion/catalogue.h>
 #include <stdio.h>
 
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     uint32_t derivative;    /* the leaf that stands for this value's derivative; 0: not asked for yet */
     uint32_t rate;          /* the expression w with y' = w; 0: the op has a rule of its own */
     uint32_t same_as;       /* an equal value written before, which is used instead; 0: none */
+    uint32_t parts;         /* the same value by the op's decomposition, written for this node; 0: none */
     flx_val *order;         /* Y_0 … Y_K in the graph being built; FLX_NONE is zero */
 } curve;
 
@@ -173,6 +175,29 @@ static flx_code write_rate(taylor *w, uint32_t i)
     return FLX_OK;
 }
 
+/* Writes the decomposition of a node that has no rule of its own, at the node's own depth. */
+static flx_code write_parts(taylor *w, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(w->t, i);
+    uint32_t begin = w->t->node_count;
+    flx_val *y = flxi_new(&w->arena, flx_val, n->nout);
+    uint32_t *self = flxi_new(&w->arena, uint32_t, w->t->value_count + 1);
+    if (!y || !self)
+        return flxi_oom(w->err, "Taylor mode");
+    for (uint32_t id = 0; id <= w->t->value_count; id++)
+        self[id] = id;
+    flxi_site s = flxi_site_of(w->t, w->t, i, self);
+    s.op->rules->decompose(&s, y);
+    FLXI_TRY(note_new(w, w->curves.at[n->first].depth));
+    FLXI_TRY(share_equal(w, begin));
+    mark_active(w, begin);
+    for (uint32_t k = 0; k < n->nout; k++)
+        w->curves.at[n->first + k].parts = own(w, y[k].id);
+    w->block_begin.at[i] = begin;
+    w->block_end.at[i] = w->t->node_count;
+    return FLX_OK;
+}
+
 /* t grows while it is walked: expressions need expressions of their own, down to depth K. */
 static flx_code write_rates(taylor *w)
 {
@@ -182,8 +207,12 @@ static flx_code write_rates(taylor *w)
         bool active = false;
         for (uint32_t k = 0; k < n->nout; k++)
             active |= w->curves.at[n->first + k].active;
-        if (active && own(w, n->first) == n->first && !(op->traits & TRAIT_DECLARED) && !has_own_rule(n, op) &&
-            w->curves.at[n->first].depth < w->orders)
+        if (!active || own(w, n->first) != n->first || (op->traits & TRAIT_DECLARED) || has_own_rule(n, op) ||
+            w->curves.at[n->first].depth >= w->orders)
+            continue;
+        if (flxi_rule_kind(op, MODE_JVP) == FLX_RULE_DECOMPOSE)
+            FLXI_TRY(write_parts(w, i));
+        else
             FLXI_TRY(write_rate(w, i));
     }
     return FLX_OK;
@@ -309,6 +338,11 @@ static flx_code compute(taylor *w, uint32_t i, uint32_t k)
                 c->order[0] = flxi_zeros(&s, flxi_type_at(w->t, n->first));
         }
         return flxi_built(w->out, w->err);
+    }
+    if (w->curves.at[n->first].parts) {
+        for (uint32_t j = 0; j < n->nout; j++)
+            w->curves.at[n->first + j].order[k] = w->curves.at[w->curves.at[n->first + j].parts].order[k];
+        return FLX_OK;
     }
     if (k == 0)
         return copy_value(w, i);

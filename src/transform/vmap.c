@@ -108,7 +108,7 @@ static flx_code batch_graph(vmap_work *w, const flx_vmap_axis *in_axes, size_t c
     const flxi_allocator *mem = &w->g->ctx->mem;
     char name[300];
     if (out_axes && num_outputs != w->g->outputs.n)
-        return flxi_fail(w->err, FLX_E_ARITY, "%zu output axes are given for %zu outputs", num_outputs,
+        return flxi_fail(w->err, FLX_E_ARITY, "there are %zu output axes for %zu outputs", num_outputs,
                          w->g->outputs.n);
     if (w->size == FLX_DIM_INVALID || (flxi_dim_is_number(w->size) && w->size < 0))
         return flxi_fail(w->err, FLX_E_SHAPE, "the batch size is not a dimension");

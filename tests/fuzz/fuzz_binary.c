@@ -1,21 +1,11 @@
 /* fuzz_binary.c: the binary form. The first byte of the input selects: the rest is a file as it stands, or it is a payload
    that gets a right header, so that what lies behind the checksum is explored. What decodes must verify, encode to bytes
    that decode to the same graph, and print as text that does too. */
-#include "base/hash.h"
-
-#include <fluxion/fluxion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { HEADER = 24 };
-
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void put(uint8_t *at, uint64_t v, int nbytes)
 {
@@ -36,23 +26,6 @@ static uint8_t *with_header(const uint8_t *payload, size_t size)
     return file;
 }
 
-static void check_graph(flx_context *ctx, const flx_graph *g)
-{
-    flx_error err = {0};
-    flx_buffer text = {0};
-    flx_buffer bytes = {0};
-    need(flx_graph_verify(g, &err) == FLX_OK);
-    need(flx_graph_print(g, &text, &err) == FLX_OK && flx_graph_encode(g, &bytes, &err) == FLX_OK);
-    flx_module *a = flx_parse(ctx, text.data, text.size, "printed", &err);
-    need(a && flx_graph_hash(flx_module_main(a)) == flx_graph_hash(g));
-    flx_module *b = flx_decode(ctx, bytes.data, bytes.size, "encoded", &err);
-    need(b && flx_graph_hash(flx_module_main(b)) == flx_graph_hash(g));
-    flx_module_free(a);
-    flx_module_free(b);
-    flx_buffer_free(&text);
-    flx_buffer_free(&bytes);
-}
-
 static void decode(const uint8_t *data, size_t size)
 {
     flx_error err = {0};
@@ -61,7 +34,7 @@ static void decode(const uint8_t *data, size_t size)
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0] && strcmp(err.where, "fuzz") == 0);
     for (size_t i = 0; i < flx_module_count(m); i++)
-        check_graph(ctx, flx_module_graph(m, i));
+        check_graph(flx_module_graph(m, i));
     flx_module_free(m);
     flx_context_free(ctx);
 }

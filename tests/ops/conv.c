@@ -112,10 +112,10 @@ TEST(conv_gradient_of_cropped_and_skipped_elements_is_zero)
     check_gradient("graph g(x: f64[1, 1, 7], w: f64[1, 1, 2]) { return conv(x, w, stride=[3], padding=[[-1, 0]]) }",
                    (const gradient_row[]){{"x", {1, 2, 3, 4, 5, 6, 7}, {0, 2, 3, 0, 2, 3, 0}}, {"w", {2, 3}, {7, 9}}},
                    2);
-    check_gradient(
-        "graph g(x: f64[7, 1, 1], w: f64[1, 1, 2]) {"
-        "  return conv(x, w, stride=[3], padding=[[-1, 0]], input_axes=[1, 2, 0], reverse=[true]) }",
-        (const gradient_row[]){{"x", {1, 2, 3, 4, 5, 6, 7}, {0, 3, 2, 0, 3, 2, 0}}, {"w", {2, 3}, {9, 7}}}, 2);
+    check_gradient("graph g(x: f64[7, 1, 1], w: f64[1, 1, 2]) {"
+                   "  return conv(x, w, stride=[3], padding=[[-1, 0]], input_axes=[1, 2, 0], reverse=[true]) }",
+                   (const gradient_row[]){{"x", {1, 2, 3, 4, 5, 6, 7}, {0, 3, 2, 0, 3, 2, 0}}, {"w", {2, 3}, {9, 7}}},
+                   2);
 }
 
 static flx_graph *batched(const flx_graph *g, const char *const *names, size_t n, flx_dim size)

@@ -121,3 +121,21 @@ TEST(einsum_gradient_of_diagonals_and_lone_letters)
     static const gradient_row stretched[] = {{"x", {3}, {6}}, {"y", {1, 2, 3}, {3, 3, 3}}};
     check_gradient("graph g(x: f64[1], y: f64[3]) { return einsum(x, y, eq=\"...,...->...\") }", stretched, 2);
 }
+
+/* The axes of "..." get letters of their own in the derivative; with all 52 in use the derivative still has enough, a batch
+   axis has none. */
+TEST(einsum_runs_out_of_letters_with_an_error)
+{
+    const char *text = "graph g(x: f64[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], y: f64[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) {"
+                       "  return einsum(x, x, x, y, eq=\"abcdefghijklmn,opqrstuvwxyzAB,CDEFGHIJKLMNOP,QRSTUVWXYZ->\") }";
+    static const gradient_row rows[] = {{"x", {2}, {36}}, {"y", {3}, {8}}};
+    check_gradient(text, rows, 2);
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    CHECK(flx_vmap(flx_module_main(m), &(flx_vmap_axis){"x", 0}, 1, NULL, 0, 2, &err) == NULL);
+    CHECK_CODE(err.code, FLX_E_UNSUPPORTED, &err);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}

@@ -36,12 +36,14 @@ TEST(resize_nearest_rounds_halves_down)
 
 TEST(resize_gradient_sums_the_weights_of_each_element)
 {
-    check_gradient("graph g(x: f64[2]) { return mul(resize(x, shape=[4], mode=linear), const(f64[4], [1, 8, 64, 512])) }",
-                   (const gradient_row[]){{"x", {1, 2}, {1 + 6 + 16, 2 + 48 + 512}}}, 1);
+    check_gradient(
+        "graph g(x: f64[2]) { return mul(resize(x, shape=[4], mode=linear), const(f64[4], [1, 8, 64, 512])) }",
+        (const gradient_row[]){{"x", {1, 2}, {1 + 6 + 16, 2 + 48 + 512}}}, 1);
     check_gradient("graph g(x: f64[3]) { return resize(x, shape=[2], coordinates=align_corners) }",
                    (const gradient_row[]){{"x", {1, 2, 3}, {1, 0, 1}}}, 1);
-    check_gradient("graph g(x: f64[1, 1, 1, 2]) { return mul(resize_nearest_2x(x), const(f64[4], [1, 10, 100, 1000])) }",
-                   (const gradient_row[]){{"x", {1, 2}, {22, 2200}}}, 1);
+    check_gradient(
+        "graph g(x: f64[1, 1, 1, 2]) { return mul(resize_nearest_2x(x), const(f64[4], [1, 10, 100, 1000])) }",
+        (const gradient_row[]){{"x", {1, 2}, {22, 2200}}}, 1);
 }
 
 /* Position 1 of 0, ½, 1 is whole: its other neighbour has no weight, not even times infinity. */

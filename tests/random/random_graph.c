@@ -232,8 +232,13 @@ static void add_input(random_maker *m, subject *s, flx_dtype dtype)
     subject_input *in = &s->in[s->n++];
     random_value *v = &m->v[m->count];
     flx_type t = {.dtype = dtype, .rank = random_below(m, 4)};
-    for (int i = 0; i < t.rank; i++)
+    int64_t left = max_elements;
+    for (int i = 0; i < t.rank; i++) {
         t.dims[i] = m->extents[random_below(m, 3)];
+        if (t.dims[i] > left)
+            t.dims[i] = 1;
+        left /= t.dims[i];
+    }
     snprintf(in->name, sizeof in->name, "v%d", m->count);
     in->x = uniform(m, &t, dtype == FLX_F64 ? -1.5 : 0.0, dtype == FLX_F64 ? 1.5 : 1.99);
     in->other = uniform(m, &t, dtype == FLX_F64 ? -1.2 : 0.0, dtype == FLX_F64 ? 1.2 : 1.99);
@@ -250,30 +255,106 @@ static void add_input(random_maker *m, subject *s, flx_dtype dtype)
 
 /* ---- The whole ---- */
 
-/* The loss takes in every value that nothing else uses, or else the last ones. */
+/* The loss takes in the values that nothing else uses, the latest first. */
 static bool add_loss(random_maker *m)
 {
+    static const char *const forms[][2] = {{"reduce_sum(", ")"}, {"reduce_mean(square(", "))"}, {"reduce_sum(sin(", "))"}};
     random_line l = {0};
     int terms = 0;
     random_say(&l, "add_n(");
     for (int i = m->count; i-- > 0 && terms < 6;) {
-        const random_value *v = &m->v[i];
-        if (v->type.dtype != FLX_F64 || (v->uses > 0 && i < m->count - 1 && !(i < m->inputs && terms == 0)))
-            continue;
-        const char *form = v->type.rank == 0 ? "%sv%d" : random_below(m, 2) ? "%sreduce_sum(v%d)" : "%sreduce_mean(square(v%d))";
-        char term[64];
-        snprintf(term, sizeof term, random_below(m, 4) ? "%s%s" : "%ssin(%s)", terms ? ", " : "", "");
-        (void)term;
-        char text[64];
-        if (form[2] == 'v')
-            snprintf(text, sizeof text, "v%d", i);
-        else if (form[9] == 's')
-            snprintf(text, sizeof text, "reduce_sum(v%d)", i);
-        else
-            snprintf(text, sizeof text, "reduce_mean(square(v%d))", i);
-        random_say(&l, "%s%s", terms ? ", " : "", text);
-        terms++;
+        const char *const *form = forms[random_below(m, 3)];
+        if (m->v[i].type.dtype == FLX_F64 && m->v[i].uses == 0)
+            random_say(&l, "%s%sv%d%s", terms++ ? ", " : "", form[0], i, form[1]);
     }
     random_say(&l, ")");
     return terms > 0 && random_keep(m, l.s, 1);
+}
+
+static char *whole_text(random_maker *m, const subject *s, const char *graphs, const char *statements)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    CHECK(f != NULL);
+    fprintf(f, "%sgraph main(", graphs);
+    for (size_t i = 0; i < s->n; i++) {
+        char type[100];
+        flx_type_print(m->ctx, &m->v[i].type, type, sizeof type);
+        fprintf(f, "%s%s: %s", i ? ", " : "", s->in[i].name, type);
+    }
+    fprintf(f, ") {\n%s  return v%d", statements, m->count - 1);
+    for (int aux = random_below(m, 3); aux > 0 && m->count > m->inputs + 1; aux--)
+        fprintf(f, ", v%d", m->inputs + random_below(m, m->count - 1 - m->inputs));
+    fputs("\n}\n", f);
+    fclose(f);
+    return text;
+}
+
+static flx_module *finish(random_maker *m, subject *s, char *graphs, char *statements)
+{
+    flx_error err = {0};
+    char *text = whole_text(m, s, graphs, statements);
+    flx_module *module = flx_parse(m->ctx, text, strlen(text), "random", &err);
+    if (!module)
+        FAIL("a graph made of statements that were read does not read: %s: %s\n%s", err.where, err.message, text);
+    s->g = flx_module_main(module);
+    free(text);
+    return module;
+}
+
+bool random_subject(subject *s, uint64_t seed, flx_module **module)
+{
+    char *graphs = NULL;
+    char *statements = NULL;
+    size_t graphs_size = 0;
+    size_t statements_size = 0;
+    random_maker *m = calloc(1, sizeof *m);
+    CHECK(m != NULL);
+    m->state = seed;
+    *s = (subject){.ctx = flx_context_new(NULL), .seed = seed};
+    m->ctx = s->ctx;
+    m->graphs = open_memstream(&graphs, &graphs_size);
+    m->statements = open_memstream(&statements, &statements_size);
+    m->extents[0] = 2 + random_below(m, 3);
+    m->extents[1] = 1 + random_below(m, 3);
+    m->extents[2] = 2 + random_below(m, 2);
+    for (int i = 1 + random_below(m, 4); i > 0; i--)
+        add_input(m, s, FLX_F64);
+    if (random_below(m, 4) == 0)
+        add_input(m, s, random_below(m, 2) ? FLX_I32 : FLX_BOOL);
+    /* Most graphs are small, some have a hundred nodes: small ones are quick to run and to understand. */
+    int statements_wanted = random_below(m, 12) ? 4 + random_below(m, 14) : 20 + random_below(m, 60);
+    for (int tries = statements_wanted * 6; tries > 0 && statements_wanted > 0; tries--) {
+        m->draft.n = 0;
+        m->draft.s[0] = 0;
+        statements_wanted -= random_statement(m);
+    }
+    m->draft.n = 0;
+    m->draft.s[0] = 0;
+    bool ok = add_loss(m);
+    fclose(m->graphs);
+    fclose(m->statements);
+    *module = ok ? finish(m, s, graphs, statements) : NULL;
+    free(graphs);
+    free(statements);
+    for (int i = 0; i < m->count; i++)
+        drop(&m->v[i]);
+    free(m);
+    if (!ok)
+        random_subject_free(s, NULL);
+    return ok;
+}
+
+void random_subject_free(subject *s, flx_module *module)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        flx_tensor_release(s->in[i].x);
+        flx_tensor_release(s->in[i].t);
+        flx_tensor_release(s->in[i].u);
+        flx_tensor_release(s->in[i].other);
+    }
+    flx_module_free(module);
+    flx_context_free(s->ctx);
+    *s = (subject){0};
 }

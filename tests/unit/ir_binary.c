@@ -190,7 +190,7 @@ TEST(binary_cut_anywhere_is_an_error)
 
 TEST(binary_any_changed_byte_is_an_error)
 {
-    static const unsigned char flips[] = {0x01, 0x10, 0x80, 0xff};
+    static const unsigned char flips[] = {0x01, 0x80};
     flx_context *ctx = flx_context_new(NULL);
     flx_buffer b = rich_bytes(ctx);
     unsigned char *bytes = (unsigned char *)b.data;
@@ -231,7 +231,7 @@ TEST(binary_changed_payload_with_a_right_checksum_is_an_error_or_a_graph)
     unsigned char *bytes = (unsigned char *)b.data;
     size_t accepted = 0;
     for (size_t i = HEADER; i < b.size; i++)
-        for (size_t k = i % 2; k < sizeof values; k += 2) {
+        for (size_t k = i % 4; k < sizeof values; k += 4) {
             flx_error err;
             unsigned char was = bytes[i];
             bytes[i] = values[k];
@@ -266,7 +266,7 @@ TEST(binary_cut_payload_with_a_right_checksum_is_an_error)
 /* Every aligned or unaligned run of four bytes becomes a huge count: nothing is allocated for what is not there. */
 TEST(binary_huge_counts_with_a_right_checksum_are_refused_cheaply)
 {
-    static const uint32_t counts[] = {0x7fffffffu, 0xffffffffu, 0x10000u, 0x00ffffffu};
+    static const uint32_t counts[] = {0xffffffffu, 0x00010000u};
     flx_context *ctx = flx_context_new(NULL);
     flx_buffer b = rich_bytes(ctx);
     unsigned char *bytes = (unsigned char *)b.data;

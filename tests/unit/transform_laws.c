@@ -136,7 +136,7 @@ TEST(vmap_errors_name_what_is_wrong)
     expect_error(flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), &b, FLX_E_SHAPE,
                  "the output 'out0' depends on the batch and needs an axis for it", "vmap of 'f'");
     expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY,
-                 "2 output axes are given for 1 outputs", "vmap of 'f'");
+                 "there are 2 output axes for 1 outputs", "vmap of 'f'");
     close_bench(&b);
 }
 

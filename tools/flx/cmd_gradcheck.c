@@ -388,7 +388,7 @@ const command command_gradcheck = {
              "\n"
              "Inputs that are not given are filled: floating ones are normal, input number K with seed K, others\n"
              "zeros. A first output of several elements is replaced by their sum with fixed random weights. Of an\n"
-             "input with more than 2000 elements, 500 are chosen at random, always the same ones.\n"
+             "input with more than 2000 elements, 200 are chosen at random, always the same ones.\n"
              "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,

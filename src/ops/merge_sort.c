@@ -1,5 +1,5 @@
-/* order.c: a merge sort from runs of one position up. */
-#include "ops/order.h"
+/* merge_sort.c: a merge sort from runs of one position up. */
+#include "ops/merge_sort.h"
 
 typedef struct {
     flxi_before before;

@@ -1,6 +1,6 @@
-/* order.h: sorting positions by whatever a function says about them. */
-#ifndef FLXI_ORDER_H
-#define FLXI_ORDER_H
+/* merge_sort.h: sorting positions by whatever a function says about them. */
+#ifndef FLXI_MERGE_SORT_H
+#define FLXI_MERGE_SORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

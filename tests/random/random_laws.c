@@ -1,0 +1,243 @@
+/* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a file for
+   tests/regress, with the seed and what was found.
+
+   FLX_RANDOM_GRAPHS: how many graphs. FLX_RANDOM_SEED: only the graph of this seed. */
+#include "../test.h"
+#include "ir/ir.h"
+#include "laws.h"
+#include "shrink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t graphs_wanted(void)
+{
+    const char *given = getenv("FLX_RANDOM_GRAPHS");
+#if defined(FLX_DEBUG)
+    int64_t usual = 300; /* sanitizers and debug builds */
+#else
+    int64_t usual = 2000;
+#endif
+    return given && *given ? strtoll(given, NULL, 10) : usual;
+}
+
+typedef struct {
+    subject s;
+    const law *law;
+} trial;
+
+static bool breaks_law(void *user, const flx_graph *g)
+{
+    const trial *t = user;
+    char detail[LAW_DETAIL] = "";
+    subject s = t->s;
+    s.g = g;
+    return !t->law->holds(&s, detail);
+}
+
+static void print_values(FILE *f, const char *what, const flx_tensor *t)
+{
+    fprintf(f, "#   %s = [", what);
+    for (int64_t i = 0; i < flx_tensor_count(t); i++)
+        fprintf(f, "%s%.17g", i ? ", " : "", flx_tensor_get(t, i));
+    fprintf(f, "]\n");
+}
+
+static void report(const subject *s, const law *l, const char *found)
+{
+    trial t = {*s, l};
+    char detail[LAW_DETAIL] = "";
+    char *text = NULL;
+    size_t size = 0;
+    flx_buffer graph = {0};
+    flx_error err = {0};
+    flx_graph *small = shrink_graph(s->g, breaks_law, &t);
+    subject shrunk = *s;
+    shrunk.g = small;
+    l->holds(&shrunk, detail);
+    FILE *f = open_memstream(&text, &size);
+    CHECK(f != NULL);
+    fprintf(f, "# Law: %s. Seed %llu.\n# Found: %s\n# Of the small graph: %s\n", l->name, (unsigned long long)s->seed, found,
+            detail);
+    for (size_t i = 0; i < s->n; i++)
+        if (flx_graph_find(small, s->in[i].name).id) {
+            print_values(f, s->in[i].name, s->in[i].x);
+            if (s->in[i].t)
+                print_values(f, "t", s->in[i].t);
+        }
+    if (flx_graph_print(small, &graph, &err) == FLX_OK)
+        fprintf(f, "%s", graph.data);
+    else
+        fprintf(f, "# cannot be printed: %s\n", err.message);
+    fclose(f);
+    EXPECT_MSG(false, "%s; rerun with FLX_RANDOM_SEED=%llu\n%s", l->name, (unsigned long long)s->seed, text);
+    free(text);
+    flx_buffer_free(&graph);
+    flx_graph_free(small);
+}
+
+static bool try_seed(uint64_t seed, bool every_law)
+{
+    subject s;
+    flx_module *module;
+    test_fail_context("FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
+    if (!random_subject(&s, seed, &module))
+        return false;
+    uint64_t state = seed;
+    for (size_t i = 0; i < num_laws; i++) {
+        char detail[LAW_DETAIL] = "";
+        bool chosen = test_random(&state) % (uint64_t)laws[i].one_in == 0;
+        if ((chosen || every_law) && !laws[i].holds(&s, detail))
+            report(&s, &laws[i], detail);
+    }
+    random_subject_free(&s, module);
+    test_count_case();
+    return true;
+}
+
+TEST(random_graphs_obey_the_laws)
+{
+    const char *only = getenv("FLX_RANDOM_SEED");
+    int64_t wanted = graphs_wanted();
+    int64_t made = 0;
+    if (only && *only) {
+        CHECK(try_seed(strtoull(only, NULL, 10), true));
+        return;
+    }
+    for (int64_t i = 0; i < wanted; i++)
+        made += try_seed(test_seed() + (uint64_t)i, false);
+    test_fail_context("all seeds");
+    CHECK_MSG(made * 10 >= wanted * 9, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
+}
+
+/* ---- The test itself ---- */
+
+static void note_ops(const flx_graph *g, bool *seen)
+{
+    for (uint32_t i = 0; i < g->node_count; i++)
+        seen[flxi_node_at(g, i)->op] = true;
+    for (size_t i = 0; i < g->bodies.n; i++)
+        note_ops(g->bodies.at[i], seen);
+}
+
+TEST(random_graphs_are_of_all_sizes_and_use_most_ops)
+{
+    bool seen[OP_COUNT] = {false};
+    uint32_t largest = 0;
+    int ops = 0;
+    for (uint64_t i = 0; i < 300; i++) {
+        subject s;
+        flx_module *module;
+        if (!random_subject(&s, test_seed() + i, &module))
+            continue;
+        note_ops(s.g, seen);
+        largest = s.g->node_count > largest ? s.g->node_count : largest;
+        random_subject_free(&s, module);
+    }
+    for (int op = 0; op < OP_COUNT; op++)
+        ops += seen[op];
+    CHECK_MSG(ops >= 120, "%d ops", ops);
+    CHECK_MSG(largest >= 60, "at most %u nodes", largest);
+}
+
+/* A custom function whose reverse rule lacks a factor, in the middle of other things. */
+TEST(random_laws_notice_a_wrong_rule)
+{
+    static const char text[] =
+        "graph f(a: f64[3]) {\n  return mul(a, sin(a))\n}\n"
+        "graph wrong(a: f64[3], y: f64[3], dy: f64[3]) {\n  return mul(dy, add(sin(a), cos(a)))\n}\n"
+        "graph main(v0: f64[3], v1: f64[]) {\n"
+        "  v2 = custom_fn(mul(v0, v1), fwd_body=@f, vjp_body=@wrong)\n"
+        "  v3 = exp(softmax(v2))\n"
+        "  return reduce_sum(mul(v3, v0)), v2\n"
+        "}\n";
+    static const double numbers[][3] = {{0.3, -0.8, 1.2}, {0.5, -0.2, 0.7}, {-0.4, 0.9, 0.1}};
+    flx_error err = {0};
+    trial t = {.s = {.ctx = flx_context_new(NULL), .n = 2}};
+    flx_module *m = flx_parse(t.s.ctx, text, sizeof text - 1, "wrong", &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    t.s.g = flx_module_main(m);
+    for (size_t i = 0; i < 2; i++) {
+        const flx_type *type = flx_val_type(t.s.g, flx_graph_input(t.s.g, i));
+        subject_input *in = &t.s.in[i];
+        snprintf(in->name, sizeof in->name, "v%zu", i);
+        in->x = flx_tensor_new(t.s.ctx, type, numbers[0], &err);
+        in->t = flx_tensor_new(t.s.ctx, type, numbers[1], &err);
+        in->u = flx_tensor_new(t.s.ctx, type, numbers[2], &err);
+        in->other = flx_tensor_new(t.s.ctx, type, numbers[2], &err);
+        CHECK(in->x && in->t && in->u && in->other);
+    }
+    int broken = 0;
+    for (size_t i = 0; i < num_laws; i++) {
+        t.law = &laws[i];
+        if (!breaks_law(&t, t.s.g))
+            continue;
+        flx_graph *small = shrink_graph(t.s.g, breaks_law, &t);
+        CHECK_MSG(breaks_law(&t, small) && small->node_count <= 5, "%s: %u nodes are left", laws[i].name, small->node_count);
+        flx_graph_free(small);
+        broken++;
+    }
+    CHECK_MSG(broken >= 2, "%d laws are broken", broken); /* the modes, the jacobians; the second order as it happens */
+    random_subject_free(&t.s, m);
+}
+
+/* ---- Shrinking ---- */
+
+static bool has_sin_of_product(void *user, const flx_graph *g)
+{
+    (*(int *)user)++;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        if (n->op == OP_sin && flxi_node_at(g, flxi_value_at(g, n->in[0])->node)->op == OP_mul)
+            return true;
+    }
+    return false;
+}
+
+TEST(random_shrinking_finds_the_smallest_failing_graph)
+{
+    static const char text[] = "graph f(x: f64[2, 3], y: f64[3], z: i32[4], w: f64[]) {\n"
+                               "  a = exp(add(x, y))\n"
+                               "  b = mul(a, softmax(x))\n"
+                               "  c = sin(mul(tanh(b), relu(a)))\n"
+                               "  d, i = top_k(c, k=2)\n"
+                               "  e = add(reduce_sum(d), mul(w, reduce_mean(cos(c))))\n"
+                               "  return e, i, gather(y, z, oob=clamp), c\n"
+                               "}\n";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    int asked = 0;
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "shrink", &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    flx_graph *g = shrink_graph(flx_module_main(m), has_sin_of_product, &asked);
+    CHECK(has_sin_of_product(&asked, g));
+    CHECK_OK(flx_graph_verify(g, &err), &err);
+    CHECK_EQ_U64(g->outputs.n, 1);
+    CHECK_MSG(g->node_count <= 4, "%u nodes are left", g->node_count); /* x, mul(x, x), sin and perhaps a sum */
+    CHECK_EQ_U64(g->leaves.n, 1);
+    CHECK(asked < 200);
+    flx_graph_free(g);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* What no step can make smaller stays, with all that it needs. */
+static bool has_every_node(void *user, const flx_graph *g)
+{
+    return g->node_count >= *(uint32_t *)user;
+}
+
+TEST(random_shrinking_keeps_a_graph_that_needs_all_its_nodes)
+{
+    static const char text[] = "graph f(x: f64[2]) {\n  return reduce_sum(sin(x))\n}\n";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    uint32_t count = 3;
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "shrink", &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    flx_graph *g = shrink_graph(flx_module_main(m), has_every_node, &count);
+    CHECK_EQ_U64(flx_graph_hash(g), flx_graph_hash(flx_module_main(m)));
+    flx_graph_free(g);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}

@@ -53,6 +53,14 @@ void flxi_site_fail(flxi_site *s, flx_code code, const char *hint, const char *f
     flxi_graph_failf(s->g, code, hint, "%s: %s", s->op->name, text);
 }
 
+void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size)
+{
+    void *p = s->g->error.code ? NULL : flxi_arena_alloc(&s->g->arena, n, size, _Alignof(max_align_t));
+    if (!p && !s->g->error.code)
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule of %s", s->op->name);
+    return p;
+}
+
 /* ---- Inlining ---- */
 
 flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *map, flx_error *err)

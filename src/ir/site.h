@@ -70,6 +70,10 @@ flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *ma
 /* Inlines a graph: its inputs become `in`, its outputs are returned in `out`. */
 void flxi_inline(flx_graph *g, const flx_graph *body, const flx_val *in, flx_val *out);
 
+/* Room for n entries, zeroed, that lives as long as the graph being built; NULL with the error in it. */
+#define flxi_rule_new(s, T, n) ((T *)flxi_rule_alloc((s), (size_t)(n), sizeof(T)))
+void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size);
+
 /* Fails in the graph being built with "op: …". */
 void flxi_site_fail(flxi_site *s, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 

@@ -1,14 +1,6 @@
 /* body_work.c: what the derivative and batching rules of control flow share. */
 #include "ops/control.h"
 
-void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size)
-{
-    void *p = s->g->error.code ? NULL : flxi_arena_alloc(&s->g->arena, n, size, _Alignof(max_align_t));
-    if (!p && !s->g->error.code)
-        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule of %s", s->op->name);
-    return p;
-}
-
 bool flxi_can_vary(const flx_type *t)
 {
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);

@@ -66,10 +66,6 @@ void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_
 
 /* ---- What these rules share (body_work.c) ---- */
 
-/* Room for n entries that lives as long as the graph being built; NULL with the error in it. */
-#define flxi_rule_new(s, T, n) ((T *)flxi_rule_alloc((s), (size_t)(n), sizeof(T)))
-void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size);
-
 bool flxi_can_vary(const flx_type *t); /* floating or complex: has derivatives */
 
 /* A graph with these inputs (NULL names: x, x_2 …) to be filled by the caller; NULL with the error in s->g. */

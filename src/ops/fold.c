@@ -64,8 +64,7 @@ static flx_code eval_reduce(flxi_eval *e)
 
 #define GRAPH_SUM "graph f(a: T[], x: T[]) { return add(a, x) }"
 #define GRAPH_HORNER "graph f(a: T[], x: T[]) { return add(mul(a, x), mul(x, x)) }"
-#define GRAPH_PAIR \
-    "graph f(a: T[], n: i32[], x: T[], k: i32[]) { return mul(a, x), add(n, k) }"
+#define GRAPH_PAIR "graph f(a: T[], n: i32[], x: T[], k: i32[]) { return mul(a, x), add(n, k) }"
 
 static const flxi_sample samples_reduce[] = {
     {"T[3, 4], T[]", "body=@f", GRAPH_SUM, FLX_OK},

@@ -14,8 +14,9 @@ flx_code flxi_need_inits(flxi_infer *f, uint32_t *n)
     *n = f->nin / 2;
     for (uint32_t i = *n; i < f->nin; i++)
         if (f->in[i]->rank != 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, hint, "operand %u, the init of operand %u, must be a scalar, it is %s", i,
-                                   i - *n, flxi_type_str(f->ctx, f->in[i], &text));
+            return flxi_infer_fail(f, FLX_E_SHAPE, hint,
+                                   "operand %u, the init of operand %u, must be a scalar, it is %s", i, i - *n,
+                                   flxi_type_str(f->ctx, f->in[i], &text));
     return FLX_OK;
 }
 

@@ -4,15 +4,13 @@
 
 #include "ir/site.h"
 
+/* Passes on what was allocated; NULL becomes an error of the graph being built. */
 static inline void *flxi_rule_memory(flxi_site *s, void *p)
 {
     if (!p)
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
     return p;
 }
-
-/* n zeroed objects in the graph's arena; NULL with the error in the graph. */
-#define flxi_rule_new(s, T, n) ((T *)flxi_rule_memory((s), flxi_new(&(s)->g->arena, T, (n))))
 
 /* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes behind a batch axis, with add = 0 extents
    behind its own. */

@@ -258,10 +258,26 @@ static flx_val try_rewrites(rewriting *w)
 
 /* ---- Folding ---- */
 
+static flx_code note_body(void *user, const flx_graph *body)
+{
+    (void)body;
+    *(bool *)user = true;
+    return FLX_OK;
+}
+
+/* Bodies are run by a device, and folding has none. */
+static bool has_body(const flxi_node *n)
+{
+    bool found = false;
+    const flxi_attr_visitor v = {.graph = note_body, .user = &found};
+    flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
+    return found;
+}
+
 static bool may_fold(const rewriting *w)
 {
     bool plain = !(w->op->traits & (TRAIT_DECLARED | TRAIT_EFFECT | TRAIT_OPAQUE)) && w->op->op_class != CLASS_RANDOM &&
-                 w->op->op_class != CLASS_CONTROL && w->op->op_class != CLASS_LEAF;
+                 w->op->op_class != CLASS_LEAF && !has_body(w->n);
     return plain && w->n->nin > 0 && w->n->nout == 1 && w->n->op != OP_stop_gradient;
 }
 

@@ -7,7 +7,7 @@
 static void batch_pointwise(flxi_site *s, flx_val *by)
 {
     int rank = 0;
-    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
     if (!x)
         return;
     for (uint32_t k = 0; k < s->nin; k++)
@@ -22,8 +22,8 @@ static void batch_pointwise(flxi_site *s, flx_val *by)
 static flx_graph *example_graph(flxi_site *s)
 {
     flx_graph *t = flx_graph_new(s->ctx, "example");
-    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
-    flx_val *y = flxi_new(&s->g->arena, flx_val, s->nout);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *y = flxi_rule_new(s, flx_val, s->nout);
     if (!t || !x || !y) {
         flx_graph_free(t);
         return NULL;
@@ -47,7 +47,7 @@ static flx_graph *example_graph(flxi_site *s)
 
 static void batch_by_loop(flxi_site *s, flx_val *by)
 {
-    flx_val *in = flxi_new(&s->g->arena, flx_val, s->nin);
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin);
     flx_graph *body = in ? example_graph(s) : NULL;
     uint32_t n = 0;
     if (!body) {
@@ -75,6 +75,7 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
     const flxi_node *n = flxi_node_at(b->src, i);
     flx_graph *g = b->g;
     flxi_site s = flxi_site_of(g, b->src, i, b->map);
+    FLXI_TRY(flxi_built(g, err));
     bool *batched = flxi_new(&g->arena, bool, n->nin);
     bool *results = flxi_new(&g->arena, bool, n->nout);
     flx_val *by = flxi_new(&g->arena, flx_val, n->nout);

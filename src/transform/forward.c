@@ -33,7 +33,7 @@ static void pointwise_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 static void linear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     const flxi_operands *o = flxi_operands_of(s->op);
-    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
     if (!x)
         return;
     for (uint32_t k = 0; k < s->nin; k++)
@@ -43,7 +43,7 @@ static void linear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 static void multilinear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
-    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
     if (!x)
         return;
     for (uint32_t k = 0; k < s->nin; k++) {
@@ -62,11 +62,11 @@ static void multilinear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_u)
 {
     flx_graph *t = flx_graph_new(s->ctx, "vjp");
-    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
-    flx_val *dx = flxi_new(&s->g->arena, flx_val, s->nin);
-    flx_val *y = flxi_new(&s->g->arena, flx_val, s->nout);
-    flx_val *u = flxi_new(&s->g->arena, flx_val, s->nout);
-    bool *wanted = flxi_new(&s->g->arena, bool, s->nin);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *dx = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *y = flxi_rule_new(s, flx_val, s->nout);
+    flx_val *u = flxi_rule_new(s, flx_val, s->nout);
+    bool *wanted = flxi_rule_new(s, bool, s->nin);
     if (!t || !x || !dx || !y || !u || !wanted) {
         flx_graph_free(t);
         return NULL;
@@ -96,11 +96,11 @@ static void transposed_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_graph *g = s->g;
     uint32_t leaves = s->nin + 2 * s->nout;
-    bool *has_u = flxi_new(&g->arena, bool, s->nout);
-    bool *seeded = flxi_new(&g->arena, bool, s->nin);
-    bool *wanted = flxi_new(&g->arena, bool, leaves);
-    flx_val *in = flxi_new(&g->arena, flx_val, leaves + s->nin);
-    flx_val *out = flxi_new(&g->arena, flx_val, s->nout);
+    bool *has_u = flxi_rule_new(s, bool, s->nout);
+    bool *seeded = flxi_rule_new(s, bool, s->nin);
+    bool *wanted = flxi_rule_new(s, bool, leaves);
+    flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nin);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nout);
     if (!has_u || !seeded || !wanted || !in || !out)
         return;
     uint32_t n = 0;
@@ -185,6 +185,7 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
 {
     flx_graph *g = p->f->g;
     flxi_site s = flxi_site_of(g, p->f->src, i, p->f->map);
+    FLXI_TRY(flxi_built(g, p->err));
     flx_val *tx = flxi_new(&g->arena, flx_val, n->nin);
     flx_val *ty = flxi_new(&g->arena, flx_val, n->nout);
     if (!tx || !ty)

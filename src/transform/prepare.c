@@ -49,6 +49,7 @@ static flx_code decompose_node(flxi_copy *c, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(c->from, i);
     flxi_site s = flxi_site_of(c->to, c->from, i, c->remap.id);
+    FLXI_TRY(flxi_built(c->to, c->err));
     flx_val *y = flxi_new(&c->to->arena, flx_val, n->nout);
     if (!y)
         return flxi_oom(c->err, "decomposing");

@@ -45,6 +45,7 @@ static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(r->src, i);
     flxi_site s = flxi_site_of(r->g, r->src, i, r->map);
+    FLXI_TRY(flxi_built(r->g, err));
     flx_val *y = flxi_new(&r->g->arena, flx_val, n->nout);
     r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
     if (!y || !r->saved[i])
@@ -172,6 +173,7 @@ static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const f
 static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_val *dy, flx_val *dx)
 {
     flxi_site s = flxi_site_of(w->r->g, w->r->src, i, w->r->map);
+    FLXI_TRY(flxi_built(w->r->g, w->err));
     bool *wanted = flxi_new(&w->r->g->arena, bool, n->nin);
     if (!wanted)
         return flxi_oom(w->err, "a rule");

@@ -161,6 +161,7 @@ static flx_code write_rate(taylor *w, uint32_t i)
         if (w->curves.at[own(w, n->in[k])].active)
             FLXI_TRY(derivative_leaf(w, own(w, n->in[k]), &tx[k]));
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
+    FLXI_TRY(flxi_built(w->t, w->err));
     s.new_y = new_y;
     if (!flxi_emit_jvp(&s, tx, ty))
         return flxi_fail_hint(w->err, FLX_E_NO_RULE, s.op->rules->undefined, "%s has no derivative in Taylor mode",
@@ -187,6 +188,7 @@ static flx_code write_parts(taylor *w, uint32_t i)
     for (uint32_t id = 0; id <= w->t->value_count; id++)
         self[id] = id;
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
+    FLXI_TRY(flxi_built(w->t, w->err));
     s.op->rules->decompose(&s, y);
     FLXI_TRY(note_new(w, w->curves.at[n->first].depth));
     FLXI_TRY(share_equal(w, begin));
@@ -256,10 +258,12 @@ static flx_val times(step *p, flx_val v, double c)
     return c == 1.0 ? v : flx_mul(p->s.g, v, flxi_number(&p->s, v, c));
 }
 
-static flx_val linear_order(step *p)
+/* All results are made anew for each of them; equal nodes are merged afterwards. */
+static flx_val linear_order(step *p, uint32_t result)
 {
     const flxi_operands *o = flxi_operands_of(p->s.op);
-    flx_val *x = flxi_new(&p->s.g->arena, flx_val, p->n->nin);
+    flx_val *x = flxi_rule_new(&p->s, flx_val, p->n->nin);
+    flx_val *y = flxi_rule_new(&p->s, flx_val, p->n->nout);
     bool any = false;
     for (uint32_t i = 0; x && i < p->n->nin; i++) {
         bool fixed = flxi_operand_role(o, i) != ROLE_SAME;
@@ -267,7 +271,10 @@ static flx_val linear_order(step *p)
         any |= !flxi_is_none(v);
         x[i] = fixed ? operand_order(p, i, 0) : flxi_or_zeros(&p->s, v, operand_order(p, i, 0));
     }
-    return any ? flxi_emit1(&p->s, NULL, x, p->n->nin) : FLX_NONE;
+    if (!any || !x || !y)
+        return FLX_NONE;
+    flxi_emit(&p->s, NULL, x, p->n->nin, y);
+    return y[result];
 }
 
 /* Σ_{j=from..k} C(k,j) op(X_j, Y_{k−j}) */
@@ -301,7 +308,7 @@ static flx_val order_of(step *p, uint32_t result)
     if (!has_own_rule(p->n, p->s.op))
         return c->rate ? p->w->curves.at[c->rate].order[p->k - 1] : FLX_NONE;
     if (p->s.op->traits & TRAIT_LINEAR)
-        return linear_order(p);
+        return linear_order(p, result);
     if (p->n->op == OP_div)
         return quotient_order(p);
     const flx_val *a = p->w->curves.at[own(p->w, p->n->in[0])].order;

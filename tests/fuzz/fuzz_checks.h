@@ -3,7 +3,7 @@
 #ifndef FLX_FUZZ_CHECKS_H
 #define FLX_FUZZ_CHECKS_H
 
-#include "ir/ir.h"
+#include "passes/pass.h"
 
 #include <fluxion/fluxion.h>
 #include <math.h>
@@ -50,6 +50,24 @@ static inline void check_graph(const flx_graph *g)
     need(flx_graph_verify(g, &err) == FLX_OK);
     check_text(g);
     check_bytes(g);
+}
+
+/* A pass gives a graph that verifies and has the same signature, or an error that says so. */
+static inline void check_passes(const flx_graph *g)
+{
+    static const flxi_pass passes[] = {flxi_pass_dce, flxi_pass_cse, flxi_simplify};
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        flx_error err = {0};
+        flx_graph *out = NULL;
+        flxi_remap remap = {0};
+        need(passes[i](g, &out, &remap, &err) == FLX_OK);
+        need(flx_graph_verify(out, &err) == FLX_OK);
+        need(out->leaves.n == g->leaves.n && out->outputs.n == g->outputs.n && remap.n == g->value_count + 1u);
+        for (size_t k = 0; k < g->outputs.n; k++)
+            need(flxi_type_equal(flxi_type_at(g, g->outputs.at[k].val), flxi_type_at(out, out->outputs.at[k].val)));
+        flxi_remap_free(&remap);
+        flx_graph_free(out);
+    }
 }
 
 /* ---- Running ---- */

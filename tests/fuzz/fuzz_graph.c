@@ -239,8 +239,10 @@ static void end(script *s)
     flx_error err = {0};
     if (flx_graph_error(s->g, &err) == FLX_OK) {
         check_graph(s->g);
-        if (is_cheap(s->g))
+        if (is_cheap(s->g)) {
+            check_passes(s->g);
             run_on_awkward_values(s->g);
+        }
     } else {
         need(err.code != FLX_E_INTERNAL && err.message[0]);
     }

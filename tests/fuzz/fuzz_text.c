@@ -1,5 +1,5 @@
 /* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again, and
-   pass through the binary form; small graphs without loops are also run. */
+   pass through the binary form; small graphs without loops also go through the passes and are run. */
 #include "fuzz_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,8 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (m) {
         check_module(ctx, m);
         check_bytes(flx_module_main(m));
-        if (is_cheap(flx_module_main(m)))
+        if (is_cheap(flx_module_main(m))) {
+            check_passes(flx_module_main(m));
             run_on_awkward_values(flx_module_main(m));
+        }
     }
     flx_module_free(m);
     flx_context_free(ctx);

@@ -18,8 +18,8 @@ static void check_values(const text_run *r, int i, const double *want, int64_t n
 
 /* ---- if, case ---- */
 
-#define BRANCHES                                                                        \
-    "graph fails(x: f32[]) { return check(x, false, message=\"the wrong branch\") }\n"  \
+#define BRANCHES                                                                       \
+    "graph fails(x: f32[]) { return check(x, false, message=\"the wrong branch\") }\n" \
     "graph same(x: f32[]) { return stop_gradient(x) }\n"
 
 TEST(if_runs_only_the_branch_that_is_taken)
@@ -40,9 +40,9 @@ TEST(predicate_holds_when_nonzero_and_not_nan)
         const char *predicate;
         bool holds;
     } rows[] = {
-        {"full(f32[], 0.5)", true},   {"full(f32[], nan)", false},      {"full(f32[1, 1], -0.0)", false},
-        {"full(i8[], -1)", true},     {"const(c64[], [0, 1])", true},   {"const(c64[], [nan, 1])", false},
-        {"full(f64[], -inf)", true},  {"const(bool[1], [false])", false},
+        {"full(f32[], 0.5)", true},  {"full(f32[], nan)", false},        {"full(f32[1, 1], -0.0)", false},
+        {"full(i8[], -1)", true},    {"const(c64[], [0, 1])", true},     {"const(c64[], [nan, 1])", false},
+        {"full(f64[], -inf)", true}, {"const(bool[1], [false])", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[400];
@@ -57,11 +57,12 @@ TEST(predicate_holds_when_nonzero_and_not_nan)
 
 TEST(case_index_outside_the_list_takes_the_last_branch)
 {
-    static const char *const indices[] = {"full(i32[], -1)", "full(i64[], 2)", "full(u64[], 18446744073709551615)",
+    static const char *const indices[] = {"full(i32[], -1)",  "full(i64[], 2)",   "full(u64[], 18446744073709551615)",
                                           "full(f32[], 0.5)", "full(f32[], nan)", "full(f64[], 1e300)"};
     for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
         char text[400];
-        snprintf(text, sizeof text, BRANCHES "graph main() { return case(%s, 7, branches=[@fails, @same]) }", indices[i]);
+        snprintf(text, sizeof text, BRANCHES "graph main() { return case(%s, 7, branches=[@fails, @same]) }",
+                 indices[i]);
         test_fail_context("%s", indices[i]);
         text_run r = text_begin(text);
         CHECK_OK(r.code, &r.err);
@@ -130,11 +131,12 @@ TEST(while_stops_at_nan_and_at_max_iterations)
 
 TEST(scan_rows_belong_to_their_step_in_both_directions)
 {
-    text_run r = text_begin(STEP "graph main() {\n"
-                                 "  xs = const(f32[3], [1, 2, 3])\n"
-                                 "  c, ys = scan(full(f32[], 0), xs, body=@step, reverse=true)\n"
-                                 "  path, zs = scan(full(f32[], 0), xs, body=@step, reverse=true, save_trajectory=true)\n"
-                                 "  return c, ys, path, zs\n}");
+    text_run r =
+        text_begin(STEP "graph main() {\n"
+                        "  xs = const(f32[3], [1, 2, 3])\n"
+                        "  c, ys = scan(full(f32[], 0), xs, body=@step, reverse=true)\n"
+                        "  path, zs = scan(full(f32[], 0), xs, body=@step, reverse=true, save_trajectory=true)\n"
+                        "  return c, ys, path, zs\n}");
     CHECK_OK(r.code, &r.err);
     VALUES(&r, 0, 321);
     VALUES(&r, 1, -1, -2, -3);
@@ -146,12 +148,13 @@ TEST(scan_rows_belong_to_their_step_in_both_directions)
 /* After steps ceil((k + 1) L / K) - 1, the last of them being the final carry. */
 TEST(scan_checkpoints_thin_the_trajectory_evenly)
 {
-    text_run r = text_begin(STEP "graph main() {\n"
-                                 "  xs = const(f32[5], [1, 2, 3, 4, 5])\n"
-                                 "  a, x = scan(full(f32[], 0), xs, body=@step, save_trajectory=true, num_checkpoints=2)\n"
-                                 "  b, y = scan(full(f32[], 0), xs, body=@step, save_trajectory=true, num_checkpoints=3)\n"
-                                 "  c, z = scan(full(f32[], 0), xs, body=@step, num_checkpoints=2)\n"
-                                 "  return a, b, c, z\n}");
+    text_run r =
+        text_begin(STEP "graph main() {\n"
+                        "  xs = const(f32[5], [1, 2, 3, 4, 5])\n"
+                        "  a, x = scan(full(f32[], 0), xs, body=@step, save_trajectory=true, num_checkpoints=2)\n"
+                        "  b, y = scan(full(f32[], 0), xs, body=@step, save_trajectory=true, num_checkpoints=3)\n"
+                        "  c, z = scan(full(f32[], 0), xs, body=@step, num_checkpoints=2)\n"
+                        "  return a, b, c, z\n}");
     CHECK_OK(r.code, &r.err);
     VALUES(&r, 0, 123, 12345);
     VALUES(&r, 1, 12, 1234, 12345);

@@ -184,8 +184,9 @@ static void check_attributes(const signature *g, const flx_op_view *view)
             continue;
         EXPECT_MSG(found.required == a->required, "%s: %s must %sbe given", g->op, found.name,
                    a->required ? "" : "not have to ");
-        EXPECT_MSG(a->required || same_default(a->fallback, found.fallback), "%s: %s is '%s' by default, expected '%.*s'",
-                   g->op, found.name, found.fallback, (int)a->fallback.n, a->fallback.at);
+        EXPECT_MSG(a->required || same_default(a->fallback, found.fallback),
+                   "%s: %s is '%s' by default, expected '%.*s'", g->op, found.name, found.fallback, (int)a->fallback.n,
+                   a->fallback.at);
     }
 }
 
@@ -335,7 +336,8 @@ TEST(signatures_list_every_op_of_their_families)
     const char *name;
     for (size_t i = 0; flx_op_synonym(i, &synonym, &name) == FLX_OK; i++) {
         bool known = flx_op_find(name, &view) == FLX_OK && has_family(&c, view.family);
-        EXPECT_MSG(!known || is_listed(&c, synonym), "the second name %s of %s has no line in signatures.txt", synonym, name);
+        EXPECT_MSG(!known || is_listed(&c, synonym), "the second name %s of %s has no line in signatures.txt", synonym,
+                   name);
     }
     free(c.text);
 }

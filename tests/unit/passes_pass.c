@@ -107,6 +107,19 @@ TEST(cse_merges_calls_of_one_body)
                "  a = custom_fn(x, fwd_body=@l) return add(a, a) }");
 }
 
+/* ---- Folding ---- */
+
+TEST(simplify_leaves_ops_with_bodies_to_the_device)
+{
+    static const char text[] =
+        "graph plus(a: f32[], b: f32[]) { return add(a, b) }\ngraph less(a: f32[], b: f32[]) { return lt(a, b) }\n"
+        "graph f() {\n  c = const(f32[3], [3, 1, 2])\n  z = const(f32[], 0)\n  r = reduce(c, z, body=@plus)\n"
+        "  s = sort(c, compare=@less)\n  w = reduce_window(c, z, combine=@plus, window=[2])\n  return r, s, w\n}\n";
+    check_pass(flxi_simplify, text, text);
+    check_pass(flxi_simplify, "graph f() { c = const(f32[2], [3, 1]) s = reduce_sum(c) return s }",
+               "graph f() { s = const(f32[], 4) return s }");
+}
+
 /* ---- Remaps ---- */
 
 TEST(remap_leads_handles_to_where_they_went)

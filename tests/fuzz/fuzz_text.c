@@ -1,8 +1,26 @@
 /* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again, and
    pass through the binary form; small graphs without loops also go through the passes and are run. */
 #include "fuzz_checks.h"
+#include "token_mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+/* Two thirds of the changes are to tokens, the rest to bytes. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static token_text t;
+    static char before[1 << 16];
+    t.random = seed * UINT64_C(0x9e3779b97f4a7c15) + size;
+    if (size == 0 || size > sizeof before || below(&t, 3) == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    memcpy(before, data, size);
+    read_tokens(&t, before, size);
+    for (size_t n = 1 + below(&t, 3); n > 0 && t.n > 0; n--)
+        change_tokens(&t);
+    return write_tokens(&t, (char *)data, max_size);
+}
 
 static void check_same_graphs(const flx_module *a, const flx_module *b)
 {

@@ -8,10 +8,12 @@ each input is drawn. The fixture holds the graph `logistic` and, for each kind, 
 the inputs, the tangents where the kind needs them, and the answers. Kinds:
 
     grad      the value and the gradient by every floating input     nth3      flx_nth_grad to order 3, by the first one
-    hess      every block of the Hessian                             taylor4   flx_taylor to order 4, along tangents of all
-    hvp       the Hessian times the tangents                         vmap      all inputs batched
+    hvp       the same, and the Hessian times the tangents           taylor4   flx_taylor to order 4, along tangents of all
+    hess      every block of the Hessian                             vmap      all inputs batched
     jac       the Jacobians of every output                          vmapone   the first input batched, the others shared
     jvp       the values and their tangents                          vmapgrad, gradone: per-example gradients, likewise
+
+Answers serve more than one transform: hvp holds grad's, taylor4 holds jvp's, and each lane of a batched case is a case.
 
 How close: rel=N allows N units in the last place of the largest magnitude of an answer. A result is a chain of elementary
 functions and sums, each off by a few units on both sides; the default, 64, is for chains of some ten steps, 256 for sums and
@@ -103,7 +105,7 @@ class Problem:
     def hvp(self):
         g, xs = self.of_wrt()
         grads = jax.grad(g, tuple(range(len(xs))))
-        return [_conj(t) for t in jax.jvp(grads, xs, list(map(jnp.asarray, self.tangents)))[1]]
+        return self.grad() + [_conj(t) for t in jax.jvp(grads, xs, list(map(jnp.asarray, self.tangents)))[1]]
 
     def hess(self):
         g, xs = self.of_wrt()

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gradients import at, integers, normal, uniform
+from gradients import at, normal, uniform
 
 
 def masked(cond, body, carry, steps):
@@ -23,35 +23,35 @@ def scans(t):
             h = jnp.tanh(h @ w + x)
         return h
     t.fn("rnn", "h = scan(h0, w, xs, body=@rnn_step, num_bcast=1); return reduce_sum(square(h))",
-         lambda h0, w, xs: jnp.sum(rnn(h0, w, xs)**2), "grad hess hvp jvp vmapgrad", rel=4096, bodies=step, h0=normal(2), w=normal(2, 2),
+         lambda h0, w, xs: jnp.sum(rnn(h0, w, xs)**2), "hvp vmapgrad", rel=4096, bodies=step, h0=normal(2), w=normal(2, 2),
          xs=normal(3, 2))
     t.fn("rnn_checkpointed", "h = scan(h0, w, xs, body=@rnn_step, num_bcast=1, num_checkpoints=2); return reduce_sum(square(h))",
-         lambda h0, w, xs: jnp.sum(rnn(h0, w, xs)**2), "grad hvp vmapgrad", rel=4096, h0=normal(2), w=normal(2, 2), xs=normal(5, 2))
+         lambda h0, w, xs: jnp.sum(rnn(h0, w, xs)**2), "hvp", rel=4096, h0=normal(2), w=normal(2, 2), xs=normal(5, 2))
     def states(h, w, xs, reverse=False):
         rows = [None] * len(xs)
         for k in (reversed(range(len(xs))) if reverse else range(len(xs))):
             h = rows[k] = jnp.tanh(h @ w + xs[k])
         return jnp.stack(rows)
     t.fn("rnn_trajectory", "h = scan(h0, w, xs, body=@rnn_step, num_bcast=1, save_trajectory=true); return reduce_sum(mul(h, xs))",
-         lambda h0, w, xs: jnp.sum(states(h0, w, xs) * xs), "grad hvp jvp vmapgrad", rel=4096, h0=normal(2), w=normal(2, 2), xs=normal(4, 2))
+         lambda h0, w, xs: jnp.sum(states(h0, w, xs) * xs), "hvp", rel=4096, h0=normal(2), w=normal(2, 2), xs=normal(4, 2))
     t.fn("rnn_reverse", "h = scan(h0, w, xs, body=@rnn_step, num_bcast=1, save_trajectory=true, reverse=true); return reduce_sum(mul(h, xs))",
-         lambda h0, w, xs: jnp.sum(states(h0, w, xs, True) * xs), "grad hvp vmapgrad gradone", rel=4096, h0=normal(2), w=normal(2, 2),
+         lambda h0, w, xs: jnp.sum(states(h0, w, xs, True) * xs), "hvp gradone", rel=4096, h0=normal(2), w=normal(2, 2),
          xs=normal(3, 2))
-    t.fn("rnn_shared_weights", "scan(h0, w, xs, body=@rnn_step, num_bcast=1)", rnn, "jac jvp vmap vmapone taylor4", rel=4096, h0=normal(2),
+    t.fn("rnn_shared_weights", "scan(h0, w, xs, body=@rnn_step, num_bcast=1)", rnn, "jac vmap vmapone taylor4", rel=4096, h0=normal(2),
          w=normal(2, 2), xs=normal(2, 2))
     t.fn("two_carries", "a, b, y, z = scan(a0, b0, k, xs, ys, body=@pair_step, num_carry=2, num_bcast=1, num_xs=2); "
          "return add_n(square(a), exp(b), reduce_sum(mul(y, z)))",
-         lambda a0, b0, k, xs, ys: pair(a0, b0, k, xs, ys), "grad hess hvp jvp vmapgrad", rel=4096,
+         lambda a0, b0, k, xs, ys: pair(a0, b0, k, xs, ys), "hess vmapgrad", rel=4096,
          bodies="graph pair_step(a: f64[], b: f64[], k: f64[], x: f64[], y: f64[]) {\n"
          "  an = add(mul(a, k), sin(mul(b, x)))\n  bn = tanh(add(b, mul(a, y)))\n  return an, bn, mul(an, y), add(b, x)\n}",
          a0=normal(), b0=normal(), k=normal(), xs=normal(3), ys=normal(3))
-    t.fn("horner", "scan(full(f64[], 0), x, c, body=@horner_step, num_bcast=1)", lambda x, c: jnp.polyval(c, x), "grad hess nth3 taylor4 vmapgrad",
+    t.fn("horner", "scan(full(f64[], 0), x, c, body=@horner_step, num_bcast=1)", lambda x, c: jnp.polyval(c, x), "hess nth3 taylor4 vmapgrad",
          rel=256, bodies="graph horner_step(s: f64[], x: f64[], c: f64[]) { return fma(s, x, c) }", x=normal(), c=normal(6))
     t.fn("fixed_length", "scan(x, length=5, body=@logistic_map)", lambda x: (lambda f: f(f(f(f(f(x))))))(lambda x: 3.1 * x * (1 - x)),
-         "grad hess nth3 taylor4 vmapgrad", rel=4096, bodies="graph logistic_map(x: f64[]) { return mul(mul(x, sub(1, x)), 3.1) }",
+         "hess nth3 taylor4 vmapgrad", rel=4096, bodies="graph logistic_map(x: f64[]) { return mul(mul(x, sub(1, x)), 3.1) }",
          x=uniform(0.2, 0.8))
     t.fn("runge_kutta", "y = scan(y0, p, length=4, num_bcast=1, body=@rk4_step); return reduce_sum(square(y))",
-         lambda y0, p: jnp.sum(rk4(y0, p)**2), "grad hess jvp vmapgrad", rel=4096,
+         lambda y0, p: jnp.sum(rk4(y0, p)**2), "hess vmapgrad", rel=4096,
          bodies="graph field(y: f64[2], p: f64[2]) {\n  a, b = unstack(y)\n  c, d = unstack(p)\n"
          "  return stack(mul(c, b), sub(neg(mul(d, sin(a))), mul(b, 0.1)))\n}\n"
          "graph rk4_step(y: f64[2], p: f64[2]) {\n  k1 = custom_fn(y, p, fwd_body=@field)\n"
@@ -60,14 +60,14 @@ def scans(t):
          "  return add(y, mul(add(add(k1, k4), mul(add(k2, k3), 2)), 0.03333333333333333))\n}",
          y0=normal(2), p=uniform(0.5, 1.5, 2))
     t.fn("nested_scan", "reduce_sum(scan(x, w, body=@outer_step, num_bcast=1, length=3))", lambda x, w: jnp.sum(nested(x, w)),
-         "grad hess vmapgrad", rel=4096,
+         "hess vmapgrad", rel=4096,
          bodies="graph inner_step(s: f64[2], c: f64[]) { return mul(sin(s), add(c, 1)) }\n"
          "graph outer_step(s: f64[2], w: f64[3]) { return add(scan(s, w, body=@inner_step), s) }", x=normal(2), w=normal(3))
     t.fn("scan_per_step_only", "c, y = scan(full(f64[], 0), x, body=@ema_step); return reduce_sum(mul(y, y))",
-         lambda x: jnp.sum(jnp.stack(ema(x))**2), "grad hess vmap vmapgrad", rel=256,
+         lambda x: jnp.sum(jnp.stack(ema(x))**2), "hess vmapgrad", rel=256,
          bodies="graph ema_step(c: f64[], x: f64[]) {\n  n = add(mul(c, 0.9), mul(x, 0.1))\n  return n, sub(x, n)\n}", x=normal(4))
     t.fn("power_iteration", "v = scan(v0, m, length=3, num_bcast=1, body=@power_step); return reduce_sum(mul(v, einsum(m, v, eq=\"ij,j->i\")))",
-         lambda v0, m: (lambda v: v @ m @ v)(power(v0, m)), "grad hvp vmapgrad", rel=4096,
+         lambda v0, m: (lambda v: v @ m @ v)(power(v0, m)), "hvp vmapgrad", rel=4096,
          bodies='graph power_step(v: f64[2], m: f64[2, 2]) {\n  u = einsum(m, v, eq="ij,j->i")\n'
          '  return div(u, sqrt(reduce_sum(square(u))))\n}', v0=uniform(0.5, 1.5, 2), m=uniform(0.5, 2, 2, 2))
     t.fn("sinkhorn", "u = scan(full(f64[2], 1), exp(neg(cost)), length=3, num_bcast=1, body=@sinkhorn_step); "
@@ -132,30 +132,30 @@ def sinkhorn(cost):
 def whiles(t):
     t.fn("newton_root", "x, b = while(x0, a, cond=@newton_open, body=@newton_step, max_iterations=8); return x",
          lambda x0, a: masked(lambda x, a: jnp.abs(x * x - a) > 1e-3, lambda x, a: ((x + a / x) / 2, a), (x0, a), 8)[0],
-         "grad hess jvp vmap vmapgrad", rel=4096,
+         "hess vmapgrad", rel=4096,
          bodies="graph newton_open(x: f64[], a: f64[]) { return gt(abs(sub(square(x), a)), 1e-3) }\n"
          "graph newton_step(x: f64[], a: f64[]) { return mul(add(x, div(a, x)), 0.5), a }", x0=at(1.0, 1.4), a=at(7.0, 2.0))
     t.fn("newton_unbounded", "x, b = while(x0, a, cond=@newton_open, body=@newton_step); return x",
          lambda x0, a: masked(lambda x, a: jnp.abs(x * x - a) > 1e-3, lambda x, a: ((x + a / x) / 2, a), (x0, a), 8)[0],
-         "grad jvp hess vmapgrad", rel=4096, x0=at(0.5, 2.0), a=at(3.0, 4.5))
+         "hess vmapgrad", rel=4096, x0=at(0.5, 2.0), a=at(3.0, 4.5))
     t.fn("counted_loop", "i, y = while(n, x, cond=@count_open, body=@count_step); return reduce_sum(square(y))",
          lambda n, x: jnp.sum(masked(lambda i, y: i > 0, lambda i, y: (i - 1, jnp.sin(y) * 1.5), (n, x), 5)[1]**2),
-         "grad hess jvp vmap vmapgrad taylor4", rel=4096,
+         "hess vmapgrad taylor4", rel=4096,
          bodies="graph count_open(i: i32[], y: f64[2]) { return gt(i, 0) }\n"
          "graph count_step(i: i32[], y: f64[2]) { return sub(i, 1), mul(sin(y), 1.5) }", n=at(3, 5, dtype="i32"), x=normal(2))
     t.fn("no_trips", "i, y = while(n, x, cond=@count_open, body=@count_step); return reduce_sum(square(y))",
-         lambda n, x: jnp.sum(x**2) + 0 * n, "grad hess jvp", n=at(0, dtype="i32"), x=normal(2))
+         lambda n, x: jnp.sum(x**2) + 0 * n, "grad hess", n=at(0, dtype="i32"), x=normal(2))
     t.fn("bound_reached", "i, y = while(n, x, cond=@count_open, body=@count_step, max_iterations=2); return reduce_sum(square(y))",
-         lambda n, x: jnp.sum((1.5 * jnp.sin(1.5 * jnp.sin(x)))**2), "grad hess vmapgrad", rel=256, n=at(9, 4, dtype="i32"), x=normal(2))
+         lambda n, x: jnp.sum((1.5 * jnp.sin(1.5 * jnp.sin(x)))**2), "hess vmapgrad", rel=256, n=at(9, 4, dtype="i32"), x=normal(2))
     t.fn("gradient_descent", "x, q, s = while(x0, p, full(i32[], 0), cond=@descent_open, body=@descent_step, max_iterations=6); "
          "return reduce_sum(mul(x, p))",
          lambda x0, p: jnp.sum(masked(lambda x, p, s: s < 4, lambda x, p, s: (x - 0.2 * (2 * x * p + jnp.cos(x)), p, s + 1),
-                                      (x0, p, jnp.array(0)), 6)[0] * p), "grad hess jvp vmapgrad", rel=4096,
+                                      (x0, p, jnp.array(0)), 6)[0] * p), "hess vmapgrad", rel=4096,
          bodies="graph descent_open(x: f64[2], p: f64[2], s: i32[]) { return lt(s, 4) }\n"
          "graph descent_step(x: f64[2], p: f64[2], s: i32[]) { return sub(x, mul(add(mul(mul(x, p), 2), cos(x)), 0.2)), p, add(s, 1) }",
          x0=normal(2), p=uniform(0.5, 1.5, 2))
     t.fn("while_inside_scan", "scan(x, n, body=@loop_step)",
-         lambda x, n: masked_rows(x, n), "grad hess vmapgrad", rel=4096,
+         lambda x, n: masked_rows(x, n), "hess vmapgrad", rel=4096,
          bodies="graph shrink_open(i: i32[], y: f64[]) { return gt(i, 0) }\n"
          "graph shrink(i: i32[], y: f64[]) { return sub(i, 1), tanh(mul(y, 1.2)) }\n"
          "graph loop_step(c: f64[], n: i32[]) {\n  i, y = while(n, c, cond=@shrink_open, body=@shrink)\n  return add(y, c)\n}",
@@ -172,23 +172,23 @@ def branches(t):
     bodies = ("graph take_log(x: f64[3], y: f64[3]) { return reduce_sum(mul(log(x), y)) }\n"
               "graph take_square(x: f64[3], y: f64[3]) { return reduce_sum(mul(square(x), exp(y))) }")
     t.fn("if_singular_else", "if(gt(reduce_sum(x), 0), x, y, then=@take_square, else=@take_log)",
-         lambda x, y: jnp.sum(x**2 * jnp.exp(y)), "grad hess hvp jvp taylor4", rel=256, bodies=bodies, x=at([0, 2, -1]), y=normal(3))
+         lambda x, y: jnp.sum(x**2 * jnp.exp(y)), "grad hess taylor4", rel=256, bodies=bodies, x=at([0, 2, -1]), y=normal(3))
     t.fn("if_other_way", "if(gt(reduce_sum(x), 10), x, y, then=@take_square, else=@take_log)", lambda x, y: jnp.sum(jnp.log(x) * y),
-         "grad hess hvp jvp", rel=256, x=uniform(0.5, 2, 3), y=normal(3))
+         "grad hess", rel=256, x=uniform(0.5, 2, 3), y=normal(3))
     t.fn("if_per_lane", "if(gt(reduce_sum(x), 0), x, y, then=@take_log, else=@take_square)",
-         lambda x, y: lax.cond(jnp.sum(x) > 0, lambda: jnp.sum(jnp.log(x) * y), lambda: jnp.sum(x**2 * jnp.exp(y))), "vmap vmapgrad grad",
+         lambda x, y: lax.cond(jnp.sum(x) > 0, lambda: jnp.sum(jnp.log(x) * y), lambda: jnp.sum(x**2 * jnp.exp(y))), "vmapgrad",
          rel=256, x=at([1, 2, 0.5], [0, -2, 1]), y=normal(3))
     t.fn("if_unused_capture", "add(if(lt(x, 0), x, y, then=@first_only, else=@second_only), mul(x, y))",
-         lambda x, y: jnp.sin(x) + x * y, "grad hess jvp",
+         lambda x, y: jnp.sin(x) + x * y, "grad hess",
          bodies="graph first_only(x: f64[], y: f64[]) { return sin(x) }\ngraph second_only(x: f64[], y: f64[]) { return log(sub(y, y)) }",
          x=at(-0.7), y=at(1.3))
     t.fn("case_of_three", "case(i, x, branches=[@branch_sin, @branch_exp, @branch_cube])",
          lambda i, x: lax.switch(i, [lambda x: jnp.sum(jnp.sin(x)), lambda x: jnp.sum(jnp.exp(x)), lambda x: jnp.sum(x**3)], x),
-         "grad hess jvp vmapgrad", bodies="graph branch_sin(x: f64[2]) { return reduce_sum(sin(x)) }\n"
+         "hess vmapgrad", bodies="graph branch_sin(x: f64[2]) { return reduce_sum(sin(x)) }\n"
          "graph branch_exp(x: f64[2]) { return reduce_sum(exp(x)) }\ngraph branch_cube(x: f64[2]) { return reduce_sum(mul(x, square(x))) }",
          i=at(2, 0, dtype="i32"), x=normal(2))
     t.fn("if_inside_scan", "scan(x, w, body=@gate)",
-         lambda x, w: gated(x, w), "grad hess vmapgrad", rel=4096,
+         lambda x, w: gated(x, w), "hess vmapgrad", rel=4096,
          bodies="graph up(c: f64[], w: f64[]) { return sqrt(mul(c, w)) }\ngraph down(c: f64[], w: f64[]) { return add(sin(c), mul(w, w)) }\n"
          "graph gate(c: f64[], w: f64[]) { return if(gt(mul(c, w), 0.1), c, w, then=@up, else=@down) }", x=at(0.8, -0.6), w=at([0.5, -0.3, 2], [1, 0.7, -1]))
 
@@ -206,7 +206,7 @@ def custom(t):
         return jnp.sin(x)
     clipped.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (jnp.clip(g * jnp.cos(x), -0.5, 0.5),))
     t.fn("custom_clipped_gradient", "reduce_sum(mul(custom_fn(x, fwd_body=@clip_f, vjp_body=@clip_b), w))",
-         lambda x, w: jnp.sum(clipped(x) * w), "grad vmapgrad", bodies="graph clip_f(x: f64[3]) { return sin(x) }\n"
+         lambda x, w: jnp.sum(clipped(x) * w), "vmapgrad", bodies="graph clip_f(x: f64[3]) { return sin(x) }\n"
          "graph clip_b(x: f64[3], y: f64[3], g: f64[3]) { return clamp(-0.5, mul(g, cos(x)), 0.5) }", x=normal(3), w=normal(3))
 
     @jax.custom_vjp
@@ -214,7 +214,7 @@ def custom(t):
         return x * y
     scaled.defvjp(lambda x, y: (x * y, (x, y)), lambda r, g: (3 * g * r[1], g * r[0]**2))
     t.fn("custom_residuals", "reduce_sum(square(custom_fn(x, y, fwd_body=@scale_f, vjp_body=@scale_b, num_residuals=1)))",
-         lambda x, y: jnp.sum(scaled(x, y)**2), "grad vmapgrad",
+         lambda x, y: jnp.sum(scaled(x, y)**2), "vmapgrad",
          bodies="graph scale_f(x: f64[2], y: f64[2]) { return mul(x, y), square(x) }\n"
          "graph scale_b(x: f64[2], y: f64[2], p: f64[2], r: f64[2], g: f64[2]) { return mul(mul(g, y), 3), mul(g, r) }",
          x=normal(2), y=normal(2))
@@ -224,14 +224,14 @@ def custom(t):
         return jnp.tanh(x)
     steep.defjvp(lambda x, v: (jnp.tanh(x[0]), 2 * (1 - jnp.tanh(x[0])**2) * v[0]))
     t.fn("custom_tangent", "reduce_sum(mul(custom_fn(x, fwd_body=@steep_f, jvp_body=@steep_t), x))", lambda x: jnp.sum(steep(x) * x),
-         "grad jvp vmapgrad", bodies="graph steep_f(x: f64[3]) { return tanh(x) }\n"
+         "jvp vmapgrad", bodies="graph steep_f(x: f64[3]) { return tanh(x) }\n"
          "graph steep_t(x: f64[3], v: f64[3], y: f64[3]) { return mul(mul(sub(1, square(y)), v), 2) }", x=normal(3))
     t.fn("custom_inlined", "reduce_sum(custom_fn(x, y, fwd_body=@plain_f))", lambda x, y: jnp.sum(jnp.exp(x) * y), "grad hess taylor4 vmap",
          bodies="graph plain_f(x: f64[2], y: f64[2]) { return mul(exp(x), y) }", x=normal(2), y=normal(2))
-    t.fn("map_body", "reduce_sum(map(x, y, body=@each))", lambda x, y: jnp.sum(jnp.where(x > y, jnp.sin(x) * y, x * x)), "grad hess vmapgrad",
+    t.fn("map_body", "reduce_sum(map(x, y, body=@each))", lambda x, y: jnp.sum(jnp.where(x > y, jnp.sin(x) * y, x * x)), "hess vmapgrad",
          bodies="graph each(x: f64[], y: f64[]) { return where(gt(x, y), mul(sin(x), y), square(x)) }", x=normal(2, 2), y=normal(2, 2))
     t.fn("reduce_body", "y = reduce(x, 0.5, body=@fold, axes=[1]); return reduce_sum(square(y))",
-         lambda x: jnp.sum(folded(x)**2), "grad hess vmapgrad", rel=256,
+         lambda x: jnp.sum(folded(x)**2), "hess vmapgrad", rel=256,
          bodies="graph fold(a: f64[], x: f64[]) { return add(mul(a, 0.5), sin(mul(a, x))) }", x=normal(2, 3))
 
 

@@ -35,6 +35,7 @@ struct flxi_site {
     const flx_val *y; /* results, in g; not set for decompose and batch */
     const bool *wanted; /* vjp: the operands that need a cotangent */
     const flx_val *saved; /* vjp: what the op's primal rule kept */
+    bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
     flx_val *new_y;      /* jvp: a rule that computes the results anew beside their tangents puts them here */
     const bool *batched; /* batch: operands with the batch axis in front */
     bool *by_batched;    /* batch: results with the batch axis in front; all true unless the rule says otherwise */
@@ -74,7 +75,7 @@ void flxi_inline(flx_graph *g, const flx_graph *body, const flx_val *in, flx_val
 #define flxi_rule_new(s, T, n) ((T *)flxi_rule_alloc((s), (size_t)(n), sizeof(T)))
 void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size);
 
-/* Fails in the graph being built with "op: …". */
+/* Fails in the graph being built with "op 'label': …". */
 void flxi_site_fail(flxi_site *s, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
 /* ---- Values ---- */

@@ -93,9 +93,28 @@ void flxi_jvp_while(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Reverse mode ---- */
 
+/* The tape grows with the iterations: who cannot have that says so. */
+static bool may_tape(flxi_site *s, const while_attrs *a)
+{
+    char carries[100] = "";
+    size_t at = 0;
+    flxi_type_text type;
+    if (!s->bounded || a->max_iterations != FLXI_ABSENT)
+        return true;
+    for (uint32_t i = 0; i < s->nin && at < 60; i++)
+        at += (size_t)snprintf(carries + at, sizeof carries - at, "%s%.30s", i ? ", " : "",
+                               i < 2 ? flxi_type_str(s->ctx, flxi_typeof(s, s->x[i]), &type) : "...");
+    flxi_site_fail(s, FLX_E_UNBOUNDED_LOOP,
+                   "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point",
+                   "it has no max_iterations, so no bound is known for the tape of its carries (%s)", carries);
+    return false;
+}
+
 void flxi_vjp_while(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const while_attrs *a = s->attrs;
+    if (!may_tape(s, a))
+        return;
     bool *varies = flxi_rule_new(s, bool, s->nin);
     flx_val *in = flxi_rule_new(s, flx_val, 2 * s->nin);
     flx_val *out = flxi_rule_new(s, flx_val, s->nin);
@@ -265,6 +284,12 @@ static flx_graph *until_zero(flxi_site *s, const flx_type *const *types, size_t 
     return flxi_finish_body(s, g);
 }
 
+/* All loops of the decomposition run as often as the loop itself, or less. */
+static int64_t bound_of(const backward_attrs *a)
+{
+    return a->max_iterations == FLXI_ABSENT ? FLX_DEFAULT : a->max_iterations;
+}
+
 /* (k, d…, c0…) → (k − 1, body_vjp(c_{k−1}, d)…, c0…), where c_{k−1} is computed from c0 by k − 1 steps. */
 static flx_graph *step_back(flxi_site *s, const flx_type *const *types, size_t n, size_t cotangents,
                             const flx_type *const *inner_types)
@@ -284,7 +309,7 @@ static flx_graph *step_back(flxi_site *s, const flx_type *const *types, size_t n
         in[1] = left;
         for (size_t i = 0; i < carries; i++)
             in[2 + i] = v[1 + cotangents + i];
-        flx_while(g, in, carries + 2, limit, inner, FLX_DEFAULT, out, carries + 2);
+        flx_while(g, in, carries + 2, limit, inner, bound_of(a), out, carries + 2);
         for (size_t i = 0; i < carries; i++)
             in[i] = out[2 + i];
         for (size_t i = 0; i < cotangents; i++)
@@ -329,7 +354,7 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     for (uint32_t i = 1; i <= s->nin; i++)
         types[i] = flxi_typeof(s, in[i]);
     emit_while(s, in, s->nin + 1, until_zero(s, types, s->nin + 1), step_back(s, types, s->nin + 1, s->nout, inner),
-               FLXI_ABSENT, out);
+               a->max_iterations, out);
     for (uint32_t i = 0; i < s->nout; i++)
         y[i] = out[1 + i];
 }

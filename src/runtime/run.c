@@ -100,15 +100,19 @@ static flx_code bind_symbol(feeding *s, const char *name, int64_t extent)
                                                                                  : flxi_oom(s->err, "dimensions");
 }
 
-static flx_code wrong_feed(feeding *s, size_t i)
+/* `bound` is what the declared type becomes once its symbols have extents; NULL while they have none. */
+static flx_code wrong_feed(feeding *s, size_t i, const flx_type *bound)
 {
     flxi_type_text declared;
     flxi_type_text found;
     const flxi_value *leaf = flxi_value_at(s->g, s->g->leaves.at[i]);
     const flx_type *given = &s->in[i]->type;
-    return flxi_fail(s->err, leaf->type->dtype == given->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
-                     "input '%s' is declared %s, but the value is %s", leaf->name,
-                     flxi_type_str(s->g->ctx, leaf->type, &declared), flxi_type_str(s->g->ctx, given, &found));
+    flx_code code = flxi_fail(s->err, leaf->type->dtype == given->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
+                              "input '%s' is declared %s, but the value is %s", leaf->name,
+                              flxi_type_str(s->g->ctx, leaf->type, &declared), flxi_type_str(s->g->ctx, given, &found));
+    if (bound && !flxi_type_equal(bound, leaf->type))
+        flxi_hint(s->err, "the other inputs and the options make it %s", flxi_type_str(s->g->ctx, bound, &declared));
+    return code;
 }
 
 /* Dimensions that show one symbol give its extent. */
@@ -118,12 +122,12 @@ static flx_code bind_from_shapes(feeding *s)
         const flx_type *t = flxi_type_at(s->g, s->g->leaves.at[i]);
         const flx_type *given = &s->in[i]->type;
         if (t->rank != given->rank || t->dtype != given->dtype)
-            return wrong_feed(s, i);
+            return wrong_feed(s, i, NULL);
         for (int k = 0; k < t->rank; k++) {
             int64_t extent;
             const char *name = flxi_dim_solve(s->g->ctx, t->dims[k], given->dims[k], &extent);
             if (name && extent < 0)
-                return wrong_feed(s, i);
+                return wrong_feed(s, i, NULL);
             if (name)
                 FLXI_TRY(bind_symbol(s, name, extent));
         }
@@ -148,7 +152,7 @@ static flx_code check_feed_types(feeding *s, const flx_graph *bound)
 {
     for (size_t i = 0; i < bound->leaves.n; i++)
         if (!flxi_type_equal(flxi_type_at(bound, bound->leaves.at[i]), &s->in[i]->type))
-            return wrong_feed(s, i);
+            return wrong_feed(s, i, flxi_type_at(bound, bound->leaves.at[i]));
     return FLX_OK;
 }
 

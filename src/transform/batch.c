@@ -123,9 +123,7 @@ flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err)
             any |= b->batched[n->in[k]];
         flx_code code = any ? batch_node(b, i, err) : flxi_graft(b->g, b->src, i, b->map, err);
         if (code != FLX_OK) {
-            flxi_at(err, "%.50s/%.50s", b->src->name,
-                    flxi_value_at(b->src, n->first)->name ? flxi_value_at(b->src, n->first)->name
-                                                          : flxi_ops[n->op].name);
+            flxi_at_node(err, b->src, n);
             return code;
         }
     }

@@ -137,16 +137,6 @@ static void transposed_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- The sweep ---- */
 
-static flx_code no_rule(pushing *p, const flxi_node *n)
-{
-    const flxi_op *op = &flxi_ops[n->op];
-    const char *name = n->nout ? flxi_value_at(p->f->src, n->first)->name : NULL;
-    return flxi_fail_hint(p->err, FLX_E_NO_RULE,
-                          op->rules->undefined ? op->rules->undefined : "stop_gradient(x) cuts the path",
-                          "%s%s%s%s has no derivative in forward mode", op->name, name ? " '" : "", name ? name : "",
-                          name ? "'" : "");
-}
-
 /* The copied node is then dead, and simplification removes it. */
 static void replace_results(pushing *p, const flxi_node *n, const flxi_site *s)
 {
@@ -196,7 +186,7 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     if (!s.new_y)
         return flxi_oom(p->err, "tangents");
     if (!flxi_emit_jvp(&s, tx, ty))
-        return no_rule(p, n);
+        return flxi_no_rule(p->err, p->f->src, n, "forward");
     FLXI_TRY(flxi_built(g, p->err));
     replace_results(p, n, &s);
     for (uint32_t k = 0; k < n->nout; k++) {
@@ -226,9 +216,7 @@ flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err)
             continue;
         flx_code code = call_rule(&p, n, i);
         if (code != FLX_OK) {
-            flxi_at(err, "%.50s/%.50s", f->src->name,
-                    flxi_value_at(f->src, n->first)->name ? flxi_value_at(f->src, n->first)->name
-                                                          : flxi_ops[n->op].name);
+            flxi_at_node(err, f->src, n);
             return code;
         }
     }

@@ -38,42 +38,38 @@ static uint32_t find_value(const flx_graph *g, const char *name)
 
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err)
 {
-    char text[60];
-    flxi_type_text type;
+    flxi_value_text text;
     if (!name)
         return flxi_fail(err, FLX_E_USAGE, "a name to differentiate by is NULL");
-    flxi_printable(text, sizeof text, name, strlen(name));
     *id = find_value(g, name);
     if (!*id)
-        return flxi_fail_hint(err, FLX_E_NAME, "inputs, parameters and pinned values can be named",
-                              "the graph '%s' has no input called '%s'", g->name, text);
+        return flxi_no_input(err, g, name);
     if (!carries_derivative(flxi_type_at(g, *id)))
         return flxi_fail_hint(err, FLX_E_NOT_DIFFERENTIABLE, "only floating and complex values have derivatives",
-                              "'%s' is %s and cannot be differentiated by", text,
-                              flxi_type_str(g->ctx, flxi_type_at(g, *id), &type));
+                              "%s cannot be differentiated by", flxi_value_str(g, *id, name, &text));
     return FLX_OK;
 }
 
 static flx_code check_loss(const grad_work *w)
 {
-    flxi_type_text text;
+    flxi_value_text text;
     if (w->g->outputs.n == 0)
         return flxi_fail(w->err, FLX_E_USAGE, "the graph '%s' has no output to differentiate", w->g->name);
     const flx_type *t = flxi_type_at(w->g, w->g->outputs.at[0].val);
-    const char *name = w->g->outputs.at[0].name;
+    flxi_value_str(w->g, w->g->outputs.at[0].val, w->g->outputs.at[0].name, &text);
     if (!carries_derivative(t))
-        return flxi_fail(w->err, FLX_E_NOT_DIFFERENTIABLE, "the loss '%s' is %s and has no derivative", name,
-                         flxi_type_str(w->g->ctx, t, &text));
+        return flxi_fail_hint(w->err, FLX_E_NOT_DIFFERENTIABLE, "only floating and complex values have derivatives",
+                              "the loss %s has no derivative", text.s);
     if (w->flags & FLX_GRAD_SEED_INPUT)
         return FLX_OK;
     for (int i = 0; i < t->rank; i++)
         if (t->dims[i] != 1)
             return flxi_fail_hint(w->err, FLX_E_NON_SCALAR,
-                                  "reduce it to one element, or give its cotangent: --seed input",
-                                  "the loss '%s' is %s, not one element", name, flxi_type_str(w->g->ctx, t, &text));
+                                  "reduce it to one element, or give its cotangent: --seed input (FLX_GRAD_SEED_INPUT)",
+                                  "the loss %s is not one element", text.s);
     if (flxi_is_complex(t->dtype))
         return flxi_fail_hint(w->err, FLX_E_DTYPE, "take its real part or its absolute value",
-                              "the loss '%s' is complex", name);
+                              "the loss %s is complex", text.s);
     return FLX_OK;
 }
 
@@ -93,10 +89,16 @@ static void mark_ancestors(grad_work *w)
 
 static flx_code check_paths(const grad_work *w)
 {
+    const flx_graph *g = w->prepared;
+    flxi_value_text loss;
+    flxi_value_text leaf;
     for (size_t i = 0; i < w->count && !(w->flags & FLX_GRAD_MISSING_ZERO); i++)
         if (!w->ancestor[w->ids[i]])
-            return flxi_fail_hint(w->err, FLX_E_NO_GRAD_PATH, "--missing zero gives zeros instead",
-                                  "the loss '%s' does not depend on '%s'", w->g->outputs.at[0].name, w->names[i]);
+            return flxi_fail_hint(w->err, FLX_E_NO_GRAD_PATH,
+                                  "--missing zero (FLX_GRAD_MISSING_ZERO) gives zeros instead",
+                                  "the loss %s does not depend on %s",
+                                  flxi_value_str(g, g->outputs.at[0].val, g->outputs.at[0].name, &loss),
+                                  flxi_value_str(g, w->ids[i], w->names[i], &leaf));
     return FLX_OK;
 }
 
@@ -104,9 +106,7 @@ static flx_code allocate(grad_work *w)
 {
     const flxi_allocator *mem = &w->g->ctx->mem;
     size_t n = (size_t)w->prepared->value_count + 1;
-    char name[300];
-    snprintf(name, sizeof name, "%.250s_grad", w->g->name);
-    w->out = flx_graph_new(w->g->ctx, name);
+    w->out = flxi_derived_graph(w->g, "grad");
     w->ids = flxi_alloc(mem, w->count, sizeof *w->ids);
     w->map = flxi_alloc(mem, n, sizeof *w->map);
     w->cotangent = flxi_alloc(mem, n, sizeof *w->cotangent);
@@ -132,7 +132,8 @@ static void release(grad_work *w)
 static flx_code sweep(grad_work *w)
 {
     const flx_graph *src = w->prepared;
-    flxi_reverse r = {.src = src, .g = w->out, .map = w->map, .wrt = w->wrt, .cotangent = w->cotangent};
+    flxi_reverse r = {.src = src, .g = w->out, .map = w->map, .wrt = w->wrt, .cotangent = w->cotangent,
+                      .bounded = (w->flags & FLX_GRAD_UNBOUNDED_ERROR) != 0};
     uint32_t loss = src->outputs.at[0].val;
     const flx_type *type = flxi_type_at(src, loss);
     flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};

@@ -17,9 +17,7 @@ static flx_code allocate(jvp_work *w)
 {
     const flxi_allocator *mem = &w->g->ctx->mem;
     size_t n = (size_t)w->prepared->value_count + 1;
-    char name[300];
-    snprintf(name, sizeof name, "%.250s_jvp", w->g->name);
-    w->out = flx_graph_new(w->g->ctx, name);
+    w->out = flxi_derived_graph(w->g, "jvp");
     w->map = flxi_alloc(mem, n, sizeof *w->map);
     w->tangent = flxi_alloc(mem, n, sizeof *w->tangent);
     return w->out && w->map && w->tangent ? FLX_OK : flxi_oom(w->err, "differentiating");
@@ -29,11 +27,12 @@ static flx_code declare_tangents(jvp_work *w, const char *const *names, size_t c
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t id;
+        flxi_value_text text;
         FLXI_TRY(flxi_find_wrt(w->g, names[i], &id, w->err));
         const flxi_value *v = flxi_value_at(w->g, id);
         if (!(flxi_ops[flxi_node_at(w->g, v->node)->op].traits & TRAIT_DECLARED))
-            return flxi_fail(w->err, FLX_E_NAME, "'%s' is no input of '%s': only inputs have tangents", v->name,
-                             w->g->name);
+            return flxi_fail(w->err, FLX_E_NAME, "%s is no input of '%.100s': only inputs have tangents",
+                             flxi_value_str(w->g, id, names[i], &text), w->g->name);
         flx_val *t = &w->tangent[w->remap.id[id]];
         if (flxi_is_none(*t))
             *t = flxi_new_leaf(w->out, "tangent_", v->name, v->type);
@@ -101,7 +100,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
 static flx_graph *loss_alone(const flx_graph *g, flx_error *err)
 {
     flxi_choice loss = {.output = 0};
-    return flxi_choose_outputs(g, &loss, 1, err);
+    return flxi_choose_outputs(g, g->name, &loss, 1, err);
 }
 
 flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
@@ -111,6 +110,7 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     flx_graph *loss = flx_graph_error(g, &local) == FLX_OK ? loss_alone(g, &local) : NULL;
     flx_grad_options o = {.flags = (options ? options->flags : 0) | FLX_GRAD_VALUE};
     bool value = options && (options->flags & FLX_GRAD_VALUE);
+    flxi_name name;
     flx_graph *gradient = loss ? flx_grad(loss, wrt, count, &o, &local) : NULL;
     flx_graph *pushed = gradient ? flx_jvp(gradient, wrt, count, &local) : NULL;
     flx_graph *out = NULL;
@@ -124,7 +124,7 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
             choices[at] = (flxi_choice){.output = count + 2 + i};
             snprintf(choices[at++].name, sizeof choices[0].name, "hvp_%.250s", wrt[i]);
         }
-        out = flxi_choose_outputs(pushed, choices, n, &local);
+        out = flxi_choose_outputs(pushed, flxi_derived_name(g, "hvp", &name), choices, n, &local);
         flxi_free(&g->ctx->mem, choices, n, sizeof *choices);
     } else if (pushed) {
         flxi_oom(&local, "a Hessian product");
@@ -133,6 +133,7 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     flx_graph_free(gradient);
     flx_graph_free(pushed);
     if (!out) {
+        flxi_without_options(&local);
         flxi_in_transform(&local, "hvp", g);
         if (err)
             *err = local;

@@ -35,14 +35,6 @@ flx_code flxi_built(const flx_graph *g, flx_error *err)
     return (flx_code)g->error.code;
 }
 
-void flxi_in_transform(flx_error *err, const char *transform, const flx_graph *g)
-{
-    char inner[120];
-    snprintf(inner, sizeof inner, "%s", err->where);
-    snprintf(err->where, sizeof err->where, "%s of '%.40s'%s%.50s", transform, flx_graph_name(g), inner[0] ? ", at " : "",
-             inner);
-}
-
 /* ---- Decomposing ---- */
 
 static flx_code decompose_node(flxi_copy *c, uint32_t i)
@@ -153,9 +145,9 @@ flx_code flxi_finish(flx_graph **g, flx_error *err)
 
 /* ---- Rearranging ---- */
 
-flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err)
+flx_graph *flxi_choose_outputs(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n, flx_error *err)
 {
-    flx_graph *out = flx_graph_new(g->ctx, g->name);
+    flx_graph *out = flx_graph_new(g->ctx, name);
     size_t ids = (size_t)g->value_count + 1;
     uint32_t *map = flxi_alloc(&g->ctx->mem, ids, sizeof *map);
     flx_code code = out && map ? flxi_copy_leaves(g, out, map, err) : flxi_oom(err, "copying a graph");

@@ -140,16 +140,6 @@ static void pointwise_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
     }
 }
 
-static flx_code no_rule(sweep *w, const flxi_node *n)
-{
-    const flxi_op *op = &flxi_ops[n->op];
-    const char *name = n->nout ? flxi_value_at(w->r->src, n->first)->name : NULL;
-    flxi_fail_hint(w->err, FLX_E_NO_RULE, op->rules->undefined ? op->rules->undefined : "stop_gradient(x) cuts the path",
-                   "%s%s%s%s has no derivative in reverse mode", op->name, name ? " '" : "", name ? name : "",
-                   name ? "'" : "");
-    return FLX_E_NO_RULE;
-}
-
 /* A complex cotangent of a real operand keeps its real part; a real one of a complex operand is widened. */
 static flx_val fit_dtype(flxi_site *s, flx_val v, const flx_type *to)
 {
@@ -181,12 +171,13 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_va
         wanted[k] = w->r->active[n->in[k]];
     s.wanted = wanted;
     s.saved = w->r->saved[i];
+    s.bounded = w->r->bounded;
     if (s.op->rules->vjp)
         s.op->rules->vjp(&s, dy, dx);
     else if (s.op->rules->partial || s.op->rules->mask)
         pointwise_vjp(&s, dy, dx);
     else
-        return no_rule(w, n);
+        return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(w->r->g, w->err));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand on: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
@@ -219,9 +210,7 @@ static flx_code visit(sweep *w, uint32_t i)
         return FLX_OK;
     flx_code code = call_rule(w, n, i, dy, dx);
     if (code != FLX_OK)
-        flxi_at(w->err, "%.50s/%.50s", w->r->src->name,
-                flxi_value_at(w->r->src, n->first)->name ? flxi_value_at(w->r->src, n->first)->name
-                                                         : flxi_ops[n->op].name);
+        flxi_at_node(w->err, w->r->src, n);
     return code;
 }
 

@@ -461,16 +461,14 @@ static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, in
 {
     const flxi_allocator *mem = &g->ctx->mem;
     flx_graph *prepared = NULL;
-    char name[300];
     if (order < 0 || order > FLXI_MAX_NESTING)
         return flxi_fail(err, FLX_E_ATTRIBUTE, "the order must be 0 to %d, not %d", FLXI_MAX_NESTING, (int)order);
     FLXI_TRY(flxi_prepare(g, MODE_JVP, &prepared, NULL, err));
     taylor w = {.src = prepared, .orders = (uint32_t)order, .err = err};
     size_t ids = (size_t)prepared->value_count + 1;
     flxi_arena_init(&w.arena, mem);
-    snprintf(name, sizeof name, "%.250s_taylor", g->name);
     w.t = flx_graph_new(g->ctx, g->name);
-    w.out = flx_graph_new(g->ctx, name);
+    w.out = flxi_derived_graph(g, "taylor");
     w.map = flxi_alloc(mem, ids, sizeof *w.map);
     flx_code code = w.t && w.out && w.map ? expand(&w, wrt, count) : flxi_oom(err, "Taylor mode");
     if (code == FLX_OK)

@@ -25,6 +25,7 @@ typedef struct {
     flx_val *cotangent;   /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: no derivative arrives) */
     bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
     flx_val **saved;      /* by node: what its primal rule kept */
+    bool bounded;         /* a loop without a bound is an error */
 } flxi_reverse;
 
 /* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
@@ -73,8 +74,8 @@ typedef struct {
     char name[300]; /* "" keeps its name */
 } flxi_choice;
 
-/* A copy with these outputs in this order, simplified. */
-flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
+/* A copy with these outputs in this order, called `name`, simplified. */
+flx_graph *flxi_choose_outputs(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n, flx_error *err);
 
 /* A copy in which input `last` comes behind all others. */
 flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err);
@@ -82,13 +83,41 @@ flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err);
 /* An input, parameter or pinned value that can be differentiated by. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
 
-/* Adds to an error in which transform of which graph it arose. */
-void flxi_in_transform(flx_error *err, const char *transform, const flx_graph *g);
-
 /* The code of an error kept in a graph under construction, copied to err. */
 flx_code flxi_built(const flx_graph *g, flx_error *err);
 
 /* Simplifies *g, which is replaced. */
 flx_code flxi_finish(flx_graph **g, flx_error *err);
+
+/* ---- History and errors (history.c) ---- */
+
+typedef struct {
+    char s[300];
+} flxi_name;
+
+/* `name.suffix`, where suffix is the transform's; and an empty graph of that name, NULL when memory is exhausted. */
+const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name *name);
+flx_graph *flxi_derived_graph(const flx_graph *g, const char *suffix);
+
+/* Says of an error in which transform of which graph it arose, earlier transforms included. */
+void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g);
+
+/* "exp 'y' (f32[3])"; the name is the value's own where none is given. */
+typedef struct {
+    char s[160];
+} flxi_value_text;
+const char *flxi_value_str(const flx_graph *g, uint32_t id, const char *name, flxi_value_text *text);
+
+/* Fails with NO_RULE for a node without a derivative in "reverse" or "forward" mode. */
+flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, const char *mode);
+
+/* Fails with NAME and a hint that lists the inputs. */
+flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name);
+
+/* Replaces the hints of flx_grad, which name options of its own, for a transform that has none of them. */
+void flxi_without_options(flx_error *err);
+
+/* Adds the place of a node, unless an inner one is known. */
+void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n);
 
 #endif

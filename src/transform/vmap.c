@@ -1,8 +1,6 @@
 /* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
 #include "transform/transform.h"
 
-#include <stdio.h>
-
 typedef struct {
     const flx_graph *g;
     flx_graph *prepared;
@@ -22,25 +20,27 @@ static flxi_site plain_site(flx_graph *g)
 
 static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t count)
 {
-    char text[60];
+    flxi_value_text text;
     for (size_t i = 0; i < w->g->leaves.n; i++)
         w->axis[i] = FLX_NO_AXIS;
     for (size_t k = 0; k < count; k++) {
         size_t i = 0;
         if (!in_axes[k].name)
             return flxi_fail(w->err, FLX_E_USAGE, "flx_vmap: in_axes[%zu] has no name", k);
-        flxi_printable(text, sizeof text, in_axes[k].name, strlen(in_axes[k].name));
         while (i < w->g->leaves.n && strcmp(flxi_value_at(w->g, w->g->leaves.at[i])->name, in_axes[k].name) != 0)
             i++;
         if (i == w->g->leaves.n)
-            return flxi_fail(w->err, FLX_E_NAME, "the graph '%s' has no input called '%s'", w->g->name, text);
+            return flxi_no_input(w->err, w->g, in_axes[k].name);
         if (in_axes[k].axis == FLX_NO_AXIS)
             continue;
         int rank = flxi_type_at(w->g, w->g->leaves.at[i])->rank + 1;
         int64_t axis = in_axes[k].axis < 0 ? in_axes[k].axis + rank : in_axes[k].axis;
-        if (axis < 0 || axis >= rank || rank > FLX_MAX_RANK)
-            return flxi_fail(w->err, FLX_E_SHAPE, "the batch axis %lld of '%s' is outside its batched rank %d",
-                             (long long)in_axes[k].axis, text, rank);
+        flxi_value_str(w->g, w->g->leaves.at[i], NULL, &text);
+        if (rank > FLX_MAX_RANK)
+            return flxi_fail(w->err, FLX_E_SIZE, "%s has the largest rank there is: no batch axis fits", text.s);
+        if (axis < 0 || axis >= rank)
+            return flxi_fail(w->err, FLX_E_SHAPE, "the batch axis %lld of %s is outside -%d .. %d, its axes with the batch",
+                             (long long)in_axes[k].axis, text.s, rank, rank - 1);
         w->axis[i] = axis;
     }
     return FLX_OK;
@@ -82,16 +82,22 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
     const flx_type *t = flxi_type_at(src, o->val);
     flxi_site s = plain_site(w->out);
     flx_val v = {w->map[o->val], w->out->serial};
+    flxi_value_text text;
     if (axis == FLX_NO_AXIS) {
         if (w->batched[o->val])
             return flxi_fail_hint(w->err, FLX_E_SHAPE, "give it an axis: --out-axes 0",
-                                  "the output '%s' depends on the batch and needs an axis for it", o->name);
+                                  "the output %s depends on the batch and needs an axis for it",
+                                  flxi_value_str(src, o->val, o->name, &text));
         return flx_output(w->out, v, o->name);
     }
     int64_t place = axis < 0 ? axis + t->rank + 1 : axis;
-    if (place < 0 || place > t->rank || t->rank == FLX_MAX_RANK)
-        return flxi_fail(w->err, FLX_E_SHAPE, "the batch axis %lld of the output '%s' is outside its batched rank %d",
-                         (long long)axis, o->name, t->rank + 1);
+    flxi_value_str(src, o->val, o->name, &text);
+    if (t->rank == FLX_MAX_RANK)
+        return flxi_fail(w->err, FLX_E_SIZE, "the output %s has the largest rank there is: no batch axis fits", text.s);
+    if (place < 0 || place > t->rank)
+        return flxi_fail(w->err, FLX_E_SHAPE,
+                         "the batch axis %lld of the output %s is outside -%d .. %d, its axes with the batch",
+                         (long long)axis, text.s, t->rank + 1, t->rank);
     if (!w->batched[o->val]) {
         flx_dim dims[FLX_MAX_RANK];
         dims[0] = w->size;
@@ -106,7 +112,6 @@ static flx_code batch_graph(vmap_work *w, const flx_vmap_axis *in_axes, size_t c
                             size_t num_outputs)
 {
     const flxi_allocator *mem = &w->g->ctx->mem;
-    char name[300];
     if (out_axes && num_outputs != w->g->outputs.n)
         return flxi_fail(w->err, FLX_E_ARITY, "there are %zu output axes for %zu outputs", num_outputs,
                          w->g->outputs.n);
@@ -114,8 +119,7 @@ static flx_code batch_graph(vmap_work *w, const flx_vmap_axis *in_axes, size_t c
         return flxi_fail(w->err, FLX_E_SHAPE, "the batch size is not a dimension");
     FLXI_TRY(flxi_prepare(w->g, MODE_BATCH, &w->prepared, &w->remap, w->err));
     size_t n = (size_t)w->prepared->value_count + 1;
-    snprintf(name, sizeof name, "%.250s_vmap", w->g->name);
-    w->out = flx_graph_new(w->g->ctx, name);
+    w->out = flxi_derived_graph(w->g, "vmap");
     w->map = flxi_alloc(mem, n, sizeof *w->map);
     w->batched = flxi_alloc(mem, n, sizeof *w->batched);
     w->axis = flxi_alloc(mem, w->g->leaves.n, sizeof *w->axis);

@@ -78,8 +78,8 @@ static void decompose_sample(const sample_case *sample)
     const flxi_op *op = &flxi_ops[c.op];
     flx_error err = {0};
     bool exact = c.dtype == FLX_F64 || c.dtype == FLX_C128 || c.dtype == FLX_I64;
-    c.widen = c.dtype == FLX_DTYPE_NONE;
-    if (!op->rules->decompose || c.sample->error || !(exact || c.widen))
+    c.real = c.dtype == FLX_DTYPE_NONE ? FLX_F64 : FLX_DTYPE_NONE;
+    if (!op->rules->decompose || c.sample->error || !(exact || c.real))
         return;
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = sample_parse(ctx, &c, &err);

@@ -31,9 +31,9 @@ bool sample_uses_t(const flxi_sample *s)
     return mentions_t(s->operands) || mentions_t(s->attrs) || mentions_t(s->graphs);
 }
 
-static bool widens(const char *p, const char *end, const char *narrow)
+static bool names(const char *p, const char *end, const char *dtype)
 {
-    return end - p >= 3 && memcmp(p, narrow, 3) == 0 && !is_letter(p[3]);
+    return end - p >= 3 && memcmp(p, dtype, 3) == 0 && !is_letter(p[3]);
 }
 
 static void add_text(FILE *f, const char *text, const char *end, const sample_case *c)
@@ -42,8 +42,11 @@ static void add_text(FILE *f, const char *text, const char *end, const sample_ca
         bool start = p == text || !is_letter(p[-1]);
         if (is_t(text, p)) {
             fputs(flx_dtype_name(c->dtype), f);
-        } else if (c->widen && start && (widens(p, end, "f32") || widens(p, end, "c64"))) {
-            fputs(*p == 'f' ? "f64" : "c128", f);
+        } else if (c->real && start && names(p, end, "f32")) {
+            fputs(flx_dtype_name(c->real), f);
+            p += 2;
+        } else if (c->real == FLX_F64 && start && names(p, end, "c64")) {
+            fputs("c128", f);
             p += 2;
         } else {
             fputc(*p, f);

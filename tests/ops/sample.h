@@ -19,7 +19,7 @@ typedef struct {
     flxi_opcode op;
     const flxi_sample *sample;
     int32_t dtype; /* what T stands for; FLX_DTYPE_NONE when the sample does not say T */
-    bool widen;    /* f32 and c64 in the sample's text become f64 and c128, for derivative tests */
+    int32_t real;  /* not 0: what f32 in the sample's text becomes, for derivative tests; with f64, c64 becomes c128 */
 } sample_case;
 
 /* Calls fn for every op (whose name contains the variable FLX_OP, if set), sample and dtype. */

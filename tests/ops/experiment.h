@@ -1,0 +1,105 @@
+/* experiment.h: one sample of the op table, set up so that the laws of derivatives can be tried on it.
+
+   Of an op with results y_k the experiment makes the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so that one number
+   stands for all of the op, and its gradient is the op's vjp with the cotangents w_k. Every operand that has a derivative gets two
+   random directions. Symbolic samples are transformed as they are and run with their symbols bound. */
+#ifndef FLX_EXPERIMENT_H
+#define FLX_EXPERIMENT_H
+
+#include "sample.h"
+
+enum { MAX_LEAVES = 40, MAX_NAMES = 12, MAX_OUT = 64, MAX_OPERANDS = 6 };
+
+/* ---- Named values ---- */
+
+typedef struct {
+    char name[MAX_LEAVES][64];
+    flx_tensor *value[MAX_LEAVES];
+    size_t n;
+} bag;
+
+void bag_put(bag *b, const char *name, flx_tensor *t); /* takes t over */
+flx_tensor *bag_get(const bag *b, const char *name);   /* NULL when there is none */
+void bag_free(bag *b);
+
+/* ---- The experiment ---- */
+
+typedef struct {
+    const sample_case *c;
+    flx_context *ctx;
+    flx_module *m;
+    const flx_graph *g; /* the op alone: operands a0, a1 … */
+    flx_graph *loss;    /* operands and weights w0, w1 … */
+    bool weighs[MAX_OUT]; /* the results that the loss takes in */
+    bag in;               /* values of those inputs, and the directions tangent_<a> and tangent_<a>_2 */
+    char wrt[MAX_NAMES][64];
+    const char *names[MAX_NAMES]; /* the operands that are differentiated */
+    size_t count;
+    flx_dim_binding dims[8];
+    size_t num_dims;
+    double size; /* of the quantities compared: for relative errors */
+} experiment;
+
+/* Only the op's graph and the extents of its symbols; false when it does not parse or is too large. */
+bool experiment_parse(experiment *x, const sample_case *c);
+
+/* For f64 and c128. False when there is nothing to differentiate. In either case experiment_end() frees it. */
+bool experiment_begin(experiment *x, const sample_case *c);
+
+/* The same in a narrower dtype, at the same values, which that dtype must hold; false when the op does not take it. */
+bool experiment_begin_narrow(experiment *x, const sample_case *c, const experiment *wide);
+
+void experiment_end(experiment *x);
+
+/* The case as derivatives are compared: in f64 or c128, which `c` is changed to where the sample names its dtypes. False for
+   another dtype and for a sample that must fail. */
+bool experiment_is_wide(sample_case *c);
+
+/* Runs g on the values by the names of its inputs; a failure is reported and false. */
+bool experiment_run(const experiment *x, const flx_graph *g, const bag *values, flx_tensor **out);
+
+/* The gradient of a one-output graph by all names, zeros where none arrives. */
+flx_graph *experiment_gradient(const experiment *x, const flx_graph *l, flx_error *err);
+
+/* Reports and gives false where a transform failed or made a graph that does not verify. */
+bool experiment_made(const flx_graph *g, const char *what, const flx_error *err);
+
+/* ---- Numbers ---- */
+
+int experiment_parts(int32_t dtype); /* 2 for complex dtypes, else 1 */
+
+/* Re <a, b> of two f64 or c128 tensors: the pairing under which cotangents are gradients. */
+double experiment_pair(const flx_tensor *a, const flx_tensor *b);
+
+/* f64 or c128, in [-1, 1). */
+flx_tensor *experiment_random(flx_context *ctx, const flx_type *type, uint64_t *state);
+
+bool experiment_close(double a, double b, double tolerance, double size);
+
+/* Elementwise, relative to the largest element; reports what differs. */
+bool experiment_same(const flx_tensor *a, const flx_tensor *b, double tolerance, const char *what);
+
+void release_all(flx_tensor **t, size_t n);
+
+/* ---- Laws ---- */
+
+/* Tries a law on one sample and gives the number of cases; `dry` only counts them. */
+typedef size_t (*op_law)(const sample_case *c, bool dry);
+
+size_t law_of_modes(const sample_case *c, bool dry);       /* derivatives.c */
+size_t law_of_jacobians(const sample_case *c, bool dry);   /* derivatives.c */
+size_t law_of_symmetry(const sample_case *c, bool dry);    /* derivatives.c */
+size_t law_of_batching(const sample_case *c, bool dry);    /* batching.c */
+size_t law_of_commuting(const sample_case *c, bool dry);   /* batching.c */
+size_t law_of_precision(const sample_case *c, int32_t dtype, bool dry); /* precision.c */
+
+/* Whether the op has a derivative that is not zero by definition: the laws that speak about its values need one. */
+bool law_needs_derivative(flxi_opcode op);
+
+/* Why a law is not tried on an op in this dtype, or NULL. */
+const char *precision_exemption(flxi_opcode op, int32_t dtype);
+
+/* sample_each() with a law; checks that it tries as many cases as it counts. */
+void try_law(op_law law);
+
+#endif

@@ -2625,13 +2625,14 @@ typedef struct flx_custom_fn_attrs {
     const flx_graph *jvp_body; /* none */
     int64_t num_residuals; /* 0 */
     flx_ints zero_grads; /* [] */
+    int recompute; /* false */
 } flx_custom_fn_attrs;
-#define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}}
+#define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
 
-/** fwd_body(x...) with derivatives given by the user */
+/** fwd_body(x...) with derivatives given by the user; with recompute reverse mode computes its inside once more instead of keeping it */
 static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_custom_fn_attrs *attrs, flx_val *results, size_t capacity)
 {
-    flx_attr flx_a[5];
+    flx_attr flx_a[6];
     size_t flx_n = 0;
     if (attrs) {
         if (!(!attrs->fwd_body))
@@ -2644,6 +2645,8 @@ static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size
             flx_a[flx_n++] = flx_attr_int("num_residuals", attrs->num_residuals);
         if (!(!attrs->zero_grads.v))
             flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
+        if (!(attrs->recompute < 0))
+            flx_a[flx_n++] = flx_attr_int("recompute", attrs->recompute);
     }
     return flx_op(g, "custom_fn", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }

@@ -14,6 +14,10 @@ typedef struct flx_feed {
 /* Called for each `print` op that runs, with its message and value. */
 typedef void (*flx_print_fn)(void *user, const char *message, const flx_tensor *value);
 
+enum { /* what a run reports in *flx_run_options.status */
+    FLX_RUN_LOOP_CUT = 1 /* a `while` stopped at its max_iterations although its condition still held */
+};
+
 typedef struct flx_run_options {
     uint32_t struct_size;   /* sizeof(flx_run_options); 0 means the first published layout */
     uint32_t flags;         /* none yet; must be 0 */
@@ -22,6 +26,7 @@ typedef struct flx_run_options {
     void *print_user;
     const flx_dim_binding *dims; /* extents of symbols that no input shows */
     size_t num_dims;
+    uint32_t *status; /* NULL, or receives what a run that succeeds has to report: FLX_RUN_…, 0 for nothing */
 } flx_run_options;
 
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents

@@ -11,7 +11,8 @@ FLX_BEGIN_DECLS
 enum { /* flags of flx_grad and flx_hvp */
     FLX_GRAD_VALUE = 1,        /* keep the loss (and for hvp the gradient) among the outputs */
     FLX_GRAD_MISSING_ZERO = 2, /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
-    FLX_GRAD_SEED_INPUT = 4    /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
+    FLX_GRAD_SEED_INPUT = 4,   /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
+    FLX_GRAD_UNBOUNDED_ERROR = 8 /* a `while` without max_iterations gives UNBOUNDED_LOOP instead of a tape that grows */
 };
 
 typedef struct flx_grad_options {
@@ -49,13 +50,23 @@ enum { /* how flx_jacobian works */
     FLX_JACOBIAN_REVERSE = 2
 };
 
+enum { /* flags of flx_jacobian and flx_hessian */
+    FLX_JACOBIAN_DENSE = 1 /* do not look for zeros: a direction for each element */
+};
+
 typedef struct flx_jacobian_options {
     uint32_t struct_size; /* sizeof(flx_jacobian_options); 0 means the first published layout */
     uint32_t mode;        /* FLX_JACOBIAN_… */
-    int64_t chunk;        /* columns (rows) at a time; 0: all at once */
+    int64_t chunk;        /* at most so many directions at a time; 0: all at once */
+    int64_t budget;       /* bytes: so many at a time as their values fit, by estimate, and at least one; 0: no limit */
+    uint32_t flags;       /* FLX_JACOBIAN_DENSE */
 } flx_jacobian_options;
 
-/** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run. */
+/** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run over the
+    basis of the inputs or outputs, or chunks of it; where the graph shows that the Jacobian is zero off a diagonal or a band
+    (elementwise functions, independent rows, stencils), elements that do not meet share a direction. The budget is for the
+    values that exist once per direction and what they are computed from; inputs and the result come on top. A complex output
+    needs real inputs and forward mode, a complex input real outputs and reverse mode. */
 FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
                                 const flx_jacobian_options *options, flx_error *err);
 

@@ -3,6 +3,7 @@
 #include "io/json.h"
 
 #include "base/number.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -103,22 +104,6 @@ static size_t read_escape(const char *s, size_t n, int32_t *c)
     return 12;
 }
 
-/* Length of the UTF-8 sequence at s, 0 when it is not well formed: cut, overlong, a surrogate, or too large. */
-static size_t utf8_length(const char *s, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)s;
-    size_t length = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-    if (length == 0 || length > n)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf0 && p[1] < 0x90) ||
-        (p[0] == 0xf4 && p[1] >= 0x90))
-        return 0;
-    return length;
-}
-
 static size_t utf8_encode(char out[4], int32_t c)
 {
     if (c < 0x80) {
@@ -146,7 +131,7 @@ static flxi_json_token read_string(flxi_json *j, flxi_json_token kind)
         if ((unsigned char)*s < 0x20)
             return fail(j, "a string holds a control character");
         int32_t c;
-        size_t n = *s == '\\' ? read_escape(s, j->size - j->at, &c) : utf8_length(s, j->size - j->at);
+        size_t n = *s == '\\' ? read_escape(s, j->size - j->at, &c) : flxi_utf8_length(s, j->size - j->at);
         if (n == 0)
             return fail(j, *s == '\\' ? "an escape is not valid" : "a string is not UTF-8");
         j->at += n;

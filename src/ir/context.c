@@ -1,4 +1,4 @@
-/* context.c: making and freeing contexts. */
+/* context.c: making and freeing contexts, and the buffers they give to callers. */
 #include "ir/context.h"
 
 #include "ir/dim.h"
@@ -47,4 +47,25 @@ const flxi_allocator *flxi_context_mem(const flx_context *ctx)
 int64_t flxi_context_limit(const flx_context *ctx)
 {
     return ctx->memory_limit;
+}
+
+void flx_buffer_free(flx_buffer *b)
+{
+    if (!b)
+        return;
+    if (b->data)
+        flxi_free(&b->ctx->mem, b->data, b->size + 1, 1);
+    *b = (flx_buffer){0};
+}
+
+flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err)
+{
+    flxi_add_text(b, ""); /* so that there is a block even for nothing */
+    char *exact = b->failed ? NULL : b->mem->fn(b->mem->user, b->at, b->cap, b->n + 1);
+    if (!exact) {
+        flxi_strbuf_free(b);
+        return flxi_oom(err, "text or bytes");
+    }
+    *out = (flx_buffer){exact, b->n, ctx};
+    return FLX_OK;
 }

@@ -3,7 +3,9 @@
 #define FLXI_CONTEXT_H
 
 #include "base/hash.h"
+#include "base/strbuf.h"
 
+#include <fluxion/text.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -20,5 +22,8 @@ struct flx_context {
 
 const flxi_allocator *flxi_context_mem(const flx_context *ctx);
 int64_t flxi_context_limit(const flx_context *ctx);
+
+/* Hands finished text or bytes to the caller; frees them when building failed. */
+flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);
 
 #endif

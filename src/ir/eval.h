@@ -23,6 +23,7 @@ struct flxi_eval {
     /* Runs a sub-graph: its inputs in, its outputs made (the caller releases them). Set by the evaluator. */
     flx_code (*run_body)(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out);
     void (*print)(flxi_eval *e, const char *message, const flx_tensor *value);
+    void (*report)(flxi_eval *e, uint32_t status); /* FLX_RUN_… of fluxion/run.h */
 };
 
 /* Fails with "op 'label': …". */

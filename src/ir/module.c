@@ -54,27 +54,6 @@ flx_graph *flx_module_main(const flx_module *m)
     return named ? named : flx_module_graph(m, flx_module_count(m) - 1);
 }
 
-void flx_buffer_free(flx_buffer *b)
-{
-    if (!b)
-        return;
-    if (b->data)
-        flxi_free(&b->ctx->mem, b->data, b->size + 1, 1);
-    *b = (flx_buffer){0};
-}
-
-flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err)
-{
-    flxi_add_text(b, ""); /* so that there is a block even for nothing */
-    char *exact = b->failed ? NULL : b->mem->fn(b->mem->user, b->at, b->cap, b->n + 1);
-    if (!exact) {
-        flxi_strbuf_free(b);
-        return flxi_oom(err, "text or bytes");
-    }
-    *out = (flx_buffer){exact, b->n, ctx};
-    return FLX_OK;
-}
-
 size_t flxi_graph_position(const flxi_graph_list *list, const flx_graph *g)
 {
     uint32_t i;

@@ -30,7 +30,4 @@ void flxi_graph_list_free(const flxi_allocator *mem, flxi_graph_list *list);
 flx_code flxi_name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
                           const char **names);
 
-/* Hands finished text or bytes to the caller; frees them when building failed. */
-flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);
-
 #endif

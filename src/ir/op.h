@@ -165,8 +165,8 @@ typedef struct {
     /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with FLX_NONE. An
        op that is linear needs none, nor does one with partials. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
-    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a rule the
-       op is run in a loop over the examples. */
+    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a rule, or
+       when it leaves its first result unset, the op is run in a loop over the examples. */
     void (*batch)(flxi_site *s, flx_val *by);
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);

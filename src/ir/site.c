@@ -50,7 +50,9 @@ void flxi_site_fail(flxi_site *s, flx_code code, const char *hint, const char *f
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    const char *label = s->nout && s->y && s->y[0].id ? flxi_value_at(s->g, s->y[0].id)->name : NULL;
+    const char *label = NULL;
+    for (uint32_t k = 0; s->y && !label && k < s->nout; k++)
+        label = s->y[k].id ? flxi_value_at(s->g, s->y[k].id)->name : NULL;
     flxi_graph_failf(s->g, code, hint, "%s%s%.60s%s: %s", s->op->name, label ? " '" : "", label ? label : "",
                      label ? "'" : "", text);
 }

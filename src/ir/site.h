@@ -23,6 +23,8 @@ typedef struct {
     /* Inputs i with batched[i] have an axis of extent s->size in front, and so has every output k with out[k] (set by the
        call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
     flx_graph *(*vmap)(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed);
+    /* What a rule has built as a body, simplified; consumes the body. */
+    flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
 } flxi_body_transforms;
 
 struct flxi_site {

@@ -190,9 +190,13 @@ size_t flx_type_print(flx_context *ctx, const flx_type *type, char *buffer, size
 
 /* ---- Sizes ---- */
 
+/* Zero extents come first: [0, huge, huge] is empty, not an overflow. */
 flx_dim flxi_dims_product(flx_context *ctx, const flx_type *t, int from, int to)
 {
     flx_dim p = 1;
+    for (int i = from; i < to; i++)
+        if (t->dims[i] == 0)
+            return 0;
     for (int i = from; i < to; i++)
         p = flx_dim_mul(ctx, p, t->dims[i]);
     return p;
@@ -203,7 +207,7 @@ flx_dim flxi_type_count(flx_context *ctx, const flx_type *t)
     return flxi_dims_product(ctx, t, 0, t->rank);
 }
 
-/* Zero extents come first: [0, huge, huge] is empty, not an overflow. */
+/* The same for numbers. */
 bool flxi_static_count(const flx_type *t, int64_t *count)
 {
     int64_t n = 1;

@@ -141,6 +141,15 @@ typedef struct {
 #define FLXI_KERNEL_MAX_ARGS 4096
 #define FLXI_KERNEL_MAX_CALLS 32 /* depth of calls */
 
+/* All flags that exist, of kernels, buffers and regions. */
+enum {
+    FLXI_KERNEL_FLAGS = FLX_KERNEL_FLUSH | FLX_KERNEL_CONTRACT | FLX_KERNEL_REASSOCIATE | FLX_KERNEL_RECIPROCAL,
+    FLXI_KERNEL_BUFFER_FLAGS = FLX_KERNEL_OUTPUT | FLX_KERNEL_LIVE_OUT | FLX_KERNEL_DISTINCT | FLX_KERNEL_STOP_GRADIENT |
+                               FLX_KERNEL_EXCLUSIVE,
+    FLXI_KERNEL_REGION_FLAGS = FLX_KERNEL_REGION_ONCE | FLX_KERNEL_REGION_STOP_GRADIENT | FLX_KERNEL_REGION_RECOMPUTE |
+                               FLX_KERNEL_REGION_RECORD,
+};
+
 /* How many of x are expressions. */
 int flxi_kx_operands(const flxi_kx *e);
 
@@ -224,6 +233,7 @@ typedef struct {
     size_t num_predicates;
     const void *descriptor; /* of a descriptive element type */
     size_t descriptor_size;
+    uint32_t place; /* as in flxi_ks; set by the builder */
 } flxi_kbuffer;
 
 /* A pure function: parameters are variables, the result is an expression behind the body. */
@@ -236,6 +246,7 @@ typedef struct {
     uint32_t result;
     uint32_t adjoint_of;    /* number + 1 of the function whose derivative this is, by its parameter … */
     uint32_t adjoint_param; /* … of this number: parameters are those of the function, then its result z and the factor g */
+    uint32_t place;         /* as in flxi_ks */
 } flxi_kfn;
 
 typedef struct {
@@ -249,6 +260,7 @@ struct flx_kernel {
     const char *name;
     uint32_t size[3]; /* of a workgroup */
     uint32_t flags;   /* FLX_KERNEL_FLUSH … */
+    uint32_t place;   /* as in flxi_ks */
     const flxi_kbuffer *buffers; /* numbered from 1, as are all below: at[0] is a row of zeros */
     uint32_t num_buffers;        /* highest number */
     const flxi_kvar *vars;
@@ -304,7 +316,7 @@ struct flx_kernel_builder {
     FLXI_VEC(uint32_t) visible; /* variables in scope, innermost last */
     FLXI_VEC(flxi_kframe) frames;
     FLXI_VEC(uint32_t) params; /* of the function whose body is open */
-    uint32_t place;    /* given to statements from now on */
+    uint32_t place;    /* given to statements, buffers and functions from now on */
     uint64_t nodes;
     uint32_t next_fresh;
 };

@@ -73,7 +73,7 @@ void flx_kernel_set_flags(flx_kernel_builder *b, uint32_t flags)
 {
     if (!b)
         return;
-    if (flags & ~(uint32_t)(FLX_KERNEL_FLUSH | FLX_KERNEL_CONTRACT | FLX_KERNEL_REASSOCIATE | FLX_KERNEL_RECIPROCAL))
+    if (flags & ~(uint32_t)FLXI_KERNEL_FLAGS)
         refuse(b, "unknown flags of a kernel");
     else
         flxi_kb_set_flags(b, flags);
@@ -93,6 +93,8 @@ uint32_t flx_kernel_add_buffer(flx_kernel_builder *b, const flx_kernel_buffer *b
         return refuse(b, "flx_kernel_add_buffer: struct_size is not the size of flx_kernel_buffer");
     if (buffer->access == 0 || buffer->access >= FLX_KERNEL_ACCESS_COUNT || !flxi_ktype_of(buffer->element)->name)
         return refuse(b, "flx_kernel_add_buffer: no such access or element type");
+    if (buffer->usage > FLX_KERNEL_EXACTLY_ONCE || (buffer->flags & ~(uint32_t)FLXI_KERNEL_BUFFER_FLAGS))
+        return refuse(b, "flx_kernel_add_buffer: no such usage or flag");
     if ((buffer->num_predicates && !buffer->predicates) || (buffer->descriptor_size && !buffer->descriptor))
         return refuse(b, "flx_kernel_add_buffer: a list is NULL");
     flxi_kbuffer kept = {
@@ -300,7 +302,9 @@ void flx_kernel_block(flx_kernel_builder *b)
 
 void flx_kernel_region(flx_kernel_builder *b, const char *generator, const char *source, uint32_t flags)
 {
-    if (is_text(b, generator))
+    if (b && (flags & ~(uint32_t)FLXI_KERNEL_REGION_FLAGS))
+        refuse(b, "unknown flags of a region");
+    else if (is_text(b, generator))
         flxi_kb_region(b, generator, source, flags);
 }
 

@@ -208,6 +208,7 @@ uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer)
         return fail_limit(b, "K72", "buffers", FLXI_KERNEL_MAX_BUFFERS);
     flxi_kbuffer kept = *buffer;
     flxi_arena *arena = &b->k->arena;
+    kept.place = b->place;
     kept.name = keep_text(b, buffer->name);
     kept.predicates = flxi_dup(arena, flx_kernel_predicate, buffer->predicates, buffer->num_predicates);
     kept.descriptor = flxi_dup(arena, char, buffer->descriptor, buffer->descriptor_size);
@@ -692,7 +693,7 @@ uint32_t flxi_kb_function(flxi_kb *b, const char *name, uint32_t type)
         fail_usage(b, "a function is declared outside of other bodies");
         return 0;
     }
-    flxi_kfn fn = {.name = keep_text(b, name), .type = (uint8_t)type};
+    flxi_kfn fn = {.name = keep_text(b, name), .type = (uint8_t)type, .place = b->place};
     if (!fn.name || !flxi_push(b->mem, &b->fns, fn))
         return fail_memory(b);
     uint32_t number = (uint32_t)b->fns.n - 1;
@@ -746,6 +747,8 @@ void flxi_kb_result(flxi_kb *b, uint32_t value)
     if (!fn->params)
         fail_memory(b);
     b->nodes += expr_at(b, value)->size;
+    if (b->nodes > FLXI_KERNEL_MAX_NODES)
+        fail_limit(b, "K72", "nodes", FLXI_KERNEL_MAX_NODES);
     b->visible.n = f->scope;
     b->frames.n--;
 }

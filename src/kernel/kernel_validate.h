@@ -1,15 +1,13 @@
-/* kernel_validate.h: the rules a program must obey, and which of its values are the same for a whole workgroup. */
+/* kernel_validate.h: the rules a program must obey. */
 #ifndef FLXI_KERNEL_VALIDATE_H
 #define FLXI_KERNEL_VALIDATE_H
 
 #include "kernel/kernel.h"
 
-/* FLX_OK, or the first error of a validation for the interpreter, with path and hint. */
+/* FLX_OK, or the first error of a validation for the interpreter, with its path in err->where, and its hint. */
 flx_code flxi_kernel_check(const flx_kernel *k, flx_error *err);
 
-/* One flag per variable: whether all invocations of a workgroup see the same value wherever it is read. `flags` has room
-   for num_vars + 1; also one per statement list is not kept: ask flxi_kernel_is_uniform for expressions. */
-flx_code flxi_kernel_uniform_vars(const flx_kernel *k, uint8_t *flags, flx_error *err);
-bool flxi_kernel_is_uniform(const flx_kernel *k, const uint8_t *uniform_vars, uint32_t expr);
+/* The same; `place` receives the place of the statement in the text it was read from, plus one, or 0. */
+flx_code flxi_kernel_check_place(const flx_kernel *k, uint32_t *place, flx_error *err);
 
 #endif

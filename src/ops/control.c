@@ -3,6 +3,7 @@
 #include "ops/bodies.h"
 #include "ops/control.h"
 
+#include <fluxion/run.h>
 #include <math.h>
 
 /* ---- Shared checks ---- */
@@ -173,11 +174,15 @@ static flx_code test_cond(flxi_eval *e, const flx_graph *cond, flx_tensor *const
 static flx_code loop_while(flxi_eval *e, flx_tensor **now, flx_tensor **next)
 {
     const while_attrs *a = e->attrs;
-    for (int64_t i = 0; i < a->max_iterations; i++) { /* absent is the largest number there is */
+    for (int64_t i = 0;; i++) {
         bool holds = false;
         FLXI_TRY(test_cond(e, a->cond, now, &holds));
         if (!holds)
             return FLX_OK;
+        if (i == a->max_iterations) { /* absent is the largest number there is */
+            e->report(e, FLX_RUN_LOOP_CUT);
+            return FLX_OK;
+        }
         FLXI_TRY(e->run_body(e, a->body, (const flx_tensor *const *)now, next));
         for (uint32_t k = 0; k < e->nin; k++) {
             flx_tensor_release(now[k]);
@@ -185,7 +190,6 @@ static flx_code loop_while(flxi_eval *e, flx_tensor **now, flx_tensor **next)
             next[k] = NULL;
         }
     }
-    return FLX_OK;
 }
 
 static flx_code eval_while(flxi_eval *e)
@@ -236,6 +240,7 @@ static const flxi_attr custom_schema[] = {
     A_GRAPH_OPT(custom_attrs, jvp_body),
     A_INT(custom_attrs, num_residuals, 0),
     A_INTS(custom_attrs, zero_grads, "[]"),
+    A_BOOL(custom_attrs, recompute, 0),
     A_END,
 };
 
@@ -280,9 +285,10 @@ static flx_code check_vjp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     for (uint32_t i = 0; i < f->nin; i++) {
         if (!has_cotangent(f, a, i))
             continue;
-        if (k < flxi_body_outputs(a->vjp_body) && !flxi_type_equal(flxi_body_output(a->vjp_body, k), f->in[i]))
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "vjp_body gives %s for operand %u, which is %s",
-                                   flxi_type_str(f->ctx, flxi_body_output(a->vjp_body, k), &found), i,
+        const flx_type *made = k < flxi_body_outputs(a->vjp_body) ? flxi_body_output(a->vjp_body, k) : NULL;
+        if (made && !flxi_type_equal(made, f->in[i]))
+            return flxi_infer_fail(f, made->dtype == f->in[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
+                                   "vjp_body gives %s for operand %u, which is %s", flxi_type_str(f->ctx, made, &found), i,
                                    flxi_type_str(f->ctx, f->in[i], &wanted));
         k++;
     }
@@ -303,9 +309,16 @@ static flx_code check_jvp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     if (flxi_body_outputs(a->jvp_body) != m)
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body gives %zu tangents where %zu are needed",
                                flxi_body_outputs(a->jvp_body), m);
-    for (size_t i = 0; i < m; i++)
-        if (!flxi_type_equal(flxi_body_output(a->jvp_body, i), flxi_body_output(a->fwd_body, i)))
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "jvp_body gives another type than result %zu has", i);
+    flxi_type_text found;
+    flxi_type_text wanted;
+    for (size_t i = 0; i < m; i++) {
+        const flx_type *made = flxi_body_output(a->jvp_body, i);
+        const flx_type *result = flxi_body_output(a->fwd_body, i);
+        if (!flxi_type_equal(made, result))
+            return flxi_infer_fail(f, made->dtype == result->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
+                                   "jvp_body gives %s for result %zu, which is %s", flxi_type_str(f->ctx, made, &found), i,
+                                   flxi_type_str(f->ctx, result, &wanted));
+    }
     return FLX_OK;
 }
 
@@ -347,6 +360,9 @@ static flx_code eval_custom(flxi_eval *e)
 static const flxi_sample samples_custom[] = {
     {"T[4]", "fwd_body=@f", "graph f(x: T[4]) { return add(x, x) }\n", FLX_OK},
     {"f32[3], f32[3]", "fwd_body=@f, vjp_body=@back, jvp_body=@push, num_residuals=1", SQUARE_BODIES, FLX_OK},
+    {"T[4]", "fwd_body=@f, recompute=true", "graph f(x: T[4]) { y = mul(x, x) return add(y, x) }\n", FLX_OK},
+    {"f32[3], f32[3]", "fwd_body=@f, vjp_body=@back, num_residuals=1, recompute=true", SQUARE_BODIES, FLX_OK},
+    {"f32[3], f32[3]", "fwd_body=@f, jvp_body=@push, num_residuals=1, recompute=true", SQUARE_BODIES, FLX_OK},
     {"f32[N], i32[]", "fwd_body=@f, vjp_body=@back",
      "graph f(x: f32[N], i: i32[]) { return neg(x) }\n"
      "graph back(x: f32[N], i: i32[], y: f32[N], g: f32[N]) { return neg(g) }\n",

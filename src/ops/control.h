@@ -22,6 +22,7 @@ typedef struct {
     const flx_graph *fwd_body, *vjp_body, *jvp_body;
     int64_t num_residuals;
     flx_ints zero_grads;
+    int64_t recompute; /* reverse mode computes the insides once more instead of keeping them */
 } custom_attrs;
 
 typedef struct {

@@ -1,7 +1,13 @@
 /* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes jvp_body (which
    is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body or differentiates fwd_body.
-   When only one of the two is given the other mode ignores it: that is the user's contract. */
+   When only one of the two is given the other mode ignores it: that is the user's contract.
+
+   With recompute=true the node stays whole in the forward part, so that nothing inside it is kept, and its vjp is another such
+   node, which computes the insides once more. Each needs its inside only while it runs, and so does what comes of
+   differentiating either of them again. */
 #include "ops/control.h"
+
+#include <stdio.h>
 
 static uint32_t results_of(const custom_attrs *a)
 {
@@ -11,14 +17,15 @@ static uint32_t results_of(const custom_attrs *a)
 uint32_t flxi_saved_custom(const flxi_site *s)
 {
     const custom_attrs *a = s->attrs;
-    return a->vjp_body ? (uint32_t)a->num_residuals : 0;
+    return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;
 }
 
-/* With a vjp_body the forward body is inlined, so that its residuals are at hand; else the node stays. */
+/* The forward body is inlined, so that what the way back needs of it is at hand: residuals, and values that its own
+   differentiation would compute again. */
 void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
 {
     const custom_attrs *a = s->attrs;
-    if (!a->vjp_body) {
+    if (a->recompute || (a->jvp_body && !a->vjp_body)) {
         flxi_emit(s, NULL, s->x, s->nin, y);
         return;
     }
@@ -51,7 +58,7 @@ static void by_vjp_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, 
         in[n++] = s->x[i];
     for (uint32_t k = 0; k < s->nout; k++)
         in[n++] = s->y[k];
-    for (uint32_t k = 0; k < flxi_saved_custom(s); k++)
+    for (uint32_t k = 0; k < (uint32_t)a->num_residuals; k++)
         in[n++] = s->saved[k];
     for (uint32_t k = 0; k < s->nout; k++)
         in[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
@@ -121,9 +128,8 @@ static void by_forward_body(flxi_site *s, const custom_attrs *a, const flx_val *
             dx[i] = out[at++];
 }
 
-void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void by_rule(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
 {
-    const custom_attrs *a = s->attrs;
     if (a->vjp_body)
         by_vjp_body(s, a, dy, dx);
     else if (a->jvp_body)
@@ -131,6 +137,85 @@ void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
     else
         by_forward_body(s, a, dy, dx);
 }
+
+/* ---- Recomputing ---- */
+
+static void emit_whole(flxi_site *s, const flx_graph *body, const flx_val *in, uint32_t n, flx_val *out, uint32_t nout)
+{
+    flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
+    made.fwd_body = body;
+    made.recompute = 1;
+    flx_custom_fn(s->g, in, n, &made, out, nout);
+}
+
+static flx_val declare(flx_graph *g, const flx_type *t)
+{
+    char name[32];
+    snprintf(name, sizeof name, "r%zu", g->leaves.n);
+    return flx_input(g, name, t);
+}
+
+/* (x…, dy…) → dx…: the forward body once more, then the rule. */
+static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_graph *g = flxi_new_body(s, a->fwd_body->name);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *d = flxi_rule_new(s, flx_val, s->nout);
+    flx_val *y = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
+    if (!g || !x || !d || !y) {
+        flx_graph_free(g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = declare(g, flxi_typeof(s, s->x[i]));
+    for (uint32_t k = 0; k < s->nout; k++)
+        if (!flxi_is_none(dy[k]))
+            d[k] = declare(g, flxi_typeof(s, s->y[k]));
+    flxi_inline(g, a->fwd_body, x, y);
+    flxi_site inner = *s;
+    inner.g = g;
+    inner.x = x;
+    inner.y = y;
+    inner.saved = y + s->nout;
+    by_rule(&inner, a, d, dx);
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!flxi_is_none(dx[i]))
+            flx_output(g, dx[i], NULL);
+    return s->bodies->simplify(s, g);
+}
+
+static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_val *inside = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    flx_graph *body = inside && in && out ? recomputing_body(s, a, dy, inside) : NULL;
+    uint32_t n = 0;
+    if (!body)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < s->nout; k++)
+        if (!flxi_is_none(dy[k]))
+            in[n++] = dy[k];
+    if (body->outputs.n)
+        emit_whole(s, body, in, n, out, (uint32_t)body->outputs.n);
+    flx_graph_free(body);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (!flxi_is_none(inside[i]))
+            dx[i] = out[at++];
+}
+
+void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const custom_attrs *a = s->attrs;
+    if (a->recompute)
+        by_recomputing(s, a, dy, dx);
+    else
+        by_rule(s, a, dy, dx);
+}
+
+/* ---- Forward mode ---- */
 
 void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
@@ -159,7 +244,10 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_graph *pushed = s->bodies->jvp(s, a->fwd_body, active);
     if (!pushed)
         return;
-    flxi_inline(s->g, pushed, in, out);
+    if (a->recompute)
+        emit_whole(s, pushed, in, n, out, (uint32_t)pushed->outputs.n);
+    else
+        flxi_inline(s->g, pushed, in, out);
     flx_graph_free(pushed);
     size_t at = a->fwd_body->outputs.n;
     for (uint32_t k = 0; k < s->nout; k++) {
@@ -198,6 +286,7 @@ void flxi_batch_custom(flxi_site *s, flx_val *by)
         made.jvp_body = jvp;
         made.num_residuals = a->num_residuals;
         made.zero_grads = a->zero_grads;
+        made.recompute = (int)a->recompute;
         flx_custom_fn(s->g, x, s->nin, &made, by, s->nout);
     }
     flx_graph_free(fwd);

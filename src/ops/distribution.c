@@ -198,20 +198,23 @@ static flx_val uniform_draws(flxi_site *s, flx_val key, flx_ints shape, flx_dtyp
     return flx_rng_uniform(s->g, key, &a);
 }
 
-/* Compared in f64, where the rate is what the attribute says. */
+/* x with one mask for its last `rank` axes. Compared in f64, where the rate is what the attribute says. */
+static flx_val drop_masked(flxi_site *s, flx_val x, flx_val key, double rate, int rank)
+{
+    flx_graph *g = s->g;
+    flx_type t = *flxi_typeof(s, x);
+    if (rate == 1)
+        return flxi_zeros(s, &t);
+    flx_ints shape = {t.dims + t.rank - rank, (size_t)rank};
+    flx_val u = flx_cast(g, uniform_draws(s, key, shape, FLX_F32), FLX_F64);
+    flx_val kept = flx_ge(g, u, flxi_number(s, u, rate));
+    return flxi_masked(s, kept, flx_div(g, x, flxi_number(s, x, 1 - rate)));
+}
+
 static void decompose_dropout(flxi_site *s, flx_val *y)
 {
     const dropout_attrs *a = s->attrs;
-    flx_graph *g = s->g;
-    flx_val x = s->x[0];
-    flx_type t = *flxi_typeof(s, x);
-    if (a->rate == 1) {
-        y[0] = flxi_zeros(s, &t);
-        return;
-    }
-    flx_val u = flx_cast(g, uniform_draws(s, s->x[1], (flx_ints){t.dims, (size_t)t.rank}, FLX_F32), FLX_F64);
-    flx_val kept = flx_ge(g, u, flxi_number(s, u, a->rate));
-    y[0] = flxi_masked(s, kept, flx_div(g, x, flxi_number(s, x, 1 - a->rate)));
+    y[0] = drop_masked(s, s->x[0], s->x[1], a->rate, flxi_typeof(s, s->x[0])->rank);
 }
 
 /* The key draws the same mask again: nothing is kept. */
@@ -220,11 +223,34 @@ static void vjp_dropout(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flxi_emit1(s, NULL, (flx_val[]){dy[0], s->x[1]}, 2);
 }
 
+/* Draws of this shape that are below p. */
+static flx_val below(flxi_site *s, flx_val key, flx_ints shape, flx_val p)
+{
+    flx_dtype dtype = flxi_typeof(s, p)->dtype == FLX_F64 ? FLX_F64 : FLX_F32;
+    return flx_lt(s->g, uniform_draws(s, key, shape, dtype), flx_cast(s->g, p, dtype));
+}
+
 static void decompose_bernoulli(flxi_site *s, flx_val *y)
 {
     const spread_attrs *a = s->attrs;
-    flx_dtype dtype = flxi_typeof(s, s->x[1])->dtype == FLX_F64 ? FLX_F64 : FLX_F32;
-    y[0] = flx_lt(s->g, uniform_draws(s, s->x[0], a->shape, dtype), flx_cast(s->g, s->x[1], dtype));
+    y[0] = below(s, s->x[0], a->shape, s->x[1]);
+}
+
+/* ---- Batching ---- */
+
+/* A shared key draws the same for every example; examples with keys of their own are drawn one by one. */
+static void batch_dropout(flxi_site *s, flx_val *by)
+{
+    const dropout_attrs *a = s->attrs;
+    if (!s->batched[1])
+        by[0] = drop_masked(s, s->x[0], s->x[1], a->rate, flxi_example_rank(s, 0));
+}
+
+static void batch_bernoulli(flxi_site *s, flx_val *by)
+{
+    const spread_attrs *a = s->attrs;
+    if (!s->batched[0])
+        by[0] = below(s, s->x[0], a->shape, flxi_align(s, s->x[1], true, (int)a->shape.n));
 }
 
 /* ---- permutation ---- */
@@ -559,6 +585,7 @@ const flxi_rules flxi_rules_truncated_normal = {
 const flxi_rules flxi_rules_bernoulli = {
     .infer = infer_bernoulli,
     .eval = eval_bernoulli,
+    .batch = batch_bernoulli,
     .schema = spread_schema,
     .attrs_size = sizeof(spread_attrs),
     .decompose = decompose_bernoulli,
@@ -580,6 +607,7 @@ const flxi_rules flxi_rules_dropout = {
     .schema = dropout_schema,
     .attrs_size = sizeof(dropout_attrs),
     .vjp = vjp_dropout,
+    .batch = batch_dropout,
     .decompose = decompose_dropout,
     .samples = samples_dropout,
 };
@@ -601,6 +629,7 @@ const flxi_rules flxi_rules_categorical = {
 const flxi_rules flxi_rules_sample = {
     .infer = infer_sample,
     .eval = eval_sample,
+    .batch = flxi_batch_sample,
     .schema = sample_schema,
     .attrs_size = sizeof(sample_attrs),
     .samples = samples_sample,

@@ -7,6 +7,7 @@
 #include "ops/bodies.h"
 #include "ops/control.h"
 
+#include <fluxion/run.h>
 #include <stdio.h>
 
 typedef struct {
@@ -101,7 +102,7 @@ static bool may_tape(flxi_site *s, const while_attrs *a)
     flxi_type_text type;
     if (!s->bounded || a->max_iterations != FLXI_ABSENT)
         return true;
-    for (uint32_t i = 0; i < s->nin && at < 60; i++)
+    for (uint32_t i = 0; i < s->nin && i < 3; i++)
         at += (size_t)snprintf(carries + at, sizeof carries - at, "%s%.30s", i ? ", " : "",
                                i < 2 ? flxi_type_str(s->ctx, flxi_typeof(s, s->x[i]), &type) : "...");
     flxi_site_fail(s, FLX_E_UNBOUNDED_LOOP,
@@ -171,7 +172,7 @@ static flx_code record(flxi_eval *e, const backward_attrs *a, uint32_t carries, 
     for (uint32_t k = 0; k < carries; k++)
         if (!flxi_push(e->mem, t, flx_tensor_retain((flx_tensor *)(uintptr_t)e->in[k]))) /* retains only if there is room */
             return flxi_oom(e->err, "the tape of a loop");
-    for (int64_t i = 0; i < a->max_iterations; i++) {
+    for (int64_t i = 0;; i++) {
         flx_tensor *test = NULL;
         const flx_tensor *const *now = (const flx_tensor *const *)(t->at + t->n - carries);
         FLXI_TRY(e->run_body(e, a->cond, now, &test));
@@ -179,12 +180,15 @@ static flx_code record(flxi_eval *e, const backward_attrs *a, uint32_t carries, 
         flx_tensor_release(test);
         if (!holds)
             return FLX_OK;
+        if (i == a->max_iterations) {
+            e->report(e, FLX_RUN_LOOP_CUT);
+            return FLX_OK;
+        }
         for (uint32_t k = 0; k < carries; k++) /* room first: nothing can fail once the body has run */
             if (!flxi_push(e->mem, t, NULL))
                 return flxi_oom(e->err, "the tape of a loop");
         FLXI_TRY(e->run_body(e, a->body, (const flx_tensor *const *)(t->at + t->n - 2 * carries), t->at + t->n - carries));
     }
-    return FLX_OK;
 }
 
 /* d holds the cotangents behind the carries: [carries …, d …]; next receives the new ones. */
@@ -364,9 +368,15 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     "graph grow(x: f32[2]) { return mul(x, add(x, 2)) }\n"                            \
     "graph back(x: f32[2], d: f32[2]) { return mul(d, add(mul(x, 2), 2)) }\n"
 
+#define COMPLEX_GROWING                                                               \
+    "graph more(x: c64[2]) { return lt(reduce_sum(abs(x)), 9) }\n"                    \
+    "graph grow(x: c64[2]) { return mul(x, add(x, 2)) }\n"                            \
+    "graph back(x: c64[2], d: c64[2]) { return mul(d, conjugate(add(mul(x, 2), 2))) }\n"
+
 static const flxi_sample samples_backward[] = {
     {"f32[2]{0.5..1}, f32[2]", "cond=@more, body=@grow, body_vjp=@back", GROWING, FLX_OK},
     {"f32[2]{0.5..1}, f32[2]", "cond=@more, body=@grow, body_vjp=@back, max_iterations=1", GROWING, FLX_OK},
+    {"c64[2]{0.5..1}, c64[2]", "cond=@more, body=@grow, body_vjp=@back", COMPLEX_GROWING, FLX_OK},
     {"f32[2]", "cond=@more, body=@grow, body_vjp=@back", GROWING, FLX_E_ARITY},
     {"f32[2], f32[2]", "cond=@more, body=@grow, body_vjp=@back, max_iterations=-1", GROWING, FLX_E_ATTRIBUTE},
     {"f32[3], f32[3]", "cond=@more, body=@grow, body_vjp=@back", GROWING, FLX_E_SHAPE},

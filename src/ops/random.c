@@ -37,34 +37,27 @@ void flxi_store_draw(flx_tensor *y, int64_t i, double x)
 
 /* ---- rng_uniform, rng_normal ---- */
 
-typedef struct {
-    flx_ints shape;
-    int64_t dtype;
-    double offset, scale; /* lo and hi, or mean and std */
-    int64_t seed, stream;
-} draw_attrs;
-
 #define REAL_ROW(f, text, v)                                                            \
     {                                                                                   \
-        .name = text, .kind = ATTR_REAL, .offset = offsetof(draw_attrs, f), .real = (v) \
+        .name = text, .kind = ATTR_REAL, .offset = offsetof(flxi_draw_attrs, f), .real = (v) \
     }
 #define DRAW_ROWS(first, second)                                                                    \
-    A_DIMS_REQ(draw_attrs, shape), A_DTYPE(draw_attrs, dtype, FLX_F32), REAL_ROW(offset, first, 0), \
-        REAL_ROW(scale, second, 1), A_INT(draw_attrs, seed, 0), A_INT(draw_attrs, stream, 0)
+    A_DIMS_REQ(flxi_draw_attrs, shape), A_DTYPE(flxi_draw_attrs, dtype, FLX_F32), REAL_ROW(offset, first, 0), \
+        REAL_ROW(scale, second, 1), A_INT(flxi_draw_attrs, seed, 0), A_INT(flxi_draw_attrs, stream, 0)
 
 static const flxi_attr uniform_schema[] = {DRAW_ROWS("lo", "hi"), A_END};
 static const flxi_attr normal_schema[] = {DRAW_ROWS("mean", "std"), A_END};
 
 static flx_code infer_draw(flxi_infer *f)
 {
-    const draw_attrs *a = f->attrs;
+    const flxi_draw_attrs *a = f->attrs;
     return flxi_random_type(f, &a->shape, a->dtype, FLXI_FLOATS, &f->out[0]);
 }
 
 /* The key operand, where there is one, stands in place of the seed. */
 static flxi_rng draw_rng(const flxi_eval *e)
 {
-    const draw_attrs *a = e->attrs;
+    const flxi_draw_attrs *a = e->attrs;
     if (e->nin > 0)
         return flxi_rng_keyed(e->in[0]->data, (uint64_t)a->stream);
     return flxi_rng_seeded((uint64_t)a->seed, (uint64_t)a->stream);
@@ -72,7 +65,7 @@ static flxi_rng draw_rng(const flxi_eval *e)
 
 static flx_code eval_uniform(flxi_eval *e)
 {
-    const draw_attrs *a = e->attrs;
+    const flxi_draw_attrs *a = e->attrs;
     flx_tensor *y = e->out[0];
     flxi_rng g = draw_rng(e);
     for (int64_t i = 0; i < y->count; i++) {
@@ -84,7 +77,7 @@ static flx_code eval_uniform(flxi_eval *e)
 
 static flx_code eval_normal(flxi_eval *e)
 {
-    const draw_attrs *a = e->attrs;
+    const flxi_draw_attrs *a = e->attrs;
     flx_tensor *y = e->out[0];
     flxi_rng g = draw_rng(e);
     for (int64_t i = 0; i < y->count; i++)
@@ -355,16 +348,18 @@ static const flxi_sample samples_fold_in[] = {
 const flxi_rules flxi_rules_rng_uniform = {
     .infer = infer_draw,
     .eval = eval_uniform,
+    .batch = flxi_batch_draw,
     .schema = uniform_schema,
-    .attrs_size = sizeof(draw_attrs),
+    .attrs_size = sizeof(flxi_draw_attrs),
     .samples = samples_draw,
 };
 
 const flxi_rules flxi_rules_rng_normal = {
     .infer = infer_draw,
     .eval = eval_normal,
+    .batch = flxi_batch_draw,
     .schema = normal_schema,
-    .attrs_size = sizeof(draw_attrs),
+    .attrs_size = sizeof(flxi_draw_attrs),
     .samples = samples_draw,
 };
 

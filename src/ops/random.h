@@ -1,4 +1,4 @@
-/* random.h: what the two files of the random family share. */
+/* random.h: what the files of the random family share. */
 #ifndef FLXI_RANDOM_H
 #define FLXI_RANDOM_H
 
@@ -8,6 +8,17 @@
 
 /* A result of the attribute `shape`, of a dtype that must be in `accepted`. */
 flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, flxi_dtypes accepted, flx_type *out);
+
+typedef struct { /* of rng_uniform and rng_normal */
+    flx_ints shape;
+    int64_t dtype;
+    double offset, scale; /* lo and hi, or mean and std */
+    int64_t seed, stream;
+} flxi_draw_attrs;
+
+/* Batching of the ops that have a stream (random_rules.c). */
+void flxi_batch_draw(flxi_site *s, flx_val *by);
+void flxi_batch_sample(flxi_site *s, flx_val *by);
 
 /* The words of stream 0 of a key operand. */
 flxi_rng flxi_key_rng(const flx_tensor *key);

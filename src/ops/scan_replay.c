@@ -387,6 +387,11 @@ static void decompose_replay(flxi_site *s, flx_val *y)
     "graph back(c: f32[2], b: f32[2], x: f32[2], d: f32[2], dy: f32[2]) {\n"                                         \
     "  z = add(mul(c, b), x)\n  g = mul(add(d, mul(dy, x)), cos(z))\n"                                               \
     "  return mul(g, b), mul(g, c), add(g, mul(dy, sin(z)))\n}\n"
+#define COMPLEX_STEP_AND_BACK                                                                                         \
+    "graph step(c: c64[2], b: c64[2], x: c64[2]) { n = add(mul(c, b), x) return n, mul(n, x) }\n"                    \
+    "graph back(c: c64[2], b: c64[2], x: c64[2], d: c64[2], dy: c64[2]) {\n"                                         \
+    "  n = add(mul(c, b), x)\n  g = add(d, mul(dy, conjugate(x)))\n"                                                \
+    "  return mul(g, conjugate(b)), mul(g, conjugate(c)), add(g, mul(dy, conjugate(n)))\n}\n"
 #define REPLAY(rest) "body=@step, body_vjp=@back, num_carry=1, num_bcast=1, wanted=[1, 1, 1], seeded=[1, 1], " rest
 
 static const flxi_sample samples_replay[] = {
@@ -395,6 +400,7 @@ static const flxi_sample samples_replay[] = {
      FLX_OK},
     {"f32[2], f32[2], f32[N, 2], f32[2], f32[N, 2]", REPLAY("length=N, num_checkpoints=1"), STEP_AND_BACK, FLX_OK},
     {"f32[2], f32[2], f32[0, 2], f32[2], f32[0, 2]", REPLAY("length=0, num_checkpoints=1"), STEP_AND_BACK, FLX_OK},
+    {"c64[2], c64[2], c64[4, 2], c64[2], c64[4, 2]", REPLAY("length=4, num_checkpoints=2"), COMPLEX_STEP_AND_BACK, FLX_OK},
     {"f32[2], f32[2], f32[7, 2], f32[2], f32[7, 2]", REPLAY("length=7, num_checkpoints=0"), STEP_AND_BACK,
      FLX_E_ATTRIBUTE},
     {"f32[2], f32[2], f32[7, 2], f32[2]", REPLAY("length=7, num_checkpoints=2"), STEP_AND_BACK, FLX_E_ARITY},

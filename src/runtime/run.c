@@ -203,6 +203,8 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
     if (code == FLX_OK && options && options->flags)
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: flags must be 0");
+    if (code == FLX_OK && options && options->status)
+        *options->status = 0;
     if (code == FLX_OK)
         code = check_device(options ? options->device : NULL, &local);
     if (code == FLX_OK)

@@ -1,6 +1,6 @@
 /* batch.c: the batching sweep. Values that depend on no batched input are shared as they are. All others have the batch axis
    in front. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one runs in a loop
-   over the examples, which is a scan with no carry: right for every op, if slow. */
+   over the examples, which is a scan with no carry: right for every op, if slow; so does one whose rule declines. */
 #include "transform/transform.h"
 
 /* Operands of lower per-example rank get axes of extent 1 behind the batch axis, so that axes meet as they did before. */
@@ -92,7 +92,7 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
         s.op->rules->batch(&s, by);
     else if (s.op->op_class == CLASS_POINTWISE)
         batch_pointwise(&s, by);
-    else
+    if (flxi_is_none(by[0]) && !g->error.code)
         batch_by_loop(&s, by);
     FLXI_TRY(flxi_built(g, err));
     for (uint32_t k = 0; k < n->nout; k++) {

@@ -1,7 +1,7 @@
 /* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each gives. */
 #include "transform/transform.h"
 
-/* What all three start with: the prepared body, an empty graph and a map. */
+/* What the first three start with: the prepared body, an empty graph and a map. */
 typedef struct {
     flx_graph *prepared;
     flx_graph *g;
@@ -184,4 +184,12 @@ static flx_graph *vmap_body(flxi_site *s, const flx_graph *body, const bool *bat
     return work_end(&w, code, s);
 }
 
-const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body};
+static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
+{
+    flx_error err = {0};
+    if (flxi_finish(&body, &err) != FLX_OK)
+        flxi_graph_fail(s->g, &err);
+    return body;
+}
+
+const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body, simplify_body};

@@ -97,11 +97,20 @@ const char *flxi_value_str(const flx_graph *g, uint32_t id, const char *name, fl
     return text->s;
 }
 
+/* The name of the first result that has one; NULL: none. */
+static const char *label_of(const flx_graph *g, const flxi_node *n)
+{
+    const char *name = NULL;
+    for (uint32_t k = 0; !name && k < n->nout; k++)
+        name = flxi_value_at(g, n->first + k)->name;
+    return name;
+}
+
 flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, const char *mode)
 {
     enum { SHOWN = 3 };
     const flxi_op *op = &flxi_ops[n->op];
-    const char *name = n->nout ? flxi_value_at(g, n->first)->name : NULL;
+    const char *name = label_of(g, n);
     char from[150] = "";
     size_t at = 0;
     flxi_type_text type;
@@ -144,6 +153,6 @@ void flxi_without_options(flx_error *err)
 
 void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n)
 {
-    const char *name = n->nout ? flxi_value_at(g, n->first)->name : NULL;
+    const char *name = label_of(g, n);
     flxi_at(err, "%.40s/%.40s", g->name, name ? name : flxi_ops[n->op].name);
 }

@@ -100,7 +100,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
 static flx_graph *loss_alone(const flx_graph *g, flx_error *err)
 {
     flxi_choice loss = {.output = 0};
-    return flxi_choose_outputs(g, g->name, &loss, 1, err);
+    return flxi_choose_outputs(g, &loss, 1, err);
 }
 
 flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
@@ -124,7 +124,7 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
             choices[at] = (flxi_choice){.output = count + 2 + i};
             snprintf(choices[at++].name, sizeof choices[0].name, "hvp_%.250s", wrt[i]);
         }
-        out = flxi_choose_outputs(pushed, flxi_derived_name(g, "hvp", &name), choices, n, &local);
+        out = flxi_choose_outputs_as(pushed, flxi_derived_name(g, "hvp", &name), choices, n, &local);
         flxi_free(&g->ctx->mem, choices, n, sizeof *choices);
     } else if (pushed) {
         flxi_oom(&local, "a Hessian product");

@@ -30,8 +30,11 @@ flxi_site flxi_site_of(flx_graph *g, const flx_graph *src, uint32_t i, const uin
 
 flx_code flxi_built(const flx_graph *g, flx_error *err)
 {
-    if (g->error.code && err)
+    if (g->error.code && err) {
         *err = g->error;
+        if (strncmp(err->where, g->name, sizeof err->where - 1) == 0) /* no place: the graph is still being made */
+            err->where[0] = 0;
+    }
     return (flx_code)g->error.code;
 }
 
@@ -145,7 +148,8 @@ flx_code flxi_finish(flx_graph **g, flx_error *err)
 
 /* ---- Rearranging ---- */
 
-flx_graph *flxi_choose_outputs(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n, flx_error *err)
+flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
+                                  flx_error *err)
 {
     flx_graph *out = flx_graph_new(g->ctx, name);
     size_t ids = (size_t)g->value_count + 1;
@@ -168,26 +172,7 @@ flx_graph *flxi_choose_outputs(const flx_graph *g, const char *name, const flxi_
     return NULL;
 }
 
-flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err)
+flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err)
 {
-    flx_graph *out = flx_graph_new(g->ctx, g->name);
-    flx_val *in = out ? flxi_new(&out->arena, flx_val, g->leaves.n) : NULL;
-    flx_val *y = out ? flxi_new(&out->arena, flx_val, g->outputs.n) : NULL;
-    if (!in || !y) {
-        flx_graph_free(out);
-        flxi_oom(err, "copying a graph");
-        return NULL;
-    }
-    for (size_t k = 0; k < g->leaves.n; k++) {
-        size_t i = k < last ? k : k + 1 < g->leaves.n ? k + 1 : last;
-        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
-        in[i] = flx_input(out, v->name, v->type);
-    }
-    flxi_inline(out, g, in, y);
-    for (size_t k = 0; k < g->outputs.n; k++)
-        flx_output(out, y[k], g->outputs.at[k].name);
-    if (flxi_built(out, err) == FLX_OK)
-        return out;
-    flx_graph_free(out);
-    return NULL;
+    return flxi_choose_outputs_as(g, g->name, choices, n, err);
 }

@@ -74,11 +74,10 @@ typedef struct {
     char name[300]; /* "" keeps its name */
 } flxi_choice;
 
-/* A copy with these outputs in this order, called `name`, simplified. */
-flx_graph *flxi_choose_outputs(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n, flx_error *err);
-
-/* A copy in which input `last` comes behind all others. */
-flx_graph *flxi_last_input(const flx_graph *g, size_t last, flx_error *err);
+/* A copy with these outputs in this order, simplified; and one called `name`. */
+flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
+flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
+                                  flx_error *err);
 
 /* An input, parameter or pinned value that can be differentiated by. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);

@@ -1,6 +1,8 @@
 /* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
 #include "transform/transform.h"
 
+#include <stdio.h>
+
 typedef struct {
     const flx_graph *g;
     flx_graph *prepared;
@@ -108,15 +110,27 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
     return flxi_built(w->out, w->err);
 }
 
+static flx_code wrong_count(vmap_work *w, size_t num_outputs)
+{
+    char list[100] = "";
+    size_t at = 0;
+    for (size_t k = 0; k < w->g->outputs.n && at < sizeof list; k++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k ? ", " : "", w->g->outputs.at[k].name);
+    flxi_fail(w->err, FLX_E_ARITY, "there are %zu output axes for %zu outputs", num_outputs, w->g->outputs.n);
+    flxi_hint(w->err, "outputs: %s%s", list, at < sizeof list ? "" : "...");
+    return FLX_E_ARITY;
+}
+
 static flx_code batch_graph(vmap_work *w, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs)
 {
     const flxi_allocator *mem = &w->g->ctx->mem;
     if (out_axes && num_outputs != w->g->outputs.n)
-        return flxi_fail(w->err, FLX_E_ARITY, "there are %zu output axes for %zu outputs", num_outputs,
-                         w->g->outputs.n);
-    if (w->size == FLX_DIM_INVALID || (flxi_dim_is_number(w->size) && w->size < 0))
+        return wrong_count(w, num_outputs);
+    if (w->size == FLX_DIM_INVALID)
         return flxi_fail(w->err, FLX_E_SHAPE, "the batch size is not a dimension");
+    if (flxi_dim_is_number(w->size) && w->size < 0)
+        return flxi_fail(w->err, FLX_E_SHAPE, "the batch size %lld is negative", (long long)w->size);
     FLXI_TRY(flxi_prepare(w->g, MODE_BATCH, &w->prepared, &w->remap, w->err));
     size_t n = (size_t)w->prepared->value_count + 1;
     w->out = flxi_derived_graph(w->g, "vmap");

@@ -58,7 +58,8 @@ static double loss_at(const experiment *x, const char *direction, double h)
 }
 
 /* Central differences, extrapolated once: the error is O(h^4). */
-static double difference(const experiment *x, double (*f)(const experiment *, const char *, double), const char *direction)
+static double difference(const experiment *x, double (*f)(const experiment *, const char *, double),
+                         const char *direction)
 {
     double h = 1e-3;
     double wide = (f(x, direction, h) - f(x, direction, -h)) / (2 * h);
@@ -80,7 +81,8 @@ static double along_direction(const experiment *x, flx_tensor *const *h, const c
 }
 
 /* Σ_i Re <d_i, direction_i> of the gradient at a point. */
-static double gradient_along(const experiment *x, const flx_graph *grad, const bag *at, const char *suffix, double *size)
+static double gradient_along(const experiment *x, const flx_graph *grad, const bag *at, const char *suffix,
+                             double *size)
 {
     flx_tensor *out[MAX_NAMES] = {0};
     double v = experiment_run(x, grad, at, out) ? along_direction(x, out, suffix, size) : NAN;
@@ -141,7 +143,9 @@ static flx_graph *along_tangent(const experiment *x, const flx_graph *grad)
     }
     flxi_inline(l, grad, in, d);
     for (size_t i = 0; i < x->count; i++) {
-        flx_val p = flxi_is_complex(flx_val_type(l, t[i])->dtype) ? flx_real(l, flx_mul(l, flx_conjugate(l, t[i]), d[i])) : flx_mul(l, t[i], d[i]);
+        flx_val p = flxi_is_complex(flx_val_type(l, t[i])->dtype)
+                        ? flx_real(l, flx_mul(l, flx_conjugate(l, t[i]), d[i]))
+                        : flx_mul(l, t[i], d[i]);
         flx_val sum = flx_reduce_sum(l, p, FLX_ALL, 0);
         total = total.id ? flx_add(l, total, sum) : sum;
     }
@@ -213,8 +217,9 @@ static void check_second_order(experiment *x, const flx_graph *grad)
         double size = x->size + fabs(a);
         bool agree = experiment_close(a, b, 1e-10, size) && experiment_close(a, c, 1e-10, size) &&
                      experiment_close(a, d, 1e-10, size);
-        EXPECT_MSG(agree, "forward over reverse %.15g, reverse over reverse %.15g, reverse over forward %.15g, "
-                          "forward over forward %.15g, difference %.15g",
+        EXPECT_MSG(agree,
+                   "forward over reverse %.15g, reverse over reverse %.15g, reverse over forward %.15g, "
+                   "forward over forward %.15g, difference %.15g",
                    a, b, c, d, e);
         EXPECT_MSG(experiment_close(a, e, 1e-5, size), "second order %.12g, difference of gradients %.12g", a, e);
     }
@@ -228,7 +233,8 @@ static void check_second_order(experiment *x, const flx_graph *grad)
 static void expect_zeros(const flx_tensor *t, const char *what)
 {
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
-        if (!EXPECT_MSG(flx_tensor_get(t, i) == 0.0, "%s: element %lld is %g", what, (long long)i, flx_tensor_get(t, i)))
+        if (!EXPECT_MSG(flx_tensor_get(t, i) == 0.0, "%s: element %lld is %g", what, (long long)i,
+                        flx_tensor_get(t, i)))
             return;
 }
 
@@ -345,7 +351,8 @@ TEST(derivative_hessians_are_symmetric_for_every_op)
 enum { MAX_REAL = 2 * MAX_NAMES };
 
 typedef struct {
-    flx_graph *g; /* of real inputs and outputs: complex ones are taken apart, since their Jacobian is not one complex matrix */
+    flx_graph *
+        g; /* of real inputs and outputs: complex ones are taken apart, since their Jacobian is not one complex matrix */
     bag in;
     char wrt[MAX_REAL][64];
     const char *names[MAX_REAL];

@@ -120,7 +120,9 @@ static flx_graph *make_loss(const experiment *x)
         flx_val p = flxi_is_complex(t->dtype) ? flx_real(l, flx_mul(l, flx_conjugate(l, w[k]), finite))
                                               : flx_mul(l, w[k], finite);
         flx_val sum = flx_reduce_sum(l, p, FLX_ALL, 0);
-        total = total.id ? flx_add(l, total, sum) : sum;
+        flx_dtype dtype =
+            (flx_dtype)flx_val_type(l, total.id ? total : sum)->dtype; /* results of a narrow op may differ */
+        total = total.id ? flx_add(l, total, flx_cast(l, sum, dtype)) : sum;
     }
     if (total.id)
         flx_output(l, total, "loss");

@@ -28,8 +28,8 @@ typedef struct {
     const sample_case *c;
     flx_context *ctx;
     flx_module *m;
-    const flx_graph *g; /* the op alone: operands a0, a1 … */
-    flx_graph *loss;    /* operands and weights w0, w1 … */
+    const flx_graph *g;   /* the op alone: operands a0, a1 … */
+    flx_graph *loss;      /* operands and weights w0, w1 … */
     bool weighs[MAX_OUT]; /* the results that the loss takes in */
     bag in;               /* values of those inputs, and the directions tangent_<a> and tangent_<a>_2 */
     char wrt[MAX_NAMES][64];
@@ -86,18 +86,27 @@ void release_all(flx_tensor **t, size_t n);
 /* Tries a law on one sample and gives the number of cases; `dry` only counts them. */
 typedef size_t (*op_law)(const sample_case *c, bool dry);
 
-size_t law_of_modes(const sample_case *c, bool dry);       /* derivatives.c */
-size_t law_of_jacobians(const sample_case *c, bool dry);   /* derivatives.c */
-size_t law_of_symmetry(const sample_case *c, bool dry);    /* derivatives.c */
-size_t law_of_batching(const sample_case *c, bool dry);    /* batching.c */
-size_t law_of_commuting(const sample_case *c, bool dry);   /* batching.c */
-size_t law_of_precision(const sample_case *c, int32_t dtype, bool dry); /* precision.c */
+size_t law_of_modes(const sample_case *c, bool dry);         /* derivatives.c */
+size_t law_of_jacobians(const sample_case *c, bool dry);     /* derivatives.c */
+size_t law_of_symmetry(const sample_case *c, bool dry);      /* derivatives.c */
+size_t law_of_batching(const sample_case *c, bool dry);      /* batching.c */
+size_t law_of_commuting(const sample_case *c, bool dry);     /* batching.c */
+size_t law_of_precision(const sample_case *c, bool dry);     /* precision.c */
+size_t precision_cases(const sample_case *c, int32_t dtype); /* those in one dtype */
 
 /* Whether the op has a derivative that is not zero by definition: the laws that speak about its values need one. */
 bool law_needs_derivative(flxi_opcode op);
 
-/* Why a law is not tried on an op in this dtype, or NULL. */
-const char *precision_exemption(flxi_opcode op, int32_t dtype);
+/* Ops whose derivatives lose digits that the problem does not lose, and why. */
+typedef struct {
+    flxi_opcode op;
+    const char *reason;
+} precision_exception;
+
+const precision_exception *precision_exceptions(size_t *n);
+
+/* Why batching an op changes bits, or NULL. */
+const char *batching_exception(flxi_opcode op);
 
 /* sample_each() with a law; checks that it tries as many cases as it counts. */
 void try_law(op_law law);

@@ -87,7 +87,18 @@ static bool same_type(const flx_type *a, const flx_type *b)
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(flx_dim)) == 0;
 }
 
-void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected)
+/* What __scale_p<N> and __scale_m<N> say: 2^N and 2^-N; 0 without one. */
+static double scale_of(const char *name)
+{
+    const char *scale = name ? strstr(name, "__scale_") : NULL;
+    if (!scale)
+        return 0.0;
+    scale += strlen("__scale_");
+    return ldexp(1.0, *scale == 'm' ? -atoi(scale + 1) : atoi(scale + 1));
+}
+
+void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
+                   const char *answer_name)
 {
     const flx_type *type = flx_tensor_type(expected);
     int64_t count = flx_tensor_count(expected);
@@ -102,7 +113,7 @@ void fixture_agree(const char *case_name, const char *result, const flx_tensor *
     const char *ulp = strstr(case_name, "__ulp");
     const char *rel = strstr(case_name, "__rel");
     double units = atof((rel ? rel : ulp ? ulp : "__ulp0") + 5);
-    double largest = 0.0;
+    double largest = scale_of(answer_name);
     for (int64_t i = 0; i < count; i++)
         largest = fmax(largest, magnitude(element(expected, i)));
     for (int64_t i = 0; i < count; i++) {

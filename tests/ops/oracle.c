@@ -17,7 +17,7 @@ static void run_case(const flx_module *m, const flx_graph *g)
     flx_code code = flx_run(g, NULL, NULL, 0, out, &err);
     if (EXPECT_MSG(code == FLX_OK, "%s: %s", flx_graph_name(g), err.message))
         for (size_t i = 0; i + 1 < n; i += 2)
-            fixture_agree(flx_graph_name(g), flx_graph_output_name(g, i), out[i], out[i + 1]);
+            fixture_agree(flx_graph_name(g), flx_graph_output_name(g, i), out[i], out[i + 1], NULL);
     for (size_t i = 0; i < n; i++)
         flx_tensor_release(out[i]);
     free(out);

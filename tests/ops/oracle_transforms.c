@@ -15,6 +15,7 @@ enum { MAX_INPUTS = 16, MAX_TENSORS = 128 };
 typedef struct {
     const char *name; /* of the case */
     const flx_graph *f;
+    const flx_graph *data; /* the case's graph: names of its outputs can carry a scale */
     size_t num_inputs;
     const char *inputs[MAX_INPUTS];
     size_t num_wrt;
@@ -161,9 +162,9 @@ static bool is_differentiable(const flx_type *t)
     }
 }
 
-static problem problem_of(const char *name, const flx_graph *f)
+static problem problem_of(const flx_graph *data, const flx_graph *f)
 {
-    problem p = {.name = name, .f = f, .num_inputs = flx_graph_input_count(f)};
+    problem p = {.name = flx_graph_name(data), .f = f, .data = data, .num_inputs = flx_graph_input_count(f)};
     CHECK(p.num_inputs <= MAX_INPUTS);
     for (size_t i = 0; i < p.num_inputs; i++) {
         flx_val v = flx_graph_input(f, i);
@@ -199,7 +200,7 @@ static void compare_run(const problem *p, const flx_graph *g, const transform_ki
     if (!EXPECT_MSG(code == FLX_OK, "%s: %s (%s)", p->name, err.message, err.where))
         return;
     for (size_t i = 0; i < num_out; i++) {
-        fixture_agree(p->name, flx_graph_output_name(g, i), out[i], data[n + i]);
+        fixture_agree(p->name, flx_graph_output_name(g, i), out[i], data[n + i], flx_graph_output_name(p->data, n + i));
         flx_tensor_release(out[i]);
     }
 }
@@ -252,7 +253,7 @@ static void run_case(const flx_module *m, const flx_graph *data_graph)
     size_t num_data = flx_graph_output_count(data_graph);
     CHECK(num_data <= MAX_TENSORS);
     CHECK_OK(flx_run(data_graph, NULL, NULL, 0, data, &err), &err);
-    problem p = problem_of(name, f);
+    problem p = problem_of(data_graph, f);
     p.lanes = flx_tensor_type(data[0])->rank > 0 ? flx_tensor_type(data[0])->dims[0] : 1;
     size_t checks = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

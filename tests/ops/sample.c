@@ -36,6 +36,19 @@ static bool names(const char *p, const char *end, const char *dtype)
     return end - p >= 3 && memcmp(p, dtype, 3) == 0 && !is_letter(p[3]);
 }
 
+static bool says(const char *text, const char *dtype)
+{
+    for (const char *p = text ? strstr(text, dtype) : NULL; p; p = strstr(p + 1, dtype))
+        if ((p == text || !is_letter(p[-1])) && !is_letter(p[strlen(dtype)]))
+            return true;
+    return false;
+}
+
+bool sample_says(const flxi_sample *s, const char *dtype)
+{
+    return says(s->operands, dtype) || says(s->attrs, dtype) || says(s->graphs, dtype);
+}
+
 static void add_text(FILE *f, const char *text, const char *end, const sample_case *c)
 {
     for (const char *p = text; p < end; p++) {

@@ -41,6 +41,9 @@ flx_tensor *sample_value(flx_context *ctx, const sample_case *c, size_t i, const
 
 bool sample_uses_t(const flxi_sample *s);
 
+/* Whether the dtype ("f32") is written in its operands, attributes or graphs. */
+bool sample_says(const flxi_sample *s, const char *dtype);
+
 /* "softmax f32 (T[3, 4]; axis=0)" for messages; static storage. */
 const char *sample_describe(const sample_case *c);
 

@@ -2,7 +2,9 @@
 #include "random_graph.h"
 
 #include "../test.h"
+#include "ir/ir.h"
 
+#include <fluxion/transform.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +19,8 @@ static const double max_value = 200.0;
 static const double max_slope = 200.0;
 static const double max_curvature = 60.0;
 static const int max_elements = 48;
+/* What a result may be off in single precision: some fifty roundings. */
+static const double max_rounding = 3e-6;
 
 /* ---- Text ---- */
 
@@ -36,6 +40,22 @@ void random_say_ints(random_line *l, const int64_t *v, size_t n)
     for (size_t i = 0; i < n; i++)
         random_say(l, "%s%lld", i ? ", " : "", (long long)v[i]);
     random_say(l, "]");
+}
+
+void random_say_dims(random_line *l, const random_maker *m, const flx_dim *v, int n)
+{
+    random_say(l, "[");
+    for (int i = 0; i < n; i++) {
+        char text[100];
+        flx_dim_print(m->ctx, v[i], text, sizeof text);
+        random_say(l, "%s%s", i ? ", " : "", text);
+    }
+    random_say(l, "]");
+}
+
+int64_t random_extent(const random_maker *m, flx_dim d)
+{
+    return flx_dim_is_static(d) ? d : m->symbol;
 }
 
 void random_say_type(random_line *l, const random_maker *m, const flx_type *t)
@@ -74,6 +94,16 @@ static int operands_of(const char *expr, int *used)
     return n;
 }
 
+static bool is_float(int32_t dtype)
+{
+    return dtype == FLX_F64 || dtype == FLX_F32 || dtype == FLX_C128 || dtype == FLX_C64;
+}
+
+static bool is_complex(int32_t dtype)
+{
+    return dtype == FLX_C128 || dtype == FLX_C64;
+}
+
 static bool is_smooth(double *const y[RANDOM_POINTS], int64_t i, random_value *v)
 {
     for (int k = 0; k < RANDOM_POINTS; k++) {
@@ -88,11 +118,47 @@ static bool is_smooth(double *const y[RANDOM_POINTS], int64_t i, random_value *v
     return fabs(narrow) <= max_slope && fabs(bend) <= max_curvature && fabs(wide - narrow) <= 1e-4 * (1 + fabs(narrow));
 }
 
-/* Takes the results over into v, whether they are fit or not. */
+/* An integer or a bool is moderate, and the same at all points. */
+static bool is_constant(double *const y[RANDOM_POINTS], random_value *v)
+{
+    for (int64_t i = 0; i < flx_tensor_count(v->at[0]); i++) {
+        double z = flx_tensor_get(v->at[0], i);
+        if (!(fabs(z) <= max_value))
+            return false;
+        v->lo = fmin(v->lo, z);
+        v->hi = fmax(v->hi, z);
+    }
+    for (int k = 1; k < RANDOM_POINTS; k++)
+        if (memcmp(y[0], y[k], flx_tensor_size(v->at[0])) != 0)
+            return false;
+    return true;
+}
+
+/* Single precision gives nearly the same, integers exactly. */
+static bool is_precise(const random_value *v)
+{
+    if (!v->narrow)
+        return true;
+    flx_tensor *n = flx_tensor_cast(v->narrow, (flx_dtype)flx_tensor_type(v->at[0])->dtype, NULL);
+    CHECK(n != NULL);
+    bool ok = flx_tensor_size(n) == flx_tensor_size(v->at[0]);
+    if (!is_float(v->type.dtype))
+        ok = ok && memcmp(flx_tensor_bytes(n), flx_tensor_bytes(v->at[0]), flx_tensor_size(n)) == 0;
+    const double *p = flx_tensor_bytes(n);
+    const double *q = flx_tensor_bytes(v->at[0]);
+    int64_t numbers = is_float(v->type.dtype) ? flx_tensor_count(n) * (is_complex(v->type.dtype) ? 2 : 1) : 0;
+    for (int64_t i = 0; ok && i < numbers; i++)
+        ok = fabs(p[i] - q[i]) <= max_rounding * (1 + fabs(q[i]));
+    flx_tensor_release(n);
+    return ok;
+}
+
+/* Whether the values in v, of the type it is written with, may be those of a statement; notes what is known about them. */
 static bool is_fit(random_value *v)
 {
     double *y[RANDOM_POINTS];
     v->type = *flx_tensor_type(v->at[0]);
+    v->type.dtype = v->text.dtype;
     v->lo = INFINITY;
     v->hi = -INFINITY;
     int64_t n = flx_tensor_count(v->at[0]);
@@ -100,27 +166,19 @@ static bool is_fit(random_value *v)
         return false;
     for (int k = 0; k < RANDOM_POINTS; k++)
         y[k] = flx_tensor_data(v->at[k]);
-    for (int64_t i = 0; i < n; i++) {
-        if (v->type.dtype == FLX_F64 && !is_smooth(y, i, v))
+    if (!is_float(v->type.dtype))
+        return is_constant(y, v) && is_precise(v);
+    for (int64_t i = 0; i < n * (is_complex(v->type.dtype) ? 2 : 1); i++)
+        if (!is_smooth(y, i, v))
             return false;
-        if (v->type.dtype != FLX_F64) {
-            double z = flx_tensor_get(v->at[0], i);
-            if (!(fabs(z) <= max_value))
-                return false;
-            v->lo = fmin(v->lo, z);
-            v->hi = fmax(v->hi, z);
-        }
-    }
-    for (int k = 1; k < RANDOM_POINTS && v->type.dtype != FLX_F64 && v->type.dtype != FLX_F32; k++)
-        if (memcmp(y[0], y[k], flx_tensor_size(v->at[0])) != 0)
-            return false;
-    return true;
+    return is_precise(v);
 }
 
 static void drop(random_value *v)
 {
     for (int k = 0; k < RANDOM_POINTS; k++)
         flx_tensor_release(v->at[k]);
+    flx_tensor_release(v->narrow);
     *v = (random_value){0};
 }
 
@@ -131,7 +189,7 @@ static flx_module *probe(random_maker *m, const char *expr, int results, const i
     random_say(&l, "%sgraph probe(", m->draft.s);
     for (int i = 0; i < n; i++) {
         random_say(&l, "%sv%d: ", i ? ", " : "", used[i]);
-        random_say_type(&l, m, &m->v[used[i]].type);
+        random_say_type(&l, m, &m->v[used[i]].text);
     }
     random_say(&l, ") {\n  ");
     for (int i = 0; i < results; i++)
@@ -146,22 +204,54 @@ static flx_module *probe(random_maker *m, const char *expr, int results, const i
     return p;
 }
 
+/* On the values at point k; on those of single precision where k is -1. */
+static bool run_at_point(random_maker *m, const flx_graph *g, const int *used, int n, int k, flx_tensor **out)
+{
+    flx_feed feeds[8];
+    char names[8][16];
+    flx_error err = {0};
+    flx_dim_binding bound = {"N", m->symbol};
+    flx_run_options o = {.dims = &bound, .num_dims = m->symbol > 0};
+    for (int i = 0; i < n; i++) {
+        const random_value *v = &m->v[used[i]];
+        snprintf(names[i], sizeof names[i], "v%d", used[i]);
+        feeds[i] = (flx_feed){names[i], k >= 0 ? v->at[k] : v->narrow ? v->narrow : v->at[0]};
+    }
+    return flx_run(g, &o, feeds, (size_t)n, out, &err) == FLX_OK;
+}
+
+static bool is_narrow(const flx_graph *g)
+{
+    for (uint32_t id = 1; id <= g->value_count; id++) {
+        int32_t dtype = flxi_type_at(g, id)->dtype;
+        if (dtype == FLX_F32 || dtype == FLX_C64)
+            return true;
+    }
+    for (size_t i = 0; i < g->bodies.n; i++)
+        if (is_narrow(g->bodies.at[i]))
+            return true;
+    return false;
+}
+
+/* The results at all points, in double, and at the chosen one as they are where that is not the same. */
 static bool run_at_points(random_maker *m, const flx_graph *g, const int *used, int n, random_value *y)
 {
-    bool ok = true;
-    for (int k = 0; ok && k < RANDOM_POINTS; k++) {
-        flx_feed feeds[8];
-        char names[8][16];
+    flx_error err = {0};
+    bool single = is_narrow(g);
+    bool differs = single;
+    for (int i = 0; i < n; i++)
+        differs |= m->v[used[i]].narrow != NULL;
+    flx_graph *wide = single ? flx_widen(g, &err) : NULL;
+    bool ok = !single || wide;
+    for (int k = differs ? -1 : 0; ok && k < RANDOM_POINTS; k++) {
         flx_tensor *out[8] = {0};
-        flx_error err = {0};
-        for (int i = 0; i < n; i++) {
-            snprintf(names[i], sizeof names[i], "v%d", used[i]);
-            feeds[i] = (flx_feed){names[i], m->v[used[i]].at[k]};
-        }
-        ok = flx_run(g, NULL, feeds, (size_t)n, out, &err) == FLX_OK;
+        ok = run_at_point(m, wide && k >= 0 ? wide : g, used, n, k, out);
         for (size_t r = 0; r < flx_graph_output_count(g); r++)
-            y[r].at[k] = out[r];
+            *(k < 0 ? &y[r].narrow : &y[r].at[k]) = out[r];
     }
+    for (size_t r = 0; r < flx_graph_output_count(g); r++)
+        y[r].text = *flx_val_type(g, flx_graph_output(g, r));
+    flx_graph_free(wide);
     return ok;
 }
 
@@ -201,14 +291,19 @@ bool random_keep(random_maker *m, const char *expr, int results)
 
 /* ---- Inputs ---- */
 
+static int32_t wide_dtype(int32_t dtype)
+{
+    return dtype == FLX_F32 ? FLX_F64 : dtype == FLX_C64 ? FLX_C128 : dtype;
+}
+
 static flx_tensor *uniform(random_maker *m, const flx_type *t, double lo, double hi)
 {
     flx_type wide = *t;
-    wide.dtype = FLX_F64;
+    wide.dtype = is_complex(t->dtype) ? FLX_C128 : FLX_F64;
     flx_tensor *w = flx_tensor_new(m->ctx, &wide, NULL, NULL);
     CHECK(w != NULL);
     double *p = flx_tensor_data(w);
-    for (int64_t i = 0; i < flx_tensor_count(w); i++)
+    for (int64_t i = 0; i < flx_tensor_count(w) * (is_complex(t->dtype) ? 2 : 1); i++)
         p[i] = lo + (hi - lo) * test_uniform(&m->state);
     flx_tensor *y = flx_tensor_cast(w, (flx_dtype)t->dtype, NULL);
     flx_tensor_release(w);
@@ -216,14 +311,17 @@ static flx_tensor *uniform(random_maker *m, const flx_type *t, double lo, double
     return y;
 }
 
-static flx_tensor *moved(const flx_tensor *x, const flx_tensor *t, double h)
+flx_tensor *random_moved(const flx_tensor *x, const flx_tensor *t, double h)
 {
-    flx_tensor *y = flx_tensor_cast(x, FLX_F64, NULL);
-    CHECK(y != NULL);
+    int32_t dtype = wide_dtype(flx_tensor_type(x)->dtype);
+    flx_tensor *y = flx_tensor_cast(x, (flx_dtype)dtype, NULL);
+    flx_tensor *d = flx_tensor_cast(t, (flx_dtype)dtype, NULL);
+    CHECK(y && d);
     double *p = flx_tensor_data(y);
-    const double *q = flx_tensor_bytes(t);
-    for (int64_t i = 0; i < flx_tensor_count(x); i++)
+    const double *q = flx_tensor_bytes(d);
+    for (int64_t i = 0; i < flx_tensor_count(x) * (is_complex(dtype) ? 2 : 1); i++)
         p[i] += h * q[i];
+    flx_tensor_release(d);
     return y;
 }
 
@@ -232,22 +330,26 @@ static void add_input(random_maker *m, subject *s, flx_dtype dtype)
     subject_input *in = &s->in[s->n++];
     random_value *v = &m->v[m->count];
     flx_type t = {.dtype = dtype, .rank = random_below(m, 4)};
+    v->text = t;
     int64_t left = max_elements;
     for (int i = 0; i < t.rank; i++) {
-        t.dims[i] = m->extents[random_below(m, 3)];
-        if (t.dims[i] > left)
-            t.dims[i] = 1;
+        flx_dim d = m->extents[random_below(m, 3)];
+        v->text.dims[i] = random_extent(m, d) > left ? 1 : d;
+        t.dims[i] = random_extent(m, v->text.dims[i]);
         left /= t.dims[i];
     }
     snprintf(in->name, sizeof in->name, "v%d", m->count);
-    in->x = uniform(m, &t, dtype == FLX_F64 ? -1.5 : 0.0, dtype == FLX_F64 ? 1.5 : 1.99);
-    in->other = uniform(m, &t, dtype == FLX_F64 ? -1.2 : 0.0, dtype == FLX_F64 ? 1.2 : 1.99);
-    if (dtype == FLX_F64) {
+    bool differentiable = is_float(dtype);
+    in->x = uniform(m, &t, differentiable ? -1.5 : 0.0, differentiable ? 1.5 : 1.99);
+    in->other = uniform(m, &t, differentiable ? -1.2 : 0.0, differentiable ? 1.2 : 1.99);
+    if (differentiable) {
         in->t = uniform(m, &t, -1.0, 1.0);
         in->u = uniform(m, &t, -1.0, 1.0);
     }
     for (int k = 0; k < RANDOM_POINTS; k++)
-        v->at[k] = in->t ? moved(in->x, in->t, random_steps[k]) : flx_tensor_retain(in->x);
+        v->at[k] = in->t ? random_moved(in->x, in->t, random_steps[k]) : flx_tensor_retain(in->x);
+    if (wide_dtype(dtype) != (int32_t)dtype)
+        v->narrow = flx_tensor_retain(in->x);
     CHECK(is_fit(v));
     m->count++;
     m->inputs++;
@@ -255,17 +357,39 @@ static void add_input(random_maker *m, subject *s, flx_dtype dtype)
 
 /* ---- The whole ---- */
 
+/* A value that the loss takes in, as a number of f64. */
+static bool say_term(random_maker *m, random_line *l, int x)
+{
+    static const char *const forms[][2] = {
+        {"reduce_sum(", ")"}, {"reduce_mean(square(", "))"}, {"reduce_sum(sin(", "))"}};
+    static const char *const parts[][2] = {{"real(", ")"}, {"complex_norm_sq(", ")"}, {"add(real(v%d), imag(", "))"}};
+    const char *const *form = forms[random_below(m, 3)];
+    int32_t dtype = m->v[x].type.dtype;
+    random_line value = {0};
+    if (!is_float(dtype))
+        return false;
+    if (is_complex(dtype)) {
+        const char *const *part = parts[random_below(m, 3)];
+        random_say(&value, part[0], x);
+        random_say(&value, "v%d%s", x, part[1]);
+    } else {
+        random_say(&value, "v%d", x);
+    }
+    bool single = dtype == FLX_F32 || dtype == FLX_C64;
+    random_say(l, "%s%s%s%s%s", single ? "cast(" : "", form[0], value.s, form[1], single ? ", to=f64)" : "");
+    return true;
+}
+
 /* The loss takes in the values that nothing else uses, the latest first. */
 static bool add_loss(random_maker *m)
 {
-    static const char *const forms[][2] = {{"reduce_sum(", ")"}, {"reduce_mean(square(", "))"}, {"reduce_sum(sin(", "))"}};
     random_line l = {0};
     int terms = 0;
     random_say(&l, "add_n(");
     for (int i = m->count; i-- > 0 && terms < 6;) {
-        const char *const *form = forms[random_below(m, 3)];
-        if (m->v[i].type.dtype == FLX_F64 && m->v[i].uses == 0)
-            random_say(&l, "%s%sv%d%s", terms++ ? ", " : "", form[0], i, form[1]);
+        random_line term = {0};
+        if (m->v[i].uses == 0 && say_term(m, &term, i))
+            random_say(&l, "%s%s", terms++ ? ", " : "", term.s);
     }
     random_say(&l, ")");
     return terms > 0 && random_keep(m, l.s, 1);
@@ -280,7 +404,7 @@ static char *whole_text(random_maker *m, const subject *s, const char *graphs, c
     fprintf(f, "%sgraph main(", graphs);
     for (size_t i = 0; i < s->n; i++) {
         char type[100];
-        flx_type_print(m->ctx, &m->v[i].type, type, sizeof type);
+        flx_type_print(m->ctx, &m->v[i].text, type, sizeof type);
         fprintf(f, "%s%s: %s", i ? ", " : "", s->in[i].name, type);
     }
     fprintf(f, ") {\n%s  return v%d", statements, m->count - 1);
@@ -303,6 +427,31 @@ static flx_module *finish(random_maker *m, subject *s, char *graphs, char *state
     return module;
 }
 
+static void choose_extents(random_maker *m, subject *s)
+{
+    m->extents[0] = 2 + random_below(m, 3);
+    m->extents[1] = 1 + random_below(m, 3);
+    m->extents[2] = 2 + random_below(m, 2);
+    if (random_below(m, 4))
+        return;
+    m->symbol = m->extents[0];
+    m->extents[0] = flx_dim_symbol(m->ctx, "N");
+    s->dims[0] = (flx_dim_binding){"N", m->symbol};
+    s->num_dims = 1;
+}
+
+static void add_inputs(random_maker *m, subject *s)
+{
+    for (int i = 1 + random_below(m, 3); i > 0; i--)
+        add_input(m, s, FLX_F64);
+    if (random_below(m, 5) == 0)
+        add_input(m, s, FLX_F32);
+    if (random_below(m, 5) == 0)
+        add_input(m, s, FLX_C128);
+    if (random_below(m, 4) == 0)
+        add_input(m, s, random_below(m, 2) ? FLX_I32 : FLX_BOOL);
+}
+
 bool random_subject(subject *s, uint64_t seed, flx_module **module)
 {
     char *graphs = NULL;
@@ -316,13 +465,8 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     m->ctx = s->ctx;
     m->graphs = open_memstream(&graphs, &graphs_size);
     m->statements = open_memstream(&statements, &statements_size);
-    m->extents[0] = 2 + random_below(m, 3);
-    m->extents[1] = 1 + random_below(m, 3);
-    m->extents[2] = 2 + random_below(m, 2);
-    for (int i = 1 + random_below(m, 4); i > 0; i--)
-        add_input(m, s, FLX_F64);
-    if (random_below(m, 4) == 0)
-        add_input(m, s, random_below(m, 2) ? FLX_I32 : FLX_BOOL);
+    choose_extents(m, s);
+    add_inputs(m, s);
     /* Most graphs are small, some have a hundred nodes: small ones are quick to run and to understand. */
     int statements_wanted = random_below(m, 12) ? 4 + random_below(m, 14) : 20 + random_below(m, 60);
     for (int tries = statements_wanted * 6; tries > 0 && statements_wanted > 0; tries--) {

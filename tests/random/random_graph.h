@@ -2,7 +2,10 @@
 
    A graph is written as text, statement by statement. Each is tried before it is kept: on the values its operands have at the
    chosen point and at four points near it along the direction t. It stays only if its results are finite, moderate and, as
-   far as the differences show, smooth there; integers and bools must not change at all. So no kink lies near the point. */
+   far as the differences show, smooth there; integers and bools must not change at all. So no kink lies near the point.
+
+   What differences cannot see is kept apart. Values of single precision are tried in double, and must be nearly the same in single.
+   What stop_gradient gives stays at the other points what it is at the chosen one. Extents may be a symbol, which is bound. */
 #ifndef FLX_RANDOM_GRAPH_H
 #define FLX_RANDOM_GRAPH_H
 
@@ -10,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { RANDOM_MAX_INPUTS = 6, RANDOM_POINTS = 5, RANDOM_MAX_VALUES = 160, RANDOM_TEXT = 1600 };
+enum { RANDOM_MAX_INPUTS = 24, RANDOM_POINTS = 5, RANDOM_MAX_VALUES = 160, RANDOM_TEXT = 1600 };
 
 /* ---- A graph and where to look at it ---- */
 
@@ -26,6 +29,8 @@ typedef struct {
     const flx_graph *g; /* output 0 is the loss, f64[] */
     subject_input in[RANDOM_MAX_INPUTS];
     size_t n;
+    flx_dim_binding dims[1]; /* of the symbol, where there is one */
+    size_t num_dims;
     uint64_t seed; /* for whatever a law chooses at random */
 } subject;
 
@@ -33,15 +38,20 @@ typedef struct {
 bool random_subject(subject *s, uint64_t seed, flx_module **module);
 void random_subject_free(subject *s, flx_module *module);
 
+/* x + h t, in double precision. */
+flx_tensor *random_moved(const flx_tensor *x, const flx_tensor *t, double h);
+
 /* Distances along t of the points at which values are known; the first is the point itself. */
 extern const double random_steps[RANDOM_POINTS];
 
 /* ---- While it is made ---- */
 
 typedef struct {
-    flx_type type;
-    flx_tensor *at[RANDOM_POINTS];
-    double lo, hi; /* of all elements at all points */
+    flx_type type;                 /* extents are numbers */
+    flx_type text;                 /* the same as it is written, perhaps with symbols */
+    flx_tensor *at[RANDOM_POINTS]; /* in double precision, whatever the dtype */
+    flx_tensor *narrow;            /* at the point, as single precision makes it; NULL where that is no difference */
+    double lo, hi;                 /* of all numbers at all points */
     int uses;
 } random_value;
 
@@ -57,20 +67,48 @@ typedef struct {
     int count;
     int inputs;
     int bodies;
-    int64_t extents[3]; /* those that shapes are made of */
+    int32_t real;       /* dtype of the operands of the statement under way: f64, f32 or c128 */
+    flx_dim extents[3]; /* those that shapes are made of; the first may be the symbol */
+    int64_t symbol;     /* what the symbol is bound to */
     random_line draft;  /* graphs that only the statement being tried needs */
     FILE *graphs, *statements;
 } random_maker;
 
 void random_say(random_line *l, const char *fmt, ...) FLX_PRINTF(2, 3);
 void random_say_ints(random_line *l, const int64_t *v, size_t n); /* "[1, 2]" */
+void random_say_dims(random_line *l, const random_maker *m, const flx_dim *v, int n);
 void random_say_type(random_line *l, const random_maker *m, const flx_type *t);
-int random_below(random_maker *m, int n); /* 0 … n - 1 */
+int random_below(random_maker *m, int n);                /* 0 … n - 1 */
+int64_t random_extent(const random_maker *m, flx_dim d); /* as a number */
 
 /* Tries `v<count>, … = expr` with so many results; true when they are now values. */
 bool random_keep(random_maker *m, const char *expr, int results);
 
 /* One statement of a random kind (random_ops.c); false when nothing came of it. */
 bool random_statement(random_maker *m);
+
+/* ---- Families of statements, and what they share (random_ops.c) ---- */
+
+/* A value of the dtype with at least `rank` axes, as a rule a late one; -1 when there is none. */
+int random_pick(random_maker *m, int32_t dtype, int rank);
+/* One of m->real that broadcasts with x, or that has exactly its shape; x itself where no other is found. */
+int random_pick_with(random_maker *m, int x);
+int random_pick_like(random_maker *m, int x);
+int random_any_axis(random_maker *m, int x);
+const char *random_yes_no(random_maker *m);
+
+/* Control flow and functions with bodies (random_bodies.c). */
+bool random_if(random_maker *m);
+bool random_scan(random_maker *m);
+bool random_while(random_maker *m);
+bool random_custom(random_maker *m);
+bool random_map(random_maker *m);
+
+/* Complex numbers, single precision and stop_gradient (random_kinds.c). */
+bool random_complex(random_maker *m);
+bool random_to_complex(random_maker *m);
+bool random_from_complex(random_maker *m);
+bool random_precision(random_maker *m);
+bool random_stop(random_maker *m);
 
 #endif

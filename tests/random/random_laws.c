@@ -5,6 +5,7 @@
 #include "../test.h"
 #include "ir/ir.h"
 #include "laws.h"
+#include "plain_subject.h"
 #include "shrink.h"
 
 #include <stdlib.h>
@@ -37,10 +38,15 @@ static bool breaks_law(void *user, const flx_graph *g)
 
 static void print_values(FILE *f, const char *what, const flx_tensor *t)
 {
+    int32_t dtype = flx_tensor_type(t)->dtype;
+    int64_t parts = dtype == FLX_C128 || dtype == FLX_C64 ? 2 : 1;
+    flx_tensor *wide = flx_tensor_cast(t, parts == 2 ? FLX_C128 : FLX_F64, NULL);
+    CHECK(wide != NULL);
     fprintf(f, "#   %s = [", what);
-    for (int64_t i = 0; i < flx_tensor_count(t); i++)
-        fprintf(f, "%s%.17g", i ? ", " : "", flx_tensor_get(t, i));
+    for (int64_t i = 0; i < flx_tensor_count(t) * parts; i++)
+        fprintf(f, "%s%.17g", i ? ", " : "", ((const double *)flx_tensor_bytes(wide))[i]);
     fprintf(f, "]\n");
+    flx_tensor_release(wide);
 }
 
 static void report(const subject *s, const law *l, const char *found)
@@ -57,8 +63,10 @@ static void report(const subject *s, const law *l, const char *found)
     l->holds(&shrunk, detail);
     FILE *f = open_memstream(&text, &size);
     CHECK(f != NULL);
-    fprintf(f, "# Law: %s. Seed %llu.\n# Found: %s\n# Of the small graph: %s\n", l->name, (unsigned long long)s->seed, found,
-            detail);
+    fprintf(f, "# Law: %s. Seed %llu.\n# Found: %s\n# Of the small graph: %s\n", l->name, (unsigned long long)s->seed,
+            found, detail);
+    if (s->num_dims)
+        fprintf(f, "#   %s = %lld\n", s->dims[0].name, (long long)s->dims[0].extent);
     for (size_t i = 0; i < s->n; i++)
         if (flx_graph_find(small, s->in[i].name).id) {
             print_values(f, s->in[i].name, s->in[i].x);
@@ -107,7 +115,7 @@ TEST(random_graphs_obey_the_laws)
     for (int64_t i = 0; i < wanted; i++)
         made += try_seed(test_seed() + (uint64_t)i, false);
     test_fail_context("all seeds");
-    CHECK_MSG(made * 10 >= wanted * 9, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
+    CHECK_MSG(made * 20 >= wanted * 19, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
 }
 
 /* ---- The test itself ---- */
@@ -120,24 +128,64 @@ static void note_ops(const flx_graph *g, bool *seen)
         note_ops(g->bodies.at[i], seen);
 }
 
-TEST(random_graphs_are_of_all_sizes_and_use_most_ops)
+typedef struct {
+    bool seen[OP_COUNT];
+    uint32_t largest; /* nodes */
+    int made, single, complex, stopped, symbolic;
+} census;
+
+static bool has_complex(const flx_graph *g)
 {
-    bool seen[OP_COUNT] = {false};
-    uint32_t largest = 0;
+    for (uint32_t id = 1; id <= g->value_count; id++)
+        if (flxi_is_complex(flxi_type_at(g, id)->dtype))
+            return true;
+    return false;
+}
+
+static bool has_symbol(const flx_graph *g)
+{
+    for (uint32_t id = 1; id <= g->value_count; id++)
+        for (int i = 0; i < flxi_type_at(g, id)->rank; i++)
+            if (!flx_dim_is_static(flxi_type_at(g, id)->dims[i]))
+                return true;
+    return false;
+}
+
+static void count_graph(census *c, const flx_graph *g)
+{
+    c->made++;
+    c->single += graph_is_single(g);
+    c->complex += has_complex(g);
+    c->stopped += graph_has_stops(g);
+    c->symbolic += has_symbol(g);
+    c->largest = g->node_count > c->largest ? g->node_count : c->largest;
+    note_ops(g, c->seen);
+}
+
+TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
+{
+    enum { SEEDS = 400 };
+    census c = {0};
     int ops = 0;
-    for (uint64_t i = 0; i < 300; i++) {
+    for (uint64_t i = 0; i < SEEDS; i++) {
         subject s;
         flx_module *module;
         if (!random_subject(&s, test_seed() + i, &module))
             continue;
-        note_ops(s.g, seen);
-        largest = s.g->node_count > largest ? s.g->node_count : largest;
+        flx_graph *g = flx_simplify(s.g, NULL); /* what is dead does not count */
+        CHECK(g != NULL);
+        count_graph(&c, g);
+        flx_graph_free(g);
         random_subject_free(&s, module);
     }
     for (int op = 0; op < OP_COUNT; op++)
-        ops += seen[op];
+        ops += c.seen[op];
     CHECK_MSG(ops >= 120, "%d ops", ops);
-    CHECK_MSG(largest >= 60, "at most %u nodes", largest);
+    CHECK_MSG(c.largest >= 60, "at most %u nodes", c.largest);
+    CHECK_MSG(c.made * 20 >= SEEDS * 19, "only %d of %d seeds gave a graph", c.made, SEEDS);
+    CHECK_MSG(c.single * 4 >= c.made && c.complex * 4 >= c.made && c.stopped * 10 >= c.made && c.symbolic * 10 >= c.made,
+              "of %d graphs %d have single precision, %d complex numbers, %d stop_gradient, %d symbols", c.made, c.single,
+              c.complex, c.stopped, c.symbolic);
 }
 
 /* A custom function whose reverse rule lacks a factor, in the middle of other things. */
@@ -173,7 +221,8 @@ TEST(random_laws_notice_a_wrong_rule)
         if (!breaks_law(&t, t.s.g))
             continue;
         flx_graph *small = shrink_graph(t.s.g, breaks_law, &t);
-        CHECK_MSG(breaks_law(&t, small) && small->node_count <= 5, "%s: %u nodes are left", laws[i].name, small->node_count);
+        CHECK_MSG(breaks_law(&t, small) && small->node_count <= 5, "%s: %u nodes are left", laws[i].name,
+                  small->node_count);
         flx_graph_free(small);
         broken++;
     }

@@ -18,7 +18,7 @@ static int64_t elements(const flx_type *t)
 }
 
 /* A value of the dtype with at least `rank` axes, as a rule a late one; -1 when there is none. */
-static int pick(random_maker *m, int32_t dtype, int rank)
+int random_pick(random_maker *m, int32_t dtype, int rank)
 {
     for (int tries = 0; tries < 12; tries++) {
         int back = random_below(m, 2) ? random_below(m, m->count) : random_below(m, m->count < 6 ? m->count : 6);
@@ -41,29 +41,29 @@ static bool broadcasts(const flx_type *a, const flx_type *b)
 }
 
 /* One that broadcasts with x; x itself where no other is found. */
-static int pick_with(random_maker *m, int x)
+int random_pick_with(random_maker *m, int x)
 {
     for (int tries = 0; tries < 10; tries++) {
-        int y = pick(m, FLX_F64, 0);
-        if (y >= 0 && y != x && broadcasts(&m->v[x].type, &m->v[y].type))
+        int y = random_pick(m, m->real, 0);
+        if (y >= 0 && y != x && broadcasts(&m->v[x].text, &m->v[y].text))
             return y;
     }
     return x;
 }
 
 /* One of exactly x's shape. */
-static int pick_like(random_maker *m, int x)
+int random_pick_like(random_maker *m, int x)
 {
     for (int tries = 0; tries < 10; tries++) {
-        int y = pick(m, FLX_F64, m->v[x].type.rank);
+        int y = random_pick(m, m->real, m->v[x].type.rank);
         if (y >= 0 && m->v[y].type.rank == m->v[x].type.rank &&
-            memcmp(m->v[y].type.dims, m->v[x].type.dims, (size_t)m->v[x].type.rank * sizeof(flx_dim)) == 0)
+            memcmp(m->v[y].text.dims, m->v[x].text.dims, (size_t)m->v[x].text.rank * sizeof(flx_dim)) == 0)
             return y;
     }
     return x;
 }
 
-static int any_axis(random_maker *m, int x)
+int random_any_axis(random_maker *m, int x)
 {
     int rank = m->v[x].type.rank;
     return random_below(m, rank) - (random_below(m, 3) == 0 ? rank : 0);
@@ -75,7 +75,7 @@ static int64_t extent(const random_maker *m, int x, int axis)
     return t->dims[axis < 0 ? axis + t->rank : axis];
 }
 
-static const char *yes_no(random_maker *m)
+const char *random_yes_no(random_maker *m)
 {
     return random_below(m, 2) ? "true" : "false";
 }
@@ -150,8 +150,7 @@ static const row unary[] = {
     {"trunc(", ")", ANY},
     {"round(", ")", ANY},
     {"round_away(", ")", ANY},
-    {"stop_gradient(floor(", "))", ANY},
-    {"cast(round(cast(", ", to=f32)), to=f64)", ANY},
+    {"cast(round(", "), to=f64)", ANY},
     {"cast(cast(", ", to=i32), to=f64)", ANY},
     {"optimization_barrier(", ")", ANY},
     {"mul(0.5, ", ")", ANY},
@@ -169,34 +168,21 @@ static const row unary[] = {
     {"gt(", ", 0)", ANY},
     {"le(", ", 0.3)", ANY},
     {"is_finite(", ")", ANY},
-    {"cast(", ", to=f32)", ANY},
     {"cast(", ", to=i32)", ANY},
 };
 
 static const row binary[] = {
-    {"add(", ")", ANY},
-    {"sub(", ")", ANY},
-    {"mul(", ")", ANY},
-    {"mul(", ")", ANY},
-    {"div(", ")", 0.4, 1e3},
-    {"div(", ")", -1e3, -0.4},
-    {"max(", ")", ANY},
-    {"min(", ")", ANY},
-    {"rem(", ")", 0.5, 1e3},
-    {"mod(", ")", 0.5, 1e3},
-    {"atan2(", ")", 0.2, 1e3},
-    {"pow(1.7, add(", "))", -3, 3},
-    {"prelu(", ")", ANY},
-    {"fma(0.3, ", ")", ANY},
-    {"clamp(-1, ", ")", 0.1, 1e3},
-    {"add_n(", ", 0.1)", ANY},
-    {"lt(", ")", ANY},
-    {"ge(", ")", ANY},
+    {"add(", ")", ANY},        {"sub(", ")", ANY},        {"mul(", ")", ANY},
+    {"mul(", ")", ANY},        {"div(", ")", 0.4, 1e3},   {"div(", ")", -1e3, -0.4},
+    {"max(", ")", ANY},        {"min(", ")", ANY},        {"rem(", ")", 0.5, 1e3},
+    {"mod(", ")", 0.5, 1e3},   {"atan2(", ")", 0.2, 1e3}, {"pow(1.7, add(", "))", -3, 3},
+    {"prelu(", ")", ANY},      {"fma(0.3, ", ")", ANY},   {"clamp(-1, ", ")", 0.1, 1e3},
+    {"add_n(", ", 0.1)", ANY}, {"lt(", ")", ANY},         {"ge(", ")", ANY},
 };
 
 static bool make_unary(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 0);
+    int x = random_pick(m, m->real, 0);
     random_line l = {0};
     for (int tries = 0; x >= 0 && tries < 8; tries++) {
         const row *r = &unary[random_below(m, (int)(sizeof unary / sizeof *unary))];
@@ -210,11 +196,11 @@ static bool make_unary(random_maker *m)
 
 static bool make_binary(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 0);
+    int x = random_pick(m, m->real, 0);
     random_line l = {0};
     for (int tries = 0; x >= 0 && tries < 8; tries++) {
         const row *r = &binary[random_below(m, (int)(sizeof binary / sizeof *binary))];
-        int y = pick_with(m, x);
+        int y = random_pick_with(m, x);
         if (m->v[y].lo < r->lo || m->v[y].hi > r->hi)
             continue;
         random_say(&l, "%sv%d, v%d%s", r->before, x, y, r->after);
@@ -226,24 +212,24 @@ static bool make_binary(random_maker *m)
 /* A power with both a base and an exponent that vary. */
 static bool make_pow(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 0);
+    int x = random_pick(m, m->real, 0);
     random_line l = {0};
     if (x < 0)
         return false;
-    int y = pick_with(m, x);
+    int y = random_pick_with(m, x);
     random_say(&l, "pow(add(0.5, softplus(v%d)), v%d)", x, y);
     return random_keep(m, l.s, 1);
 }
 
 static bool make_where(random_maker *m)
 {
-    int c = pick(m, FLX_BOOL, 0);
-    int x = pick(m, FLX_F64, 0);
+    int c = random_pick(m, FLX_BOOL, 0);
+    int x = random_pick(m, m->real, 0);
     random_line l = {0};
     if (x < 0)
         return false;
-    int y = pick_with(m, x);
-    if (c >= 0 && broadcasts(&m->v[c].type, &m->v[x].type) && broadcasts(&m->v[c].type, &m->v[y].type))
+    int y = random_pick_with(m, x);
+    if (c >= 0 && broadcasts(&m->v[c].text, &m->v[x].text) && broadcasts(&m->v[c].text, &m->v[y].text))
         random_say(&l, "where(v%d, v%d, v%d)", c, x, y);
     else
         random_say(&l, "where(gt(v%d, v%d), v%d, %s(v%d))", x, y, y, random_below(m, 2) ? "sin" : "neg", x);
@@ -256,17 +242,18 @@ static bool make_axis(random_maker *m)
 {
     static const char *const plain[] = {"softmax(v%d, axis=%d)", "log_softmax(v%d, axis=%d)"};
     static const char *const running[] = {"cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"};
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
-    int axis = any_axis(m, x);
+    int axis = random_any_axis(m, x);
     if (random_below(m, 2)) {
         random_say(&l, random_below(m, 2) ? plain[0] : plain[1], x, axis);
         return random_keep(m, l.s, 1);
     }
     int k = random_below(m, 5);
-    random_say(&l, "%s(v%d, axis=%d, exclusive=%s, reverse=%s)", running[k], x, axis, k < 2 ? yes_no(m) : "false", yes_no(m));
+    random_say(&l, "%s(v%d, axis=%d, exclusive=%s, reverse=%s)", running[k], x, axis,
+               k < 2 ? random_yes_no(m) : "false", random_yes_no(m));
     return random_keep(m, l.s, 1);
 }
 
@@ -275,7 +262,7 @@ static bool make_reduction(random_maker *m)
     static const char *const names[] = {"sum", "mean", "max", "min", "prod"};
     int64_t axes[16];
     size_t n = 0;
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
@@ -283,33 +270,29 @@ static bool make_reduction(random_maker *m)
         if (random_below(m, 2))
             axes[n++] = i;
     if (n == 0)
-        axes[n++] = any_axis(m, x);
+        axes[n++] = random_any_axis(m, x);
     random_say(&l, "reduce_%s(v%d, axes=", names[random_below(m, 5)], x);
     random_say_ints(&l, axes, n);
-    random_say(&l, ", keep_dims=%s)", yes_no(m));
+    random_say(&l, ", keep_dims=%s)", random_yes_no(m));
     return random_keep(m, l.s, 1);
 }
 
 static bool make_order(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
-    int axis = any_axis(m, x);
+    int axis = random_any_axis(m, x);
     switch (random_below(m, 5)) {
     case 0:
         random_say(&l, "top_k(v%d, k=%d, axis=%d)", x, 1 + random_below(m, (int)extent(m, x, axis)), axis);
         return random_keep(m, l.s, 2);
     case 1:
-        random_say(&l, "sort(v%d, axis=%d, descending=%s)", x, axis, yes_no(m));
+        random_say(&l, "sort(v%d, axis=%d, descending=%s)", x, axis, random_yes_no(m));
         return random_keep(m, l.s, 1);
-    case 2:
-        random_say(&l, "sort(v%d, v%d, axis=%d)", x, pick_like(m, x), axis);
-        return random_keep(m, l.s, 2);
-    case 3:
-        random_say(&l, "argsort(v%d, axis=%d)", x, axis);
-        return random_keep(m, l.s, 1);
+    case 2: random_say(&l, "sort(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); return random_keep(m, l.s, 2);
+    case 3: random_say(&l, "argsort(v%d, axis=%d)", x, axis); return random_keep(m, l.s, 1);
     default:
         random_say(&l, "arg%s(v%d, axis=%d)", random_below(m, 2) ? "max" : "min", x, axis);
         return random_keep(m, l.s, 1);
@@ -318,8 +301,41 @@ static bool make_order(random_maker *m)
 
 /* ---- Shapes ---- */
 
+static bool is_static(const flx_type *t)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (!flx_dim_is_static(t->dims[i]))
+            return false;
+    return true;
+}
+
+/* Of symbolic shapes only neighbours are known to fit together. */
+static void say_symbolic_reshape(random_maker *m, random_line *l, int x)
+{
+    flx_dim dims[8];
+    const flx_type *t = &m->v[x].text;
+    int n = 0;
+    int at = random_below(m, t->rank);
+    bool merge = random_below(m, 3) > 0;
+    for (int i = 0; i < t->rank; i++) {
+        if (i == at && !merge)
+            dims[n++] = 1;
+        if (i == at + 1 && merge)
+            dims[n - 1] = flx_dim_mul(m->ctx, dims[n - 1], t->dims[i]);
+        else
+            dims[n++] = t->dims[i];
+    }
+    random_say(l, "reshape(v%d, shape=", x);
+    random_say_dims(l, m, dims, n);
+    random_say(l, ")");
+}
+
 static void say_reshape(random_maker *m, random_line *l, int x)
 {
+    if (!is_static(&m->v[x].text)) {
+        say_symbolic_reshape(m, l, x);
+        return;
+    }
     int64_t left = elements(&m->v[x].type);
     int64_t dims[8];
     size_t n = 0;
@@ -358,21 +374,21 @@ static void say_transpose(random_maker *m, random_line *l, int x)
 
 static void say_expand(random_maker *m, random_line *l, int x)
 {
-    int64_t dims[17];
-    const flx_type *t = &m->v[x].type;
+    flx_dim dims[17];
+    const flx_type *t = &m->v[x].text;
     dims[0] = m->extents[random_below(m, 3)];
     for (int i = 0; i < t->rank; i++)
         dims[i + 1] = t->dims[i] == 1 && random_below(m, 2) ? m->extents[random_below(m, 3)] : t->dims[i];
     random_say(l, "expand(v%d, shape=", x);
-    random_say_ints(l, dims, (size_t)t->rank + 1);
+    random_say_dims(l, m, dims, t->rank + 1);
     random_say(l, ")");
 }
 
 static void say_broadcast_in_dim(random_maker *m, random_line *l, int x)
 {
-    int64_t dims[17];
+    flx_dim dims[17];
     int64_t axes[16];
-    const flx_type *t = &m->v[x].type;
+    const flx_type *t = &m->v[x].text;
     int gap = random_below(m, t->rank + 1);
     for (int i = 0, k = 0; i <= t->rank; i++) {
         if (i == gap) {
@@ -383,7 +399,7 @@ static void say_broadcast_in_dim(random_maker *m, random_line *l, int x)
         }
     }
     random_say(l, "broadcast_in_dim(v%d, shape=", x);
-    random_say_ints(l, dims, (size_t)t->rank + 1);
+    random_say_dims(l, m, dims, t->rank + 1);
     random_say(l, ", axes=");
     random_say_ints(l, axes, (size_t)t->rank);
     random_say(l, ")");
@@ -421,7 +437,7 @@ static void say_pad(random_maker *m, random_line *l, int x)
         interior[i] = random_below(m, 3) == 0;
     }
     random_say(l, "pad(v%d, ", x);
-    int value = random_below(m, 3) ? -1 : pick(m, FLX_F64, 0);
+    int value = random_below(m, 3) ? -1 : random_pick(m, m->real, 0);
     if (value >= 0 && m->v[value].type.rank == 0)
         random_say(l, "v%d", value);
     else
@@ -448,9 +464,10 @@ static void say_tile(random_maker *m, random_line *l, int x)
 static bool make_shape(random_maker *m)
 {
     static void (*const say[])(random_maker *, random_line *, int) = {
-        say_reshape, say_reshape, say_transpose, say_transpose, say_expand, say_broadcast_in_dim, say_slice, say_pad, say_tile,
+        say_reshape,          say_reshape, say_transpose, say_transpose, say_expand,
+        say_broadcast_in_dim, say_slice,   say_pad,       say_tile,
     };
-    int x = pick(m, FLX_F64, random_below(m, 4) != 0);
+    int x = random_pick(m, m->real, random_below(m, 4) != 0);
     random_line l = {0};
     if (x < 0)
         return false;
@@ -460,23 +477,23 @@ static bool make_shape(random_maker *m)
 
 static bool make_along_axis(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
-    int axis = any_axis(m, x);
+    int axis = random_any_axis(m, x);
     int n = (int)extent(m, x, axis);
     int start = random_below(m, n);
     switch (random_below(m, 9)) {
-    case 0: random_say(&l, "narrow(v%d, axis=%d, start=%d, len=%d)", x, axis, start, 1 + random_below(m, n - start)); break;
+    case 0:
+        random_say(&l, "narrow(v%d, axis=%d, start=%d, len=%d)", x, axis, start, 1 + random_below(m, n - start));
+        break;
     case 1: random_say(&l, "reverse(v%d, axes=[%d])", x, axis); break;
     case 2: random_say(&l, "roll(v%d, shift=%d, axis=%d)", x, random_below(m, 5) - 2, axis); break;
     case 3: random_say(&l, "repeat(v%d, repeats=2, axis=%d)", x, axis); break;
-    case 4: random_say(&l, "concat(v%d, v%d, axis=%d)", x, pick_like(m, x), axis); break;
-    case 5: random_say(&l, "stack(v%d, v%d, axis=%d)", x, pick_like(m, x), axis); break;
-    case 6:
-        random_say(&l, "unstack(v%d, axis=%d)", x, axis);
-        return random_keep(m, l.s, n);
+    case 4: random_say(&l, "concat(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); break;
+    case 5: random_say(&l, "stack(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); break;
+    case 6: random_say(&l, "unstack(v%d, axis=%d)", x, axis); return random_keep(m, l.s, n);
     case 7:
         if (start == 0)
             return false;
@@ -496,7 +513,7 @@ static bool make_along_axis(random_maker *m)
 /* An i32 operand: a value of the graph, or a literal of `n` entries (0: a scalar) below `below`. */
 static void say_index(random_maker *m, random_line *l, int n, int below)
 {
-    int i = pick(m, FLX_I32, 0);
+    int i = random_pick(m, FLX_I32, 0);
     if (i >= 0 && m->v[i].type.rank == (n > 0) && random_below(m, 4)) {
         random_say(l, "v%d", i);
         return;
@@ -518,7 +535,7 @@ static const char *out_of_range(random_maker *m)
 
 static bool make_index(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
@@ -537,7 +554,7 @@ static bool make_index(random_maker *m)
         random_say(&l, ", R=3, oob=%s)", out_of_range(m));
         break;
     case 2:
-        random_say(&l, "take_along(v%d, argsort(v%d, axis=%d), axis=%d)", x, pick_like(m, x), axis, axis);
+        random_say(&l, "take_along(v%d, argsort(v%d, axis=%d), axis=%d)", x, random_pick_like(m, x), axis, axis);
         break;
     case 3:
         random_say(&l, "dynamic_slice(v%d", x);
@@ -551,7 +568,8 @@ static bool make_index(random_maker *m)
         random_say(&l, "])");
         break;
     case 4:
-        random_say(&l, "dynamic_update_slice(v%d, narrow(v%d, axis=%d, start=0, len=1)", x, pick_like(m, x), axis);
+        random_say(&l, "dynamic_update_slice(v%d, narrow(v%d, axis=%d, start=0, len=1)", x, random_pick_like(m, x),
+                   axis);
         for (int i = 0; i < t->rank; i++) {
             random_say(&l, ", ");
             say_index(m, &l, 0, 3);
@@ -573,7 +591,7 @@ static bool make_index(random_maker *m)
         random_say(&l, "scatter_nd(v%d, const(i32[%d, 1], [", x, (int)t->dims[0]);
         for (int i = 0; i < (int)t->dims[0]; i++)
             random_say(&l, "%s[%d]", i ? ", " : "", random_below(m, (int)t->dims[0]));
-        random_say(&l, "]), v%d, start_index_map=[0], offset_axes=[", pick_like(m, x));
+        random_say(&l, "]), v%d, start_index_map=[0], offset_axes=[", random_pick_like(m, x));
         for (int i = 1; i < t->rank; i++)
             random_say(&l, "%s%d", i > 1 ? ", " : "", i);
         random_say(&l, "], collapsed_axes=[0], combine=%s)", combine[random_below(m, 5)]);
@@ -586,12 +604,12 @@ static bool make_index(random_maker *m)
 
 static bool make_matmul(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 2);
+    int x = random_pick(m, m->real, 2);
     random_line l = {0};
     if (x < 0)
         return false;
     for (int tries = 0; tries < 10; tries++) {
-        int y = pick(m, FLX_F64, 1);
+        int y = random_pick(m, m->real, 1);
         if (y < 0)
             return false;
         if (m->v[y].type.rank == 2 && extent(m, y, 0) == extent(m, x, -1))
@@ -602,17 +620,18 @@ static bool make_matmul(random_maker *m)
             continue;
         return random_keep(m, l.s, 1);
     }
-    random_say(&l, random_below(m, 2) ? "matmul(v%d, transpose(v%d))" : "einsum(v%d, v%d, eq=\"...ij,...kj->...ik\")", x, x);
+    random_say(&l, random_below(m, 2) ? "matmul(v%d, transpose(v%d))" : "einsum(v%d, v%d, eq=\"...ij,...kj->...ik\")",
+               x, x);
     return random_keep(m, l.s, 1);
 }
 
 static bool make_einsum(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
-    int y = pick_like(m, x);
+    int y = random_pick_like(m, x);
     int rank = m->v[x].type.rank;
     int choice = random_below(m, 4);
     if (choice == 0)
@@ -629,23 +648,27 @@ static bool make_einsum(random_maker *m)
 /* Any tensor makes an image of one channel, and any small one a kernel. */
 static bool make_conv(random_maker *m)
 {
-    int x = pick(m, FLX_F64, 1);
-    int w = pick(m, FLX_F64, 0);
+    int x = random_pick(m, m->real, 1);
+    int w = random_pick(m, m->real, 0);
     random_line l = {0};
     if (x < 0 || w < 0)
         return false;
     int n = (int)elements(&m->v[x].type);
     int k = (int)elements(&m->v[w].type);
     if (m->v[x].type.rank == 2 && m->v[w].type.rank == 2)
-        random_say(&l, "conv(reshape(v%d, shape=[1, 1, %d, %d]), reshape(v%d, shape=[1, 1, %d, %d]), padding=[1, %d], stride=[1, %d])",
+        random_say(&l,
+                   "conv(reshape(v%d, shape=[1, 1, %d, %d]), reshape(v%d, shape=[1, 1, %d, %d]), padding=[1, %d], "
+                   "stride=[1, %d])",
                    x, (int)extent(m, x, 0), (int)extent(m, x, 1), w, (int)extent(m, w, 0), (int)extent(m, w, 1),
                    random_below(m, 3), 1 + random_below(m, 2));
     else if (k <= n && k % 2 == 0 && n % 2 == 0 && random_below(m, 2))
-        random_say(&l, "conv(reshape(v%d, shape=[1, 2, %d]), reshape(v%d, shape=[2, 1, %d]), padding=[[%d, 1]], groups=2, dilation=[%d])",
+        random_say(&l,
+                   "conv(reshape(v%d, shape=[1, 2, %d]), reshape(v%d, shape=[2, 1, %d]), padding=[[%d, 1]], groups=2, "
+                   "dilation=[%d])",
                    x, n / 2, w, k / 2, random_below(m, 2), 1 + random_below(m, 2));
     else
-        random_say(&l, "%s(reshape(v%d, shape=[1, 1, %d]), reshape(v%d, shape=[1, 1, %d]), stride=[%d])",
-                   random_below(m, 3) ? "conv" : "conv_transpose", x, n, w, k, 1 + random_below(m, 2));
+        random_say(&l, "%s(reshape(v%d, shape=[1, 1, -1]), reshape(v%d, shape=[1, 1, -1]), stride=[%d])",
+                   random_below(m, 3) ? "conv" : "conv_transpose", x, w, 1 + random_below(m, 2));
     return random_keep(m, l.s, 1);
 }
 
@@ -653,21 +676,27 @@ static bool make_window(random_maker *m)
 {
     static const char *const kinds[] = {"mean", "sum", "max", "min", "prod"};
     static const char *const folds[] = {"add", "max", "min", "mul"};
-    int x = pick(m, FLX_F64, 1);
+    int x = random_pick(m, m->real, 1);
     random_line l = {0};
     if (x < 0)
         return false;
     int n = (int)elements(&m->v[x].type);
     switch (random_below(m, 4)) {
     case 0:
-        random_say(&l, "pool(reshape(v%d, shape=[1, 1, %d]), kind=%s, kernel_size=[2], stride=[%d], padding=[%d])", x, n,
+        random_say(&l, "pool(reshape(v%d, shape=[1, 1, -1]), kind=%s, kernel_size=[2], stride=[%d], padding=[%d])", x,
                    kinds[random_below(m, 5)], 1 + random_below(m, 2), random_below(m, 2));
         break;
     case 1: {
         int f = random_below(m, 4);
-        random_say(&l, "reduce_window(reshape(v%d, shape=[%d]), %s, window=[2], combine=%s, strides=[%d], window_dilation=[%d])",
-                   x, n, f == 0 ? "0" : f == 1 ? "-1000" : f == 2 ? "1000" : "1", folds[f], 1 + random_below(m, 2),
-                   1 + random_below(m, 2));
+        random_say(
+            &l,
+            "reduce_window(reshape(v%d, shape=[-1]), %s, window=[2], combine=%s, strides=[%d], window_dilation=[%d])",
+            x,
+            f == 0   ? "0"
+            : f == 1 ? "-1000"
+            : f == 2 ? "1000"
+                     : "1",
+            folds[f], 1 + random_below(m, 2), 1 + random_below(m, 2));
         break;
     }
     case 2:
@@ -677,197 +706,19 @@ static bool make_window(random_maker *m)
         random_say(&l, "], mode=%s)", random_below(m, 2) ? "linear" : "cubic");
         break;
     default:
-        random_say(&l, "%s(reshape(v%d, shape=[%d]), reshape(v%d, shape=[%d]))", "meshgrid", x, n, x, n);
+        random_say(&l, "meshgrid(reshape(v%d, shape=[-1]), reshape(v%d, shape=[-1]))", x, x);
         return n <= 6 && random_keep(m, l.s, 2);
     }
     return random_keep(m, l.s, 1);
 }
 
-/* ---- Bodies ---- */
-
-/* An expression over a and b, of one shape, that gives that shape and stays small when it is iterated. */
-static void say_body(random_maker *m, random_line *l, int rank, int depth)
-{
-    static const char *const calls[] = {"tanh(", "sin(", "mul(0.7, ", "sigmoid(", "cos(", "relu(", "atan(", "softplus("};
-    static const char *const along[] = {"softmax(", "cumsum(", "sort("};
-    if (depth == 0) {
-        random_say(l, random_below(m, 2) ? "a" : "b");
-        return;
-    }
-    switch (random_below(m, rank ? 6 : 5)) {
-    case 0:
-    case 1:
-        random_say(l, "%s", calls[random_below(m, 8)]);
-        say_body(m, l, rank, depth - 1);
-        random_say(l, ")");
-        break;
-    case 2:
-    case 3:
-        random_say(l, random_below(m, 2) ? "add(" : "mul(");
-        say_body(m, l, rank, depth - 1);
-        random_say(l, ", ");
-        say_body(m, l, rank, depth - 1);
-        random_say(l, ")");
-        break;
-    case 4:
-        random_say(l, "where(gt(a, b), ");
-        say_body(m, l, rank, depth - 1);
-        random_say(l, ", mul(reduce_mean(a), ");
-        say_body(m, l, rank, depth - 1);
-        random_say(l, "))");
-        break;
-    default:
-        random_say(l, "%s", along[random_below(m, 3)]);
-        say_body(m, l, rank, depth - 1);
-        random_say(l, ", axis=%d)", random_below(m, rank));
-    }
-}
-
-static void say_body_graph(random_maker *m, const char *name, const char *extra_in, const char *extra_out, const flx_type *t,
-                           int outputs)
-{
-    random_line *d = &m->draft;
-    random_say(d, "graph %s%d(%sa: ", name, m->bodies, extra_in);
-    random_say_type(d, m, t);
-    random_say(d, ", b: ");
-    random_say_type(d, m, t);
-    random_say(d, ") {\n  return %s", extra_out);
-    for (int i = 0; i < outputs; i++) {
-        random_say(d, "%stanh(", i ? ", " : "");
-        say_body(m, d, t->rank, 1 + random_below(m, 3));
-        random_say(d, ")");
-    }
-    random_say(d, "\n}\n");
-}
-
-static bool make_if(random_maker *m)
-{
-    int x = pick(m, FLX_F64, 0);
-    random_line l = {0};
-    if (x < 0)
-        return false;
-    int y = pick_like(m, x);
-    int c = pick(m, FLX_BOOL, 0);
-    int outputs = 1 + random_below(m, 2);
-    say_body_graph(m, "yes", "", "", &m->v[x].type, outputs);
-    say_body_graph(m, "no", "", "", &m->v[x].type, outputs);
-    if (random_below(m, 4) == 0)
-        random_say(&l, "case(cast(reduce_sum(v%d), to=i32), v%d, v%d, branches=[@yes%d, @no%d])", y, x, y, m->bodies, m->bodies);
-    else if (c >= 0)
-        random_say(&l, "if(reduce_any(v%d), v%d, v%d, then=@yes%d, else=@no%d)", c, x, y, m->bodies, m->bodies);
-    else
-        random_say(&l, "if(gt(reduce_sum(v%d), 0.2), v%d, v%d, then=@yes%d, else=@no%d)", y, x, y, m->bodies, m->bodies);
-    m->bodies++;
-    return random_keep(m, l.s, outputs);
-}
-
-/* The carry is what a row of the sequence is; b is that row. */
-static bool make_scan(random_maker *m)
-{
-    int xs = pick(m, FLX_F64, 1);
-    random_line l = {0};
-    random_line carry = {0};
-    if (xs < 0)
-        return false;
-    flx_type t = m->v[xs].type;
-    t.rank--;
-    memmove(t.dims, t.dims + 1, (size_t)t.rank * sizeof(flx_dim));
-    say_body_graph(m, "step", "", "", &t, 2);
-    random_say(&carry, "gather(v%d, 0)", pick_like(m, xs));
-    random_say(&l, "scan(%s, v%d, body=@step%d, reverse=%s", carry.s, xs, m->bodies, yes_no(m));
-    if (random_below(m, 3) == 0)
-        random_say(&l, ", num_checkpoints=%d", 1 + random_below(m, (int)m->v[xs].type.dims[0]));
-    random_say(&l, ")");
-    m->bodies++;
-    return random_keep(m, l.s, 2);
-}
-
-static bool make_while(random_maker *m)
-{
-    int x = pick(m, FLX_F64, 0);
-    random_line l = {0};
-    if (x < 0)
-        return false;
-    const flx_type *t = &m->v[x].type;
-    random_say(&m->draft, "graph more%d(i: i32[], a: ", m->bodies);
-    random_say_type(&m->draft, m, t);
-    random_say(&m->draft, ", b: ");
-    random_say_type(&m->draft, m, t);
-    random_say(&m->draft, ") {\n  return %s\n}\n",
-               random_below(m, 2) ? "lt(i, 3)" : "and(lt(i, 4), lt(reduce_sum(a), 1.5))");
-    say_body_graph(m, "turn", "i: i32[], ", "add(i, 1), ", t, 2);
-    random_say(&l, "while(const(i32[], %d), v%d, v%d, cond=@more%d, body=@turn%d", random_below(m, 3), x, pick_like(m, x),
-               m->bodies, m->bodies);
-    if (random_below(m, 2))
-        random_say(&l, ", max_iterations=%d", 2 + random_below(m, 4));
-    random_say(&l, ")");
-    m->bodies++;
-    return random_keep(m, l.s, 3);
-}
-
-/* A function with rules that are right: a sin(b), by hand in both modes; or one without rules. */
-static bool make_custom(random_maker *m)
-{
-    int x = pick(m, FLX_F64, 0);
-    random_line l = {0};
-    random_line t = {0};
-    if (x < 0)
-        return false;
-    random_line *d = &m->draft;
-    int n = m->bodies++;
-    int y = pick_like(m, x);
-    random_say_type(&t, m, &m->v[x].type);
-    if (random_below(m, 2)) {
-        m->bodies--;
-        say_body_graph(m, "fn", "", "", &m->v[x].type, 2);
-        m->bodies++;
-        random_say(&l, "custom_fn(v%d, v%d, fwd_body=@fn%d)", x, y, n);
-        return random_keep(m, l.s, 2);
-    }
-    bool vjp = random_below(m, 2);
-    bool jvp = !vjp || random_below(m, 2);
-    random_say(d, "graph fn%d(a: %s, b: %s) {\n  return mul(a, sin(b)), cos(b)\n}\n", n, t.s, t.s);
-    if (vjp)
-        random_say(d, "graph back%d(a: %s, b: %s, y: %s, r: %s, dy: %s) {\n  return mul(dy, sin(b)), mul(dy, mul(a, r))\n}\n", n,
-                   t.s, t.s, t.s, t.s, t.s);
-    if (jvp)
-        random_say(d, "graph push%d(a: %s, b: %s, ta: %s, tb: %s, y: %s) {\n  return add(mul(ta, sin(b)), mul(mul(a, cos(b)), tb))\n}\n",
-                   n, t.s, t.s, t.s, t.s, t.s);
-    random_say(&l, "custom_fn(v%d, v%d, fwd_body=@fn%d, num_residuals=1", x, y, n);
-    if (vjp)
-        random_say(&l, ", vjp_body=@back%d", n);
-    if (jvp)
-        random_say(&l, ", jvp_body=@push%d", n);
-    random_say(&l, ")");
-    return random_keep(m, l.s, 1);
-}
-
-/* Scalar bodies over elements. */
-static bool make_map(random_maker *m)
-{
-    static const flx_type scalar = {.dtype = FLX_F64};
-    int x = pick(m, FLX_F64, 1);
-    random_line l = {0};
-    if (x < 0)
-        return false;
-    int outputs = 1 + random_below(m, 2);
-    if (random_below(m, 2)) {
-        say_body_graph(m, "each", "", "", &scalar, outputs);
-        random_say(&l, "map(v%d, v%d, body=@each%d)", x, pick_like(m, x), m->bodies++);
-        return random_keep(m, l.s, outputs);
-    }
-    say_body_graph(m, "fold", "", "", &scalar, 1);
-    random_say(&l, "reduce(v%d, 0.4, body=@fold%d, axes=[%d])", x, m->bodies++, any_axis(m, x));
-    return random_keep(m, l.s, 1);
-}
-
 static bool make_bool(random_maker *m)
 {
-    int a = pick(m, FLX_BOOL, 0);
-    int b = pick(m, FLX_BOOL, 0);
-    int i = pick(m, FLX_I32, 0);
+    int a = random_pick(m, FLX_BOOL, 0);
+    int b = random_pick(m, FLX_BOOL, 0);
+    int i = random_pick(m, FLX_I32, 0);
     random_line l = {0};
-    if (a >= 0 && b >= 0 && broadcasts(&m->v[a].type, &m->v[b].type) && random_below(m, 2))
+    if (a >= 0 && b >= 0 && broadcasts(&m->v[a].text, &m->v[b].text) && random_below(m, 2))
         random_say(&l, "%s(v%d, v%d)", random_below(m, 2) ? "and" : "xor", a, b);
     else if (a >= 0 && random_below(m, 2))
         random_say(&l, "cast(not(v%d), to=f64)", a);
@@ -880,23 +731,39 @@ static bool make_bool(random_maker *m)
 
 /* ---- All of it ---- */
 
+/* What a statement is about: as a rule f64, else whatever a value at hand is. */
+static int32_t choose_real(random_maker *m)
+{
+    const random_value *v = &m->v[random_below(m, m->count)];
+    int32_t dtype = v->type.dtype;
+    bool usable = dtype == FLX_F32 || dtype == FLX_C64 || dtype == FLX_C128;
+    return usable && random_below(m, 3) ? dtype : FLX_F64;
+}
+
 bool random_statement(random_maker *m)
 {
     static const struct {
-        int weight;
+        int weight, complex_weight; /* for real and for complex operands */
         bool (*make)(random_maker *);
     } kinds[] = {
-        {16, make_unary}, {12, make_binary}, {2, make_pow},    {4, make_where},  {5, make_axis},   {6, make_reduction},
-        {4, make_order},  {7, make_shape},   {6, make_along_axis}, {5, make_index}, {5, make_matmul}, {3, make_einsum},
-        {2, make_conv},   {3, make_window},  {2, make_if},     {2, make_scan},   {2, make_while},  {2, make_custom},
-        {2, make_map},    {2, make_bool},
+        {32, 0, make_unary},       {24, 0, make_binary},         {4, 0, make_pow},          {8, 0, make_where},
+        {10, 4, make_axis},        {12, 8, make_reduction},      {8, 0, make_order},        {14, 12, make_shape},
+        {12, 10, make_along_axis}, {10, 8, make_index},          {10, 8, make_matmul},      {6, 6, make_einsum},
+        {4, 4, make_conv},         {6, 2, make_window},          {4, 3, random_if},         {4, 4, random_scan},
+        {4, 3, random_while},      {4, 4, random_custom},        {4, 0, random_map},        {4, 0, make_bool},
+        {0, 40, random_complex},   {0, 14, random_from_complex}, {7, 0, random_to_complex}, {10, 4, random_precision},
+        {4, 3, random_stop},
     };
     int total = 0;
+    m->real = choose_real(m);
+    bool is_complex = m->real == FLX_C64 || m->real == FLX_C128;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        total += kinds[i].weight;
+        total += is_complex ? kinds[i].complex_weight : kinds[i].weight;
     int at = random_below(m, total);
-    size_t k = 0;
-    while (at >= kinds[k].weight)
-        at -= kinds[k++].weight;
-    return kinds[k].make(m);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        at -= is_complex ? kinds[k].complex_weight : kinds[k].weight;
+        if (at < 0)
+            return kinds[k].make(m);
+    }
+    return false;
 }

@@ -104,14 +104,14 @@ TEST(grad_errors_name_what_is_wrong)
     static const char *const by_z[] = {"z"};
     static const char *const by_u[] = {"u"};
     bench b = open_text("graph f(x: f64[3], i: i32[], u: f64[]) { y = mul(x, 2) return y, reduce_sum(x) }");
-    expect_error(flx_grad(b.g, by_x, 1, NULL, &b.err), &b, FLX_E_NON_SCALAR, "the loss 'y' is f64[3], not one element",
+    expect_error(flx_grad(b.g, by_x, 1, NULL, &b.err), &b, FLX_E_NON_SCALAR, "the loss mul 'y' (f64[3]) is not one element",
                  "grad of 'f'");
     flx_grad_options seed = {.flags = FLX_GRAD_SEED_INPUT};
     expect_error(flx_grad(b.g, by_i, 1, &seed, &b.err), &b, FLX_E_NOT_DIFFERENTIABLE,
-                 "'i' is i32[] and cannot be differentiated by", "grad of 'f'");
+                 "input 'i' (i32[]) cannot be differentiated by", "grad of 'f'");
     expect_error(flx_grad(b.g, by_z, 1, &seed, &b.err), &b, FLX_E_NAME, "the graph 'f' has no input called 'z'",
                  "grad of 'f'");
-    expect_error(flx_grad(b.g, by_u, 1, &seed, &b.err), &b, FLX_E_NO_GRAD_PATH, "the loss 'y' does not depend on 'u'",
+    expect_error(flx_grad(b.g, by_u, 1, &seed, &b.err), &b, FLX_E_NO_GRAD_PATH, "the loss mul 'y' (f64[3]) does not depend on input 'u' (f64[])",
                  "grad of 'f'");
     flx_graph *d = flx_grad(b.g, by_x, 1, &seed, &b.err);
     CHECK(d != NULL && flx_graph_find(d, "d_output").id != 0);
@@ -132,9 +132,9 @@ TEST(vmap_errors_name_what_is_wrong)
     expect_error(flx_vmap(b.g, &unknown, 1, NULL, 0, 2, &b.err), &b, FLX_E_NAME, "the graph 'f' has no input called 'y'",
                  "vmap of 'f'");
     expect_error(flx_vmap(b.g, &outside, 1, NULL, 0, 2, &b.err), &b, FLX_E_SHAPE,
-                 "the batch axis 3 of 'x' is outside its batched rank 2", "vmap of 'f'");
+                 "the batch axis 3 of input 'x' (f64[3]) is outside -2 .. 1, its axes with the batch", "vmap of 'f'");
     expect_error(flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), &b, FLX_E_SHAPE,
-                 "the output 'out0' depends on the batch and needs an axis for it", "vmap of 'f'");
+                 "the output exp 'out0' (f64[3]) depends on the batch and needs an axis for it", "vmap of 'f'");
     expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY,
                  "there are 2 output axes for 1 outputs", "vmap of 'f'");
     close_bench(&b);

@@ -21,13 +21,15 @@ static int read_request(request *q, const args *a)
     static const char *const seeds[] = {"ones", "input", NULL};
     static const char *const missing[] = {"error", "zero", NULL};
     int seed = choice_read(a, "--seed", seeds);
+    static const char *const unbounded[] = {"tape", "error", NULL};
     int gap = choice_read(a, "--missing", missing);
-    if (seed < 0 || gap < 0)
+    int loops = choice_read(a, "--unbounded", unbounded);
+    if (seed < 0 || gap < 0 || loops < 0)
         return STATUS_BAD_INPUT;
     q->options = (flx_grad_options){
         .struct_size = sizeof q->options,
         .flags = (args_has(a, "--value") ? FLX_GRAD_VALUE : 0U) | (seed == 1 ? FLX_GRAD_SEED_INPUT : 0U) |
-                 (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U),
+                 (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U) | (loops == 1 ? FLX_GRAD_UNBOUNDED_ERROR : 0U),
     };
     return wrt_read(&q->wrt, a);
 }
@@ -48,6 +50,9 @@ static const option options[] = {
     {"--seed", "ones|input", "where the sweep starts: ones, when the loss is one element, or an\ninput d_output",
      MAY_BE_GIVEN},
     {"--missing", "error|zero", "what to do about an input that the loss does not depend on; error\nunless given",
+     MAY_BE_GIVEN},
+    {"--unbounded", "tape|error",
+     "what to do about a while loop without max_iterations: keep a tape that\ngrows as it runs, as without this option, or refuse",
      MAY_BE_GIVEN},
     OPTION_OUTPUT,
     OPTION_JSON,

@@ -4,23 +4,30 @@
 
 #include <fluxion/transform.h>
 
+typedef struct {
+    text_list wrt;
+    flx_jacobian_options options;
+} request;
+
 static flx_graph *make_hessian(const model *m, const void *user, flx_error *err)
 {
-    const text_list *wrt = user;
-    return flx_hessian(m->graph, wrt->items, wrt->count, NULL, err);
+    const request *q = user;
+    return flx_hessian(m->graph, q->wrt.items, q->wrt.count, &q->options, err);
 }
 
 static int run_hessian(const args *a)
 {
-    text_list wrt;
-    int status = wrt_read(&wrt, a);
+    request q = {.options = {.struct_size = sizeof q.options, .mode = FLX_JACOBIAN_FORWARD}};
+    int status = limits_read(a, &q.options);
     if (!status)
-        status = derive_run(a, make_hessian, &wrt);
-    list_free(&wrt);
+        status = wrt_read(&q.wrt, a);
+    if (!status)
+        status = derive_run(a, make_hessian, &q);
+    list_free(&q.wrt);
     return status;
 }
 
-static const option options[] = {OPTION_WRT, OPTION_OUTPUT, OPTION_JSON, {0}};
+static const option options[] = {OPTION_WRT, OPTIONS_OF_LIMITS, OPTION_OUTPUT, OPTION_JSON, {0}};
 
 static const char *const examples[] = {
     "flx hessian examples/rosenbrock.flx --wrt x | flx run --in x=1 --set N=3 -",

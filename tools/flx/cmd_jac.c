@@ -24,7 +24,8 @@ static int read_request(request *q, const args *a)
     if (mode < 0)
         return STATUS_BAD_INPUT;
     q->options = (flx_jacobian_options){.struct_size = sizeof q->options, .mode = values[mode]};
-    return wrt_read(&q->wrt, a);
+    int status = limits_read(a, &q->options);
+    return status ? status : wrt_read(&q->wrt, a);
 }
 
 static int run_jac(const args *a)
@@ -43,6 +44,7 @@ static const option options[] = {
      "a column at a time by forward mode, or a row at a time by reverse\nmode; unless given the "
      "cheaper one by shape",
      MAY_BE_GIVEN},
+    OPTIONS_OF_LIMITS,
     OPTION_OUTPUT,
     OPTION_JSON,
     {0},
@@ -51,6 +53,7 @@ static const option options[] = {
 static const char *const examples[] = {
     "echo 'graph f(x: f64[3]) { y = mul(x, x) return y }' | flx jac --wrt x - | flx run --in x=iota -",
     "echo 'graph f(x: f64[3]) { y = cumsum(x, axis=0) return y }' | flx jac --wrt x --mode rev -",
+    "echo 'graph f(x: f64[1000]) { y = cumsum(x, axis=0) return y }' | flx jac --wrt x --budget 64K -",
     NULL,
 };
 
@@ -60,7 +63,8 @@ const command command_jac = {
     .summary = "the Jacobian of a graph",
     .about = "Writes a graph whose outputs jac_OUTPUT_INPUT hold the derivative of each element of each output by\n"
              "each element of each input of --wrt. Their shapes are the output's followed by the input's; those\n"
-             "of the first output come first.",
+             "of the first output come first. Where the graph shows that it is zero off a diagonal or a band, as for\n"
+             "an elementwise function or independent rows, the work is that of the width, not of the size.",
     .options = options,
     .examples = examples,
     .run = run_jac,

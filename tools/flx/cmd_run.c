@@ -48,6 +48,7 @@ static double now(void)
 
 static int run_graph(results *r, const inputs *in, const char *device)
 {
+    uint32_t run_status = 0;
     flx_run_options options = {
         .struct_size = sizeof options,
         .device = device,
@@ -55,6 +56,7 @@ static int run_graph(results *r, const inputs *in, const char *device)
         .print_user = (void *)(uintptr_t)r->model,
         .dims = in->dims,
         .num_dims = in->num_dims,
+        .status = &run_status,
     };
     r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
     if (!r->outputs)
@@ -63,6 +65,8 @@ static int run_graph(results *r, const inputs *in, const char *device)
     double start = now();
     flx_code code = flx_run(r->model->graph, &options, in->feeds, in->num_feeds, r->outputs, &err);
     r->seconds = now() - start;
+    if (run_status & FLX_RUN_LOOP_CUT)
+        note("a while loop stopped at its max_iterations although its condition still held");
     return code ? report(&err, NULL) : STATUS_OK;
 }
 

@@ -6,6 +6,8 @@
 #include "args.h"
 #include "load.h"
 
+#include <fluxion/transform.h>
+
 /* Calls the library: NULL with `err` filled on failure. `request` is what the command read from its options. */
 typedef flx_graph *(*derive_fn)(const model *m, const void *request, flx_error *err);
 
@@ -33,6 +35,18 @@ int wrt_read(text_list *wrt, const args *a);
 /* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which has
    been reported. `words` is ended by NULL. */
 int choice_read(const args *a, const char *option_name, const char *const *words);
+
+/* How many directions of a Jacobian are followed at a time: --chunk and --budget. */
+int limits_read(const args *a, flx_jacobian_options *options);
+
+#define OPTIONS_OF_LIMITS                                                                                            \
+    {"--chunk", "N", "at most so many directions at a time; all at once unless given", MAY_BE_GIVEN},                \
+    {                                                                                                                \
+        "--budget", "BYTES",                                                                                         \
+            "so many directions at a time as fit into this much memory, by estimate,\nand at least one; K, M and G " \
+            "may follow the number",                                                                                 \
+            MAY_BE_GIVEN                                                                                             \
+    }
 
 #define OPTION_WRT                                                                                                 \
     {                                                                                                              \

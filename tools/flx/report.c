@@ -56,6 +56,16 @@ void hint(const char *fmt, ...)
     fputc('\n', stderr);
 }
 
+void note(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("note: ", stderr);
+    put_format(fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
 /* ---- Lists ---- */
 
 static bool list_has_items; /* of the one list that is being written */

@@ -13,6 +13,9 @@ int fail(int32_t code, const char *fmt, ...) FLX_PRINTF(2, 3);
 /* `hint: TEXT`, after a failure. */
 void hint(const char *fmt, ...) FLX_PRINTF(1, 2);
 
+/* `note: TEXT`, where nothing failed. */
+void note(const char *fmt, ...) FLX_PRINTF(1, 2);
+
 /* The same ending in a list: `error: MESSAGE: a, b, c [CODE]` and `hint: TEXT: a, b, c`. Begin, add items, end. */
 void fail_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
 int fail_list_end(int32_t code);

@@ -44,6 +44,13 @@ static void print_value(flxi_eval *e, const char *message, const flx_tensor *val
         o->print(o->print_user, message, value);
 }
 
+static void report_status(flxi_eval *e, uint32_t status)
+{
+    const flx_run_options *o = e->run->options;
+    if (o && o->status)
+        *o->status |= status;
+}
+
 enum { FEW = 8 };
 
 static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in, flx_tensor **out)
@@ -67,7 +74,8 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
                    .run = r,
                    .err = r->err,
                    .run_body = run_body,
-                   .print = print_value};
+                   .print = print_value,
+                   .report = report_status};
     return e.op->rules->eval(&e);
 }
 

@@ -1,0 +1,212 @@
+/* kernel_grad.c: flx_kernel_grad: from a kernel to its reverse, step by step: normalise, find what is active, emit with
+   every tape, see which tapes anything needs, cut loops if they are too long, emit again with those, simplify, check. */
+#include "kernel/kernel_affine.h"
+#include "kernel/kernel_checkpoint.h"
+#include "kernel/kernel_derive.h"
+#include "kernel/kernel_normalise.h"
+#include "kernel/kernel_optimise.h"
+#include "kernel/kernel_reverse.h"
+#include "kernel/kernel_validate.h"
+
+#include <stdio.h>
+
+enum { PRIVATE_WORDS = 64, MAX_CUTS = 12 };
+
+typedef struct {
+    flxi_kderive d;
+    flx_kernel *k; /* normalised, perhaps with cut loops */
+    flxi_kflow w;
+    flxi_kreverse_result emitted;
+    uint8_t *kept, *is_private; /* by tape */
+} gradient;
+
+/* ---- Which tapes are needed ---- */
+
+static flx_kernel *simplify(const flxi_kreverse_result *emitted, flx_error *err)
+{
+    flxi_ksimplify_options o = {.flags = FLXI_KERNEL_ZERO_SUMS, .only_if_loaded = emitted->is_scratch};
+    return flxi_kernel_simplify(emitted->gradient, &o, err);
+}
+
+/* Emits with all tapes, and flags those that survive simplification. */
+static flx_code find_kept(gradient *g, flx_error *err)
+{
+    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));
+    flx_kernel *raw = g->emitted.gradient, *lean = NULL;
+    size_t n = g->emitted.num_tapes;
+    g->kept = flxi_new(&g->d.arena, uint8_t, n + 1);
+    g->is_private = flxi_new(&g->d.arena, uint8_t, n + 1);
+    flx_code code = g->kept && g->is_private ? FLX_OK : flxi_oom(err, "the derivative of a kernel");
+    if (code == FLX_OK && !(lean = simplify(&g->emitted, err)))
+        code = (flx_code)err->code;
+    for (size_t i = 0; lean && i < n; i++) {
+        uint32_t buffer = g->emitted.tapes[i].buffer;
+        g->kept[i] = buffer && flxi_kernel_find_buffer(lean, raw->buffers[buffer].name) != 0;
+    }
+    flx_kernel_free(lean);
+    flx_kernel_free(raw);
+    g->emitted.gradient = NULL;
+    return code;
+}
+
+static uint64_t tape_words(const flxi_ktape *t)
+{
+    uint64_t words, per_slot = t->type == FLX_F64 || t->type == FLX_I64 || t->type == FLX_U64 ? 2 : 1;
+    if (t->num_counters || __builtin_mul_overflow(t->slots, per_slot, &words))
+        return UINT64_MAX;
+    return words;
+}
+
+/* Small tapes become private arrays, smallest first come first served. */
+static void choose_private(gradient *g)
+{
+    uint64_t room = g->d.options.private_words ? g->d.options.private_words : PRIVATE_WORDS;
+    for (size_t i = 0; i < g->emitted.num_tapes; i++) {
+        uint64_t words = tape_words(&g->emitted.tapes[i]);
+        if (!g->kept[i] || words > room)
+            continue;
+        g->is_private[i] = 1;
+        room -= words;
+    }
+}
+
+/* ---- The tape budget ---- */
+
+/* Bytes per invocation; UINT64_MAX when they depend on data. */
+static uint64_t tape_bytes(const gradient *g)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < g->emitted.num_tapes; i++) {
+        uint64_t words = g->kept[i] ? tape_words(&g->emitted.tapes[i]) : 0;
+        if (words > UINT64_MAX / 8 || __builtin_add_overflow(sum, words * 4, &sum))
+            return UINT64_MAX;
+    }
+    return sum;
+}
+
+/* The loop whose carried variables take most; NULL when only loads are taped or pieces could not get shorter. */
+static const flxi_kstep *longest_loop(const gradient *g)
+{
+    const flxi_kstep *longest = NULL;
+    uint64_t most = 4;
+    for (size_t i = 0; i < g->emitted.num_tapes; i++) {
+        const flxi_ktape *t = &g->emitted.tapes[i];
+        if (g->kept[i] && t->loop && !t->num_counters && t->slots > most) {
+            longest = t->loop;
+            most = t->slots;
+        }
+    }
+    return longest;
+}
+
+static flx_code cut(gradient *g, const flxi_kstep *only, flx_error *err)
+{
+    uint8_t *is_cut = flxi_new(&g->d.arena, uint8_t, g->k->num_vars + 1);
+    if (!is_cut)
+        return flxi_oom(err, "the derivative of a kernel");
+    if (only)
+        is_cut[only->s->var] = 1;
+    for (size_t i = 0; !only && i < g->emitted.num_tapes; i++) {
+        const flxi_ktape *t = &g->emitted.tapes[i];
+        if (g->kept[i] && t->loop && t->num_counters)
+            is_cut[t->loop->s->var] = 1;
+    }
+    flx_kernel *shorter = flxi_kernel_cut_loops(g->k, is_cut, err);
+    if (!shorter)
+        return (flx_code)err->code;
+    flx_kernel_free(g->k);
+    g->k = shorter;
+    return FLX_OK;
+}
+
+static flx_code over_budget(const gradient *g, uint64_t bytes, flx_error *err)
+{
+    return flxi_kernel_fail(err, "resource limit", "raise the tape budget, or store less in loops",
+                            "the reverse of '%.60s' needs %llu bytes of tape per invocation, the budget is %llu",
+                            g->d.k->name, (unsigned long long)bytes, (unsigned long long)g->d.options.tape_budget);
+}
+
+/* Cuts loops until the tapes fit. Trips that depend on data are cut once: their length shows only when they run. */
+static flx_code fit_budget(gradient *g, flx_error *err)
+{
+    for (int round = 0;; round++) {
+        FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
+        FLXI_TRY(find_kept(g, err));
+        uint64_t bytes = tape_bytes(g);
+        if (g->d.options.tape_budget == 0 || bytes <= g->d.options.tape_budget)
+            return FLX_OK;
+        const flxi_kstep *loop = longest_loop(g);
+        if (bytes == UINT64_MAX && round > 0 && !loop)
+            return FLX_OK;
+        if ((bytes != UINT64_MAX && !loop) || round == MAX_CUTS)
+            return over_budget(g, bytes, err);
+        FLXI_TRY(cut(g, loop, err));
+    }
+}
+
+/* ---- The result ---- */
+
+static flx_code add_tape_needs(gradient *g, const flx_kernel *k, const flx_kernel *raw, flx_error *err)
+{
+    for (size_t i = 0; i < g->emitted.num_tapes; i++) {
+        const flxi_ktape *t = &g->emitted.tapes[i];
+        if (!t->buffer || t->is_private)
+            continue;
+        flxi_kneed need = {
+            .name = raw->buffers[t->buffer].name,
+            .role = FLX_KERNEL_TAPE,
+            .element = (uint8_t)t->type,
+            .length = {.slots = t->slots, .counters = t->counters, .num_counters = t->num_counters, .per_invocation = true},
+        };
+        if (flxi_kernel_find_buffer(k, need.name) && !flxi_kernel_derived_add_need(g->d.result, &need))
+            return flxi_oom(err, "the derivative of a kernel");
+    }
+    return FLX_OK;
+}
+
+/* Emits with the tapes that are needed. */
+static flx_code emit(gradient *g, flx_error *err)
+{
+    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    q.kept = g->kept;
+    q.is_private = g->is_private;
+    FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));
+    flx_kernel *raw = g->emitted.gradient;
+    g->d.result->counting = g->emitted.counting;
+    g->d.result->num_counters = g->w.num_loops;
+    flx_kernel *k = simplify(&g->emitted, err);
+    flx_code code = k ? add_tape_needs(g, k, raw, err) : (flx_code)err->code;
+    flx_kernel_free(raw);
+    if (code != FLX_OK) {
+        flx_kernel_free(k);
+        return code;
+    }
+    return flxi_kderive_finish(&g->d, k, err);
+}
+
+static flx_code differentiate(gradient *g, flx_error *err)
+{
+    FLXI_TRY(flxi_kderive_check_types(&g->d, g->k, err));
+    FLXI_TRY(fit_budget(g, err));
+    FLXI_TRY(flxi_kderive_warn(&g->d, &g->w, err));
+    choose_private(g);
+    return emit(g, err);
+}
+
+flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outputs, size_t num_outputs,
+                                    const char *const *inputs, size_t num_inputs,
+                                    const flx_kernel_grad_options *options, flx_error *err)
+{
+    flx_error local = {0};
+    gradient g = {0};
+    flx_code code = flxi_kderive_start(&g.d, k, outputs, num_outputs, inputs, num_inputs, options, &local);
+    if (code == FLX_OK && !(g.k = flxi_kernel_normalise(g.d.k, &local)))
+        code = (flx_code)local.code;
+    if (code == FLX_OK)
+        code = differentiate(&g, &local);
+    flx_kernel_free(g.k);
+    if (err)
+        *err = local;
+    return flxi_kderive_end(&g.d, code);
+}

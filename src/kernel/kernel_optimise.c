@@ -1,0 +1,199 @@
+/* kernel_optimise.c: the pipeline. One function runs named passes in order, again and again until none of them changes
+   anything; reading the tables below is reading the optimiser. */
+#include "kernel/kernel_optimise.h"
+
+#include "kernel/kernel_rewrite.h"
+#include "kernel/kernel_validate.h"
+
+#include <stdio.h>
+
+typedef struct {
+    const char *name;
+    flxi_kpass_fn run;
+} pass;
+
+/* In the order in which they run. */
+static const pass passes[] = {
+    {"fold", flxi_kpass_fold},
+    {"propagate", flxi_kpass_propagate},
+    {"if", flxi_kpass_if},
+    {"cse", flxi_kpass_cse},
+    {"select", flxi_kpass_select},
+    {"dce", flxi_kpass_dce},
+};
+
+enum {
+    NUM_PASSES = sizeof passes / sizeof *passes,
+    /* A pass rarely changes something in the fourth round; a kernel that never comes to rest would be a mistake. */
+    MAX_ROUNDS = 8,
+};
+
+/* What transforms need: everything that shortens, nothing that trades one form for another. */
+static const pass simplifiers[] = {
+    {"propagate", flxi_kpass_propagate},
+    {"if", flxi_kpass_if},
+    {"cse", flxi_kpass_cse},
+    {"dce", flxi_kpass_dce},
+};
+
+/* ---- Running passes ---- */
+
+typedef struct {
+    flx_kernel *k;           /* as it is now */
+    uint64_t fingerprint;    /* its */
+    flxi_ksimplify_options o;
+    uint8_t *scratch;        /* what o.only_if_loaded points to */
+    uint32_t scratch_size;
+    const flxi_allocator *mem;
+} run;
+
+/* Buffers keep their order, so those of the new program are found in the old one in one walk. */
+static void renumber_scratch(run *r, const flx_kernel *next)
+{
+    uint32_t old = 1;
+    for (uint32_t b = 1; r->scratch && b <= next->num_buffers; b++, old++) {
+        while (old <= r->k->num_buffers && strcmp(r->k->buffers[old].name, next->buffers[b].name) != 0)
+            old++;
+        r->scratch[b] = old <= r->k->num_buffers ? r->scratch[old] : 0;
+    }
+}
+
+/* Debug builds check what goes in and what every pass makes. */
+static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
+{
+#ifdef FLX_DEBUG
+    flx_error why = {0};
+    if (flxi_kernel_check(k, &why) != FLX_OK && why.code != FLX_E_OOM) {
+        flxi_fail(err, FLX_E_INTERNAL, "%s made an invalid kernel: %.180s", maker, why.message);
+        return false;
+    }
+#else
+    (void)k;
+    (void)maker;
+    (void)err;
+#endif
+    return true;
+}
+
+/* False, with the error, when the pass fails. */
+static bool run_pass(run *r, const pass *p, bool *changed, flx_error *err)
+{
+    flx_kernel *next = p->run(r->k, &r->o, err);
+    if (!next || !check_made(next, p->name, err)) {
+        flx_kernel_free(next);
+        return false;
+    }
+    uint64_t fingerprint = flxi_kernel_fingerprint(next);
+    *changed = fingerprint != r->fingerprint;
+    renumber_scratch(r, next);
+    flx_kernel_free(r->k);
+    r->k = next;
+    r->fingerprint = fingerprint;
+    return true;
+}
+
+/* Until as many passes as there are have changed nothing in a row. */
+static bool run_passes(run *r, const pass *const *list, size_t n, flx_error *err)
+{
+    size_t idle = 0;
+    for (size_t i = 0; idle < n && i < n * MAX_ROUNDS; i++) {
+        bool changed;
+        if (!run_pass(r, list[i % n], &changed, err))
+            return false;
+        idle = changed ? 0 : idle + 1;
+    }
+    return true;
+}
+
+static flx_kernel *optimise(const flx_kernel *k, const pass *const *list, size_t n, const flxi_ksimplify_options *o,
+                            flx_error *err)
+{
+    run r = {.o = *o, .mem = flxi_kernel_mem(k), .scratch_size = k->num_buffers + 1};
+    flxi_krewrite copy = {.from = k};
+    if (o->only_if_loaded) {
+        r.scratch = flxi_alloc(r.mem, r.scratch_size, 1);
+        if (!r.scratch) {
+            flxi_oom(err, "the optimiser");
+            return NULL;
+        }
+        memcpy(r.scratch, o->only_if_loaded, r.scratch_size);
+        r.o.only_if_loaded = r.scratch;
+    }
+    r.k = flxi_krewrite_run(&copy, err); /* numbers in the order of the text, so that fingerprints compare */
+    if (r.k && !check_made(r.k, "the caller of the optimiser", err)) {
+        flx_kernel_free(r.k);
+        r.k = NULL;
+    }
+    if (r.k)
+        r.fingerprint = flxi_kernel_fingerprint(r.k);
+    if (r.k && !run_passes(&r, list, n, err)) {
+        flx_kernel_free(r.k);
+        r.k = NULL;
+    }
+    if (r.scratch)
+        flxi_free(r.mem, r.scratch, r.scratch_size, 1);
+    return r.k;
+}
+
+flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    enum { N = sizeof simplifiers / sizeof *simplifiers };
+    const pass *list[N];
+    for (size_t i = 0; i < N; i++)
+        list[i] = &simplifiers[i];
+    return optimise(k, list, N, o, err);
+}
+
+/* ---- By name ---- */
+
+static const pass *find_pass(const char *name, size_t n)
+{
+    for (size_t i = 0; i < NUM_PASSES; i++)
+        if (strlen(passes[i].name) == n && memcmp(passes[i].name, name, n) == 0)
+            return &passes[i];
+    return NULL;
+}
+
+static flx_code fail_name(const char *name, size_t n, flx_error *err)
+{
+    char text[40], known[120] = "passes are:";
+    for (size_t i = 0; i < NUM_PASSES; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), " %s", passes[i].name);
+    flxi_printable(text, sizeof text, name, n);
+    return flxi_fail_hint(err, FLX_E_USAGE, known, "there is no pass of kernels called '%s'", text);
+}
+
+/* Names separated by commas, each at most once. */
+static flx_code choose(const char *names, const pass **list, size_t *n, flx_error *err)
+{
+    *n = 0;
+    while (*names) {
+        size_t length = strcspn(names, ",");
+        const pass *p = find_pass(names, length);
+        if (!p)
+            return fail_name(names, length, err);
+        for (size_t i = 0; i < *n; i++)
+            if (list[i] == p)
+                return flxi_fail(err, FLX_E_USAGE, "pass '%s' is named twice", p->name);
+        list[(*n)++] = p;
+        names += length + (names[length] == ',');
+    }
+    return FLX_OK;
+}
+
+flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *names, flx_error *err)
+{
+    const pass *list[NUM_PASSES];
+    size_t n = 0;
+    if (!k) {
+        flxi_fail(err, FLX_E_USAGE, "there is no kernel to optimise");
+        return NULL;
+    }
+    if (names && choose(names, list, &n, err) != FLX_OK)
+        return NULL;
+    for (; !names && n < NUM_PASSES; n++)
+        list[n] = &passes[n];
+    if (flxi_kernel_check(k, err) != FLX_OK)
+        return NULL;
+    return optimise(k, list, n, &(flxi_ksimplify_options){0}, err);
+}

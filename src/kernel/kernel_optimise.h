@@ -1,0 +1,47 @@
+/* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and gives a new one that does the same with
+   less; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result), and running it again on
+   what it made changes nothing after finitely many times. kernel_optimise.c lists them in order. */
+#ifndef FLXI_KERNEL_OPTIMISE_H
+#define FLXI_KERNEL_OPTIMISE_H
+
+#include "kernel/kernel.h"
+
+enum {
+    FLXI_KERNEL_ZERO_SUMS = 1, /* 0 + x may become x, which differs for x = -0: derivatives start from such a zero */
+};
+
+typedef struct {
+    uint32_t flags;
+    /* By number: buffers whose contents nobody asks for after the dispatch, so that what is stored there matters only if it
+       is loaded; they are dropped when nothing names them any more. NULL: none but workgroup and private ones. */
+    const uint8_t *only_if_loaded;
+} flxi_ksimplify_options;
+
+typedef flx_kernel *(*flxi_kpass_fn)(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* What transforms run on their results: propagate, fold, cse, constant branches and dce until nothing changes. */
+flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* ---- Passes, by file ---- */
+
+/* kernel_dce.c: drops what no result needs: variables, stores to buffers nobody reads, barriers between nothing, code
+   behind a return, functions and buffers nobody names. */
+flx_kernel *flxi_kpass_dce(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_fold.c: operations on literals, and identities. */
+flx_kernel *flxi_kpass_fold(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_propagate.c: variables that are known to be a literal or another variable are replaced; lets that are used once
+   move to their use; a variable that is assigned again in the list of its let becomes several. */
+flx_kernel *flxi_kpass_propagate(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_cse.c: equal pure expressions are computed once where one dominates the others. */
+flx_kernel *flxi_kpass_cse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_if.c: branches whose condition is a literal or is known from an enclosing branch, loops that never run, empty
+   branches. */
+flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+/* kernel_if.c: branches that only assign cheap values become selects. */
+flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+#endif

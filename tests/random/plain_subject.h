@@ -1,0 +1,23 @@
+/* plain_subject.h: a subject as differences see it: in double precision, and with what stop_gradient holds as inputs. */
+#ifndef FLX_PLAIN_SUBJECT_H
+#define FLX_PLAIN_SUBJECT_H
+
+#include "random_graph.h"
+
+/* Whether values of single precision, or of stop_gradient, are in the graph. */
+bool graph_is_single(const flx_graph *g);
+bool graph_has_stops(const flx_graph *g);
+
+typedef struct {
+    subject s;
+    flx_graph *g; /* held; NULL when s is the given subject */
+} plain_subject;
+
+/* False with the error when the graph cannot be made or does not run; then nothing is held. */
+bool plain_subject_begin(plain_subject *p, const subject *s, flx_error *err);
+void plain_subject_end(plain_subject *p);
+
+/* Runs g, whose inputs are those of the subject, on its point. */
+bool subject_run(const subject *s, const flx_graph *g, flx_tensor **out, flx_error *err);
+
+#endif

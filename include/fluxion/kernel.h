@@ -339,21 +339,22 @@ enum {
     FLX_KERNEL_NEED_ZERO = 1,     /* must be zero before the dispatch */
     FLX_KERNEL_NEED_CONSUMED = 2, /* its contents are destroyed: pass a copy */
     FLX_KERNEL_NEED_ATOMIC = 4,   /* accumulated with atomics, else by plain additions */
-    FLX_KERNEL_NEED_ONES = 8      /* must be filled with 1 */
+    FLX_KERNEL_NEED_ONES = 8,     /* must be filled with 1 */
+    FLX_KERNEL_NEED_GIVEN = 16    /* the results of the forward kernel, which the caller has (FLX_KERNEL_SAVED) */
 };
 
 /* A derived kernel: one or more dispatches in order, and what they need. Owns everything in it. */
 typedef struct flx_kernel_derived flx_kernel_derived;
 
 enum {
-    FLX_KERNEL_SEED_ONES = 1,
-    FLX_KERNEL_OVERWRITE = 2,
-    FLX_KERNEL_WITH_FORWARD = 4,
-    FLX_KERNEL_SAVED = 8,
-    FLX_KERNEL_STRICT = 16,
-    FLX_KERNEL_DETERMINISTIC = 32,
-    FLX_KERNEL_PRIMAL_TYPES = 64,
-    FLX_KERNEL_TIES_LEFT = 128
+    FLX_KERNEL_SEED_ONES = 1,      /* cotangents are ones, whatever is given */
+    FLX_KERNEL_OVERWRITE = 2,      /* gradients are stored instead of added; an error where an element gets several */
+    FLX_KERNEL_WITH_FORWARD = 4,   /* the forward results are computed as well */
+    FLX_KERNEL_SAVED = 8,          /* the forward results are given, so they need not be recomputed */
+    FLX_KERNEL_STRICT = 16,        /* a piecewise constant operation on the way is an error instead of a warning */
+    FLX_KERNEL_DETERMINISTIC = 32, /* no float atomics: contributions are kept and added in order by one more kernel */
+    FLX_KERNEL_PRIMAL_TYPES = 64,  /* cotangents and gradients have the type of their buffer, not f32 or f64 */
+    FLX_KERNEL_TIES_LEFT = 128     /* a tie of min or max goes to the first operand instead of being shared */
 };
 
 typedef struct flx_kernel_grad_options {

@@ -85,7 +85,7 @@ static const flxi_khelper helpers[] = {
      "    return old;\n"
      "}\n"},
     /* Another thread may be writing the other half of the byte. */
-    {"put_half", KBY_TYPE,
+    {"put_half", KBY_TYPE | KBY_SPACE,
      "$F void $n(k_u8 *b, k_u32 i, $T v)\n"
      "{\n"
      "    k_u8 was = __atomic_load_n(b + i / 2, __ATOMIC_RELAXED);\n"
@@ -123,3 +123,252 @@ static const char heading[] =
     "    const k_u32 *count;   /* its elements */\n"
     "    k_u32 grid[3], lanes; /* workgroups; width of subgroups */\n"
     "} k_dispatch;\n";
+
+/* ---- Memory of a call ---- */
+
+/* Private arrays up to this size are variables of the loop, which the compiler may keep in registers. */
+static const size_t max_local_bytes = 16384;
+
+static size_t private_bytes(const flxi_kwriter *w)
+{
+    size_t sum = 0;
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (flxi_kw_address(w, i) == KADDRESS_PRIVATE && w->is_accessed[i])
+            sum += flxi_ktype_bytes(w->k->buffers[i].element, w->k->buffers[i].count);
+    return sum;
+}
+
+static bool has_local_arrays(const flxi_kwriter *w)
+{
+    return !w->has_sync && private_bytes(w) <= max_local_bytes;
+}
+
+static bool is_in_scratch(const flxi_kwriter *w, uint32_t buffer)
+{
+    flxi_kaddress at = flxi_kw_address(w, buffer);
+    return w->is_accessed[buffer] && (at == KADDRESS_WORKGROUP || (at == KADDRESS_PRIVATE && !has_local_arrays(w)));
+}
+
+static size_t scratch_bytes(const flxi_kwriter *w, uint32_t buffer)
+{
+    size_t bytes = flxi_ktype_bytes(w->k->buffers[buffer].element, w->k->buffers[buffer].count);
+    bool each = w->has_sync && flxi_kw_address(w, buffer) == KADDRESS_PRIVATE;
+    return each ? bytes * flxi_kernel_workgroup(w->k) : bytes;
+}
+
+static void declare_in_scratch(flxi_kwriter *w, const char *type, const char *name, size_t bytes)
+{
+    flxi_kw_line(w, "%s *restrict %s = (%s *)(scratch + %zu);", type, name, type, w->entry->scratch);
+    w->entry->scratch += (bytes + 63) / 64 * 64;
+}
+
+static void declare_arrays(flxi_kwriter *w)
+{
+    char name[24];
+    size_t n = flxi_kernel_workgroup(w->k);
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (is_in_scratch(w, i)) {
+            snprintf(name, sizeof name, "b%u", i);
+            declare_in_scratch(w, flxi_ktext_element(w->target, w->k->buffers[i].element), name, scratch_bytes(w, i));
+        }
+    for (size_t i = 0; i < w->arrays.n; i++) {
+        const flxi_karray *a = &w->arrays.at[i];
+        snprintf(name, sizeof name, "%c%u", a->prefix, a->number);
+        declare_in_scratch(w, flxi_ktext_type(a->type), name, n * 8);
+    }
+    for (size_t i = 0; w->has_sync && i < w->copies.n * 3; i++) {
+        snprintf(name, sizeof name, "c%zu", i);
+        declare_in_scratch(w, "k_u32", name, n * 4);
+    }
+    if (w->needs_live)
+        declare_in_scratch(w, "k_u8", "live", n);
+}
+
+static void declare_bound(flxi_kwriter *w)
+{
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
+        const flxi_kbuffer *b = &w->k->buffers[i];
+        if (!w->is_accessed[i] || !flxi_kw_is_bound(w, i))
+            continue;
+        flxi_kw_line(w, "%s%s *restrict b%u = d->data[%u];", w->is_written[i] ? "" : "const ",
+                     flxi_ktext_element(w->target, b->element), i, i - 1);
+        if (b->count == 0)
+            flxi_kw_line(w, "const k_u32 n%u = d->count[%u];", i, i - 1);
+    }
+    for (unsigned a = 0; a < 3; a++)
+        if (w->ids[FLX_KERNEL_NUM_WORKGROUPS] >> a & 1)
+            flxi_kw_line(w, "const k_u32 q%u = d->grid[%u];", a, a);
+    if (w->uses_lane)
+        flxi_kw_line(w, "const k_u32 lanes = d->lanes;");
+}
+
+/* What starts at zero for each workgroup, or for each invocation. */
+static void clear(flxi_kwriter *w, flxi_kaddress address)
+{
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (is_in_scratch(w, i) && flxi_kw_address(w, i) == address)
+            flxi_kw_line(w, "__builtin_memset(b%u, 0, %zu);", i, scratch_bytes(w, i));
+}
+
+/* ---- Loops over workgroups ---- */
+
+/* A row of workgroups from w0 = g0 on, `run` of them. */
+static void open_row(flxi_kwriter *w)
+{
+    flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
+    w->depth++;
+    flxi_kw_line(w, "const k_u32 g0 = (k_u32)(g %% d->grid[0]);");
+    flxi_kw_line(w, "const k_u32 w1 = (k_u32)(g / d->grid[0] %% d->grid[1]), w2 = (k_u32)(g / d->grid[0] / d->grid[1]);");
+    flxi_kw_line(w, "run = d->grid[0] - g0 < end - g ? d->grid[0] - g0 : end - g;");
+}
+
+static void write_invocation(flxi_kwriter *w)
+{
+    w->next_label = 1;
+    w->label_used = false;
+    if (has_local_arrays(w))
+        flxi_kw_declare_private(w);
+    else
+        clear(w, KADDRESS_PRIVATE);
+    for (size_t i = 0; !has_local_arrays(w) && i < w->copies.n; i++)
+        flxi_kw_line(w, "k_u32 c%zu = 0, c%zu = 0, c%zu = 0;", i * 3, i * 3 + 1, i * 3 + 2);
+    flxi_kw_list(w, w->k->body);
+    if (w->label_used)
+        flxi_kw_line(w, "done1:;");
+}
+
+static void declare_invocation_ids(flxi_kwriter *w)
+{
+    for (unsigned a = 0; a < 3; a++)
+        if (w->ids[FLX_KERNEL_INVOCATION_ID] >> a & 1)
+            flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, w->k->size[a], a);
+    if (w->uses_lane)
+        flxi_kw_line(w, "const k_u32 lane = l %% lanes;");
+}
+
+/* All invocations of a row are one loop: nothing tells where a workgroup ends. */
+static void write_line(flxi_kwriter *w)
+{
+    uint32_t n = w->k->size[0];
+    const uint8_t *ids = w->ids;
+    flxi_kw_begin(w);
+    flxi_kw_addf(w, "for (k_u32 i0 = g0 * %uu, e0 = (g0 + (k_u32)run) * %uu; i0 < e0; i0++)", n, n);
+    flxi_kw_open(w);
+    if (ids[FLX_KERNEL_WORKGROUP_ID] & 1)
+        flxi_kw_line(w, "const k_u32 w0 = i0 / %uu;", n);
+    if ((ids[FLX_KERNEL_LOCAL_ID] & 1) || w->uses_lane)
+        flxi_kw_line(w, "const k_u32 l0 = i0 %% %uu;", n);
+    for (unsigned a = 1; a < 3; a++) {
+        if (ids[FLX_KERNEL_INVOCATION_ID] >> a & 1)
+            flxi_kw_line(w, "const k_u32 i%u = w%u;", a, a);
+        if (ids[FLX_KERNEL_LOCAL_ID] >> a & 1)
+            flxi_kw_line(w, "const k_u32 l%u = 0;", a);
+    }
+    if (w->uses_lane)
+        flxi_kw_line(w, "const k_u32 lane = l0 %% lanes;");
+    write_invocation(w);
+    flxi_kw_close(w);
+}
+
+/* One workgroup after the other. */
+static void write_groups(flxi_kwriter *w)
+{
+    flxi_kw_line(w, "for (k_u32 w0 = g0, e0 = g0 + (k_u32)run; w0 < e0; w0++) {");
+    w->depth++;
+    clear(w, KADDRESS_WORKGROUP);
+    if (!w->has_sync) {
+        flxi_kw_open_locals(w);
+        declare_invocation_ids(w);
+        write_invocation(w);
+        flxi_kw_close(w);
+    } else {
+        clear(w, KADDRESS_PRIVATE);
+        for (size_t i = 0; i < w->copies.n; i++)
+            flxi_kw_line(w, "__builtin_memset(c%zu, 0, %zu);", i * 3, 4 * (size_t)flxi_kernel_workgroup(w->k));
+        if (w->needs_live)
+            flxi_kw_line(w, "__builtin_memset(live, 1, %u);", flxi_kernel_workgroup(w->k));
+        flxi_kw_list(w, w->k->body);
+        flxi_kw_close_interval(w);
+        if (w->end_used)
+            flxi_kw_line(w, "end:;");
+    }
+    flxi_kw_close(w);
+}
+
+static void write_body(flxi_kwriter *w)
+{
+    bool has_groups = w->has_sync || w->k->size[1] > 1 || w->k->size[2] > 1;
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        has_groups |= w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP;
+    open_row(w);
+    if (has_groups)
+        write_groups(w);
+    else
+        write_line(w);
+    flxi_kw_close(w);
+}
+
+/* ---- The function ---- */
+
+static const char arguments[] = "const k_dispatch *d, k_u64 begin, k_u64 end, k_u8 *scratch, k_u32 *status";
+
+/* Subnormals may be flushed: the processor's mode is set around the call. */
+static void write_flushing(flxi_kwriter *w)
+{
+    flxi_kw_line(w, "void %s(%s)", w->entry->name, arguments);
+    flxi_kw_line(w, "{");
+    flxi_kw_line(w, "#if defined(__x86_64__)");
+    flxi_kw_line(w, "    const k_u32 mode = __builtin_ia32_stmxcsr();");
+    flxi_kw_line(w, "    __builtin_ia32_ldmxcsr(mode | 0x8040u);");
+    flxi_kw_line(w, "    %s_flushed(d, begin, end, scratch, status);", w->entry->name);
+    flxi_kw_line(w, "    __builtin_ia32_ldmxcsr(mode);");
+    flxi_kw_line(w, "#else");
+    flxi_kw_line(w, "    %s_flushed(d, begin, end, scratch, status);", w->entry->name);
+    flxi_kw_line(w, "#endif");
+    flxi_kw_line(w, "}");
+}
+
+static void write_kernel(flxi_kwriter *w)
+{
+    bool flushes = w->k->flags & FLX_KERNEL_FLUSH;
+    if (w->has_sync) {
+        w->is_rehearsal = true;
+        flxi_kw_restart(w);
+        write_body(w);
+        w->is_rehearsal = false;
+    }
+    flxi_kw_restart(w);
+    if (flushes)
+        flxi_kw_line(w, "__attribute__((noinline)) static void %s_flushed(%s)", w->entry->name, arguments);
+    else
+        flxi_kw_line(w, "void %s(%s)", w->entry->name, arguments);
+    flxi_kw_line(w, "{");
+    w->depth++;
+    declare_bound(w);
+    declare_arrays(w);
+    write_body(w);
+    flxi_kw_close(w);
+    if (flushes)
+        write_flushing(w);
+}
+
+const flxi_ktarget flxi_target_c = {
+    .name = "c",
+    .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_COLLECTIVES,
+    .max_workgroup_bytes = (uint64_t)1 << 30,
+    .max_private_bytes = (uint64_t)1 << 20,
+    .is_serial = true,
+    .heading = heading,
+    .function = "static inline",
+    .space = {"", "", ""},
+    .suffix = {"", "", ""},
+    .u64_suffix = "ull",
+    .i64_suffix = "ll",
+    .unaries = unaries,
+    .binaries = binaries,
+    .fma = "__builtin_fma$f($a, $b, $c)",
+    .native_atomics = 1u << FLX_KERNEL_ATOMIC_ADD | 1u << FLX_KERNEL_ATOMIC_SUB | 1u << FLX_KERNEL_ATOMIC_AND |
+                      1u << FLX_KERNEL_ATOMIC_OR | 1u << FLX_KERNEL_ATOMIC_XOR,
+    .write = write_kernel,
+    .helpers = helpers,
+};

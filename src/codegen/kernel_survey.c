@@ -127,7 +127,7 @@ static bool mark_vars(flxi_kwriter *w, uint32_t expr)
     const flxi_kx *e = &w->k->exprs[expr];
     bool grew = false;
     if (e->kind == KX_VAR && !w->steers[e->ref])
-        grew = w->steers[e->ref] = 1;
+        grew = (w->steers[e->ref] = 1);
     if (!(e->does & (KX_VARIES | KX_OPAQUES)))
         return grew;
     for (int i = flxi_kx_operands(e); i-- > 0;)

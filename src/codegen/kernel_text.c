@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static const flxi_ktarget *const targets[] = {&flxi_target_c, &flxi_target_cuda, &flxi_target_opencl};
+static const flxi_ktarget *const targets[] = {&flxi_target_c};
 
 const flxi_ktarget *flxi_ktarget_find(const char *name)
 {

@@ -38,6 +38,7 @@ typedef struct flxi_kwriter flxi_kwriter;
 typedef struct {
     const char *name;
     uint32_t abilities;  /* FLX_KERNEL_HAS_… */
+    uint64_t max_workgroup_bytes, max_private_bytes; /* 0: the usual limits */
     bool is_serial;      /* a function runs whole workgroups; invocations are loops in the text */
     bool has_words;      /* 4-bit elements are accessed in words of 32 bits, not in bytes */
     const char *heading; /* first lines of a file; the next two follow where f64, or atomics of 64 bits, are used */
@@ -46,7 +47,6 @@ typedef struct {
     const char *space[KADDRESS_COUNT];  /* qualifiers of what a pointer points to */
     const char *suffix[KADDRESS_COUNT]; /* in the names of functions that take such a pointer; "" where one fits all */
     const char *u64_suffix, *i64_suffix; /* of literals */
-    const char *restricts;
     const flxi_kspelling *unaries, *binaries; /* by op; NULL: none differ */
     const flxi_kspelling *strict;     /* binaries by op, unless contraction is permitted; or NULL */
     const char *fma;

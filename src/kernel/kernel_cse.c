@@ -12,6 +12,14 @@
 /* Below this cost (kernel_facts.h) a new variable is no gain. */
 enum { MIN_COST = 2 };
 
+/* What new variables for ids are called; others are called t. */
+static const char *const id_names[FLX_KERNEL_ID_COUNT] = {
+    [FLX_KERNEL_INVOCATION_ID] = "i",
+    [FLX_KERNEL_WORKGROUP_ID] = "w",
+    [FLX_KERNEL_LOCAL_ID] = "l",
+    [FLX_KERNEL_NUM_WORKGROUPS] = "groups",
+};
+
 /* A value: like an expression, with values as operands. Variables beyond those of the program are new ones. */
 typedef struct {
     flxi_kx e;
@@ -194,6 +202,12 @@ static bool may_share(const sharer *c, const value *v)
            !(c->acts && (v->does & (KF_MEMORY | KF_FOREIGN)));
 }
 
+/* Ids cost nothing, but repeated ones read better with a name. */
+static bool is_worth(const value *v)
+{
+    return v->cost >= MIN_COST || v->e.kind == KX_ID;
+}
+
 /* Whether the value is filed and may be taken from there. */
 static bool is_found(const sharer *c, uint32_t number)
 {
@@ -233,7 +247,7 @@ static void look(sharer *c, uint32_t number)
             holder_of(c, number);
             return;
         }
-        if (c->values.at[number].cost >= MIN_COST)
+        if (is_worth(&c->values.at[number]))
             file(c, number, 0);
     }
     for (int i = 0; i < flxi_kx_operands(&e); i++)
@@ -360,11 +374,12 @@ static uint32_t build(sharer *c, uint32_t number)
     if (is_found(c, number)) {
         if (v->holder)
             return holder_expr(c, v->holder);
-    } else if (v->cost >= MIN_COST) {
+    } else if (is_worth(v)) {
         want *w = wanted(c, number);
         if (w) {
             uint32_t e = build_node(c, number);
-            w->var = flxi_kb_let(c->r->to, flxi_krewrite_fresh_name(c->r, "t"), e);
+            const char *stem = v->e.kind == KX_ID ? id_names[v->e.op] : "t";
+            w->var = flxi_kb_let(c->r->to, flxi_krewrite_fresh_name(c->r, stem), e);
             file(c, number, c->k->num_vars + 1 + (uint32_t)(w - c->wants.at));
             return flxi_kb_var(c->r->to, w->var);
         }

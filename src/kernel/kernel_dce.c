@@ -46,11 +46,8 @@ static bool flag_unreachable(marker *m, flxi_klist list, uint32_t at, bool is_de
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
         m->unreachable[at] = is_dead;
-        uint32_t other_at = at + 1;
-        for (size_t b = 0; b < s->body.n; b++)
-            other_at = m->f.end[other_at];
         bool body_ends = flag_unreachable(m, s->body, at + 1, is_dead);
-        bool other_ends = flag_unreachable(m, s->other, other_at, is_dead);
+        bool other_ends = flag_unreachable(m, s->other, m->f.other[at], is_dead);
         is_dead = is_dead || s->kind == KS_RETURN || (s->kind == KS_IF && body_ends && other_ends) ||
                   ((s->kind == KS_BLOCK || s->kind == KS_REGION) && body_ends);
         at = m->f.end[at];

@@ -1,6 +1,7 @@
 /* kernel_derived.c: holding a derived kernel and running it with all that it needs. */
 #include "kernel/kernel_derived.h"
 
+#include "base/half.h"
 #include "base/number.h"
 
 #include <stdio.h>
@@ -228,12 +229,14 @@ static flx_code need_length(const runner *r, const flxi_kneed *n, uint64_t *leng
 
 static void fill_ones(void *data, uint32_t element, uint64_t count)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        if (element == FLX_F64)
-            ((double *)data)[i] = 1;
-        else
-            ((float *)data)[i] = 1;
-    }
+    for (uint64_t i = 0; i < count; i++)
+        switch (element) {
+        case FLX_F64: ((double *)data)[i] = 1; break;
+        case FLX_F32: ((float *)data)[i] = 1; break;
+        case FLX_F16: ((uint16_t *)data)[i] = flxi_to_f16(1); break;
+        case FLX_BF16: ((uint16_t *)data)[i] = flxi_to_bf16(1); break;
+        default: break;
+        }
 }
 
 /* New memory: a copy of what is given, ones, or zeros. */
@@ -282,7 +285,10 @@ static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *ou
     uint64_t length;
     *out = (flx_kernel_memory){.buffer = n->name};
     switch ((flx_kernel_role)n->role) {
-    case FLX_KERNEL_PRIMAL: return forward_memory(r, n->forward, false, out);
+    case FLX_KERNEL_PRIMAL:
+        if ((n->flags & FLX_KERNEL_NEED_GIVEN) && !m)
+            return missing(r, n->name);
+        return forward_memory(r, n->forward, false, out);
     case FLX_KERNEL_SCRATCH: return forward_memory(r, n->forward, true, out);
     case FLX_KERNEL_RESULT: return forward_memory(r, n->forward, m == NULL, out);
     case FLX_KERNEL_COUNTER:
@@ -299,9 +305,11 @@ static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *ou
     default: break;
     }
     FLXI_TRY(need_length(r, n, &length));
-    bool is_own = !m || (n->flags & FLX_KERNEL_NEED_CONSUMED);
-    if (is_own)
-        return own_memory(r, n->element, length, m, n->role == FLX_KERNEL_COTANGENT, out);
+    bool wants_ones = n->role == FLX_KERNEL_COTANGENT;
+    if (n->flags & FLX_KERNEL_NEED_ONES)
+        return own_memory(r, n->element, length, NULL, true, out);
+    if (!m || (n->flags & FLX_KERNEL_NEED_CONSUMED))
+        return own_memory(r, n->element, length, m, wants_ones, out);
     if (m->size != flxi_ktype_bytes(n->element, length))
         return flxi_fail(r->err, FLX_E_SIZE, "buffer '%.100s' has %zu bytes, its forward buffer asks for %zu", n->name,
                          m->size, flxi_ktype_bytes(n->element, length));

@@ -236,6 +236,7 @@ static void visit_list(finder *w, flxi_klist list, uint32_t parent, uint32_t loo
         f->loop[at] = loop;
         visit_stmt(w, s);
         visit_list(w, s->body, at, s->kind == KS_LOOP ? at : loop);
+        f->other[at] = f->num_places + 1;
         visit_list(w, s->other, at, loop);
         f->end[at] = f->num_places + 1;
     }
@@ -329,6 +330,7 @@ static bool make_room(flxi_kfacts *f)
     flxi_arena *a = &f->arena;
     f->stmt = flxi_new(a, const flxi_ks *, places);
     f->end = flxi_new(a, uint32_t, places);
+    f->other = flxi_new(a, uint32_t, places);
     f->parent = flxi_new(a, uint32_t, places);
     f->loop = flxi_new(a, uint32_t, places);
     f->fn_at = flxi_new(a, uint32_t, (size_t)k->num_fns + 1);
@@ -338,7 +340,7 @@ static bool make_room(flxi_kfacts *f)
     f->does = flxi_new(a, uint8_t, (size_t)k->num_exprs + 1);
     f->cost = flxi_new(a, uint32_t, (size_t)k->num_exprs + 1);
     f->copied = flxi_new(a, uint8_t, (size_t)k->num_buffers + 1);
-    return f->stmt && f->end && f->parent && f->loop && f->fn_at && f->fn_result && f->fn_does && f->vars && f->does &&
+    return f->stmt && f->end && f->other && f->parent && f->loop && f->fn_at && f->fn_result && f->fn_does && f->vars && f->does &&
            f->cost && f->copied;
 }
 
@@ -403,6 +405,23 @@ bool flxi_kfacts_is_kept(const flxi_kfacts *f, uint32_t buffer, uint32_t from, u
 bool flxi_kfacts_is_same(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t to)
 {
     return !flxi_kplaces_within(&f->assigns, var, from, to);
+}
+
+bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t use)
+{
+    uint32_t to = flxi_kfacts_reach(f, from, use), looped = use;
+    for (uint32_t l = f->loop[use]; l > from; l = f->loop[l])
+        looped = l;
+    /* From the inside out: the part of the way behind the start of each else branch. A loop that leads back makes all of
+       its branches part of the way. */
+    for (uint32_t q = f->parent[use]; q > from; q = f->parent[q]) {
+        if (q >= looped || f->stmt[q]->kind != KS_IF || use < f->other[q])
+            continue;
+        if (!flxi_kfacts_is_same(f, var, f->other[q], to))
+            return false;
+        to = q;
+    }
+    return flxi_kfacts_is_same(f, var, from + 1, to);
 }
 
 static bool tree_is_stable(const flxi_kfacts *f, uint32_t number, uint32_t from, uint32_t to)

@@ -42,6 +42,7 @@ typedef struct {
     uint32_t num_places;          /* highest position */
     const flxi_ks **stmt;         /* by position; NULL for a function's result */
     uint32_t *end;                /* by position: behind the statement and its bodies */
+    uint32_t *other;              /* by position: where its else branch begins */
     uint32_t *parent;             /* by position: the statement it stands in, or 0 */
     uint32_t *loop;               /* by position: the innermost loop it stands in, or 0 */
     uint32_t *fn_at;              /* by function: position of its first statement */
@@ -86,6 +87,10 @@ bool flxi_kfacts_is_stable(const flxi_kfacts *f, uint32_t e, uint32_t from, uint
 /* The same for one load, whose index is not looked at, and for one variable. */
 bool flxi_kfacts_is_kept(const flxi_kfacts *f, uint32_t buffer, uint32_t from, uint32_t to);
 bool flxi_kfacts_is_same(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t to);
+
+/* Whether what a variable was given in the statement at `from` is what it holds in the statement at `use`, which lies in the
+   same list or deeper: assignments in a branch that is not taken on the way do not count. */
+bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t use);
 
 /* Whether other invocations may touch its elements. */
 bool flxi_kfacts_is_shared(const flxi_kfacts *f, uint32_t buffer);

@@ -147,22 +147,81 @@ static flx_code fit_budget(gradient *g, flx_error *err)
 
 /* ---- The result ---- */
 
+static flx_code add_words_need(gradient *g, const flx_kernel *k, const flxi_ktape *t, const char *name, uint32_t element,
+                               flx_error *err)
+{
+    flxi_kneed need = {
+        .name = name,
+        .role = FLX_KERNEL_TAPE,
+        .element = (uint8_t)element,
+        .flags = t->target ? FLX_KERNEL_NEED_ZERO : 0,
+        .length = {.slots = t->slots, .counters = t->counters, .num_counters = t->num_counters, .per_invocation = true},
+    };
+    if (flxi_kernel_find_buffer(k, name) && !flxi_kernel_derived_add_need(g->d.result, &need))
+        return flxi_oom(err, "the derivative of a kernel");
+    return FLX_OK;
+}
+
 static flx_code add_tape_needs(gradient *g, const flx_kernel *k, const flx_kernel *raw, flx_error *err)
 {
     for (size_t i = 0; i < g->emitted.num_tapes; i++) {
         const flxi_ktape *t = &g->emitted.tapes[i];
         if (!t->buffer || t->is_private)
             continue;
-        flxi_kneed need = {
-            .name = raw->buffers[t->buffer].name,
-            .role = FLX_KERNEL_TAPE,
-            .element = (uint8_t)t->type,
-            .length = {.slots = t->slots, .counters = t->counters, .num_counters = t->num_counters, .per_invocation = true},
-        };
-        if (flxi_kernel_find_buffer(k, need.name) && !flxi_kernel_derived_add_need(g->d.result, &need))
-            return flxi_oom(err, "the derivative of a kernel");
+        FLXI_TRY(add_words_need(g, k, t, raw->buffers[t->buffer].name, t->type, err));
+        if (t->where)
+            FLXI_TRY(add_words_need(g, k, t, raw->buffers[t->where].name, FLX_U32, err));
     }
     return FLX_OK;
+}
+
+/* Adds the kept contributions to the gradients, in the order of the program, of its iterations and of invocations. One
+   invocation does it: the order is what was asked for. */
+static flx_kernel *make_ordered_sum(const gradient *g, const flx_kernel *raw, flx_error *err)
+{
+    const uint32_t size[3] = {1, 1, 1};
+    flxi_kb *b = flxi_kb_new(raw->ctx, "ordered_sum", size, err);
+    if (!b)
+        return NULL;
+    uint32_t at[3];
+    for (uint32_t a = 0; a < 3; a++)
+        at[a] = flxi_kb_id(b, FLX_KERNEL_INVOCATION_ID, a);
+    uint32_t any = flxi_kb_binary(b, KBIN_bit_or, flxi_kb_binary(b, KBIN_bit_or, at[0], at[1]), at[2]);
+    flxi_kb_if(b, flxi_kb_binary(b, KBIN_eq, any, flxi_kb_u32(b, 0)));
+    for (size_t i = 0; i < g->emitted.num_tapes && flxi_kb_ok(b); i++) {
+        const flxi_ktape *t = &g->emitted.tapes[i];
+        if (!t->target)
+            continue;
+        uint32_t numbers[3] = {t->buffer, t->where, t->target}, own[3];
+        for (int j = 0; j < 3; j++) {
+            flxi_kbuffer buffer = raw->buffers[numbers[j]];
+            own[j] = flxi_kb_find_buffer(b, buffer.name);
+            buffer.access = j == 2 ? FLX_KERNEL_READ_WRITE : FLX_KERNEL_READ;
+            buffer.flags = 0;
+            buffer.binding = (uint32_t)b->buffers.n - 1;
+            if (!own[j])
+                own[j] = flxi_kb_buffer(b, &buffer);
+        }
+        uint32_t n = flxi_kb_var(b, flxi_kb_loop(b, flxi_kb_fresh_name(b, "n"), flxi_kb_u32(b, 0), flxi_kb_length(b, own[0])));
+        uint32_t to = flxi_kb_var(b, flxi_kb_let(b, flxi_kb_fresh_name(b, "to"), flxi_kb_load(b, own[1], n)));
+        flxi_kb_store(b, own[2], to, flxi_kb_binary(b, KBIN_add, flxi_kb_load(b, own[2], to), flxi_kb_load(b, own[0], n)));
+        flxi_kb_end(b);
+    }
+    flxi_kb_end(b);
+    return flxi_kb_finish(b, err);
+}
+
+static flx_code add_ordered_sum(gradient *g, const flx_kernel *raw, flx_error *err)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->emitted.num_tapes; i++)
+        any |= g->emitted.tapes[i].target != 0;
+    if (!any)
+        return FLX_OK;
+    flx_kernel *k = make_ordered_sum(g, raw, err);
+    if (!k)
+        return (flx_code)err->code;
+    return flxi_kernel_derived_add_kernel(g->d.result, k) ? FLX_OK : flxi_oom(err, "the derivative of a kernel");
 }
 
 /* Emits with the tapes that are needed. */
@@ -177,12 +236,14 @@ static flx_code emit(gradient *g, flx_error *err)
     g->d.result->num_counters = g->w.num_loops;
     flx_kernel *k = simplify(&g->emitted, err);
     flx_code code = k ? add_tape_needs(g, k, raw, err) : (flx_code)err->code;
-    flx_kernel_free(raw);
-    if (code != FLX_OK) {
+    if (code == FLX_OK)
+        code = flxi_kderive_finish(&g->d, k, err);
+    else
         flx_kernel_free(k);
-        return code;
-    }
-    return flxi_kderive_finish(&g->d, k, err);
+    if (code == FLX_OK)
+        code = add_ordered_sum(g, raw, err);
+    flx_kernel_free(raw);
+    return code;
 }
 
 static flx_code differentiate(gradient *g, flx_error *err)

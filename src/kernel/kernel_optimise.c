@@ -63,10 +63,13 @@ static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
 {
 #ifdef FLX_DEBUG
     flx_error why = {0};
-    if (flxi_kernel_check(k, &why) != FLX_OK && why.code != FLX_E_OOM) {
+    flx_code code = flxi_kernel_check(k, &why);
+    if (code == FLX_E_OOM)
+        flxi_oom(err, "a kernel");
+    else if (code != FLX_OK)
         flxi_fail(err, FLX_E_INTERNAL, "%s made an invalid kernel: %.180s", maker, why.message);
+    if (code != FLX_OK)
         return false;
-    }
 #else
     (void)k;
     (void)maker;

@@ -85,10 +85,7 @@ static uint32_t known_value(const flxi_krewrite *r, uint32_t var)
 {
     const propagator *p = r->user;
     const knowledge *known = &p->known[var];
-    if (!known->value)
-        return 0;
-    uint32_t reach = flxi_kfacts_reach(&p->f, known->at, r->at);
-    return flxi_kfacts_is_same(&p->f, var, known->at + 1, reach) ? known->value : 0;
+    return known->value && flxi_kfacts_reaches(&p->f, var, known->at, r->at) ? known->value : 0;
 }
 
 static uint32_t propagate_expr(flxi_krewrite *r, uint32_t number)
@@ -142,6 +139,8 @@ static bool may_move(const flxi_krewrite *r, const flxi_ks *s, uint32_t value)
     const propagator *p = r->user;
     const flxi_kvar_places *v = &p->f.vars[s->var];
     const flxi_kx *e = flxi_kb_expr(r->to, value);
+    if (e->kind == KX_ID) /* its name reads better and costs nothing */
+        return false;
     if (!flxi_kfacts_is_pure(&p->f, s->a) || v->uses != 1 || v->is_looped || e->depth + v->use_depth > MAX_DEPTH)
         return false;
     return !((e->does & KX_READS) && use_has_effect(p, v->reach));

@@ -15,6 +15,7 @@ typedef struct {
     bool is_kept;             /* false: found to be unneeded, nothing is recorded */
     bool is_private;
     uint32_t buffer;          /* in the derived kernel */
+    uint32_t where, target;   /* of contributions to a gradient that are added later: the indices, and the gradient */
 } flxi_ktape;
 
 typedef struct {

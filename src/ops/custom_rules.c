@@ -20,13 +20,33 @@ uint32_t flxi_saved_custom(const flxi_site *s)
     return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;
 }
 
+static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n, flx_val *out,
+                       uint32_t nout)
+{
+    flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
+    made.fwd_body = body;
+    made.num_residuals = residuals;
+    made.recompute = 1;
+    flx_custom_fn(s->g, in, n, &made, out, nout);
+}
+
+static bool keeps_rule(const custom_attrs *a)
+{
+    return a->jvp_body && !a->vjp_body;
+}
+
 /* The forward body is inlined, so that what the way back needs of it is at hand: residuals, and values that its own
-   differentiation would compute again. */
+   differentiation would compute again. Once vjp_body is used the forward part has no rule of its own any more; a jvp_body alone
+   stays with it. */
 void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
 {
     const custom_attrs *a = s->attrs;
-    if (a->recompute || (a->jvp_body && !a->vjp_body)) {
+    if (keeps_rule(a)) {
         flxi_emit(s, NULL, s->x, s->nin, y);
+        return;
+    }
+    if (a->recompute) {
+        emit_whole(s, a->fwd_body, a->num_residuals, s->x, s->nin, y, s->nout);
         return;
     }
     flx_val *out = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
@@ -140,14 +160,6 @@ static void by_rule(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_
 
 /* ---- Recomputing ---- */
 
-static void emit_whole(flxi_site *s, const flx_graph *body, const flx_val *in, uint32_t n, flx_val *out, uint32_t nout)
-{
-    flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
-    made.fwd_body = body;
-    made.recompute = 1;
-    flx_custom_fn(s->g, in, n, &made, out, nout);
-}
-
 static flx_val declare(flx_graph *g, const flx_type *t)
 {
     char name[32];
@@ -171,12 +183,15 @@ static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const fl
     for (uint32_t k = 0; k < s->nout; k++)
         if (!flxi_is_none(dy[k]))
             d[k] = declare(g, flxi_typeof(s, s->y[k]));
-    flxi_inline(g, a->fwd_body, x, y);
     flxi_site inner = *s;
     inner.g = g;
     inner.x = x;
     inner.y = y;
     inner.saved = y + s->nout;
+    if (keeps_rule(a))
+        flxi_emit(&inner, NULL, x, s->nin, y);
+    else
+        flxi_inline(g, a->fwd_body, x, y);
     by_rule(&inner, a, d, dx);
     for (uint32_t i = 0; i < s->nin; i++)
         if (!flxi_is_none(dx[i]))
@@ -199,7 +214,7 @@ static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *d
         if (!flxi_is_none(dy[k]))
             in[n++] = dy[k];
     if (body->outputs.n)
-        emit_whole(s, body, in, n, out, (uint32_t)body->outputs.n);
+        emit_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
     flx_graph_free(body);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (!flxi_is_none(inside[i]))
@@ -245,7 +260,7 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (!pushed)
         return;
     if (a->recompute)
-        emit_whole(s, pushed, in, n, out, (uint32_t)pushed->outputs.n);
+        emit_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
     else
         flxi_inline(s->g, pushed, in, out);
     flx_graph_free(pushed);

@@ -4,7 +4,7 @@
    Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance
    within 5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or
    never. */
-#include "gradient_text.h"
+#include "batch_text.h"
 #include "symbolic_text.h"
 
 #include <math.h>
@@ -200,4 +200,111 @@ TEST(dropout_of_everything_has_gradient_zero)
 {
     check_gradient("graph g(x: f64[2]) { return mul(dropout(x, const(u32[2], [5, 6]), rate=1), 3) }",
                    (const gradient_row[]){{"x", {1, 2}, {0, 0}}}, 1);
+}
+
+/* ---- Batching ---- */
+
+/* The op `call`, which draws from k and is batched over it, against the same op written with stream + b for each example. */
+static void check_streams(const char *call, const char *dtype)
+{
+    enum { EXAMPLES = 3, MOST = 7 };
+    char text[400];
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    snprintf(text, sizeof text, "graph f(k: u32[2]) { return %s, stream=-1, dtype=%s) }\n", call, dtype);
+    test_fail_context("%s", text);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    flx_graph *v = flx_vmap(flx_module_main(m), &(flx_vmap_axis){"k", 0}, 1, NULL, 0, EXAMPLES, &err);
+    CHECK_OK(v ? FLX_OK : err.code, &err);
+    uint32_t keys[2 * EXAMPLES] = {7, 11, 7, 11, 3, 5}; /* two of them are equal */
+    flx_type type = flx_type_make(FLX_U32, 2, (const flx_dim[]){EXAMPLES, 2});
+    flx_tensor *k = flx_tensor_new(ctx, &type, keys, &err);
+    flx_tensor *all = NULL;
+    CHECK_OK((int32_t)flx_run(v, NULL, &(flx_feed){"k", k}, 1, &all, &err), &err);
+    size_t size = flx_tensor_size(all) / EXAMPLES;
+    for (int b = 0; b < EXAMPLES; b++) {
+        snprintf(text, sizeof text, "graph f() { k = const(u32[2], [%u, %u])  return %s, stream=%d, dtype=%s) }\n", keys[2 * b],
+                 keys[2 * b + 1], call, b - 1, dtype);
+        text_run one = text_begin(text);
+        CHECK_OK(one.code, &one.err);
+        CHECK_EQ_U64(flx_tensor_size(one.out[0]), size);
+        CHECK_MSG(memcmp((const char *)flx_tensor_bytes(all) + (size_t)b * size, flx_tensor_bytes(one.out[0]), size) == 0,
+                  "example %d draws something else", b);
+        text_end(&one);
+    }
+    const char *bytes = flx_tensor_bytes(all);
+    CHECK_MSG(memcmp(bytes, bytes + size, size) != 0, "examples with one key draw the same");
+    flx_tensor_release(all);
+    flx_tensor_release(k);
+    flx_graph_free(v);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(random_draws_of_a_batch_have_streams_of_their_own)
+{
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        check_streams("rng_uniform(k, shape=[7], lo=-1, hi=3", dtypes[i]);
+        check_streams("rng_uniform(k, shape=[2, 3]", dtypes[i]);
+        check_streams("rng_normal(k, shape=[7], mean=3, std=0.5", dtypes[i]); /* an odd number: half a pair is left over */
+        check_streams("rng_normal(k, shape=[2, 2]", dtypes[i]);
+    }
+    check_streams("rng_uniform(k, shape=[]", "f64");
+    check_streams("rng_normal(k, shape=[]", "f64");
+}
+
+/* A draw that nothing batches is the same for all examples. */
+TEST(random_draws_without_a_batched_key_are_shared)
+{
+    double out[GRADIENT_MAX_PARTS];
+    flx_error err = {0};
+    const batch_row rows[] = {{"x", {0, 0, 0}, true}};
+    CHECK_OK(run_batched("graph f(x: f64[]) { return add(x, rng_normal(shape=[2], dtype=f64, seed=3)) }", 3, rows, 1, out,
+                         &err),
+             &err);
+    CHECK(out[0] == out[2] && out[0] == out[4] && out[1] == out[3] && out[1] == out[5] && out[0] != out[1]);
+}
+
+/* Batched rows of logits are rows like all others: their number in the batch is their stream. */
+TEST(sample_of_a_batch_numbers_rows_through_it)
+{
+    enum { EXAMPLES = 4, ROWS = 3, TOKENS = 5 };
+    static const char *const attrs[] = {"", ", temperature=0.5, seed=9", ", top_k=3, top_p=0.9", ", temperature=0"};
+    double logits[EXAMPLES * ROWS * TOKENS];
+    for (int i = 0; i < EXAMPLES * ROWS * TOKENS; i++)
+        logits[i] = i % TOKENS == 0 ? 0.25 : 0.0; /* nearly the same in all rows: only the draws tell them apart */
+    for (size_t a = 0; a < sizeof attrs / sizeof *attrs; a++) {
+        char text[200];
+        flx_error err = {0};
+        flx_tensor *y[2] = {NULL, NULL};
+        flx_context *ctx = flx_context_new(NULL);
+        for (int batched = 0; batched < 2; batched++) {
+            snprintf(text, sizeof text, "graph f(x: f64[%s3, 5]) { return sample(x%s) }", batched ? "" : "4, ", attrs[a]);
+            flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+            CHECK_OK(m ? FLX_OK : err.code, &err);
+            flx_graph *g = batched ? flx_vmap(flx_module_main(m), &(flx_vmap_axis){"x", 0}, 1, NULL, 0, EXAMPLES, &err)
+                                   : flx_graph_retain(flx_module_main(m));
+            CHECK_OK(g ? FLX_OK : err.code, &err);
+            flx_type type = flx_type_make(FLX_F64, 3, (const flx_dim[]){EXAMPLES, ROWS, TOKENS});
+            flx_tensor *x = flx_tensor_new(ctx, &type, logits, &err);
+            CHECK_OK((int32_t)flx_run(g, NULL, &(flx_feed){"x", x}, 1, &y[batched], &err), &err);
+            flx_tensor_release(x);
+            flx_graph_free(g);
+            flx_module_free(m);
+        }
+        test_fail_context("sample(x%s)", attrs[a]);
+        CHECK_EQ_U64(flx_tensor_size(y[0]), flx_tensor_size(y[1]));
+        CHECK(memcmp(flx_tensor_bytes(y[0]), flx_tensor_bytes(y[1]), flx_tensor_size(y[0])) == 0);
+        const char *bytes = flx_tensor_bytes(y[1]);
+        size_t size = flx_tensor_size(y[1]) / EXAMPLES;
+        bool differ = false;
+        for (int b = 1; b < EXAMPLES; b++)
+            differ |= memcmp(bytes, bytes + (size_t)b * size, size) != 0;
+        CHECK_MSG(differ == (a < 3), "examples draw %s", differ ? "differently" : "the same");
+        flx_tensor_release(y[0]);
+        flx_tensor_release(y[1]);
+        flx_context_free(ctx);
+    }
 }

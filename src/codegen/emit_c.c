@@ -198,7 +198,7 @@ static void declare_bound(flxi_kwriter *w)
     for (unsigned a = 0; a < 3; a++)
         if (w->ids[FLX_KERNEL_NUM_WORKGROUPS] >> a & 1)
             flxi_kw_line(w, "const k_u32 q%u = d->grid[%u];", a, a);
-    if (w->uses_lane)
+    if (w->uses_lanes)
         flxi_kw_line(w, "const k_u32 lanes = d->lanes;");
 }
 
@@ -218,7 +218,11 @@ static void open_row(flxi_kwriter *w)
     flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
     w->depth++;
     flxi_kw_line(w, "const k_u32 g0 = (k_u32)(g %% d->grid[0]);");
-    flxi_kw_line(w, "const k_u32 w1 = (k_u32)(g / d->grid[0] %% d->grid[1]), w2 = (k_u32)(g / d->grid[0] / d->grid[1]);");
+    uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
+    if (used & 2)
+        flxi_kw_line(w, "const k_u32 w1 = (k_u32)(g / d->grid[0] %% d->grid[1]);");
+    if (used & 4)
+        flxi_kw_line(w, "const k_u32 w2 = (k_u32)(g / d->grid[0] / d->grid[1]);");
     flxi_kw_line(w, "run = d->grid[0] - g0 < end - g ? d->grid[0] - g0 : end - g;");
 }
 

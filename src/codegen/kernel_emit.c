@@ -54,7 +54,7 @@ static void write_function(flxi_kwriter *w, uint32_t number)
     w->depth++;
     flxi_kw_list(w, fn->body);
     w->binds = false;
-    const char *result = flxi_kw_value(w, fn->result);
+    const char *result = flxi_kw_root(w, fn->result);
     flxi_kw_begin(w);
     flxi_kw_add(w, "return ");
     flxi_kw_add(w, result);
@@ -125,7 +125,7 @@ flx_code flxi_kernel_write(flxi_kfile *f, const flx_kernel *k, flxi_kentry *entr
     entry->is_ordered = w.is_ordered;
     entry->has_grid_barrier = w.has_grid_barrier;
     entry->has_status = w.has_traps || w.has_indirect;
-    entry->has_subgroups = w.uses_lane;
+    entry->has_subgroups = w.uses_lanes;
     f->num_kernels++;
     free_writer(&w);
     return code;

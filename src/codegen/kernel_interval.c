@@ -101,10 +101,10 @@ void flxi_kw_close_interval(flxi_kwriter *w)
 const char *flxi_kw_subgroup(flxi_kwriter *w, const flxi_kx *e)
 {
     uint32_t type = w->k->exprs[e->x[0]].type, n = flxi_kernel_workgroup(w->k);
-    flxi_kw_bind(w, type, flxi_kw_value(w, e->x[0]));
+    flxi_kw_bind(w, type, flxi_kw_root(w, e->x[0]));
     uint32_t operand = w->next_temp, from = 0;
     if (e->kind == KX_SUBGROUP_SHUFFLE) {
-        flxi_kw_bind(w, FLX_U32, flxi_kw_value(w, e->x[1]));
+        flxi_kw_bind(w, FLX_U32, flxi_kw_root(w, e->x[1]));
         from = w->next_temp;
     }
     uint32_t result = ++w->next_temp;
@@ -150,7 +150,7 @@ static const char *common_value(flxi_kwriter *w, uint32_t expr)
 {
     w->lane = "0";
     w->binds = false;
-    const char *text = flxi_kw_value(w, expr);
+    const char *text = flxi_kw_root(w, expr);
     w->lane = "l";
     return text;
 }
@@ -200,7 +200,7 @@ static void split_masked_if(flxi_kwriter *w, const flxi_ks *s)
     uint32_t outer = w->mask, chosen = new_mask(w), others = new_mask(w);
     flxi_kw_open_interval(w);
     w->is_splitting = w->binds = true;
-    const char *condition = flxi_kw_bind(w, w->k->exprs[s->a].type, flxi_kw_value(w, s->a));
+    const char *condition = flxi_kw_bind(w, w->k->exprs[s->a].type, flxi_kw_root(w, s->a));
     w->is_splitting = false;
     flxi_kw_close_interval(w);
     set_mask(w, chosen, condition);
@@ -232,8 +232,8 @@ static void split_masked_loop(flxi_kwriter *w, const flxi_ks *s)
     uint32_t outer = w->mask, going = new_mask(w), any = ++w->next_temp;
     flxi_kw_open_interval(w);
     w->is_splitting = w->binds = true;
-    const char *from = flxi_kw_bind(w, FLX_U32, flxi_kw_value(w, s->a));
-    const char *to = flxi_kw_bind(w, FLX_U32, flxi_kw_value(w, s->b));
+    const char *from = flxi_kw_bind(w, FLX_U32, flxi_kw_root(w, s->a));
+    const char *to = flxi_kw_bind(w, FLX_U32, flxi_kw_root(w, s->b));
     w->is_splitting = false;
     if (!w->outlives[s->var])
         flxi_kw_array(w, 'v', s->var, FLX_U32);

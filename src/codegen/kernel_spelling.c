@@ -11,14 +11,14 @@
 #define EXACT .is_exact = true
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
-    [KUN_neg] = {NULL, SAME("(($T)(0 - ($X)$a))"), "(-$a)", EXACT},
+    [KUN_neg] = {NULL, SAME("(($T)(0 - ($X)$a))"), "(-$a)", "(0 - $a)", EXACT},
     [KUN_bit_not] = {NULL, SAME("(($T)~$a)")},
     [KUN_reverse_bits] = {NULL, SAME("{ $U u = ($U)a, r = 0; for (int i = 0; i < $w; i++) r = ($U)(r << 1 | (u >> i & 1)); "
                                      "return ($T)r; }")},
     [KUN_logical_not] = {"(!$a)", "($a == 0)"},
-    [KUN_abs] = {NULL, "$a", "{ return a < 0 ? ($T)(0 - ($X)a) : a; }", "fabs$f($a)", EXACT},
+    [KUN_abs] = {NULL, "$a", "{ return a < 0 ? ($T)(0 - ($X)a) : a; }", "fabs$f($a)", NULL, EXACT},
     [KUN_sign] = {NULL, "(($T)($a != 0))", "{ return ($T)((a > 0) - (a < 0)); }",
-                  "{ return a != a ? a : ($T)((a > 0) - (a < 0)); }", EXACT},
+                  "{ return a != a ? a : ($T)((a > 0) - (a < 0)); }", NULL, EXACT},
     [KUN_floor] = {.of_float = "floor$f($a)", EXACT},
     [KUN_ceil] = {.of_float = "ceil$f($a)", EXACT},
     [KUN_trunc] = {.of_float = "trunc$f($a)", EXACT},
@@ -61,6 +61,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 };
 
 #define WRAPPED(sign) SAME("(($T)(($X)$a " sign " ($X)$b))")
+#define WORDS(sign) "($a " sign " $b)"
 #define COMPARED(sign) "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)"
 
 /* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
@@ -69,15 +70,15 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
     " b ? a : b; }"
 
 static const flxi_kspelling binaries[KBIN_COUNT] = {
-    [KBIN_add] = {NULL, WRAPPED("+"), "($a + $b)"},
-    [KBIN_sub] = {NULL, WRAPPED("-"), "($a - $b)"},
-    [KBIN_mul] = {NULL, WRAPPED("*"), "($a * $b)"},
+    [KBIN_add] = {NULL, WRAPPED("+"), "($a + $b)", WORDS("+")},
+    [KBIN_sub] = {NULL, WRAPPED("-"), "($a - $b)", WORDS("-")},
+    [KBIN_mul] = {NULL, WRAPPED("*"), "($a * $b)", WORDS("*")},
     [KBIN_div] = {NULL, "{ return b ? ($T)(a / b) : ($T)~($T)0; }",
                   "{ return b == 0 ? ($T)-1 : b == -1 ? ($T)(0 - ($X)a) : ($T)(a / b); }", "($a / $b)"},
     [KBIN_mod] = {NULL, "{ return b ? ($T)(a % b) : a; }",
-                  "{ return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b); }", "fmod$f($a, $b)", EXACT},
-    [KBIN_wrapping_add] = {NULL, WRAPPED("+")},
-    [KBIN_wrapping_sub] = {NULL, WRAPPED("-")},
+                  "{ return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b); }", "fmod$f($a, $b)", NULL, EXACT},
+    [KBIN_wrapping_add] = {NULL, WRAPPED("+"), NULL, WORDS("+")},
+    [KBIN_wrapping_sub] = {NULL, WRAPPED("-"), NULL, WORDS("-")},
     [KBIN_saturating_add] = {NULL, "{ const $T r = ($T)(a + b); return r < a ? $M : r; }",
                              "{ const $T r = ($T)(($X)a + ($X)b); return ((a ^ r) & (b ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
     [KBIN_saturating_sub] = {NULL, "{ return a < b ? ($T)0 : ($T)(a - b); }",
@@ -96,15 +97,15 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
                              "n = (k_u64)(k_u32)a * ((k_u64)b >> 31 >> 1) + (k_u32)m; "
                              "return ($T)(((k_u64)a >> 31 >> 1) * ((k_u64)b >> 31 >> 1) + (m >> 32) + (n >> 32)); }"},
     [KBIN_abs_diff] = {NULL, SAME("{ return a < b ? ($R)(($X)b - ($X)a) : ($R)(($X)a - ($X)b); }"), "@abs($a - $b)"},
-    [KBIN_min] = {NULL, SAME("{ return a < b ? a : b; }"), CHOICE("b", "a", "<", "|"), EXACT},
-    [KBIN_max] = {NULL, SAME("{ return a > b ? a : b; }"), CHOICE("b", "a", ">", "&"), EXACT},
+    [KBIN_min] = {NULL, SAME("{ return a < b ? a : b; }"), CHOICE("b", "a", "<", "|"), NULL, EXACT},
+    [KBIN_max] = {NULL, SAME("{ return a > b ? a : b; }"), CHOICE("b", "a", ">", "&"), NULL, EXACT},
     [KBIN_min_nan] = {.of_float = CHOICE("a", "b", "<", "|"), EXACT},
     [KBIN_max_nan] = {.of_float = CHOICE("a", "b", ">", "&"), EXACT},
     [KBIN_bit_and] = {NULL, SAME("($a & $b)")},
     [KBIN_bit_or] = {NULL, SAME("($a | $b)")},
     [KBIN_bit_xor] = {NULL, SAME("($a ^ $b)")},
-    [KBIN_shl] = {NULL, SAME("(($T)(($X)$a << (($X)$b & $m)))")},
-    [KBIN_shr] = {NULL, SAME("(($T)($a >> (($X)$b & $m)))")},
+    [KBIN_shl] = {NULL, SAME("(($T)(($X)$a << (($X)$b & $m)))"), NULL, "($a << ($b & $m))"},
+    [KBIN_shr] = {NULL, SAME("(($T)($a >> (($X)$b & $m)))"), NULL, "($a >> ($b & $m))"},
     [KBIN_rotate_left] = {NULL, "{ const $X n = b & $m; return ($T)(a << n | a >> (($w - n) & $m)); }"},
     [KBIN_rotate_right] = {NULL, "{ const $X n = b & $m; return ($T)(a >> n | a << (($w - n) & $m)); }"},
     [KBIN_eq] = {COMPARED("==")},
@@ -125,7 +126,7 @@ static const char *column(const flxi_kspelling *s, uint32_t type)
 {
     switch (flxi_ktype_of(type)->kind) {
     case TAKES_BOOL: return s->of_bool;
-    case TAKES_UNSIGNED: return s->of_unsigned;
+    case TAKES_UNSIGNED: return s->of_word && flxi_ktype_of(type)->bits >= 32 ? s->of_word : s->of_unsigned;
     case TAKES_SIGNED: return s->of_signed;
     default: return s->of_float;
     }

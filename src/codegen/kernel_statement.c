@@ -80,7 +80,7 @@ static void write_let(flxi_kwriter *w, const flxi_ks *s)
     bool was_steering = w->steering;
     char name[24];
     w->steering = w->steers[s->var];
-    const char *text = flxi_kw_value(w, s->a);
+    const char *text = flxi_kw_root(w, s->a);
     w->steering = was_steering;
     w->is_splitting = false; /* the rest is one line, in one interval */
     bool declares = s->kind == KS_LET && !w->outlives[s->var];
@@ -257,7 +257,7 @@ static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 
 static void write_if(flxi_kwriter *w, const flxi_ks *s)
 {
-    const char *condition = flxi_kw_value(w, s->a);
+    const char *condition = flxi_kw_root(w, s->a);
     flxi_kw_begin(w);
     flxi_kw_add(w, "if (");
     flxi_kw_add(w, condition);
@@ -276,7 +276,7 @@ static void write_if(flxi_kwriter *w, const flxi_ks *s)
 static void write_loop(flxi_kwriter *w, const flxi_ks *s)
 {
     w->steering = w->steers[s->var];
-    const char *from = flxi_kw_value(w, s->a), *to = flxi_kw_value(w, s->b);
+    const char *from = flxi_kw_root(w, s->a), *to = flxi_kw_root(w, s->b);
     w->steering = false;
     if (!w->in_function)
         w->home[s->var] = w->interval;

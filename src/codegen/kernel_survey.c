@@ -34,8 +34,8 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
     w->file->uses_f64 |= e->type == FLX_F64;
     if (e->kind == KX_ID)
         w->ids[e->op] |= (uint8_t)(1u << e->ref);
-    if (e->kind == KX_LANE || e->kind == KX_LANES)
-        w->uses_lane = true;
+    w->uses_lane |= e->kind == KX_LANE;
+    w->uses_lanes |= e->kind == KX_LANE || e->kind == KX_LANES || is_subgroup_op(e);
     if (e->kind == KX_LOAD || e->kind == KX_LENGTH || e->kind == KX_ATOMIC)
         w->is_accessed[e->ref] = 1;
     if (e->kind == KX_ATOMIC) {
@@ -44,8 +44,6 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
         bool shared = w->k->buffers[e->ref].access != FLX_KERNEL_WORKGROUP;
         w->is_ordered |= shared && depends_on_order(e);
     }
-    if (is_subgroup_op(e))
-        w->uses_subgroup_ops = w->uses_lane = true;
 }
 
 /* ---- Statements ---- */

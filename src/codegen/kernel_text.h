@@ -18,6 +18,7 @@
 /* How an op is written, by the kind of its operands; NULL: as in the shared table. */
 typedef struct {
     const char *of_bool, *of_unsigned, *of_signed, *of_float;
+    const char *of_word; /* of u32 and u64, where C says what the op means; NULL: as other unsigned types */
     bool is_exact; /* a 16-bit float's result needs no rounding */
 } flxi_kspelling;
 

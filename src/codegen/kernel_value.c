@@ -334,6 +334,22 @@ const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr)
     return w->code == FLX_OK ? value(w, expr).at : "0";
 }
 
+/* Without the brackets around the whole. */
+const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr)
+{
+    const char *text = flxi_kw_value(w, expr);
+    size_t n = strlen(text);
+    int depth = 0;
+    if (n < 2 || text[0] != '(')
+        return text;
+    for (size_t i = 0; i < n; i++) {
+        depth += (text[i] == '(') - (text[i] == ')');
+        if (depth == 0 && i + 1 < n)
+            return text; /* the first bracket is that of a cast or of a part */
+    }
+    return keep(w, text + 1, n - 2);
+}
+
 const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr)
 {
     return w->code == FLX_OK ? atomic(w, &w->k->exprs[expr]).at : "0";

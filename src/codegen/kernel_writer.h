@@ -46,7 +46,7 @@ struct flxi_kwriter {
     uint8_t *is_accessed; /* by buffer */
     uint8_t ids[FLX_KERNEL_ID_COUNT]; /* by id: bit a: axis a is used */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
-    bool uses_lane, uses_subgroup_ops;
+    bool uses_lane, uses_lanes; /* of the subgroup: the own number, how many there are */
     bool observes_bits; /* of floats: then every NaN that was computed is the same */
     bool has_sync;      /* statements that split */
     bool has_traps, has_indirect, has_returns, has_grid_barrier, is_ordered;
@@ -101,6 +101,7 @@ static inline flxi_kaddress flxi_kw_address(const flxi_kwriter *w, uint32_t buff
 
 /* The text of an expression, good until the next statement; may write lines that bind parts of it first. */
 const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr);
+const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);  /* where the whole is not part of more text */
 const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr); /* one that decides about an address */
 const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr); /* an atomic whose result is not used */
 /* The same, in arrays of the invocation or in a constant. */

@@ -4,6 +4,13 @@
 #include "ir/dim.h"
 #include "ir/ir.h"
 
+struct flxi_attachment {
+    void *(*make)(flx_context *ctx);
+    void (*discard)(void *data);
+    void *data;
+    flxi_attachment *next;
+};
+
 flx_context *flx_context_new(const flx_context_options *options)
 {
     flxi_allocator mem = {flxi_default_alloc, NULL};
@@ -29,6 +36,12 @@ void flx_context_free(flx_context *ctx)
     if (!ctx)
         return;
     flxi_allocator mem = ctx->mem;
+    for (flxi_attachment *a = ctx->attached; a;) {
+        flxi_attachment *next = a->next;
+        a->discard(a->data);
+        flxi_free(&mem, a, 1, sizeof *a);
+        a = next;
+    }
     for (flx_graph *g = ctx->dead_graphs; g;) {
         flx_graph *next = g->next_dead;
         flxi_free(&mem, g, 1, sizeof *g);
@@ -42,6 +55,31 @@ void flx_context_free(flx_context *ctx)
 const flxi_allocator *flxi_context_mem(const flx_context *ctx)
 {
     return &ctx->mem;
+}
+
+static flxi_attachment *attach(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data))
+{
+    flxi_attachment *a = flxi_alloc(&ctx->mem, 1, sizeof *a);
+    void *data = a ? make(ctx) : NULL;
+    if (!data) {
+        if (a)
+            flxi_free(&ctx->mem, a, 1, sizeof *a);
+        return NULL;
+    }
+    *a = (flxi_attachment){make, discard, data, ctx->attached};
+    return ctx->attached = a;
+}
+
+void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data))
+{
+    pthread_mutex_lock(&ctx->lock);
+    flxi_attachment *a = ctx->attached;
+    while (a && a->make != make)
+        a = a->next;
+    if (!a)
+        a = attach(ctx, make, discard);
+    pthread_mutex_unlock(&ctx->lock);
+    return a ? a->data : NULL;
 }
 
 int64_t flxi_context_limit(const flx_context *ctx)

@@ -10,18 +10,24 @@
 #include <stdatomic.h>
 
 typedef struct flxi_dim_table flxi_dim_table;
+typedef struct flxi_attachment flxi_attachment;
 
 struct flx_context {
     flxi_allocator mem;
     int64_t memory_limit;
     atomic_uint next_serial; /* of graphs; 0 is never given out */
     flxi_dim_table *dims;
-    pthread_mutex_t lock;    /* guards dims and dead_graphs */
+    pthread_mutex_t lock;    /* guards dims, dead_graphs and attached */
     flx_graph *dead_graphs;  /* debug builds: headers of freed graphs, so that using one is an error */
+    flxi_attachment *attached; /* what back ends keep */
 };
 
 const flxi_allocator *flxi_context_mem(const flx_context *ctx);
 int64_t flxi_context_limit(const flx_context *ctx);
+
+/* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`; freed
+   with the context by `discard`. */
+void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
 
 /* Hands finished text or bytes to the caller; frees them when building failed. */
 flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);

@@ -31,7 +31,7 @@ bool flxi_krev_decide_buffer(flxi_kreverser *g, uint32_t i)
     if (done) {
         g->is_plain[i] = flxi_kernel_is_injective(g->w, i, loads.at, loads.n);
         bool is_single = stores.n == 1 && f->num_atomics == 0 && flxi_kernel_is_single(g->w, i, stores.at);
-        g->is_written_once[i] = f->num_loads == 0 && (stores.n == 0 || is_single);
+        g->is_written_once[i] = f->num_loads == 0 && (stores.n == 0 || (is_single && !g->q->inputs[i]));
         bool overwrites = (g->q->options->flags & FLX_KERNEL_OVERWRITE) && g->q->inputs[i] && !g->q->outputs[i];
         if (overwrites && (loads.n > 1 || (loads.n == 1 && !flxi_kernel_is_single(g->w, i, loads.at))))
             flxi_kernel_fail(&g->b->err, "overwrite", "leave the option out: gradients are then added up",

@@ -54,6 +54,7 @@ typedef struct {
     FLXI_VEC(filing) filings; /* by open lists, undone when they end */
     FLXI_VEC(size_t) scopes;
     uint32_t at;            /* position of the statement that is looked at */
+    size_t hits;            /* how often something was shared */
     bool acts;              /* its own effects may change what its operands load */
     flxi_krewrite *r;       /* the second walk, NULL in the first */
     bool failed;
@@ -245,6 +246,7 @@ static void look(sharer *c, uint32_t number)
     if (may_share(c, &c->values.at[number])) {
         if (is_found(c, number)) {
             holder_of(c, number);
+            c->hits++;
             return;
         }
         if (is_worth(&c->values.at[number]))
@@ -428,6 +430,14 @@ static void begin_share(flxi_krewrite *r)
 
 /* ---- The pass ---- */
 
+static bool shares(const sharer *c)
+{
+    bool any = c->hits > 0;
+    for (uint32_t v = 1; !any && v <= c->k->num_vars; v++)
+        any = c->same[v];
+    return any;
+}
+
 static bool make_room(sharer *c)
 {
     value none = {0};
@@ -452,7 +462,7 @@ flx_kernel *flxi_kpass_cse(const flx_kernel *k, const flxi_ksimplify_options *o,
         if (c.failed)
             flxi_oom(err, "common subexpressions");
         else
-            result = flxi_krewrite_run(&r, err);
+            result = shares(&c) ? flxi_krewrite_run(&r, err) : flxi_krewrite_nothing(k);
     }
     flxi_vec_free(c.mem, &c.values);
     flxi_vec_free(c.mem, &c.wants);

@@ -307,8 +307,24 @@ static bool sweep_stmt(flxi_krewrite *r, const flxi_ks *s)
     return false;
 }
 
+static bool all_marked(const marker *m)
+{
+    bool all = true;
+    for (uint32_t at = 1; all && at <= m->f.num_places; at++)
+        all = m->stmts[at] || !m->f.stmt[at];
+    for (uint32_t v = 1; all && v <= m->k->num_vars; v++)
+        all = m->vars[v] || m->k->vars[v].kind == KVAR_PARAM || m->k->vars[v].kind == KVAR_LOOP;
+    for (uint32_t b = 1; all && b <= m->k->num_buffers; b++)
+        all = m->named[b];
+    for (uint32_t i = 1; all && i <= m->k->num_fns; i++)
+        all = m->fns[i];
+    return all;
+}
+
 static flx_kernel *sweep(marker *m, flx_error *err)
 {
+    if (all_marked(m))
+        return flxi_krewrite_nothing(m->k);
     static const flxi_krewrite_hooks hooks = {.stmt = sweep_stmt};
     uint8_t *drop_buffer = m->named, *drop_fn = m->fns; /* what is kept becomes what is dropped */
     for (uint32_t b = 0; b <= m->k->num_buffers; b++)

@@ -153,6 +153,23 @@ static void begin_branch(flxi_krewrite *r)
     p->fold = flxi_kfolder_of(r->to, p->fold.flags);
 }
 
+static bool has_kind(flxi_klist list, flxi_ks_kind a, flxi_ks_kind b)
+{
+    for (size_t i = 0; i < list.n; i++)
+        if (list.at[i].kind == a || list.at[i].kind == b || has_kind(list.at[i].body, a, b) ||
+            has_kind(list.at[i].other, a, b))
+            return true;
+    return false;
+}
+
+static bool has_branches(const flx_kernel *k)
+{
+    bool has = has_kind(k->body, KS_IF, KS_LOOP);
+    for (uint32_t i = 1; !has && i <= k->num_fns; i++)
+        has = has_kind(k->fns[i].body, KS_IF, KS_LOOP);
+    return has;
+}
+
 flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
     static const flxi_krewrite_hooks hooks = {
@@ -162,6 +179,8 @@ flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, 
         .open = open_branch,
         .close = close_branch,
     };
+    if (!has_branches(k))
+        return flxi_krewrite_nothing(k);
     brancher p = {.fold = {.flags = o->flags}};
     flx_kernel *result = NULL;
     if (flxi_kfacts_find(&p.f, k, err) == FLX_OK) {
@@ -230,6 +249,8 @@ flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options 
     flxi_kfacts f;
     flx_kernel *result = NULL;
     (void)o;
+    if (!has_branches(k))
+        return flxi_krewrite_nothing(k);
     if (flxi_kfacts_find(&f, k, err) == FLX_OK) {
         flxi_krewrite r = {.from = k, .hooks = &hooks, .user = &f};
         result = flxi_krewrite_run(&r, err);

@@ -450,22 +450,6 @@ static flx_code count_groups(run *r)
     return FLX_OK;
 }
 
-/* The grid of the next stage, for whoever asked: as the message of an error that is none. */
-static flx_code report_stage(run *r)
-{
-    const flxi_ks *s = r->m.indirect;
-    if (!s)
-        return FLX_OK;
-    const flxi_kstore *b = &r->m.stores[s->buffer];
-    uint32_t grid[3];
-    if (s->offset > b->size || b->size - s->offset < sizeof grid)
-        return flxi_kernel_fail(r->m.err, "K49", "bind a larger buffer, or use a smaller offset",
-                                "the three words of the next grid do not fit in '%.60s' at %llu",
-                                r->m.d->kernel->buffers[s->buffer].name, (unsigned long long)s->offset);
-    memcpy(grid, b->data + s->offset, sizeof grid);
-    return flxi_fail(r->m.err, FLX_OK, "the next stage has the grid [%u, %u, %u]", grid[0], grid[1], grid[2]);
-}
-
 static flx_code run_code(run *r)
 {
     bool watch = r->m.d->options.flags & FLX_KERNEL_DETECT_RACES;
@@ -478,7 +462,7 @@ static flx_code run_code(run *r)
     FLXI_TRY(run_groups(r));
     if (watch)
         FLXI_TRY(flxi_krace_check_distinct(r->m.d, true, r->m.err));
-    return report_stage(r);
+    return r->m.indirect ? flxi_kernel_report_stage(r->m.d, r->m.indirect, r->m.err) : FLX_OK;
 }
 
 flx_code flxi_kernel_run_ref(const flxi_kdispatch *d, flx_error *err)

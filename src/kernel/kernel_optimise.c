@@ -82,6 +82,11 @@ static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
 static bool run_pass(run *r, const pass *p, bool *changed, flx_error *err)
 {
     flx_kernel *next = p->run(r->k, &r->o, err);
+    if (next == r->k) {
+        flx_kernel_free(next);
+        *changed = false;
+        return true;
+    }
     if (!next || !check_made(next, p->name, err)) {
         flx_kernel_free(next);
         return false;

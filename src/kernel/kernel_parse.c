@@ -391,19 +391,20 @@ static flx_code parse_fn_head(flxi_kparser *p, function_head *head)
     return FLX_OK;
 }
 
-/* The parameter's number, by its name or as it is. */
+/* The parameter by its name, .p, or its number, [0]. */
 static flx_code read_param(flxi_kparser *p, uint32_t fn, uint32_t *out)
 {
-    flxi_ktoken t = p->x.token;
     const flxi_kfn *f = &p->b->fns.at[fn];
     size_t symbol;
     uint64_t number;
     char text[60];
-    if (t.kind == KT_NUMBER) {
-        FLXI_TRY(flxi_kread_u64(p, "a parameter", UINT32_MAX, &number));
+    if (flxi_ktake_mark(p, '[')) {
+        FLXI_TRY(flxi_kread_u64(p, "a parameter's number", UINT32_MAX, &number));
         *out = (uint32_t)number;
-        return FLX_OK;
+        return flxi_kneed_mark(p, ']');
     }
+    FLXI_TRY(flxi_kneed_mark(p, '.'));
+    flxi_ktoken t = p->x.token;
     FLXI_TRY(flxi_kread_name(p, "a parameter", &symbol));
     for (uint32_t i = 0; i < f->num_params; i++)
         if (strcmp(p->b->vars.at[f->params[i]].name, flxi_ksymbol_text(p, symbol)) == 0) {
@@ -429,7 +430,6 @@ static flx_code parse_adjoint_head(flxi_kparser *p, function_head *head)
     if (!head->of)
         return flxi_kfail_at(p, t.s, "declare it before its adjoints", "there is no function '%s'",
                              flxi_printable(text, sizeof text, t.s, t.n));
-    FLXI_TRY(flxi_kneed_mark(p, '.'));
     FLXI_TRY(read_param(p, head->of, &head->of_param));
     if (flxi_ktake_word(p, "as")) {
         FLXI_TRY(flxi_kread_name(p, "a name", &symbol));

@@ -659,11 +659,12 @@ static void put_adjoint_head(printer *p, const flxi_kfn *fn)
     const flxi_kfn *of = &k->fns[fn->adjoint_of - 1 <= k->num_fns ? fn->adjoint_of - 1 : 0];
     put(p, "adjoint ");
     put_function(p, of->name);
-    put(p, ".");
-    if (fn->adjoint_param < of->num_params)
+    if (fn->adjoint_param < of->num_params) {
+        put(p, ".");
         put_var(p, of->params[fn->adjoint_param]);
-    else
-        put_u64(p, fn->adjoint_param);
+    } else {
+        flxi_addf(&p->out, "[%u]", fn->adjoint_param);
+    }
     if (*fn->name) {
         put(p, " as ");
         put_name(p, fn->name);

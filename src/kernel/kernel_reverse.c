@@ -428,6 +428,8 @@ static bool start(flxi_kreverser *g, flx_error *err)
     g->is_plain = SCRATCH(g, uint8_t, k->num_buffers + 1);
     g->is_written_once = SCRATCH(g, uint8_t, k->num_buffers + 1);
     g->keeps_stores = SCRATCH(g, uint8_t, k->num_buffers + 1);
+    for (uint32_t i = 1; i <= k->num_buffers; i++) /* names of forward buffers are taken, whether they remain or not */
+        flxi_kb_text(g->b, k->buffers[i].name, strlen(k->buffers[i].name));
     for (uint32_t i = 1; i <= k->num_buffers && flxi_krev_ok(g); i++)
         if (!flxi_krev_decide_buffer(g, i))
             flxi_krev_check(g, NULL);

@@ -356,6 +356,11 @@ flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err)
     return flxi_kb_finish(r->to, err);
 }
 
+flx_kernel *flxi_krewrite_nothing(const flx_kernel *k)
+{
+    return flx_kernel_retain((flx_kernel *)k); /* only its count of holders changes, which threads may do at any time */
+}
+
 /* ---- Fingerprints ---- */
 
 static uint64_t hash_list(const flx_kernel *k, flxi_klist list, uint64_t h)

@@ -46,6 +46,9 @@ struct flxi_krewrite {
 /* The new program, or NULL with the error. */
 flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err);
 
+/* The program itself, for a pass that finds nothing to do. */
+flx_kernel *flxi_krewrite_nothing(const flx_kernel *k);
+
 /* For hooks. An expression of the old program as it is here in the new one; 0 for 0. */
 uint32_t flxi_krewrite_expr(flxi_krewrite *r, uint32_t e);
 /* An expression of the old program with other operands, already mapped; not for variables. */

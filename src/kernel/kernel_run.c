@@ -216,6 +216,19 @@ static flx_code check_overlap(const flx_kernel *k, const flxi_kbound *bound, flx
 
 /* ---- The dispatch ---- */
 
+flx_code flxi_kernel_report_stage(const flxi_kdispatch *d, const flxi_ks *s, flx_error *err)
+{
+    const flxi_kbuffer *b = &d->kernel->buffers[s->buffer];
+    size_t size = flxi_ktype_bytes(b->element, d->bound[s->buffer].count);
+    uint32_t grid[3];
+    if (s->offset > size || size - s->offset < sizeof grid)
+        return flxi_kernel_fail(err, "K49", "bind a larger buffer, or use a smaller offset",
+                                "the three words of the next grid do not fit in '%.60s' at %llu", b->name,
+                                (unsigned long long)s->offset);
+    memcpy(grid, d->bound[s->buffer].data + s->offset, sizeof grid);
+    return flxi_fail(err, FLX_OK, "the next stage has the grid [%u, %u, %u]", grid[0], grid[1], grid[2]);
+}
+
 static void clear_outputs(const flxi_kdispatch *d)
 {
     for (uint32_t i = 1; i <= d->kernel->num_buffers; i++) {

@@ -26,6 +26,10 @@ typedef flx_code (*flxi_kernel_runner)(const flxi_kdispatch *d, flx_error *err);
 #define KERNEL_DEVICE(name, runner) flx_code runner(const flxi_kdispatch *d, flx_error *err);
 #include "kernel/kernel_devices.def"
 
+/* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that is
+   none. */
+flx_code flxi_kernel_report_stage(const flxi_kdispatch *d, const flxi_ks *s, flx_error *err);
+
 /* What length() gives: lengths are u32, and so are indices. */
 static inline uint32_t flxi_kbound_length(const flxi_kbound *b)
 {

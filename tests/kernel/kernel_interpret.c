@@ -460,8 +460,8 @@ TEST(kernel_interpret_subgroup_ops_in_divergent_flow)
     uint32_t out[32];
     run_subgroups("kernel t(workgroup = [8, 1, 1]) {\n"
                   "  buffer out: u32[32] read_write @0;\n"
-                  "  let i = local_id(0);\n"
-                  "  if (i % 2 == 0) { out[i] = subgroup_add(i + 1); out[8 + i] = subgroup_shuffle(i + 1, 1); }\n"
+                  "  let i = local_id(0); let v = i + 1;\n"
+                  "  if (i % 2 == 0) { out[i] = subgroup_add(v); out[8 + i] = subgroup_shuffle(v, 1); }\n"
                   "  else { if (i > 4) { out[i] = subgroup_ballot(true); } }\n"
                   "  out[16 + i] = subgroup_add(1u32);\n"
                   "  if (i == 7) { return; }\n"
@@ -669,6 +669,25 @@ TEST(kernel_interpret_shuffle_visits_every_workgroup)
     flx_kernel_free(k);
 }
 
+/* The order of workgroups is more than a rotation: of five, two at a time, the first two are not always neighbours. */
+TEST(kernel_interpret_shuffle_mixes_workgroups)
+{
+    flx_error err = {0};
+    uint32_t x[6];
+    int apart = 0;
+    flx_kernel *k = flk("kernel t(workgroup = [1024, 1, 1]) { buffer x: u32[6] read_write @0;\n"
+                        "  if (local_id(0) == 0) { let n = atomic_add(x[5], 1); x[n] = workgroup_id(0); } }");
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        memset(x, 0, sizeof x);
+        flx_kernel_run_options o = {.schedule = FLX_KERNEL_SHUFFLED, .seed = seed};
+        CHECK_OK(try_run(k, 5, WITH(MEMORY(x)), &o, &err), &err);
+        uint32_t distance = (x[0] + 5 - x[1]) % 5;
+        apart += distance == 2 || distance == 3;
+    }
+    CHECK(apart > 3 && apart < 17);
+    flx_kernel_free(k);
+}
+
 /* ---- Limits ---- */
 
 TEST(kernel_interpret_step_budget)
@@ -768,6 +787,10 @@ TEST(kernel_interpret_memory_is_checked)
         "b[0]; }",
         1, WITH({"a", x, 16}, {"b", x, 16}, {"y", y, 4})); /* overlap of what is only read */
     CHECK(y[0] == 2);
+    fails_with("kernel t { buffer a: f32[8] read @0; buffer b: f32[2] read @1; buffer y: f32[1] output @2; y[0] = a[0] "
+               "+ b[0]; }",
+               1, WITH({"a", both, 32}, {"b", both, 8}, {"y", both + 5, 4}), NULL, FLX_E_USAGE,
+               "buffers 'a' and 'y' overlap, and 'y' is written");
 }
 
 TEST(kernel_interpret_options_are_checked)

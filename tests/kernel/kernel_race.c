@@ -15,7 +15,7 @@ static flx_code detect(const char *statements, uint32_t way, flx_error *err)
     snprintf(text, sizeof text,
              "kernel t(workgroup = [4, 1, 1]) {\n"
              "  buffer x: u32[16] read_write @0; buffer y: u32[16] read_write @1; buffer c: u32[16] read_write @2;\n"
-             "  buffer s: u32[16] workgroup; buffer p: u32[4] private;\n"
+             "  buffer s: u32[16] workgroup; buffer t: u32[16] workgroup; buffer p: u32[4] private;\n"
              "  let i = invocation_id(0); let l = local_id(0);\n%s\n}",
              statements);
     flx_kernel *k = flk(text);
@@ -40,6 +40,7 @@ static const row rows[] = {
     {"y[i] = x[0] + x[(i + 1) % 8];", false},
     /* Atomics only. */
     {"atomic_add(x[0], 1); atomic_max(s[0], i);", false},
+    {"if (l == 0) { s[1] = 1; } if (l == 1) { t[1] = 1; }", false},
     /* Two stores, the same value. */
     {"x[0] = 5;", true},
     {"s[0] = 5;", true},
@@ -67,6 +68,11 @@ static const row rows[] = {
     {"let v = s[0]; barrier(); if (l == 1) { v = s[0]; } if (l == 2) { s[0] = v; }", true},
     {"if (l == 1) { y[i] = s[0]; } if (l == 1) { s[0] = 1; }", false},
     {"y[i] = s[0]; if (l == 1) { s[0] = 1; }", true},
+    {"if (l < 2) { y[i] = s[0]; } barrier(); if (l == 2) { y[i] = s[0]; s[0] = 1; }", false},
+    {"if (l == 0) { y[i] = x[0]; } barrier(); if (i == 1) { y[i] = x[0]; } barrier(); if (i == 2) { x[0] = 1; }", true},
+    {"if (l == 0) { atomic_add(c[0], 1); } barrier(); if (i == 1) { atomic_add(c[0], 1); } barrier(); if (i == 2) { "
+     "c[0] = 1; }",
+     true},
     /* Atomic and plain. */
     {"atomic_add(c[i / 8], 1); y[i] = c[i / 8];", true}, /* c[0] for all; said plainly, it is K54 */
     {"atomic_add(c[i / 4], 1); barrier(); y[i] = c[i / 4];", false},
@@ -80,9 +86,9 @@ static const row rows[] = {
     {"x[100 + i / 8] = i;", false},
     {"x[2 * i] = 1; y[i] = x[2 * i + 1];", false},
     /* Copies access what they copy, when they take effect. */
-    {"async_load(x, s, 0, 16, t); async_wait(t);", true}, /* all write s */
-    {"if (l == 0) { async_load(x, s, 0, 16, t); async_wait(t); } barrier(); y[i] = s[l];", false},
-    {"if (l == 0) { async_load(x, s, 0, 16, t); async_wait(t); } y[i] = s[l];", true},
+    {"async_load(x, s, 0, 16, tag); async_wait(tag);", true}, /* all write s */
+    {"if (l == 0) { async_load(x, s, 0, 16, tag); async_wait(tag); } barrier(); y[i] = s[l];", false},
+    {"if (l == 0) { async_load(x, s, 0, 16, tag); async_wait(tag); } y[i] = s[l];", true},
     {"if (i == 0) { all_reduce(x, y); }", false},
     {"if (i == 0) { all_reduce(x, y); } x[i + 8] = 1;", true},
 };
@@ -175,6 +181,9 @@ TEST(kernel_race_checks_exclusive)
     static const char loads[] =
         "kernel t(workgroup = [2, 1, 1]) { buffer a: u32[4] read exclusive @0; buffer out: u32[4] output @1;\n"
         "  out[invocation_id(0)] = a[workgroup_id(0)]; }";
+    static const char later[] =
+        "kernel t(workgroup = [2, 1, 1]) { buffer a: u32[4] read_write exclusive @0; buffer out: u32[4] output @1;\n"
+        "  a[invocation_id(0)] = 1; barrier(grid); out[invocation_id(0)] = a[3 - invocation_id(0)]; }";
     uint32_t a[4] = {0}, out[4];
     flx_error err = {0};
     CHECK_OK(promise(mine, a, out, FLX_KERNEL_DETECT_RACES, &err), &err);
@@ -183,6 +192,8 @@ TEST(kernel_race_checks_exclusive)
     CHECK_EQ_STR(err.message,
                  "exclusive promise is broken: 'a'[1] is accessed by invocation [1, 0, 0] at body/0 and loaded by "
                  "invocation [0, 0, 0] at body/2");
+    CHECK_CODE(promise(later, a, out, FLX_KERNEL_DETECT_RACES, &err), FLX_E_KERNEL, &err);
+    CHECK(strncmp(err.message, "exclusive ", 10) == 0);
     CHECK_CODE(promise(loads, a, out, FLX_KERNEL_DETECT_RACES, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "exclusive ", 10) == 0);
 }
@@ -199,7 +210,7 @@ static size_t random_program(uint64_t *state, char *text, size_t size, access *l
 {
     size_t count = 0, n = 0;
     uint32_t interval = 0, epoch = 0;
-    uint32_t steps = 2 + (uint32_t)(test_random(state) % 8);
+    uint32_t steps = 2 + (uint32_t)(test_random(state) % 14);
     text[0] = 0;
     for (uint32_t i = 0; i < steps && n < size - 100; i++) {
         uint64_t r = test_random(state);

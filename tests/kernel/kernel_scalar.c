@@ -617,6 +617,18 @@ TEST(kernel_scalar_transcendentals_within_4_ulp)
     CHECK(worst[0] > 0.4 && worst[1] > 0.4); /* the measure works */
 }
 
+/* An op on 16-bit floats is the op on f32, rounded, also where one rounding from double would differ. */
+TEST(kernel_scalar_16_bit_floats_are_computed_in_f32)
+{
+    for (size_t i = 0; i < COUNT(functions); i++)
+        for (uint32_t x = 0; x < 65536; x++)
+            for (int t = 0; t < 2; t++) {
+                uint64_t wide_x = flxi_kscalar_cast(FLX_F32, float_types[t], x);
+                float f = float_of_bits(flxi_kscalar_unary(functions[i].op, FLX_F32, wide_x));
+                CHECK_EQ_U64(flxi_kscalar_unary(functions[i].op, float_types[t], x), from_float(float_types[t], f));
+            }
+}
+
 TEST(kernel_scalar_pow_atan2_hypot)
 {
     uint64_t state = test_seed();

@@ -172,15 +172,14 @@ static void check_turn(const loop *l, unsigned subset, int turn, int64_t size)
     flx_graph_free(v);
 }
 
-/* Examples draw from streams of their own (tests/ops/random.c), which a loop over one example does not know. */
-static bool has_streams(flxi_opcode op)
+bool batching_has_streams(flxi_opcode op)
 {
     return op == OP_rng_uniform || op == OP_rng_normal || op == OP_sample;
 }
 
 static bool is_tried(const sample_case *c)
 {
-    return !c->sample->error && !has_streams(c->op) && (c->dtype == FLX_DTYPE_NONE || c->dtype == FLX_F64 || c->dtype == FLX_C128 ||
+    return !c->sample->error && !batching_has_streams(c->op) && (c->dtype == FLX_DTYPE_NONE || c->dtype == FLX_F64 || c->dtype == FLX_C128 ||
                                  c->dtype == FLX_I32 || c->dtype == FLX_BOOL);
 }
 

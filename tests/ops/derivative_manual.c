@@ -49,7 +49,7 @@ static void count_sample(const sample_case *c)
 static bool is_owed(flxi_opcode op, int column)
 {
     switch (column) {
-    case COLUMN_BATCH: return true;
+    case COLUMN_BATCH: return !batching_has_streams(op);
     case COLUMN_MODES: return law_needs_derivative(op) || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
     case COLUMN_COMMUTE:
     case COLUMN_JACOBIAN:
@@ -136,6 +136,10 @@ static void write_reasons(FILE *f)
     for (int i = 1; i < OP_COUNT; i++)
         if (batching_exception((flxi_opcode)i))
             fprintf(f, "- `%s`: %s\n", flxi_ops[i].name, batching_exception((flxi_opcode)i));
+    fputs("\nBatched, the examples of these draw from streams of their own:\n\n", f);
+    for (int i = 1; i < OP_COUNT; i++)
+        if (batching_has_streams((flxi_opcode)i))
+            fprintf(f, "- `%s`\n", flxi_ops[i].name);
 }
 
 static char *write_manual(void)

@@ -108,6 +108,9 @@ const precision_exception *precision_exceptions(size_t *n);
 /* Why batching an op changes bits, or NULL. */
 const char *batching_exception(flxi_opcode op);
 
+/* Examples of a batch draw from streams of their own (tests/ops/random.c), which a loop over one example does not know. */
+bool batching_has_streams(flxi_opcode op);
+
 /* sample_each() with a law; checks that it tries as many cases as it counts. */
 void try_law(op_law law);
 

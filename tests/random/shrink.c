@@ -59,7 +59,7 @@ static flx_graph *without_output(const flx_graph *g, size_t drop)
     return out;
 }
 
-/* The only output is the sum of value `id`, or the value where it is a number. */
+/* The only output is the sum of value `id`, as a number of f64; of a complex value its real part. */
 static flx_graph *with_loss(const flx_graph *g, uint32_t id)
 {
     flxi_copy c;
@@ -72,6 +72,10 @@ static flx_graph *with_loss(const flx_graph *g, uint32_t id)
         flx_val v = {c.remap.id[id], c.to->serial};
         if (flx_val_type(c.to, v)->rank > 0)
             v = flx_reduce_sum(c.to, v, FLX_ALL, 0);
+        if (flxi_is_complex(flx_val_type(c.to, v)->dtype))
+            v = flx_real(c.to, v);
+        if (flx_val_type(c.to, v)->dtype != FLX_F64)
+            v = flx_cast(c.to, v, FLX_F64);
         flx_output(c.to, v, "loss");
         code = flx_graph_error(c.to, &err);
     }
@@ -87,9 +91,11 @@ static bool shrink_outputs(shrinker *s)
     for (size_t i = s->best->outputs.n; i-- > 0 && s->best->outputs.n > 1;)
         if (offer(s, without_output(s->best, i)))
             return true;
-    for (uint32_t id = 1; id <= s->best->value_count; id++)
-        if (flxi_type_at(s->best, id)->dtype == FLX_F64 && offer(s, with_loss(s->best, id)))
+    for (uint32_t id = 1; id <= s->best->value_count; id++) {
+        int32_t dtype = flxi_type_at(s->best, id)->dtype;
+        if ((flxi_is_float(dtype) || flxi_is_complex(dtype)) && offer(s, with_loss(s->best, id)))
             return true;
+    }
     return false;
 }
 
@@ -98,7 +104,7 @@ static bool shrink_outputs(shrinker *s)
 static uint32_t constant_of(flx_graph *g, const flx_type *t)
 {
     flx_type scalar = {.dtype = FLX_F64};
-    double half = t->dtype == FLX_F64 || t->dtype == FLX_F32 ? 0.5 : 1.0;
+    double half = flxi_is_float(t->dtype) || flxi_is_complex(t->dtype) ? 0.5 : 1.0;
     flx_tensor *wide = flx_tensor_new(g->ctx, &scalar, &half, NULL);
     flx_tensor *value = wide ? flx_tensor_cast(wide, (flx_dtype)t->dtype, NULL) : NULL;
     uint32_t id = value ? flx_full(g, t, value).id : 0;

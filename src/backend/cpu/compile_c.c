@@ -183,7 +183,7 @@ static int64_t now_ms(void)
 }
 
 /* Reads until the other end is closed; false when the time is over. */
-static bool listen(job *j, int in)
+static bool read_output(job *j, int in)
 {
     int64_t end = now_ms() + (int64_t)max_seconds * 1000;
     size_t n = 0;
@@ -238,7 +238,7 @@ static flx_code compile(job *j, unsigned flags)
     flx_code code = start(j, flags, ends[1], &pid);
     close(ends[1]);
     if (code == FLX_OK)
-        code = wait_for(j, pid, listen(j, ends[0]));
+        code = wait_for(j, pid, read_output(j, ends[0]));
     close(ends[0]);
     return code;
 }

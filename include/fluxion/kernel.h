@@ -31,6 +31,9 @@ typedef enum flx_kernel_type {
     FLX_KERNEL_EXTENSION_TYPE = 55
 } flx_kernel_type;
 
+/** The spelling of a type in kernel text ("f32", "nf4"), or "none" for a value that is no type. Static storage. */
+FLX_API const char *flx_kernel_type_name(uint32_t type);
+
 /* ---- Buffers ---- */
 
 typedef enum flx_kernel_access {

@@ -209,6 +209,8 @@ uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer)
     flxi_kbuffer kept = *buffer;
     flxi_arena *arena = &b->k->arena;
     kept.place = b->place;
+    if (kept.access == FLX_KERNEL_WORKGROUP || kept.access == FLX_KERNEL_PRIVATE)
+        kept.binding = 0; /* it means nothing there, so that it must not make programs differ */
     kept.name = keep_text(b, buffer->name);
     kept.predicates = flxi_dup(arena, flx_kernel_predicate, buffer->predicates, buffer->num_predicates);
     kept.descriptor = flxi_dup(arena, char, buffer->descriptor, buffer->descriptor_size);

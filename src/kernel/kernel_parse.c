@@ -67,6 +67,8 @@ static flx_code parse_store(flxi_kparser *p, const char *at)
 {
     uint32_t buffer, index, value;
     bool plain = flxi_kat_name(p);
+    if (p->x.token.kind == KT_MARK && !memchr("(-!~", *at, 4))
+        return flxi_kexpected(p, "a statement");
     FLXI_TRY(flxi_kparse_nodes(p));
     if (!flxi_kis_mark(p, '=')) {
         FLXI_TRY(flxi_kbuild_nodes(p, 0, &value));

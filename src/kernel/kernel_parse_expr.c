@@ -86,6 +86,20 @@ static bool find_atomic(const char *s, size_t n, callee *out)
     return false;
 }
 
+/* An op by its name; those that have an operator only if `all`. */
+static bool find_op(const char *s, size_t n, bool all, callee *out)
+{
+    uint8_t unary = flxi_kunary_find(s, n);
+    uint8_t binary = flxi_kbinary_find(s, n);
+    if (unary && (all || !*flxi_kunaries[unary].sign))
+        *out = (callee){"", "e", KX_UNARY, unary};
+    else if (binary && (all || !*flxi_kbinaries[binary].sign))
+        *out = (callee){"", "ee", KX_BINARY, binary};
+    else
+        return false;
+    return true;
+}
+
 static bool find_callee(const char *s, size_t n, callee *out)
 {
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++)
@@ -93,17 +107,7 @@ static bool find_callee(const char *s, size_t n, callee *out)
             *out = callees[i];
             return true;
         }
-    uint8_t op = flxi_kunary_find(s, n);
-    if (op && !*flxi_kunaries[op].sign) {
-        *out = (callee){"", "e", KX_UNARY, op};
-        return true;
-    }
-    op = flxi_kbinary_find(s, n);
-    if (op && !*flxi_kbinaries[op].sign) {
-        *out = (callee){"", "ee", KX_BINARY, op};
-        return true;
-    }
-    return find_atomic(s, n, out);
+    return find_op(s, n, false, out) || find_atomic(s, n, out);
 }
 
 const char *flxi_kcallee_name(uint8_t kind)
@@ -337,20 +341,6 @@ static flx_code open_call(flxi_kparser *p, flxi_kwaiting w, step *next)
     return flxi_kis_mark(p, ')') ? FLX_OK : begin_argument(p, next);
 }
 
-static flx_code open_function_call(flxi_kparser *p, step *next)
-{
-    size_t symbol;
-    flxi_ktoken t = p->x.token;
-    FLXI_TRY(flxi_kread_name(p, "a function", &symbol));
-    const flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);
-    if (!s)
-        return flxi_kfail_memory(p);
-    if (!s->fn)
-        flxi_kunknown_name(p, t.s, symbol, UNKNOWN_FUNCTION);
-    flxi_kwaiting w = {.form = FORM_CALL, .kind = KX_CALL, .ref = s->fn, .args = "*", .at = t.s, .n = t.n};
-    return open_call(p, w, next);
-}
-
 /* opaque<T>("extension", "hex", fingerprint, pure, arguments…) */
 static flx_code open_opaque(flxi_kparser *p, flxi_kwaiting w, step *next)
 {
@@ -361,12 +351,28 @@ static flx_code open_opaque(flxi_kparser *p, flxi_kwaiting w, step *next)
     return flxi_ktake_mark(p, ',') ? begin_argument(p, next) : FLX_OK;
 }
 
-static flx_code open_builtin(flxi_kparser *p, const callee *c, step *next)
+static flx_code open_builtin(flxi_kparser *p, const callee *c, const flxi_ktoken *t, step *next)
 {
-    flxi_ktoken t = p->x.token;
-    flxi_kwaiting w = {.form = FORM_CALL, .kind = c->kind, .op = c->op, .args = c->args, .at = t.s, .n = t.n};
-    flxi_knext(p);
+    flxi_kwaiting w = {.form = FORM_CALL, .kind = c->kind, .op = c->op, .args = c->args, .at = t->s, .n = t->n};
     return c->kind == KX_OPAQUE ? open_opaque(p, w, next) : open_call(p, w, next);
+}
+
+/* A function of the kernel; a name that is none may be that of an op which usually is written as an operator. */
+static flx_code open_function_call(flxi_kparser *p, step *next)
+{
+    size_t symbol;
+    callee c;
+    flxi_ktoken t = p->x.token;
+    FLXI_TRY(flxi_kread_name(p, "a function", &symbol));
+    const flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);
+    if (!s)
+        return flxi_kfail_memory(p);
+    if (!s->fn && t.kind == KT_NAME && find_op(t.s, t.n, true, &c))
+        return open_builtin(p, &c, &t, next);
+    if (!s->fn)
+        flxi_kunknown_name(p, t.s, symbol, UNKNOWN_FUNCTION);
+    flxi_kwaiting w = {.form = FORM_CALL, .kind = KX_CALL, .ref = s->fn, .args = "*", .at = t.s, .n = t.n};
+    return open_call(p, w, next);
 }
 
 static flx_code close_call(flxi_kparser *p)
@@ -416,8 +422,12 @@ static flx_code read_operand(flxi_kparser *p, step *next)
     }
     if (!flxi_kat_name(p))
         return flxi_kexpected(p, "an expression");
-    if (p->x.ahead.mark == FLXI_MARK('(', 0) || is_typed_call(p))
-        return t.kind == KT_NAME && find_callee(t.s, t.n, &c) ? open_builtin(p, &c, next) : open_function_call(p, next);
+    if (p->x.ahead.mark == FLXI_MARK('(', 0) || is_typed_call(p)) {
+        if (t.kind != KT_NAME || !find_callee(t.s, t.n, &c))
+            return open_function_call(p, next);
+        flxi_knext(p);
+        return open_builtin(p, &c, &t, next);
+    }
     if (p->x.ahead.mark == FLXI_MARK('[', 0)) {
         *next = WANT_OPERAND;
         return open_index(p, FORM_INDEX);

@@ -126,7 +126,8 @@ const char *flxi_krewrite_fresh_name(flxi_krewrite *r, const char *stem)
         base[n - 1] = 0;
         stem = base;
     }
-    return flxi_kb_fresh_name(r->to, stem);
+    const char *name = flxi_kb_fresh_name(r->to, stem);
+    return name ? name : "";
 }
 
 /* ---- Statements ---- */

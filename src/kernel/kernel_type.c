@@ -39,6 +39,12 @@ const flxi_ktype *flxi_ktype_of(uint32_t type)
     return &types[type < TYPE_COUNT ? type : 0];
 }
 
+const char *flx_kernel_type_name(uint32_t type)
+{
+    const char *name = flxi_ktype_of(type)->name;
+    return name ? name : "none";
+}
+
 uint32_t flxi_ktype_find(const char *name, size_t n)
 {
     for (uint32_t t = 1; t < TYPE_COUNT; t++)

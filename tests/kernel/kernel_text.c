@@ -365,6 +365,8 @@ TEST(kernel_text_other_calls)
         {"opaque<f32>(\"k\", \"00AB\", 18, impure)", "opaque<f32>(\"k\", \"00ab\", 0x12, impure)"},
         {"opaque<bool>(\"\", \"\", 0xffffffffffffffff, pure, f + 1.0, i)", NULL},
         {"x[u[u[i]]]", NULL},
+        {"add(i, mul(i, 2))", "i + i * 2"}, /* operators may be called by their names, too */
+        {"neg(f) + logical_not(b)", "-f + !b"},
         {"q[3]", NULL},
     };
     CHECK_EXPRS(rows);

@@ -183,7 +183,7 @@ TEST(kernel_text_refuses_malformed_statements)
          "declare buffers and functions before the first statement"},
         {"fn y() -> f32 { return 1.0; }", "4:1", FLX_E_SYNTAX, "a declaration among the statements",
          "declare buffers and functions before the first statement"},
-        {";", "4:1", FLX_E_SYNTAX, "expected an expression, found ';'", ""},
+        {";", "4:1", FLX_E_SYNTAX, "expected a statement, found ';'", ""},
         {"}", "5:1", FLX_E_SYNTAX, "expected the end of the text after the kernel, found '}'", ""},
         {"{", "6:1", FLX_E_SYNTAX, "expected a statement or '}', found the end of the text", ""},
         {"} kernel b {", "4:3", FLX_E_SYNTAX, "expected the end of the text after the kernel, found 'kernel'", ""},

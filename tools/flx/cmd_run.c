@@ -5,14 +5,13 @@
 #include "inputs.h"
 #include "json_writer.h"
 #include "load.h"
+#include "output.h"
 #include "report.h"
 #include "summary.h"
 
-#include <errno.h>
 #include <fluxion/run.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 static const int64_t printed_values = 64; /* of a `print` op */
@@ -72,60 +71,6 @@ static int run_graph(results *r, const inputs *in, const char *device)
 
 /* ---- Files ---- */
 
-/* Makes the folder and those above it. */
-static int make_folder(const char *path)
-{
-    char *part = strdup(path);
-    if (!part)
-        return fail_memory();
-    int status = STATUS_OK;
-    for (char *s = part; !status && *s;) {
-        s += strspn(s, "/");
-        s += strcspn(s, "/");
-        char end = *s;
-        *s = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            status = fail_write(part, strerror(errno));
-        *s = end;
-    }
-    free(part);
-    return status;
-}
-
-/* An output's name becomes the name of a file. Names that the text form allows are safe. */
-static bool is_file_name(const char *name)
-{
-    return name[0] && name[0] != '.' && !strchr(name, '/');
-}
-
-static char *output_path(const char *folder, const char *name)
-{
-    char *path = NULL;
-    size_t n = strlen(folder);
-    bool slash = n && folder[n - 1] != '/';
-    return asprintf(&path, "%s%s%s.npy", folder, slash ? "/" : "", name) < 0 ? NULL : path;
-}
-
-/* Failing to write is the system's failure; reading has the same code, but is bad input. */
-static int write_failed(const char *path, const flx_error *err)
-{
-    int status = report(err, path);
-    return err->code == FLX_E_IO ? STATUS_SYSTEM : status;
-}
-
-static int write_npy(const char *folder, const char *name, const flx_tensor *t)
-{
-    if (!is_file_name(name))
-        return fail(FLX_E_NAME, "output '%s' cannot be the name of a file", name);
-    char *path = output_path(folder, name);
-    if (!path)
-        return fail_memory();
-    flx_error err = {0};
-    int status = flx_npy_write(t, path, &err) ? write_failed(path, &err) : STATUS_OK;
-    free(path);
-    return status;
-}
-
 static int write_npz(const results *r, const char *path)
 {
     const char **keys = calloc(r->num_outputs + 1, sizeof *keys);
@@ -136,7 +81,7 @@ static int write_npz(const results *r, const char *path)
     flx_error err = {0};
     int status = STATUS_OK;
     if (flx_npz_write(path, keys, (const flx_tensor *const *)r->outputs, r->num_outputs, &err))
-        status = write_failed(path, &err);
+        status = output_failed(path, &err);
     free(keys);
     return status;
 }
@@ -151,9 +96,9 @@ static int write_outputs(const results *r, const char *out)
 {
     if (is_archive(out))
         return write_npz(r, out);
-    int status = make_folder(out);
+    int status = output_make_folder(out);
     for (size_t i = 0; !status && i < r->num_outputs; i++)
-        status = write_npy(out, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
+        status = output_write_npy(out, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
     return status;
 }
 

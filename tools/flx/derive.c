@@ -2,14 +2,12 @@
 #include "derive.h"
 
 #include "json_writer.h"
+#include "output.h"
 #include "report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- Options ---- */
 
@@ -113,40 +111,6 @@ int limits_read(const args *a, flx_jacobian_options *options)
 
 /* ---- Writing ---- */
 
-static int write_bytes(FILE *f, const char *path, const flx_buffer *bytes)
-{
-    bool ok = fwrite(bytes->data, 1, bytes->size, f) == bytes->size && fflush(f) == 0;
-    int why = errno;
-    if (fclose(f) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    return ok ? STATUS_OK : fail_write(path, strerror(why));
-}
-
-/* A pipe or a device is written as it is. */
-static int write_special(const char *path, const flx_buffer *bytes)
-{
-    FILE *f = fopen(path, "wb");
-    return f ? write_bytes(f, path, bytes) : fail_write(path, strerror(errno));
-}
-
-/* The file appears whole or not at all: it is written beside its place and then moved there. */
-static int write_regular(const char *path, const flx_buffer *bytes)
-{
-    char *beside = NULL;
-    if (asprintf(&beside, "%s.%ld.part", path, (long)getpid()) < 0)
-        return fail_memory();
-    FILE *f = fopen(beside, "wbx");
-    int status = f ? write_bytes(f, path, bytes) : fail_write(path, strerror(errno));
-    if (!status && rename(beside, path) != 0)
-        status = fail_write(path, strerror(errno));
-    if (f && status)
-        unlink(beside);
-    free(beside);
-    return status;
-}
-
 static bool is_binary_name(const char *path)
 {
     static const char extension[] = ".flxb";
@@ -161,9 +125,7 @@ static int write_file(const flx_graph *g, const char *path)
     flx_error err = {0};
     if (is_binary_name(path) ? flx_graph_encode(g, &bytes, &err) : flx_graph_print(g, &bytes, &err))
         return report(&err, NULL);
-    struct stat s;
-    bool special = stat(path, &s) == 0 && !S_ISREG(s.st_mode);
-    int status = special ? write_special(path, &bytes) : write_regular(path, &bytes);
+    int status = output_write(path, &bytes);
     flx_buffer_free(&bytes);
     return status;
 }

@@ -15,11 +15,6 @@ static const size_t max_file_bytes = (size_t)1 << 30;
 
 static const char binary_magic[4] = {'F', 'L', 'X', 'B'};
 
-typedef struct {
-    char *data;
-    size_t size;
-} file_bytes;
-
 static int read_stream(FILE *f, const char *name, file_bytes *out)
 {
     size_t room = 0;
@@ -45,24 +40,35 @@ static int read_stream(FILE *f, const char *name, file_bytes *out)
     }
 }
 
-static int read_file(const model *m, file_bytes *out)
-{
-    if (strcmp(m->path, "-") == 0)
-        return read_stream(stdin, m->name, out);
-    FILE *f = fopen(m->path, "rb");
-    if (!f)
-        return fail(FLX_E_IO, "cannot open %s: %s", m->name, strerror(errno));
-    int status = read_stream(f, m->name, out);
-    fclose(f);
-    return status;
-}
-
 /* One tensor may take what the machine has: more could only end in the system stopping the program. */
 static int64_t machine_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
     long page = sysconf(_SC_PAGESIZE);
     return pages > 0 && page > 0 && pages <= INT64_MAX / page ? (int64_t)pages * page : 0;
+}
+
+int file_read(const char *path, file_bytes *out)
+{
+    if (strcmp(path, "-") == 0)
+        return read_stream(stdin, file_name(path), out);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return fail(FLX_E_IO, "cannot open %s: %s", path, strerror(errno));
+    int status = read_stream(f, path, out);
+    fclose(f);
+    return status;
+}
+
+const char *file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+flx_context *new_context(void)
+{
+    return flx_context_new(
+        &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
 }
 
 /* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its place. */
@@ -83,13 +89,11 @@ static int read_module(model *m, const file_bytes *bytes)
 
 int model_open(model *m, const char *path)
 {
-    *m = (model){.path = path, .name = strcmp(path, "-") == 0 ? "<stdin>" : path};
-    m->ctx = flx_context_new(
-        &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
+    *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
     if (!m->ctx)
         return fail_memory();
     file_bytes bytes = {0};
-    int status = read_file(m, &bytes);
+    int status = file_read(m->path, &bytes);
     if (!status)
         status = read_module(m, &bytes);
     free(bytes.data);

@@ -4,6 +4,18 @@
 
 #include <fluxion/text.h>
 
+/* The bytes of a file, or of standard input for "-". The caller frees data. */
+typedef struct {
+    char *data;
+    size_t size;
+} file_bytes;
+
+int file_read(const char *path, file_bytes *out);
+const char *file_name(const char *path); /* for messages */
+
+/* A context in which one tensor may take what the machine has; NULL when memory is exhausted. */
+flx_context *new_context(void);
+
 typedef struct {
     const char *path; /* as given; "-" is standard input */
     const char *name; /* the same for messages */

@@ -2,6 +2,7 @@
    the suggestion for a misspelt command, and that a result which could not be written is a failure. */
 #include "args.h"
 #include "cmd_help.h"
+#include "cmd_kernel.h"
 #include "commands.h"
 #include "report.h"
 #include "suggest.h"
@@ -14,7 +15,8 @@ const command *const commands[] = {
     &command_check,   &command_show,    &command_run,       &command_grad,
     &command_jvp,     &command_hvp,     &command_vmap,      &command_jac,
     &command_hessian, &command_taylor,  &command_gradcheck, &command_compare,
-    &command_ops,     &command_devices, &command_help,      NULL,
+    &command_kernel,  &command_ops,     &command_devices,   &command_help,
+    NULL,
 };
 
 static const command *find_command(const char *name)
@@ -78,6 +80,9 @@ static int dispatch(int argc, char **argv)
         return STATUS_OK;
     }
     const command *c = find_command(argv[1]);
+    const command *inner = c == &command_kernel && argc > 2 ? kernel_command_find(argv[2]) : NULL;
+    if (inner)
+        return run_command(inner, argc - 3, argv + 3);
     return c ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
 }
 

@@ -88,7 +88,7 @@ static void start_writer(flxi_kwriter *w, flxi_kfile *f, const flx_kernel *k, fl
 static void free_writer(flxi_kwriter *w)
 {
     const flxi_allocator *mem = flxi_kernel_mem(w->k);
-    flxi_kbounds_free(&w->bounds);
+    flxi_kguard_free(&w->guard);
     if (w->uniform.exprs)
         flxi_kuniform_free(&w->uniform);
     flxi_vec_free(mem, &w->copies);

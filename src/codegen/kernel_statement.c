@@ -89,7 +89,7 @@ static void write_let(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_name_var(w, s->var, name);
     flxi_kw_begin(w);
     if (declares)
-        flxi_kw_addf(w, "%s%s ", w->bounds.assigned[s->var] ? "" : "const ", flxi_ktext_type(w->k->vars[s->var].type));
+        flxi_kw_addf(w, "%s%s ", w->guard.assigned[s->var] ? "" : "const ", flxi_ktext_type(w->k->vars[s->var].type));
     flxi_kw_addf(w, "%s = ", name);
     flxi_kw_add(w, text);
     flxi_kw_add(w, ";");
@@ -101,7 +101,7 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
     const flxi_kbuffer *b = &w->k->buffers[s->buffer];
     const char *index = flxi_kw_index(w, s->a), *text = flxi_kw_value(w, s->b);
     const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
-    bool is_proven = flxi_kbounds_hold(&w->bounds, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
+    bool is_proven = flxi_kguard_hold(&w->guard, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
     static const char *const names[2][2] = {{"store", "store_half"}, {"put", "put_half"}};
     flxi_ksubject subject = {.x = {text}, .type = b->element, .space = flxi_kw_address(w, s->buffer)};
     flxi_kw_begin(w);
@@ -235,17 +235,17 @@ static void write_trap(flxi_kwriter *w, const flxi_ks *s)
 
 size_t flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 {
-    size_t mark = w->bounds.facts.n;
+    size_t mark = w->guard.facts.n;
     if (s->kind == KS_IF)
-        flxi_kbounds_assume(&w->bounds, s->a, !in_else);
+        flxi_kguard_assume(&w->guard, s->a, !in_else);
     if (s->kind == KS_LOOP)
-        flxi_kbounds_assume_loop(&w->bounds, s);
+        flxi_kguard_assume_loop(&w->guard, s);
     return mark;
 }
 
 void flxi_kw_leave(flxi_kwriter *w, size_t mark)
 {
-    w->bounds.facts.n = mark;
+    w->guard.facts.n = mark;
 }
 
 static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
@@ -358,7 +358,7 @@ static bool leaves_if(const flxi_ks *s)
 
 void flxi_kw_list(flxi_kwriter *w, flxi_klist list)
 {
-    size_t mark = w->bounds.facts.n;
+    size_t mark = w->guard.facts.n;
     for (size_t i = 0; i < list.n && w->code == FLX_OK; i++) {
         const flxi_ks *s = &list.at[i];
         flxi_mark words = flxi_arena_mark(&w->words);
@@ -372,7 +372,7 @@ void flxi_kw_list(flxi_kwriter *w, flxi_klist list)
             flxi_kw_plain(w, s);
         }
         if (leaves_if(s))
-            flxi_kbounds_assume(&w->bounds, s->a, false);
+            flxi_kguard_assume(&w->guard, s->a, false);
         flxi_arena_rewind(&w->words, words);
     }
     flxi_kw_leave(w, mark);

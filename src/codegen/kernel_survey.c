@@ -15,11 +15,15 @@ static bool looks_at_bits(const flx_kernel *k, const flxi_kx *e)
            (e->kind == KX_BINARY && e->op == KBIN_copysign);
 }
 
-/* Atomics whose results depend on who comes first. */
-static bool depends_on_order(const flxi_kx *e)
+/* Atomics whose results depend on who comes first: those that do not commute with themselves, or with another kind on the
+   same buffer. */
+static bool depends_on_order(flxi_kwriter *w, const flxi_kx *e)
 {
+    bool adds = e->op == FLX_KERNEL_ATOMIC_ADD || e->op == FLX_KERNEL_ATOMIC_SUB;
+    uint8_t kind = (uint8_t)(1 + (adds ? FLX_KERNEL_ATOMIC_ADD : e->op)), before = w->atomic_kind[e->ref];
+    w->atomic_kind[e->ref] = kind;
     return e->op == FLX_KERNEL_ATOMIC_EXCHANGE || e->op == FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE ||
-           (flxi_ktype_is_float(e->type) && (e->op == FLX_KERNEL_ATOMIC_ADD || e->op == FLX_KERNEL_ATOMIC_SUB));
+           (flxi_ktype_is_float(e->type) && adds) || (before && before != kind);
 }
 
 static void note_expr(flxi_kwriter *w, uint32_t expr)
@@ -42,7 +46,7 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
         w->is_written[e->ref] = 1;
         w->file->uses_wide_atomics |= flxi_ktype_of(e->type)->bits == 64;
         bool shared = w->k->buffers[e->ref].access != FLX_KERNEL_WORKGROUP;
-        w->is_ordered |= shared && depends_on_order(e);
+        w->is_ordered |= shared && depends_on_order(w, e);
     }
 }
 
@@ -194,7 +198,7 @@ static void find_steering(flxi_kwriter *w)
 flx_code flxi_kw_survey(flxi_kwriter *w)
 {
     const flx_kernel *k = w->k;
-    FLXI_TRY(flxi_kbounds_find(&w->bounds, k, &w->facts, w->err));
+    FLXI_TRY(flxi_kguard_find(&w->guard, k, &w->facts, w->err));
     FLXI_TRY(flxi_kuniform_find(k, KUNIFORM_WORKGROUP, &w->uniform, w->err));
     w->talks = flxi_new(&w->facts, uint8_t, k->num_exprs + 1);
     w->steers = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
@@ -202,8 +206,10 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     w->outlives = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
     w->is_written = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->is_accessed = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
+    w->atomic_kind = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->splits = flxi_new(&w->facts, uint8_t, w->uniform.num_flow + 1);
-    if (!w->talks || !w->steers || !w->home || !w->outlives || !w->is_written || !w->is_accessed || !w->splits)
+    if (!w->talks || !w->steers || !w->home || !w->outlives || !w->is_written || !w->is_accessed || !w->atomic_kind ||
+        !w->splits)
         return flxi_oom(w->err, "the text of a kernel");
     for (uint32_t e = 1; e <= k->num_exprs; e++)
         note_expr(w, e);

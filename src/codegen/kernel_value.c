@@ -152,7 +152,7 @@ static words load(flxi_kwriter *w, const flxi_kx *e)
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
     words index = index_value(w, e->x[0]);
     const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
-    bool is_proven = flxi_kbounds_hold(&w->bounds, e->ref, e->x[0]);
+    bool is_proven = flxi_kguard_hold(&w->guard, e->ref, e->x[0]);
     bool is_racy = w->steering && w->is_written[e->ref] && b->access != FLX_KERNEL_PRIVATE;
     if (is_proven && !is_racy && flxi_ktype_of(b->element)->bits != 4)
         return (words){element_text(w, e->ref, pointer, index.at), index.depth + 1};

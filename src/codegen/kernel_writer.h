@@ -11,7 +11,7 @@
 #ifndef FLXI_KERNEL_WRITER_H
 #define FLXI_KERNEL_WRITER_H
 
-#include "codegen/kernel_bounds.h"
+#include "codegen/kernel_guard.h"
 #include "codegen/kernel_emit.h"
 #include "codegen/kernel_text.h"
 #include "kernel/kernel_uniform.h"
@@ -37,13 +37,14 @@ struct flxi_kwriter {
     unsigned depth;    /* of indentation */
 
     /* The survey. */
-    flxi_kbounds bounds;
+    flxi_kguard guard;
     flxi_kuniform uniform;
     uint8_t *talks;     /* by expression: a subgroup op is in it */
     uint8_t *splits;    /* by statement, in the order of the text: it cuts the loop over invocations */
     uint8_t *steers;    /* by variable: its value decides about an address */
     uint8_t *is_written; /* by buffer: the kernel changes it */
     uint8_t *is_accessed; /* by buffer */
+    uint8_t *atomic_kind; /* by buffer: 1 + the op of its atomics */
     uint8_t ids[FLX_KERNEL_ID_COUNT]; /* by id: bit a: axis a is used */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
     bool uses_lane, uses_lanes; /* of the subgroup: the own number, how many there are */

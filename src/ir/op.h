@@ -63,7 +63,8 @@ typedef struct {
 
 enum { /* flags of an attribute */
     ATTR_REQUIRED = 1,
-    ATTR_POSITIONAL = 2 /* written without its name in text, before all others */
+    ATTR_POSITIONAL = 2, /* written without its name in text, before all others */
+    ATTR_KERNEL = 4      /* of a STRING: the text of a kernel */
 };
 
 typedef struct {

@@ -21,7 +21,7 @@ void flxi_emit(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin, flx_va
     flx_graph *g = s->g;
     for (uint32_t i = 0; i < s->nout; i++)
         y[i] = FLX_NONE;
-    uint32_t *in = g->error.code ? NULL : flxi_new(&g->arena, uint32_t, nin);
+    uint32_t *in = flxi_rule_new(s, uint32_t, nin);
     if (!attrs && s->attrs)
         attrs = flxi_site_attrs(s);
     if (!in || g->error.code)

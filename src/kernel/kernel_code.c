@@ -393,18 +393,19 @@ static void add_constant(coder *c, uint32_t e, uint64_t bits)
         fail_memory(c);
 }
 
-/* What has the same value throughout a dispatch. */
+/* What has the same value throughout a dispatch. The table may hold expressions that nothing uses, and nobody checked
+   these. */
 static void fix_constants(coder *c)
 {
     for (uint32_t e = 1; e <= c->k->num_exprs && c->failed == FLX_OK; e++) {
         const flxi_kx *x = &c->k->exprs[e];
         if (x->kind == KX_LITERAL)
             add_constant(c, e, x->bits);
-        else if (x->kind == KX_LENGTH)
+        else if (x->kind == KX_LENGTH && x->ref <= c->k->num_buffers)
             add_constant(c, e, flxi_kbound_length(&c->d->bound[x->ref]));
         else if (x->kind == KX_LANES)
             add_constant(c, e, c->d->options.subgroup_size);
-        else if (x->kind == KX_ID && x->op == FLX_KERNEL_NUM_WORKGROUPS)
+        else if (x->kind == KX_ID && x->op == FLX_KERNEL_NUM_WORKGROUPS && x->ref < 3)
             add_constant(c, e, c->d->grid[x->ref]);
     }
 }

@@ -266,7 +266,7 @@ static flx_code forward_memory(runner *r, uint32_t forward, bool is_written, flx
     const flxi_kbuffer *b = &r->d->forward->buffers[forward];
     const flx_kernel_memory *m = given(r, b->name);
     bool starts_zero = (b->flags & FLX_KERNEL_OUTPUT) != 0;
-    uint64_t length;
+    uint64_t length = 0;
     if (m && !is_written) {
         *out = (flx_kernel_memory){out->buffer, m->data, m->size};
         return FLX_OK;
@@ -282,7 +282,7 @@ static flx_code forward_memory(runner *r, uint32_t forward, bool is_written, flx
 static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *out)
 {
     const flx_kernel_memory *m = given(r, n->name);
-    uint64_t length;
+    uint64_t length = 0;
     *out = (flx_kernel_memory){.buffer = n->name};
     switch ((flx_kernel_role)n->role) {
     case FLX_KERNEL_PRIMAL:

@@ -19,8 +19,6 @@ typedef struct {
     flxi_kfolder fold;
     FLXI_VEC(uint8_t) truths; /* by new expression: what is known about it here; shorter than the list of expressions */
     FLXI_VEC(lesson) lessons; /* to be undone when their branch ends */
-    bool ended[FLXI_KERNEL_MAX_NESTING + 4]; /* by open list: the rest is never reached */
-    size_t depth;
 } brancher;
 
 static void fail(flxi_krewrite *r)
@@ -95,7 +93,7 @@ static bool rewrite_if(flxi_krewrite *r, const flxi_ks *s)
         bool holds = e->bits != 0;
         if (!holds)
             flxi_krewrite_skip(r, s->body);
-        flxi_krewrite_splice(r, holds ? s->body : s->other);
+        flxi_krewrite_splice(r, holds ? s->body : s->other, KNAMES_APART);
         return true;
     }
     if (!s->body.n && !s->other.n && !(p->f.does[s->a] & (KF_EFFECT | KF_HELD)))
@@ -122,29 +120,12 @@ static bool never_runs(const flx_kernel *k, const flxi_ks *s)
 
 static bool branch_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
-    brancher *p = r->user;
-    if (p->ended[p->depth])
-        return true;
+    const brancher *p = r->user;
     switch ((flxi_ks_kind)s->kind) {
     case KS_IF: return rewrite_if(r, s);
     case KS_LOOP: return never_runs(r->from, s);
-    case KS_RETURN: p->ended[p->depth] = true; return false;
     default: return flxi_kfold_stmt(r, &p->fold, s);
     }
-}
-
-static void open_branch(flxi_krewrite *r, flxi_klist list)
-{
-    brancher *p = r->user;
-    (void)list;
-    p->ended[++p->depth] = false;
-}
-
-static void close_branch(flxi_krewrite *r, flxi_klist list)
-{
-    brancher *p = r->user;
-    (void)list;
-    p->depth--;
 }
 
 static void begin_branch(flxi_krewrite *r)
@@ -176,8 +157,6 @@ flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, 
         .begin = begin_branch,
         .node = branch_node,
         .stmt = branch_stmt,
-        .open = open_branch,
-        .close = close_branch,
     };
     if (!has_branches(k))
         return flxi_krewrite_nothing(k);

@@ -14,8 +14,10 @@ typedef struct {
 
 /* In the order in which they run. */
 static const pass passes[] = {
+    {"inline", flxi_kpass_inline},
     {"fold", flxi_kpass_fold},
     {"propagate", flxi_kpass_propagate},
+    {"bounds", flxi_kpass_bounds},
     {"if", flxi_kpass_if},
     {"cse", flxi_kpass_cse},
     {"select", flxi_kpass_select},

@@ -44,4 +44,10 @@ flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, 
 /* kernel_if.c: branches that only assign cheap values become selects. */
 flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
+/* kernel_bounds.c: comparisons, min, max and mod that the ranges of their operands decide. */
+flx_kernel *flxi_kpass_bounds(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_inline.c: calls, blocks and regions give way to what stands in them. */
+flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
 #endif

@@ -150,19 +150,22 @@ uint32_t flxi_krewrite_source(const flxi_krewrite *r, uint32_t made)
     return made < r->sources.n ? r->sources.at[made] : 0;
 }
 
-void flxi_krewrite_let(flxi_krewrite *r, uint32_t var, uint32_t value)
-{
-    flxi_krewrite_bind(r, var, flxi_kb_let(r->to, r->from->vars[var].name, value));
-}
-
-void flxi_krewrite_let_apart(flxi_krewrite *r, uint32_t var, uint32_t value)
+static const char *name_of(flxi_krewrite *r, uint32_t var, flxi_knames naming)
 {
     const char *name = r->from->vars[var].name;
-    if (!r->name_uses && !count_names(r))
-        return;
-    if (r->name_uses[var] > 1)
-        name = flxi_krewrite_fresh_name(r, name);
-    flxi_krewrite_bind(r, var, flxi_kb_let(r->to, name, value));
+    if (naming == KNAMES_KEPT || (!r->name_uses && !count_names(r)))
+        return name;
+    return naming == KNAMES_APART && r->name_uses[var] == 1 ? name : flxi_krewrite_fresh_name(r, name);
+}
+
+void flxi_krewrite_let_named(flxi_krewrite *r, uint32_t var, uint32_t value, flxi_knames naming)
+{
+    flxi_krewrite_bind(r, var, flxi_kb_let(r->to, name_of(r, var, naming), value));
+}
+
+void flxi_krewrite_let(flxi_krewrite *r, uint32_t var, uint32_t value)
+{
+    flxi_krewrite_let_named(r, var, value, r->naming);
 }
 
 static void copy_simple(flxi_krewrite *r, const flxi_ks *s)
@@ -180,7 +183,8 @@ static void copy_loop(flxi_krewrite *r, const flxi_ks *s)
 {
     uint32_t from = flxi_krewrite_expr(r, s->a);
     uint32_t to = flxi_krewrite_expr(r, s->b);
-    flxi_krewrite_bind(r, s->var, flxi_kb_loop(r->to, r->from->vars[s->var].name, from, to));
+    const char *name = name_of(r, s->var, r->naming == KNAMES_ALL_NEW ? KNAMES_ALL_NEW : KNAMES_KEPT);
+    flxi_krewrite_bind(r, s->var, flxi_kb_loop(r->to, name, from, to));
     flxi_krewrite_list(r, s->body);
     flxi_kb_end(r->to);
 }
@@ -201,11 +205,7 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s)
     switch ((flxi_ks_kind)s->kind) {
     case KS_NONE:
     case KS_KIND_COUNT: break;
-    case KS_LET: {
-        uint32_t value = flxi_krewrite_expr(r, s->a);
-        (r->apart ? flxi_krewrite_let_apart : flxi_krewrite_let)(r, s->var, value);
-        break;
-    }
+    case KS_LET: flxi_krewrite_let(r, s->var, flxi_krewrite_expr(r, s->a)); break;
     case KS_ASSIGN: {
         uint32_t value = flxi_krewrite_expr(r, s->a);
         flxi_kb_assign(r->to, r->vars[s->var], value);
@@ -222,6 +222,10 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s)
         flxi_kb_region(r->to, s->text, s->source, s->flags);
         flxi_krewrite_list(r, s->body);
         flxi_kb_end(r->to);
+        break;
+    case KS_RETURN:
+        r->ended = true;
+        flxi_kb_return(r->to);
         break;
     default: copy_simple(r, s); break;
     }
@@ -243,7 +247,9 @@ static void copy_list(flxi_krewrite *r, flxi_klist list)
         const flxi_ks *s = &list.at[i];
         uint32_t at = ++r->at;
         r->to->place = s->place;
-        if (r->hooks->stmt && r->hooks->stmt(r, s))
+        if (r->ended)
+            r->at = at + count_places(s) - 1;
+        else if (r->hooks->stmt && r->hooks->stmt(r, s))
             r->at = at + count_places(s) - 1; /* the hook may have skipped bodies, or copied them twice */
         else
             flxi_krewrite_stmt(r, s);
@@ -264,20 +270,24 @@ static void close_list(flxi_krewrite *r, flxi_klist list)
 
 void flxi_krewrite_list(flxi_krewrite *r, flxi_klist list)
 {
-    bool apart = r->apart;
-    r->apart = false;
+    flxi_knames naming = r->naming;
+    bool ended = r->ended;
+    r->naming = naming == KNAMES_ALL_NEW ? KNAMES_ALL_NEW : KNAMES_KEPT;
+    r->ended = false;
     open_list(r, list);
     copy_list(r, list);
     close_list(r, list);
-    r->apart = apart;
+    r->naming = naming;
+    r->ended = ended;
 }
 
-void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list)
+void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list, flxi_knames naming)
 {
-    bool apart = r->apart;
-    r->apart = true;
+    flxi_knames outer = r->naming;
+    if (outer < naming)
+        r->naming = naming;
     copy_list(r, list);
-    r->apart = apart;
+    r->naming = outer;
 }
 
 void flxi_krewrite_skip(flxi_krewrite *r, flxi_klist list)
@@ -313,6 +323,7 @@ static void copy_functions(flxi_krewrite *r)
         r->at++;
         flxi_kb_result(r->to, flxi_krewrite_expr(r, f->result));
         close_list(r, f->body);
+        r->ended = false;
     }
 }
 

@@ -10,6 +10,14 @@
 
 typedef struct flxi_krewrite flxi_krewrite;
 
+/* What becomes of the names of lets. In a list that stands where it stood before they are kept. */
+typedef enum {
+    KNAMES_KEPT,
+    KNAMES_APART, /* the list is spliced into another: new, unless no other variable has the name */
+    KNAMES_NEW,   /* the list is copied several times */
+    KNAMES_ALL_NEW, /* … to where other names are in sight: also in lists within it */
+} flxi_knames;
+
 typedef struct {
     /* Called once, when the builder has its buffers and nothing else. */
     void (*begin)(flxi_krewrite *r);
@@ -33,7 +41,8 @@ struct flxi_krewrite {
     const uint8_t *drop_fn;     /* likewise */
     flxi_arena arena;           /* for as long as the rewriting lasts */
     uint32_t at;                /* position of the statement that is being copied */
-    bool apart;                 /* lets of this list come from another one: they need names of their own */
+    flxi_knames naming;         /* of lets in this list */
+    bool ended;                 /* the rest of this list is never reached */
     uint32_t *vars;             /* by old number: the new variable, what is assigned to */
     uint32_t *values;           /* by old number: the new expression that reading it means; 0: the variable */
     uint32_t *buffers, *fns, *opaques; /* by old number: the new one, 0 if there is none yet */
@@ -58,17 +67,16 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s);
 /* The statements of a list; r->at stands on the statement before the first, or on the one the list belongs to. */
 void flxi_krewrite_list(flxi_krewrite *r, flxi_klist list);
 /* The statements of a list as if they stood here instead of the statement that the list belongs to. */
-void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list);
+void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list, flxi_knames naming);
 /* Moves r->at past the list. */
 void flxi_krewrite_skip(flxi_krewrite *r, flxi_klist list);
 /* Says that old variable `var` is the new one `made` from here on. */
 void flxi_krewrite_bind(flxi_krewrite *r, uint32_t var, uint32_t made);
 /* The old variable that a new one stands for, 0 if a hook made it up. */
 uint32_t flxi_krewrite_source(const flxi_krewrite *r, uint32_t made);
-/* A let of the new program that stands for variable `var` of the old. */
+/* A let of the new program that stands for variable `var` of the old, named by r->naming or as said. */
 void flxi_krewrite_let(flxi_krewrite *r, uint32_t var, uint32_t value);
-/* Such a let in a list outside of the one it came from: named anew if the name is not the only one of its kind. */
-void flxi_krewrite_let_apart(flxi_krewrite *r, uint32_t var, uint32_t value);
+void flxi_krewrite_let_named(flxi_krewrite *r, uint32_t var, uint32_t value, flxi_knames naming);
 /* A name that nothing in the old program or in the new one so far has. */
 const char *flxi_krewrite_fresh_name(flxi_krewrite *r, const char *stem);
 /* Zeroed memory for as long as the rewriting lasts; NULL, and a failed builder, when there is none. */

@@ -407,10 +407,16 @@ static uint64_t int_binary(flxi_kbinary op, unsigned w, bool is_signed, uint64_t
 
 /* ---- Ops ---- */
 
+/* flxi_ktype_fits() without a call: the interpreter comes here for every op. */
+static inline bool fits(const flxi_ktype *t, uint32_t type, unsigned kinds)
+{
+    return !t->storage && ((t->kind & kinds) != 0 || (type == FLX_U32 && (kinds & TAKES_WORD)));
+}
+
 uint64_t flxi_kscalar_unary(flxi_kunary op, uint32_t type, uint64_t x)
 {
     const flxi_ktype *t = flxi_ktype_of(type);
-    if (!flxi_ktype_fits(type, flxi_kunaries[op].kinds))
+    if (!fits(t, type, flxi_kunaries[op].kinds))
         return 0;
     switch (t->kind) {
     case TAKES_FLOAT: return float_unary(op, type, x);
@@ -426,7 +432,7 @@ uint64_t flxi_kscalar_binary(flxi_kbinary op, uint32_t type, uint64_t x, uint64_
     if (op == KBIN_logical_or)
         return x || y;
     const flxi_ktype *t = flxi_ktype_of(type);
-    if (!flxi_ktype_fits(type, flxi_kbinaries[op].kinds))
+    if (!fits(t, type, flxi_kbinaries[op].kinds))
         return 0;
     switch (t->kind) {
     case TAKES_FLOAT: return float_binary(op, type, x, y);

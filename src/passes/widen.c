@@ -2,6 +2,7 @@
    types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype. Everything else is
    inferred anew. A body is widened once however often it is used. What depends on the width of a float, such as `bitcast`, need
    not fit any more; then inference says so. */
+#include "kernel/kernel_widen.h"
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
@@ -62,6 +63,27 @@ static flx_code widen_constant(widening *w, const flx_tensor **field, flx_error 
     return FLX_OK;
 }
 
+static flx_code widen_kernel(widening *w, flx_graph *to, const char **text, flx_error *err)
+{
+    if (!(*text)[0])
+        return FLX_OK;
+    flx_error local = {0};
+    flx_kernel *k = flx_kernel_parse(w->ctx, *text, strlen(*text), "program", &local);
+    flx_kernel *wide = k ? flxi_kernel_widen(k, &local) : NULL;
+    flx_buffer printed = {0};
+    if (wide && flx_kernel_print(wide, &printed, &local) == FLX_OK) {
+        *text = flxi_arena_text(&to->arena, printed.data, printed.size);
+        if (!*text)
+            flxi_oom(&local, "widening");
+    }
+    flx_buffer_free(&printed);
+    flx_kernel_free(wide);
+    flx_kernel_free(k);
+    if (err)
+        *err = local;
+    return (flx_code)local.code;
+}
+
 static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void *field, flx_error *err)
 {
     switch (a->kind) {
@@ -89,6 +111,7 @@ static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void
     }
     case ATTR_DATA:
     case ATTR_VALUE: return widen_constant(w, field, err);
+    case ATTR_STRING: return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
     default: return FLX_OK;
     }
 }

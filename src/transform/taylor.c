@@ -163,9 +163,11 @@ static flx_code write_rate(taylor *w, uint32_t i)
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
     s.new_y = new_y;
-    if (!flxi_emit_jvp(&s, tx, ty))
-        return flxi_fail_hint(w->err, FLX_E_NO_RULE, s.op->rules->undefined, "%s has no derivative in Taylor mode",
-                              s.op->name);
+    if (!flxi_emit_jvp(&s, tx, ty)) {
+        flxi_no_rule(w->err, w->t, n, "Taylor");
+        flxi_at_node(w->err, w->t, n);
+        return FLX_E_NO_RULE;
+    }
     FLXI_TRY(note_new(w, depth + 1));
     FLXI_TRY(share_equal(w, begin));
     mark_active(w, begin);

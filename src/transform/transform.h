@@ -107,7 +107,7 @@ typedef struct {
 } flxi_value_text;
 const char *flxi_value_str(const flx_graph *g, uint32_t id, const char *name, flxi_value_text *text);
 
-/* Fails with NO_RULE for a node without a derivative in "reverse" or "forward" mode. */
+/* Fails with NO_RULE for a node without a derivative in "reverse", "forward" or "Taylor" mode. */
 flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, const char *mode);
 
 /* Fails with NAME and a hint that lists the inputs. */

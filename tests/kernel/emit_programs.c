@@ -233,7 +233,7 @@ const emit_program emit_programs[] = {
     /* ---- Atomics ---- */
     {"kernel atomics_u32(workgroup = [16, 1, 1]) { buffer k: u32[] read; buffer a: u32[16] read_write; let i = invocation_id(0); let v = k[i];"
      " atomic_add(a[0], v); atomic_sub(a[1], v); atomic_min(a[2], v); atomic_max(a[3], v, acq_rel); atomic_and(a[4], v | 12); atomic_or(a[5], v);"
-     " atomic_xor(a[6], v); atomic_add(a[v % 32], 3, seq_cst); atomic_add(a[99], 1); }",
+     " atomic_xor(a[6], v); atomic_add(a[v % 32], 3, seq_cst); atomic_add(a[99 + i], 1); }",
      0,
      {4, 1, 1},
      0,
@@ -252,7 +252,7 @@ const emit_program emit_programs[] = {
      0,
      0},
     {"kernel atomics_float(workgroup = [16, 1, 1]) { buffer x: f32[] read; buffer a: f32[8] read_write; let v = x[invocation_id(0)];"
-     " atomic_min(a[2], v); atomic_max(a[3], v); atomic_add(a[4], 1.0); atomic_add(a[77], v); }",
+     " atomic_min(a[2], v); atomic_max(a[3], v); atomic_add(a[4], 1.0); atomic_add(a[77 + cast<u32>(v > 0.0)], v); }",
      0,
      {4, 1, 1},
      0,
@@ -273,7 +273,7 @@ const emit_program emit_programs[] = {
      0,
      50},
     {"kernel atomics_and_lanes(workgroup = [8, 1, 1]) { buffer n: u32[4] read_write; buffer out: u32[] output; let i = invocation_id(0);"
-     " out[i] = n[0] + subgroup_add(atomic_add(n[0], 1)) + n[0] * 1000; }",
+     " out[i] = atomic_add(n[0], 1) * 1000 + subgroup_add(atomic_add(n[0], 1)) + atomic_add(n[0], 2); }",
      PROGRAM_ORDER | PROGRAM_NEEDS_32,
      {1, 1, 1},
      0,

@@ -808,6 +808,11 @@ TEST(kernel_interpret_options_are_checked)
     CHECK_CODE(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.flags = 4}, &err), FLX_E_USAGE,
                &err);
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.device = "ref"}, &err), &err);
+    /* A device that is known but not there is the system's fault, not the caller's. */
+    flx_code code = try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.device = "cuda"}, &err);
+    CHECK_MSG(code == FLX_OK || code == FLX_E_DEVICE, "%s", err.message);
+    flx_kernel_run_options watched = {.device = "cpu", .flags = FLX_KERNEL_DETECT_RACES};
+    CHECK_CODE(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &watched, &err), FLX_E_UNSUPPORTED, &err);
     /* A caller that was built with fewer fields. */
     flx_kernel_run_options old = {.struct_size = offsetof(flx_kernel_run_options, max_steps), .max_steps = 1};
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &old, &err), &err);
@@ -844,6 +849,17 @@ TEST(kernel_interpret_invalid_kernels_are_refused)
     CHECK_CODE(try_run(k, 1, WITH(MEMORY(x)), NULL, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "K21 ", 4) == 0);
     flx_kernel_free(k);
+}
+
+TEST(kernel_interpret_ignores_expressions_that_nothing_uses)
+{
+    flx_error err = {0};
+    flxi_kb *b = build(1, &err);
+    flxi_kb_length(b, UINT32_MAX);
+    flxi_kb_load(b, 70000, flxi_kb_id(b, FLX_KERNEL_NUM_WORKGROUPS, 700000));
+    flxi_kb_var(b, flxi_kb_unknown(b, "gone", 4));
+    flxi_kb_store(b, 1, flxi_kb_u32(b, 0), flxi_kb_length(b, 1));
+    CHECK_OK(run_unchecked(b, 1, &err), &err);
 }
 
 /* ---- Memory that runs out ---- */

@@ -665,6 +665,37 @@ TEST(kernel_text_sibling_scopes_may_repeat_a_name)
     flx_kernel_free(k);
 }
 
+/* ---- What transforms make ---- */
+
+TEST(kernel_text_gradients_are_read_back)
+{
+    flx_error err = {0};
+    flx_kernel *k = flk("kernel f(workgroup = [4]) {\n"
+                        "  buffer x: f32[] read; buffer y: f32[] output;\n"
+                        "  let i = invocation_id(0); let p = 1.0;\n"
+                        "  for (k in 0..5) { if (p < 3) { p = p * sin(x[i]); } else { p = exp(p) / 2; } }\n"
+                        "  y[i] = max(p, x[i]);\n"
+                        "}\n");
+    flx_kernel_derived *d =
+        flx_kernel_grad(k, (const char *const[]){"y"}, 1, (const char *const[]){"x"}, 1, NULL, &err);
+    CHECK_MSG(d != NULL, "%s", err.message);
+    for (size_t i = 0; i < flx_kernel_derived_count(d); i++) {
+        flx_buffer bytes = {0}, again = {0};
+        flx_buffer text = flk_text(flx_kernel_derived_kernel(d, i));
+        flx_kernel *back = flk(text.data);
+        CHECK_OK(flx_kernel_encode(flx_kernel_derived_kernel(d, i), &bytes, &err), &err);
+        CHECK_OK(flx_kernel_encode(back, &again, &err), &err);
+        CHECK(bytes.size == again.size && memcmp(bytes.data, again.data, bytes.size) == 0);
+        CHECK_MSG(!strstr(text.data, "0f32"), "needless types in\n%s", text.data);
+        flx_buffer_free(&bytes);
+        flx_buffer_free(&again);
+        flx_buffer_free(&text);
+        flx_kernel_free(back);
+    }
+    flx_kernel_derived_free(d);
+    flx_kernel_free(k);
+}
+
 /* ---- What is not valid can still be read, written and listed ---- */
 
 TEST(kernel_text_unknown_names_survive_without_validation)

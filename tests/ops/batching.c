@@ -179,8 +179,9 @@ bool batching_has_streams(flxi_opcode op)
 
 static bool is_tried(const sample_case *c)
 {
-    return !c->sample->error && !batching_has_streams(c->op) && (c->dtype == FLX_DTYPE_NONE || c->dtype == FLX_F64 || c->dtype == FLX_C128 ||
-                                 c->dtype == FLX_I32 || c->dtype == FLX_BOOL);
+    return !c->sample->error && !batching_has_streams(c->op) &&
+           (c->dtype == FLX_DTYPE_NONE || c->dtype == FLX_F64 || c->dtype == FLX_C128 || c->dtype == FLX_I32 ||
+            c->dtype == FLX_BOOL);
 }
 
 static bool begin_loop(loop *l, const sample_case *c)

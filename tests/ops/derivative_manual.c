@@ -169,7 +169,8 @@ static void print_exceptions(void)
     precision_exceptions(&coarse);
     for (int i = 1; i < OP_COUNT; i++)
         reordered += batching_exception((flxi_opcode)i) != NULL;
-    printf("derivatives: %zu ops with a coarser bound in low precision, %d batched to rounding only\n", coarse, reordered);
+    printf("derivatives: %zu ops with a coarser bound in low precision, %d batched to rounding only\n", coarse,
+           reordered);
 }
 
 TEST(derivative_laws_have_no_hole)

@@ -57,13 +57,19 @@ static double loss_at(const experiment *x, const char *direction, double h)
     return v;
 }
 
-/* Central differences, extrapolated once: the error is O(h^4). */
+/* Central differences, extrapolated once: the error is O(h^4). Where two steps tell different stories a kink lies between them,
+   and smaller ones are taken. */
 static double difference(const experiment *x, double (*f)(const experiment *, const char *, double),
                          const char *direction)
 {
-    double h = 1e-3;
-    double wide = (f(x, direction, h) - f(x, direction, -h)) / (2 * h);
-    double narrow = (f(x, direction, h / 2) - f(x, direction, -h / 2)) / h;
+    double wide = 0.0;
+    double narrow = 0.0;
+    for (double h = 1e-3; h > 1e-6; h /= 10) {
+        wide = (f(x, direction, h) - f(x, direction, -h)) / (2 * h);
+        narrow = (f(x, direction, h / 2) - f(x, direction, -h / 2)) / h;
+        if (fabs(wide - narrow) <= 1e-4 * (1 + fabs(narrow)))
+            break;
+    }
     return (4 * narrow - wide) / 3;
 }
 

@@ -110,6 +110,8 @@ TEST(transform_errors_of_ops_without_a_derivative)
                   "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "hessian of 'f', at f/bits", hint);
     bench_refused(&b, flx_jacobian(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
                   "bitcast 'bits' (f32[] to f16[2]) has no derivative in forward mode", "jacobian of 'f', at f/bits", hint);
+    bench_refused(&b, flx_taylor(b.g, by_x, 1, 2, &b.err), FLX_E_NO_RULE,
+                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in Taylor mode", "taylor of 'f', at f/bits", hint);
     bench_refused(&b, flx_nth_grad(b.g, "x", 1, &b.err), FLX_E_NO_RULE,
                   "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "nth_grad of 'f', at f/bits", hint);
     bench_close(&b);

@@ -1,10 +1,10 @@
-/* kernel_bounds.c: see kernel_bounds.h.
+/* kernel_guard.c: see kernel_guard.h.
 
    Two sources: the largest value an unsigned expression can have, found once, bottom up (a remainder, a mask, a local id, a
    loop's variable …), and what the conditions around a place say. Expressions are compared by number after following
    variables to the expressions they were declared with; only variables that are never assigned take part, so a fact stays
    true as long as its variables are in scope. */
-#include "codegen/kernel_bounds.h"
+#include "codegen/kernel_guard.h"
 
 /* Conditions that are looked at in one assumption, and facts that are looked at for one access: the rest is guarded, so
    that no program, whatever it looks like, costs more than linear time. */
@@ -39,7 +39,7 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t largest_binary(const flxi_kbounds *b, const flxi_kx *e, uint64_t limit)
+static uint64_t largest_binary(const flxi_kguard *b, const flxi_kx *e, uint64_t limit)
 {
     const flxi_kx *right = &b->k->exprs[e->x[1]];
     uint64_t x = b->largest[e->x[0]], y = b->largest[e->x[1]], r;
@@ -83,7 +83,7 @@ static bool is_unsigned(uint32_t type)
 }
 
 /* Of a variable's declaration, where it is older than the use. */
-static uint64_t largest_var(const flxi_kbounds *b, const uint32_t *ends, uint32_t expr, uint32_t var, uint64_t limit)
+static uint64_t largest_var(const flxi_kguard *b, const uint32_t *ends, uint32_t expr, uint32_t var, uint64_t limit)
 {
     uint32_t value = b->values[var], end = ends[var];
     if (value && value < expr && is_unsigned(b->k->exprs[value].type))
@@ -93,7 +93,7 @@ static uint64_t largest_var(const flxi_kbounds *b, const uint32_t *ends, uint32_
     return limit;
 }
 
-static uint64_t largest(const flxi_kbounds *b, const uint32_t *ends, uint32_t expr)
+static uint64_t largest(const flxi_kguard *b, const uint32_t *ends, uint32_t expr)
 {
     const flxi_kx *e = &b->k->exprs[expr];
     uint64_t limit = largest_of_type(e->type);
@@ -115,7 +115,7 @@ static uint64_t largest(const flxi_kbounds *b, const uint32_t *ends, uint32_t ex
 }
 
 /* A cast to fewer bits keeps the low ones: what was larger may become anything. */
-static uint64_t bounded(const flxi_kbounds *b, const uint32_t *ends, uint32_t expr)
+static uint64_t bounded(const flxi_kguard *b, const uint32_t *ends, uint32_t expr)
 {
     const flxi_kx *e = &b->k->exprs[expr];
     uint64_t limit = largest_of_type(e->type);
@@ -125,7 +125,7 @@ static uint64_t bounded(const flxi_kbounds *b, const uint32_t *ends, uint32_t ex
 
 /* ---- Stable expressions ---- */
 
-static bool is_stable(const flxi_kbounds *b, const flxi_kx *e)
+static bool is_stable(const flxi_kguard *b, const flxi_kx *e)
 {
     uint8_t access = e->kind == KX_LOAD ? b->k->buffers[e->ref].access : 0;
     if (e->kind == KX_VAR)
@@ -144,7 +144,7 @@ static bool is_stable(const flxi_kbounds *b, const flxi_kx *e)
     return true;
 }
 
-static void gather_assigned(flxi_kbounds *b, flxi_klist list)
+static void gather_assigned(flxi_kguard *b, flxi_klist list)
 {
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
@@ -155,7 +155,7 @@ static void gather_assigned(flxi_kbounds *b, flxi_klist list)
     }
 }
 
-static void gather_values(flxi_kbounds *b, uint32_t *ends, flxi_klist list)
+static void gather_values(flxi_kguard *b, uint32_t *ends, flxi_klist list)
 {
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
@@ -168,9 +168,9 @@ static void gather_values(flxi_kbounds *b, uint32_t *ends, flxi_klist list)
     }
 }
 
-flx_code flxi_kbounds_find(flxi_kbounds *b, const flx_kernel *k, flxi_arena *arena, flx_error *err)
+flx_code flxi_kguard_find(flxi_kguard *b, const flx_kernel *k, flxi_arena *arena, flx_error *err)
 {
-    *b = (flxi_kbounds){.k = k};
+    *b = (flxi_kguard){.k = k};
     b->stable = flxi_new(arena, uint8_t, k->num_exprs + 1);
     b->largest = flxi_new(arena, uint64_t, k->num_exprs + 1);
     b->values = flxi_new(arena, uint32_t, k->num_vars + 1);
@@ -193,7 +193,7 @@ flx_code flxi_kbounds_find(flxi_kbounds *b, const flx_kernel *k, flxi_arena *are
     return FLX_OK;
 }
 
-void flxi_kbounds_free(flxi_kbounds *b)
+void flxi_kguard_free(flxi_kguard *b)
 {
     if (b->k)
         flxi_vec_free(flxi_kernel_mem(b->k), &b->facts);
@@ -202,7 +202,7 @@ void flxi_kbounds_free(flxi_kbounds *b)
 /* ---- Facts ---- */
 
 /* The expression that a variable stands for. Each step goes to an older expression, so it ends. */
-static uint32_t origin(const flxi_kbounds *b, uint32_t expr)
+static uint32_t origin(const flxi_kguard *b, uint32_t expr)
 {
     const flxi_kx *e = &b->k->exprs[expr];
     while (e->kind == KX_VAR && b->values[e->ref] && b->values[e->ref] < expr) {
@@ -212,15 +212,15 @@ static uint32_t origin(const flxi_kbounds *b, uint32_t expr)
     return expr;
 }
 
-static void add_fact(flxi_kbounds *b, uint32_t index, uint32_t buffer, uint64_t end)
+static void add_fact(flxi_kguard *b, uint32_t index, uint32_t buffer, uint64_t end)
 {
-    flxi_kbound_fact fact = {origin(b, index), buffer, end};
+    flxi_kguard_fact fact = {origin(b, index), buffer, end};
     if (b->stable[index] && !flxi_push(flxi_kernel_mem(b->k), &b->facts, fact))
         b->failed = true;
 }
 
 /* index < end. */
-static void add_below(flxi_kbounds *b, uint32_t index, uint32_t end)
+static void add_below(flxi_kguard *b, uint32_t index, uint32_t end)
 {
     if (b->k->exprs[index].type != FLX_U32)
         return;
@@ -231,7 +231,7 @@ static void add_below(flxi_kbounds *b, uint32_t index, uint32_t end)
         add_fact(b, index, 0, b->largest[end]);
 }
 
-static void assume(flxi_kbounds *b, uint32_t condition, bool is_true, int *left)
+static void assume(flxi_kguard *b, uint32_t condition, bool is_true, int *left)
 {
     const flxi_kx *e = &b->k->exprs[origin(b, condition)];
     if ((*left)-- <= 0)
@@ -251,19 +251,19 @@ static void assume(flxi_kbounds *b, uint32_t condition, bool is_true, int *left)
         add_below(b, e->x[1], e->x[0]);
 }
 
-void flxi_kbounds_assume(flxi_kbounds *b, uint32_t condition, bool is_true)
+void flxi_kguard_assume(flxi_kguard *b, uint32_t condition, bool is_true)
 {
     int left = MAX_CONDITIONS;
     assume(b, condition, is_true, &left);
 }
 
-void flxi_kbounds_assume_loop(flxi_kbounds *b, const flxi_ks *loop)
+void flxi_kguard_assume_loop(flxi_kguard *b, const flxi_ks *loop)
 {
     if (b->uses[loop->var])
         add_below(b, b->uses[loop->var], loop->b);
 }
 
-bool flxi_kbounds_hold(const flxi_kbounds *b, uint32_t buffer, uint32_t index)
+bool flxi_kguard_hold(const flxi_kguard *b, uint32_t buffer, uint32_t index)
 {
     uint64_t count = b->k->buffers[buffer].count;
     if (count && b->largest[index] < count)
@@ -273,7 +273,7 @@ bool flxi_kbounds_hold(const flxi_kbounds *b, uint32_t buffer, uint32_t index)
     uint32_t from = origin(b, index);
     size_t oldest = b->facts.n > MAX_FACTS ? b->facts.n - MAX_FACTS : 0;
     for (size_t i = b->facts.n; i-- > oldest;) {
-        const flxi_kbound_fact *f = &b->facts.at[i];
+        const flxi_kguard_fact *f = &b->facts.at[i];
         if (f->index == from && (f->buffer ? f->buffer == buffer : count && f->end <= count))
             return true;
     }

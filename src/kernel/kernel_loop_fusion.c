@@ -1,0 +1,241 @@
+/* kernel_loop_fusion.c: two loops in a row over the same range become one, and long loops become two.
+
+   Let A and B be the bodies. Fused, B of an iteration comes before A of all later ones; so these must have nothing to do
+   with each other. That holds if no variable from outside that one assigns is used by the other, and if every buffer that
+   one writes and the other touches is accessed in both only at the same index, a sum of the loop's variable and something
+   fixed: then an element belongs to one iteration. Barriers, atomics that the other body meets, returns, traps and copies
+   forbid it. Splitting is the same in the other direction. */
+#include "kernel/kernel_facts.h"
+#include "kernel/kernel_optimise.h"
+#include "kernel/kernel_rewrite.h"
+
+enum {
+    MAX_FUSED = 64, /* statements of a body, also in its inner lists: longer ones are split, not fused */
+    MAX_CUTS = 16,  /* places at which a split is tried */
+};
+
+enum { READS = 1, WRITES = 2, ACTS = 4, SCATTERED = 8 };
+
+/* What a body does to one buffer. The index is the loop's variable, combined by `op` with expression `fixed`. */
+typedef struct {
+    uint8_t does;
+    bool has_index;
+    uint8_t op;
+    uint32_t fixed;
+} access;
+
+typedef struct {
+    uint8_t *vars;    /* by variable: READS, WRITES */
+    access *buffers;
+    uint32_t *seen_vars, *seen_buffers; /* what is not zero, to be cleared */
+    uint32_t num_vars, num_buffers;
+    bool is_fenced;   /* holds something that may not change places with anything */
+} footprint;
+
+typedef struct {
+    flxi_kfacts f;
+    const flx_kernel *k;
+    footprint a, b;
+    uint32_t from, to; /* the span of both loops: what is fixed does not change there */
+    flxi_klist lists[FLXI_KERNEL_MAX_NESTING + 4];
+    size_t depth;
+    const flxi_ks *skipped; /* already part of the loop before it */
+    uint32_t skipped_at;
+} fuser;
+
+/* ---- Footprints ---- */
+
+static void clear(footprint *p)
+{
+    for (uint32_t i = 0; i < p->num_vars; i++)
+        p->vars[p->seen_vars[i]] = 0;
+    for (uint32_t i = 0; i < p->num_buffers; i++)
+        p->buffers[p->seen_buffers[i]] = (access){0};
+    p->num_vars = p->num_buffers = 0;
+    p->is_fenced = false;
+}
+
+static void note_var(footprint *p, uint32_t var, uint8_t does)
+{
+    if (!p->vars[var])
+        p->seen_vars[p->num_vars++] = var;
+    p->vars[var] |= does;
+}
+
+static bool is_var(const fuser *w, uint32_t e, uint32_t var)
+{
+    return w->k->exprs[e].kind == KX_VAR && w->k->exprs[e].ref == var;
+}
+
+static bool declares_before(const fuser *w, uint32_t number, uint32_t at)
+{
+    const flxi_kx *e = &w->k->exprs[number];
+    if (e->kind == KX_VAR)
+        return w->f.vars[e->ref].at < at;
+    for (int i = flxi_kx_operands(e); i-- > 0;)
+        if (!declares_before(w, e->x[i], at))
+            return false;
+    for (size_t i = 0; i < e->num_args; i++)
+        if (!declares_before(w, e->args[i], at))
+            return false;
+    return true;
+}
+
+static bool is_fixed(const fuser *w, uint32_t e)
+{
+    return declares_before(w, e, w->from) && flxi_kfacts_is_stable(&w->f, e, w->from, w->to);
+}
+
+/* v, v + c, c + v, v - c: another iteration, another element, since sums wrap. */
+static bool split_index(const fuser *w, uint32_t index, uint32_t var, uint8_t *op, uint32_t *fixed)
+{
+    const flxi_kx *e = &w->k->exprs[index];
+    *op = 0;
+    *fixed = 0;
+    if (is_var(w, index, var))
+        return true;
+    if (e->kind != KX_BINARY || (e->op != KBIN_add && e->op != KBIN_sub))
+        return false;
+    int side = is_var(w, e->x[0], var) ? 0 : e->op == KBIN_add && is_var(w, e->x[1], var) ? 1 : -1;
+    if (side < 0 || !is_fixed(w, e->x[1 - side]))
+        return false;
+    *op = e->op;
+    *fixed = e->x[1 - side];
+    return true;
+}
+
+static void note_access(fuser *w, footprint *p, uint32_t buffer, uint32_t index, uint32_t var, uint8_t does)
+{
+    access *x = &p->buffers[buffer];
+    uint8_t op;
+    uint32_t fixed;
+    if (!x->does)
+        p->seen_buffers[p->num_buffers++] = buffer;
+    x->does |= does;
+    if (!split_index(w, index, var, &op, &fixed) || (x->has_index && (x->op != op || x->fixed != fixed)))
+        x->does |= SCATTERED;
+    x->has_index = true;
+    x->op = op;
+    x->fixed = fixed;
+}
+
+static void note_expr(fuser *w, footprint *p, uint32_t number, uint32_t var)
+{
+    const flxi_kx *e = &w->k->exprs[number];
+    if (e->kind == KX_VAR)
+        note_var(p, e->ref, READS);
+    if (e->kind == KX_LOAD)
+        note_access(w, p, e->ref, e->x[0], var, READS);
+    if (e->kind == KX_ATOMIC)
+        note_access(w, p, e->ref, e->x[0], var, READS | WRITES | ACTS);
+    bool orders = e->kind == KX_ATOMIC && e->order != FLX_KERNEL_RELAXED;
+    bool is_unknown = (e->kind == KX_OPAQUE && !w->k->opaques[e->ref].pure) ||
+                      (e->kind == KX_CALL && w->f.fn_does[e->ref]) || e->kind == KX_SUBGROUP_ADD ||
+                      e->kind == KX_SUBGROUP_SHUFFLE || e->kind == KX_SUBGROUP_BALLOT;
+    p->is_fenced = p->is_fenced || orders || is_unknown;
+    for (int i = 0; i < flxi_kx_operands(e); i++)
+        note_expr(w, p, e->x[i], var);
+    for (size_t i = 0; i < e->num_args; i++)
+        note_expr(w, p, e->args[i], var);
+}
+
+static void note_list(fuser *w, footprint *p, flxi_klist list, uint32_t var)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        const flxi_ks *s = &list.at[i];
+        if (s->a)
+            note_expr(w, p, s->a, var);
+        if (s->b)
+            note_expr(w, p, s->b, var);
+        switch ((flxi_ks_kind)s->kind) {
+        case KS_LET:
+        case KS_EFFECT:
+        case KS_IF:
+        case KS_LOOP:
+        case KS_BLOCK:
+        case KS_REGION: break;
+        case KS_ASSIGN: note_var(p, s->var, WRITES); break;
+        case KS_STORE: note_access(w, p, s->buffer, s->a, var, WRITES); break;
+        default: p->is_fenced = true; break;
+        }
+        note_list(w, p, s->body, var);
+        note_list(w, p, s->other, var);
+    }
+}
+
+/* ---- Whether bodies may change places ---- */
+
+static bool variables_are_apart(const fuser *w)
+{
+    for (uint32_t i = 0; i < w->a.num_vars; i++) {
+        uint32_t v = w->a.seen_vars[i];
+        if (w->f.vars[v].at < w->from && w->b.vars[v] && ((w->a.vars[v] | w->b.vars[v]) & WRITES))
+            return false;
+    }
+    return true;
+}
+
+static bool buffers_are_apart(const fuser *w)
+{
+    for (uint32_t i = 0; i < w->a.num_buffers; i++) {
+        uint32_t number = w->a.seen_buffers[i];
+        const access *a = &w->a.buffers[number], *b = &w->b.buffers[number];
+        uint8_t does = a->does | b->does;
+        if (!b->does || !(does & WRITES))
+            continue;
+        if ((does & (ACTS | SCATTERED)) || a->op != b->op || a->fixed != b->fixed)
+            return false;
+    }
+    return true;
+}
+
+static bool are_independent(fuser *w, flxi_klist a, uint32_t var_a, flxi_klist b, uint32_t var_b)
+{
+    clear(&w->a);
+    clear(&w->b);
+    note_list(w, &w->a, a, var_a);
+    note_list(w, &w->b, b, var_b);
+    return !w->a.is_fenced && !w->b.is_fenced && variables_are_apart(w) && buffers_are_apart(w);
+}
+
+static size_t count(flxi_klist list)
+{
+    size_t n = list.n;
+    for (size_t i = 0; i < list.n && n <= MAX_FUSED; i++)
+        n += count(list.at[i].body) + count(list.at[i].other);
+    return n;
+}
+
+/* ---- Fusing ---- */
+
+static bool may_fuse(fuser *w, const flxi_ks *s, const flxi_ks *next, uint32_t at)
+{
+    if (next->kind != KS_LOOP || next->a != s->a || next->b != s->b || count(s->body) + count(next->body) > MAX_FUSED)
+        return false;
+    w->from = at;
+    w->to = w->f.end[w->f.end[at]];
+    return flxi_kfacts_is_stable(&w->f, s->a, w->from, w->to) && flxi_kfacts_is_stable(&w->f, s->b, w->from, w->to) &&
+           are_independent(w, s->body, s->var, next->body, next->var);
+}
+
+static bool fuse_stmt(flxi_krewrite *r, const flxi_ks *s)
+{
+    fuser *w = r->user;
+    const flxi_klist *list = &w->lists[w->depth];
+    if (s == w->skipped)
+        return true;
+    if (s->kind != KS_LOOP || s + 1 >= list->at + list->n || !may_fuse(w, s, s + 1, r->at))
+        return false;
+    uint32_t at = r->at;
+    uint32_t from = flxi_krewrite_expr(r, s->a), to = flxi_krewrite_expr(r, s->b);
+    uint32_t var = flxi_kb_loop(r->to, r->from->vars[s->var].name, from, to);
+    flxi_krewrite_bind(r, s->var, var);
+    r->values[s[1].var] = flxi_kb_var(r->to, var);
+    flxi_krewrite_list(r, s->body);
+    r->at = w->f.end[at];
+    /* Names of the second body may be in use in the first. */
+    flxi_krewrite_splice(r, s[1].body, KNAMES_APART);
+    flxi_kb_end(r->to);
+    w->skipped = s + 1;
+    return true;
+}

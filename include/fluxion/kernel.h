@@ -272,6 +272,10 @@ typedef struct flx_kernel_finding {
     uint32_t place; /* offset + 1 in the text it was read from, or 0 */
 } flx_kernel_finding;
 
+/** As flx_kernel_parse(), with all that is wrong: `found` receives the number of errors and warnings, `findings` the first
+    `room` of them. Text that is malformed has none, only `err`. */
+FLX_API flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t length, const char *file,
+                                              flx_kernel_finding *findings, size_t room, size_t *found, flx_error *err);
 /** All errors and warnings in program order: `found` receives their number, `findings` the first `room` of them. `target`
     NULL: the reference interpreter, which has everything. FLX_OK if there is no error, FLX_E_KERNEL if there is one. */
 FLX_API flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *target, flx_kernel_finding *findings,

@@ -368,6 +368,7 @@ const flxi_ktarget flxi_target_c = {
     .suffix = {"", "", ""},
     .u64_suffix = "ull",
     .i64_suffix = "ll",
+    .f32_suffix = "f",
     .unaries = unaries,
     .binaries = binaries,
     .fma = "__builtin_fma$f($a, $b, $c)",

@@ -125,12 +125,9 @@ const char *flxi_kw_subgroup(flxi_kwriter *w, const flxi_kx *e)
         flxi_kw_line(w, "for (k_u32 l = s; l < e; l++) %ssum |= (k_u32)(t%u[l] != 0) << (l - s);", guard, operand);
         flxi_kw_line(w, "for (k_u32 l = s; l < e; l++) %st%u[l] = sum;", guard, result);
     } else {
-        /* -0 keeps the sign of a sum of zeros. */
-        unsigned bits = flxi_ktype_of(type)->bits;
         flxi_kw_begin(w);
         flxi_kw_addf(w, "%s sum = ", type_name);
-        flxi_ktext_literal(w->file, &w->out, type, flxi_ktype_is_float(type) ? UINT64_C(1) << (bits - 1) : 0);
-        flxi_kw_add(w, ";\n");
+        flxi_kfile_expand(w->file, &w->out, "$Z;\n", &(flxi_ksubject){.type = type});
         flxi_kw_begin(w);
         flxi_kw_addf(w, "for (k_u32 l = s; l < e; l++) %ssum = ", guard);
         flxi_ktext_binary(w->file, &w->out, KBIN_add, type, "sum", flxi_kw_text(w, "t%u[l]", operand));

@@ -454,13 +454,21 @@ const flxi_khelper flxi_khelpers[] = {
 
     /* Memory: n elements; out of bounds a load gives 0 and a store does nothing. `peek` reads what others may be writing,
        for a value that decides about an address: it must not be read twice. `at` and `put` are for proven indices. Elements of
-       4 bits share bytes with others: put_half is the target's. */
+       4 bits share a unit of memory with others: where other threads may be writing these, put_half is the target's. */
     {"load", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $D : 0; }\n"},
     {"peek", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $V : 0; }\n"},
     {"at", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 i)\n{ return $D; }\n"},
     {"peek_at", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 i)\n{ return $V; }\n"},
     {"put", KBY_TYPE | KBY_SPACE, "$F void $n($Q$E *b, k_u32 i, $T v)\n{ b[i] = $C; }\n"},
     {"store", KBY_TYPE | KBY_SPACE, "$F void $n($Q$E *b, k_u32 n, k_u32 i, $T v)\n{ if (i < n) @put(b, i, v); }\n"},
+    {"put_own_half", KBY_TYPE | KBY_SPACE,
+     "$F void $n($Q$E *b, k_u32 i, $T v)\n"
+     "{\n"
+     "    const k_u32 shift = i % $K * 4, code = $C;\n"
+     "    b[i / $K] = ($E)((b[i / $K] & ~(15u << shift)) | code << shift);\n"
+     "}\n"},
+    {"store_own_half", KBY_TYPE | KBY_SPACE,
+     "$F void $n($Q$E *b, k_u32 n, k_u32 i, $T v)\n{ if (i < n) @put_own_half(b, i, v); }\n"},
     {"store_half", KBY_TYPE | KBY_SPACE,
      "$F void $n($Q$E *b, k_u32 n, k_u32 i, $T v)\n{ if (i < n) @put_half(b, i, v); }\n"},
     /* The memory of a workgroup that one thread runs. */

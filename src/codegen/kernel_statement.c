@@ -102,7 +102,8 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
     const char *index = flxi_kw_index(w, s->a), *text = flxi_kw_value(w, s->b);
     const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
     bool is_proven = flxi_kguard_hold(&w->guard, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
-    static const char *const names[2][2] = {{"store", "store_half"}, {"put", "put_half"}};
+    static const char *const names[2][3] = {{"store", "store_half", "store_own_half"}, {"put", "put_half", "put_own_half"}};
+    bool is_own = b->access == FLX_KERNEL_PRIVATE || (b->access == FLX_KERNEL_WORKGROUP && w->target->is_serial);
     flxi_ksubject subject = {.x = {text}, .type = b->element, .space = flxi_kw_address(w, s->buffer)};
     flxi_kw_begin(w);
     if (is_proven && !is_half) {
@@ -113,7 +114,7 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
         flxi_kfile_expand(w->file, &w->out, flxi_kspell_encode(b->element), &subject);
         flxi_kw_add(w, ";");
     } else {
-        flxi_kfile_name(w->file, &w->out, names[is_proven][is_half], &subject);
+        flxi_kfile_name(w->file, &w->out, names[is_proven][is_half + (is_half && is_own)], &subject);
         flxi_kw_addf(w, "(%s, %s%s", pointer, is_proven ? "" : length, is_proven ? "" : ", ");
         flxi_kw_add(w, index);
         flxi_kw_add(w, ", ");

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static const flxi_ktarget *const targets[] = {&flxi_target_c};
+static const flxi_ktarget *const targets[] = {&flxi_target_c, &flxi_target_cuda, &flxi_target_opencl};
 
 const flxi_ktarget *flxi_ktarget_find(const char *name)
 {
@@ -272,9 +272,15 @@ static void add_limit(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksu
     }
 }
 
+/* 16-bit floats are held in f32. */
+static unsigned held_bits(uint32_t type)
+{
+    return type == FLX_F16 || type == FLX_BF16 ? 32 : flxi_ktype_of(type)->bits;
+}
+
 static void add_width_type(flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
-    unsigned bits = flxi_ktype_of(s->type)->bits;
+    unsigned bits = held_bits(s->type);
     uint32_t type = code == 'U' ? unsigned_type(bits) : code == 'S' ? signed_type(bits) : bits < 64 ? FLX_U32 : FLX_U64;
     flxi_add_text(out, flxi_ktext_type(type));
 }
@@ -315,6 +321,13 @@ static void add_new_value(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *
         flxi_ktext_binary(f, out, (flxi_kbinary)ops[s->atomic], s->type, "old", "v");
 }
 
+/* -0 is the zero of floating addition: it keeps the sign of a sum of zeros. */
+static void add_nothing(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
+{
+    bool is_float = flxi_ktype_is_float(type);
+    flxi_ktext_literal(f, out, type, is_float ? UINT64_C(1) << (flxi_ktype_of(type)->bits - 1) : 0);
+}
+
 static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     const flxi_ktype *t = flxi_ktype_of(s->type);
@@ -329,7 +342,7 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     case 'U':
     case 'S':
     case 'X': add_width_type(out, code, s); break;
-    case 'f': flxi_add_text(out, s->type == FLX_F64 ? "" : "f"); break;
+    case 'f': flxi_add_text(out, s->type == FLX_F64 ? "" : f->target->f32_suffix); break;
     case 'g': flxi_add_char(out, s->type == FLX_F64 ? 'd' : 'f'); break;
     case 'w': flxi_addf(out, "%u", t->bits); break;
     case 'm': flxi_addf(out, "%u", t->bits - 1u); break;
@@ -342,7 +355,10 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     case 'D': add_element(f, out, s, false); break;
     case 'V': add_element(f, out, s, true); break;
     case 'C': flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner); break;
+    case 'K': flxi_addf(out, "%d", f->target->has_words ? 8 : 2); break;
     case 'N': add_new_value(f, out, s); break;
+    case 'Z': add_nothing(f, out, s->type); break;
+    case 'p': flxi_add_text(out, t->bits == 64 ? f->target->atomic64 : f->target->atomic32); break;
     case 'o': flxi_add_text(out, flxi_katomic_names[s->atomic]); break;
     case 'F': flxi_add_text(out, f->target->function); break;
     case 'n': flxi_add_text(out, s->name ? s->name : ""); break;
@@ -364,7 +380,7 @@ static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const fl
     char name[48];
     size_t n = word_length(at), end = n;
     flxi_ksubject inner = *s;
-    unsigned bits = flxi_ktype_of(s->type)->bits;
+    unsigned bits = held_bits(s->type);
     if (n >= sizeof name) {
         f->failed = true;
         return n;

@@ -36,6 +36,18 @@ typedef enum { KADDRESS_STORAGE, KADDRESS_WORKGROUP, KADDRESS_PRIVATE, KADDRESS_
 
 typedef struct flxi_kwriter flxi_kwriter;
 
+/* Targets whose invocations are threads, for kernel_threads.c. */
+typedef struct {
+    const char *kernel;    /* before "void"; takes the workgroup's size */
+    const char *restricts; /* of a pointer */
+    const char *shared;    /* of a workgroup's array */
+    const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
+    const char *axes, *id_end;            /* … and the axes' names, and what follows */
+    const char *lanes_parameter; /* the width of subgroups, or NULL */
+    const char *declare_lanes[4]; /* lines, until NULL: lane, lanes and whatever subgroup ops take, from l and size */
+    const char *lanes_memory;    /* an array of `size` elements for subgroup ops, or NULL */
+} flxi_kthreads;
+
 typedef struct {
     const char *name;
     uint32_t abilities;  /* FLX_KERNEL_HAS_… */
@@ -48,12 +60,15 @@ typedef struct {
     const char *space[KADDRESS_COUNT];  /* qualifiers of what a pointer points to */
     const char *suffix[KADDRESS_COUNT]; /* in the names of functions that take such a pointer; "" where one fits all */
     const char *u64_suffix, *i64_suffix; /* of literals */
+    const char *f32_suffix;           /* of mathematical functions */
+    const char *atomic32, *atomic64;  /* how names of atomic functions begin */
     const flxi_kspelling *unaries, *binaries; /* by op; NULL: none differ */
     const flxi_kspelling *strict;     /* binaries by op, unless contraction is permitted; or NULL */
     const char *fma;
     unsigned native_atomics, native_float_atomics; /* bit o: op o is the helper fetch_…, else atomic_… */
     const char *barrier; /* the statement */
     const char *subgroup_arguments; /* that come first in calls of subgroup_add …; serial targets have none */
+    const flxi_kthreads *threads;   /* NULL: serial */
     void (*write)(flxi_kwriter *w); /* writes the kernel's function around its statements */
     const flxi_khelper *helpers; /* ends with a row of zeros; come before the shared ones */
 } flxi_ktarget;
@@ -84,12 +99,14 @@ flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err);
 /* ---- Templates ----
 
    $a $b $c   operands                      $T $R   types of operand and result
-   $U $S $X   of the operand's width: unsigned, signed, what arithmetic on it is done in without a sign
+   $U $S $X   of the operand's width (as it is held): unsigned, signed, what arithmetic is done in without a sign
    $f $g      "f" for f32; "" or "d" for f64     $w $m   its bits, and one less
    $L $M      least and largest integer of the result's type; $l $h: these as floats of the operand's type, $h one more
    $E $Q      type of an element in memory, qualifiers of the pointer
    $D $V $C   element i of b as a value, likewise not to be read twice, and v as an element in memory
-   $N         the new value of an atomic, of `old` and `v`    $o      its op
+   $K         4-bit elements in one unit of memory
+   $N         the new value of an atomic, of `old` and `v`    $o      its op     $p      how its function begins
+   $Z         what changes nothing when it is added
    $F $n      qualifiers and name of the function that is being defined
    @name      a function of the file, for the same types; @name:f32 for another one (or :U :X :R)
    %1name     a function of the C library of so many doubles */

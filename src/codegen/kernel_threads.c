@@ -30,18 +30,34 @@ static void write_parameters(flxi_kwriter *w)
         flxi_kw_addf(w, "%s\n    %sk_u32 *arrivals", separator, w->target->space[KADDRESS_STORAGE]);
 }
 
+static bool has_shared(const flxi_kwriter *w)
+{
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+            return true;
+    return false;
+}
+
+/* Those that are used; l is the linear local id. */
 static void declare_ids(flxi_kwriter *w)
 {
-    static const flx_kernel_id ids[] = {FLX_KERNEL_WORKGROUP_ID, FLX_KERNEL_LOCAL_ID, FLX_KERNEL_NUM_WORKGROUPS};
-    static const char names[] = {'w', 'l', 'q'};
+    static const char names[FLX_KERNEL_ID_COUNT] = {'i', 'w', 'l', 'q'};
     const flxi_kthreads *t = w->target->threads;
     const uint32_t *size = w->k->size;
-    for (int i = 0; i < 3; i++)
+    bool needs_linear = w->uses_lanes || has_shared(w);
+    uint8_t used[FLX_KERNEL_ID_COUNT];
+    memcpy(used, w->ids, sizeof used);
+    used[FLX_KERNEL_WORKGROUP_ID] |= used[FLX_KERNEL_INVOCATION_ID];
+    used[FLX_KERNEL_LOCAL_ID] |= (uint8_t)(used[FLX_KERNEL_INVOCATION_ID] | (needs_linear ? 7 : 0));
+    for (unsigned i = FLX_KERNEL_WORKGROUP_ID; i < FLX_KERNEL_ID_COUNT; i++)
         for (unsigned a = 0; a < 3; a++)
-            flxi_kw_line(w, "const k_u32 %c%u = %s%c%s;", names[i], a, t->ids[ids[i]], t->axes[a], t->id_end);
+            if (used[i] >> a & 1)
+                flxi_kw_line(w, "const k_u32 %c%u = %s%c%s;", names[i], a, t->ids[i], t->axes[a], t->id_end);
     for (unsigned a = 0; a < 3; a++)
-        flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, size[a], a);
-    flxi_kw_line(w, "const k_u32 l = (l2 * %uu + l1) * %uu + l0;", size[1], size[0]);
+        if (used[FLX_KERNEL_INVOCATION_ID] >> a & 1)
+            flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, size[a], a);
+    if (needs_linear)
+        flxi_kw_line(w, "const k_u32 l = (l2 * %uu + l1) * %uu + l0;", size[1], size[0]);
 }
 
 static void declare_lanes(flxi_kwriter *w)
@@ -60,7 +76,6 @@ static void declare_lanes(flxi_kwriter *w)
 /* Workgroup memory: declared, and zeroed by all together. */
 static void declare_shared(flxi_kwriter *w)
 {
-    bool any = false;
     uint32_t n = flxi_kernel_workgroup(w->k);
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
@@ -68,12 +83,10 @@ static void declare_shared(flxi_kwriter *w)
                          flxi_ktext_element(w->target, w->k->buffers[i].element), i,
                          (unsigned long)flxi_kw_array_count(w, i));
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
-        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP) {
-            any = true;
+        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
             flxi_kw_line(w, "for (k_u32 j = l; j < %luu; j += %uu) b%u[j] = 0;", (unsigned long)flxi_kw_array_count(w, i),
                          n, i);
-        }
-    if (any)
+    if (has_shared(w))
         flxi_kw_line(w, "%s", w->target->barrier);
 }
 

@@ -179,8 +179,9 @@ static words atomic(flxi_kwriter *w, const flxi_kx *e)
     words expected = e->x[2] ? value(w, e->x[2]) : (words){"0", 0};
     const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
     bool is_alone = b->access == FLX_KERNEL_WORKGROUP && w->target->is_serial;
-    unsigned native = flxi_ktype_is_float(b->element) ? w->target->native_float_atomics : w->target->native_atomics;
-    const char *way = is_alone ? "change" : native >> e->op & 1 ? "fetch" : "atomic";
+    bool is_float = flxi_ktype_is_float(b->element);
+    unsigned native = is_float ? w->target->native_float_atomics : w->target->native_atomics;
+    const char *way = is_alone ? "change" : !(native >> e->op & 1) ? "atomic" : is_float ? "fetch_float" : "fetch";
     flxi_ksubject s = {.type = b->element, .space = flxi_kw_address(w, e->ref), .atomic = e->op};
     char name[48];
     snprintf(name, sizeof name, "%s_%s", way, flxi_katomic_names[e->op]);
@@ -280,7 +281,7 @@ static words threaded_subgroup(flxi_kwriter *w, const flxi_kx *e)
     static const char *const names[] = {"subgroup_add", "subgroup_shuffle", "subgroup_ballot"};
     words x = value(w, e->x[0]);
     words from = e->kind == KX_SUBGROUP_SHUFFLE ? value(w, e->x[1]) : (words){"0", 0};
-    flxi_ksubject s = {.type = w->k->exprs[e->x[0]].type};
+    flxi_ksubject s = {.type = w->k->exprs[e->x[0]].type, .atomic = FLX_KERNEL_ATOMIC_ADD};
     flxi_strbuf *p = begin(w);
     flxi_kfile_name(w->file, p, names[e->kind - KX_SUBGROUP_ADD], &s);
     flxi_addf(p, "(%s", w->target->subgroup_arguments);

@@ -3,6 +3,7 @@
    kernel_emit.c       what surrounds the statements, and the public function
    kernel_statement.c  statements
    kernel_value.c      expressions
+   kernel_threads.c    targets whose invocations are threads: the function around the statements
    kernel_interval.c   serial targets: barriers and subgroup ops cut the text into loops over invocations
    kernel_survey.c     what has to be known before the first line
 
@@ -134,6 +135,7 @@ void flxi_kw_declare_private(flxi_kwriter *w);
 uint64_t flxi_kw_array_count(const flxi_kwriter *w, uint32_t buffer);
 /* Before the whole walk over the body: numbers start again. */
 void flxi_kw_restart(flxi_kwriter *w);
+void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with threads */
 
 /* ---- Intervals ---- */
 

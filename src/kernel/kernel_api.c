@@ -170,7 +170,8 @@ flx_kx flx_kx_subgroup_size(flx_kernel_builder *b)
 static uint32_t refuse_op(flx_kernel_builder *b, const char *op)
 {
     if (flxi_kb_ok(b))
-        flxi_kernel_fail(&b->err, "K60", "kernel_ops.def and docs/kernels.md list the ops", "there is no op '%.60s'", op);
+        flxi_kernel_fail(&b->err, "K60", "kernel_ops.def and docs/kernels.md list the ops", "there is no op '%.60s'",
+                         op);
     return 0;
 }
 

@@ -139,6 +139,30 @@ flx_code flxi_kderive_warn(flxi_kderive *d, const flxi_kflow *w, flx_error *err)
     return warn_steps(d, w, w->top, err);
 }
 
+static bool is_certain(const flxi_kstep *step)
+{
+    for (; step; step = step->parent)
+        if (step->s->kind == KS_IF || step->s->kind == KS_LOOP)
+            return false;
+    return true;
+}
+
+flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err)
+{
+    for (size_t i = 0; i < w->top.n; i++) {
+        const flxi_kstep *step = &w->top.at[i];
+        const flxi_ks *s = step->s;
+        char path[120];
+        if (s->kind != KS_STORE || w->k->buffers[s->buffer].access == FLX_KERNEL_PRIVATE || !is_certain(step) ||
+            flxi_kernel_workgroup(w->k) == 1 || !flxi_kernel_is_group_leaf(w, s->a))
+            continue;
+        flxi_kernel_fail(err, "racy", "guard the store, as in if (local_id(0) == 0), or use an index of the invocation's own",
+                         "all invocations of a workgroup store to one element of '%.80s'", w->k->buffers[s->buffer].name);
+        return flxi_at(err, "%s", flxi_kflow_path(w, step, path, sizeof path));
+    }
+    return FLX_OK;
+}
+
 flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w)
 {
     return (flxi_kreverse_request){.w = w,

@@ -24,6 +24,9 @@ flx_code flxi_kderive_check_types(const flxi_kderive *d, const flx_kernel *norma
 /* A warning, or under `strict` an error, for each operation that swallows a derivative. */
 flx_code flxi_kderive_warn(flxi_kderive *d, const flxi_kflow *w, flx_error *err);
 
+/* An error for stores that provably conflict: every invocation writes the same element. */
+flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err);
+
 flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w);
 
 /* Takes over the simplified kernel: dense bindings, lengths as metadata, needs of what is left, validation. */

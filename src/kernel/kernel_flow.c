@@ -40,10 +40,19 @@ static void note_statement(builder *c, flxi_kstep *step)
     } else if (s->kind == KS_ASSIGN) {
         w->vars[s->var].is_assigned = 1;
     } else if (s->kind == KS_BARRIER) {
-        w->has_barriers = step->has_barrier = true;
+        step->has_barrier = true;
+        step->has_grid_barrier = s->order == FLX_KERNEL_GRID;
     }
     if (s->kind == KS_LOOP)
         step->number = ++w->num_loops;
+}
+
+static void gather_barriers(flxi_kstep *step, flxi_ksteps inside)
+{
+    for (size_t i = 0; i < inside.n; i++) {
+        step->has_barrier |= inside.at[i].has_barrier;
+        step->has_grid_barrier |= inside.at[i].has_grid_barrier;
+    }
 }
 
 static flxi_ksteps steps_of(builder *c, flxi_klist list, const flxi_kstep *parent, bool in_else)
@@ -64,10 +73,8 @@ static flxi_ksteps steps_of(builder *c, flxi_klist list, const flxi_kstep *paren
         step->body = steps_of(c, step->s->body, step, false);
         step->other = steps_of(c, step->s->other, step, true);
         step->end = ++c->position;
-        for (size_t j = 0; j < step->body.n; j++)
-            step->has_barrier |= step->body.at[j].has_barrier;
-        for (size_t j = 0; j < step->other.n; j++)
-            step->has_barrier |= step->other.at[j].has_barrier;
+        gather_barriers(step, step->body);
+        gather_barriers(step, step->other);
     }
     return steps;
 }
@@ -215,12 +222,22 @@ static bool make_useful(flxi_kflow *w, uint32_t expr)
     return grew;
 }
 
+/* What is done with the bits of a float cannot be followed, so all of them count as useful: a derivative that gets there is
+   refused instead of dropped. */
+static bool is_bits_of_float(const flxi_kflow *w, uint32_t expr)
+{
+    const flxi_kx *e = &w->k->exprs[expr];
+    return e->kind == KX_BITCAST && !flxi_ktype_is_float(e->type) && flxi_ktype_is_float(w->k->exprs[e->x[0]].type);
+}
+
 static bool spread_useful(flxi_kflow *w, flxi_ksteps steps)
 {
     bool grew = false;
     for (size_t i = steps.n; i-- > 0;) {
         const flxi_ks *s = steps.at[i].s;
         const flxi_kx *e = &w->k->exprs[s->a];
+        if ((s->kind == KS_LET || s->kind == KS_ASSIGN) && is_bits_of_float(w, s->a))
+            grew |= raise_to(&w->vars[s->var].activity, KUSEFUL);
         if ((s->kind == KS_LET || s->kind == KS_ASSIGN) && (w->vars[s->var].activity & KUSEFUL))
             grew |= make_useful(w, s->a);
         if (s->kind == KS_STORE && (w->buffers[s->buffer].activity & KUSEFUL))

@@ -27,7 +27,8 @@ struct flxi_kstep {
     bool in_else;             /* of its parent */
     const flxi_kstep *loop;   /* the innermost loop around it, or NULL */
     bool is_active;       /* it, or something in it, passes a derivative on */
-    bool has_barrier;     /* in it */
+    bool has_barrier;     /* in it, or it is one … */
+    bool has_grid_barrier; /* … for the whole grid */
     uint32_t number;      /* of a loop: from 1 */
 };
 
@@ -53,7 +54,6 @@ typedef struct {
     flxi_kvar_facts *vars;
     flxi_kbuffer_facts *buffers;
     uint32_t num_loops;
-    bool has_barriers;
 } flxi_kflow;
 
 /* Facts about k, a normalised program; `inputs` and `outputs` flag its buffers. Lives in the arena. */

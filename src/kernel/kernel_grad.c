@@ -132,6 +132,7 @@ static flx_code fit_budget(gradient *g, flx_error *err)
 {
     for (int round = 0;; round++) {
         FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
+        FLXI_TRY(flxi_kderive_check_races(&g->w, err));
         FLXI_TRY(find_kept(g, err));
         uint64_t bytes = tape_bytes(g);
         if (g->d.options.tape_budget == 0 || bytes <= g->d.options.tape_budget)

@@ -40,7 +40,6 @@ typedef struct {
     flxi_klist lists[FLXI_KERNEL_MAX_NESTING + 4];
     size_t depth;
     const flxi_ks *skipped; /* already part of the loop before it */
-    uint32_t skipped_at;
 } fuser;
 
 /* ---- Footprints ---- */
@@ -233,9 +232,137 @@ static bool fuse_stmt(flxi_krewrite *r, const flxi_ks *s)
     r->values[s[1].var] = flxi_kb_var(r->to, var);
     flxi_krewrite_list(r, s->body);
     r->at = w->f.end[at];
-    /* Names of the second body may be in use in the first. */
-    flxi_krewrite_splice(r, s[1].body, KNAMES_APART);
+    w->lists[++w->depth] = s[1].body;
+    flxi_krewrite_splice(r, s[1].body, KNAMES_ALL_APART); /* what the first body declares is in sight */
+    w->depth--;
     flxi_kb_end(r->to);
     w->skipped = s + 1;
     return true;
+}
+
+/* ---- Splitting ---- */
+
+/* Whether the second part uses what the first declares. */
+static bool is_torn(const fuser *w, uint32_t cut_at)
+{
+    for (uint32_t i = 0; i < w->b.num_vars; i++) {
+        uint32_t at = w->f.vars[w->b.seen_vars[i]].at;
+        if (at > w->from && at < cut_at)
+            return true;
+    }
+    return false;
+}
+
+static flxi_klist head(flxi_klist list, size_t n)
+{
+    return (flxi_klist){list.at, n};
+}
+
+static flxi_klist tail(flxi_klist list, size_t n)
+{
+    return (flxi_klist){list.at + n, list.n - n};
+}
+
+/* The place nearest to the middle where the body may be cut, or 0; `cut_at` receives its position. */
+static size_t find_cut(fuser *w, const flxi_ks *s, uint32_t at, uint32_t *cut_at)
+{
+    size_t middle = s->body.n / 2;
+    for (size_t i = 0; i < MAX_CUTS; i++) {
+        size_t cut = i % 2 ? middle - (i + 1) / 2 : middle + i / 2;
+        if (cut == 0 || cut >= s->body.n)
+            continue;
+        *cut_at = at + 1;
+        for (size_t j = 0; j < cut; j++)
+            *cut_at = w->f.end[*cut_at];
+        if (are_independent(w, head(s->body, cut), s->var, tail(s->body, cut), s->var) && !is_torn(w, *cut_at))
+            return cut;
+    }
+    return 0;
+}
+
+static void copy_part(flxi_krewrite *r, const flxi_ks *s, flxi_klist part, uint32_t at)
+{
+    uint32_t from = flxi_krewrite_expr(r, s->a), to = flxi_krewrite_expr(r, s->b);
+    flxi_krewrite_bind(r, s->var, flxi_kb_loop(r->to, r->from->vars[s->var].name, from, to));
+    r->at = at;
+    flxi_krewrite_list(r, part);
+    flxi_kb_end(r->to);
+}
+
+static bool split_stmt(flxi_krewrite *r, const flxi_ks *s)
+{
+    fuser *w = r->user;
+    uint32_t at = r->at, cut_at;
+    if (s->kind != KS_LOOP || count(s->body) <= MAX_FUSED)
+        return false;
+    w->from = at;
+    w->to = w->f.end[at];
+    if (!flxi_kfacts_is_stable(&w->f, s->a, w->from, w->to) || !flxi_kfacts_is_stable(&w->f, s->b, w->from, w->to))
+        return false;
+    size_t cut = find_cut(w, s, at, &cut_at);
+    if (!cut)
+        return false;
+    copy_part(r, s, head(s->body, cut), at);
+    copy_part(r, s, tail(s->body, cut), cut_at - 1);
+    return true;
+}
+
+/* ---- Passes ---- */
+
+static void open_list(flxi_krewrite *r, flxi_klist list)
+{
+    fuser *w = r->user;
+    w->lists[++w->depth] = list;
+}
+
+static void close_list(flxi_krewrite *r, flxi_klist list)
+{
+    fuser *w = r->user;
+    (void)list;
+    w->depth--;
+}
+
+static bool make_footprint(fuser *w, footprint *p)
+{
+    flxi_arena *a = &w->f.arena;
+    p->vars = flxi_new(a, uint8_t, (size_t)w->k->num_vars + 1);
+    p->seen_vars = flxi_new(a, uint32_t, (size_t)w->k->num_vars + 1);
+    p->buffers = flxi_new(a, access, (size_t)w->k->num_buffers + 1);
+    p->seen_buffers = flxi_new(a, uint32_t, (size_t)w->k->num_buffers + 1);
+    return p->vars && p->seen_vars && p->buffers && p->seen_buffers;
+}
+
+static flx_kernel *run(const flx_kernel *k, const flxi_krewrite_hooks *hooks, flx_error *err)
+{
+    fuser w = {.k = k};
+    flx_kernel *result = NULL;
+    if (flxi_kfacts_find(&w.f, k, err) == FLX_OK) {
+        bool has_loops = false;
+        for (uint32_t at = 1; !has_loops && at <= w.f.num_places; at++)
+            has_loops = w.f.stmt[at] && w.f.stmt[at]->kind == KS_LOOP;
+        if (!has_loops) {
+            result = flxi_krewrite_nothing(k);
+        } else if (make_footprint(&w, &w.a) && make_footprint(&w, &w.b)) {
+            flxi_krewrite r = {.from = k, .hooks = hooks, .user = &w};
+            result = flxi_krewrite_run(&r, err);
+        } else {
+            flxi_oom(err, "loops of a kernel");
+        }
+    }
+    flxi_kfacts_free(&w.f);
+    return result;
+}
+
+flx_kernel *flxi_kpass_fuse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    static const flxi_krewrite_hooks hooks = {.stmt = fuse_stmt, .open = open_list, .close = close_list};
+    (void)o;
+    return run(k, &hooks, err);
+}
+
+flx_kernel *flxi_kpass_split(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    static const flxi_krewrite_hooks hooks = {.stmt = split_stmt, .open = open_list, .close = close_list};
+    (void)o;
+    return run(k, &hooks, err);
 }

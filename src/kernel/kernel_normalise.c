@@ -1,10 +1,17 @@
 /* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives want it. */
 #include "kernel/kernel_normalise.h"
 
+/* An asynchronous copy: what its start says, kept until the wait. */
+typedef struct {
+    const flxi_ks *start;
+    uint32_t on, offset, size; /* variables */
+} copy;
+
 typedef struct {
     const flx_kernel *k;
     flxi_kb *b;
     flxi_arena scratch;
+    FLXI_VEC(copy) copies;
     uint32_t *vars;     /* of k: the variable it became */
     uint32_t *hoisted;  /* of k's expressions: the leaf of a load that stands at the top, or 0 */
     uint8_t *written;   /* of k's buffers */
@@ -206,6 +213,67 @@ static void region_of(normaliser *z, const flxi_ks *s)
     z->stops = before;
 }
 
+/* ---- Asynchronous copies: they take effect where they are waited for, element by element ---- */
+
+static void find_copies(normaliser *z, flxi_klist list)
+{
+    flxi_kb *b = z->b;
+    for (size_t i = 0; i < list.n && flxi_kb_ok(b); i++) {
+        const flxi_ks *s = &list.at[i];
+        if (s->kind == KS_ASYNC_LOAD || s->kind == KS_ASYNC_STORE) {
+            copy c = {.start = s};
+            c.on = flxi_kb_let(b, flxi_kb_fresh_name(b, "copying"), flxi_kb_bool(b, false));
+            c.offset = flxi_kb_let(b, flxi_kb_fresh_name(b, "offset"), flxi_kb_u32(b, 0));
+            c.size = flxi_kb_let(b, flxi_kb_fresh_name(b, "size"), flxi_kb_u32(b, 0));
+            if (z->k->buffers[s->buffer].element != z->k->buffers[s->target].element)
+                flxi_kernel_fail(&b->err, "unsupported statement", "copy between buffers of one element type",
+                                 "copy '%.60s' changes the type of elements", s->text);
+            if (!flxi_push(flxi_kernel_mem(z->k), &z->copies, c))
+                flxi_oom(&b->err, "a kernel");
+        }
+        find_copies(z, s->body);
+        find_copies(z, s->other);
+    }
+}
+
+static void start_of(normaliser *z, const flxi_ks *s)
+{
+    for (size_t i = 0; i < z->copies.n; i++) {
+        const copy *c = &z->copies.at[i];
+        if (c->start != s)
+            continue;
+        uint32_t width = flxi_kb_u32(z->b, (uint32_t)flxi_ktype_bytes(z->k->buffers[s->buffer].element, 1));
+        flxi_kb_assign(z->b, c->offset, bind(z, "t", flxi_kb_binary(z->b, KBIN_div, leaf_of(z, s->a), width)));
+        flxi_kb_assign(z->b, c->size, bind(z, "t", flxi_kb_binary(z->b, KBIN_div, leaf_of(z, s->b), width)));
+        flxi_kb_assign(z->b, c->on, flxi_kb_bool(z->b, true));
+    }
+}
+
+static void copy_now(normaliser *z, const copy *c)
+{
+    flxi_kb *b = z->b;
+    bool to_storage = c->start->kind == KS_ASYNC_STORE;
+    flxi_kb_if(b, flxi_kb_var(b, c->on));
+    flxi_kb_assign(b, c->on, flxi_kb_bool(b, false));
+    uint32_t n = flxi_kb_loop(b, flxi_kb_fresh_name(b, "n"), flxi_kb_u32(b, 0), flxi_kb_var(b, c->size));
+    uint32_t near = flxi_kb_var(b, n);
+    uint32_t far = bind(z, "t", flxi_kb_binary(b, KBIN_add, flxi_kb_var(b, c->offset), near));
+    uint32_t from = to_storage ? near : far, to = to_storage ? far : near;
+    uint32_t inside = bind(z, "t", flxi_kb_binary(b, KBIN_lt, from, flxi_kb_length(b, c->start->buffer)));
+    flxi_kb_if(b, inside); /* a copy ends where its source does */
+    flxi_kb_store(b, c->start->target, to, bind(z, "t", flxi_kb_load(b, c->start->buffer, from)));
+    flxi_kb_end(b);
+    flxi_kb_end(b);
+    flxi_kb_end(b);
+}
+
+static void wait_of(normaliser *z, const flxi_ks *s)
+{
+    for (size_t i = 0; i < z->copies.n; i++)
+        if (strcmp(z->copies.at[i].start->text, s->text) == 0)
+            copy_now(z, &z->copies.at[i]);
+}
+
 static void statement_of(normaliser *z, const flxi_ks *s)
 {
     flxi_kb *b = z->b;
@@ -239,6 +307,9 @@ static void statement_of(normaliser *z, const flxi_ks *s)
         flxi_kb_simple(b, &t);
         break;
     }
+    case KS_ASYNC_LOAD:
+    case KS_ASYNC_STORE: start_of(z, s); break;
+    case KS_ASYNC_WAIT: wait_of(z, s); break;
     default: flxi_kb_simple(b, s);
     }
 }
@@ -395,7 +466,10 @@ static flx_kernel *normalise_into(normaliser *z, flx_error *err)
     if (flxi_kb_ok(z->b) && may_return(k->body) && !returns_are_simple(k->body))
         z->live = flxi_kb_let(z->b, flxi_kb_fresh_name(z->b, "live"), flxi_kb_bool(z->b, true));
     if (flxi_kb_ok(z->b))
+        find_copies(z, k->body);
+    if (flxi_kb_ok(z->b))
         list_of(z, k->body);
+    flxi_vec_free(flxi_kernel_mem(k), &z->copies);
     return flxi_kb_finish(z->b, err);
 }
 

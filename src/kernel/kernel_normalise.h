@@ -10,6 +10,7 @@
    - calls are inlined, except of functions that have a derivative of their own; blocks and regions are gone, what leaves
      a region marked stop_gradient passes through that op;
    - a select whose arms could have infinite derivatives is a branch;
+   - asynchronous copies are loops where they are waited for;
    - nothing returns: what would follow stands under a condition;
    - an atomic is the value of a let, or of an effect when its result is not used;
    - loads from never-written buffers at indices that no variable enters stand once, at the top: they serve a whole

@@ -10,32 +10,39 @@
 typedef struct {
     const char *name;
     flxi_kpass_fn run;
+    bool is_usual; /* one of those that run when none is named */
+    bool is_final; /* runs when the others have come to rest: it trades forms that they understand for faster ones */
 } pass;
 
 /* In the order in which they run. */
 static const pass passes[] = {
-    {"inline", flxi_kpass_inline},
-    {"fold", flxi_kpass_fold},
-    {"propagate", flxi_kpass_propagate},
-    {"bounds", flxi_kpass_bounds},
-    {"if", flxi_kpass_if},
-    {"cse", flxi_kpass_cse},
-    {"select", flxi_kpass_select},
-    {"dce", flxi_kpass_dce},
+    {"inline", flxi_kpass_inline, true, false},
+    {"fold", flxi_kpass_fold, true, false},
+    {"propagate", flxi_kpass_propagate, true, false},
+    {"bounds", flxi_kpass_bounds, true, false},
+    {"if", flxi_kpass_if, true, false},
+    {"forward", flxi_kpass_forward, true, false},
+    {"dead_store", flxi_kpass_dead_store, true, false},
+    {"peel", flxi_kpass_peel, true, false},
+    {"unroll", flxi_kpass_unroll, true, false},
+    {"fuse", flxi_kpass_fuse, true, false},
+    {"split", flxi_kpass_split, false, false},
+    {"strip_mine", flxi_kpass_strip_mine, false, false},
+    {"cse", flxi_kpass_cse, true, false},
+    {"licm", flxi_kpass_licm, true, false},
+    {"barriers", flxi_kpass_barriers, true, false},
+    {"dce", flxi_kpass_dce, true, false},
+    {"select", flxi_kpass_select, true, true},
+    {"strength", flxi_kpass_strength, true, true},
 };
+
+/* What transforms need: everything that shortens, nothing that trades one form for another. */
+static const char simplifiers[] = "propagate,if,cse,dce";
 
 enum {
     NUM_PASSES = sizeof passes / sizeof *passes,
     /* A pass rarely changes something in the fourth round; a kernel that never comes to rest would be a mistake. */
     MAX_ROUNDS = 8,
-};
-
-/* What transforms need: everything that shortens, nothing that trades one form for another. */
-static const pass simplifiers[] = {
-    {"propagate", flxi_kpass_propagate},
-    {"if", flxi_kpass_if},
-    {"cse", flxi_kpass_cse},
-    {"dce", flxi_kpass_dce},
 };
 
 /* ---- Running passes ---- */
@@ -103,7 +110,7 @@ static bool run_pass(run *r, const pass *p, bool *changed, flx_error *err)
 }
 
 /* Until as many passes as there are have changed nothing in a row. */
-static bool run_passes(run *r, const pass *const *list, size_t n, flx_error *err)
+static bool run_until_rest(run *r, const pass *const *list, size_t n, flx_error *err)
 {
     size_t idle = 0;
     for (size_t i = 0; idle < n && i < n * MAX_ROUNDS; i++) {
@@ -113,6 +120,17 @@ static bool run_passes(run *r, const pass *const *list, size_t n, flx_error *err
         idle = changed ? 0 : idle + 1;
     }
     return true;
+}
+
+/* First without the final passes, then with them. */
+static bool run_passes(run *r, const pass *const *list, size_t n, flx_error *err)
+{
+    const pass *first[NUM_PASSES] = {NULL};
+    size_t num_first = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!list[i]->is_final)
+            first[num_first++] = list[i];
+    return run_until_rest(r, first, num_first, err) && (num_first == n || run_until_rest(r, list, n, err));
 }
 
 static flx_kernel *optimise(const flx_kernel *k, const pass *const *list, size_t n, const flxi_ksimplify_options *o,
@@ -145,15 +163,6 @@ static flx_kernel *optimise(const flx_kernel *k, const pass *const *list, size_t
     return r.k;
 }
 
-flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
-{
-    enum { N = sizeof simplifiers / sizeof *simplifiers };
-    const pass *list[N];
-    for (size_t i = 0; i < N; i++)
-        list[i] = &simplifiers[i];
-    return optimise(k, list, N, o, err);
-}
-
 /* ---- By name ---- */
 
 static const pass *find_pass(const char *name, size_t n)
@@ -166,9 +175,9 @@ static const pass *find_pass(const char *name, size_t n)
 
 static flx_code fail_name(const char *name, size_t n, flx_error *err)
 {
-    char text[40], known[120] = "passes are:";
+    char text[40], known[sizeof err->hint] = "";
     for (size_t i = 0; i < NUM_PASSES; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), " %s", passes[i].name);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? " " : "", passes[i].name);
     flxi_printable(text, sizeof text, name, n);
     return flxi_fail_hint(err, FLX_E_USAGE, known, "there is no pass of kernels called '%s'", text);
 }
@@ -191,6 +200,13 @@ static flx_code choose(const char *names, const pass **list, size_t *n, flx_erro
     return FLX_OK;
 }
 
+flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    const pass *list[NUM_PASSES];
+    size_t n;
+    return choose(simplifiers, list, &n, err) == FLX_OK ? optimise(k, list, n, o, err) : NULL;
+}
+
 flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *names, flx_error *err)
 {
     const pass *list[NUM_PASSES];
@@ -201,8 +217,9 @@ flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *names, flx_erro
     }
     if (names && choose(names, list, &n, err) != FLX_OK)
         return NULL;
-    for (; !names && n < NUM_PASSES; n++)
-        list[n] = &passes[n];
+    for (size_t i = 0; !names && i < NUM_PASSES; i++)
+        if (passes[i].is_usual)
+            list[n++] = &passes[i];
     if (flxi_kernel_check(k, err) != FLX_OK)
         return NULL;
     return optimise(k, list, n, &(flxi_ksimplify_options){0}, err);

@@ -47,6 +47,29 @@ flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options 
 /* kernel_bounds.c: comparisons, min, max and mod that the ranges of their operands decide. */
 flx_kernel *flxi_kpass_bounds(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
+/* kernel_dead_store.c: loads of what was just stored; stores that are overwritten unseen. */
+flx_kernel *flxi_kpass_forward(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+flx_kernel *flxi_kpass_dead_store(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_licm.c: what is the same in every iteration stands before the loop. */
+flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_strength.c: shifts, masks and products instead of products, quotients and remainders. */
+flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_unroll.c: short loops are written out; a first iteration that is special stands before its loop; long inner loops
+   are cut into strips. */
+flx_kernel *flxi_kpass_unroll(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+flx_kernel *flxi_kpass_peel(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+flx_kernel *flxi_kpass_strip_mine(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_loop_fusion.c: neighbouring loops over the same range become one; bodies that are too long become two. */
+flx_kernel *flxi_kpass_fuse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+flx_kernel *flxi_kpass_split(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_barriers.c: barriers that keep nothing apart. */
+flx_kernel *flxi_kpass_barriers(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
 /* kernel_inline.c: calls, blocks and regions give way to what stands in them. */
 flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 

@@ -7,6 +7,8 @@
 #include "kernel/kernel_reader.h"
 #include "kernel/kernel_validate.h"
 
+#include <stdio.h>
+
 /* ---- Statements ---- */
 
 static flx_code parse_statement(flxi_kparser *p);
@@ -478,12 +480,12 @@ static flx_code parse_kernel(flxi_kparser *p)
     return FLX_OK;
 }
 
-/* The kernel and, if a name in it stands for nothing, a note of the first one. */
-static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, const char *file, flxi_knote *note,
+/* The kernel and notes of names in it that stand for nothing. */
+static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, const char *file, flxi_knotes *notes,
                              flx_error *err)
 {
     flx_error own = {0};
-    flxi_kparser p = {.ctx = ctx, .file = file, .err = &own};
+    flxi_kparser p = {.ctx = ctx, .file = file, .err = &own, .notes = *notes};
     flx_kernel *k = NULL;
     if (!ctx || (!text && length)) {
         flxi_fail(err, FLX_E_USAGE, "reading a kernel: context and text must be given");
@@ -498,7 +500,7 @@ static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, 
         k = flxi_kb_finish(p.b, &own);
     else
         flxi_kb_free(p.b);
-    *note = p.note;
+    notes->n = p.notes.n;
     flxi_kparser_free(&p);
     if (err && !k)
         *err = own;
@@ -507,8 +509,8 @@ static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, 
 
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
 {
-    flxi_knote note;
-    return read_text(ctx, text, length, file, &note, err);
+    flxi_knotes none = {0};
+    return read_text(ctx, text, length, file, &none, err);
 }
 
 void flxi_kernel_set_place(flx_error *err, const char *text, const char *file, uint32_t place)
@@ -517,27 +519,75 @@ void flxi_kernel_set_place(flx_error *err, const char *text, const char *file, u
         flxi_kset_where(err, text, file, text + place - 1);
 }
 
-/* The first thing wrong with the kernel: what validation finds, or the name of the note, if that stands before it. */
-static flx_code check(const flx_kernel *k, const char *text, const char *file, const flxi_knote *note, flx_error *err)
+/* The first thing wrong with the kernel: what validation finds, or the first noted name, if that stands before it. */
+static flx_code check(const flx_kernel *k, const char *text, const char *file, const flxi_knotes *notes, flx_error *err)
 {
     uint32_t place = 0;
     flx_code code = flxi_kernel_check_place(k, &place, err);
     if (code != FLX_OK && code != FLX_E_KERNEL)
         return code;
-    if (note->statement && (code == FLX_OK || !place || place >= note->statement)) {
-        *err = note->err;
+    if (notes->n && (code == FLX_OK || !place || place >= notes->at[0].statement)) {
+        *err = notes->at[0].err;
         return (flx_code)err->code;
     }
     flxi_kernel_set_place(err, text, file, place);
     return code;
 }
 
+/* Replaces what validation says of names that stand for nothing. */
+static void tell_names(flx_kernel_finding *findings, size_t n, flxi_knotes *notes)
+{
+    for (size_t i = 0; i < n; i++) {
+        flxi_knote *note = notes->at;
+        const flxi_knote *end = notes->at + notes->n;
+        while (note < end && (note->statement != findings[i].place || memcmp(note->err.message, findings[i].code, 3) != 0))
+            note++;
+        if (note == end)
+            continue;
+        findings[i].place = note->place;
+        memcpy(findings[i].hint, note->err.hint, sizeof findings[i].hint);
+        snprintf(findings[i].message, sizeof findings[i].message, "%s", note->err.message + 4);
+        note->statement = 0;
+    }
+}
+
+enum { MAX_NOTES = 32 };
+
+flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t length, const char *file,
+                                      flx_kernel_finding *findings, size_t room, size_t *found, flx_error *err)
+{
+    flxi_knote notes[MAX_NOTES];
+    flxi_knotes list = {.at = notes, .room = MAX_NOTES};
+    flx_error own = {0};
+    size_t count = 0;
+    flx_kernel *k = read_text(ctx, text, length, file, &list, &own);
+    flx_code code = k ? check(k, text, file, &list, &own) : (flx_code)own.code;
+    if (k && (code == FLX_OK || code == FLX_E_KERNEL)) {
+        flx_error again = {0};
+        flx_code other = flx_kernel_validate(k, NULL, findings, room, &count, &again);
+        if (other != FLX_OK && other != FLX_E_KERNEL) {
+            own = again;
+            code = other;
+        }
+        tell_names(findings, count < room ? count : room, &list);
+    }
+    if (found)
+        *found = count;
+    if (code == FLX_OK)
+        return k;
+    flx_kernel_free(k);
+    if (err)
+        *err = own;
+    return NULL;
+}
+
 flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
 {
-    flxi_knote note;
+    flxi_knote first;
+    flxi_knotes notes = {.at = &first, .room = 1};
     flx_error own = {0};
-    flx_kernel *k = read_text(ctx, text, length, file, &note, &own);
-    if (k && check(k, text, file, &note, &own) != FLX_OK) {
+    flx_kernel *k = read_text(ctx, text, length, file, &notes, &own);
+    if (k && check(k, text, file, &notes, &own) != FLX_OK) {
         flx_kernel_free(k);
         k = NULL;
     }

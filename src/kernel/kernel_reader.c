@@ -141,19 +141,20 @@ void flxi_kunknown_name(flxi_kparser *p, const char *at, size_t symbol, flxi_kun
                                         "declare it before the statements: buffer name: f32[] read;",
                                         "declare it before the statements: fn name(p: f32) -> f32 { return e; }"};
     char name[80];
-    if (p->note.statement)
+    if (p->notes.n == p->notes.room)
         return;
     const char *text = flxi_ksymbol_text(p, symbol);
+    flxi_knote *note = &p->notes.at[p->notes.n++];
+    *note = (flxi_knote){.statement = p->b->place ? p->b->place : 1, .place = (uint32_t)(at - p->x.text) + 1};
     near_search s = {.wanted = text};
     consider_all(p, &s, what);
     flxi_printable(name, sizeof name, text, strlen(text));
-    flxi_kernel_fail(&p->note.err, rules[what], hints[what], "%s '%s'", nouns[what], name);
+    flxi_kernel_fail(&note->err, rules[what], hints[what], "%s '%s'", nouns[what], name);
     if (what == UNKNOWN_VAR && p->symbols.at[symbol].buffer)
-        flxi_hint(&p->note.err, "%.60s is a buffer: an element is %.40s[i]", name, name);
+        flxi_hint(&note->err, "%.60s is a buffer: an element is %.40s[i]", name, name);
     else if (s.best)
-        flxi_hint(&p->note.err, "did you mean %.60s?", s.best);
-    flxi_kset_where(&p->note.err, p->x.text, p->file, at);
-    p->note.statement = p->b->place ? p->b->place : 1;
+        flxi_hint(&note->err, "did you mean %.60s?", s.best);
+    flxi_kset_where(&note->err, p->x.text, p->file, at);
 }
 
 /* ---- Tokens ---- */

@@ -45,12 +45,18 @@ typedef struct {
     size_t n;
 } flxi_kwaiting;
 
-/* The first name that stands for nothing: reported with its own place and a near name, unless validation finds something
-   wrong before it. */
+/* A name that stands for nothing: reported with its own place and a near name, instead of what validation says of it. */
 typedef struct {
-    uint32_t statement; /* its place; 0: there is no such name */
+    uint32_t statement; /* the place of its statement … */
+    uint32_t place;     /* … and its own */
     flx_error err;
 } flxi_knote;
+
+/* The first ones; looking for near names takes time, so there is room for a few only. */
+typedef struct {
+    flxi_knote *at;
+    size_t n, room;
+} flxi_knotes;
 
 typedef struct {
     flx_context *ctx;
@@ -71,7 +77,7 @@ typedef struct {
     FLXI_VEC(uint32_t) values; /* nodes that no operator has taken yet */
     FLXI_VEC(flxi_kwaiting) waiting;
     FLXI_VEC(char) scratch; /* a string taken apart */
-    flxi_knote note;
+    flxi_knotes notes;
 } flxi_kparser;
 
 /* ---- Errors ---- */

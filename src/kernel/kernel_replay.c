@@ -241,8 +241,9 @@ static void refuse_statement(flxi_kreverser *g, const flxi_kstep *step, const ch
 }
 
 static const char *const statement_names[KS_KIND_COUNT] = {
-    [KS_INDIRECT] = "indirect_dispatch", [KS_ASYNC_LOAD] = "async_load",   [KS_ASYNC_STORE] = "async_store",
-    [KS_ASYNC_WAIT] = "async_wait",      [KS_RESUME] = "resume",           [KS_COLLECTIVE] = "a collective",
+    [KS_INDIRECT] = "indirect_dispatch",
+    [KS_RESUME] = "resume",
+    [KS_COLLECTIVE] = "a collective",
     [KS_OPAQUE] = "an opaque statement",
 };
 
@@ -257,9 +258,7 @@ static void forward_step(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *
     case KS_IF: forward_if(g, step, p); break;
     case KS_LOOP: forward_loop(g, step, p, is_reversed); break;
     case KS_BARRIER:
-        if (s->order == FLX_KERNEL_GRID)
-            refuse_statement(g, step, "a grid barrier inside a kernel");
-        else if (g->mode != MODE_REPLAY)
+        if (g->mode != MODE_REPLAY)
             flxi_kb_barrier(g->b, (flx_kernel_order)s->order);
         break;
     case KS_TRAP:

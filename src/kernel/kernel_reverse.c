@@ -385,7 +385,7 @@ static void reverse_step(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
 {
     const flxi_ks *s = step->s;
     if (s->kind == KS_BARRIER || (step->has_barrier && !step->is_active)) {
-        flxi_kb_barrier(g->b, FLX_KERNEL_ACQ_REL);
+        flxi_kb_barrier(g->b, step->has_grid_barrier ? FLX_KERNEL_GRID : FLX_KERNEL_ACQ_REL);
         return;
     }
     if (!step->is_active)

@@ -155,7 +155,8 @@ static const char *name_of(flxi_krewrite *r, uint32_t var, flxi_knames naming)
     const char *name = r->from->vars[var].name;
     if (naming == KNAMES_KEPT || (!r->name_uses && !count_names(r)))
         return name;
-    return naming == KNAMES_APART && r->name_uses[var] == 1 ? name : flxi_krewrite_fresh_name(r, name);
+    bool is_kept = (naming == KNAMES_APART || naming == KNAMES_ALL_APART) && r->name_uses[var] == 1;
+    return is_kept ? name : flxi_krewrite_fresh_name(r, name);
 }
 
 void flxi_krewrite_let_named(flxi_krewrite *r, uint32_t var, uint32_t value, flxi_knames naming)
@@ -183,7 +184,7 @@ static void copy_loop(flxi_krewrite *r, const flxi_ks *s)
 {
     uint32_t from = flxi_krewrite_expr(r, s->a);
     uint32_t to = flxi_krewrite_expr(r, s->b);
-    const char *name = name_of(r, s->var, r->naming == KNAMES_ALL_NEW ? KNAMES_ALL_NEW : KNAMES_KEPT);
+    const char *name = name_of(r, s->var, r->naming >= KNAMES_ALL_APART ? r->naming : KNAMES_KEPT);
     flxi_krewrite_bind(r, s->var, flxi_kb_loop(r->to, name, from, to));
     flxi_krewrite_list(r, s->body);
     flxi_kb_end(r->to);
@@ -272,7 +273,7 @@ void flxi_krewrite_list(flxi_krewrite *r, flxi_klist list)
 {
     flxi_knames naming = r->naming;
     bool ended = r->ended;
-    r->naming = naming == KNAMES_ALL_NEW ? KNAMES_ALL_NEW : KNAMES_KEPT;
+    r->naming = naming >= KNAMES_ALL_APART ? naming : KNAMES_KEPT;
     r->ended = false;
     open_list(r, list);
     copy_list(r, list);

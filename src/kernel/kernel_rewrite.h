@@ -15,7 +15,8 @@ typedef enum {
     KNAMES_KEPT,
     KNAMES_APART, /* the list is spliced into another: new, unless no other variable has the name */
     KNAMES_NEW,   /* the list is copied several times */
-    KNAMES_ALL_NEW, /* … to where other names are in sight: also in lists within it */
+    KNAMES_ALL_APART, /* like these two, but other names are in sight there than here: also in lists within it */
+    KNAMES_ALL_NEW,
 } flxi_knames;
 
 typedef struct {

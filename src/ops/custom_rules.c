@@ -1,10 +1,11 @@
-/* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes jvp_body (which
-   is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body or differentiates fwd_body.
-   When only one of the two is given the other mode ignores it: that is the user's contract.
+/* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes
+   jvp_body (which is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
+   or differentiates fwd_body. When only one of the two is given the other mode ignores it: that is the user's
+   contract.
 
-   With recompute=true the node stays whole in the forward part, so that nothing inside it is kept, and its vjp is another such
-   node, which computes the insides once more. Each needs its inside only while it runs, and so does what comes of
-   differentiating either of them again. */
+   With recompute=true the node stays whole in the forward part, so that nothing inside it is kept, and its vjp is
+   another such node, which computes the insides once more. Each needs its inside only while it runs, and so does what
+   comes of differentiating either of them again. */
 #include "ops/control.h"
 
 #include <stdio.h>
@@ -20,8 +21,8 @@ uint32_t flxi_saved_custom(const flxi_site *s)
     return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;
 }
 
-static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n, flx_val *out,
-                       uint32_t nout)
+static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n,
+                       flx_val *out, uint32_t nout)
 {
     flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
     made.fwd_body = body;
@@ -36,8 +37,8 @@ static bool keeps_rule(const custom_attrs *a)
 }
 
 /* The forward body is inlined, so that what the way back needs of it is at hand: residuals, and values that its own
-   differentiation would compute again. Once vjp_body is used the forward part has no rule of its own any more; a jvp_body alone
-   stays with it. */
+   differentiation would compute again. Once vjp_body is used the forward part has no rule of its own any more; a
+   jvp_body alone stays with it. */
 void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
 {
     const custom_attrs *a = s->attrs;

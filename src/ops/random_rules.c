@@ -1,7 +1,8 @@
-/* random_rules.c: batching of the draws that have a stream. Example b draws from the stream b behind the op's own, so that
-   examples differ even where their keys agree; a draw that no operand batches is shared by all examples. The stream of
-   rng_uniform and rng_normal is an attribute, so a loop over the examples writes them out: rng_bit_generator takes the stream
-   as part of its state, and the rest is arithmetic in f64, rounded as the op itself does it. */
+/* random_rules.c: batching of the draws that have a stream. Example b draws from the stream b behind the op's own, so
+   that examples differ even where their keys agree; a draw that no operand batches is shared by all examples. The
+   stream of rng_uniform and rng_normal is an attribute, so a loop over the examples writes them out:
+   rng_bit_generator takes the stream as part of its state, and the rest is arithmetic in f64, rounded as the op
+   itself does it. */
 #include "ops/control.h"
 #include "ops/random.h"
 #include "ops/rule_lists.h"
@@ -89,8 +90,8 @@ static flx_graph *example_body(flxi_site *s)
     flx_dim n = flxi_dims_product(g->ctx, &out, 0, out.rank);
     flx_val key = flx_input(g, "key", &key_type);
     flx_val stream = flx_add(g, flx_input(g, "example", &number), exact_i64(g, a->stream));
-    flx_val draws = s->op == &flxi_ops[OP_rng_normal] ? normal_draws(g, a, key, stream, n)
-                                                      : uniform_draws(g, a, key, stream, n);
+    flx_val draws =
+        s->op == &flxi_ops[OP_rng_normal] ? normal_draws(g, a, key, stream, n) : uniform_draws(g, a, key, stream, n);
     flx_output(g, flx_reshape(g, rounded(g, draws, (flx_dtype)a->dtype), flxi_dims_list(out.rank, out.dims)), NULL);
     return flxi_finish_body(s, g);
 }

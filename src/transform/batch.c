@@ -1,9 +1,11 @@
-/* batch.c: the batching sweep. Values that depend on no batched input are shared as they are. All others have the batch axis
-   in front. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one runs in a loop
-   over the examples, which is a scan with no carry: right for every op, if slow; so does one whose rule declines. */
+/* batch.c: the batching sweep. Values that depend on no batched input are shared as they are. All others have the
+   batch axis in front. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one
+   runs in a loop over the examples, which is a scan with no carry: right for every op, if slow; so does one whose
+   rule declines. */
 #include "transform/transform.h"
 
-/* Operands of lower per-example rank get axes of extent 1 behind the batch axis, so that axes meet as they did before. */
+/* Operands of lower per-example rank get axes of extent 1 behind the batch axis, so that axes meet as they did
+   before. */
 static void batch_pointwise(flxi_site *s, flx_val *by)
 {
     int rank = 0;

@@ -1,6 +1,6 @@
-/* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or over chunks that a scan
-   walks, so that only a chunk's worth of memory is used at a time. Inside the scan a step makes its own directions from its
-   number; the whole set never exists. */
+/* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or over chunks that
+   a scan walks, so that only a chunk's worth of memory is used at a time. Inside the scan a step makes its own
+   directions from its number; the whole set never exists. */
 #include "transform/jacobian.h"
 
 #include <stdio.h>
@@ -89,8 +89,8 @@ static flx_val all_directions(flxi_site *s, const flxi_directions *d)
     flx_dim dims[FLX_MAX_RANK] = {d->colours};
     memcpy(dims + 1, d->type->dims, (size_t)d->type->rank * sizeof *dims);
     if (is_dense(d))
-        return flxi_reshape_to(s, flx_eye(s->g, d->colours, d->colours, 0, (flx_dtype)d->type->dtype), d->type->rank + 1,
-                               dims);
+        return flxi_reshape_to(s, flx_eye(s->g, d->colours, d->colours, 0, (flx_dtype)d->type->dtype),
+                               d->type->rank + 1, dims);
     if (d->colours == 1) {
         flx_type t = flx_type_make((flx_dtype)d->type->dtype, d->type->rank + 1, dims);
         return flxi_full(s, &t, 1.0);
@@ -147,7 +147,8 @@ flx_val flxi_spread_colours(flxi_site *s, const flxi_directions *d, flx_val v, c
 /* ---- Running ---- */
 
 /* Inlines `callee` into g: the seed as given, the other inputs from g's inputs of the same name. */
-static flx_code call(flx_graph *g, const flx_graph *callee, const char *seed, flx_val value, flx_val *out, flx_error *err)
+static flx_code call(flx_graph *g, const flx_graph *callee, const char *seed, flx_val value, flx_val *out,
+                     flx_error *err)
 {
     flx_val *in = flxi_new(&g->arena, flx_val, callee->leaves.n);
     if (!in)
@@ -271,7 +272,8 @@ flx_code flxi_run_many(flxi_many *m, flx_val *out)
 {
     flx_dim chunks;
     if (m->along.type->rank + 2 > FLX_MAX_RANK)
-        return flxi_fail(m->err, FLX_E_SIZE, "a Jacobian of a tensor of rank %d exceeds the limit", m->along.type->rank);
+        return flxi_fail(m->err, FLX_E_SIZE, "a Jacobian of a tensor of rank %d exceeds the limit",
+                         m->along.type->rank);
     FLXI_TRY(choose_chunk(m, &chunks));
     return chunks == 1 ? run_at_once(m, out) : run_in_chunks(m, chunks, out);
 }

@@ -1,6 +1,6 @@
-/* history.c: which transforms a graph went through, and how errors speak of it. The name of what a transform makes says so:
-   `mlp.grad.vmap` is a batched gradient of `mlp`. Text and bytes keep names, so the history survives a pipe, and an error says
-   "vmap of grad of 'mlp'". */
+/* history.c: which transforms a graph went through, and how errors speak of it. The name of what a transform makes
+   says so: `mlp.grad.vmap` is a batched gradient of `mlp`. Text and bytes keep names, so the history survives a pipe,
+   and an error says "vmap of grad of 'mlp'". */
 #include "transform/transform.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct {
 } transform_row;
 
 static const transform_row transforms[] = {
-    {"grad", "grad"}, {"jvp", "jvp"},         {"hvp", "hvp"},       {"vmap", "vmap"},
+    {"grad", "grad"},    {"jvp", "jvp"},         {"hvp", "hvp"},       {"vmap", "vmap"},
     {"jac", "jacobian"}, {"hessian", "hessian"}, {"taylor", "taylor"}, {"nth_grad", "nth_grad"},
 };
 
@@ -119,11 +119,10 @@ flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, co
                                flxi_type_str(g->ctx, flxi_type_at(g, n->in[k]), &type));
     if (n->nin > SHOWN)
         snprintf(from + at, sizeof from - at, ", ...");
-    return flxi_fail_hint(err, FLX_E_NO_RULE,
-                          op->rules->undefined ? op->rules->undefined : "stop_gradient(x) cuts the path",
-                          "%s%s%.40s%s (%s to %.40s) has no derivative in %s mode", op->name, name ? " '" : "",
-                          name ? name : "", name ? "'" : "", from,
-                          n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
+    return flxi_fail_hint(
+        err, FLX_E_NO_RULE, op->rules->undefined ? op->rules->undefined : "stop_gradient(x) cuts the path",
+        "%s%s%.40s%s (%s to %.40s) has no derivative in %s mode", op->name, name ? " '" : "", name ? name : "",
+        name ? "'" : "", from, n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
 }
 
 flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)

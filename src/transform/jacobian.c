@@ -1,9 +1,9 @@
 /* jacobian.c: Jacobians and Hessians, made of the other transforms.
 
-   Forward: the jvp is batched over its tangent and run on directions that together see every element of an input. Reverse:
-   the same with the vjp and an output. Where the graph shows that the Jacobian is zero off a diagonal or a band, elements far
-   enough apart share a direction, and the results are put in their places afterwards. The result is an ordinary graph with
-   the inputs of the given one. */
+   Forward: the jvp is batched over its tangent and run on directions that together see every element of an input.
+   Reverse: the same with the vjp and an output. Where the graph shows that the Jacobian is zero off a diagonal or a
+   band, elements far enough apart share a direction, and the results are put in their places afterwards. The result
+   is an ordinary graph with the inputs of the given one. */
 #include "transform/jacobian.h"
 
 #include <stdio.h>
@@ -213,8 +213,13 @@ static flx_code place_block(jacobian_work *w, flx_val v, size_t i, size_t k, boo
 
 static flxi_many many(const jacobian_work *w, const flx_graph *one, const flxi_directions *d)
 {
-    return (flxi_many){.g = w->out, .one = one, .along = *d, .chunk = w->options.chunk, .budget = w->options.budget,
-                       .seed = flxi_value_at(one, one->leaves.at[one->leaves.n - 1])->name, .err = w->err};
+    return (flxi_many){.g = w->out,
+                       .one = one,
+                       .along = *d,
+                       .chunk = w->options.chunk,
+                       .budget = w->options.budget,
+                       .seed = flxi_value_at(one, one->leaves.at[one->leaves.n - 1])->name,
+                       .err = w->err};
 }
 
 /* The tangents of the outputs that input i reaches, and nothing else. */
@@ -353,8 +358,8 @@ static flx_code check_types(const jacobian_work *w)
         uint32_t id;
         FLXI_TRY(flxi_find_wrt(w->g, w->wrt[i], &id, w->err));
         if (!(flxi_ops[flxi_node_at(w->g, flxi_value_at(w->g, id)->node)->op].traits & TRAIT_DECLARED))
-            return flxi_fail(w->err, FLX_E_NAME, "%s is no input of '%.100s'", flxi_value_str(w->g, id, w->wrt[i], &text),
-                             w->g->name);
+            return flxi_fail(w->err, FLX_E_NAME, "%s is no input of '%.100s'",
+                             flxi_value_str(w->g, id, w->wrt[i], &text), w->g->name);
     }
     for (size_t k = 0; k < w->g->outputs.n; k++)
         if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, output_type(w, k)->dtype))
@@ -364,8 +369,8 @@ static flx_code check_types(const jacobian_work *w)
     return FLX_OK;
 }
 
-/* A tangent along a real direction is complex where the value is, and so is the cotangent of a complex input from a real
-   output. A complex value by a complex one would need two matrices. */
+/* A tangent along a real direction is complex where the value is, and so is the cotangent of a complex input from a
+   real output. A complex value by a complex one would need two matrices. */
 static flx_code choose_mode(const jacobian_work *w, bool *forward)
 {
     flxi_value_text in = {""};
@@ -383,8 +388,8 @@ static flx_code choose_mode(const jacobian_work *w, bool *forward)
     if ((in.s[0] && mode == FLX_JACOBIAN_FORWARD) || (out.s[0] && mode == FLX_JACOBIAN_REVERSE))
         return flxi_fail(w->err, FLX_E_UNSUPPORTED, "%s%s is complex: that needs %s mode", in.s[0] ? "" : "the output ",
                          in.s[0] ? in.s : out.s, in.s[0] ? "reverse" : "forward");
-    *forward = out.s[0] || (!in.s[0] && (mode == FLX_JACOBIAN_FORWARD ||
-                                         (mode == FLX_JACOBIAN_AUTO && prefers_forward(w))));
+    *forward =
+        out.s[0] || (!in.s[0] && (mode == FLX_JACOBIAN_FORWARD || (mode == FLX_JACOBIAN_AUTO && prefers_forward(w))));
     return FLX_OK;
 }
 
@@ -418,7 +423,8 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
         w->options = *options;
     if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
         w->options.budget < 0) {
-        flxi_fail(w->err, FLX_E_USAGE, "the options of a Jacobian have a mode, flag, chunk or budget that does not exist");
+        flxi_fail(w->err, FLX_E_USAGE,
+                  "the options of a Jacobian have a mode, flag, chunk or budget that does not exist");
         return NULL;
     }
     if (build_jacobian(w) == FLX_OK)

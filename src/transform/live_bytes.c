@@ -1,13 +1,13 @@
-/* live_bytes.c: how much memory a graph needs while it runs, before it runs: every value from the node that makes it to the
-   last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values that depend on
-   the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any memory goes, and no sum
-   overflows. */
+/* live_bytes.c: how much memory a graph needs while it runs, before it runs: every value from the node that makes it
+   to the last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values
+   that depend on the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any
+   memory goes, and no sum overflows. */
 #include "transform/jacobian.h"
 
 typedef struct {
     const flx_graph *g;
-    uint32_t *last_use; /* by id: index of the last node that reads it; UINT32_MAX: it stays */
-    bool *copied;       /* by id: depends on the seed */
+    uint32_t *last_use;  /* by id: index of the last node that reads it; UINT32_MAX: it stays */
+    bool *copied;        /* by id: depends on the seed */
     double shared, each; /* bytes that are live now: once, and for each copy */
     double budget;
     double most; /* copies that it allows so far */

@@ -1,12 +1,13 @@
 /* sparsity.c: where a Jacobian is zero because of how the graph is built.
 
-   For each value and each axis of one leaf we follow a single fact: "position i along axis p depends only on the leaf's
-   positions i + lo … i + hi". Pointwise ops keep it, moving data shifts it, a reduction along p loses it. Two uses of the leaf
-   keep the hull of both. What is left at an output says which elements of the leaf can be varied in one sweep: all those
-   further apart than hi - lo. An elementwise function needs one sweep, a function that treats the rows of a batch alike one
-   per element of a row, a three-point stencil three.
+   For each value and each axis of one leaf we follow a single fact: "position i along axis p depends only on the
+   leaf's positions i + lo … i + hi". Pointwise ops keep it, moving data shifts it, a reduction along p loses it. Two
+   uses of the leaf keep the hull of both. What is left at an output says which elements of the leaf can be varied in
+   one sweep: all those further apart than hi - lo. An elementwise function needs one sweep, a function that treats
+   the rows of a batch alike one per element of a row, a three-point stencil three.
 
-   An op without a row here loses the fact on all axes. That is never wrong, only slower; so the rows are those that matter. */
+   An op without a row here loses the fact on all axes. That is never wrong, only slower; so the rows are those that
+   matter. */
 #include "transform/jacobian.h"
 
 #include <fluxion/catalogue.h>
@@ -287,8 +288,8 @@ static bool follow(const step *s, flxi_link *l)
 typedef struct {
     const flx_graph *g;
     const flx_type *leaf;
-    size_t rank;    /* of the leaf */
-    bool *reached;  /* by id */
+    size_t rank;      /* of the leaf */
+    bool *reached;    /* by id */
     flxi_link *links; /* by id and axis of the leaf */
 } walk;
 

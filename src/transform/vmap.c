@@ -41,7 +41,8 @@ static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t cou
         if (rank > FLX_MAX_RANK)
             return flxi_fail(w->err, FLX_E_SIZE, "%s has the largest rank there is: no batch axis fits", text.s);
         if (axis < 0 || axis >= rank)
-            return flxi_fail(w->err, FLX_E_SHAPE, "the batch axis %lld of %s is outside -%d .. %d, its axes with the batch",
+            return flxi_fail(w->err, FLX_E_SHAPE,
+                             "the batch axis %lld of %s is outside -%d .. %d, its axes with the batch",
                              (long long)in_axes[k].axis, text.s, rank, rank - 1);
         w->axis[i] = axis;
     }

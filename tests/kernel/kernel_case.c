@@ -331,6 +331,18 @@ static const flx_kernel_run_options schedules[] = {
     {.struct_size = sizeof(flx_kernel_run_options), .schedule = FLX_KERNEL_SHUFFLED, .seed = 7},
 };
 
+/* The same on compiled C: the first of the schedules says how. */
+static const flx_kernel_run_options compiled = {.struct_size = sizeof(flx_kernel_run_options), .device = "cpu"};
+
+static void check_compiled_gradient(const run *r, const flx_kernel_derived *d)
+{
+    kernel_dataset set = {0};
+    gradient_data(r, &set);
+    run_derived(r, d, &set, &compiled);
+    compare(r, &set, r->c->gradients, "compiled gradient");
+    kernel_data_free(&set);
+}
+
 static void check_gradient(const run *r, const flx_kernel_derived *d)
 {
     check_properties(r, d);
@@ -534,6 +546,11 @@ static void check_version(const kernel_case *c, const char *text, bool wide)
     flx_kernel_derived *d = derive(&r, false, &options);
     check_gradient(&r, d);
     check_identity(&r, d);
+    if (!wide && !(c->flags & CASE_INTERPRETED)) {
+        if (c->values)
+            check_forward(&r, &compiled);
+        check_compiled_gradient(&r, d);
+    }
     flx_kernel_derived_free(d);
     if (wide && !(c->flags & CASE_NO_SECOND))
         check_second(&r);

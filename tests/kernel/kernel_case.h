@@ -32,7 +32,7 @@ enum {
     CASE_ATOMIC = 4,     /* the gradient has an atomic */
     CASE_NO_SECOND = 8,  /* is not differentiated twice: kinks or an operation without a second derivative */
     CASE_F32_ONLY = 16,  /* is about f32 or mixed types: no f64 version is made */
-    CASE_NO_BARRIER = 32, /* the gradient has no barrier */
+    CASE_INTERPRETED = 32, /* needs what compiled C does not offer: a barrier of the whole grid */
 };
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
 } kernel_case;
 
 /* Forward values, gradients, the identity <s, jvp(v)> = <grad(s), v>, both also in f64, second order in two ways, every
-   schedule with the race detector, text and wire round trip of the gradient. */
+   schedule with the race detector, compiled C, text and wire round trip of the gradient. */
 void kernel_case_check(const kernel_case *c);
 
 #endif

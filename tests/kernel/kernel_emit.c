@@ -5,6 +5,7 @@
 
 #include "backend/cpu/kernel_cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 TEST(kernel_emit_c_every_op_on_every_type)
@@ -54,5 +55,52 @@ TEST(kernel_emit_c_random_kernels)
             flx_kernel_free(kernels[i]);
         }
         flx_context_free(ctx);
+    }
+}
+
+/* ---- OpenCL ---- */
+
+/* Whether there is a device; says so when there is none. */
+static bool has_opencl(void)
+{
+    static int known = -1;
+    if (known < 0) {
+        flx_error err = {0};
+        const uint32_t grid[3] = {1, 1, 1};
+        flx_kernel *k = flk("kernel probe { buffer out: u32[1] output; out[0] = 1; }");
+        uint32_t out = 0;
+        flx_kernel_memory m = {"out", &out, sizeof out};
+        flx_code code = flx_kernel_run(k, grid, &m, 1, &(flx_kernel_run_options){.device = "opencl"}, &err);
+        flx_kernel_free(k);
+        CHECK_MSG(code == FLX_OK || code == FLX_E_DEVICE, "%s", err.message);
+        CHECK(code != FLX_OK || out == 1);
+        if (code != FLX_OK)
+            printf("   OpenCL is left out: %s\n", err.message);
+        known = code == FLX_OK;
+    }
+    return known;
+}
+
+TEST(kernel_emit_opencl_every_op_on_every_type)
+{
+    op_matrix m;
+    if (!has_opencl())
+        return;
+    op_matrix_make(&m, flk_context(), OP_MATRIX_EXACT);
+    op_matrix_check(&m, "opencl", 0);
+    op_matrix_free(&m);
+    op_matrix_make(&m, flk_context(), OP_MATRIX_TRANSCENDENTAL);
+    op_matrix_check(&m, "opencl", 128);
+    op_matrix_free(&m);
+}
+
+TEST(kernel_emit_opencl_programs)
+{
+    for (size_t i = 0; i < num_emit_programs && has_opencl(); i++) {
+        if (emit_programs[i].flags & (PROGRAM_DIVERGENT | PROGRAM_ORDER | PROGRAM_SERIAL))
+            continue;
+        flx_kernel *k = flk(emit_programs[i].text);
+        emit_program_check(&emit_programs[i], k, "opencl", 0);
+        flx_kernel_free(k);
     }
 }

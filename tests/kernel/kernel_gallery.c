@@ -678,10 +678,45 @@ TEST(kernel_46_errors)
     check_refused("kernel k() { buffer x: f32[1] read; buffer g: u32[3] read; buffer out: f32[1] output;"
                   "out[0] = x[0]; indirect_dispatch(g, 0); }",
                   "out", "x", 0, "unsupported statement indirect_dispatch has no derivative");
+    check_refused("kernel k(workgroup = [4, 1, 1]) { buffer x: f32[4] read; buffer out: f32[1] output;"
+                  "out[0] = x[local_id(0)]; }",
+                  "out", "x", 0, "racy all invocations of a workgroup store to one element of 'out'");
     check_refused("kernel k() { buffer x: f32[1] read; buffer b: f32[1] read_write; buffer out: f32[1] output;"
                   "for (j in 0..1000) { b[0] = sin(b[0]) * x[0]; } out[0] = b[0]; }",
                   "out", "x", 64,
                   "resource limit the reverse of 'k' needs 4000 bytes of tape per invocation, the budget is 64");
+}
+
+/* A copy takes effect where it is waited for. */
+TEST(kernel_asynchronous_copies)
+{
+    kernel_case_check(&(kernel_case){
+        .text = "kernel k(workgroup = [4, 1, 1]) { buffer x: f32[8] read; buffer out: f32[8] output;"
+                "buffer tile: f32[4] workgroup; let l = local_id(0); let i = invocation_id(0);"
+                "if (l == 0) { async_load(x, tile, workgroup_id(0) * 16, 16, fetch); async_wait(fetch); }"
+                "barrier(); out[i] = tile[l] * tile[3 - l]; }",
+        .outputs = "out",
+        .inputs = "x",
+        .grid = {2, 1, 1},
+        .data = "x = 1, 2, 3, 4, 5, 6, 7, 8",
+        .values = "out = 4, 6, 6, 4, 40, 42, 42, 40",
+        .gradients = "grad_x = 8, 6, 4, 2, 16, 14, 12, 10",
+        .flags = CASE_F32_ONLY});
+}
+
+/* Barriers of the grid are reversed like those of a workgroup. */
+TEST(kernel_grid_barrier)
+{
+    kernel_case_check(&(kernel_case){
+        .text = "kernel k(workgroup = [2, 1, 1]) { buffer x: f32[4] read; buffer mid: f32[4] read_write; buffer out: f32[4] output;"
+                "let i = invocation_id(0); mid[i] = x[i] * x[i]; barrier(grid); out[i] = mid[3 - i] * x[i]; }",
+        .outputs = "out",
+        .inputs = "x",
+        .grid = {2, 1, 1},
+        .data = "x = 1, 2, 3, 4; mid = 0*4",
+        .values = "out = 16, 18, 12, 4",
+        .gradients = "grad_x = 24, 21, 16, 9",
+        .flags = CASE_INTERPRETED});
 }
 
 TEST(kernel_47_long_loop_within_a_budget)

@@ -1,5 +1,5 @@
-/* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that hit their
-   bound or have none, and regions that are recomputed instead of kept. */
+/* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that
+   hit their bound or have none, and regions that are recomputed instead of kept. */
 #include "transform_text.h"
 
 #include "ir/ir.h"
@@ -44,8 +44,8 @@ static void second_by_all_ways(const char *text, double x, double w, const secon
         double *row = h[i];
         flx_graph *hessian = flx_hessian(b.g, by_xw, 2, NULL, &b.err); /* forward over reverse */
         row[0] = bench_number(&b, hessian, 2 * i);
-        row[1] = bench_number(&b, flx_hessian(b.g, by_xw, 2, &(flx_jacobian_options){.mode = FLX_JACOBIAN_REVERSE}, &b.err),
-                              2 * i + 1);
+        row[1] = bench_number(
+            &b, flx_hessian(b.g, by_xw, 2, &(flx_jacobian_options){.mode = FLX_JACOBIAN_REVERSE}, &b.err), 2 * i + 1);
     }
     check_second(want, h[0][0], h[0][1], h[1][0], h[1][1], "the Hessian");
     flx_graph *squared[2];
@@ -128,7 +128,9 @@ TEST(scan_with_sequences_second_derivatives_equal_closed_forms)
                  "graph f(x: f64[], w: f64[]) {\n"
                  "  _, ys = scan(mul(x, x), w, const(f64[4], [1, 2, 3, 4]), body=@step, num_bcast=1%s)\n"
                  "  return reduce_sum(ys)\n}\n",
-                 k == 0 ? "" : k == 1 ? ", num_checkpoints=1" : ", num_checkpoints=3");
+                 k == 0   ? ""
+                 : k == 1 ? ", num_checkpoints=1"
+                          : ", num_checkpoints=3");
         second_by_all_ways(text, 0.75, 1.5, &want);
     }
 }
@@ -220,7 +222,8 @@ TEST(while_that_hits_its_bound_says_so)
             CHECK_EQ_U64(status_of(&b, made[k]), rows[i].status);
             flx_graph_free(made[k]);
         }
-        flx_graph *v = flx_vmap(b.g, &axis, 1, NULL, 0, 2, &b.err); /* one example that ends at once does not hide the other */
+        flx_graph *v =
+            flx_vmap(b.g, &axis, 1, NULL, 0, 2, &b.err); /* one example that ends at once does not hide the other */
         text_bench pair = {.ctx = b.ctx, .m = b.m, .g = b.g};
         bench_feed(&pair, "x", 1, (const flx_dim[]){2}, (const double[]){100, rows[i].x});
         test_fail_context("%s from %g, batched", rows[i].bound, rows[i].x);
@@ -253,18 +256,23 @@ TEST(while_inside_a_scan_reports_to_the_run)
 
 TEST(while_without_a_bound_can_be_refused)
 {
-    static const char message[] = "while 'y': it has no max_iterations, so no bound is known for the tape of its carries (f64[])";
-    static const char hint[] = "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point";
+    static const char message[] =
+        "while 'y': it has no max_iterations, so no bound is known for the tape of its carries (f64[])";
+    static const char hint[] =
+        "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point";
     flx_grad_options strict = {.flags = FLX_GRAD_UNBOUNDED_ERROR};
     text_bench b = doubling("", 3);
-    bench_refused(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP, message, "grad of 'f', at f/y", hint);
-    bench_refused(&b, flx_hvp(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP, message, "hvp of 'f', at f/y", hint);
+    bench_refused(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP, message, "grad of 'f', at f/y",
+                  hint);
+    bench_refused(&b, flx_hvp(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP, message, "hvp of 'f', at f/y",
+                  hint);
     CHECK_NEAR(bench_number(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), 0), 4.0, 0); /* by default the tape grows */
     bench_close(&b);
     b = doubling(", max_iterations=5", 3);
     flx_graph *d = flx_grad(b.g, by_x, 1, &strict, &b.err);
     CHECK_NEAR(bench_number(&b, flx_graph_retain(d), 0), 4.0, 0);
-    CHECK_NEAR(bench_number(&b, flx_grad(d, by_x, 1, &strict, &b.err), 0), 0.0, 0); /* what comes of it is bounded too */
+    CHECK_NEAR(bench_number(&b, flx_grad(d, by_x, 1, &strict, &b.err), 0), 0.0,
+               0); /* what comes of it is bounded too */
     flx_graph_free(d);
     bench_close(&b);
 }
@@ -272,20 +280,22 @@ TEST(while_without_a_bound_can_be_refused)
 TEST(while_without_a_bound_is_refused_in_bodies_but_not_off_the_path)
 {
     flx_grad_options strict = {.flags = FLX_GRAD_UNBOUNDED_ERROR};
-    text_bench b = bench_open("graph more(x: f64[2]) { return lt(reduce_sum(x), 10) }\n"
-                              "graph twice(x: f64[2]) { return mul(x, 2) }\n"
-                              "graph step(c: f64[2], x: f64[2]) { y = while(x, cond=@more, body=@twice) return mul(c, y) }\n"
-                              "graph f(x: f64[3, 2]) { return reduce_sum(scan(full(f64[2], 1), x, body=@step)) }\n",
-                              NULL);
+    text_bench b =
+        bench_open("graph more(x: f64[2]) { return lt(reduce_sum(x), 10) }\n"
+                   "graph twice(x: f64[2]) { return mul(x, 2) }\n"
+                   "graph step(c: f64[2], x: f64[2]) { y = while(x, cond=@more, body=@twice) return mul(c, y) }\n"
+                   "graph f(x: f64[3, 2]) { return reduce_sum(scan(full(f64[2], 1), x, body=@step)) }\n",
+                   NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP,
                   "while 'y': it has no max_iterations, so no bound is known for the tape of its carries (f64[2])",
                   "grad of 'f', at step/y",
                   "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point");
     bench_close(&b);
-    b = bench_open("graph more(i: i32[]) { return lt(i, 10) }\n"
-                   "graph next(i: i32[]) { return add(i, 1) }\n"
-                   "graph f(x: f64[]) { n = while(const(i32[], 0), cond=@more, body=@next) return mul(x, cast(n, to=f64)) }\n",
-                   NULL);
+    b = bench_open(
+        "graph more(i: i32[]) { return lt(i, 10) }\n"
+        "graph next(i: i32[]) { return add(i, 1) }\n"
+        "graph f(x: f64[]) { n = while(const(i32[], 0), cond=@more, body=@next) return mul(x, cast(n, to=f64)) }\n",
+        NULL);
     bench_feed_number(&b, "x", 3.0);
     CHECK_NEAR(bench_number(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), 0), 10.0, 0);
     bench_close(&b);
@@ -392,13 +402,14 @@ TEST(custom_fn_with_recompute_has_the_same_derivatives)
         double y[2][4];
         for (int again = 0; again < 2; again++) {
             char text[700];
-            snprintf(text, sizeof text,
-                     "graph body(x: f64[], w: f64[]) { s = sin(mul(x, w)) return mul(s, x)%s }\n"
-                     "graph back(x: f64[], w: f64[], y: f64[], s: f64[], g: f64[]) { return mul(g, mul(s, w)), mul(g, y) }\n"
-                     "graph push(x: f64[], w: f64[], tx: f64[], tw: f64[], y: f64[]) {\n"
-                     "  return add(mul(tx, mul(y, w)), mul(mul(tw, x), cos(y)))\n}\n"
-                     "graph f(x: f64[], w: f64[]) { return exp(custom_fn(x, w, fwd_body=@body%s%s)) }\n",
-                     r ? ", s" : "", rules[r], again ? ", recompute=true" : "");
+            snprintf(
+                text, sizeof text,
+                "graph body(x: f64[], w: f64[]) { s = sin(mul(x, w)) return mul(s, x)%s }\n"
+                "graph back(x: f64[], w: f64[], y: f64[], s: f64[], g: f64[]) { return mul(g, mul(s, w)), mul(g, y) }\n"
+                "graph push(x: f64[], w: f64[], tx: f64[], tw: f64[], y: f64[]) {\n"
+                "  return add(mul(tx, mul(y, w)), mul(mul(tw, x), cos(y)))\n}\n"
+                "graph f(x: f64[], w: f64[]) { return exp(custom_fn(x, w, fwd_body=@body%s%s)) }\n",
+                r ? ", s" : "", rules[r], again ? ", recompute=true" : "");
             text_bench b = bench_open(text, NULL);
             bench_feed_number(&b, "x", 0.7);
             bench_feed_number(&b, "w", 1.3);

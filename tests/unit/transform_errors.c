@@ -1,5 +1,5 @@
-/* transform_errors.c: what every transform says about input it cannot take: message, place and hint, word for word, and the
-   transforms that the graph has been through. */
+/* transform_errors.c: what every transform says about input it cannot take: message, place and hint, word for word,
+   and the transforms that the graph has been through. */
 #include "transform_text.h"
 
 static const char *const by_x[] = {"x"};
@@ -41,9 +41,9 @@ TEST(transform_errors_of_many_inputs_are_cut)
         sprintf(text + strlen(text), "%sinput%d: f64[]", i ? ", " : "", i);
     strcat(text, ") { return input0 }");
     text_bench b = bench_open(text, NULL);
-    bench_refused(&b, flx_grad(b.g, by_z, 1, NULL, &b.err), FLX_E_NAME, "the graph 'f' has no input called 'z'",
-                  "grad of 'f'",
-                  "its inputs: input0, input1, input2, input3, input4, input5, input6, input7, input8, input9, input10, i...");
+    bench_refused(
+        &b, flx_grad(b.g, by_z, 1, NULL, &b.err), FLX_E_NAME, "the graph 'f' has no input called 'z'", "grad of 'f'",
+        "its inputs: input0, input1, input2, input3, input4, input5, input6, input7, input8, input9, input10, i...");
     bench_close(&b);
 }
 
@@ -56,7 +56,8 @@ TEST(transform_errors_of_integers)
     bench_refused(&b, flx_grad(b.g, by_i, 1, &seed, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "grad of 'f'", hint);
     bench_refused(&b, flx_jvp(b.g, by_i, 1, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "jvp of 'f'", hint);
     bench_refused(&b, flx_hvp(b.g, by_i, 1, &seed, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "hvp of 'f'", hint);
-    bench_refused(&b, flx_jacobian(b.g, by_i, 1, NULL, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "jacobian of 'f'", hint);
+    bench_refused(&b, flx_jacobian(b.g, by_i, 1, NULL, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "jacobian of 'f'",
+                  hint);
     bench_refused(&b, flx_taylor(b.g, by_i, 1, 2, &b.err), FLX_E_NOT_DIFFERENTIABLE, message, "taylor of 'f'", hint);
     bench_close(&b);
     b = bench_open("graph f(x: f32[3]) { k = argmax(x, axis=0) return k }", NULL);
@@ -74,7 +75,8 @@ TEST(transform_errors_of_losses_and_paths)
     text_bench b = bench_open(mixed_text, NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR, shape, "grad of 'f'",
                   "reduce it to one element, or give its cotangent: --seed input (FLX_GRAD_SEED_INPUT)");
-    bench_refused(&b, flx_hvp(b.g, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR, shape, "hvp of 'f'", "reduce it to one element");
+    bench_refused(&b, flx_hvp(b.g, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR, shape, "hvp of 'f'",
+                  "reduce it to one element");
     bench_refused(&b, flx_hessian(b.g, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR, shape, "hessian of 'f'",
                   "reduce it to one element");
     bench_refused(&b, flx_nth_grad(b.g, "x", 1, &b.err), FLX_E_NON_SCALAR, shape, "nth_grad of 'f'",
@@ -107,27 +109,34 @@ TEST(transform_errors_of_ops_without_a_derivative)
     bench_refused(&b, flx_hvp(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
                   "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "hvp of 'f', at f/bits", hint);
     bench_refused(&b, flx_hessian(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
-                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "hessian of 'f', at f/bits", hint);
+                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "hessian of 'f', at f/bits",
+                  hint);
     bench_refused(&b, flx_jacobian(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
-                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in forward mode", "jacobian of 'f', at f/bits", hint);
+                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in forward mode", "jacobian of 'f', at f/bits",
+                  hint);
     bench_refused(&b, flx_taylor(b.g, by_x, 1, 2, &b.err), FLX_E_NO_RULE,
-                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in Taylor mode", "taylor of 'f', at f/bits", hint);
+                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in Taylor mode", "taylor of 'f', at f/bits",
+                  hint);
     bench_refused(&b, flx_nth_grad(b.g, "x", 1, &b.err), FLX_E_NO_RULE,
-                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "nth_grad of 'f', at f/bits", hint);
+                  "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "nth_grad of 'f', at f/bits",
+                  hint);
     bench_close(&b);
     /* in the body of a scan the place is there */
-    b = bench_open("graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=i32) d = bitcast(h, to=f32) return mul(d, x) }\n"
-                   "graph f(x: f32[3]) { c = scan(full(f32[2], 1), x, body=@step) return reduce_sum(c) }\n",
-                   NULL);
+    b = bench_open(
+        "graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=i32) d = bitcast(h, to=f32) return mul(d, x) }\n"
+        "graph f(x: f32[3]) { c = scan(full(f32[2], 1), x, body=@step) return reduce_sum(c) }\n",
+        NULL);
     flx_graph *fine = flx_grad(b.g, by_x, 1, NULL, &b.err); /* integers cut the path through bitcast */
     CHECK_MSG(fine != NULL, "%s (%s)", b.err.message, b.err.where);
     flx_graph_free(fine);
     bench_close(&b);
-    b = bench_open("graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=f16) return mul(reduce_sum(cast(h, to=f32), axes=[1]), x) }\n"
+    b = bench_open("graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=f16) return mul(reduce_sum(cast(h, to=f32), "
+                   "axes=[1]), x) }\n"
                    "graph f(x: f32[3]) { c = scan(full(f32[2], 1), x, body=@step) return reduce_sum(c) }\n",
                    NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
-                  "bitcast 'h' (f32[2] to f16[2, 2]) has no derivative in reverse mode", "grad of 'f', at step/h", hint);
+                  "bitcast 'h' (f32[2] to f16[2, 2]) has no derivative in reverse mode", "grad of 'f', at step/h",
+                  hint);
     bench_close(&b);
     b = bench_open("graph f(x: f64[3]) { y = gamma(const(u32[2], [1, 2]), x, shape=[3]) return reduce_sum(y) }", NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
@@ -140,7 +149,8 @@ TEST(transform_errors_of_ops_without_a_derivative)
 
 TEST(transform_errors_of_vmap)
 {
-    text_bench b = bench_open("graph f(x: f32[2, 3], y: f32[2]) { z = reduce_sum(x, axes=[1]) return z, mul(z, y) }", NULL);
+    text_bench b =
+        bench_open("graph f(x: f32[2, 3], y: f32[2]) { z = reduce_sum(x, axes=[1]) return z, mul(z, y) }", NULL);
     flx_vmap_axis far = {"x", 3};
     flx_vmap_axis before = {"x", -4};
     flx_vmap_axis fine = {"x", 0};
@@ -148,9 +158,11 @@ TEST(transform_errors_of_vmap)
     int64_t none[2] = {0, FLX_NO_AXIS};
     int64_t outside[2] = {0, 2};
     bench_refused(&b, flx_vmap(b.g, &far, 1, NULL, 0, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis 3 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch", "vmap of 'f'", "");
+                  "the batch axis 3 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch",
+                  "vmap of 'f'", "");
     bench_refused(&b, flx_vmap(b.g, &before, 1, NULL, 0, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis -4 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch", "vmap of 'f'", "");
+                  "the batch axis -4 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch",
+                  "vmap of 'f'", "");
     bench_refused(&b, flx_vmap(b.g, &fine, 1, outside, 2, 2, &b.err), FLX_E_SHAPE,
                   "the batch axis 2 of the output mul 'out1' (f32[2]) is outside -2 .. 1, its axes with the batch",
                   "vmap of 'f'", "");
@@ -239,9 +251,10 @@ TEST(transform_errors_cut_a_long_history_in_the_middle)
         flx_graph_free(now);
         now = next;
     }
-    bench_refused(&b, flx_jvp(now, by_z, 1, &b.err), FLX_E_NAME,
-                  "the graph 'power.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad' has no input called 'z'",
-                  "jvp of grad of grad of grad of grad of grad of ... of 'power'", "its inputs: x");
+    bench_refused(
+        &b, flx_jvp(now, by_z, 1, &b.err), FLX_E_NAME,
+        "the graph 'power.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad' has no input called 'z'",
+        "jvp of grad of grad of grad of grad of grad of ... of 'power'", "its inputs: x");
     flx_graph_free(now);
     bench_close(&b);
     /* a dot in a name of the user's own is none of ours */
@@ -259,14 +272,10 @@ TEST(transforms_name_what_they_make)
         flx_graph *made;
         const char *name;
     } rows[] = {
-        {flx_grad(b.g, by_x, 1, NULL, &b.err), "f.grad"},
-        {flx_jvp(b.g, by_x, 1, &b.err), "f.jvp"},
-        {flx_hvp(b.g, by_x, 1, NULL, &b.err), "f.hvp"},
-        {flx_vmap(b.g, &axis, 1, NULL, 0, 2, &b.err), "f.vmap"},
-        {flx_jacobian(b.g, by_x, 1, NULL, &b.err), "f.jac"},
-        {flx_hessian(b.g, by_x, 1, NULL, &b.err), "f.hessian"},
-        {flx_taylor(b.g, by_x, 1, 2, &b.err), "f.taylor"},
-        {flx_nth_grad(b.g, "x", 2, &b.err), "f.grad.grad"},
+        {flx_grad(b.g, by_x, 1, NULL, &b.err), "f.grad"},    {flx_jvp(b.g, by_x, 1, &b.err), "f.jvp"},
+        {flx_hvp(b.g, by_x, 1, NULL, &b.err), "f.hvp"},      {flx_vmap(b.g, &axis, 1, NULL, 0, 2, &b.err), "f.vmap"},
+        {flx_jacobian(b.g, by_x, 1, NULL, &b.err), "f.jac"}, {flx_hessian(b.g, by_x, 1, NULL, &b.err), "f.hessian"},
+        {flx_taylor(b.g, by_x, 1, 2, &b.err), "f.taylor"},   {flx_nth_grad(b.g, "x", 2, &b.err), "f.grad.grad"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CHECK_EQ_STR(flx_graph_name(rows[i].made), rows[i].name);

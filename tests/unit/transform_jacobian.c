@@ -1,5 +1,5 @@
-/* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that they are
-   what the dense way gives; chunks and byte budgets. */
+/* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that
+   they are what the dense way gives; chunks and byte budgets. */
 #include "transform_text.h"
 
 #include "ir/ir.h"
@@ -80,13 +80,17 @@ static const sparse_row rows[] = {
     {"f(x: f64[20, 4]) { return matmul(sin(x), const(f64[4, 2], [[1, 2], [3, 4], [5, 6], [7, 8]])) }", 4, 2},
     {"f(x: f64[20, 4]) { return matmul(iota(f64[2, 20], axis=1), x) }", 20, 8},
     {"f(x: f64[20, 4]) { return dot_general(x, exp(x), lb=[0], rb=[0], lc=[1], rc=[1]) }", 4, 1},
-    {"f(x: f64[20, 4]) { return dot_general(exp(x), const(f64[4, 2], [[1, 2], [3, 4], [5, 6], [7, 8]]), lc=[1], rc=[0]) }", 4, 2},
+    {"f(x: f64[20, 4]) { return dot_general(exp(x), const(f64[4, 2], [[1, 2], [3, 4], [5, 6], [7, 8]]), lc=[1], "
+     "rc=[0]) }",
+     4, 2},
     {"f(x: f64[20, 4]) { return gather(sin(x), const(i64[3], [2, 0, 2]), axis=1) }", 4, 3},
     {"f(x: f64[20, 4]) { return stack(x, mul(x, 2), axis=1) }", 1, 2},
     {"f(x: f64[20, 4]) { return reverse(sin(x), axes=[1]) }", 4, 4},
     {"f(x: f64[20, 4]) { y = reshape(x, shape=[2, 10, 4]) return reduce_prod(y, axes=[2]) }", 80, 20},
     {"f(x: f64[20, 4]) { y = reshape(exp(x), shape=[20, 2, 2]) return reduce_sum(y, axes=[1, 2]) }", 4, 1},
-    {"f(x: f64[20, 4]) { y = conv(reshape(x, shape=[20, 1, 4]), const(f64[2, 1, 3], [[[1, 2, 3]], [[4, 5, 6]]])) return sin(y) }", 4, 4},
+    {"f(x: f64[20, 4]) { y = conv(reshape(x, shape=[20, 1, 4]), const(f64[2, 1, 3], [[[1, 2, 3]], [[4, 5, 6]]])) "
+     "return sin(y) }",
+     4, 4},
     {"f(x: f64[20, 4]) { return pool(reshape(x, shape=[20, 1, 4]), kind=max, kernel_size=[2], stride=[2]) }", 4, 2},
     /* bands */
     {"f(x: f64[24]) { return mul(narrow(x, axis=0, start=0, len=23), narrow(x, axis=0, start=1, len=23)) }", 2, 2},
@@ -143,12 +147,14 @@ TEST(jacobian_by_colours_is_the_dense_one)
     }
 }
 
-/* With the symbol bound, the result is what plain numbers give; the extent does not matter to the number of directions. */
+/* With the symbol bound, the result is what plain numbers give; the extent does not matter to the number of
+   directions. */
 TEST(jacobian_of_symbolic_extents_is_coloured_and_chunked)
 {
     static const char *const texts[] = {
         "graph f(x: f64[N]) { return mul(sin(x), x) }",
-        "graph f(x: f64[N]) { return mul(narrow(x, axis=0, start=0, len=N - 1), narrow(x, axis=0, start=1, len=N - 1)) }",
+        "graph f(x: f64[N]) { return mul(narrow(x, axis=0, start=0, len=N - 1), narrow(x, axis=0, start=1, len=N - 1)) "
+        "}",
         "graph f(x: f64[N]) { return mul(x, reduce_sum(x)) }",
         "graph f(x: f64[N, 3]) { return softmax(x) }",
     };
@@ -162,18 +168,20 @@ TEST(jacobian_of_symbolic_extents_is_coloured_and_chunked)
         test_fail_context("%s", texts[i]);
         for (uint32_t mode = 1; mode < 3; mode++)
             for (int64_t chunk = 0; chunk < 4; chunk++)
-                compare_with_dense(&b, (flx_jacobian_options){.mode = mode, .chunk = chunk, .budget = chunk == 3}, "symbolic");
+                compare_with_dense(&b, (flx_jacobian_options){.mode = mode, .chunk = chunk, .budget = chunk == 3},
+                                   "symbolic");
         bench_close(&b);
     }
 }
 
 TEST(hessian_of_a_chain_takes_three_directions)
 {
-    text_bench b = bench_open("graph f(x: f64[40]) {\n"
-                              "  here = narrow(x, axis=0, start=0, len=39)\n"
-                              "  bend = sub(narrow(x, axis=0, start=1, len=39), mul(here, here))\n"
-                              "  return add(reduce_sum(mul(mul(bend, bend), 100)), reduce_sum(square(sub(1, here))))\n}\n",
-                              NULL);
+    text_bench b =
+        bench_open("graph f(x: f64[40]) {\n"
+                   "  here = narrow(x, axis=0, start=0, len=39)\n"
+                   "  bend = sub(narrow(x, axis=0, start=1, len=39), mul(here, here))\n"
+                   "  return add(reduce_sum(mul(mul(bend, bend), 100)), reduce_sum(square(sub(1, here))))\n}\n",
+                   NULL);
     double x[40];
     for (int i = 0; i < 40; i++)
         x[i] = sin(i + 1.0);
@@ -184,7 +192,7 @@ TEST(hessian_of_a_chain_takes_three_directions)
     bench_run(&b, h, y);
     for (int i = 0; i < 40; i++)
         for (int k = 0; k < 40; k++) {
-            double want = i == k ? (i < 39 ? 1200 * x[i] * x[i] - 400 * x[i + 1] + 2 : 0) + (i > 0 ? 200 : 0)
+            double want = i == k       ? (i < 39 ? 1200 * x[i] * x[i] - 400 * x[i + 1] + 2 : 0) + (i > 0 ? 200 : 0)
                           : k == i + 1 ? -400 * x[i]
                           : i == k + 1 ? -400 * x[k]
                                        : 0;
@@ -264,10 +272,11 @@ static size_t peak_beside_result(int64_t budget)
 {
     enum { N = 400, OUT = 2 };
     fault f = {0};
-    text_bench b = bench_open("graph f(x: f64[400]) {\n"
-                              "  a = mul(x, reduce_sum(x))\n  b = sin(a)\n  c = cumsum(mul(a, b))\n  d = mul(exp(c), b)\n"
-                              "  return stack(reduce_sum(mul(d, a)), reduce_sum(mul(c, c)))\n}\n",
-                              &f);
+    text_bench b =
+        bench_open("graph f(x: f64[400]) {\n"
+                   "  a = mul(x, reduce_sum(x))\n  b = sin(a)\n  c = cumsum(mul(a, b))\n  d = mul(exp(c), b)\n"
+                   "  return stack(reduce_sum(mul(d, a)), reduce_sum(mul(c, c)))\n}\n",
+                   &f);
     double x[N];
     for (int i = 0; i < N; i++)
         x[i] = 0.001 * sin(i);
@@ -293,9 +302,10 @@ TEST(jacobian_budget_bounds_memory)
     CHECK_MSG(all > 5 * 400 * 400 * sizeof(double), "all at once takes %zu bytes", all);
     for (int64_t budget = 64 << 10; budget <= 1 << 20; budget *= 4) {
         size_t peak = peak_beside_result(budget);
-        /* The directions of a chunk are made of their numbers (bool and i64 rows); the scan and the nodes add a little. */
-        CHECK_MSG(peak < (size_t)budget * 5 / 4 + 40000, "with a budget of %lld bytes %zu are taken", (long long)budget, peak);
-        CHECK_MSG(peak > (size_t)budget / 4, "of a budget of %lld bytes only %zu are used", (long long)budget, peak);
+        /* On top come bool and i64 rows that directions are made of, and what the evaluator keeps of each node. */
+        CHECK_MSG(peak < (size_t)budget * 9 / 8 + 8000, "with a budget of %lld bytes %zu are taken", (long long)budget,
+                  peak);
+        CHECK_MSG(peak > (size_t)budget / 2, "of a budget of %lld bytes only %zu are used", (long long)budget, peak);
     }
 }
 
@@ -305,7 +315,8 @@ TEST(jacobian_refuses_options_that_do_not_exist)
     text_bench b = bench_open("graph f(x: f64[3]) { return exp(x) }", NULL);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         bench_refused(&b, flx_jacobian(b.g, by_x, 1, &bad[i], &b.err), FLX_E_USAGE,
-                      "the options of a Jacobian have a mode, flag, chunk or budget that does not exist", "jacobian of 'f'", "");
+                      "the options of a Jacobian have a mode, flag, chunk or budget that does not exist",
+                      "jacobian of 'f'", "");
     bench_close(&b);
 }
 
@@ -330,7 +341,8 @@ TEST(jacobian_of_complex_values)
     bench_release(j, y);
     flx_graph_free(j);
     bench_refused(&b, flx_jacobian(b.g, by_x, 1, &(flx_jacobian_options){.mode = FLX_JACOBIAN_REVERSE}, &b.err),
-                  FLX_E_UNSUPPORTED, "the output mul 'out0' (c128[2]) is complex: that needs forward mode", "jacobian of 'f'", "");
+                  FLX_E_UNSUPPORTED, "the output mul 'out0' (c128[2]) is complex: that needs forward mode",
+                  "jacobian of 'f'", "");
     bench_close(&b);
 
     b = bench_open("graph f(z: c128[2]) { return abs(mul(z, z)), real(z) }", NULL);
@@ -354,9 +366,10 @@ TEST(jacobian_of_complex_values)
     bench_close(&b);
 
     b = bench_open("graph f(z: c128[2]) { return exp(z) }", NULL);
-    bench_refused(&b, flx_jacobian(b.g, by_z, 1, NULL, &b.err), FLX_E_UNSUPPORTED,
-                  "input 'z' (c128[2]) and the output exp 'out0' (c128[2]) are complex: no one complex matrix is their Jacobian",
-                  "jacobian of 'f'", "take real and imaginary parts apart");
+    bench_refused(
+        &b, flx_jacobian(b.g, by_z, 1, NULL, &b.err), FLX_E_UNSUPPORTED,
+        "input 'z' (c128[2]) and the output exp 'out0' (c128[2]) are complex: no one complex matrix is their Jacobian",
+        "jacobian of 'f'", "take real and imaginary parts apart");
     bench_close(&b);
 }
 

@@ -104,15 +104,15 @@ TEST(grad_errors_name_what_is_wrong)
     static const char *const by_z[] = {"z"};
     static const char *const by_u[] = {"u"};
     bench b = open_text("graph f(x: f64[3], i: i32[], u: f64[]) { y = mul(x, 2) return y, reduce_sum(x) }");
-    expect_error(flx_grad(b.g, by_x, 1, NULL, &b.err), &b, FLX_E_NON_SCALAR, "the loss mul 'y' (f64[3]) is not one element",
-                 "grad of 'f'");
+    expect_error(flx_grad(b.g, by_x, 1, NULL, &b.err), &b, FLX_E_NON_SCALAR,
+                 "the loss mul 'y' (f64[3]) is not one element", "grad of 'f'");
     flx_grad_options seed = {.flags = FLX_GRAD_SEED_INPUT};
     expect_error(flx_grad(b.g, by_i, 1, &seed, &b.err), &b, FLX_E_NOT_DIFFERENTIABLE,
                  "input 'i' (i32[]) cannot be differentiated by", "grad of 'f'");
     expect_error(flx_grad(b.g, by_z, 1, &seed, &b.err), &b, FLX_E_NAME, "the graph 'f' has no input called 'z'",
                  "grad of 'f'");
-    expect_error(flx_grad(b.g, by_u, 1, &seed, &b.err), &b, FLX_E_NO_GRAD_PATH, "the loss mul 'y' (f64[3]) does not depend on input 'u' (f64[])",
-                 "grad of 'f'");
+    expect_error(flx_grad(b.g, by_u, 1, &seed, &b.err), &b, FLX_E_NO_GRAD_PATH,
+                 "the loss mul 'y' (f64[3]) does not depend on input 'u' (f64[])", "grad of 'f'");
     flx_graph *d = flx_grad(b.g, by_x, 1, &seed, &b.err);
     CHECK(d != NULL && flx_graph_find(d, "d_output").id != 0);
     flx_graph *dd = flx_grad(d, by_x, 1, &(flx_grad_options){.flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO}, &b.err);

@@ -1,8 +1,9 @@
-/* transform_starve.c: memory runs out while a transform works on control flow. Whichever request fails, once or from then on,
-   the transform ends with OOM or, where it can do without, with the graph it always gives; nothing leaks, and the graph it was
-   given is as it was.
+/* transform_starve.c: memory runs out while a transform works on control flow. Whichever request fails, once or from
+   then on, the transform ends with OOM or, where it can do without, with the graph it always gives; nothing leaks,
+   and the graph it was given is as it was.
 
-   Each pair of transform and text makes thousands of requests. Of long ones a spread is tried; FLX_STARVE=all tries every one. */
+   Each pair of transform and text makes thousands of requests. Of long ones a spread is tried; FLX_STARVE=all tries
+   every one. */
 #include "transform_text.h"
 
 /* ---- What is transformed ---- */
@@ -10,7 +11,8 @@
 static const char *const texts[] = {
     "graph step(c: f64[2], w: f64[2], x: f64[2]) { n = tanh(add(mul(c, w), x)) return n, n }\n"
     "graph f(x: f64[3, 2], w: f64[2]) {\n"
-    "  c, ys = scan(full(f64[2], 0), w, x, body=@step, num_bcast=1)\n  return reduce_sum(mul(softmax(ys), exp(c)))\n}\n",
+    "  c, ys = scan(full(f64[2], 0), w, x, body=@step, num_bcast=1)\n  return reduce_sum(mul(softmax(ys), "
+    "exp(c)))\n}\n",
 
     "graph step(c: f64[2], x: f64[2]) { return mul(c, sin(x)) }\n"
     "graph f(x: f64[4, 2]) { return reduce_sum(scan(full(f64[2], 1), x, body=@step, num_checkpoints=2)) }\n",
@@ -139,7 +141,8 @@ static void starve(transform_fn transform)
         size_t stride = all ? 1 : requests / TRIED + 1;
         for (size_t n = 1 + (size_t)(test_uniform(&state) * (double)stride); n <= requests; n += stride)
             for (int forever = 0; forever < 2; forever++) {
-                CHECK_MSG(starve_once(texts[i], transform, n, forever != 0), "request %zu of %zu is not made", n, requests);
+                CHECK_MSG(starve_once(texts[i], transform, n, forever != 0), "request %zu of %zu is not made", n,
+                          requests);
                 test_count_case();
             }
     }

@@ -2,6 +2,7 @@
 #include "cmd_help.h"
 
 #include "args.h"
+#include "cmd_kernel.h"
 #include "commands.h"
 #include "report.h"
 #include "suggest.h"
@@ -66,6 +67,17 @@ void help_page(const command *c)
         printf("  %s\n", *e);
 }
 
+/* The command of that name; a near one goes to the suggestion. */
+static const command *find(const command *const *list, const char *name, suggestion *s)
+{
+    for (const command *const *c = list; *c; c++) {
+        if (strcmp((*c)->name, name) == 0)
+            return *c;
+        suggest_consider(s, (*c)->name);
+    }
+    return NULL;
+}
+
 static int run_help(const args *a)
 {
     if (!a->operand) {
@@ -73,12 +85,12 @@ static int run_help(const args *a)
         return STATUS_OK;
     }
     suggestion s = suggest_begin(a->operand);
-    for (const command *const *c = commands; *c; c++) {
-        if (strcmp((*c)->name, a->operand) == 0) {
-            help_page(*c);
-            return STATUS_OK;
-        }
-        suggest_consider(&s, (*c)->name);
+    const command *c = find(commands, a->operand, &s);
+    if (!c)
+        c = find(kernel_commands, a->operand, &s);
+    if (c) {
+        help_page(c);
+        return STATUS_OK;
     }
     int status = fail(FLX_E_USAGE, "unknown command '%s'", a->operand);
     if (s.best)
@@ -90,7 +102,7 @@ static int run_help(const args *a)
 
 static const option options[] = {{0}};
 
-static const char *const examples[] = {"flx help", "flx help run", "flx run --help", NULL};
+static const char *const examples[] = {"flx help", "flx help run", "flx help kernel run", "flx run --help", NULL};
 
 const command command_help = {
     .name = "help",

@@ -15,8 +15,6 @@
 
 /* ---- check ---- */
 
-enum { MAX_FINDINGS = 100 };
-
 static const char *const access_names[FLX_KERNEL_ACCESS_COUNT] = {
     [FLX_KERNEL_READ] = "read",       [FLX_KERNEL_WRITE] = "write",         [FLX_KERNEL_READ_WRITE] = "read_write",
     [FLX_KERNEL_UNIFORM] = "uniform", [FLX_KERNEL_WORKGROUP] = "workgroup", [FLX_KERNEL_PRIVATE] = "private",
@@ -69,26 +67,16 @@ static void print_kernel_json(const flx_kernel *k, size_t warnings)
 static int run_check(const args *a)
 {
     kernel_file f;
-    int status = kernel_open(&f, a->operand);
-    flx_kernel_finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
-    size_t found = 0;
-    if (!status && !findings)
-        status = fail_memory();
-    if (!status) { /* valid: what is found are warnings */
-        flx_error err = {0};
-        flx_kernel_validate(f.kernel, NULL, findings, MAX_FINDINGS, &found, &err);
-        uint32_t size[3];
+    size_t warnings = 0;
+    int status = kernel_open_checked(&f, a->operand, &warnings);
+    uint32_t size[3];
+    if (!status && args_has(a, "--json")) {
+        print_kernel_json(f.kernel, warnings);
+    } else if (!status) {
         flx_kernel_workgroup_size(f.kernel, size);
-        if (args_has(a, "--json")) {
-            print_kernel_json(f.kernel, found);
-        } else {
-            printf("kernel %s\nworkgroup: %u x %u x %u\nbuffers:\n", flx_kernel_name(f.kernel), size[0], size[1], size[2]);
-            print_buffers(f.kernel);
-        }
+        printf("kernel %s\nworkgroup: %u x %u x %u\nbuffers:\n", flx_kernel_name(f.kernel), size[0], size[1], size[2]);
+        print_buffers(f.kernel);
     }
-    for (size_t i = 0; !status && i < found && i < MAX_FINDINGS; i++)
-        note("%s: %s %s", findings[i].path, findings[i].code, findings[i].message);
-    free(findings);
     kernel_close(&f);
     return status;
 }
@@ -100,7 +88,8 @@ static const command command_kernel_check = {
     .name = "kernel check",
     .operand = "FILE",
     .summary = "read and validate a kernel; list its buffers",
-    .about = "Prints the kernel's name, workgroup size and buffers, and warnings if there are any.",
+    .about = "Prints the kernel's name, workgroup size and buffers. Everything that is wrong with it is listed with its place,\n"
+             "and so are warnings.",
     .options = check_rows,
     .examples = check_examples,
     .run = run_check,
@@ -141,7 +130,7 @@ static int run_encode(const args *a)
 static const option output_rows[] = {OPTION_KERNEL_OUTPUT, {0}};
 static const char *const show_examples[] = {"flx kernel show examples/saxpy.flk", NULL};
 static const char *const encode_examples[] = {"flx kernel encode examples/saxpy.flk -o saxpy.flkb", NULL};
-static const char *const decode_examples[] = {"flx kernel decode saxpy.flkb", NULL};
+static const char *const decode_examples[] = {"flx kernel encode examples/saxpy.flk | flx kernel decode -", NULL};
 
 static const command command_kernel_show = {
     .name = "kernel show",

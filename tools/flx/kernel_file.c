@@ -25,7 +25,7 @@ static int check_valid(const kernel_file *f)
     return report(&err, f->name);
 }
 
-int kernel_open(kernel_file *f, const char *path)
+static int read_bytes(kernel_file *f, const char *path, bool *is_wire)
 {
     *f = (kernel_file){.name = file_name(path), .ctx = new_context()};
     if (!f->ctx)
@@ -33,13 +33,77 @@ int kernel_open(kernel_file *f, const char *path)
     int status = file_read(path, &f->bytes);
     if (status)
         return status;
+    *is_wire = f->bytes.size >= sizeof wire_magic && memcmp(f->bytes.data, wire_magic, sizeof wire_magic) == 0;
+    return STATUS_OK;
+}
+
+int kernel_open(kernel_file *f, const char *path)
+{
+    bool is_wire;
     flx_error err = {0};
-    if (f->bytes.size >= sizeof wire_magic && memcmp(f->bytes.data, wire_magic, sizeof wire_magic) == 0) {
+    int status = read_bytes(f, path, &is_wire);
+    if (status)
+        return status;
+    if (is_wire) {
         f->kernel = flx_kernel_decode(f->ctx, f->bytes.data, f->bytes.size, &err);
         return f->kernel ? check_valid(f) : report(&err, f->name);
     }
     f->kernel = flx_kernel_parse(f->ctx, f->bytes.data, f->bytes.size, "file", &err);
     return f->kernel ? STATUS_OK : report(&err, f->name);
+}
+
+enum { MAX_FINDINGS = 100 };
+
+/* Those of text have a place in it, those of the wire form a path. */
+static void tell_finding(const kernel_file *f, const flx_kernel_finding *x)
+{
+    size_t line = 1, column = 1;
+    for (const char *s = f->bytes.data; x->place && s < f->bytes.data + x->place - 1; s++) {
+        column = *s == '\n' ? 1 : column + 1;
+        line += *s == '\n';
+    }
+    char where[200];
+    if (x->place)
+        snprintf(where, sizeof where, ":%zu:%zu", line, column);
+    else
+        snprintf(where, sizeof where, ": in %s", x->path);
+    report_finding(f->name, where, x);
+}
+
+static int tell_findings(const kernel_file *f, const flx_kernel_finding *findings, size_t found, size_t *warnings)
+{
+    int status = STATUS_OK;
+    *warnings = 0;
+    for (size_t i = 0; i < found && i < MAX_FINDINGS; i++) {
+        tell_finding(f, &findings[i]);
+        *warnings += findings[i].is_warning != 0;
+        if (!findings[i].is_warning)
+            status = STATUS_BAD_INPUT;
+    }
+    if (found > MAX_FINDINGS)
+        note("and %zu more", found - MAX_FINDINGS);
+    return status;
+}
+
+int kernel_open_checked(kernel_file *f, const char *path, size_t *warnings)
+{
+    bool is_wire;
+    flx_error err = {0};
+    int status = read_bytes(f, path, &is_wire);
+    if (status)
+        return status;
+    flx_kernel_finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
+    size_t found = 0;
+    if (!findings)
+        return fail_memory();
+    if (is_wire && (f->kernel = flx_kernel_decode(f->ctx, f->bytes.data, f->bytes.size, &err)) != NULL)
+        flx_kernel_validate(f->kernel, NULL, findings, MAX_FINDINGS, &found, &err);
+    else if (!is_wire)
+        f->kernel = flx_kernel_parse_findings(f->ctx, f->bytes.data, f->bytes.size, "file", findings, MAX_FINDINGS, &found,
+                                              &err);
+    status = tell_findings(f, findings, found, warnings);
+    free(findings);
+    return status || !err.code ? status : report(&err, f->name);
 }
 
 void kernel_close(kernel_file *f)

@@ -18,6 +18,8 @@ typedef struct {
 /* Reads text or the wire form, whichever the file holds, and validates. Close with kernel_close(), also after a failure. */
 int kernel_open(kernel_file *f, const char *path);
 void kernel_close(kernel_file *f);
+/* The same, reporting all that is wrong with the kernel, and its warnings: `warnings` receives their number. */
+int kernel_open_checked(kernel_file *f, const char *path, size_t *warnings);
 
 /* Writes a kernel to -o: text, or the wire form if the name ends in .flkb. */
 int kernel_write(const flx_kernel *k, const args *a);

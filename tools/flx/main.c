@@ -65,6 +65,16 @@ static int run_command(const command *c, int argc, char **argv)
     return status;
 }
 
+/* `flx help kernel run`; a command that does not exist is reported by `flx kernel`. */
+static int help_kernel(char **argv)
+{
+    const command *c = kernel_command_find(argv[3]);
+    if (!c)
+        return run_command(&command_kernel, 1, argv + 3);
+    help_page(c);
+    return STATUS_OK;
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
@@ -83,6 +93,10 @@ static int dispatch(int argc, char **argv)
     const command *inner = c == &command_kernel && argc > 2 ? kernel_command_find(argv[2]) : NULL;
     if (inner)
         return run_command(inner, argc - 3, argv + 3);
+    if (c == &command_kernel && argc > 2 && argv[2][0] != '-') /* what else stands there does not matter */
+        return run_command(c, 1, argv + 2);
+    if (c == &command_help && argc == 4 && strcmp(argv[2], command_kernel.name) == 0)
+        return help_kernel(argv);
     return c ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
 }
 

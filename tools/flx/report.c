@@ -158,6 +158,20 @@ int report_transform(const flx_error *err)
     return flx_code_exit_status(err->code);
 }
 
+void report_finding(const char *file, const char *where, const flx_kernel_finding *f)
+{
+    put_printable(file);
+    put_printable(where);
+    fprintf(stderr, ": %s: %s ", f->is_warning ? "warning" : "error", f->code);
+    put_printable(f->message);
+    if (f->is_warning)
+        fputc('\n', stderr);
+    else
+        put_code(FLX_E_KERNEL);
+    if (f->hint[0])
+        hint("%s", f->hint);
+}
+
 int fail_memory(void)
 {
     return fail(FLX_E_OOM, "out of memory");

@@ -3,7 +3,7 @@
 #ifndef FLX_REPORT_H
 #define FLX_REPORT_H
 
-#include <fluxion/types.h>
+#include <fluxion/kernel.h>
 
 enum { STATUS_OK = 0, STATUS_DIFFERS = 1, STATUS_BAD_INPUT = 2, STATUS_SYSTEM = 3 };
 
@@ -29,6 +29,10 @@ int report(const flx_error *err, const char *file);
 
 /* What a transform of the library reports: `error: MESSAGE (in grad of 'f') [CODE]`. */
 int report_transform(const flx_error *err);
+
+/* What is found in a kernel: `FILE:LINE:COL: error: K23 MESSAGE [KERNEL]` or `FILE:LINE:COL: warning: K30 MESSAGE`, and its
+   hint. `where` stands behind the file's name. */
+void report_finding(const char *file, const char *where, const flx_kernel_finding *f);
 
 /* Memory is exhausted. */
 int fail_memory(void);

@@ -1,17 +1,13 @@
-/* kernel_cpu.c: device "cpu" of kernels: emits C, compiles it once, runs it on all cores.
-
-   Compiled kernels are kept in memory with their context, by their wire form; the oldest that is not running makes room. The
-   same code serves all dispatches: lengths, grid and subgroup size are arguments. */
+/* kernel_cpu.c: device "cpu" of kernels: emits C, compiles it once, runs it on all cores. The same code serves all
+   dispatches of a kernel: lengths, grid and subgroup size are arguments. */
 #include "backend/cpu/kernel_cpu.h"
 
 #include "backend/cpu/compile_c.h"
+#include "backend/kernel_cache.h"
+#include "backend/kernel_status.h"
 #include "base/thread_pool.h"
 #include "codegen/kernel_emit.h"
-#include "ir/context.h"
-#include "kernel/kernel_code.h"
 
-/* Kernels that are kept when none of them runs. */
-static const size_t max_kept = 512;
 /* Below this many invocations waking threads costs more than it gives. */
 static const uint64_t min_parallel = 8192;
 /* Pieces of a dispatch: enough to balance any number of threads that is likely. */
@@ -35,198 +31,141 @@ typedef struct {
     unit *unit;
     kernel_fn run;
     flxi_kentry entry;
-    flx_buffer key; /* the wire form */
-    uint64_t hash;
-    size_t running;   /* dispatches that hold it */
-    uint64_t last_use;
 } compiled;
 
 typedef struct {
     const flxi_allocator *mem;
-    pthread_mutex_t lock;
-    FLXI_VEC(compiled *) kept;
-    uint64_t clock;
+    flxi_kcache kernels;
     flxi_pool *pool;
-} cache;
+} engine;
 
-/* ---- The cache ---- */
+/* ---- What a context keeps ---- */
 
-static void *make_cache(flx_context *ctx)
+static void free_compiled(void *owner, void *data)
+{
+    const flxi_allocator *mem = ((engine *)owner)->mem;
+    compiled *k = data;
+    if (k->unit && --k->unit->users == 0) {
+        flxi_object_free(k->unit->object);
+        flxi_free(mem, k->unit, 1, sizeof *k->unit);
+    }
+    flxi_free(mem, k, 1, sizeof *k);
+}
+
+static void *make_engine(flx_context *ctx)
 {
     const flxi_allocator *mem = flxi_context_mem(ctx);
-    cache *c = flxi_alloc(mem, 1, sizeof *c);
-    if (!c)
+    engine *e = flxi_alloc(mem, 1, sizeof *e);
+    if (!e)
         return NULL;
-    c->mem = mem;
-    if (pthread_mutex_init(&c->lock, NULL) != 0) {
-        flxi_free(mem, c, 1, sizeof *c);
+    e->mem = mem;
+    if (!flxi_kcache_init(&e->kernels, mem, free_compiled, e)) {
+        flxi_free(mem, e, 1, sizeof *e);
         return NULL;
     }
-    c->pool = flxi_pool_new(mem, 0); /* without one everything runs on the caller */
-    return c;
+    e->pool = flxi_pool_new(mem, 0); /* without one everything runs on the caller */
+    return e;
 }
 
-static void release_unit(cache *c, unit *u)
+static void free_engine(void *data)
 {
-    if (--u->users > 0)
-        return;
-    flxi_object_free(u->object);
-    flxi_free(c->mem, u, 1, sizeof *u);
+    engine *e = data;
+    flxi_kcache_free(&e->kernels);
+    flxi_pool_free(e->pool);
+    flxi_free(e->mem, e, 1, sizeof *e);
 }
 
-static void free_compiled(cache *c, compiled *k)
+static flx_code engine_of(flx_context *ctx, engine **e, flx_error *err)
 {
-    if (k->unit)
-        release_unit(c, k->unit);
-    flx_buffer_free(&k->key);
-    flxi_free(c->mem, k, 1, sizeof *k);
-}
-
-static void free_cache(void *data)
-{
-    cache *c = data;
-    for (size_t i = 0; i < c->kept.n; i++)
-        free_compiled(c, c->kept.at[i]);
-    flxi_vec_free(c->mem, &c->kept);
-    flxi_pool_free(c->pool);
-    pthread_mutex_destroy(&c->lock);
-    flxi_free(c->mem, c, 1, sizeof *c);
-}
-
-static flx_code cache_of(flx_context *ctx, cache **c, flx_error *err)
-{
-    *c = flxi_context_attached(ctx, make_cache, free_cache);
-    return *c ? FLX_OK : flxi_oom(err, "compiled kernels");
-}
-
-/* With the lock held: marks it as running. */
-static compiled *find(cache *c, const flx_buffer *key, uint64_t hash)
-{
-    for (size_t i = 0; i < c->kept.n; i++) {
-        compiled *k = c->kept.at[i];
-        if (k->hash == hash && k->key.size == key->size && memcmp(k->key.data, key->data, key->size) == 0) {
-            k->running++;
-            k->last_use = ++c->clock;
-            return k;
-        }
-    }
-    return NULL;
-}
-
-static void make_room(cache *c)
-{
-    while (c->kept.n >= max_kept) {
-        size_t oldest = SIZE_MAX;
-        for (size_t i = 0; i < c->kept.n; i++)
-            if (!c->kept.at[i]->running && (oldest == SIZE_MAX || c->kept.at[i]->last_use < c->kept.at[oldest]->last_use))
-                oldest = i;
-        if (oldest == SIZE_MAX)
-            return;
-        free_compiled(c, c->kept.at[oldest]);
-        c->kept.at[oldest] = c->kept.at[--c->kept.n];
-    }
-}
-
-/* Keeps a new one, unless another thread was faster. It is held by the caller, who gives it back with put_back(). */
-static flx_code keep(cache *c, compiled *k, compiled **held, flx_error *err)
-{
-    pthread_mutex_lock(&c->lock);
-    *held = find(c, &k->key, k->hash);
-    bool is_new = !*held;
-    if (is_new) {
-        make_room(c);
-        k->running = 1;
-        k->last_use = ++c->clock;
-        if (flxi_push(c->mem, &c->kept, k))
-            *held = k;
-    }
-    if (!is_new || !*held)
-        free_compiled(c, k);
-    pthread_mutex_unlock(&c->lock);
-    return *held ? FLX_OK : flxi_oom(err, "a compiled kernel");
-}
-
-static void put_back(cache *c, compiled *k)
-{
-    pthread_mutex_lock(&c->lock);
-    k->running--;
-    pthread_mutex_unlock(&c->lock);
+    *e = flxi_context_attached(ctx, make_engine, free_engine);
+    return *e ? FLX_OK : flxi_oom(err, "compiled kernels");
 }
 
 /* ---- Compiling ---- */
 
 typedef struct {
-    cache *cache;
+    compiled *kernel;
+    flxi_kcache_key key;
+} made;
+
+typedef struct {
+    engine *engine;
     flxi_kfile file;
-    FLXI_VEC(compiled *) made;
+    FLXI_VEC(made) made;
     unsigned flags;
     flx_error *err;
 } batch;
 
-/* Writes the kernel into the batch; `key` is taken over. */
-static flx_code add_kernel(batch *b, const flx_kernel *k, flx_buffer *key, uint64_t hash)
+static void start_batch(batch *b, engine *e, unsigned flags, flx_error *err)
 {
-    compiled *made = flxi_alloc(b->cache->mem, 1, sizeof *made);
-    if (!made || !flxi_push(b->cache->mem, &b->made, made)) {
-        if (made)
-            flxi_free(b->cache->mem, made, 1, sizeof *made);
-        flx_buffer_free(key);
+    *b = (batch){.engine = e, .flags = flags, .err = err};
+    flxi_kfile_init(&b->file, &flxi_target_c, e->mem);
+}
+
+/* Writes the kernel into the batch and takes the key over. */
+static flx_code add_kernel(batch *b, const flx_kernel *k, flxi_kcache_key *key)
+{
+    made m = {flxi_alloc(b->engine->mem, 1, sizeof *m.kernel), *key};
+    if (!m.kernel || !flxi_push(b->engine->mem, &b->made, m)) {
+        if (m.kernel)
+            flxi_free(b->engine->mem, m.kernel, 1, sizeof *m.kernel);
+        flxi_kcache_key_free(key);
         return flxi_oom(b->err, "a compiled kernel");
     }
-    made->key = *key;
-    made->hash = hash;
     FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_c, b->err));
-    return flxi_kernel_write(&b->file, k, &made->entry, b->err);
+    return flxi_kernel_write(&b->file, k, &m.kernel->entry, b->err);
+}
+
+static flx_code find_functions(batch *b, unit *u)
+{
+    for (size_t i = 0; i < b->made.n; i++) {
+        b->made.at[i].kernel->unit = u;
+        u->users++;
+    }
+    for (size_t i = 0; i < b->made.n; i++) {
+        compiled *k = b->made.at[i].kernel;
+        *(void **)&k->run = flxi_object_symbol(u->object, k->entry.name);
+        if (!k->run)
+            return flxi_fail(b->err, FLX_E_INTERNAL, "the compiled kernel has no function '%s'", k->entry.name);
+    }
+    return FLX_OK;
 }
 
 static flx_code compile_batch(batch *b)
 {
     flxi_strbuf text;
-    flxi_strbuf_init(&text, b->cache->mem);
-    unit *u = flxi_alloc(b->cache->mem, 1, sizeof *u);
+    flxi_strbuf_init(&text, b->engine->mem);
+    unit *u = flxi_alloc(b->engine->mem, 1, sizeof *u);
     flx_code code = u ? flxi_kfile_text(&b->file, &text, b->err) : flxi_oom(b->err, "a compiled kernel");
     if (code == FLX_OK)
-        code = flxi_compile_c(b->cache->mem, text.at, text.n, b->flags, &u->object, b->err);
+        code = flxi_compile_c(b->engine->mem, text.at, text.n, b->flags, &u->object, b->err);
     flxi_strbuf_free(&text);
-    if (code != FLX_OK && u)
-        flxi_free(b->cache->mem, u, 1, sizeof *u);
-    for (size_t i = 0; code == FLX_OK && i < b->made.n; i++) {
-        compiled *k = b->made.at[i];
-        k->unit = u;
-        u->users++;
-    }
-    for (size_t i = 0; code == FLX_OK && i < b->made.n; i++) {
-        compiled *k = b->made.at[i];
-        *(void **)&k->run = flxi_object_symbol(u->object, k->entry.name);
-        if (!k->run)
-            code = flxi_fail(b->err, FLX_E_INTERNAL, "the compiled kernel has no function '%s'", k->entry.name);
-    }
+    if (code == FLX_OK)
+        return find_functions(b, u);
+    if (u)
+        flxi_free(b->engine->mem, u, 1, sizeof *u);
     return code;
 }
 
 /* Takes what was made over into the cache, or throws it away. The first is held for the caller if `held` is given. */
-static flx_code end_batch(batch *b, flx_code code, compiled **held)
+static flx_code end_batch(batch *b, flx_code code, flxi_kcached **held)
 {
     for (size_t i = 0; i < b->made.n; i++) {
-        compiled *kept = NULL;
-        if (code == FLX_OK)
-            code = keep(b->cache, b->made.at[i], &kept, b->err);
-        else
-            free_compiled(b->cache, b->made.at[i]);
+        flxi_kcached *kept = NULL;
+        if (code == FLX_OK) {
+            code = flxi_kcache_keep(&b->engine->kernels, &b->made.at[i].key, b->made.at[i].kernel, &kept, b->err);
+        } else {
+            free_compiled(b->engine, b->made.at[i].kernel);
+            flxi_kcache_key_free(&b->made.at[i].key);
+        }
         if (kept && held && i == 0)
             *held = kept;
         else if (kept)
-            put_back(b->cache, kept);
+            flxi_kcache_put_back(&b->engine->kernels, kept);
     }
-    flxi_vec_free(b->cache->mem, &b->made);
+    flxi_vec_free(b->engine->mem, &b->made);
     flxi_kfile_free(&b->file);
     return code;
-}
-
-static void start_batch(batch *b, cache *c, unsigned flags, flx_error *err)
-{
-    *b = (batch){.cache = c, .flags = flags, .err = err};
-    flxi_kfile_init(&b->file, &flxi_target_c, c->mem);
 }
 
 static unsigned compiler_flags(const flx_kernel *k)
@@ -234,57 +173,39 @@ static unsigned compiler_flags(const flx_kernel *k)
     return k->flags & FLX_KERNEL_CONTRACT ? FLXI_C_CONTRACT : 0;
 }
 
-/* The wire form and its hash. */
-static flx_code key_of(const flx_kernel *k, flx_buffer *key, uint64_t *hash, flx_error *err)
+static flx_code get_compiled(engine *e, const flx_kernel *k, flxi_kcached **held, flx_error *err)
 {
-    FLXI_TRY(flx_kernel_encode(k, key, err));
-    *hash = flxi_hash_bytes(FLXI_HASH_SEED, key->data, key->size);
-    return FLX_OK;
-}
-
-static compiled *look_up(cache *c, const flx_buffer *key, uint64_t hash)
-{
-    pthread_mutex_lock(&c->lock);
-    compiled *k = find(c, key, hash);
-    pthread_mutex_unlock(&c->lock);
-    return k;
-}
-
-static flx_code get_compiled(cache *c, const flx_kernel *k, compiled **held, flx_error *err)
-{
-    flx_buffer key = {0};
-    uint64_t hash;
-    FLXI_TRY(key_of(k, &key, &hash, err));
-    if ((*held = look_up(c, &key, hash))) {
-        flx_buffer_free(&key);
+    flxi_kcache_key key;
+    FLXI_TRY(flxi_kcache_key_of(k, &key, err));
+    if ((*held = flxi_kcache_find(&e->kernels, &key))) {
+        flxi_kcache_key_free(&key);
         return FLX_OK;
     }
     batch b;
-    start_batch(&b, c, compiler_flags(k), err);
-    flx_code code = add_kernel(&b, k, &key, hash);
+    start_batch(&b, e, compiler_flags(k), err);
+    flx_code code = add_kernel(&b, k, &key);
     if (code == FLX_OK)
         code = compile_batch(&b);
     return end_batch(&b, code, held);
 }
 
 /* Those of the kernels with these flags that are not kept yet. */
-static flx_code prepare(cache *c, flx_kernel *const *kernels, size_t n, unsigned flags, flx_error *err)
+static flx_code prepare(engine *e, flx_kernel *const *kernels, size_t n, unsigned flags, flx_error *err)
 {
     batch b;
     flx_code code = FLX_OK;
-    start_batch(&b, c, flags, err);
+    start_batch(&b, e, flags, err);
     for (size_t i = 0; code == FLX_OK && i < n; i++) {
-        flx_buffer key = {0};
-        uint64_t hash;
+        flxi_kcache_key key;
         if (compiler_flags(kernels[i]) != flags)
             continue;
-        code = key_of(kernels[i], &key, &hash, err);
-        compiled *known = code == FLX_OK ? look_up(c, &key, hash) : NULL;
+        code = flxi_kcache_key_of(kernels[i], &key, err);
+        flxi_kcached *known = code == FLX_OK ? flxi_kcache_find(&e->kernels, &key) : NULL;
         if (known) {
-            put_back(c, known);
-            flx_buffer_free(&key);
+            flxi_kcache_put_back(&e->kernels, known);
+            flxi_kcache_key_free(&key);
         } else if (code == FLX_OK) {
-            code = add_kernel(&b, kernels[i], &key, hash);
+            code = add_kernel(&b, kernels[i], &key);
         }
     }
     if (code == FLX_OK && b.made.n > 0)
@@ -294,12 +215,12 @@ static flx_code prepare(cache *c, flx_kernel *const *kernels, size_t n, unsigned
 
 flx_code flxi_cpu_prepare(flx_kernel *const *kernels, size_t n, flx_error *err)
 {
-    cache *c;
+    engine *e;
     if (n == 0)
         return FLX_OK;
-    FLXI_TRY(cache_of(kernels[0]->ctx, &c, err));
-    FLXI_TRY(prepare(c, kernels, n, 0, err));
-    return prepare(c, kernels, n, FLXI_C_CONTRACT, err);
+    FLXI_TRY(engine_of(kernels[0]->ctx, &e, err));
+    FLXI_TRY(prepare(e, kernels, n, 0, err));
+    return prepare(e, kernels, n, FLXI_C_CONTRACT, err);
 }
 
 /* ---- Memory of a dispatch ---- */
@@ -413,35 +334,10 @@ static void run_piece(void *user, int64_t begin, int64_t end)
     pthread_mutex_unlock(&r->lock);
 }
 
-static flx_code fail_trap(const dispatch *r, flx_error *err)
-{
-    const flx_kernel *k = r->d->kernel;
-    const uint32_t *status = r->status, *id = status + KSTATUS_ID;
-    const flxi_ks *s = flxi_kernel_site(k, KS_TRAP, status[KSTATUS_SITE]);
-    char path[48];
-    if (!s)
-        return flxi_fail(err, FLX_E_INTERNAL, "kernel '%.60s' has no trap %u", k->name, status[KSTATUS_SITE]);
-    flxi_kernel_fail(err, "trap", "the kernel ended the dispatch itself", "'%.60s' at address %u", s->text,
-                     status[KSTATUS_ADDRESS]);
-    flxi_at(err, "kernel %.30s: %s, invocation [%u, %u, %u]", k->name, flxi_kcode_path(k, s, path, sizeof path), id[0],
-            id[1], id[2]);
-    return FLX_E_KERNEL;
-}
-
-static flx_code report(const dispatch *r, flx_error *err)
-{
-    if (r->trapped != UINT64_MAX)
-        return fail_trap(r, err);
-    if (!r->status[KSTATUS_INDIRECT])
-        return FLX_OK;
-    const flxi_ks *s = flxi_kernel_site(r->d->kernel, KS_INDIRECT, r->status[KSTATUS_INDIRECT] - 1);
-    return s ? flxi_kernel_report_stage(r->d, s, err) : FLX_OK;
-}
-
-static flx_code run(dispatch *r, cache *c, flx_error *err)
+static flx_code run(dispatch *r, engine *e, flx_error *err)
 {
     bool is_small = r->groups * flxi_kernel_workgroup(r->d->kernel) < min_parallel;
-    flxi_pool *pool = r->k->entry.is_ordered || is_small ? NULL : c->pool;
+    flxi_pool *pool = r->k->entry.is_ordered || is_small ? NULL : e->pool;
     r->parts = pool ? (size_t)flxi_pool_threads(pool) : 1;
     r->scratch_size = r->k->entry.scratch;
     r->piece = pool ? (r->groups + max_pieces - 1) / max_pieces : r->groups;
@@ -456,7 +352,7 @@ static flx_code run(dispatch *r, cache *c, flx_error *err)
         for (size_t i = 0; i < r->parts; i++)
             atomic_flag_clear(&r->taken[i]);
         flxi_pool_run(pool, (int64_t)r->groups, (int64_t)r->piece, run_piece, r);
-        code = report(r, err);
+        code = flxi_kernel_report_status(r->d, r->status, err);
     }
     if (block)
         flxi_free(r->mem, block, bytes, 1);
@@ -465,7 +361,7 @@ static flx_code run(dispatch *r, cache *c, flx_error *err)
     return code;
 }
 
-static flx_code bind_and_run(dispatch *r, cache *c, flx_error *err)
+static flx_code bind_and_run(dispatch *r, engine *e, flx_error *err)
 {
     const flx_kernel *k = r->d->kernel;
     size_t n = k->num_buffers;
@@ -476,7 +372,7 @@ static flx_code bind_and_run(dispatch *r, cache *c, flx_error *err)
     if (code == FLX_OK && pthread_mutex_init(&r->lock, NULL) != 0)
         code = flxi_oom(err, "the memory of a kernel");
     else if (code == FLX_OK) {
-        code = run(r, c, err);
+        code = run(r, e, err);
         pthread_mutex_destroy(&r->lock);
     }
     unbind(r);
@@ -489,15 +385,15 @@ static flx_code bind_and_run(dispatch *r, cache *c, flx_error *err)
 
 flx_code flxi_kernel_run_cpu(const flxi_kdispatch *d, flx_error *err)
 {
-    cache *c;
-    compiled *k;
+    engine *e;
+    flxi_kcached *held;
     dispatch r = {.d = d, .mem = flxi_kernel_mem(d->kernel), .trapped = UINT64_MAX};
-    FLXI_TRY(cache_of(d->kernel->ctx, &c, err));
-    FLXI_TRY(get_compiled(c, d->kernel, &k, err));
-    r.k = k;
+    FLXI_TRY(engine_of(d->kernel->ctx, &e, err));
+    FLXI_TRY(get_compiled(e, d->kernel, &held, err));
+    r.k = flxi_kcached_data(held);
     flx_code code = count_groups(&r, err);
     if (code == FLX_OK && r.groups > 0)
-        code = bind_and_run(&r, c, err);
-    put_back(c, k);
+        code = bind_and_run(&r, e, err);
+    flxi_kcache_put_back(&e->kernels, held);
     return code;
 }

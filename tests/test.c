@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -374,18 +376,104 @@ static bool names_are_unique(void)
     return ok;
 }
 
+/* ---- Several processes ---- */
+
+enum { MAX_JOBS = 64 };
+
+/* What the processes of one run share. */
+typedef struct {
+    atomic_int next; /* test to be taken up */
+    atomic_int passed, failed;
+    atomic_long cases;
+} shared_run;
+
+/* Tests of random things take longest; they go first, so that no process is left alone with one at the end. */
+static int by_length(const void *a, const void *b)
+{
+    const test_case *const *x = a, *const *y = b;
+    int long_x = strstr((*x)->name, "random") != NULL, long_y = strstr((*y)->name, "random") != NULL;
+    return long_x != long_y ? long_y - long_x : strcmp((*x)->name, (*y)->name);
+}
+
+static void run_share(shared_run *s, const test_case **tests, int count, bool verbose)
+{
+    for (int i; (i = atomic_fetch_add(&s->next, 1)) < count;)
+        atomic_fetch_add(run_test(tests[i], verbose) ? &s->passed : &s->failed, 1);
+    atomic_fetch_add(&s->cases, atomic_load(&run.cases));
+    fflush(stdout);
+}
+
+static void show(FILE *f)
+{
+    char text[4096];
+    rewind(f);
+    for (size_t n; (n = fread(text, 1, sizeof text, f)) > 0;)
+        fwrite(text, 1, n, stdout);
+    fclose(f);
+}
+
+/* Each process takes the next test until none is left; what it prints is shown when it has ended. A process that dies is
+   one more failure. */
+static void run_in_processes(shared_run *s, const test_case **tests, int count, int jobs, bool verbose)
+{
+    FILE *outputs[MAX_JOBS];
+    pid_t processes[MAX_JOBS];
+    qsort(tests, (size_t)count, sizeof *tests, by_length);
+    fflush(stdout);
+    for (int i = 0; i < jobs; i++) {
+        outputs[i] = tmpfile();
+        processes[i] = outputs[i] ? fork() : -1;
+        if (processes[i] == 0) {
+            dup2(fileno(outputs[i]), STDOUT_FILENO);
+            run.thread = pthread_self();
+            run_share(s, tests, count, verbose);
+            exit(0); /* with the checks that sanitizers make at the end */
+        }
+    }
+    for (int i = 0; i < jobs; i++) {
+        int status = -1;
+        if (processes[i] < 0 || waitpid(processes[i], &status, 0) < 0 || status != 0) {
+            atomic_fetch_add(&s->failed, 1);
+            printf("FAILED: a process of the run ended with status %d\n", status);
+        }
+        if (outputs[i])
+            show(outputs[i]);
+    }
+}
+
+static int run_selected(const test_case **tests, int count, int jobs, bool verbose, bool is_filtered)
+{
+    shared_run *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s == MAP_FAILED)
+        return 2;
+    if (jobs > 1)
+        run_in_processes(s, tests, count, jobs, verbose);
+    else
+        run_share(s, tests, count, verbose);
+    int passed = atomic_load(&s->passed), failed = atomic_load(&s->failed);
+    if (passed + failed == 0 && is_filtered)
+        fprintf(stderr, "flx_tests: no test has such a name\n");
+    if (atomic_load(&s->cases) > 0)
+        printf("%ld cases\n", atomic_load(&s->cases));
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0 || (passed == 0 && is_filtered);
+}
+
 int main(int argc, char **argv)
 {
     bool list = false;
     bool verbose = false;
+    int jobs = 1;
     int first = 1;
     for (; first < argc && argv[first][0] == '-'; first++) {
         if (strcmp(argv[first], "--list") == 0) {
             list = true;
         } else if (strcmp(argv[first], "--verbose") == 0) {
             verbose = true;
+        } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
+            jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
         } else {
-            fprintf(stderr, "usage: %s [--list] [--verbose] [FILTER...]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--list] [--verbose] [--jobs=N] [FILTER...]\n", argv[0]);
             return 2;
         }
     }
@@ -396,24 +484,19 @@ int main(int argc, char **argv)
         return 2;
 
     catch_signals();
-    int passed = 0;
-    int failed = 0;
-    for (const test_case *t = run.tests; t; t = t->next) {
-        if (!is_selected(t->name, argv + first, argc - first))
-            continue;
-        if (list)
-            puts(t->name);
-        else if (run_test(t, verbose))
-            passed++;
-        else
-            failed++;
-    }
-    if (list)
-        return 0;
-    if (passed + failed == 0 && argc > first)
-        fprintf(stderr, "flx_tests: no test has such a name\n");
-    if (run.cases > 0)
-        printf("%ld cases\n", atomic_load(&run.cases));
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed > 0 || (passed == 0 && argc > first);
+    int count = 0;
+    for (const test_case *t = run.tests; t; t = t->next)
+        count++;
+    const test_case **selected = calloc((size_t)count + 1, sizeof *selected);
+    if (!selected)
+        return 2;
+    count = 0;
+    for (const test_case *t = run.tests; t; t = t->next)
+        if (is_selected(t->name, argv + first, argc - first))
+            selected[count++] = t;
+    for (int i = 0; list && i < count; i++)
+        puts(selected[i]->name);
+    int status = list ? 0 : run_selected(selected, count, jobs, verbose, argc > first);
+    free(selected);
+    return status;
 }

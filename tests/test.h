@@ -14,8 +14,9 @@
    is leaked. An EXPECT that fails prints the same and goes on; use it in table-driven tests where every row is worth
    seeing. Called from a thread other than the runner's, CHECK marks the test as failed and goes on.
 
-   The program: flx_tests [--list] [--verbose] [FILTER...]. A filter selects the tests whose name contains it, or only
-   the one test of exactly that name. Tests run in the order of their names and must not depend on it. */
+   The program: flx_tests [--list] [--verbose] [--jobs=N] [FILTER...]. A filter selects the tests whose name contains it, or
+   only the one test of exactly that name. Tests run in the order of their names, or with jobs in any order, shared by that
+   many processes; they must not depend on it. */
 #ifndef FLX_TEST_H
 #define FLX_TEST_H
 

@@ -228,8 +228,6 @@ static void open_row(flxi_kwriter *w)
 
 static void write_invocation(flxi_kwriter *w)
 {
-    w->next_label = 1;
-    w->label_used = false;
     if (has_local_arrays(w))
         flxi_kw_declare_private(w);
     else
@@ -237,17 +235,6 @@ static void write_invocation(flxi_kwriter *w)
     for (size_t i = 0; !has_local_arrays(w) && i < w->copies.n; i++)
         flxi_kw_line(w, "k_u32 c%zu = 0, c%zu = 0, c%zu = 0;", i * 3, i * 3 + 1, i * 3 + 2);
     flxi_kw_list(w, w->k->body);
-    if (w->label_used)
-        flxi_kw_line(w, "done1:;");
-}
-
-static void declare_invocation_ids(flxi_kwriter *w)
-{
-    for (unsigned a = 0; a < 3; a++)
-        if (w->ids[FLX_KERNEL_INVOCATION_ID] >> a & 1)
-            flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, w->k->size[a], a);
-    if (w->uses_lane)
-        flxi_kw_line(w, "const k_u32 lane = l %% lanes;");
 }
 
 /* All invocations of a row are one loop: nothing tells where a workgroup ends. */
@@ -270,7 +257,10 @@ static void write_line(flxi_kwriter *w)
     }
     if (w->uses_lane)
         flxi_kw_line(w, "const k_u32 lane = l0 %% lanes;");
+    w->next_label = 1;
     write_invocation(w);
+    if (w->label_used)
+        flxi_kw_line(w, "done1:;");
     flxi_kw_close(w);
 }
 
@@ -281,10 +271,9 @@ static void write_groups(flxi_kwriter *w)
     w->depth++;
     clear(w, KADDRESS_WORKGROUP);
     if (!w->has_sync) {
-        flxi_kw_open_locals(w);
-        declare_invocation_ids(w);
+        flxi_kw_open_interval(w); /* the only one */
         write_invocation(w);
-        flxi_kw_close(w);
+        flxi_kw_close_interval(w);
     } else {
         clear(w, KADDRESS_PRIVATE);
         for (size_t i = 0; i < w->copies.n; i++)

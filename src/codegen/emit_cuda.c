@@ -141,7 +141,7 @@ static const char heading[] = "/* Kernels by Fluxion, for nvcc or NVRTC. Paramet
                               "typedef bool k_bool;\n";
 
 static const flxi_kthreads threads = {
-    .kernel = "extern \"C\" __global__ __launch_bounds__(%u * %u * %u) ",
+    .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u) ",
     .restricts = "__restrict__",
     .shared = "__shared__ ",
     .ids = {[FLX_KERNEL_WORKGROUP_ID] = "blockIdx.",

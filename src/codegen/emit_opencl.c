@@ -121,7 +121,7 @@ static const char heading[] =
     "typedef bool k_bool;\n";
 
 static const flxi_kthreads threads = {
-    .kernel = "__kernel __attribute__((reqd_work_group_size(%u, %u, %u))) ",
+    .kernel = "__kernel void __attribute__((reqd_work_group_size(%u, %u, %u))) ",
     .restricts = "restrict",
     .shared = "__local ",
     .ids = {[FLX_KERNEL_WORKGROUP_ID] = "(k_u32)get_group_id(",

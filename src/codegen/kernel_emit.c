@@ -105,7 +105,7 @@ static flx_code write_kernel(flxi_kwriter *w)
     write_functions(w);
     if (w->code == FLX_OK)
         w->target->write(w);
-    if (w->code == FLX_OK && (w->out.failed || w->file->failed))
+    if (w->code == FLX_OK && (w->out.failed || w->file->failed || w->guard.failed))
         w->code = flxi_oom(w->err, "the text of a kernel");
     if (w->code == FLX_OK && w->out.n > max_text)
         w->code = flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' is larger than %zu bytes", w->k->name, max_text);

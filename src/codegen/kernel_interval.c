@@ -17,38 +17,57 @@ uint32_t flxi_kw_array(flxi_kwriter *w, char prefix, uint32_t number, uint8_t ty
 
 /* ---- Loops over invocations ---- */
 
-/* Declares what else of an invocation's ids the kernel uses. */
+/* Declares those ids of the invocation that its text uses, before this text: known only when it is written. */
 static void declare_ids(flxi_kwriter *w)
 {
-    for (unsigned a = 0; a < 3; a++)
-        if (w->ids[FLX_KERNEL_INVOCATION_ID] >> a & 1)
-            flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, w->k->size[a], a);
-    if (w->uses_lane)
-        flxi_kw_line(w, "const k_u32 lane = l %% lanes;");
+    static const char zero[] = "0";
+    const uint32_t *size = w->k->size;
+    bool is_line = size[1] == 1 && size[2] == 1;
+    uint8_t local = w->seen[FLX_KERNEL_LOCAL_ID] | w->seen[FLX_KERNEL_INVOCATION_ID];
+    flxi_strbuf *p = &w->piece;
+    p->n = 0;
+    flxi_add_text(p, "");
+    for (unsigned a = 0; a < 3; a++) {
+        if ((local >> a & 1) && (is_line || size[a] == 1))
+            flxi_addf(p, "%*sconst k_u32 l%u = %s;\n", (int)w->depth * 4, "", a, is_line && a == 0 ? "l" : zero);
+        if (w->seen[FLX_KERNEL_INVOCATION_ID] >> a & 1)
+            flxi_addf(p, "%*sconst k_u32 i%u = w%u * %uu + l%u;\n", (int)w->depth * 4, "", a, a, size[a], a);
+    }
+    if (w->seen_lane)
+        flxi_addf(p, "%*sconst k_u32 lane = l %% lanes;\n", (int)w->depth * 4, "");
+    size_t at = w->interval_at, tail = w->out.n - at, n = p->n;
+    flxi_add_bytes(&w->out, p->at, n); /* makes room */
+    if (!w->out.failed && !p->failed) {
+        memmove(w->out.at + at + n, w->out.at + at, tail);
+        memcpy(w->out.at + at, p->at, n);
+    }
+    w->out.failed |= p->failed;
 }
 
 /* Loops over the local ids, x fastest; axes of extent 1 need none. Leaves one brace open, gives the linear id as l. */
-void flxi_kw_open_locals(flxi_kwriter *w)
+static void open_locals(flxi_kwriter *w)
 {
     const uint32_t *size = w->k->size;
-    uint8_t used = w->ids[FLX_KERNEL_LOCAL_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
-    bool is_line = size[1] == 1 && size[2] == 1;
+    if (size[1] == 1 && size[2] == 1) {
+        flxi_kw_line(w, "for (k_u32 l = 0; l < %uu; l++) {", size[0]);
+        w->depth++;
+        return;
+    }
     flxi_kw_begin(w);
     for (unsigned a = 3; a-- > 0;)
-        if (size[a] > 1 && !is_line)
+        if (size[a] > 1)
             flxi_kw_addf(w, "for (k_u32 l%u = 0; l%u < %uu; l%u++) ", a, a, size[a], a);
-    if (is_line)
-        flxi_kw_addf(w, "for (k_u32 l = 0; l < %uu; l++) ", size[0]);
     flxi_kw_add(w, "{\n");
     w->depth++;
-    for (unsigned a = 0; a < 3; a++)
-        if (size[a] == 1 && !is_line)
-            flxi_kw_line(w, "const k_u32 l%u = 0;", a);
-    if (!is_line)
-        flxi_kw_line(w, "const k_u32 l = (l2 * %uu + l1) * %uu + l0;", size[1], size[0]);
-    for (unsigned a = 0; a < 3 && is_line; a++)
-        if (used >> a & 1)
-            flxi_kw_line(w, "const k_u32 l%u = %s;", a, a == 0 ? "l" : "0");
+    flxi_kw_begin(w);
+    flxi_kw_addf(w, "const k_u32 l = ");
+    const char *plus = "";
+    for (unsigned a = 3, step = size[0] * size[1]; a-- > 0; step = a == 2 ? size[0] : 1)
+        if (size[a] > 1) {
+            flxi_kw_addf(w, step > 1 ? "%sl%u * %uu" : "%sl%u", plus, a, step);
+            plus = " + ";
+        }
+    flxi_kw_add(w, ";\n");
 }
 
 const char *flxi_kw_active(flxi_kwriter *w, const char *lane)
@@ -78,11 +97,15 @@ void flxi_kw_open_interval(flxi_kwriter *w)
     w->interval++;
     w->next_label++;
     w->label_used = false;
-    flxi_kw_open_locals(w);
+    open_locals(w);
     const char *active = flxi_kw_active(w, "l");
     if (active[0])
         flxi_kw_line(w, "if (!(%s)) continue;", active);
-    declare_ids(w);
+    w->interval_at = w->out.n;
+    if (w->is_splitting)
+        return; /* what was written of the statement so far is used in this interval too */
+    w->seen_lane = 0;
+    memset(w->seen, 0, sizeof w->seen);
 }
 
 void flxi_kw_close_interval(flxi_kwriter *w)
@@ -92,6 +115,7 @@ void flxi_kw_close_interval(flxi_kwriter *w)
     w->is_open = false;
     if (w->label_used)
         flxi_kw_line(w, "done%u:;", w->next_label);
+    declare_ids(w);
     flxi_kw_close(w);
 }
 

@@ -361,8 +361,8 @@ const flxi_khelper flxi_khelpers[] = {
      "    const k_u32 u = @bits:f32(a), m = u & 0x7fffffffu;\n"
      "    const k_u32 near = (m + 0xfffu + (m >> 13 & 1u)) & 0xffffe000u;\n"
      "    const k_u32 small = @bits:f32((@value:f32(m) + 0.5f) - 0.5f); /* steps of 2^-24 */\n"
-     "    const k_u32 r = m > 0x7f800000u ? m : m < 0x38800000u ? small : near > 0x477fe000u ? 0x7f800000u : near;\n"
-     "    return @value:f32((u & 0x80000000u) | r);\n"
+     "    const k_u32 r = m < 0x38800000u ? small : near > 0x477fe000u ? 0x7f800000u : near;\n"
+     "    return @value:f32(m > 0x7f800000u ? 0x7fc00000u : (u & 0x80000000u) | r);\n"
      "}\n"},
     {"f16_value", 0,
      "$F k_f32 $n(k_u16 a)\n"
@@ -384,7 +384,7 @@ const flxi_khelper flxi_khelpers[] = {
      "$F k_f32 $n(k_f32 a)\n"
      "{\n"
      "    const k_u32 u = @bits:f32(a);\n"
-     "    return a != a ? a : @value:f32((u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);\n"
+     "    return @value:f32(a != a ? 0x7fc00000u : (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);\n"
      "}\n"},
     {"bf16_value", 0, "$F k_f32 $n(k_u16 a)\n{ return @value:f32((k_u32)a << 16); }\n"},
     {"bf16_bits", 0, "$F k_u16 $n(k_f32 a)\n{ return (k_u16)(@bits:f32(a) >> 16); }\n"},

@@ -227,6 +227,7 @@ static void write_trap(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_add(w, address);
     flxi_kw_add(w, ", i0, i1, i2);");
     flxi_kw_end(w);
+    w->seen[FLX_KERNEL_INVOCATION_ID] = 7;
     /* Threads of a workgroup that stay behind would wait for those that left: then all go on, which does no harm. */
     if (w->target->is_serial || !w->has_sync)
         flxi_kw_line(w, "return;");

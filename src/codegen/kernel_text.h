@@ -38,7 +38,7 @@ typedef struct flxi_kwriter flxi_kwriter;
 
 /* Targets whose invocations are threads, for kernel_threads.c. */
 typedef struct {
-    const char *kernel;    /* before "void"; takes the workgroup's size */
+    const char *kernel;    /* before the name; takes the workgroup's size */
     const char *restricts; /* of a pointer */
     const char *shared;    /* of a workgroup's array */
     const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */

@@ -95,7 +95,7 @@ void flxi_kw_write_threads(flxi_kwriter *w)
     const flxi_kthreads *t = w->target->threads;
     flxi_kw_restart(w);
     flxi_kw_addf(w, t->kernel, w->k->size[0], w->k->size[1], w->k->size[2]);
-    flxi_kw_addf(w, "void %s(", w->entry->name);
+    flxi_kw_addf(w, "%s(", w->entry->name);
     write_parameters(w);
     flxi_kw_add(w, ")\n{\n");
     w->depth++;

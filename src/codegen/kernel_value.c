@@ -228,8 +228,10 @@ static const char *leaf(flxi_kwriter *w, const flxi_kx *e)
     case KX_LITERAL: flxi_ktext_literal(w->file, begin(w), e->type, e->bits); return finish(w);
     case KX_VAR: flxi_kw_name_var(w, e->ref, name); return flxi_kw_text(w, "%s", name);
     case KX_LENGTH: return flxi_kw_length(w, e->ref);
-    case KX_ID: return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
-    case KX_LANE: return "lane";
+    case KX_ID:
+        w->seen[e->op] |= (uint8_t)(1u << e->ref);
+        return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
+    case KX_LANE: w->seen_lane = 1; return "lane";
     case KX_LANES: return "lanes";
     default: return NULL;
     }

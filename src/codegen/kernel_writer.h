@@ -67,6 +67,8 @@ struct flxi_kwriter {
     bool label_used, end_used; /* a goto to the end of the interval, of the workgroup */
     bool needs_live;    /* an invocation may have returned while others go on */
     uint32_t interval;  /* number of the loop */
+    size_t interval_at; /* where in the text it begins … */
+    uint8_t seen[FLX_KERNEL_ID_COUNT], seen_lane; /* … and the ids that were written since */
     uint32_t mask;      /* invocations that take part; 0: all */
     uint32_t *home;     /* by variable: interval it was declared in */
     uint8_t *outlives;  /* by variable: it is an array */
@@ -141,7 +143,6 @@ void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with thre
 
 void flxi_kw_split(flxi_kwriter *w, const flxi_ks *s); /* a statement that splits */
 void flxi_kw_open_interval(flxi_kwriter *w);
-void flxi_kw_open_locals(flxi_kwriter *w); /* the loops of one */
 void flxi_kw_close_interval(flxi_kwriter *w);
 /* Over all invocations, or those that take part: for what the text itself has to do for each. */
 void flxi_kw_each(flxi_kwriter *w, bool active_only);

@@ -20,14 +20,14 @@ typedef struct {
 
 typedef struct {
     flxi_kfacts f;
-    uint8_t *bits;      /* by buffer: number of its bit + 1, 0 for buffers that do not count */
+    uint8_t *bits;           /* by buffer: number of its bit + 1, 0 for buffers that do not count */
     touched *before, *after; /* by position of a barrier */
-    touched *opens;     /* by position: what a statement leaves open in the direction of the walk … */
-    uint8_t *passes;    /* … and whether it lets pass what was open before */
-    uint32_t *previous; /* by position: of the statement before it in its list */
-    bool is_back;       /* walking against the order of the text */
-    uint8_t *removed;   /* by position */
-    bool is_grid;       /* looking at barriers of the whole grid */
+    touched *opens;          /* by position: what a statement leaves open in the direction of the walk … */
+    uint8_t *passes;         /* … and whether it lets pass what was open before */
+    uint32_t *previous;      /* by position: of the statement before it in its list */
+    bool is_back;            /* walking against the order of the text */
+    uint8_t *removed;        /* by position */
+    bool is_grid;            /* looking at barriers of the whole grid */
 } gatherer;
 
 static const touched nothing = {0, 0};

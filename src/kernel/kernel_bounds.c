@@ -92,10 +92,8 @@ static flxi_krange range_binary(const flxi_kx *e, flxi_krange a, flxi_krange b)
     case KBIN_bit_and: return (flxi_krange){0, a.high < b.high ? a.high : b.high};
     case KBIN_bit_or: return (flxi_krange){a.low > b.low ? a.low : b.low, filled(a.high | b.high)};
     case KBIN_bit_xor: return (flxi_krange){0, filled(a.high | b.high)};
-    case KBIN_min:
-        return (flxi_krange){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
-    case KBIN_max:
-        return (flxi_krange){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    case KBIN_min: return (flxi_krange){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+    case KBIN_max: return (flxi_krange){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
     default: return all;
     }
 }
@@ -277,7 +275,7 @@ int flxi_kranges_decide(const flxi_kranges *g, uint32_t number)
     if (e->kind != KX_BINARY || !is_unsigned(g->f->k->exprs[e->x[0]].type) || !flxi_kfacts_is_pure(g->f, number))
         return -1;
     flxi_krange a = flxi_kranges_of(g, e->x[0]), b = flxi_kranges_of(g, e->x[1]);
-    bool below = a.high < b.low, not_above = a.high <= b.low, above = a.low > b.high, not_below = a.low >= b.high;
+    bool below = a.high<b.low, not_above = a.high <= b.low, above = a.low> b.high, not_below = a.low >= b.high;
     bool apart = below || above, equal = a.low == a.high && b.low == b.high && a.low == b.low;
     switch ((flxi_kbinary)e->op) {
     case KBIN_lt: return below ? 1 : not_below ? 0 : -1;

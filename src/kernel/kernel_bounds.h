@@ -24,12 +24,12 @@ typedef struct {
 typedef struct {
     const flxi_kfacts *f;
     const flxi_allocator *mem;
-    flxi_krange *vars;   /* by variable: of unassigned ones, from their declaration on */
-    uint32_t *reads;     /* by variable: the expression that reads it, or 0 */
-    flxi_krange *learned; /* by expression: from conditions; the whole range where nothing is known */
+    flxi_krange *vars;                    /* by variable: of unassigned ones, from their declaration on */
+    uint32_t *reads;                      /* by variable: the expression that reads it, or 0 */
+    flxi_krange *learned;                 /* by expression: from conditions; the whole range where nothing is known */
     FLXI_VEC(flxi_krange_lesson) lessons; /* undone in turn */
-    FLXI_VEC(flxi_kinside) inside; /* index < length(buffer) */
-    bool failed;         /* memory is exhausted */
+    FLXI_VEC(flxi_kinside) inside;        /* index < length(buffer) */
+    bool failed;                          /* memory is exhausted */
 } flxi_kranges;
 
 typedef struct {

@@ -187,15 +187,15 @@ static bool is_taken(const flxi_kb *b, const char *name)
     return flxi_is_interned(&b->texts, name);
 }
 
+/* Without memory the name is empty; the builder has failed then. */
 const char *flxi_kb_fresh_name(flxi_kb *b, const char *stem)
 {
-    if (!is_taken(b, stem))
-        return keep_text(b, stem);
     char name[1200];
-    do
+    const char *kept = stem;
+    for (; is_taken(b, kept); kept = name)
         snprintf(name, sizeof name, "%.1100s_%u", stem, ++b->next_fresh + 1);
-    while (is_taken(b, name));
-    return keep_text(b, name);
+    kept = keep_text(b, kept);
+    return kept ? kept : "";
 }
 
 /* ---- Buffers ---- */

@@ -23,10 +23,10 @@ static const char *const id_names[FLX_KERNEL_ID_COUNT] = {
 /* A value: like an expression, with values as operands. Variables beyond those of the program are new ones. */
 typedef struct {
     flxi_kx e;
-    uint8_t does;      /* KF_… */
+    uint8_t does; /* KF_… */
     uint32_t cost;
-    uint32_t at;       /* filed: where it was computed; 0: it is not */
-    uint32_t holder;   /* the variable that holds it, or 0 */
+    uint32_t at;     /* filed: where it was computed; 0: it is not */
+    uint32_t holder; /* the variable that holds it, or 0 */
 } value;
 
 /* A new variable that shall hold `value`, before the statement at `at`. */
@@ -47,16 +47,16 @@ typedef struct {
     flxi_arena arena;
     FLXI_VEC(value) values; /* numbered from 1 */
     flxi_index index;
-    uint32_t *value_of;     /* by expression, 0: not yet known */
-    uint32_t *same;         /* by variable: the value it was found to have, or 0: its own */
-    FLXI_VEC(want) wants;   /* number i is variable num_vars + 1 + i */
-    flxi_index want_index;  /* by value and position */
+    uint32_t *value_of;       /* by expression, 0: not yet known */
+    uint32_t *same;           /* by variable: the value it was found to have, or 0: its own */
+    FLXI_VEC(want) wants;     /* number i is variable num_vars + 1 + i */
+    flxi_index want_index;    /* by value and position */
     FLXI_VEC(filing) filings; /* by open lists, undone when they end */
     FLXI_VEC(size_t) scopes;
-    uint32_t at;            /* position of the statement that is looked at */
-    size_t hits;            /* how often something was shared */
-    bool acts;              /* its own effects may change what its operands load */
-    flxi_krewrite *r;       /* the second walk, NULL in the first */
+    uint32_t at;      /* position of the statement that is looked at */
+    size_t hits;      /* how often something was shared */
+    bool acts;        /* its own effects may change what its operands load */
+    flxi_krewrite *r; /* the second walk, NULL in the first */
     bool failed;
 } sharer;
 

@@ -25,13 +25,13 @@ typedef struct {
     uint8_t *stmts;       /* by position: marked */
     uint8_t *vars, *exprs, *fns;
     uint32_t *first_adjoint, *next_adjoint; /* by function: the derivatives it brings along, chained */
-    uint8_t *contents;    /* by buffer: what it holds matters */
-    uint8_t *named;       /* by buffer: a marked statement names it */
-    reach *reaches;       /* by buffer */
-    uint32_t last_action; /* the last position at which something marked acts */
-    bool reads_unseen;    /* a marked call loads: every barrier counts */
-    int32_t *covers;      /* by position: scratch for the spans of written buffers */
-    uint32_t *todo;       /* marked statements whose operands are not yet looked at */
+    uint8_t *contents;                      /* by buffer: what it holds matters */
+    uint8_t *named;                         /* by buffer: a marked statement names it */
+    reach *reaches;                         /* by buffer */
+    uint32_t last_action;                   /* the last position at which something marked acts */
+    bool reads_unseen;                      /* a marked call loads: every barrier counts */
+    int32_t *covers;                        /* by position: scratch for the spans of written buffers */
+    uint32_t *todo;                         /* marked statements whose operands are not yet looked at */
     size_t num_todo;
 } marker;
 

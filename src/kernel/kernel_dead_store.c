@@ -16,8 +16,8 @@ enum { MAX_LIVE = 16 };
 
 typedef struct {
     uint32_t at, index;
-    uint32_t list;  /* the list it stands in */
-    bool is_read;   /* since then somebody looked */
+    uint32_t list; /* the list it stands in */
+    bool is_read;  /* since then somebody looked */
 } store;
 
 typedef struct {
@@ -36,15 +36,15 @@ typedef struct {
     const flxi_kfacts *f;
     const flx_kernel *k;
     const flxi_allocator *mem;
-    stores **live;   /* by buffer, NULL until something is stored */
+    stores **live;    /* by buffer, NULL until something is stored */
     uint32_t *stored; /* buffers that have an entry in `live` */
     uint32_t num_stored;
     uint8_t *used, *dead; /* by position of a store */
     uint32_t *values;     /* by position of a used store: what it stores, in the new program */
     FLXI_VEC(hit) hits;
-    flxi_index index;     /* of hits by position and expression */
+    flxi_index index; /* of hits by position and expression */
     uint32_t at, list, lists;
-    bool acts;            /* the statement has effects of its own */
+    bool acts; /* the statement has effects of its own */
     bool failed;
     flxi_kfolder fold;
 } tracker;
@@ -282,9 +282,9 @@ static uint32_t hold_value(flxi_krewrite *r, uint32_t value)
 static bool forward_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
     tracker *t = r->user;
-    if (s->kind != KS_STORE || t->dead[r->at])
-        return s->kind == KS_STORE;
-    if (!t->used[r->at])
+    if (s->kind == KS_STORE && t->dead[r->at])
+        return true;
+    if (s->kind != KS_STORE || !t->used[r->at])
         return flxi_kfold_stmt(r, &t->fold, s);
     uint32_t index = flxi_krewrite_expr(r, s->a);
     uint32_t value = hold_value(r, flxi_krewrite_expr(r, s->b));

@@ -174,13 +174,19 @@ static bool read_length(const runner *r, const char *text, uint64_t *length)
     return text[digits] == 0;
 }
 
-static bool length_from_meta(const runner *r, const char *name, uint64_t *length)
+/* What the kernel says about the length of a buffer of its own; NULL for one that the user knows of. */
+static const char *own_length(const flx_kernel *k, const char *name)
 {
-    const flx_kernel *k = r->d->forward;
     for (size_t i = 0; i < k->num_meta; i++)
         if (strncmp(k->meta[i].key, "length ", 7) == 0 && strcmp(k->meta[i].key + 7, name) == 0)
-            return read_length(r, k->meta[i].value, length);
-    return false;
+            return k->meta[i].value;
+    return NULL;
+}
+
+static bool length_from_meta(const runner *r, const char *name, uint64_t *length)
+{
+    const char *text = own_length(r->d->forward, name);
+    return text && read_length(r, text, length);
 }
 
 /* Elements of a forward buffer: declared, given, or those of its adjoint or tangent. */
@@ -271,8 +277,7 @@ static flx_code forward_memory(runner *r, uint32_t forward, bool is_written, flx
         *out = (flx_kernel_memory){out->buffer, m->data, m->size};
         return FLX_OK;
     }
-    bool by_meta = !m && length_from_meta(r, b->name, &length);
-    if (!m && !starts_zero && !by_meta)
+    if (!m && !starts_zero && !own_length(r->d->forward, b->name))
         return missing(r, b->name);
     if (!forward_length(r, forward, &length))
         return missing(r, b->name);

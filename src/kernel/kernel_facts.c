@@ -127,7 +127,8 @@ static void find_fn_does(flxi_kfacts *f)
         find_does(f);
         for (uint32_t i = 1; i <= k->num_fns; i++) {
             unsigned does = list_does(f, k->fns[i].body) | f->does[k->fns[i].result];
-            does = (does & (KF_EFFECT | KF_PLACED | KF_HELD | KF_LOADS | KF_FOREIGN)) | (does & KF_MEMORY ? KF_FOREIGN : 0);
+            does = (does & (KF_EFFECT | KF_PLACED | KF_HELD | KF_LOADS | KF_FOREIGN)) |
+                   (does & KF_MEMORY ? KF_FOREIGN : 0);
             again = again || does != f->fn_does[i];
             f->fn_does[i] = (uint8_t)does;
         }
@@ -287,7 +288,8 @@ static bool group(flxi_kfacts *f, flxi_kplaces *p, const events *list, uint32_t 
             start[list->at[i].group + 1]++;
     for (uint32_t g = 0; g <= groups; g++)
         start[g + 1] += start[g];
-    for (size_t i = list->n; i-- > 0;) /* from the back, each group is filled from its end; starts move there and back */
+    for (size_t i = list->n;
+         i-- > 0;) /* from the back, each group is filled from its end; starts move there and back */
         if (list->at[i].group <= groups)
             at[--start[list->at[i].group + 1]] = list->at[i].at;
     for (uint32_t g = 0; g <= groups; g++)
@@ -340,8 +342,8 @@ static bool make_room(flxi_kfacts *f)
     f->does = flxi_new(a, uint8_t, (size_t)k->num_exprs + 1);
     f->cost = flxi_new(a, uint32_t, (size_t)k->num_exprs + 1);
     f->copied = flxi_new(a, uint8_t, (size_t)k->num_buffers + 1);
-    return f->stmt && f->end && f->other && f->parent && f->loop && f->fn_at && f->fn_result && f->fn_does && f->vars && f->does &&
-           f->cost && f->copied;
+    return f->stmt && f->end && f->other && f->parent && f->loop && f->fn_at && f->fn_result && f->fn_does && f->vars &&
+           f->does && f->cost && f->copied;
 }
 
 flx_code flxi_kfacts_find(flxi_kfacts *f, const flx_kernel *k, flx_error *err)

@@ -21,13 +21,13 @@ enum {
 };
 
 typedef struct {
-    uint32_t at;          /* its let or loop; of a parameter 0 */
-    uint32_t value;       /* of its let, else 0 */
-    uint32_t uses;        /* in expression trees */
-    uint32_t assigns;     /* assign statements */
-    uint32_t reach;       /* its value is asked for up to here: the last use, or the end of the loops that lead back to one */
-    uint32_t use_depth;   /* of the deepest expression that uses it */
-    bool is_looped;       /* used inside a loop that it is declared outside of */
+    uint32_t at;      /* its let or loop; of a parameter 0 */
+    uint32_t value;   /* of its let, else 0 */
+    uint32_t uses;    /* in expression trees */
+    uint32_t assigns; /* assign statements */
+    uint32_t reach; /* its value is asked for up to here: the last use, or the end of the loops that lead back to one */
+    uint32_t use_depth; /* of the deepest expression that uses it */
+    bool is_looped;     /* used inside a loop that it is declared outside of */
 } flxi_kvar_places;
 
 /* Ascending positions, in groups. */
@@ -39,24 +39,24 @@ typedef struct {
 typedef struct {
     const flx_kernel *k;
     flxi_arena arena;
-    uint32_t num_places;          /* highest position */
-    const flxi_ks **stmt;         /* by position; NULL for a function's result */
-    uint32_t *end;                /* by position: behind the statement and its bodies */
-    uint32_t *other;              /* by position: where its else branch begins */
-    uint32_t *parent;             /* by position: the statement it stands in, or 0 */
-    uint32_t *loop;               /* by position: the innermost loop it stands in, or 0 */
-    uint32_t *fn_at;              /* by function: position of its first statement */
-    uint32_t *fn_result;          /* by function: position of its result */
+    uint32_t num_places;  /* highest position */
+    const flxi_ks **stmt; /* by position; NULL for a function's result */
+    uint32_t *end;        /* by position: behind the statement and its bodies */
+    uint32_t *other;      /* by position: where its else branch begins */
+    uint32_t *parent;     /* by position: the statement it stands in, or 0 */
+    uint32_t *loop;       /* by position: the innermost loop it stands in, or 0 */
+    uint32_t *fn_at;      /* by function: position of its first statement */
+    uint32_t *fn_result;  /* by function: position of its result */
     flxi_kvar_places *vars;
-    flxi_kplaces assigns;         /* by variable */
-    flxi_kplaces writes;          /* by buffer: stores, atomics, copies */
-    flxi_kplaces order;           /* one group: barriers, waits, atomics that order: accesses of others come between */
-    flxi_kplaces wild;            /* one group: what may write anything that is not read-only */
-    uint8_t *does;                /* by expression: KF_… */
-    uint32_t *cost;               /* by expression: 0 for leaves, 1 for an addition, more for loads and divisions */
-    uint8_t *fn_does;             /* by function: KF_… */
-    uint8_t *copied;              /* by buffer: 1 if an async copy or a collective writes it */
-    bool calls_act;               /* some function has an effect: any statement may write anything */
+    flxi_kplaces assigns; /* by variable */
+    flxi_kplaces writes;  /* by buffer: stores, atomics, copies */
+    flxi_kplaces order;   /* one group: barriers, waits, atomics that order: accesses of others come between */
+    flxi_kplaces wild;    /* one group: what may write anything that is not read-only */
+    uint8_t *does;        /* by expression: KF_… */
+    uint32_t *cost;       /* by expression: 0 for leaves, 1 for an addition, more for loads and divisions */
+    uint8_t *fn_does;     /* by function: KF_… */
+    uint8_t *copied;      /* by buffer: 1 if an async copy or a collective writes it */
+    bool calls_act;       /* some function has an effect: any statement may write anything */
 } flxi_kfacts;
 
 /* Time and memory are linear in the program. flxi_kfacts_free() in any case. */

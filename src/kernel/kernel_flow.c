@@ -222,22 +222,12 @@ static bool make_useful(flxi_kflow *w, uint32_t expr)
     return grew;
 }
 
-/* What is done with the bits of a float cannot be followed, so all of them count as useful: a derivative that gets there is
-   refused instead of dropped. */
-static bool is_bits_of_float(const flxi_kflow *w, uint32_t expr)
-{
-    const flxi_kx *e = &w->k->exprs[expr];
-    return e->kind == KX_BITCAST && !flxi_ktype_is_float(e->type) && flxi_ktype_is_float(w->k->exprs[e->x[0]].type);
-}
-
 static bool spread_useful(flxi_kflow *w, flxi_ksteps steps)
 {
     bool grew = false;
     for (size_t i = steps.n; i-- > 0;) {
         const flxi_ks *s = steps.at[i].s;
         const flxi_kx *e = &w->k->exprs[s->a];
-        if ((s->kind == KS_LET || s->kind == KS_ASSIGN) && is_bits_of_float(w, s->a))
-            grew |= raise_to(&w->vars[s->var].activity, KUSEFUL);
         if ((s->kind == KS_LET || s->kind == KS_ASSIGN) && (w->vars[s->var].activity & KUSEFUL))
             grew |= make_useful(w, s->a);
         if (s->kind == KS_STORE && (w->buffers[s->buffer].activity & KUSEFUL))

@@ -213,7 +213,8 @@ static uint32_t outcome_of(const flxi_kfolder *f, outcome gives, uint32_t x, uin
     default: break;
     }
     if (!may_drop(f, x)) /* a zero divisor must go all the same */
-        return gives == GIVES_ONES ? flxi_kb_binary(f->b, KBIN_bit_or, x, flxi_kb_literal(f->b, type, mask_of(type))) : 0;
+        return gives == GIVES_ONES ? flxi_kb_binary(f->b, KBIN_bit_or, x, flxi_kb_literal(f->b, type, mask_of(type)))
+                                   : 0;
     switch (gives) {
     case GIVES_LITERAL: return literal;
     case GIVES_ZERO: return flxi_kb_literal(f->b, type, 0);
@@ -231,8 +232,8 @@ static uint32_t apply_identities(const flxi_kfolder *f, const flxi_kx *e, int si
     flxi_kx l = at(f, literal);
     for (size_t i = 0; i < sizeof identities / sizeof *identities; i++) {
         const identity *r = &identities[i];
-        if (r->op == e->op && (r->side & side) && flxi_ktype_fits(l.type, r->kinds) &&
-            (r->flags & ~f->flags) == 0 && l.bits == constant_bits(l.type, (constant)r->literal)) {
+        if (r->op == e->op && (r->side & side) && flxi_ktype_fits(l.type, r->kinds) && (r->flags & ~f->flags) == 0 &&
+            l.bits == constant_bits(l.type, (constant)r->literal)) {
             uint32_t y = outcome_of(f, (outcome)r->gives, x, literal);
             if (y)
                 return y;
@@ -503,8 +504,8 @@ static bool is_number(const flxi_kfolder *f, uint32_t e, constant c)
 
 static uint32_t fold_fma(const flxi_kfolder *f, const flxi_kx *e)
 {
-    bool adds_nothing = is_number(f, e->x[2], MINUS_ZERO) ||
-                        ((f->flags & FLXI_KERNEL_ZERO_SUMS) && is_number(f, e->x[2], ZERO));
+    bool adds_nothing =
+        is_number(f, e->x[2], MINUS_ZERO) || ((f->flags & FLXI_KERNEL_ZERO_SUMS) && is_number(f, e->x[2], ZERO));
     if (adds_nothing)
         return binary(f, KBIN_mul, e->x[0], e->x[1]);
     for (int i = 0; i < 2; i++) {
@@ -524,8 +525,8 @@ static uint32_t fold_cast(const flxi_kfolder *f, const flxi_kx *e)
         return 0;
     uint32_t source = flxi_kb_type(f->b, x.x[0]);
     const flxi_ktype *to = flxi_ktype_of(e->type), *between = flxi_ktype_of(x.type), *from = flxi_ktype_of(source);
-    bool ints = flxi_ktype_fits(e->type, TAKES_INT) && flxi_ktype_fits(x.type, TAKES_INT) &&
-                flxi_ktype_fits(source, TAKES_INT);
+    bool ints =
+        flxi_ktype_fits(e->type, TAKES_INT) && flxi_ktype_fits(x.type, TAKES_INT) && flxi_ktype_fits(source, TAKES_INT);
     if (ints && to->bits <= between->bits)
         return flxi_kfold(f, flxi_kb_cast(f->b, e->type, x.x[0]));
     bool widens = x.type == FLX_F64 || (x.type == FLX_F32 && from->bits < 32);
@@ -627,6 +628,12 @@ static uint32_t fold_node(flxi_krewrite *r, uint32_t made)
 
 bool flxi_kfold_stmt(flxi_krewrite *r, const flxi_kfolder *f, const flxi_ks *s)
 {
+    if (s->kind == KS_EFFECT) {
+        uint32_t e = flxi_krewrite_expr(r, s->a);
+        if (flxi_kb_expr(r->to, e)->kind == KX_ATOMIC)
+            flxi_kb_effect(r->to, e);
+        return true;
+    }
     if (s->kind != KS_STORE)
         return false;
     uint32_t buffer = r->buffers[s->buffer];

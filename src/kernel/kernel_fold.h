@@ -6,8 +6,8 @@
 
 typedef struct {
     flxi_kb *b;
-    uint32_t flags;  /* FLXI_KERNEL_… of kernel_optimise.h */
-    bool holds;      /* some buffer has a prescribed number of uses: dropping an operand needs a look at it */
+    uint32_t flags; /* FLXI_KERNEL_… of kernel_optimise.h */
+    bool holds;     /* some buffer has a prescribed number of uses: dropping an operand needs a look at it */
 } flxi_kfolder;
 
 flxi_kfolder flxi_kfolder_of(flxi_kb *b, uint32_t flags);
@@ -17,7 +17,7 @@ flxi_kfolder flxi_kfolder_of(flxi_kb *b, uint32_t flags);
    zero divisors, which a valid program does not have, vanish here. */
 uint32_t flxi_kfold(const flxi_kfolder *f, uint32_t e);
 
-/* Copies a store unless its index is a literal out of range; false for other statements. */
+/* Copies a store or an atomic unless its index is a literal out of range; false for other statements. */
 bool flxi_kfold_stmt(flxi_krewrite *r, const flxi_kfolder *f, const flxi_ks *s);
 
 /* Whether operands may change places without a change of the result's bits. */

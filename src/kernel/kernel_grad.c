@@ -1,6 +1,7 @@
 /* kernel_grad.c: flx_kernel_grad: from a kernel to its reverse, step by step: normalise, find what is active, emit with
    every tape, see which tapes anything needs, cut loops if they are too long, emit again with those, simplify, check. */
 #include "kernel/kernel_affine.h"
+#include "kernel/kernel_bits.h"
 #include "kernel/kernel_checkpoint.h"
 #include "kernel/kernel_derive.h"
 #include "kernel/kernel_normalise.h"
@@ -133,6 +134,7 @@ static flx_code fit_budget(gradient *g, flx_error *err)
     for (int round = 0;; round++) {
         FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
         FLXI_TRY(flxi_kderive_check_races(&g->w, err));
+        FLXI_TRY(flxi_kernel_check_bits(&g->w, err));
         FLXI_TRY(find_kept(g, err));
         uint64_t bytes = tape_bytes(g);
         if (g->d.options.tape_budget == 0 || bytes <= g->d.options.tape_budget)

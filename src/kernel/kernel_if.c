@@ -195,8 +195,7 @@ static void select_arm(flxi_krewrite *r, flxi_klist list, uint32_t c, bool holds
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
         uint32_t value = flxi_krewrite_expr(r, s->a), kept = flxi_kb_var(r->to, r->vars[s->var]);
-        flxi_kb_assign(r->to, r->vars[s->var],
-                       flxi_kb_select(r->to, c, holds ? value : kept, holds ? kept : value));
+        flxi_kb_assign(r->to, r->vars[s->var], flxi_kb_select(r->to, c, holds ? value : kept, holds ? kept : value));
     }
 }
 

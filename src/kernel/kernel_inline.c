@@ -9,17 +9,17 @@
 #include "kernel/kernel_rewrite.h"
 
 enum {
-    MAX_REGION = 256,     /* statements and expression nodes of a region that is spliced */
-    MAX_FUNCTION = 64,    /* of a function that is inlined at every call */
-    MAX_TOTAL = 200000,   /* nothing is inlined into programs that grow beyond this */
+    MAX_REGION = 256,   /* statements and expression nodes of a region that is spliced */
+    MAX_FUNCTION = 64,  /* of a function that is inlined at every call */
+    MAX_TOTAL = 200000, /* nothing is inlined into programs that grow beyond this */
 };
 
 typedef struct {
     flxi_kfacts f;
-    uint32_t *sizes;   /* by function */
-    uint32_t *calls;   /* by function: places that call it */
+    uint32_t *sizes; /* by function */
+    uint32_t *calls; /* by function: places that call it */
     uint8_t *has_adjoint;
-    int depth;         /* of calls that are being inlined */
+    int depth; /* of calls that are being inlined */
 } inliner;
 
 /* ---- Sizes ---- */
@@ -129,8 +129,8 @@ static uint32_t inline_expr(flxi_krewrite *r, uint32_t number)
 
 static bool inline_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
-    bool vanishes = s->kind == KS_BLOCK ||
-                    (s->kind == KS_REGION && !s->flags && size_of(r->from, s->body) <= MAX_REGION);
+    bool vanishes =
+        s->kind == KS_BLOCK || (s->kind == KS_REGION && !s->flags && size_of(r->from, s->body) <= MAX_REGION);
     if (vanishes)
         flxi_krewrite_splice(r, s->body, KNAMES_APART);
     return vanishes;

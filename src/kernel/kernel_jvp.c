@@ -292,7 +292,9 @@ static bool is_bound(const flxi_kbuffer *b)
 static void declare_primal(pusher *g, uint32_t i)
 {
     const flxi_kbuffer *b = &g->k->buffers[i];
-    flxi_kb_buffer(g->b, b);
+    flxi_kbuffer copy = *b;
+    copy.binding = i; /* any that no tangent gets: they are made dense at the end */
+    flxi_kb_buffer(g->b, &copy);
     if (!is_bound(b))
         return;
     bool is_written = g->w->buffers[i].last_write != 0;

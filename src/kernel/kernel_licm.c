@@ -15,9 +15,9 @@ typedef struct {
 
 typedef struct {
     flxi_kfacts f;
-    uint32_t *declared; /* by variable: where, as far as motion goes */
-    uint8_t *moved;     /* by variable: its let stands before a loop already */
-    uint32_t *held;     /* by expression: the new variable that holds it in this loop, or 0 */
+    uint32_t *declared;        /* by variable: where, as far as motion goes */
+    uint8_t *moved;            /* by variable: its let stands before a loop already */
+    uint32_t *held;            /* by expression: the new variable that holds it in this loop, or 0 */
     FLXI_VEC(hoisted) changes; /* of `held`, undone behind the loop */
 } mover;
 

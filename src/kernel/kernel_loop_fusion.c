@@ -25,11 +25,11 @@ typedef struct {
 } access;
 
 typedef struct {
-    uint8_t *vars;    /* by variable: READS, WRITES */
+    uint8_t *vars; /* by variable: READS, WRITES */
     access *buffers;
     uint32_t *seen_vars, *seen_buffers; /* what is not zero, to be cleared */
     uint32_t num_vars, num_buffers;
-    bool is_fenced;   /* holds something that may not change places with anything */
+    bool is_fenced; /* holds something that may not change places with anything */
 } footprint;
 
 typedef struct {

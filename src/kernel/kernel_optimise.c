@@ -48,10 +48,10 @@ enum {
 /* ---- Running passes ---- */
 
 typedef struct {
-    flx_kernel *k;           /* as it is now */
-    uint64_t fingerprint;    /* its */
+    flx_kernel *k;        /* as it is now */
+    uint64_t fingerprint; /* its */
     flxi_ksimplify_options o;
-    uint8_t *scratch;        /* what o.only_if_loaded points to */
+    uint8_t *scratch; /* what o.only_if_loaded points to */
     uint32_t scratch_size;
     const flxi_allocator *mem;
 } run;

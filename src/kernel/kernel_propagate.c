@@ -26,10 +26,10 @@ typedef struct {
 typedef struct {
     flxi_kfacts f;
     flxi_kfolder fold;
-    knowledge *known; /* by old variable: of those that are assigned */
-    uint32_t *home;   /* by old variable: the list of its let */
-    uint32_t lists;   /* so far */
-    uint32_t here[FLXI_KERNEL_MAX_NESTING + 4]; /* the open lists … */
+    knowledge *known;                               /* by old variable: of those that are assigned */
+    uint32_t *home;                                 /* by old variable: the list of its let */
+    uint32_t lists;                                 /* so far */
+    uint32_t here[FLXI_KERNEL_MAX_NESTING + 4];     /* the open lists … */
     size_t changes_at[FLXI_KERNEL_MAX_NESTING + 4]; /* … and where their changes begin */
     size_t depth;
     FLXI_VEC(change) changes; /* of `known` by assignments, undone when their list ends */

@@ -299,10 +299,17 @@ void flxi_krewrite_skip(flxi_krewrite *r, flxi_klist list)
 
 /* ---- Programs ---- */
 
+/* Two programs in one may have functions of one name; adjoints have none. */
+static const char *function_name(flxi_krewrite *r, const flxi_kfn *f)
+{
+    bool is_taken = !f->adjoint_of && flxi_kb_find_function(r->to, f->name, strlen(f->name));
+    return is_taken ? flxi_krewrite_fresh_name(r, f->name) : f->name;
+}
+
 static void copy_functions(flxi_krewrite *r)
 {
     const flx_kernel *k = r->from;
-    uint32_t kept = 0;
+    uint32_t kept = (uint32_t)r->to->fns.n - 1;
     for (uint32_t i = 1; i <= k->num_fns; i++)
         r->fns[i] = r->drop_fn && r->drop_fn[i] ? 0 : ++kept;
     for (uint32_t i = 1; i <= k->num_fns && flxi_kb_ok(r->to); i++) {
@@ -312,7 +319,7 @@ static void copy_functions(flxi_krewrite *r)
             r->at++;
             continue;
         }
-        flxi_kb_function(r->to, f->name, f->type);
+        flxi_kb_function(r->to, function_name(r, f), f->type);
         if (f->adjoint_of)
             flxi_kb_adjoint_of(r->to, r->fns[f->adjoint_of - 1], f->adjoint_param);
         for (uint32_t p = 0; p < f->num_params; p++) {
@@ -341,22 +348,34 @@ static bool make_tables(flxi_krewrite *r)
     const flx_kernel *k = r->from;
     r->vars = flxi_krewrite_alloc(r, (size_t)k->num_vars + 1, sizeof *r->vars);
     r->values = flxi_krewrite_alloc(r, (size_t)k->num_vars + 1, sizeof *r->values);
-    r->buffers = flxi_krewrite_alloc(r, (size_t)k->num_buffers + 1, sizeof *r->buffers);
     r->fns = flxi_krewrite_alloc(r, (size_t)k->num_fns + 1, sizeof *r->fns);
     r->opaques = flxi_krewrite_alloc(r, (size_t)k->num_opaques + 1, sizeof *r->opaques);
     r->made = flxi_krewrite_alloc(r, (size_t)k->num_exprs + 1, sizeof *r->made);
     r->made_in = flxi_krewrite_alloc(r, (size_t)k->num_exprs + 1, sizeof *r->made_in);
+    if (!r->buffers)
+        r->buffers = flxi_krewrite_alloc(r, (size_t)k->num_buffers + 1, sizeof *r->buffers);
     return flxi_kb_ok(r->to);
+}
+
+static void begin(flxi_krewrite *r)
+{
+    static const flxi_krewrite_hooks no_hooks = {0};
+    if (!r->hooks)
+        r->hooks = &no_hooks;
+    flxi_arena_init(&r->arena, flxi_kernel_mem(r->from));
+}
+
+static void end(flxi_krewrite *r)
+{
+    flxi_vec_free(flxi_kernel_mem(r->from), &r->sources);
+    flxi_arena_free(&r->arena);
 }
 
 flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err)
 {
-    static const flxi_krewrite_hooks no_hooks = {0};
     if (!(r->to = flxi_kb_like(r->from, err)))
         return NULL;
-    if (!r->hooks)
-        r->hooks = &no_hooks;
-    flxi_arena_init(&r->arena, flxi_kernel_mem(r->from));
+    begin(r);
     if (make_tables(r)) {
         copy_buffers(r);
         if (r->hooks->begin)
@@ -364,9 +383,21 @@ flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err)
         copy_functions(r);
         flxi_krewrite_list(r, r->from->body);
     }
-    flxi_vec_free(flxi_kernel_mem(r->from), &r->sources);
-    flxi_arena_free(&r->arena);
+    end(r);
     return flxi_kb_finish(r->to, err);
+}
+
+void flxi_krewrite_append(flxi_krewrite *r, uint32_t *buffers)
+{
+    r->buffers = buffers;
+    begin(r);
+    if (make_tables(r)) {
+        copy_functions(r);
+        flxi_kb_block(r->to);
+        flxi_krewrite_list(r, r->from->body);
+        flxi_kb_end(r->to);
+    }
+    end(r);
 }
 
 flx_kernel *flxi_krewrite_nothing(const flx_kernel *k)

@@ -13,8 +13,8 @@ typedef struct flxi_krewrite flxi_krewrite;
 /* What becomes of the names of lets. In a list that stands where it stood before they are kept. */
 typedef enum {
     KNAMES_KEPT,
-    KNAMES_APART, /* the list is spliced into another: new, unless no other variable has the name */
-    KNAMES_NEW,   /* the list is copied several times */
+    KNAMES_APART,     /* the list is spliced into another: new, unless no other variable has the name */
+    KNAMES_NEW,       /* the list is copied several times */
     KNAMES_ALL_APART, /* like these two, but other names are in sight there than here: also in lists within it */
     KNAMES_ALL_NEW,
 } flxi_knames;
@@ -38,23 +38,28 @@ struct flxi_krewrite {
     flxi_kb *to;
     const flxi_krewrite_hooks *hooks;
     void *user;
-    const uint8_t *drop_buffer; /* by number: not copied; NULL: all are */
-    const uint8_t *drop_fn;     /* likewise */
-    flxi_arena arena;           /* for as long as the rewriting lasts */
-    uint32_t at;                /* position of the statement that is being copied */
-    flxi_knames naming;         /* of lets in this list */
-    bool ended;                 /* the rest of this list is never reached */
-    uint32_t *vars;             /* by old number: the new variable, what is assigned to */
-    uint32_t *values;           /* by old number: the new expression that reading it means; 0: the variable */
+    const uint8_t *drop_buffer;        /* by number: not copied; NULL: all are */
+    const uint8_t *drop_fn;            /* likewise */
+    flxi_arena arena;                  /* for as long as the rewriting lasts */
+    uint32_t at;                       /* position of the statement that is being copied */
+    flxi_knames naming;                /* of lets in this list */
+    bool ended;                        /* the rest of this list is never reached */
+    uint32_t *vars;                    /* by old number: the new variable, what is assigned to */
+    uint32_t *values;                  /* by old number: the new expression that reading it means; 0: the variable */
     uint32_t *buffers, *fns, *opaques; /* by old number: the new one, 0 if there is none yet */
-    uint32_t *made, *made_in;   /* by old expression: what it became, and in which round: operands are shared, so the work */
-    uint32_t round;             /* on one statement is bounded by the number of its distinct expressions */
-    uint32_t *name_uses;        /* by old variable: how many variables have its name; NULL until asked for */
+    uint32_t *made,
+        *made_in;        /* by old expression: what it became, and in which round: operands are shared, so the work */
+    uint32_t round;      /* on one statement is bounded by the number of its distinct expressions */
+    uint32_t *name_uses; /* by old variable: how many variables have its name; NULL until asked for */
     FLXI_VEC(uint32_t) sources; /* by new variable: the old one it stands for; shorter than the list of variables */
 };
 
 /* The new program, or NULL with the error. */
 flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err);
+
+/* The same into a builder that exists: r->to, which must have the program's buffers under the numbers r->buffers, and no
+   body open. Functions come as they are; the body becomes a block. r->hooks may be NULL. */
+void flxi_krewrite_append(flxi_krewrite *r, uint32_t *buffers);
 
 /* The program itself, for a pass that finds nothing to do. */
 flx_kernel *flxi_krewrite_nothing(const flx_kernel *k);

@@ -7,12 +7,12 @@
 #include "kernel/kernel_optimise.h"
 
 enum {
-    MAX_TRIPS = 8,        /* of a loop that is unrolled … */
-    MAX_UNROLLED = 256,   /* … to this many statements and expression nodes */
+    MAX_TRIPS = 8,      /* of a loop that is unrolled … */
+    MAX_UNROLLED = 256, /* … to this many statements and expression nodes */
     MAX_PEELED = 512,
-    MAX_TOTAL = 200000,   /* programs do not grow beyond this */
-    STRIP = 16,           /* iterations of the inner loop */
-    MIN_STRIPPED = 64,    /* of a loop that is cut into strips */
+    MAX_TOTAL = 200000, /* programs do not grow beyond this */
+    STRIP = 16,         /* iterations of the inner loop */
+    MIN_STRIPPED = 64,  /* of a loop that is cut into strips */
 };
 
 typedef struct {
@@ -26,8 +26,8 @@ static bool may_repeat(const flxi_kfacts *f, flxi_klist list)
 {
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
-        bool is_tagged = s->kind == KS_ASYNC_LOAD || s->kind == KS_ASYNC_STORE || s->kind == KS_ASYNC_WAIT ||
-                         s->kind == KS_RESUME;
+        bool is_tagged =
+            s->kind == KS_ASYNC_LOAD || s->kind == KS_ASYNC_STORE || s->kind == KS_ASYNC_WAIT || s->kind == KS_RESUME;
         bool is_once = s->kind == KS_REGION && (s->flags & FLX_KERNEL_REGION_ONCE);
         bool is_held = ((f->does[s->a] | f->does[s->b]) & KF_HELD) ||
                        (s->buffer && f->k->buffers[s->buffer].usage != FLX_KERNEL_ANY_USE);

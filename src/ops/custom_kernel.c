@@ -47,8 +47,17 @@ static bool is_bound(const flxi_kbuffer *b)
     return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
 }
 
-/* Reads "a, b": false with the name that is no bound buffer in `bad`. */
-static bool read_names(const flx_kernel *k, const char *text, uint32_t *list, size_t *n, char *bad, size_t size)
+/* The bound buffer of that name, or 0. */
+static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
+{
+    for (uint32_t b = 1; b <= k->num_buffers; b++)
+        if (is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length && memcmp(k->buffers[b].name, name, length) == 0)
+            return b;
+    return 0;
+}
+
+/* Reads "a, b". */
+static flx_code read_names(const flx_kernel *k, const char *text, uint32_t *list, size_t *n, flx_error *err)
 {
     *n = 0;
     for (const char *s = text; *s;) {
@@ -58,14 +67,21 @@ static bool read_names(const flx_kernel *k, const char *text, uint32_t *list, si
             length--;
         if (length == 0)
             break;
-        snprintf(bad, size, "%.*s", (int)(length < size ? length : size - 1), s);
-        uint32_t b = flxi_kernel_find_buffer(k, bad);
-        if (!b || !is_bound(&k->buffers[b]) || *n == MAX_BUFFERS)
-            return false;
+        char shown[80];
+        flxi_printable(shown, sizeof shown, s, length);
+        uint32_t b = find_bound(k, s, length);
+        if (!b)
+            return flxi_fail_hint(err, FLX_E_NAME, "inputs and outputs name bound buffers of the kernel",
+                                  "the kernel has no bound buffer '%s'", shown);
+        for (size_t i = 0; i < *n; i++)
+            if (list[i] == b)
+                return flxi_fail(err, FLX_E_NAME, "buffer '%s' is named twice", shown);
+        if (*n == MAX_BUFFERS)
+            return flxi_fail(err, FLX_E_SIZE, "a kernel in a graph has at most %d inputs and as many outputs", MAX_BUFFERS);
         list[(*n)++] = b;
         s += length;
     }
-    return true;
+    return FLX_OK;
 }
 
 static void declared_names(const flx_kernel *k, bool outputs, uint32_t *list, size_t *n)
@@ -80,20 +96,21 @@ static void declared_names(const flx_kernel *k, bool outputs, uint32_t *list, si
 
 static flx_code bind(flx_context *ctx, const kernel_call_attrs *a, binding *m, flx_error *err)
 {
-    char bad[80];
     *m = (binding){.k = flx_kernel_parse(ctx, a->program, strlen(a->program), "program", err)};
     if (!m->k)
         return err ? (flx_code)err->code : FLX_E_KERNEL;
     declared_names(m->k, false, m->inputs, &m->num_inputs);
     declared_names(m->k, true, m->outputs, &m->num_outputs);
-    bool known = (!a->inputs[0] || read_names(m->k, a->inputs, m->inputs, &m->num_inputs, bad, sizeof bad)) &&
-                 (!a->outputs[0] || read_names(m->k, a->outputs, m->outputs, &m->num_outputs, bad, sizeof bad));
-    if (known)
+    flx_code code = FLX_OK;
+    if (a->inputs[0])
+        code = read_names(m->k, a->inputs, m->inputs, &m->num_inputs, err);
+    if (code == FLX_OK && a->outputs[0])
+        code = read_names(m->k, a->outputs, m->outputs, &m->num_outputs, err);
+    if (code == FLX_OK)
         return FLX_OK;
     flx_kernel_free(m->k);
     m->k = NULL;
-    return flxi_fail_hint(err, FLX_E_NAME, "inputs and outputs name bound buffers of the kernel",
-                          "the kernel has no bound buffer '%s'", bad);
+    return code;
 }
 
 /* ---- Types ---- */
@@ -122,8 +139,8 @@ static flx_code infer_results(flxi_infer *f, const binding *m, const kernel_call
 {
     FLXI_TRY(flxi_results(f, m->num_outputs));
     if (a->types.n && a->types.n != m->num_outputs)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu outputs, types lists %zu", m->num_outputs,
-                               a->types.n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, types lists %zu", m->num_outputs,
+                               m->num_outputs == 1 ? "" : "s", a->types.n);
     for (size_t i = 0; i < m->num_outputs; i++) {
         const flxi_kbuffer *b = &m->k->buffers[m->outputs[i]];
         if (a->types.n) {
@@ -144,7 +161,7 @@ static flx_code infer_bound(flxi_infer *f, const binding *m, kernel_call_attrs *
 {
     if (f->nin != m->num_inputs)
         return flxi_infer_fail(f, FLX_E_ARITY, "operands are the kernel's inputs, in order",
-                               "the kernel has %zu inputs, %u are given", m->num_inputs, f->nin);
+                               "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
     for (uint32_t i = 0; i < f->nin; i++)
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
     size_t covered = m->num_outputs;
@@ -165,19 +182,26 @@ static flx_code infer_bound(flxi_infer *f, const binding *m, kernel_call_attrs *
     return infer_results(f, m, a);
 }
 
+static flx_code fail_as(flxi_infer *f, const flx_error *err)
+{
+    return flxi_infer_fail(f, (flx_code)err->code, err->hint[0] ? err->hint : NULL, "%.160s%s%.60s", err->message,
+                           err->where[0] ? " at " : "", err->where);
+}
+
 static flx_code infer_kernel_call(flxi_infer *f)
 {
     kernel_call_attrs *a = f->attrs;
     binding m;
     flx_error err = {0};
-    if (bind(f->ctx, a, &m, &err) != FLX_OK) {
-        flx_code code = flxi_infer_fail(f, (flx_code)err.code, err.hint[0] ? err.hint : NULL, "%.160s%s%.60s", err.message,
-                                        err.where[0] ? " at " : "", err.where);
-        return code;
-    }
+    if (bind(f->ctx, a, &m, &err) != FLX_OK)
+        return fail_as(f, &err);
     flx_code code = infer_bound(f, &m, a);
     flx_kernel_free(m.k);
-    return code;
+    if (code != FLX_OK || !a->backward[0])
+        return code;
+    flx_kernel *backward = flx_kernel_parse(f->ctx, a->backward, strlen(a->backward), "backward", &err);
+    flx_kernel_free(backward);
+    return backward ? FLX_OK : fail_as(f, &err);
 }
 
 /* ---- Running ---- */
@@ -477,58 +501,93 @@ static void reverse_call(derivation *x, const flx_val *dy, flx_val *dx)
 }
 
 /* The user's reverse kernel: its buffers are called like those of an automatic one. */
-static void own_backward(flxi_site *s, const kernel_call_attrs *a, const binding *m, const flx_val *dy, flx_val *dx)
-{
-    flx_error err = {0};
-    flx_kernel *k = flx_kernel_parse(s->ctx, a->backward, strlen(a->backward), "backward", &err);
-    if (!k) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "backward: %.160s", err.message);
-        return;
-    }
+typedef struct {
+    flxi_site *s;
+    const binding *m; /* of the forward kernel */
+    flx_kernel *k;
     flxi_strbuf inputs, outputs;
-    flxi_strbuf_init(&inputs, flxi_kernel_mem(k));
-    flxi_strbuf_init(&outputs, flxi_kernel_mem(k));
-    flx_val *operands = flxi_rule_new(s, flx_val, k->num_buffers + 1);
-    flx_type *types = flxi_rule_new(s, flx_type, k->num_buffers + 1);
-    flx_val *out = flxi_rule_new(s, flx_val, k->num_buffers + 1);
-    uint32_t *target = flxi_rule_new(s, uint32_t, k->num_buffers + 1);
-    size_t nin = 0, nout = 0;
-    for (uint32_t b = 1; operands && types && out && target && b <= k->num_buffers; b++) {
-        const char *name = k->buffers[b].name;
-        bool is_gradient = strncmp(name, "grad_", 5) == 0;
-        uint32_t forward = flxi_kernel_find_buffer(m->k, is_gradient ? name + 5 : name);
-        uint32_t i = input_of(m, forward), o = output_of(m, forward);
-        if (!is_bound(&k->buffers[b]))
-            continue;
-        if (is_gradient && i != UINT32_MAX && (k->buffers[b].flags & FLX_KERNEL_OUTPUT)) {
-            add_name(&outputs, name);
-            target[nout] = i;
-            types[nout++] = *flxi_typeof(s, s->x[i]);
-        } else if (is_gradient && o != UINT32_MAX) {
-            add_name(&inputs, name);
-            operands[nin++] = flxi_or_zeros(s, dy[o], s->y[o]);
-        } else if (!is_gradient && (i != UINT32_MAX || o != UINT32_MAX)) {
-            add_name(&inputs, name);
-            operands[nin++] = i != UINT32_MAX ? s->x[i] : s->y[o];
-        } else {
-            flxi_site_fail(s, FLX_E_NAME, "its buffers are the kernel's own, grad_<output> and output grad_<input>",
-                           "backward: buffer '%.60s' belongs to nothing", name);
-        }
+    flx_val *operands, *out;
+    flx_type *types;
+    uint32_t *target; /* the operand that a result is the gradient of */
+    size_t nin, nout;
+} own_reverse;
+
+static void add_own_operand(own_reverse *x, const char *name, flx_val v)
+{
+    add_name(&x->inputs, name);
+    x->operands[x->nin++] = v;
+}
+
+/* A gradient is an output, or where the forward buffer is operand and result in one, read_write: it starts as the
+   cotangent. */
+static void bind_own(own_reverse *x, const flxi_kbuffer *b, const flx_val *dy)
+{
+    flxi_site *s = x->s;
+    bool is_gradient = strncmp(b->name, "grad_", 5) == 0, is_output = (b->flags & FLX_KERNEL_OUTPUT) != 0;
+    uint32_t forward = flxi_kernel_find_buffer(x->m->k, is_gradient ? b->name + 5 : b->name);
+    uint32_t i = input_of(x->m, forward), o = output_of(x->m, forward);
+    bool has_input = i != UINT32_MAX, has_output = o != UINT32_MAX;
+    bool gives = is_gradient && has_input && (is_output || (has_output && b->access == FLX_KERNEL_READ_WRITE));
+    bool takes = is_gradient && has_output && !is_output;
+    if (gives) {
+        add_name(&x->outputs, b->name);
+        x->target[x->nout] = i;
+        x->types[x->nout++] = *flxi_typeof(s, s->x[i]);
+    }
+    if (takes)
+        add_own_operand(x, b->name, flxi_or_zeros(s, dy[o], s->y[o]));
+    else if (!is_gradient && (has_input || has_output))
+        add_own_operand(x, b->name, has_input ? s->x[i] : s->y[o]);
+    else if (!gives)
+        flxi_site_fail(s, FLX_E_NAME, "its buffers are the kernel's own, grad_<output> and output grad_<input>",
+                       "backward: buffer '%.60s' belongs to nothing", b->name);
+}
+
+static void call_own(own_reverse *x, const kernel_call_attrs *a, flx_val *dx)
+{
+    flxi_site *s = x->s;
+    if (x->inputs.failed || x->outputs.failed) {
+        flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
+        return;
     }
     const flx_attr attrs[] = {
         {.key = "program", .kind = FLX_ATTR_STRING, .as.s = a->backward},
-        {.key = "inputs", .kind = FLX_ATTR_STRING, .as.s = inputs.at ? inputs.at : ""},
-        {.key = "outputs", .kind = FLX_ATTR_STRING, .as.s = outputs.at ? outputs.at : ""},
-        {.key = "types", .kind = FLX_ATTR_TYPES, .as.types = {types, nout}},
+        {.key = "inputs", .kind = FLX_ATTR_STRING, .as.s = x->inputs.at ? x->inputs.at : ""},
+        {.key = "outputs", .kind = FLX_ATTR_STRING, .as.s = x->outputs.at ? x->outputs.at : ""},
+        {.key = "types", .kind = FLX_ATTR_TYPES, .as.types = {x->types, x->nout}},
         {.key = "grid", .kind = FLX_ATTR_INTS, .as.ints = a->grid},
+        {.key = "max_trips", .kind = FLX_ATTR_INT, .as.i = a->max_trips},
     };
-    flx_op(s->g, "kernel_call", operands, nin, attrs, sizeof attrs / sizeof attrs[0], out, nout);
-    for (size_t i = 0; out && i < nout; i++)
-        if (s->wanted[target[i]])
-            dx[target[i]] = out[i];
-    flxi_strbuf_free(&inputs);
-    flxi_strbuf_free(&outputs);
-    flx_kernel_free(k);
+    flx_op(s->g, "kernel_call", x->operands, x->nin, attrs, sizeof attrs / sizeof attrs[0], x->out, x->nout);
+    for (size_t i = 0; i < x->nout; i++)
+        if (s->wanted[x->target[i]])
+            dx[x->target[i]] = x->out[i];
+}
+
+static void own_backward(flxi_site *s, const kernel_call_attrs *a, const binding *m, const flx_val *dy, flx_val *dx)
+{
+    flx_error err = {0};
+    own_reverse x = {.s = s, .m = m};
+    x.k = flx_kernel_parse(s->ctx, a->backward, strlen(a->backward), "backward", &err);
+    if (!x.k) {
+        flxi_site_fail(s, (flx_code)err.code, err.hint, "backward: %.160s", err.message);
+        return;
+    }
+    flxi_strbuf_init(&x.inputs, flxi_kernel_mem(x.k));
+    flxi_strbuf_init(&x.outputs, flxi_kernel_mem(x.k));
+    x.operands = flxi_rule_new(s, flx_val, x.k->num_buffers + 1);
+    x.out = flxi_rule_new(s, flx_val, x.k->num_buffers + 1);
+    x.types = flxi_rule_new(s, flx_type, x.k->num_buffers + 1);
+    x.target = flxi_rule_new(s, uint32_t, x.k->num_buffers + 1);
+    bool has_room = x.operands && x.out && x.types && x.target;
+    for (uint32_t b = 1; has_room && b <= x.k->num_buffers; b++)
+        if (is_bound(&x.k->buffers[b]))
+            bind_own(&x, &x.k->buffers[b], dy);
+    if (has_room)
+        call_own(&x, a, dx);
+    flxi_strbuf_free(&x.inputs);
+    flxi_strbuf_free(&x.outputs);
+    flx_kernel_free(x.k);
 }
 
 static void vjp_bound(flxi_site *s, const kernel_call_attrs *a, const binding *m, const flx_val *dy, flx_val *dx)
@@ -629,7 +688,12 @@ static void jvp_kernel_call(flxi_site *s, const flx_val *tx, flx_val *ty)
     "program=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; "                \
     "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", types=[f64[1]], max_trips=8"
 
+#define PRODUCTS                                                                                               \
+    "program=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; "          \
+    "let i = invocation_id(0); out[i] = x[i] * w[i]; }\", grid=[3]"
+
 static const flxi_sample kernel_call_samples[] = {
+    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},
     {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
     {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},
     {"f64[4]", SQUARES, NULL, FLX_E_ARITY},

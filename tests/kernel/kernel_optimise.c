@@ -14,7 +14,8 @@ TEST(kernel_fold_evaluates_literals)
 {
     optimise_expect("fold", "res[i] = 3 + 4 * 5; out[i] = sqrt(2.0) * select(true, 1.5, 2.5);",
                     "res[i] = 23; out[i] = 0x1.0f876cp+1;");
-    optimise_expect("fold", "res[i] = cast<u32>(-1.5); out[i] = bitcast<f32>(1065353216);", "res[i] = 0; out[i] = 1.0;");
+    optimise_expect("fold", "res[i] = cast<u32>(-1.5); out[i] = bitcast<f32>(1065353216);",
+                    "res[i] = 0; out[i] = 1.0;");
 }
 
 TEST(kernel_fold_integer_identities)
@@ -29,8 +30,7 @@ TEST(kernel_fold_integer_identities)
 TEST(kernel_fold_zero_divisors_vanish)
 {
     /* As literals they would be errors of the program. */
-    optimise_expect("propagate", "let d = 0; res[i] = n[i] / d; m[i] = n[i] % d;",
-                    "res[i] = 4294967295; m[i] = n[i];");
+    optimise_expect("propagate", "let d = 0; res[i] = n[i] / d; m[i] = n[i] % d;", "res[i] = 4294967295; m[i] = n[i];");
 }
 
 TEST(kernel_fold_float_identities_that_are_exact)
@@ -213,7 +213,8 @@ TEST(kernel_cse_shares_lets)
 {
     optimise_expect("cse", "let p = a[i] * b[i]; let q = a[i] * b[i]; out[i] = p; x[i] = q;",
                     "let p = a[i] * b[i]; out[i] = p; x[i] = p;");
-    optimise_expect("cse", "let p = a[i] * b[i]; let q = b[i] * a[i]; let r = p + 1.0; let s = q + 1.0; out[i] = r; x[i] = s;",
+    optimise_expect("cse",
+                    "let p = a[i] * b[i]; let q = b[i] * a[i]; let r = p + 1.0; let s = q + 1.0; out[i] = r; x[i] = s;",
                     "let p = a[i] * b[i]; let r = p + 1.0; out[i] = r; x[i] = r;");
     optimise_expect("cse", "let p = a[i] - b[i]; let q = b[i] - a[i]; out[i] = p; x[i] = q;",
                     "let t = a[i]; let t_2 = b[i]; let p = t - t_2; let q = t_2 - t; out[i] = p; x[i] = q;");
@@ -230,7 +231,8 @@ TEST(kernel_cse_makes_variables)
 TEST(kernel_cse_respects_scopes)
 {
     optimise_keeps("cse", "if (l < 2) { out[i] = a[i]; } x[i] = a[i];");
-    optimise_expect("cse", "x[i] = a[i]; if (l < 2) { out[i] = a[i]; }", "let t = a[i]; x[i] = t; if (l < 2) { out[i] = t; }");
+    optimise_expect("cse", "x[i] = a[i]; if (l < 2) { out[i] = a[i]; }",
+                    "let t = a[i]; x[i] = t; if (l < 2) { out[i] = t; }");
     optimise_keeps("cse", "if (l < 2) { out[i] = a[i]; } else { x[i] = a[i]; }");
     optimise_expect("cse", "if (l < 2) { out[i] = a[l]; } else { x[i] = a[i]; y[i] = a[i]; }",
                     "if (l < 2) { out[i] = a[l]; } else { let t = a[i]; x[i] = t; y[i] = t; }");
@@ -239,7 +241,8 @@ TEST(kernel_cse_respects_scopes)
 TEST(kernel_cse_respects_writes)
 {
     optimise_keeps("cse", "out[i] = x[i]; x[i] = 1.0; y[i] = x[i];");
-    optimise_expect("cse", "out[i] = x[i]; y[i] = x[i]; x[i] = 1.0;", "let t = x[i]; out[i] = t; y[i] = t; x[i] = 1.0;");
+    optimise_expect("cse", "out[i] = x[i]; y[i] = x[i]; x[i] = 1.0;",
+                    "let t = x[i]; out[i] = t; y[i] = t; x[i] = 1.0;");
     optimise_keeps("cse", "x[i] = x[i] + 1.0; x[i] = x[i] + 2.0;");
     optimise_keeps("cse", "for (j in 0..4) { out[j] = x[i]; x[i] = 1.0; }");
     optimise_keeps("cse", "y[i] = x[i]; for (j in 0..4) { out[j] = x[i]; x[i] = 1.0; }");
@@ -272,9 +275,10 @@ TEST(kernel_cse_leaves_effects_alone)
 
 TEST(kernel_cse_names_ids)
 {
-    optimise_expect("cse",
-                    "kernel k() { buffer a: f32[4] read; buffer out: f32[4] output; out[invocation_id(0)] = a[invocation_id(0)]; }",
-                    "kernel k() { buffer a: f32[4] read; buffer out: f32[4] output; let i = invocation_id(0); out[i] = a[i]; }");
+    optimise_expect(
+        "cse",
+        "kernel k() { buffer a: f32[4] read; buffer out: f32[4] output; out[invocation_id(0)] = a[invocation_id(0)]; }",
+        "kernel k() { buffer a: f32[4] read; buffer out: f32[4] output; let i = invocation_id(0); out[i] = a[i]; }");
 }
 
 /* ---- if, select ---- */
@@ -283,7 +287,8 @@ TEST(kernel_if_literal_conditions)
 {
     optimise_expect("if", "if (true) { let p = a[i]; out[i] = p; } else { out[i] = 1.0; } let q = 1.0; x[i] = q;",
                     "let p = a[i]; out[i] = p; let q = 1.0; x[i] = q;");
-    optimise_expect("if", "if (false) { out[i] = 1.0; } else { out[i] = 2.0; } if (0) { x[i] = 1.0; }", "out[i] = 2.0;");
+    optimise_expect("if", "if (false) { out[i] = 1.0; } else { out[i] = 2.0; } if (0) { x[i] = 1.0; }",
+                    "out[i] = 2.0;");
     optimise_expect("if", "for (j in 3..3) { out[j] = 1.0; } for (j in 0..0) { out[j] = 1.0; }", "");
 }
 
@@ -302,7 +307,8 @@ TEST(kernel_if_returns_end_their_list)
 
 TEST(kernel_if_empty_branches)
 {
-    optimise_expect("if", "if (n[i] < 3) { } else { out[i] = 1.0; } if (n[i] < 4) { }", "if (n[i] >= 3) { out[i] = 1.0; }");
+    optimise_expect("if", "if (n[i] < 3) { } else { out[i] = 1.0; } if (n[i] < 4) { }",
+                    "if (n[i] >= 3) { out[i] = 1.0; }");
     optimise_keeps("if", "if (atomic_add(m[0], 1) < 3) { }");
 }
 
@@ -310,7 +316,8 @@ TEST(kernel_if_known_conditions)
 {
     optimise_expect("if", "if (n[i] < 3) { if (n[i] < 3) { out[i] = 1.0; } } else { if (n[i] < 3) { out[i] = 2.0; } }",
                     "if (n[i] < 3) { out[i] = 1.0; } else { }");
-    optimise_expect("if", "if (l < 2 && i < 5) { if (i < 5) { out[i] = 1.0; } }", "if (l < 2 && i < 5) { out[i] = 1.0; }");
+    optimise_expect("if", "if (l < 2 && i < 5) { if (i < 5) { out[i] = 1.0; } }",
+                    "if (l < 2 && i < 5) { out[i] = 1.0; }");
     optimise_keeps("if", "if (l < 2 || i < 5) { if (i < 5) { out[i] = 1.0; } }");
     optimise_keeps("if", "if (m[i] < 3) { m[i] = 7; if (m[i] < 3) { out[i] = 1.0; } }");
     optimise_keeps("if", "let v = n[i]; if (v < 3) { v = v + 1; if (v < 3) { out[i] = 1.0; } }");
@@ -322,8 +329,9 @@ TEST(kernel_select_from_small_branches)
                     "let v = a[i]; let w = b[i]; v = select(v > w, w * 2.0, v); out[i] = v;");
     optimise_expect("select", "let v = a[i]; if (n[i] > 3) { v = 1.0; } else { v = -v; } out[i] = v;",
                     "let v = a[i]; v = select(n[i] > 3, 1.0, -v); out[i] = v;");
-    optimise_expect("select", "let v = a[i]; let w = b[i]; if (v > w) { v = w; w = v + 1.0; } out[i] = v + w;",
-                    "let v = a[i]; let w = b[i]; let c = v > w; v = select(c, w, v); w = select(c, v + 1.0, w); out[i] = v + w;");
+    optimise_expect(
+        "select", "let v = a[i]; let w = b[i]; if (v > w) { v = w; w = v + 1.0; } out[i] = v + w;",
+        "let v = a[i]; let w = b[i]; let c = v > w; v = select(c, w, v); w = select(c, v + 1.0, w); out[i] = v + w;");
 }
 
 TEST(kernel_select_not_from_others)
@@ -363,8 +371,10 @@ TEST(kernel_dce_keeps_effects)
 
 TEST(kernel_dce_inner_buffers)
 {
-    optimise_expect("dce", "buffer s: f32[4] private; buffer t: f32[4] workgroup; s[l] = a[i]; t[l] = s[l]; barrier(); out[i] = 1.0;",
-                    "out[i] = 1.0;");
+    optimise_expect(
+        "dce",
+        "buffer s: f32[4] private; buffer t: f32[4] workgroup; s[l] = a[i]; t[l] = s[l]; barrier(); out[i] = 1.0;",
+        "out[i] = 1.0;");
     optimise_keeps("dce", "buffer s: f32[4] private; s[l] = a[i]; out[i] = s[0];");
     /* stored values feed only loads that feed only stores there */
     optimise_expect("dce", "buffer s: f32[4] private; for (j in 0..3) { s[j + 1] = s[j] * a[i]; } out[i] = 1.0;",
@@ -409,7 +419,8 @@ TEST(kernel_dce_barriers)
     optimise_keeps("dce", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); out[i] = s[3 - l];");
     optimise_expect("dce", "buffer s: f32[4] workgroup; s[l] = a[i]; out[i] = s[l]; barrier();",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; out[i] = s[l];");
-    optimise_keeps("dce", "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; barrier(); s[l] = a[i]; barrier(); }");
+    optimise_keeps(
+        "dce", "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; barrier(); s[l] = a[i]; barrier(); }");
     optimise_keeps("dce", "x[i] = 1.0; barrier(); x[(i + 1) % 4] = 2.0;");
     optimise_expect("dce", "for (j in 0..3) { let p = a[j]; barrier(); }", "");
     optimise_expect("dce", "buffer s: f32[4] private; s[l] = a[i]; barrier(); out[i] = s[3 - l];",
@@ -430,9 +441,11 @@ TEST(kernel_dce_functions)
 {
     optimise_expect("dce", "fn f(p: f32) -> f32 { return p * p; } fn g(p: f32) -> f32 { return p; } out[i] = g(a[i]);",
                     "fn g(p: f32) -> f32 { return p; } out[i] = g(a[i]);");
-    optimise_keeps("dce", "fn f(p: f32) -> f32 { return p * p; } fn g(p: f32) -> f32 { return f(p); } out[i] = g(a[i]);");
-    optimise_keeps("dce", "fn f(p: f32) -> f32 { return p * p; } adjoint f.p(p: f32, z: f32, g: f32) -> f32 { return g; }"
-                          "out[i] = f(a[i]);");
+    optimise_keeps("dce",
+                   "fn f(p: f32) -> f32 { return p * p; } fn g(p: f32) -> f32 { return f(p); } out[i] = g(a[i]);");
+    optimise_keeps("dce",
+                   "fn f(p: f32) -> f32 { return p * p; } adjoint f.p(p: f32, z: f32, g: f32) -> f32 { return g; }"
+                   "out[i] = f(a[i]);");
     optimise_expect("dce", "fn f(p: f32) -> f32 { let q = p; let r = q * 2.0; return q; } out[i] = f(a[i]);",
                     "fn f(p: f32) -> f32 { let q = p; return q; } out[i] = f(a[i]);");
 }
@@ -472,7 +485,8 @@ static const char rich[] =
     "let v = a[i] * c; let w = a[i] * c; v = v + sq(w); if (true) { let q = v; p[l] = q; } else { p[l] = 1.0; }"
     "if (l < 2) { v = -v; } s[l] = v; barrier(); let acc = 0.0f32;"
     "for (j in 0..4) { let k = n[i] * 3; acc = acc + s[j] * a[k] + s[j]; } barrier();"
-    "if (n[i] / 4 > 3) { out[i] = acc; } else { region r { let q = acc * 2.0; out[i] = q; } } out[i] = acc + a[i] * c; }";
+    "if (n[i] / 4 > 3) { out[i] = acc; } else { region r { let q = acc * 2.0; out[i] = q; } } out[i] = acc + a[i] * c; "
+    "}";
 
 static void starve(const char *passes)
 {
@@ -507,7 +521,8 @@ static double seconds_of(size_t statements, const char *passes)
     size_t size = statements * 80 + 200, n = 0;
     char *text = malloc(size);
     CHECK(text != NULL);
-    n += (size_t)snprintf(text, size, "kernel k() { buffer a: f32[16] read; buffer out: f32[16] output; let v0 = a[0];");
+    n +=
+        (size_t)snprintf(text, size, "kernel k() { buffer a: f32[16] read; buffer out: f32[16] output; let v0 = a[0];");
     for (size_t j = 1; j < statements; j++)
         n += (size_t)snprintf(text + n, size - n, "let v%zu = v%zu * a[%zu] + v%zu;\n", j, j - 1, j % 15, j / 2);
     snprintf(text + n, size - n, "out[0] = v%zu; }", statements - 1);

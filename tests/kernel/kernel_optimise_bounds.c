@@ -13,7 +13,8 @@ TEST(kernel_bounds_decides_comparisons)
     optimise_expect("bounds", "for (j in 2..6) { if (j < 6) { out[j] = 1.0; } if (j == 6) { x[j] = 1.0; } }",
                     "for (j in 2..6) { if (true) { out[j] = 1.0; } if (false) { x[j] = 1.0; } }");
     optimise_keeps("bounds", "for (j in 2..6) { if (j < 5) { out[j] = 1.0; } }");
-    optimise_expect("bounds", "let p = n[i] % 5; if (p < 5) { out[p] = 1.0; }", "let p = n[i] % 5; if (true) { out[p] = 1.0; }");
+    optimise_expect("bounds", "let p = n[i] % 5; if (p < 5) { out[p] = 1.0; }",
+                    "let p = n[i] % 5; if (true) { out[p] = 1.0; }");
 }
 
 TEST(kernel_bounds_knows_that_sums_wrap)
@@ -85,7 +86,8 @@ TEST(kernel_bounds_proves_accesses_of_open_length)
     check_proof("buffer z: f32[] read_write; if (i < buf_len(z)) { z[i] = z[i] + 1.0; }", true, true);
     check_proof("buffer z: f32[] read_write; if (i <= buf_len(z)) { z[i] = z[i] + 1.0; }", false, false);
     check_proof("buffer z: f32[] read_write; let q = buf_len(z); for (j in 0..q) { z[j] = z[j] + 1.0; }", true, true);
-    check_proof("buffer z: f32[] read_write; buffer w: f32[] read_write; if (i < buf_len(w)) { z[i] = w[i]; }", true, false);
+    check_proof("buffer z: f32[] read_write; buffer w: f32[] read_write; if (i < buf_len(w)) { z[i] = w[i]; }", true,
+                false);
     /* every occurrence counts */
     check_proof("if (i < 16) { out[l] = a[i]; } x[l] = a[i];", false, true);
 }
@@ -96,17 +98,20 @@ TEST(kernel_inline_blocks_and_regions)
 {
     optimise_expect("inline", "{ let p = a[i]; out[i] = p; } region r { let p = b[i]; x[i] = p; }",
                     "let p_2 = a[i]; out[i] = p_2; let p_3 = b[i]; x[i] = p_3;");
-    optimise_expect("inline", "{ { let p = a[i]; out[i] = p; return; } } x[i] = 1.0;", "let p = a[i]; out[i] = p; return;");
+    optimise_expect("inline", "{ { let p = a[i]; out[i] = p; return; } } x[i] = 1.0;",
+                    "let p = a[i]; out[i] = p; return;");
     optimise_keeps("inline", "region r stop_gradient { out[i] = a[i]; } region s once { x[i] = a[i]; }");
 }
 
 TEST(kernel_inline_calls)
 {
-    optimise_expect("inline", "fn f(p: f32, q: f32) -> f32 { let r = p * q; return r + p; } out[i] = f(a[i], 2.0) + f(1.0, b[i]);",
-                    "fn f(p: f32, q: f32) -> f32 { let r = p * q; return r + p; }"
-                    "let p_2 = a[i]; let r_3 = p_2 * 2.0; let q_4 = b[i]; let r_5 = 1.0 * q_4; out[i] = r_3 + p_2 + (r_5 + 1.0);");
-    optimise_expect("inline,dce", "fn f(p: f32) -> f32 { return p * p; } fn g(p: f32) -> f32 { return f(p) + 1.0; }"
-                                  "let v = a[i]; if (g(v) > 3.0) { out[i] = f(f(v)); }",
+    optimise_expect(
+        "inline", "fn f(p: f32, q: f32) -> f32 { let r = p * q; return r + p; } out[i] = f(a[i], 2.0) + f(1.0, b[i]);",
+        "fn f(p: f32, q: f32) -> f32 { let r = p * q; return r + p; }"
+        "let p_2 = a[i]; let r_3 = p_2 * 2.0; let q_4 = b[i]; let r_5 = 1.0 * q_4; out[i] = r_3 + p_2 + (r_5 + 1.0);");
+    optimise_expect("inline,dce",
+                    "fn f(p: f32) -> f32 { return p * p; } fn g(p: f32) -> f32 { return f(p) + 1.0; }"
+                    "let v = a[i]; if (g(v) > 3.0) { out[i] = f(f(v)); }",
                     "let v = a[i]; if (v * v + 1.0 > 3.0) { let p_2 = v * v; out[i] = p_2 * p_2; }");
     optimise_expect("inline,dce",
                     "fn f(p: u32) -> u32 { let s = 0; for (j in 0..p) { s = s + j; } return s; }"
@@ -117,8 +122,9 @@ TEST(kernel_inline_calls)
 TEST(kernel_inline_not_where_it_shows)
 {
     /* a derivative of its own would be forgotten */
-    optimise_keeps("inline", "fn f(p: f32) -> f32 { return p * p; } adjoint f.p(p: f32, z: f32, g: f32) -> f32 { return g; }"
-                             "out[i] = f(a[i]);");
+    optimise_keeps("inline",
+                   "fn f(p: f32) -> f32 { return p * p; } adjoint f.p(p: f32, z: f32, g: f32) -> f32 { return g; }"
+                   "out[i] = f(a[i]);");
     /* the load comes after the atomic */
     optimise_keeps("inline", "fn f(p: u32) -> u32 { return p * p; } res[atomic_add(m[i], 1)] = f(m[i]);");
 }

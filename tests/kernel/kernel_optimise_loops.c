@@ -21,7 +21,8 @@ TEST(kernel_forward_loads_of_stored_values)
 TEST(kernel_forward_stops_at_other_writes)
 {
     optimise_keeps("forward", "x[l] = a[i]; x[3] = 1.0; out[i] = x[l];");
-    optimise_expect("forward", "x[1] = a[i]; x[3] = 1.0; out[i] = x[1];", "let t = a[i]; x[1] = t; x[3] = 1.0; out[i] = t;");
+    optimise_expect("forward", "x[1] = a[i]; x[3] = 1.0; out[i] = x[1];",
+                    "let t = a[i]; x[1] = t; x[3] = 1.0; out[i] = t;");
     optimise_keeps("forward", "m[l] = n[i]; let q = atomic_add(m[0], 1); res[i] = m[l] + q;");
     optimise_keeps("forward", "x[l] = a[i]; if (n[i] > 3) { x[l] = 1.0; } out[i] = x[l];");
     optimise_keeps("forward", "if (n[i] > 3) { x[l] = a[i]; } out[i] = x[l];");
@@ -79,8 +80,9 @@ TEST(kernel_licm_moves_lets)
                     "let p = a[i] * b[i]; for (j in 0..4) { out[j] = p + cast<f32>(j); }");
     optimise_expect("licm", "for (j in 0..4) { for (k in 0..2) { let p = a[i]; let q = p + b[j]; out[j] = q; } }",
                     "let p = a[i]; for (j in 0..4) { let q = p + b[j]; for (k in 0..2) { out[j] = q; } }");
-    optimise_expect("licm", "for (j in 0..4) { let p = a[i]; out[j] = p; } for (j in 0..4) { let p = b[i]; x[j] = p; }",
-                    "let p_2 = a[i]; for (j in 0..4) { out[j] = p_2; } let p_3 = b[i]; for (j in 0..4) { x[j] = p_3; }");
+    optimise_expect(
+        "licm", "for (j in 0..4) { let p = a[i]; out[j] = p; } for (j in 0..4) { let p = b[i]; x[j] = p; }",
+        "let p_2 = a[i]; for (j in 0..4) { out[j] = p_2; } let p_3 = b[i]; for (j in 0..4) { x[j] = p_3; }");
 }
 
 TEST(kernel_licm_moves_parts)
@@ -95,8 +97,9 @@ TEST(kernel_licm_leaves_what_varies)
     optimise_keeps("licm", "for (j in 0..4) { let p = a[j]; out[j] = p; }");
     optimise_keeps("licm", "let v = 0; for (j in 0..4) { let p = n[v]; v = p + 1; res[j] = v; }");
     optimise_keeps("licm", "for (j in 0..4) { let p = x[i]; x[i] = p + 1.0; }");
-    optimise_keeps("licm", "buffer s: f32[4] workgroup; for (j in 0..4) { let p = s[3 - l]; out[i] = p; barrier(); s[l] = a[j]; barrier(); }");
-    optimise_keeps("licm", "for (j in 0..4) { let p = subgroup_add(a[i]); out[j] = p; }");
+    optimise_keeps("licm", "buffer s: f32[4] workgroup; for (j in 0..4) { let p = s[3 - l]; out[i] = p; barrier(); "
+                           "s[l] = a[j]; barrier(); }");
+    optimise_keeps("licm", "let q = a[i]; for (j in 0..4) { let p = subgroup_add(q); out[j] = p; }");
     optimise_keeps("licm", "for (j in 0..4) { let p = atomic_add(m[i], 1); res[j] = p; }");
     /* conditional code is not run ahead */
     optimise_keeps("licm", "for (j in 0..4) { if (n[j] > 3) { let p = a[i]; out[j] = p; } }");
@@ -117,10 +120,11 @@ TEST(kernel_strength_powers_of_two)
 static void check_divisor(const char *type, const char *divisor)
 {
     char text[600];
-    snprintf(text, sizeof text,
-             "kernel k(workgroup = [64, 1, 1]) { buffer v: %s[128] read; buffer q: %s[128] output; buffer r: %s[128] output;"
-             "let i = invocation_id(0); let p = v[i]; q[i] = p / %s%s; r[i] = p %% %s%s; }",
-             type, type, type, divisor, type, divisor, type);
+    snprintf(
+        text, sizeof text,
+        "kernel k(workgroup = [64, 1, 1]) { buffer v: %s[128] read; buffer q: %s[128] output; buffer r: %s[128] output;"
+        "let i = invocation_id(0); let p = v[i]; q[i] = p / %s%s; r[i] = p %% %s%s; }",
+        type, type, type, divisor, type, divisor, type);
     test_fail_context("%s / %s", type, divisor);
     flx_kernel *k = flk(text);
     flx_error err = {0};
@@ -151,7 +155,8 @@ static void check_divisor(const char *type, const char *divisor)
 TEST(kernel_strength_quotients_are_exact)
 {
     static const char *const types[] = {"u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
-    static const char *const divisors[] = {"1", "2", "3", "5", "6", "7", "9", "10", "11", "12", "14", "28", "64", "100", "125"};
+    static const char *const divisors[] = {"1",  "2",  "3",  "5",  "6",  "7",   "9",  "10",
+                                           "11", "12", "14", "28", "64", "100", "125"};
     static const char *const large[] = {"641", "1000", "7919", "32768", "65535"};
     static const char *const larger[] = {"1000000007", "2147483648", "2147483649", "4294967295", "4294967291"};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -166,11 +171,13 @@ TEST(kernel_strength_quotients_are_exact)
 
 TEST(kernel_strength_uses_permissions)
 {
-    static const char text[] = "kernel k(flags = [contract, reciprocal]) { buffer a: f32[4] read; buffer out: f32[4] output;"
-                               "out[0] = a[0] * a[1] + a[2]; out[1] = a[0] - 3.0; out[2] = 1.0 / sqrt(a[0]); out[3] = a[1] / 3.0; }";
-    static const char made[] = "kernel k(flags = [contract, reciprocal]) { buffer a: f32[4] read; buffer out: f32[4] output;"
-                               "out[0] = fma(a[0], a[1], a[2]); out[1] = a[0] - 3.0; out[2] = rsqrt(a[0]);"
-                               "out[3] = a[1] * 0x1.555556p-2; }";
+    static const char text[] =
+        "kernel k(flags = [contract, reciprocal]) { buffer a: f32[4] read; buffer out: f32[4] output;"
+        "out[0] = a[0] * a[1] + a[2]; out[1] = a[0] - 3.0; out[2] = 1.0 / sqrt(a[0]); out[3] = a[1] / 3.0; }";
+    static const char made[] =
+        "kernel k(flags = [contract, reciprocal]) { buffer a: f32[4] read; buffer out: f32[4] output;"
+        "out[0] = fma(a[0], a[1], a[2]); out[1] = a[0] - 3.0; out[2] = rsqrt(a[0]);"
+        "out[3] = a[1] * 0x1.555556p-2; }";
     optimise_expect_with(flxi_kpass_strength, &(flxi_ksimplify_options){0}, text, made);
     optimise_keeps("strength", "out[i] = a[i] * b[i] + 1.0; x[i] = 1.0 / sqrt(a[i]); y[i] = 1.0 / a[i];");
 }
@@ -198,12 +205,13 @@ TEST(kernel_unroll_leaves_others)
 
 TEST(kernel_unroll_stops_at_returns)
 {
-    optimise_expect("unroll", "for (j in 0..3) { out[j] = 1.0; return; } x[i] = 1.0;", "out[0] = 1.0; return;");
+    optimise_expect("unroll", "for (j in 0..3) { out[j] = 1.0; return; } x[0] = 1.0;", "out[0] = 1.0; return;");
 }
 
 TEST(kernel_peel_special_first_iterations)
 {
-    optimise_expect("peel,fold,bounds,if", "let v = 0.0f32; for (j in 0..9) { if (j == 0) { v = a[i]; } else { v = v + b[j]; } out[j] = v; }",
+    optimise_expect("peel,fold,bounds,if",
+                    "let v = 0.0f32; for (j in 0..9) { if (j == 0) { v = a[i]; } else { v = v + b[j]; } out[j] = v; }",
                     "let v = 0.0f32; v = a[i]; out[0] = v; for (j in 1..9) { v = v + b[j]; out[j] = v; }");
     optimise_expect("peel", "for (j in 0..n[i] % 5) { if (j == 0) { x[i] = 1.0; } out[j] = 1.0; }",
                     "let n_2 = n[i] % 5; if (n_2 > 0) { if (true) { x[i] = 1.0; } out[0] = 1.0; }"
@@ -214,9 +222,11 @@ TEST(kernel_peel_special_first_iterations)
 TEST(kernel_strip_mine_long_loops)
 {
     optimise_expect("strip_mine", "let v = 0; for (j in 3..103) { v = v * 3 + j; } res[i] = v;",
-                    "let v = 0; for (j_2 in 0..7) { for (j in j_2 * 16 + 3..min(j_2 * 16 + 19, 103)) { v = v * 3 + j; } } res[i] = v;");
-    optimise_expect("strip_mine", "let v = 0; for (j in 0..96) { v = v * 3 + j; } res[i] = v;",
-                    "let v = 0; for (j_2 in 0..6) { for (j in j_2 * 16..j_2 * 16 + 16) { v = v * 3 + j; } } res[i] = v;");
+                    "let v = 0; for (j_2 in 0..7) { for (j in j_2 * 16 + 3..min(j_2 * 16 + 19, 103)) { v = v * 3 + j; "
+                    "} } res[i] = v;");
+    optimise_expect(
+        "strip_mine", "let v = 0; for (j in 0..96) { v = v * 3 + j; } res[i] = v;",
+        "let v = 0; for (j_2 in 0..6) { for (j in j_2 * 16..j_2 * 16 + 16) { v = v * 3 + j; } } res[i] = v;");
     optimise_keeps("strip_mine", "let v = 0; for (j in 0..64) { v = v * 3 + j; } res[i] = v;");
 }
 
@@ -224,18 +234,23 @@ TEST(kernel_strip_mine_long_loops)
 
 TEST(kernel_fuse_independent_loops)
 {
-    optimise_expect("fuse", "for (j in 0..9) { let t = a[j]; x[j] = t; } for (k in 0..9) { let t = b[k]; y[k] = t * 2.0; }",
+    optimise_expect("fuse",
+                    "for (j in 0..9) { let t = a[j]; x[j] = t; } for (k in 0..9) { let t = b[k]; y[k] = t * 2.0; }",
                     "for (j in 0..9) { let t = a[j]; x[j] = t; let t_2 = b[j]; y[j] = t_2 * 2.0; }");
     optimise_expect("fuse", "for (j in 0..9) { x[j + 1] = a[j]; } for (k in 0..9) { y[k] = x[k + 1] * 2.0; }",
                     "for (j in 0..9) { x[j + 1] = a[j]; y[j] = x[j + 1] * 2.0; }");
-    optimise_expect("fuse", "let v = 0; let w = 0; for (j in 0..9) { v = v + n[j]; } for (k in 0..9) { w = w * 2 + n[k]; } res[i] = v + w;",
-                    "let v = 0; let w = 0; for (j in 0..9) { v = v + n[j]; w = w * 2 + n[j]; } res[i] = v + w;");
+    optimise_expect(
+        "fuse",
+        "let v = 0; let w = 0; for (j in 0..9) { v = v + n[j]; } for (k in 0..9) { w = w * 2 + n[k]; } res[i] = v + w;",
+        "let v = 0; let w = 0; for (j in 0..9) { v = v + n[j]; w = w * 2 + n[j]; } res[i] = v + w;");
 }
 
 TEST(kernel_fuse_renames_what_would_be_hidden)
 {
-    optimise_expect("fuse", "for (j in 0..9) { let t = a[j]; x[j] = t; } for (k in 0..9) { for (j in 0..2) { let t = b[j]; y[k] = t; } }",
-                    "for (j in 0..9) { let t = a[j]; x[j] = t; for (j_2 in 0..2) { let t_3 = b[j_2]; y[j] = t_3; } }");
+    optimise_expect(
+        "fuse",
+        "for (j in 0..9) { let t = a[j]; x[j] = t; } for (k in 0..9) { for (j in 0..2) { let t = b[j]; y[k] = t; } }",
+        "for (j in 0..9) { let t = a[j]; x[j] = t; for (j_2 in 0..2) { let t_3 = b[j_2]; y[j] = t_3; } }");
 }
 
 TEST(kernel_fuse_leaves_dependent_loops)
@@ -248,8 +263,10 @@ TEST(kernel_fuse_leaves_dependent_loops)
     optimise_keeps("fuse", "for (j in 0..9) { x[j] = a[j]; } for (k in 0..8) { y[k] = b[k]; }");
     optimise_keeps("fuse", "for (j in 0..9) { x[j] = a[j]; } barrier(); for (k in 0..9) { y[k] = b[k]; }");
     optimise_keeps("fuse", "for (j in 0..9) { x[j] = a[j]; barrier(); } for (k in 0..9) { y[k] = b[k]; }");
-    optimise_keeps("fuse", "for (j in 0..9) { x[j] = a[j]; if (n[j] > 3) { return; } } for (k in 0..9) { y[k] = b[k]; }");
-    optimise_keeps("fuse", "for (j in 0..9) { atomic_add(m[0], j); } for (k in 0..9) { res[k] = atomic_add(m[0], 1); }");
+    optimise_keeps("fuse",
+                   "for (j in 0..9) { x[j] = a[j]; if (n[j] > 3) { return; } } for (k in 0..9) { y[k] = b[k]; }");
+    optimise_keeps("fuse",
+                   "for (j in 0..9) { atomic_add(m[0], j); } for (k in 0..9) { res[k] = atomic_add(m[0], 1); }");
     /* the bound changes in between */
     optimise_keeps("fuse", "for (j in 0..m[0] % 4) { m[j] = 2; } for (k in 0..m[0] % 4) { y[k] = b[k]; }");
 }
@@ -286,33 +303,45 @@ TEST(kernel_barriers_that_keep_nothing_apart)
     optimise_keeps("barriers", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); out[i] = s[3 - l];");
     optimise_keeps("barriers", "buffer s: f32[4] workgroup; out[i] = s[3 - l]; barrier(); s[l] = a[i];");
     optimise_keeps("barriers", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); s[3 - l] = b[i];");
-    optimise_expect("barriers", "buffer s: f32[4] workgroup; out[i] = s[l]; barrier(); x[i] = s[3 - l]; barrier(); s[l] = a[i];",
+    optimise_expect("barriers",
+                    "buffer s: f32[4] workgroup; out[i] = s[l]; barrier(); x[i] = s[3 - l]; barrier(); s[l] = a[i];",
                     "buffer s: f32[4] workgroup; out[i] = s[l]; x[i] = s[3 - l]; barrier(); s[l] = a[i];");
-    optimise_keeps("barriers", "buffer s: u32[4] workgroup; atomic_add(s[0], 1); barrier(); res[i] = atomic_add(s[0], 0);");
+    optimise_keeps("barriers",
+                   "buffer s: u32[4] workgroup; atomic_add(s[0], 1); barrier(); res[i] = atomic_add(s[0], 0);");
 }
 
 TEST(kernel_barriers_do_not_fall_together)
 {
     /* each of the two keeps nothing apart between its neighbours, but one of them must stay */
-    optimise_expect("barriers", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); out[i] = 1.0; barrier(); x[i] = s[3 - l];",
+    optimise_expect("barriers",
+                    "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); out[i] = 1.0; barrier(); x[i] = s[3 - l];",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; out[i] = 1.0; barrier(); x[i] = s[3 - l];");
 }
 
 TEST(kernel_barriers_in_loops)
 {
-    optimise_keeps("barriers", "buffer s: f32[4] workgroup; for (j in 0..3) { s[l] = a[j]; barrier(); out[i] = s[3 - l]; barrier(); }");
-    optimise_expect("barriers", "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; barrier(); x[i] = s[l]; }",
-                    "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; x[i] = s[l]; }");
+    optimise_keeps(
+        "barriers",
+        "buffer s: f32[4] workgroup; for (j in 0..3) { s[l] = a[j]; barrier(); out[i] = s[3 - l]; barrier(); }");
+    optimise_expect(
+        "barriers",
+        "buffer s: f32[4] workgroup; let v = 1.0f32; for (j in 0..3) { v = v * s[3 - l]; barrier(); v = v + s[l]; } "
+        "out[i] = v;",
+        "buffer s: f32[4] workgroup; let v = 1.0f32; for (j in 0..3) { v = v * s[3 - l]; v = v + s[l]; } out[i] = v;");
     /* around the loop */
-    optimise_keeps("barriers", "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; s[l] = a[j]; barrier(); }");
-    optimise_keeps("barriers", "buffer s: f32[4] workgroup; if (u[0] > 3) { s[l] = a[i]; barrier(); } out[i] = s[3 - l];");
-    optimise_expect("barriers", "buffer s: f32[4] workgroup; if (u[0] > 3) { barrier(); } else { out[i] = s[l]; } x[i] = s[3 - l];",
+    optimise_keeps("barriers",
+                   "buffer s: f32[4] workgroup; for (j in 0..3) { out[i] = s[3 - l]; s[l] = a[j]; barrier(); }");
+    optimise_keeps("barriers",
+                   "buffer s: f32[4] workgroup; if (u[0] > 3) { s[l] = a[i]; barrier(); } out[i] = s[3 - l];");
+    optimise_expect("barriers",
+                    "buffer s: f32[4] workgroup; if (u[0] > 3) { barrier(); } else { out[i] = s[l]; } x[i] = s[3 - l];",
                     "buffer s: f32[4] workgroup; if (u[0] > 3) { } else { out[i] = s[l]; } x[i] = s[3 - l];");
 }
 
 TEST(kernel_barriers_the_weaker_goes)
 {
-    optimise_expect("barriers", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(seq_cst); barrier(acquire); out[i] = s[3 - l];",
+    optimise_expect("barriers",
+                    "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(seq_cst); barrier(acquire); out[i] = s[3 - l];",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(seq_cst); out[i] = s[3 - l];");
     /* one of the grid is not replaced by one of a workgroup */
     flx_kernel *k = optimise_kernel("x[i] = a[i]; barrier(grid); barrier(); out[i] = x[7 - i];");

@@ -4,6 +4,7 @@
 
 #include <fluxion/catalogue.h>
 #include <fluxion/graph.h>
+#include <fluxion/kernel.h>
 #include <fluxion/ops.h>
 #include <fluxion/run.h>
 #include <fluxion/tensor.h>

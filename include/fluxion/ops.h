@@ -2543,6 +2543,44 @@ static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints s
 }
 
 
+/* ---- custom_kernel ---- */
+
+typedef struct flx_kernel_call_attrs {
+    const char *program; /* must be given */
+    const char *inputs; /* "" */
+    const char *outputs; /* "" */
+    flx_types types; /* by the counts of the outputs */
+    flx_ints grid; /* [1, 1, 1] */
+    const char *backward; /* "" */
+    int64_t max_trips; /* 0 */
+} flx_kernel_call_attrs;
+#define FLX_KERNEL_CALL_ATTRS {NULL, NULL, NULL, {NULL, 0}, {NULL, 0}, NULL, FLX_DEFAULT}
+
+/** runs a kernel (docs/kernels.md): operands are its inputs, results its outputs, which start at zero; a buffer that is both is copied first */
+static inline uint32_t flx_kernel_call(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_kernel_call_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[7];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->program))
+            flx_a[flx_n++] = flx_attr_string("program", attrs->program);
+        if (!(!attrs->inputs))
+            flx_a[flx_n++] = flx_attr_string("inputs", attrs->inputs);
+        if (!(!attrs->outputs))
+            flx_a[flx_n++] = flx_attr_string("outputs", attrs->outputs);
+        if (!(!attrs->types.v))
+            flx_a[flx_n++] = flx_attr_types("types", attrs->types);
+        if (!(!attrs->grid.v))
+            flx_a[flx_n++] = flx_attr_ints("grid", attrs->grid);
+        if (!(!attrs->backward))
+            flx_a[flx_n++] = flx_attr_string("backward", attrs->backward);
+        if (!(attrs->max_trips == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_trips", attrs->max_trips);
+    }
+    return flx_op(g, "kernel_call", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+
 /* ---- control ---- */
 
 /** then(x...) where the one-element pred is nonzero and not NaN, else(x...) */

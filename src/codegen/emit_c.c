@@ -21,11 +21,11 @@
 #define BUILTIN(name) {.of_float = "__builtin_" #name "$f($a)"}
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
-    [KUN_popcount] = {NULL, "(($T)__builtin_popcountll($a))", "(($T)__builtin_popcountll(($U)$a))"},
-    [KUN_clz] = {NULL, "{ return a ? ($T)(__builtin_clzll(a) - (64 - $w)) : ($T)$w; }",
-                 "{ return a ? ($T)(__builtin_clzll(($U)a) - (64 - $w)) : ($T)$w; }"},
-    [KUN_ctz] = {NULL, "{ return a ? ($T)__builtin_ctzll(a) : ($T)$w; }",
-                 "{ return a ? ($T)__builtin_ctzll(($U)a) : ($T)$w; }"},
+    [KUN_popcount] = {.of_unsigned = "(($T)__builtin_popcountll($a))", .of_signed = "(($T)__builtin_popcountll(($U)$a))"},
+    [KUN_clz] = {.of_unsigned = "{ return a ? ($T)(__builtin_clzll(a) - (64 - $w)) : ($T)$w; }",
+                 .of_signed = "{ return a ? ($T)(__builtin_clzll(($U)a) - (64 - $w)) : ($T)$w; }"},
+    [KUN_ctz] = {.of_unsigned = "{ return a ? ($T)__builtin_ctzll(a) : ($T)$w; }",
+                 .of_signed = "{ return a ? ($T)__builtin_ctzll(($U)a) : ($T)$w; }"},
     [KUN_abs] = BUILTIN(fabs),
     [KUN_floor] = BUILTIN(floor),
     [KUN_ceil] = BUILTIN(ceil),

@@ -9,11 +9,11 @@
 #define ROUNDED_2(name) {.of_float = "__$g" #name "_rn($a, $b)"}
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
-    [KUN_popcount] = {NULL, "(($T)__popcll($a))", "(($T)__popcll(($U)$a))"},
-    [KUN_clz] = {NULL, "(($T)(__clzll((k_i64)(k_u64)$a) - (64 - $w)))", "(($T)(__clzll((k_i64)(k_u64)($U)$a) - (64 - $w)))"},
-    [KUN_ctz] = {NULL, "{ return a ? ($T)(__ffsll((k_i64)(k_u64)a) - 1) : ($T)$w; }",
-                 "{ return a ? ($T)(__ffsll((k_i64)(k_u64)($U)a) - 1) : ($T)$w; }"},
-    [KUN_reverse_bits] = {NULL, "(($T)(__brevll($a) >> (64 - $w)))", "(($T)(__brevll(($U)$a) >> (64 - $w)))"},
+    [KUN_popcount] = {.of_unsigned = "(($T)__popcll($a))", .of_signed = "(($T)__popcll(($U)$a))"},
+    [KUN_clz] = {.of_unsigned = "(($T)(__clzll((k_i64)(k_u64)$a) - (64 - $w)))", .of_signed = "(($T)(__clzll((k_i64)(k_u64)($U)$a) - (64 - $w)))"},
+    [KUN_ctz] = {.of_unsigned = "{ return a ? ($T)(__ffsll((k_i64)(k_u64)a) - 1) : ($T)$w; }",
+                 .of_signed = "{ return a ? ($T)(__ffsll((k_i64)(k_u64)($U)a) - 1) : ($T)$w; }"},
+    [KUN_reverse_bits] = {.of_unsigned = "(($T)(__brevll($a) >> (64 - $w)))", .of_signed = "(($T)(__brevll(($U)$a) >> (64 - $w)))"},
     [KUN_sqrt] = ROUNDED(sqrt),
     [KUN_recip] = ROUNDED(rcp),
 };

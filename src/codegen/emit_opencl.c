@@ -7,14 +7,14 @@
 #include "codegen/kernel_writer.h"
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
-    [KUN_popcount] = {NULL, "(($T)popcount($a))", "(($T)popcount(($U)$a))"},
-    [KUN_clz] = {NULL, "(($T)clz($a))", "(($T)clz(($U)$a))"},
-    [KUN_ctz] = {NULL, "{ return ($T)popcount(($U)((a & (0 - a)) - 1)); }",
-                 "{ const $U u = ($U)a; return ($T)popcount(($U)((u & (0 - u)) - 1)); }"},
+    [KUN_popcount] = {.of_unsigned = "(($T)popcount($a))", .of_signed = "(($T)popcount(($U)$a))"},
+    [KUN_clz] = {.of_unsigned = "(($T)clz($a))", .of_signed = "(($T)clz(($U)$a))"},
+    [KUN_ctz] = {.of_unsigned = "{ return ($T)popcount(($U)((a & (0 - a)) - 1)); }",
+                 .of_signed = "{ const $U u = ($U)a; return ($T)popcount(($U)((u & (0 - u)) - 1)); }"},
 };
 
 static const flxi_kspelling binaries[KBIN_COUNT] = {
-    [KBIN_mul_high] = {NULL, "mul_hi($a, $b)"},
+    [KBIN_mul_high] = {.of_unsigned = "mul_hi($a, $b)"},
 };
 
 #define FENCE "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"

@@ -88,7 +88,10 @@ static void start_writer(flxi_kwriter *w, flxi_kfile *f, const flx_kernel *k, fl
 static void free_writer(flxi_kwriter *w)
 {
     const flxi_allocator *mem = flxi_kernel_mem(w->k);
-    flxi_kguard_free(&w->guard);
+    if (w->ranges.f)
+        flxi_kranges_free(&w->ranges);
+    if (w->known.k)
+        flxi_kfacts_free(&w->known);
     if (w->uniform.exprs)
         flxi_kuniform_free(&w->uniform);
     flxi_vec_free(mem, &w->copies);
@@ -105,7 +108,7 @@ static flx_code write_kernel(flxi_kwriter *w)
     write_functions(w);
     if (w->code == FLX_OK)
         w->target->write(w);
-    if (w->code == FLX_OK && (w->out.failed || w->file->failed || w->guard.failed))
+    if (w->code == FLX_OK && (w->out.failed || w->file->failed || w->ranges.failed))
         w->code = flxi_oom(w->err, "the text of a kernel");
     if (w->code == FLX_OK && w->out.n > max_text)
         w->code = flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' is larger than %zu bytes", w->k->name, max_text);

@@ -178,10 +178,10 @@ static const char *common_value(flxi_kwriter *w, uint32_t expr)
 
 static void split_list(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 {
-    size_t mark = flxi_kw_enter(w, s, in_else);
+    flxi_kranges_mark mark = flxi_kw_enter(w, s, in_else);
     flxi_kw_list(w, in_else ? s->other : s->body);
     flxi_kw_close_interval(w);
-    flxi_kw_leave(w, mark);
+    flxi_kranges_back(&w->ranges, mark);
 }
 
 static void split_common_if(flxi_kwriter *w, const flxi_ks *s)

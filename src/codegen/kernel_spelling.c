@@ -7,7 +7,7 @@
 
 /* ---- Ops ---- */
 
-#define SAME(text) text, text
+#define SAME(text) .of_unsigned = text, .of_signed = text
 #define EXACT .is_exact = true
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
@@ -15,7 +15,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
     [KUN_bit_not] = {NULL, SAME("(($T)~$a)")},
     [KUN_reverse_bits] = {NULL, SAME("{ $U u = ($U)a, r = 0; for (int i = 0; i < $w; i++) r = ($U)(r << 1 | (u >> i & 1)); "
                                      "return ($T)r; }")},
-    [KUN_logical_not] = {"(!$a)", "($a == 0)"},
+    [KUN_logical_not] = {.of_bool = "(!$a)", .of_unsigned = "($a == 0)"},
     [KUN_abs] = {NULL, "$a", "{ return a < 0 ? ($T)(0 - ($X)a) : a; }", "fabs$f($a)", NULL, EXACT},
     [KUN_sign] = {NULL, "(($T)($a != 0))", "{ return ($T)((a > 0) - (a < 0)); }",
                   "{ return a != a ? a : ($T)((a > 0) - (a < 0)); }", NULL, EXACT},
@@ -62,7 +62,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 
 #define WRAPPED(sign) SAME("(($T)(($X)$a " sign " ($X)$b))")
 #define WORDS(sign) "($a " sign " $b)"
-#define COMPARED(sign) "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)"
+#define COMPARED(sign) .of_bool = "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)"
 
 /* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
 #define CHOICE(nan_a, nan_b, sign, zeros)                                                                          \
@@ -73,18 +73,18 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_add] = {NULL, WRAPPED("+"), "($a + $b)", WORDS("+")},
     [KBIN_sub] = {NULL, WRAPPED("-"), "($a - $b)", WORDS("-")},
     [KBIN_mul] = {NULL, WRAPPED("*"), "($a * $b)", WORDS("*")},
-    [KBIN_div] = {NULL, "{ return b ? ($T)(a / b) : ($T)~($T)0; }",
+    [KBIN_div] = {.of_unsigned = "{ return b ? ($T)(a / b) : ($T)~($T)0; }",
                   "{ return b == 0 ? ($T)-1 : b == -1 ? ($T)(0 - ($X)a) : ($T)(a / b); }", "($a / $b)"},
-    [KBIN_mod] = {NULL, "{ return b ? ($T)(a % b) : a; }",
+    [KBIN_mod] = {.of_unsigned = "{ return b ? ($T)(a % b) : a; }",
                   "{ return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b); }", "fmod$f($a, $b)", NULL, EXACT},
     [KBIN_wrapping_add] = {NULL, WRAPPED("+"), NULL, WORDS("+")},
     [KBIN_wrapping_sub] = {NULL, WRAPPED("-"), NULL, WORDS("-")},
-    [KBIN_saturating_add] = {NULL, "{ const $T r = ($T)(a + b); return r < a ? $M : r; }",
+    [KBIN_saturating_add] = {.of_unsigned = "{ const $T r = ($T)(a + b); return r < a ? $M : r; }",
                              "{ const $T r = ($T)(($X)a + ($X)b); return ((a ^ r) & (b ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
-    [KBIN_saturating_sub] = {NULL, "{ return a < b ? ($T)0 : ($T)(a - b); }",
+    [KBIN_saturating_sub] = {.of_unsigned = "{ return a < b ? ($T)0 : ($T)(a - b); }",
                              "{ const $T r = ($T)(($X)a - ($X)b); return ((a ^ b) & (a ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
     [KBIN_saturating_mul] =
-        {NULL,
+        {.of_unsigned =
          "{ if ($w < 64) { const k_u64 p = (k_u64)a * b; return p > $M ? $M : ($T)p; } "
          "return a != 0 && b > $M / a ? $M : ($T)(($X)a * ($X)b); }",
          "{ if ($w < 64) { const k_i64 p = (k_i64)((k_u64)a * (k_u64)b); return p < $L ? $L : p > $M ? $M : ($T)p; } "
@@ -92,7 +92,7 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
          "const k_u64 x = a < 0 ? 0 - (k_u64)a : (k_u64)a, y = b < 0 ? 0 - (k_u64)b : (k_u64)b; "
          "if (x != 0 && y > ((k_u64)$M + less) / x) return less ? $L : $M; "
          "return ($T)(less ? 0 - x * y : x * y); }"},
-    [KBIN_mul_high] = {NULL, "{ if ($w < 64) return ($T)((k_u64)a * b >> ($w & 63)); "
+    [KBIN_mul_high] = {.of_unsigned = "{ if ($w < 64) return ($T)((k_u64)a * b >> ($w & 63)); "
                              "const k_u64 lo = (k_u64)(k_u32)a * (k_u32)b, m = ((k_u64)a >> 31 >> 1) * (k_u32)b + (lo >> 32), "
                              "n = (k_u64)(k_u32)a * ((k_u64)b >> 31 >> 1) + (k_u32)m; "
                              "return ($T)(((k_u64)a >> 31 >> 1) * ((k_u64)b >> 31 >> 1) + (m >> 32) + (n >> 32)); }"},
@@ -106,16 +106,16 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_bit_xor] = {NULL, SAME("($a ^ $b)")},
     [KBIN_shl] = {NULL, SAME("(($T)(($X)$a << (($X)$b & $m)))"), NULL, "($a << ($b & $m))"},
     [KBIN_shr] = {NULL, SAME("(($T)($a >> (($X)$b & $m)))"), NULL, "($a >> ($b & $m))"},
-    [KBIN_rotate_left] = {NULL, "{ const $X n = b & $m; return ($T)(a << n | a >> (($w - n) & $m)); }"},
-    [KBIN_rotate_right] = {NULL, "{ const $X n = b & $m; return ($T)(a >> n | a << (($w - n) & $m)); }"},
+    [KBIN_rotate_left] = {.of_unsigned = "{ const $X n = b & $m; return ($T)(a << n | a >> (($w - n) & $m)); }"},
+    [KBIN_rotate_right] = {.of_unsigned = "{ const $X n = b & $m; return ($T)(a >> n | a << (($w - n) & $m)); }"},
     [KBIN_eq] = {COMPARED("==")},
     [KBIN_ne] = {COMPARED("!=")},
     [KBIN_lt] = {COMPARED("<")},
     [KBIN_gt] = {COMPARED(">")},
     [KBIN_le] = {COMPARED("<=")},
     [KBIN_ge] = {COMPARED(">=")},
-    [KBIN_logical_and] = {SAME("(($a != 0) & ($b != 0))")},
-    [KBIN_logical_or] = {SAME("(($a != 0) | ($b != 0))")},
+    [KBIN_logical_and] = {.of_bool = "(($a != 0) & ($b != 0))", .of_unsigned = "(($a != 0) & ($b != 0))"},
+    [KBIN_logical_or] = {.of_bool = "(($a != 0) | ($b != 0))", .of_unsigned = "(($a != 0) | ($b != 0))"},
     [KBIN_pow] = {.of_float = "{ return b == 0 || a == 1 ? ($T)1 : pow$f(a, b); }"},
     [KBIN_atan2] = {.of_float = "atan2$f($a, $b)"},
     [KBIN_hypot] = {.of_float = "hypot$f($a, $b)"},
@@ -327,6 +327,10 @@ const flxi_khelper flxi_khelpers[] = {
     {"canonical", KBY_TYPE,
      "$F $T $n($T a)\n"
      "{ return a != a ? @value(($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u)) : a; }\n"},
+
+    /* Signs of NaNs too, where the processor's operation need not keep their bits. */
+    {"flip_sign", KBY_TYPE, "$F $T $n($T a)\n{ return @value(@bits(a) ^ ($U)1 << ($w == 64 ? 63 : 31)); }\n"},
+    {"clear_sign", KBY_TYPE, "$F $T $n($T a)\n{ return @value(@bits(a) & ~(($U)1 << ($w == 64 ? 63 : 31))); }\n"},
 
     {"saturate", KBY_TYPE | KBY_RESULT,
      "$F $R $n($T a)\n"

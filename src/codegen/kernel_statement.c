@@ -89,7 +89,7 @@ static void write_let(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_name_var(w, s->var, name);
     flxi_kw_begin(w);
     if (declares)
-        flxi_kw_addf(w, "%s%s ", w->guard.assigned[s->var] ? "" : "const ", flxi_ktext_type(w->k->vars[s->var].type));
+        flxi_kw_addf(w, "%s%s ", flxi_kfacts_is_assigned(&w->known, s->var) ? "" : "const ", flxi_ktext_type(w->k->vars[s->var].type));
     flxi_kw_addf(w, "%s = ", name);
     flxi_kw_add(w, text);
     flxi_kw_add(w, ";");
@@ -101,7 +101,7 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
     const flxi_kbuffer *b = &w->k->buffers[s->buffer];
     const char *index = flxi_kw_index(w, s->a), *text = flxi_kw_value(w, s->b);
     const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
-    bool is_proven = flxi_kguard_hold(&w->guard, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
+    bool is_proven = flxi_kranges_is_inside(&w->ranges, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
     static const char *const names[2][3] = {{"store", "store_half", "store_own_half"}, {"put", "put_half", "put_own_half"}};
     bool is_own = b->access == FLX_KERNEL_PRIVATE || (b->access == FLX_KERNEL_WORKGROUP && w->target->is_serial);
     flxi_ksubject subject = {.x = {text}, .type = b->element, .space = flxi_kw_address(w, s->buffer)};
@@ -235,26 +235,21 @@ static void write_trap(flxi_kwriter *w, const flxi_ks *s)
 
 /* ---- Bodies ---- */
 
-size_t flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else)
+flxi_kranges_mark flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 {
-    size_t mark = w->guard.facts.n;
+    flxi_kranges_mark mark = flxi_kranges_at(&w->ranges);
     if (s->kind == KS_IF)
-        flxi_kguard_assume(&w->guard, s->a, !in_else);
+        flxi_kranges_learn(&w->ranges, s->a, !in_else);
     if (s->kind == KS_LOOP)
-        flxi_kguard_assume_loop(&w->guard, s);
+        flxi_kranges_declare(&w->ranges, s);
     return mark;
-}
-
-void flxi_kw_leave(flxi_kwriter *w, size_t mark)
-{
-    w->guard.facts.n = mark;
 }
 
 static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 {
-    size_t mark = flxi_kw_enter(w, s, in_else);
+    flxi_kranges_mark mark = flxi_kw_enter(w, s, in_else);
     flxi_kw_list(w, in_else ? s->other : s->body);
-    flxi_kw_leave(w, mark);
+    flxi_kranges_back(&w->ranges, mark);
 }
 
 static void write_if(flxi_kwriter *w, const flxi_ks *s)
@@ -352,15 +347,9 @@ void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s)
 
 /* ---- Lists ---- */
 
-/* Behind `if (c) return;` c is false. */
-static bool leaves_if(const flxi_ks *s)
-{
-    return s->kind == KS_IF && s->other.n == 0 && s->body.n > 0 && s->body.at[s->body.n - 1].kind == KS_RETURN;
-}
-
 void flxi_kw_list(flxi_kwriter *w, flxi_klist list)
 {
-    size_t mark = w->guard.facts.n;
+    flxi_kranges_mark mark = flxi_kranges_at(&w->ranges);
     for (size_t i = 0; i < list.n && w->code == FLX_OK; i++) {
         const flxi_ks *s = &list.at[i];
         flxi_mark words = flxi_arena_mark(&w->words);
@@ -373,9 +362,11 @@ void flxi_kw_list(flxi_kwriter *w, flxi_klist list)
                 flxi_kw_open_interval(w);
             flxi_kw_plain(w, s);
         }
-        if (leaves_if(s))
-            flxi_kguard_assume(&w->guard, s->a, false);
+        if (s->kind == KS_IF)
+            flxi_kranges_pass_if(&w->ranges, s);
+        if (s->kind == KS_LET)
+            flxi_kranges_declare(&w->ranges, s);
         flxi_arena_rewind(&w->words, words);
     }
-    flxi_kw_leave(w, mark);
+    flxi_kranges_back(&w->ranges, mark);
 }

@@ -198,7 +198,9 @@ static void find_steering(flxi_kwriter *w)
 flx_code flxi_kw_survey(flxi_kwriter *w)
 {
     const flx_kernel *k = w->k;
-    FLXI_TRY(flxi_kguard_find(&w->guard, k, &w->facts, w->err));
+    FLXI_TRY(flxi_kfacts_find(&w->known, k, w->err));
+    if (!flxi_kranges_begin(&w->ranges, &w->known))
+        return flxi_oom(w->err, "the text of a kernel");
     FLXI_TRY(flxi_kuniform_find(k, KUNIFORM_WORKGROUP, &w->uniform, w->err));
     w->talks = flxi_new(&w->facts, uint8_t, k->num_exprs + 1);
     w->steers = flxi_new(&w->facts, uint8_t, k->num_vars + 1);

@@ -152,7 +152,7 @@ static words load(flxi_kwriter *w, const flxi_kx *e)
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
     words index = index_value(w, e->x[0]);
     const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
-    bool is_proven = flxi_kguard_hold(&w->guard, e->ref, e->x[0]);
+    bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]);
     bool is_racy = w->steering && w->is_written[e->ref] && b->access != FLX_KERNEL_PRIVATE;
     if (is_proven && !is_racy && flxi_ktype_of(b->element)->bits != 4)
         return (words){element_text(w, e->ref, pointer, index.at), index.depth + 1};
@@ -245,6 +245,19 @@ static bool moves_bits(const flxi_kx *e)
     return (e->kind == KX_BINARY && e->op == KBIN_copysign) || e->kind == KX_SELECT || e->kind == KX_BITCAST;
 }
 
+/* neg and abs as operations on bits, where bits are looked at. */
+static bool write_sign(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, const char *x)
+{
+    bool is_sign = e->kind == KX_UNARY && (e->op == KUN_neg || e->op == KUN_abs) && flxi_ktype_is_float(e->type);
+    if (!w->observes_bits || !is_sign)
+        return false;
+    flxi_kfile_name(w->file, p, e->op == KUN_neg ? "flip_sign" : "clear_sign", &(flxi_ksubject){.type = e->type});
+    flxi_add_char(p, '(');
+    flxi_add_text(p, x);
+    flxi_add_char(p, ')');
+    return true;
+}
+
 static words operation(flxi_kwriter *w, const flxi_kx *e)
 {
     const char *x[3] = {"", "", ""};
@@ -256,6 +269,8 @@ static words operation(flxi_kwriter *w, const flxi_kx *e)
         depth = operand.depth > depth ? operand.depth : depth;
     }
     flxi_strbuf *p = begin(w);
+    if (write_sign(w, p, e, x[0]))
+        return (words){finish(w), depth + 1};
     bool is_canonical = w->observes_bits && flxi_ktype_is_float(e->type) && !moves_bits(e);
     if (is_canonical) {
         flxi_kfile_name(w->file, p, "canonical", &(flxi_ksubject){.type = e->type == FLX_F64 ? FLX_F64 : FLX_F32});

@@ -12,9 +12,9 @@
 #ifndef FLXI_KERNEL_WRITER_H
 #define FLXI_KERNEL_WRITER_H
 
-#include "codegen/kernel_guard.h"
 #include "codegen/kernel_emit.h"
 #include "codegen/kernel_text.h"
+#include "kernel/kernel_bounds.h"
 #include "kernel/kernel_uniform.h"
 
 /* An array with an element for each invocation of a workgroup, for what outlives a loop over invocations. */
@@ -38,7 +38,8 @@ struct flxi_kwriter {
     unsigned depth;    /* of indentation */
 
     /* The survey. */
-    flxi_kguard guard;
+    flxi_kfacts known;
+    flxi_kranges ranges; /* what is known about indices where the walk is: an access that is in range needs no guard */
     flxi_kuniform uniform;
     uint8_t *talks;     /* by expression: a subgroup op is in it */
     uint8_t *splits;    /* by statement, in the order of the text: it cuts the loop over invocations */
@@ -120,9 +121,8 @@ const char *flxi_kw_bytes(flxi_kwriter *w, uint32_t buffer);         /* its size
 
 void flxi_kw_list(flxi_kwriter *w, flxi_klist list);
 void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s); /* one that does not split */
-/* Before and behind the body of an `if` or loop: what is known inside about bounds. */
-size_t flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else);
-void flxi_kw_leave(flxi_kwriter *w, size_t mark);
+/* Before the body of an `if` or loop: learns what is known inside about ranges; behind it one goes back to the mark. */
+flxi_kranges_mark flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else);
 
 /* ---- Frames: what surrounds the statements ---- */
 

@@ -279,7 +279,7 @@ static bool has_barriers(const flxi_kfacts *f)
 
 flx_kernel *flxi_kpass_barriers(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.stmt = drop_stmt};
+    static const flxi_krewrite_hooks hooks = {.stmt = drop_stmt, .is_blind = true};
     gatherer g = {.bits = NULL};
     flx_kernel *result = NULL;
     (void)o;

@@ -62,7 +62,8 @@ static const flxi_kstep *find_return(const search *s, flxi_ksteps steps)
         const flxi_kstep *step = &steps.at[i];
         const flxi_kx *e = &s->w->k->exprs[step->s->a];
         bool converts = (e->kind == KX_BITCAST || e->kind == KX_CAST) && flxi_ktype_is_float(e->type);
-        if (step->s->kind == KS_LET && converts && (s->w->vars[step->s->var].activity & KUSEFUL) && is_of_bits(s, e->x[0]))
+        if (step->s->kind == KS_LET && converts && (s->w->vars[step->s->var].activity & KUSEFUL) &&
+            is_of_bits(s, e->x[0]))
             return step;
         const flxi_kstep *inside = find_return(s, step->body);
         if (!inside)

@@ -220,19 +220,28 @@ static void learn_comparison(flxi_kranges *g, const flxi_kx *e, bool holds)
     }
 }
 
-void flxi_kranges_learn(flxi_kranges *g, uint32_t condition, bool holds)
+/* `left` bounds the work: conditions that were given names may use each other many times over. */
+static void learn(flxi_kranges *g, uint32_t condition, bool holds, int *left)
 {
     const flxi_kx *e = &g->f->k->exprs[condition];
+    if ((*left)-- <= 0)
+        return;
     if (e->kind == KX_UNARY && e->op == KUN_logical_not) {
-        flxi_kranges_learn(g, e->x[0], !holds);
+        learn(g, e->x[0], !holds, left);
     } else if (e->kind == KX_BINARY && e->op == (holds ? KBIN_logical_and : KBIN_logical_or)) {
-        flxi_kranges_learn(g, e->x[0], holds);
-        flxi_kranges_learn(g, e->x[1], holds);
+        learn(g, e->x[0], holds, left);
+        learn(g, e->x[1], holds, left);
     } else if (e->kind == KX_BINARY) {
         learn_comparison(g, e, holds);
     } else if (e->kind == KX_VAR && !flxi_kfacts_is_assigned(g->f, e->ref) && g->f->vars[e->ref].value) {
-        flxi_kranges_learn(g, g->f->vars[e->ref].value, holds); /* a condition that was given a name */
+        learn(g, g->f->vars[e->ref].value, holds, left); /* a condition that was given a name */
     }
+}
+
+void flxi_kranges_learn(flxi_kranges *g, uint32_t condition, bool holds)
+{
+    int left = 256;
+    learn(g, condition, holds, &left);
 }
 
 void flxi_kranges_declare(flxi_kranges *g, const flxi_ks *s)

@@ -325,7 +325,7 @@ static flx_kernel *sweep(marker *m, flx_error *err)
 {
     if (all_marked(m))
         return flxi_krewrite_nothing(m->k);
-    static const flxi_krewrite_hooks hooks = {.stmt = sweep_stmt};
+    static const flxi_krewrite_hooks hooks = {.stmt = sweep_stmt, .is_blind = true};
     uint8_t *drop_buffer = m->named, *drop_fn = m->fns; /* what is kept becomes what is dropped */
     for (uint32_t b = 0; b <= m->k->num_buffers; b++)
         drop_buffer[b] = !m->named[b];

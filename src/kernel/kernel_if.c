@@ -223,7 +223,7 @@ static bool select_stmt(flxi_krewrite *r, const flxi_ks *s)
 
 flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.stmt = select_stmt};
+    static const flxi_krewrite_hooks hooks = {.stmt = select_stmt, .is_blind = true};
     flxi_kfacts f;
     flx_kernel *result = NULL;
     (void)o;

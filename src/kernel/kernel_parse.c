@@ -540,7 +540,8 @@ static void tell_names(flx_kernel_finding *findings, size_t n, flxi_knotes *note
     for (size_t i = 0; i < n; i++) {
         flxi_knote *note = notes->at;
         const flxi_knote *end = notes->at + notes->n;
-        while (note < end && (note->statement != findings[i].place || memcmp(note->err.message, findings[i].code, 3) != 0))
+        while (note < end &&
+               (note->statement != findings[i].place || memcmp(note->err.message, findings[i].code, 3) != 0))
             note++;
         if (note == end)
             continue;

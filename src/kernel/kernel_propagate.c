@@ -216,6 +216,7 @@ flx_kernel *flxi_kpass_propagate(const flx_kernel *k, const flxi_ksimplify_optio
         .expr = propagate_expr,
         .node = propagate_node,
         .stmt = propagate_stmt,
+        .is_blind = true,
         .open = open_list,
         .close = close_list,
     };

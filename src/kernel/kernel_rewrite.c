@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 
+#define FOREVER UINT32_MAX /* a round that never ends */
+
 static bool fail_memory(flxi_krewrite *r)
 {
     if (flxi_kb_ok(r->to))
@@ -37,7 +39,6 @@ static flxi_kx renumbered(flxi_krewrite *r, const flxi_kx *e)
     case KX_ATOMIC: n.ref = r->buffers[e->ref]; break;
     case KX_CALL: n.ref = r->fns[e->ref]; break;
     case KX_OPAQUE: n.ref = map_opaque(r, e->ref); break;
-    case KX_VAR: n.ref = r->vars[e->ref]; break;
     default: break;
     }
     return n;
@@ -52,12 +53,21 @@ uint32_t flxi_krewrite_rebuild(flxi_krewrite *r, const flxi_kx *e, const uint32_
 
 static uint32_t map_expr(flxi_krewrite *r, uint32_t number);
 
+static uint32_t read_var(flxi_krewrite *r, uint32_t var)
+{
+    if (r->values[var])
+        return r->values[var];
+    if (!r->reads[var])
+        r->reads[var] = flxi_kb_var(r->to, r->vars[var]);
+    return r->reads[var] && r->hooks->node ? r->hooks->node(r, r->reads[var]) : r->reads[var];
+}
+
 static uint32_t rebuild(flxi_krewrite *r, const flxi_kx *e)
 {
     uint32_t x[3] = {0};
     uint32_t *args = NULL;
-    if (e->kind == KX_VAR && r->values[e->ref])
-        return r->values[e->ref];
+    if (e->kind == KX_VAR)
+        return read_var(r, e->ref);
     for (int i = 0; i < flxi_kx_operands(e); i++)
         x[i] = map_expr(r, e->x[i]);
     if (e->num_args && !(args = flxi_krewrite_alloc(r, e->num_args, sizeof *args)))
@@ -71,13 +81,14 @@ static uint32_t map_expr(flxi_krewrite *r, uint32_t number)
 {
     if (!number || !flxi_kb_ok(r->to))
         return 0;
-    if (r->made_in[number] == r->round)
+    if (r->made_in[number] == r->round || r->made_in[number] == FOREVER)
         return r->made[number];
+    const flxi_kx *e = &r->from->exprs[number];
     uint32_t made = r->hooks->expr ? r->hooks->expr(r, number) : 0;
     if (!made)
-        made = rebuild(r, &r->from->exprs[number]);
+        made = rebuild(r, e);
     r->made[number] = made;
-    r->made_in[number] = r->round;
+    r->made_in[number] = r->hooks->is_blind && !(e->does & KX_VARIES) ? FOREVER : r->round;
     return made;
 }
 
@@ -137,6 +148,7 @@ void flxi_krewrite_bind(flxi_krewrite *r, uint32_t var, uint32_t made)
     const flxi_allocator *mem = flxi_kernel_mem(r->from);
     r->vars[var] = made;
     r->values[var] = 0;
+    r->reads[var] = 0;
     while (r->sources.n <= made)
         if (!flxi_push(mem, &r->sources, 0)) {
             fail_memory(r);
@@ -348,6 +360,7 @@ static bool make_tables(flxi_krewrite *r)
     const flx_kernel *k = r->from;
     r->vars = flxi_krewrite_alloc(r, (size_t)k->num_vars + 1, sizeof *r->vars);
     r->values = flxi_krewrite_alloc(r, (size_t)k->num_vars + 1, sizeof *r->values);
+    r->reads = flxi_krewrite_alloc(r, (size_t)k->num_vars + 1, sizeof *r->reads);
     r->fns = flxi_krewrite_alloc(r, (size_t)k->num_fns + 1, sizeof *r->fns);
     r->opaques = flxi_krewrite_alloc(r, (size_t)k->num_opaques + 1, sizeof *r->opaques);
     r->made = flxi_krewrite_alloc(r, (size_t)k->num_exprs + 1, sizeof *r->made);
@@ -359,7 +372,7 @@ static bool make_tables(flxi_krewrite *r)
 
 static void begin(flxi_krewrite *r)
 {
-    static const flxi_krewrite_hooks no_hooks = {0};
+    static const flxi_krewrite_hooks no_hooks = {.is_blind = true};
     if (!r->hooks)
         r->hooks = &no_hooks;
     flxi_arena_init(&r->arena, flxi_kernel_mem(r->from));

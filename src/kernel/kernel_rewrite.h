@@ -28,6 +28,8 @@ typedef struct {
     uint32_t (*node)(flxi_krewrite *r, uint32_t made);
     /* True if the statement was dealt with. Called before it is copied; r->at is its position (kernel_facts.h). */
     bool (*stmt)(flxi_krewrite *r, const flxi_ks *s);
+    /* Expressions that read no variable become the same wherever they stand: they need to be mapped only once. */
+    bool is_blind;
     /* Called before and behind the statements of every list; a function's list ends behind its result. */
     void (*open)(flxi_krewrite *r, flxi_klist list);
     void (*close)(flxi_krewrite *r, flxi_klist list);
@@ -38,14 +40,15 @@ struct flxi_krewrite {
     flxi_kb *to;
     const flxi_krewrite_hooks *hooks;
     void *user;
-    const uint8_t *drop_buffer;        /* by number: not copied; NULL: all are */
-    const uint8_t *drop_fn;            /* likewise */
-    flxi_arena arena;                  /* for as long as the rewriting lasts */
-    uint32_t at;                       /* position of the statement that is being copied */
-    flxi_knames naming;                /* of lets in this list */
-    bool ended;                        /* the rest of this list is never reached */
-    uint32_t *vars;                    /* by old number: the new variable, what is assigned to */
-    uint32_t *values;                  /* by old number: the new expression that reading it means; 0: the variable */
+    const uint8_t *drop_buffer; /* by number: not copied; NULL: all are */
+    const uint8_t *drop_fn;     /* likewise */
+    flxi_arena arena;           /* for as long as the rewriting lasts */
+    uint32_t at;                /* position of the statement that is being copied */
+    flxi_knames naming;         /* of lets in this list */
+    bool ended;                 /* the rest of this list is never reached */
+    uint32_t *vars;             /* by old number: the new variable, what is assigned to */
+    uint32_t *values;           /* by old number: the new expression that reading it means; 0: the variable */
+    uint32_t *reads;            /* by old number: the new expression that reads the new variable, 0 if not yet made */
     uint32_t *buffers, *fns, *opaques; /* by old number: the new one, 0 if there is none yet */
     uint32_t *made,
         *made_in;        /* by old expression: what it became, and in which round: operands are shared, so the work */

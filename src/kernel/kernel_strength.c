@@ -227,9 +227,26 @@ static bool reduce_stmt(flxi_krewrite *r, const flxi_ks *s)
     return flxi_kfold_stmt(r, &((const reducer *)r->user)->fold, s);
 }
 
+/* Whether any operation is of a kind that has a cheaper form. */
+static bool has_work(const flx_kernel *k)
+{
+    bool may_bend = k->flags & (FLX_KERNEL_CONTRACT | FLX_KERNEL_RECIPROCAL);
+    for (uint32_t i = 1; i <= k->num_exprs; i++) {
+        const flxi_kx *e = &k->exprs[i];
+        bool is_costly = e->kind == KX_BINARY && (e->op == KBIN_mul || e->op == KBIN_div || e->op == KBIN_mod);
+        if (e->kind == KX_BINARY && (may_bend || (is_costly && k->exprs[e->x[1]].kind == KX_LITERAL)))
+            return true;
+        if (is_costly && k->exprs[e->x[0]].kind == KX_LITERAL)
+            return true;
+    }
+    return false;
+}
+
 flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_reduce, .node = reduce_node, .stmt = reduce_stmt};
+    static const flxi_krewrite_hooks hooks = {.begin = begin_reduce, .node = reduce_node, .stmt = reduce_stmt, .is_blind = true};
+    if (!has_work(k))
+        return flxi_krewrite_nothing(k);
     reducer p = {.fold = {.flags = o->flags}};
     flxi_krewrite r = {.from = k, .hooks = &hooks, .user = &p};
     return flxi_krewrite_run(&r, err);

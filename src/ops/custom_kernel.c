@@ -22,7 +22,10 @@ typedef struct {
 } kernel_call_attrs;
 
 static const flxi_attr kernel_call_schema[] = {
-    {.name = "program", .kind = ATTR_STRING, .offset = offsetof(kernel_call_attrs, program), .flags = ATTR_REQUIRED | ATTR_KERNEL},
+    {.name = "program",
+     .kind = ATTR_STRING,
+     .offset = offsetof(kernel_call_attrs, program),
+     .flags = ATTR_REQUIRED | ATTR_KERNEL},
     A_STRING(kernel_call_attrs, inputs),
     A_STRING(kernel_call_attrs, outputs),
     A_LIST(kernel_call_attrs, types, ATTR_TYPES, "by the counts of the outputs"),
@@ -51,7 +54,8 @@ static bool is_bound(const flxi_kbuffer *b)
 static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
 {
     for (uint32_t b = 1; b <= k->num_buffers; b++)
-        if (is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length && memcmp(k->buffers[b].name, name, length) == 0)
+        if (is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length &&
+            memcmp(k->buffers[b].name, name, length) == 0)
             return b;
     return 0;
 }
@@ -77,7 +81,8 @@ static flx_code read_names(const flx_kernel *k, const char *text, uint32_t *list
             if (list[i] == b)
                 return flxi_fail(err, FLX_E_NAME, "buffer '%s' is named twice", shown);
         if (*n == MAX_BUFFERS)
-            return flxi_fail(err, FLX_E_SIZE, "a kernel in a graph has at most %d inputs and as many outputs", MAX_BUFFERS);
+            return flxi_fail(err, FLX_E_SIZE, "a kernel in a graph has at most %d inputs and as many outputs",
+                             MAX_BUFFERS);
         list[(*n)++] = b;
         s += length;
     }
@@ -127,8 +132,8 @@ static flx_code check_count(flxi_infer *f, const flxi_kbuffer *b, const flx_type
         count = flx_dim_mul(f->ctx, count, t->dims[i]);
     flxi_type_text text;
     if (!element_fits(b, t->dtype))
-        return flxi_infer_fail(f, FLX_E_DTYPE, "cast it, or change the kernel", "buffer '%.60s' holds %s, not %s", b->name,
-                               flxi_ktype_of(b->element)->name, flx_dtype_name(t->dtype));
+        return flxi_infer_fail(f, FLX_E_DTYPE, "cast it, or change the kernel", "buffer '%.60s' holds %s, not %s",
+                               b->name, flxi_ktype_of(b->element)->name, flx_dtype_name(t->dtype));
     if (b->count && flx_dim_is_static(count) && (uint64_t)count != b->count)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "buffer '%.60s' has %llu elements, %s has %lld", b->name,
                                (unsigned long long)b->count, flxi_type_str(f->ctx, t, &text), (long long)count);
@@ -161,7 +166,8 @@ static flx_code infer_bound(flxi_infer *f, const binding *m, kernel_call_attrs *
 {
     if (f->nin != m->num_inputs)
         return flxi_infer_fail(f, FLX_E_ARITY, "operands are the kernel's inputs, in order",
-                               "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
+                               "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s",
+                               f->nin);
     for (uint32_t i = 0; i < f->nin; i++)
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
     size_t covered = m->num_outputs;
@@ -257,7 +263,8 @@ static flx_code run_bound(flxi_eval *e, const binding *m, const kernel_call_attr
     uint32_t grid[3] = {1, 1, 1};
     for (size_t i = 0; i < a->grid.n; i++) {
         if (a->grid.v[i] < 0 || a->grid.v[i] > UINT32_MAX)
-            return flxi_eval_fail(e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is not possible", (long long)a->grid.v[i]);
+            return flxi_eval_fail(e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is not possible",
+                                  (long long)a->grid.v[i]);
         grid[i] = (uint32_t)a->grid.v[i];
     }
     flx_error err = {0};
@@ -384,8 +391,8 @@ static bool begin(derivation *x, flx_kernel_derived *d, const flx_error *err)
     flxi_strbuf_init(&x->outputs, mem);
     x->d = d;
     if (!d) {
-        flxi_site_fail(x->s, (flx_code)err->code, err->hint, "kernel '%.40s': %.120s%s%.40s", x->m->k->name, err->message,
-                       err->where[0] ? " at " : "", err->where);
+        flxi_site_fail(x->s, (flx_code)err->code, err->hint, "kernel '%.40s': %.120s%s%.40s", x->m->k->name,
+                       err->message, err->where[0] ? " at " : "", err->where);
         return false;
     }
     if (d->counting) {
@@ -404,8 +411,12 @@ static bool call(derivation *x, flx_val *out)
     flxi_site *s = x->s;
     flx_buffer text = {0};
     flx_error err = {0};
-    if (flx_kernel_print(x->d->kernels.at[0], &text, &err) != FLX_OK || x->inputs.failed || x->outputs.failed) {
-        flxi_site_fail(s, err.code ? (flx_code)err.code : FLX_E_OOM, NULL, "%.120s", err.message);
+    flx_code code = flx_kernel_print(x->d->kernels.at[0], &text, &err);
+    if (code == FLX_OK && (x->inputs.failed || x->outputs.failed))
+        code = flxi_oom(&err, "the derivative of a kernel");
+    if (code != FLX_OK) {
+        flxi_site_fail(s, code, NULL, "%.120s", err.message);
+        flx_buffer_free(&text);
         return false;
     }
     const flx_attr attrs[] = {
@@ -681,26 +692,22 @@ static void jvp_kernel_call(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_kernel_free(m.k);
 }
 
-#define SQUARES                                                                                               \
-    "program=\"kernel k(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer w: f64[4] read; "              \
+#define SQUARES                                                                                  \
+    "program=\"kernel k(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer w: f64[4] read; " \
     "buffer out: f64[4] output; let i = invocation_id(0); out[i] = x[i] * x[i] * sin(w[3 - i]); }\", grid=[2]"
-#define PRODUCT                                                                                               \
-    "program=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; "                \
+#define PRODUCT                                                                                \
+    "program=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
     "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", types=[f64[1]], max_trips=8"
 
-#define PRODUCTS                                                                                               \
-    "program=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; "          \
+#define PRODUCTS                                                                                       \
+    "program=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; " \
     "let i = invocation_id(0); out[i] = x[i] * w[i]; }\", grid=[3]"
 
 static const flxi_sample kernel_call_samples[] = {
-    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},
-    {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
-    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},
-    {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
-    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},
-    {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
-    {"f64[4]", "program=\"kernel\"", NULL, FLX_E_SYNTAX},
-    {0},
+    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},           {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
+    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},          {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
+    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},       {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
+    {"f64[4]", "program=\"kernel\"", NULL, FLX_E_SYNTAX}, {0},
 };
 
 const flxi_rules flxi_rules_kernel_call = {

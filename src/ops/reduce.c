@@ -2,6 +2,7 @@
 
    Every reduction folds its elements in row-major order. Sums of f16 and bf16 accumulate in f32, everything else in
    double or 64-bit integers, and is rounded once. Nothing reduced gives the identity, for the mean 0/0. */
+#include "base/complex_arith.h"
 #include "ops/along.h"
 #include "ops/axis.h"
 #include "ops/reduction.h"
@@ -67,9 +68,25 @@ static flxi_num divide_c(flxi_num sum, int64_t count)
     return (flxi_num){.c = sum.c / (double)count};
 }
 
+/* A sum of nothing is 0. One of something starts at -0, to which every number adds up to itself: 0 would turn -0 into 0, and a
+   sum of one term would not be that term. */
+static flxi_num sum_f(flxi_num sum, int64_t count)
+{
+    return (flxi_num){.f = count ? sum.f : 0.0};
+}
+
+static flxi_num sum_c(flxi_num sum, int64_t count)
+{
+    return count ? sum : (flxi_num){.c = 0.0};
+}
+
 static flx_code eval_sum(flxi_eval *e)
 {
     const flxi_arith *t = flxi_arith_of(e->in[0]->type.dtype);
+    if (flxi_is_float(t->dtype))
+        return eval_fold(e, (fold){t->accumulate, {.f = -0.0}, sum_f});
+    if (flxi_is_complex(t->dtype))
+        return eval_fold(e, (fold){t->accumulate, {.c = flxi_cmake(-0.0, -0.0)}, sum_c});
     return eval_fold(e, (fold){t->accumulate, t->zero, NULL});
 }
 

@@ -245,7 +245,7 @@ static double bessel_scaled(double x, int order)
 static const flxi_sample samples_any[] = SAMPLES("", "{-4..4}");
 static const flxi_sample samples_inside_one[] = SAMPLES("{-0.95..0.95}", "{-0.5..0.5}");
 static const flxi_sample samples_positive[] = SAMPLES("{0.2..6}", "{-2.8..-2.2}");
-static const flxi_sample samples_wide[] = SAMPLES("{0.3..40}", "{-40..-0.3}"); /* away from the kink at 0 */
+static const flxi_sample samples_wide[] = SAMPLES("{0.05..2}", "{-40..-0.3}"); /* away from the kink at 0 */
 
 #define BINARY_FAILURES                               \
     {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE},          \
@@ -303,17 +303,31 @@ PARTIAL(lgamma, flx_digamma(g, x))
 PARTIAL(digamma, flx_polygamma(g, K(1), x))
 PARTIAL(bessel_i0e, flx_sub(g, flx_bessel_i1e(g, x), flx_mul(g, flx_sign(g, x), y)))
 
-/* i0e - i1e·(sign x + 1/x), where i1e/x tends to ½ at 0. */
+/* i1e(x)/x. For |x| < 1, where the derivatives of the quotient would cancel, it is e^-|x|·Σ (x²/4)^k / (2·k!·(k+1)!), which ten
+   terms give to rounding. What is not chosen sees 0 or 1, so that nothing overflows there. */
+static flx_val bessel_quotient(flxi_site *s)
+{
+    enum { TERMS = 10 };
+    flx_graph *g = s->g;
+    flx_val small = flx_lt(g, flx_abs(g, s->x[0]), K(1));
+    flx_val near = flx_where(g, small, s->x[0], K(0));
+    flx_val far = flx_where(g, small, K(1), s->x[0]);
+    flx_val square = flx_square(g, near);
+    flx_val sum = K(1);
+    for (int k = TERMS - 1; k > 0; k--)
+        sum = flx_add(g, K(1), flx_mul(g, flx_mul(g, K(0.25 / (k * (k + 1))), square), sum));
+    flx_val series = flx_mul(g, flx_mul(g, K(0.5), flx_exp(g, flx_neg(g, flx_abs(g, near)))), sum);
+    return flx_where(g, small, series, flx_div(g, s->y[0], far));
+}
+
+/* i0e - sign(x)·i1e - i1e/x */
 static flx_val partial_bessel_i1e(flxi_site *s, uint32_t i)
 {
     (void)i;
     flx_graph *g = s->g;
     flx_val x = s->x[0];
-    flx_val at_zero = flx_eq(g, x, K(0));
-    flx_val inverse = flx_reciprocal(g, flx_where(g, at_zero, K(1), x));
-    flx_val factor = flx_add(g, flx_sign(g, x), inverse);
-    flx_val value = flx_sub(g, flx_bessel_i0e(g, x), flx_mul(g, s->y[0], factor));
-    return flx_where(g, at_zero, K(0.5), value);
+    flx_val rest = flx_sub(g, flx_bessel_i0e(g, x), flx_mul(g, flx_sign(g, x), s->y[0]));
+    return flx_sub(g, rest, bessel_quotient(s));
 }
 
 static flx_val no_partial(flxi_site *s, const char *operand)

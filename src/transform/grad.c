@@ -19,6 +19,9 @@ typedef struct {
     flx_error *err;
 } grad_work;
 
+static const uint32_t all_flags =
+    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR;
+
 static bool carries_derivative(const flx_type *t)
 {
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
@@ -166,6 +169,8 @@ static flx_code write_outputs(grad_work *w)
 
 static flx_code differentiate(grad_work *w)
 {
+    if (w->flags & ~all_flags)
+        return flxi_fail(w->err, FLX_E_USAGE, "flx_grad: there is no flag 0x%x", (unsigned)(w->flags & ~all_flags));
     FLXI_TRY(check_loss(w));
     FLXI_TRY(flxi_prepare(w->g, MODE_VJP, &w->prepared, &w->remap, w->err));
     FLXI_TRY(allocate(w));

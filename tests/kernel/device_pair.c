@@ -167,7 +167,7 @@ void device_pair_check(const flx_kernel *k, const device_pair *p)
         size_t size = device_pair_bytes(b->element, counts[n]);
         uint64_t seed = test_random(&state);
         for (int d = 0; d < 2; d++) {
-            memory[d][n] = (flx_kernel_memory){b->name, calloc(size + 16, 1), size};
+            memory[d][n] = (flx_kernel_memory){b->name, calloc(size ? size : 1, 1), size};
             fill(b, memory[d][n].data, counts[n], p, seed);
         }
         n++;

@@ -9,7 +9,7 @@ const emit_program emit_programs[] = {
      "   else { if (n % 3 == 1) { a = a + 1.5; } n = n + 1; let fresh = a; fresh = fresh + 1.0; out[i] = fresh; } } }"
      " out[i + 48] = a; out[i + 96] = cast<f32>(n); }",
      0,
-     {2, 1, 2},
+     {2, 1, 1},
      160,
      0},
     {"kernel early(workgroup = [8, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output; let i = invocation_id(0);"
@@ -233,7 +233,7 @@ const emit_program emit_programs[] = {
     /* ---- Atomics ---- */
     {"kernel atomics_u32(workgroup = [16, 1, 1]) { buffer k: u32[] read; buffer a: u32[16] read_write; let i = invocation_id(0); let v = k[i];"
      " atomic_add(a[0], v); atomic_sub(a[1], v); atomic_min(a[2], v); atomic_max(a[3], v, acq_rel); atomic_and(a[4], v | 12); atomic_or(a[5], v);"
-     " atomic_xor(a[6], v); atomic_add(a[v % 32], 3, seq_cst); atomic_add(a[99 + i], 1); }",
+     " atomic_xor(a[6], v); atomic_add(a[8 + v % 32], 3, seq_cst); atomic_add(a[99 + i], 1); }",
      0,
      {4, 1, 1},
      0,

@@ -406,7 +406,13 @@ flx_kernel *emit_random(flx_context *ctx, uint64_t seed, unsigned flags)
 {
     for (uint64_t i = 0;; i++) {
         flx_kernel *k = draw_kernel(ctx, seed + i * 1000003, flags);
-        if (k && flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL) == FLX_OK)
+        bool is_valid = k && flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL) == FLX_OK;
+        if (is_valid && (flags & EMIT_RANDOM_CONVERGENT)) { /* also behind a return that some take */
+            flx_buffer text = {0};
+            is_valid = flx_kernel_emit(k, "opencl", &text, NULL) == FLX_OK;
+            flx_buffer_free(&text);
+        }
+        if (is_valid)
             return k;
         flx_kernel_free(k);
         CHECK_MSG(i < 1000, "no valid kernel in %llu draws", (unsigned long long)i);

@@ -178,6 +178,20 @@ TEST(kernel_emit_errors)
     flx_kernel_free(diverging);
 }
 
+/* Each condition uses the one before it twice: whoever follows names to what they stand for must not follow all of them. */
+TEST(kernel_emit_follows_few_names)
+{
+    static char text[8000];
+    size_t n = (size_t)snprintf(text, sizeof text, "kernel k(workgroup = [8, 1, 1]) { buffer x: f32[64] read_write; let i = invocation_id(0);"
+                                                   " let c0 = i < 60;");
+    for (int i = 1; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " let c%d = c%d && c%d;", i, i - 1, i - 1);
+    snprintf(text + n, sizeof text - n, " if (c99) { x[i] = x[i + 4] + 1.0; } }");
+    flx_kernel *k = flk(text);
+    device_pair_check(k, &(device_pair){.device = "cpu", .grid = {9, 1, 1}, .seed = 2});
+    flx_kernel_free(k);
+}
+
 TEST(kernel_emit_survives_failing_allocations)
 {
     for (size_t i = 0; i < num_emit_programs; i += 3)

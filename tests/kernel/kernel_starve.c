@@ -93,8 +93,11 @@ static flx_code step_run(stage *s, flx_error *err)
 {
     double x[] = {0.5, -1, 1.5, 2}, out[4] = {0}, grad[4] = {0}, seed[] = {1, 1, 1, 1};
     uint32_t k[] = {0, 2, 2, 1}, grid[] = {s->flags || flx_kernel_buffer_count(s->k) == 2 ? 2 : 1, 1, 1};
-    flx_kernel_memory memory[] = {{"x", x, sizeof x},         {"out", out, sizeof out}, {"grad_x", grad, sizeof grad},
-                                  {"grad_out", seed, sizeof seed}, {"k", k, sizeof k}};
+    flx_kernel_memory memory[] = {{"x", x, sizeof x},
+                                  {"out", out, sizeof out},
+                                  {"grad_x", grad, sizeof grad},
+                                  {"grad_out", seed, sizeof seed},
+                                  {"k", k, sizeof k}};
     return flx_kernel_derived_run(s->d, grid, memory, s->flags ? 5 : 4, NULL, err);
 }
 
@@ -124,6 +127,26 @@ static flx_code step_findings(stage *s, flx_error *err)
     return err->code == FLX_E_OOM ? FLX_E_OOM : FLX_OK;
 }
 
+/* A kernel as an op of a graph, in both modes, with a reverse of its own and without. */
+static flx_code step_graph(stage *s, flx_error *err)
+{
+#define KERNEL                                                                                                        \
+    "program=\"kernel k() { buffer x: f64[4] read; buffer y: f64[4] output; let i = invocation_id(0); y[i] = x[i] * " \
+    "x[i]; }\""
+#define BACK \
+    "backward=\"kernel b() { buffer x: f64[4] read; buffer grad_y: f64[4] read; buffer grad_x: f64[4] output; }\""
+    static const char text[] = "graph g(x: f64[4]) { a = kernel_call(x, " KERNEL
+                               ", grid=[4])  b = kernel_call(a, " KERNEL ", " BACK ")  return reduce_sum(b) }";
+    static const char *const wrt[] = {"x"};
+    flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);
+    flx_graph *g = m ? flx_grad(flx_module_main(m), wrt, 1, NULL, err) : NULL;
+    flx_graph *t = g ? flx_jvp(flx_module_main(m), wrt, 1, err) : NULL;
+    flx_graph_free(t);
+    flx_graph_free(g);
+    flx_module_free(m);
+    return t ? FLX_OK : (flx_code)err->code;
+}
+
 /* ---- Starving them ---- */
 
 /* Fails request n of the step. */
@@ -140,7 +163,8 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK(failed);
     CHECK_CODE(code, FLX_E_OOM, &err);
     CHECK_MSG(err.code == FLX_E_OOM && err.message[0], "the error is %s: '%s'", flx_code_name(err.code), err.message);
-    CHECK_MSG(f->live_blocks == live && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
+    CHECK_MSG(f->live_blocks == live && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live,
+              f->errors);
 }
 
 /* A step may make thousands of requests: some hundred of them fail in turn, another choice with each seed. */
@@ -208,4 +232,9 @@ TEST(kernel_starve_emit)
 TEST(kernel_starve_findings)
 {
     starve(step_findings);
+}
+
+TEST(kernel_starve_graph)
+{
+    starve(step_graph);
 }

@@ -581,3 +581,60 @@ TEST(kernel_text_starved_reading_and_printing_fail_with_oom)
     }
     test_fail_context("%s", "");
 }
+
+/* ---- Everything that is wrong ---- */
+
+TEST(kernel_text_tells_all_findings)
+{
+    static const char text[] = "kernel t {\n  buffer x: f32[4] read;\n  let i = nothing;\n  x[0] = 1.0;\n  let u = "
+                               "cast<u8>(7);\n  far = other[0];\n}\n";
+    static const struct {
+        const char *code, *place, *message;
+        int32_t is_warning;
+    } rows[] = {
+        {"K10", "nothing", "unknown variable 'nothing'", 0},
+        {"K40", "x[0]", "store to buffer 'x', which is read-only", 0},
+        {"K30", "let u", "cast of u32 to u8 loses bits", 1},
+        {"K15", "other", "unknown buffer 'other'", 0},
+        {"K13", "far", "assignment to an undeclared name 'far'", 0},
+    };
+    enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
+    flx_kernel_finding findings[NUM_ROWS] = {0};
+    flx_error err = {0};
+    size_t found = 0;
+    CHECK(flx_kernel_parse_findings(flk_context(), text, strlen(text), "t", findings, 2, &found, &err) == NULL);
+    CHECK_EQ_STR(err.message, "K10 unknown variable 'nothing'");
+    CHECK_EQ_STR(err.where, "t:3:11");
+    CHECK_EQ_U64(found, NUM_ROWS);
+    CHECK_EQ_STR(findings[2].code, ""); /* there was room for two */
+    CHECK(flx_kernel_parse_findings(flk_context(), text, strlen(text), "t", findings, NUM_ROWS, &found, &err) == NULL);
+    for (size_t i = 0; i < NUM_ROWS; i++) {
+        CHECK_EQ_STR(findings[i].code, rows[i].code);
+        CHECK_EQ_STR(findings[i].message, rows[i].message);
+        CHECK_EQ_I64(findings[i].is_warning, rows[i].is_warning);
+        CHECK_EQ_U64(findings[i].place, (size_t)(strstr(text, rows[i].place) - text) + 1);
+        CHECK(findings[i].hint[0] && findings[i].path[0]);
+    }
+}
+
+TEST(kernel_text_without_findings)
+{
+    static const char malformed[] = "kernel t {", right[] = "kernel t { let u = cast<u8>(7); }";
+    flx_kernel_finding finding;
+    flx_error err = {0};
+    size_t found = 7;
+    CHECK(flx_kernel_parse_findings(flk_context(), malformed, strlen(malformed), "t", &finding, 1, &found, &err) ==
+          NULL);
+    CHECK_CODE(err.code, FLX_E_SYNTAX, &err);
+    CHECK_EQ_U64(found, 0);
+    flx_kernel *k = flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", &finding, 1, &found, &err);
+    CHECK(k != NULL && found == 1 && finding.is_warning);
+    flx_kernel_free(k);
+    k = flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", NULL, 0, NULL, NULL);
+    CHECK(k != NULL);
+    flx_kernel_free(k);
+    CHECK(flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", NULL, 1, &found, &err) == NULL);
+    CHECK_CODE(err.code, FLX_E_USAGE, &err);
+    CHECK(flx_kernel_parse_findings(NULL, right, strlen(right), "t", &finding, 1, &found, &err) == NULL);
+    CHECK_CODE(err.code, FLX_E_USAGE, &err);
+}

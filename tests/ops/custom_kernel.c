@@ -5,18 +5,18 @@
 #include "run_text.h"
 #include "symbolic_text.h"
 
-#define SQUARE                                                                     \
-    "\"kernel square(workgroup = [2, 1, 1]) { buffer x: f64[4] read; "             \
+#define SQUARE                                                         \
+    "\"kernel square(workgroup = [2, 1, 1]) { buffer x: f64[4] read; " \
     "buffer out: f64[4] output; let i = invocation_id(0); out[i] = x[i] * x[i]; }\""
-#define CUBE_IN_PLACE                                                   \
-    "\"kernel cube() { buffer x: f64[4] read_write; "                   \
+#define CUBE_IN_PLACE                                 \
+    "\"kernel cube() { buffer x: f64[4] read_write; " \
     "let i = invocation_id(0); x[i] = x[i] * x[i] * x[i]; }\""
 /* The product of all elements: a loop whose trips depend on the buffer's length. */
-#define PRODUCT                                                                                 \
-    "\"kernel product() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; "    \
+#define PRODUCT                                                                              \
+    "\"kernel product() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
     "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\""
-#define TWO_RESULTS                                                                                   \
-    "\"kernel two() { buffer x: f64[2] read; buffer sum: f64[2] output; buffer w: f64[2] read; "     \
+#define TWO_RESULTS                                                                              \
+    "\"kernel two() { buffer x: f64[2] read; buffer sum: f64[2] output; buffer w: f64[2] read; " \
     "buffer product: f64[2] output; let i = invocation_id(0); sum[i] = x[i] + w[i]; product[i] = x[i] * w[i]; }\""
 
 static void check_values(const flx_tensor *t, const char *type, const double *want, size_t n)
@@ -38,8 +38,9 @@ static void check_values(const flx_tensor *t, const char *type, const double *wa
 
 TEST(kernel_call_runs_its_kernel)
 {
-    text_run r = text_begin("graph main() { return kernel_call(const(f64[4], [1, -2, 3, 0.5]), program=" SQUARE ", grid=[2]),"
-                            "  kernel_call(const(f64[2, 2], [[1, -2], [3, 0.5]]), program=" SQUARE ", grid=[1], types=[f64[2, 2]]) }");
+    text_run r = text_begin(
+        "graph main() { return kernel_call(const(f64[4], [1, -2, 3, 0.5]), program=" SQUARE ", grid=[2]),"
+        "  kernel_call(const(f64[2, 2], [[1, -2], [3, 0.5]]), program=" SQUARE ", grid=[1], types=[f64[2, 2]]) }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[4]", 1, 4, 9, 0.25);
     VALUES(r.out[1], "f64[2, 2]", 1, 4, 0, 0); /* one workgroup of two; outputs start at zero */
@@ -48,9 +49,10 @@ TEST(kernel_call_runs_its_kernel)
 
 TEST(kernel_call_gives_results_in_the_order_of_outputs)
 {
-    text_run r = text_begin("graph main() { a, b = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), program=" TWO_RESULTS
-                            ", grid=[2])\n  c, d = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), program=" TWO_RESULTS
-                            ", grid=[2], inputs=\"w, x\", outputs=\"product,sum\")\n  return a, b, c, d }");
+    text_run r = text_begin(
+        "graph main() { a, b = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), program=" TWO_RESULTS
+        ", grid=[2])\n  c, d = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), program=" TWO_RESULTS
+        ", grid=[2], inputs=\"w, x\", outputs=\"product,sum\")\n  return a, b, c, d }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[2]", 4, 7);
     VALUES(r.out[1], "f64[2]", 3, 10);
@@ -62,7 +64,8 @@ TEST(kernel_call_gives_results_in_the_order_of_outputs)
 TEST(kernel_call_copies_a_buffer_that_is_input_and_output)
 {
     text_run r = text_begin("graph main() { x = const(f64[4], [1, -2, 3, 0.5])\n"
-                            "  y = kernel_call(x, program=" CUBE_IN_PLACE ", inputs=\"x\", outputs=\"x\", grid=[3])  return x, y }");
+                            "  y = kernel_call(x, program=" CUBE_IN_PLACE
+                            ", inputs=\"x\", outputs=\"x\", grid=[3])  return x, y }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[4]", 1, -2, 3, 0.5);
     VALUES(r.out[1], "f64[4]", 1, -8, 27, 0.5); /* the last element is beyond the grid */
@@ -84,7 +87,8 @@ TEST(kernel_call_takes_bools_and_halves)
 
 TEST(kernel_call_has_no_effect_without_workgroups)
 {
-    text_run r = text_begin("graph main() { return kernel_call(const(f64[4], [1, 2, 3, 4]), program=" SQUARE ", grid=[0]) }");
+    text_run r =
+        text_begin("graph main() { return kernel_call(const(f64[4], [1, 2, 3, 4]), program=" SQUARE ", grid=[0]) }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[4]", 0, 0, 0, 0);
     text_end(&r);
@@ -92,13 +96,14 @@ TEST(kernel_call_has_no_effect_without_workgroups)
 
 TEST(kernel_call_works_in_bodies)
 {
-    text_run r = text_begin("graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, program=" PRODUCT ", types=[f64[1]])\n"
-                            "  s = add(c, p)  return s, p }\n"
-                            "graph same(x: f64[4]) { return stop_gradient(x) }\n"
-                            "graph squared(x: f64[4]) { return kernel_call(x, program=" SQUARE ", grid=[2]) }\n"
-                            "graph main() { c, ys = scan(full(f64[1], 0), const(f64[2, 3], [[1, 2, 3], [4, 5, 6]]), body=@step)\n"
-                            "  x = const(f64[4], [1, 2, 3, 4])\n"
-                            "  return c, ys, if(true, x, then=@squared, else=@same), if(false, x, then=@squared, else=@same) }");
+    text_run r = text_begin(
+        "graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, program=" PRODUCT ", types=[f64[1]])\n"
+        "  s = add(c, p)  return s, p }\n"
+        "graph same(x: f64[4]) { return stop_gradient(x) }\n"
+        "graph squared(x: f64[4]) { return kernel_call(x, program=" SQUARE ", grid=[2]) }\n"
+        "graph main() { c, ys = scan(full(f64[1], 0), const(f64[2, 3], [[1, 2, 3], [4, 5, 6]]), body=@step)\n"
+        "  x = const(f64[4], [1, 2, 3, 4])\n"
+        "  return c, ys, if(true, x, then=@squared, else=@same), if(false, x, then=@squared, else=@same) }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[1]", 126);
     VALUES(r.out[1], "f64[2, 1]", 6, 120);
@@ -157,9 +162,11 @@ TEST(kernel_call_differentiates)
                    ", inputs=\"x\", outputs=\"x\", grid=[4]) }",
                    OF(cube));
     static const gradient_row product[] = {{"x", {2, 3, 4}, {12, 8, 6}}};
-    check_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=8) }", OF(product));
+    check_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=8) }",
+                   OF(product));
     static const gradient_row zero[] = {{"x", {2, 0, 4}, {0, 8, 0}}};
-    check_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=3) }", OF(zero));
+    check_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=3) }",
+                   OF(zero));
 }
 
 TEST(kernel_call_differentiates_one_of_several_results)
@@ -186,7 +193,8 @@ TEST(kernel_call_differentiates_halves)
 TEST(kernel_call_differentiates_in_bodies)
 {
     static const gradient_row rows[] = {{"xs", {1, 2, 3, 4, 5, 6}, {6, 3, 2, 30, 24, 20}}};
-    check_gradient("graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=3)\n"
+    check_gradient("graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, program=" PRODUCT
+                   ", types=[f64[1]], max_trips=3)\n"
                    "  return add(c, p) }\n"
                    "graph main(xs: f64[2, 3]) { return scan(full(f64[1], 0), xs, body=@step) }",
                    OF(rows));
@@ -204,13 +212,15 @@ TEST(kernel_call_has_second_derivatives)
                           ", inputs=\"x\", outputs=\"x\", grid=[4])  return reduce_sum(y) }",
                           OF(cube));
     static const gradient_row product[] = {{"x", {2, 3, 4}, {7, 6, 5}}};
-    check_hessian_of_ones("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=4) }",
+    check_hessian_of_ones("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT
+                          ", types=[f64[1]], max_trips=4) }",
                           OF(product));
 }
 
 static void check_jacobian(uint32_t mode)
 {
-    static const char text[] = "graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=4) }";
+    static const char text[] =
+        "graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]], max_trips=4) }";
     static const gradient_row rows[] = {{"x", {2, 3, 4}, {12, 8, 6}}};
     flx_error err = {0};
     flx_tensor *out[1] = {0};
@@ -234,35 +244,39 @@ TEST(kernel_call_batches)
 {
     static const batch_row rows[] = {{"x", {1, 2, 3, 4, 5, 6}, true}};
     static const double want[] = {6, 120};
-    check_batched("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]]) }", 2, OF(rows), want, 2);
+    check_batched("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]]) }", 2, OF(rows),
+                  want, 2);
     static const batch_row one_of_two[] = {{"x", {1, 2, 3, 4}, true}, {"w", {3, 5}, false}};
     static const double products[] = {3, 10, 9, 20};
-    check_batched("graph main(x: f64[2], w: f64[2]) { a, b = kernel_call(x, w, program=" TWO_RESULTS ", grid=[2])  return b }", 2,
-                  OF(one_of_two), products, 4);
+    check_batched("graph main(x: f64[2], w: f64[2]) { a, b = kernel_call(x, w, program=" TWO_RESULTS
+                  ", grid=[2])  return b }",
+                  2, OF(one_of_two), products, 4);
 }
 
 /* ---- The user's own reverse ---- */
 
-#define BACKWARD(factor)                                                                                          \
-    "\"kernel back() { buffer x: f64[4] read; buffer grad_out: f64[4] read; buffer grad_x: f64[4] output; "      \
+#define BACKWARD(factor)                                                                                    \
+    "\"kernel back() { buffer x: f64[4] read; buffer grad_out: f64[4] read; buffer grad_x: f64[4] output; " \
     "let i = invocation_id(0); grad_x[i] = " factor " * x[i] * grad_out[i]; }\""
 
 TEST(kernel_call_uses_the_reverse_it_is_given)
 {
     /* As many invocations as the forward kernel, so that both cover the four elements. */
-#define FORWARD                                                                      \
-    "\"kernel square() { buffer x: f64[4] read; buffer out: f64[4] output; "         \
+#define FORWARD                                                              \
+    "\"kernel square() { buffer x: f64[4] read; buffer out: f64[4] output; " \
     "let i = invocation_id(0); out[i] = x[i] * x[i]; }\""
     static const gradient_row right[] = {{"x", {1, -2, 3, 0.5}, {2, -4, 6, 1}}};
     check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD ", grid=[4]) }", OF(right));
-    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD ", backward=" BACKWARD("2.0") ", grid=[4]) }",
+    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD
+                  ", backward=" BACKWARD("2.0") ", grid=[4]) }",
                   OF(right));
     static const gradient_row own[] = {{"x", {1, -2, 3, 0.5}, {7, -14, 21, 3.5}}};
-    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD ", backward=" BACKWARD("7.0") ", grid=[4]) }",
+    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD
+                  ", backward=" BACKWARD("7.0") ", grid=[4]) }",
                   OF(own));
     static const gradient_row second[] = {{"x", {1, -2, 3, 0.5}, {7, 7, 7, 7}}};
-    check_hessian_of_ones("graph main(x: f64[4]) { y = kernel_call(x, program=" FORWARD ", backward=" BACKWARD("7.0")
-                          ", grid=[4])  return reduce_sum(y) }",
+    check_hessian_of_ones("graph main(x: f64[4]) { y = kernel_call(x, program=" FORWARD
+                          ", backward=" BACKWARD("7.0") ", grid=[4])  return reduce_sum(y) }",
                           OF(second));
 }
 
@@ -270,7 +284,8 @@ TEST(kernel_call_uses_the_reverse_it_is_given)
 TEST(kernel_call_uses_the_reverse_of_a_buffer_in_place)
 {
     static const gradient_row rows[] = {{"x", {1, -2, 3, 0.5}, {5, 5, 5, 5}}};
-    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" CUBE_IN_PLACE ", inputs=\"x\", outputs=\"x\", "
+    check_reverse("graph main(x: f64[4]) { return kernel_call(x, program=" CUBE_IN_PLACE
+                  ", inputs=\"x\", outputs=\"x\", "
                   "backward=\"kernel back() { buffer grad_x: f64[4] read_write; let i = invocation_id(0); "
                   "grad_x[i] = 5.0 * grad_x[i]; }\", grid=[4]) }",
                   OF(rows));
@@ -301,8 +316,8 @@ TEST(kernel_call_reports_what_does_not_fit)
         {FOUR, "program=" SQUARE ", types=[f64[4], f64[4]]", FLX_E_ARITY, "the kernel has 1 output, types lists 2"},
         {FOUR, "program=\"kernel k() { buffer out: f64[] output; buffer x: f64[4] read; }\"", FLX_E_ATTRIBUTE,
          "types must say how large output 'out' is"},
-        {FOUR, "program=\"kernel k() { buffer x: f64[4] read; buffer s: f64[4] read_write; }\", inputs=\"x\"", FLX_E_ATTRIBUTE,
-         "buffer 's' is neither an input nor an output"},
+        {FOUR, "program=\"kernel k() { buffer x: f64[4] read; buffer s: f64[4] read_write; }\", inputs=\"x\"",
+         FLX_E_ATTRIBUTE, "buffer 's' is neither an input nor an output"},
         {FOUR, "program=" SQUARE ", grid=[1, 1, 1, 1]", FLX_E_ATTRIBUTE, "grid has 4 extents, at most 3 are possible"},
         {FOUR, "program=" SQUARE ", grid=[-1]", FLX_E_SIZE, "a grid of -1 workgroups is not possible"},
         {FOUR, "program=" SQUARE ", max_trips=-1", FLX_E_ATTRIBUTE, "max_trips=-1 is out of range"},
@@ -312,12 +327,13 @@ TEST(kernel_call_reports_what_does_not_fit)
          "K40 store to buffer 'x', which is read-only at program:1:37"},
         {FOUR, "program=" SQUARE ", backward=\"kernel back() {\"", FLX_E_SYNTAX,
          "expected a statement or '}', found the end of the text at backward:1:16"},
-        {FOUR, "program=\"kernel k() { buffer x: f64[4] read; buffer out: f64[1] output; trap(7, here); }\"", FLX_E_KERNEL,
-         "trap 'here' at address 7"},
+        {FOUR, "program=\"kernel k() { buffer x: f64[4] read; buffer out: f64[1] output; trap(7, here); }\"",
+         FLX_E_KERNEL, "trap 'here' at address 7"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[1000], message[240];
-        snprintf(text, sizeof text, "graph main() { y = kernel_call(%s, %s)  return y }", rows[i].operands, rows[i].rest);
+        snprintf(text, sizeof text, "graph main() { y = kernel_call(%s, %s)  return y }", rows[i].operands,
+                 rows[i].rest);
         snprintf(message, sizeof message, "kernel_call 'y': %s", rows[i].message);
         test_fail_context("%s", text);
         check_text_fails(text, rows[i].code, message);
@@ -345,18 +361,22 @@ static void check_no_gradient(const char *text, flx_code code, const char *messa
 
 TEST(kernel_call_needs_a_bound_on_trips)
 {
-    check_no_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]]) }", FLX_E_NO_RULE,
-                      "kernel_call: the tape of kernel 'product' depends on data", "say max_trips=N, the most trips a loop makes");
+    check_no_gradient("graph main(x: f64[3]) { return kernel_call(x, program=" PRODUCT ", types=[f64[1]]) }",
+                      FLX_E_NO_RULE, "kernel_call: the tape of kernel 'product' depends on data",
+                      "say max_trips=N, the most trips a loop makes");
 }
 
 TEST(kernel_call_tells_why_it_has_no_derivative)
 {
     check_no_gradient("graph main(x: f32[1]) { return kernel_call(x, program=\"kernel bits() { buffer x: f32[1] read; "
                       "buffer out: f32[1] output; out[0] = bitcast<f32>(bitcast<u32>(x[0]) ^ 1); }\") }",
-                      FLX_E_KERNEL, "kernel_call: kernel 'bits': not differentiable bitcast has no derivative at body/3", "wrap it in stop_gradient, or give its function an adjoint");
+                      FLX_E_KERNEL,
+                      "kernel_call: kernel 'bits': not differentiable bitcast has no derivative at body/3",
+                      "wrap it in stop_gradient, or give its function an adjoint");
     check_no_gradient("graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD
                       ", backward=\"kernel back() { buffer y: f64[4] read; }\") }",
-                      FLX_E_NAME, "kernel_call: backward: buffer 'y' belongs to nothing", "its buffers are the kernel's own, grad_<output> and output grad_<input>");
+                      FLX_E_NAME, "kernel_call: backward: buffer 'y' belongs to nothing",
+                      "its buffers are the kernel's own, grad_<output> and output grad_<input>");
 }
 
 /* ---- Text and bytes ---- */
@@ -364,8 +384,9 @@ TEST(kernel_call_tells_why_it_has_no_derivative)
 TEST(kernel_call_survives_text_and_bytes)
 {
     flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = graph_of(ctx, "graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD ", backward=" BACKWARD("7.0")
-                                 ", grid=[4], inputs=\"x\", outputs=\"out\", types=[f64[2, 2]], max_trips=3) }");
+    flx_graph *g =
+        graph_of(ctx, "graph main(x: f64[4]) { return kernel_call(x, program=" FORWARD ", backward=" BACKWARD(
+                          "7.0") ", grid=[4], inputs=\"x\", outputs=\"out\", types=[f64[2, 2]], max_trips=3) }");
     check_round_trip(g);
     flx_graph_free(g);
     flx_context_free(ctx);

@@ -15,17 +15,12 @@ static int mantissa_bits(int32_t dtype)
 {
     switch (dtype) {
     case FLX_F64:
-    case FLX_C128:
-        return 53;
+    case FLX_C128: return 53;
     case FLX_F32:
-    case FLX_C64:
-        return 24;
-    case FLX_F16:
-        return 11;
-    case FLX_BF16:
-        return 8;
-    default:
-        return 0;
+    case FLX_C64: return 24;
+    case FLX_F16: return 11;
+    case FLX_BF16: return 8;
+    default: return 0;
     }
 }
 
@@ -87,14 +82,11 @@ static bool same_type(const flx_type *a, const flx_type *b)
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(flx_dim)) == 0;
 }
 
-/* What __scale_p<N> and __scale_m<N> say: 2^N and 2^-N; 0 without one. */
+/* What __2p<K> and __2m<K> say: 2^K and 2^-K; 0 without one. */
 static double scale_of(const char *name)
 {
-    const char *scale = name ? strstr(name, "__scale_") : NULL;
-    if (!scale)
-        return 0.0;
-    scale += strlen("__scale_");
-    return ldexp(1.0, *scale == 'm' ? -atoi(scale + 1) : atoi(scale + 1));
+    const char *scale = name ? strstr(name, "__2") : NULL;
+    return !scale ? 0.0 : ldexp(1.0, (scale[3] == 'm' ? -1 : 1) * atoi(scale + 4));
 }
 
 void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
@@ -102,7 +94,8 @@ void fixture_agree(const char *case_name, const char *result, const flx_tensor *
 {
     const flx_type *type = flx_tensor_type(expected);
     int64_t count = flx_tensor_count(expected);
-    if (!EXPECT_MSG(same_type(flx_tensor_type(found), type), "%s: %s has another type than expected", case_name, result))
+    if (!EXPECT_MSG(same_type(flx_tensor_type(found), type), "%s: %s has another type than expected", case_name,
+                    result))
         return;
     if (mantissa_bits(type->dtype) == 0) {
         EXPECT_MSG(memcmp(flx_tensor_bytes(found), flx_tensor_bytes(expected), flx_tensor_size(expected)) == 0,
@@ -121,8 +114,8 @@ void fixture_agree(const char *case_name, const char *result, const flx_tensor *
         double complex e = element(expected, i);
         double unit = ulp_of(type->dtype, rel ? largest : magnitude(e));
         if (!EXPECT_MSG(near(y, e, units * unit),
-                        "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name, result,
-                        (long long)i, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit))
+                        "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name,
+                        result, (long long)i, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit))
             return;
     }
 }

@@ -57,6 +57,21 @@ TEST(reduce_of_empty_tensor_with_huge_dims_is_empty)
     text_end(&r);
 }
 
+/* A sum of one term is that term, so that simplification may say so; 1/-0 shows the sign. */
+TEST(sum_of_negative_zeros_is_negative_zero)
+{
+    text_run r = text_begin("graph g() { x = const(f64[1, 2], [[-0.0, -0.0]])"
+                            "  z = full(c128[1], -0.0)"
+                            "  return div(1, reduce_sum(x, axes=[0])), div(1, reduce_sum(x)),"
+                            "         div(1, real(reduce_sum(z))), div(1, reduce_sum(full(f64[0], 1))) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 1), -INFINITY, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[1], 0), -INFINITY, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[2], 0), -INFINITY, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[3], 0), INFINITY, 0);
+    text_end(&r);
+}
+
 /* ---- Derivatives at special points ---- */
 
 #define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)

@@ -80,6 +80,15 @@ TEST(bessel_derivatives_at_zero)
     check_hessian_of_ones("graph g(x: f64[2]) { return reduce_sum(bessel_i1e(x)) }", even, 1);
 }
 
+/* i1e' = ½ - |x| … and i1e'' = -sign(x) + 15/8 x … : nothing may be divided by a power of x. */
+TEST(bessel_derivatives_beside_zero)
+{
+    static const gradient_row first[] = {{"x", {1e-200, 1e-20, -1e-20}, {0.5, 0.5, 0.5}}};
+    static const gradient_row second[] = {{"x", {1e-200, 1e-20, -1e-20}, {-1, -1, 1}}};
+    check_gradient("graph g(x: f64[3]) { return bessel_i1e(x) }", first, 1);
+    check_hessian_of_ones("graph g(x: f64[3]) { return reduce_sum(bessel_i1e(x)) }", second, 1);
+}
+
 TEST(special_derivatives_at_poles_and_limits)
 {
     static const gradient_row ends[] = {{"x", {-1, 1}, {INFINITY, INFINITY}}};

@@ -141,15 +141,15 @@ bool random_precision(random_maker *m)
 
 /* ---- Constants ---- */
 
-/* The value varies and its derivative does not count: at the other points it is what it is at the chosen one. It is not simply
-   another value, which it would tie with wherever the two are compared. */
+/* The value varies and its derivative does not count: at the other points it is what it is at the chosen one. It is a
+   function that no other statement makes, for with a value equal to it, or that it cancels, there would be ties and kinks. */
 bool random_stop(random_maker *m)
 {
     int x = random_pick(m, m->real, 0);
     random_line l = {0};
     if (x < 0)
         return false;
-    random_say(&l, random_below(m, 2) ? "stop_gradient(add(0.37, v%d))" : "stop_gradient(sub(0.61, v%d))", x);
+    random_say(&l, "stop_gradient(sin(mul(1.37, v%d)))", x);
     if (!random_keep(m, l.s, 1))
         return false;
     random_value *v = &m->v[m->count - 1];

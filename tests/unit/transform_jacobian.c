@@ -153,8 +153,8 @@ TEST(jacobian_of_symbolic_extents_is_coloured_and_chunked)
 {
     static const char *const texts[] = {
         "graph f(x: f64[N]) { return mul(sin(x), x) }",
-        "graph f(x: f64[N]) { return mul(narrow(x, axis=0, start=0, len=N - 1), narrow(x, axis=0, start=1, len=N - 1)) "
-        "}",
+        ("graph f(x: f64[N]) {\n"
+         "  return mul(narrow(x, axis=0, start=0, len=N - 1), narrow(x, axis=0, start=1, len=N - 1))\n}\n"),
         "graph f(x: f64[N]) { return mul(x, reduce_sum(x)) }",
         "graph f(x: f64[N, 3]) { return softmax(x) }",
     };

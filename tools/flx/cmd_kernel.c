@@ -88,7 +88,8 @@ static const command command_kernel_check = {
     .name = "kernel check",
     .operand = "FILE",
     .summary = "read and validate a kernel; list its buffers",
-    .about = "Prints the kernel's name, workgroup size and buffers. Everything that is wrong with it is listed with its place,\n"
+    .about = "Prints the kernel's name, workgroup size and buffers. Everything that is wrong with it is listed with "
+             "its place,\n"
              "and so are warnings.",
     .options = check_rows,
     .examples = check_examples,
@@ -122,8 +123,8 @@ static int run_encode(const args *a)
     return write_kernel(a, flx_kernel_encode);
 }
 
-#define OPTION_KERNEL_OUTPUT                                                                           \
-    {                                                                                                  \
+#define OPTION_KERNEL_OUTPUT                                                                              \
+    {                                                                                                     \
         "-o", "OUT", "where it goes: a file, or -, standard output, as without this option", MAY_BE_GIVEN \
     }
 
@@ -202,13 +203,13 @@ static const command command_kernel_emit = {
 
 /* ---- grad, jvp ---- */
 
-typedef flx_kernel_derived *(*derive_kernel_fn)(const flx_kernel *, const char *const *, size_t, const char *const *, size_t,
-                                                const flx_kernel_grad_options *, flx_error *);
+typedef flx_kernel_derived *(*derive_kernel_fn)(const flx_kernel *, const char *const *, size_t, const char *const *,
+                                                size_t, const flx_kernel_grad_options *, flx_error *);
 
 static const char *const role_names[] = {
-    [FLX_KERNEL_PRIMAL] = "primal",       [FLX_KERNEL_SCRATCH] = "a copy",  [FLX_KERNEL_RESULT] = "result",
+    [FLX_KERNEL_PRIMAL] = "primal",       [FLX_KERNEL_SCRATCH] = "a copy",    [FLX_KERNEL_RESULT] = "result",
     [FLX_KERNEL_COTANGENT] = "cotangent", [FLX_KERNEL_GRADIENT] = "gradient", [FLX_KERNEL_ADJOINT] = "adjoint",
-    [FLX_KERNEL_TAPE] = "tape",           [FLX_KERNEL_TANGENT] = "tangent", [FLX_KERNEL_COUNTER] = "counter",
+    [FLX_KERNEL_TAPE] = "tape",           [FLX_KERNEL_TANGENT] = "tangent",   [FLX_KERNEL_COUNTER] = "counter",
 };
 
 /* What whoever dispatches the kernel must know, as comments above it. */

@@ -99,8 +99,8 @@ int kernel_open_checked(kernel_file *f, const char *path, size_t *warnings)
     if (is_wire && (f->kernel = flx_kernel_decode(f->ctx, f->bytes.data, f->bytes.size, &err)) != NULL)
         flx_kernel_validate(f->kernel, NULL, findings, MAX_FINDINGS, &found, &err);
     else if (!is_wire)
-        f->kernel = flx_kernel_parse_findings(f->ctx, f->bytes.data, f->bytes.size, "file", findings, MAX_FINDINGS, &found,
-                                              &err);
+        f->kernel = flx_kernel_parse_findings(f->ctx, f->bytes.data, f->bytes.size, "file", findings, MAX_FINDINGS,
+                                              &found, &err);
     status = tell_findings(f, findings, found, warnings);
     free(findings);
     return status || !err.code ? status : report(&err, f->name);

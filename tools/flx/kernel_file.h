@@ -52,7 +52,8 @@ buffer_value *values_find(buffer_values *v, const char *name);
 /* Makes zeros for a buffer that has no value; an open length is that of --length, or the number of invocations. */
 int values_zero(buffer_values *v, const kernel_file *f, buffer_value *b);
 /* Adds prefix_<buffer> with as many elements as the buffer has, in the type derivatives have. */
-int values_companion(buffer_values *v, const kernel_file *f, const char *prefix, const char *buffer, buffer_value **out);
+int values_companion(buffer_values *v, const kernel_file *f, const char *prefix, const char *buffer,
+                     buffer_value **out);
 
 /* As memory for a run. `memory` has room for count. Bool buffers are written back by values_take(). */
 int values_memory(buffer_values *v, flx_kernel_memory *memory, size_t *n);
@@ -64,25 +65,26 @@ int value_tell(const kernel_file *f, const args *a, const buffer_value *b);
     {                                                                                                   \
         "--grid", "X[,Y,Z]", "how many workgroups along each axis; those left out are 1", MUST_BE_GIVEN \
     }
-#define OPTION_KERNEL_IN                                                                       \
-    {                                                                                          \
+#define OPTION_KERNEL_IN                                                                     \
+    {                                                                                        \
         "--in", "NAME=SPEC", "the contents of a buffer; SPEC is explained above", MAY_REPEAT \
     }
-#define OPTION_LENGTH                                                                                              \
-    {                                                                                                              \
-        "--length", "NAME=N", "elements of a buffer whose count is open; a file shows its own, an\noutput has one per " \
-                              "invocation unless this is given",                                                   \
-            MAY_REPEAT                                                                                             \
+#define OPTION_LENGTH                                                                                 \
+    {                                                                                                 \
+        "--length", "NAME=N",                                                                         \
+            "elements of a buffer whose count is open; a file shows its own, an\noutput has one per " \
+            "invocation unless this is given",                                                        \
+            MAY_REPEAT                                                                                \
     }
-#define OPTION_KERNEL_OUT                                              \
-    {                                                                  \
+#define OPTION_KERNEL_OUT                                                 \
+    {                                                                     \
         "--out", "DIR", "write each result as DIR/NAME.npy", MAY_BE_GIVEN \
     }
-#define OPTION_KERNEL_DEVICE                                                                        \
-    {                                                                                               \
+#define OPTION_KERNEL_DEVICE                                                                    \
+    {                                                                                           \
         "--device", "NAME", "where to run: ref, the interpreter, is always there", MAY_BE_GIVEN \
     }
-#define ABOUT_KERNEL_SPEC                                                                          \
+#define ABOUT_KERNEL_SPEC                                                                             \
     "SPEC is path.npy, path.npz:key, path.safetensors:key, a number that fills, zeros, ones, iota,\n" \
     "normal[:SEED] or uniform[:SEED]. A file is flattened; its dtype must fit."
 

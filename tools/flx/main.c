@@ -12,10 +12,22 @@
 #include <string.h>
 
 const command *const commands[] = {
-    &command_check,   &command_show,    &command_run,       &command_grad,
-    &command_jvp,     &command_hvp,     &command_vmap,      &command_jac,
-    &command_hessian, &command_taylor,  &command_gradcheck, &command_compare,
-    &command_kernel,  &command_ops,     &command_devices,   &command_help,
+    &command_check,
+    &command_show,
+    &command_run,
+    &command_grad,
+    &command_jvp,
+    &command_hvp,
+    &command_vmap,
+    &command_jac,
+    &command_hessian,
+    &command_taylor,
+    &command_gradcheck,
+    &command_compare,
+    &command_kernel,
+    &command_ops,
+    &command_devices,
+    &command_help,
     NULL,
 };
 

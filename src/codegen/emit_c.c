@@ -237,13 +237,55 @@ static void write_invocation(flxi_kwriter *w)
     flxi_kw_list(w, w->k->body);
 }
 
+/* What a variable that is never assigned stands for. */
+static const flxi_kx *meaning(const flxi_kwriter *w, uint32_t expr)
+{
+    const flxi_kx *e = &w->k->exprs[expr];
+    bool is_name = e->kind == KX_VAR && !flxi_kfacts_is_assigned(&w->known, e->ref) && w->known.vars[e->ref].value;
+    return is_name ? &w->k->exprs[w->known.vars[e->ref].value] : e;
+}
+
+/* Whether e is i < n (or, negated, i >= n) for the first id of the invocation and a literal or a length; then n is `end`. */
+static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uint32_t *end)
+{
+    if (e->kind != KX_BINARY || (e->op != (negated ? KBIN_ge : KBIN_lt) && e->op != (negated ? KBIN_le : KBIN_gt)))
+        return false;
+    bool is_turned = e->op == KBIN_gt || e->op == KBIN_le;
+    const flxi_kx *i = meaning(w, e->x[is_turned]), *n = meaning(w, e->x[!is_turned]);
+    *end = (uint32_t)(n - w->k->exprs);
+    return i->kind == KX_ID && i->op == FLX_KERNEL_INVOCATION_ID && i->ref == 0 &&
+           (n->kind == KX_LENGTH || n->kind == KX_LITERAL);
+}
+
+/* A kernel often is, behind some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then invocations
+   from n on do nothing, and the loop ends there: stores under a condition are what vectorises worst. */
+static void find_end(flxi_kwriter *w, uint32_t *end)
+{
+    flxi_klist list = w->k->body;
+    size_t i = 0;
+    while (i < list.n && list.at[i].kind == KS_LET && !(w->k->exprs[list.at[i].a].does & KX_ATOMICS))
+        i++;
+    const flxi_ks *s = i < list.n ? &list.at[i] : NULL;
+    if (!s || s->kind != KS_IF || s->other.n > 0)
+        return;
+    bool returns = s->body.n == 1 && s->body.at[0].kind == KS_RETURN;
+    if ((returns || i + 1 == list.n) && bounds_id(w, meaning(w, s->a), returns, end))
+        w->decided = s;
+}
+
 /* All invocations of a row are one loop: nothing tells where a workgroup ends. */
 static void write_line(flxi_kwriter *w)
 {
-    uint32_t n = w->k->size[0];
+    uint32_t n = w->k->size[0], end = 0;
     const uint8_t *ids = w->ids;
+    find_end(w, &end);
+    flxi_kw_line(w, "k_u32 e0 = (g0 + (k_u32)run) * %uu;", n);
+    if (w->decided) {
+        const char *limit = flxi_kw_value(w, end);
+        flxi_kw_line(w, "if (e0 > %s) e0 = %s;", limit, limit);
+    }
     flxi_kw_begin(w);
-    flxi_kw_addf(w, "for (k_u32 i0 = g0 * %uu, e0 = (g0 + (k_u32)run) * %uu; i0 < e0; i0++)", n, n);
+    flxi_kw_addf(w, "for (k_u32 i0 = g0 * %uu; i0 < e0; i0++)", n);
     flxi_kw_open(w);
     if (ids[FLX_KERNEL_WORKGROUP_ID] & 1)
         flxi_kw_line(w, "const k_u32 w0 = i0 / %uu;", n);

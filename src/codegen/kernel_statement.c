@@ -252,8 +252,24 @@ static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
     flxi_kranges_back(&w->ranges, mark);
 }
 
+static void write_decided(flxi_kwriter *w, const flxi_ks *s)
+{
+    if (s->body.n == 1 && s->body.at[0].kind == KS_RETURN) {
+        w->statement++; /* it keeps its number */
+        return;
+    }
+    flxi_kw_begin(w);
+    flxi_kw_open(w);
+    write_body(w, s, false);
+    flxi_kw_close(w);
+}
+
 static void write_if(flxi_kwriter *w, const flxi_ks *s)
 {
+    if (s == w->decided) {
+        write_decided(w, s);
+        return;
+    }
     const char *condition = flxi_kw_root(w, s->a);
     flxi_kw_begin(w);
     flxi_kw_add(w, "if (");

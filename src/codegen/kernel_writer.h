@@ -57,6 +57,7 @@ struct flxi_kwriter {
     /* Where the walk is. */
     size_t statement;   /* the number of the next statement */
     uint32_t next_temp, next_mask, next_label, next_trap, next_indirect;
+    const flxi_ks *decided; /* an `if` whose body always runs, or, if that returns, never: the loop around it sees to it */
     bool in_function;
     bool binds;         /* loads and atomics of this statement are bound in order, because it changes memory */
     bool steering;      /* what is written now decides about an address */

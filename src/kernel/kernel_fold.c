@@ -651,7 +651,8 @@ static bool fold_stmt(flxi_krewrite *r, const flxi_ks *s)
 
 flx_kernel *flxi_kpass_fold(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_fold, .node = fold_node, .stmt = fold_stmt, .is_blind = true};
+    static const flxi_krewrite_hooks hooks = {
+        .begin = begin_fold, .node = fold_node, .stmt = fold_stmt, .is_blind = true};
     flxi_kfolder f = {.flags = o->flags};
     flxi_krewrite r = {.from = k, .hooks = &hooks, .user = &f};
     return flxi_krewrite_run(&r, err);

@@ -355,14 +355,16 @@ static flx_kernel *run(const flx_kernel *k, const flxi_krewrite_hooks *hooks, fl
 
 flx_kernel *flxi_kpass_fuse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.stmt = fuse_stmt, .is_blind = true, .open = open_list, .close = close_list};
+    static const flxi_krewrite_hooks hooks = {
+        .stmt = fuse_stmt, .is_blind = true, .open = open_list, .close = close_list};
     (void)o;
     return run(k, &hooks, err);
 }
 
 flx_kernel *flxi_kpass_split(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.stmt = split_stmt, .is_blind = true, .open = open_list, .close = close_list};
+    static const flxi_krewrite_hooks hooks = {
+        .stmt = split_stmt, .is_blind = true, .open = open_list, .close = close_list};
     (void)o;
     return run(k, &hooks, err);
 }

@@ -244,7 +244,8 @@ static bool has_work(const flx_kernel *k)
 
 flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_reduce, .node = reduce_node, .stmt = reduce_stmt, .is_blind = true};
+    static const flxi_krewrite_hooks hooks = {
+        .begin = begin_reduce, .node = reduce_node, .stmt = reduce_stmt, .is_blind = true};
     if (!has_work(k))
         return flxi_krewrite_nothing(k);
     reducer p = {.fold = {.flags = o->flags}};

@@ -208,18 +208,21 @@ static flx_kernel *run(const flx_kernel *k, const flxi_krewrite_hooks *hooks, co
 
 flx_kernel *flxi_kpass_unroll(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_unroll, .node = unroll_node, .stmt = unroll_stmt, .is_blind = true};
+    static const flxi_krewrite_hooks hooks = {
+        .begin = begin_unroll, .node = unroll_node, .stmt = unroll_stmt, .is_blind = true};
     return run(k, &hooks, o, err);
 }
 
 flx_kernel *flxi_kpass_peel(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_unroll, .node = unroll_node, .stmt = peel_stmt, .is_blind = true};
+    static const flxi_krewrite_hooks hooks = {
+        .begin = begin_unroll, .node = unroll_node, .stmt = peel_stmt, .is_blind = true};
     return run(k, &hooks, o, err);
 }
 
 flx_kernel *flxi_kpass_strip_mine(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
 {
-    static const flxi_krewrite_hooks hooks = {.begin = begin_unroll, .node = unroll_node, .stmt = strip_stmt, .is_blind = true};
+    static const flxi_krewrite_hooks hooks = {
+        .begin = begin_unroll, .node = unroll_node, .stmt = strip_stmt, .is_blind = true};
     return run(k, &hooks, o, err);
 }

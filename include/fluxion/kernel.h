@@ -304,7 +304,7 @@ enum {
 typedef struct flx_kernel_run_options {
     uint32_t struct_size;   /* sizeof(flx_kernel_run_options); 0 means the first published layout */
     uint32_t flags;         /* FLX_KERNEL_DETECT_RACES … */
-    const char *device;     /* NULL or "ref": the interpreter; "cpu": compiled C */
+    const char *device;     /* NULL or "ref": the interpreter; "cpu": compiled C; "opencl" */
     uint32_t schedule;      /* a flx_kernel_schedule; of the interpreter */
     uint32_t subgroup_size; /* 0: 32 */
     uint64_t seed;

@@ -1,11 +1,11 @@
 /* kernel_barriers.c: barriers that keep nothing apart.
 
-   A barrier is needed if something that may run since the barrier before it and something that may run until the next one
-   touch the same shared buffer and one of them writes; atomics count as writes, for a barrier also orders them. Both sets
-   are gathered by walking the program with and against its order; for what comes around a loop each body is first summed up:
-   what it touches that is still open at its end, and whether something passes through it without meeting a barrier. A
-   barrier of the whole grid looks past those of a workgroup. After one barrier is taken away its neighbours see more, so they go one by one; the
-   weakest of two neighbours goes first. */
+   A barrier is needed if something that may run since the barrier before it and something that may run until the next
+   one touch the same shared buffer and one of them writes; atomics count as writes, for a barrier also orders them.
+   Both sets are gathered by walking the program with and against its order; for what comes around a loop each body is
+   first summed up: what it touches that is still open at its end, and whether something passes through it without
+   meeting a barrier. A barrier of the whole grid looks past those of a workgroup. After one barrier is taken away its
+   neighbours see more, so they go one by one; the weakest of two neighbours goes first. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"

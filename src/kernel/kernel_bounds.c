@@ -1,6 +1,6 @@
-/* kernel_bounds.c: intervals of unsigned expressions, comparisons that they decide, and accesses that they prove to be in
-   range. An interval that might wrap around is the whole range of its type. Everything that is learned from a condition is
-   about expressions that read neither assigned variables nor written buffers, so it stays true. */
+/* kernel_bounds.c: intervals of unsigned expressions, comparisons that they decide, and accesses that they prove to
+   be in range. An interval that might wrap around is the whole range of its type. Everything that is learned from a
+   condition is about expressions that read neither assigned variables nor written buffers, so it stays true. */
 #include "kernel/kernel_bounds.h"
 
 #include "kernel/kernel_fold.h"

@@ -1,7 +1,7 @@
 /* kernel_bounds.h: which values an unsigned expression can have, and which accesses are surely in range.
 
-   Ranges come from literals, ids, lengths, loop bounds and the conditions of enclosing branches; also a branch that returns
-   says something about what follows it. */
+   Ranges come from literals, ids, lengths, loop bounds and the conditions of enclosing branches; also a branch that
+   returns says something about what follows it. */
 #ifndef FLXI_KERNEL_BOUNDS_H
 #define FLXI_KERNEL_BOUNDS_H
 

@@ -1,10 +1,11 @@
-/* kernel_cse.c: common subexpressions. The same walk is made twice: first to find what is worth sharing, then to rewrite.
+/* kernel_cse.c: common subexpressions. The same walk is made twice: first to find what is worth sharing, then to
+   rewrite.
 
-   Expressions get value numbers: the number of an expression whose variables are replaced by what they were found to equal.
-   On its way the walk files every value under the position where it was first computed, in the scope of the list that it is
-   in. Meeting a value again that is filed and has not changed since then, it shares: with the variable whose let computed
-   it, or with a new variable that is then wanted right before the statement of the first. Of an expression that is shared as
-   a whole the parts are not looked at, so what is shared is as large as possible. */
+   Expressions get value numbers: the number of an expression whose variables are replaced by what they were found to
+   equal. On its way the walk files every value under the position where it was first computed, in the scope of the
+   list that it is in. Meeting a value again that is filed and has not changed since then, it shares: with the
+   variable whose let computed it, or with a new variable that is then wanted right before the statement of the first.
+   Of an expression that is shared as a whole the parts are not looked at, so what is shared is as large as possible. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"

@@ -1,12 +1,12 @@
 /* kernel_dce.c: dead code elimination by marking what results need and copying what is marked.
 
-   Roots are what the world sees: stores and atomics on bound buffers, traps, extensions, copies between buffers. From there
-   marks spread to variables (all their assignments, so that a loop-carried variable that feeds only itself never gets a
-   mark), to the conditions and loops that lead to a marked statement, and to buffers: once something loads from a
-   workgroup, private or scratch buffer, all writes to it are marked. Two kinds of statements matter only through others:
-   a return if something marked may come after it, a barrier if marked accesses to one buffer, one of them a write, stand
-   on both sides. They are asked again whenever marking has come to rest. */
-#include "kernel/kernel_facts.h"
+   Roots are what the world sees: stores and atomics on bound buffers, traps, extensions, copies between buffers. From
+   there marks spread to variables (all their assignments, so that a loop-carried variable that feeds only itself
+   never gets a mark), to the conditions and loops that lead to a marked statement, and to buffers: once something
+   loads from a workgroup, private or scratch buffer, all writes to it are marked. Two kinds of statements matter only
+   through others: a return if something marked may come after it, a barrier if marked accesses to one buffer, one of
+   them a write, stand on both sides. They are asked again whenever marking has come to rest. */
+#include "kernel/kernel_liveness.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"
 
@@ -23,6 +23,7 @@ typedef struct {
     flxi_arena arena;
     uint8_t *unreachable; /* by position */
     uint8_t *stmts;       /* by position: marked */
+    uint8_t *dead;        /* by position: an assignment that nobody reads */
     uint8_t *vars, *exprs, *fns;
     uint32_t *first_adjoint, *next_adjoint; /* by function: the derivatives it brings along, chained */
     uint8_t *contents;                      /* by buffer: what it holds matters */
@@ -59,7 +60,7 @@ static bool flag_unreachable(marker *m, flxi_klist list, uint32_t at, bool is_de
 
 static void mark_stmt(marker *m, uint32_t at)
 {
-    if (!at || m->stmts[at] || m->unreachable[at] || !m->f.stmt[at])
+    if (!at || m->stmts[at] || m->unreachable[at] || m->dead[at] || !m->f.stmt[at])
         return;
     m->stmts[at] = 1;
     m->todo[m->num_todo++] = at;
@@ -280,7 +281,8 @@ static void mark_program(marker *m)
     }
     mark_roots(m, body_at, m->f.num_places + 1);
     mark_places(m, &m->f.wild, 0);
-    /* Each round marks something. Long chains of rounds exist only in programs made for it: those keep their barriers. */
+    /* Each round marks something. Long chains of rounds exist only in programs made for it: those keep their
+       barriers. */
     enum { MAX_ROUNDS = 16 };
     for (int round = 0; m->num_todo; round++) {
         spread_all(m);
@@ -342,6 +344,7 @@ static bool make_room(marker *m)
     flxi_arena *a = &m->arena;
     m->unreachable = flxi_new(a, uint8_t, places);
     m->stmts = flxi_new(a, uint8_t, places);
+    m->dead = flxi_new(a, uint8_t, places);
     m->covers = flxi_new(a, int32_t, places);
     m->todo = flxi_new(a, uint32_t, places);
     m->vars = flxi_new(a, uint8_t, (size_t)k->num_vars + 1);
@@ -352,8 +355,8 @@ static bool make_room(marker *m)
     m->contents = flxi_new(a, uint8_t, (size_t)k->num_buffers + 1);
     m->named = flxi_new(a, uint8_t, (size_t)k->num_buffers + 1);
     m->reaches = flxi_new(a, reach, (size_t)k->num_buffers + 1);
-    return m->unreachable && m->stmts && m->covers && m->todo && m->vars && m->exprs && m->fns && m->first_adjoint &&
-           m->next_adjoint && m->contents && m->named && m->reaches;
+    return m->unreachable && m->stmts && m->dead && m->covers && m->todo && m->vars && m->exprs && m->fns &&
+           m->first_adjoint && m->next_adjoint && m->contents && m->named && m->reaches;
 }
 
 static void chain_adjoints(marker *m)
@@ -373,12 +376,12 @@ flx_kernel *flxi_kpass_dce(const flx_kernel *k, const flxi_ksimplify_options *o,
     flx_kernel *result = NULL;
     flxi_arena_init(&m.arena, flxi_kernel_mem(k));
     if (flxi_kfacts_find(&m.f, k, err) == FLX_OK) {
-        if (make_room(&m)) {
+        if (!make_room(&m)) {
+            flxi_oom(err, "dead code elimination");
+        } else if (flxi_kliveness_find(&m.f, m.dead, err) == FLX_OK) {
             chain_adjoints(&m);
             mark_program(&m);
             result = sweep(&m, err);
-        } else {
-            flxi_oom(err, "dead code elimination");
         }
     }
     flxi_kfacts_free(&m.f);

@@ -1,10 +1,11 @@
 /* kernel_dead_store.c: stores that are overwritten before anyone looks, and loads of what was just stored.
 
-   One walk keeps the stores that are still in force: the element they wrote surely holds what they stored. Another store to
-   the buffer ends those it may meet (two different literal indices never meet), and so do atomics, copies, and for memory
-   that others see barriers; what a loop may write is ended before the loop. A load that finds its own index among them is
-   replaced by the stored value, which then gets a variable, if the store is proved to be in range: out of range a load gives
-   0. A store is dead if a later one in the same list has its index and nothing has looked at the element in between. */
+   One walk keeps the stores that are still in force: the element they wrote surely holds what they stored. Another
+   store to the buffer ends those it may meet (two different literal indices never meet), and so do atomics, copies,
+   and for memory that others see barriers; what a loop may write is ended before the loop. A load that finds its own
+   index among them is replaced by the stored value, which then gets a variable, if the store is proved to be in
+   range: out of range a load gives 0. A store is dead if a later one in the same list has its index and nothing has
+   looked at the element in between. */
 #include "kernel/kernel_bounds.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"

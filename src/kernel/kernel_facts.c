@@ -117,7 +117,8 @@ static uint8_t list_does(const flxi_kfacts *f, flxi_klist list)
     return does;
 }
 
-/* A function does what its expressions do, and these may call functions. What its own variables hold is its own affair. */
+/* A function does what its expressions do, and these may call functions. What its own variables hold is its own
+   affair. */
 static void find_fn_does(flxi_kfacts *f)
 {
     const flx_kernel *k = f->k;
@@ -414,8 +415,8 @@ bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint
     uint32_t to = flxi_kfacts_reach(f, from, use), looped = use;
     for (uint32_t l = f->loop[use]; l > from; l = f->loop[l])
         looped = l;
-    /* From the inside out: the part of the way behind the start of each else branch. A loop that leads back makes all of
-       its branches part of the way. */
+    /* From the inside out: the part of the way behind the start of each else branch. A loop that leads back makes all
+       of its branches part of the way. */
     for (uint32_t q = f->parent[use]; q > from; q = f->parent[q]) {
         if (q >= looped || f->stmt[q]->kind != KS_IF || use < f->other[q])
             continue;

@@ -1,9 +1,9 @@
-/* kernel_facts.h: what the passes of the optimiser know about a program: where its variables are declared, assigned and
-   used, where its buffers are written, and whether an expression keeps its value from one place to another.
+/* kernel_facts.h: what the passes of the optimiser know about a program: where its variables are declared, assigned
+   and used, where its buffers are written, and whether an expression keeps its value from one place to another.
 
-   Places are positions: statements are numbered from 1 in the order of the text, functions before the body, each function
-   followed by one more position for its result. A statement spans the positions from its own to the end of its bodies.
-   Inside one invocation text order is execution order, except that loops go back to their start. */
+   Places are positions: statements are numbered from 1 in the order of the text, functions before the body, each
+   function followed by one more position for its result. A statement spans the positions from its own to the end of
+   its bodies. Inside one invocation text order is execution order, except that loops go back to their start. */
 #ifndef FLXI_KERNEL_FACTS_H
 #define FLXI_KERNEL_FACTS_H
 
@@ -77,8 +77,8 @@ static inline bool flxi_kfacts_is_assigned(const flxi_kfacts *f, uint32_t var)
     return f->vars[var].assigns != 0;
 }
 
-/* The end of the span in which a value made at `from` must hold to be right at `use`: loops that lead from the use back to
-   itself without passing `from` belong to it. */
+/* The end of the span in which a value made at `from` must hold to be right at `use`: loops that lead from the use
+   back to itself without passing `from` belong to it. */
 uint32_t flxi_kfacts_reach(const flxi_kfacts *f, uint32_t from, uint32_t use);
 
 /* Whether a pure expression evaluated in the statement at `from` has the same value when it is evaluated anywhere up to
@@ -88,8 +88,8 @@ bool flxi_kfacts_is_stable(const flxi_kfacts *f, uint32_t e, uint32_t from, uint
 bool flxi_kfacts_is_kept(const flxi_kfacts *f, uint32_t buffer, uint32_t from, uint32_t to);
 bool flxi_kfacts_is_same(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t to);
 
-/* Whether what a variable was given in the statement at `from` is what it holds in the statement at `use`, which lies in the
-   same list or deeper: assignments in a branch that is not taken on the way do not count. */
+/* Whether what a variable was given in the statement at `from` is what it holds in the statement at `use`, which lies
+   in the same list or deeper: assignments in a branch that is not taken on the way do not count. */
 bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t use);
 
 /* Whether other invocations may touch its elements. */

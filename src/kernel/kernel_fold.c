@@ -1,8 +1,8 @@
 /* kernel_fold.c: constant folding with the interpreter's own evaluator, and identities that hold bit for bit.
 
-   Identities with a literal and identities of an operand with itself are rows of tables; what needs a look at an operand's
-   own operands is code below them. Every rewrite makes the expression smaller or moves a literal to the right, so folding
-   ends. */
+   Identities with a literal and identities of an operand with itself are rows of tables; what needs a look at an
+   operand's own operands is code below them. Every rewrite makes the expression smaller or moves a literal to the
+   right, so folding ends. */
 #include "kernel/kernel_fold.h"
 
 #include "kernel/kernel_optimise.h"

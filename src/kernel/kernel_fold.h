@@ -12,9 +12,9 @@ typedef struct {
 
 flxi_kfolder flxi_kfolder_of(flxi_kb *b, uint32_t flags);
 
-/* An expression of the builder that has the same value and effects, and no operation on literals at its root. Every pass
-   that puts expressions in the place of variables calls it for what it builds: literal indices out of range and literal
-   zero divisors, which a valid program does not have, vanish here. */
+/* An expression of the builder that has the same value and effects, and no operation on literals at its root. Every
+   pass that puts expressions in the place of variables calls it for what it builds: literal indices out of range and
+   literal zero divisors, which a valid program does not have, vanish here. */
 uint32_t flxi_kfold(const flxi_kfolder *f, uint32_t e);
 
 /* Copies a store or an atomic unless its index is a literal out of range; false for other statements. */

@@ -1,10 +1,10 @@
 /* kernel_fusion.c: one kernel for a producer and its consumer.
 
-   Between two dispatches everything that the first wrote is there for the second. In one kernel an invocation can count only
-   on what it wrote itself. So every buffer that both touch and one writes must be accessed at one and the same index E, made
-   of ids, lengths, literals and memory that nobody writes; and wherever the other kernel touches it, the conditions under
-   which the writer stores must hold as well. Since the writer is free of races, E then differs between all invocations that
-   get there, so nobody meets the element of another. */
+   Between two dispatches everything that the first wrote is there for the second. In one kernel an invocation can
+   count only on what it wrote itself. So every buffer that both touch and one writes must be accessed at one and the
+   same index E, made of ids, lengths, literals and memory that nobody writes; and wherever the other kernel touches
+   it, the conditions under which the writer stores must hold as well. Since the writer is free of races, E then
+   differs between all invocations that get there, so nobody meets the element of another. */
 #include "kernel/kernel_fusion.h"
 
 #include "kernel/kernel_facts.h"
@@ -167,8 +167,9 @@ static uint32_t resolve_node(fusion *w, part *p, uint32_t number)
     return flxi_kb_rebuild(w->b, &e, x, NULL);
 }
 
-/* The expression in the common builder, with unassigned variables replaced by their values; 0 if it depends on anything else
-   than ids, lengths, literals and memory that neither kernel writes. Lets are resolved in order, so chains are short. */
+/* The expression in the common builder, with unassigned variables replaced by their values; 0 if it depends on
+   anything else than ids, lengths, literals and memory that neither kernel writes. Lets are resolved in order, so
+   chains are short. */
 static uint32_t resolve(fusion *w, part *p, uint32_t number)
 {
     uint32_t known = p->resolved[number];

@@ -1,8 +1,8 @@
 /* kernel_if.c: simpler branches. One pass takes decided ones away, the other makes selects of small ones.
 
-   Inside a branch its condition is known, as long as nothing it reads changes there; so is what the condition implies: both
-   sides of an `and` that holds, both sides of an `or` that does not. Known conditions are replaced by literals wherever
-   they occur, which decides inner branches. */
+   Inside a branch its condition is known, as long as nothing it reads changes there; so is what the condition
+   implies: both sides of an `and` that holds, both sides of an `or` that does not. Known conditions are replaced by
+   literals wherever they occur, which decides inner branches. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"

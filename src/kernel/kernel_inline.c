@@ -1,9 +1,9 @@
 /* kernel_inline.c: blocks, regions and functions give way to what stands in them.
 
-   A block disappears, and so does a region that carries no flags, up to a size; what they declare gets new names where that
-   is needed. A call becomes the statements of its function, right before the statement that it stands in, unless that
-   statement has effects (the order of evaluation would show), the function is large and called from several places, or it
-   has a derivative of its own, which inlining would forget. */
+   A block disappears, and so does a region that carries no flags, up to a size; what they declare gets new names
+   where that is needed. A call becomes the statements of its function, right before the statement that it stands in,
+   unless that statement has effects (the order of evaluation would show), the function is large and called from
+   several places, or it has a derivative of its own, which inlining would forget. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"

@@ -1,7 +1,7 @@
-/* kernel_licm.c: loop-invariant code motion. Before each loop, from the outside in, come the lets of its body (and of the
-   bodies of loops in it) that give the same value in every iteration, and new lets for costly invariant parts of other
-   expressions. Code under a condition stays where it is. Evaluation cannot fail, so a loop that never runs costs something
-   but does no harm. */
+/* kernel_licm.c: loop-invariant code motion. Before each loop, from the outside in, come the lets of its body (and of
+   the bodies of loops in it) that give the same value in every iteration, and new lets for costly invariant parts of
+   other expressions. Code under a condition stays where it is. Evaluation cannot fail, so a loop that never runs
+   costs something but does no harm. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"

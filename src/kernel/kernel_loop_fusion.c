@@ -1,10 +1,10 @@
 /* kernel_loop_fusion.c: two loops in a row over the same range become one, and long loops become two.
 
-   Let A and B be the bodies. Fused, B of an iteration comes before A of all later ones; so these must have nothing to do
-   with each other. That holds if no variable from outside that one assigns is used by the other, and if every buffer that
-   one writes and the other touches is accessed in both only at the same index, a sum of the loop's variable and something
-   fixed: then an element belongs to one iteration. Barriers, atomics that the other body meets, returns, traps and copies
-   forbid it. Splitting is the same in the other direction. */
+   Let A and B be the bodies. Fused, B of an iteration comes before A of all later ones; so these must have nothing to
+   do with each other. That holds if no variable from outside that one assigns is used by the other, and if every
+   buffer that one writes and the other touches is accessed in both only at the same index, a sum of the loop's
+   variable and something fixed: then an element belongs to one iteration. Barriers, atomics that the other body
+   meets, returns, traps and copies forbid it. Splitting is the same in the other direction. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"

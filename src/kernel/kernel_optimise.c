@@ -19,6 +19,7 @@ static const pass passes[] = {
     {"inline", flxi_kpass_inline, true, false},
     {"fold", flxi_kpass_fold, false, false}, /* propagation folds too */
     {"propagate", flxi_kpass_propagate, true, false},
+    {"coalesce", flxi_kpass_coalesce, true, false},
     {"bounds", flxi_kpass_bounds, true, false},
     {"if", flxi_kpass_if, true, false},
     {"forward", flxi_kpass_forward, true, false},
@@ -37,7 +38,7 @@ static const pass passes[] = {
 };
 
 /* What transforms need: everything that shortens, nothing that trades one form for another. */
-static const char simplifiers[] = "propagate,if,cse,dce";
+static const char simplifiers[] = "propagate,coalesce,if,cse,dce";
 
 enum {
     NUM_PASSES = sizeof passes / sizeof *passes,

@@ -1,6 +1,6 @@
-/* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and gives a new one that does the same with
-   less; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result), and running it again on
-   what it made changes nothing after finitely many times. kernel_optimise.c lists them in order. */
+/* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and gives a new one that does the same
+   with less; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result), and running it
+   again on what it made changes nothing after finitely many times. kernel_optimise.c lists them in order. */
 #ifndef FLXI_KERNEL_OPTIMISE_H
 #define FLXI_KERNEL_OPTIMISE_H
 
@@ -12,8 +12,8 @@ enum {
 
 typedef struct {
     uint32_t flags;
-    /* By number: buffers whose contents nobody asks for after the dispatch, so that what is stored there matters only if it
-       is loaded; they are dropped when nothing names them any more. NULL: none but workgroup and private ones. */
+    /* By number: buffers whose contents nobody asks for after the dispatch, so that what is stored there matters only
+       if it is loaded; they are dropped when nothing names them any more. NULL: none but workgroup and private ones. */
     const uint8_t *only_if_loaded;
 } flxi_ksimplify_options;
 
@@ -31,9 +31,12 @@ flx_kernel *flxi_kpass_dce(const flx_kernel *k, const flxi_ksimplify_options *o,
 /* kernel_fold.c: operations on literals, and identities. */
 flx_kernel *flxi_kpass_fold(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_propagate.c: variables that are known to be a literal or another variable are replaced; lets that are used once
-   move to their use; a variable that is assigned again in the list of its let becomes several. */
+/* kernel_propagate.c: variables that are known to be a literal or another variable are replaced; lets that are used
+   once move to their use; a variable that is assigned again in the list of its let becomes several. */
 flx_kernel *flxi_kpass_propagate(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* kernel_coalesce.c: an assignment of a value that was computed for it moves to where it is computed. */
+flx_kernel *flxi_kpass_coalesce(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
 /* kernel_cse.c: equal pure expressions are computed once where one dominates the others. */
 flx_kernel *flxi_kpass_cse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
@@ -57,8 +60,8 @@ flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o
 /* kernel_strength.c: shifts, masks and products instead of products, quotients and remainders. */
 flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_unroll.c: short loops are written out; a first iteration that is special stands before its loop; long inner loops
-   are cut into strips. */
+/* kernel_unroll.c: short loops are written out; a first iteration that is special stands before its loop; long inner
+   loops are cut into strips. */
 flx_kernel *flxi_kpass_unroll(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_peel(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_strip_mine(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);

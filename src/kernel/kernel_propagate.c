@@ -1,11 +1,11 @@
 /* kernel_propagate.c: copy and constant propagation in one walk that folds as it goes.
 
-   A let that is never assigned is replaced by its value where the value is a literal, a variable, or any pure expression
-   with a single use outside of inner loops, if it stays the same up to the last use. So a chain of lets turns into one
-   readable expression, up to a depth. Of a variable that is assigned it is known what it holds between an assignment of a
-   literal or an unchanging variable and the next assignment; loops that lead back are spans that hold no assignment either.
-   An assignment that stands in the same list as the variable's let makes a new variable: everything behind it in the list
-   means the new one, so nothing is lost, and the pieces are assigned less often. */
+   A let that is never assigned is replaced by its value where the value is a literal, a variable, or any pure
+   expression with a single use outside of inner loops, if it stays the same up to the last use. So a chain of lets
+   turns into one readable expression, up to a depth. Of a variable that is assigned it is known what it holds between
+   an assignment of a literal or an unchanging variable and the next assignment; loops that lead back are spans that
+   hold no assignment either. An assignment that stands in the same list as the variable's let makes a new variable:
+   everything behind it in the list means the new one, so nothing is lost, and the pieces are assigned less often. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"
@@ -69,7 +69,7 @@ static void open_list(flxi_krewrite *r, flxi_klist list)
     p->changes_at[p->depth++] = p->changes.n;
 }
 
-/* Whether an assignment in the list gets between is asked by position, so what was known before may simply come back. */
+/* Whether an assignment in the list gets between is asked by position, so what was known before may come back. */
 static void close_list(flxi_krewrite *r, flxi_klist list)
 {
     propagator *p = r->user;

@@ -1,8 +1,8 @@
 /* kernel_rewrite.h: copying a program with changes: the frame of every pass of the optimiser.
 
    flxi_krewrite_run() walks a program in the order of its text, functions first, and builds the copy statement by
-   statement: buffers and functions keep their order, variables keep their names. Hooks may replace an expression, simplify
-   one that was just rebuilt, or deal with a statement in their own way; what they leave alone is copied. */
+   statement: buffers and functions keep their order, variables keep their names. Hooks may replace an expression,
+   simplify one that was just rebuilt, or deal with a statement in their own way; what they leave alone is copied. */
 #ifndef FLXI_KERNEL_REWRITE_H
 #define FLXI_KERNEL_REWRITE_H
 
@@ -60,8 +60,8 @@ struct flxi_krewrite {
 /* The new program, or NULL with the error. */
 flx_kernel *flxi_krewrite_run(flxi_krewrite *r, flx_error *err);
 
-/* The same into a builder that exists: r->to, which must have the program's buffers under the numbers r->buffers, and no
-   body open. Functions come as they are; the body becomes a block. r->hooks may be NULL. */
+/* The same into a builder that exists: r->to, which must have the program's buffers under the numbers r->buffers, and
+   no body open. Functions come as they are; the body becomes a block. r->hooks may be NULL. */
 void flxi_krewrite_append(flxi_krewrite *r, uint32_t *buffers);
 
 /* The program itself, for a pass that finds nothing to do. */

@@ -1,9 +1,10 @@
 /* kernel_strength.c: costly operations with a literal operand become cheaper ones with the same result.
 
-   Products, quotients and remainders by powers of two are shifts and masks; a signed quotient needs a bias, since shifting
-   rounds down and dividing rounds toward zero. Other unsigned quotients are the upper half of a product with a scaled
-   reciprocal (Granlund and Montgomery, "Division by invariant integers using multiplication"), up to 32 bits. A float quotient by a power of two is a product. What the program's flags
-   allow beyond exact results is done too: fused sums, reciprocals. */
+   Products, quotients and remainders by powers of two are shifts and masks; a signed quotient needs a bias, since
+   shifting rounds down and dividing rounds toward zero. Other unsigned quotients are the upper half of a product with
+   a scaled reciprocal (Granlund and Montgomery, "Division by invariant integers using multiplication"), up to 32
+   bits. A float quotient by a power of two is a product. What the program's flags allow beyond exact results is done
+   too: fused sums, reciprocals. */
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_scalar.h"
@@ -69,8 +70,8 @@ typedef struct {
     bool adds; /* the factor has one bit more than fits */
 } magic;
 
-/* For 0 <= x < 2^bits: x / c is (x * factor) >> (width + shift), for c >= 3, no power of two; width <= 32. With
-   2^p = q c + r the factor is (2^p + c - r) / c; its error, times the largest x, must stay below one step of the quotient.
+/* For 0 <= x < 2^bits: x / c is (x * factor) >> (width + shift), for c >= 3, no power of two; width <= 32. With 2^p =
+   q c + r the factor is (2^p + c - r) / c; its error, times the largest x, must stay below one step of the quotient.
    The factor 0 says that there is none. */
 static magic find_magic(uint64_t c, uint32_t width, uint32_t bits)
 {

@@ -1,7 +1,8 @@
 /* kernel_unroll.c: loops with known bounds: unrolling, peeling, strip-mining.
 
-   None of them changes the order in which anything is computed. Loops are left alone if their body may not be repeated: it
-   names a buffer whose uses are counted, starts a copy with a tag, or holds a region that may stand once. */
+   None of them changes the order in which anything is computed. Loops are left alone if their body may not be
+   repeated: it names a buffer whose uses are counted, starts a copy with a tag, or holds a region that may stand
+   once. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"

@@ -537,8 +537,8 @@ static void check_second(const run *r)
 static void check_version(const kernel_case *c, const char *text, bool wide)
 {
     run r = {.wide = wide};
-    double tolerance = c->tolerance ? c->tolerance : 1e-6;
-    r.tolerance = wide && !c->tolerance ? 1e-12 : tolerance;
+    double tolerance = c->tolerance > 0 ? c->tolerance : 1e-6;
+    r.tolerance = wide && !(c->tolerance > 0) ? 1e-12 : tolerance;
     start(&r, c, text);
     for (size_t i = 0; c->values && i < sizeof schedules / sizeof schedules[0]; i++)
         check_forward(&r, &schedules[i]);

@@ -207,6 +207,24 @@ TEST(kernel_propagate_keeps_placed_values)
     optimise_keeps("propagate", "let p = atomic_add(m[0], 1); if (l < 2) { res[i] = p; }");
 }
 
+/* ---- coalesce ---- */
+
+TEST(kernel_coalesce_assigns_where_it_computes)
+{
+    optimise_expect("coalesce",
+                    "let v = a[i]; let w = b[i]; for (j in 0..3) { let p = v * w; w = w + v; v = p; } out[i] = v + w;",
+                    "let v = a[i]; let w = b[i]; for (j in 0..3) { let p = v * w; w = w + v; v = p; } out[i] = v + w;");
+    optimise_expect(
+        "coalesce",
+        "let v = a[i]; let w = b[i]; for (j in 0..3) { let p = v * w; w = w + 1.0; v = p; } out[i] = v + w;",
+        "let v = a[i]; let w = b[i]; for (j in 0..3) { v = v * w; w = w + 1.0; } out[i] = v + w;");
+    optimise_keeps("coalesce",
+                   "let v = a[i]; for (j in 0..3) { let p = v + 1.0; if (n[j] > 3) { out[j] = v; } v = p; }");
+    optimise_keeps("coalesce", "let v = a[i]; for (j in 0..3) { let p = v + 1.0; v = 2.0; out[j] = v; v = p; }");
+    optimise_keeps("coalesce", "let v = a[i]; for (j in 0..3) { let p = v + 1.0; v = p; out[j] = p; }");
+    optimise_keeps("coalesce", "let p = a[i]; let v = 1.0f32; v = p; out[i] = v;");
+}
+
 /* ---- cse ---- */
 
 TEST(kernel_cse_shares_lets)
@@ -358,6 +376,24 @@ TEST(kernel_dce_drops_variables_that_feed_themselves)
                     "out[i] = 1.0;");
     optimise_expect("dce", "let p = 0; let q = 0; for (j in 0..9) { p = p + j; q = q + p; } res[i] = p;",
                     "let p = 0; for (j in 0..9) { p = p + j; } res[i] = p;");
+}
+
+TEST(kernel_dce_drops_assignments_nobody_reads)
+{
+    optimise_expect("dce", "let v = a[i]; if (v > 0.0) { out[i] = v; v = 0.0; } else { x[i] = v; v = 1.0; }",
+                    "let v = a[i]; if (v > 0.0) { out[i] = v; } else { x[i] = v; }");
+    optimise_expect("dce", "let v = a[i]; let w = b[i]; out[i] = v; w = v; v = w; v = 1.0; out[l] = v;",
+                    "let v = a[i]; out[i] = v; v = 1.0; out[l] = v;");
+    optimise_keeps("dce", "let v = a[i]; if (v > 0.0) { v = 0.0; } out[i] = v;");
+    optimise_expect("dce", "let v = a[i]; v = 2.0; if (n[i] > 3) { v = 3.0; } else { v = 4.0; } out[i] = v;",
+                    "let v = a[i]; if (n[i] > 3) { v = 3.0; } else { v = 4.0; } out[i] = v;");
+    optimise_keeps("dce", "let v = a[i]; v = 2.0; if (n[i] > 3) { v = 3.0; } out[i] = v;");
+    /* the next iteration reads it; and there may be none */
+    optimise_keeps("dce", "let v = a[i]; for (j in 0..3) { out[j] = v; v = b[j]; }");
+    optimise_keeps("dce", "let v = a[i]; v = 2.0; for (j in 0..n[0] % 3) { v = b[j]; } out[i] = v;");
+    optimise_expect("dce", "for (j in 0..3) { let v = a[j]; out[j] = v; v = b[j]; }",
+                    "for (j in 0..3) { let v = a[j]; out[j] = v; }");
+    optimise_keeps("dce", "let v = n[i]; res[i] = v; v = atomic_add(m[i], 1) + 1;");
 }
 
 TEST(kernel_dce_keeps_effects)

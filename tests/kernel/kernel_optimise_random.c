@@ -1,5 +1,6 @@
-/* kernel_optimise_random.c: random kernels full of literals, integers, overwritten variables and memory: every pass alone,
-   and all together, leave the same bits in memory. FLX_OPTIMISE_SEED runs one seed, FLX_OPTIMISE_RANDOM says how many. */
+/* kernel_optimise_random.c: random kernels full of literals, integers, overwritten variables and memory: every pass
+   alone, and all together, leave the same bits in memory. FLX_OPTIMISE_SEED runs one seed, FLX_OPTIMISE_RANDOM says
+   how many. */
 #include "kernel/optimise_case.h"
 
 #include <stdarg.h>
@@ -359,25 +360,10 @@ static void put_kernel(writer *w, uint64_t seed)
 static void check_seed(writer *w, uint64_t seed)
 {
     static const char *const passes[] = {
-        "inline",
-        "fold",
-        "propagate",
-        "bounds",
-        "if",
-        "forward",
-        "dead_store",
-        "peel",
-        "unroll",
-        "fuse",
-        "split",
-        "strip_mine",
-        "cse",
-        "licm",
-        "barriers",
-        "dce",
-        "select",
-        "strength",
-        "propagate,cse,dce",
+        "inline",   "coalesce", "fold",       "propagate", "bounds",
+        "if",       "forward",  "dead_store", "peel",      "unroll",
+        "fuse",     "split",    "strip_mine", "cse",       "licm",
+        "barriers", "dce",      "select",     "strength",  "propagate,cse,dce",
         NULL,
     };
     flx_error err = {0};

@@ -17,7 +17,8 @@
 /* The kernel of a body; a body that begins with "kernel" is a kernel already. */
 flx_kernel *optimise_kernel(const char *body);
 
-/* Both kernels, run on the same odd data, leave the same bits in every bound buffer that both have, under two schedules. */
+/* Both kernels, run on the same odd data, leave the same bits in every bound buffer that both have, under two
+   schedules. */
 void optimise_check_same(const flx_kernel *before, const flx_kernel *after);
 
 /* The passes turn the first body into the second; the result does the same, is valid, and stays as it is when they run

@@ -212,7 +212,7 @@ static void set_mask(flxi_kwriter *w, uint32_t mask, const char *condition)
 {
     const char *active = flxi_kw_active(w, "l");
     flxi_kw_each(w, false);
-    flxi_kw_line(w, "m%u[l] = (k_u8)(%s%s%s);", mask, active, active[0] ? " && " : "", condition);
+    flxi_kw_line(w, "m%u[l] = (k_u8)(%s%s(%s) != 0);", mask, active, active[0] ? " && " : "", condition);
     flxi_kw_close(w);
 }
 

@@ -250,7 +250,8 @@ void flxi_kranges_declare(flxi_kranges *g, const flxi_ks *s)
         g->vars[s->var] = flxi_kranges_of(g, s->a);
     } else if (s->kind == KS_LOOP) {
         flxi_krange from = flxi_kranges_of(g, s->a), to = flxi_kranges_of(g, s->b);
-        g->vars[s->var] = (flxi_krange){from.low, to.high ? to.high - 1 : 0};
+        uint64_t last = to.high ? to.high - 1 : 0; /* below the first where the loop never runs */
+        g->vars[s->var] = (flxi_krange){from.low, last > from.low ? last : from.low};
         if (g->reads[s->var])
             learn_inside(g, g->reads[s->var], s->b);
     }

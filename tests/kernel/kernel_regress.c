@@ -30,3 +30,38 @@ TEST(kernel_regress_tangents_do_not_take_bindings_of_the_forward_kernel)
     check_derived(flx_kernel_grad(k, &out, 1, &in, 1, NULL, &err), &err);
     flx_kernel_free(k);
 }
+
+/* The variable of a loop that never runs has no values; its range was empty the wrong way round, and dividing by it a
+   division by zero in the compiler. */
+TEST(kernel_range_of_a_loop_that_never_runs)
+{
+    flx_kernel *k = flk("kernel k() { buffer out: u32[1] output; for (n in 3..0) { out[0] = 7 / n + 7 % n; } }");
+    flx_buffer text = {0};
+    flx_error err = {0};
+    CHECK_OK(flx_kernel_emit(k, "c", &text, &err), &err);
+    flx_kernel *fast = flx_kernel_optimise(k, NULL, &err);
+    CHECK_MSG(fast != NULL, "%s", err.message);
+    flx_buffer_free(&text);
+    flx_kernel_free(fast);
+    flx_kernel_free(k);
+}
+
+/* A u32 condition whose low byte is zero was lost where it became a byte of a mask. */
+TEST(kernel_condition_with_only_high_bits)
+{
+    flx_kernel *k = flk("kernel k(workgroup = [4, 1, 1]) { buffer out: u32[4] output; let c = invocation_id(0) << 31;"
+                        "if (c) { let v = subgroup_shuffle(c, 1); out[invocation_id(0)] = v; } }");
+    static const char *const devices[] = {"ref", "cpu"};
+    for (int d = 0; d < 2; d++) {
+        uint32_t out[4] = {0};
+        flx_kernel_memory memory = {"out", out, sizeof out};
+        flx_kernel_run_options options = {.struct_size = sizeof options, .device = devices[d]};
+        flx_error err = {0};
+        CHECK_OK(flx_kernel_run(k, (const uint32_t[3]){1, 1, 1}, &memory, 1, &options, &err), &err);
+        CHECK_EQ_U64(out[0], 0);
+        CHECK_EQ_U64(out[1], 0x80000000u);
+        CHECK_EQ_U64(out[2], 0);
+        CHECK_EQ_U64(out[3], 0x80000000u);
+    }
+    flx_kernel_free(k);
+}

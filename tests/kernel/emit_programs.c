@@ -282,13 +282,13 @@ const emit_program emit_programs[] = {
     /* ---- Traps ---- */
     {"kernel trapped(workgroup = [4, 1, 1]) { buffer x: u32[] read; buffer out: u32[] output; let i = invocation_id(0); out[i] = i;"
      " if (i == 1000) { trap(1, \"never\"); } if (i > 20 && i % 7 == 3) { trap(i * 10, \"here\"); } out[i] = 2; }",
-     PROGRAM_TRAPS,
+     PROGRAM_TRAPS | PROGRAM_ORDER,
      {64, 1, 1},
      0,
      0},
     {"kernel trapped_late(workgroup = [64, 1, 1]) { buffer out: u32[] read_write; buffer sh: u32[64] workgroup; let i = invocation_id(0);"
      " sh[local_id(0)] = i; barrier(); if (sh[63 - local_id(0)] == 10005) { trap(sh[0], \"late\"); } barrier(); out[i] = sh[0]; }",
-     PROGRAM_TRAPS,
+     PROGRAM_TRAPS | PROGRAM_ORDER,
      {200, 1, 1},
      0,
      0},

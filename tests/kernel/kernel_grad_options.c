@@ -247,3 +247,26 @@ TEST(kernel_grad_refuses_a_grid_it_did_not_reckon_with)
     CHECK_EQ_STR(err.message, "grid the derivative of 'k' needs one invocation along axis 1");
     release(&x);
 }
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (const char *s = text; (s = strstr(s, word)) != NULL; s += strlen(word))
+        n++;
+    return n;
+}
+
+/* One load and one store forward; x, the cotangent and the gradient are read and the gradient written backward. */
+TEST(kernel_grad_of_elementwise_moves_little)
+{
+    derivative x = grad_of("kernel k(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"
+                           "let i = invocation_id(0); if (i < buf_len(x)) { let v = x[i]; out[i] = v * exp(-v) + sin(v); } }",
+                           "x", NULL);
+    flx_buffer text = flk_text(flx_kernel_derived_kernel(x.d, 0));
+    test_fail_context("%s", text.data);
+    CHECK_EQ_U64(count_of(text.data, "[i]"), 4);
+    CHECK_EQ_U64(count_of(text.data, "atomic"), 0);
+    CHECK_EQ_U64(count_of(text.data, "tape"), 0);
+    flx_buffer_free(&text);
+    release(&x);
+}

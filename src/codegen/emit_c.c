@@ -17,11 +17,18 @@
 
 /* ---- Spellings ---- */
 
-#define LIBRARY(name) {.of_float = "(($T)%1" #name "((k_f64)$a))"}
-#define BUILTIN(name) {.of_float = "__builtin_" #name "$f($a)"}
+#define LIBRARY(name)                              \
+    {                                              \
+        .of_float = "(($T)%1" #name "((k_f64)$a))" \
+    }
+#define BUILTIN(name)                           \
+    {                                           \
+        .of_float = "__builtin_" #name "$f($a)" \
+    }
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
-    [KUN_popcount] = {.of_unsigned = "(($T)__builtin_popcountll($a))", .of_signed = "(($T)__builtin_popcountll(($U)$a))"},
+    [KUN_popcount] = {.of_unsigned = "(($T)__builtin_popcountll($a))",
+                      .of_signed = "(($T)__builtin_popcountll(($U)$a))"},
     [KUN_clz] = {.of_unsigned = "{ return a ? ($T)(__builtin_clzll(a) - (64 - $w)) : ($T)$w; }",
                  .of_signed = "{ return a ? ($T)(__builtin_clzll(($U)a) - (64 - $w)) : ($T)$w; }"},
     [KUN_ctz] = {.of_unsigned = "{ return a ? ($T)__builtin_ctzll(a) : ($T)$w; }",
@@ -90,7 +97,8 @@ static const flxi_khelper helpers[] = {
      "{\n"
      "    k_u8 was = __atomic_load_n(b + i / 2, __ATOMIC_RELAXED);\n"
      "    const k_u32 shift = i % 2 * 4, code = $C;\n"
-     "    while (!__atomic_compare_exchange_n(b + i / 2, &was, (k_u8)((was & 0xf0u >> shift) | code << shift), 0, 0, 0))\n"
+     "    while (!__atomic_compare_exchange_n(b + i / 2, &was, (k_u8)((was & 0xf0u >> shift) | code << shift), 0, 0, "
+     "0))\n"
      "        continue;\n"
      "}\n"},
     {"trap", 0,

@@ -5,15 +5,23 @@
    interpreter's. A grid barrier needs a cooperative launch. */
 #include "codegen/kernel_writer.h"
 
-#define ROUNDED(name) {.of_float = "__$g" #name "_rn($a)"}
-#define ROUNDED_2(name) {.of_float = "__$g" #name "_rn($a, $b)"}
+#define ROUNDED(name)                      \
+    {                                      \
+        .of_float = "__$g" #name "_rn($a)" \
+    }
+#define ROUNDED_2(name)                        \
+    {                                          \
+        .of_float = "__$g" #name "_rn($a, $b)" \
+    }
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
     [KUN_popcount] = {.of_unsigned = "(($T)__popcll($a))", .of_signed = "(($T)__popcll(($U)$a))"},
-    [KUN_clz] = {.of_unsigned = "(($T)(__clzll((k_i64)(k_u64)$a) - (64 - $w)))", .of_signed = "(($T)(__clzll((k_i64)(k_u64)($U)$a) - (64 - $w)))"},
+    [KUN_clz] = {.of_unsigned = "(($T)(__clzll((k_i64)(k_u64)$a) - (64 - $w)))",
+                 .of_signed = "(($T)(__clzll((k_i64)(k_u64)($U)$a) - (64 - $w)))"},
     [KUN_ctz] = {.of_unsigned = "{ return a ? ($T)(__ffsll((k_i64)(k_u64)a) - 1) : ($T)$w; }",
                  .of_signed = "{ return a ? ($T)(__ffsll((k_i64)(k_u64)($U)a) - 1) : ($T)$w; }"},
-    [KUN_reverse_bits] = {.of_unsigned = "(($T)(__brevll($a) >> (64 - $w)))", .of_signed = "(($T)(__brevll(($U)$a) >> (64 - $w)))"},
+    [KUN_reverse_bits] = {.of_unsigned = "(($T)(__brevll($a) >> (64 - $w)))",
+                          .of_signed = "(($T)(__brevll(($U)$a) >> (64 - $w)))"},
     [KUN_sqrt] = ROUNDED(sqrt),
     [KUN_recip] = ROUNDED(rcp),
 };
@@ -26,16 +34,16 @@ static const flxi_kspelling strict[KBIN_COUNT] = {
 };
 
 #define ATOMIC "$F $T $n($E *b, k_u32 n, k_u32 i, $T v, $T x, int order)\n"
-#define FENCED(call)                   \
-    ATOMIC "{\n"                       \
-           "    if (i >= n)\n"         \
-           "        return 0;\n"       \
-           "    if (order)\n"          \
-           "        __threadfence();\n" \
+#define FENCED(call)                            \
+    ATOMIC "{\n"                                \
+           "    if (i >= n)\n"                  \
+           "        return 0;\n"                \
+           "    if (order)\n"                   \
+           "        __threadfence();\n"         \
            "    const $T old = ($T)" call ";\n" \
-           "    if (order)\n"          \
-           "        __threadfence();\n" \
-           "    return old;\n"         \
+           "    if (order)\n"                   \
+           "        __threadfence();\n"         \
+           "    return old;\n"                  \
            "}\n"
 
 static const flxi_khelper helpers[] = {
@@ -126,19 +134,20 @@ static const flxi_khelper helpers[] = {
     {0},
 };
 
-static const char heading[] = "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each bound buffer, in order. */\n"
-                              "typedef unsigned char k_u8;\n"
-                              "typedef unsigned short k_u16;\n"
-                              "typedef unsigned int k_u32;\n"
-                              "typedef unsigned long long k_u64;\n"
-                              "typedef signed char k_i8;\n"
-                              "typedef short k_i16;\n"
-                              "typedef int k_i32;\n"
-                              "typedef long long k_i64;\n"
-                              "typedef float k_f32;\n"
-                              "typedef double k_f64;\n"
-                              "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
-                              "typedef bool k_bool;\n";
+static const char heading[] =
+    "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each bound buffer, in order. */\n"
+    "typedef unsigned char k_u8;\n"
+    "typedef unsigned short k_u16;\n"
+    "typedef unsigned int k_u32;\n"
+    "typedef unsigned long long k_u64;\n"
+    "typedef signed char k_i8;\n"
+    "typedef short k_i16;\n"
+    "typedef int k_i32;\n"
+    "typedef long long k_i64;\n"
+    "typedef float k_f32;\n"
+    "typedef double k_f64;\n"
+    "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
+    "typedef bool k_bool;\n";
 
 static const flxi_kthreads threads = {
     .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u) ",

@@ -111,7 +111,8 @@ static flx_code write_kernel(flxi_kwriter *w)
     if (w->code == FLX_OK && (w->out.failed || w->file->failed || w->ranges.failed))
         w->code = flxi_oom(w->err, "the text of a kernel");
     if (w->code == FLX_OK && w->out.n > max_text)
-        w->code = flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' is larger than %zu bytes", w->k->name, max_text);
+        w->code =
+            flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' is larger than %zu bytes", w->k->name, max_text);
     if (w->code == FLX_OK)
         flxi_add_bytes(&w->file->kernels, w->out.at, w->out.n);
     return w->code;

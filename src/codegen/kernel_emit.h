@@ -10,12 +10,12 @@ enum { KSTATUS_TRAPPED, KSTATUS_SITE, KSTATUS_ADDRESS, KSTATUS_ID, KSTATUS_INDIR
 
 /* What a caller of a kernel's function has to know. */
 typedef struct {
-    char name[24];      /* of the function */
-    size_t scratch;     /* C: bytes that each call needs, aligned to 64 */
-    bool is_ordered;    /* its result depends on the order of workgroups: run them in order to get it again */
+    char name[24];         /* of the function */
+    size_t scratch;        /* C: bytes that each call needs, aligned to 64 */
+    bool is_ordered;       /* its result depends on the order of workgroups: run them in order to get it again */
     bool has_grid_barrier; /* CUDA: needs a cooperative launch, and a zero word to count with */
-    bool has_status;    /* CUDA, OpenCL: takes a pointer to KSTATUS_WORDS zeros */
-    bool has_subgroups; /* OpenCL: takes the subgroup's size */
+    bool has_status;       /* CUDA, OpenCL: takes a pointer to KSTATUS_WORDS zeros */
+    bool has_subgroups;    /* OpenCL: takes the subgroup's size */
 } flxi_kentry;
 
 /* Writes the function of a kernel, which must be valid for the file's target. */

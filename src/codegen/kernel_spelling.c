@@ -13,8 +13,9 @@
 static const flxi_kspelling unaries[KUN_COUNT] = {
     [KUN_neg] = {NULL, SAME("(($T)(0 - ($X)$a))"), "(-$a)", "(0 - $a)", EXACT},
     [KUN_bit_not] = {NULL, SAME("(($T)~$a)")},
-    [KUN_reverse_bits] = {NULL, SAME("{ $U u = ($U)a, r = 0; for (int i = 0; i < $w; i++) r = ($U)(r << 1 | (u >> i & 1)); "
-                                     "return ($T)r; }")},
+    [KUN_reverse_bits] = {NULL,
+                          SAME("{ $U u = ($U)a, r = 0; for (int i = 0; i < $w; i++) r = ($U)(r << 1 | (u >> i & 1)); "
+                               "return ($T)r; }")},
     [KUN_logical_not] = {.of_bool = "(!$a)", .of_unsigned = "($a == 0)"},
     [KUN_abs] = {NULL, "$a", "{ return a < 0 ? ($T)(0 - ($X)a) : a; }", "fabs$f($a)", NULL, EXACT},
     [KUN_sign] = {NULL, "(($T)($a != 0))", "{ return ($T)((a > 0) - (a < 0)); }",
@@ -65,8 +66,8 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define COMPARED(sign) .of_bool = "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)"
 
 /* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
-#define CHOICE(nan_a, nan_b, sign, zeros)                                                                          \
-    "{ return a != a ? " nan_a " : b != b ? " nan_b " : a == b ? @value(@bits(a) " zeros " @bits(b)) : a " sign    \
+#define CHOICE(nan_a, nan_b, sign, zeros)                                                                       \
+    "{ return a != a ? " nan_a " : b != b ? " nan_b " : a == b ? @value(@bits(a) " zeros " @bits(b)) : a " sign \
     " b ? a : b; }"
 
 static const flxi_kspelling binaries[KBIN_COUNT] = {
@@ -74,28 +75,35 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_sub] = {NULL, WRAPPED("-"), "($a - $b)", WORDS("-")},
     [KBIN_mul] = {NULL, WRAPPED("*"), "($a * $b)", WORDS("*")},
     [KBIN_div] = {.of_unsigned = "{ return b ? ($T)(a / b) : ($T)~($T)0; }",
-                  "{ return b == 0 ? ($T)-1 : b == -1 ? ($T)(0 - ($X)a) : ($T)(a / b); }", "($a / $b)"},
+                  "{ return b == 0 ? ($T)-1 : b == -1 ? ($T)(0 - ($X)a) : ($T)(a / b); }",
+                  "($a / $b)"},
     [KBIN_mod] = {.of_unsigned = "{ return b ? ($T)(a % b) : a; }",
-                  "{ return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b); }", "fmod$f($a, $b)", NULL, EXACT},
+                  "{ return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b); }",
+                  "fmod$f($a, $b)",
+                  NULL,
+                  EXACT},
     [KBIN_wrapping_add] = {NULL, WRAPPED("+"), NULL, WORDS("+")},
     [KBIN_wrapping_sub] = {NULL, WRAPPED("-"), NULL, WORDS("-")},
-    [KBIN_saturating_add] = {.of_unsigned = "{ const $T r = ($T)(a + b); return r < a ? $M : r; }",
-                             "{ const $T r = ($T)(($X)a + ($X)b); return ((a ^ r) & (b ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
-    [KBIN_saturating_sub] = {.of_unsigned = "{ return a < b ? ($T)0 : ($T)(a - b); }",
-                             "{ const $T r = ($T)(($X)a - ($X)b); return ((a ^ b) & (a ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
+    [KBIN_saturating_add] =
+        {.of_unsigned = "{ const $T r = ($T)(a + b); return r < a ? $M : r; }",
+         "{ const $T r = ($T)(($X)a + ($X)b); return ((a ^ r) & (b ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
+    [KBIN_saturating_sub] =
+        {.of_unsigned = "{ return a < b ? ($T)0 : ($T)(a - b); }",
+         "{ const $T r = ($T)(($X)a - ($X)b); return ((a ^ b) & (a ^ r)) < 0 ? a < 0 ? $L : $M : r; }"},
     [KBIN_saturating_mul] =
-        {.of_unsigned =
-         "{ if ($w < 64) { const k_u64 p = (k_u64)a * b; return p > $M ? $M : ($T)p; } "
-         "return a != 0 && b > $M / a ? $M : ($T)(($X)a * ($X)b); }",
+        {.of_unsigned = "{ if ($w < 64) { const k_u64 p = (k_u64)a * b; return p > $M ? $M : ($T)p; } "
+                        "return a != 0 && b > $M / a ? $M : ($T)(($X)a * ($X)b); }",
          "{ if ($w < 64) { const k_i64 p = (k_i64)((k_u64)a * (k_u64)b); return p < $L ? $L : p > $M ? $M : ($T)p; } "
          "const k_bool less = (a < 0) != (b < 0); "
          "const k_u64 x = a < 0 ? 0 - (k_u64)a : (k_u64)a, y = b < 0 ? 0 - (k_u64)b : (k_u64)b; "
          "if (x != 0 && y > ((k_u64)$M + less) / x) return less ? $L : $M; "
          "return ($T)(less ? 0 - x * y : x * y); }"},
-    [KBIN_mul_high] = {.of_unsigned = "{ if ($w < 64) return ($T)((k_u64)a * b >> ($w & 63)); "
-                             "const k_u64 lo = (k_u64)(k_u32)a * (k_u32)b, m = ((k_u64)a >> 31 >> 1) * (k_u32)b + (lo >> 32), "
-                             "n = (k_u64)(k_u32)a * ((k_u64)b >> 31 >> 1) + (k_u32)m; "
-                             "return ($T)(((k_u64)a >> 31 >> 1) * ((k_u64)b >> 31 >> 1) + (m >> 32) + (n >> 32)); }"},
+    [KBIN_mul_high] =
+        {.of_unsigned =
+             "{ if ($w < 64) return ($T)((k_u64)a * b >> ($w & 63)); "
+             "const k_u64 lo = (k_u64)(k_u32)a * (k_u32)b, m = ((k_u64)a >> 31 >> 1) * (k_u32)b + (lo >> 32), "
+             "n = (k_u64)(k_u32)a * ((k_u64)b >> 31 >> 1) + (k_u32)m; "
+             "return ($T)(((k_u64)a >> 31 >> 1) * ((k_u64)b >> 31 >> 1) + (m >> 32) + (n >> 32)); }"},
     [KBIN_abs_diff] = {NULL, SAME("{ return a < b ? ($R)(($X)b - ($X)a) : ($R)(($X)a - ($X)b); }"), "@abs($a - $b)"},
     [KBIN_min] = {NULL, SAME("{ return a < b ? a : b; }"), CHOICE("b", "a", "<", "|"), NULL, EXACT},
     [KBIN_max] = {NULL, SAME("{ return a > b ? a : b; }"), CHOICE("b", "a", ">", "&"), NULL, EXACT},
@@ -351,7 +359,8 @@ const flxi_khelper flxi_khelpers[] = {
      "$F k_f32 $n(k_u64 a)\n"
      "{\n"
      "    const k_u32 high = (k_u32)(a >> 32), low = (k_u32)a;\n"
-     "    const k_u32 shift = high >> 24 ? 40u : high >> 16 ? 32u : high >> 8 ? 24u : high ? 16u : low >> 24 ? 8u : 0u;\n"
+     "    const k_u32 shift = high >> 24 ? 40u : high >> 16 ? 32u : high >> 8 ? 24u : high ? 16u : low >> 24 ? 8u : "
+     "0u;\n"
      "    const k_u64 q = a >> shift;\n"
      "    return (k_f32)(q << shift == a ? q : q | 1u) * @value:f32((127u + shift) << 23);\n"
      "}\n"},
@@ -435,21 +444,27 @@ const flxi_khelper flxi_khelpers[] = {
      "{\n"
      "    const k_u32 u = @bits:f32(a);\n"
      "    const k_f32 x = @value:f32(u & 0x7fffffffu);\n"
-     "    const k_u32 r = (k_u32)((x > 0.25f) + (x >= 0.75f) + (x > 1.25f) + (x >= 1.75f) + (x > 2.5f) + (x >= 3.5f) + (x > 5.0f));\n"
+     "    const k_u32 r = (k_u32)((x > 0.25f) + (x >= 0.75f) + (x > 1.25f) + (x >= 1.75f) + (x > 2.5f) + (x >= 3.5f) + "
+     "(x > 5.0f));\n"
      "    return a != a ? 0u : (u >> 28 & 8u) | r;\n"
      "}\n"},
     {"nf4_value", 0,
      "$F k_f32 $n(k_u32 a)\n"
      "{\n"
-     "    return a < 8u ? a < 4u ? a < 2u ? a < 1u ? -0x1p+0f : -0x1.647362p-1f : a < 3u ? -0x1.0cd66p-1f : -0x1.94654p-2f\n"
-     "                           : a < 6u ? a < 5u ? -0x1.23449ap-2f : -0x1.7a6a7ep-3f : a < 7u ? -0x1.74f0e2p-4f : 0.0f\n"
-     "                  : a < 12u ? a < 10u ? a < 9u ? 0x1.45f5fep-4f : 0x1.4995c6p-3f : a < 11u ? 0x1.f809bap-3f : 0x1.5a0674p-2f\n"
-     "                            : a < 14u ? a < 13u ? 0x1.c3497p-2f : 0x1.200f56p-1f : a < 15u ? 0x1.722766p-1f : 0x1p+0f;\n"
+     "    return a < 8u ? a < 4u ? a < 2u ? a < 1u ? -0x1p+0f : -0x1.647362p-1f : a < 3u ? -0x1.0cd66p-1f : "
+     "-0x1.94654p-2f\n"
+     "                           : a < 6u ? a < 5u ? -0x1.23449ap-2f : -0x1.7a6a7ep-3f : a < 7u ? -0x1.74f0e2p-4f : "
+     "0.0f\n"
+     "                  : a < 12u ? a < 10u ? a < 9u ? 0x1.45f5fep-4f : 0x1.4995c6p-3f : a < 11u ? 0x1.f809bap-3f : "
+     "0x1.5a0674p-2f\n"
+     "                            : a < 14u ? a < 13u ? 0x1.c3497p-2f : 0x1.200f56p-1f : a < 15u ? 0x1.722766p-1f : "
+     "0x1p+0f;\n"
      "}\n"},
     {"nf4_bits", 0, /* how many of the middles between two values lie below */
      "$F k_u32 $n(k_f32 a)\n"
      "{\n"
-     "    const k_u32 r = (k_u32)((a > -0x1.b239b2p-1f) + (a > -0x1.38a4e2p-1f) + (a > -0x1.d709p-2f) + (a > -0x1.5bd4eep-2f) +\n"
+     "    const k_u32 r = (k_u32)((a > -0x1.b239b2p-1f) + (a > -0x1.38a4e2p-1f) + (a > -0x1.d709p-2f) + (a > "
+     "-0x1.5bd4eep-2f) +\n"
      "        (a > -0x1.e079dap-3f) + (a > -0x1.1a7178p-3f) + (a > -0x1.74f0e2p-5f) + (a >= 0x1.45f5fep-5f) +\n"
      "        (a > 0x1.ec90c4p-4f) + (a >= 0x1.a0cfcp-3f) + (a > 0x1.2b05a8p-2f) + (a >= 0x1.8ea7f2p-2f) +\n"
      "        (a > 0x1.00da06p-1f) + (a >= 0x1.491b5ep-1f) + (a > 0x1.b913b2p-1f));\n"

@@ -89,7 +89,8 @@ static void write_let(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_name_var(w, s->var, name);
     flxi_kw_begin(w);
     if (declares)
-        flxi_kw_addf(w, "%s%s ", flxi_kfacts_is_assigned(&w->known, s->var) ? "" : "const ", flxi_ktext_type(w->k->vars[s->var].type));
+        flxi_kw_addf(w, "%s%s ", flxi_kfacts_is_assigned(&w->known, s->var) ? "" : "const ",
+                     flxi_ktext_type(w->k->vars[s->var].type));
     flxi_kw_addf(w, "%s = ", name);
     flxi_kw_add(w, text);
     flxi_kw_add(w, ";");
@@ -101,8 +102,10 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
     const flxi_kbuffer *b = &w->k->buffers[s->buffer];
     const char *index = flxi_kw_index(w, s->a), *text = flxi_kw_value(w, s->b);
     const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
-    bool is_proven = flxi_kranges_is_inside(&w->ranges, s->buffer, s->a), is_half = flxi_ktype_of(b->element)->bits == 4;
-    static const char *const names[2][3] = {{"store", "store_half", "store_own_half"}, {"put", "put_half", "put_own_half"}};
+    bool is_proven = flxi_kranges_is_inside(&w->ranges, s->buffer, s->a),
+         is_half = flxi_ktype_of(b->element)->bits == 4;
+    static const char *const names[2][3] = {{"store", "store_half", "store_own_half"},
+                                            {"put", "put_half", "put_own_half"}};
     bool is_own = b->access == FLX_KERNEL_PRIVATE || (b->access == FLX_KERNEL_WORKGROUP && w->target->is_serial);
     flxi_ksubject subject = {.x = {text}, .type = b->element, .space = flxi_kw_address(w, s->buffer)};
     flxi_kw_begin(w);
@@ -206,8 +209,8 @@ static void write_async_wait(flxi_kwriter *w, const flxi_ks *s)
 static void write_collective(flxi_kwriter *w, const flxi_ks *s)
 {
     if (s->order == FLX_KERNEL_BROADCAST && s->offset != 0) {
-        flxi_kw_fail(w, "collective", "there is one device, number 0", "broadcast from device %llu, which does not take part",
-                     (unsigned long long)s->offset);
+        flxi_kw_fail(w, "collective", "there is one device, number 0",
+                     "broadcast from device %llu, which does not take part", (unsigned long long)s->offset);
         return;
     }
     flxi_kw_begin(w);

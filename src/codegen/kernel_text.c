@@ -394,7 +394,8 @@ static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const fl
         inner.type = length         ? flxi_ktype_find(type, length)
                      : *type == 'R' ? s->result
                      : *type == 'U' ? unsigned_type(bits)
-                                    : bits < 64 ? FLX_U32 : FLX_U64;
+                     : bits < 64    ? FLX_U32
+                                    : FLX_U64;
     }
     flxi_kfile_name(f, out, name, &inner);
     return end;

@@ -19,7 +19,7 @@
 typedef struct {
     const char *of_bool, *of_unsigned, *of_signed, *of_float;
     const char *of_word; /* of u32 and u64, where C says what the op means; NULL: as other unsigned types */
-    bool is_exact; /* a 16-bit float's result needs no rounding */
+    bool is_exact;       /* a 16-bit float's result needs no rounding */
 } flxi_kspelling;
 
 /* A function of the file: its whole text. A name that ends in '*' stands for all that begin so. `by` says what its name carries: the operand's type, the result's … */
@@ -38,39 +38,39 @@ typedef struct flxi_kwriter flxi_kwriter;
 
 /* Targets whose invocations are threads, for kernel_threads.c. */
 typedef struct {
-    const char *kernel;    /* before the name; takes the workgroup's size */
-    const char *restricts; /* of a pointer */
-    const char *shared;    /* of a workgroup's array */
+    const char *kernel;                   /* before the name; takes the workgroup's size */
+    const char *restricts;                /* of a pointer */
+    const char *shared;                   /* of a workgroup's array */
     const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
     const char *axes, *id_end;            /* … and the axes' names, and what follows */
-    const char *lanes_parameter; /* the width of subgroups, or NULL */
+    const char *lanes_parameter;          /* the width of subgroups, or NULL */
     const char *declare_lanes[4]; /* lines, until NULL: lane, lanes and whatever subgroup ops take, from l and size */
-    const char *lanes_memory;    /* an array of `size` elements for subgroup ops, or NULL */
+    const char *lanes_memory;     /* an array of `size` elements for subgroup ops, or NULL */
 } flxi_kthreads;
 
 typedef struct {
     const char *name;
-    uint32_t abilities;  /* FLX_KERNEL_HAS_… */
+    uint32_t abilities;                              /* FLX_KERNEL_HAS_… */
     uint64_t max_workgroup_bytes, max_private_bytes; /* 0: the usual limits */
     bool is_serial;      /* a function runs whole workgroups; invocations are loops in the text */
     bool has_words;      /* 4-bit elements are accessed in words of 32 bits, not in bytes */
     const char *heading; /* first lines of a file; the next two follow where f64, or atomics of 64 bits, are used */
     const char *heading_f64, *heading_wide_atomics;
-    const char *function;             /* qualifiers of a function of the file */
-    const char *space[KADDRESS_COUNT];  /* qualifiers of what a pointer points to */
-    const char *suffix[KADDRESS_COUNT]; /* in the names of functions that take such a pointer; "" where one fits all */
+    const char *function;                /* qualifiers of a function of the file */
+    const char *space[KADDRESS_COUNT];   /* qualifiers of what a pointer points to */
+    const char *suffix[KADDRESS_COUNT];  /* in the names of functions that take such a pointer; "" where one fits all */
     const char *u64_suffix, *i64_suffix; /* of literals */
-    const char *f32_suffix;           /* of mathematical functions */
-    const char *atomic32, *atomic64;  /* how names of atomic functions begin */
+    const char *f32_suffix;              /* of mathematical functions */
+    const char *atomic32, *atomic64;     /* how names of atomic functions begin */
     const flxi_kspelling *unaries, *binaries; /* by op; NULL: none differ */
-    const flxi_kspelling *strict;     /* binaries by op, unless contraction is permitted; or NULL */
+    const flxi_kspelling *strict;             /* binaries by op, unless contraction is permitted; or NULL */
     const char *fma;
     unsigned native_atomics, native_float_atomics; /* bit o: op o is the helper fetch_…, else atomic_… */
-    const char *barrier; /* the statement */
+    const char *barrier;                           /* the statement */
     const char *subgroup_arguments; /* that come first in calls of subgroup_add …; serial targets have none */
     const flxi_kthreads *threads;   /* NULL: serial */
     void (*write)(flxi_kwriter *w); /* writes the kernel's function around its statements */
-    const flxi_khelper *helpers; /* ends with a row of zeros; come before the shared ones */
+    const flxi_khelper *helpers;    /* ends with a row of zeros; come before the shared ones */
 } flxi_ktarget;
 
 extern const flxi_ktarget flxi_target_c, flxi_target_cuda, flxi_target_opencl;

@@ -14,8 +14,8 @@ static void write_parameters(flxi_kwriter *w)
         if (!flxi_kw_is_bound(w, i))
             continue;
         flxi_kw_addf(w, "%s\n    %s%s%s *%s b%u, k_u32 n%u", separator, w->is_written[i] ? "" : "const ",
-                     w->target->space[KADDRESS_STORAGE], flxi_ktext_element(w->target, w->k->buffers[i].element), t->restricts,
-                     i, i);
+                     w->target->space[KADDRESS_STORAGE], flxi_ktext_element(w->target, w->k->buffers[i].element),
+                     t->restricts, i, i);
         separator = ",";
     }
     if (w->has_traps || w->has_indirect) {
@@ -84,8 +84,8 @@ static void declare_shared(flxi_kwriter *w)
                          (unsigned long)flxi_kw_array_count(w, i));
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
-            flxi_kw_line(w, "for (k_u32 j = l; j < %luu; j += %uu) b%u[j] = 0;", (unsigned long)flxi_kw_array_count(w, i),
-                         n, i);
+            flxi_kw_line(w, "for (k_u32 j = l; j < %luu; j += %uu) b%u[j] = 0;",
+                         (unsigned long)flxi_kw_array_count(w, i), n, i);
     if (has_shared(w))
         flxi_kw_line(w, "%s", w->target->barrier);
 }

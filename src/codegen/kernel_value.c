@@ -228,9 +228,7 @@ static const char *leaf(flxi_kwriter *w, const flxi_kx *e)
     case KX_LITERAL: flxi_ktext_literal(w->file, begin(w), e->type, e->bits); return finish(w);
     case KX_VAR: flxi_kw_name_var(w, e->ref, name); return flxi_kw_text(w, "%s", name);
     case KX_LENGTH: return flxi_kw_length(w, e->ref);
-    case KX_ID:
-        w->seen[e->op] |= (uint8_t)(1u << e->ref);
-        return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
+    case KX_ID: w->seen[e->op] |= (uint8_t)(1u << e->ref); return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
     case KX_LANE: w->seen_lane = 1; return "lane";
     case KX_LANES: return "lanes";
     default: return NULL;
@@ -283,7 +281,9 @@ static words operation(flxi_kwriter *w, const flxi_kx *e)
     case KX_FMA: flxi_ktext_fma(w->file, p, e->type, x); break;
     case KX_CAST: flxi_ktext_cast(w->file, p, e->type, type, x[0]); break;
     case KX_BITCAST: flxi_ktext_bitcast(w->file, p, e->type, type, x[0]); break;
-    default: flxi_kw_fail(w, "K64", "only registered extensions have a meaning", "an extension cannot be written"); break;
+    default:
+        flxi_kw_fail(w, "K64", "only registered extensions have a meaning", "an extension cannot be written");
+        break;
     }
     if (is_canonical)
         flxi_add_char(p, ')');

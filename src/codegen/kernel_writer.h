@@ -19,7 +19,7 @@
 
 /* An array with an element for each invocation of a workgroup, for what outlives a loop over invocations. */
 typedef struct {
-    char prefix;     /* of its name: 'v', 't', 'm' */
+    char prefix; /* of its name: 'v', 't', 'm' */
     uint32_t number;
     uint8_t type;
 } flxi_karray;
@@ -41,41 +41,42 @@ struct flxi_kwriter {
     flxi_kfacts known;
     flxi_kranges ranges; /* what is known about indices where the walk is: an access that is in range needs no guard */
     flxi_kuniform uniform;
-    uint8_t *talks;     /* by expression: a subgroup op is in it */
-    uint8_t *splits;    /* by statement, in the order of the text: it cuts the loop over invocations */
-    uint8_t *steers;    /* by variable: its value decides about an address */
-    uint8_t *is_written; /* by buffer: the kernel changes it */
-    uint8_t *is_accessed; /* by buffer */
-    uint8_t *atomic_kind; /* by buffer: 1 + the op of its atomics */
+    uint8_t *talks;                   /* by expression: a subgroup op is in it */
+    uint8_t *splits;                  /* by statement, in the order of the text: it cuts the loop over invocations */
+    uint8_t *steers;                  /* by variable: its value decides about an address */
+    uint8_t *is_written;              /* by buffer: the kernel changes it */
+    uint8_t *is_accessed;             /* by buffer */
+    uint8_t *atomic_kind;             /* by buffer: 1 + the op of its atomics */
     uint8_t ids[FLX_KERNEL_ID_COUNT]; /* by id: bit a: axis a is used */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
-    bool uses_lane, uses_lanes; /* of the subgroup: the own number, how many there are */
-    bool observes_bits; /* of floats: then every NaN that was computed is the same */
-    bool has_sync;      /* statements that split */
+    bool uses_lane, uses_lanes;       /* of the subgroup: the own number, how many there are */
+    bool observes_bits;               /* of floats: then every NaN that was computed is the same */
+    bool has_sync;                    /* statements that split */
     bool has_traps, has_indirect, has_returns, has_grid_barrier, is_ordered;
 
     /* Where the walk is. */
-    size_t statement;   /* the number of the next statement */
+    size_t statement; /* the number of the next statement */
     uint32_t next_temp, next_mask, next_label, next_trap, next_indirect;
-    const flxi_ks *decided; /* an `if` whose body always runs, or, if that returns, never: the loop around it sees to it */
+    const flxi_ks
+        *decided; /* an `if` whose body always runs, or, if that returns, never: the loop around it sees to it */
     bool in_function;
-    bool binds;         /* loads and atomics of this statement are bound in order, because it changes memory */
-    bool steering;      /* what is written now decides about an address */
+    bool binds;    /* loads and atomics of this statement are bound in order, because it changes memory */
+    bool steering; /* what is written now decides about an address */
 
     /* Serial targets, kernel_interval.c. */
-    bool is_rehearsal;  /* the first of two walks, which finds out what outlives an interval */
-    bool is_open;       /* inside a loop over invocations */
-    bool is_splitting;  /* in a statement with a subgroup op */
+    bool is_rehearsal;         /* the first of two walks, which finds out what outlives an interval */
+    bool is_open;              /* inside a loop over invocations */
+    bool is_splitting;         /* in a statement with a subgroup op */
     bool label_used, end_used; /* a goto to the end of the interval, of the workgroup */
-    bool needs_live;    /* an invocation may have returned while others go on */
-    uint32_t interval;  /* number of the loop */
-    size_t interval_at; /* where in the text it begins … */
+    bool needs_live;           /* an invocation may have returned while others go on */
+    uint32_t interval;         /* number of the loop */
+    size_t interval_at;        /* where in the text it begins … */
     uint8_t seen[FLX_KERNEL_ID_COUNT], seen_lane; /* … and the ids that were written since */
-    uint32_t mask;      /* invocations that take part; 0: all */
-    uint32_t *home;     /* by variable: interval it was declared in */
-    uint8_t *outlives;  /* by variable: it is an array */
+    uint32_t mask;                                /* invocations that take part; 0: all */
+    uint32_t *home;                               /* by variable: interval it was declared in */
+    uint8_t *outlives;                            /* by variable: it is an array */
     FLXI_VEC(flxi_karray) arrays;
-    const char *lane;   /* index of the invocation in arrays: "l", or "0" for what is the same for all */
+    const char *lane; /* index of the invocation in arrays: "l", or "0" for what is the same for all */
 };
 
 /* ---- Lines ---- */
@@ -107,16 +108,16 @@ static inline flxi_kaddress flxi_kw_address(const flxi_kwriter *w, uint32_t buff
 
 /* The text of an expression, good until the next statement; may write lines that bind parts of it first. */
 const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr);
-const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);  /* where the whole is not part of more text */
-const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr); /* one that decides about an address */
+const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);   /* where the whole is not part of more text */
+const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr);  /* one that decides about an address */
 const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr); /* an atomic whose result is not used */
 /* The same, in arrays of the invocation or in a constant. */
 const char *flxi_kw_bind(flxi_kwriter *w, uint32_t type, const char *text);
 const char *flxi_kw_text(flxi_kwriter *w, const char *fmt, ...) FLX_PRINTF(2, 3); /* kept with the words */
-void flxi_kw_name_var(flxi_kwriter *w, uint32_t var, char name[24]); /* how it is written here */
-const char *flxi_kw_pointer(flxi_kwriter *w, uint32_t buffer);       /* to its first element */
-const char *flxi_kw_length(flxi_kwriter *w, uint32_t buffer);        /* its number of elements */
-const char *flxi_kw_bytes(flxi_kwriter *w, uint32_t buffer);         /* its size */
+void flxi_kw_name_var(flxi_kwriter *w, uint32_t var, char name[24]);              /* how it is written here */
+const char *flxi_kw_pointer(flxi_kwriter *w, uint32_t buffer);                    /* to its first element */
+const char *flxi_kw_length(flxi_kwriter *w, uint32_t buffer);                     /* its number of elements */
+const char *flxi_kw_bytes(flxi_kwriter *w, uint32_t buffer);                      /* its size */
 
 /* ---- Statements ---- */
 

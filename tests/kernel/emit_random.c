@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static const uint32_t types[] = {FLX_F32, FLX_F32, FLX_U32, FLX_U32, FLX_I32,  FLX_F64, FLX_F16, FLX_BF16,
+static const uint32_t types[] = {FLX_F32, FLX_F32, FLX_U32, FLX_U32, FLX_I32, FLX_F64, FLX_F16, FLX_BF16,
                                  FLX_U8,  FLX_U16, FLX_U64, FLX_I8,  FLX_I16, FLX_I64, FLX_BOOL};
 
 enum { MAX_VARS = 64, MAX_DEPTH = 5 };
@@ -84,7 +84,8 @@ static void find_places(drawing *d)
     uint32_t in_grid[2] = {flxi_kb_id(b, FLX_KERNEL_NUM_WORKGROUPS, 0), flxi_kb_id(b, FLX_KERNEL_NUM_WORKGROUPS, 1)};
     uint32_t group = linear(d, FLX_KERNEL_WORKGROUP_ID, in_grid);
     d->local = linear(d, FLX_KERNEL_LOCAL_ID, in_group);
-    d->own = flxi_kb_binary(b, KBIN_add, flxi_kb_binary(b, KBIN_mul, group, flxi_kb_u32(b, size[0] * size[1] * size[2])), d->local);
+    d->own = flxi_kb_binary(b, KBIN_add,
+                            flxi_kb_binary(b, KBIN_mul, group, flxi_kb_u32(b, size[0] * size[1] * size[2])), d->local);
 }
 
 static bool is_written(const flxi_kbuffer *b)
@@ -119,7 +120,8 @@ static uint32_t load(drawing *d, uint32_t type, int depth)
 
 static bool is_transcendental(uint8_t unary, uint8_t binary)
 {
-    return (unary >= KUN_exp && unary <= KUN_sigmoid) || binary == KBIN_pow || binary == KBIN_atan2 || binary == KBIN_hypot;
+    return (unary >= KUN_exp && unary <= KUN_sigmoid) || binary == KBIN_pow || binary == KBIN_atan2 ||
+           binary == KBIN_hypot;
 }
 
 static uint32_t unary(drawing *d, uint32_t type, int depth)
@@ -127,7 +129,8 @@ static uint32_t unary(drawing *d, uint32_t type, int depth)
     for (int tries = 0; tries < 20; tries++) {
         uint8_t op = (uint8_t)(1 + draw(d, KUN_COUNT - 1));
         uint32_t from = flxi_kunaries[op].result == KRESULT_SAME ? type : draw_type(d);
-        if (flxi_kop_type(&flxi_kunaries[op], from) == type && !((d->flags & EMIT_RANDOM_EXACT) && is_transcendental(op, 0)))
+        if (flxi_kop_type(&flxi_kunaries[op], from) == type &&
+            !((d->flags & EMIT_RANDOM_EXACT) && is_transcendental(op, 0)))
             return flxi_kb_unary(d->b, (flxi_kunary)op, expr(d, from, depth));
     }
     return variable(d, type);
@@ -138,7 +141,8 @@ static uint32_t binary(drawing *d, uint32_t type, int depth)
     for (int tries = 0; tries < 20; tries++) {
         uint8_t op = (uint8_t)(1 + draw(d, KBIN_COUNT - 1));
         uint32_t from = flxi_kbinaries[op].result == KRESULT_SAME ? type : draw_type(d);
-        if (flxi_kop_type(&flxi_kbinaries[op], from) != type || ((d->flags & EMIT_RANDOM_EXACT) && is_transcendental(0, op)))
+        if (flxi_kop_type(&flxi_kbinaries[op], from) != type ||
+            ((d->flags & EMIT_RANDOM_EXACT) && is_transcendental(0, op)))
             continue;
         uint32_t x = expr(d, from, depth), y = expr(d, from, depth);
         bool divides = (op == KBIN_div || op == KBIN_mod) && flxi_kb_expr(d->b, y)->kind == KX_LITERAL;
@@ -183,12 +187,15 @@ static uint32_t expr(drawing *d, uint32_t type, int depth)
     case 7:
     case 8:
     case 9: return binary(d, type, depth);
-    case 10: return flxi_kb_select(d->b, expr(d, draw(d, 2) ? FLX_BOOL : FLX_U32, depth), expr(d, type, depth), expr(d, type, depth));
+    case 10:
+        return flxi_kb_select(d->b, expr(d, draw(d, 2) ? FLX_BOOL : FLX_U32, depth), expr(d, type, depth),
+                              expr(d, type, depth));
     case 11: return flxi_kb_cast(d->b, type, expr(d, draw_type(d), depth));
     case 12: return type == FLX_U32 ? id(d) : bitcast(d, type, depth);
     default:
-        return flxi_ktype_is_float(type) ? flxi_kb_fma(d->b, expr(d, type, depth), expr(d, type, depth), expr(d, type, depth))
-                                         : variable(d, type);
+        return flxi_ktype_is_float(type)
+                   ? flxi_kb_fma(d->b, expr(d, type, depth), expr(d, type, depth), expr(d, type, depth))
+                   : variable(d, type);
     }
 }
 
@@ -247,9 +254,7 @@ static void lanes(drawing *d)
     switch (draw(d, 3)) {
     case 0: r = flxi_kb_subgroup_add(d->b, x); break;
     case 1: r = flxi_kb_subgroup_shuffle(d->b, x, expr(d, FLX_U32, 1)); break;
-    default:
-        type = FLX_U32;
-        r = flxi_kb_subgroup_ballot(d->b, expr(d, FLX_BOOL, 2));
+    default: type = FLX_U32; r = flxi_kb_subgroup_ballot(d->b, expr(d, FLX_BOOL, 2));
     }
     let(d, draw(d, 2) ? r : flxi_kb_binary(d->b, KBIN_add, expr(d, type, 2), r));
 }

@@ -5,7 +5,7 @@
 #include "kernel/flk.h"
 
 enum {
-    EMIT_RANDOM_SAFE = 1,       /* no races and no atomics whose order shows: any schedule gives the same; else only
+    EMIT_RANDOM_SAFE = 1, /* no races and no atomics whose order shows: any schedule gives the same; else only
                                    programs without barriers and subgroup ops have them */
     EMIT_RANDOM_NO_F64 = 2,
     EMIT_RANDOM_EXACT = 4,      /* no transcendentals */

@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char doubling[] = "kernel doubling(workgroup = [4, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"
-                               " let i = invocation_id(0); out[i] = x[i] * 2.0; }";
+static const char doubling[] =
+    "kernel doubling(workgroup = [4, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"
+    " let i = invocation_id(0); out[i] = x[i] * 2.0; }";
 
 static flx_code run_on(const flx_kernel *k, const char *device, float *x, float *out, size_t n, flx_error *err)
 {
@@ -137,8 +138,9 @@ TEST(kernel_cpu_leaves_no_files_and_compiles_once)
 
 TEST(kernel_cpu_takes_memory_of_any_alignment)
 {
-    flx_kernel *k = flk("kernel odd(workgroup = [4, 1, 1]) { buffer x: f64[] read; buffer y: u16[] read_write; buffer n: u32[] read;"
-                        " let i = invocation_id(0); y[i] = y[i] + cast<u16>(x[i]) + cast<u16>(buf_len(n)); }");
+    flx_kernel *k = flk(
+        "kernel odd(workgroup = [4, 1, 1]) { buffer x: f64[] read; buffer y: u16[] read_write; buffer n: u32[] read;"
+        " let i = invocation_id(0); y[i] = y[i] + cast<u16>(x[i]) + cast<u16>(buf_len(n)); }");
     static unsigned char raw[512];
     flx_error err = {0};
     const uint32_t grid[3] = {2, 1, 1};
@@ -168,7 +170,8 @@ TEST(kernel_cpu_empty_and_too_large_grids)
     float x[4] = {0}, out[4] = {7, 7, 7, 7};
     flx_kernel_memory m[] = {{"x", x, sizeof x}, {"out", out, sizeof out}};
     flx_kernel_run_options o = {.device = "cpu"};
-    const uint32_t none[3] = {1, 0, 1}, many[3] = {UINT32_MAX / 4 + 1, 1, 1}, more[3] = {1u << 20, UINT32_MAX, UINT32_MAX};
+    const uint32_t none[3] = {1, 0, 1}, many[3] = {UINT32_MAX / 4 + 1, 1, 1},
+                   more[3] = {1u << 20, UINT32_MAX, UINT32_MAX};
     CHECK_OK(flx_kernel_run(k, none, m, 2, &o, &err), &err);
     CHECK(out[0] == 0); /* an output starts at zero whatever runs */
     CHECK_CODE(flx_kernel_run(k, many, m, 2, &o, &err), FLX_E_SIZE, &err);
@@ -182,7 +185,8 @@ TEST(kernel_cpu_empty_and_too_large_grids)
 /* The same bits whatever the threads do: sums by atomics run in order. */
 TEST(kernel_cpu_repeats_itself)
 {
-    flx_kernel *k = flk("kernel sums(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[4] output; buffer n: u32[2] output;"
+    flx_kernel *k = flk("kernel sums(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[4] output; buffer "
+                        "n: u32[2] output;"
                         " let i = invocation_id(0); atomic_add(out[i % 4], x[i]); atomic_max(n[0], i); }");
     enum { COUNT = 64 * 1024 };
     static float x[COUNT];
@@ -214,7 +218,8 @@ TEST(kernel_cpu_survives_failing_allocations)
     snprintf(kept, sizeof kept, "%s/kept.so", test_temp_dir());
     snprintf(keeper, sizeof keeper, "%s/keeper", test_temp_dir());
     snprintf(giver, sizeof giver, "%s/giver", test_temp_dir());
-    snprintf(text, sizeof text, "#!/bin/sh\ncc \"$@\" || exit 1\nfor a; do case $a in *.so) cp $a %s;; esac; done\n", kept);
+    snprintf(text, sizeof text, "#!/bin/sh\ncc \"$@\" || exit 1\nfor a; do case $a in *.so) cp $a %s;; esac; done\n",
+             kept);
     write_program(keeper, text);
     snprintf(text, sizeof text, "#!/bin/sh\nfor a; do case $a in *.so) cp %s $a;; esac; done\n", kept);
     write_program(giver, text);
@@ -225,10 +230,11 @@ TEST(kernel_cpu_survives_failing_allocations)
     for (size_t fail_at = 0; !done; fail_at++) {
         fault f = {0};
         flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
-        flx_kernel *k = flk_in(ctx, "kernel shared(workgroup = [4, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"
-                                    " buffer s: f32[4] workgroup; fn half(a: f32) -> f32 { return a * 0.5; } let l = local_id(0);"
-                                    " let own = x[invocation_id(0)]; s[l] = half(own); barrier();"
-                                    " out[invocation_id(0)] = s[3 - l] + own + subgroup_add(own); }");
+        flx_kernel *k =
+            flk_in(ctx, "kernel shared(workgroup = [4, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"
+                        " buffer s: f32[4] workgroup; fn half(a: f32) -> f32 { return a * 0.5; } let l = local_id(0);"
+                        " let own = x[invocation_id(0)]; s[l] = half(own); barrier();"
+                        " out[invocation_id(0)] = s[3 - l] + own + subgroup_add(own); }");
         f.fail_at = fail_at ? f.calls + fail_at : 0;
         char *odd = (char *)malloc(64) + 1; /* unaligned memory needs a copy */
         memcpy(odd, x, sizeof x);

@@ -1,7 +1,7 @@
 /* kernel_emit.c: emitted C against the interpreter: every op on every type, control flow, memory, barriers, subgroups. */
 #include "kernel/emit_programs.h"
-#include "kernel/op_matrix.h"
 #include "kernel/emit_random.h"
+#include "kernel/op_matrix.h"
 
 #include "backend/cpu/kernel_cpu.h"
 #include "codegen/kernel_emit.h"
@@ -66,7 +66,8 @@ TEST(kernel_emit_c_random_kernels)
 /* f32 of all upper halves, with lower halves at and around the points where a rounding turns. */
 static void fill_floats(const flx_kernel_buffer *b, void *data, size_t count, uint64_t seed)
 {
-    static const uint32_t low[] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x2fff, 0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xffff};
+    static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001, 0x2fff,
+                                   0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOW = sizeof low / sizeof *low };
     if (b->access != FLX_KERNEL_READ)
         return;
@@ -93,10 +94,11 @@ static void fill_floats(const flx_kernel_buffer *b, void *data, size_t count, ui
 TEST(kernel_emit_c_rounds_to_narrow_formats)
 {
     enum { COUNT = 65536 * 12 };
-    flx_kernel *k = flk("kernel narrow(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer a: f16[] write; buffer b: bf16[] write;"
-                        " buffer c: f8e4m3[] write; buffer d: f8e5m2[] write; buffer e: fp4[] write; buffer f: nf4[] write;"
-                        " let i = invocation_id(0); a[i] = cast<f16>(x[i]); b[i] = cast<bf16>(x[i]); c[i] = x[i]; d[i] = x[i];"
-                        " e[i] = x[i]; f[i] = x[i]; }");
+    flx_kernel *k = flk(
+        "kernel narrow(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer a: f16[] write; buffer b: bf16[] write;"
+        " buffer c: f8e4m3[] write; buffer d: f8e5m2[] write; buffer e: fp4[] write; buffer f: nf4[] write;"
+        " let i = invocation_id(0); a[i] = cast<f16>(x[i]); b[i] = cast<bf16>(x[i]); c[i] = x[i]; d[i] = x[i];"
+        " e[i] = x[i]; f[i] = x[i]; }");
     device_pair p = {.device = "cpu", .grid = {COUNT / 64, 1, 1}, .open_count = COUNT, .fill = fill_floats};
     device_pair_check(k, &p);
     flx_kernel_free(k);
@@ -119,7 +121,8 @@ TEST(kernel_emit_holds_no_text_of_the_program)
 {
     flx_error err = {0};
     const uint32_t size[3] = {4, 1, 1};
-    const char evil[] = "x\"; */ #include \"/etc/passwd\" \\ system(`touch evil`); ?" "?/ //";
+    const char evil[] = "x\"; */ #include \"/etc/passwd\" \\ system(`touch evil`); ?"
+                        "?/ //";
     flxi_kb *b = flxi_kb_new(flk_context(), evil, size, &err);
     CHECK(b);
     flxi_kb_meta(b, evil, evil);
@@ -141,7 +144,8 @@ TEST(kernel_emit_holds_no_text_of_the_program)
     CHECK_MSG(k, "%s", err.message);
     for (size_t t = 0; t < 3; t++) {
         flx_buffer text = emit(k, targets[t]);
-        CHECK_MSG(!strstr(text.data, "evil") && !strstr(text.data, "passwd") && !strstr(text.data, "#include"), "%s", text.data);
+        CHECK_MSG(!strstr(text.data, "evil") && !strstr(text.data, "passwd") && !strstr(text.data, "#include"), "%s",
+                  text.data);
         for (const char *c = text.data; *c; c++)
             CHECK_MSG((*c >= ' ' && *c <= '~') || *c == '\n', "byte %d", *c);
         flx_buffer_free(&text);
@@ -182,8 +186,10 @@ TEST(kernel_emit_errors)
 TEST(kernel_emit_follows_few_names)
 {
     static char text[8000];
-    size_t n = (size_t)snprintf(text, sizeof text, "kernel k(workgroup = [8, 1, 1]) { buffer x: f32[64] read_write; let i = invocation_id(0);"
-                                                   " let c0 = i < 60;");
+    size_t n =
+        (size_t)snprintf(text, sizeof text,
+                         "kernel k(workgroup = [8, 1, 1]) { buffer x: f32[64] read_write; let i = invocation_id(0);"
+                         " let c0 = i < 60;");
     for (int i = 1; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " let c%d = c%d && c%d;", i, i - 1, i - 1);
     snprintf(text + n, sizeof text - n, " if (c99) { x[i] = x[i + 4] + 1.0; } }");
@@ -267,8 +273,10 @@ TEST(kernel_emit_opencl_programs)
 TEST(kernel_emit_opencl_random_kernels)
 {
     for (uint64_t i = 0; i < 12 && has_opencl(); i++) {
-        flx_kernel *k = emit_random(flk_context(), test_seed() + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT | EMIT_RANDOM_CONVERGENT);
-        device_pair_check(k, &(device_pair){.device = "opencl", .grid = {4, 2, 1}, .open_count = 100, .seed = test_seed() + i});
+        flx_kernel *k =
+            emit_random(flk_context(), test_seed() + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT | EMIT_RANDOM_CONVERGENT);
+        device_pair_check(
+            k, &(device_pair){.device = "opencl", .grid = {4, 2, 1}, .open_count = 100, .seed = test_seed() + i});
         flx_kernel_free(k);
     }
 }
@@ -308,8 +316,9 @@ TEST(kernel_emit_cuda_compiles)
         write_cuda(&file, k);
         flx_kernel_free(k);
     }
-    flx_kernel *k = flk("kernel g(workgroup = [8, 1, 1]) { buffer x: f32[] read_write; x[invocation_id(0)] = 1.0; barrier(grid);"
-                        " x[invocation_id(0) + 8] = x[7 - invocation_id(0)]; }");
+    flx_kernel *k =
+        flk("kernel g(workgroup = [8, 1, 1]) { buffer x: f32[] read_write; x[invocation_id(0)] = 1.0; barrier(grid);"
+            " x[invocation_id(0) + 8] = x[7 - invocation_id(0)]; }");
     write_cuda(&file, k);
     flx_kernel_free(k);
     CHECK_OK(flxi_kfile_text(&file, &text, &err), &err);

@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
-static const uint32_t types[] = {FLX_BOOL, FLX_U8,  FLX_U16, FLX_U32, FLX_U64,  FLX_I8, FLX_I16,
+static const uint32_t types[] = {FLX_BOOL, FLX_U8,  FLX_U16, FLX_U32,  FLX_U64, FLX_I8, FLX_I16,
                                  FLX_I32,  FLX_I64, FLX_F16, FLX_BF16, FLX_F32, FLX_F64};
-static const uint32_t elements[] = {FLX_BOOL,           FLX_U8,        FLX_U16,       FLX_U32,        FLX_U64,
-                                    FLX_I8,             FLX_I16,       FLX_I32,       FLX_I64,        FLX_F16,
-                                    FLX_BF16,           FLX_F32,       FLX_F64,       FLX_KERNEL_F8E4M3, FLX_KERNEL_F8E5M2,
-                                    FLX_KERNEL_I4,      FLX_KERNEL_U4, FLX_KERNEL_FP4, FLX_KERNEL_NF4};
+static const uint32_t elements[] = {FLX_BOOL,      FLX_U8,        FLX_U16,        FLX_U32,           FLX_U64,
+                                    FLX_I8,        FLX_I16,       FLX_I32,        FLX_I64,           FLX_F16,
+                                    FLX_BF16,      FLX_F32,       FLX_F64,        FLX_KERNEL_F8E4M3, FLX_KERNEL_F8E5M2,
+                                    FLX_KERNEL_I4, FLX_KERNEL_U4, FLX_KERNEL_FP4, FLX_KERNEL_NF4};
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -148,7 +148,8 @@ static void make_memory(maker *m, uint32_t element)
     begin(m, "memory", element);
     uint32_t x = operand(m, "x", element), type = flxi_kb_type(m->b, x);
     uint32_t local = flxi_kb_id(m->b, FLX_KERNEL_LOCAL_ID, 0), out = add_buffer(m, "out", element, true);
-    flxi_kbuffer own = {.name = "shared", .access = FLX_KERNEL_WORKGROUP, .element = (uint8_t)element, .count = WORKGROUP};
+    flxi_kbuffer own = {
+        .name = "shared", .access = FLX_KERNEL_WORKGROUP, .element = (uint8_t)element, .count = WORKGROUP};
     uint32_t shared = flxi_kb_buffer(m->b, &own);
     own.name = "own";
     own.access = FLX_KERNEL_PRIVATE;
@@ -161,7 +162,8 @@ static void make_memory(maker *m, uint32_t element)
     flxi_kb_store(m->b, private, flxi_kb_binary(m->b, KBIN_mod, local, flxi_kb_u32(m->b, 5)), value);
     result(m, "shared_again", flxi_kb_load(m->b, shared, local));
     result(m, "own_again", flxi_kb_load(m->b, private, flxi_kb_binary(m->b, KBIN_mod, local, flxi_kb_u32(m->b, 3))));
-    result(m, "beyond", flxi_kb_load(m->b, m->b->k ? 1 : 1, flxi_kb_binary(m->b, KBIN_mul, m->index, flxi_kb_u32(m->b, 3))));
+    result(m, "beyond",
+           flxi_kb_load(m->b, m->b->k ? 1 : 1, flxi_kb_binary(m->b, KBIN_mul, m->index, flxi_kb_u32(m->b, 3))));
     end(m);
 }
 
@@ -192,8 +194,8 @@ static void make_literals(maker *m, uint32_t type)
     size_t n = device_pair_edges(type, edges, 120);
     unsigned w = flxi_ktype_of(type)->bits;
     if (flxi_ktype_is_float(type)) {
-        edges[n++] = (UINT64_C(1) << (w - 1)) - 1;        /* a NaN with all payload bits */
-        edges[n++] = ~UINT64_C(0) >> (64 - w);            /* and its negative */
+        edges[n++] = (UINT64_C(1) << (w - 1)) - 1;                        /* a NaN with all payload bits */
+        edges[n++] = ~UINT64_C(0) >> (64 - w);                            /* and its negative */
         edges[n++] = flxi_kscalar_from_double(type, __builtin_inf()) + 1; /* a signalling one */
     }
     begin(m, "literal", type);

@@ -7,9 +7,9 @@
 enum { OP_MATRIX_MAX = 256 };
 
 enum {
-    OP_MATRIX_NO_F64 = 1,            /* for devices without it */
-    OP_MATRIX_EXACT = 2,             /* only ops that are exact … */
-    OP_MATRIX_TRANSCENDENTAL = 4,    /* … or only those that are not */
+    OP_MATRIX_NO_F64 = 1,         /* for devices without it */
+    OP_MATRIX_EXACT = 2,          /* only ops that are exact … */
+    OP_MATRIX_TRANSCENDENTAL = 4, /* … or only those that are not */
 };
 
 typedef struct {

@@ -1,9 +1,10 @@
 /* batching.c: what vmap owes to a loop over the examples and to the gradient, tried on every sample of the table.
 
-   For every subset of batched operands the batch axis stands in turn at each place of each operand and of each result, counted from
-   the front and from the back; batches have 2, 3 (often the extent of another axis), 1 and 0 examples. What the batched op gives
-   for an example has the bits of what the op gives for it alone. And differentiating a batch is batching the derivative: the
-   gradient of the summed losses is each example's own gradient, summed over the batch for an operand that is shared. */
+   For every subset of batched operands the batch axis stands in turn at each place of each operand and of each
+   result, counted from the front and from the back; batches have 2, 3 (often the extent of another axis), 1 and 0
+   examples. What the batched op gives for an example has the bits of what the op gives for it alone. And
+   differentiating a batch is batching the derivative: the gradient of the summed losses is each example's own
+   gradient, summed over the batch for an operand that is shared. */
 #include "../test.h"
 #include "experiment.h"
 #include "ir/site.h"
@@ -26,7 +27,8 @@ static flx_type with_axis(const flx_type *t, int axis, int64_t size)
     return y;
 }
 
-/* Example b of a batch, or all examples put together: copies between the batch with its axis anywhere and one example. */
+/* Example b of a batch, or all examples put together: copies between the batch with its axis anywhere and one
+   example. */
 static void copy_example(char *batch, char *example, const flx_type *type, int axis, int64_t size, int64_t b, bool into)
 {
     size_t inner = flx_dtype_size(type->dtype);

@@ -1,5 +1,5 @@
-/* derivative_manual.c: docs/derivatives.md, which says for each op what rules it has and how often each law is tried on it. The laws
-   count their cases themselves, so a law that an op escapes is a hole in the table, and a hole fails. */
+/* derivative_manual.c: docs/derivatives.md, which says for each op what rules it has and how often each law is tried
+   on it. The laws count their cases, so a law that an op escapes is a hole in the table, and a hole fails. */
 #include "../test.h"
 #include "experiment.h"
 

@@ -1,8 +1,10 @@
-/* derivatives.c: what the modes of differentiation owe each other, tried on every sample of the table in f64 and c128.
+/* derivatives.c: what the modes of differentiation owe each other, tried on every sample of the table in f64 and
+   c128.
 
-   Along random directions t and u (see experiment.h): reverse and forward mode agree with each other to rounding and with
-   differences; the four ways to u'Ht agree with each other and with differences of the gradient; the Hessian is symmetric; and the
-   Jacobians by columns and by rows are one matrix. An op whose derivative is zero by definition gives exact zeros. */
+   Along random directions t and u (see experiment.h): reverse and forward mode agree with each other to rounding and
+   with differences; the four ways to u'Ht agree with each other and with differences of the gradient; the Hessian is
+   symmetric; and the Jacobians by columns and by rows are one matrix. An op whose derivative is zero by definition
+   gives exact zeros. */
 #include "../test.h"
 #include "experiment.h"
 #include "ir/site.h"
@@ -57,8 +59,8 @@ static double loss_at(const experiment *x, const char *direction, double h)
     return v;
 }
 
-/* Central differences, extrapolated once: the error is O(h^4). Where two steps tell different stories a kink lies between them,
-   and smaller ones are taken. */
+/* Central differences, extrapolated once: the error is O(h^4). Where two steps tell different stories a kink lies
+   between them, and smaller ones are taken. */
 static double difference(const experiment *x, double (*f)(const experiment *, const char *, double),
                          const char *direction)
 {
@@ -356,9 +358,9 @@ TEST(derivative_hessians_are_symmetric_for_every_op)
 
 enum { MAX_REAL = 2 * MAX_NAMES };
 
+/* The op with real inputs and outputs: complex ones are taken apart, since their Jacobian is not one complex matrix. */
 typedef struct {
-    flx_graph *
-        g; /* of real inputs and outputs: complex ones are taken apart, since their Jacobian is not one complex matrix */
+    flx_graph *g;
     bag in;
     char wrt[MAX_REAL][64];
     const char *names[MAX_REAL];

@@ -92,7 +92,8 @@ bool experiment_same(const flx_tensor *a, const flx_tensor *b, double tolerance,
 
 /* ---- The loss ---- */
 
-/* L(a…, w…) around the op's graph. Elements that are not finite (folds of nothing) take no part: they have no differences. */
+/* L(a…, w…) around the op's graph. Elements that are not finite (folds of nothing) take no part: they have no
+   differences. */
 static flx_graph *make_loss(const experiment *x)
 {
     const flx_graph *g = x->g;

@@ -1,8 +1,9 @@
 /* experiment.h: one sample of the op table, set up so that the laws of derivatives can be tried on it.
 
-   Of an op with results y_k the experiment makes the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so that one number
-   stands for all of the op, and its gradient is the op's vjp with the cotangents w_k. Every operand that has a derivative gets two
-   random directions. Symbolic samples are transformed as they are and run with their symbols bound. */
+   Of an op with results y_k the experiment makes the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so
+   that one number stands for all of the op, and its gradient is the op's vjp with the cotangents w_k. Every operand
+   that has a derivative gets two random directions. Symbolic samples are transformed as they are and run with their
+   symbols bound. */
 #ifndef FLX_EXPERIMENT_H
 #define FLX_EXPERIMENT_H
 
@@ -51,8 +52,8 @@ bool experiment_begin_narrow(experiment *x, const sample_case *c, const experime
 
 void experiment_end(experiment *x);
 
-/* The case as derivatives are compared: in f64 or c128, which `c` is changed to where the sample names its dtypes. False for
-   another dtype and for a sample that must fail. */
+/* The case as derivatives are compared: in f64 or c128, which `c` is changed to where the sample names its dtypes.
+   False for another dtype and for a sample that must fail. */
 bool experiment_is_wide(sample_case *c);
 
 /* Runs g on the values by the names of its inputs; a failure is reported and false. */
@@ -108,7 +109,8 @@ const precision_exception *precision_exceptions(size_t *n);
 /* Why batching an op changes bits, or NULL. */
 const char *batching_exception(flxi_opcode op);
 
-/* Examples of a batch draw from streams of their own (tests/ops/random.c), which a loop over one example does not know. */
+/* Examples of a batch draw from streams of their own (tests/ops/random.c), which a loop over one example does not
+   know. */
 bool batching_has_streams(flxi_opcode op);
 
 /* sample_each() with a law; checks that it tries as many cases as it counts. */

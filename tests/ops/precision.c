@@ -1,18 +1,21 @@
-/* precision.c: derivatives in f32, f16, bf16 and c64 against those in f64 and c128 at the same inputs, on every sample of the table.
+/* precision.c: derivatives in f32, f16, bf16 and c64 against those in f64 and c128 at the same inputs, on every
+   sample of the table.
 
-   The inputs have eight bits, so that every format holds them and one reference serves for all. Of each number d of the vjp and of
-   the jvp the bound is
+   The inputs have eight bits, so that every format holds them and one reference serves for all. Of each number d of
+   the vjp and of the jvp the bound is
 
        depth · unit · (|d| + Σ_z |∂d/∂z| |z|),
 
-   z running through all numbers that d is computed from: operands and cotangents or tangents. The sum is what d could move if each
-   of them were off by its own size; since d is linear in the cotangents, it contains the sum of the magnitudes of the terms that d
-   is made of. `depth` is the largest number of roundings on a path of the derivative's graph: every op of the reference evaluator
-   rounds its result once, sums having been taken in double (f16, bf16: in f32). So an algorithm that rounds along a path as long
-   as its own, without losing more than the problem does, is within the bound, and one without roundings must be exact. A number
-   below the normal ones of a format is off by its smallest step instead, times what it is multiplied with.
+   z running through all numbers that d is computed from: operands and cotangents or tangents. The sum is what d could
+   move if each of them were off by its own size; since d is linear in the cotangents, it contains the sum of the
+   magnitudes of the terms that d is made of. `depth` is the largest number of roundings on a path of the derivative's
+   graph: every op of the reference evaluator rounds its result once, sums having been taken in double (f16, bf16: in
+   f32). So an algorithm that rounds along a path as long as its own, without losing more than the problem does, is
+   within the bound, and one without roundings must be exact. A number below the normal ones of a format is off by its
+   smallest step instead, times what it is multiplied with.
 
-   A rule that cancels more than the problem makes it needs a row below, which says why and by what its error is bounded. */
+   A rule that cancels more than the problem makes it needs a row below, which says why and by what its error is
+   bounded. */
 #include "../test.h"
 #include "experiment.h"
 #include "ir/site.h"
@@ -39,8 +42,8 @@ static const format formats[] = {
 };
 enum { NUM_FORMATS = sizeof formats / sizeof *formats };
 
-/* Ops whose rules subtract numbers of the size of their results, which are at most 1: the error is relative to the cotangents and
-   tangents that come in, not to the derivative. */
+/* Ops whose rules subtract numbers of the size of their results, which are at most 1: the error is relative to the
+   cotangents and tangents that come in, not to the derivative. */
 static const precision_exception exceptions[] = {
     {OP_sigmoid, "y (1 - y) cancels where y is near 1"},
     {OP_tan, "1 + y^2 cancels where y is near i or -i"},
@@ -187,8 +190,8 @@ static bool add_scales(const experiment *x, reference *r, const flx_graph *jvp, 
     return ok;
 }
 
-/* Of an op that is linear in each operand d is a sum of products, one factor from each: with all factors positive it is the sum of
-   the magnitudes, and the sum over z counts each product once for each of its factors. */
+/* Of an op that is linear in each operand d is a sum of products, one factor from each: with all factors positive it
+   is the sum of the magnitudes, and the sum over z counts each product once for each of its factors. */
 static bool add_products(const experiment *x, reference *r)
 {
     flx_tensor *out[2 * MAX_OUT] = {0};
@@ -369,8 +372,8 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph_free(jvp);
 }
 
-/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64 is one of c64. False
-   where the op does not take the dtype. */
+/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64 is
+   one of c64. False where the op does not take the dtype. */
 static bool narrow_case(const sample_case *wide, const format *f, sample_case *narrow)
 {
     bool is_complex = f->dtype == FLX_C64;

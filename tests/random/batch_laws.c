@@ -1,5 +1,5 @@
-/* batch_laws.c: a batch is a loop over its examples, bit for bit and with the batch axis anywhere; and the gradient of the summed
-   losses is that of the examples, each its own for a batched input and added up for a shared one. */
+/* batch_laws.c: a batch is a loop over its examples, bit for bit and with the batch axis anywhere; and the gradient
+   of the summed losses is that of the examples, each its own for a batched input and added up for a shared one. */
 #include "law_values.h"
 
 #include "../test.h"

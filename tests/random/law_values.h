@@ -1,4 +1,5 @@
-/* law_values.h: what the laws share: running a graph at a point, comparing what it gives, and choosing what is differentiated. */
+/* law_values.h: what the laws share: running a graph at a point, comparing what it gives, and choosing what is
+   differentiated. */
 #ifndef FLX_LAW_VALUES_H
 #define FLX_LAW_VALUES_H
 
@@ -19,7 +20,8 @@ place law_here(const subject *s, bool along_u); /* the point, and one of the dir
 /* The inputs of g are those of the subject and their tangents. */
 bool law_run(const subject *s, const flx_graph *g, const place *p, flx_tensor **out, flx_error *err);
 
-/* The values at a place, or at a step of h along t; false when they say nothing: when g does not run or they are not finite. */
+/* The values at a place, or at a step of h along t; false when they say nothing: when g does not run or they are not
+   finite. */
 bool law_values(const subject *s, const flx_graph *g, const place *p, flx_tensor **out);
 bool law_values_at_step(const subject *s, const flx_graph *g, double h, flx_tensor **out);
 

@@ -1,9 +1,10 @@
-/* laws.c: see laws.h. Tolerances: two ways through the same arithmetic differ by rounding only, which sums of cancelling terms
-   magnify, hence in double 1e-10 (first order) and 1e-8 (second) of the size of the terms; differences extrapolated once have an
-   error of h^4 times a fifth derivative, and are believed, to 1e-5, only where two step sizes tell the same story to that much: a
-   kink nearby makes them differ by about as much as it misleads. Differences are taken of
-   the plain subject, in double and with what stop_gradient holds as inputs. A graph of single precision is held against it: its
-   values are within 3e-6 of the plain ones, or it would not have been made, and its derivatives may lose three digits more. */
+/* laws.c: see laws.h. Tolerances: two ways through the same arithmetic differ by rounding only, which sums of
+   cancelling terms magnify, hence in double 1e-10 (first order) and 1e-8 (second) of the size of the terms;
+   differences extrapolated once have an error of h^4 times a fifth derivative, and are believed, to 1e-5, only where
+   two step sizes tell the same story to that much: a kink nearby makes them differ by about as much as it misleads.
+   Differences are taken of the plain subject, in double and with what stop_gradient holds as inputs. A graph of
+   single precision is held against it: its values are within 3e-6 of the plain ones, or it would not have been made,
+   and its derivatives may lose three digits more. */
 #include "law_values.h"
 
 #include "../test.h"
@@ -316,7 +317,8 @@ static void derivative_free(derivative *d)
     flx_graph_free(d->g);
 }
 
-/* Derivatives of a function are those of the plain one: stop_gradient is a constant, single precision is less precise. */
+/* Derivatives of a function are those of the plain one: stop_gradient is a constant, single precision is less
+   precise. */
 static bool are_plain(const subject *s, const differentiate *ways, int num_ways, char *detail)
 {
     flx_error err = {0};
@@ -354,7 +356,8 @@ static bool plain_hessians(const subject *s, char *detail)
 
 /* ---- Symbols ---- */
 
-/* A transform of the graph with a symbol is that of the graph without; a rule may take a shorter way where extents are numbers. */
+/* A transform of the graph with a symbol is that of the graph without; a rule may take a shorter way where extents
+   are numbers. */
 static bool symbols_commute(const subject *s, char *detail)
 {
     static const differentiate ways[] = {by_grad, by_jvp};

@@ -8,8 +8,8 @@ enum { LAW_DETAIL = 600 };
 
 typedef struct {
     const char *name;
-    /* False when it is broken, with what was found in `detail`. A graph the law says nothing about obeys it: one whose first
-       output is no f64 number, or whose values are not finite. */
+    /* False when it is broken, with what was found in `detail`. A graph the law says nothing about obeys it: one
+       whose first output is no f64 number, or whose values are not finite. */
     bool (*holds)(const subject *s, char detail[LAW_DETAIL]);
     int one_in; /* tried on one graph in so many */
 } law;

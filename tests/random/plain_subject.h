@@ -1,4 +1,4 @@
-/* plain_subject.h: a subject as differences see it: in double precision, and with what stop_gradient holds as inputs. */
+/* plain_subject.h: a subject as differences see it: in double precision, what stop_gradient holds being inputs. */
 #ifndef FLX_PLAIN_SUBJECT_H
 #define FLX_PLAIN_SUBJECT_H
 

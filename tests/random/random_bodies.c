@@ -1,4 +1,5 @@
-/* random_bodies.c: statements with bodies: control flow, scans, functions of the user's own, maps and folds over elements. */
+/* random_bodies.c: statements with bodies: control flow, scans, functions of the user's own, maps and folds over
+   elements. */
 #include "random_graph.h"
 
 #include "../test.h"

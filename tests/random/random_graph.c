@@ -13,8 +13,8 @@
 #define STEP 1e-3
 const double random_steps[RANDOM_POINTS] = {0.0, STEP, -STEP, STEP / 2, -STEP / 2};
 
-/* What a result may be at most: its values, its first and its second derivative along t. The second is small enough that
-   a jump of the slope inside the points shows: it appears as jump / STEP. */
+/* What a result may be at most: its values, its first and its second derivative along t. The second is small enough
+   that a jump of the slope inside the points shows: it appears as jump / STEP. */
 static const double max_value = 200.0;
 static const double max_slope = 200.0;
 static const double max_curvature = 60.0;
@@ -153,7 +153,8 @@ static bool is_precise(const random_value *v)
     return ok;
 }
 
-/* Whether the values in v, of the type it is written with, may be those of a statement; notes what is known about them. */
+/* Whether the values in v, of the type it is written with, may be those of a statement; notes what is known about
+   them. */
 static bool is_fit(random_value *v)
 {
     double *y[RANDOM_POINTS];

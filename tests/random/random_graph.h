@@ -1,11 +1,13 @@
 /* random_graph.h: graphs made from a seed, with inputs at which all derivatives are tame, for testing the transforms.
 
-   A graph is written as text, statement by statement. Each is tried before it is kept: on the values its operands have at the
-   chosen point and at four points near it along the direction t. It stays only if its results are finite, moderate and, as
-   far as the differences show, smooth there; integers and bools must not change at all. So no kink lies near the point.
+   A graph is written as text, statement by statement. Each is tried before it is kept: on the values its operands
+   have at the chosen point and at four points near it along the direction t. It stays only if its results are finite,
+   moderate and, as far as the differences show, smooth there; integers and bools must not change at all. So no kink
+   lies near the point.
 
-   What differences cannot see is kept apart. Values of single precision are tried in double, and must be nearly the same in single.
-   What stop_gradient gives stays at the other points what it is at the chosen one. Extents may be a symbol, which is bound. */
+   What differences cannot see is kept apart. Values of single precision are tried in double, and must be nearly the
+   same in single. What stop_gradient gives stays at the other points what it is at the chosen one. Extents may be a
+   symbol, which is bound. */
 #ifndef FLX_RANDOM_GRAPH_H
 #define FLX_RANDOM_GRAPH_H
 

@@ -1,5 +1,5 @@
-/* random_kinds.c: statements that deal with other kinds of numbers than doubles: complex ones, those of single precision, and those
-   that count as constant. */
+/* random_kinds.c: statements that deal with other kinds of numbers than doubles: complex ones, those of single
+   precision, and those that count as constant. */
 #include "random_graph.h"
 
 #include "../test.h"
@@ -8,7 +8,8 @@ enum { PLACES = 3 };
 
 /* ---- Complex numbers ---- */
 
-/* The operands stand at the places of %s. Poles and branch cuts are where these do not go: operands are pushed away from them. */
+/* The operands stand at the places of %s. Poles and branch cuts are where these do not go: operands are pushed away
+   from them. */
 static const char *const complex_unary[] = {
     "neg(%s)",
     "conjugate(%s)",
@@ -142,7 +143,8 @@ bool random_precision(random_maker *m)
 /* ---- Constants ---- */
 
 /* The value varies and its derivative does not count: at the other points it is what it is at the chosen one. It is a
-   function that no other statement makes, for with a value equal to it, or that it cancels, there would be ties and kinks. */
+   function that no other statement makes, for with a value equal to it, or that it cancels, there would be ties and
+   kinks. */
 bool random_stop(random_maker *m)
 {
     int x = random_pick(m, m->real, 0);

@@ -1,5 +1,5 @@
-/* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a file for
-   tests/regress, with the seed and what was found.
+/* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a
+   file for tests/regress, with the seed and what was found.
 
    FLX_RANDOM_GRAPHS: how many graphs. FLX_RANDOM_SEED: only the graph of this seed. */
 #include "../test.h"
@@ -189,8 +189,9 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
               c.single, c.complex, c.stopped, c.symbolic);
 }
 
-/* Custom functions whose reverse rules lack something, in the middle of other things: a factor, where values are doubles, singles
-   and of symbolic shape, and a conjugate. The laws notice, and shrinking leaves little more than the call. */
+/* Custom functions whose reverse rules lack something, in the middle of other things: a factor, where values are
+   doubles, singles and of symbolic shape, and a conjugate. The laws notice, and shrinking leaves little more than the
+   call. */
 static const struct {
     const char *what, *text;
 } wrong_rules[] = {

@@ -1,5 +1,5 @@
-/* random_ops.c: the statements that random graphs are made of: a table of rows for what is regular, a function for each family
-   that must look at shapes. A function gives up (false) when the values at hand do not suit it. */
+/* random_ops.c: the statements that random graphs are made of: a table of rows for what is regular, a function for
+   each family that must look at shapes. A function gives up (false) when the values at hand do not suit it. */
 #include "random_graph.h"
 
 #include "../test.h"

@@ -220,7 +220,8 @@ static flx_code wait_for(job *j, pid_t pid, bool in_time)
         got = waitpid(pid, &status, 0);
     while (got < 0 && errno == EINTR);
     if (!in_time)
-        return flxi_fail(j->err, FLX_E_DEVICE, "the compiler '%.100s' takes longer than %d seconds", j->compiler, max_seconds);
+        return flxi_fail(j->err, FLX_E_DEVICE, "the compiler '%.100s' takes longer than %d seconds", j->compiler,
+                         max_seconds);
     /* A program that ignores SIGCHLD gets no status: loading will tell. */
     if (got < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return FLX_OK;

@@ -237,8 +237,8 @@ typedef struct {
     size_t scratch_size;    /* of a part */
     atomic_flag *taken;     /* by part */
     size_t parts;
-    pthread_mutex_t lock;   /* guards the two below */
-    uint64_t trapped;       /* first workgroup of the piece that trapped, UINT64_MAX if none did */
+    pthread_mutex_t lock; /* guards the two below */
+    uint64_t trapped;     /* first workgroup of the piece that trapped, UINT64_MAX if none did */
     uint32_t status[KSTATUS_WORDS];
 } dispatch;
 
@@ -368,7 +368,8 @@ static flx_code bind_and_run(dispatch *r, engine *e, flx_error *err)
     r->data = flxi_alloc(r->mem, n, sizeof *r->data);
     r->count = flxi_alloc(r->mem, n, sizeof *r->count);
     flx_code code = r->data && r->count ? bind(r, err) : flxi_oom(err, "the memory of a kernel");
-    r->args = (arguments){r->data, r->count, {r->d->grid[0], r->d->grid[1], r->d->grid[2]}, r->d->options.subgroup_size};
+    r->args =
+        (arguments){r->data, r->count, {r->d->grid[0], r->d->grid[1], r->d->grid[2]}, r->d->options.subgroup_size};
     if (code == FLX_OK && pthread_mutex_init(&r->lock, NULL) != 0)
         code = flxi_oom(err, "the memory of a kernel");
     else if (code == FLX_OK) {

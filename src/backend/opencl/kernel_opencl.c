@@ -58,7 +58,8 @@ static void ask_device(engine *e)
     if (e->cl.clGetDeviceInfo(e->device, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL) != CL_SUCCESS)
         extensions[0] = 0;
     e->has_f64 = strstr(extensions, "cl_khr_fp64") != NULL;
-    e->has_wide_atomics = strstr(extensions, "cl_khr_int64_base_atomics") && strstr(extensions, "cl_khr_int64_extended_atomics");
+    e->has_wide_atomics =
+        strstr(extensions, "cl_khr_int64_base_atomics") && strstr(extensions, "cl_khr_int64_extended_atomics");
     e->rounds_division = fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
 }
 
@@ -138,7 +139,8 @@ static flx_code engine_of(flx_context *ctx, engine **e, flx_error *err)
 static flx_code check_abilities(const engine *e, const flx_kernel *k, const flxi_kfile *f, flx_error *err)
 {
     if (f->uses_f64 && !e->has_f64)
-        return flxi_kernel_fail(err, "K31", "use f32, or run it with device cpu", "the OpenCL device has no f64 (cl_khr_fp64)");
+        return flxi_kernel_fail(err, "K31", "use f32, or run it with device cpu",
+                                "the OpenCL device has no f64 (cl_khr_fp64)");
     if (f->uses_wide_atomics && !e->has_wide_atomics)
         return flxi_kernel_fail(err, "K31", "use 32-bit elements, or run it with device cpu",
                                 "the OpenCL device has no atomics of 64 bits (cl_khr_int64_base_atomics)");
@@ -152,12 +154,14 @@ static flx_code fail_build(engine *e, compiled *k, cl_int status, flx_error *err
 {
     char log[400] = "", shown[160];
     char *whole = flxi_alloc(e->mem, 1 << 16, 1); /* it is cut off by nobody but us */
-    if (whole && e->cl.clGetProgramBuildInfo(k->program, e->device, CL_PROGRAM_BUILD_LOG, 1 << 16, whole, NULL) == CL_SUCCESS)
+    if (whole &&
+        e->cl.clGetProgramBuildInfo(k->program, e->device, CL_PROGRAM_BUILD_LOG, 1 << 16, whole, NULL) == CL_SUCCESS)
         snprintf(log, sizeof log, "%s", whole);
     if (whole)
         flxi_free(e->mem, whole, 1 << 16, 1);
-    return flxi_fail_hint(err, FLX_E_DEVICE, "run it with device cpu or ref", "OpenCL cannot build the kernel (status %d): %s",
-                          (int)status, flxi_printable(shown, sizeof shown, log, strlen(log)));
+    return flxi_fail_hint(err, FLX_E_DEVICE, "run it with device cpu or ref",
+                          "OpenCL cannot build the kernel (status %d): %s", (int)status,
+                          flxi_printable(shown, sizeof shown, log, strlen(log)));
 }
 
 static flx_code build(engine *e, compiled *k, const flxi_strbuf *text, flx_error *err)

@@ -10,10 +10,10 @@ flx_code flxi_opencl_load(flxi_opencl *cl, flx_error *err)
     *cl = (flxi_opencl){.library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!cl->library)
         return flxi_fail_hint(err, FLX_E_DEVICE, hint, "there is no OpenCL here: libOpenCL.so.1 cannot be loaded");
-#define FLXI_OPENCL_FIND(result, name, parameters)                                                               \
-    if (!(*(void **)&cl->name = dlsym(cl->library, #name))) {                                                    \
-        flxi_opencl_unload(cl);                                                                                  \
-        return flxi_fail_hint(err, FLX_E_DEVICE, hint, "libOpenCL.so.1 has no " #name);                          \
+#define FLXI_OPENCL_FIND(result, name, parameters)                                      \
+    if (!(*(void **)&cl->name = dlsym(cl->library, #name))) {                           \
+        flxi_opencl_unload(cl);                                                         \
+        return flxi_fail_hint(err, FLX_E_DEVICE, hint, "libOpenCL.so.1 has no " #name); \
     }
     FLXI_OPENCL_FUNCTIONS(FLXI_OPENCL_FIND)
 #undef FLXI_OPENCL_FIND

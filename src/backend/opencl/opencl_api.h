@@ -36,33 +36,33 @@ enum {
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
 /* X(result, name, parameters) */
-#define FLXI_OPENCL_FUNCTIONS(X)                                                                                       \
-    X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                \
-    X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id *, cl_uint *))                       \
-    X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                      \
-    X(cl_context, clCreateContext,                                                                                     \
-      (const intptr_t *, cl_uint, const cl_device_id *, void (*)(const char *, const void *, size_t, void *), void *,  \
-       cl_int *))                                                                                                      \
-    X(cl_int, clReleaseContext, (cl_context))                                                                          \
-    X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                       \
-    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                               \
-    X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))           \
-    X(cl_int, clBuildProgram,                                                                                          \
-      (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *))                 \
-    X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                    \
-    X(cl_int, clReleaseProgram, (cl_program))                                                                          \
-    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                                 \
-    X(cl_int, clReleaseKernel, (cl_kernel))                                                                            \
-    X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                              \
-    X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                     \
-    X(cl_int, clReleaseMemObject, (cl_mem))                                                                            \
-    X(cl_int, clEnqueueWriteBuffer,                                                                                    \
-      (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *))        \
-    X(cl_int, clEnqueueReadBuffer,                                                                                     \
-      (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))              \
-    X(cl_int, clEnqueueNDRangeKernel,                                                                                  \
-      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint, const cl_event *, \
-       cl_event *))                                                                                                    \
+#define FLXI_OPENCL_FUNCTIONS(X)                                                                                      \
+    X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                               \
+    X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id *, cl_uint *))                      \
+    X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                     \
+    X(cl_context, clCreateContext,                                                                                    \
+      (const intptr_t *, cl_uint, const cl_device_id *, void (*)(const char *, const void *, size_t, void *), void *, \
+       cl_int *))                                                                                                     \
+    X(cl_int, clReleaseContext, (cl_context))                                                                         \
+    X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                      \
+    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                              \
+    X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))          \
+    X(cl_int, clBuildProgram,                                                                                         \
+      (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *))                \
+    X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                   \
+    X(cl_int, clReleaseProgram, (cl_program))                                                                         \
+    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                                \
+    X(cl_int, clReleaseKernel, (cl_kernel))                                                                           \
+    X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                             \
+    X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                    \
+    X(cl_int, clReleaseMemObject, (cl_mem))                                                                           \
+    X(cl_int, clEnqueueWriteBuffer,                                                                                   \
+      (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *))       \
+    X(cl_int, clEnqueueReadBuffer,                                                                                    \
+      (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))             \
+    X(cl_int, clEnqueueNDRangeKernel,                                                                                 \
+      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,                 \
+       const cl_event *, cl_event *))                                                                                 \
     X(cl_int, clFinish, (cl_command_queue))
 
 typedef struct {

@@ -24,8 +24,8 @@ static flx_graph *build(flx_context *ctx)
     flx_graph *g = flx_graph_new(ctx, "loss");
     flx_val x = flx_input(g, "x", &type), y = FLX_NONE;
     flx_kernel_call_attrs attrs = FLX_KERNEL_CALL_ATTRS;
-    attrs.program = kernel;
-    attrs.types = (flx_types){&type, 1};
+    attrs.kernel = kernel;
+    attrs.outputs = (flx_types){&type, 1};
     attrs.grid = (flx_ints){&n, 1};
     flx_kernel_call(g, &x, 1, &attrs, &y, 1);
     flx_output(g, flx_reduce_sum(g, y, FLX_ALL, 0), "loss");

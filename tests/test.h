@@ -80,6 +80,9 @@ void test_count_case(void);
 /* Whether the test has failed so far. */
 bool test_failed(void);
 
+/* The name of the test that runs. */
+const char *test_name(void);
+
 /* A seed made from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
 uint64_t test_seed(void);
 

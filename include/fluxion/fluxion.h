@@ -6,6 +6,7 @@
 #include <fluxion/graph.h>
 #include <fluxion/kernel.h>
 #include <fluxion/ops.h>
+#include <fluxion/exec.h>
 #include <fluxion/run.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>

@@ -96,6 +96,50 @@ typedef struct flx_kernel_buffer {
     size_t descriptor_size;
 } flx_kernel_buffer;
 
+/* ---- Extensions ----
+
+   Operations that a program adds to kernels. They belong to a context, are registered before the kernels that use them are
+   made, and stay as long as the context. In text: opaque<f32>("name", "payload", fingerprint, pure, operands …), or
+   opaque<f32>(id, "payload", operands …), which says the same and is written to bytes by its number. */
+
+/* How a target writes it. Text of the program itself: it is trusted. */
+typedef struct flx_kernel_spelling {
+    const char *text;    /* an expression (of a statement: a statement), with $0 $1 … for operands, $T for the type of the
+                            result, $P for the payload's bytes as 1, 2, 3, $$ for a dollar; NULL: the target cannot run it */
+    const char *prelude; /* functions and includes that it needs, written once before all kernels; or NULL */
+} flx_kernel_spelling;
+
+enum {
+    FLX_KERNEL_EXTENSION_IMPURE = 1,   /* evaluating it has effects: it is neither moved nor repeated nor left out */
+    FLX_KERNEL_EXTENSION_STATEMENT = 2 /* a statement, without operands or result */
+};
+
+/* Values are bit patterns in the low bits of a uint64_t, the rest zero. Threads may call the functions at the same time. */
+typedef struct flx_kernel_extension {
+    uint32_t struct_size; /* sizeof(flx_kernel_extension); 0 means the first published layout */
+    uint32_t flags;       /* FLX_KERNEL_EXTENSION_… */
+    const char *name;
+    uint64_t fingerprint; /* of its meaning, not 0: a kernel that was written for another one is refused */
+    uint32_t id;          /* its number in bytes, not 0 */
+    uint32_t num_args;
+    void *user;           /* handed to the functions */
+    /** The type of the result for operands of these types, 0 if it does not take them. */
+    uint32_t (*type)(void *user, const uint32_t *types, size_t num_args);
+    /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: none is looked at. */
+    int32_t (*check)(void *user, const void *payload, size_t size, char *why, size_t room);
+    /** What it gives, of the operands' types and bits. Of a statement it may be NULL: nothing happens. */
+    uint64_t (*evaluate)(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
+                         size_t num_args);
+    flx_kernel_spelling c, cuda, opencl;
+    /** Its derivatives as kernel text, or NULL: adjoint self[0](…) -> $G { … } for each operand that has one, as of a
+        function `self`, and functions they use. $T is the type of the result, $G the type that derivatives are computed
+        in, $P the payload as a string. */
+    const char *derivative;
+} flx_kernel_extension;
+
+/** Adds an extension; everything but `user` is copied. DUP_NAME if the context has its name or its number. */
+FLX_API flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extension *extension, flx_error *err);
+
 /* ---- Building ----
 
    The first error sticks: later calls return 0 and do nothing; flx_kernel_finish() reports it. An expression is a number
@@ -194,6 +238,9 @@ FLX_API flx_kx flx_kx_atomic(flx_kernel_builder *b, flx_kernel_atomic op, uint32
 FLX_API flx_kx flx_kx_subgroup_add(flx_kernel_builder *b, flx_kx x);
 FLX_API flx_kx flx_kx_subgroup_shuffle(flx_kernel_builder *b, flx_kx x, flx_kx lane);
 FLX_API flx_kx flx_kx_subgroup_ballot(flx_kernel_builder *b, flx_kx x);
+/** A registered extension by its number; the type is what its rule gives. */
+FLX_API flx_kx flx_kx_extension(flx_kernel_builder *b, uint32_t id, const void *payload, size_t payload_size,
+                                const flx_kx *args, size_t num_args);
 
 /** Declares a variable and gives it as an expression. */
 FLX_API flx_kx flx_kernel_let(flx_kernel_builder *b, const char *name, flx_kx value);
@@ -207,9 +254,19 @@ FLX_API flx_kx flx_kernel_loop(flx_kernel_builder *b, const char *name, flx_kx f
 FLX_API void flx_kernel_block(flx_kernel_builder *b);
 FLX_API void flx_kernel_region(flx_kernel_builder *b, const char *generator, const char *source, uint32_t flags);
 FLX_API void flx_kernel_end(flx_kernel_builder *b);
+/** Begins the derivative of the open region, in place of the automatic one: then come only contributions, and
+    flx_kernel_end(). In text: region NAME { … } adjoint { adjoint(v) += e; … }. */
+FLX_API void flx_kernel_region_adjoint(flx_kernel_builder *b);
+/** There: the adjoint that a variable, which the region assigns, has behind it; f64 for f64, else f32. */
+FLX_API flx_kx flx_kx_adjoint(flx_kernel_builder *b, flx_kx variable);
+/** There: adds to the adjoint that a variable has before the region. Linear in adjoints; other variables have the values
+    that they have behind the region. */
+FLX_API void flx_kernel_contribute(flx_kernel_builder *b, flx_kx variable, flx_kx value);
 FLX_API void flx_kernel_barrier(flx_kernel_builder *b, flx_kernel_order order);
 FLX_API void flx_kernel_return(flx_kernel_builder *b);
 FLX_API void flx_kernel_trap(flx_kernel_builder *b, flx_kx address, const char *tag);
+/** A registered extension that is a statement. */
+FLX_API void flx_kernel_extend(flx_kernel_builder *b, uint32_t id, const void *payload, size_t payload_size);
 
 /** A pure function: parameters, statements, then flx_kernel_result(). The number is for flx_kx_call(). */
 FLX_API uint32_t flx_kernel_function(flx_kernel_builder *b, const char *name, uint32_t type);
@@ -260,7 +317,8 @@ enum {
     FLX_KERNEL_HAS_RESUME = 8,
     FLX_KERNEL_LACKS_F64 = 16,
     FLX_KERNEL_LACKS_F16 = 32,
-    FLX_KERNEL_ALLOWS_SHADOWING = 64
+    FLX_KERNEL_ALLOWS_SHADOWING = 64,
+    FLX_KERNEL_NEEDS_CONVERGENCE = 128 /* subgroup ops only where all invocations of a workgroup arrive together */
 };
 
 typedef struct flx_kernel_finding {
@@ -317,8 +375,21 @@ FLX_API flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], con
 
 /* ---- Transforms ---- */
 
-/** A kernel that does the same with less. `passes` NULL: all in their usual order, else names separated by commas. */
+/** A kernel that does the same with less. `passes` NULL: the usual ones in their order, else names separated by commas
+    (docs/kernels.md lists them); "-inline,-unroll" are the usual ones without these. */
 FLX_API flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *passes, flx_error *err);
+
+/** A kernel that does what dispatching `first` and then `second` over the same grid does. Bound buffers of one name are
+    the same memory. NULL with the reason when an invocation of the second may need what another one of the first did, or
+    when they do not fit together otherwise. Optimise it: then little need go through memory. */
+FLX_API flx_kernel *flx_kernel_fuse(const flx_kernel *first, const flx_kernel *second, flx_error *err);
+
+/** A kernel that does for many examples what `k` does for one; no example sees the others. The buffers named in `batched`
+    hold the elements of all examples, one after the other; buffers that `k` may write must be among them. Examples go along
+    `axis` of the grid, which takes `groups` workgroups for each: dispatch with grid[axis] = groups * size. Either `size` or
+    `groups` may be 0: then the dispatch decides it. */
+FLX_API flx_kernel *flx_kernel_vmap(const flx_kernel *k, const char *const *batched, size_t num_batched, uint32_t axis,
+                                    uint32_t groups, uint64_t size, flx_error *err);
 
 typedef enum flx_kernel_role {
     FLX_KERNEL_PRIMAL,    /* a buffer of the forward kernel with its initial contents */

@@ -206,7 +206,9 @@ static void declare_bound(flxi_kwriter *w)
     for (unsigned a = 0; a < 3; a++)
         if (w->ids[FLX_KERNEL_NUM_WORKGROUPS] >> a & 1)
             flxi_kw_line(w, "const k_u32 q%u = d->grid[%u];", a, a);
-    if (w->uses_lanes)
+    if (w->uses_lanes && w->vectors)
+        flxi_kw_line(w, "const k_u32 lanes = %uu;", w->k->size[0]);
+    else if (w->uses_lanes)
         flxi_kw_line(w, "const k_u32 lanes = d->lanes;");
 }
 
@@ -220,8 +222,7 @@ static void clear(flxi_kwriter *w, flxi_kaddress address)
 
 /* ---- Loops over workgroups ---- */
 
-/* A row of workgroups from w0 = g0 on, `run` of them. */
-static void open_row(flxi_kwriter *w)
+void flxi_kw_open_row(flxi_kwriter *w)
 {
     flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
     w->depth++;
@@ -245,8 +246,7 @@ static void write_invocation(flxi_kwriter *w)
     flxi_kw_list(w, w->k->body);
 }
 
-/* What a variable that is never assigned stands for. */
-static const flxi_kx *meaning(const flxi_kwriter *w, uint32_t expr)
+const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr)
 {
     const flxi_kx *e = &w->k->exprs[expr];
     bool is_name = e->kind == KX_VAR && !flxi_kfacts_is_assigned(&w->known, e->ref) && w->known.vars[e->ref].value;
@@ -259,7 +259,7 @@ static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uin
     if (e->kind != KX_BINARY || (e->op != (negated ? KBIN_ge : KBIN_lt) && e->op != (negated ? KBIN_le : KBIN_gt)))
         return false;
     bool is_turned = e->op == KBIN_gt || e->op == KBIN_le;
-    const flxi_kx *i = meaning(w, e->x[is_turned]), *n = meaning(w, e->x[!is_turned]);
+    const flxi_kx *i = flxi_kw_meaning(w, e->x[is_turned]), *n = flxi_kw_meaning(w, e->x[!is_turned]);
     *end = (uint32_t)(n - w->k->exprs);
     return i->kind == KX_ID && i->op == FLX_KERNEL_INVOCATION_ID && i->ref == 0 &&
            (n->kind == KX_LENGTH || n->kind == KX_LITERAL);
@@ -267,7 +267,7 @@ static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uin
 
 /* A kernel often is, behind some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then invocations
    from n on do nothing, and the loop ends there: stores under a condition are what vectorises worst. */
-static void find_end(flxi_kwriter *w, uint32_t *end)
+void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end)
 {
     flxi_klist list = w->k->body;
     size_t i = 0;
@@ -277,7 +277,7 @@ static void find_end(flxi_kwriter *w, uint32_t *end)
     if (!s || s->kind != KS_IF || s->other.n > 0)
         return;
     bool returns = s->body.n == 1 && s->body.at[0].kind == KS_RETURN;
-    if ((returns || i + 1 == list.n) && bounds_id(w, meaning(w, s->a), returns, end))
+    if ((returns || i + 1 == list.n) && bounds_id(w, flxi_kw_meaning(w, s->a), returns, end))
         w->decided = s;
 }
 
@@ -286,7 +286,7 @@ static void write_line(flxi_kwriter *w)
 {
     uint32_t n = w->k->size[0], end = 0;
     const uint8_t *ids = w->ids;
-    find_end(w, &end);
+    flxi_kw_find_end(w, &end);
     flxi_kw_line(w, "k_u32 e0 = (g0 + (k_u32)run) * %uu;", n);
     if (w->decided) {
         const char *limit = flxi_kw_value(w, end);
@@ -343,7 +343,7 @@ static void write_body(flxi_kwriter *w)
     bool has_groups = w->has_sync || w->k->size[1] > 1 || w->k->size[2] > 1;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         has_groups |= w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP;
-    open_row(w);
+    flxi_kw_open_row(w);
     if (has_groups)
         write_groups(w);
     else
@@ -373,7 +373,7 @@ static void write_flushing(flxi_kwriter *w)
 
 static void write_kernel(flxi_kwriter *w)
 {
-    bool flushes = w->k->flags & FLX_KERNEL_FLUSH;
+    bool flushes = w->k->flags & FLX_KERNEL_FLUSH, in_vectors = w->file->vector && flxi_vw_begin(w);
     if (w->has_sync) {
         w->is_rehearsal = true;
         flxi_kw_restart(w);
@@ -381,6 +381,8 @@ static void write_kernel(flxi_kwriter *w)
         w->is_rehearsal = false;
     }
     flxi_kw_restart(w);
+    if (w->file->vector)
+        flxi_vw_comment(w);
     if (flushes)
         flxi_kw_line(w, "__attribute__((noinline)) static void %s_flushed(%s)", w->entry->name, arguments);
     else
@@ -388,8 +390,12 @@ static void write_kernel(flxi_kwriter *w)
     flxi_kw_line(w, "{");
     w->depth++;
     declare_bound(w);
-    declare_arrays(w);
-    write_body(w);
+    if (in_vectors) {
+        flxi_vw_write(w);
+    } else {
+        declare_arrays(w);
+        write_body(w);
+    }
     flxi_kw_close(w);
     if (flushes)
         write_flushing(w);
@@ -397,6 +403,7 @@ static void write_kernel(flxi_kwriter *w)
 
 const flxi_ktarget flxi_target_c = {
     .name = "c",
+    .spelling = offsetof(flx_kernel_extension, c),
     .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_COLLECTIVES,
     .max_workgroup_bytes = (uint64_t)1 << 30,
     .max_private_bytes = (uint64_t)1 << 20,

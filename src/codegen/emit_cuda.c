@@ -164,7 +164,8 @@ static const flxi_kthreads threads = {
 
 const flxi_ktarget flxi_target_cuda = {
     .name = "cuda",
-    .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_GRID_BARRIER,
+    .spelling = offsetof(flx_kernel_extension, cuda),
+    .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_GRID_BARRIER | FLX_KERNEL_NEEDS_CONVERGENCE,
     .has_words = true,
     .heading = heading,
     .function = "static __device__ __forceinline__",

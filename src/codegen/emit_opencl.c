@@ -136,7 +136,8 @@ static const flxi_kthreads threads = {
 
 const flxi_ktarget flxi_target_opencl = {
     .name = "opencl",
-    .abilities = FLX_KERNEL_HAS_SUBGROUPS,
+    .spelling = offsetof(flx_kernel_extension, opencl),
+    .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_NEEDS_CONVERGENCE,
     .has_words = true,
     .heading = heading,
     .heading_f64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"

@@ -158,6 +158,16 @@ const char *flxi_kspell_binary(const flxi_kfile *f, flxi_kbinary op, uint32_t ty
     return text ? text : column(&binaries[op], type);
 }
 
+bool flxi_kspell_unary_is_exact(flxi_kunary op)
+{
+    return unaries[op].is_exact;
+}
+
+bool flxi_kspell_binary_is_exact(flxi_kbinary op)
+{
+    return binaries[op].is_exact;
+}
+
 static bool is_half(uint32_t type)
 {
     return type == FLX_F16 || type == FLX_BF16;

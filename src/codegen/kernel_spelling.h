@@ -10,6 +10,10 @@ extern const flxi_khelper flxi_khelpers[]; /* ends with a row of zeros */
 const char *flxi_kspell_unary(const flxi_kfile *f, flxi_kunary op, uint32_t type);
 const char *flxi_kspell_binary(const flxi_kfile *f, flxi_kbinary op, uint32_t type);
 
+/* Whether the result for 16-bit floats needs no rounding. */
+bool flxi_kspell_unary_is_exact(flxi_kunary op);
+bool flxi_kspell_binary_is_exact(flxi_kbinary op);
+
 /* From an element as it lies in memory, $a, to its value, and back. */
 const char *flxi_kspell_decode(uint32_t element);
 const char *flxi_kspell_encode(uint32_t element);

@@ -358,9 +358,13 @@ void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s)
     case KS_ASYNC_WAIT: write_async_wait(w, s); break;
     case KS_TRAP: write_trap(w, s); break;
     case KS_COLLECTIVE: write_collective(w, s); break;
-    default:
-        flxi_kw_fail(w, s->kind == KS_OPAQUE ? "K64" : "resume", "run it on the interpreter",
-                     "a statement that %s cannot be written", s->kind == KS_OPAQUE ? "is an extension" : "resumes");
+    case KS_OPAQUE:
+        flxi_kw_begin(w);
+        flxi_kw_opaque(w, &w->out, s->opaque, 0, NULL);
+        flxi_kw_add(w, ";");
+        flxi_kw_end(w);
+        break;
+    default: flxi_kw_fail(w, "resume", "run it on the interpreter", "a statement that resumes cannot be written");
     }
 }
 

@@ -48,6 +48,7 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
         bool shared = w->k->buffers[e->ref].access != FLX_KERNEL_WORKGROUP;
         w->is_ordered |= shared && depends_on_order(w, e);
     }
+    w->is_ordered |= e->kind == KX_OPAQUE && !w->k->opaques[e->ref].pure; /* its effects are seen in order */
 }
 
 /* ---- Statements ---- */
@@ -69,6 +70,7 @@ static void note_statement(flxi_kwriter *w, const flxi_ks *s)
         break;
     case KS_INDIRECT: w->has_indirect = true; break;
     case KS_RETURN: w->has_returns = true; break;
+    case KS_OPAQUE: w->is_ordered = true; break;
     case KS_BARRIER: w->has_grid_barrier |= s->order == FLX_KERNEL_GRID; break;
     default: break;
     }

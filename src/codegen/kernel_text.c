@@ -2,6 +2,7 @@
 #include "codegen/kernel_text.h"
 
 #include "codegen/kernel_spelling.h"
+#include "codegen/vector_spelling.h"
 
 #include <stdio.h>
 
@@ -218,8 +219,10 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
     flxi_strbuf_init(&text, f->mem);
     flxi_ksubject own = *s;
     own.name = full;
-    if (row)
+    if (row && row->text)
         flxi_kfile_expand(f, &text, row->text, &own);
+    else if (s->lanes)
+        flxi_vspell_define(f, &text, name, &own);
     else
         define_op(f, &text, name, &own);
     add_buffer(&f->functions, &text); /* behind those that it calls */
@@ -229,13 +232,15 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
 
 void flxi_kfile_name(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s)
 {
-    const flxi_khelper *row = find_helper(f, name);
+    const flxi_khelper *row = s->lanes ? flxi_vspell_helper(name, s) : find_helper(f, name);
     unsigned by = row ? row->by : KBY_TYPE;
     char full[80];
     const char *type = flxi_ktype_of(s->type)->name, *result = flxi_ktype_of(s->result)->name;
     snprintf(full, sizeof full, "k_%s%s%s%s%s%s", name, by & KBY_TYPE ? "_" : "", by & KBY_TYPE && type ? type : "",
              by & KBY_RESULT ? "_" : "", by & KBY_RESULT && result ? result : "",
              by & KBY_SPACE ? f->target->suffix[s->space] : "");
+    if (s->lanes)
+        snprintf(full + strlen(full), sizeof full - strlen(full), "x%u", s->lanes);
     flxi_add_text(out, full);
     if (flxi_is_interned(&f->written, full))
         return;
@@ -360,9 +365,9 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     case 'Z': add_nothing(f, out, s->type); break;
     case 'p': flxi_add_text(out, t->bits == 64 ? f->target->atomic64 : f->target->atomic32); break;
     case 'o': flxi_add_text(out, flxi_katomic_names[s->atomic]); break;
-    case 'F': flxi_add_text(out, f->target->function); break;
+    case 'F': flxi_add_text(out, s->lanes ? flxi_vspell_function : f->target->function); break;
     case 'n': flxi_add_text(out, s->name ? s->name : ""); break;
-    default: f->failed = true;
+    default: flxi_vspell_code(f, out, code, s);
     }
 }
 

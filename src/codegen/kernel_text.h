@@ -6,7 +6,7 @@
    that its kernels call and no others, and several kernels can go into one file.
 
    No text of a program ever enters a file: names are made from numbers, so quotes, newlines or code in a buffer's name
-   have no way in. */
+   have no way in. What an extension was registered with does: it is the host's own code. */
 #ifndef FLXI_KERNEL_TEXT_H
 #define FLXI_KERNEL_TEXT_H
 
@@ -50,6 +50,7 @@ typedef struct {
 
 typedef struct {
     const char *name;
+    size_t spelling;                                 /* of extensions: offset in flx_kernel_extension */
     uint32_t abilities;                              /* FLX_KERNEL_HAS_… */
     uint64_t max_workgroup_bytes, max_private_bytes; /* 0: the usual limits */
     bool is_serial;      /* a function runs whole workgroups; invocations are loops in the text */
@@ -79,6 +80,8 @@ const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL: there is none 
 
 /* ---- A file under construction ---- */
 
+typedef struct flxi_vector_options flxi_vector_options; /* vector_emit.h */
+
 typedef struct {
     const flxi_ktarget *target;
     const flxi_allocator *mem;
@@ -87,6 +90,9 @@ typedef struct {
     flxi_strbuf functions, kernels;
     uint32_t num_kernels;
     uint32_t flags; /* of the kernel that is being written: FLX_KERNEL_CONTRACT … */
+    const flxi_vector_options *vector; /* how it is to be vectorised; NULL: not at all */
+    const char *vector_reason;         /* why the last one was not */
+    unsigned vector_bytes;             /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
     bool failed; /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
@@ -109,12 +115,19 @@ flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err);
    $Z         what changes nothing when it is added
    $F $n      qualifiers and name of the function that is being defined
    @name      a function of the file, for the same types; @name:f32 for another one (or :U :X :R)
-   %1name     a function of the C library of so many doubles */
+   %1name     a function of the C library of so many doubles
+
+   In functions on vectors, where @name is one too:
+   $v $q      vectors of the operand's type and of the result's       $B      masks of the kernel
+   $i $u      of the operand's width: signed, unsigned                $e      elements as they lie in memory
+   $G $H      values of the elements r, elements of the values a      $k      lanes in a vector
+   $A $I      a, a, … and 0, 1, … for all lanes */
 typedef struct {
     const char *x[3];
     uint32_t type, result;
     flxi_kaddress space;
     uint8_t atomic;
+    unsigned lanes;   /* of a vector; 0: one value */
     const char *name; /* of the function that is being defined */
 } flxi_ksubject;
 

@@ -197,6 +197,7 @@ static words atomic(flxi_kwriter *w, const flxi_kx *e)
     return (words){finish(w), 1};
 }
 
+/* A function of the kernel, or an extension. */
 static words call(flxi_kwriter *w, const flxi_kx *e)
 {
     const char **args = flxi_new(&w->words, const char *, e->num_args + 1u);
@@ -211,6 +212,10 @@ static words call(flxi_kwriter *w, const flxi_kx *e)
         depth = x.depth > depth ? x.depth : depth;
     }
     flxi_strbuf *p = begin(w);
+    if (e->kind == KX_OPAQUE) {
+        flxi_kw_opaque(w, p, e->ref, e->type, args);
+        return (words){finish(w), depth + 2};
+    }
     flxi_addf(p, "f%u_%u(", w->file->num_kernels, e->ref);
     for (size_t i = 0; i < e->num_args; i++) {
         flxi_add_text(p, i ? ", " : "");
@@ -281,9 +286,7 @@ static words operation(flxi_kwriter *w, const flxi_kx *e)
     case KX_FMA: flxi_ktext_fma(w->file, p, e->type, x); break;
     case KX_CAST: flxi_ktext_cast(w->file, p, e->type, type, x[0]); break;
     case KX_BITCAST: flxi_ktext_bitcast(w->file, p, e->type, type, x[0]); break;
-    default:
-        flxi_kw_fail(w, "K64", "only registered extensions have a meaning", "an extension cannot be written");
-        break;
+    default: w->file->failed = true; break;
     }
     if (is_canonical)
         flxi_add_char(p, ')');
@@ -311,11 +314,10 @@ static words threaded_subgroup(flxi_kwriter *w, const flxi_kx *e)
 
 static words subgroup(flxi_kwriter *w, const flxi_kx *e)
 {
+    if (w->vectors)
+        return (words){flxi_vw_subgroup(w, e), 0};
     if (w->target->is_serial)
         return (words){flxi_kw_subgroup(w, e), 0};
-    if (!w->uniform.flow[w->statement - 1])
-        flxi_kw_fail(w, "K51", "move it out of the branch or loop, or run it on the CPU",
-                     "a subgroup op in divergent control flow: %s cannot run it", w->target->name);
     return threaded_subgroup(w, e);
 }
 
@@ -333,6 +335,7 @@ static words value(flxi_kwriter *w, uint32_t expr)
         x = load(w, e);
         break;
     case KX_ATOMIC: x = atomic(w, e); break;
+    case KX_OPAQUE: acts = !w->k->opaques[e->ref].pure; x = call(w, e); break;
     case KX_CALL: x = call(w, e); break;
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:

@@ -3,6 +3,7 @@
    kernel_emit.c       what surrounds the statements, and the public function
    kernel_statement.c  statements
    kernel_value.c      expressions
+   kernel_opaque.c     extensions
    kernel_threads.c    targets whose invocations are threads: the function around the statements
    kernel_interval.c   serial targets: barriers and subgroup ops cut the text into loops over invocations
    kernel_survey.c     what has to be known before the first line
@@ -23,6 +24,8 @@ typedef struct {
     uint32_t number;
     uint8_t type;
 } flxi_karray;
+
+typedef struct flxi_kvectors flxi_kvectors; /* vector_writer.h */
 
 struct flxi_kwriter {
     flxi_kfile *file;
@@ -77,6 +80,8 @@ struct flxi_kwriter {
     uint8_t *outlives;                            /* by variable: it is an array */
     FLXI_VEC(flxi_karray) arrays;
     const char *lane; /* index of the invocation in arrays: "l", or "0" for what is the same for all */
+
+    flxi_kvectors *vectors; /* the kernel is written in vectors; NULL: it is not */
 };
 
 /* ---- Lines ---- */
@@ -119,6 +124,11 @@ const char *flxi_kw_pointer(flxi_kwriter *w, uint32_t buffer);                  
 const char *flxi_kw_length(flxi_kwriter *w, uint32_t buffer);                     /* its number of elements */
 const char *flxi_kw_bytes(flxi_kwriter *w, uint32_t buffer);                      /* its size */
 
+/* ---- Extensions ---- */
+
+/* Writes an opaque part, with the texts of its operands, as its extension spells it; `type` is 0 for a statement. */
+void flxi_kw_opaque(flxi_kwriter *w, flxi_strbuf *out, uint32_t opaque, uint32_t type, const char *const *args);
+
 /* ---- Statements ---- */
 
 void flxi_kw_list(flxi_kwriter *w, flxi_klist list);
@@ -140,6 +150,20 @@ uint64_t flxi_kw_array_count(const flxi_kwriter *w, uint32_t buffer);
 /* Before the whole walk over the body: numbers start again. */
 void flxi_kw_restart(flxi_kwriter *w);
 void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with threads */
+
+/* Serial targets: a loop over rows of workgroups, with w0 = g0 on, `run` of them. */
+void flxi_kw_open_row(flxi_kwriter *w);
+/* What a variable that is never assigned stands for. */
+const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr);
+/* If the kernel is a frame `if (i < end)`, sets `decided` to it. */
+void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end);
+
+/* ---- Vectors: vector_frame.c ---- */
+
+bool flxi_vw_begin(flxi_kwriter *w); /* false: the kernel has to be written in the scalar form */
+void flxi_vw_comment(flxi_kwriter *w);
+void flxi_vw_write(flxi_kwriter *w);
+const char *flxi_vw_subgroup(flxi_kwriter *w, const flxi_kx *e); /* a subgroup op whose result is the same for all */
 
 /* ---- Intervals ---- */
 

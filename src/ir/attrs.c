@@ -810,3 +810,11 @@ flx_code flxi_attrs_visit(const flxi_op *op, const void *attrs, const flxi_attr_
         FLXI_TRY(visit_field(a, (const char *)attrs + a->offset, v));
     return FLX_OK;
 }
+
+const flx_tensor *flxi_const_data(const flxi_node *n)
+{
+    const flxi_attr *schema = flxi_ops[OP_const].rules->schema;
+    while (schema->kind != ATTR_DATA)
+        schema++;
+    return *(const flx_tensor *const *)(const void *)((const char *)n->attrs + schema->offset);
+}

@@ -70,12 +70,27 @@ static flxi_attachment *attach(flx_context *ctx, void *(*make)(flx_context *ctx)
     return ctx->attached = a;
 }
 
-void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data))
+static flxi_attachment *find_attachment(const flx_context *ctx, void *(*make)(flx_context *ctx))
 {
-    pthread_mutex_lock(&ctx->lock);
     flxi_attachment *a = ctx->attached;
     while (a && a->make != make)
         a = a->next;
+    return a;
+}
+
+void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx))
+{
+    pthread_mutex_lock(&ctx->lock);
+    const flxi_attachment *a = find_attachment(ctx, make);
+    void *data = a ? a->data : NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    return data;
+}
+
+void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data))
+{
+    pthread_mutex_lock(&ctx->lock);
+    flxi_attachment *a = find_attachment(ctx, make);
     if (!a)
         a = attach(ctx, make, discard);
     pthread_mutex_unlock(&ctx->lock);

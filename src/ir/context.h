@@ -28,6 +28,8 @@ int64_t flxi_context_limit(const flx_context *ctx);
 /* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`; freed
    with the context by `discard`. */
 void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
+/* The same if it was made already, else NULL. */
+void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx));
 
 /* Hands finished text or bytes to the caller; frees them when building failed. */
 flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);

@@ -143,6 +143,9 @@ typedef struct {
 flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, const flxi_attr_map *map, void **out,
                           flx_error *err);
 
+/* The elements of a node that is a `const`. */
+const flx_tensor *flxi_const_data(const flxi_node *n);
+
 /* Whether leaving the attribute out would give the same value. */
 bool flxi_attr_is_default(const flxi_attr *a, const void *field);
 

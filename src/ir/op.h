@@ -122,6 +122,11 @@ typedef struct {
 typedef struct flxi_infer flxi_infer; /* ir/infer.h */
 typedef struct flxi_eval flxi_eval;   /* ir/eval.h */
 typedef struct flxi_site flxi_site;   /* a node being differentiated or batched */
+typedef struct flxi_kemit flxi_kemit; /* ops/emit.h: a node being lowered to a kernel */
+typedef struct flxi_kindex flxi_kindex;
+typedef struct {
+    uint32_t re, im; /* expressions of a kernel; im is 0 unless the dtype is complex */
+} flxi_kval;
 typedef struct flxi_int_type {
     int32_t dtype;
     int bits; /* 8…64, bool 1 */
@@ -172,6 +177,16 @@ typedef struct {
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
     const char *undefined; /* why there is no derivative */
+
+    /* Lowering to kernels (ops/emit.h); an op has at most one of the three. Without any it is decomposed, or computed by a
+       route or by `eval`. */
+    /* Pointwise ops: one element from the operands' elements. f16 and bf16 come widened to f32 and are rounded afterwards. */
+    flxi_kval (*element)(flxi_kemit *e, const flxi_kval *x);
+    /* The element of result `result` at an index, from elements of the operands at indices computed from it. */
+    flxi_kval (*pull)(flxi_kemit *e, uint32_t result, const flxi_kindex *at);
+    const struct flxi_kfold *fold; /* reductions over attribute-given axes */
+    /* Whether the rule above serves this node; NULL: always. */
+    bool (*lowers)(const void *attrs, const flx_type *const *in, uint32_t nin);
 
     const flxi_sample *samples; /* ended by {0} */
 } flxi_rules;

@@ -1,5 +1,5 @@
-/* parse.c: reading a file of graphs. A first sweep finds where each graph begins; then each is read, and when it refers
-   to another one by @name that one is read first. A graph that is met again while it waits calls itself, which is an
+/* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and when
+   it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name them. A graph that is met again while it waits calls itself, which is an
    error; so the recursion is as deep as graphs nest, which FLXI_MAX_NESTING bounds. */
 #include "ir/parse.h"
 
@@ -15,7 +15,8 @@ typedef struct {
     flxi_token name;
     const char *at; /* behind the name */
     read_state state;
-    flx_graph *graph; /* the parser's hold */
+    flx_graph *graph; /* the parser's hold; NULL for a kernel */
+    const char *kernel, *kernel_end; /* the text of a kernel; NULL for a graph */
 } entry;
 
 struct flxi_parser {
@@ -316,8 +317,8 @@ flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph
     char text[60];
     entry *e = find_entry(r->p, name);
     flxi_printable(text, sizeof text, name->s, name->n);
-    if (!e)
-        return flxi_fail_at(r, name->s, FLX_E_NAME, NULL, "there is no graph called '%s'", text);
+    if (!e || e->kernel)
+        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a kernel" : NULL, "there is no graph called '%s'", text);
     if (e->state == READING)
         return flxi_fail_at(r, name->s, FLX_E_NAME, "graphs must not call themselves, not even through others",
                             "the graph '%s' calls itself", text);
@@ -329,28 +330,95 @@ flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph
     return FLX_OK;
 }
 
-/* Braces occur only around bodies, so a graph ends at the next closing one. */
-static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
+flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **out)
+{
+    char text[60];
+    const entry *e = find_entry(r->p, name);
+    flxi_printable(text, sizeof text, name->s, name->n);
+    if (!e || !e->kernel)
+        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a graph" : NULL, "there is no kernel called '%s'", text);
+    *out = flxi_arena_text(&r->scratch, e->kernel, (size_t)(e->kernel_end - e->kernel));
+    return *out ? FLX_OK : flxi_fail_at(r, name->s, FLX_E_OOM, NULL, "out of memory: a kernel");
+}
+
+/* Kernel text has marks and comments of its own; of it only strings, comments and braces matter here. Returns what is
+   behind the kernel's last brace, or NULL. */
+static const char *kernel_end(const char *s, const char *end)
+{
+    size_t depth = 0;
+    while (s < end) {
+        bool is_line = *s == '#' || (*s == '/' && end - s > 1 && s[1] == '/');
+        bool is_comment = *s == '/' && end - s > 1 && s[1] == '*';
+        if (is_line) {
+            while (s < end && *s != '\n')
+                s++;
+        } else if (is_comment) {
+            for (s += 2; end - s > 1 && (s[0] != '*' || s[1] != '/'); s++)
+                ;
+            s = end - s > 1 ? s + 2 : end;
+        } else if (*s == '"') {
+            for (s++; s < end && *s != '"' && *s != '\n'; s++)
+                s += *s == '\\' && s + 1 < end;
+            s += s < end;
+        } else {
+            depth += *s == '{';
+            if (*s++ == '}' && depth-- <= 1)
+                return s;
+        }
+    }
+    return NULL;
+}
+
+/* The name behind "graph" or "kernel" becomes an entry. */
+static flx_code add_entry(flxi_parser *p, flxi_reader *r, entry *e)
 {
     const flxi_allocator *mem = &p->ctx->mem;
     char text[60];
+    const char *what = e->kernel ? "kernel" : "graph";
+    flxi_printable(text, sizeof text, e->name.s, e->name.n);
+    if (!flxi_is_name(e->name.s, e->name.n))
+        return flxi_fail_at(r, e->name.s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
+    const entry *other = find_entry(p, &e->name);
+    if (other)
+        return flxi_fail_at(r, e->name.s, FLX_E_DUP_NAME, !other->kernel != !e->kernel ? "graphs and kernels share names" : NULL,
+                            "the %s '%s' is defined twice", what, text);
+    if (!flxi_push(mem, &p->entries, *e) ||
+        !flxi_index_add(mem, &p->by_name, hash_name(&e->name), (uint32_t)p->entries.n - 1))
+        return flxi_fail_at(r, e->name.s, FLX_E_OOM, NULL, "out of memory: graphs");
+    return FLX_OK;
+}
+
+static flx_code find_one_kernel(flxi_parser *p, flxi_reader *r)
+{
+    entry e = {.kernel = r->x.token.s, .state = READ};
+    flxi_lex_next(&r->x);
+    e.name = r->x.token;
+    if (e.name.kind != TOKEN_NAME)
+        return flxi_expected(r, "the name of the kernel");
+    e.at = r->x.at;
+    e.kernel_end = kernel_end(r->x.at, r->x.end);
+    FLXI_TRY(add_entry(p, r, &e));
+    if (!e.kernel_end)
+        return flxi_fail_at(r, e.kernel, FLX_E_SYNTAX, NULL, "this kernel has no end");
+    flxi_lex_start(&r->x, p->text, p->end, e.kernel_end);
+    return FLX_OK;
+}
+
+/* Braces occur only around bodies, so a graph ends at the next closing one. */
+static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
+{
     while (r->x.token.kind != TOKEN_END) {
-        if (flxi_is_word(&r->x.token, "kernel"))
-            return flxi_fail_at(r, r->x.token.s, FLX_E_UNSUPPORTED, NULL, "kernels cannot be read by this version");
+        if (flxi_is_word(&r->x.token, "kernel")) {
+            FLXI_TRY(find_one_kernel(p, r));
+            continue;
+        }
         if (!flxi_is_word(&r->x.token, "graph"))
-            return flxi_expected(r, "'graph'");
+            return flxi_expected(r, "'graph' or 'kernel'");
         flxi_lex_next(&r->x);
         entry e = {.name = r->x.token, .at = r->x.at};
         if (e.name.kind != TOKEN_NAME)
             return flxi_expected(r, "the name of the graph");
-        flxi_printable(text, sizeof text, e.name.s, e.name.n);
-        if (!flxi_is_name(e.name.s, e.name.n))
-            return flxi_fail_at(r, e.name.s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
-        if (find_entry(p, &e.name))
-            return flxi_fail_at(r, e.name.s, FLX_E_DUP_NAME, NULL, "the graph '%s' is defined twice", text);
-        if (!flxi_push(mem, &p->entries, e) ||
-            !flxi_index_add(mem, &p->by_name, hash_name(&e.name), (uint32_t)p->entries.n - 1))
-            return flxi_fail_at(r, e.name.s, FLX_E_OOM, NULL, "out of memory: graphs");
+        FLXI_TRY(add_entry(p, r, &e));
         while (r->x.token.kind != TOKEN_END && !flxi_is_mark(&r->x.token, '}'))
             flxi_lex_next(&r->x);
         if (r->x.token.kind == TOKEN_END) { /* reading it says best what is missing */
@@ -380,10 +448,15 @@ static flx_code read_all(flxi_parser *p, flx_module *m)
     flxi_reader r = {.p = p};
     flxi_lex_start(&r.x, p->text, p->end, p->text);
     FLXI_TRY(find_graphs(p, &r));
-    if (p->entries.n == 0)
+    size_t graphs = 0;
+    for (size_t i = 0; i < p->entries.n; i++)
+        graphs += !p->entries.at[i].kernel;
+    if (graphs == 0)
         return flxi_fail_at(&r, p->text, FLX_E_SYNTAX, NULL, "the text holds no graph");
     for (size_t i = 0; i < p->entries.n; i++) {
         entry *e = &p->entries.at[i];
+        if (e->kernel)
+            continue;
         if (e->state == UNREAD)
             FLXI_TRY(read_graph(p, e, 1));
         if (flxi_module_add(m, e->graph) != FLX_OK)

@@ -35,6 +35,8 @@ flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err);
 flx_code flxi_expect_mark(flxi_reader *r, char c);
 /* The graph called s, read now if need be. */
 flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out);
+/* The text of the kernel called s, in the scratch arena. */
+flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **out);
 /* The value a name stands for, 0 when undefined. */
 uint32_t flxi_find_value(const flxi_reader *r, const char *s, size_t n);
 flx_error *flxi_parse_error(flxi_reader *r);

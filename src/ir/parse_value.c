@@ -365,6 +365,19 @@ static flx_code parse_graph_name(flxi_reader *r, const flx_graph **out)
     return FLX_OK;
 }
 
+/* The text of a kernel of the file. */
+static flx_code parse_kernel_name(flxi_reader *r, flx_attr *out)
+{
+    flxi_lex_next(&r->x); /* @ */
+    if (r->x.token.kind != TOKEN_NAME)
+        return flxi_expected(r, "the name of a kernel behind '@'");
+    flxi_token name = r->x.token;
+    *out = (flx_attr){.kind = FLX_ATTR_STRING};
+    FLXI_TRY(flxi_find_kernel(r, &name, &out->as.s));
+    flxi_lex_next(&r->x);
+    return FLX_OK;
+}
+
 /* Elements of a list as they come; what kind of list it is shows at the end. */
 typedef struct {
     FLXI_VEC(int64_t) ints; /* pairs take two entries each */
@@ -543,6 +556,8 @@ flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *typ
         return parse_string(r, out);
     if (flxi_is_mark(&t, '['))
         return parse_list(r, out);
+    if (flxi_is_mark(&t, '@') && (a->flags & ATTR_KERNEL))
+        return parse_kernel_name(r, out);
     if (flxi_is_mark(&t, '@')) {
         *out = (flx_attr){.kind = FLX_ATTR_GRAPH};
         return parse_graph_name(r, &out->as.graph);

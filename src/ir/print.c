@@ -273,21 +273,13 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
 
 /* ---- Constants written inline ---- */
 
-static const flx_tensor *const_data(const flxi_node *n)
-{
-    const flxi_attr *schema = flxi_ops[OP_const].rules->schema;
-    while (schema->kind != ATTR_DATA)
-        schema++;
-    return *(const flx_tensor *const *)(const void *)((const char *)n->attrs + schema->offset);
-}
-
 static bool inline_candidate(const printer *p, uint32_t id, uint32_t expected_node)
 {
     const flxi_value *v = flxi_value_at(p->g, id);
     const flxi_node *n = flxi_node_at(p->g, v->node);
     if (n->op != OP_const || v->type->rank != 0 || v->name || v->pinned || p->uses[id] != 1)
         return false;
-    const flx_tensor *t = const_data(n);
+    const flx_tensor *t = flxi_const_data(n);
     if (v->node != expected_node || !is_writable(t->type.dtype, t->data, 0))
         return false;
     double imag = flxi_is_complex(t->type.dtype) ? cimag(flxi_load_complex(t->type.dtype, t->data, 0)) : 0.0;
@@ -387,7 +379,7 @@ static void write_call(printer *p, const flxi_node *n)
         flxi_add_text(p->out, separator);
         separator = ", ";
         if (p->inlined[n->in[k]]) {
-            const flx_tensor *t = const_data(flxi_node_at(p->g, flxi_value_at(p->g, n->in[k])->node));
+            const flx_tensor *t = flxi_const_data(flxi_node_at(p->g, flxi_value_at(p->g, n->in[k])->node));
             write_real(p->out, flxi_part_dtype(t->type.dtype), t->data, 0);
         } else {
             flxi_add_text(p->out, p->names[n->in[k]]);

@@ -139,6 +139,7 @@ typedef struct {
 #define FLXI_KERNEL_MAX_NODES 1000000
 #define FLXI_KERNEL_MAX_BUFFERS 16384
 #define FLXI_KERNEL_MAX_ARGS 4096
+#define FLXI_KERNEL_MAX_PREDICATES 256 /* parts of the condition on one buffer's count */
 #define FLXI_KERNEL_MAX_CALLS 32 /* depth of calls */
 
 /* All flags that exist, of kernels, buffers and regions. */
@@ -153,7 +154,9 @@ enum {
 /* How many of x are expressions. */
 int flxi_kx_operands(const flxi_kx *e);
 
-/* An expression of an extension: carried, compared and written, computed only where the extension is registered. */
+/* A part that an extension gives its meaning: carried, compared and written, computed only where it is registered. */
+typedef struct flxi_kextension flxi_kextension;
+
 typedef struct {
     const char *extension; /* "" means the extension is missing */
     const void *payload;
@@ -161,6 +164,8 @@ typedef struct {
     uint64_t fingerprint;
     uint8_t type; /* 0 in a statement */
     uint8_t pure;
+    uint32_t id;                  /* where it is written by its number, else 0 */
+    const flxi_kextension *known; /* the extension, or NULL while none of its name is registered; set by the builder */
 } flxi_kopaque;
 
 /* ---- Statements ---- */
@@ -198,7 +203,8 @@ typedef struct {
 struct flxi_ks {
     uint8_t kind;
     uint8_t order;
-    uint16_t flags; /* of a region: FLX_KERNEL_REGION_… */
+    uint16_t flags; /* of a region: FLX_KERNEL_REGION_…; of lets and loops that were taken out of one: what of them matters
+                       to reverse mode, no part of the program's value */
     uint32_t var;
     uint32_t buffer, target;
     uint32_t a, b;
@@ -301,12 +307,18 @@ typedef struct {
 
 typedef struct flx_kernel_builder flxi_kb;
 
+/* Of the adjoint of a region: what is added to the adjoint of a variable; or a variable, and the one that stands for its
+   adjoint there. */
+typedef struct {
+    uint32_t var, value;
+} flxi_kterm;
+
 struct flx_kernel_builder {
     flx_kernel *k; /* under construction: its tables point into the vectors below */
     flx_error err; /* the first */
     const flxi_allocator *mem;
     flxi_strings texts;
-    flxi_index expr_index;
+    flxi_index expr_index, opaque_index;
     FLXI_VEC(flxi_kx) exprs;
     FLXI_VEC(flxi_kvar) vars;
     FLXI_VEC(flxi_kbuffer) buffers;
@@ -316,7 +328,12 @@ struct flx_kernel_builder {
     FLXI_VEC(uint32_t) visible; /* variables in scope, innermost last */
     FLXI_VEC(flxi_kframe) frames;
     FLXI_VEC(uint32_t) params; /* of the function whose body is open */
+    struct {
+        bool is_open; /* the adjoint of the innermost region is being told */
+        FLXI_VEC(flxi_kterm) terms, bars;
+    } rule;
     uint32_t place;    /* given to statements, buffers and functions from now on */
+    uint16_t marks;    /* given to lets and loops from now on, as their flags */
     uint64_t nodes;
     uint32_t next_fresh;
 };
@@ -361,7 +378,11 @@ uint32_t flxi_kb_subgroup_add(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_subgroup_shuffle(flxi_kb *b, uint32_t x, uint32_t lane);
 uint32_t flxi_kb_subgroup_ballot(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_opaque(flxi_kb *b, uint32_t opaque, const uint32_t *args, size_t n);
-uint32_t flxi_kb_add_opaque(flxi_kb *b, const flxi_kopaque *opaque); /* its number; texts and payload are copied */
+/* Its number, the same for the same; texts and payload are copied. With an id the name, fingerprint and purity come from
+   the extension, which must be registered (K60). */
+uint32_t flxi_kb_add_opaque(flxi_kb *b, const flxi_kopaque *opaque);
+/* All opaque parts of k under their numbers, in a builder that has none yet. */
+void flxi_kb_copy_opaques(flxi_kb *b, const flx_kernel *k);
 /* The expression with its operands (and arguments) replaced; everything else is kept. */
 uint32_t flxi_kb_rebuild(flxi_kb *b, const flxi_kx *e, const uint32_t *x, const uint32_t *args);
 
@@ -375,6 +396,12 @@ void flxi_kb_else(flxi_kb *b);
 uint32_t flxi_kb_loop(flxi_kb *b, const char *name, uint32_t from, uint32_t to); /* the variable */
 void flxi_kb_block(flxi_kb *b);
 void flxi_kb_region(flxi_kb *b, const char *generator, const char *source, uint32_t flags);
+/* Begins the derivative of the region that is open, which replaces the automatic one; flxi_kb_end closes both. See
+   kernel_region_rule.c. */
+void flxi_kb_rule(flxi_kb *b);
+uint32_t flxi_kb_rule_bar(flxi_kb *b, uint32_t var); /* the variable that stands for adjoint(var) there */
+void flxi_kb_rule_term(flxi_kb *b, uint32_t var, uint32_t value); /* adjoint(var) += value */
+void flxi_kb_end_rule(flxi_kb *b); /* for flxi_kb_end */
 void flxi_kb_end(flxi_kb *b);
 void flxi_kb_barrier(flxi_kb *b, flx_kernel_order order);
 void flxi_kb_return(flxi_kb *b);
@@ -382,6 +409,7 @@ void flxi_kb_simple(flxi_kb *b, const flxi_ks *s); /* any statement without a bo
 
 /* A function: its parameters, its body, then flxi_kb_result. */
 uint32_t flxi_kb_function(flxi_kb *b, const char *name, uint32_t type);
+uint32_t flxi_kb_inner_function(flxi_kb *b, const char *name, uint32_t type); /* the same while bodies are open */
 uint32_t flxi_kb_param(flxi_kb *b, const char *name, uint32_t type);
 void flxi_kb_adjoint_of(flxi_kb *b, uint32_t fn, uint32_t param);
 void flxi_kb_result(flxi_kb *b, uint32_t value);

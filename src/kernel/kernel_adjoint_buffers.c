@@ -1,63 +1,78 @@
 /* kernel_adjoint_buffers.c: which buffers a reverse has, which of them are only scratch, and how adjoints may be added to. */
 #include "kernel/kernel_reverser.h"
 
-typedef FLXI_VEC(flxi_kaccess) access_list;
+/* What is done to one buffer: loads of active values, each of which adds to its adjoint, and stores. */
+typedef struct {
+    FLXI_VEC(flxi_kaccess) loads, stores;
+} accesses;
 
-/* Loads of an active buffer: each adds to its adjoint. Stores, if asked for. */
-static bool list_accesses(flxi_kreverser *g, flxi_ksteps steps, uint32_t buffer, bool stores, access_list *list)
+static bool note_access(flxi_kreverser *g, const flxi_kstep *step, accesses *by_buffer)
+{
+    const flxi_ks *s = step->s;
+    const flxi_kx *e = &g->k->exprs[s->a];
+    const flxi_allocator *mem = flxi_kernel_mem(g->k);
+    if (s->kind == KS_STORE)
+        return flxi_push(mem, &by_buffer[s->buffer].stores, ((flxi_kaccess){step, s->a}));
+    if (s->kind == KS_LET && e->kind == KX_LOAD && flxi_kflow_var_is_active(g->w, s->var))
+        return flxi_push(mem, &by_buffer[e->ref].loads, ((flxi_kaccess){step, e->x[0]}));
+    return true;
+}
+
+static bool list_accesses(flxi_kreverser *g, flxi_ksteps steps, accesses *by_buffer)
 {
     for (size_t i = 0; i < steps.n; i++) {
         const flxi_kstep *step = &steps.at[i];
-        const flxi_kx *e = &g->k->exprs[step->s->a];
-        bool adds = step->s->kind == KS_LET && e->kind == KX_LOAD && e->ref == buffer &&
-                    flxi_kflow_var_is_active(g->w, step->s->var);
-        if (!stores && adds && !flxi_push(flxi_kernel_mem(g->k), list, ((flxi_kaccess){step, e->x[0]})))
-            return false;
-        bool writes = step->s->kind == KS_STORE && step->s->buffer == buffer;
-        if (stores && writes && !flxi_push(flxi_kernel_mem(g->k), list, ((flxi_kaccess){step, step->s->a})))
-            return false;
-        if (!list_accesses(g, step->body, buffer, stores, list) || !list_accesses(g, step->other, buffer, stores, list))
+        if (!note_access(g, step, by_buffer) || !list_accesses(g, step->body, by_buffer) ||
+            !list_accesses(g, step->other, by_buffer))
             return false;
     }
     return true;
 }
 
-bool flxi_krev_decide_buffer(flxi_kreverser *g, uint32_t i)
+static void decide_buffer(flxi_kreverser *g, uint32_t i, const accesses *a)
 {
     const flxi_kbuffer_facts *f = &g->w->buffers[i];
+    g->is_plain[i] = flxi_kernel_is_injective(g->w, i, a->loads.at, a->loads.n);
+    bool is_single = a->stores.n == 1 && f->num_atomics == 0 && flxi_kernel_is_single(g->w, i, a->stores.at);
+    g->is_written_once[i] = f->num_loads == 0 && (a->stores.n == 0 || (is_single && !g->q->inputs[i]));
+    bool overwrites = (g->q->options->flags & FLX_KERNEL_OVERWRITE) && g->q->inputs[i] && !g->q->outputs[i];
+    if (overwrites && (a->loads.n > 1 || (a->loads.n == 1 && !flxi_kernel_is_single(g->w, i, a->loads.at))))
+        flxi_kernel_fail(&g->b->err, "overwrite", "leave the option out: gradients are then added up",
+                         "elements of the gradient of '%.80s' get several contributions", g->k->buffers[i].name);
+}
+
+void flxi_krev_decide_buffers(flxi_kreverser *g)
+{
     const flxi_allocator *mem = flxi_kernel_mem(g->k);
-    access_list loads = {0}, stores = {0};
-    bool done = list_accesses(g, g->w->top, i, false, &loads) && list_accesses(g, g->w->top, i, true, &stores);
-    if (done) {
-        g->is_plain[i] = flxi_kernel_is_injective(g->w, i, loads.at, loads.n);
-        bool is_single = stores.n == 1 && f->num_atomics == 0 && flxi_kernel_is_single(g->w, i, stores.at);
-        g->is_written_once[i] = f->num_loads == 0 && (stores.n == 0 || (is_single && !g->q->inputs[i]));
-        bool overwrites = (g->q->options->flags & FLX_KERNEL_OVERWRITE) && g->q->inputs[i] && !g->q->outputs[i];
-        if (overwrites && (loads.n > 1 || (loads.n == 1 && !flxi_kernel_is_single(g->w, i, loads.at))))
-            flxi_kernel_fail(&g->b->err, "overwrite", "leave the option out: gradients are then added up",
-                             "elements of the gradient of '%.80s' get several contributions", g->k->buffers[i].name);
+    accesses *by_buffer = SCRATCH(g, accesses, (size_t)g->k->num_buffers + 1);
+    if (!by_buffer)
+        return;
+    if (!list_accesses(g, g->w->top, by_buffer))
+        flxi_krev_check(g, NULL);
+    for (uint32_t i = 1; i <= g->k->num_buffers; i++) {
+        if (flxi_krev_ok(g))
+            decide_buffer(g, i, &by_buffer[i]);
+        flxi_vec_free(mem, &by_buffer[i].loads);
+        flxi_vec_free(mem, &by_buffer[i].stores);
     }
-    flxi_vec_free(mem, &loads);
-    flxi_vec_free(mem, &stores);
-    return done;
 }
 
-static bool uses_atomic_result(const flxi_kreverser *g, uint32_t buffer)
-{
-    for (uint32_t v = 1; v <= g->k->num_vars; v++) {
-        const flxi_kx *e = &g->k->exprs[g->w->vars[v].value];
-        if (e->kind == KX_ATOMIC && e->ref == buffer)
-            return true;
-    }
-    return false;
-}
+/* Why a forward buffer may have to be there although nothing loads it. */
+enum { USES_ATOMIC_RESULT = 1, USES_LENGTH = 2 };
 
-static bool uses_length(const flxi_kreverser *g, uint32_t buffer)
+static uint8_t *find_other_uses(flxi_kreverser *g)
 {
-    for (uint32_t i = 1; i <= g->k->num_exprs; i++)
-        if (g->k->exprs[i].kind == KX_LENGTH && g->k->exprs[i].ref == buffer)
-            return true;
-    return false;
+    const flx_kernel *k = g->k;
+    uint8_t *uses = SCRATCH(g, uint8_t, (size_t)k->num_buffers + 1);
+    for (uint32_t v = 1; uses && v <= k->num_vars; v++) {
+        const flxi_kx *e = &k->exprs[g->w->vars[v].value];
+        if (e->kind == KX_ATOMIC)
+            uses[e->ref] |= USES_ATOMIC_RESULT;
+    }
+    for (uint32_t i = 1; uses && i <= k->num_exprs; i++)
+        if (k->exprs[i].kind == KX_LENGTH)
+            uses[k->exprs[i].ref] |= USES_LENGTH;
+    return uses;
 }
 
 static flxi_kneed need_of(const flxi_kreverser *g, const char *name, uint32_t forward, flx_kernel_role role, uint32_t element)
@@ -91,18 +106,18 @@ static void add_need(flxi_kreverser *g, const flxi_kneed *need)
 }
 
 /* A forward buffer as the derivative sees it: with its initial contents, or a copy that is written as the kernel goes. */
-static void declare_primal(flxi_kreverser *g, uint32_t i)
+static void declare_primal(flxi_kreverser *g, uint32_t i, uint8_t other_uses)
 {
     const flxi_kbuffer_facts *f = &g->w->buffers[i];
     flxi_kbuffer buffer = g->k->buffers[i];
     bool is_bound = buffer.access != FLX_KERNEL_WORKGROUP && buffer.access != FLX_KERNEL_PRIVATE;
     bool shows_result = (g->q->options->flags & FLX_KERNEL_WITH_FORWARD) && g->q->outputs[i];
     bool is_given = (g->q->options->flags & FLX_KERNEL_SAVED) && g->q->outputs[i] && g->is_written_once[i] && !shows_result;
-    bool is_read = f->num_loads > 0 || uses_atomic_result(g, i) || is_given;
+    bool is_read = f->num_loads > 0 || (other_uses & USES_ATOMIC_RESULT) || is_given;
     g->keeps_stores[i] = !is_given && f->num_stores + f->num_atomics > 0 && (is_read || shows_result);
     bool is_active_bound = is_bound && (g->q->inputs[i] || g->q->outputs[i] || flxi_kflow_buffer_is_active(g->w, i));
     bool has_adjoint = is_active_bound && g->mode != MODE_COUNT;
-    if (!is_read && !shows_result && (has_adjoint || !uses_length(g, i)))
+    if (!is_read && !shows_result && (has_adjoint || !(other_uses & USES_LENGTH)))
         return;
     bool is_output = (buffer.flags & FLX_KERNEL_OUTPUT) != 0;
     if (is_bound) {
@@ -171,8 +186,9 @@ static void declare_adjoint(flxi_kreverser *g, uint32_t i, const char *prefix, f
 void flxi_krev_declare_buffers(flxi_kreverser *g)
 {
     const flx_kernel *k = g->k;
+    const uint8_t *other_uses = find_other_uses(g);
     for (uint32_t i = 1; i <= k->num_buffers && flxi_krev_ok(g); i++)
-        declare_primal(g, i);
+        declare_primal(g, i, other_uses[i]);
     if (g->mode == MODE_COUNT)
         return;
     for (uint32_t i = 1; i <= k->num_buffers && flxi_krev_ok(g); i++)
@@ -186,14 +202,22 @@ void flxi_krev_declare_buffers(flxi_kreverser *g)
             declare_adjoint(g, i, "adj", FLX_KERNEL_ADJOINT);
 }
 
-/* Loads that must be taped: of memory that may have changed, results of atomics, and what lanes told each other. */
+/* In a region marked `record`, where it would be computed again. */
+static bool is_recorded(const flxi_kstep *step, const flxi_kx *e)
+{
+    return (step->s->flags & FLX_KERNEL_REGION_RECORD) && step->parent && !flxi_kx_is_leaf(e);
+}
+
+/* What must be taped: loads of memory that may have changed, results of atomics, what lanes told each other, and what the
+   program asks for. */
 void flxi_krev_find_sites(flxi_kreverser *g, flxi_ksteps steps)
 {
     for (size_t i = 0; i < steps.n && flxi_krev_ok(g); i++) {
         const flxi_kstep *step = &steps.at[i];
         const flxi_kx *e = &g->k->exprs[step->s->a];
         bool is_taped = e->kind == KX_ATOMIC || e->kind == KX_SUBGROUP_ADD || e->kind == KX_SUBGROUP_SHUFFLE ||
-                        e->kind == KX_SUBGROUP_BALLOT || (e->kind == KX_LOAD && flxi_kflow_may_change(g->w, step));
+                        e->kind == KX_SUBGROUP_BALLOT || (e->kind == KX_LOAD && flxi_kflow_may_change(g->w, step)) ||
+                        is_recorded(step, e);
         if (step->s->kind == KS_LET && is_taped)
             g->site_tapes[step->s->var] = flxi_krev_add_tape(g, g->k->vars[step->s->var].type, step->loop, false);
         flxi_krev_find_sites(g, step->body);

@@ -315,7 +315,7 @@ static bool names_axis(const affine *f, term_kind kind, uint32_t axis)
 static bool names_all_ids(const flxi_kflow *w, const affine *f, const flxi_kstep *at, bool in_workgroup)
 {
     for (uint32_t axis = 0; axis < 3; axis++) {
-        if (in_workgroup ? w->k->size[axis] == 1 : !flxi_kernel_mentions_axis(w->k, axis))
+        if (in_workgroup ? w->k->size[axis] == 1 : !w->has_axis[axis])
             continue;
         term invocation = {TERM_INVOCATION, axis, 1, 0}, local = {TERM_LOCAL, axis, 1, 0};
         term group = {TERM_GROUP, axis, 1, 0};

@@ -1,6 +1,7 @@
 /* kernel_api.c: the public functions that build a kernel: what is checked at the border, then the builder. */
 #include "kernel/kernel.h"
 
+#include "kernel/kernel_extension.h"
 #include "kernel/kernel_validate.h"
 
 #include <stdio.h>
@@ -246,6 +247,41 @@ flx_kx flx_kx_subgroup_ballot(flx_kernel_builder *b, flx_kx x)
     return is_expr(b, x) ? flxi_kb_subgroup_ballot(b, x) : 0;
 }
 
+/* What its rule gives for the operands; 0, which validation reports, if it does not take them. */
+static uint32_t extension_type(flx_kernel_builder *b, uint32_t id, const flx_kx *args, size_t num_args)
+{
+    const flxi_kextension *x = flxi_kextension_find(b->k->ctx, NULL, id);
+    uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
+    if (!x || !x->is.type || num_args != x->is.num_args)
+        return 0;
+    for (size_t i = 0; i < num_args; i++)
+        types[i] = flxi_kb_type(b, args[i]);
+    uint32_t type = x->is.type(x->is.user, types, num_args);
+    return flxi_ktype_fits(type, TAKES_ANY) ? type : 0;
+}
+
+static bool is_extension(flx_kernel_builder *b, uint32_t id, const void *payload, size_t payload_size)
+{
+    if (!b || !flxi_kb_ok(b))
+        return false;
+    return (id && (payload || !payload_size)) || refuse(b, "an extension's number is 0 or its payload is NULL");
+}
+
+flx_kx flx_kx_extension(flx_kernel_builder *b, uint32_t id, const void *payload, size_t payload_size, const flx_kx *args,
+                        size_t num_args)
+{
+    if (!is_extension(b, id, payload, payload_size))
+        return 0;
+    if (!args && num_args)
+        return refuse(b, "the operands of an extension are NULL");
+    for (size_t i = 0; i < num_args; i++)
+        if (!is_expr(b, args[i]))
+            return 0;
+    flxi_kopaque o = {.id = id, .payload = payload, .payload_size = payload_size};
+    o.type = (uint8_t)extension_type(b, id, args, num_args);
+    return flxi_kb_opaque(b, flxi_kb_add_opaque(b, &o), args, num_args);
+}
+
 /* ---- Statements ---- */
 
 flx_kx flx_kernel_let(flx_kernel_builder *b, const char *name, flx_kx value)
@@ -333,6 +369,46 @@ void flx_kernel_trap(flx_kernel_builder *b, flx_kx address, const char *tag)
 {
     if (is_expr(b, address) && is_text(b, tag))
         flxi_kb_simple(b, &(flxi_ks){.kind = KS_TRAP, .a = address, .text = tag});
+}
+
+void flx_kernel_extend(flx_kernel_builder *b, uint32_t id, const void *payload, size_t payload_size)
+{
+    if (!is_extension(b, id, payload, payload_size))
+        return;
+    flxi_kopaque o = {.id = id, .payload = payload, .payload_size = payload_size};
+    flxi_kb_simple(b, &(flxi_ks){.kind = KS_OPAQUE, .opaque = flxi_kb_add_opaque(b, &o)});
+}
+
+/* ---- Derivatives of regions ---- */
+
+void flx_kernel_region_adjoint(flx_kernel_builder *b)
+{
+    if (b)
+        flxi_kb_rule(b);
+}
+
+/* The number of a variable; 0, with an error, if the expression is none. */
+static uint32_t variable_of(flx_kernel_builder *b, flx_kx variable)
+{
+    if (!is_expr(b, variable))
+        return 0;
+    const flxi_kx *e = flxi_kb_expr(b, variable);
+    if (e->kind != KX_VAR)
+        refuse(b, "only variables have adjoints");
+    return e->kind == KX_VAR ? e->ref : 0;
+}
+
+flx_kx flx_kx_adjoint(flx_kernel_builder *b, flx_kx variable)
+{
+    uint32_t var = variable_of(b, variable);
+    return var ? flxi_kb_var(b, flxi_kb_rule_bar(b, var)) : 0;
+}
+
+void flx_kernel_contribute(flx_kernel_builder *b, flx_kx variable, flx_kx value)
+{
+    uint32_t var = variable_of(b, variable);
+    if (var && is_expr(b, value))
+        flxi_kb_rule_term(b, var, value);
 }
 
 /* ---- Functions ---- */

@@ -3,6 +3,7 @@
 
 #include "base/half.h"
 #include "ir/context.h"
+#include "kernel/kernel_extension.h"
 
 #include <stdio.h>
 
@@ -101,6 +102,7 @@ void flxi_kb_free(flxi_kb *b)
     flxi_vec_free(mem, &b->frames);
     flxi_strings_free(&b->texts);
     flxi_index_free(mem, &b->expr_index);
+    flxi_index_free(mem, &b->opaque_index);
     flxi_vec_free(mem, &b->exprs);
     flxi_vec_free(mem, &b->vars);
     flxi_vec_free(mem, &b->buffers);
@@ -109,6 +111,8 @@ void flxi_kb_free(flxi_kb *b)
     flxi_vec_free(mem, &b->meta);
     flxi_vec_free(mem, &b->visible);
     flxi_vec_free(mem, &b->params);
+    flxi_vec_free(mem, &b->rule.terms);
+    flxi_vec_free(mem, &b->rule.bars);
     flx_kernel_free(b->k);
     flxi_free(mem, b, 1, sizeof *b);
 }
@@ -462,16 +466,55 @@ uint32_t flxi_kb_call(flxi_kb *b, uint32_t fn, const uint32_t *args, size_t n)
     return add_with_args(b, (flxi_kx){.kind = KX_CALL, .type = type, .does = KX_OPAQUES, .ref = fn}, args, n);
 }
 
+/* Finds the extension; without an id it may be missing. */
+static bool resolve(flxi_kb *b, flxi_kopaque *o)
+{
+    o->known = flxi_kextension_find(b->k->ctx, o->id ? NULL : o->extension, o->id);
+    if (!o->id)
+        return true;
+    if (!o->known) {
+        flxi_kernel_fail(&b->err, "K60", "register it: flx_kernel_register_extension", "there is no extension 0x%x",
+                         (unsigned)o->id);
+        return false;
+    }
+    o->extension = o->known->is.name;
+    o->fingerprint = o->known->is.fingerprint;
+    o->pure = flxi_kextension_is_pure(o->known);
+    return true;
+}
+
+static bool same_opaque(const flxi_kopaque *a, const flxi_kopaque *b)
+{
+    return a->extension == b->extension && a->fingerprint == b->fingerprint && a->type == b->type && a->id == b->id &&
+           !a->pure == !b->pure && a->payload_size == b->payload_size &&
+           (a->payload_size == 0 || memcmp(a->payload, b->payload, a->payload_size) == 0);
+}
+
 uint32_t flxi_kb_add_opaque(flxi_kb *b, const flxi_kopaque *opaque)
 {
-    if (!flxi_kb_ok(b))
-        return 0;
     flxi_kopaque kept = *opaque;
-    kept.extension = keep_text(b, opaque->extension);
+    if (!flxi_kb_ok(b) || !resolve(b, &kept))
+        return 0;
+    kept.extension = keep_text(b, kept.extension);
+    if (!kept.extension)
+        return 0;
+    uint64_t h = flxi_hash_u64(FLXI_HASH_SEED, kept.fingerprint ^ (uint64_t)kept.type << 40 ^ kept.id);
+    h = flxi_hash_bytes(flxi_hash_text(h, kept.extension), kept.payload, kept.payload_size);
+    uint32_t found;
+    for (flxi_probe p = flxi_index_first(&b->opaque_index, h); flxi_index_next(&b->opaque_index, &p, &found);)
+        if (same_opaque(&b->opaques.at[found], &kept))
+            return found;
     kept.payload = flxi_dup(&b->k->arena, char, opaque->payload, opaque->payload_size);
-    if (!kept.payload || !flxi_push(b->mem, &b->opaques, kept))
+    found = (uint32_t)b->opaques.n;
+    if (!kept.payload || !flxi_push(b->mem, &b->opaques, kept) || !flxi_index_add(b->mem, &b->opaque_index, h, found))
         return fail_memory(b);
-    return (uint32_t)b->opaques.n - 1;
+    return found;
+}
+
+void flxi_kb_copy_opaques(flxi_kb *b, const flx_kernel *k)
+{
+    for (uint32_t i = 1; i <= k->num_opaques; i++)
+        flxi_kb_add_opaque(b, &k->opaques[i]);
 }
 
 uint32_t flxi_kb_opaque(flxi_kb *b, uint32_t opaque, const uint32_t *args, size_t n)
@@ -554,9 +597,17 @@ static bool count_nodes(flxi_kb *b, const flxi_ks *s)
     return b->nodes <= FLXI_KERNEL_MAX_NODES || fail_limit(b, "K72", "nodes", FLXI_KERNEL_MAX_NODES);
 }
 
+/* False where no statement may stand. */
+static bool takes_statements(flxi_kb *b)
+{
+    if (b->rule.is_open)
+        fail_usage(b, "the adjoint of a region only adds to adjoints");
+    return flxi_kb_ok(b);
+}
+
 static void add_stmt(flxi_kb *b, const flxi_ks *s)
 {
-    if (!flxi_kb_ok(b) || !count_nodes(b, s))
+    if (!takes_statements(b) || !count_nodes(b, s))
         return;
     flxi_ks kept = *s;
     kept.place = b->place;
@@ -573,7 +624,7 @@ static void show(flxi_kb *b, uint32_t var)
 uint32_t flxi_kb_let(flxi_kb *b, const char *name, uint32_t value)
 {
     uint32_t var = add_var(b, name, strlen(name), flxi_kb_type(b, value), KVAR_LET);
-    add_stmt(b, &(flxi_ks){.kind = KS_LET, .var = var, .a = value});
+    add_stmt(b, &(flxi_ks){.kind = KS_LET, .flags = b->marks, .var = var, .a = value});
     show(b, var);
     return var;
 }
@@ -617,7 +668,7 @@ static void open_body(flxi_kb *b, const flxi_ks *head)
 {
     flxi_ks placed = *head;
     placed.place = b->place;
-    if (flxi_kb_ok(b))
+    if (takes_statements(b))
         push_frame(b, &placed);
 }
 
@@ -643,7 +694,7 @@ void flxi_kb_else(flxi_kb *b)
 uint32_t flxi_kb_loop(flxi_kb *b, const char *name, uint32_t from, uint32_t to)
 {
     uint32_t var = add_var(b, name, strlen(name), FLX_U32, KVAR_LOOP);
-    open_body(b, &(flxi_ks){.kind = KS_LOOP, .var = var, .a = from, .b = to});
+    open_body(b, &(flxi_ks){.kind = KS_LOOP, .flags = b->marks, .var = var, .a = from, .b = to});
     show(b, var);
     return var;
 }
@@ -665,6 +716,7 @@ void flxi_kb_region(flxi_kb *b, const char *generator, const char *source, uint3
 
 void flxi_kb_end(flxi_kb *b)
 {
+    flxi_kb_end_rule(b);
     if (!flxi_kb_ok(b))
         return;
     flxi_kframe *f = top_frame(b);
@@ -689,17 +741,22 @@ void flxi_kb_end(flxi_kb *b)
 
 uint32_t flxi_kb_function(flxi_kb *b, const char *name, uint32_t type)
 {
+    if (flxi_kb_ok(b) && b->frames.n != 1)
+        fail_usage(b, "a function is declared outside of other bodies");
+    return flxi_kb_inner_function(b, name, type);
+}
+
+uint32_t flxi_kb_inner_function(flxi_kb *b, const char *name, uint32_t type)
+{
     if (!flxi_kb_ok(b))
         return 0;
-    if (b->frames.n != 1) {
-        fail_usage(b, "a function is declared outside of other bodies");
-        return 0;
-    }
     flxi_kfn fn = {.name = keep_text(b, name), .type = (uint8_t)type, .place = b->place};
     if (!fn.name || !flxi_push(b->mem, &b->fns, fn))
         return fail_memory(b);
     uint32_t number = (uint32_t)b->fns.n - 1;
     open_body(b, &(flxi_ks){.kind = KS_BLOCK});
+    if (!flxi_kb_ok(b))
+        return 0;
     top_frame(b)->function = number;
     b->params.n = 0;
     return number;

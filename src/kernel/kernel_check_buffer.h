@@ -11,7 +11,6 @@ void flxi_kcheck_declarations(flxi_kchecker *c);
 void flxi_kcheck_type(flxi_kchecker *c, const char *what, uint32_t type);
 
 /* Whether the conditions, in prefix order, form one whole. */
-#define FLXI_KERNEL_MAX_PREDICATES 256
 bool flxi_kpredicate_is_whole(const flx_kernel_predicate *p, size_t n);
 
 /* Whether a count satisfies them; no conditions are satisfied by all. False for what is not whole. */

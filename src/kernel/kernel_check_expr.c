@@ -3,6 +3,7 @@
 #include "kernel/kernel_check_expr.h"
 
 #include "kernel/kernel_check_buffer.h"
+#include "kernel/kernel_extension.h"
 
 #include <stdio.h>
 
@@ -251,6 +252,11 @@ static void check_subgroup(flxi_kchecker *c, const flxi_kx *e)
     uint32_t lane = type_of(c, e->x[1]);
     if (!(c->target.flags & FLX_KERNEL_HAS_SUBGROUPS))
         flxi_kfind(c, "K51", "use workgroup memory and barriers", "%s: the target has no subgroups", names[e->kind]);
+    else if ((c->target.flags & FLX_KERNEL_NEEDS_CONVERGENCE) && e->kind != KX_LANE && e->kind != KX_LANES &&
+             !c->function && !flxi_kchecker_is_uniform(c, &c->uniform))
+        flxi_kfind(c, "K51", "move it out of the branch or loop, or run it on the CPU",
+                   "%s in divergent control flow: the target needs all invocations of the workgroup there",
+                   names[e->kind]);
     if (e->kind == KX_SUBGROUP_ADD && x && !flxi_ktype_fits(x, TAKES_NUMBER))
         flxi_kfind(c, "K24", "cast the operand", "subgroup_add takes %s, not %s", kinds_shown(TAKES_NUMBER),
                    flxi_ktype_shown(x));
@@ -304,8 +310,57 @@ static void check_call(flxi_kchecker *c, const flxi_kx *e)
     }
 }
 
-void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, bool is_expression)
+/* What the extension says about operands and type. */
+static void check_operands(flxi_kchecker *c, const flxi_kopaque *o, const flxi_kx *e)
 {
+    const flx_kernel_extension *x = &o->known->is;
+    uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
+    flxi_kshown name = flxi_kshow(x->name);
+    if (e->num_args != x->num_args) {
+        flxi_kfind(c, "K61", "give it the operands that it was registered with", "extension '%s' takes %u operands, not %u",
+                   name.at, (unsigned)x->num_args, (unsigned)e->num_args);
+        return;
+    }
+    for (uint32_t i = 0; i < x->num_args; i++) {
+        types[i] = type_of(c, e->args[i]);
+        if (!types[i])
+            return;
+    }
+    uint32_t type = x->type(x->user, types, x->num_args);
+    if (!is_arithmetic(type))
+        flxi_kfind(c, "K62", "cast the operands", "extension '%s' does not take operands of these types%s%s", name.at,
+                   x->num_args ? ", the first is " : "", x->num_args ? flxi_ktype_shown(types[0]) : "");
+    else if (type != o->type)
+        flxi_kfind(c, "K64", "declare the type that it has for these operands", "extension '%s' gives %s, not %s", name.at,
+                   flxi_ktype_shown(type), flxi_ktype_shown(o->type));
+}
+
+/* What the extension says about the rest. */
+static void check_known(flxi_kchecker *c, const flxi_kopaque *o, const flxi_kx *e)
+{
+    const flx_kernel_extension *x = &o->known->is;
+    flxi_kshown name = flxi_kshow(x->name);
+    char why[160] = "";
+    bool is_pure = flxi_kextension_is_pure(o->known);
+    if (flxi_kextension_is_statement(o->known) == (e != NULL))
+        flxi_kfind(c, "K64", "use it as it was registered", "extension '%s' is %s", name.at,
+                   e ? "a statement, not an expression" : "an expression, not a statement");
+    else if ((e || o->fingerprint) && o->fingerprint != x->fingerprint)
+        flxi_kfind(c, "K64", "the kernel was written for another version of it",
+                   "extension '%s' has the fingerprint 0x%llx here, registered is 0x%llx", name.at,
+                   (unsigned long long)o->fingerprint, (unsigned long long)x->fingerprint);
+    else if (e && !o->pure == is_pure)
+        flxi_kfind(c, "K64", "say what is registered", "extension '%s' is %s", name.at, is_pure ? "pure" : "impure");
+    else if (x->check && x->check(x->user, o->payload, o->payload_size, why, sizeof why) != 0)
+        flxi_kfind(c, "K64", "give it a payload that it takes", "extension '%s' refuses its payload: %s", name.at,
+                   flxi_kshow(why).at);
+    else if (e)
+        check_operands(c, o, e);
+}
+
+void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, const flxi_kx *e)
+{
+    bool is_expression = e != NULL;
     const flxi_kopaque *o = &c->k->opaques[opaque <= c->k->num_opaques ? opaque : 0];
     flxi_kcheck_text(c, "the extension", o->extension);
     if (!o->extension[0])
@@ -316,6 +371,8 @@ void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, bool is_expression)
     else if (is_expression && o->fingerprint == 0)
         flxi_kfind(c, "K64", "give it a fingerprint other than 0", "extension '%s' without identity",
                    flxi_kshow(o->extension).at);
+    else if (o->known)
+        check_known(c, o, e);
 }
 
 /* ---- Leaves ---- */
@@ -379,7 +436,7 @@ static void check_node(flxi_kchecker *c, const flxi_kx *e)
     case KX_SUBGROUP_BALLOT: check_subgroup(c, e); break;
     case KX_OPAQUE:
         flxi_kcheck_type(c, "extension", e->type);
-        flxi_kcheck_opaque(c, e->ref, true);
+        flxi_kcheck_opaque(c, e->ref, e);
         break;
     case KX_NONE:
     case KX_KIND_COUNT: break;

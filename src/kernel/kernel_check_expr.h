@@ -20,6 +20,7 @@ void flxi_kcheck_element(flxi_kchecker *c, uint32_t buffer, uint32_t index, cons
 void flxi_kcheck_value(flxi_kchecker *c, const flxi_kbuffer *b, uint32_t type, const char *what);
 
 /* K64 for an extension that is not whole. */
-void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, bool is_expression);
+/* Of expression e, or of a statement if that is NULL. */
+void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, const flxi_kx *e);
 
 #endif

@@ -70,6 +70,12 @@ typedef struct {
     FLXI_VEC(flxi_ktouched) touched;
 } flxi_kchecker;
 
+/* Whether all invocations get to the statement together. */
+static inline bool flxi_kchecker_is_uniform(const flxi_kchecker *c, const flxi_kuniform *u)
+{
+    return c->statement - 1 < u->num_flow && u->flow[c->statement - 1];
+}
+
 /* An error, or a warning, at the present path. */
 void flxi_kfind(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 void flxi_kwarn(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);

@@ -186,12 +186,25 @@ static void translate_subgroup(coder *c, const flxi_kx *e, uint32_t to)
     emit(c, i);
 }
 
-static void translate_opaque(coder *c, const flxi_kopaque *o)
+static void translate_opaque(coder *c, uint32_t opaque, uint32_t expr, uint32_t to)
 {
-    if (c->failed == FLX_OK)
-        c->failed =
-            flxi_kernel_fail(c->err, "K64", "only kernels without opaque parts can be run here",
-                             "kernel '%.60s': the extension '%.60s' is not registered", c->k->name, o->extension);
+    const flxi_kopaque *o = &c->k->opaques[opaque];
+    const flxi_kx *e = &c->k->exprs[expr];
+    if (!o->known) {
+        if (c->failed == FLX_OK)
+            c->failed = flxi_kernel_fail(c->err, "K64", "register it before the kernel is made, or take it out",
+                                         "kernel '%.60s': the extension '%.60s' is not registered", c->k->name,
+                                         o->extension);
+        return;
+    }
+    flxi_kinstr i = {.code = KI_OPAQUE, .to = to, .c = opaque, .d = expr};
+    i.a = take(c, e->num_args);
+    for (uint32_t n = 0; n < e->num_args; n++) {
+        uint32_t mark = c->top;
+        translate(c, e->args[n], i.a + n);
+        c->top = mark;
+    }
+    emit(c, i);
 }
 
 /* Ops of one to three operands. */
@@ -247,7 +260,7 @@ static void translate(coder *c, uint32_t e, uint32_t to)
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
     case KX_SUBGROUP_BALLOT: translate_subgroup(c, x, to); break;
-    case KX_OPAQUE: translate_opaque(c, &c->k->opaques[x->ref]); break;
+    case KX_OPAQUE: translate_opaque(c, x->ref, e, to); break;
     default: translate_op(c, x, to); break;
     }
     c->top = mark;
@@ -347,7 +360,7 @@ static void translate_simple(coder *c, const flxi_ks *s)
     case KS_TRAP: emit(c, (flxi_kinstr){.code = KI_TRAP, .a = operand(c, s->a)}); break;
     case KS_RESUME: emit(c, (flxi_kinstr){.code = KI_RESUME}); break;
     case KS_COLLECTIVE: emit(c, (flxi_kinstr){.code = KI_COLLECTIVE}); break;
-    case KS_OPAQUE: translate_opaque(c, &c->k->opaques[s->opaque]); break;
+    case KS_OPAQUE: translate_opaque(c, s->opaque, 0, 0); break;
     default: break;
     }
 }

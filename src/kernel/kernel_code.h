@@ -41,6 +41,7 @@ typedef enum {
     KI_TRAP, /* a: address */
     KI_RESUME,
     KI_COLLECTIVE,
+    KI_OPAQUE, /* opaque part c: to = its value for the operands from a on, of expression d; d is 0 for a statement */
 } flxi_kinstr_op;
 
 typedef struct {

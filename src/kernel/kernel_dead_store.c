@@ -5,7 +5,7 @@
    and for memory that others see barriers; what a loop may write is ended before the loop. A load that finds its own
    index among them is replaced by the stored value, which then gets a variable, if the store is proved to be in
    range: out of range a load gives 0. A store is dead if a later one in the same list has its index and nothing has
-   looked at the element in between. */
+   looked at the element in between, or if the memory ends with the program and nothing looks at it until then. */
 #include "kernel/kernel_bounds.h"
 #include "kernel/kernel_fold.h"
 #include "kernel/kernel_optimise.h"
@@ -239,6 +239,20 @@ static void track_stmt(tracker *t, const flxi_ks *s)
     track_list(t, s->other);
 }
 
+/* At the end of the program: nobody will look at memory that ends with it. What others may still load lies behind a
+   barrier, which would have ended the store. */
+static void drop_unseen(tracker *t)
+{
+    for (uint32_t i = 0; i < t->num_stored; i++) {
+        const stores *l = t->live[t->stored[i]];
+        uint8_t access = t->k->buffers[t->stored[i]].access;
+        bool is_inner = access == FLX_KERNEL_PRIVATE || access == FLX_KERNEL_WORKGROUP;
+        for (uint32_t s = 0; is_inner && s < l->n; s++)
+            if ((t->mode & DROPS) && !l->at[s].is_read && may_drop(t, &l->at[s]))
+                t->dead[l->at[s].at] = 1;
+    }
+}
+
 static void track_list(tracker *t, flxi_klist list)
 {
     uint32_t outer = t->list;
@@ -247,6 +261,8 @@ static void track_list(tracker *t, flxi_klist list)
         t->at++;
         track_stmt(t, &list.at[i]);
     }
+    if (!outer)
+        drop_unseen(t);
     end_list(t, t->list);
     t->list = outer;
 }

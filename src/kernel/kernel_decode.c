@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "ir/context.h"
 #include "kernel/kernel_check_buffer.h"
+#include "kernel/kernel_extension.h"
 
 #include <stdio.h>
 
@@ -230,6 +231,25 @@ static flx_code get_args(reader *r, unsigned depth, uint32_t *n)
     return FLX_OK;
 }
 
+/* An extension by its number: it must be known here. */
+static flx_code get_extension(reader *r, uint32_t details, uint32_t *out)
+{
+    flxi_kopaque o = {.type = (uint8_t)details};
+    const char *payload;
+    char what[60];
+    FLXI_TRY(check_details(r, details, 8));
+    FLXI_TRY(get(r, &o.id));
+    if (o.id == 0)
+        return bad_value(r, "an extension without number");
+    snprintf(what, sizeof what, "extension %u is not registered", (unsigned)o.id);
+    if (!flxi_kextension_find(r->ctx, NULL, o.id))
+        return fail(r, "bad tag", r->at - 8, what);
+    FLXI_TRY(get_bytes(r, WIRE_MAX_PAYLOAD, &payload, &o.payload_size));
+    o.payload = payload;
+    *out = flxi_kb_add_opaque(r->b, &o);
+    return builder_code(r);
+}
+
 static flx_code get_literal(reader *r, uint32_t type, uint32_t *out)
 {
     uint32_t low;
@@ -314,7 +334,7 @@ static flx_code get_called(reader *r, unsigned tag, unsigned depth, uint32_t det
     } else {
         if ((details & 255) && !is_arithmetic(details & 255))
             return bad_value(r, "there is no such type of values");
-        FLXI_TRY(get_opaque(r, details, &ref));
+        FLXI_TRY(tag == WIRE_EXTENSION ? get_extension(r, details, &ref) : get_opaque(r, details, &ref));
     }
     FLXI_TRY(get_args(r, depth, &n));
     const uint32_t *args = n ? &r->waiting.at[mark] : NULL;
@@ -365,13 +385,8 @@ static flx_code get_plain(reader *r, unsigned tag, unsigned depth, uint32_t deta
 static flx_code bad_tag(reader *r, unsigned tag, const char *wanted)
 {
     char what[120];
-    uint32_t number;
-    size_t at = r->at - 4;
-    if (tag == WIRE_EXTENSION && get(r, &number) == FLX_OK)
-        snprintf(what, sizeof what, "extension %u is not registered", (unsigned)number);
-    else
-        snprintf(what, sizeof what, "%#x is no %s", tag, wanted);
-    return fail(r, "bad tag", at, what);
+    snprintf(what, sizeof what, "%#x is no %s", tag, wanted);
+    return fail(r, "bad tag", r->at - 4, what);
 }
 
 static flx_code get_expr_by_tag(reader *r, unsigned tag, unsigned depth, uint32_t details, uint32_t *out)
@@ -394,6 +409,7 @@ static flx_code get_expr_by_tag(reader *r, unsigned tag, unsigned depth, uint32_
     case WIRE_CAST:
     case WIRE_BITCAST: return get_cast(r, tag, depth, details, out);
     case WIRE_CALL:
+    case WIRE_EXTENSION:
     case WIRE_OPAQUE_EXPR: return get_called(r, tag, depth, details, out);
     case WIRE_ATOMIC: return get_atomic(r, depth, details, out);
     default: return bad_tag(r, tag, "expression");
@@ -561,6 +577,7 @@ static flx_code get_simple(reader *r, unsigned tag, uint32_t details)
         [WIRE_RETURN] = KS_RETURN,           [WIRE_INDIRECT] = KS_INDIRECT,     [WIRE_ASYNC_LOAD] = KS_ASYNC_LOAD,
         [WIRE_ASYNC_STORE] = KS_ASYNC_STORE, [WIRE_ASYNC_WAIT] = KS_ASYNC_WAIT, [WIRE_TRAP] = KS_TRAP,
         [WIRE_RESUME] = KS_RESUME,           [WIRE_COLLECTIVE] = KS_COLLECTIVE, [WIRE_OPAQUE] = KS_OPAQUE,
+        [WIRE_EXTENSION] = KS_OPAQUE,
     };
     flxi_ks s = {.kind = tag < sizeof kinds ? kinds[tag] : KS_NONE};
     if (s.kind == KS_NONE)
@@ -568,7 +585,7 @@ static flx_code get_simple(reader *r, unsigned tag, uint32_t details)
     if (s.kind == KS_OPAQUE) {
         if (details & 255)
             return bad_value(r, "a statement has no type");
-        FLXI_TRY(get_opaque(r, details, &s.opaque));
+        FLXI_TRY(tag == WIRE_EXTENSION ? get_extension(r, details, &s.opaque) : get_opaque(r, details, &s.opaque));
     } else if (s.kind == KS_COLLECTIVE && details < FLX_KERNEL_COLLECTIVE_COUNT) {
         s.order = (uint8_t)details;
         FLXI_TRY(get_fields(r, &s));

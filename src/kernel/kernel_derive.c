@@ -3,6 +3,7 @@
 
 #include "kernel/kernel_affine.h"
 #include "kernel/kernel_optimise.h"
+#include "kernel/kernel_origin.h"
 #include "kernel/kernel_validate.h"
 
 #include <stdio.h>
@@ -42,7 +43,10 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
     flxi_arena_init(&d->arena, flxi_kernel_mem(k));
     d->has_arena = true;
     flxi_ksimplify_options simplify = {0};
-    d->k = flxi_kernel_simplify(k, &simplify, err);
+    flx_kernel *numbered = flxi_kernel_numbered(k, err);
+    d->source = k;
+    d->k = numbered ? flxi_kernel_simplify(numbered, &simplify, err) : NULL;
+    flx_kernel_free(numbered);
     if (!d->k)
         return (flx_code)err->code;
     k = d->k;

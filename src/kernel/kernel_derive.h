@@ -5,6 +5,7 @@
 #include "kernel/kernel_reverse.h"
 
 typedef struct {
+    const flx_kernel *source; /* as given */
     flx_kernel *k; /* the kernel, simplified: a let that is used once stands where it is used */
     flx_kernel_grad_options options;
     flxi_arena arena;

@@ -158,6 +158,12 @@ static void put_literal(writer *w, const flxi_kx *e)
 static void put_opaque(writer *w, unsigned tag, uint32_t opaque)
 {
     const flxi_kopaque *o = &w->k->opaques[opaque <= w->k->num_opaques ? opaque : 0];
+    if (o->id) {
+        put_node(w, WIRE_EXTENSION, o->type);
+        put(w, o->id);
+        put_payload(w, o->payload, o->payload_size);
+        return;
+    }
     put_node(w, tag, o->type | (uint32_t)(o->pure != 0) << 8);
     put_text(w, o->extension);
     put_u64(w, o->fingerprint);

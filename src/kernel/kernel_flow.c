@@ -1,6 +1,10 @@
 /* kernel_flow.c: tree, crossings and activity of a normalised program. */
 #include "kernel/kernel_flow.h"
 
+#include "kernel/kernel_origin.h"
+
+#include "kernel/kernel_affine.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -310,6 +314,8 @@ static bool write_path(flxi_ksteps steps, const flxi_kstep *target, char *buffer
 
 const char *flxi_kflow_path(const flxi_kflow *w, const flxi_kstep *step, char *buffer, size_t size)
 {
+    if (w->source && flxi_kernel_origin(w->source, step->s->place, buffer, size))
+        return buffer;
     int n = snprintf(buffer, size, "body");
     write_path(w->top, step, buffer, size, (size_t)n);
     return buffer;
@@ -340,6 +346,8 @@ flx_code flxi_kernel_flow(flxi_kflow *w, flxi_arena *arena, const flx_kernel *k,
     builder c = {.w = w, .k = k};
     if (!build(&c))
         return flxi_oom(err, "the derivative of a kernel");
+    for (uint32_t a = 0; a < 3; a++)
+        w->has_axis[a] = flxi_kernel_mentions_axis(k, a);
     for (uint32_t i = 1; i <= k->num_buffers; i++) {
         bool carries = flxi_ktype_is_float(k->buffers[i].element) && !is_stopped(w, i);
         if (inputs[i] && carries)

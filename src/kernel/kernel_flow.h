@@ -49,11 +49,13 @@ typedef struct {
 
 typedef struct {
     const flx_kernel *k;
+    const flx_kernel *source; /* what k was made of, for messages: places in k are positions in it; or NULL */
     flxi_arena *arena;
     flxi_ksteps top;
     flxi_kvar_facts *vars;
     flxi_kbuffer_facts *buffers;
     uint32_t num_loops;
+    bool has_axis[3];     /* the program tells invocations apart along it */
 } flxi_kflow;
 
 /* Facts about k, a normalised program; `inputs` and `outputs` flag its buffers. Lives in the arena. */

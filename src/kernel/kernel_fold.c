@@ -5,6 +5,7 @@
    right, so folding ends. */
 #include "kernel/kernel_fold.h"
 
+#include "kernel/kernel_extension.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_scalar.h"
 
@@ -93,6 +94,24 @@ static uint32_t evaluate(const flxi_kfolder *f, const flxi_kx *e)
         x[i] = operand.bits;
     }
     return is_op && flxi_kscalar_eval(e, types, x, &result) ? flxi_kb_literal(f->b, e->type, result) : 0;
+}
+
+/* A pure extension of literals is computed now. */
+static uint32_t fold_opaque(const flxi_kfolder *f, const flxi_kx *e)
+{
+    uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
+    uint64_t x[FLXI_KEXTENSION_MAX_ARGS] = {0};
+    const flxi_kopaque *o = &f->b->opaques.at[e->ref];
+    if (!o->known || !o->pure || !o->known->is.evaluate || e->num_args != o->known->is.num_args)
+        return 0;
+    for (size_t i = 0; i < e->num_args; i++) {
+        flxi_kx operand = at(f, e->args[i]);
+        if (operand.kind != KX_LITERAL)
+            return 0;
+        types[i] = operand.type;
+        x[i] = operand.bits;
+    }
+    return flxi_kb_literal(f->b, e->type, flxi_kextension_eval(o, types, x, e->num_args));
 }
 
 /* ---- Identities with one literal ---- */
@@ -608,6 +627,7 @@ uint32_t flxi_kfold(const flxi_kfolder *f, uint32_t number_of)
     case KX_LOAD: y = fold_load(f, &e); break;
     case KX_LENGTH: y = fold_length(f, &e); break;
     case KX_ATOMIC: y = fold_atomic(f, &e); break;
+    case KX_OPAQUE: y = fold_opaque(f, &e); break;
     default: break;
     }
     return y ? y : number_of;

@@ -5,8 +5,6 @@
    same index E, made of ids, lengths, literals and memory that nobody writes; and wherever the other kernel touches
    it, the conditions under which the writer stores must hold as well. Since the writer is free of races, E then
    differs between all invocations that get there, so nobody meets the element of another. */
-#include "kernel/kernel_fusion.h"
-
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_rewrite.h"
 #include "kernel/kernel_validate.h"
@@ -366,9 +364,15 @@ static flx_kernel *build(fusion *w)
     return k;
 }
 
-flx_kernel *flxi_kernel_fuse(const flx_kernel *first, const flx_kernel *second, flx_error *err)
+flx_kernel *flx_kernel_fuse(const flx_kernel *first, const flx_kernel *second, flx_error *err)
 {
     flx_error none;
+    if (!first || !second) {
+        flxi_fail(err, FLX_E_USAGE, "flx_kernel_fuse: the %s kernel is NULL", first ? "second" : "first");
+        return NULL;
+    }
+    if (flxi_kernel_check(first, err) != FLX_OK || flxi_kernel_check(second, err) != FLX_OK)
+        return NULL;
     fusion w = {.parts = {{.k = first}, {.k = second}}, .err = err ? err : &none};
     flx_kernel *k = NULL;
     if (check_heads(first, second, w.err) != FLX_OK || !(w.b = flxi_kb_like(first, w.err)))

@@ -133,6 +133,7 @@ static flx_code fit_budget(gradient *g, flx_error *err)
 {
     for (int round = 0;; round++) {
         FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
+        g->w.source = g->d.source;
         FLXI_TRY(flxi_kderive_check_races(&g->w, err));
         FLXI_TRY(flxi_kernel_check_bits(&g->w, err));
         FLXI_TRY(find_kept(g, err));
@@ -258,6 +259,15 @@ static flx_code differentiate(gradient *g, flx_error *err)
     return emit(g, err);
 }
 
+/* Loads that every iteration of a loop repeats stand before it: their adjoints are then added once. */
+static flx_code normalise(gradient *g, flx_error *err)
+{
+    flx_kernel *plain = flxi_kernel_normalise(g->d.k, err);
+    g->k = plain ? flxi_kernel_hoist_loads(plain, err) : NULL;
+    flx_kernel_free(plain);
+    return g->k ? FLX_OK : (flx_code)err->code;
+}
+
 flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outputs, size_t num_outputs,
                                     const char *const *inputs, size_t num_inputs,
                                     const flx_kernel_grad_options *options, flx_error *err)
@@ -265,8 +275,8 @@ flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outp
     flx_error local = {0};
     gradient g = {0};
     flx_code code = flxi_kderive_start(&g.d, k, outputs, num_outputs, inputs, num_inputs, options, &local);
-    if (code == FLX_OK && !(g.k = flxi_kernel_normalise(g.d.k, &local)))
-        code = (flx_code)local.code;
+    if (code == FLX_OK)
+        code = normalise(&g, &local);
     if (code == FLX_OK)
         code = differentiate(&g, &local);
     flx_kernel_free(g.k);

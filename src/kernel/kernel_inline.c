@@ -3,7 +3,8 @@
    A block disappears, and so does a region that carries no flags, up to a size; what they declare gets new names
    where that is needed. A call becomes the statements of its function, right before the statement that it stands in,
    unless that statement has effects (the order of evaluation would show), the function is large and called from
-   several places, or it has a derivative of its own, which inlining would forget. */
+   several places, or it has a derivative of its own, which inlining would forget. There are two passes, one that looks
+   at sizes and one that does not; who wants nothing inlined runs neither. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"
@@ -19,7 +20,8 @@ typedef struct {
     uint32_t *sizes; /* by function */
     uint32_t *calls; /* by function: places that call it */
     uint8_t *has_adjoint;
-    int depth; /* of calls that are being inlined */
+    bool is_eager; /* whatever the size */
+    int depth;     /* of calls that are being inlined */
 } inliner;
 
 /* ---- Sizes ---- */
@@ -69,7 +71,7 @@ static void measure(inliner *p)
 static bool is_inlined(const flxi_krewrite *r, uint32_t fn)
 {
     const inliner *p = r->user;
-    bool is_small = p->sizes[fn] <= MAX_FUNCTION || p->calls[fn] == 1;
+    bool is_small = p->is_eager || p->sizes[fn] <= MAX_FUNCTION || p->calls[fn] == 1;
     return is_small && !p->has_adjoint[fn] && !p->f.fn_does[fn] && p->depth < FLXI_KERNEL_MAX_CALLS &&
            r->to->nodes < MAX_TOTAL;
 }
@@ -129,8 +131,9 @@ static uint32_t inline_expr(flxi_krewrite *r, uint32_t number)
 
 static bool inline_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
-    bool vanishes =
-        s->kind == KS_BLOCK || (s->kind == KS_REGION && !s->flags && size_of(r->from, s->body) <= MAX_REGION);
+    const inliner *p = r->user;
+    bool vanishes = s->kind == KS_BLOCK ||
+                    (s->kind == KS_REGION && !s->flags && (p->is_eager || size_of(r->from, s->body) <= MAX_REGION));
     if (vanishes)
         flxi_krewrite_splice(r, s->body, KNAMES_APART);
     return vanishes;
@@ -145,12 +148,11 @@ static bool has_work(const flx_kernel *k, flxi_klist list)
     return k->num_fns > 0;
 }
 
-flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+static flx_kernel *run(const flx_kernel *k, bool is_eager, flx_error *err)
 {
     static const flxi_krewrite_hooks hooks = {.expr = inline_expr, .stmt = inline_stmt};
-    inliner p = {.depth = 0};
+    inliner p = {.is_eager = is_eager};
     flx_kernel *result = NULL;
-    (void)o;
     if (!has_work(k, k->body))
         return flxi_krewrite_nothing(k);
     if (flxi_kfacts_find(&p.f, k, err) == FLX_OK) {
@@ -167,4 +169,16 @@ flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options 
     }
     flxi_kfacts_free(&p.f);
     return result;
+}
+
+flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    (void)o;
+    return run(k, false, err);
+}
+
+flx_kernel *flxi_kpass_inline_always(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    (void)o;
+    return run(k, true, err);
 }

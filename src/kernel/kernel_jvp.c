@@ -1,5 +1,6 @@
 /* kernel_jvp.c: flx_kernel_jvp: forward mode. Every varied variable and buffer has tangents beside it, every statement is
    joined by that of its tangents, in the same control flow; so nothing is recorded and barriers stay where they are. */
+#include "kernel/kernel_bits.h"
 #include "kernel/kernel_derive.h"
 #include "kernel/kernel_normalise.h"
 #include "kernel/kernel_optimise.h"
@@ -29,9 +30,10 @@ static bool fail_memory(pusher *g)
     return false;
 }
 
+/* The bits of a float carry nothing: that they do not come back as a float that matters is checked before. */
 static bool is_varied(const pusher *g, uint32_t var)
 {
-    return (g->w->vars[var].activity & KVARIED) != 0;
+    return (g->w->vars[var].activity & KVARIED) != 0 && flxi_ktype_is_float(g->k->vars[var].type);
 }
 
 static uint32_t leaf(pusher *g, uint32_t expr)
@@ -77,8 +79,7 @@ static void refuse(pusher *g, const flxi_kstep *step, const flxi_kx *e)
     char path[120];
     if (!ok(g))
         return;
-    flxi_kernel_fail(&g->b->err, "not differentiable", "wrap it in stop_gradient, or give its function an adjoint",
-                     "%s has no derivative", flxi_kx_name(e));
+    flxi_kernel_refuse(g->k, e, &g->b->err);
     flxi_at(&g->b->err, "%s", flxi_kflow_path(g->w, step, path, sizeof path));
 }
 
@@ -113,8 +114,9 @@ static uint32_t tangent_of_call(pusher *g, const place *p, uint32_t column)
             return fail_memory(g);
         memcpy(args, p->args, f->num_params * sizeof *args);
         args[f->num_params] = p->z;
-        args[f->num_params + 1] = t;
-        sum = add_terms(g, sum, flxi_kernel_inline_call(g->b, g->k, fn, args, &g->b->err));
+        args[f->num_params + 1] = flxi_kb_cast(g->b, g->k->vars[g->k->fns[fn].params[f->num_params + 1]].type, t);
+        uint32_t term = flxi_kernel_inline_call(g->b, g->k, fn, args, &g->b->err);
+        sum = add_terms(g, sum, flxi_kb_cast(g->b, flxi_kernel_adjoint_type(p->e->type), term));
     }
     return sum;
 }
@@ -269,6 +271,7 @@ static void push_step(pusher *g, const flxi_kstep *step)
         break;
     }
     case KS_BARRIER: flxi_kb_barrier(g->b, (flx_kernel_order)s->order); break;
+    case KS_OPAQUE: flxi_kb_simple(g->b, s); break;
     default:
         if (ok(g))
             flxi_kernel_fail(&g->b->err, "unsupported statement", "rewrite the kernel without it",
@@ -310,7 +313,7 @@ static void declare_primal(pusher *g, uint32_t i)
 static void declare_tangent(pusher *g, uint32_t i)
 {
     flxi_kbuffer buffer = g->k->buffers[i];
-    bool is_varied_buffer = (g->w->buffers[i].activity & KVARIED) != 0;
+    bool is_varied_buffer = (g->w->buffers[i].activity & KVARIED) != 0 && flxi_ktype_is_float(buffer.element);
     if (!is_varied_buffer && !g->d->outputs[i])
         return;
     char name[1100];
@@ -358,6 +361,7 @@ static flx_kernel *push_forward(pusher *g, flx_error *err)
         declare_primal(g, i);
     for (uint32_t i = 1; i <= k->num_buffers && ok(g); i++)
         declare_tangent(g, i);
+    flxi_kb_copy_opaques(g->b, k);
     if (ok(g))
         flxi_kernel_copy_functions(g->b, k);
     if (ok(g))
@@ -370,6 +374,8 @@ static flx_code differentiate(flxi_kderive *d, const flx_kernel *k, flx_error *e
     flxi_kflow w;
     FLXI_TRY(flxi_kderive_check_types(d, k, err));
     FLXI_TRY(flxi_kernel_flow(&w, &d->arena, k, d->inputs, d->outputs, err));
+    w.source = d->source;
+    FLXI_TRY(flxi_kernel_check_bits(&w, err));
     FLXI_TRY(flxi_kderive_warn(d, &w, err));
     pusher g = {.d = d, .k = k, .w = &w, .columns = d->options.columns ? d->options.columns : 1};
     flx_kernel *raw = push_forward(&g, err);

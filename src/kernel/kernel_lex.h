@@ -58,8 +58,6 @@ extern const char *const flxi_kbuffer_flag_words[FLXI_KBUFFER_FLAG_WORDS];
 extern const char *const flxi_kregion_flag_words[FLXI_KREGION_FLAG_WORDS];
 extern const char *const flxi_kusage_words[FLXI_KUSAGE_WORDS];
 
-#define FLXI_KPREDICATES_MAX 256 /* parts of the condition of one buffer that text can hold */
-
 /* ---- Literals ---- */
 
 typedef struct {

@@ -1,7 +1,11 @@
 /* kernel_licm.c: loop-invariant code motion. Before each loop, from the outside in, come the lets of its body (and of
    the bodies of loops in it) that give the same value in every iteration, and new lets for costly invariant parts of
-   other expressions. Code under a condition stays where it is. Evaluation cannot fail, so a loop that never runs
-   costs something but does no harm. */
+   other expressions. Code under a condition stays where it is, and so does a region with flags. Evaluation cannot fail,
+   so a loop that never runs costs something but does no harm.
+
+   Derivatives want less of it: a load before the loop gets its adjoint once instead of in every iteration, but the
+   derivative of what is computed there may be infinite, which a loop that never runs must not meet. So for them only
+   loads move, and what is no float and thus has no derivative. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"
@@ -19,6 +23,7 @@ typedef struct {
     uint8_t *moved;            /* by variable: its let stands before a loop already */
     uint32_t *held;            /* by expression: the new variable that holds it in this loop, or 0 */
     FLXI_VEC(hoisted) changes; /* of `held`, undone behind the loop */
+    bool only_loads;           /* and values without derivatives, of lets */
 } mover;
 
 /* Whether all variables of the tree exist before position `loop`. */
@@ -38,6 +43,12 @@ static bool exists_before(const mover *m, uint32_t number, uint32_t loop)
     return true;
 }
 
+static bool may_move(const mover *m, uint32_t number)
+{
+    const flxi_kx *e = &m->f.k->exprs[number];
+    return !m->only_loads || e->kind == KX_LOAD || !flxi_ktype_is_float(e->type);
+}
+
 static bool is_invariant(const mover *m, uint32_t e, uint32_t loop)
 {
     return exists_before(m, e, loop) && flxi_kfacts_is_stable(&m->f, e, loop, m->f.end[loop]);
@@ -46,9 +57,12 @@ static bool is_invariant(const mover *m, uint32_t e, uint32_t loop)
 static void hoist_let(flxi_krewrite *r, const flxi_ks *s, uint32_t loop)
 {
     mover *m = r->user;
+    uint32_t place = r->to->place;
     m->moved[s->var] = 1;
     m->declared[s->var] = loop - 1; /* right before it */
+    r->to->place = s->place;
     flxi_krewrite_let_named(r, s->var, flxi_krewrite_expr(r, s->a), KNAMES_APART);
+    r->to->place = place;
 }
 
 /* The largest invariant parts. */
@@ -79,17 +93,17 @@ static void hoist_list(flxi_krewrite *r, flxi_klist list, uint32_t loop)
     for (size_t i = 0; i < list.n && flxi_kb_ok(r->to); i++) {
         const flxi_ks *s = &list.at[i];
         bool is_let = s->kind == KS_LET && !m->moved[s->var];
-        if (is_let && !flxi_kfacts_is_assigned(&m->f, s->var) && is_invariant(m, s->a, loop)) {
+        if (is_let && !flxi_kfacts_is_assigned(&m->f, s->var) && may_move(m, s->a) && is_invariant(m, s->a, loop)) {
             hoist_let(r, s, loop);
             continue;
         }
-        if (s->kind != KS_LET || is_let) {
+        if (!m->only_loads && (s->kind != KS_LET || is_let)) {
             hoist_parts(r, s->a, loop);
             hoist_parts(r, s->b, loop);
         }
         if (s->kind == KS_RETURN)
             return;
-        if (s->kind != KS_IF)
+        if (s->kind != KS_IF && !(s->kind == KS_REGION && s->flags))
             hoist_list(r, s->body, loop);
     }
 }
@@ -137,12 +151,11 @@ static bool make_room(mover *m)
     return m->declared && m->moved && m->held;
 }
 
-flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+static flx_kernel *run(const flx_kernel *k, bool only_loads, flx_error *err)
 {
     static const flxi_krewrite_hooks hooks = {.expr = move_expr, .stmt = move_stmt};
-    mover m = {.moved = NULL};
+    mover m = {.only_loads = only_loads};
     flx_kernel *result = NULL;
-    (void)o;
     if (flxi_kfacts_find(&m.f, k, err) == FLX_OK) {
         if (!has_loops(&m.f)) {
             result = flxi_krewrite_nothing(k);
@@ -156,4 +169,15 @@ flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o
     flxi_vec_free(flxi_kernel_mem(k), &m.changes);
     flxi_kfacts_free(&m.f);
     return result;
+}
+
+flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
+{
+    (void)o;
+    return run(k, false, err);
+}
+
+flx_kernel *flxi_kernel_hoist_loads(const flx_kernel *k, flx_error *err)
+{
+    return run(k, true, err);
 }

@@ -1,10 +1,12 @@
-/* kernel_loop_fusion.c: two loops in a row over the same range become one, and long loops become two.
+/* kernel_loop_fusion.c: two loops in a row over the same range become one, and so do two branches in a row of the same
+   condition; long loops become two.
 
    Let A and B be the bodies. Fused, B of an iteration comes before A of all later ones; so these must have nothing to
    do with each other. That holds if no variable from outside that one assigns is used by the other, and if every
    buffer that one writes and the other touches is accessed in both only at the same index, a sum of the loop's
    variable and something fixed: then an element belongs to one iteration. Barriers, atomics that the other body
-   meets, returns, traps and copies forbid it. Splitting is the same in the other direction. */
+   meets, returns, traps and copies forbid it. Splitting is the same in the other direction. Branches keep their order,
+   so it is enough that the first does not change the condition. */
 #include "kernel/kernel_facts.h"
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_rewrite.h"
@@ -217,24 +219,62 @@ static bool may_fuse(fuser *w, const flxi_ks *s, const flxi_ks *next, uint32_t a
            are_independent(w, s->body, s->var, next->body, next->var);
 }
 
+static bool ends_with_return(flxi_klist list)
+{
+    return list.n && list.at[list.n - 1].kind == KS_RETURN;
+}
+
+static bool may_join(const fuser *w, const flxi_ks *s, const flxi_ks *next, uint32_t at)
+{
+    return next->kind == KS_IF && next->a == s->a && !ends_with_return(s->body) && !ends_with_return(s->other) &&
+           flxi_kfacts_is_stable(&w->f, s->a, at, w->f.end[at]);
+}
+
+/* A list, and behind it another one that stood behind the first's statement. */
+static void copy_both(flxi_krewrite *r, flxi_klist list, uint32_t at, flxi_klist next, uint32_t next_at)
+{
+    fuser *w = r->user;
+    r->at = at - 1;
+    flxi_krewrite_list(r, list);
+    r->at = next_at - 1;
+    w->lists[++w->depth] = next;
+    flxi_krewrite_splice(r, next, KNAMES_ALL_APART); /* what the first list declares is in sight */
+    w->depth--;
+}
+
+static void join_branches(flxi_krewrite *r, const flxi_ks *s)
+{
+    fuser *w = r->user;
+    uint32_t at = r->at, next_at = w->f.end[at];
+    flxi_kb_if(r->to, flxi_krewrite_expr(r, s->a));
+    copy_both(r, s->body, at + 1, s[1].body, next_at + 1);
+    if (s->other.n + s[1].other.n) {
+        flxi_kb_else(r->to);
+        copy_both(r, s->other, w->f.other[at], s[1].other, w->f.other[next_at]);
+    }
+    flxi_kb_end(r->to);
+    w->skipped = s + 1;
+}
+
 static bool fuse_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
     fuser *w = r->user;
     const flxi_klist *list = &w->lists[w->depth];
     if (s == w->skipped)
         return true;
-    if (s->kind != KS_LOOP || s + 1 >= list->at + list->n || !may_fuse(w, s, s + 1, r->at))
+    bool has_next = s + 1 < list->at + list->n;
+    if (s->kind == KS_IF && has_next && may_join(w, s, s + 1, r->at)) {
+        join_branches(r, s);
+        return true;
+    }
+    if (s->kind != KS_LOOP || !has_next || !may_fuse(w, s, s + 1, r->at))
         return false;
     uint32_t at = r->at;
     uint32_t from = flxi_krewrite_expr(r, s->a), to = flxi_krewrite_expr(r, s->b);
     uint32_t var = flxi_kb_loop(r->to, r->from->vars[s->var].name, from, to);
     flxi_krewrite_bind(r, s->var, var);
     r->values[s[1].var] = flxi_kb_var(r->to, var);
-    flxi_krewrite_list(r, s->body);
-    r->at = w->f.end[at];
-    w->lists[++w->depth] = s[1].body;
-    flxi_krewrite_splice(r, s[1].body, KNAMES_ALL_APART); /* what the first body declares is in sight */
-    w->depth--;
+    copy_both(r, s->body, at + 1, s[1].body, w->f.end[at] + 1);
     flxi_kb_end(r->to);
     w->skipped = s + 1;
     return true;
@@ -337,10 +377,10 @@ static flx_kernel *run(const flx_kernel *k, const flxi_krewrite_hooks *hooks, fl
     fuser w = {.k = k};
     flx_kernel *result = NULL;
     if (flxi_kfacts_find(&w.f, k, err) == FLX_OK) {
-        bool has_loops = false;
-        for (uint32_t at = 1; !has_loops && at <= w.f.num_places; at++)
-            has_loops = w.f.stmt[at] && w.f.stmt[at]->kind == KS_LOOP;
-        if (!has_loops) {
+        bool has_work = false;
+        for (uint32_t at = 1; !has_work && at <= w.f.num_places; at++)
+            has_work = w.f.stmt[at] && (w.f.stmt[at]->kind == KS_LOOP || w.f.stmt[at]->kind == KS_IF);
+        if (!has_work) {
             result = flxi_krewrite_nothing(k);
         } else if (make_footprint(&w, &w.a) && make_footprint(&w, &w.b)) {
             flxi_krewrite r = {.from = k, .hooks = hooks, .user = &w};

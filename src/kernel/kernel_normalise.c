@@ -1,17 +1,25 @@
 /* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives want it. */
 #include "kernel/kernel_normalise.h"
 
+#include "kernel/kernel_extension.h"
+
 /* An asynchronous copy: what its start says, kept until the wait. */
 typedef struct {
     const flxi_ks *start;
     uint32_t on, offset, size; /* variables */
 } copy;
 
+/* An extension with derivatives, on operands of the same types as in this expression. */
+typedef struct {
+    uint32_t expr, fn;
+} wrapped;
+
 typedef struct {
     const flx_kernel *k;
     flxi_kb *b;
     flxi_arena scratch;
     FLXI_VEC(copy) copies;
+    FLXI_VEC(wrapped) wraps;
     uint32_t *vars;     /* of k: the variable it became */
     uint32_t *hoisted;  /* of k's expressions: the leaf of a load that stands at the top, or 0 */
     uint8_t *written;   /* of k's buffers */
@@ -65,8 +73,10 @@ static uint32_t inline_call(normaliser *z, uint32_t fn, const uint32_t *args)
         const char *name = flxi_kb_fresh_name(z->b, z->k->vars[f->params[i]].name);
         z->vars[f->params[i]] = flxi_kb_let(z->b, name, args[i]);
     }
+    uint32_t place = z->b->place;
     list_of(z, f->body);
     uint32_t result = leaf_of(z, f->result);
+    z->b->place = place;
     z->calls--;
     return result;
 }
@@ -86,6 +96,7 @@ static bool may_overflow(const flx_kernel *k, uint32_t expr)
             return may_overflow(k, e->x[0]);
         return (e->op != KBIN_add && e->op != KBIN_sub) || may_overflow(k, e->x[0]) || may_overflow(k, e->x[1]);
     case KX_FMA:
+    case KX_OPAQUE:
     case KX_CALL: return true;
     default: return false;
     }
@@ -113,6 +124,31 @@ static bool is_branched(const normaliser *z, uint32_t expr)
            may_overflow(z->k, expr) && z->b->frames.n + 8 < FLXI_KERNEL_MAX_NESTING;
 }
 
+static bool same_operands(const flx_kernel *k, const flxi_kx *a, const flxi_kx *b)
+{
+    bool same = a->ref == b->ref && a->num_args == b->num_args;
+    for (size_t i = 0; same && i < a->num_args; i++)
+        same = k->exprs[a->args[i]].type == k->exprs[b->args[i]].type;
+    return same;
+}
+
+/* The function that stands for an extension, or 0. */
+static uint32_t wrapper_of(const normaliser *z, const flxi_kx *e)
+{
+    for (size_t i = 0; i < z->wraps.n; i++)
+        if (same_operands(z->k, &z->k->exprs[z->wraps.at[i].expr], e))
+            return z->wraps.at[i].fn;
+    return 0;
+}
+
+static uint32_t extension_of(normaliser *z, const flxi_kx *e, const uint32_t *args)
+{
+    uint32_t fn = wrapper_of(z, e);
+    if (fn)
+        return flxi_kb_call(z->b, fn, args, e->num_args);
+    return flxi_kb_opaque(z->b, flxi_kb_add_opaque(z->b, &z->k->opaques[e->ref]), args, e->num_args);
+}
+
 /* The value in one operation. */
 static uint32_t value_of(normaliser *z, uint32_t expr)
 {
@@ -136,6 +172,8 @@ static uint32_t value_of(normaliser *z, uint32_t expr)
         args[i] = leaf_of(z, e->args[i]);
     if (e->kind == KX_CALL && !(z->whole && has_own_derivative(z->k, e->ref)))
         return inline_call(z, e->ref, args);
+    if (e->kind == KX_OPAQUE)
+        return extension_of(z, e, args);
     return flxi_kb_rebuild(z->b, e, x, args);
 }
 
@@ -207,10 +245,15 @@ static void loop_of(normaliser *z, const flxi_ks *s)
 
 static void region_of(normaliser *z, const flxi_ks *s)
 {
-    bool before = z->stops;
+    const unsigned choices = FLX_KERNEL_REGION_RECOMPUTE | FLX_KERNEL_REGION_RECORD;
+    bool stops = z->stops;
+    uint16_t marks = z->b->marks;
     z->stops |= (s->flags & FLX_KERNEL_REGION_STOP_GRADIENT) != 0;
+    if (s->flags & choices)
+        z->b->marks = (uint16_t)(s->flags & choices);
     list_of(z, s->body);
-    z->stops = before;
+    z->stops = stops;
+    z->b->marks = marks;
 }
 
 /* ---- Asynchronous copies: they take effect where they are waited for, element by element ---- */
@@ -310,6 +353,12 @@ static void statement_of(normaliser *z, const flxi_ks *s)
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE: start_of(z, s); break;
     case KS_ASYNC_WAIT: wait_of(z, s); break;
+    case KS_OPAQUE: {
+        flxi_ks t = *s;
+        t.opaque = flxi_kb_add_opaque(b, &z->k->opaques[s->opaque]);
+        flxi_kb_simple(b, &t);
+        break;
+    }
     default: flxi_kb_simple(b, s);
     }
 }
@@ -319,6 +368,7 @@ static void list_of(normaliser *z, flxi_klist list)
     for (size_t i = 0; i < list.n && flxi_kb_ok(z->b); i++) {
         const flxi_ks *s = &list.at[i];
         flxi_klist rest = {list.at + i + 1, list.n - i - 1};
+        z->b->place = s->place;
         if (s->kind == KS_RETURN) {
             if (z->live)
                 statement_of(z, s);
@@ -421,19 +471,37 @@ uint32_t flxi_kernel_inline_call(flxi_kb *b, const flx_kernel *k, uint32_t fn, c
     return result;
 }
 
-/* A function's expressions and variables, as they are. */
-static void copy_function(normaliser *z, const flxi_kfn *f)
+/* A function's expressions and variables, as they are; with `of` as the derivative of that function. */
+static uint32_t copy_function(normaliser *z, const flxi_kfn *f, const char *name, uint32_t of)
 {
     flxi_kb *b = z->b;
-    flxi_kb_function(b, f->name, f->type);
-    if (f->adjoint_of)
-        flxi_kb_adjoint_of(b, f->adjoint_of - 1, f->adjoint_param);
+    uint32_t number = flxi_kb_function(b, name, f->type);
+    if (of)
+        flxi_kb_adjoint_of(b, of, f->adjoint_param);
     for (uint32_t i = 0; i < f->num_params; i++) {
         const flxi_kvar *p = &z->k->vars[f->params[i]];
         z->vars[f->params[i]] = flxi_kb_param(b, flxi_kb_fresh_name(b, p->name), p->type);
     }
     list_of(z, f->body);
     flxi_kb_result(b, leaf_of(z, f->result));
+    return number;
+}
+
+uint32_t flxi_kernel_copy_rule(flxi_kb *b, const flx_kernel *d, const char *name)
+{
+    normaliser z = {.k = d, .b = b};
+    uint32_t self = 0;
+    flxi_arena_init(&z.scratch, flxi_kernel_mem(d));
+    z.vars = flxi_new(&z.scratch, uint32_t, d->num_vars + 1);
+    if (!z.vars)
+        flxi_oom(&b->err, "a kernel");
+    else
+        self = copy_function(&z, &d->fns[1], flxi_kb_fresh_name(b, name), 0);
+    for (uint32_t i = 2; i <= d->num_fns && flxi_kb_ok(b); i++)
+        if (d->fns[i].adjoint_of == 2)
+            copy_function(&z, &d->fns[i], "", self);
+    flxi_arena_free(&z.scratch);
+    return flxi_kb_ok(b) ? self : 0;
 }
 
 void flxi_kernel_copy_functions(flxi_kb *b, const flx_kernel *k)
@@ -444,8 +512,23 @@ void flxi_kernel_copy_functions(flxi_kb *b, const flx_kernel *k)
     if (!z.vars && flxi_kb_ok(b))
         flxi_oom(&b->err, "a kernel");
     for (uint32_t i = 1; i <= k->num_fns && flxi_kb_ok(b); i++)
-        copy_function(&z, &k->fns[i]);
+        copy_function(&z, &k->fns[i], k->fns[i].name, k->fns[i].adjoint_of ? k->fns[i].adjoint_of - 1 : 0);
     flxi_arena_free(&z.scratch);
+}
+
+/* Functions that nothing calls in the end are dropped with other dead code. */
+static void wrap_extensions(normaliser *z)
+{
+    const flx_kernel *k = z->k;
+    for (uint32_t i = 1; i <= k->num_exprs && flxi_kb_ok(z->b); i++) {
+        const flxi_kx *e = &k->exprs[i];
+        const flxi_kextension *known = e->kind == KX_OPAQUE ? k->opaques[e->ref].known : NULL;
+        if (!known || !known->is.derivative || !flxi_ktype_is_float(e->type) || wrapper_of(z, e))
+            continue;
+        wrapped w = {i, flxi_kextension_function(z->b, k, e)};
+        if (w.fn && !flxi_push(flxi_kernel_mem(k), &z->wraps, w))
+            flxi_oom(&z->b->err, "a kernel");
+    }
 }
 
 /* ---- The whole ---- */
@@ -462,6 +545,8 @@ static flx_kernel *normalise_into(normaliser *z, flx_error *err)
         flxi_kb_buffer(z->b, &k->buffers[i]);
     flxi_kernel_copy_functions(z->b, k);
     if (flxi_kb_ok(z->b))
+        wrap_extensions(z);
+    if (flxi_kb_ok(z->b))
         hoist_loads(z);
     if (flxi_kb_ok(z->b) && may_return(k->body) && !returns_are_simple(k->body))
         z->live = flxi_kb_let(z->b, flxi_kb_fresh_name(z->b, "live"), flxi_kb_bool(z->b, true));
@@ -470,6 +555,7 @@ static flx_kernel *normalise_into(normaliser *z, flx_error *err)
     if (flxi_kb_ok(z->b))
         list_of(z, k->body);
     flxi_vec_free(flxi_kernel_mem(k), &z->copies);
+    flxi_vec_free(flxi_kernel_mem(k), &z->wraps);
     return flxi_kb_finish(z->b, err);
 }
 

@@ -5,8 +5,6 @@
 #include "kernel/kernel_rewrite.h"
 #include "kernel/kernel_validate.h"
 
-#include <stdio.h>
-
 typedef struct {
     const char *name;
     flxi_kpass_fn run;
@@ -17,6 +15,7 @@ typedef struct {
 /* In the order in which they run. */
 static const pass passes[] = {
     {"inline", flxi_kpass_inline, true, false},
+    {"inline_always", flxi_kpass_inline_always, false, false},
     {"fold", flxi_kpass_fold, false, false}, /* propagation folds too */
     {"propagate", flxi_kpass_propagate, true, false},
     {"coalesce", flxi_kpass_coalesce, true, false},
@@ -175,29 +174,64 @@ static const pass *find_pass(const char *name, size_t n)
 
 static flx_code fail_name(const char *name, size_t n, flx_error *err)
 {
-    char text[40], known[sizeof err->hint] = "";
-    for (size_t i = 0; i < NUM_PASSES; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? " " : "", passes[i].name);
+    char text[40];
     flxi_printable(text, sizeof text, name, n);
-    return flxi_fail_hint(err, FLX_E_USAGE, known, "there is no pass of kernels called '%s'", text);
+    return flxi_fail_hint(err, FLX_E_USAGE, "flx help kernel optimise lists them",
+                          "there is no pass of kernels called '%s'", text);
 }
 
-/* Names separated by commas, each at most once. */
+static void choose_usual(const pass **list, size_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < NUM_PASSES; i++)
+        if (passes[i].is_usual)
+            list[(*n)++] = &passes[i];
+}
+
+static size_t position(const pass *const *list, size_t n, const pass *p)
+{
+    size_t i = 0;
+    while (i < n && list[i] != p)
+        i++;
+    return i;
+}
+
+/* One name of a list: added, or with a minus taken out. */
+static flx_code choose_one(const char *name, size_t length, const pass **list, size_t *n, flx_error *err)
+{
+    bool goes = length > 0 && name[0] == '-';
+    const pass *p = find_pass(name + goes, length - goes);
+    if (!p)
+        return fail_name(name + goes, length - goes, err);
+    size_t at = position(list, *n, p);
+    if (goes && at == *n)
+        return flxi_fail(err, FLX_E_USAGE, "pass '%s' cannot be left out: it does not run", p->name);
+    if (!goes && at < *n)
+        return flxi_fail(err, FLX_E_USAGE, "pass '%s' is named twice", p->name);
+    if (goes)
+        memmove(list + at, list + at + 1, (--*n - at) * sizeof *list);
+    else
+        list[(*n)++] = p;
+    return FLX_OK;
+}
+
+/* Names separated by commas, each at most once; a list that begins with a minus changes the usual one. */
 static flx_code choose(const char *names, const pass **list, size_t *n, flx_error *err)
 {
     *n = 0;
+    if (*names == '-')
+        choose_usual(list, n);
     while (*names) {
         size_t length = strcspn(names, ",");
-        const pass *p = find_pass(names, length);
-        if (!p)
-            return fail_name(names, length, err);
-        for (size_t i = 0; i < *n; i++)
-            if (list[i] == p)
-                return flxi_fail(err, FLX_E_USAGE, "pass '%s' is named twice", p->name);
-        list[(*n)++] = p;
+        FLXI_TRY(choose_one(names, length, list, n, err));
         names += length + (names[length] == ',');
     }
     return FLX_OK;
+}
+
+const char *flxi_kernel_pass_name(size_t i)
+{
+    return i < NUM_PASSES ? passes[i].name : NULL;
 }
 
 flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err)
@@ -215,11 +249,10 @@ flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *names, flx_erro
         flxi_fail(err, FLX_E_USAGE, "there is no kernel to optimise");
         return NULL;
     }
-    if (names && choose(names, list, &n, err) != FLX_OK)
+    if (!names)
+        choose_usual(list, &n);
+    else if (choose(names, list, &n, err) != FLX_OK)
         return NULL;
-    for (size_t i = 0; !names && i < NUM_PASSES; i++)
-        if (passes[i].is_usual)
-            list[n++] = &passes[i];
     if (flxi_kernel_check(k, err) != FLX_OK)
         return NULL;
     return optimise(k, list, n, &(flxi_ksimplify_options){0}, err);

@@ -56,6 +56,8 @@ flx_kernel *flxi_kpass_dead_store(const flx_kernel *k, const flxi_ksimplify_opti
 
 /* kernel_licm.c: what is the same in every iteration stands before the loop. */
 flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+/* Only loads, and values that have no derivative: before differentiation, of a normalised program. */
+flx_kernel *flxi_kernel_hoist_loads(const flx_kernel *k, flx_error *err);
 
 /* kernel_strength.c: shifts, masks and products instead of products, quotients and remainders. */
 flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
@@ -66,14 +68,19 @@ flx_kernel *flxi_kpass_unroll(const flx_kernel *k, const flxi_ksimplify_options 
 flx_kernel *flxi_kpass_peel(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_strip_mine(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_loop_fusion.c: neighbouring loops over the same range become one; bodies that are too long become two. */
+/* kernel_loop_fusion.c: neighbouring loops over the same range, or branches of the same condition, become one; bodies
+   that are too long become two. */
 flx_kernel *flxi_kpass_fuse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_split(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
 /* kernel_barriers.c: barriers that keep nothing apart. */
 flx_kernel *flxi_kpass_barriers(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_inline.c: calls, blocks and regions give way to what stands in them. */
+/* kernel_inline.c: calls, blocks and regions give way to what stands in them: small ones, or all of them. */
 flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+flx_kernel *flxi_kpass_inline_always(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
+
+/* Names of all passes, in the order in which they run; NULL behind the last. */
+const char *flxi_kernel_pass_name(size_t i);
 
 #endif

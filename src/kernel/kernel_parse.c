@@ -141,6 +141,54 @@ static flx_code parse_block(flxi_kparser *p, const char *at)
     return flxi_kcheck_builder(p, at);
 }
 
+/* A variable by its name: one that is there. */
+static flx_code read_var(flxi_kparser *p, uint32_t *var)
+{
+    size_t symbol;
+    char text[60];
+    flxi_ktoken t = p->x.token;
+    FLXI_TRY(flxi_kread_name(p, "a variable", &symbol));
+    const flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);
+    if (!s)
+        return flxi_kfail_memory(p);
+    *var = s->var;
+    if (*var)
+        return FLX_OK;
+    return flxi_kfail_rule(p, t.s, "K10", "declare it with let before the region", "there is no variable '%s' here",
+                           flxi_printable(text, sizeof text, t.s, t.n));
+}
+
+flx_code flxi_kread_bar(flxi_kparser *p, uint32_t *var)
+{
+    flxi_knext(p);
+    FLXI_TRY(flxi_kneed_mark(p, '('));
+    FLXI_TRY(read_var(p, var));
+    return flxi_kneed_mark(p, ')');
+}
+
+/* adjoint { adjoint(v) += e; … } */
+static flx_code parse_rule(flxi_kparser *p)
+{
+    uint32_t var;
+    uint32_t value;
+    flxi_kb_rule(p->b);
+    FLXI_TRY(flxi_kcheck_builder(p, p->x.token.s));
+    FLXI_TRY(flxi_kneed_mark(p, '{'));
+    while (!flxi_ktake_mark(p, '}')) {
+        const char *at = p->x.token.s;
+        if (!flxi_ktoken_is(&p->x.token, "adjoint"))
+            return flxi_kexpected(p, "adjoint(v) += …; or '}'");
+        FLXI_TRY(flxi_kread_bar(p, &var));
+        FLXI_TRY(flxi_kneed_mark(p, '+'));
+        FLXI_TRY(flxi_kneed_mark(p, '='));
+        FLXI_TRY(flxi_kparse_expr(p, p->b->vars.at[var].type == FLX_F64 ? FLX_F64 : FLX_F32, &value));
+        flxi_kb_rule_term(p->b, var, value);
+        FLXI_TRY(flxi_kcheck_builder(p, at));
+        FLXI_TRY(flxi_kneed_mark(p, ';'));
+    }
+    return FLX_OK;
+}
+
 static flx_code parse_region(flxi_kparser *p, const char *at)
 {
     size_t name;
@@ -156,6 +204,8 @@ static flx_code parse_region(flxi_kparser *p, const char *at)
     flxi_kb_region(p->b, flxi_ksymbol_text(p, name), source, flags);
     FLXI_TRY(flxi_kcheck_builder(p, at));
     FLXI_TRY(parse_body(p));
+    if (p->x.ahead.mark == FLXI_MARK('{', 0) && flxi_ktake_word(p, "adjoint"))
+        FLXI_TRY(parse_rule(p));
     flxi_kb_end(p->b);
     return flxi_kcheck_builder(p, at);
 }

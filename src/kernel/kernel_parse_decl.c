@@ -105,9 +105,9 @@ typedef FLXI_VEC(flx_kernel_predicate) predicate_list;
 
 static flx_code add_predicate(flxi_kparser *p, predicate_list *list, size_t at, flx_kernel_predicate test)
 {
-    if (list->n >= FLXI_KPREDICATES_MAX)
+    if (list->n >= FLXI_KERNEL_MAX_PREDICATES)
         return flxi_kfail_rule(p, p->x.token.s, "K72", "split the condition", "parts of a condition: more than %d",
-                               FLXI_KPREDICATES_MAX);
+                               FLXI_KERNEL_MAX_PREDICATES);
     if (!flxi_push(p->mem, list, test))
         return flxi_kfail_memory(p);
     memmove(&list->at[at + 1], &list->at[at], (list->n - 1 - at) * sizeof *list->at);
@@ -176,9 +176,9 @@ static flx_code parse_condition(flxi_kparser *p, predicate_list *list, int depth
 static flx_code parse_factor(flxi_kparser *p, predicate_list *list, int depth)
 {
     flx_kernel_predicate test = {0};
-    if (depth > FLXI_KPREDICATES_MAX)
+    if (depth > FLXI_KERNEL_MAX_PREDICATES)
         return flxi_kfail_rule(p, p->x.token.s, "K70", "split the condition", "nesting of a condition: more than %d",
-                               FLXI_KPREDICATES_MAX);
+                               FLXI_KERNEL_MAX_PREDICATES);
     if (flxi_ktake_mark(p, '!')) {
         FLXI_TRY(add_predicate(p, list, list->n, (flx_kernel_predicate){.test = FLX_KERNEL_COUNT_NOT}));
         if (!flxi_kis_mark(p, '(') && !flxi_kis_mark(p, '!'))

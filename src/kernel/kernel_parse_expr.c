@@ -237,6 +237,17 @@ static flx_code read_variable(flxi_kparser *p)
     return add_node(p, (flxi_knode){.kind = KX_VAR, .ref = var, .at = t.s, .n = t.n}, p->values.n);
 }
 
+/* adjoint(v), in the adjoint of a region. */
+static flx_code read_adjoint(flxi_kparser *p)
+{
+    flxi_ktoken t = p->x.token;
+    uint32_t var;
+    FLXI_TRY(flxi_kread_bar(p, &var));
+    uint32_t bar = flxi_kb_rule_bar(p->b, var);
+    FLXI_TRY(flxi_kcheck_builder(p, t.s));
+    return add_node(p, (flxi_knode){.kind = KX_VAR, .ref = bar, .at = t.s, .n = t.n}, p->values.n);
+}
+
 static flx_code open_index(flxi_kparser *p, frame_form form)
 {
     flxi_ktoken t = p->x.token;
@@ -254,11 +265,20 @@ flx_code flxi_kread_opaque(flxi_kparser *p, uint32_t type, uint32_t *opaque)
     flxi_kopaque o = {.type = (uint8_t)type};
     const char *at = p->x.token.s;
     const char *bytes;
+    uint64_t id = 0;
     FLXI_TRY(flxi_kneed_mark(p, '('));
-    FLXI_TRY(flxi_kread_string(p, "the name of an extension, as a string", &o.extension));
+    if (p->x.token.kind == KT_NUMBER)
+        FLXI_TRY(flxi_kread_u64(p, "the number of an extension", UINT32_MAX, &id));
+    else
+        FLXI_TRY(flxi_kread_string(p, "the name of an extension, as a string, or its number", &o.extension));
+    o.id = (uint32_t)id;
     FLXI_TRY(flxi_kneed_mark(p, ','));
     FLXI_TRY(flxi_kread_bytes(p, &bytes, &o.payload_size));
     o.payload = bytes;
+    if (o.id) {
+        *opaque = flxi_kb_add_opaque(p->b, &o);
+        return flxi_kcheck_builder(p, at);
+    }
     if (flxi_ktake_mark(p, ',')) {
         FLXI_TRY(flxi_kread_u64(p, "a fingerprint", UINT64_MAX, &o.fingerprint));
         FLXI_TRY(flxi_kneed_mark(p, ','));
@@ -422,6 +442,8 @@ static flx_code read_operand(flxi_kparser *p, step *next)
     }
     if (!flxi_kat_name(p))
         return flxi_kexpected(p, "an expression");
+    if (p->b->rule.is_open && flxi_ktoken_is(&t, "adjoint") && p->x.ahead.mark == FLXI_MARK('(', 0))
+        return read_adjoint(p);
     if (p->x.ahead.mark == FLXI_MARK('(', 0) || is_typed_call(p)) {
         if (t.kind != KT_NAME || !find_callee(t.s, t.n, &c))
             return open_function_call(p, next);

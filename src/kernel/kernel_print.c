@@ -301,9 +301,14 @@ static void put_atomic(printer *p, const flxi_kx *e, const uint32_t demands[3])
 static void put_opaque(printer *p, const flxi_kopaque *o, const char *open)
 {
     put(p, open);
-    put_string(p, o->extension);
+    if (o->id)
+        flxi_addf(&p->out, "0x%x", o->id);
+    else
+        put_string(p, o->extension);
     put(p, ", ");
     put_bytes(p, o->payload, o->payload_size);
+    if (o->id)
+        return; /* the extension knows the rest */
     if (o->type || o->fingerprint || o->pure)
         flxi_addf(&p->out, ", 0x%llx, %s", (unsigned long long)o->fingerprint, o->pure ? "pure" : "impure");
 }
@@ -479,7 +484,7 @@ static void put_options(printer *p, const flxi_kbuffer *b)
     if (!b->num_predicates)
         return;
     put(p, " where (");
-    if (b->num_predicates > FLXI_KPREDICATES_MAX || put_condition(p, b, 0, OF_ANY) != b->num_predicates)
+    if (b->num_predicates > FLXI_KERNEL_MAX_PREDICATES || put_condition(p, b, 0, OF_ANY) != b->num_predicates)
         p->too_large = true;
     put(p, ")");
 }

@@ -143,6 +143,8 @@ flx_code flxi_kbuild_target(flxi_kparser *p, uint32_t *buffer, uint32_t *index);
 /* … or a value. */
 flx_code flxi_kbuild_nodes(flxi_kparser *p, uint32_t demand, uint32_t *out);
 bool flxi_kname_is_statement(const char *s, size_t n);
+/* adjoint(NAME), in the adjoint of a region: the variable that is named. */
+flx_code flxi_kread_bar(flxi_kparser *p, uint32_t *var);
 /* ("extension", "hex", fingerprint, pure: the number of the opaque. In a statement, type 0, it may end with the payload. */
 flx_code flxi_kread_opaque(flxi_kparser *p, uint32_t type, uint32_t *opaque);
 

@@ -38,6 +38,17 @@ static uint32_t value_of(flxi_kreverser *g, const flxi_kx *e, const flxi_kpast *
     return flxi_kb_rebuild(g->b, &there, p->x, p->args);
 }
 
+/* The reverse may run parts of the program again: what has effects would have them twice. */
+static void refuse_effects(flxi_kreverser *g, const flxi_kstep *step, const flxi_kx *e)
+{
+    char path[120];
+    if (e->kind != KX_OPAQUE || g->k->opaques[e->ref].pure || !flxi_krev_ok(g))
+        return;
+    flxi_kernel_fail(&g->b->err, "not differentiable", "leave it out of the kernel that is differentiated",
+                     "extension '%.80s' is impure: its effects cannot be repeated", g->k->opaques[e->ref].extension);
+    flxi_at(&g->b->err, "%s", flxi_kflow_path(g->w, step, path, sizeof path));
+}
+
 static void forward_let(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p)
 {
     const flxi_ks *s = step->s;
@@ -48,6 +59,7 @@ static void forward_let(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p
     }
     if (!read_operands(g, e, p))
         return;
+    refuse_effects(g, step, e);
     size_t tape = g->site_tapes[s->var];
     if (tape && g->mode == MODE_REPLAY) {
         g->now[s->var] = flxi_krev_restore(g, tape - 1, flxi_krev_site_slot(g, step->loop), flxi_krev_name(g, s->var));
@@ -204,31 +216,52 @@ static void enter_iteration(flxi_kreverser *g, const flxi_kstep *step, uint32_t 
     g->iteration[step->number] = from_zero ? v : flxi_krev_let(g, "k", flxi_kb_binary(g->b, KBIN_sub, v, from));
 }
 
-static void forward_loop(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p, bool is_reversed)
+/* From variables that hold what the loop carries, which they do afterwards again. */
+static void run_iterations(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p, uint32_t to,
+                           const uint32_t *carried, bool is_recorded)
 {
-    const flxi_ks *s = step->s;
-    p->from = leaf(g, s->a);
-    uint32_t to = leaf(g, s->b);
-    p->trips = trips_of(g, p->from, to);
-    watch_trips(g, step, p->trips);
-    if (is_reversed)
-        add_loop_tapes(g, step, p);
-    uint32_t *carried = keep_entry(g, step, p) ? new_joined(g, step) : NULL;
-    if (!carried)
-        return;
-    uint32_t var = flxi_kb_loop(g->b, flxi_kb_fresh_name(g->b, flxi_krev_name(g, s->var)), p->from, to);
+    uint32_t var = flxi_kb_loop(g->b, flxi_kb_fresh_name(g->b, flxi_krev_name(g, step->s->var)), p->from, to);
     enter_iteration(g, step, p->from, var);
     for (size_t i = 0; i < step->writes.n; i++) { /* a copy: the variable is assigned at the end, maybe before it is read */
         uint32_t v = step->writes.at[i];
         g->now[v] = flxi_kb_var(g->b, flxi_krev_new_var(g, flxi_krev_name(g, v), flxi_kb_var(g->b, carried[i])));
     }
-    if (is_reversed)
+    if (is_recorded)
         record_entry(g, step, p);
     flxi_krev_forward(g, step->body, NULL);
     for (size_t i = 0; i < step->writes.n; i++)
         flxi_kb_assign(g->b, carried[i], g->now[step->writes.at[i]]);
     flxi_kb_end(g->b);
     take_joined(g, step, carried);
+}
+
+void flxi_krev_rerun(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p)
+{
+    uint32_t at = g->now[step->s->var], iteration = g->iteration[step->number];
+    uint32_t *carried = new_joined(g, step);
+    flxi_krev_mode before = g->mode;
+    if (!carried)
+        return;
+    g->mode = MODE_REPLAY;
+    run_iterations(g, step, p, at, carried, false);
+    g->mode = before;
+    g->now[step->s->var] = at;
+    g->iteration[step->number] = iteration;
+}
+
+static void forward_loop(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p, bool is_reversed)
+{
+    const flxi_ks *s = step->s;
+    bool is_recorded = is_reversed && !flxi_krev_is_rerun(step);
+    p->from = leaf(g, s->a);
+    uint32_t to = leaf(g, s->b);
+    p->trips = trips_of(g, p->from, to);
+    watch_trips(g, step, p->trips);
+    if (is_recorded)
+        add_loop_tapes(g, step, p);
+    uint32_t *carried = keep_entry(g, step, p) ? new_joined(g, step) : NULL;
+    if (carried)
+        run_iterations(g, step, p, to, carried, is_recorded);
 }
 
 static void refuse_statement(flxi_kreverser *g, const flxi_kstep *step, const char *what)

@@ -122,10 +122,7 @@ static void refuse_expr(flxi_kreverser *g, const flxi_kstep *step, const flxi_kx
     char path[120];
     if (!flxi_krev_ok(g))
         return;
-    const char *hint = e->kind == KX_ATOMIC ? "reduce in workgroup memory and store the result, or write a custom rule"
-                                            : "wrap it in stop_gradient, or give its function an adjoint";
-    flxi_kernel_fail(&g->b->err, "not differentiable", hint, "%s%s%s has no derivative", flxi_kx_name(e),
-                     e->kind == KX_ATOMIC ? "_" : "", e->kind == KX_ATOMIC ? flxi_katomic_names[e->op] : "");
+    flxi_kernel_refuse(g->k, e, &g->b->err);
     flxi_at(&g->b->err, "%s", flxi_kflow_path(g->w, step, path, sizeof path));
 }
 
@@ -153,7 +150,6 @@ static void reverse_call(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
         return;
     memcpy(args, p->args, f->num_params * sizeof *args);
     args[f->num_params] = p->z;
-    args[f->num_params + 1] = bar;
     for (uint32_t i = 0; i < e->num_args; i++) {
         uint32_t to = flxi_kflow_active_leaf(g->w, e->args[i]);
         uint32_t fn = flxi_kernel_adjoint_fn(g->k, e->ref, i);
@@ -161,8 +157,12 @@ static void reverse_call(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
             refuse_expr(g, step, e);
             return;
         }
-        if (to)
-            add_bar(g, to, flxi_kernel_inline_call(g->b, g->k, fn, args, &g->b->err));
+        if (!to)
+            continue;
+        const flxi_kfn *rule = &g->k->fns[fn];
+        args[f->num_params + 1] = flxi_kb_cast(g->b, g->k->vars[rule->params[f->num_params + 1]].type, bar);
+        uint32_t term = flxi_kernel_inline_call(g->b, g->k, fn, args, &g->b->err);
+        add_bar(g, to, flxi_kb_cast(g->b, flxi_krev_bar_type(g, to), term));
     }
 }
 
@@ -374,7 +374,10 @@ static void reverse_loop(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
     const flxi_kx *from = flxi_kb_expr(b, p->from);
     bool from_zero = from->kind == KX_LITERAL && from->bits == 0;
     g->now[step->s->var] = from_zero ? k : flxi_krev_let(g, flxi_krev_name(g, step->s->var), flxi_kb_binary(b, KBIN_add, p->from, k));
-    for (size_t i = 0; i < step->writes.n && flxi_krev_ok(g); i++)
+    bool is_rerun = flxi_krev_is_rerun(step);
+    if (is_rerun)
+        flxi_krev_rerun(g, step, p);
+    for (size_t i = 0; !is_rerun && i < step->writes.n && flxi_krev_ok(g); i++)
         g->now[step->writes.at[i]] = flxi_krev_restore(g, p->tape + i, k, flxi_krev_name(g, step->writes.at[i]));
     reverse_body(g, step->body, touched, outer);
     flxi_kb_end(b);
@@ -430,11 +433,11 @@ static bool start(flxi_kreverser *g, flx_error *err)
     g->keeps_stores = SCRATCH(g, uint8_t, k->num_buffers + 1);
     for (uint32_t i = 1; i <= k->num_buffers; i++) /* names of forward buffers are taken, whether they remain or not */
         flxi_kb_text(g->b, k->buffers[i].name, strlen(k->buffers[i].name));
-    for (uint32_t i = 1; i <= k->num_buffers && flxi_krev_ok(g); i++)
-        if (!flxi_krev_decide_buffer(g, i))
-            flxi_krev_check(g, NULL);
+    if (flxi_krev_ok(g))
+        flxi_krev_decide_buffers(g);
     if (flxi_krev_ok(g))
         flxi_krev_declare_buffers(g);
+    flxi_kb_copy_opaques(g->b, k);
     if (flxi_krev_ok(g))
         flxi_kernel_copy_functions(g->b, k);
     return true;

@@ -126,9 +126,19 @@ void flxi_krev_contribute(flxi_kreverser *g, const flxi_kstep *step, uint32_t ta
 /* Emits statements in g->mode. With a trace, their reverse follows in the same scope. */
 void flxi_krev_forward(flxi_kreverser *g, flxi_ksteps steps, flxi_kpast *trace);
 
+/* A loop of a region marked `recompute`: what it carries into an iteration is not taped, but made by all before it. */
+static inline bool flxi_krev_is_rerun(const flxi_kstep *loop)
+{
+    return (loop->s->flags & FLX_KERNEL_REGION_RECOMPUTE) != 0;
+}
+
+/* Emits the iterations before the one that `now` holds, from the values at the loop's entry, which `now` holds too. */
+void flxi_krev_rerun(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p);
+
 /* ---- kernel_adjoint_buffers.c ---- */
 
-bool flxi_krev_decide_buffer(flxi_kreverser *g, uint32_t i);
+/* Which adjoints may be added to without atomics, and which cotangents need no clearing. */
+void flxi_krev_decide_buffers(flxi_kreverser *g);
 void flxi_krev_ask_for(flxi_kreverser *g, uint32_t buffer);
 void flxi_krev_declare_buffers(flxi_kreverser *g);
 uint32_t flxi_krev_declare_words(flxi_kreverser *g, const char *name, uint8_t access, uint32_t flags, uint64_t count);

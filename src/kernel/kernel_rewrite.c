@@ -260,6 +260,7 @@ static void copy_list(flxi_krewrite *r, flxi_klist list)
         const flxi_ks *s = &list.at[i];
         uint32_t at = ++r->at;
         r->to->place = s->place;
+        r->to->marks = s->kind == KS_REGION ? 0 : s->flags;
         if (r->ended)
             r->at = at + count_places(s) - 1;
         else if (r->hooks->stmt && r->hooks->stmt(r, s))

@@ -225,3 +225,19 @@ const char *flxi_kx_name(const flxi_kx *e)
     default: return names[e->kind] ? names[e->kind] : "expression";
     }
 }
+
+flx_code flxi_kernel_refuse(const flx_kernel *k, const flxi_kx *e, flx_error *err)
+{
+    static const char word[] = "not differentiable";
+    if (e->kind == KX_ATOMIC)
+        return flxi_kernel_fail(err, word, "reduce in workgroup memory and store the result, or write a custom rule",
+                                "atomic_%s has no derivative", flxi_katomic_names[e->op]);
+    if (e->kind == KX_OPAQUE)
+        return flxi_kernel_fail(err, word, "register it with a derivative, or wrap it in stop_gradient",
+                                "extension '%.80s' has no derivative", k->opaques[e->ref].extension);
+    if (e->kind == KX_CALL)
+        return flxi_kernel_fail(err, word, "give it an adjoint for each operand, or wrap the operand in stop_gradient",
+                                "'%.80s' has no derivative by one of its operands", k->fns[e->ref].name);
+    return flxi_kernel_fail(err, word, "wrap it in stop_gradient, or give its function an adjoint", "%s has no derivative",
+                            flxi_kx_name(e));
+}

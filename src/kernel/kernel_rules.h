@@ -36,4 +36,7 @@ uint32_t flxi_kernel_partial(const flxi_ksite *s, int operand, uint32_t g);
 /* How messages call the operation: "floor", "a cast to u32", … */
 const char *flxi_kx_name(const flxi_kx *e);
 
+/* KERNEL with "not differentiable" first: the operation has no derivative. */
+flx_code flxi_kernel_refuse(const flx_kernel *k, const flxi_kx *e, flx_error *err);
+
 #endif

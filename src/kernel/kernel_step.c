@@ -1,6 +1,7 @@
 /* kernel_step.c: runs the code of one invocation up to the next point where it waits for others. */
 #include "kernel/kernel_machine.h"
 
+#include "kernel/kernel_extension.h"
 #include "kernel/kernel_scalar.h"
 
 #include <stdio.h>
@@ -159,6 +160,18 @@ static flx_code ask_for_stage(flxi_kmachine *m, flxi_klane *l, const flxi_ks *s)
     return FLX_OK;
 }
 
+static void run_opaque(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i)
+{
+    const flx_kernel *k = m->d->kernel;
+    const flxi_kx *e = &k->exprs[i->d];
+    uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
+    for (size_t n = 0; n < e->num_args && n < FLXI_KEXTENSION_MAX_ARGS; n++)
+        types[n] = k->exprs[e->args[n]].type;
+    uint64_t value = flxi_kextension_eval(&k->opaques[i->c], types, l->regs + i->a, e->num_args);
+    if (i->d)
+        l->regs[i->to] = value;
+}
+
 static flx_code run_rare(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i)
 {
     const flxi_ks *s = m->code.statements.at[i->statement];
@@ -167,6 +180,7 @@ static flx_code run_rare(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i)
     case KI_COPY_WAIT: return finish_copy(m, l, i);
     case KI_COLLECTIVE: return run_collective(m, l, s);
     case KI_INDIRECT: return ask_for_stage(m, l, s);
+    case KI_OPAQUE: run_opaque(m, l, i); return FLX_OK;
     case KI_TRAP:
         return flxi_kmachine_fail(m, l, "trap", "the kernel ended the dispatch itself", "'%.60s' at address %llu",
                                   s->text, (unsigned long long)l->regs[i->a]);

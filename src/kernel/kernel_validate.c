@@ -121,11 +121,6 @@ static void check_effect(flxi_kchecker *c, const flxi_ks *s)
 
 /* ---- Control ---- */
 
-static bool is_uniform_here(const flxi_kchecker *c, const flxi_kuniform *u)
-{
-    return c->statement - 1 < u->num_flow && u->flow[c->statement - 1];
-}
-
 static void check_barrier(flxi_kchecker *c, const flxi_ks *s)
 {
     bool is_grid = s->order == FLX_KERNEL_GRID;
@@ -134,7 +129,7 @@ static void check_barrier(flxi_kchecker *c, const flxi_ks *s)
                    s->order ? "?" : "relaxed");
     if (is_grid && !(c->target.flags & FLX_KERNEL_HAS_GRID_BARRIER))
         flxi_kfind(c, "K52", "split the kernel into two dispatches", "a grid barrier: the target has none");
-    if (!is_uniform_here(c, is_grid ? &c->gridwide : &c->uniform))
+    if (!flxi_kchecker_is_uniform(c, is_grid ? &c->gridwide : &c->uniform))
         flxi_kfind(c, "K50", "move it out of ifs, loops and early returns that depend on the invocation",
                    "a barrier that not all invocations of the %s may reach together", is_grid ? "grid" : "workgroup");
     c->interval++;
@@ -325,7 +320,7 @@ static void check_rare(flxi_kchecker *c, const flxi_ks *s)
     case KS_RESUME: check_resume(c, s); break;
     case KS_COLLECTIVE: check_collective(c, s); break;
     case KS_OPAQUE:
-        flxi_kcheck_opaque(c, s->opaque, false);
+        flxi_kcheck_opaque(c, s->opaque, NULL);
         c->interval++;
         break;
     default: break;

@@ -80,7 +80,8 @@ enum {
     WIRE_RESUME = 0x50,      /* tag (text) */
     WIRE_COLLECTIVE = 0x51,  /* which; source; target; of a broadcast: root, two words */
     WIRE_OPAQUE = 0x52,      /* is-pure << 8; as WIRE_OPAQUE_EXPR without arguments */
-    WIRE_EXTENSION = 0x80,   /* number; payload (length and padded bytes): of a registered extension */
+    WIRE_EXTENSION = 0x80,   /* type, 0 in a statement; number; payload (length and padded bytes); number of arguments and
+                                arguments, which a statement has not: of a registered extension */
 };
 
 /* How many numbers a condition has. */

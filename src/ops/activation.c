@@ -5,6 +5,7 @@
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/kernel_formula.h"
 #include "ops/partial.h"
 
 /* ---- Gates ---- */
@@ -567,13 +568,143 @@ static void decompose_hard_swish(flxi_site *s, flx_val *y)
     y[0] = gate(s, flx_hard_sigmoid(s->g, s->x[0], NAN, NAN));
 }
 
+/* ---- Lowering: the same formulas in the operand's type ---- */
+
+static uint32_t gated_k(flxi_kemit *e, uint32_t x, uint32_t by)
+{
+    by = HOLD(by);
+    return PICK(F2(eq, by, NUM(by, 0)), F2(copysign, NUM(x, 0), x), F2(mul, x, by));
+}
+
+static uint32_t is_negative_k(flxi_kemit *e, uint32_t x)
+{
+    return F2(lt, x, NUM(x, 0));
+}
+
+/* x where it is positive, else what stands below. */
+static uint32_t kinked(flxi_kemit *e, uint32_t x, uint32_t below)
+{
+    return PICK(F2(gt, x, NUM(x, 0)), x, below);
+}
+
+static uint32_t clamp_unit_k(flxi_kemit *e, uint32_t v)
+{
+    v = HOLD(v);
+    return PICK(is_negative_k(e, v), NUM(v, 0), PICK(F2(gt, v, NUM(v, 1)), NUM(v, 1), v));
+}
+
+/* e^(-|x|/2), whose square may underflow where x times it does not. */
+static uint32_t half_exponential(flxi_kemit *e, uint32_t x)
+{
+    return HOLD(F1(exp, F2(mul, F1(abs, x), NUM(x, -0.5))));
+}
+
+/* With e = e^-|x|: x·e/(1 + e) below 0, x/(1 + e) above. */
+static flxi_kval element_silu(flxi_kemit *e, const flxi_kval *operands)
+{
+    uint32_t x = operands[0].re;
+    uint32_t half = half_exponential(e, x);
+    uint32_t top = PICK(is_negative_k(e, x), F2(mul, gated_k(e, x, half), half), x);
+    return flxi_kreal(F2(div, top, F2(add, NUM(x, 1), F2(mul, half, half))));
+}
+
+/* √½ as a number of the type and what it lacks. */
+static uint32_t sqrt_half_rest(flxi_kemit *e, uint32_t x)
+{
+    const double sqrt_half = 0x1.6a09e667f3bcdp-1;
+    return NUM(x, flxi_kb_type(e->k, x) == FLX_F64 ? -0x1.bdd3413b26456p-55 : sqrt_half - (double)(float)sqrt_half);
+}
+
+/* x times ½·erfc(t), t = -x/√2, on both sides of 0; as in normal_tail the rounding error d of t is made good. */
+static flxi_kval element_gelu(flxi_kemit *e, const flxi_kval *operands)
+{
+    uint32_t x = operands[0].re;
+    uint32_t c = NUM(x, 0x1.6a09e667f3bcdp-1);
+    uint32_t back = HOLD(F1(neg, x));
+    uint32_t t = HOLD(F2(mul, back, c));
+    uint32_t d = F2(add, flxi_kb_fma(e->k, back, c, F1(neg, t)), F2(mul, back, sqrt_half_rest(e, x)));
+    uint32_t slope = HOLD(F2(mul, NUM(x, 1.1283791670955126), F1(exp, F2(mul, F1(neg, t), t))));
+    uint32_t tail = HOLD(F1(erfc, t));
+    tail = PICK(F2(eq, slope, NUM(x, 0)), tail, F2(sub, tail, F2(mul, d, slope)));
+    return flxi_kreal(gated_k(e, x, F2(mul, NUM(x, 0.5), tail)));
+}
+
+static flxi_kval element_gelu_approx(flxi_kemit *e, const flxi_kval *operands)
+{
+    uint32_t x = operands[0].re;
+    uint32_t factor = F2(add, NUM(x, gelu_slope), F2(mul, NUM(x, gelu_cubic), F2(mul, x, x)));
+    return flxi_kreal(gated_k(e, x, F1(sigmoid, F2(mul, x, factor))));
+}
+
+static flxi_kval element_mish(flxi_kemit *e, const flxi_kval *operands)
+{
+    uint32_t x = operands[0].re;
+    uint32_t one = NUM(x, 1), two = NUM(x, 2);
+    uint32_t half = half_exponential(e, x);
+    uint32_t r = HOLD(F2(mul, half, half));
+    uint32_t top = HOLD(F2(add, r, two));
+    uint32_t below = F2(div, F2(mul, F2(mul, gated_k(e, x, half), half), top), F2(add, F2(mul, r, top), two));
+    uint32_t line = HOLD(F2(add, one, F2(mul, two, r)));
+    uint32_t above = F2(mul, x, F2(div, line, F2(add, line, F2(mul, two, F2(mul, r, r)))));
+    return flxi_kreal(PICK(is_negative_k(e, x), below, above));
+}
+
+/* A number as the operand's dtype holds it. */
+static double as_element(int32_t dtype, double value)
+{
+    uint64_t element;
+    flxi_store_double(dtype, &element, 0, value);
+    return flxi_load_double(dtype, &element, 0);
+}
+
+static flxi_kval element_threshold(flxi_kemit *e, const flxi_kval *operands)
+{
+    const threshold_attrs *a = e->attrs;
+    uint32_t x = operands[0].re;
+    int32_t dtype = e->in[0]->dtype;
+    uint32_t above = F2(gt, x, NUM(x, as_element(dtype, a->theta)));
+    return flxi_kreal(PICK(above, x, NUM(x, as_element(dtype, a->value))));
+}
+
+static flxi_kval element_hard_sigmoid(flxi_kemit *e, const flxi_kval *operands)
+{
+    const line_attrs *a = e->attrs;
+    uint32_t x = operands[0].re;
+    return flxi_kreal(clamp_unit_k(e, flxi_kb_fma(e->k, NUM(x, a->alpha), x, NUM(x, a->beta))));
+}
+
+/* elu, selu and celu: scale·(x > 0 ? x : alpha·(e^(x/width) - 1)). */
+static flxi_kval exponential_below(flxi_kemit *e, uint32_t x, double scale, double alpha, double width)
+{
+    uint32_t inner = F1(expm1, width == 1 ? x : F2(div, x, NUM(x, width)));
+    uint32_t y = kinked(e, x, F2(mul, NUM(x, alpha), inner));
+    return flxi_kreal(scale == 1 ? y : F2(mul, NUM(x, scale), y));
+}
+
+static double alpha_of(const flxi_kemit *e)
+{
+    return ((const alpha_attrs *)e->attrs)->alpha;
+}
+
+ELEMENT_KERNEL_1(relu, flxi_k2(e, flxi_is_float(e->dtype) ? KBIN_max_nan : KBIN_max, x, NUM(x, 0)))
+ELEMENT_KERNEL_1(sigmoid, F1(sigmoid, x))
+ELEMENT_KERNEL_1(softplus, F2(add, F2(max_nan, x, NUM(x, 0)), F1(log1p, F1(exp, F1(neg, F1(abs, x))))))
+ELEMENT_KERNEL_1(hard_swish, gated_k(e, x, clamp_unit_k(e, F2(div, F2(add, x, NUM(x, 3)), NUM(x, 6)))))
+ELEMENT_KERNEL_1(leaky_relu, kinked(e, x, F2(mul, NUM(x, alpha_of(e)), x)))
+ELEMENT_KERNEL_2(prelu, kinked(e, x, F2(mul, y, x)))
+ELEMENT_KERNEL(selu, exponential_below(e, x[0].re, 1.0507009873554805, 1.6732632423543772, 1))
+ELEMENT_KERNEL(elu, exponential_below(e, x[0].re, 1, alpha_of(e), 1))
+ELEMENT_KERNEL(celu, exponential_below(e, x[0].re, 1, alpha_of(e), alpha_of(e)))
+
 /* ---- Rules ---- */
 
-#define ACTIVATION(op, op_samples, ...) \
-    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
+#define ACTIVATION(op, op_samples, ...)    \
+    const flxi_rules flxi_rules_##op = {   \
+        POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
 
 ACTIVATION(relu, samples_kinked, .scalar = relu_f, .scalar_i = relu_i, .mask = mask_relu);
-ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid);
+ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid,
+           .lowers = flxi_lowers_reals);
 ACTIVATION(silu, samples_smooth, .scalar = silu_f, .partial = partial_silu);
 ACTIVATION(gelu, samples_smooth, .scalar = gelu_f, .partial = partial_gelu, .decompose = decompose_gelu);
 ACTIVATION(gelu_approx, samples_smooth, .scalar = gelu_approx_f, .partial = partial_gelu_approx,
@@ -585,13 +716,14 @@ ACTIVATION(hard_swish, samples_hard_swish, .scalar = hard_swish_f, .vjp = derive
            .decompose = decompose_hard_swish);
 ACTIVATION(mish, samples_smooth, .scalar = mish_f, .partial = partial_mish, .decompose = decompose_mish);
 
-const flxi_rules flxi_rules_prelu = {POINTWISE_RULES, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu,
+const flxi_rules flxi_rules_prelu = {POINTWISE_RULES, .element = element_prelu, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu,
                                      .decompose = decompose_prelu, .samples = samples_prelu};
 
 #define WITH_ATTRS(op, op_infer, op_eval, op_schema, attrs_type, op_samples, ...) \
     const flxi_rules flxi_rules_##op = {                                          \
         .infer = (op_infer),                                                      \
         .eval = (op_eval),                                                        \
+        .element = element_##op,                                                  \
         .scalar = op##_f,                                                         \
         .schema = (op_schema),                                                    \
         .attrs_size = sizeof(attrs_type),                                         \

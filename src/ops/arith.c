@@ -4,6 +4,8 @@
 #include "ops/broadcast.h"
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/kernel_complex.h"
+#include "ops/kernel_formula.h"
 #include "ops/wide.h"
 
 /* ---- Samples ---- */
@@ -486,33 +488,141 @@ static flx_val partial_fma(flxi_site *s, uint32_t i)
     return i == 2 ? flxi_number(s, s->x[2], 1.0) : s->x[1 - i];
 }
 
+/* ---- Lowering ---- */
+
+static bool is_bool(const flxi_kemit *e)
+{
+    return e->dtype == FLX_BOOL;
+}
+
+static flxi_kval added(flxi_kemit *e, flxi_kval a, flxi_kval b)
+{
+    return flxi_kparts(e, is_bool(e) ? KBIN_logical_or : KBIN_add, a, b);
+}
+
+static flxi_kval element_mul(flxi_kemit *e, const flxi_kval *x)
+{
+    if (flxi_is_complex(e->dtype))
+        return flxi_kcmul(e, x[0], x[1]);
+    return flxi_kparts(e, is_bool(e) ? KBIN_logical_and : KBIN_mul, x[0], x[1]);
+}
+
+static uint32_t larger_k(flxi_kemit *e, uint32_t a, uint32_t b)
+{
+    return flxi_k2(e, flxi_is_float(e->dtype) ? KBIN_max_nan : is_bool(e) ? KBIN_logical_or : KBIN_max, a, b);
+}
+
+static uint32_t smaller_k(flxi_kemit *e, uint32_t a, uint32_t b)
+{
+    return flxi_k2(e, flxi_is_float(e->dtype) ? KBIN_min_nan : is_bool(e) ? KBIN_logical_and : KBIN_min, a, b);
+}
+
+/* As power_i: a loop over the bits of the exponent. */
+static uint32_t power_of_ints(flxi_kemit *e, uint32_t a, uint32_t b)
+{
+    uint32_t type = flxi_kb_type(e->k, a);
+    uint32_t one = NUM(a, 1), none = NUM(a, 0);
+    uint32_t y = flxi_kb_let(e->k, flxi_kname(e), one);
+    uint32_t base = flxi_kb_let(e->k, flxi_kname(e), a);
+    uint32_t rest = flxi_kb_let(e->k, flxi_kname(e), flxi_kb_cast(e->k, flxi_kunsigned(type), b));
+    uint32_t y_now = flxi_kb_var(e->k, y), base_now = flxi_kb_var(e->k, base), n = flxi_kb_var(e->k, rest);
+    flxi_kb_loop(e->k, flxi_kname(e), flxi_ku(e, 0), flxi_ku(e, flxi_int_bits((int32_t)type)));
+    uint32_t odd = F2(ne, F2(bit_and, n, NUM(n, 1)), NUM(n, 0));
+    flxi_kb_assign(e->k, y, PICK(odd, F2(mul, y_now, base_now), y_now));
+    flxi_kb_assign(e->k, base, F2(mul, base_now, base_now));
+    flxi_kb_assign(e->k, rest, F2(shr, n, NUM(n, 1)));
+    flxi_kb_end(e->k);
+    if (!flxi_is_signed((int32_t)type))
+        return y_now;
+    uint32_t alternating = PICK(F2(ne, F2(bit_and, b, one), none), NUM(a, -1), one);
+    uint32_t inverse = PICK(F2(eq, a, one), one, PICK(F2(eq, a, NUM(a, -1)), alternating, none));
+    return PICK(F2(lt, b, none), inverse, y_now);
+}
+
+/* The remainder moved to the divisor's side of zero; a zero of floats takes the divisor's sign. */
+static uint32_t modulus_k(flxi_kemit *e, uint32_t a, uint32_t b)
+{
+    uint32_t r = HOLD(F2(mod, a, b));
+    uint32_t none = NUM(r, 0);
+    uint32_t other_side = F2(ne, F2(lt, r, none), F2(lt, b, none));
+    if (flxi_is_float(e->dtype))
+        return PICK(F2(eq, r, none), F2(copysign, none, b), PICK(other_side, F2(add, r, b), r));
+    if (!flxi_is_signed(e->dtype))
+        return r;
+    uint32_t divides = F2(logical_or, F2(eq, r, none), F2(eq, b, none));
+    return PICK(F2(logical_and, F1(logical_not, divides), other_side), F2(add, r, b), r);
+}
+
+/* On the encoding, in the type of the result. */
+static flxi_kval element_nextafter(flxi_kemit *e, const flxi_kval *x)
+{
+    uint32_t type = (uint32_t)e->out[0]->dtype;
+    uint32_t word = type == FLX_F64 ? FLX_U64 : type == FLX_F32 ? FLX_U32 : FLX_U16;
+    uint32_t a = x[0].re, b = x[1].re, none = NUM(a, 0);
+    uint32_t bits = HOLD(flxi_kb_bitcast(e->k, word, flxi_kb_cast(e->k, type, a)));
+    uint32_t one = NUM(bits, 1);
+    uint32_t sign = PICK(F2(lt, b, none), F2(shl, one, NUM(bits, flxi_int_bits((int32_t)word) - 1)), NUM(bits, 0));
+    uint32_t away = F2(eq, F2(lt, a, b), F2(gt, a, none));
+    uint32_t step = PICK(away, F2(add, bits, one), F2(sub, bits, one));
+    uint32_t next = flxi_kb_bitcast(e->k, type, PICK(F2(eq, a, none), F2(bit_or, sign, one), step));
+    uint32_t to = flxi_kb_cast(e->k, type, b);
+    uint32_t is_nan = F2(logical_or, F1(is_nan, a), F1(is_nan, b));
+    return flxi_kreal(PICK(is_nan, flxi_kb_cast(e->k, type, F2(add, a, b)), PICK(F2(eq, a, b), to, next)));
+}
+
+static flxi_kval element_add_n(flxi_kemit *e, const flxi_kval *x)
+{
+    flxi_kval sum = x[0];
+    for (uint32_t k = 1; k < e->nin; k++)
+        sum = flxi_khold_value(e, added(e, sum, x[k]));
+    return sum;
+}
+
+static flxi_kval element_fma(flxi_kemit *e, const flxi_kval *x)
+{
+    if (flxi_is_float(e->dtype))
+        return flxi_kreal(flxi_kb_fma(e->k, x[0].re, x[1].re, x[2].re));
+    return flxi_kreal(F2(add, F2(mul, x[0].re, x[1].re), x[2].re));
+}
+
+ELEMENT_KERNEL(add, added(e, x[0], x[1]))
+ELEMENT_KERNEL(sub, flxi_kparts(e, KBIN_sub, x[0], x[1]))
+ELEMENT_KERNEL(div, x[0].im ? flxi_kcdiv(e, x[0], x[1]) : flxi_kreal(F2(div, x[0].re, x[1].re)))
+ELEMENT_KERNEL(clamp, flxi_kreal(smaller_k(e, larger_k(e, x[1].re, x[0].re), x[2].re)))
+ELEMENT_KERNEL_2(max, larger_k(e, x, y))
+ELEMENT_KERNEL_2(min, smaller_k(e, x, y))
+ELEMENT_KERNEL_2(pow, flxi_is_float(e->dtype) ? F2(pow, x, y) : power_of_ints(e, x, y))
+ELEMENT_KERNEL_2(rem, F2(mod, x, y))
+ELEMENT_KERNEL_2(mod, modulus_k(e, x, y))
+ELEMENT_KERNEL_2(atan2, F2(atan2, x, y))
+
 /* ---- Rules ---- */
 
-const flxi_rules flxi_rules_add = {POINTWISE_RULES, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i,
+const flxi_rules flxi_rules_add = {POINTWISE_RULES, .element = element_add, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i,
                                    .vjp = vjp_add, .jvp = jvp_add, .samples = samples_any};
-const flxi_rules flxi_rules_sub = {POINTWISE_RULES, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i,
+const flxi_rules flxi_rules_sub = {POINTWISE_RULES, .element = element_sub, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i,
                                    .vjp = vjp_sub, .jvp = jvp_sub, .samples = samples_number};
-const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i,
+const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .element = element_mul, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i,
                                    .partial = partial_mul, .samples = samples_any};
-const flxi_rules flxi_rules_div = {POINTWISE_RULES, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
+const flxi_rules flxi_rules_div = {POINTWISE_RULES, .element = element_div, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
                                    .vjp = vjp_div, .jvp = jvp_div, .samples = samples_quotient};
-const flxi_rules flxi_rules_max = {POINTWISE_RULES, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max,
+const flxi_rules flxi_rules_max = {POINTWISE_RULES, .element = element_max, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max,
                                    .jvp = jvp_max, .samples = samples_ordered};
-const flxi_rules flxi_rules_min = {POINTWISE_RULES, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min,
+const flxi_rules flxi_rules_min = {POINTWISE_RULES, .element = element_min, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min,
                                    .jvp = jvp_min, .samples = samples_ordered};
-const flxi_rules flxi_rules_pow = {POINTWISE_RULES, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i,
+const flxi_rules flxi_rules_pow = {POINTWISE_RULES, .element = element_pow, .lowers = flxi_lowers_reals, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i,
                                    .partial = partial_pow, .samples = samples_power};
-const flxi_rules flxi_rules_rem = {POINTWISE_RULES, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder,
+const flxi_rules flxi_rules_rem = {POINTWISE_RULES, .element = element_rem, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder,
                                    .jvp = jvp_remainder, .samples = samples_remainder};
-const flxi_rules flxi_rules_mod = {POINTWISE_RULES, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder,
+const flxi_rules flxi_rules_mod = {POINTWISE_RULES, .element = element_mod, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder,
                                    .jvp = jvp_remainder, .samples = samples_remainder};
 const flxi_rules flxi_rules_atan2 = {
-    POINTWISE_RULES, .scalar = atan2_f, .partial = partial_atan2, .samples = samples_float};
+    POINTWISE_RULES, .element = element_atan2, .scalar = atan2_f, .partial = partial_atan2, .samples = samples_float};
 const flxi_rules flxi_rules_nextafter = {
-    .infer = flxi_infer_pointwise, .eval = eval_nextafter, .samples = samples_float};
+    .infer = flxi_infer_pointwise, .eval = eval_nextafter, .element = element_nextafter, .samples = samples_float};
 const flxi_rules flxi_rules_clamp = {
-    POINTWISE_RULES, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp, .samples = samples_clamp};
-const flxi_rules flxi_rules_fma = {.infer = flxi_infer_pointwise, .eval = eval_fma, .scalar = fma_f, .scalar_i = fma_i,
+    POINTWISE_RULES, .element = element_clamp, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp, .samples = samples_clamp};
+const flxi_rules flxi_rules_fma = {.infer = flxi_infer_pointwise, .eval = eval_fma, .element = element_fma, .scalar = fma_f, .scalar_i = fma_i,
                                    .partial = partial_fma, .samples = samples_fma};
-const flxi_rules flxi_rules_add_n = {.infer = flxi_infer_pointwise, .eval = eval_add_n, .vjp = vjp_add, .jvp = jvp_add,
+const flxi_rules flxi_rules_add_n = {.infer = flxi_infer_pointwise, .eval = eval_add_n, .element = element_add_n, .vjp = vjp_add, .jvp = jvp_add,
                                      .samples = samples_add_n};

@@ -146,15 +146,26 @@ static void jvp_log_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flx_sub(s->g, tx[0], sum_along(s, flx_mul(s->g, probabilities(s), tx[0])));
 }
 
-/* x - max - log Σ exp(x - max), in f32 where the elements are narrower. The maximum only keeps exp in range: its
-   derivative cancels, so it is left out. */
-static void decompose_log_softmax(flxi_site *s, flx_val *y)
+/* x - max, in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative cancels, so it is left
+   out. */
+static flx_val below_max(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;
-    flx_graph *g = s->g;
     flx_val x = flxi_widen(s, s->x[0]);
-    flx_val max = flx_stop_gradient(g, flx_reduce_max(g, x, FLX_INTS(a->axis), true));
-    flx_val z = flx_sub(g, x, max);
+    flx_val max = flx_stop_gradient(s->g, flx_reduce_max(s->g, x, FLX_INTS(a->axis), true));
+    return flx_sub(s->g, x, max);
+}
+
+static void decompose_softmax(flxi_site *s, flx_val *y)
+{
+    flx_val e = flx_exp(s->g, below_max(s));
+    y[0] = flxi_as_dtype(s, flx_div(s->g, e, sum_along(s, e)), flxi_typeof(s, s->x[0])->dtype);
+}
+
+static void decompose_log_softmax(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    flx_val z = below_max(s);
     flx_val log_softmax = flx_sub(g, z, flx_log(g, sum_along(s, flx_exp(g, z))));
     y[0] = flxi_as_dtype(s, log_softmax, flxi_typeof(s, s->x[0])->dtype);
 }
@@ -163,7 +174,8 @@ static void decompose_log_softmax(flxi_site *s, flx_val *y)
     .infer = infer_axis, .schema = axis_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_softmax,    \
     .batch = batch_axis
 
-const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax, .vjp = vjp_softmax, .jvp = jvp_softmax};
+const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax, .vjp = vjp_softmax, .jvp = jvp_softmax,
+                                       .decompose = decompose_softmax};
 const flxi_rules flxi_rules_log_softmax = {SOFTMAX_RULES, .eval = eval_log_softmax, .vjp = vjp_log_softmax,
                                            .jvp = jvp_log_softmax, .decompose = decompose_log_softmax};
 

@@ -3,6 +3,7 @@
 #include "ops/broadcast.h"
 #include "ops/copy.h"
 #include "ops/element.h"
+#include "ops/kernel_formula.h"
 
 /* ---- Samples ---- */
 
@@ -66,6 +67,31 @@ static flx_code eval_relation(flxi_eval *e, bool (*holds)(const flxi_arith *t, f
     return FLX_OK;
 }
 
+static flxi_kval element_eq(flxi_kemit *e, const flxi_kval *x)
+{
+    uint32_t re = F2(eq, x[0].re, x[1].re);
+    return flxi_kreal(x[0].im ? F2(logical_and, re, F2(eq, x[0].im, x[1].im)) : re);
+}
+
+static flxi_kval element_ne(flxi_kemit *e, const flxi_kval *x)
+{
+    uint32_t re = F2(ne, x[0].re, x[1].re);
+    return flxi_kreal(x[0].im ? F2(logical_or, re, F2(ne, x[0].im, x[1].im)) : re);
+}
+
+/* Kernels do not order bool. */
+static uint32_t ordered(flxi_kemit *e, flxi_kbinary op, uint32_t x, uint32_t y)
+{
+    if (e->dtype != FLX_BOOL)
+        return flxi_k2(e, op, x, y);
+    return flxi_k2(e, op, flxi_kb_cast(e->k, FLX_U32, x), flxi_kb_cast(e->k, FLX_U32, y));
+}
+
+ELEMENT_KERNEL_2(lt, ordered(e, KBIN_lt, x, y))
+ELEMENT_KERNEL_2(le, ordered(e, KBIN_le, x, y))
+ELEMENT_KERNEL_2(gt, ordered(e, KBIN_gt, x, y))
+ELEMENT_KERNEL_2(ge, ordered(e, KBIN_ge, x, y))
+
 /* With NaN nothing is less or equal, so each relation is spelled as what must hold, never as the opposite of another;
    `ne` is the opposite of `eq`. */
 #define RELATION(name, list, value)                                             \
@@ -78,7 +104,7 @@ static flx_code eval_relation(flxi_eval *e, bool (*holds)(const flxi_arith *t, f
         return eval_relation(e, holds_##name);                                  \
     }                                                                           \
     const flxi_rules flxi_rules_##name = {                                      \
-        .infer = flxi_infer_predicate, .eval = eval_##name, .samples = list};
+        .infer = flxi_infer_predicate, .eval = eval_##name, .element = element_##name, .samples = list};
 
 RELATION(eq, samples_equality, t->equal(a, b))
 RELATION(ne, samples_equality, !t->equal(a, b))
@@ -103,7 +129,7 @@ static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im)
     return FLX_OK;
 }
 
-#define QUESTION(name, value)                                                            \
+#define QUESTION(name, value, joined)                                                    \
     static bool answer_##name(double re, double im)                                      \
     {                                                                                    \
         return (value);                                                                  \
@@ -112,12 +138,18 @@ static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im)
     {                                                                                    \
         return eval_question(e, answer_##name);                                          \
     }                                                                                    \
+    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *x)                   \
+    {                                                                                    \
+        uint32_t re = F1(name, x[0].re);                                                 \
+        return flxi_kreal(x[0].im ? F2(joined, re, F1(name, x[0].im)) : re);             \
+    }                                                                                    \
     const flxi_rules flxi_rules_##name = {                                               \
-        .infer = flxi_infer_predicate, .eval = eval_##name, .samples = samples_question};
+        .infer = flxi_infer_predicate, .eval = eval_##name, .element = element_##name,   \
+        .samples = samples_question};
 
-QUESTION(is_finite, isfinite(re) && isfinite(im))
-QUESTION(is_nan, isnan(re) || isnan(im))
-QUESTION(is_inf, isinf(re) || isinf(im))
+QUESTION(is_finite, isfinite(re) && isfinite(im), logical_and)
+QUESTION(is_nan, isnan(re) || isnan(im), logical_or)
+QUESTION(is_inf, isinf(re) || isinf(im), logical_or)
 
 /* ---- Logic and bits ---- */
 
@@ -155,8 +187,47 @@ ELEMENT_INT(shift_logical, shifts_out(x[1], t) ? 0 : (int64_t)(own_bits(x[0], t)
 ELEMENT_INT(count_set, __builtin_popcountll(own_bits(x[0], t)))
 ELEMENT_INT(count_leading, own_bits(x[0], t) ? __builtin_clzll(own_bits(x[0], t)) - (64 - t->bits) : t->bits)
 
-#define INT_RULES(name, element, list) \
-    const flxi_rules flxi_rules_##name = {POINTWISE_RULES, .scalar_i = element, .samples = list};
+/* Whether the count, read without a sign, leaves bits in the element. */
+static uint32_t stays_inside(flxi_kemit *e, uint32_t count)
+{
+    uint32_t word = flxi_kunsigned(flxi_kb_type(e->k, count));
+    uint32_t n = flxi_kb_cast(e->k, word, count);
+    return F2(lt, n, NUM(n, flxi_int_bits((int32_t)word)));
+}
+
+static uint32_t shifted_logical(flxi_kemit *e, uint32_t x, uint32_t count)
+{
+    uint32_t type = flxi_kb_type(e->k, x);
+    uint32_t word = flxi_kunsigned(type);
+    return flxi_kb_cast(e->k, type, F2(shr, flxi_kb_cast(e->k, word, x), flxi_kb_cast(e->k, word, count)));
+}
+
+/* A count beyond the element leaves what the largest one inside does. */
+static uint32_t shifted_arith(flxi_kemit *e, uint32_t x, uint32_t count)
+{
+    uint32_t type = flxi_kb_type(e->k, x);
+    uint32_t with_sign = flxi_ksigned(type);
+    uint32_t n = PICK(stays_inside(e, count), count, NUM(count, flxi_int_bits((int32_t)type) - 1));
+    return flxi_kb_cast(e->k, type, F2(shr, flxi_kb_cast(e->k, with_sign, x), flxi_kb_cast(e->k, with_sign, n)));
+}
+
+ELEMENT_KERNEL_2(and, F2(logical_and, x, y))
+ELEMENT_KERNEL_2(or, F2(logical_or, x, y))
+ELEMENT_KERNEL_2(xor, F2(ne, x, y))
+ELEMENT_KERNEL_1(not, F1(logical_not, x))
+ELEMENT_KERNEL_2(bit_and, F2(bit_and, x, y))
+ELEMENT_KERNEL_2(bit_or, F2(bit_or, x, y))
+ELEMENT_KERNEL_2(bit_xor, F2(bit_xor, x, y))
+ELEMENT_KERNEL_1(bit_not, F1(bit_not, x))
+ELEMENT_KERNEL_2(shl, PICK(stays_inside(e, y), F2(shl, x, y), NUM(x, 0)))
+ELEMENT_KERNEL_2(shr_arith, shifted_arith(e, x, y))
+ELEMENT_KERNEL_2(shr_logical, PICK(stays_inside(e, y), shifted_logical(e, x, y), NUM(x, 0)))
+ELEMENT_KERNEL_1(popcount, F1(popcount, x))
+ELEMENT_KERNEL_1(clz, F1(clz, x))
+
+#define INT_RULES(name, function, list) \
+    const flxi_rules flxi_rules_##name = {   \
+        POINTWISE_RULES, .element = element_##name, .scalar_i = function, .samples = list};
 
 INT_RULES(and, both, samples_logic)
 INT_RULES(or, either, samples_logic)
@@ -208,5 +279,7 @@ static void jvp_where(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, ty[0], flxi_typeof(s, s->y[0]));
 }
 
-const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .vjp = vjp_where,
-                                     .jvp = jvp_where, .samples = samples_where};
+ELEMENT_KERNEL(where, flxi_kchoose(e, flxi_ktruth(e, x[0]), x[1], x[2]))
+
+const flxi_rules flxi_rules_where = {.infer = flxi_infer_pointwise, .eval = eval_where, .element = element_where,
+                                     .vjp = vjp_where, .jvp = jvp_where, .samples = samples_where};

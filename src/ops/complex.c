@@ -2,6 +2,8 @@
    the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number stands for
    itself with imaginary part 0. */
 #include "ops/broadcast.h"
+#include "ops/kernel_complex.h"
+#include "ops/kernel_formula.h"
 #include "ops/pointwise.h"
 
 /* ---- Samples ---- */
@@ -58,8 +60,10 @@ static void vjp_complex(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[1] = flx_imag(s->g, dy[0]);
 }
 
+ELEMENT_KERNEL(complex, ((flxi_kval){x[0].re, x[1].re}))
+
 const flxi_rules flxi_rules_complex = {
-    .infer = infer_complex, .eval = eval_complex, .vjp = vjp_complex, .samples = samples_complex};
+    .infer = infer_complex, .eval = eval_complex, .element = element_complex, .vjp = vjp_complex, .samples = samples_complex};
 
 /* ---- Real numbers made of the parts ---- */
 
@@ -144,13 +148,30 @@ static void jvp_norm_sq(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flx_mul(g, flx_add(g, re, im), flxi_number(s, re, 2.0));
 }
 
+static uint32_t imag_k(flxi_kemit *e, flxi_kval z)
+{
+    return z.im ? z.im : NUM(z.re, 0);
+}
+
+static flxi_kval element_complex_norm_sq(flxi_kemit *e, const flxi_kval *x)
+{
+    flxi_kval z = flxi_kcwide(e, x[0]);
+    uint32_t sum = F2(add, F2(mul, z.re, z.re), F2(mul, z.im, z.im));
+    return flxi_kreal(flxi_kb_cast(e->k, flxi_kb_type(e->k, x[0].re), sum));
+}
+
+ELEMENT_KERNEL(real, flxi_kreal(x[0].re))
+ELEMENT_KERNEL(imag, flxi_kreal(imag_k(e, x[0])))
+ELEMENT_KERNEL(angle, flxi_kreal(F2(atan2, imag_k(e, x[0]), x[0].re)))
+ELEMENT_KERNEL(conjugate, ((flxi_kval){x[0].re, x[0].im ? F1(neg, x[0].im) : 0}))
+
 #define PART(name, value, list, ...)                          \
     static flx_code eval_##name(flxi_eval *e)                 \
     {                                                         \
         return eval_part(e, value);                           \
     }                                                         \
     const flxi_rules flxi_rules_##name = {                    \
-        .infer = infer_part, .eval = eval_##name, .samples = list, __VA_ARGS__};
+        .infer = infer_part, .eval = eval_##name, .element = element_##name, .samples = list, __VA_ARGS__};
 
 PART(real, real_part, samples_part, .vjp = vjp_real)
 PART(imag, imag_part, samples_part, .vjp = vjp_imag)
@@ -177,4 +198,5 @@ static void vjp_conjugate(flxi_site *s, const flx_val *dy, flx_val *dx)
 }
 
 const flxi_rules flxi_rules_conjugate = {
-    .infer = flxi_infer_same, .eval = eval_conjugate, .vjp = vjp_conjugate, .samples = samples_conjugate};
+    .infer = flxi_infer_same, .eval = eval_conjugate, .element = element_conjugate, .vjp = vjp_conjugate,
+    .samples = samples_conjugate};

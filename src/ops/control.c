@@ -108,14 +108,19 @@ static flx_code infer_case(flxi_infer *f)
     return infer_branches(f, (const char *const[]){"branches", "branches"}, a->branches.v, a->branches.n);
 }
 
+uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches)
+{
+    int64_t i = flxi_load_int(dtype, index, 0);
+    double x = flxi_load_double(dtype, index, 0);
+    bool inside = i >= 0 && i < branches && !(flxi_is_float(dtype) && x != trunc(x));
+    return inside ? (uint32_t)i : branches - 1;
+}
+
 static flx_code eval_case(flxi_eval *e)
 {
     const case_attrs *a = e->attrs;
-    int32_t dtype = e->in[0]->type.dtype;
-    int64_t i = flxi_load_int(dtype, e->in[0]->data, 0);
-    double x = flxi_load_double(dtype, e->in[0]->data, 0);
-    bool inside = i >= 0 && (uint64_t)i < a->branches.n && !(flxi_is_float(dtype) && x != trunc(x));
-    return flxi_eval_body(e, a->branches.v[inside ? (size_t)i : a->branches.n - 1], e->in + 1);
+    uint32_t chosen = flxi_case_branch(e->in[0]->type.dtype, e->in[0]->data, (uint32_t)a->branches.n);
+    return flxi_eval_body(e, a->branches.v[chosen], e->in + 1);
 }
 
 static const flxi_sample samples_case[] = {

@@ -32,6 +32,12 @@ typedef struct {
     int64_t reverse, save_trajectory, num_checkpoints;
 } scan_attrs;
 
+/* Which of the branches of a `case` an index chooses: the last one when it is no index. */
+uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);
+
+/* The row of a saved trajectory that holds the carry after the step-th step walked of `length`; -1: none does. */
+int64_t flxi_trajectory_row(const scan_attrs *a, int64_t length, int64_t step);
+
 void flxi_vjp_if(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_if(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_if(flxi_site *s, flx_val *by);

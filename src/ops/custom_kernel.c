@@ -1,90 +1,104 @@
 /* custom_kernel.c: kernel_call: a kernel as an op of a graph.
 
-   The program is kernel text in an attribute. `inputs` and `outputs` name the buffers that operands and results are, in
-   order; without them operands are the bound buffers that are no outputs and results the outputs, as declared. A buffer in
-   both lists starts with its operand's elements and is returned. Derivatives come from the kernel's own transforms: the
-   derived kernel is again a kernel_call, its tapes and scratch buffers being results that nobody uses. */
-#include "kernel/kernel_derived.h"
+   The kernel is text in an attribute, `kernel`. `inputs` and `results` name the buffers that operands and results are, in
+   order; without them operands are the buffers to read, read_write and uniform, and results the outputs, as declared. A
+   buffer in both lists starts with its operand's elements and is returned. Its transforms: custom_kernel_rules.c and
+   custom_kernel_batch.c. */
+#include "ops/custom_kernel.h"
 
+#include "base/number.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
-#include "ir/site.h"
 
 #include <stdio.h>
 
-typedef struct {
-    const char *program;
-    const char *inputs, *outputs; /* names separated by commas; "": as declared */
-    flx_types types;              /* of the results; absent: flat, by the counts of the buffers */
-    flx_ints grid;
-    const char *backward; /* the user's own reverse kernel, or "" */
-    int64_t max_trips;
-} kernel_call_attrs;
-
 static const flxi_attr kernel_call_schema[] = {
-    {.name = "program",
+    {.name = "kernel",
      .kind = ATTR_STRING,
-     .offset = offsetof(kernel_call_attrs, program),
+     .offset = offsetof(flxi_kernel_call, kernel),
      .flags = ATTR_REQUIRED | ATTR_KERNEL},
-    A_STRING(kernel_call_attrs, inputs),
-    A_STRING(kernel_call_attrs, outputs),
-    A_LIST(kernel_call_attrs, types, ATTR_TYPES, "by the counts of the outputs"),
-    A_DIMS(kernel_call_attrs, grid, "[1, 1, 1]"),
-    {.name = "backward", .kind = ATTR_STRING, .offset = offsetof(kernel_call_attrs, backward), .flags = ATTR_KERNEL},
-    A_INT(kernel_call_attrs, max_trips, 0),
+    A_STRING(flxi_kernel_call, inputs),
+    A_STRING(flxi_kernel_call, results),
+    A_LIST(flxi_kernel_call, outputs, ATTR_TYPES, "by the counts of the results"),
+    A_DIMS(flxi_kernel_call, grid, "[1, 1, 1]"),
+    {.name = "backward", .kind = ATTR_STRING, .offset = offsetof(flxi_kernel_call, backward), .flags = ATTR_KERNEL},
+    A_INT(flxi_kernel_call, max_trips, 0),
+    A_STRING(flxi_kernel_call, scratch),
+    A_STRING(flxi_kernel_call, lengths),
     A_END,
 };
 
 /* ---- Which buffer is what ---- */
 
-enum { MAX_BUFFERS = 256 };
-
-typedef struct {
-    flx_kernel *k;
-    uint32_t inputs[MAX_BUFFERS], outputs[MAX_BUFFERS]; /* numbers of buffers */
-    size_t num_inputs, num_outputs;
-} binding;
-
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 /* The bound buffer of that name, or 0. */
 static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
 {
     for (uint32_t b = 1; b <= k->num_buffers; b++)
-        if (is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length &&
+        if (flxi_kernel_call_is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length &&
             memcmp(k->buffers[b].name, name, length) == 0)
             return b;
     return 0;
 }
 
+/* One name of a list: as it stands up to the comma, or in quotes, where \ keeps the next character from having a meaning.
+   Returns what follows. */
+static const char *read_name(const char *s, char *name, size_t room, size_t *n)
+{
+    *n = 0;
+    bool is_quoted = *s == '"';
+    for (s += is_quoted; *s && *s != (is_quoted ? '"' : ','); s++) {
+        s += is_quoted && *s == '\\' && s[1];
+        if (*n < room)
+            name[*n] = *s;
+        ++*n;
+    }
+    s += is_quoted && *s == '"';
+    while (!is_quoted && *n && *n <= room && name[*n - 1] == ' ')
+        --*n;
+    return s;
+}
+
+void flxi_kernel_call_add_name(flxi_strbuf *names, const char *name)
+{
+    if (names->n)
+        flxi_add_text(names, ",");
+    size_t n = strlen(name);
+    if (n && !strpbrk(name, ",\"\\") && name[0] != ' ' && name[n - 1] != ' ') {
+        flxi_add_text(names, name);
+        return;
+    }
+    flxi_add_char(names, '"');
+    for (; *name; name++) {
+        if (*name == '"' || *name == '\\')
+            flxi_add_char(names, '\\');
+        flxi_add_char(names, *name);
+    }
+    flxi_add_char(names, '"');
+}
+
 /* Reads "a, b". */
 static flx_code read_names(const flx_kernel *k, const char *text, uint32_t *list, size_t *n, flx_error *err)
 {
+    char name[1024], shown[80];
     *n = 0;
     for (const char *s = text; *s;) {
+        size_t length;
         s += strspn(s, ", ");
-        size_t length = strcspn(s, ",");
-        while (length && s[length - 1] == ' ')
-            length--;
+        s = read_name(s, name, sizeof name, &length);
         if (length == 0)
-            break;
-        char shown[80];
-        flxi_printable(shown, sizeof shown, s, length);
-        uint32_t b = find_bound(k, s, length);
+            continue;
+        flxi_printable(shown, sizeof shown, name, length < sizeof name ? length : sizeof name);
+        uint32_t b = length <= sizeof name ? find_bound(k, name, length) : 0;
         if (!b)
-            return flxi_fail_hint(err, FLX_E_NAME, "inputs and outputs name bound buffers of the kernel",
+            return flxi_fail_hint(err, FLX_E_NAME, "inputs and results name bound buffers of the kernel",
                                   "the kernel has no bound buffer '%s'", shown);
         for (size_t i = 0; i < *n; i++)
             if (list[i] == b)
                 return flxi_fail(err, FLX_E_NAME, "buffer '%s' is named twice", shown);
-        if (*n == MAX_BUFFERS)
+        if (*n == FLXI_KERNEL_CALL_BUFFERS)
             return flxi_fail(err, FLX_E_SIZE, "a kernel in a graph has at most %d inputs and as many outputs",
-                             MAX_BUFFERS);
+                             FLXI_KERNEL_CALL_BUFFERS);
         list[(*n)++] = b;
-        s += length;
     }
     return FLX_OK;
 }
@@ -92,16 +106,17 @@ static flx_code read_names(const flx_kernel *k, const char *text, uint32_t *list
 static void declared_names(const flx_kernel *k, bool outputs, uint32_t *list, size_t *n)
 {
     *n = 0;
-    for (uint32_t b = 1; b <= k->num_buffers && *n < MAX_BUFFERS; b++) {
+    for (uint32_t b = 1; b <= k->num_buffers && *n < FLXI_KERNEL_CALL_BUFFERS; b++) {
         bool is_output = (k->buffers[b].flags & FLX_KERNEL_OUTPUT) != 0;
-        if (is_bound(&k->buffers[b]) && is_output == outputs)
+        bool is_unread = k->buffers[b].access == FLX_KERNEL_WRITE && !is_output;
+        if (flxi_kernel_call_is_bound(&k->buffers[b]) && is_output == outputs && !is_unread)
             list[(*n)++] = b;
     }
 }
 
-static flx_code bind(flx_context *ctx, const kernel_call_attrs *a, binding *m, flx_error *err)
+flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi_kernel_binding *m, flx_error *err)
 {
-    *m = (binding){.k = flx_kernel_parse(ctx, a->program, strlen(a->program), "program", err)};
+    *m = (flxi_kernel_binding){.k = flx_kernel_parse(ctx, a->kernel, strlen(a->kernel), "kernel", err)};
     if (!m->k)
         return err ? (flx_code)err->code : FLX_E_KERNEL;
     declared_names(m->k, false, m->inputs, &m->num_inputs);
@@ -109,13 +124,40 @@ static flx_code bind(flx_context *ctx, const kernel_call_attrs *a, binding *m, f
     flx_code code = FLX_OK;
     if (a->inputs[0])
         code = read_names(m->k, a->inputs, m->inputs, &m->num_inputs, err);
-    if (code == FLX_OK && a->outputs[0])
-        code = read_names(m->k, a->outputs, m->outputs, &m->num_outputs, err);
+    if (code == FLX_OK && a->results[0])
+        code = read_names(m->k, a->results, m->outputs, &m->num_outputs, err);
+    if (code == FLX_OK)
+        code = read_names(m->k, a->scratch, m->scratch, &m->num_scratch, err);
     if (code == FLX_OK)
         return FLX_OK;
     flx_kernel_free(m->k);
     m->k = NULL;
     return code;
+}
+
+uint32_t flxi_kernel_call_input(const flxi_kernel_binding *m, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < m->num_inputs; i++)
+        if (m->inputs[i] == buffer)
+            return i;
+    return UINT32_MAX;
+}
+
+uint32_t flxi_kernel_call_output(const flxi_kernel_binding *m, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < m->num_outputs; i++)
+        if (m->outputs[i] == buffer)
+            return i;
+    return UINT32_MAX;
+}
+
+const char *flxi_kernel_call_scratch(const flxi_kernel_binding *m, const flxi_kernel_call *a, uint32_t buffer)
+{
+    const char *s = a->lengths;
+    for (size_t i = 0; i < m->num_scratch; i++, s += strcspn(s, ","), s += strspn(s, ", "))
+        if (m->scratch[i] == buffer)
+            return s;
+    return NULL;
 }
 
 /* ---- Types ---- */
@@ -140,45 +182,56 @@ static flx_code check_count(flxi_infer *f, const flxi_kbuffer *b, const flx_type
     return FLX_OK;
 }
 
-static flx_code infer_results(flxi_infer *f, const binding *m, const kernel_call_attrs *a)
+flx_type flxi_kernel_call_type(const flxi_kernel_binding *m, const flxi_kernel_call *a, size_t i)
+{
+    const flxi_kbuffer *b = &m->k->buffers[m->outputs[i]];
+    flx_dim count = (flx_dim)b->count;
+    if (a->outputs.n)
+        return a->outputs.v[i];
+    if (!b->count || !flx_dtype_size((int32_t)b->element))
+        return (flx_type){0};
+    return flx_type_make((flx_dtype)b->element, 1, &count);
+}
+
+static flx_code infer_results(flxi_infer *f, const flxi_kernel_binding *m, const flxi_kernel_call *a)
 {
     FLXI_TRY(flxi_results(f, m->num_outputs));
-    if (a->types.n && a->types.n != m->num_outputs)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, types lists %zu", m->num_outputs,
-                               m->num_outputs == 1 ? "" : "s", a->types.n);
+    if (a->outputs.n && a->outputs.n != m->num_outputs)
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, outputs lists %zu", m->num_outputs,
+                               m->num_outputs == 1 ? "" : "s", a->outputs.n);
     for (size_t i = 0; i < m->num_outputs; i++) {
         const flxi_kbuffer *b = &m->k->buffers[m->outputs[i]];
-        if (a->types.n) {
-            f->out[i] = a->types.v[i];
-        } else if (b->count && flx_dtype_size((int32_t)b->element)) {
-            flx_dim count = (flx_dim)b->count;
-            f->out[i] = flx_type_make((flx_dtype)b->element, 1, &count);
-        } else {
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "as in types=[f32[N, 3]]",
-                                   "types must say how large output '%.60s' is", b->name);
-        }
+        f->out[i] = flxi_kernel_call_type(m, a, i);
+        if (!f->out[i].dtype)
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "as in outputs=[f32[N, 3]]",
+                                   "outputs must say how large result '%.60s' is", b->name);
         FLXI_TRY(check_count(f, b, &f->out[i]));
     }
     return FLX_OK;
 }
 
-static flx_code infer_bound(flxi_infer *f, const binding *m, kernel_call_attrs *a)
+static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_kernel_call *a)
 {
-    if (f->nin != m->num_inputs)
-        return flxi_infer_fail(f, FLX_E_ARITY, "operands are the kernel's inputs, in order",
+    size_t extra = m->num_scratch > 0;
+    if (f->nin != m->num_inputs + extra)
+        return flxi_infer_fail(f, FLX_E_ARITY, extra ? "the counts come behind the kernel's inputs"
+                                                     : "operands are the kernel's inputs, in order",
                                "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s",
                                f->nin);
-    for (uint32_t i = 0; i < f->nin; i++)
+    if (extra && f->in[m->num_inputs]->dtype != FLX_U32)
+        return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts are u32, not %s", flx_dtype_name(f->in[m->num_inputs]->dtype));
+    for (uint32_t i = 0; i < m->num_inputs; i++)
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
     size_t covered = m->num_outputs;
     for (uint32_t b = 1; b <= m->k->num_buffers; b++) {
-        bool is_named = !is_bound(&m->k->buffers[b]);
+        bool is_named = !flxi_kernel_call_is_bound(&m->k->buffers[b]);
         for (size_t i = 0; i < m->num_inputs; i++)
             is_named |= m->inputs[i] == b;
         for (size_t i = 0; i < covered; i++)
             is_named |= m->outputs[i] == b;
+        is_named |= flxi_kernel_call_scratch(m, a, b) != NULL;
         if (!is_named)
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "name it in inputs or outputs",
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "declare it as output, or name it in inputs or results",
                                    "buffer '%.60s' is neither an input nor an output", m->k->buffers[b].name);
     }
     if (a->grid.n > 3)
@@ -196,10 +249,10 @@ static flx_code fail_as(flxi_infer *f, const flx_error *err)
 
 static flx_code infer_kernel_call(flxi_infer *f)
 {
-    kernel_call_attrs *a = f->attrs;
-    binding m;
+    flxi_kernel_call *a = f->attrs;
+    flxi_kernel_binding m;
     flx_error err = {0};
-    if (bind(f->ctx, a, &m, &err) != FLX_OK)
+    if (flxi_kernel_call_bind(f->ctx, a, &m, &err) != FLX_OK)
         return fail_as(f, &err);
     flx_code code = infer_bound(f, &m, a);
     flx_kernel_free(m.k);
@@ -238,484 +291,189 @@ static void from_memory(flx_tensor *t, const void *data)
         ((uint8_t *)flx_tensor_data(t))[i] = ((const uint32_t *)data)[i] != 0;
 }
 
-static flx_code run_bound(flxi_eval *e, const binding *m, const kernel_call_attrs *a, flxi_arena *arena)
+/* The memory of one run. */
+typedef struct {
+    flxi_eval *e;
+    const flxi_kernel_binding *m;
+    const flxi_kernel_call *a;
+    flxi_arena *arena;
+    flx_kernel_memory *memory;
+    size_t n;
+    uint32_t grid[3];
+} run;
+
+static flx_kernel_memory *find_memory(const run *r, const char *name)
 {
-    flx_kernel_memory *memory = flxi_new(arena, flx_kernel_memory, m->num_inputs + m->num_outputs + 1);
-    size_t n = 0;
-    if (!memory)
-        return flxi_oom(e->err, "the buffers of a kernel");
-    for (size_t i = 0; i < m->num_inputs + m->num_outputs; i++) {
-        bool is_input = i < m->num_inputs;
-        const flx_tensor *t = is_input ? e->in[i] : e->out[i - m->num_inputs];
-        const char *name = m->k->buffers[is_input ? m->inputs[i] : m->outputs[i - m->num_inputs]].name;
-        bool is_known = false;
-        for (size_t j = 0; j < n; j++)
-            is_known |= strcmp(memory[j].buffer, name) == 0;
-        if (is_known)
+    for (size_t j = 0; j < r->n; j++)
+        if (strcmp(r->memory[j].buffer, name) == 0)
+            return &r->memory[j];
+    return NULL;
+}
+
+static flx_code add_memory(run *r, const char *name, size_t size)
+{
+    void *data = size == SIZE_MAX ? NULL : flxi_arena_alloc(r->arena, size + 1, 1, 16);
+    if (!data)
+        return flxi_oom(r->e->err, "the buffers of a kernel");
+    r->memory[r->n++] = (flx_kernel_memory){name, data, size};
+    return FLX_OK;
+}
+
+static flx_code bind_tensors(run *r)
+{
+    for (size_t i = 0; i < r->m->num_inputs + r->m->num_outputs; i++) {
+        bool is_input = i < r->m->num_inputs;
+        const flx_tensor *t = is_input ? r->e->in[i] : r->e->out[i - r->m->num_inputs];
+        uint32_t buffer = is_input ? r->m->inputs[i] : r->m->outputs[i - r->m->num_inputs];
+        if (find_memory(r, r->m->k->buffers[buffer].name))
             continue;
-        memory[n] = (flx_kernel_memory){name, flxi_arena_alloc(arena, memory_size(t) + 1, 1, 16), memory_size(t)};
-        if (!memory[n].data)
-            return flxi_oom(e->err, "the buffers of a kernel");
+        FLXI_TRY(add_memory(r, r->m->k->buffers[buffer].name, memory_size(t)));
         if (is_input)
-            to_memory(t, memory[n].data);
-        n++;
+            to_memory(t, r->memory[r->n - 1].data);
     }
-    uint32_t grid[3] = {1, 1, 1};
-    for (size_t i = 0; i < a->grid.n; i++) {
-        if (a->grid.v[i] < 0 || a->grid.v[i] > UINT32_MAX)
-            return flxi_eval_fail(e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is not possible",
-                                  (long long)a->grid.v[i]);
-        grid[i] = (uint32_t)a->grid.v[i];
+    return FLX_OK;
+}
+
+static flx_code read_grid(run *r)
+{
+    for (size_t i = 0; i < 3; i++) {
+        int64_t n = i < r->a->grid.n ? r->a->grid.v[i] : 1;
+        if (n < 0 || n > UINT32_MAX)
+            return flxi_eval_fail(r->e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is not possible", (long long)n);
+        r->grid[i] = (uint32_t)n;
     }
+    return FLX_OK;
+}
+
+/* One factor of a length: a number, "invocations", or an element of the counts, at least 1. */
+static bool read_factor(const run *r, const char *s, size_t n, uint64_t *x)
+{
+    static const char counts[] = "counts[";
+    size_t begin = sizeof counts - 1;
+    uint64_t index;
+    if (n == 11 && memcmp(s, "invocations", n) == 0) {
+        *x = 1;
+        for (int a = 0; a < 3; a++)
+            if (__builtin_mul_overflow(*x, (uint64_t)r->grid[a] * r->m->k->size[a], x))
+                return false;
+        return true;
+    }
+    if (n <= begin + 1 || memcmp(s, counts, begin) != 0)
+        return flxi_read_u64(s, n, x);
+    const flx_tensor *t = r->e->in[r->m->num_inputs];
+    if (s[n - 1] != ']' || !flxi_read_u64(s + begin, n - begin - 1, &index) || index >= (uint64_t)flx_tensor_count(t))
+        return false;
+    *x = ((const uint32_t *)flx_tensor_bytes(t))[index];
+    *x += *x == 0;
+    return true;
+}
+
+static bool read_length(const run *r, const char *s, uint64_t *length)
+{
+    size_t left = strcspn(s, ",");
+    *length = 1;
+    while (left) {
+        size_t skip = 0, n = 0;
+        while (skip < left && (s[skip] == ' ' || s[skip] == '*'))
+            skip++;
+        s += skip;
+        left -= skip;
+        while (n < left && s[n] != ' ' && s[n] != '*')
+            n++;
+        uint64_t x;
+        if (n && (!read_factor(r, s, n, &x) || __builtin_mul_overflow(*length, x, length)))
+            return false;
+        s += n;
+        left -= n;
+    }
+    return *length <= UINT32_MAX;
+}
+
+static flx_code bind_scratch(run *r)
+{
+    for (size_t i = 0; i < r->m->num_scratch; i++) {
+        const flxi_kbuffer *b = &r->m->k->buffers[r->m->scratch[i]];
+        uint64_t length;
+        if (!read_length(r, flxi_kernel_call_scratch(r->m, r->a, r->m->scratch[i]), &length))
+            return flxi_eval_fail(r->e, FLX_E_KERNEL, "give the kernel max_trips, or run it on smaller pieces",
+                                  "scratch buffer '%.60s' has no possible length", b->name);
+        FLXI_TRY(add_memory(r, b->name, flxi_ktype_bytes(b->element, length)));
+    }
+    return FLX_OK;
+}
+
+/* A derived kernel flags loops that made more trips than its tapes have room for: what it computed is not the derivative. */
+static flx_code check_overflow(const run *r)
+{
+    const flx_kernel *k = r->m->k;
+    for (size_t i = 0; i < k->num_meta; i++) {
+        bool is_flag = strncmp(k->meta[i].key, "length overflow", 15) == 0;
+        const flx_kernel_memory *m = is_flag ? find_memory(r, k->meta[i].key + 7) : NULL;
+        for (size_t j = 0; m && j < m->size / 4; j++)
+            if (((const uint32_t *)m->data)[j])
+                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips", "a loop made %u trips, more than max_trips",
+                                      (unsigned)((const uint32_t *)m->data)[j]);
+    }
+    return FLX_OK;
+}
+
+static flx_code run_bound(run *r)
+{
+    r->memory = flxi_new(r->arena, flx_kernel_memory, r->m->num_inputs + r->m->num_outputs + r->m->num_scratch + 1);
+    if (!r->memory)
+        return flxi_oom(r->e->err, "the buffers of a kernel");
+    FLXI_TRY(read_grid(r));
+    FLXI_TRY(bind_tensors(r));
+    FLXI_TRY(bind_scratch(r));
     flx_error err = {0};
-    if (flx_kernel_run(m->k, grid, memory, n, NULL, &err) != FLX_OK)
-        return flxi_eval_fail(e, (flx_code)err.code, err.hint[0] ? err.hint : NULL, "%.200s", err.message);
-    for (size_t i = 0; i < m->num_outputs; i++)
-        for (size_t j = 0; j < n; j++)
-            if (strcmp(memory[j].buffer, m->k->buffers[m->outputs[i]].name) == 0)
-                from_memory(e->out[i], memory[j].data);
+    if (flx_kernel_run(r->m->k, r->grid, r->memory, r->n, NULL, &err) != FLX_OK)
+        return flxi_eval_fail(r->e, (flx_code)err.code, err.hint[0] ? err.hint : NULL, "%.200s", err.message);
+    FLXI_TRY(check_overflow(r));
+    for (size_t i = 0; i < r->m->num_outputs; i++)
+        from_memory(r->e->out[i], find_memory(r, r->m->k->buffers[r->m->outputs[i]].name)->data);
     return FLX_OK;
 }
 
 static flx_code eval_kernel_call(flxi_eval *e)
 {
-    const kernel_call_attrs *a = e->attrs;
-    binding m;
+    const flxi_kernel_call *a = e->attrs;
+    flxi_kernel_binding m;
     if (e->nin + e->nout == 0)
         return FLX_OK;
-    FLXI_TRY(bind((e->nin ? e->in[0] : e->out[0])->ctx, a, &m, e->err));
+    FLXI_TRY(flxi_kernel_call_bind((e->nin ? e->in[0] : e->out[0])->ctx, a, &m, e->err));
     flxi_arena arena;
     flxi_arena_init(&arena, e->mem);
-    flx_code code = run_bound(e, &m, a, &arena);
+    flx_code code = run_bound(&(run){.e = e, .m = &m, .a = a, .arena = &arena});
     flxi_arena_free(&arena);
     flx_kernel_free(m.k);
     return code;
 }
 
-/* ---- Derivatives ---- */
-
-typedef struct {
-    flxi_site *s;
-    const kernel_call_attrs *a;
-    const binding *m;
-    flx_kernel_derived *d;
-    flxi_strbuf inputs, outputs; /* names for the derived call */
-    flx_val *operands;
-    flx_type *types;
-    size_t num_operands, num_results;
-} derivation;
-
-static void add_name(flxi_strbuf *names, const char *name)
-{
-    if (names->n)
-        flxi_add_text(names, ",");
-    flxi_add_text(names, name);
-}
-
-/* The operand or result that a forward buffer is; UINT32_MAX when it is none. */
-static uint32_t input_of(const binding *m, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < m->num_inputs; i++)
-        if (m->inputs[i] == buffer)
-            return i;
-    return UINT32_MAX;
-}
-
-static uint32_t output_of(const binding *m, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < m->num_outputs; i++)
-        if (m->outputs[i] == buffer)
-            return i;
-    return UINT32_MAX;
-}
-
-/* The kernel that was differentiated is a simplified one, so buffers are matched by name. */
-static uint32_t buffer_of(const derivation *x, const flxi_kneed *n)
-{
-    return n->forward ? flxi_kernel_find_buffer(x->m->k, x->d->forward->buffers[n->forward].name) : 0;
-}
-
-static flx_val in_dtype(flxi_site *s, flx_val v, int32_t dtype)
-{
-    if (flxi_typeof(s, v)->dtype == dtype)
-        return v;
-    return flx_cast(s->g, v, (flx_dtype)dtype);
-}
-
-static void add_operand(derivation *x, const flxi_kneed *n, flx_val v)
-{
-    add_name(&x->inputs, n->name);
-    x->operands[x->num_operands++] = in_dtype(x->s, v, n->element);
-}
-
-static void add_result(derivation *x, const flxi_kneed *n, const flx_type *like)
-{
-    add_name(&x->outputs, n->name);
-    flx_type t = *like;
-    t.dtype = n->element;
-    x->types[x->num_results++] = t;
-}
-
-static flx_dim invocations(const derivation *x)
-{
-    flx_dim n = 1;
-    for (size_t i = 0; i < 3; i++) {
-        flx_dim groups = i < x->a->grid.n ? x->a->grid.v[i] : 1;
-        n = flx_dim_mul(x->s->ctx, n, flx_dim_mul(x->s->ctx, groups, x->m->k->size[i]));
-    }
-    return n;
-}
-
-/* The shape of a forward buffer: that of its operand or result. */
-static const flx_type *shape_of(const derivation *x, uint32_t buffer)
-{
-    uint32_t i = input_of(x->m, buffer), k = output_of(x->m, buffer);
-    if (i != UINT32_MAX)
-        return flxi_typeof(x->s, x->s->x[i]);
-    return k != UINT32_MAX ? flxi_typeof(x->s, x->s->y[k]) : NULL;
-}
-
-/* A buffer that only the derived kernel has: flat. */
-static flx_type own_type(const derivation *x, const flxi_kneed *n)
-{
-    flx_dim count = (flx_dim)n->length.slots;
-    if (n->length.per_invocation)
-        count = flx_dim_mul(x->s->ctx, count, invocations(x));
-    return flx_type_make((flx_dtype)n->element, 1, &count);
-}
-
-static bool begin(derivation *x, flx_kernel_derived *d, const flx_error *err)
-{
-    const flxi_allocator *mem = flxi_kernel_mem(x->m->k);
-    flxi_strbuf_init(&x->inputs, mem);
-    flxi_strbuf_init(&x->outputs, mem);
-    x->d = d;
-    if (!d) {
-        flxi_site_fail(x->s, (flx_code)err->code, err->hint, "kernel '%.40s': %.120s%s%.40s", x->m->k->name,
-                       err->message, err->where[0] ? " at " : "", err->where);
-        return false;
-    }
-    if (d->counting) {
-        flxi_site_fail(x->s, FLX_E_NO_RULE, "say max_trips=N, the most trips a loop makes",
-                       "the tape of kernel '%.60s' depends on data", x->m->k->name);
-        return false;
-    }
-    x->operands = flxi_rule_new(x->s, flx_val, d->needs.n + 1);
-    x->types = flxi_rule_new(x->s, flx_type, d->needs.n + 1);
-    return x->operands && x->types;
-}
-
-/* Emits the call; results in `out`, one per entry of types. */
-static bool call(derivation *x, flx_val *out)
-{
-    flxi_site *s = x->s;
-    flx_buffer text = {0};
-    flx_error err = {0};
-    flx_code code = flx_kernel_print(x->d->kernels.at[0], &text, &err);
-    if (code == FLX_OK && (x->inputs.failed || x->outputs.failed))
-        code = flxi_oom(&err, "the derivative of a kernel");
-    if (code != FLX_OK) {
-        flxi_site_fail(s, code, NULL, "%.120s", err.message);
-        flx_buffer_free(&text);
-        return false;
-    }
-    const flx_attr attrs[] = {
-        {.key = "program", .kind = FLX_ATTR_STRING, .as.s = text.data},
-        {.key = "inputs", .kind = FLX_ATTR_STRING, .as.s = x->inputs.at ? x->inputs.at : ""},
-        {.key = "outputs", .kind = FLX_ATTR_STRING, .as.s = x->outputs.at ? x->outputs.at : ""},
-        {.key = "types", .kind = FLX_ATTR_TYPES, .as.types = {x->types, x->num_results}},
-        {.key = "grid", .kind = FLX_ATTR_INTS, .as.ints = x->a->grid},
-        {.key = "max_trips", .kind = FLX_ATTR_INT, .as.i = x->a->max_trips},
-    };
-    size_t n = sizeof attrs / sizeof attrs[0];
-    flx_op(s->g, "kernel_call", x->operands, x->num_operands, attrs, n, out, x->num_results);
-    flx_buffer_free(&text);
-    return flx_graph_error(s->g, NULL) == FLX_OK;
-}
-
-static void end(derivation *x)
-{
-    flxi_strbuf_free(&x->inputs);
-    flxi_strbuf_free(&x->outputs);
-    flx_kernel_derived_free(x->d);
-}
-
-static size_t list_names(const binding *m, const uint32_t *buffers, size_t n, bool (*is_asked)(const void *, uint32_t),
-                         const void *user, const char **names)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (is_asked(user, i))
-            names[count++] = m->k->buffers[buffers[i]].name;
-    return count;
-}
-
-static bool is_wanted(const void *user, uint32_t i)
-{
-    const flxi_site *s = user;
-    return s->wanted[i];
-}
-
-static bool has_cotangent(const void *user, uint32_t k)
-{
-    return !flxi_is_none(((const flx_val *)user)[k]);
-}
-
-/* What each buffer of the reverse is: an operand, a result to keep, or a result that is thrown away. */
-static void bind_reverse(derivation *x, const flx_val *dy, size_t *gradient_of)
-{
-    flxi_site *s = x->s;
-    for (size_t i = 0; i < x->d->needs.n; i++) {
-        const flxi_kneed *n = &x->d->needs.at[i];
-        uint32_t buffer = buffer_of(x, n), in = input_of(x->m, buffer), out = output_of(x->m, buffer);
-        switch ((flx_kernel_role)n->role) {
-        case FLX_KERNEL_PRIMAL:
-        case FLX_KERNEL_SCRATCH:
-            if (in != UINT32_MAX)
-                add_operand(x, n, s->x[in]);
-            else
-                add_result(x, n, flxi_typeof(s, s->y[out]));
-            break;
-        case FLX_KERNEL_COTANGENT:
-            add_operand(x, n, dy[out]);
-            if (in != UINT32_MAX && s->wanted[in]) {
-                gradient_of[in] = x->num_results + 1;
-                add_result(x, n, flxi_typeof(s, s->x[in]));
-            }
-            break;
-        case FLX_KERNEL_GRADIENT:
-            gradient_of[in] = x->num_results + 1;
-            add_result(x, n, flxi_typeof(s, s->x[in]));
-            break;
-        case FLX_KERNEL_ADJOINT: add_result(x, n, shape_of(x, buffer)); break;
-        default: {
-            flx_type own = own_type(x, n);
-            add_result(x, n, &own);
-        }
-        }
-    }
-}
-
-static void reverse_call(derivation *x, const flx_val *dy, flx_val *dx)
-{
-    flxi_site *s = x->s;
-    size_t *gradient_of = flxi_rule_new(s, size_t, s->nin + 1);
-    flx_val *out = flxi_rule_new(s, flx_val, x->d->needs.n + 1);
-    if (!gradient_of || !out)
-        return;
-    bind_reverse(x, dy, gradient_of);
-    if (!call(x, out))
-        return;
-    for (uint32_t i = 0; i < s->nin; i++)
-        if (gradient_of[i])
-            dx[i] = in_dtype(s, out[gradient_of[i] - 1], flxi_typeof(s, s->x[i])->dtype);
-}
-
-/* The user's reverse kernel: its buffers are called like those of an automatic one. */
-typedef struct {
-    flxi_site *s;
-    const binding *m; /* of the forward kernel */
-    flx_kernel *k;
-    flxi_strbuf inputs, outputs;
-    flx_val *operands, *out;
-    flx_type *types;
-    uint32_t *target; /* the operand that a result is the gradient of */
-    size_t nin, nout;
-} own_reverse;
-
-static void add_own_operand(own_reverse *x, const char *name, flx_val v)
-{
-    add_name(&x->inputs, name);
-    x->operands[x->nin++] = v;
-}
-
-/* A gradient is an output, or where the forward buffer is operand and result in one, read_write: it starts as the
-   cotangent. */
-static void bind_own(own_reverse *x, const flxi_kbuffer *b, const flx_val *dy)
-{
-    flxi_site *s = x->s;
-    bool is_gradient = strncmp(b->name, "grad_", 5) == 0, is_output = (b->flags & FLX_KERNEL_OUTPUT) != 0;
-    uint32_t forward = flxi_kernel_find_buffer(x->m->k, is_gradient ? b->name + 5 : b->name);
-    uint32_t i = input_of(x->m, forward), o = output_of(x->m, forward);
-    bool has_input = i != UINT32_MAX, has_output = o != UINT32_MAX;
-    bool gives = is_gradient && has_input && (is_output || (has_output && b->access == FLX_KERNEL_READ_WRITE));
-    bool takes = is_gradient && has_output && !is_output;
-    if (gives) {
-        add_name(&x->outputs, b->name);
-        x->target[x->nout] = i;
-        x->types[x->nout++] = *flxi_typeof(s, s->x[i]);
-    }
-    if (takes)
-        add_own_operand(x, b->name, flxi_or_zeros(s, dy[o], s->y[o]));
-    else if (!is_gradient && (has_input || has_output))
-        add_own_operand(x, b->name, has_input ? s->x[i] : s->y[o]);
-    else if (!gives)
-        flxi_site_fail(s, FLX_E_NAME, "its buffers are the kernel's own, grad_<output> and output grad_<input>",
-                       "backward: buffer '%.60s' belongs to nothing", b->name);
-}
-
-static void call_own(own_reverse *x, const kernel_call_attrs *a, flx_val *dx)
-{
-    flxi_site *s = x->s;
-    if (x->inputs.failed || x->outputs.failed) {
-        flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
-        return;
-    }
-    const flx_attr attrs[] = {
-        {.key = "program", .kind = FLX_ATTR_STRING, .as.s = a->backward},
-        {.key = "inputs", .kind = FLX_ATTR_STRING, .as.s = x->inputs.at ? x->inputs.at : ""},
-        {.key = "outputs", .kind = FLX_ATTR_STRING, .as.s = x->outputs.at ? x->outputs.at : ""},
-        {.key = "types", .kind = FLX_ATTR_TYPES, .as.types = {x->types, x->nout}},
-        {.key = "grid", .kind = FLX_ATTR_INTS, .as.ints = a->grid},
-        {.key = "max_trips", .kind = FLX_ATTR_INT, .as.i = a->max_trips},
-    };
-    flx_op(s->g, "kernel_call", x->operands, x->nin, attrs, sizeof attrs / sizeof attrs[0], x->out, x->nout);
-    for (size_t i = 0; i < x->nout; i++)
-        if (s->wanted[x->target[i]])
-            dx[x->target[i]] = x->out[i];
-}
-
-static void own_backward(flxi_site *s, const kernel_call_attrs *a, const binding *m, const flx_val *dy, flx_val *dx)
-{
-    flx_error err = {0};
-    own_reverse x = {.s = s, .m = m};
-    x.k = flx_kernel_parse(s->ctx, a->backward, strlen(a->backward), "backward", &err);
-    if (!x.k) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "backward: %.160s", err.message);
-        return;
-    }
-    flxi_strbuf_init(&x.inputs, flxi_kernel_mem(x.k));
-    flxi_strbuf_init(&x.outputs, flxi_kernel_mem(x.k));
-    x.operands = flxi_rule_new(s, flx_val, x.k->num_buffers + 1);
-    x.out = flxi_rule_new(s, flx_val, x.k->num_buffers + 1);
-    x.types = flxi_rule_new(s, flx_type, x.k->num_buffers + 1);
-    x.target = flxi_rule_new(s, uint32_t, x.k->num_buffers + 1);
-    bool has_room = x.operands && x.out && x.types && x.target;
-    for (uint32_t b = 1; has_room && b <= x.k->num_buffers; b++)
-        if (is_bound(&x.k->buffers[b]))
-            bind_own(&x, &x.k->buffers[b], dy);
-    if (has_room)
-        call_own(&x, a, dx);
-    flxi_strbuf_free(&x.inputs);
-    flxi_strbuf_free(&x.outputs);
-    flx_kernel_free(x.k);
-}
-
-static void vjp_bound(flxi_site *s, const kernel_call_attrs *a, const binding *m, const flx_val *dy, flx_val *dx)
-{
-    const char *outputs[MAX_BUFFERS], *inputs[MAX_BUFFERS];
-    size_t num_outputs = list_names(m, m->outputs, m->num_outputs, has_cotangent, dy, outputs);
-    size_t num_inputs = list_names(m, m->inputs, m->num_inputs, is_wanted, s, inputs);
-    flx_kernel_grad_options options = {.struct_size = sizeof options, .max_trips = (uint32_t)a->max_trips};
-    flx_error err = {0};
-    derivation x = {.s = s, .a = a, .m = m};
-    if (begin(&x, flx_kernel_grad(m->k, outputs, num_outputs, inputs, num_inputs, &options, &err), &err))
-        reverse_call(&x, dy, dx);
-    end(&x);
-}
-
-static void vjp_kernel_call(flxi_site *s, const flx_val *dy, flx_val *dx)
-{
-    const kernel_call_attrs *a = s->attrs;
-    binding m;
-    flx_error err = {0};
-    if (bind(s->ctx, a, &m, &err) != FLX_OK) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
-        return;
-    }
-    if (a->backward[0])
-        own_backward(s, a, &m, dy, dx);
-    else
-        vjp_bound(s, a, &m, dy, dx);
-    flx_kernel_free(m.k);
-}
-
-/* ---- Forward mode ---- */
-
-static void bind_forward(derivation *x, const flx_val *tx, size_t *tangent_of, size_t *result_of)
-{
-    flxi_site *s = x->s;
-    for (size_t i = 0; i < x->d->needs.n; i++) {
-        const flxi_kneed *n = &x->d->needs.at[i];
-        uint32_t buffer = buffer_of(x, n), in = input_of(x->m, buffer), out = output_of(x->m, buffer);
-        bool is_tangent = n->role == FLX_KERNEL_TANGENT;
-        bool has_tangent = in != UINT32_MAX && !flxi_is_none(tx[in]);
-        if (is_tangent && in != UINT32_MAX)
-            add_operand(x, n, has_tangent ? tx[in] : flxi_zeros_like(s, s->x[in]));
-        else if (!is_tangent && in != UINT32_MAX)
-            add_operand(x, n, s->x[in]);
-        if (out == UINT32_MAX)
-            continue;
-        (is_tangent ? tangent_of : result_of)[out] = x->num_results + 1;
-        add_result(x, n, flxi_typeof(s, s->y[out]));
-    }
-}
-
-static void forward_call(derivation *x, const flx_val *tx, flx_val *ty)
-{
-    flxi_site *s = x->s;
-    size_t *tangent_of = flxi_rule_new(s, size_t, s->nout + 1);
-    size_t *result_of = flxi_rule_new(s, size_t, s->nout + 1);
-    flx_val *out = flxi_rule_new(s, flx_val, x->d->needs.n + 1);
-    if (!tangent_of || !result_of || !out)
-        return;
-    bind_forward(x, tx, tangent_of, result_of);
-    if (!call(x, out))
-        return;
-    for (uint32_t k = 0; k < s->nout; k++)
-        if (tangent_of[k])
-            ty[k] = in_dtype(s, out[tangent_of[k] - 1], flxi_typeof(s, s->y[k])->dtype);
-}
-
-static bool is_float_result(const void *user, uint32_t k)
-{
-    const binding *m = user;
-    return flxi_ktype_is_float(m->k->buffers[m->outputs[k]].element);
-}
-
-static void jvp_kernel_call(flxi_site *s, const flx_val *tx, flx_val *ty)
-{
-    const kernel_call_attrs *a = s->attrs;
-    binding m;
-    flx_error err = {0};
-    if (bind(s->ctx, a, &m, &err) != FLX_OK) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
-        return;
-    }
-    const char *outputs[MAX_BUFFERS], *inputs[MAX_BUFFERS];
-    size_t num_outputs = list_names(&m, m.outputs, m.num_outputs, is_float_result, &m, outputs);
-    size_t num_inputs = list_names(&m, m.inputs, m.num_inputs, has_cotangent, tx, inputs);
-    derivation x = {.s = s, .a = a, .m = &m};
-    if (begin(&x, flx_kernel_jvp(m.k, outputs, num_outputs, inputs, num_inputs, NULL, &err), &err))
-        forward_call(&x, tx, ty);
-    end(&x);
-    flx_kernel_free(m.k);
-}
-
 #define SQUARES                                                                                  \
-    "program=\"kernel k(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer w: f64[4] read; " \
+    "kernel=\"kernel k(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer w: f64[4] read; " \
     "buffer out: f64[4] output; let i = invocation_id(0); out[i] = x[i] * x[i] * sin(w[3 - i]); }\", grid=[2]"
 #define PRODUCT                                                                                \
-    "program=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
-    "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", types=[f64[1]], max_trips=8"
+    "kernel=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
+    "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", outputs=[f64[1]], max_trips=8"
 
 #define PRODUCTS                                                                                       \
-    "program=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; " \
+    "kernel=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; " \
     "let i = invocation_id(0); out[i] = x[i] * w[i]; }\", grid=[3]"
 
 static const flxi_sample kernel_call_samples[] = {
     {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},           {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
     {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},          {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
     {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},       {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
-    {"f64[4]", "program=\"kernel\"", NULL, FLX_E_SYNTAX}, {0},
+    {"f64[4]", "kernel=\"kernel\"", NULL, FLX_E_SYNTAX}, {0},
 };
 
 const flxi_rules flxi_rules_kernel_call = {
     .infer = infer_kernel_call,
     .eval = eval_kernel_call,
     .schema = kernel_call_schema,
-    .attrs_size = sizeof(kernel_call_attrs),
-    .vjp = vjp_kernel_call,
-    .jvp = jvp_kernel_call,
+    .attrs_size = sizeof(flxi_kernel_call),
+    .vjp = flxi_kernel_call_vjp,
+    .jvp = flxi_kernel_call_jvp,
+    .batch = flxi_kernel_call_batch,
     .samples = kernel_call_samples,
 };

@@ -2,6 +2,7 @@
    its own transpose, taking out a diagonal that of putting one in. */
 #include "ops/axis_map.h"
 #include "ops/copy.h"
+#include "ops/emit.h"
 #include "ops/rule_lists.h"
 
 /* ---- tril, triu, diag ---- */
@@ -89,9 +90,46 @@ static void decompose_triangle(flxi_site *s, flx_val *y)
     y[0] = flxi_masked(s, lower ? flx_le(s->g, at, k) : flx_ge(s->g, at, k), s->x[0]);
 }
 
+/* Diagonal k of a matrix, or one beside it for all that are: no difference, and no overflow. */
+static int64_t bounded_diagonal(int64_t k, int64_t rows, int64_t cols)
+{
+    return k < -rows ? -rows : k > cols ? cols : k;
+}
+
+/* Compares column with row + k, both without a sign. */
+static uint32_t beside(flxi_kemit *e, flxi_kbinary relation, uint32_t row, uint32_t col, int64_t k)
+{
+    uint32_t left = k < 0 ? flxi_ku_add(e, col, flxi_ku(e, -k)) : col;
+    return flxi_k2(e, relation, left, k > 0 ? flxi_ku_add(e, row, flxi_ku(e, k)) : row);
+}
+
+static flxi_kval pull_triangle(flxi_kemit *e, const flxi_kindex *at, flxi_kbinary relation)
+{
+    const diagonal_attrs *a = e->attrs;
+    const flx_type *x = e->in[0];
+    flxi_kindex in = flxi_at_axes(e, at);
+    int row = x->rank - 2, col = x->rank - 1;
+    int64_t k = bounded_diagonal(a->k, x->dims[row], x->dims[col]);
+    uint32_t keeps = beside(e, relation, in.dim[row], in.dim[col], k);
+    return flxi_khold_value(e, flxi_kchoose(e, keeps, flxi_operand_at(e, 0, at), flxi_kzero(e, x->dtype)));
+}
+
+static flxi_kval pull_tril(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    return pull_triangle(e, at, KBIN_le);
+}
+
+static flxi_kval pull_triu(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    return pull_triangle(e, at, KBIN_ge);
+}
+
 const flxi_rules flxi_rules_tril = {
     .infer = infer_triangle,
     .eval = eval_tril,
+    .pull = pull_tril,
     .vjp = vjp_triangle,
     .batch = batch_triangle,
     .decompose = decompose_triangle,
@@ -103,6 +141,7 @@ const flxi_rules flxi_rules_tril = {
 const flxi_rules flxi_rules_triu = {
     .infer = infer_triangle,
     .eval = eval_triu,
+    .pull = pull_triu,
     .vjp = vjp_triangle,
     .batch = batch_triangle,
     .decompose = decompose_triangle,
@@ -266,9 +305,29 @@ static void decompose_diag(flxi_site *s, flx_val *y)
     y[0] = flxi_typeof(s, s->x[0])->rank == 1 ? diagonal_matrix(s, s->x[0]) : take_diagonal(s, s->x[0]);
 }
 
+static flxi_kval pull_diag(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    int64_t k = ((const diagonal_attrs *)e->attrs)->k;
+    const flx_type *x = e->in[0];
+    flxi_kindex in = flxi_at_axes(e, at);
+    int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
+    if (flxi_is_empty(x) || flxi_is_empty(e->out[result]))
+        return flxi_kzero(e, x->dtype);
+    if (x->rank > 1) {
+        uint32_t i = in.dim[x->rank - 2];
+        in.dim[x->rank - 2] = flxi_ku_add(e, i, flxi_ku(e, down));
+        in.dim[x->rank - 1] = flxi_ku_add(e, i, flxi_ku(e, right));
+        return flxi_operand_at(e, 0, &in);
+    }
+    uint32_t hit = flxi_khold(e, beside(e, KBIN_eq, in.dim[0], in.dim[1], k));
+    flxi_kindex from = {.flat = flxi_ku_guarded(e, hit, k < 0 ? in.dim[1] : in.dim[0])};
+    return flxi_khold_value(e, flxi_kchoose(e, hit, flxi_operand_at(e, 0, &from), flxi_kzero(e, x->dtype)));
+}
+
 const flxi_rules flxi_rules_diag = {
     .infer = infer_diag,
     .eval = eval_diag,
+    .pull = pull_diag,
     .vjp = vjp_diag,
     .batch = batch_diag,
     .decompose = decompose_diag,

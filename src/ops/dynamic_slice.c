@@ -5,6 +5,7 @@
    gather_nd and scatter_nd. */
 #include "ops/copy.h"
 #include "ops/extent.h"
+#include "ops/kernel_index.h"
 #include "ops/oob.h"
 #include "ops/rule_lists.h"
 
@@ -202,9 +203,28 @@ static void batch_dynamic_slice(flxi_site *s, flx_val *by)
     by[0] = flx_dynamic_slice(s->g, x, n, flxi_list_behind(s, s->size, a->sizes, 0));
 }
 
+/* Where the window begins along an axis; operands `first` … are the position. */
+static uint32_t window_start(flxi_kemit *e, uint32_t first, int axis, const flx_type *window)
+{
+    int64_t places = e->in[0]->dims[axis] - window->dims[axis] + 1;
+    if (places == 1)
+        return flxi_ku(e, 0);
+    flxi_kindex scalar = {.flat = flxi_ku(e, 0)};
+    return flxi_kresolve(e, flxi_operand_at(e, first + (uint32_t)axis, &scalar).re, places, OOB_CLAMP).at;
+}
+
+static flxi_kval pull_dynamic_slice(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex in = flxi_at_axes(e, at);
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = flxi_ku_add(e, in.dim[k], window_start(e, 1, k, e->out[result]));
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_dynamic_slice = {
     .infer = infer_dynamic_slice,
     .eval = eval_dynamic_slice,
+    .pull = pull_dynamic_slice,
     .vjp = vjp_dynamic_slice,
     .batch = batch_dynamic_slice,
     .schema = dynamic_slice_schema,
@@ -304,9 +324,30 @@ static void batch_dynamic_update_slice(flxi_site *s, flx_val *by)
     by[0] = flx_dynamic_update_slice(s->g, x, n);
 }
 
+static flxi_kval pull_dynamic_update_slice(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const flx_type *u = e->in[1];
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    flxi_kval x = flxi_operand_at(e, 0, at);
+    uint32_t inside = flxi_kb_bool(e->k, true);
+    if (flxi_is_empty(u))
+        return x;
+    for (int k = 0; k < u->rank; k++) {
+        in.dim[k] = flxi_khold(e, flxi_ku_sub(e, in.dim[k], window_start(e, 2, k, u))); /* wraps before the window */
+        if (u->dims[k] != e->in[0]->dims[k])
+            inside = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_lt, in.dim[k], flxi_ku(e, u->dims[k])));
+    }
+    inside = flxi_khold(e, inside);
+    for (int k = 0; k < u->rank; k++)
+        in.dim[k] = flxi_ku_guarded(e, inside, in.dim[k]);
+    return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 1, &in), x));
+}
+
 const flxi_rules flxi_rules_dynamic_update_slice = {
     .infer = infer_dynamic_update_slice,
     .eval = eval_dynamic_update_slice,
+    .pull = pull_dynamic_update_slice,
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
     .samples = samples_dynamic_update_slice,

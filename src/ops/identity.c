@@ -3,6 +3,7 @@
 #include "base/half.h"
 #include "ops/element.h"
 #include "ops/extent.h"
+#include "ops/kernel_formula.h"
 
 #include <stdio.h>
 
@@ -41,8 +42,14 @@ static const flxi_sample samples_any_shape[] = {
     {0},
 };
 
-const flxi_rules flxi_rules_stop_gradient = {
-    .infer = flxi_infer_same, .eval = flxi_eval_copy, .batch = batch_identity, .samples = samples_any_shape};
+static flxi_kval pull_same(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    return flxi_operand_at(e, 0, at);
+}
+
+const flxi_rules flxi_rules_stop_gradient = {.infer = flxi_infer_same, .eval = flxi_eval_copy, .pull = pull_same,
+                                             .batch = batch_identity, .samples = samples_any_shape};
 
 /* ---- cast ---- */
 
@@ -95,9 +102,23 @@ static void jvp_cast(flxi_site *s, const flx_val *tx, flx_val *ty)
         ty[0] = flxi_emit1(s, NULL, tx, 1);
 }
 
+/* To the very dtype of the result, so that f16 and bf16 are rounded once whatever they come from. */
+static flxi_kval element_cast(flxi_kemit *e, const flxi_kval *x)
+{
+    int32_t to = e->out[0]->dtype;
+    uint32_t type = flxi_kernel_dtype(to);
+    if (to == FLX_BOOL)
+        return flxi_kreal(flxi_ktruth(e, x[0]));
+    flxi_kval y = {flxi_kb_cast(e->k, type, x[0].re), 0};
+    if (flxi_is_complex(to))
+        y.im = x[0].im ? flxi_kb_cast(e->k, type, x[0].im) : flxi_kb_number(e->k, type, 0);
+    return y;
+}
+
 const flxi_rules flxi_rules_cast = {
     .infer = infer_cast,
     .eval = eval_cast,
+    .element = element_cast,
     .vjp = vjp_cast,
     .jvp = jvp_cast,
     .schema = to_schema,
@@ -167,9 +188,31 @@ static flx_code infer_bitcast(flxi_infer *f)
     return FLX_OK;
 }
 
+static bool lowers_bitcast(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    int32_t to = (int32_t)((const to_attrs *)attrs)->to;
+    int32_t from = in[0]->dtype;
+    (void)nin;
+    bool is_pair = flxi_is_complex(from) || flxi_is_complex(to);
+    return from == to || (!is_pair && flx_dtype_size(from) == flx_dtype_size(to));
+}
+
+static flxi_kval pull_bitcast(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    int32_t to = e->out[result]->dtype;
+    int32_t from = e->in[0]->dtype;
+    flxi_kval x = flxi_operand_at(e, 0, at);
+    if (from == to)
+        return x;
+    uint32_t type = flxi_kernel_dtype(to);
+    return flxi_kreal(from == FLX_BOOL ? flxi_kb_cast(e->k, type, x.re) : flxi_kb_bitcast(e->k, type, x.re));
+}
+
 const flxi_rules flxi_rules_bitcast = {
     .infer = infer_bitcast,
     .eval = flxi_eval_copy, /* little-endian storage: the low bytes come first */
+    .pull = pull_bitcast,
+    .lowers = lowers_bitcast,
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
     .batch = batch_identity, /* axes come and go at the end only */
@@ -221,9 +264,40 @@ static double rounded(const double *x, const void *attrs)
     return flxi_round_to(x[0], a->exponent < 11 ? (int)a->exponent : 11, a->mantissa < 52 ? (int)a->mantissa : 52);
 }
 
+/* Formats narrower than double can be rounded to in double, see below. What is left out are double itself, formats that f32
+   exceeds in range but not in mantissa bits, and those without mantissa bits, whose ties the exponent decides. */
+static bool lowers_precision(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const precision_attrs *a = attrs;
+    (void)nin;
+    return in[0]->dtype != FLX_F64 && a->mantissa > 0 && (a->mantissa < 52 || a->exponent >= 8);
+}
+
+/* |x| lies in 2^n … 2^(n+1), or below the format's normal numbers, where n is that of the least of them. Adding c = 2^(n + 52 - m)
+   leaves m bits behind 2^n in double; subtracting it again is exact. Nothing overflows: x is a number of f32. */
+static flxi_kval element_reduce_precision(flxi_kemit *e, const flxi_kval *operands)
+{
+    const precision_attrs *a = e->attrs;
+    int bits = a->exponent < 11 ? (int)a->exponent : 11;
+    int bias = (1 << (bits - 1)) - 1;
+    int64_t mantissa = a->mantissa < 51 ? a->mantissa : 51;
+    uint32_t x = HOLD(flxi_kb_cast(e->k, FLX_F64, operands[0].re));
+    uint32_t word = flxi_kb_bitcast(e->k, FLX_U64, F1(abs, x));
+    uint32_t field = F2(max, F2(shr, word, NUM(word, 52)), NUM(word, 1024 - bias));
+    uint32_t power = F2(shl, F2(add, field, NUM(word, (double)(52 - mantissa))), NUM(word, 52));
+    uint32_t c = HOLD(flxi_kb_bitcast(e->k, FLX_F64, power));
+    uint32_t y = HOLD(F2(sub, F2(add, F1(abs, x), c), c));
+    uint32_t fits = F2(lt, y, NUM(x, ldexp(1, bias + 1)));
+    y = F2(copysign, PICK(fits, y, NUM(x, INFINITY)), x);
+    y = PICK(F1(is_finite, x), y, x);
+    return flxi_kreal(flxi_kb_cast(e->k, flxi_kb_type(e->k, operands[0].re), y));
+}
+
 const flxi_rules flxi_rules_reduce_precision = {
     .infer = infer_precision,
     .eval = flxi_eval_pointwise,
+    .element = element_reduce_precision,
+    .lowers = lowers_precision,
     .scalar = rounded,
     .vjp = vjp_identity, /* straight-through */
     .jvp = jvp_identity,

@@ -9,6 +9,7 @@
    scatter_nd: an index out of range stays one and never reads the neighbouring example. */
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
+#include "ops/kernel_index.h"
 #include "ops/oob.h"
 #include "ops/rule_lists.h"
 #include "ops/wide.h"
@@ -143,9 +144,46 @@ static void batch_gather(flxi_site *s, flx_val *by)
         by[0] = flxi_move_axis(s, flx_gather(s->g, table, s->x[1], a->axis, flxi_oob_word(a->oob)), (int)a->axis, 0);
 }
 
+/* gather and take_along: an index out of range must be no error. */
+static bool lowers_reading(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const axis_attrs *a = attrs;
+    (void)nin;
+    return flxi_oob_lowers(a->oob, in[0]->dims[a->axis]);
+}
+
+/* The element of operand 0 at `in`, whose index along the axis is that in `idx`. */
+static flxi_kval pull_indexed(flxi_kemit *e, const flxi_kindex *idx, flxi_kindex *in)
+{
+    const axis_attrs *a = e->attrs;
+    if (flxi_is_empty(e->in[0]))
+        return flxi_kzero(e, e->in[0]->dtype);
+    uint32_t i = flxi_operand_at(e, 1, idx).re;
+    flxi_kplace place = flxi_kresolve(e, i, e->in[0]->dims[a->axis], (flxi_oob)a->oob);
+    in->dim[a->axis] = place.at;
+    return flxi_kread(e, 0, in, place.inside);
+}
+
+static flxi_kval pull_gather(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const axis_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex to = flxi_at_axes(e, at);
+    flxi_kindex idx = {0};
+    flxi_kindex in = {0};
+    int axis = (int)a->axis, n = e->in[1]->rank;
+    for (int k = 0; k < n; k++)
+        idx.dim[k] = to.dim[axis + k];
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = k < axis ? to.dim[k] : to.dim[k + n - 1]; /* the axis itself is set below */
+    return pull_indexed(e, &idx, &in);
+}
+
 const flxi_rules flxi_rules_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
+    .pull = pull_gather,
+    .lowers = lowers_reading,
     .vjp = vjp_gather,
     .batch = batch_gather,
     .schema = gather_schema,
@@ -431,9 +469,18 @@ static void batch_take_along(flxi_site *s, flx_val *by)
         by[0] = take_along_shared(s);
 }
 
+static flxi_kval pull_take_along(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    return pull_indexed(e, at, &in);
+}
+
 const flxi_rules flxi_rules_take_along = {
     .infer = infer_take_along,
     .eval = eval_take_along,
+    .pull = pull_take_along,
+    .lowers = lowers_reading,
     .vjp = vjp_take_along,
     .batch = batch_take_along,
     .schema = take_along_schema,
@@ -528,9 +575,32 @@ static void decompose_one_hot(flxi_site *s, flx_val *y)
     y[0] = a->dtype == FLX_BOOL ? hit : flx_cast(g, hit, (flx_dtype)a->dtype);
 }
 
+static bool lowers_one_hot(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const one_hot_attrs *a = attrs;
+    (void)in, (void)nin;
+    return flxi_oob_lowers(a->oob, a->n);
+}
+
+static flxi_kval pull_one_hot(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const one_hot_attrs *a = e->attrs;
+    flxi_kindex to = flxi_at_axes(e, at);
+    flxi_kindex idx = {0};
+    for (int k = 0; k < e->in[0]->rank; k++)
+        idx.dim[k] = to.dim[k < a->axis ? k : k + 1];
+    flxi_kplace place = flxi_kresolve(e, flxi_operand_at(e, 0, &idx).re, a->n, (flxi_oob)a->oob);
+    uint32_t hit = flxi_k2(e, KBIN_eq, place.at, to.dim[a->axis]);
+    hit = place.inside ? flxi_k2(e, KBIN_logical_and, place.inside, hit) : hit;
+    int32_t dtype = e->out[result]->dtype;
+    return flxi_khold_value(e, flxi_kchoose(e, flxi_khold(e, hit), flxi_kone(e, dtype), flxi_kzero(e, dtype)));
+}
+
 const flxi_rules flxi_rules_one_hot = {
     .infer = infer_one_hot,
     .eval = eval_one_hot,
+    .pull = pull_one_hot,
+    .lowers = lowers_one_hot,
     .batch = batch_one_hot,
     .decompose = decompose_one_hot,
     .schema = one_hot_schema,

@@ -1,6 +1,7 @@
 /* join.c: tensors laid side by side along an axis, and taken apart again. All four ops are linear, and joining and taking
    apart are each other's transposes. */
 #include "ir/eval.h"
+#include "ops/emit.h"
 #include "ops/extent.h"
 #include "ops/rule_lists.h"
 
@@ -152,9 +153,63 @@ static void decompose_stack(flxi_site *s, flx_val *y)
         y[0] = flx_concat(s->g, rows, s->nin, a->axis);
 }
 
+/* An element asks every operand whether it is there: worth it for few. */
+static bool lowers_few(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    (void)attrs, (void)in;
+    return nin <= 8;
+}
+
+/* in.dim[axis] counts along the result; operand k has positions from … from + n - 1 of them. */
+static flxi_kval pull_part(flxi_kemit *e, uint32_t k, const flxi_kindex *at, int64_t axis, int64_t from, int64_t n)
+{
+    flxi_kindex in = *at;
+    uint32_t i = flxi_ku_sub(e, in.dim[axis], flxi_ku(e, from)); /* wraps below `from` */
+    in.dim[axis] = flxi_ku_guarded(e, flxi_k2(e, KBIN_lt, i, flxi_ku(e, n)), i);
+    return flxi_operand_at(e, k, &in);
+}
+
+static flxi_kval pull_concat(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const axis_attrs *a = e->attrs;
+    flxi_kindex to = flxi_at_axes(e, at);
+    flxi_kval y = {0};
+    int64_t from = 0;
+    for (uint32_t k = 0; k < e->nin; k++) {
+        int64_t n = e->in[k]->dims[a->axis];
+        if (n == e->out[result]->dims[a->axis])
+            return flxi_operand_at(e, k, &to);
+        if (n == 0)
+            continue;
+        flxi_kval part = pull_part(e, k, &to, a->axis, from, n);
+        uint32_t is_before = flxi_k2(e, KBIN_lt, to.dim[a->axis], flxi_ku(e, from));
+        y = y.re ? flxi_khold_value(e, flxi_kchoose(e, is_before, y, part)) : part;
+        from += n;
+    }
+    return y;
+}
+
+static flxi_kval pull_stack(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const axis_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex to = flxi_at_axes(e, at);
+    flxi_kindex in = {0};
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = to.dim[k < a->axis ? k : k + 1];
+    flxi_kval y = flxi_operand_at(e, 0, &in);
+    for (uint32_t k = 1; k < e->nin; k++) {
+        uint32_t is_before = flxi_k2(e, KBIN_lt, to.dim[a->axis], flxi_ku(e, k));
+        y = flxi_khold_value(e, flxi_kchoose(e, is_before, y, flxi_operand_at(e, k, &in)));
+    }
+    return y;
+}
+
 const flxi_rules flxi_rules_concat = {
     .infer = infer_concat,
     .eval = eval_join,
+    .pull = pull_concat,
+    .lowers = lowers_few,
     .vjp = vjp_concat,
     .batch = batch_join,
     .schema = concat_schema,
@@ -165,6 +220,8 @@ const flxi_rules flxi_rules_concat = {
 const flxi_rules flxi_rules_stack = {
     .infer = infer_stack,
     .eval = eval_join,
+    .pull = pull_stack,
+    .lowers = lowers_few,
     .vjp = vjp_stack,
     .batch = batch_join,
     .decompose = decompose_stack,
@@ -350,9 +407,35 @@ static void decompose_unstack(flxi_site *s, flx_val *y)
         y[k] = flx_squeeze(s->g, flx_narrow(s->g, s->x[0], a->axis, k, 1), FLX_INTS(a->axis));
 }
 
+static flxi_kval pull_split(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const split_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    flxi_kindex in = {0};
+    int64_t from = 0;
+    for (uint32_t k = 0; k < result; k++)
+        from += a->sizes.v[k];
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = flxi_at_axis(e, e->out[result], &to, k);
+    in.dim[a->axis] = flxi_ku_add(e, in.dim[a->axis], flxi_ku(e, from));
+    return flxi_operand_at(e, 0, &in);
+}
+
+static flxi_kval pull_unstack(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const axis_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    flxi_kindex in = {0};
+    for (int k = 0; k < e->out[result]->rank; k++)
+        in.dim[k < a->axis ? k : k + 1] = flxi_at_axis(e, e->out[result], &to, k);
+    in.dim[a->axis] = flxi_ku(e, result);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_split = {
     .infer = infer_split,
     .eval = eval_split,
+    .pull = pull_split,
     .vjp = vjp_split,
     .batch = batch_split,
     .decompose = decompose_split,
@@ -364,6 +447,7 @@ const flxi_rules flxi_rules_split = {
 const flxi_rules flxi_rules_unstack = {
     .infer = infer_unstack,
     .eval = eval_unstack,
+    .pull = pull_unstack,
     .vjp = vjp_unstack,
     .batch = batch_unstack,
     .decompose = decompose_unstack,

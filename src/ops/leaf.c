@@ -2,6 +2,7 @@
    extent of an axis. Types are attributes; all but a literal's may be symbolic and get their extents when the symbols
    are bound. */
 #include "ops/copy.h"
+#include "ops/emit.h"
 #include "ops/extent.h"
 #include "ops/pointwise.h"
 
@@ -124,9 +125,27 @@ const flxi_rules flxi_rules_const = {
     .samples = samples_const,
 };
 
+/* One number, its bits as they are. */
+static uint32_t part_of(flxi_kemit *e, const flx_tensor *value, size_t part)
+{
+    int32_t dtype = flxi_part_dtype(value->type.dtype);
+    size_t size = flx_dtype_size(dtype);
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)value->data + part * size, size); /* little-endian */
+    return dtype == FLX_BOOL ? flxi_kb_bool(e->k, bits != 0) : flxi_kb_literal(e->k, (uint32_t)dtype, bits);
+}
+
+static flxi_kval pull_full(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const full_attrs *a = e->attrs;
+    (void)result, (void)at;
+    return (flxi_kval){part_of(e, a->value, 0), flxi_is_complex(a->type->dtype) ? part_of(e, a->value, 1) : 0};
+}
+
 const flxi_rules flxi_rules_full = {
     .infer = infer_full,
     .eval = eval_full,
+    .pull = pull_full,
     .schema = full_schema,
     .attrs_size = sizeof(full_attrs),
     .samples = samples_full,
@@ -190,9 +209,19 @@ static const flxi_sample samples_iota[] = {
     {0},
 };
 
+static flxi_kval pull_iota(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const iota_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    uint32_t i = flxi_at_axis(e, e->out[result], &to, (int)a->axis);
+    flxi_kval zero = flxi_kzero(e, e->out[result]->dtype);
+    return (flxi_kval){flxi_kb_cast(e->k, flxi_kb_type(e->k, zero.re), i), zero.im};
+}
+
 const flxi_rules flxi_rules_iota = {
     .infer = infer_iota,
     .eval = eval_iota,
+    .pull = pull_iota,
     .schema = iota_schema,
     .attrs_size = sizeof(iota_attrs),
     .samples = samples_iota,
@@ -254,9 +283,25 @@ static const flxi_sample samples_eye[] = {
     {0},
 };
 
+static flxi_kval pull_eye(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const eye_attrs *a = e->attrs;
+    const flx_type *y = e->out[result];
+    flxi_kval zero = flxi_kzero(e, y->dtype);
+    flxi_kindex to = *at;
+    if (a->k <= -y->dims[0] || a->k >= y->dims[1])
+        return zero;
+    uint32_t row = flxi_at_axis(e, y, &to, 0), col = flxi_at_axis(e, y, &to, 1);
+    uint32_t hit = a->k < 0 ? flxi_k2(e, KBIN_eq, flxi_ku_add(e, col, flxi_ku(e, -a->k)), row)
+                            : flxi_k2(e, KBIN_eq, col, flxi_ku_add(e, row, flxi_ku(e, a->k)));
+    flxi_kval one = flxi_kone(e, y->dtype);
+    return (flxi_kval){flxi_kb_select(e->k, hit, one.re, zero.re), zero.im};
+}
+
 const flxi_rules flxi_rules_eye = {
     .infer = infer_eye,
     .eval = eval_eye,
+    .pull = pull_eye,
     .schema = eye_schema,
     .attrs_size = sizeof(eye_attrs),
     .samples = samples_eye,
@@ -308,9 +353,17 @@ static void batch_dim_size(flxi_site *s, flx_val *by)
     s->by_batched[0] = false;
 }
 
+static flxi_kval pull_dim_size(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const axis_attrs *a = e->attrs;
+    (void)result, (void)at;
+    return flxi_kreal(flxi_kb_literal(e->k, FLX_I64, (uint64_t)e->in[0]->dims[a->axis]));
+}
+
 const flxi_rules flxi_rules_dim_size = {
     .infer = infer_dim_size,
     .eval = eval_dim_size,
+    .pull = pull_dim_size,
     .batch = batch_dim_size,
     .schema = axis_schema,
     .attrs_size = sizeof(axis_attrs),

@@ -8,6 +8,7 @@
    added. */
 #include "ops/axis_map.h"
 #include "ops/copy.h"
+#include "ops/emit.h"
 #include "ops/rule_lists.h"
 
 /* ---- narrow ---- */
@@ -87,9 +88,19 @@ static void batch_narrow(flxi_site *s, flx_val *by)
     by[0] = flx_narrow(s->g, s->x[0], a->axis + 1, a->start, a->len);
 }
 
+static flxi_kval pull_narrow(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const narrow_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    in.dim[a->axis] = flxi_ku_add(e, in.dim[a->axis], flxi_ku(e, a->start));
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_narrow = {
     .infer = infer_narrow,
     .eval = eval_narrow,
+    .pull = pull_narrow,
     .vjp = vjp_narrow,
     .batch = batch_narrow,
     .schema = narrow_schema,
@@ -239,9 +250,20 @@ static void batch_slice(flxi_site *s, flx_val *by)
                       flxi_list_behind(s, 1, a->stride, 0));
 }
 
+static flxi_kval pull_slice(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const slice_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = flxi_ku_add(e, flxi_ku_mul(e, in.dim[k], a->stride.v[k]), flxi_ku(e, a->start.v[k]));
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_slice = {
     .infer = infer_slice,
     .eval = eval_slice,
+    .pull = pull_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
     .schema = slice_schema,
@@ -381,9 +403,60 @@ static void batch_pad(flxi_site *s, flx_val *by)
     by[0] = s->batched[1] ? flx_where(s->g, reached(s, &example), y, flxi_align(s, s->x[1], true, example.rank)) : y;
 }
 
+/* Offsets and steps that u32 holds, with room for their sums. */
+static bool lowers_pad(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const pad_attrs *a = attrs;
+    (void)nin;
+    for (int k = 0; k < in[0]->rank; k++)
+        if (a->low.v[k] > INT32_MAX || a->low.v[k] < INT32_MIN || a->interior.v[k] >= INT32_MAX)
+            return false;
+    return true;
+}
+
+/* Position i of a padded axis in x; `inside` loses what is no element of x, or stays 0 where all are. */
+static uint32_t unpadded(flxi_kemit *e, int axis, uint32_t i, uint32_t *inside)
+{
+    const pad_attrs *a = e->attrs;
+    int64_t low = a->low.v[axis], step = a->interior.v[axis] + 1, n = e->in[0]->dims[axis];
+    uint32_t conditions[3] = {0};
+    uint32_t offset = flxi_ku_sub(e, i, flxi_ku(e, low)); /* wraps below low */
+    uint32_t at = flxi_ku_div(e, offset, step);
+    if (low > 0)
+        conditions[0] = flxi_k2(e, KBIN_ge, i, flxi_ku(e, low));
+    if (step > 1)
+        conditions[1] = flxi_k2(e, KBIN_eq, flxi_ku_mod(e, offset, step), flxi_ku(e, 0));
+    if ((e->out[0]->dims[axis] - 1 - low) / step >= n)
+        conditions[2] = flxi_k2(e, KBIN_lt, at, flxi_ku(e, n));
+    for (int k = 0; k < 3; k++)
+        if (conditions[k])
+            *inside = *inside ? flxi_k2(e, KBIN_logical_and, *inside, conditions[k]) : conditions[k];
+    return at;
+}
+
+static flxi_kval pull_pad(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    flxi_kval value = flxi_operand_at(e, 1, &(flxi_kindex){.flat = flxi_ku(e, 0)});
+    uint32_t inside = 0;
+    if (flxi_is_empty(e->in[0]))
+        return value;
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = unpadded(e, k, in.dim[k], &inside);
+    if (!inside)
+        return flxi_operand_at(e, 0, &in);
+    inside = flxi_khold(e, inside);
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = flxi_ku_guarded(e, inside, in.dim[k]);
+    return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 0, &in), value));
+}
+
 const flxi_rules flxi_rules_pad = {
     .infer = infer_pad,
     .eval = eval_pad,
+    .pull = pull_pad,
+    .lowers = lowers_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
     .schema = pad_schema,
@@ -448,9 +521,22 @@ static void batch_reverse(flxi_site *s, flx_val *by)
     flxi_emit(s, a, s->x, 1, by);
 }
 
+static flxi_kval pull_reverse(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const reverse_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    for (size_t k = 0; k < a->axes.n; k++) {
+        int64_t axis = a->axes.v[k];
+        in.dim[axis] = flxi_ku_sub(e, flxi_ku(e, e->in[0]->dims[axis] - 1), in.dim[axis]);
+    }
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_reverse = {
     .infer = infer_reverse,
     .eval = eval_reverse,
+    .pull = pull_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,
     .schema = reverse_schema,

@@ -4,6 +4,8 @@
    that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
 #include "ops/along.h"
 #include "ops/decomposed.h"
+#include "ops/kernel_combine.h"
+#include "ops/kernel_window.h"
 #include "ops/rule_lists.h"
 #include "ops/wide.h"
 #include "ops/window.h"
@@ -460,9 +462,51 @@ static const flxi_sample samples_max_pool_backward[] = {
     {0},
 };
 
+/* ---- Lowering ---- */
+
+static bool lowers_pool(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const pool_attrs *a = attrs;
+    (void)nin;
+    flxi_windows w = pool_windows(&a->common, in[0], in[0]); /* no more windows than elements along an axis, but for padding */
+    return flxi_kwindow_lowers(&w);
+}
+
+/* Taps that are padding are left out. The mean divides by their number or by that of all. */
+static flxi_kval pull_pool(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    static const flxi_kcombining ops[] = {FLXI_COMBINE_ADD, FLXI_COMBINE_ADD, FLXI_COMBINE_MAX, FLXI_COMBINE_MIN,
+                                          FLXI_COMBINE_MUL};
+    const pool_attrs *a = e->attrs;
+    flxi_windows w = pool_windows(&a->common, e->in[0], e->out[result]);
+    flxi_kindex o = flxi_at_axes(e, at);
+    flxi_kval acc = flxi_kcombine_start(e, ops[a->kind]);
+    bool is_mean = a->kind == KIND_MEAN;
+    uint32_t taps = is_mean ? flxi_kc(e, acc.re, 0) : 0;
+    int64_t k[FLX_MAX_RANK] = {0};
+    do {
+        flxi_ktap tap = flxi_kwindow_tap(e, &w, &o, k);
+        if (is_mean && (a->count_include_pad || !tap.never)) {
+            uint32_t one = flxi_kc(e, taps, 1);
+            bool always = a->count_include_pad || !tap.inside;
+            uint32_t counted = always ? one : flxi_kb_select(e->k, tap.inside, one, flxi_kc(e, taps, 0));
+            taps = flxi_khold(e, flxi_k2(e, KBIN_add, taps, counted));
+        }
+        if (tap.never)
+            continue;
+        flxi_kval x = flxi_kas(e, flxi_operand_at(e, 0, &tap.at), e->dtype);
+        flxi_kval next = flxi_khold_value(e, flxi_kcombine(e, ops[a->kind], acc, flxi_khold_value(e, x)));
+        acc = tap.inside ? flxi_khold_value(e, flxi_kchoose(e, tap.inside, next, acc)) : next;
+    } while (flxi_next(k, w.window, w.rank));
+    flxi_kval y = is_mean ? flxi_kparts(e, KBIN_div, acc, (flxi_kval){taps, taps}) : acc;
+    return flxi_kas(e, y, e->out[result]->dtype);
+}
+
 const flxi_rules flxi_rules_pool = {
     .infer = infer_pool,
     .eval = eval_pool,
+    .pull = pull_pool,
+    .lowers = lowers_pool,
     .schema = pool_schema,
     .attrs_size = sizeof(pool_attrs),
     .vjp = vjp_pool,

@@ -5,6 +5,7 @@
 #include "base/complex_arith.h"
 #include "ops/along.h"
 #include "ops/axis.h"
+#include "ops/kernel_combine.h"
 #include "ops/reduction.h"
 
 #include <complex.h>
@@ -267,21 +268,69 @@ static void batch_reduction(flxi_site *s, flx_val *by)
     flxi_emit(s, a, s->x, s->nin, by);
 }
 
+/* ---- Lowering ---- */
+
+static const flx_ints *axes_of(const void *attrs)
+{
+    return &((const reduce_attrs *)attrs)->axes;
+}
+
+/* The sum of nothing is 0 whatever it starts at, and to -0 every number adds up to itself. */
+static flxi_kval start_sum(flxi_kemit *e)
+{
+    if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, e->dtype))
+        return flxi_kcombine_start(e, FLXI_COMBINE_ADD);
+    uint32_t zero = flxi_kb_number(e->k, flxi_kernel_dtype(e->dtype), -0.0);
+    return (flxi_kval){zero, flxi_is_complex(e->dtype) ? zero : 0};
+}
+
+static flxi_kval finish_sum(flxi_kemit *e, flxi_kval acc, int64_t count)
+{
+    return count ? acc : flxi_kzero(e, e->dtype);
+}
+
+static flxi_kval finish_mean(flxi_kemit *e, flxi_kval acc, int64_t count)
+{
+    uint32_t n = flxi_kc(e, acc.re, (double)count);
+    return flxi_kparts(e, KBIN_div, acc, (flxi_kval){n, n});
+}
+
+#define FOLD(name, op)                                                            \
+    static flxi_kval start_##name(flxi_kemit *e)                                  \
+    {                                                                             \
+        return flxi_kcombine_start(e, op);                                        \
+    }                                                                             \
+    static flxi_kval step_##name(flxi_kemit *e, flxi_kval acc, flxi_kval x)       \
+    {                                                                             \
+        return flxi_kcombine(e, op, acc, x);                                      \
+    }
+
+FOLD(add, FLXI_COMBINE_ADD)
+FOLD(max, FLXI_COMBINE_MAX)
+FOLD(min, FLXI_COMBINE_MIN)
+FOLD(mul, FLXI_COMBINE_MUL)
+
+static const flxi_kfold fold_sum = {start_sum, step_add, finish_sum, axes_of};
+static const flxi_kfold fold_mean = {start_add, step_add, finish_mean, axes_of};
+static const flxi_kfold fold_max = {start_max, step_max, NULL, axes_of};
+static const flxi_kfold fold_min = {start_min, step_min, NULL, axes_of};
+static const flxi_kfold fold_prod = {start_mul, step_mul, NULL, axes_of};
+
 #define REDUCTION_RULES \
     .infer = infer_reduction, .schema = reduce_schema, .attrs_size = sizeof(reduce_attrs), .batch = batch_reduction
 
-const flxi_rules flxi_rules_reduce_sum = {REDUCTION_RULES, .eval = eval_sum, .vjp = vjp_sum,
+const flxi_rules flxi_rules_reduce_sum = {REDUCTION_RULES, .fold = &fold_sum, .eval = eval_sum, .vjp = vjp_sum,
                                           .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_mean = {REDUCTION_RULES, .eval = eval_mean, .vjp = vjp_mean,
+const flxi_rules flxi_rules_reduce_mean = {REDUCTION_RULES, .fold = &fold_mean, .eval = eval_mean, .vjp = vjp_mean,
                                            .decompose = decompose_mean, .samples = samples_mean};
-const flxi_rules flxi_rules_reduce_max = {REDUCTION_RULES, .eval = eval_max, .vjp = vjp_extremum, .jvp = jvp_extremum,
+const flxi_rules flxi_rules_reduce_max = {REDUCTION_RULES, .fold = &fold_max, .eval = eval_max, .vjp = vjp_extremum, .jvp = jvp_extremum,
                                           .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_min = {REDUCTION_RULES, .eval = eval_min, .vjp = vjp_extremum, .jvp = jvp_extremum,
+const flxi_rules flxi_rules_reduce_min = {REDUCTION_RULES, .fold = &fold_min, .eval = eval_min, .vjp = vjp_extremum, .jvp = jvp_extremum,
                                           .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_prod = {REDUCTION_RULES, .eval = eval_prod, .vjp = vjp_prod, .jvp = jvp_prod,
+const flxi_rules flxi_rules_reduce_prod = {REDUCTION_RULES, .fold = &fold_prod, .eval = eval_prod, .vjp = vjp_prod, .jvp = jvp_prod,
                                            .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_any = {REDUCTION_RULES, .eval = eval_max, .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_all = {REDUCTION_RULES, .eval = eval_min, .samples = samples_reduction};
+const flxi_rules flxi_rules_reduce_any = {REDUCTION_RULES, .fold = &fold_max, .eval = eval_max, .samples = samples_reduction};
+const flxi_rules flxi_rules_reduce_all = {REDUCTION_RULES, .fold = &fold_min, .eval = eval_min, .samples = samples_reduction};
 
 /* ---- Positions of extrema ---- */
 

@@ -1,6 +1,7 @@
 /* repeat.c: ops of the shape family that show each element several times or elsewhere along its axis: tile, repeat, roll,
    meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
 #include "ops/axis_map.h"
+#include "ops/emit.h"
 #include "ops/rule_lists.h"
 
 /* ---- tile, repeat ---- */
@@ -107,9 +108,21 @@ static void decompose_tile(flxi_site *s, flx_val *y)
     y[0] = flxi_reshape_like(s, y[0], &now);
 }
 
+static flxi_kval pull_tile(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    const flx_type *x = e->in[0];
+    for (int k = 0; k < x->rank; k++)
+        if (x->dims[k] != e->out[0]->dims[k] && x->dims[k] > 0)
+            in.dim[k] = flxi_ku_mod(e, in.dim[k], x->dims[k]);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_tile = {
     .infer = infer_tile,
     .eval = eval_tile,
+    .pull = pull_tile,
     .vjp = vjp_tile,
     .batch = batch_tile,
     .decompose = decompose_tile,
@@ -188,9 +201,19 @@ static void decompose_repeat(flxi_site *s, flx_val *y)
     y[0] = flxi_reshape_like(s, all, &t);
 }
 
+static flxi_kval pull_repeat(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const repeat_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    in.dim[a->axis] = flxi_ku_div(e, in.dim[a->axis], a->repeats ? a->repeats : 1);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_repeat = {
     .infer = infer_repeat,
     .eval = eval_repeat,
+    .pull = pull_repeat,
     .vjp = vjp_repeat,
     .batch = batch_repeat,
     .decompose = decompose_repeat,
@@ -291,9 +314,26 @@ static void decompose_roll(flxi_site *s, flx_val *y)
     y[0] = flx_gather(g, s->x[0], at, a->axis, NULL);
 }
 
+static flxi_kval pull_roll(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const roll_attrs *a = e->attrs;
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    int64_t n = e->in[0]->dims[a->axis];
+    int64_t shift = wrapped_shift(a->shift, n);
+    if (n == 0 || shift == 0)
+        return flxi_operand_at(e, 0, &in);
+    uint32_t i = in.dim[a->axis];
+    uint32_t behind = flxi_ku_sub(e, i, flxi_ku(e, shift));
+    uint32_t before = flxi_ku_add(e, i, flxi_ku(e, n - shift));
+    in.dim[a->axis] = flxi_kb_select(e->k, flxi_k2(e, KBIN_lt, i, flxi_ku(e, shift)), before, behind);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_roll = {
     .infer = infer_roll,
     .eval = eval_roll,
+    .pull = pull_roll,
     .vjp = vjp_roll,
     .batch = batch_roll,
     .decompose = decompose_roll,
@@ -416,9 +456,17 @@ static void decompose_meshgrid(flxi_site *s, flx_val *y)
         y[k] = spread_over_grid(s, s->x[k], k, 0);
 }
 
+static flxi_kval pull_meshgrid(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex to = *at;
+    flxi_kindex in = {.dim = {flxi_at_axis(e, e->out[result], &to, grid_axis(e->attrs, e->nin, result))}};
+    return flxi_operand_at(e, result, &in);
+}
+
 const flxi_rules flxi_rules_meshgrid = {
     .infer = infer_meshgrid,
     .eval = eval_meshgrid,
+    .pull = pull_meshgrid,
     .vjp = vjp_meshgrid,
     .jvp = jvp_meshgrid,
     .batch = batch_meshgrid,

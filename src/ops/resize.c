@@ -11,6 +11,7 @@
 #include "ops/along.h"
 #include "ops/axis_map.h"
 #include "ops/decomposed.h"
+#include "ops/emit.h"
 #include "ops/rule_lists.h"
 
 #include <complex.h>
@@ -394,9 +395,58 @@ static const flxi_sample samples_resize[] = {
     {0},
 };
 
+static flxi_kval pull_nearest_2x(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    flxi_kindex in = flxi_at_axes(e, at);
+    for (int k = 2; k < 4; k++)
+        in.dim[k] = flxi_ku_div(e, in.dim[k], 2);
+    return flxi_operand_at(e, 0, &in);
+}
+
+/* nearest, where the fractions below fit u32. */
+static bool lowers_resize(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const resize_attrs *a = attrs;
+    (void)nin;
+    for (int k = 0; k < in[0]->rank; k++)
+        if ((wide)4 * (in[0]->dims[k] + 1) * (a->shape.v[k] + 1) > UINT32_MAX)
+            return false;
+    return a->mode == MODE_NEAREST;
+}
+
+/* at_nearest of axis k: the whole part of a fraction top/bottom, whose top is never negative. Below asymmetric's, a position p
+   goes up where its fraction exceeds ½, which is to ⌈p - ½⌉. */
+static uint32_t nearest_of(flxi_kemit *e, int64_t coordinates, uint32_t i, int64_t n, int64_t m)
+{
+    if (n == m || n == 0)
+        return i;
+    if (coordinates == AT_ASYMMETRIC)
+        return flxi_ku_div(e, flxi_ku_mul(e, i, n), m);
+    /* half_pixel: ⌈(i + ½)·n/m⌉ - 1 = ⌊((2i + 1)·n - 1) / 2m⌋. align_corners: ⌈(2i·(n - 1) - (m - 1)) / 2(m - 1)⌉. */
+    if (coordinates == AT_HALF_PIXEL) {
+        uint32_t top = flxi_ku_add(e, flxi_ku_mul(e, i, 2 * n), flxi_ku(e, n - 1));
+        return flxi_ku_div(e, top, 2 * m);
+    }
+    if (m == 1)
+        return flxi_ku(e, 0);
+    uint32_t top = flxi_ku_add(e, flxi_ku_mul(e, i, 2 * (n - 1)), flxi_ku(e, m - 2));
+    return flxi_ku_div(e, top, 2 * (m - 1));
+}
+
+static flxi_kval pull_resize(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const resize_attrs *a = e->attrs;
+    flxi_kindex in = flxi_at_axes(e, at);
+    for (int k = 0; k < e->in[0]->rank; k++)
+        in.dim[k] = nearest_of(e, a->coordinates, in.dim[k], e->in[0]->dims[k], e->out[result]->dims[k]);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_resize_nearest_2x = {
     .infer = infer_nearest_2x,
     .eval = eval_nearest_2x,
+    .pull = pull_nearest_2x,
     .vjp = vjp_nearest_2x,
     .batch = batch_nearest_2x,
     .decompose = decompose_nearest_2x,
@@ -406,6 +456,8 @@ const flxi_rules flxi_rules_resize_nearest_2x = {
 const flxi_rules flxi_rules_resize = {
     .infer = infer_resize,
     .eval = eval_resize,
+    .pull = pull_resize,
+    .lowers = lowers_resize,
     .schema = resize_schema,
     .attrs_size = sizeof(resize_attrs),
     .vjp = flxi_vjp_decomposed,

@@ -147,18 +147,19 @@ typedef struct {
     flx_tensor **out;
 } scanning;
 
-/* The row of a trajectory that holds the carry after the s-th step walked, or -1. */
-static int64_t trajectory_row(const scanning *s, int64_t step)
+int64_t flxi_trajectory_row(const scan_attrs *a, int64_t length, int64_t step)
 {
-    int64_t k = s->a->num_checkpoints;
-    if (k == 0 || k == s->length)
-        return s->a->reverse ? s->length - 1 - step : step;
+    int64_t k = a->num_checkpoints;
+    if (!a->save_trajectory)
+        return -1;
+    if (k == 0 || k == length)
+        return a->reverse ? length - 1 - step : step;
     /* step = ⌈(row+1) L/K⌉ − 1 for some row: the candidate is ⌊(step+1) K/L⌋ − 1. */
-    int64_t row = (int64_t)(((wide)(step + 1) * k) / s->length) - 1;
-    int64_t at = row < 0 ? -1 : (int64_t)((((wide)row + 1) * s->length + k - 1) / k) - 1;
+    int64_t row = (int64_t)(((wide)(step + 1) * k) / length) - 1;
+    int64_t at = row < 0 ? -1 : (int64_t)((((wide)row + 1) * length + k - 1) / k) - 1;
     if (at != step)
         return -1;
-    return s->a->reverse ? k - 1 - row : row;
+    return a->reverse ? k - 1 - row : row;
 }
 
 static void copy_row(flx_tensor *stack, int64_t row, const flx_tensor *value)
@@ -193,7 +194,7 @@ static void keep_step(scanning *s, int64_t step, int64_t t)
 {
     for (size_t i = 0; i < s->outputs; i++) {
         if (i < s->carries) {
-            int64_t row = s->a->save_trajectory ? trajectory_row(s, step) : -1;
+            int64_t row = flxi_trajectory_row(s->a, s->length, step);
             if (row >= 0)
                 copy_row(s->e->out[i], row, s->out[i]);
             flx_tensor_release(s->carry[i]);

@@ -7,6 +7,7 @@
    All ops here are linear: the cotangent goes the way back, summed where an element was repeated. Under a batch axis they
    are themselves, with every axis one further behind. */
 #include "ops/axis_map.h"
+#include "ops/emit.h"
 #include "ops/rule_lists.h"
 
 typedef struct {
@@ -120,9 +121,18 @@ static void batch_reshape(flxi_site *s, flx_val *by)
     by[0] = flx_reshape(s->g, s->x[0], flxi_list_behind(s, s->size, a->shape, 0));
 }
 
+/* Whatever keeps the elements in row-major order. */
+static flxi_kval pull_reshaped(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex to = *at;
+    flxi_kindex in = flxi_at_reshape(e, e->in[0], e->out[result], &to);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_reshape = {
     .infer = infer_reshape,
     .eval = flxi_eval_copy,
+    .pull = pull_reshaped,
     .vjp = vjp_reshaped,
     .batch = batch_reshape,
     .schema = shape_schema,
@@ -199,9 +209,20 @@ static void batch_transpose(flxi_site *s, flx_val *by)
     by[0] = flx_transpose(s->g, s->x[0], flxi_list_behind(s, 0, a->perm, 1));
 }
 
+static flxi_kval pull_transpose(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const perm_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    flxi_kindex in = {0};
+    for (size_t k = 0; k < a->perm.n; k++)
+        in.dim[a->perm.v[k]] = flxi_at_axis(e, e->out[result], &to, (int)k);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_transpose = {
     .infer = infer_transpose,
     .eval = eval_transpose,
+    .pull = pull_transpose,
     .vjp = vjp_transpose,
     .batch = batch_transpose,
     .schema = perm_schema,
@@ -308,9 +329,17 @@ static void batch_expand(flxi_site *s, flx_val *by)
     by[0] = flx_expand(s->g, flxi_align(s, s->x[0], true, (int)a->shape.n), flxi_list_behind(s, s->size, a->shape, 0));
 }
 
+static flxi_kval pull_expand(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex to = *at;
+    flxi_kindex in = flxi_at_broadcast(e, e->in[0], e->out[result], &to);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_expand = {
     .infer = infer_expand,
     .eval = eval_expand,
+    .pull = pull_expand,
     .vjp = vjp_expand,
     .batch = batch_expand,
     .schema = shape_schema,
@@ -424,9 +453,20 @@ static void decompose_broadcast_in_dim(flxi_site *s, flx_val *y)
     y[0] = flx_expand(s->g, flxi_reshape_to(s, v, (int)a->shape.n, dims), a->shape);
 }
 
+static flxi_kval pull_broadcast_in_dim(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const broadcast_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    flxi_kindex in = {0};
+    for (size_t k = 0; k < a->axes.n; k++)
+        in.dim[k] = e->in[0]->dims[k] == 1 ? flxi_ku(e, 0) : flxi_at_axis(e, e->out[result], &to, (int)a->axes.v[k]);
+    return flxi_operand_at(e, 0, &in);
+}
+
 const flxi_rules flxi_rules_broadcast_in_dim = {
     .infer = infer_broadcast_in_dim,
     .eval = eval_broadcast_in_dim,
+    .pull = pull_broadcast_in_dim,
     .vjp = vjp_broadcast_in_dim,
     .batch = batch_broadcast_in_dim,
     .decompose = decompose_broadcast_in_dim,
@@ -577,6 +617,7 @@ static void decompose_unsqueeze(flxi_site *s, flx_val *y)
 const flxi_rules flxi_rules_squeeze = {
     .infer = infer_squeeze,
     .eval = flxi_eval_copy,
+    .pull = pull_reshaped,
     .vjp = vjp_reshaped,
     .batch = batch_axes,
     .decompose = decompose_squeeze,
@@ -588,6 +629,7 @@ const flxi_rules flxi_rules_squeeze = {
 const flxi_rules flxi_rules_unsqueeze = {
     .infer = infer_unsqueeze,
     .eval = flxi_eval_copy,
+    .pull = pull_reshaped,
     .vjp = vjp_reshaped,
     .batch = batch_axes,
     .decompose = decompose_unsqueeze,

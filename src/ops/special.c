@@ -7,6 +7,7 @@
 #include "ops/special.h"
 
 #include "ops/element.h"
+#include "ops/kernel_formula.h"
 #include "ops/partial.h"
 
 #include <float.h>
@@ -353,20 +354,25 @@ static flx_val partial_zeta(flxi_site *s, uint32_t i)
     return flx_neg(g, flx_mul(g, x, flx_zeta(g, flx_add(g, x, K(1)), s->x[1])));
 }
 
-#define SPECIAL(op, op_samples)               \
+/* Kernels have functions for these two only; the others are left to the evaluator. */
+ELEMENT_KERNEL_1(erf, F1(erf, x))
+ELEMENT_KERNEL_1(erfc, F1(erfc, x))
+
+#define SPECIAL(op, op_samples, ...)          \
     const flxi_rules flxi_rules_##op = {      \
         POINTWISE_RULES,                      \
         .scalar = op##_f,                     \
         .partial = partial_##op,              \
         .samples = (op_samples),              \
+        __VA_ARGS__                           \
     }
 
-SPECIAL(erf, samples_any);
-SPECIAL(erfc, samples_any);
-SPECIAL(erf_inv, samples_inside_one);
-SPECIAL(lgamma, samples_positive);
-SPECIAL(digamma, samples_positive);
-SPECIAL(polygamma, samples_polygamma);
-SPECIAL(zeta, samples_zeta);
-SPECIAL(bessel_i0e, samples_wide);
-SPECIAL(bessel_i1e, samples_wide);
+SPECIAL(erf, samples_any, .element = element_erf);
+SPECIAL(erfc, samples_any, .element = element_erfc);
+SPECIAL(erf_inv, samples_inside_one, .element = NULL);
+SPECIAL(lgamma, samples_positive, .element = NULL);
+SPECIAL(digamma, samples_positive, .element = NULL);
+SPECIAL(polygamma, samples_polygamma, .element = NULL);
+SPECIAL(zeta, samples_zeta, .element = NULL);
+SPECIAL(bessel_i0e, samples_wide, .element = NULL);
+SPECIAL(bessel_i1e, samples_wide, .element = NULL);

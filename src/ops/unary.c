@@ -6,6 +6,8 @@
    the functions that stay among integers; they wrap. */
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/kernel_complex.h"
+#include "ops/kernel_formula.h"
 #include "ops/partial.h"
 
 /* ---- Samples: values where the function is smooth and finite ---- */
@@ -334,37 +336,109 @@ static void jvp_abs(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = is_complex_site(s) ? flx_real(g, along) : along;
 }
 
-#define UNARY(op, op_samples, ...) \
-    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .samples = (op_samples), __VA_ARGS__}
+/* ---- Lowering ---- */
 
-UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
+ELEMENT_KERNEL_1(exp, F1(exp, x))
+ELEMENT_KERNEL_1(exp2, F1(exp2, x))
+ELEMENT_KERNEL_1(expm1, F1(expm1, x))
+ELEMENT_KERNEL_1(log, F1(log, x))
+ELEMENT_KERNEL_1(log2, F1(log2, x))
+ELEMENT_KERNEL_1(log10, F1(log10, x))
+ELEMENT_KERNEL_1(log1p, F1(log1p, x))
+ELEMENT_KERNEL_1(sqrt, F1(sqrt, x))
+ELEMENT_KERNEL_1(rsqrt, F1(rsqrt, x))
+ELEMENT_KERNEL_1(sin, F1(sin, x))
+ELEMENT_KERNEL_1(cos, F1(cos, x))
+ELEMENT_KERNEL_1(tan, F1(tan, x))
+ELEMENT_KERNEL_1(asin, F1(asin, x))
+ELEMENT_KERNEL_1(acos, F1(acos, x))
+ELEMENT_KERNEL_1(atan, F1(atan, x))
+ELEMENT_KERNEL_1(sinh, F1(sinh, x))
+ELEMENT_KERNEL_1(cosh, F1(cosh, x))
+ELEMENT_KERNEL_1(tanh, F1(tanh, x))
+ELEMENT_KERNEL_1(asinh, F1(asinh, x))
+ELEMENT_KERNEL_1(acosh, F1(acosh, x))
+ELEMENT_KERNEL_1(atanh, F1(atanh, x))
+ELEMENT_KERNEL_1(floor, F1(floor, x))
+ELEMENT_KERNEL_1(ceil, F1(ceil, x))
+ELEMENT_KERNEL_1(trunc, F1(trunc, x))
+ELEMENT_KERNEL_1(round, F1(rint, x))
+ELEMENT_KERNEL_1(round_away, F1(round, x))
+
+/* A power and the step of cbrt_f, all in the operand's type; near the ends of the range of a
+   multiple by a cube. */
+static flxi_kval element_cbrt(flxi_kemit *e, const flxi_kval *operands)
+{
+    bool is_double = flxi_kb_type(e->k, operands[0].re) == FLX_F64;
+    double cube = is_double ? 0x1p300 : 0x1p54, root = is_double ? 0x1p100 : 0x1p18;
+    uint32_t x = operands[0].re, one = NUM(x, 1);
+    uint32_t huge = HOLD(F2(gt, F1(abs, x), NUM(x, is_double ? 0x1p900 : 0x1p100)));
+    uint32_t tiny = HOLD(F2(lt, F1(abs, x), NUM(x, is_double ? 0x1p-800 : 0x1p-90)));
+    uint32_t back = PICK(huge, NUM(x, root), PICK(tiny, NUM(x, 1 / root), one));
+    x = HOLD(F2(mul, x, PICK(huge, NUM(x, 1 / cube), PICK(tiny, NUM(x, cube), one))));
+    uint32_t y = HOLD(F2(copysign, F2(pow, F1(abs, x), NUM(x, 1.0 / 3)), x));
+    uint32_t yy = HOLD(F2(mul, y, y));
+    uint32_t yyy = HOLD(F2(mul, yy, y));
+    uint32_t low = F2(mul, flxi_kb_fma(e->k, y, y, F1(neg, yy)), y);
+    low = F2(add, low, flxi_kb_fma(e->k, yy, y, F1(neg, yyy)));
+    uint32_t step = HOLD(F2(div, F2(add, F2(sub, yyy, x), low), F2(mul, NUM(x, 3), yy)));
+    return flxi_kreal(F2(mul, PICK(F1(is_finite, step), F2(sub, y, step), y), back));
+}
+
+static flxi_kval element_reciprocal(flxi_kemit *e, const flxi_kval *x)
+{
+    if (!x[0].im)
+        return flxi_kreal(F1(recip, x[0].re));
+    return flxi_kcdiv(e, (flxi_kval){NUM(x[0].re, 1), NUM(x[0].re, 0)}, x[0]);
+}
+
+static flxi_kval element_square(flxi_kemit *e, const flxi_kval *x)
+{
+    if (!x[0].im)
+        return flxi_kreal(F2(mul, x[0].re, x[0].re));
+    flxi_kval z = flxi_kcwide(e, x[0]);
+    uint32_t re = F2(mul, F2(sub, z.re, z.im), F2(add, z.re, z.im));
+    return flxi_kcround(e, (flxi_kval){re, F2(mul, NUM(z.re, 2), F2(mul, z.re, z.im))}, x[0]);
+}
+
+ELEMENT_KERNEL(neg, ((flxi_kval){F1(neg, x[0].re), x[0].im ? F1(neg, x[0].im) : 0}))
+ELEMENT_KERNEL(abs, flxi_kreal(x[0].im ? F2(hypot, x[0].re, x[0].im) : F1(abs, x[0].re)))
+ELEMENT_KERNEL_1(sign, flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F1(sign, x)) : F1(sign, x))
+
+#define UNARY(op, op_samples, ...)         \
+    const flxi_rules flxi_rules_##op = {   \
+        POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
+/* Complex numbers are left to the evaluator. */
+#define UNARY_REAL(op, op_samples, ...) UNARY(op, op_samples, .lowers = flxi_lowers_reals, __VA_ARGS__)
+
+UNARY_REAL(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
 UNARY(exp2, samples_any, .scalar = exp2_f, .partial = partial_exp2);
-UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
-UNARY(log, samples_complex_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
+UNARY_REAL(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
+UNARY_REAL(log, samples_complex_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
 UNARY(log2, samples_positive, .scalar = log2_f, .partial = partial_log2);
 UNARY(log10, samples_positive, .scalar = log10_f, .partial = partial_log10);
-UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
-UNARY(sqrt, samples_complex_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
-UNARY(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
+UNARY_REAL(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
+UNARY_REAL(sqrt, samples_complex_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
+UNARY_REAL(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
 UNARY(cbrt, samples_positive, .scalar = cbrt_f, .partial = partial_cbrt);
 UNARY(reciprocal, samples_complex_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
 UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
 UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .partial = partial_neg,
       .vjp = derive_neg, .jvp = derive_neg);
-UNARY(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
+UNARY_REAL(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
       .jvp = derive_sign);
-UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
-UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
-UNARY(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
-UNARY(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c, .partial = partial_asin);
-UNARY(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .partial = partial_acos);
-UNARY(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .partial = partial_atan);
-UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
-UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
-UNARY(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
-UNARY(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
-UNARY(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
-UNARY(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);
+UNARY_REAL(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
+UNARY_REAL(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
+UNARY_REAL(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
+UNARY_REAL(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c, .partial = partial_asin);
+UNARY_REAL(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .partial = partial_acos);
+UNARY_REAL(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .partial = partial_atan);
+UNARY_REAL(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
+UNARY_REAL(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
+UNARY_REAL(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
+UNARY_REAL(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
+UNARY_REAL(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
+UNARY_REAL(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);
 UNARY(floor, samples_steps, .scalar = floor_f);
 UNARY(ceil, samples_steps, .scalar = ceil_f);
 UNARY(trunc, samples_steps, .scalar = trunc_f);
@@ -375,6 +449,7 @@ UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_si
 const flxi_rules flxi_rules_abs = {
     .infer = infer_abs,
     .eval = eval_abs,
+    .element = element_abs,
     .scalar = abs_f,
     .scalar_c = abs_c,
     .scalar_i = abs_i,

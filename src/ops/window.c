@@ -4,6 +4,8 @@
    reduce_window is taken at its word: a fold starts from init and meets init again at every padded position, so init
    should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
    a graph each application rounds as the graph says. */
+#include "ops/kernel_combine.h"
+#include "ops/kernel_window.h"
 #include "ops/window.h"
 
 #include "ops/fold_body.h"
@@ -235,14 +237,20 @@ static flx_code fold_graph(flxi_eval *e, const flxi_windows *w, const flx_graph 
     return code;
 }
 
-static flx_code eval_reduce_window(flxi_eval *e)
+static flxi_windows dilated_windows(const flxi_reduce_window_attrs *a, const flx_type *x, const flx_type *y)
 {
-    const flxi_reduce_window_attrs *a = e->attrs;
-    flxi_windows w = windows_of(&a->common, &e->in[0]->type, &e->out[0]->type);
+    flxi_windows w = windows_of(&a->common, x, y);
     for (int k = 0; k < w.rank; k++) {
         w.axis[k].base_dilation = a->base_dilation.v[k];
         w.axis[k].dilation = a->window_dilation.v[k];
     }
+    return w;
+}
+
+static flx_code eval_reduce_window(flxi_eval *e)
+{
+    const flxi_reduce_window_attrs *a = e->attrs;
+    flxi_windows w = dilated_windows(a, &e->in[0]->type, &e->out[0]->type);
     if (a->combine.graph)
         return fold_graph(e, &w, a->combine.graph);
     fold_named(e, &w, a->combine.word);
@@ -418,9 +426,43 @@ static const flxi_sample samples_select_and_scatter[] = {
     {0},
 };
 
+/* ---- Lowering ---- */
+
+static bool lowers_reduce_window(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const flxi_reduce_window_attrs *a = attrs;
+    (void)nin;
+    flxi_windows w = dilated_windows(a, in[0], in[0]);
+    return !a->combine.graph && flxi_kwindow_lowers(&w);
+}
+
+static flxi_kval pull_reduce_window(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const flxi_reduce_window_attrs *a = e->attrs;
+    flxi_kcombining op = (flxi_kcombining)a->combine.word;
+    flxi_windows w = dilated_windows(a, e->in[0], e->out[result]);
+    flxi_kindex o = flxi_at_axes(e, at);
+    flxi_kval init = flxi_operand_at(e, 1, &(flxi_kindex){.flat = flxi_ku(e, 0)});
+    init = flxi_khold_value(e, flxi_kas(e, init, e->dtype));
+    flxi_kval acc = init;
+    int64_t k[FLX_MAX_RANK] = {0};
+    do {
+        flxi_ktap tap = flxi_kwindow_tap(e, &w, &o, k);
+        flxi_kval x = init;
+        if (!tap.never)
+            x = flxi_kas(e, flxi_operand_at(e, 0, &tap.at), e->dtype);
+        if (!tap.never && tap.inside)
+            x = flxi_kchoose(e, tap.inside, x, init);
+        acc = flxi_khold_value(e, flxi_kcombine(e, op, acc, flxi_khold_value(e, x)));
+    } while (flxi_next(k, w.window, w.rank));
+    return flxi_kas(e, acc, e->out[result]->dtype);
+}
+
 const flxi_rules flxi_rules_reduce_window = {
     .infer = infer_reduce_window,
     .eval = eval_reduce_window,
+    .pull = pull_reduce_window,
+    .lowers = lowers_reduce_window,
     .schema = reduce_window_schema,
     .attrs_size = sizeof(flxi_reduce_window_attrs),
     .vjp = flxi_vjp_reduce_window,

@@ -58,6 +58,11 @@ flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 /* Constant folding, exact identities, cse and dce, until nothing changes. */
 flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Reductions over neighbouring axes only, and long ones in parts. Those that are not a fold of parts (reduce_mean) must be
+   decomposed before where flxi_wants_splitting() says so. */
+flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
+
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
 

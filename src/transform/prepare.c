@@ -61,37 +61,34 @@ static flx_code decompose_node(flxi_copy *c, uint32_t i)
     return FLX_OK;
 }
 
-static bool must_decompose(const flx_graph *g, uint32_t i, flxi_mode mode)
-{
-    return flxi_rule_kind(&flxi_ops[flxi_node_at(g, i)->op], mode) == FLX_RULE_DECOMPOSE;
-}
-
-static bool is_prepared(const flx_graph *g, flxi_mode mode)
+static bool is_decomposed(const flx_graph *g, flxi_choose_node must, const void *user)
 {
     for (uint32_t i = 0; i < g->node_count; i++)
-        if (must_decompose(g, i, mode))
+        if (must(g, i, user))
             return false;
     return true;
 }
 
-static flx_code decompose_once(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err)
+static flx_code decompose_once(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
+                               flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = must_decompose(in, i, mode) ? decompose_node(&c, i) : flxi_copy_node(&c, i);
+        code = must(in, i, user) ? decompose_node(&c, i) : flxi_copy_node(&c, i);
     return flxi_copy_end(&c, code, out, remap);
 }
 
-flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err)
+flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
+                        flxi_remap *remap, flx_error *err)
 {
     flx_graph *now = NULL;
     flxi_remap total = {0};
-    FLXI_TRY(decompose_once(in, mode, &now, &total, err));
-    for (int round = 0; !is_prepared(now, mode); round++) {
+    FLXI_TRY(decompose_once(in, must, user, &now, &total, err));
+    for (int round = 0; !is_decomposed(now, must, user); round++) {
         flx_graph *next = NULL;
         flxi_remap step = {0};
-        flx_code code = round < MAX_ROUNDS ? decompose_once(now, mode, &next, &step, err)
+        flx_code code = round < MAX_ROUNDS ? decompose_once(now, must, user, &next, &step, err)
                                            : flxi_fail(err, FLX_E_INTERNAL, "decompositions do not come to an end");
         flx_graph_free(now);
         if (code != FLX_OK) {
@@ -108,6 +105,16 @@ flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi
     else
         flxi_remap_free(&total);
     return FLX_OK;
+}
+
+static bool has_rule_by_decomposing(const flx_graph *g, uint32_t i, const void *mode)
+{
+    return flxi_rule_kind(&flxi_ops[flxi_node_at(g, i)->op], *(const flxi_mode *)mode) == FLX_RULE_DECOMPOSE;
+}
+
+flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    return flxi_decompose(in, has_rule_by_decomposing, &mode, out, remap, err);
 }
 
 /* ---- Leaves ---- */

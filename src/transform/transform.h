@@ -10,6 +10,11 @@
 /* Decomposes every op that has no rule of its own for the mode, until none is left. Values do not change. Idempotent. */
 flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* The same for nodes of the caller's choice, which must have a decomposition. */
+typedef bool (*flxi_choose_node)(const flx_graph *g, uint32_t node, const void *user);
+flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
+                        flxi_remap *remap, flx_error *err);
+
 extern const flxi_body_transforms flxi_bodies;
 
 /* A site for node i of `src` in graph g: operands and results by `map` (ids of src to ids of g). Arrays are in g's arena. */

@@ -2,6 +2,7 @@
 #include "kernel/device_pair.h"
 
 #include "kernel/kernel_scalar.h"
+#include "kernel/vector_pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,7 +268,9 @@ void device_pair_check(const flx_kernel *k, const device_pair *p)
     flx_error errors[2] = {{0}, {0}};
     for (int d = 0; d < 2; d++) {
         flx_kernel_run_options o = {.device = d ? p->device : "ref", .subgroup_size = p->subgroup_size};
-        codes[d] = flx_kernel_run(k, p->grid, memory[d], n, &o, &errors[d]);
+        codes[d] = d && strcmp(p->device, "vector") == 0
+                       ? vector_run(k, p->grid, memory[d], n, p->subgroup_size, &errors[d])
+                       : flx_kernel_run(k, p->grid, memory[d], n, &o, &errors[d]);
     }
     EXPECT_MSG(codes[0] == codes[1] && (codes[0] != FLX_OK) == p->is_error, "kernel %.60s: interpreter %d %s, %s %d %s",
                flx_kernel_name(k), codes[0], errors[0].message, p->device, codes[1], errors[1].message);

@@ -5,11 +5,12 @@
     "kernel bits() { buffer x: f32[4] read; buffer out: f32[4] output; buffer other: u32[4] output; " \
     "buffer cells: u32[4] private; let i = invocation_id(0); let b = bitcast<u32>(x[i]); "
 
-static flx_kernel_derived *derive(const char *text, flx_error *err)
+static flx_kernel_derived *derive(const char *text, bool is_forward, flx_error *err)
 {
     flx_kernel *k = flk(text);
+    const char *const out[] = {"out"}, *const x[] = {"x"};
     flx_kernel_derived *d =
-        flx_kernel_grad(k, (const char *const[]){"out"}, 1, (const char *const[]){"x"}, 1, NULL, err);
+        is_forward ? flx_kernel_jvp(k, out, 1, x, 1, NULL, err) : flx_kernel_grad(k, out, 1, x, 1, NULL, err);
     flx_kernel_free(k);
     return d;
 }
@@ -23,10 +24,10 @@ TEST(kernel_bits_refuse_derivatives)
         HEAD "let c = 0; for (j in 0..4) { c = c ^ b; } out[i] = x[i] + bitcast<f32>(c); }",
         HEAD "if (b > 7) { let c = ~b; out[i] = bitcast<f32>(c); } }",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < 2 * (sizeof texts / sizeof texts[0]); i++) {
         flx_error err = {0};
-        test_fail_context("%s", texts[i]);
-        CHECK(derive(texts[i], &err) == NULL);
+        test_fail_context("%s", texts[i / 2]);
+        CHECK(derive(texts[i / 2], i % 2, &err) == NULL);
         CHECK_CODE(err.code, FLX_E_KERNEL, &err);
         CHECK_EQ_STR(err.message, "not differentiable bitcast has no derivative");
         CHECK_EQ_STR(err.hint, "wrap it in stop_gradient, or give its function an adjoint");
@@ -44,10 +45,10 @@ TEST(kernel_bits_may_decide)
         HEAD "other[i] = bitcast<u32>(2.0 * bitcast<f32>(b)); out[i] = x[i]; }",
         HEAD "out[i] = x[i] * bitcast<f32>(bitcast<u32>(stop_gradient(x[i])) ^ 1); }",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < 2 * (sizeof texts / sizeof texts[0]); i++) {
         flx_error err = {0};
-        test_fail_context("%s", texts[i]);
-        flx_kernel_derived *d = derive(texts[i], &err);
+        test_fail_context("%s", texts[i / 2]);
+        flx_kernel_derived *d = derive(texts[i / 2], i % 2, &err);
         CHECK_MSG(d != NULL, "%s", err.message);
         flx_kernel_derived_free(d);
         test_count_case();

@@ -2,6 +2,7 @@
 #include "kernel/kernel_case.h"
 
 #include "base/half.h"
+#include "kernel/cuda_file.h"
 #include "kernel/kernel.h"
 
 #include <math.h>
@@ -195,6 +196,7 @@ static void start(run *r, const kernel_case *c, const char *text)
 {
     r->c = c;
     r->k = flk(text);
+    cuda_file_add(r->k);
     snprintf(r->names[0], sizeof r->names[0], "%s", c->outputs);
     snprintf(r->names[1], sizeof r->names[1], "%s", c->inputs);
     r->num_outputs = split(r->names[0], r->outputs);
@@ -270,6 +272,7 @@ static flx_kernel_derived *derive(const run *r, bool forward_mode, const flx_ker
     flx_kernel_derived *d = (forward_mode ? flx_kernel_jvp : flx_kernel_grad)(r->k, r->outputs, r->num_outputs, r->inputs,
                                                                               r->num_inputs, options, &err);
     CHECK_MSG(d != NULL, "%s (%s; hint: %s)", err.message, err.where, err.hint);
+    cuda_file_add_derived(d);
     return d;
 }
 
@@ -561,13 +564,16 @@ static void check_version(const kernel_case *c, const char *text, bool wide)
 
 void kernel_case_check(const kernel_case *c)
 {
+    if (c->extend)
+        c->extend(flk_context());
     check_version(c, c->text, false);
-    if (c->flags & CASE_F32_ONLY)
-        return;
-    char *text = strdup(c->text);
-    CHECK(text != NULL);
-    for (char *s = text; (s = strstr(s, "f32")) != NULL;)
-        memcpy(s, "f64", 3);
-    check_version(c, text, true);
-    free(text);
+    if (!(c->flags & CASE_F32_ONLY)) {
+        char *text = strdup(c->text);
+        CHECK(text != NULL);
+        for (char *s = text; (s = strstr(s, "f32")) != NULL;)
+            memcpy(s, "f64", 3);
+        check_version(c, text, true);
+        free(text);
+    }
+    cuda_file_end();
 }

@@ -46,6 +46,7 @@ typedef struct {
     uint32_t flags;
     double tolerance;             /* relative, of the listed numbers; 0: 1e-6 */
     uint64_t tape_budget;
+    void (*extend)(flx_context *ctx); /* registers the extensions that the text names, or NULL */
 } kernel_case;
 
 /* Forward values, gradients, the identity <s, jvp(v)> = <grad(s), v>, both also in f64, second order in two ways, every

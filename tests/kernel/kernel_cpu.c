@@ -106,7 +106,10 @@ TEST(kernel_cpu_leaves_no_files_and_compiles_once)
     CHECK(mkdir(dir, 0700) == 0);
     snprintf(compiler, sizeof compiler, "%s/once", test_temp_dir());
     snprintf(log, sizeof log, "%s/once.log", test_temp_dir());
-    snprintf(text, sizeof text, "#!/bin/sh\necho call >>%s\nls -ld %s/* >>%s\nexec cc \"$@\"\n", log, dir, log);
+    snprintf(text, sizeof text,
+             "#!/bin/sh\n[ $1 = --version ] && exec cc --version\n"
+             "echo call >>%s\nls -ld %s/* >>%s\nexec cc \"$@\"\n",
+             log, dir, log);
     write_program(compiler, text);
     char *was = set_variable("FLX_CC", compiler);
     char *old_dir = set_variable("TMPDIR", dir);

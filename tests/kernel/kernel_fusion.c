@@ -2,7 +2,6 @@
 #include "kernel/optimise_case.h"
 
 #include "fault.h"
-#include "kernel/kernel_fusion.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static void check(const char *first, const char *second, const char *refusal)
     flx_error err = {0};
     test_fail_context("%s THEN %s", first, second);
     flx_kernel *a = kernel_of(flk_context(), first), *b = kernel_of(flk_context(), second);
-    flx_kernel *k = flxi_kernel_fuse(a, b, &err);
+    flx_kernel *k = flx_kernel_fuse(a, b, &err);
     if (refusal) {
         CHECK(k == NULL);
         CHECK_MSG(strstr(err.message, refusal) != NULL, "%s", err.message);
@@ -97,9 +96,9 @@ TEST(kernel_fusion_refuses_misfits)
     flx_kernel *b = flk("kernel q(workgroup = [2, 1, 1]) { buffer mid: f32[8] read; }");
     flx_kernel *c = flk("kernel q(workgroup = [4, 1, 1]) { buffer mid: f32[9] read; }");
     flx_kernel *d = flk("kernel q(workgroup = [4, 1, 1]) { buffer mid: f32[8] output; }");
-    CHECK(flxi_kernel_fuse(a, b, &err) == NULL && strstr(err.message, "workgroups"));
-    CHECK(flxi_kernel_fuse(a, c, &err) == NULL && strstr(err.message, "counts"));
-    CHECK(flxi_kernel_fuse(a, d, &err) == NULL && strstr(err.message, "zero"));
+    CHECK(flx_kernel_fuse(a, b, &err) == NULL && strstr(err.message, "workgroups"));
+    CHECK(flx_kernel_fuse(a, c, &err) == NULL && strstr(err.message, "counts"));
+    CHECK(flx_kernel_fuse(a, d, &err) == NULL && strstr(err.message, "zero"));
     flx_kernel_free(a);
     flx_kernel_free(b);
     flx_kernel_free(c);
@@ -113,7 +112,7 @@ TEST(kernel_fusion_renames_and_rebinds)
                         "t[0] = x[0]; y[0] = t[0]; }");
     flx_kernel *b = flk("kernel q() { buffer y: f32[1] read @0; buffer t: f32[2] private; buffer z: f32[1] output @1;"
                         "t[1] = y[0]; z[0] = t[1]; }");
-    flx_kernel *k = flxi_kernel_fuse(a, b, &err);
+    flx_kernel *k = flx_kernel_fuse(a, b, &err);
     CHECK_MSG(k != NULL, "%s", err.message);
     flx_buffer text = flk_text(k);
     CHECK_EQ_STR(text.data, "kernel p(workgroup = [1, 1, 1]) {\n"
@@ -158,7 +157,7 @@ TEST(kernel_fusion_survives_lack_of_memory)
         flx_kernel *a = kernel_of(ctx, "if (i < n[0]) { mid[i] = f(a[i]); }");
         flx_kernel *b = kernel_of(ctx, "if (i < n[0]) { s[l] = mid[i]; out[i] = f(s[l]); }");
         f.fail_at = f.calls + n;
-        flx_kernel *k = flxi_kernel_fuse(a, b, &err);
+        flx_kernel *k = flx_kernel_fuse(a, b, &err);
         bool failed = f.failed > 0;
         CHECK(failed == (k == NULL));
         CHECK(!failed || err.code == FLX_E_OOM);

@@ -131,7 +131,7 @@ static flx_code step_findings(stage *s, flx_error *err)
 static flx_code step_graph(stage *s, flx_error *err)
 {
 #define KERNEL                                                                                                        \
-    "program=\"kernel k() { buffer x: f64[4] read; buffer y: f64[4] output; let i = invocation_id(0); y[i] = x[i] * " \
+    "kernel=\"kernel k() { buffer x: f64[4] read; buffer y: f64[4] output; let i = invocation_id(0); y[i] = x[i] * " \
     "x[i]; }\""
 #define BACK \
     "backward=\"kernel b() { buffer x: f64[4] read; buffer grad_y: f64[4] read; buffer grad_x: f64[4] output; }\""

@@ -105,7 +105,7 @@ TEST(kernel_text_refuses_malformed_expressions)
         {"let a = opaque<f32>(\"k\", \"00\", 1, maybe);", "4:35", FLX_E_SYNTAX,
          "expected pure or impure, found 'maybe'", ""},
         {"let a = opaque<f32>(k, \"00\", 1, pure);", "4:21", FLX_E_SYNTAX,
-         "expected the name of an extension, as a string, found 'k'", ""},
+         "expected the name of an extension, as a string, or its number, found 'k'", ""},
     };
     CHECK_STATEMENTS(rows);
 }

@@ -104,7 +104,12 @@ static uint32_t make_atomic(maker *m, uint32_t type, int depth)
 
 static uint32_t make_opaque(maker *m, uint32_t type, int depth)
 {
-    flxi_kopaque o = {"ext", "pay\0load", dice(m, 9), test_random(&m->state), (uint8_t)type, (uint8_t)dice(m, 2)};
+    flxi_kopaque o = {.extension = "ext",
+                      .payload = "pay\0load",
+                      .payload_size = dice(m, 9),
+                      .fingerprint = test_random(&m->state),
+                      .type = (uint8_t)type,
+                      .pure = (uint8_t)dice(m, 2)};
     uint32_t number = flxi_kb_add_opaque(m->b, &o);
     uint32_t args[3];
     size_t n = dice(m, 4);
@@ -222,7 +227,11 @@ static void make_rare(maker *m)
     if (s.kind == KS_INDIRECT || (s.kind == KS_COLLECTIVE && s.order == FLX_KERNEL_BROADCAST))
         s.offset = test_random(&m->state);
     if (s.kind == KS_OPAQUE) {
-        flxi_kopaque o = {"e", "\x7f\x00", dice(m, 3), dice(m, 2) * test_random(&m->state), 0, (uint8_t)dice(m, 2)};
+        flxi_kopaque o = {.extension = "e",
+                          .payload = "\x7f\x00",
+                          .payload_size = dice(m, 3),
+                          .fingerprint = dice(m, 2) * test_random(&m->state),
+                          .pure = (uint8_t)dice(m, 2)};
         s.opaque = flxi_kb_add_opaque(m->b, &o);
     }
     if (s.kind == KS_INDIRECT || s.kind == KS_COLLECTIVE || s.kind == KS_OPAQUE)

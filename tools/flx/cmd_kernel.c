@@ -123,11 +123,6 @@ static int run_encode(const args *a)
     return write_kernel(a, flx_kernel_encode);
 }
 
-#define OPTION_KERNEL_OUTPUT                                                                              \
-    {                                                                                                     \
-        "-o", "OUT", "where it goes: a file, or -, standard output, as without this option", MAY_BE_GIVEN \
-    }
-
 static const option output_rows[] = {OPTION_KERNEL_OUTPUT, {0}};
 static const char *const show_examples[] = {"flx kernel show examples/saxpy.flk", NULL};
 static const char *const encode_examples[] = {"flx kernel encode examples/saxpy.flk -o saxpy.flkb", NULL};
@@ -253,7 +248,7 @@ static int derive_kernel(const args *a, derive_kernel_fn derive)
     if (!status)
         status = kernel_open(&f, a->operand);
     if (!status && !(d = derive(f.kernel, outputs.items, outputs.count, inputs.items, inputs.count, &options, &err)))
-        status = report(&err, NULL);
+        status = report_transform(&err);
     for (size_t i = 0; !status && i < flx_kernel_derived_warning_count(d); i++)
         note("%s", flx_kernel_derived_warning(d, i));
     if (!status)
@@ -313,8 +308,9 @@ static const command command_kernel_jvp = {
 /* ---- All of them ---- */
 
 const command *const kernel_commands[] = {
-    &command_kernel_check, &command_kernel_show, &command_kernel_run,    &command_kernel_vjp,    &command_kernel_grad,
-    &command_kernel_jvp,   &command_kernel_emit, &command_kernel_encode, &command_kernel_decode, NULL,
+    &command_kernel_check,    &command_kernel_show, &command_kernel_run,  &command_kernel_vjp,    &command_kernel_grad,
+    &command_kernel_jvp,      &command_kernel_fuse, &command_kernel_emit, &command_kernel_encode, &command_kernel_decode,
+    &command_kernel_optimise, NULL,
 };
 
 const command *kernel_command_find(const char *name)
@@ -352,6 +348,8 @@ const command command_kernel = {
              "  flx kernel vjp FILE      run its gradient\n"
              "  flx kernel grad FILE     its reverse, as text\n"
              "  flx kernel jvp FILE      with its tangents, as text\n"
+             "  flx kernel optimise FILE one that does the same with less\n"
+             "  flx kernel fuse FILE     one kernel for two dispatches\n"
              "  flx kernel emit FILE     as C, CUDA C or OpenCL C\n"
              "  flx kernel encode FILE   the wire form\n"
              "  flx kernel decode FILE   and back\n"

@@ -203,7 +203,7 @@ static int run_vjp(const args *a)
     if (!status)
         status = kernel_open(&f, a->operand);
     if (!status && !(d = flx_kernel_grad(f.kernel, outputs.items, outputs.count, inputs.items, inputs.count, NULL, &err)))
-        status = report(&err, NULL);
+        status = report_transform(&err);
     if (!status) {
         tell_warnings(d);
         status = values_read(&v, &f, a, grid, "grad");

@@ -15,6 +15,8 @@ extern const command command_hvp;
 extern const command command_jac;
 extern const command command_jvp;
 extern const command command_kernel;
+extern const command command_kernel_fuse;
+extern const command command_kernel_optimise;
 extern const command command_kernel_run;
 extern const command command_kernel_vjp;
 extern const command command_ops;

@@ -61,6 +61,10 @@ int values_take(buffer_values *v);
 /* Prints a buffer's summary, or writes DIR/NAME.npy if --out is given. */
 int value_tell(const kernel_file *f, const args *a, const buffer_value *b);
 
+#define OPTION_KERNEL_OUTPUT                                                                              \
+    {                                                                                                     \
+        "-o", "OUT", "where it goes: a file, or -, standard output, as without this option", MAY_BE_GIVEN \
+    }
 #define OPTION_GRID                                                                                     \
     {                                                                                                   \
         "--grid", "X[,Y,Z]", "how many workgroups along each axis; those left out are 1", MUST_BE_GIVEN \

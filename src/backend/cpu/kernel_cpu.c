@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     const flxi_allocator *mem;
     flxi_kcache kernels;
+    flxi_compile_service *compiler;
     flxi_pool *pool;
 } engine;
 
@@ -59,7 +60,9 @@ static void *make_engine(flx_context *ctx)
     if (!e)
         return NULL;
     e->mem = mem;
-    if (!flxi_kcache_init(&e->kernels, mem, free_compiled, e)) {
+    e->compiler = flxi_compile_service_new(mem, NULL);
+    if (!e->compiler || !flxi_kcache_init(&e->kernels, mem, free_compiled, e)) {
+        flxi_compile_service_free(e->compiler);
         flxi_free(mem, e, 1, sizeof *e);
         return NULL;
     }
@@ -71,6 +74,7 @@ static void free_engine(void *data)
 {
     engine *e = data;
     flxi_kcache_free(&e->kernels);
+    flxi_compile_service_free(e->compiler);
     flxi_pool_free(e->pool);
     flxi_free(e->mem, e, 1, sizeof *e);
 }
@@ -137,8 +141,11 @@ static flx_code compile_batch(batch *b)
     flxi_strbuf_init(&text, b->engine->mem);
     unit *u = flxi_alloc(b->engine->mem, 1, sizeof *u);
     flx_code code = u ? flxi_kfile_text(&b->file, &text, b->err) : flxi_oom(b->err, "a compiled kernel");
-    if (code == FLX_OK)
-        code = flxi_compile_c(b->engine->mem, text.at, text.n, b->flags, &u->object, b->err);
+    if (code == FLX_OK) {
+        flxi_c_unit source = {.text = text.at, .n = text.n};
+        code = flxi_compile_c(b->engine->compiler, &source, 1, FLXI_C_O2, b->flags, b->err);
+        u->object = source.object;
+    }
     flxi_strbuf_free(&text);
     if (code == FLX_OK)
         return find_functions(b, u);

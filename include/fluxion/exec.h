@@ -1,0 +1,92 @@
+/* fluxion/exec.h: compiling a graph once and running it many times.
+
+   An executable holds machine code, constants and parameters. Any number of threads may run one at the same time; each run
+   works in memory of its own, which is kept for the next. Symbolic dimensions are bound by the first values that show them;
+   every binding is compiled once. */
+#ifndef FLUXION_EXEC_H
+#define FLUXION_EXEC_H
+
+#include <fluxion/run.h>
+#include <fluxion/text.h>
+
+FLX_BEGIN_DECLS
+
+typedef struct flx_exec flx_exec;
+
+enum { /* flags of flx_compile_options */
+    FLX_COMPILE_UNFUSED = 1,   /* every op is a kernel of its own */
+    FLX_COMPILE_INTERPRET = 2, /* no compiler is started: routes and the reference evaluator compute everything */
+    FLX_COMPILE_SCALAR = 4     /* emitted text without vector types */
+};
+
+typedef enum flx_cache_mode {
+    FLX_CACHE_ON = 0,
+    FLX_CACHE_READ_ONLY = 1,
+    FLX_CACHE_OFF = 2
+} flx_cache_mode; /* $FLX_CACHE (on, read-only, off) has the last word */
+
+typedef struct flx_compile_options {
+    uint32_t struct_size;   /* sizeof(flx_compile_options); 0 means the first published layout */
+    uint32_t flags;         /* FLX_COMPILE_… */
+    const char *device;     /* NULL or "cpu" */
+    int32_t threads;        /* 0: one for each core; results do not depend on it */
+    int32_t optimisation;   /* of the C compiler: 0 usual, 1 … 4 for -O0 … -O3 */
+    int32_t cache;          /* a flx_cache_mode */
+    int32_t reserved;       /* 0 */
+    const char *cache_dir;  /* NULL: $FLX_CACHE_DIR, else the user's cache folder */
+    const char *dump_dir;   /* emitted text is written there; NULL: nowhere */
+    const flx_dim_binding *dims; /* extents of symbolic dimensions that are known already */
+    size_t num_dims;
+} flx_compile_options;
+
+/** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at once,
+    others when they are first run. Without a working C compiler everything is computed as with FLX_COMPILE_INTERPRET, and the
+    report says so. The graph may be freed afterwards. Free the result with flx_exec_free(). */
+FLX_API flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err);
+FLX_API void flx_exec_free(flx_exec *e); /* NULL is fine; no run may be going on */
+
+/** Runs on values given by name, as flx_run() does; parameters that were set need not be given. */
+FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                              flx_tensor **outputs, flx_error *err);
+
+/** Runs on memory of the caller, by position: inputs and parameters in the order of their declaration, then outputs. All types
+    must be static. Nothing is copied and nothing is allocated after the first run, except by ops that only the reference
+    evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may be NULL. */
+FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
+
+/** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when the value
+    does not fit. No run may be going on. */
+FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
+/** The value of a parameter, which the caller releases; NULL when it was not set. */
+FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
+
+/** Bytes that one run works in, besides inputs, parameters, constants and outputs; 0 before a graph with symbolic dimensions
+    has been run. Known before running. */
+FLX_API size_t flx_exec_memory(const flx_exec *e);
+
+/** One line for each step of a run: what it is, which ops it computes, what it reads and writes, and why. */
+FLX_API flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err);
+
+/* What a step of a run took. */
+typedef struct flx_step_time {
+    const char *name;    /* of the kernel, route or op; lives as long as the executable */
+    int64_t runs;        /* how often it ran */
+    int64_t time_ns;     /* in all */
+    int64_t bytes;       /* that one run reads and writes at least */
+    int64_t flops;       /* of one run; 0: not known */
+} flx_step_time;
+
+/** Runs once like flx_exec_run() and writes the times of up to `capacity` steps; *count receives how many there are. */
+FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                                  flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count,
+                                  flx_error *err);
+
+typedef enum flx_stage { FLX_STAGE_HIR = 1, FLX_STAGE_MIR = 2, FLX_STAGE_LIR = 3, FLX_STAGE_C = 4 } flx_stage;
+
+/** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their memory, or the
+    C that the kernels become. Symbolic dimensions must be bound by options->dims for all but the first. */
+FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
+                                flx_error *err);
+
+FLX_END_DECLS
+#endif

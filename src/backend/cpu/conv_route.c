@@ -1,0 +1,327 @@
+/* conv_route.c: convolutions as matrix products with the matrix of patches (conv_patches.h), which is made while packing:
+   no copy of the input, and the packed parts are as fast to multiply with as any matrix.
+
+   The faces of the trilinear form of ops/conv.c, per image and group:
+     conv             z[feature, position] = w[feature, (channel, taps)] · patches of x
+     to the input     x[channel, position] = w[channel, (feature, taps backwards)] · patches of z spread by the stride
+     to the weight    w[feature, (channel, taps)] = z[feature, (image, position)] · patches of x
+   Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions.
+   Terms in the padding are 0 times a weight here, while the definition leaves them out: the difference shows only where a
+   weight is infinite or NaN. */
+#include "backend/cpu/conv_patches.h"
+#include "backend/cpu/routes.h"
+#include "ir/eval.h"
+#include "ops/conv.h"
+
+typedef struct {
+    flxi_patches patches;
+    flxi_gemm_source source; /* reads patches: the plan must not move once this is set */
+    flxi_gemm product;
+} conv_plan;
+
+/* One factor of the form, its axes by part: batch or output feature, feature, then spatial ones. */
+typedef struct {
+    int64_t dims[FLX_MAX_RANK + 1], steps[FLX_MAX_RANK + 1];
+} conv_factor;
+
+typedef struct {
+    int spatial; /* at least 1: a point has one position and one tap */
+    int64_t groups, batch_groups;
+    conv_factor x, w, z;
+    flxi_slide slide[FLX_MAX_RANK];
+    bool reverse[FLX_MAX_RANK];
+} conv_form;
+
+static conv_factor factor_of(const flx_type *t, const flx_ints *axes)
+{
+    conv_factor f = {0};
+    int64_t strides[FLX_MAX_RANK];
+    flxi_strides(t, strides);
+    for (int k = 0; k < t->rank; k++) {
+        int64_t axis = axes ? axes->v[k] : k;
+        f.dims[k] = t->dims[axis];
+        f.steps[k] = strides[axis];
+    }
+    if (t->rank == 2)
+        f.dims[2] = 1;
+    return f;
+}
+
+/* ---- The form of a node ---- */
+
+static conv_form form_of(const flxi_route_node *n)
+{
+    const flxi_conv_common *a = n->attrs;
+    const flxi_conv_attrs *general = n->op == OP_conv ? n->attrs : NULL;
+    const flx_type *l = n->in_types[0];
+    const flx_type *r = n->in_types[1];
+    const flx_type *y = n->out_types[0];
+    bool to_weight = n->op == OP_conv_backward_weight;
+    conv_form f = {.spatial = l->rank > 2 ? l->rank - 2 : 1, .groups = a->groups, .batch_groups = 1};
+    if (general) {
+        f.batch_groups = general->batch_groups;
+        f.x = factor_of(l, &general->input_axes);
+        f.w = factor_of(r, &general->kernel_axes);
+        f.z = factor_of(y, &general->output_axes);
+    } else {
+        f.x = factor_of(to_weight ? l : y, NULL);
+        f.w = factor_of(to_weight ? y : r, NULL);
+        f.z = factor_of(to_weight ? r : l, NULL);
+    }
+    f.slide[0] = (flxi_slide){.extent = 1, .window = 1, .stride = 1, .base_dilation = 1, .dilation = 1};
+    for (int k = 0; k < l->rank - 2; k++) {
+        f.slide[k] = flxi_conv_slide(a, (size_t)k, f.x.dims[k + 2], f.w.dims[k + 2]);
+        f.slide[k].base_dilation = general ? general->input_dilation.v[k] : 1;
+        f.reverse[k] = general && general->reverse.v[k];
+    }
+    return f;
+}
+
+/* ---- Matrices ---- */
+
+/* Patches of a factor for a kernel that moves as the slides say over `out` positions. */
+static void set_patches(flxi_patches *p, const conv_form *f, const conv_factor *x, const int64_t *out, int32_t dtype)
+{
+    p->dtype = dtype;
+    p->spatial = f->spatial;
+    p->images = 1;
+    p->image_step = x->steps[0];
+    p->channel_step = x->steps[1];
+    for (int k = 0; k < f->spatial; k++) {
+        const flxi_slide *s = &f->slide[k];
+        p->axis[k] = (flxi_patch_axis){.out = out[k],
+                                       .taps = s->window,
+                                       .extent = s->extent,
+                                       .stride = s->stride,
+                                       .dilation = s->dilation,
+                                       .low = s->low,
+                                       .spread = s->base_dilation,
+                                       .step = x->steps[k + 2]};
+    }
+    p->by_channel = x->steps[1] == 1 && p->channels >= 4; /* long runs; else the last spatial axis has them */
+}
+
+/* The kernel's summed index, in the order in which patches have their columns; returns where it begins. */
+static int64_t walk_taps(const flxi_patches *p, const conv_form *f, int64_t channel_step, bool backwards,
+                         flxi_walk *walk)
+{
+    int64_t begin = 0;
+    if (!p->by_channel)
+        flxi_walk_push(walk, p->channels, channel_step);
+    for (int k = 0; k < f->spatial; k++) {
+        int64_t step = f->w.steps[k + 2];
+        bool turned = f->reverse[k] != backwards;
+        begin += turned && p->axis[k].taps > 0 ? (p->axis[k].taps - 1) * step : 0;
+        flxi_walk_push(walk, p->axis[k].taps, turned ? -step : step);
+    }
+    if (p->by_channel)
+        flxi_walk_push(walk, p->channels, channel_step);
+    return begin;
+}
+
+/* A batch axis of the product. */
+static void push_batch(flxi_gemm *p, int64_t dim, int64_t a, int64_t b, int64_t c)
+{
+    p->batch_dims[p->batch_rank] = dim;
+    p->a.batch[p->batch_rank] = a;
+    p->b.batch[p->batch_rank] = b;
+    p->c_batch[p->batch_rank++] = c;
+}
+
+/* Whether the spatial axes of a factor are one index with one step, which goes to *step. */
+static bool is_line(const conv_form *f, const conv_factor *z, int64_t *step)
+{
+    flxi_walk w = {0};
+    for (int k = 0; k < f->spatial; k++)
+        flxi_walk_push(&w, z->dims[k + 2], z->steps[k + 2]);
+    *step = w.rank ? w.steps[0] : 1;
+    return w.rank <= 1;
+}
+
+static const void *moved(const void *data, int64_t elements, int32_t dtype)
+{
+    return data ? (const char *)data + elements * (int64_t)flx_dtype_size(dtype) : NULL;
+}
+
+/* What a product with patches on one side and the kernel on the other needs to know. */
+typedef struct {
+    const conv_factor *from, *to; /* of patches; of the result */
+    const void *from_data, *w_data;
+    int64_t channels, features;   /* summed; of the result, in one group */
+    int64_t w_channel, w_feature; /* steps of the kernel */
+    int64_t from_group, w_group;  /* steps from one group to the next */
+    int64_t groups;
+    bool backwards;
+} patch_product;
+
+/* result[feature, position] = Σ kernel[feature, k] patch[position, k], or turned where features are neighbours. */
+static void set_product(conv_plan *c, const conv_form *f, const patch_product *d, int32_t dtype)
+{
+    flxi_gemm_operand kernel = {0};
+    flxi_gemm_operand patches = {0};
+    int64_t position_step;
+    c->patches.channels = d->channels;
+    set_patches(&c->patches, f, d->from, d->to->dims + 2, dtype);
+    is_line(f, d->to, &position_step);
+    int64_t positions = flxi_patch_positions(&c->patches);
+    bool turned = position_step != 1 && d->to->steps[1] == 1;
+    bool folded = turned && d->groups == 1 && d->to->steps[0] == positions * position_step;
+    if (folded) {
+        c->patches.images = d->to->dims[0];
+        positions *= d->to->dims[0];
+    }
+    c->source = (flxi_gemm_source){flxi_pack_positions, &c->patches};
+    int64_t begin = walk_taps(&c->patches, f, d->w_channel, d->backwards, &kernel.depth);
+    kernel.data = moved(d->w_data, begin, dtype);
+    flxi_walk_push(&kernel.line, d->features, d->w_feature);
+    patches.data = d->from_data;
+    patches.source = &c->source;
+
+    flxi_gemm *p = &c->product;
+    *p = (flxi_gemm){.dtype = dtype, .result = dtype, .alpha = 1, .k = flxi_patch_taps(&c->patches)};
+    p->a = turned ? patches : kernel;
+    p->b = turned ? kernel : patches;
+    p->m = turned ? positions : d->features;
+    p->n = turned ? d->features : positions;
+    p->c_row = turned ? position_step : d->to->steps[1];
+    p->c_col = turned ? d->to->steps[1] : position_step;
+    if (!folded)
+        push_batch(p, d->to->dims[0], turned ? d->from->steps[0] : 0, turned ? 0 : d->from->steps[0], d->to->steps[0]);
+    if (d->groups > 1)
+        push_batch(p, d->groups, turned ? d->from_group : d->w_group, turned ? d->w_group : d->from_group,
+                   d->features * d->to->steps[1]);
+}
+
+static void plan_conv(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+{
+    int64_t groups = f->groups * f->batch_groups; /* one of them is 1 */
+    int64_t features = f->w.dims[0] / groups;
+    patch_product d = {.from = &f->x,
+                       .to = &f->z,
+                       .from_data = n->in ? n->in[0] : NULL,
+                       .w_data = n->in ? n->in[1] : NULL,
+                       .channels = f->w.dims[1],
+                       .features = features,
+                       .w_channel = f->w.steps[1],
+                       .w_feature = f->w.steps[0],
+                       .from_group = f->groups > 1 ? f->w.dims[1] * f->x.steps[1] : f->z.dims[0] * f->x.steps[0],
+                       .w_group = features * f->w.steps[0],
+                       .groups = groups};
+    set_product(c, f, &d, n->out_types[0]->dtype);
+}
+
+/* The window over z: spread by the stride, padded so that each element of x meets all taps that met it. */
+static void plan_to_input(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+{
+    conv_form g = *f;
+    int64_t features = f->w.dims[0] / f->groups;
+    for (int k = 0; k < f->spatial; k++) {
+        const flxi_slide *s = &f->slide[k];
+        g.slide[k].extent = f->z.dims[k + 2];
+        g.slide[k].base_dilation = s->stride;
+        g.slide[k].stride = 1;
+        g.slide[k].low = (s->window - 1) * s->dilation - s->low;
+    }
+    patch_product d = {.from = &f->z,
+                       .to = &f->x,
+                       .from_data = n->in ? n->in[0] : NULL,
+                       .w_data = n->in ? n->in[1] : NULL,
+                       .channels = features,
+                       .features = f->w.dims[1],
+                       .w_channel = f->w.steps[0],
+                       .w_feature = f->w.steps[1],
+                       .from_group = features * f->z.steps[1],
+                       .w_group = features * f->w.steps[0],
+                       .groups = f->groups,
+                       .backwards = true};
+    set_product(c, &g, &d, n->out_types[0]->dtype);
+}
+
+static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+{
+    int32_t dtype = n->out_types[0]->dtype;
+    int64_t features = f->w.dims[0] / f->groups;
+    c->patches.channels = f->w.dims[1];
+    set_patches(&c->patches, f, &f->x, f->z.dims + 2, dtype);
+    c->patches.by_channel = false; /* the kernel's own order */
+    c->patches.images = f->x.dims[0];
+    c->source = (flxi_gemm_source){flxi_pack_taps, &c->patches};
+    flxi_gemm *p = &c->product;
+    *p = (flxi_gemm){.dtype = dtype,
+                     .result = dtype,
+                     .alpha = 1,
+                     .m = features,
+                     .n = flxi_patch_taps(&c->patches),
+                     .k = flxi_patch_positions(&c->patches),
+                     .c_row = f->w.steps[0],
+                     .c_col = 1};
+    flxi_walk_push(&p->a.line, features, f->z.steps[1]);
+    flxi_walk_push(&p->a.depth, f->z.dims[0], f->z.steps[0]);
+    for (int k = 0; k < f->spatial; k++)
+        flxi_walk_push(&p->a.depth, f->z.dims[k + 2], f->z.steps[k + 2]);
+    p->a.data = n->in ? n->in[1] : NULL;
+    p->b.data = n->in ? n->in[0] : NULL;
+    p->b.source = &c->source;
+    if (f->groups > 1)
+        push_batch(p, f->groups, features * f->z.steps[1], f->w.dims[1] * f->x.steps[1], features * f->w.steps[0]);
+}
+
+static void make_plan(conv_plan *c, const flxi_route_node *n)
+{
+    conv_form f = form_of(n);
+    *c = (conv_plan){0};
+    if (n->op == OP_conv)
+        plan_conv(c, n, &f);
+    else if (n->op == OP_conv_backward_weight)
+        plan_to_weight(c, n, &f);
+    else
+        plan_to_input(c, n, &f);
+    c->product.c = n->out ? n->out[0] : NULL;
+}
+
+/* ---- The route ---- */
+
+static bool is_moderate(int64_t x)
+{
+    return x > -INT32_MAX && x < INT32_MAX;
+}
+
+const char *flxi_conv_applies(const flxi_route_node *n)
+{
+    const flx_type *y = n->out_types[0];
+    int64_t step;
+    if (!flxi_is_float(y->dtype))
+        return "only real floats are packed as patches";
+    if (flxi_route_count(y) == 0)
+        return NULL;
+    conv_form f = form_of(n);
+    for (int k = 0; k < f.spatial; k++) {
+        const flxi_slide *s = &f.slide[k];
+        if (!is_moderate(s->extent) || !is_moderate(s->window) || !is_moderate(s->low) || !is_moderate(s->stride) ||
+            !is_moderate(s->dilation) || !is_moderate(s->base_dilation) || !is_moderate(s->window * s->dilation) ||
+            !is_moderate(f.z.dims[k + 2] * s->stride))
+            return "extents or paddings beyond 2^31";
+    }
+    if (!is_line(&f, n->op == OP_conv ? &f.z : &f.x, &step))
+        return "the result's spatial axes are not neighbours";
+    return NULL;
+}
+
+size_t flxi_conv_route_scratch(const flxi_route_node *n, int threads)
+{
+    if (flxi_route_count(n->out_types[0]) == 0)
+        return 0;
+    conv_plan c;
+    make_plan(&c, n);
+    return flxi_gemm_scratch(&c.product, threads);
+}
+
+flx_code flxi_conv_route(const flxi_route_node *n)
+{
+    if (flxi_route_count(n->out_types[0]) == 0)
+        return FLX_OK;
+    conv_plan c;
+    make_plan(&c, n);
+    flxi_gemm_run(&c.product, n->pool, n->scratch);
+    return FLX_OK;
+}

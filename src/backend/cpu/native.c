@@ -1,0 +1,158 @@
+/* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
+#include "backend/cpu/native.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* A file with more kernels than this is cut, so that several compilers can work. */
+enum { KERNELS_PER_FILE = 12, MAX_FILES = 16 };
+/* Pieces of a dispatch: enough to balance any number of threads that is likely. */
+static const uint64_t max_pieces = 64;
+
+struct flxi_native_code {
+    const flxi_allocator *mem;
+    flxi_c_unit units[MAX_FILES];
+    size_t n;
+};
+
+/* ---- Compiling ---- */
+
+flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
+                          flxi_kentry *entries, flx_error *err)
+{
+    flxi_kfile file;
+    flx_code code = FLX_OK;
+    (void)o;
+    flxi_kfile_init(&file, &flxi_target_c, out->mem);
+    for (size_t i = 0; code == FLX_OK && i < n; i++) {
+        code = flxi_kernel_check_target(kernels[i], &flxi_target_c, err);
+        if (code == FLX_OK)
+            code = flxi_kernel_write(&file, kernels[i], &entries[i], err);
+    }
+    if (code == FLX_OK)
+        code = flxi_kfile_text(&file, out, err);
+    flxi_kfile_free(&file);
+    return code;
+}
+
+static size_t files_for(size_t kernels)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = cores > 1 ? (size_t)cores : 1, files = (kernels + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
+    most = most < MAX_FILES ? most : MAX_FILES;
+    return files < most ? files : most;
+}
+
+static flx_code find_functions(const flxi_native_code *code, const flxi_kentry *entries, size_t n, flxi_native *out,
+                               flx_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        flxi_object *o = code->units[i * code->n / n].object;
+        *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
+        out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
+        if (!out[i].run)
+            return flxi_fail(err, FLX_E_INTERNAL, "the compiled kernel has no function '%s'", entries[i].name);
+    }
+    return FLX_OK;
+}
+
+/* Kernel i goes to file i * files / n, in order. */
+static flx_code build(flxi_native_code *code, flxi_compile_service *s, flx_kernel *const *kernels, size_t n,
+                      const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, flx_error *err)
+{
+    for (size_t f = 0, i = 0; f < code->n; f++) {
+        size_t end = i;
+        while (end < n && end * code->n / n == f)
+            end++;
+        FLXI_TRY(flxi_native_text(kernels + i, end - i, o, &texts[f], entries + i, err));
+        code->units[f].text = texts[f].at;
+        code->units[f].n = texts[f].n;
+        i = end;
+    }
+    return flxi_compile_c(s, code->units, code->n, o->level, o->flags, err);
+}
+
+flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+                           flxi_native *out, flxi_native_code **code, flx_error *err)
+{
+    *code = NULL;
+    if (n == 0)
+        return FLX_OK;
+    const flxi_allocator *mem = flxi_kernel_mem(kernels[0]);
+    flxi_native_code *c = flxi_alloc(mem, 1, sizeof *c);
+    flxi_kentry *entries = flxi_alloc(mem, n, sizeof *entries);
+    flxi_strbuf texts[MAX_FILES];
+    for (size_t f = 0; f < MAX_FILES; f++)
+        flxi_strbuf_init(&texts[f], mem);
+    flx_code result = c && entries ? FLX_OK : flxi_oom(err, "compiled kernels");
+    if (result == FLX_OK) {
+        c->mem = mem;
+        c->n = files_for(n);
+        result = build(c, s, kernels, n, o, texts, entries, err);
+    }
+    if (result == FLX_OK)
+        result = find_functions(c, entries, n, out, err);
+    for (size_t f = 0; f < MAX_FILES; f++)
+        flxi_strbuf_free(&texts[f]);
+    if (entries)
+        flxi_free(mem, entries, n, sizeof *entries);
+    if (result == FLX_OK)
+        *code = c;
+    else
+        flxi_native_free(c);
+    return result;
+}
+
+void flxi_native_free(flxi_native_code *code)
+{
+    if (!code)
+        return;
+    for (size_t i = 0; i < code->n; i++)
+        flxi_object_free(code->units[i].object);
+    flxi_free(code->mem, code, 1, sizeof *code);
+}
+
+/* ---- Running ---- */
+
+typedef struct {
+    const flxi_native *k;
+    const flxi_native_args *args;
+    unsigned char *scratch;
+    atomic_uint_least64_t free_parts; /* of the scratch: a bit for each */
+} dispatch;
+
+static int take_part(dispatch *d)
+{
+    for (;;) {
+        uint64_t parts = atomic_load_explicit(&d->free_parts, memory_order_relaxed);
+        int i = parts ? __builtin_ctzll(parts) : -1;
+        if (i >= 0 && atomic_compare_exchange_weak_explicit(&d->free_parts, &parts, parts & ~(UINT64_C(1) << i),
+                                                            memory_order_acquire, memory_order_relaxed))
+            return i;
+    }
+}
+
+static void run_piece(void *user, int64_t begin, int64_t end)
+{
+    dispatch *d = user;
+    uint32_t status[KSTATUS_WORDS] = {0};
+    int part = d->k->scratch ? take_part(d) : 0;
+    d->k->run(d->args, (uint64_t)begin, (uint64_t)end, d->scratch + (size_t)part * d->k->scratch, status);
+    if (d->k->scratch)
+        atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
+}
+
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch)
+{
+    uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
+    uint32_t status[KSTATUS_WORDS] = {0};
+    if (groups == 0)
+        return;
+    if (!pool) {
+        k->run(args, 0, groups, scratch, status);
+        return;
+    }
+    dispatch d = {k, args, scratch, 0};
+    atomic_init(&d.free_parts, flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
+    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + max_pieces - 1) / max_pieces), run_piece, &d);
+}

@@ -1,0 +1,42 @@
+/* native.h: kernels of an executable as machine code. */
+#ifndef FLXI_NATIVE_H
+#define FLXI_NATIVE_H
+
+#include "backend/cpu/compile_c.h"
+#include "base/thread_pool.h"
+#include "codegen/kernel_emit.h"
+
+/* The layout that emitted code knows as k_dispatch. */
+typedef struct {
+    void *const *data;
+    const uint32_t *count; /* never read: the buffers of such kernels have fixed lengths */
+    uint32_t grid[3], lanes;
+} flxi_native_args;
+
+typedef struct {
+    void (*run)(const flxi_native_args *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
+    size_t scratch; /* bytes for each thread that runs it */
+} flxi_native;
+
+typedef struct flxi_native_code flxi_native_code; /* what holds the functions */
+
+typedef struct {
+    flxi_c_level level;
+    unsigned flags;       /* of compile_c.h */
+    bool is_scalar;       /* text without vector types */
+    const char *dump_dir; /* the text is written there, or NULL */
+} flxi_native_options;
+
+/* The text of all kernels, in one file. */
+flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
+                          flxi_kentry *entries, flx_error *err);
+
+/* Compiles the kernels; `out` has room for n. */
+flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+                           flxi_native *out, flxi_native_code **code, flx_error *err);
+void flxi_native_free(flxi_native_code *code); /* NULL is fine */
+
+/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller). `scratch` has room for each thread. */
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch);
+
+#endif

@@ -1,0 +1,62 @@
+/* fusion.h: which nodes of a graph are computed together.
+
+   Every node is one of these:
+     held      inputs, parameters and constants: memory that is there before the run;
+     view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota …;
+     fused     a pointwise op or the like: part of a group;
+     folded    a reduction over neighbouring axes: part of a group;
+     called    everything else: a step of its own, by a route or by the reference evaluator.
+
+   A group becomes one kernel. Its nodes share a space of outer × extent × inner elements. A value of the group has either one
+   element for each of these (LEVEL_ELEMENT) or, once folds run over `extent`, one for each row, outer × inner in all
+   (LEVEL_ROW). Within a group a value is read at the very element or row at which it is computed, so it need not be in memory
+   unless others want it. */
+#ifndef FLXI_FUSION_H
+#define FLXI_FUSION_H
+
+#include "ir/ir.h"
+
+typedef enum { NODE_HELD, NODE_VIEW, NODE_FUSED, NODE_FOLDED, NODE_CALLED } flxi_node_kind;
+typedef enum { LEVEL_ELEMENT, LEVEL_ROW } flxi_level;
+
+typedef struct {
+    int64_t outer, extent, inner;
+} flxi_space;
+
+static inline int64_t flxi_space_rows(const flxi_space *s)
+{
+    return s->outer * s->inner;
+}
+
+typedef struct {
+    const uint32_t *nodes; /* ascending */
+    uint32_t num_nodes;
+    flxi_space space;
+    bool has_rows;    /* there are folds, or values of LEVEL_ROW; else only the number of elements matters */
+    bool needs_axes;  /* something is read at other places than the element itself: the index of each axis is wanted */
+    uint32_t called;  /* a called node, when there are no nodes: its number + 1 */
+} flxi_group;
+
+typedef struct {
+    const flx_graph *g;
+    flxi_arena arena;
+    uint8_t *kind;       /* by node */
+    uint8_t *level;      /* by node, of those in groups */
+    uint32_t *group_of;  /* by node: number of the group + 1, or 0 */
+    uint32_t *alias_of;  /* by value: the value whose memory it is, under another shape; 0: none */
+    bool *is_stored;     /* by value: others read it from memory */
+    flxi_group *groups;  /* in an order in which they can run */
+    uint32_t num_groups;
+} flxi_fusion;
+
+typedef struct {
+    bool keep_apart;     /* each node is a group of its own */
+    bool evaluate_all;   /* nothing becomes a kernel: there is no compiler */
+    uint32_t max_nodes;  /* of a group; 0: the usual limit */
+} flxi_fusion_options;
+
+/* All types must be static. */
+flx_code flxi_fuse(const flx_graph *g, const flxi_fusion_options *o, flxi_fusion *out, flx_error *err);
+void flxi_fusion_free(flxi_fusion *f);
+
+#endif

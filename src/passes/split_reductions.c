@@ -1,0 +1,129 @@
+/* split_reductions.c: reductions in the form that kernels take: over neighbouring axes, and not over a long extent for few
+   results. One over axes that are apart becomes one for each run of neighbours, the last first. A long one becomes two: the
+   extent is cut into equal parts, which are reduced for themselves and then together; so there is work for all lanes and
+   threads, and sums are more exact. Sums of f16 and bf16 are widened first: their parts must not be rounded. */
+#include "ops/emit.h"
+#include "passes/pass.h"
+
+#include <fluxion/ops.h>
+
+/* A part has about this many elements; an extent of less than twice as many is not worth cutting. */
+static const int64_t part = 4096;
+/* With this many results there is enough to do without cutting. */
+static const int64_t enough_rows = 64;
+
+static int64_t extent_of(const flx_type *t, int64_t from, int64_t to)
+{
+    int64_t n = 1;
+    for (int64_t k = from; k < to; k++)
+        n *= t->dims[k];
+    return n;
+}
+
+/* The divisor of n that is nearest to `part` from below, if it is not too small. */
+static int64_t part_of(int64_t n)
+{
+    for (int64_t d = part; d >= 64; d--)
+        if (n % d == 0)
+            return d;
+    return 0;
+}
+
+typedef struct {
+    flx_graph *g;
+    const char *op;
+    flx_val x;
+} reducing;
+
+static void reduce_axes(reducing *r, const int64_t *axes, size_t n, bool keep_dims)
+{
+    const flx_attr attrs[2] = {{.key = "axes", .kind = FLX_ATTR_INTS, .as.ints = {axes, n}},
+                               {.key = "keep_dims", .kind = FLX_ATTR_INT, .as.i = keep_dims}};
+    flx_val y = FLX_NONE;
+    flx_op(r->g, r->op, &r->x, 1, attrs, 2, &y, 1);
+    r->x = y;
+}
+
+/* Axes [from, to) of x become [parts, part], and each is reduced. */
+static void reduce_in_parts(reducing *r, const flx_type *t, int64_t from, int64_t to, int64_t size)
+{
+    flx_type parted = {.dtype = t->dtype};
+    for (int64_t k = 0; k < from; k++)
+        parted.dims[parted.rank++] = t->dims[k];
+    parted.dims[parted.rank++] = extent_of(t, from, to) / size;
+    parted.dims[parted.rank++] = size;
+    for (int64_t k = to; k < t->rank; k++)
+        parted.dims[parted.rank++] = t->dims[k];
+    r->x = flx_reshape(r->g, r->x, (flx_ints){parted.dims, (size_t)parted.rank});
+    reduce_axes(r, &(int64_t){from + 1}, 1, false);
+    reduce_axes(r, &from, 1, false);
+    flx_type kept = *t;
+    for (int64_t k = from; k < to; k++)
+        kept.dims[k] = 1;
+    r->x = flx_reshape(r->g, r->x, (flx_ints){kept.dims, (size_t)kept.rank});
+}
+
+static bool is_long(const flx_type *t, int64_t from, int64_t to)
+{
+    int64_t extent = extent_of(t, from, to), rows = extent_of(t, 0, from) * extent_of(t, to, t->rank);
+    return extent >= 2 * part && rows < enough_rows && from + 2 + (t->rank - to) <= FLX_MAX_RANK && part_of(extent);
+}
+
+/* Whether the node has something to split. */
+static bool is_split(const flx_graph *g, const flxi_node *n)
+{
+    const flxi_kfold *f = flxi_ops[n->op].rules->fold;
+    if (!f || !flxi_type_is_static(flxi_type_at(g, n->in[0])))
+        return false;
+    const flx_ints *axes = f->axes(n->attrs);
+    const flx_type *t = flxi_type_at(g, n->in[0]);
+    for (size_t k = 1; k < axes->n; k++)
+        if (axes->v[k] != axes->v[k - 1] + 1)
+            return true;
+    return axes->n && is_long(t, axes->v[0], axes->v[axes->n - 1] + 1);
+}
+
+bool flxi_wants_splitting(const flx_graph *g, uint32_t i)
+{
+    return is_split(g, flxi_node_at(g, i));
+}
+
+static flx_code split(flxi_copy *c, const flxi_node *n)
+{
+    const flx_type *t = flxi_type_at(c->from, n->in[0]), *out = flxi_type_at(c->from, n->first);
+    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    reducing r = {c->to, flxi_ops[n->op].name, {c->remap.id[n->in[0]], c->to->serial}};
+    bool is_narrow = t->dtype == FLX_F16 || t->dtype == FLX_BF16;
+    if (is_narrow)
+        r.x = flx_cast(c->to, r.x, FLX_F32);
+    for (size_t end = axes->n; end > 0;) {
+        size_t begin = end - 1;
+        while (begin > 0 && axes->v[begin - 1] + 1 == axes->v[begin])
+            begin--;
+        const flx_type *now = flx_val_type(c->to, r.x);
+        int64_t from = axes->v[begin], to = axes->v[end - 1] + 1;
+        if (now && is_long(now, from, to))
+            reduce_in_parts(&r, now, from, to, part_of(extent_of(now, from, to)));
+        else
+            reduce_axes(&r, axes->v + begin, end - begin, true);
+        end = begin;
+    }
+    r.x = flx_reshape(c->to, r.x, (flx_ints){out->dims, (size_t)out->rank});
+    if (is_narrow)
+        r.x = flx_cast(c->to, r.x, (flx_dtype)t->dtype);
+    flx_code code = flx_graph_error(c->to, c->err);
+    if (code == FLX_OK)
+        flxi_copy_replace(c, n->first, r.x.id);
+    return code;
+}
+
+flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    flxi_copy c;
+    flx_code code = flxi_copy_begin(&c, in, err);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
+        const flxi_node *n = flxi_node_at(in, i);
+        code = is_split(in, n) ? split(&c, n) : flxi_copy_node(&c, i);
+    }
+    return flxi_copy_end(&c, code, out, remap);
+}

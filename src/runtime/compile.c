@@ -1,0 +1,148 @@
+/* compile.c: the compiler. flxi_lir_compile() lists the passes over one graph in order; flxi_module_compile() goes from a graph
+   to machine code. Reading these two is reading the compiler. */
+#include "runtime/compile.h"
+
+#include "ops/emit.h"
+#include "passes/pass.h"
+#include "transform/transform.h"
+
+/* ---- Passes ---- */
+
+static bool has_route(const flx_graph *g, const flxi_node *n, const flx_type *const *in)
+{
+    const flx_type *out = flxi_type_at(g, n->first);
+    flxi_route_node node = {.op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout,
+                            .in_types = in, .out_types = &out};
+    return n->nout == 1 && flxi_route_find(&node, NULL);
+}
+
+/* Ops that no kernel computes and that consist of others. */
+static bool is_composite(const flx_graph *g, uint32_t i, const void *user)
+{
+    const flxi_node *n = flxi_node_at(g, i);
+    const flxi_op *op = &flxi_ops[n->op];
+    const flx_type *few[8];
+    (void)user;
+    if (!op->rules->decompose || n->nin > 8)
+        return false;
+    for (uint32_t k = 0; k < n->nin; k++)
+        few[k] = flxi_type_at(g, n->in[k]);
+    if (op->rules->fold && flxi_wants_splitting(g, i))
+        return true;
+    return !flxi_can_lower(op, n->attrs, few, n->nin) && !has_route(g, n, few);
+}
+
+static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    return flxi_decompose(in, is_composite, NULL, out, remap, err);
+}
+
+/* name, function; --stage prints the graph after them. */
+static const struct {
+    const char *name;
+    flxi_pass run;
+} passes[] = {
+    {"simplify", flxi_simplify},
+    {"decompose", pass_decompose},
+    {"split reductions", flxi_pass_split_reductions},
+    {"simplify", flxi_simplify},
+    {"order", flxi_pass_order},
+};
+
+enum { NUM_PASSES = sizeof passes / sizeof *passes };
+
+flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err)
+{
+    flx_graph *now = NULL;
+    for (size_t i = 0; i < NUM_PASSES; i++) {
+        flx_graph *next = NULL;
+        flx_code code = passes[i].run(now ? now : g, &next, NULL, err);
+#ifdef FLX_DEBUG
+        if (code == FLX_OK)
+            code = flxi_verify(next, err);
+#endif
+        flx_graph_free(now);
+        now = next;
+        if (code != FLX_OK) {
+            flx_graph_free(now);
+            return code;
+        }
+    }
+    *out = now;
+    return FLX_OK;
+}
+
+flx_code flxi_lir_compile(flxi_module *m, const flx_graph *g, flxi_lir **out, flx_error *err)
+{
+    flx_graph *optimised;
+    FLXI_TRY(flxi_optimise(g, &optimised, err));
+    return flxi_lir_build(m, optimised, out, err);
+}
+
+/* ---- Kernels of a module ---- */
+
+flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number, flx_error *err)
+{
+    flxi_module_kernel k = {.kernel = r->kernel};
+    flx_code code = flx_kernel_encode(r->kernel, &k.wire, err);
+    if (code != FLX_OK) {
+        flx_kernel_free(r->kernel);
+        return code;
+    }
+    k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
+    uint32_t i;
+    for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
+        if (m->kernels.at[i].wire.size == k.wire.size && memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
+            flx_kernel_free(r->kernel);
+            flx_buffer_free(&k.wire);
+            *number = i;
+            return FLX_OK;
+        }
+    k.reads_in_place = flxi_dup(&m->arena, bool, r->reads_in_place, r->num_values);
+    *number = (uint32_t)m->kernels.n;
+    if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k))
+        return FLX_OK;
+    flx_kernel_free(r->kernel);
+    flx_buffer_free(&k.wire);
+    return flxi_oom(err, "kernels");
+}
+
+static flx_code build_kernels(flxi_module *m, flxi_compile_service *s, const flxi_native_options *o, flx_error *err)
+{
+    flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
+    m->native = flxi_new(&m->arena, flxi_native, m->kernels.n);
+    if (!list || !m->native)
+        return flxi_oom(err, "kernels");
+    for (size_t i = 0; i < m->kernels.n; i++)
+        list[i] = m->kernels.at[i].kernel;
+    return flxi_native_build(s, list, m->kernels.n, o, m->native, &m->code, err);
+}
+
+/* ---- The whole ---- */
+
+flx_code flxi_module_compile(flxi_module *m, const flx_graph *g, flxi_compile_service *s, const flxi_native_options *o,
+                             flx_error *err)
+{
+    FLXI_TRY(flxi_lir_compile(m, g, &m->main, err));
+    FLXI_TRY(build_kernels(m, s, o, err));
+    return flxi_lir_plan(m, m->main, err);
+}
+
+void flxi_module_init(flxi_module *m, flx_context *ctx)
+{
+    *m = (flxi_module){.ctx = ctx, .mem = flxi_context_mem(ctx), .threads = 1};
+    flxi_arena_init(&m->arena, m->mem);
+}
+
+void flxi_module_free(flxi_module *m)
+{
+    flxi_lir_free(m->main);
+    for (size_t i = 0; i < m->kernels.n; i++) {
+        flx_kernel_free(m->kernels.at[i].kernel);
+        flx_buffer_free(&m->kernels.at[i].wire);
+    }
+    flxi_vec_free(m->mem, &m->kernels);
+    flxi_index_free(m->mem, &m->index);
+    flxi_native_free(m->code);
+    flxi_arena_free(&m->arena);
+}

@@ -1,0 +1,15 @@
+/* compile.h: from a graph to a module that can run. */
+#ifndef FLXI_COMPILE_H
+#define FLXI_COMPILE_H
+
+#include "runtime/lir.h"
+
+/* The passes over one graph, without its bodies. */
+flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err);
+
+void flxi_module_init(flxi_module *m, flx_context *ctx);
+/* A graph of static types. The module is freed with flxi_module_free() whether this succeeds or not. */
+flx_code flxi_module_compile(flxi_module *m, const flx_graph *g, flxi_compile_service *s, const flxi_native_options *o,
+                             flx_error *err);
+
+#endif

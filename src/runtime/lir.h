@@ -1,0 +1,102 @@
+/* lir.h: the last stage of a graph: steps in order, and a place for everything they read and write.
+
+   A block is one graph; bodies of control flow are blocks of their own, which a step of the outer block runs. Each value that
+   is in memory has a slot. Slots are parts of the arena, or memory of the caller (inputs, outputs), or constants. Nothing is
+   decided after this stage: running a block is walking its steps.
+
+   Invariants, checked by flxi_lir_verify():
+     (a) a slot is written by one step, before every step that reads it;
+     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the memory of
+         the other in the step where that one died;
+     (c) every place lies inside the arena and is aligned to 64 bytes;
+     (d) every output has a slot that some step writes, and every input is one of the graph's. */
+#ifndef FLXI_LIR_H
+#define FLXI_LIR_H
+
+#include "backend/cpu/native.h"
+#include "backend/cpu/routes.h"
+#include "codegen/fusion.h"
+#include "codegen/region.h"
+
+typedef enum { SEGMENT_ARENA, SEGMENT_INPUT, SEGMENT_CONST, SEGMENT_OUTPUT } flxi_segment;
+
+typedef struct {
+    uint32_t value;   /* of the block's graph */
+    uint8_t segment;  /* a flxi_segment */
+    uint32_t index;   /* which input, or which output */
+    size_t nbytes;
+    size_t offset;     /* in the arena */
+    uint32_t from, to; /* the step that writes it, and the last that reads it */
+    uint32_t taken_over; /* ARENA: the slot whose place it took over, + 1 */
+    const void *data;  /* CONST */
+} flxi_slot;
+
+typedef enum { STEP_KERNEL, STEP_ROUTE, STEP_EVALUATE, STEP_COPY, STEP_SCAN, STEP_WHILE, STEP_BRANCH } flxi_step_kind;
+
+typedef struct flxi_lir flxi_lir;
+typedef struct flxi_module flxi_module;
+
+typedef struct {
+    uint8_t kind;          /* a flxi_step_kind */
+    uint32_t node;         /* what it computes; of a kernel, the last node of its group */
+    uint32_t group;        /* of the fusion */
+    const uint32_t *slots; /* operands, then results; of a kernel, by buffer */
+    uint32_t num_slots, num_reads; /* kernels: buffers are in the order of the program, so num_reads means nothing */
+    uint32_t kernel;       /* number in the module */
+    uint32_t grid[3], lanes;
+    int64_t work;          /* elements it touches: whether threads are worth it */
+    size_t scratch, scratch_offset; /* memory for the step alone: of kernels, routes and bodies */
+    const flxi_route *route;
+    flxi_lir *const *bodies;
+    uint32_t num_bodies;
+} flxi_step;
+
+struct flxi_lir {
+    const flxi_module *module;
+    flx_graph *g; /* the graph that the slots and nodes are of; owned */
+    flxi_arena arena;
+    flxi_slot *slots;
+    uint32_t num_slots;
+    uint32_t *slot_of; /* by value: number + 1; 0: not in memory */
+    flxi_step *steps;
+    uint32_t num_steps;
+    uint32_t *outputs;  /* slots, by output */
+    size_t arena_bytes; /* everything that a run of the block needs, bodies included */
+    size_t max_live;    /* what no plan can go below */
+};
+
+/* All blocks of one executable share their kernels. */
+typedef struct {
+    flx_kernel *kernel;
+    uint64_t hash;
+    flx_buffer wire; /* what it is known by */
+    const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
+} flxi_module_kernel;
+
+struct flxi_module {
+    flx_context *ctx;
+    const flxi_allocator *mem;
+    flxi_fusion_options fusion;
+    int threads;
+    flxi_arena arena;
+    FLXI_VEC(flxi_module_kernel) kernels;
+    flxi_index index; /* of kernels by hash */
+    flxi_native *native; /* by kernel, once they are compiled */
+    flxi_native_code *code;
+    flxi_lir *main;
+};
+
+/* graph → passes → groups → steps; bodies too. Takes a graph of static types. */
+flx_code flxi_lir_compile(flxi_module *m, const flx_graph *g, flxi_lir **out, flx_error *err);
+/* From a graph that went through the passes, which it takes over in any case. */
+flx_code flxi_lir_build(flxi_module *m, flx_graph *g, flxi_lir **out, flx_error *err);
+/* Places in the arena; after the kernels' own scratch is known. */
+flx_code flxi_lir_plan(flxi_module *m, flxi_lir *l, flx_error *err);
+flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err);
+void flxi_lir_free(flxi_lir *l);
+
+/* The number of an equal kernel of the module, or of this region's, which is taken over in any case. */
+flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number, flx_error *err);
+void flxi_module_free(flxi_module *m);
+
+#endif

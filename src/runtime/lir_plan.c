@@ -1,0 +1,170 @@
+/* lir_plan.c: places in the arena for the slots of a block and for what its steps need besides; and the check that a plan is
+   sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
+#include "ops/control.h"
+#include "runtime/arena_plan.h"
+#include "runtime/lir.h"
+
+static size_t rounded(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+/* ---- Scratch ---- */
+
+/* Carries are kept twice: a step of the loop reads one and writes the other. */
+static size_t carries_bytes(const flxi_lir *l, const flxi_step *s, size_t carries)
+{
+    size_t sum = 0;
+    for (size_t k = 0; k < carries; k++)
+        sum += 2 * rounded(l->slots[s->slots[k]].nbytes);
+    return sum;
+}
+
+static size_t scratch_of(const flxi_module *m, const flxi_lir *l, const flxi_step *s)
+{
+    size_t sum = 0, most = 0;
+    for (uint32_t k = 0; k < s->num_bodies; k++) {
+        sum += rounded(s->bodies[k]->arena_bytes);
+        most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
+    }
+    switch (s->kind) {
+    case STEP_KERNEL:
+        return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
+    case STEP_SCAN:
+        return sum + carries_bytes(l, s, (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry);
+    case STEP_WHILE:
+        return sum + carries_bytes(l, s, s->num_reads) + 64; /* and what the condition says */
+    case STEP_BRANCH:
+        return most;
+    default:
+        return s->scratch; /* what a route asked for */
+    }
+}
+
+/* ---- Taking over memory ---- */
+
+/* The only buffer that a kernel writes may take the place of one that it reads at the same element for the last time. Whether
+   it does so at the same element only is known for kernels without rows. */
+static void take_over(const flxi_module *m, flxi_lir *l, uint32_t step)
+{
+    const flxi_step *s = &l->steps[step];
+    uint32_t written = UINT32_MAX;
+    if (s->kind != STEP_KERNEL)
+        return;
+    const flxi_module_kernel *k = &m->kernels.at[s->kernel];
+    for (uint32_t j = 0; j < s->num_slots; j++)
+        if (k->kernel->buffers[j + 1].access == FLX_KERNEL_WRITE) {
+            if (written != UINT32_MAX)
+                return;
+            written = j;
+        }
+    if (written == UINT32_MAX || l->slots[s->slots[written]].segment != SEGMENT_ARENA)
+        return;
+    flxi_slot *out = &l->slots[s->slots[written]];
+    for (uint32_t j = 0; j < s->num_slots; j++) {
+        flxi_slot *in = &l->slots[s->slots[j]];
+        bool dies = j != written && in->segment == SEGMENT_ARENA && in->to == step && in->nbytes == out->nbytes &&
+                    in->nbytes > 0 && k->reads_in_place[j];
+        if (dies) {
+            out->taken_over = s->slots[j] + 1;
+            return;
+        }
+    }
+}
+
+/* ---- Placing ---- */
+
+static uint32_t first_owner(const flxi_lir *l, uint32_t slot)
+{
+    while (l->slots[slot].taken_over)
+        slot = l->slots[slot].taken_over - 1;
+    return slot;
+}
+
+static flx_code place(flxi_lir *l, flxi_interval *v, uint32_t *owner_of, const flxi_allocator *mem, flx_error *err)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *s = &l->slots[i];
+        if (s->segment != SEGMENT_ARENA)
+            continue;
+        uint32_t first = first_owner(l, i);
+        if (first == i) {
+            owner_of[i] = (uint32_t)n;
+            v[n++] = (flxi_interval){.nbytes = s->nbytes, .from = s->from, .to = s->to};
+        } else {
+            owner_of[i] = owner_of[first];
+            v[owner_of[i]].to = s->to > v[owner_of[i]].to ? s->to : v[owner_of[i]].to;
+        }
+    }
+    size_t scratch = n;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        v[n++] = (flxi_interval){.nbytes = l->steps[i].scratch, .from = i, .to = i};
+    flxi_arena_size size;
+    FLXI_TRY(flxi_plan_arena(mem, v, n, &size, err));
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        if (l->slots[i].segment == SEGMENT_ARENA)
+            l->slots[i].offset = v[owner_of[i]].offset;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        l->steps[i].scratch_offset = v[scratch + i].offset;
+    l->arena_bytes = size.bytes;
+    l->max_live = size.max_live;
+    return FLX_OK;
+}
+
+flx_code flxi_lir_plan(flxi_module *m, flxi_lir *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        flxi_step *s = &l->steps[i];
+        for (uint32_t k = 0; k < s->num_bodies; k++)
+            FLXI_TRY(flxi_lir_plan(m, s->bodies[k], err));
+        s->scratch = scratch_of(m, l, s);
+        take_over(m, l, i);
+    }
+    size_t n = (size_t)l->num_slots + l->num_steps;
+    flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);
+    uint32_t *owner_of = flxi_alloc(m->mem, l->num_slots, sizeof *owner_of);
+    flx_code code = v && owner_of ? place(l, v, owner_of, m->mem, err) : flxi_oom(err, "a memory plan");
+    if (v)
+        flxi_free(m->mem, v, n, sizeof *v);
+    if (owner_of)
+        flxi_free(m->mem, owner_of, l->num_slots, sizeof *owner_of);
+    return code == FLX_OK ? flxi_lir_verify(l, err) : code;
+}
+
+/* ---- Checking ---- */
+
+static flx_code check_slot(const flxi_lir *l, uint32_t i, flx_error *err)
+{
+    const flxi_slot *s = &l->slots[i];
+    if (s->segment != SEGMENT_ARENA)
+        return FLX_OK;
+    if (s->offset % 64 || s->offset > l->arena_bytes || s->nbytes > l->arena_bytes - s->offset)
+        return flxi_fail(err, FLX_E_INTERNAL, "slot %u at %zu is outside of the arena, or not aligned", i, s->offset);
+    if (s->from > s->to || s->to >= l->num_steps)
+        return flxi_fail(err, FLX_E_INTERNAL, "slot %u lives from step %u to step %u", i, s->from, s->to);
+    return FLX_OK;
+}
+
+/* Every read comes after the one write. */
+static flx_code check_order(const flxi_lir *l, uint32_t step, flx_error *err)
+{
+    const flxi_step *s = &l->steps[step];
+    for (uint32_t j = 0; j < s->num_slots; j++) {
+        const flxi_slot *at = &l->slots[s->slots[j]];
+        bool is_computed = at->segment == SEGMENT_ARENA || at->segment == SEGMENT_OUTPUT;
+        if (is_computed && (step < at->from || step > at->to))
+            return flxi_fail(err, FLX_E_INTERNAL, "step %u uses slot %u, which lives from %u to %u", step, s->slots[j],
+                             at->from, at->to);
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        FLXI_TRY(check_slot(l, i, err));
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        FLXI_TRY(check_order(l, i, err));
+    return FLX_OK;
+}

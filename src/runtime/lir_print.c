@@ -1,0 +1,112 @@
+/* lir_print.c: steps as text: which kernel, route or op each is, what it reads and writes and where that lies; and the report
+   that says why. */
+#include "runtime/exec.h"
+
+static const char *const kind_names[] = {
+    [STEP_KERNEL] = "kernel", [STEP_ROUTE] = "route", [STEP_EVALUATE] = "evaluate", [STEP_COPY] = "copy",
+    [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",
+};
+
+static const char *op_name(const flxi_lir *l, uint32_t node)
+{
+    return flxi_ops[flxi_node_at(l->g, node)->op].name;
+}
+
+static void print_slot(const flxi_lir *l, uint32_t slot, flxi_strbuf *out)
+{
+    static const char *const segments[] = {"arena", "input", "const", "output"};
+    const flxi_slot *s = &l->slots[slot];
+    const char *name = flxi_value_at(l->g, s->value)->name;
+    flxi_type_text text;
+    flxi_addf(out, "%%%u", slot);
+    if (name)
+        flxi_addf(out, " %s", name);
+    flxi_addf(out, ": %s @%s", flxi_type_str(l->g->ctx, flxi_type_at(l->g, s->value), &text),
+                     segments[s->segment]);
+    if (s->segment == SEGMENT_ARENA)
+        flxi_addf(out, "+%zu", s->offset);
+    else if (s->segment != SEGMENT_CONST)
+        flxi_addf(out, " %u", s->index);
+}
+
+static bool is_written(const flxi_module *m, const flxi_step *s, uint32_t k)
+{
+    if (s->kind == STEP_KERNEL)
+        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access == FLX_KERNEL_WRITE;
+    return k >= s->num_reads;
+}
+
+static void print_slots(const flxi_module *m, const flxi_lir *l, const flxi_step *s, bool written, flxi_strbuf *out)
+{
+    bool is_first = true;
+    for (uint32_t k = 0; k < s->num_slots; k++) {
+        if (is_written(m, s, k) != written)
+            continue;
+        flxi_add_text(out, is_first ? "" : ", ");
+        print_slot(l, s->slots[k], out);
+        is_first = false;
+    }
+}
+
+static void indent(int depth, flxi_strbuf *out)
+{
+    for (int i = 0; i < depth; i++)
+        flxi_add_text(out, "  ");
+}
+
+static void print_step(const flxi_module *m, const flxi_lir *l, uint32_t i, int depth, flxi_strbuf *out)
+{
+    const flxi_step *s = &l->steps[i];
+    indent(depth, out);
+    flxi_addf(out, "%u: ", i);
+    print_slots(m, l, s, true, out);
+    flxi_addf(out, " = %s ", kind_names[s->kind]);
+    if (s->kind == STEP_KERNEL)
+        flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
+                         s->grid[1], s->grid[2]);
+    else
+        flxi_addf(out, "%s", op_name(l, s->node));
+    flxi_add_text(out, "(");
+    print_slots(m, l, s, false, out);
+    flxi_add_text(out, ")");
+    if (s->scratch)
+        flxi_addf(out, " scratch %zu @arena+%zu", s->scratch, s->scratch_offset);
+    flxi_addf(out, "\n");
+    for (uint32_t k = 0; k < s->num_bodies; k++)
+        flxi_lir_print(m, s->bodies[k], depth + 1, out);
+}
+
+void flxi_lir_print(const flxi_module *m, const flxi_lir *l, int depth, flxi_strbuf *out)
+{
+    indent(depth, out);
+    flxi_addf(out, "block %s: %u steps, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
+                     l->arena_bytes, l->max_live);
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        print_step(m, l, i, depth + 1, out);
+}
+
+/* ---- Report ---- */
+
+static void count_steps(const flxi_lir *l, uint32_t counts[STEP_BRANCH + 1])
+{
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        counts[l->steps[i].kind]++;
+        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
+            count_steps(l->steps[i].bodies[k], counts);
+    }
+}
+
+void flxi_program_report(const flxi_program *p, flxi_strbuf *out)
+{
+    const flxi_module *m = &p->module;
+    uint32_t counts[STEP_BRANCH + 1] = {0};
+    count_steps(m->main, counts);
+    flxi_addf(out, "device cpu, %d threads, %zu different kernels, arena %zu bytes\n", m->threads, m->kernels.n,
+                     m->main->arena_bytes);
+    if (p->note[0])
+        flxi_addf(out, "note: %s\n", p->note);
+    for (int k = 0; k <= STEP_BRANCH; k++)
+        if (counts[k])
+            flxi_addf(out, "%6u %s steps\n", counts[k], kind_names[k]);
+    flxi_lir_print(m, m->main, 0, out);
+}

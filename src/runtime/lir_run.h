@@ -1,0 +1,28 @@
+/* lir_run.h: memory for runs of a module, and running it. */
+#ifndef FLXI_LIR_RUN_H
+#define FLXI_LIR_RUN_H
+
+#include "runtime/lir.h"
+
+#include <fluxion/run.h>
+
+/* What one run at a time works with: the arena and the tables of pointers. Made once; running allocates nothing, except where
+   an op is computed by the reference evaluator. */
+typedef struct flxi_state flxi_state;
+
+flx_code flxi_state_new(const flxi_module *m, flxi_state **out, flx_error *err);
+void flxi_state_free(flxi_state *s); /* NULL is fine */
+
+typedef struct {
+    const flx_run_options *options; /* print and status; may be NULL */
+    flxi_pool *pool;                /* NULL: the caller alone */
+    const atomic_bool *cancelled;   /* looked at between steps; NULL: never */
+    void (*observe)(void *user, const flxi_lir *l, uint32_t step, int64_t time_ns); /* after each step, or NULL */
+    void *observe_user;
+} flxi_run_setup;
+
+/* Inputs by leaf, outputs by position; elements dense and aligned to 64 bytes where `is_aligned` kernels want it. */
+flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *const *inputs, void *const *outputs,
+                        flx_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* stage.c: a graph at each stage of compiling, as text. */
+#include "passes/pass.h"
+#include "runtime/exec.h"
+
+static flx_code bind_dims(const flx_graph *g, const flx_compile_options *o, flx_graph **out, flx_error *err)
+{
+    for (size_t i = 0; i < g->symbols.n; i++) {
+        bool is_bound = false;
+        for (size_t k = 0; k < o->num_dims; k++)
+            is_bound |= strcmp(o->dims[k].name, g->symbols.at[i]) == 0;
+        if (!is_bound)
+            return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give it with --set, or in flx_compile_options.dims",
+                                  "the dimension %s has no extent", g->symbols.at[i]);
+    }
+    return flxi_specialise(g, o->dims, o->num_dims, out, NULL, err);
+}
+
+static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compile_options *o, flxi_strbuf *out,
+                            flx_error *err)
+{
+    flxi_module m;
+    flxi_module_init(&m, g->ctx);
+    m.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
+    m.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
+    flx_code code = flxi_lir_compile(&m, g, &m.main, err);
+    if (code == FLX_OK && stage == FLX_STAGE_LIR) {
+        code = flxi_lir_plan(&m, m.main, err);
+        if (code == FLX_OK)
+            flxi_lir_print(&m, m.main, 0, out);
+    } else if (code == FLX_OK) {
+        flx_kernel **list = flxi_new(&m.arena, flx_kernel *, m.kernels.n);
+        flxi_kentry *entries = flxi_new(&m.arena, flxi_kentry, m.kernels.n);
+        for (size_t i = 0; list && i < m.kernels.n; i++)
+            list[i] = m.kernels.at[i].kernel;
+        const flxi_native_options native = {.is_scalar = o->flags & FLX_COMPILE_SCALAR};
+        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, err) : flxi_oom(err, "text");
+    }
+    flxi_module_free(&m);
+    return code;
+}
+
+flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
+                        flx_error *err)
+{
+    flx_compile_options o = options ? *options : (flx_compile_options){0};
+    FLXI_TRY(flx_graph_error(g, err));
+    if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
+        return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
+    if (stage == FLX_STAGE_HIR)
+        return flx_graph_print(g, out, err);
+    flx_graph *bound = NULL, *optimised = NULL;
+    FLXI_TRY(bind_dims(g, &o, &bound, err));
+    flxi_strbuf text;
+    flxi_strbuf_init(&text, flxi_context_mem(g->ctx));
+    flx_code code = FLX_OK;
+    if (stage == FLX_STAGE_MIR) {
+        code = flxi_optimise(bound, &optimised, err);
+        if (code == FLX_OK)
+            code = flx_graph_print(optimised, out, err);
+    } else {
+        code = show_module(bound, stage, &o, &text, err);
+        if (code == FLX_OK)
+            code = flxi_buffer_finish(&text, g->ctx, out, err);
+        else
+            flxi_strbuf_free(&text);
+    }
+    flx_graph_free(bound);
+    flx_graph_free(optimised);
+    return code;
+}

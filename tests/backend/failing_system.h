@@ -1,0 +1,23 @@
+/* failing_system.h: the calls of base/system.h, made to fail, to do less than asked, or to compile without a compiler. */
+#ifndef FLX_TEST_FAILING_SYSTEM_H
+#define FLX_TEST_FAILING_SYSTEM_H
+
+#include "base/system.h"
+
+typedef struct {
+    int fail_at; /* the call that fails with `error`, counted from 1; 0: none */
+    int error;
+    bool is_slow;        /* every transfer moves one byte at most */
+    bool is_interrupted; /* every other transfer is interrupted by a signal */
+    bool skip_sync;      /* fsync does nothing */
+    bool refuse_memory;  /* there is no anonymous memory */
+    const char *object;  /* a file that stands for what the compiler would make; NULL: it runs */
+    int calls;           /* so far */
+    int compilers;       /* that were started, those for their version not counted */
+} system_plan;
+
+/* In force until lifted. A test that fails in between leaves it in force, so each begins by lifting it. */
+system_plan *system_plan_set(const system_plan *p);
+void system_plan_lift(void);
+
+#endif

@@ -1,0 +1,273 @@
+/* gemm_product.c: matrix products against plain sums, for every dtype, odd extents, transposes and batches; the same bits
+   for any number of threads and any instruction set. */
+#include "gemm_case.h"
+
+#include "ir/eval.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void name_case(const gemm_shape *s, int threads, flxi_isa isa)
+{
+    test_fail_context("%s %lldx %lldx%lldx%lld%s%s%s%s gap %lld, %d threads, isa %d", flx_dtype_name(s->dtype),
+                      (long long)s->batch, (long long)s->m, (long long)s->n, (long long)s->k,
+                      s->a_transposed ? " a^T" : "", s->b_transposed ? " b^T" : "", s->a_shared ? " a shared" : "",
+                      s->b_shared ? " b shared" : "", (long long)s->c_gap, threads, (int)isa);
+}
+
+static void check_shape(const gemm_shape *s, uint64_t *seed)
+{
+    gemm_case g = gemm_case_new(s, seed);
+    name_case(s, 1, FLXI_ISA_BEST);
+    test_count_case();
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    gemm_case_check(&g);
+    gemm_case_free(&g);
+}
+
+TEST(gemm_agrees_with_plain_sums)
+{
+    static const int64_t extents[][3] = {{1, 1, 1},  {1, 7, 5},  {7, 1, 5},   {5, 3, 1},    {6, 16, 8},   {7, 17, 33},
+                                         {2, 65, 9}, {65, 2, 9}, {13, 40, 3}, {50, 70, 37}, {1, 150, 70}, {150, 1, 70}};
+    uint64_t seed = test_seed();
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+            for (int way = 0; way < 8; way++)
+                check_shape(&(gemm_shape){.dtype = d,
+                                          .m = extents[e][0],
+                                          .n = extents[e][1],
+                                          .k = extents[e][2],
+                                          .a_transposed = way & 1,
+                                          .b_transposed = way & 2,
+                                          .c_gap = way & 4 ? 3 : 0},
+                            &seed);
+}
+
+TEST(gemm_adds_chunks_of_the_depth)
+{
+    static const int64_t extents[][3] = {{100, 90, 1030}, {3, 300, 600}, {300, 3, 600}, {1, 40, 1500}, {130, 70, 520}};
+    uint64_t seed = test_seed();
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+            check_shape(&(gemm_shape){.dtype = d,
+                                      .m = extents[e][0],
+                                      .n = extents[e][1],
+                                      .k = extents[e][2],
+                                      .a_transposed = e & 1,
+                                      .b_transposed = d & 1},
+                        &seed);
+}
+
+TEST(gemm_batches_and_shared_operands)
+{
+    uint64_t seed = test_seed();
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        for (int way = 0; way < 16; way++)
+            for (int64_t m = 1; m <= 20; m += 19)
+                check_shape(&(gemm_shape){.dtype = d,
+                                          .batch = 5,
+                                          .m = m,
+                                          .n = 11,
+                                          .k = 9,
+                                          .a_shared = way & 1,
+                                          .b_shared = way & 2,
+                                          .b_transposed = way & 4,
+                                          .c_gap = way & 8 ? 2 : 0},
+                            &seed);
+}
+
+TEST(gemm_large_batches)
+{
+    static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_BF16, FLX_C64, FLX_I32};
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        for (int way = 0; way < 4; way++)
+            check_shape(&(gemm_shape){.dtype = dtypes[i],
+                                      .batch = way & 1 ? 2 : 9,
+                                      .m = 110,
+                                      .n = 130,
+                                      .k = way & 1 ? 620 : 70,
+                                      .b_transposed = way & 2},
+                        &seed);
+}
+
+TEST(gemm_long_depth_is_summed_in_pieces)
+{
+    static const int64_t depths[] = {16383, 16384, 20000, 24576};
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
+        for (int way = 0; way < 4; way++) {
+            check_shape(
+                &(gemm_shape){
+                    .dtype = FLX_F32, .m = 3, .n = 5, .k = depths[i], .a_transposed = way & 1, .b_transposed = way & 2},
+                &seed);
+            check_shape(
+                &(gemm_shape){
+                    .dtype = FLX_F64, .m = 1, .n = 1, .k = depths[i], .a_transposed = way & 1, .b_transposed = way & 2},
+                &seed);
+            check_shape(&(gemm_shape){.dtype = FLX_BF16,
+                                      .m = 2,
+                                      .n = 9,
+                                      .k = depths[i],
+                                      .a_transposed = way & 1,
+                                      .b_transposed = way & 2},
+                        &seed);
+        }
+}
+
+TEST(gemm_empty_extents)
+{
+    uint64_t seed = test_seed();
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        for (int way = 0; way < 16; way++)
+            check_shape(&(gemm_shape){.dtype = d,
+                                      .batch = way & 8 ? 3 : 0,
+                                      .m = way & 1 ? 0 : 7,
+                                      .n = way & 2 ? 0 : 5,
+                                      .k = way & 4 ? 0 : 3},
+                        &seed);
+}
+
+/* ---- Same bits ---- */
+
+static void check_same_bits(const gemm_shape *s, uint64_t *seed)
+{
+    static const flxi_isa isas[] = {FLXI_ISA_BEST, FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512};
+    gemm_case g = gemm_case_new(s, seed);
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    void *first = malloc(g.c_bytes + 1);
+    memcpy(first, g.c, g.c_bytes);
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            if (!flxi_isa_available(isas[i]))
+                continue;
+            gemm_case_run(&g, threads, isas[i]);
+            name_case(s, threads, isas[i]);
+            test_count_case();
+            CHECK(memcmp(g.c, first, g.c_bytes) == 0);
+        }
+    free(first);
+    gemm_case_free(&g);
+}
+
+TEST(gemm_bits_do_not_depend_on_threads_or_instructions)
+{
+    static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_F16, FLX_BF16, FLX_C64, FLX_C128, FLX_I16, FLX_BOOL};
+    static const int64_t extents[][4] = {{0, 97, 131, 83}, {0, 150, 90, 700}, {0, 1, 513, 200}, {0, 300, 1, 200},
+                                         {0, 5, 300, 90},  {0, 300, 5, 90},   {0, 7, 6, 20000}, {0, 1, 1, 40000},
+                                         {12, 33, 20, 40}, {3, 120, 90, 90},  {0, 40, 600, 100}};
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+            check_same_bits(&(gemm_shape){.dtype = dtypes[i],
+                                          .batch = extents[e][0],
+                                          .m = extents[e][1],
+                                          .n = extents[e][2],
+                                          .k = extents[e][3],
+                                          .a_transposed = i & 1,
+                                          .b_transposed = e & 1},
+                            &seed);
+}
+
+/* A row's sums do not depend on what stands in the other rows: a product computed in two halves is the whole one. */
+TEST(gemm_rows_are_independent)
+{
+    uint64_t seed = test_seed();
+    gemm_shape s = {.dtype = FLX_F32, .m = 130, .n = 120, .k = 600};
+    gemm_case g = gemm_case_new(&s, &seed);
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    float *whole = malloc(g.c_bytes);
+    memcpy(whole, g.c, g.c_bytes);
+    g.p.m = g.p.a.line.dims[0] = 65;
+    g.p.a.data = (const float *)g.a + 65 * 600;
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    CHECK(memcmp(whole + 65 * 120, g.c, 65 * 120 * sizeof(float)) == 0);
+    free(whole);
+    gemm_case_free(&g);
+}
+
+/* ---- Layouts and epilogues ---- */
+
+/* a [2, 5, 3, 4] summed with b [4, 3, 7] over (5, 3) x … : lines and depth of several axes, C written with a column step. */
+TEST(gemm_walks_several_axes)
+{
+    enum { P = 2, Q = 5, R = 3, S = 4, T = 7 };
+    float a[P * Q * R * S];
+    float b[S * Q * T];
+    float c[P * R * T * 2];
+    uint64_t seed = test_seed();
+    for (int i = 0; i < P * Q * R * S; i++)
+        a[i] = (float)((int)(test_random(&seed) % 9) - 4);
+    for (int i = 0; i < S * Q * T; i++)
+        b[i] = (float)((int)(test_random(&seed) % 9) - 4);
+    flxi_gemm p = {
+        .dtype = FLX_F32, .result = FLX_F32, .m = P * R, .n = T, .k = Q * S, .c_row = 2 * T, .c_col = 2, .alpha = 1};
+    p.a.data = a;
+    p.b.data = b;
+    p.c = c;
+    flxi_walk_push(&p.a.line, P, Q * R * S);
+    flxi_walk_push(&p.a.line, R, S);
+    flxi_walk_push(&p.a.depth, Q, R * S);
+    flxi_walk_push(&p.a.depth, S, 1);
+    flxi_walk_push(&p.b.line, T, 1);
+    flxi_walk_push(&p.b.depth, Q, T); /* b is [S, Q, T] */
+    flxi_walk_push(&p.b.depth, S, Q * T);
+    void *scratch = aligned_alloc(64, (flxi_gemm_scratch(&p, 1) + 127) / 64 * 64);
+    flxi_gemm_run(&p, NULL, scratch);
+    free(scratch);
+    for (int x = 0; x < P; x++)
+        for (int r = 0; r < R; r++)
+            for (int t = 0; t < T; t++) {
+                float sum = 0;
+                for (int q = 0; q < Q; q++)
+                    for (int s = 0; s < S; s++)
+                        sum += a[((x * Q + q) * R + r) * S + s] * b[(s * Q + q) * T + t];
+                CHECK_EQ_I64((int64_t)c[((x * R + r) * T + t) * 2], (int64_t)sum);
+            }
+}
+
+static void check_epilogue(int32_t dtype, int64_t m, int64_t n, int64_t k)
+{
+    uint64_t seed = test_seed();
+    gemm_shape s = {.dtype = dtype, .m = m, .n = n, .k = k};
+    gemm_case g = gemm_case_new(&s, &seed);
+    size_t size = flx_dtype_size(dtype);
+    char *plain = malloc(g.c_bytes);
+    char *bias = malloc((size_t)n * size);
+    char *residual = malloc(g.c_bytes);
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    memcpy(plain, g.c, g.c_bytes);
+    for (int64_t i = 0; i < n; i++)
+        flxi_store_double(dtype, bias, i, 8 * test_uniform(&seed));
+    for (int64_t i = 0; i < m * n; i++)
+        flxi_store_double(dtype, residual, i, 8 * test_uniform(&seed));
+    g.p.alpha = 0.5;
+    g.p.bias = bias;
+    g.p.bias_col = 1;
+    g.p.residual = residual;
+    gemm_case_run(&g, 2, FLXI_ISA_BEST);
+    test_fail_context("%s %lldx%lldx%lld", flx_dtype_name(dtype), (long long)m, (long long)n, (long long)k);
+    double unit = ldexp(1, -flxi_mantissa_bits(dtype));
+    for (int64_t i = 0; i < m * n; i++) {
+        double sum = 0.5 * flxi_load_double(dtype, plain, i);
+        double y = sum + flxi_load_double(dtype, bias, i % n) + flxi_load_double(dtype, residual, i);
+        CHECK_NEAR(flxi_load_double(dtype, g.c, i), y, 4 * unit * (fabs(sum) + 16));
+    }
+    free(plain);
+    free(bias);
+    free(residual);
+    gemm_case_free(&g);
+}
+
+TEST(gemm_epilogue_scales_and_adds)
+{
+    static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_F16, FLX_BF16};
+    for (size_t i = 0; i < 4; i++) {
+        check_epilogue(dtypes[i], 50, 37, 20);
+        check_epilogue(dtypes[i], 120, 70, 600);
+        check_epilogue(dtypes[i], 1, 70, 30);
+        check_epilogue(dtypes[i], 70, 1, 30);
+        check_epilogue(dtypes[i], 2, 3, 17000);
+    }
+}

@@ -1,0 +1,163 @@
+/* route_samples.c: every route on the samples of its op, and on shapes large enough for blocks, chunks and threads. */
+#include "route_check.h"
+
+#include "ops/sample.h"
+#include "test.h"
+
+#include <stdio.h>
+
+static bool has_route(flxi_opcode op)
+{
+    size_t count;
+    const flxi_route *list = flxi_route_list(&count);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].op == op)
+            return true;
+    return false;
+}
+
+static void check_sample(const sample_case *c)
+{
+    flx_error err = {0};
+    flx_dim_binding dims[8];
+    size_t num_dims = 0;
+    if (!has_route(c->op) || c->sample->error != FLX_OK)
+        return;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = sample_parse(ctx, c, &err);
+    CHECK_MSG(m, "%s", err.message);
+    const flx_graph *g = flx_module_find(m, "sample");
+    for (const char *s; num_dims < 8 && (s = flx_graph_symbol(g, num_dims)) != NULL; num_dims++)
+        dims[num_dims] = (flx_dim_binding){s, SAMPLE_EXTENT};
+    flx_graph *bound = flx_specialise(g, dims, num_dims, &err);
+    if (bound) { /* else the sample does not exist for this extent */
+        flx_tensor *in[SAMPLE_MAX_OPERANDS] = {0};
+        uint64_t seed = test_seed() + (uint64_t)c->op;
+        size_t n = flx_graph_input_count(bound);
+        for (size_t i = 0; i < n; i++)
+            in[i] = sample_value(ctx, c, i, flx_val_type(bound, flx_graph_input(bound, i)), FILL_RANDOM, &seed, &err);
+        const char *why = NULL;
+        bool done = route_check(bound, (const flx_tensor *const *)in, NULL, &why);
+        CHECK_MSG(done || (why && *why), "a refusal has a reason");
+        for (size_t i = 0; i < n; i++)
+            flx_tensor_release(in[i]);
+        flx_graph_free(bound);
+    }
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(routes_agree_with_definitions_on_samples)
+{
+    sample_each(check_sample);
+}
+
+TEST(routes_of_products_on_larger_shapes)
+{
+    route_check_text("matmul", "f32[70, 90], f32[90, 80]", NULL, 0, 0);
+    route_check_text("matmul", "f32[3, 1, 40, 30], f32[5, 30, 20]", NULL, 0, 0);
+    route_check_text("matmul", "bf16[2, 1, 17], bf16[17, 40]", NULL, 0, 0);
+    route_check_text("dot_general", "f32[6, 20, 5, 8], f32[5, 6, 8, 30]", "lc=[3, 2], rc=[2, 0], lb=[0], rb=[1]", 0, 0);
+    route_check_text("dot_general", "c64[12, 9, 10], c64[9, 11, 10]", "lc=[1, 2], rc=[0, 2]", 0, 0);
+    route_check_text("dot_general", "f64[600, 7], f64[600, 9]", "lc=[0], rc=[0]", 0, 0);
+    route_check_text("dot_general", "i8[40, 30], i8[30, 20]", "lc=[1], rc=[0]", -128, 127);
+}
+
+TEST(routes_of_convolutions_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
+    for (int i = 0; i < 4; i++) {
+        static const struct {
+            const char *op, *x, *w, *attrs;
+        } rows[] = {
+            {"conv", "[2, 5, 13, 11]", "[7, 5, 3, 3]", "padding=[1, 1]"},
+            {"conv", "[2, 6, 13, 11]", "[8, 3, 3, 2]", "padding=[[2, 1], [0, 2]], groups=2, stride=[2, 3]"},
+            {"conv", "[1, 40, 12, 12]", "[20, 40, 3, 3]", "dilation=[2, 1], padding=[3, 1]"},
+            {"conv", "[3, 1, 200]", "[20, 1, 31]", "stride=[4], padding=[15]"},
+            {"conv", "[2, 9, 9, 8]", "[3, 3, 8, 10]",
+             "input_axes=[0, 3, 1, 2], kernel_axes=[3, 2, 0, 1], output_axes=[0, 3, 1, 2], padding=[1, 1]"},
+            {"conv", "[2, 9, 9, 8]", "[3, 3, 4, 10]",
+             "input_axes=[0, 3, 1, 2], kernel_axes=[3, 2, 0, 1], output_axes=[0, 3, 1, 2], groups=2, stride=[2, 2]"},
+            {"conv", "[2, 7, 6, 2]", "[3, 2, 2, 5]",
+             "input_axes=[0, 3, 1, 2], kernel_axes=[3, 2, 0, 1], output_axes=[0, 3, 1, 2], reverse=[true, true]"},
+            {"conv", "[1, 3, 5, 6, 7]", "[4, 3, 2, 3, 2]", "padding=[1, 0, 1], input_dilation=[2, 1, 3]"},
+            {"conv_backward_input", "[2, 7, 13, 11]", "[7, 5, 3, 3]", "input_size=[13, 11], padding=[1, 1]"},
+            {"conv_backward_input", "[2, 8, 7, 6]", "[8, 3, 3, 2]",
+             "input_size=[13, 11], padding=[[1, 1], [1, 1]], groups=2, stride=[2, 2]"},
+            {"conv_backward_weight", "[3, 5, 13, 11]", "[3, 7, 13, 11]", "kernel_size=[3, 3], padding=[1, 1]"},
+            {"conv_backward_weight", "[2, 6, 13, 11]", "[2, 8, 7, 6]",
+             "kernel_size=[3, 2], padding=[[1, 1], [1, 1]], groups=2, stride=[2, 2]"},
+            {"conv_transpose", "[2, 4, 6, 5]", "[4, 6, 4, 3]", "stride=[2, 3], padding=[1, 0], dilation=[1, 2]"},
+        };
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+            char operands[120];
+            snprintf(operands, sizeof operands, "%s%s, %s%s", dtypes[i], rows[r].x, dtypes[i], rows[r].w);
+            route_check_text(rows[r].op, operands, rows[r].attrs, 0, 0);
+        }
+    }
+}
+
+TEST(routes_that_move_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f64", "f32", "bf16", "i8", "c128"};
+    for (int i = 0; i < 5; i++) {
+        static const struct {
+            const char *op, *x, *attrs;
+        } rows[] = {
+            {"transpose", "[70, 45]", NULL},
+            {"transpose", "[3, 70, 1, 45]", "perm=[0, 3, 2, 1]"},
+            {"transpose", "[5, 33, 4, 40]", "perm=[3, 0, 2, 1]"},
+            {"transpose", "[5, 33, 4, 40]", "perm=[2, 1, 0, 3]"},
+            {"transpose", "[300, 300]", "perm=[1, 0]"},
+        };
+        char operands[120];
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+            snprintf(operands, sizeof operands, "%s%s", dtypes[i], rows[r].x);
+            route_check_text(rows[r].op, operands, rows[r].attrs, -100, 100);
+        }
+        snprintf(operands, sizeof operands, "%s[50, 30, 4], %s[50, 7, 4], %s[50, 0, 4]", dtypes[i], dtypes[i],
+                 dtypes[i]);
+        route_check_text("concat", operands, "axis=1", -100, 100);
+        snprintf(operands, sizeof operands, "%s[90, 60], i32[700]", dtypes[i]);
+        route_check_text("gather", operands, NULL, 0, 89);
+        snprintf(operands, sizeof operands, "%s[20, 90, 10], i64[700]", dtypes[i]);
+        route_check_text("gather", operands, "axis=1, oob=clamp", -20, 120);
+    }
+}
+
+TEST(routes_of_scattering_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f64", "f32", "bf16", "f16", "i8", "u16", "i32", "u64"};
+    for (int i = 0; i < 8; i++) {
+        char operands[120];
+        snprintf(operands, sizeof operands, "%s[900, 130], i32[900]", dtypes[i]);
+        route_check_text("scatter_add", operands, "R=40", 0, 39);
+        snprintf(operands, sizeof operands, "%s[30, 30], u8[30, 30]", dtypes[i]);
+        route_check_text("scatter_add", operands, "R=40, oob=zero", 0, 80);
+    }
+}
+
+TEST(routes_of_sorting_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f64", "f32", "bf16", "i8", "u64", "i64"};
+    for (int i = 0; i < 6; i++) {
+        char operands[120];
+        snprintf(operands, sizeof operands, "%s[40, 333]", dtypes[i]);
+        route_check_text("argsort", operands, NULL, -100, 100);
+        route_check_text("argsort", operands, "axis=0, descending=true", -100, 100);
+        route_check_text("sort", operands, "axis=0", -100, 100);
+        route_check_text("topk", operands, "k=7", -100, 100);
+        route_check_text("topk", operands, "k=200, dtype=i64", -100, 100);
+    }
+}
+
+TEST(routes_of_running_sums_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f64", "f32", "i8", "u16", "i32", "u64"};
+    for (int i = 0; i < 6; i++) {
+        char operands[120];
+        snprintf(operands, sizeof operands, "%s[40, 3, 333]", dtypes[i]);
+        route_check_text("cumsum", operands, "axis=0, reverse=true", -100, 100);
+        route_check_text("cumsum", operands, "exclusive=true", -100, 100);
+    }
+}

@@ -1,0 +1,14 @@
+/* cuda_file.h: the CUDA text of kernels that tests check, for a compiler to read. Nothing happens unless the variable
+   FLX_CUDA_DIR names a folder; script/cuda sets it and compiles what is written there. */
+#ifndef CUDA_FILE_H
+#define CUDA_FILE_H
+
+#include "kernel/flk.h"
+
+/* Kernels that CUDA cannot run are left out, and it is said why. */
+void cuda_file_add(const flx_kernel *k);
+void cuda_file_add_derived(const flx_kernel_derived *d);
+/* Writes what was added since the last call as one file, named after the test. */
+void cuda_file_end(void);
+
+#endif

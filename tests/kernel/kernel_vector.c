@@ -1,0 +1,143 @@
+/* kernel_vector.c: the vector form of kernels against the interpreter. */
+#include "kernel/emit_programs.h"
+#include "kernel/emit_random.h"
+#include "kernel/op_matrix.h"
+#include "kernel/vector_pair.h"
+
+#include <stdlib.h>
+
+TEST(kernel_vector_every_exact_op_on_every_type)
+{
+    op_matrix m;
+    op_matrix_make(&m, flk_context(), OP_MATRIX_EXACT);
+    CHECK(vector_prepare(m.at, m.n, NULL) >= 60);
+    op_matrix_check(&m, "vector", 0);
+    vector_forget();
+    op_matrix_free(&m);
+}
+
+/* Programs that do not fit are written in the scalar form, so all of them run. */
+TEST(kernel_vector_programs)
+{
+    enum { MAX = 64 };
+    static flx_kernel *kernels[MAX];
+    CHECK(num_emit_programs <= MAX);
+    size_t n = 0;
+    static const emit_program *programs[MAX];
+    for (size_t i = 0; i < num_emit_programs; i++)
+        if (!(emit_programs[i].flags & (PROGRAM_TRAPS | PROGRAM_SERIAL))) {
+            programs[n] = &emit_programs[i];
+            kernels[n++] = flk(emit_programs[i].text);
+        }
+    vector_prepare(kernels, n, NULL);
+    for (size_t i = 0; i < n; i++) {
+        emit_program_check(programs[i], kernels[i], "vector", 0);
+        flx_kernel_free(kernels[i]);
+    }
+    vector_forget();
+}
+
+/* FLX_EMITTED_KERNELS of them, 40 in one file. */
+TEST(kernel_vector_random_kernels)
+{
+    enum { BATCH = 40 };
+    flx_kernel *kernels[BATCH];
+    const char *wanted = getenv("FLX_EMITTED_KERNELS");
+    size_t total = wanted && wanted[0] ? strtoull(wanted, NULL, 10) : BATCH;
+    uint64_t seed = test_seed();
+    for (size_t done = 0; done < total && !test_failed(); done += BATCH) {
+        flx_context *ctx = flx_context_new(NULL);
+        for (size_t i = 0; i < BATCH; i++)
+            kernels[i] = emit_random(ctx, seed + done + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT);
+        vector_prepare(kernels, BATCH, NULL);
+        for (size_t i = 0; i < BATCH; i++) {
+            device_pair p = {.device = "vector", .grid = {4, 2, 1}, .open_count = 100, .seed = seed + done + i};
+            p.max_index = i % 2 ? 70 : 0;
+            p.subgroup_size = i % 3 ? 32 : 3;
+            device_pair_check(kernels[i], &p);
+            flx_kernel_free(kernels[i]);
+        }
+        vector_forget();
+        flx_context_free(ctx);
+    }
+}
+
+/* ---- Shapes ---- */
+
+typedef struct {
+    const char *text;
+    uint32_t grid[3];
+    size_t count;
+    unsigned bytes, parts;
+} shape;
+
+#define MAP "kernel map(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer out: f32[] output;" \
+            " let i = invocation_id(0); if (i < buf_len(out)) { out[i] = fma(x[i], y[i], 0.5) * x[i] - max(x[i], y[i]); } }"
+#define MAP_64 "kernel map_64(workgroup = [64, 1, 1]) { buffer x: f64[] read; buffer y: i64[] read; buffer out: f64[] output;" \
+               " let i = invocation_id(0); if (i < 250) { out[i] = select(x[i] > 1.0f64, fma(x[i], x[i], 0.5f64), cast<f64>(y[i])); } }"
+#define PLANE "kernel plane(workgroup = [32, 1, 1]) { buffer x: f32[] read; buffer row: f32[] read; buffer out: f32[] output;" \
+              " let i = invocation_id(0); let r = workgroup_id(1); let p = workgroup_id(2);" \
+              " if (i < 37) { out[(p * 3 + r) * 37 + i] = x[(p * 3 + r) * 37 + i] * row[r] + row[i]; } }"
+#define COLUMNS "kernel columns(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;" \
+                " let i = invocation_id(0); if (i < 100) { let s = 0.0; let t = 1.0;" \
+                " for (r in 0..7) { s = s + x[r * 100 + i]; t = t * x[r * 100 + i]; } out[i] = s; out[i + 100] = t; } }"
+#define ROWS "kernel rows(workgroup = [16, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;" \
+             " let row = workgroup_id(0); let lane = local_id(0); let acc = 0.0; let m = -1000.0;" \
+             " for (k in 0..3) { acc = acc + x[row * 53 + k * 16 + lane]; m = max(m, x[row * 53 + k * 16 + lane]); }" \
+             " if (lane < 5) { acc = acc + x[row * 53 + 48 + lane]; m = max(m, x[row * 53 + 48 + lane]); }" \
+             " let total = subgroup_add(acc);" \
+             " m = max(m, subgroup_shuffle(m, lane ^ 8)); m = max(m, subgroup_shuffle(m, lane ^ 4));" \
+             " m = max(m, subgroup_shuffle(m, lane ^ 2)); m = max(m, subgroup_shuffle(m, lane ^ 1));" \
+             " for (k in 0..3) { out[row * 53 + k * 16 + lane] = x[row * 53 + k * 16 + lane] * total - m; }" \
+             " if (lane < 5) { out[row * 53 + 48 + lane] = x[row * 53 + 48 + lane] * total - m; } }"
+#define ROWS_64 "kernel rows_64(workgroup = [8, 1, 1]) { buffer x: f64[] read; buffer out: f64[] output;" \
+                " let row = workgroup_id(0); let lane = subgroup_lane(); let acc = 0.0f64;" \
+                " for (k in 0..4) { acc = fma(x[row * 32 + k * 8 + lane], 2.0f64, acc); }" \
+                " let total = subgroup_add(acc); let b = subgroup_ballot(acc > 1.0f64);" \
+                " let other = subgroup_shuffle(acc, (lane + 3) % subgroup_size()) + subgroup_shuffle(acc, 5) + subgroup_shuffle(acc, lane ^ 7);" \
+                " for (k in 0..4) { out[row * 32 + k * 8 + lane] = total + other + cast<f64>(b); } }"
+#define MASKS "kernel masks(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer k: u32[] read; buffer out: f32[] output;" \
+              " let i = invocation_id(0); let v = x[i]; let n = k[i] % 9; let s = 0.0;" \
+              " if (v > 0.0) { s = v; if (n > 3) { s = s * 2.0; out[i + 128] = s; } else { s = s - 1.0; } }" \
+              " for (j in 0..n) { if (x[j] < v) { s = s + x[j * 3 + i]; } for (q in j..3) { s = s + cast<f32>(q); } }" \
+              " if (i < 120) { out[i] = s; } }"
+#define NARROW "kernel narrow(workgroup = [64, 1, 1]) { buffer a: f16[] read; buffer b: bf16[] read; buffer c: u8[] read;" \
+               " buffer d: i16[] read; buffer t: bool[] read; buffer e: f8e4m3[] read; buffer f: i4[] read;" \
+               " buffer oa: f16[] output; buffer ob: bf16[] output; buffer oc: u8[] output; buffer od: i16[] output;" \
+               " buffer ot: bool[] output; buffer oe: f8e4m3[] output; buffer of: i4[] output; buffer os: u8[] output; buffer idx: u32[] read;" \
+               " let i = invocation_id(0); oa[i] = a[i] * a[i] + a[63 - i % 64]; ob[i] = b[i] * b[i] - b[idx[i]];" \
+               " oc[i] = c[i] + c[i] * cast<u8>(3); od[i] = d[i] * d[i + 1]; ot[i] = t[i] || (c[i] > cast<u8>(5));" \
+               " oe[i] = e[i] + 1.0; of[i] = f[i] - f[i * 2]; os[(i * 5 + 3) % 256] = c[idx[i] / 2]; }"
+#define STRIDED "kernel strided(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output; buffer ids: u32[] output;" \
+                " let i = invocation_id(0); let j = i * 2 + 1; let back = 127 - i; out[j] = x[back] + x[j] + cast<f32>(back);" \
+                " ids[back] = j / 3 + j % 7 + (i >> 1); }"
+
+static const shape shapes[] = {
+    {MAP, {4, 1, 1}, 250, 32, 0},  {MAP, {4, 1, 1}, 250, 32, 2},   {MAP, {4, 1, 1}, 256, 64, 0},
+    {MAP, {4, 1, 1}, 250, 16, 4},  {MAP_64, {4, 1, 1}, 250, 32, 0}, {MAP_64, {4, 1, 1}, 250, 64, 2},
+    {PLANE, {2, 3, 2}, 222, 32, 0}, {PLANE, {2, 3, 2}, 220, 64, 0}, {COLUMNS, {2, 1, 1}, 700, 32, 4},
+    {COLUMNS, {2, 1, 1}, 690, 64, 0}, {ROWS, {5, 1, 1}, 265, 32, 0}, {ROWS, {5, 1, 1}, 265, 64, 0},
+    {ROWS, {5, 1, 1}, 260, 16, 0}, {ROWS_64, {5, 1, 1}, 160, 32, 0}, {ROWS_64, {5, 1, 1}, 160, 64, 0},
+    {MASKS, {2, 1, 1}, 300, 32, 0}, {MASKS, {2, 1, 1}, 140, 64, 0}, {MASKS, {2, 1, 1}, 140, 16, 2},
+    {NARROW, {4, 1, 1}, 260, 32, 0}, {NARROW, {4, 1, 1}, 250, 64, 0}, {STRIDED, {2, 1, 1}, 260, 32, 0},
+    {STRIDED, {2, 1, 1}, 128, 64, 0},
+};
+
+TEST(kernel_vector_shapes)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const shape *s = &shapes[i];
+        flx_kernel *k = flk(s->text);
+        flxi_vector_options o = {.bytes = s->bytes, .parts = s->parts};
+        CHECK_MSG(vector_prepare(&k, 1, &o) == 1, "shape %zu is not in vectors", i);
+        for (uint64_t seed = 0; seed < 3; seed++)
+            device_pair_check(k, &(device_pair){.device = "vector",
+                                                .grid = {s->grid[0], s->grid[1], s->grid[2]},
+                                                .open_count = s->count,
+                                                .max_index = 300,
+                                                .subgroup_size = k->size[0] <= 16 ? k->size[0] : 0,
+                                                .seed = test_seed() + seed});
+        vector_forget();
+        flx_kernel_free(k);
+    }
+}

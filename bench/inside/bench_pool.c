@@ -58,25 +58,21 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Least and median over rounds, each the mean of `loops`. */
-static void measure(const char *what, flxi_pool *p, flxi_chunk_fn fn, double pause, int loops)
+/* Least and median over rounds: of single loops after a pause, of the mean of a hundred without. */
+static void measure(const char *what, flxi_pool *p, flxi_chunk_fn fn, double pause)
 {
-    enum { ROUNDS = 41 };
+    enum { ROUNDS = 401 };
     static double times[ROUNDS];
     int64_t threads = flxi_pool_threads(p);
+    int repeats = pause > 0 ? 1 : 100;
     for (int r = 0; r < ROUNDS; r++) {
-        times[r] = 0;
-        for (int i = 0; i < loops; i++) {
-            if (pause > 0)
-                wait_us(pause);
-            double start = now_us();
-            int repeats = pause > 0 ? 1 : 100;
-            for (int k = 0; k < repeats; k++) {
-                arrived = 0;
-                flxi_pool_run(p, threads, 1, fn, NULL);
-            }
-            times[r] += (now_us() - start) / repeats / loops;
+        wait_us(pause);
+        double start = now_us();
+        for (int k = 0; k < repeats; k++) {
+            arrived = 0;
+            flxi_pool_run(p, threads, 1, fn, NULL);
         }
+        times[r] = (now_us() - start) / repeats;
     }
     qsort(times, ROUNDS, sizeof times[0], by_value);
     printf("  %-44s %8.2f us, median %8.2f\n", what, times[0], times[ROUNDS / 2]);
@@ -84,7 +80,7 @@ static void measure(const char *what, flxi_pool *p, flxi_chunk_fn fn, double pau
 
 static void measure_addition(flxi_pool *p, int64_t n)
 {
-    enum { ROUNDS = 200 };
+    enum { ROUNDS = 100 };
     vectors v = {calloc((size_t)n, 4), calloc((size_t)n, 4), calloc((size_t)n, 4)};
     double best[2] = {1e9, 1e9};
     for (int r = 0; v.x && v.y && v.out && r < ROUNDS; r++) {
@@ -112,14 +108,14 @@ int main(int argc, char **argv)
     }
     expected = flxi_pool_threads(p);
     printf("%d threads, one chunk for each\n", flxi_pool_threads(p));
-    measure("empty loop, back to back", p, do_nothing, 0, 100);
-    measure("all threads meet, back to back", p, meet, 0, 100);
-    measure("all threads meet, after 20 us", p, meet, 20, 50);
-    measure("all threads meet, after 200 us", p, meet, 200, 20);
+    measure("empty loop, back to back", p, do_nothing, 0);
+    measure("all threads meet, back to back", p, meet, 0);
+    measure("all threads meet, after 20 us", p, meet, 20);
+    measure("all threads meet, after 200 us", p, meet, 200);
     flxi_pool_wake(p);
-    measure("all threads meet, after 200 us, in a run", p, meet, 200, 20);
+    measure("all threads meet, after 200 us, in a run", p, meet, 200);
     flxi_pool_rest(p);
-    measure("all threads meet, after 5 ms", p, meet, 5000, 3);
+    measure("all threads meet, after 5 ms", p, meet, 5000);
     for (int64_t n = 4096; n <= 65536; n *= 4)
         measure_addition(p, n);
     flxi_pool_free(p);

@@ -6,6 +6,7 @@
 #ifndef FLUXION_EXEC_H
 #define FLUXION_EXEC_H
 
+#include <fluxion/lower.h>
 #include <fluxion/run.h>
 #include <fluxion/text.h>
 
@@ -80,8 +81,6 @@ typedef struct flx_step_time {
 FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                   flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count,
                                   flx_error *err);
-
-typedef enum flx_stage { FLX_STAGE_HIR = 1, FLX_STAGE_MIR = 2, FLX_STAGE_LIR = 3, FLX_STAGE_C = 4 } flx_stage;
 
 /** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their memory, or the
     C that the kernels become. Symbolic dimensions must be bound by options->dims for all but the first. */

@@ -5,6 +5,7 @@
 #include <fluxion/catalogue.h>
 #include <fluxion/graph.h>
 #include <fluxion/kernel.h>
+#include <fluxion/lower.h>
 #include <fluxion/ops.h>
 #include <fluxion/exec.h>
 #include <fluxion/run.h>

@@ -2307,6 +2307,138 @@ static inline flx_val flx_resize(flx_graph *g, flx_val x, flx_ints shape, const 
 }
 
 
+/* ---- fused ---- */
+
+/** act(matmul(x, w) + b) */
+static inline flx_val flx_fused_matmul_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "fused_matmul_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** up * silu(gate), where up and gate are the first and second half of p along its last axis */
+static inline flx_val flx_fused_swiglu(flx_graph *g, flx_val p, int gate_first, flx_dtype cast_to)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = p;
+    if (!(gate_first < 0))
+        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
+    if (!(cast_to == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("cast_to", cast_to);
+    return flx_op1(g, "fused_swiglu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- block ---- */
+
+/** act(matmul(x, w) + b) */
+static inline flx_val flx_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** act(matmul(x, w) + b), lowered to one op unless it is to be differentiated */
+static inline flx_val flx_fused_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "fused_linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** act1(matmul(x, w1) + b1) and act2(matmul(x, w2) + b2) */
+static inline void flx_linear_pair(flx_graph *g, flx_val x, flx_val w1, flx_val w2, flx_val b1, flx_val b2, const char *act1, const char *act2, flx_val results[2])
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = w1;
+    flx_x[2] = w2;
+    flx_x[3] = b1;
+    flx_x[4] = b2;
+    size_t num_operands = 5;
+    while (num_operands > 3 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act1))
+        flx_a[flx_n++] = flx_attr_word("act1", act1);
+    if (!(!act2))
+        flx_a[flx_n++] = flx_attr_word("act2", act2);
+    flx_op(g, "linear_pair", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** matmul(act(matmul(x, w_gate)) * matmul(x, w_up), w_down) */
+static inline flx_val flx_gated_ffn(flx_graph *g, flx_val x, flx_val w_gate, flx_val w_up, flx_val w_down, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = w_gate;
+    flx_x[2] = w_up;
+    flx_x[3] = w_down;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "gated_ffn", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul(up * silu(gate), w_out), where up and gate are the halves of matmul(x, w_in) */
+static inline flx_val flx_swiglu_ffn(flx_graph *g, flx_val x, flx_val w_in, flx_val w_out, int gate_first)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w_in;
+    flx_x[2] = w_out;
+    if (!(gate_first < 0))
+        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
+    return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), act behind each but the last, then out_act */
+static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_operands, const char *act, const char *out_act, int bias)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    if (!(!out_act))
+        flx_a[flx_n++] = flx_attr_word("out_act", out_act);
+    if (!(bias < 0))
+        flx_a[flx_n++] = flx_attr_int("bias", bias);
+    return flx_op1(g, "mlp", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+
 /* ---- random ---- */
 
 typedef struct flx_rng_uniform_attrs {
@@ -2546,36 +2678,42 @@ static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints s
 /* ---- custom_kernel ---- */
 
 typedef struct flx_kernel_call_attrs {
-    const char *program; /* must be given */
+    const char *kernel; /* must be given */
     const char *inputs; /* "" */
-    const char *outputs; /* "" */
-    flx_types types; /* by the counts of the outputs */
+    const char *results; /* "" */
+    flx_types outputs; /* by the counts of the results */
     flx_ints grid; /* [1, 1, 1] */
     const char *backward; /* "" */
     int64_t max_trips; /* 0 */
+    const char *scratch; /* "" */
+    const char *lengths; /* "" */
 } flx_kernel_call_attrs;
-#define FLX_KERNEL_CALL_ATTRS {NULL, NULL, NULL, {NULL, 0}, {NULL, 0}, NULL, FLX_DEFAULT}
+#define FLX_KERNEL_CALL_ATTRS {NULL, NULL, NULL, {NULL, 0}, {NULL, 0}, NULL, FLX_DEFAULT, NULL, NULL}
 
 /** runs a kernel (docs/kernels.md): operands are its inputs, results its outputs, which start at zero; a buffer that is both is copied first */
 static inline uint32_t flx_kernel_call(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_kernel_call_attrs *attrs, flx_val *results, size_t capacity)
 {
-    flx_attr flx_a[7];
+    flx_attr flx_a[9];
     size_t flx_n = 0;
     if (attrs) {
-        if (!(!attrs->program))
-            flx_a[flx_n++] = flx_attr_string("program", attrs->program);
+        if (!(!attrs->kernel))
+            flx_a[flx_n++] = flx_attr_string("kernel", attrs->kernel);
         if (!(!attrs->inputs))
             flx_a[flx_n++] = flx_attr_string("inputs", attrs->inputs);
-        if (!(!attrs->outputs))
-            flx_a[flx_n++] = flx_attr_string("outputs", attrs->outputs);
-        if (!(!attrs->types.v))
-            flx_a[flx_n++] = flx_attr_types("types", attrs->types);
+        if (!(!attrs->results))
+            flx_a[flx_n++] = flx_attr_string("results", attrs->results);
+        if (!(!attrs->outputs.v))
+            flx_a[flx_n++] = flx_attr_types("outputs", attrs->outputs);
         if (!(!attrs->grid.v))
             flx_a[flx_n++] = flx_attr_ints("grid", attrs->grid);
         if (!(!attrs->backward))
             flx_a[flx_n++] = flx_attr_string("backward", attrs->backward);
         if (!(attrs->max_trips == FLX_DEFAULT))
             flx_a[flx_n++] = flx_attr_int("max_trips", attrs->max_trips);
+        if (!(!attrs->scratch))
+            flx_a[flx_n++] = flx_attr_string("scratch", attrs->scratch);
+        if (!(!attrs->lengths))
+            flx_a[flx_n++] = flx_attr_string("lengths", attrs->lengths);
     }
     return flx_op(g, "kernel_call", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }

@@ -11,6 +11,7 @@ typedef struct {
     flxi_kb *k;
     const flx_type *type; /* of the elements that are asked for */
     flxi_kindex asked;
+    flxi_kval given; /* what was last answered */
     FLXI_VEC(flxi_access) found;
     const flxi_allocator *mem;
     bool failed;
@@ -106,7 +107,7 @@ static flxi_kval ask(flxi_kemit *e, uint32_t operand, const flxi_kindex *at)
     for (int k = 0; k < t->rank; k++)
         flxi_at_axis(e, t, &whole, k);
     note(p, value, &whole);
-    return unknown(e, t->dtype);
+    return p->given = unknown(e, t->dtype);
 }
 
 static void name_index(probe *p)
@@ -129,10 +130,9 @@ flx_code flxi_find_accesses(const flx_graph *g, const uint8_t *kind, uint32_t i,
     bool is_fold = flxi_ops[n->op].rules->fold;
     p.type = flxi_type_at(g, is_fold ? n->in[0] : n->first + result);
     name_index(&p);
-    if (is_fold)
-        flxi_lower_operand(g, p.k, i, 0, &p.asked, ask, &p);
-    else
-        flxi_lower_element(g, p.k, i, result, &p.asked, ask, &p);
+    flxi_kval y = is_fold ? flxi_lower_operand(g, p.k, i, 0, &p.asked, ask, &p)
+                          : flxi_lower_element(g, p.k, i, result, &p.asked, ask, &p);
+    found->is_plain = y.re == p.given.re && y.im == p.given.im;
     flx_code code = p.failed || !flxi_kb_ok(p.k) ? flxi_oom(err, "how a node reads its operands") : FLX_OK;
     found->n = (uint32_t)p.found.n;
     found->at = code == FLX_OK ? flxi_dup(out, flxi_access, p.found.at, p.found.n) : NULL;

@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     flxi_access *at; /* equal ones once */
     uint32_t n;
+    bool is_plain; /* the node's element is what it read last, unchanged */
 } flxi_accesses;
 
 /* What result `result` of node `i`, which must be a view, fused or folded, reads through views. `kind` is by node. */

@@ -113,19 +113,7 @@ static const flxi_khelper helpers[] = {
 
 static const char heading[] =
     "/* Kernels by Fluxion, for gcc or clang with -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math and -lm.\n"
-    "   A call runs workgroups begin to end - 1; x is the fastest axis. */\n"
-    "typedef unsigned char k_u8;\n"
-    "typedef unsigned short k_u16;\n"
-    "typedef unsigned int k_u32;\n"
-    "typedef unsigned long long k_u64;\n"
-    "typedef signed char k_i8;\n"
-    "typedef short k_i16;\n"
-    "typedef int k_i32;\n"
-    "typedef long long k_i64;\n"
-    "typedef float k_f32;\n"
-    "typedef double k_f64;\n"
-    "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
-    "typedef _Bool k_bool;\n"
+    "   A call runs workgroups begin to end - 1; x is the fastest axis. */\n" KTYPE_NAMES "typedef _Bool k_bool;\n"
     "typedef struct {\n"
     "    void *const *data;    /* of buffer i at i - 1, aligned as its elements */\n"
     "    const k_u32 *count;   /* its elements */\n"
@@ -198,8 +186,8 @@ static void declare_bound(flxi_kwriter *w)
         const flxi_kbuffer *b = &w->k->buffers[i];
         if (!w->is_accessed[i] || !flxi_kw_is_bound(w, i))
             continue;
-        flxi_kw_line(w, "%s%s *restrict b%u = d->data[%u];", w->is_written[i] ? "" : "const ",
-                     flxi_ktext_element(w->target, b->element), i, i - 1);
+        flxi_kw_line(w, "%s%s *%sb%u = d->data[%u];", w->is_written[i] ? "" : "const ",
+                     flxi_ktext_element(w->target, b->element), w->file->may_alias ? "" : "restrict ", i, i - 1);
         if (b->count == 0)
             flxi_kw_line(w, "const k_u32 n%u = d->count[%u];", i, i - 1);
     }
@@ -222,7 +210,8 @@ static void clear(flxi_kwriter *w, flxi_kaddress address)
 
 /* ---- Loops over workgroups ---- */
 
-void flxi_kw_open_row(flxi_kwriter *w)
+/* A row of workgroups from w0 = g0 on, `run` of them. */
+static void open_row(flxi_kwriter *w)
 {
     flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
     w->depth++;
@@ -343,7 +332,7 @@ static void write_body(flxi_kwriter *w)
     bool has_groups = w->has_sync || w->k->size[1] > 1 || w->k->size[2] > 1;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         has_groups |= w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP;
-    flxi_kw_open_row(w);
+    open_row(w);
     if (has_groups)
         write_groups(w);
     else

@@ -134,20 +134,8 @@ static const flxi_khelper helpers[] = {
     {0},
 };
 
-static const char heading[] =
-    "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each bound buffer, in order. */\n"
-    "typedef unsigned char k_u8;\n"
-    "typedef unsigned short k_u16;\n"
-    "typedef unsigned int k_u32;\n"
-    "typedef unsigned long long k_u64;\n"
-    "typedef signed char k_i8;\n"
-    "typedef short k_i16;\n"
-    "typedef int k_i32;\n"
-    "typedef long long k_i64;\n"
-    "typedef float k_f32;\n"
-    "typedef double k_f64;\n"
-    "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
-    "typedef bool k_bool;\n";
+static const char heading[] = "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each "
+                              "bound buffer, in order. */\n" KTYPE_NAMES "typedef bool k_bool;\n";
 
 static const flxi_kthreads threads = {
     .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u) ",

@@ -3,8 +3,8 @@
    First every node gets its kind, and the accesses of each are found (access.c). Then, in the order of the graph, each node
    tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two groups join if
    their spaces agree, every access between them is at the element or row at hand, and no path leads from one to the other
-   through a third (the merged group would have to run both before and after it). What others read is stored. At the end the
-   groups and the called nodes are put in an order in which they can run. */
+   through a third (the merged group would have to run both before and after it). For that test the groups are kept in an order
+   in which they can run: a path from one to another passes only those between them. What others read is stored. */
 #include "codegen/fusion.h"
 
 #include "codegen/access.h"
@@ -25,7 +25,8 @@ typedef struct {
     flxi_space space; /* without rows: outer holds all */
     bool has_rows;
     uint32_t first, last; /* members, chained by `next` */
-    uint32_t lowest, highest, size;
+    uint32_t place;       /* in the order */
+    uint32_t size;
 } cluster;
 
 typedef struct {
@@ -40,8 +41,11 @@ typedef struct {
     uint32_t *parent;         /* by node: towards the one that stands for its cluster */
     uint32_t *next;           /* by node: the cluster's next member + 1 */
     cluster *clusters;        /* by the node that stands for it */
+    uint32_t *order;          /* clusters by place; those that became part of another leave a gap, UINT32_MAX */
+    uint32_t *after;          /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;      /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
+    uint32_t *moved; /* no more than a search visits */
     flx_error *err;
 } maker;
 
@@ -72,7 +76,7 @@ static bool can_lower(const maker *m, const flxi_node *n)
     const flx_type **in = n->nin <= 8 ? few : flxi_new(m->scratch, const flx_type *, n->nin);
     for (uint32_t k = 0; in && k < n->nin; k++)
         in[k] = flxi_type_at(m->g, n->in[k]);
-    return in && !flxi_has_effect(n) && is_small_enough(m->g, n) &&
+    return in && n->nout == 1 && !flxi_has_effect(n) && is_small_enough(m->g, n) &&
            flxi_can_lower(&flxi_ops[n->op], n->attrs, in, n->nin);
 }
 
@@ -119,7 +123,7 @@ static flx_code settle_view(maker *m, uint32_t value)
     FLXI_TRY(flxi_find_accesses(m->g, f->kind, i, value - n->first, m->scratch, &a, m->err));
     const flx_type *t = flxi_type_at(m->g, value);
     bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
-                   flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && n->op != OP_bitcast;
+                   flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
     if (is_same)
         f->alias_of[value] = a.at[0].value;
     else
@@ -183,18 +187,7 @@ static flx_code find_reads(maker *m, uint32_t i)
     }
     if (!is_in_group(m, i))
         return FLX_OK;
-    FLXI_TRY(flxi_find_accesses(m->g, m->f->kind, i, 0, m->scratch, r, m->err));
-    for (uint32_t k = 1; k < n->nout; k++) {
-        flxi_accesses more;
-        FLXI_TRY(flxi_find_accesses(m->g, m->f->kind, i, k, m->scratch, &more, m->err));
-        flxi_access *all = flxi_new(m->scratch, flxi_access, r->n + more.n);
-        if (!all)
-            return flxi_oom(m->err, "fusion");
-        memcpy(all, r->at, r->n * sizeof *all);
-        memcpy(all + r->n, more.at, more.n * sizeof *all);
-        *r = (flxi_accesses){all, r->n + more.n};
-    }
-    return FLX_OK;
+    return flxi_find_accesses(m->g, m->f->kind, i, 0, m->scratch, r, m->err);
 }
 
 static flx_code list_users(maker *m)
@@ -240,8 +233,9 @@ static void start_cluster(maker *m, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
     cluster *c = &m->clusters[i];
-    *c = (cluster){.first = i, .last = i, .lowest = i, .highest = i, .size = 1};
+    *c = (cluster){.first = i, .last = i, .place = i, .size = 1};
     m->parent[i] = i;
+    m->order[i] = i;
     if (m->f->kind[i] == NODE_FOLDED) {
         flxi_fold_space(m->g, n, &c->space);
         c->has_rows = true;
@@ -316,34 +310,66 @@ static bool is_worth_it(const proposal *p)
     return !p->has_rows || flxi_space_rows(&p->space) >= min_rows || n <= small_count;
 }
 
-/* Whether cluster `to` can be reached from `from` through others. Whatever comes after all of `to` cannot lead there. */
+/* Marks `r`, which runs after what was visited last; false when the search has to end. */
+static bool visit(maker *m, uint32_t r, int *visits)
+{
+    if (m->mark[r] == m->now)
+        return true;
+    m->mark[r] = m->now;
+    return ++*visits <= MAX_VISITS && flxi_push(m->mem, &m->stack, r);
+}
+
+/* Whether `to`, which comes later, can be reached from `from` through others. Afterwards those between them that can be
+   reached from `from` are marked. */
 static bool is_reachable(maker *m, uint32_t from, uint32_t to)
 {
     int visits = 0;
     m->now++;
     m->stack.n = 0;
-    m->mark[from] = m->now;
-    if (!flxi_push(m->mem, &m->stack, from))
+    if (!visit(m, from, &visits))
         return true;
     while (m->stack.n > 0) {
         uint32_t c = m->stack.at[--m->stack.n];
         for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
             const flxi_node *n = flxi_node_at(m->g, i - 1);
-            for (uint32_t u = m->users_from[n->first]; u < m->users_from[n->first + n->nout]; u++) {
-                uint32_t r = root_of(m, m->users[u]);
+            uint32_t end = n->nout ? m->users_from[n->first + n->nout] : 0;
+            for (uint32_t u = n->nout ? m->users_from[n->first] : 0; u < end + (m->after[i - 1] ? 1 : 0); u++) {
+                uint32_t r = root_of(m, u < end ? m->users[u] : m->after[i - 1] - 1);
                 if (r == to && c != from)
                     return true;
-                if (r == to || m->mark[r] == m->now || m->clusters[r].lowest > m->clusters[to].highest)
-                    continue;
-                if (++visits > MAX_VISITS)
-                    return true;
-                m->mark[r] = m->now;
-                if (!flxi_push(m->mem, &m->stack, r))
+                if (m->clusters[r].place < m->clusters[to].place && !visit(m, r, &visits))
                     return true;
             }
         }
     }
     return false;
+}
+
+/* The joined cluster goes behind all between the two that do not depend on the first, and before those that do: these were
+   marked by the search. */
+static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
+{
+    uint32_t begin = m->clusters[first].place, end = m->clusters[last].place, to = begin;
+    size_t later = 0;
+    for (uint32_t i = begin + 1; i < end; i++) {
+        uint32_t c = m->order[i];
+        if (c == UINT32_MAX)
+            continue;
+        if (m->mark[c] == m->now) {
+            m->moved[later++] = c;
+            continue;
+        }
+        m->order[to] = c;
+        m->clusters[c].place = to++;
+    }
+    m->order[to] = joined;
+    m->clusters[joined].place = to++;
+    for (size_t i = 0; i < later; i++) {
+        m->order[to] = m->moved[i];
+        m->clusters[m->moved[i]].place = to++;
+    }
+    while (to <= end)
+        m->order[to++] = UINT32_MAX;
 }
 
 /* ---- Joining ---- */
@@ -357,8 +383,6 @@ static void join(maker *m, const proposal *p)
     m->next[a->last] = b->first + 1;
     a->last = b->last;
     a->size += b->size;
-    a->lowest = a->lowest < b->lowest ? a->lowest : b->lowest;
-    a->highest = a->highest > b->highest ? a->highest : b->highest;
     a->space = p->space;
     a->has_rows = p->has_rows;
     m->parent[p->b] = p->a;
@@ -373,8 +397,12 @@ static void try_join(maker *m, uint32_t x, uint32_t y)
     for (; p.lowered < 3; p.lowered++)
         if (join_spaces(m, &p) && accesses_fit(m, &p, p.a, p.b) && accesses_fit(m, &p, p.b, p.a) && is_worth_it(&p))
             break;
-    if (p.lowered < 3 && !is_reachable(m, p.a, p.b) && !is_reachable(m, p.b, p.a))
-        join(m, &p);
+    bool is_in_order = m->clusters[p.a].place < m->clusters[p.b].place;
+    uint32_t first = is_in_order ? p.a : p.b, last = is_in_order ? p.b : p.a;
+    if (p.lowered == 3 || is_reachable(m, first, last))
+        return;
+    reorder(m, first, last, p.a);
+    join(m, &p);
 }
 
 static void join_producers(maker *m)
@@ -430,41 +458,7 @@ static void find_stored(maker *m)
         store(m, m->g->outputs.at[k].val);
 }
 
-/* ---- The order ---- */
-
-/* A heap of clusters, the one with the lowest node on top. */
-static bool heap_push(maker *m, uint32_t c)
-{
-    if (!flxi_push(m->mem, &m->stack, c))
-        return false;
-    for (size_t i = m->stack.n - 1; i > 0; i = (i - 1) / 2) {
-        uint32_t *child = &m->stack.at[i], *over = &m->stack.at[(i - 1) / 2];
-        if (m->clusters[*over].lowest <= m->clusters[*child].lowest)
-            break;
-        uint32_t swapped = *over;
-        *over = *child;
-        *child = swapped;
-    }
-    return true;
-}
-
-static uint32_t heap_pop(maker *m)
-{
-    uint32_t top = m->stack.at[0];
-    m->stack.at[0] = m->stack.at[--m->stack.n];
-    for (size_t i = 0;;) {
-        size_t least = i;
-        for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < m->stack.n; k++)
-            if (m->clusters[m->stack.at[k]].lowest < m->clusters[m->stack.at[least]].lowest)
-                least = k;
-        if (least == i)
-            return top;
-        uint32_t swapped = m->stack.at[i];
-        m->stack.at[i] = m->stack.at[least];
-        m->stack.at[least] = swapped;
-        i = least;
-    }
-}
+/* ---- What comes out ---- */
 
 static bool is_step(const maker *m, uint32_t i)
 {
@@ -506,53 +500,17 @@ static flx_code emit_group(maker *m, uint32_t c)
     return FLX_OK;
 }
 
-/* Kahn's algorithm; nodes with effects keep their order. */
-static flx_code order_groups(maker *m)
+static flx_code emit_groups(maker *m)
 {
-    uint32_t n = m->g->node_count, last_effect = 0, steps = 0;
-    uint32_t *waits = flxi_new(m->scratch, uint32_t, n + 1), *after = flxi_new(m->scratch, uint32_t, n + 1);
-    if (!waits || !after)
-        return flxi_oom(m->err, "fusion");
-    for (uint32_t i = 0; i < n; i++) {
-        if (!is_step(m, i))
-            continue;
-        uint32_t c = root_of(m, i);
-        steps += c == i;
-        for (uint32_t k = 0; k < m->reads[i].n; k++) {
-            uint32_t source = node_of(m, m->reads[i].at[k].value);
-            waits[c] += is_step(m, source) && root_of(m, source) != c;
-        }
-        if (!flxi_has_effect(flxi_node_at(m->g, i)))
-            continue;
-        if (last_effect) {
-            after[last_effect - 1] = i + 1;
-            waits[i]++;
-        }
-        last_effect = i + 1;
-    }
+    uint32_t steps = 0;
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        steps += is_step(m, i) && root_of(m, i) == i;
     m->f->groups = flxi_new(&m->f->arena, flxi_group, steps);
     if (!m->f->groups)
         return flxi_oom(m->err, "fusion");
-    m->stack.n = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (is_step(m, i) && root_of(m, i) == i && waits[i] == 0 && !heap_push(m, i))
-            return flxi_oom(m->err, "fusion");
-    while (m->stack.n > 0) {
-        uint32_t c = heap_pop(m);
-        FLXI_TRY(emit_group(m, c));
-        if (after[c] && --waits[after[c] - 1] == 0 && !heap_push(m, after[c] - 1))
-            return flxi_oom(m->err, "fusion");
-        for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
-            const flxi_node *at = flxi_node_at(m->g, i - 1);
-            for (uint32_t u = m->users_from[at->first]; at->nout && u < m->users_from[at->first + at->nout]; u++) {
-                uint32_t r = root_of(m, m->users[u]);
-                if (r != c && --waits[r] == 0 && !heap_push(m, r))
-                    return flxi_oom(m->err, "fusion");
-            }
-        }
-    }
-    if (m->f->num_groups != steps)
-        return flxi_fail(m->err, FLX_E_INTERNAL, "fusion made a cycle: %u of %u groups can run", m->f->num_groups, steps);
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]))
+            FLXI_TRY(emit_group(m, m->order[i]));
     return FLX_OK;
 }
 
@@ -562,14 +520,21 @@ static flx_code fuse(maker *m)
 {
     FLXI_TRY(find_kinds(m));
     FLXI_TRY(list_users(m));
-    for (uint32_t i = 0; i < m->g->node_count; i++)
+    uint32_t last_effect = 0;
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
         start_cluster(m, i);
+        if (flxi_has_effect(flxi_node_at(m->g, i))) {
+            if (last_effect)
+                m->after[last_effect - 1] = i + 1;
+            last_effect = i + 1;
+        }
+    }
     if (!m->o->keep_apart) {
         join_producers(m);
         join_siblings(m);
     }
     find_stored(m);
-    return order_groups(m);
+    return emit_groups(m);
 }
 
 flx_code flxi_fuse(const flx_graph *g, const flxi_fusion_options *o, flxi_fusion *out, flx_error *err)
@@ -592,8 +557,11 @@ flx_code flxi_fuse(const flx_graph *g, const flxi_fusion_options *o, flxi_fusion
     m.next = flxi_new(&scratch, uint32_t, nodes);
     m.clusters = flxi_new(&scratch, cluster, nodes);
     m.mark = flxi_new(&scratch, uint32_t, nodes);
+    m.order = flxi_new(&scratch, uint32_t, nodes);
+    m.after = flxi_new(&scratch, uint32_t, nodes);
+    m.moved = flxi_new(&scratch, uint32_t, MAX_VISITS);
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
-              m.parent && m.next && m.clusters && m.mark;
+              m.parent && m.next && m.clusters && m.mark && m.order && m.after && m.moved;
     flx_code code = ok ? fuse(&m) : flxi_oom(err, "fusion");
     flxi_vec_free(m.mem, &m.stack);
     flxi_arena_free(&scratch);

@@ -186,20 +186,7 @@ static void split_list(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 
 static void split_common_if(flxi_kwriter *w, const flxi_ks *s)
 {
-    const char *condition = common_value(w, s->a);
-    flxi_kw_begin(w);
-    flxi_kw_add(w, "if (");
-    flxi_kw_add(w, condition);
-    flxi_kw_add(w, ")");
-    flxi_kw_open(w);
-    split_list(w, s, false);
-    if (s->other.n > 0) {
-        w->depth--;
-        flxi_kw_line(w, "} else {");
-        w->depth++;
-        split_list(w, s, true);
-    }
-    flxi_kw_close(w);
+    flxi_kw_branches(w, s, common_value(w, s->a), split_list);
 }
 
 static uint32_t new_mask(flxi_kwriter *w)

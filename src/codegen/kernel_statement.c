@@ -29,17 +29,22 @@ void flxi_kw_add(flxi_kwriter *w, const char *text)
     flxi_add_text(&w->out, text);
 }
 
-void flxi_kw_addf(flxi_kwriter *w, const char *fmt, ...)
+static void add_formatted(flxi_kwriter *w, const char *fmt, va_list args)
 {
     char text[512];
-    va_list args;
-    va_start(args, fmt);
     int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     if (n < 0 || (size_t)n >= sizeof text)
         w->out.failed = true;
     else
         flxi_add_bytes(&w->out, text, (size_t)n);
+}
+
+void flxi_kw_addf(flxi_kwriter *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_formatted(w, fmt, args);
+    va_end(args);
 }
 
 void flxi_kw_end(flxi_kwriter *w)
@@ -49,16 +54,12 @@ void flxi_kw_end(flxi_kwriter *w)
 
 void flxi_kw_line(flxi_kwriter *w, const char *fmt, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof text)
-        w->out.failed = true;
     flxi_kw_begin(w);
-    flxi_kw_add(w, text);
+    add_formatted(w, fmt, args);
     flxi_kw_end(w);
+    va_end(args);
 }
 
 void flxi_kw_open(flxi_kwriter *w)
@@ -267,26 +268,30 @@ static void write_decided(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_close(w);
 }
 
+void flxi_kw_branches(flxi_kwriter *w, const flxi_ks *s, const char *condition, flxi_kw_body_fn write)
+{
+    flxi_kw_begin(w);
+    flxi_kw_add(w, "if (");
+    flxi_kw_add(w, condition);
+    flxi_kw_add(w, ")");
+    flxi_kw_open(w);
+    write(w, s, false);
+    if (s->other.n > 0) {
+        w->depth--;
+        flxi_kw_line(w, "} else {");
+        w->depth++;
+        write(w, s, true);
+    }
+    flxi_kw_close(w);
+}
+
 static void write_if(flxi_kwriter *w, const flxi_ks *s)
 {
     if (s == w->decided) {
         write_decided(w, s);
         return;
     }
-    const char *condition = flxi_kw_root(w, s->a);
-    flxi_kw_begin(w);
-    flxi_kw_add(w, "if (");
-    flxi_kw_add(w, condition);
-    flxi_kw_add(w, ")");
-    flxi_kw_open(w);
-    write_body(w, s, false);
-    if (s->other.n > 0) {
-        w->depth--;
-        flxi_kw_line(w, "} else {");
-        w->depth++;
-        write_body(w, s, true);
-    }
-    flxi_kw_close(w);
+    flxi_kw_branches(w, s, flxi_kw_root(w, s->a), write_body);
 }
 
 static void write_loop(flxi_kwriter *w, const flxi_ks *s)

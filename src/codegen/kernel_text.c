@@ -383,9 +383,13 @@ static size_t word_length(const char *s)
 static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const flxi_ksubject *s)
 {
     char name[48];
-    size_t n = word_length(at), end = n;
     flxi_ksubject inner = *s;
+    bool is_half = *at == '/';
+    at += is_half;
+    size_t n = word_length(at), end = n;
     unsigned bits = held_bits(s->type);
+    if (is_half)
+        inner.lanes /= 2;
     if (n >= sizeof name) {
         f->failed = true;
         return n;
@@ -403,7 +407,7 @@ static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const fl
                                     : FLX_U64;
     }
     flxi_kfile_name(f, out, name, &inner);
-    return end;
+    return end + is_half;
 }
 
 /* "1exp" behind a %: declared once, as a function of one or two doubles. */

@@ -89,12 +89,13 @@ typedef struct {
     flxi_strings written; /* names of the functions that are in `functions` */
     flxi_strbuf functions, kernels;
     uint32_t num_kernels;
-    uint32_t flags; /* of the kernel that is being written: FLX_KERNEL_CONTRACT … */
+    uint32_t flags;                    /* of the kernel that is being written: FLX_KERNEL_CONTRACT … */
     const flxi_vector_options *vector; /* how it is to be vectorised; NULL: not at all */
     const char *vector_reason;         /* why the last one was not */
     unsigned vector_bytes;             /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
-    bool failed; /* memory is exhausted, or a template is wrong */
+    bool may_alias; /* set by the caller: buffers may share memory, element by element */
+    bool failed;    /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
 
 void flxi_kfile_init(flxi_kfile *f, const flxi_ktarget *target, const flxi_allocator *mem);
@@ -121,7 +122,8 @@ flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err);
    $v $q      vectors of the operand's type and of the result's       $B      masks of the kernel
    $i $u      of the operand's width: signed, unsigned                $e      elements as they lie in memory
    $G $H      values of the elements r, elements of the values a      $k      lanes in a vector
-   $A $I      a, a, … and 0, 1, … for all lanes */
+   $A $I $J   a, a, … and 0, 1, … and 0, 2, … for all lanes          $j      integers as wide as elements
+   $t $d      vectors of half as many lanes: f32, f64                 @/name  a function on these */
 typedef struct {
     const char *x[3];
     uint32_t type, result;

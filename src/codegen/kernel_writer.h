@@ -18,6 +18,20 @@
 #include "kernel/kernel_bounds.h"
 #include "kernel/kernel_uniform.h"
 
+/* What targets that are C or C++ begin with. */
+#define KTYPE_NAMES                       \
+    "typedef unsigned char k_u8;\n"       \
+    "typedef unsigned short k_u16;\n"     \
+    "typedef unsigned int k_u32;\n"       \
+    "typedef unsigned long long k_u64;\n" \
+    "typedef signed char k_i8;\n"         \
+    "typedef short k_i16;\n"              \
+    "typedef int k_i32;\n"                \
+    "typedef long long k_i64;\n"          \
+    "typedef float k_f32;\n"              \
+    "typedef double k_f64;\n"             \
+    "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
+
 /* An array with an element for each invocation of a workgroup, for what outlives a loop over invocations. */
 typedef struct {
     char prefix; /* of its name: 'v', 't', 'm' */
@@ -96,6 +110,10 @@ void flxi_kw_addf(flxi_kwriter *w, const char *fmt, ...) FLX_PRINTF(2, 3);
 void flxi_kw_end(flxi_kwriter *w);
 void flxi_kw_open(flxi_kwriter *w);  /* "{" on the line that was begun, and deeper */
 void flxi_kw_close(flxi_kwriter *w); /* "}" */
+/* Writes one of the lists of an if: its else branch, or the other. */
+typedef void (*flxi_kw_body_fn)(flxi_kwriter *w, const flxi_ks *s, bool in_else);
+/* "if (condition) { … } else { … }" */
+void flxi_kw_branches(flxi_kwriter *w, const flxi_ks *s, const char *condition, flxi_kw_body_fn write);
 
 /* ---- Survey ---- */
 
@@ -151,8 +169,6 @@ uint64_t flxi_kw_array_count(const flxi_kwriter *w, uint32_t buffer);
 void flxi_kw_restart(flxi_kwriter *w);
 void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with threads */
 
-/* Serial targets: a loop over rows of workgroups, with w0 = g0 on, `run` of them. */
-void flxi_kw_open_row(flxi_kwriter *w);
 /* What a variable that is never assigned stands for. */
 const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr);
 /* If the kernel is a frame `if (i < end)`, sets `decided` to it. */

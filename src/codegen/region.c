@@ -18,7 +18,8 @@
 enum { MAP_WIDTH = 256, MIN_LANES = 8, MAX_LANES = 16 };
 
 typedef struct {
-    uint32_t value, flat;
+    uint32_t value;
+    flxi_kindex at;
     flxi_kval x;
 } known;
 
@@ -44,6 +45,7 @@ typedef struct {
     FLXI_VEC(running_fold) folds;
     uint8_t *phase;              /* by place in the group's list */
     bool failed;                 /* memory is exhausted */
+    bool is_lost;                /* a fold was wanted at another row than the one at hand: fusion must not allow that */
 } writer;
 
 /* ---- Emitting without a node ---- */
@@ -147,19 +149,31 @@ static bool is_literal(const writer *w, uint32_t value, flxi_kval *x)
     return true;
 }
 
-static bool recall(const writer *w, uint32_t value, uint32_t flat, flxi_kval *x)
+/* Equal positions, or equal indices along every axis: the same place may be written in both ways. */
+static bool is_same_place(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
 {
+    if (a->flat && a->flat == b->flat)
+        return true;
+    for (int k = 0; k < t->rank; k++)
+        if (t->dims[k] != 1 && (!a->dim[k] || a->dim[k] != b->dim[k]))
+            return false;
+    return true;
+}
+
+static bool recall(const writer *w, uint32_t value, const flxi_kindex *at, flxi_kval *x)
+{
+    const flx_type *t = flxi_type_at(w->g, value);
     for (size_t i = w->known.n; i-- > 0;)
-        if (w->known.at[i].value == value && w->known.at[i].flat == flat) {
+        if (w->known.at[i].value == value && is_same_place(t, &w->known.at[i].at, at)) {
             *x = w->known.at[i].x;
             return true;
         }
     return false;
 }
 
-static void remember(writer *w, uint32_t value, uint32_t flat, flxi_kval x)
+static void remember(writer *w, uint32_t value, const flxi_kindex *at, flxi_kval x)
 {
-    known k = {value, flat, x};
+    known k = {value, *at, x};
     w->failed |= !flxi_push(w->mem, &w->known, k);
 }
 
@@ -169,29 +183,6 @@ static uint32_t bind(writer *w, uint32_t value, uint32_t x)
     if (!e || e->kind == KX_LITERAL || e->kind == KX_VAR)
         return x;
     return flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x));
-}
-
-static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
-{
-    flxi_kemit e = emitter(w);
-    flxi_kindex there = *at;
-    uint32_t flat = flxi_at_flat(&e, flxi_type_at(w->g, value), &there);
-    uint32_t i = flxi_value_at(w->g, value)->node;
-    const flxi_node *n = flxi_node_at(w->g, i);
-    flxi_kval x;
-    if (recall(w, value, flat, &x) || is_literal(w, value, &x))
-        return x;
-    bool is_ours = w->f->group_of[i] == w->number;
-    if (w->f->kind[i] == NODE_VIEW)
-        return flxi_lower_element(w->g, w->k, i, value - n->first, &there, answer, w);
-    if (!is_ours || w->f->kind[i] == NODE_FOLDED)
-        x = load(w, value, flat);
-    else
-        x = flxi_lower_element(w->g, w->k, i, value - n->first, &there, answer, w);
-    x.re = bind(w, value, x.re);
-    x.im = x.im ? bind(w, value, x.im) : 0;
-    remember(w, value, flat, x);
-    return x;
 }
 
 /* The index at hand for a value of the group. */
@@ -206,28 +197,56 @@ static flxi_kindex index_for(writer *w, uint32_t value, flxi_level level)
     return w->group->needs_axes ? flxi_at_reshape(&e, t, anchor, at) : (flxi_kindex){.flat = at->flat};
 }
 
+static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
+{
+    flxi_kemit e = emitter(w);
+    flxi_kindex there = *at;
+    uint32_t flat = flxi_at_flat(&e, flxi_type_at(w->g, value), &there);
+    uint32_t i = flxi_value_at(w->g, value)->node;
+    const flxi_node *n = flxi_node_at(w->g, i);
+    flxi_kval x;
+    if (recall(w, value, &there, &x) || is_literal(w, value, &x))
+        return x;
+    bool is_ours = w->f->group_of[i] == w->number;
+    if (is_ours) { /* the place at hand may have been asked for in a roundabout way */
+        flxi_kindex here = index_for(w, value, (flxi_level)w->f->level[i]);
+        there = is_same_place(flxi_type_at(w->g, value), &here, &there) ? here : there;
+    }
+    if (w->f->kind[i] == NODE_VIEW)
+        return flxi_lower_element(w->g, w->k, i, value - n->first, &there, answer, w);
+    if (is_ours && w->f->kind[i] == NODE_FOLDED) {
+        w->is_lost = true;
+        x = flxi_kzero(&e, flxi_type_at(w->g, value)->dtype);
+    } else if (!is_ours)
+        x = load(w, value, flat);
+    else
+        x = flxi_lower_element(w->g, w->k, i, value - n->first, &there, answer, w);
+    x.re = bind(w, value, x.re);
+    x.im = x.im ? bind(w, value, x.im) : 0;
+    remember(w, value, &there, x);
+    return x;
+}
+
 static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
 {
     flxi_kindex at = index_for(w, value, level);
     return element_of(w, value, &at);
 }
 
-static void store_here(writer *w, uint32_t value, flxi_level level)
-{
-    flxi_kindex at = index_for(w, value, level);
-    store(w, value, at.flat, element_of(w, value, &at));
-}
-
-/* Every stored result of the group's nodes at a level and in a phase (-1: any). */
+/* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is written:
+   a result may lie where an operand of another was. */
 static void store_all(writer *w, flxi_level level, int phase)
 {
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        uint32_t i = w->group->nodes[j];
-        const flxi_node *n = flxi_node_at(w->g, i);
-        for (uint32_t r = 0; r < n->nout; r++)
-            if (w->f->is_stored[n->first + r] && w->f->level[i] == level && (phase < 0 || w->phase[j] == phase))
-                store_here(w, n->first + r, level);
-    }
+    for (int writes = 0; writes < 2; writes++)
+        for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+            uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
+            if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
+                continue;
+            flxi_kindex at = index_for(w, value, level);
+            flxi_kval x = element_of(w, value, &at);
+            if (writes)
+                store(w, value, at.flat, x);
+        }
 }
 
 /* ---- Indices ---- */
@@ -426,7 +445,8 @@ static void end_folds(writer *w, uint32_t lane)
         x = flxi_lower_finish(w->g, w->k, f->node, x, w->group->space.extent);
         x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x.re));
         x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x.im)) : 0;
-        remember(w, value, index_for(w, value, LEVEL_ROW).flat, x);
+        flxi_kindex at = index_for(w, value, LEVEL_ROW);
+        remember(w, value, &at, x);
     }
 }
 
@@ -535,7 +555,7 @@ static void set_row(writer *w, const row_frame *r)
 static void write_lanes(writer *w)
 {
     row_frame r = find_frame(w);
-    r.outer = bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
+    r.outer = w->group->space.outer == 1 ? u32(w, 0) : bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
     r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 0);
     r.inner = u32(w, 0);
     w->out->grid[0] = (uint32_t)w->group->space.outer;
@@ -555,7 +575,9 @@ static void write_serial(writer *w)
     open_guarded(w, i, is_wide ? s->inner : flxi_space_rows(s));
     w->out->grid[0] = blocks(is_wide ? s->inner : flxi_space_rows(s), w->k->k->size[0]);
     r.outer = is_wide ? bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1) : flxi_ku_div(&e, i, s->inner ? s->inner : 1);
-    r.inner = is_wide ? i : flxi_ku_mod(&e, i, s->inner ? s->inner : 1);
+    r.inner = is_wide || s->outer == 1 ? i : flxi_ku_mod(&e, i, s->inner ? s->inner : 1);
+    if (s->outer == 1)
+        r.outer = u32(w, 0);
     if (is_wide) {
         w->out->grid[1] = (uint32_t)s->outer;
         open_guarded(w, r.outer, s->outer);
@@ -649,6 +671,8 @@ flx_code flxi_lower_group(const flxi_fusion *f, const flxi_group *group, flxi_ar
     flx_code code = w.phase ? lower_with_lanes(&w, &local) : flxi_oom(&local, "a kernel");
     if (code == FLX_OK && w.failed)
         code = flxi_oom(&local, "a kernel");
+    if (code == FLX_OK && w.is_lost)
+        code = flxi_fail(&local, FLX_E_INTERNAL, "the group of '%s' reads a fold at another row", r->kernel->name);
     r->values = code == FLX_OK ? flxi_dup(out, uint32_t, w.values.at, w.values.n) : NULL;
     r->reads_in_place = code == FLX_OK ? flxi_dup(out, bool, w.in_place.at, w.in_place.n) : NULL;
     r->num_values = (uint32_t)w.values.n;

@@ -1,7 +1,7 @@
 /* vector_frame.c: the loops over invocations around a kernel in vectors, and the public functions.
 
-   All invocations of a row of workgroups are one loop in steps of whole vectors. What is left at its end, where the frame
-   `if (i < n)` or the size of workgroups cuts a vector, is the same text once more under a mask. */
+   All invocations of a row of workgroups are one loop in steps of whole vectors. What is left at its end, where the
+   frame `if (i < n)` or the size of workgroups cuts a vector, is the same text once more under a mask. */
 #include "codegen/vector_writer.h"
 
 #include "codegen/vector_spelling.h"
@@ -17,8 +17,8 @@ static void declare_ids(flxi_kwriter *w)
     if (ids[FLX_KERNEL_WORKGROUP_ID] & 1)
         flxi_kw_line(w, "const k_u32 w0 = i0 / %uu;", n);
     if (ids[FLX_KERNEL_LOCAL_ID] & 1)
-        flxi_kw_line(w, n == w->vectors->lanes * w->vectors->parts ? "const k_u32 l0 = 0;" : "const k_u32 l0 = i0 %% %uu;",
-                     n);
+        flxi_kw_line(
+            w, n == w->vectors->lanes * w->vectors->parts ? "const k_u32 l0 = 0;" : "const k_u32 l0 = i0 %% %uu;", n);
     for (unsigned a = 1; a < 3; a++) {
         if (ids[FLX_KERNEL_INVOCATION_ID] >> a & 1)
             flxi_kw_line(w, "const k_u32 i%u = w%u;", a, a);
@@ -69,10 +69,37 @@ static void write_rest(flxi_kwriter *w)
     flxi_kw_close(w);
 }
 
+/* A row of workgroups from g0 on, `run` of them. Rows may be short: the ids of the next one are counted, not divided. */
+static void open_row(flxi_kwriter *w)
+{
+    uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
+    flxi_kw_line(w, "if (begin >= end)");
+    flxi_kw_line(w, "    return;");
+    flxi_kw_line(w, "k_u32 g0 = (k_u32)(begin %% d->grid[0]);");
+    if (used & 6)
+        flxi_kw_line(w, "k_u32 w1 = (k_u32)(begin / d->grid[0] %% d->grid[1]);");
+    if (used & 4)
+        flxi_kw_line(w, "k_u32 w2 = (k_u32)(begin / d->grid[0] / d->grid[1]);");
+    flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
+    w->depth++;
+    flxi_kw_line(w, "run = d->grid[0] - g0 < end - g ? d->grid[0] - g0 : end - g;");
+}
+
+static void close_row(flxi_kwriter *w)
+{
+    uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
+    flxi_kw_line(w, "g0 = 0;");
+    if (used & 4)
+        flxi_kw_line(w, "w2 += w1 + 1 == d->grid[1];");
+    if (used & 6)
+        flxi_kw_line(w, "w1 = w1 + 1 == d->grid[1] ? 0 : w1 + 1;");
+    flxi_kw_close(w);
+}
+
 void flxi_vw_write(flxi_kwriter *w)
 {
     uint32_t n = w->k->size[0], whole = w->vectors->lanes * w->vectors->parts;
-    flxi_kw_open_row(w);
+    open_row(w);
     flxi_kw_line(w, "k_u32 i0 = g0 * %uu, e0 = (g0 + (k_u32)run) * %uu;", n, n);
     if (w->decided) {
         const char *limit = flxi_kw_value(w, w->vectors->end);
@@ -85,7 +112,7 @@ void flxi_vw_write(flxi_kwriter *w)
     flxi_kw_close(w);
     if (has_rest(w))
         write_rest(w);
-    flxi_kw_close(w);
+    close_row(w);
     if (w->vectors->uses_stream) {
         flxi_kw_line(w, "#if defined(__SSE__)");
         flxi_kw_line(w, "__builtin_ia32_sfence();");
@@ -128,8 +155,8 @@ unsigned flxi_vector_host_bytes(void)
 #if defined(__x86_64__)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? 64
-           : __builtin_cpu_supports("avx2")                                         ? 32
-                                                                                    : 16;
+           : __builtin_cpu_supports("avx2")                                        ? 32
+                                                                                   : 16;
 #else
     return 16;
 #endif
@@ -143,8 +170,10 @@ flx_code flxi_vector_write(flxi_kfile *f, const flx_kernel *k, const flxi_vector
     f->vector_reason = NULL;
     if (!f->vector_bytes)
         f->vector_bytes = f->vector->bytes ? f->vector->bytes : flxi_vector_host_bytes();
-    if (f->vector_bytes != 64 && f->vector_bytes != 32 && f->vector_bytes != 16)
-        return flxi_fail(err, FLX_E_USAGE, "vectors of %u bytes: only 16, 32 and 64 exist", f->vector_bytes);
+    unsigned bytes = f->vector->bytes ? f->vector->bytes : f->vector_bytes;
+    if ((bytes != 64 && bytes != 32 && bytes != 16) || bytes != f->vector_bytes)
+        return flxi_fail_hint(err, FLX_E_USAGE, "16, 32 or 64, the same for all kernels of a file",
+                              "vectors of %u bytes in a file of vectors of %u", bytes, f->vector_bytes);
     flx_code code = flxi_kernel_write(f, k, entry, err);
     f->vector = NULL;
     if (reason)

@@ -1,10 +1,10 @@
 /* vector_spelling.c: see vector_spelling.h.
 
-   A vector holds one value of each lane. Floats of 16 bits are held as f32, as in scalar text. A bool is 0 or -1 in an
-   integer as wide as the kernel's widest values ($B), so that masks of all types of a kernel fit each other. Signed
-   arithmetic is done without a sign, since overflow means something. Exact operations that vectors of C lack (square root,
-   rounding, fused multiply-add) are the processor's instructions where the compiler says that it has them; every way
-   gives the same bits. */
+   A vector holds one value of each lane. Floats of 16 bits are held as f32, as in scalar text. A bool is 0 or -1 in
+   an integer as wide as the kernel's widest values ($B), so that masks of all types of a kernel fit each other.
+   Signed arithmetic is done without a sign, since overflow means something. Exact operations that vectors of C lack
+   (square root, rounding, fused multiply-add) are the processor's instructions where the compiler says that it has
+   them; every way gives the same bits. */
 #include "codegen/vector_spelling.h"
 
 #include "codegen/kernel_spelling.h"
@@ -94,6 +94,8 @@ void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksu
     case 'G': flxi_kfile_expand(f, out, decode_text(s->type), s); break;
     case 'H': flxi_kfile_expand(f, out, encode_text(s->type), s); break;
     case 'k': flxi_addf(out, "%u", n); break;
+    case 't': add_type(f, out, FLX_F32, n / 2); break;
+    case 'd': add_type(f, out, FLX_F64, n / 2); break;
     case 'A':
         for (unsigned i = 0; i < n; i++)
             flxi_add_text(out, i ? ", a" : "a");
@@ -102,15 +104,18 @@ void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksu
         for (unsigned i = 0; i < n; i++)
             flxi_addf(out, i ? ", %u" : "%u", i);
         break;
+    case 'J':
+        for (unsigned i = 0; i < n; i++)
+            flxi_addf(out, i ? ", %u" : "%u", 2 * i);
+        break;
+    case 'j': add_type(f, out, integer_type(flxi_ktype_of(memory_type(s->type))->bits, true), n); break;
     default: f->failed = true;
     }
 }
 
 /* ---- Ops ---- */
 
-#define PICK(c, x, y) "@pick(($i)(" c "), " x ", " y ")"
 #define MASK(c) "@mask(($i)(" c "))"
-#define ZERO "@all(($T)0)"
 #define SIGN "($i)@all(($T)-0.0)"
 #define BOTH(text) .of_unsigned = text, .of_signed = text
 
@@ -120,8 +125,8 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
     [KUN_abs] = {.of_unsigned = "$a",
                  .of_signed = "{ const $u s = ($u)(a >> $m); return ($v)((($u)a ^ s) - s); }",
                  .of_float = "(($v)(($i)$a & ~" SIGN "))"},
-    [KUN_sign] = {.of_float = "{ const $i one = ($i)@all(($T)1); return " PICK(
-                      "a != a", "a", "($v)(($i)(a > " ZERO ") & one) - ($v)(($i)(a < " ZERO ") & one)") "; }"},
+    [KUN_sign] = {.of_float = "{ const $i one = ($i)@all(($T)1); return @pick(($i)(a != a), a, ($v)(($i)(a > "
+                              "@all(($T)0)) & one) - ($v)(($i)(a < @all(($T)0)) & one)); }"},
     [KUN_round] = {.of_float = "{ const $v m = @abs(a), t = @trunc(m), r = t + ($v)(($i)(m - t >= @all(($T)0.5)) & "
                                "($i)@all(($T)1)); return ($v)(($i)r | (($i)a & " SIGN ")); }"},
     [KUN_rsqrt] = {.of_float = "(@all(($T)1) / @sqrt($a))"},
@@ -142,7 +147,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 
 /* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
 #define CHOICE(first, zeros) \
-    "{ const $v r = " PICK(first, "a", "b") "; return " PICK("a == b", "($v)(($i)a " zeros " ($i)b)", "r") "; }"
+    "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
 
 static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_add] = {WRAPPED("+"), .of_float = "($a + $b)"},
@@ -152,8 +157,8 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_wrapping_add] = {WRAPPED("+")},
     [KBIN_wrapping_sub] = {WRAPPED("-")},
     [KBIN_abs_diff] = {.of_float = "@abs($a - $b)"},
-    [KBIN_min] = {BOTH("{ return " PICK("a < b", "a", "b") "; }"), .of_float = CHOICE("(a < b) | (b != b)", "|")},
-    [KBIN_max] = {BOTH("{ return " PICK("a > b", "a", "b") "; }"), .of_float = CHOICE("(a > b) | (b != b)", "&")},
+    [KBIN_min] = {BOTH("{ return @pick(($i)(a < b), a, b); }"), .of_float = CHOICE("(a < b) | (b != b)", "|")},
+    [KBIN_max] = {BOTH("{ return @pick(($i)(a > b), a, b); }"), .of_float = CHOICE("(a > b) | (b != b)", "&")},
     [KBIN_min_nan] = {.of_float = CHOICE("(a < b) | (a != a)", "|")},
     [KBIN_max_nan] = {.of_float = CHOICE("(a > b) | (a != a)", "&")},
     [KBIN_bit_and] = {PLAIN("&")},
@@ -191,8 +196,8 @@ static const char *find_binary(flxi_kbinary op, uint32_t type)
 {
     if (op == KBIN_mul_high && type == FLX_U32)
         return "{ typedef k_u64 pairs __attribute__((vector_size(sizeof a))); const pairs x = (pairs)a, y = (pairs)b; "
-               "return ($v)(((x & 0xffffffffull) * (y & 0xffffffffull) >> 32) | "
-               "((x >> 32) * (y >> 32) & 0xffffffff00000000ull)); }";
+               "return ($v)(((x & 0xffffffffull) * (y & 0xffffffffull) >> 32) | ((x >> 32) * (y >> 32) & "
+               "0xffffffff00000000ull)); }";
     return column(&binaries[op], type);
 }
 
@@ -285,15 +290,15 @@ void flxi_vtext_bitcast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 /* One for f32 and f64, by the size of a vector; `native` is what follows __builtin_ia32_, with s or d for $. */
 typedef struct {
     const char *name;
-    const char *portable; /* __builtin_elementwise_… of newer compilers */
-    const char *scalar;   /* of one lane */
+    const char *portable;             /* __builtin_elementwise_… of newer compilers */
+    const char *scalar;               /* of one lane */
     const char *guard[3], *native[3]; /* of 128, 256 and 512 bits */
     const char *other;                /* of 512 bits, as clang has it; NULL: the same */
 } native_op;
 
-#define ROUNDING(name, scalar, code)                                                                      \
-    {                                                                                                     \
-        name, name, scalar, {"__SSE4_1__", "__AVX__", "__AVX512F__"},                                     \
+#define ROUNDING(name, scalar, code)                                                                            \
+    {                                                                                                           \
+        name, name, scalar, {"__SSE4_1__", "__AVX__", "__AVX512F__"},                                           \
             {"roundp$(a, " code ")", "roundp$256(a, " code ")", "rndscalep$_mask(a, " code ", a, -1, 4)"}, NULL \
     }
 
@@ -330,8 +335,8 @@ static void define_native(flxi_kfile *f, flxi_strbuf *out, const native_op *op, 
     unsigned bits = s->lanes * flxi_ktype_of(s->type)->bits;
     int size = bits == 128 ? 0 : bits == 256 ? 1 : bits == 512 ? 2 : -1;
     flxi_kfile_expand(f, out, is_fma ? "$F $v $n($v a, $v b, $v c)\n{\n" : "$F $v $n($v a)\n{\n", s);
-    flxi_addf(out, "#if __has_builtin(__builtin_elementwise_%s)\n    return __builtin_elementwise_%s(%s);\n", op->portable,
-              op->portable, is_fma ? "a, b, c" : "a");
+    flxi_addf(out, "#if __has_builtin(__builtin_elementwise_%s)\n    return __builtin_elementwise_%s(%s);\n",
+              op->portable, op->portable, is_fma ? "a, b, c" : "a");
     if (size == 2 && op->other) {
         flxi_addf(out, "#elif defined(%s) && defined(__clang__)\n", op->guard[size]);
         add_native(out, op->other, is_f64);
@@ -340,8 +345,7 @@ static void define_native(flxi_kfile *f, flxi_strbuf *out, const native_op *op, 
         flxi_addf(out, "#elif defined(%s)\n", op->guard[size]);
         add_native(out, op->native[size], is_f64);
     }
-    flxi_kfile_expand(f, out,
-                      "#else\n    $v r;\n    for (int j = 0; j < $k; j++)\n        r[j] = __builtin_", s);
+    flxi_kfile_expand(f, out, "#else\n    $v r;\n    for (int j = 0; j < $k; j++)\n        r[j] = __builtin_", s);
     flxi_kfile_expand(f, out, op->scalar, s);
     flxi_add_text(out, ";\n    return r;\n#endif\n}\n");
 }
@@ -360,6 +364,44 @@ static void define_each(flxi_kfile *f, flxi_strbuf *out, uint8_t unary, uint8_t 
     else
         flxi_ktext_binary(f, out, (flxi_kbinary)binary, s->type, x, y);
     flxi_add_text(out, ";\n    return r;\n}\n");
+}
+
+/* Whether any lane of a mask is set. */
+static void define_any(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
+{
+    unsigned bytes = s->lanes * mask_bits(f, s->lanes) / 8, part = bytes < 32 ? 16 : 32;
+    flxi_kfile_expand(f, out, "$F int $n($B m)\n{\n#if defined(__AVX__)\n", s);
+    flxi_addf(out, "    typedef long long part __attribute__((vector_size(%u)));\n    part p[%u];\n", part,
+              bytes / part);
+    flxi_add_text(out, "    __builtin_memcpy(p, &m, sizeof m);\n");
+    if (bytes > part)
+        flxi_add_text(out, "    p[0] |= p[1];\n");
+    flxi_addf(out, "    return !__builtin_ia32_ptestz%u(p[0], p[0]);\n", part * 8);
+    flxi_kfile_expand(f, out,
+                      "#else\n    k_i64 r = 0;\n    for (int j = 0; j < $k; j++)\n        r |= m[j];\n    return r != "
+                      "0;\n#endif\n}\n",
+                      s);
+}
+
+/* Stores of the lanes of a mask to elements in a row: in one go where the processor can, else one by one. */
+static void define_store_some(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
+{
+    unsigned bits = flxi_ktype_of(memory_type(s->type))->bits, bytes = bits * s->lanes / 8, part = bytes < 32 ? 16 : 32;
+    flxi_kfile_expand(f, out, "static void $n($E *b, k_u32 n, k_u32 i, $v a, $B m)\n{\n    const $e r = $H;\n", s);
+    if (bits >= 32 && bytes >= 16) {
+        const char *word = bits == 32 ? "int" : "long long";
+        flxi_add_text(out, "#if defined(__AVX2__)\n    if ((k_u64)i + ");
+        flxi_kfile_expand(f, out, "$k <= n) {\n        const $j c = __builtin_convertvector(m, $j);\n", s);
+        flxi_addf(out, "        typedef %s part __attribute__((vector_size(%u)));\n", word, part);
+        flxi_addf(out, "        part v[%u], w[%u];\n", bytes / part, bytes / part);
+        flxi_add_text(out, "        __builtin_memcpy(v, &r, sizeof r);\n        __builtin_memcpy(w, &c, sizeof c);\n");
+        flxi_addf(out, "        for (int j = 0; j < %u; j++)\n", bytes / part);
+        flxi_addf(out, "            __builtin_ia32_maskstore%c%s((part *)(b + i) + j, w[j], v[j]);\n",
+                  bits == 32 ? 'd' : 'q', part == 32 ? "256" : "");
+        flxi_add_text(out, "        return;\n    }\n#endif\n");
+    }
+    flxi_kfile_expand(f, out,
+                      "    for (k_u32 j = 0; j < $k; j++)\n        if (m[j] && i + j < n) b[i + j] = r[j];\n}\n", s);
 }
 
 static void define_sum(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
@@ -393,6 +435,14 @@ static void define_cast(flxi_kfile *f, flxi_strbuf *out, bool keeps_bits, const 
 
 void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
 {
+    if (strcmp(name, "any") == 0) {
+        define_any(f, out, s);
+        return;
+    }
+    if (strcmp(name, "store_some") == 0) {
+        define_store_some(f, out, s);
+        return;
+    }
     if (strcmp(name, "sum") == 0) {
         define_sum(f, out, s);
         return;
@@ -437,6 +487,8 @@ bool flxi_vspell_moves(uint32_t element)
     return !flxi_ktype_of(element)->storage;
 }
 
+/* At the end of a buffer: kept out of the way. */
+#define RARE "static __attribute__((noinline, cold)) "
 #define LANES "for (k_u32 j = 0; j < $k; j++)\n        "
 
 static const flxi_vhelper helpers[] = {
@@ -445,29 +497,30 @@ static const flxi_vhelper helpers[] = {
     /* a, a + step, … */
     {{"ramp", KBY_TYPE, "$F $v $n($T a, $T step)\n{ return ($v)(($u)@all(a) + ($u){$I} * ($u)@all(step)); }\n"}, 0},
     {{"pick", KBY_TYPE, "$F $v $n($i m, $v a, $v b)\n{ return ($v)((m & ($i)a) | (~m & ($i)b)); }\n"}, 0},
-    {{"select", KBY_TYPE,
-      "$F $v $n($B m, $v a, $v b)\n{ return @pick(__builtin_convertvector(m, $i), a, b); }\n"},
-     0},
+    {{"select", KBY_TYPE, "$F $v $n($B m, $v a, $v b)\n{ return @pick(__builtin_convertvector(m, $i), a, b); }\n"}, 0},
     {{"mask", KBY_TYPE, "$F $B $n($i a)\n{ return __builtin_convertvector(a, $B); }\n"}, 0},
     {{"truth", KBY_TYPE, "$F $B $n($v a)\n{ return @mask(($i)(a != @all(($T)0))); }\n"}, 0},
-    {{"any", 0, "$F int $n($B m)\n{\n    k_i64 r = 0;\n    " LANES "r |= m[j];\n    return r != 0;\n}\n"}, 0},
+    {{"any", 0, NULL}, 0}, /* this text is made */
     {{"canonical", KBY_TYPE,
       "$F $v $n($v a)\n"
-      "{ return " PICK("a != a", "($v)(($u){0} + ($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u))", "a") "; }\n"},
+      "{ return @pick(($i)(a != a), ($v)(($u){0} + ($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u)), a); "
+      "}\n"},
      0},
     {{"flip_sign", KBY_TYPE, "$F $v $n($v a)\n{ return ($v)(($i)a ^ " SIGN "); }\n"}, 0},
 
     /* Subgroup ops: lane after lane, as the interpreter adds. */
     {{"sum", KBY_TYPE, NULL}, 0},
-    {{"ballot", 0, "$F k_u32 $n($B m)\n{\n    k_u32 r = 0;\n    " LANES "r |= (k_u32)(m[j] & 1) << j;\n    return r;\n}\n"}, 0},
+    {{"ballot", 0,
+      "$F k_u32 $n($B m)\n{\n    k_u32 r = 0;\n    " LANES "r |= (k_u32)(m[j] & 1) << j;\n    return r;\n}\n"},
+     0},
 
     {{"cast", KBY_TYPE | KBY_RESULT, NULL}, 0}, /* these texts are made */
     {{"recast", KBY_TYPE | KBY_RESULT, NULL}, 0},
     {{"saturate", KBY_TYPE | KBY_RESULT,
       "$F $q $n($v a)\n"
       "{\n"
-      "    const $v low = " PICK("a > @all(-0x1p31f)", "a", "@all(-0x1p31f)") ";\n"
-      "    const $q r = __builtin_convertvector(" PICK("low < @all(0x1p31f)", "low", "@all(0.0f)") ", $q);\n"
+      "    const $v low = @pick(($i)(a > @all(-0x1p31f)), a, @all(-0x1p31f));\n"
+      "    const $q r = __builtin_convertvector(@pick(($i)(low < @all(0x1p31f)), low, @all(0.0f)), $q);\n"
       "    return (r & ~(a >= @all(0x1p31f)) & (a == a)) | ((a >= @all(0x1p31f)) & 0x7fffffff);\n"
       "}\n"},
      0},
@@ -480,7 +533,7 @@ static const flxi_vhelper helpers[] = {
       "$F $v $n($v a)\n"
       "{\n"
       "    const $u u = ($u)a, r = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;\n"
-      "    return " PICK("a != a", "($v)(($u){0} + 0x7fc00000u)", "($v)r") ";\n"
+      "    return @pick(($i)(a != a), ($v)(($u){0} + 0x7fc00000u), ($v)r);\n"
       "}\n"},
      FLX_BF16},
     {{"decode", KBY_TYPE,
@@ -489,7 +542,7 @@ static const flxi_vhelper helpers[] = {
       "    const $u a = __builtin_convertvector(h, $u), e = a >> 10 & 31u, m = a & 0x3ffu, s = (a & 0x8000u) << 16;\n"
       "    const $v small = __builtin_convertvector(($i)m, $v) * 0x1p-24f;\n"
       "    const $u big = (e << 23) + (112u << 23) + (m << 13), last = 0x7f800000u | m << 13;\n"
-      "    const $v r = " PICK("e == 0", "small", "@pick(($i)(e == 31u), ($v)last, ($v)big)") ";\n"
+      "    const $v r = @pick(($i)(e == 0), small, @pick(($i)(e == 31u), ($v)last, ($v)big));\n"
       "    return ($v)(($u)r | s);\n"
       "}\n"},
      FLX_F16},
@@ -509,25 +562,55 @@ static const flxi_vhelper helpers[] = {
     {{"round_half", KBY_TYPE,
       "$F $v $n($v a)\n"
       "{\n"
+      "#if defined(__F16C__) && $k >= 8\n"
+      "    typedef float eight __attribute__((vector_size(32)));\n"
+      "    eight w[$k / 8];\n"
+      "    $v r;\n"
+      "    __builtin_memcpy(w, &a, sizeof a);\n"
+      "    for (int j = 0; j < $k / 8; j++)\n"
+      "        w[j] = __builtin_ia32_vcvtph2ps256(__builtin_ia32_vcvtps2ph256(w[j], 0));\n"
+      "    __builtin_memcpy(&r, w, sizeof r);\n"
+      "    return @pick(($i)(a != a), ($v)(($u){0} + 0x7fc00000u), r);\n"
+      "#else\n"
       "    const $u u = ($u)a;\n"
       "    const $i m = ($i)(u & 0x7fffffffu), near = (m + 0xfff + (m >> 13 & 1)) & -0x2000;\n"
       "    const $i small = ($i)((($v)m + 0.5f) - 0.5f); /* steps of 2^-24 */\n"
       "    const $i big = (near & (near <= 0x477fe000)) | ((near > 0x477fe000) & 0x7f800000);\n"
       "    const $i r = (small & (m < 0x38800000)) | (big & (m >= 0x38800000));\n"
-      "    return " PICK("a != a", "($v)(($u){0} + 0x7fc00000u)", "($v)(($u)r | (u & 0x80000000u))") ";\n"
+      "    return @pick(($i)(a != a), ($v)(($u){0} + 0x7fc00000u), ($v)(($u)r | (u & 0x80000000u)));\n"
+      "#endif\n"
       "}\n"},
      FLX_F16},
 
     /* ---- Memory: n elements at b; i is the index of the first lane, or there is one for each lane ---- */
 
     {{"get", KBY_TYPE, "$F $v $n(const $E *b)\n{ $e r; __builtin_memcpy(&r, b, sizeof r); return $G; }\n"}, 0},
+    {{"load_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i)\n"
+           "{\n    $e r = {0};\n    " LANES "if (i + j < n) r[j] = b[i + j];\n    return $G;\n}\n"},
+     0},
     {{"load", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 n, k_u32 i)\n"
+      "{ return (k_u64)i + $k <= n ? @get(b + i) : @load_rest(b, n, i); }\n"},
+     0},
+    /* Every other element, of 32 or 64 bits. */
+    {{"pairs_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i)\n"
+           "{\n    $e r = {0};\n    " LANES "if (i + 2 * j < n) r[j] = b[i + 2 * j];\n    return $G;\n}\n"},
+     0},
+    {{"pairs", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 n, k_u32 i)\n"
       "{\n"
-      "    $e r = {0};\n"
-      "    if ((k_u64)i + $k <= n)\n"
-      "        return @get(b + i);\n"
-      "    " LANES "if (i + j < n) r[j] = b[i + j];\n"
+      "    if ((k_u64)i + 2 * $k > n)\n"
+      "        return @pairs_rest(b, n, i);\n"
+      "    $e s, t;\n"
+      "    __builtin_memcpy(&s, b + i, sizeof s);\n"
+      "    __builtin_memcpy(&t, b + i + $k, sizeof t);\n"
+      "#if defined(__clang__)\n"
+      "    const $e r = __builtin_shufflevector(s, t, $J);\n"
+      "#else\n"
+      "    const $e r = __builtin_shuffle(s, t, ($j){$J});\n"
+      "#endif\n"
       "    return $G;\n"
       "}\n"},
      0},
@@ -539,24 +622,19 @@ static const flxi_vhelper helpers[] = {
       "$F $v $n(const $E *b, $q i)\n{\n    $e r;\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
      0},
     {{"put", KBY_TYPE, "$F void $n($E *b, $v a)\n{ const $e r = $H; __builtin_memcpy(b, &r, sizeof r); }\n"}, 0},
+    {{"store_rest", KBY_TYPE,
+      RARE "void $n($E *b, k_u32 n, k_u32 i, $v a)\n"
+           "{\n    const $e r = $H;\n    " LANES "if (i + j < n) b[i + j] = r[j];\n}\n"},
+     0},
     {{"store", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, k_u32 i, $v a)\n"
-      "{\n"
-      "    const $e r = $H;\n"
-      "    if ((k_u64)i + $k <= n)\n"
-      "        __builtin_memcpy(b + i, &r, sizeof r);\n"
-      "    else\n"
-      "        " LANES "    if (i + j < n) b[i + j] = r[j];\n"
-      "}\n"},
+      "{\n    if ((k_u64)i + $k <= n)\n        @put(b + i, a);\n    else\n        @store_rest(b, n, i, a);\n}\n"},
      0},
     {{"scatter", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a)\n"
       "{\n    const $e r = $H;\n    " LANES "if (i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
-    {{"store_some", KBY_TYPE,
-      "$F void $n($E *b, k_u32 n, k_u32 i, $v a, $B m)\n"
-      "{\n    const $e r = $H;\n    " LANES "if (m[j] && i + j < n) b[i + j] = r[j];\n}\n"},
-     0},
+    {{"store_some", KBY_TYPE, NULL}, 0}, /* this text is made */
     {{"scatter_some", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a, $B m)\n"
       "{\n    const $e r = $H;\n    " LANES "if (m[j] && i[j] < n) b[i[j]] = r[j];\n}\n"},

@@ -1,8 +1,8 @@
 /* vector_statement.c: statements for all lanes of a vector, and for those that a mask says.
 
-   Where all lanes agree, `if` and loops are those of C. Else a mask holds who takes part: everybody computes, variables
-   change and stores happen for those lanes only. A condition learned from an `if` of this kind says nothing about the
-   others, so it proves no access. */
+   Where all lanes agree, `if` and loops are those of C. Else a mask holds who takes part: everybody computes,
+   variables change and stores happen for those lanes only. A condition learned from an `if` of this kind says
+   nothing about the others, so it proves no access. */
 #include "codegen/vector_spelling.h"
 #include "codegen/vector_writer.h"
 
@@ -80,7 +80,8 @@ static void store_lanes(flxi_kwriter *w, const flxi_ks *s, unsigned part)
     if (w->vectors->mask)
         flxi_kw_addf(w, "if (%s[j]) ", mask_name(w, w->vectors->mask, part));
     flxi_kfile_name(w->file, &w->out, is_half ? "store_half" : "store", &x);
-    flxi_kw_addf(w, "(%s, %s, %s[j], %s[j]);\n", flxi_kw_pointer(w, s->buffer), flxi_kw_length(w, s->buffer), index, text);
+    flxi_kw_addf(w, "(%s, %s, %s[j], %s[j]);\n", flxi_kw_pointer(w, s->buffer), flxi_kw_length(w, s->buffer), index,
+                 text);
 }
 
 static const char *store_template(flxi_kwriter *w, const flxi_ks *s)

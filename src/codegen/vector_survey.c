@@ -1,7 +1,8 @@
-/* vector_survey.c: which values differ between the lanes of a vector, and what stands in the way of writing a kernel so.
+/* vector_survey.c: which values differ between the lanes of a vector, and what stands in the way of writing a
+   kernel so.
 
-   Everything starts as uniform; each round over the program takes back what does not hold, until nothing changes. Lanes go
-   through the text together, so a load at a uniform index is uniform, also of memory that is written. */
+   Everything starts as uniform; each round over the program takes back what does not hold, until nothing changes.
+   Lanes go through the text together, so a load at a uniform index is uniform, also of memory that is written. */
 #include "codegen/vector_writer.h"
 
 /* A program whose variables depend on each other in a longer chain is written in the scalar form. */
@@ -60,7 +61,7 @@ static int32_t step_of_binary(survey *s, const flxi_kx *e)
         return literal(s->w, e->x[0], &factor) ? checked(b * factor) : KSTEP_VARYING;
     case KBIN_shl:
         return literal(s->w, e->x[1], &factor) && factor >= 0 && factor < 20 ? checked((int64_t)a * (1 << factor))
-                                                                           : KSTEP_VARYING;
+                                                                             : KSTEP_VARYING;
     default: return KSTEP_VARYING;
     }
 }
@@ -255,13 +256,34 @@ unsigned flxi_vector_lanes(const flx_kernel *k)
     return 16;
 }
 
+/* How many statements of a kind there are. */
+static unsigned count_kind(flxi_klist list, flxi_ks_kind kind)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < list.n; i++)
+        n += (list.at[i].kind == kind) + count_kind(list.at[i].body, kind) + count_kind(list.at[i].other, kind);
+    return n;
+}
+
+/* A loop that adds up waits for each sum before it begins the next: a few of them at once hide that. A longer text
+   has enough to do anyway, and too few registers. */
+static unsigned usual_parts(const flx_kernel *k)
+{
+    enum { MAX_NODES = 120 };
+    unsigned sums = count_kind(k->body, KS_ASSIGN);
+    if (k->nodes > MAX_NODES || count_kind(k->body, KS_LOOP) != 1 || sums == 0)
+        return 1;
+    return sums == 1 ? 4 : sums <= 3 ? 2 : 1;
+}
+
 static void choose_parts(survey *s)
 {
     flxi_kvectors *v = s->v;
     const flxi_vector_options *o = s->w->file->vector;
     unsigned lanes = flxi_vector_lanes(s->w->k), held = s->w->file->vector_bytes / (lanes == 16 ? 4 : 8);
     v->lanes = held < lanes ? held : lanes;
-    v->parts = v->has_subgroups ? lanes / v->lanes : o->parts ? o->parts : 1;
+    unsigned wanted = o->parts ? (o->parts < 8 ? o->parts : 8) : usual_parts(s->w->k);
+    v->parts = v->has_subgroups ? lanes / v->lanes : wanted;
     if (v->parts > 1 && !v->has_subgroups && s->w->k->size[0] % (v->lanes * v->parts) != 0)
         v->parts = 1;
 }

@@ -1,7 +1,7 @@
 /* vector_value.c: expressions as vectors. See vector_writer.h.
 
-   Trees become nested text, as in kernel_value.c. What is done lane by lane, calls of functions and elements that do not
-   lie in memory as vectors do, is a loop in front of the statement. */
+   Trees become nested text, as in kernel_value.c. What is done lane by lane, calls of functions and elements that
+   do not lie in memory as vectors do, is a loop in front of the statement. */
 #include "codegen/kernel_spelling.h"
 #include "codegen/vector_spelling.h"
 #include "codegen/vector_writer.h"
@@ -66,7 +66,8 @@ const char *flxi_vw_name(flxi_kwriter *w, uint32_t var, unsigned part)
     return w->vectors->parts > 1 ? flxi_kw_text(w, "v%u_%u", var, part) : flxi_kw_text(w, "v%u", var);
 }
 
-/* A vector that a loop over lanes fills: `before` the value of lane j, which the caller adds with the end of the line. */
+/* A vector that a loop over lanes fills: `before` the value of lane j, which the caller adds with the end of the
+   line. */
 static uint32_t begin_lanes(flxi_kwriter *w, uint32_t type)
 {
     uint32_t t = ++w->next_temp;
@@ -121,7 +122,8 @@ static words load_lanes(flxi_kwriter *w, const flxi_kx *e, const char *index)
     const char *at = flxi_vw_bind(w, FLX_U32, index);
     const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
     uint32_t t = begin_lanes(w, e->type);
-    flxi_kfile_name(w->file, &w->out, "load", &(flxi_ksubject){.type = b->element, .space = flxi_kw_address(w, e->ref)});
+    flxi_kfile_name(w->file, &w->out, "load",
+                    &(flxi_ksubject){.type = b->element, .space = flxi_kw_address(w, e->ref)});
     flxi_kw_addf(w, "(%s, %s, %s[j]);\n", pointer, length, at);
     return (words){flxi_kw_text(w, "t%u", t), 0};
 }
@@ -130,16 +132,20 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
 {
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
     bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]), moves = flxi_vspell_moves(b->element);
-    bool is_row = flxi_vw_step(w, e->x[0]) == 1 && moves;
-    const char *index = is_row ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
+    int32_t step = flxi_vw_step(w, e->x[0]);
+    bool is_row = step == 1 && moves, is_paired = step == 2 && moves && flxi_ktype_bytes(b->element, 1) >= 4;
+    const char *index = is_row || is_paired ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)
         return load_lanes(w, e, index);
+    is_proven &= !is_paired;
     flxi_ksubject s = {.type = b->element, .result = FLX_U32};
     s.x[0] = flxi_kw_pointer(w, e->ref);
     s.x[1] = is_proven ? index : flxi_kw_length(w, e->ref);
     s.x[2] = index;
-    const char *text = is_row ? is_proven ? "@get($a + $b)" : "@load($a, $b, $c)"
-                       : is_proven ? "@gather_at($a, $b)" : "@gather($a, $b, $c)";
+    const char *text = is_paired   ? "@pairs($a, $b, $c)"
+                       : is_row    ? is_proven ? "@get($a + $b)" : "@load($a, $b, $c)"
+                       : is_proven ? "@gather_at($a, $b)"
+                                   : "@gather($a, $b, $c)";
     return (words){flxi_vw_text(w, text, &s), 2};
 }
 
@@ -183,7 +189,8 @@ static uint32_t lay_out(flxi_kwriter *w, uint32_t expr)
     t = ++w->next_temp;
     flxi_kw_line(w, "%s t%u[%u];", held, t, lanes * parts);
     for (unsigned part = 0; part < parts; part++)
-        flxi_kw_line(w, "__builtin_memcpy(t%u + %u, &%s, sizeof %s);", t, part * lanes, part_text[part], part_text[part]);
+        flxi_kw_line(w, "__builtin_memcpy(t%u + %u, &%s, sizeof %s);", t, part * lanes, part_text[part],
+                     part_text[part]);
     return t;
 }
 
@@ -244,10 +251,9 @@ static words call(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     }
     for (size_t i = 0; i < e->num_args; i++) {
         uint32_t x = e->args[i], type = w->k->exprs[x].type;
-        args[i] = flxi_vw_step(w, x) == 0
-                      ? flxi_kw_bind(w, type, flxi_kw_value(w, x))
-                      : flxi_kw_text(w, type == FLX_BOOL ? "%s[j] != 0" : "%s[j]",
-                                     flxi_vw_bind(w, type, flxi_vw_value(w, x, part)));
+        args[i] = flxi_vw_step(w, x) == 0 ? flxi_kw_bind(w, type, flxi_kw_value(w, x))
+                                          : flxi_kw_text(w, type == FLX_BOOL ? "%s[j] != 0" : "%s[j]",
+                                                         flxi_vw_bind(w, type, flxi_vw_value(w, x, part)));
     }
     uint32_t t = begin_lanes(w, e->type);
     flxi_kw_addf(w, "f%u_%u(", w->file->num_kernels, e->ref);

@@ -5,10 +5,10 @@
    vector_statement.c  statements, and masks where lanes go separate ways
    vector_frame.c      the loops around them, and the public functions
 
-   A value is uniform (one for all lanes), a ramp (it grows by a constant from lane to lane, as the id of an invocation) or
-   varying. Uniform values and the first lane of ramps are scalars, written by the scalar writer; only varying values are
-   vectors. Several vectors may be worked on side by side: these are the parts, and a varying variable then has a name for
-   each, v3_0 and v3_1. */
+   A value is uniform (one for all lanes), a ramp (it grows by a constant from lane to lane, as the id of an
+   invocation) or varying. Uniform values and the first lane of ramps are scalars, written by the scalar writer;
+   only varying values are vectors. Several vectors may be worked on side by side: these are the parts, and a
+   varying variable then has a name for each, v3_0 and v3_1. */
 #ifndef FLXI_VECTOR_WRITER_H
 #define FLXI_VECTOR_WRITER_H
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include <fluxion/lower.h>
 #include <fluxion/text.h>
 
 enum { FIRST_CHUNK = 16, SMALL_RESULTS = 8 };
@@ -256,6 +257,7 @@ static flx_code hold_body(void *user, const flx_graph *body)
     if (held->nesting + 1 > g->nesting)
         g->nesting = held->nesting + 1;
     g->has_effects |= held->has_effects;
+    g->has_blocks |= held->has_blocks;
     for (size_t i = 0; i < held->symbols.n; i++)
         note_symbol(g, held->symbols.at[i]);
     return FLX_OK;
@@ -298,6 +300,7 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     locate(g->node_count, &c, &k);
     g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs};
     g->has_effects |= (flxi_ops[op].traits & TRAIT_EFFECT) != 0;
+    g->has_blocks |= (flxi_ops[op].traits & TRAIT_BLOCK) != 0;
     g->node_count++;
     g->value_count += nout;
     return FLX_OK;
@@ -316,6 +319,36 @@ bool flxi_has_effect(const flxi_node *n)
     flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
     return has;
 }
+
+/* ---- Stages ---- */
+
+static flx_code find_blocks(void *user, const flx_graph *body)
+{
+    (void)user;
+    return body->has_blocks ? FLX_E_STAGE : FLX_OK;
+}
+
+/* Blocks do not exist any more in a graph that was lowered. */
+static bool fits_stage(flx_graph *g, flxi_opcode op, const void *attrs)
+{
+    static const char hint[] = "add it to the graph as it was before lowering, and lower that again";
+    const flxi_attr_visitor bodies = {.graph = find_blocks};
+    const flxi_op *row = &flxi_ops[op];
+    if (!g->is_lowered)
+        return true;
+    if (row->traits & TRAIT_BLOCK)
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s is a block, and '%s' has been lowered", row->name, g->name);
+    else if (attrs && flxi_attrs_visit(row, attrs, &bodies) != FLX_OK)
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s: its body has blocks, and '%s' has been lowered", row->name, g->name);
+    return !g->error.code;
+}
+
+flx_stage flx_graph_stage(const flx_graph *g)
+{
+    return flxi_graph_alive(g) && g->is_lowered ? FLX_STAGE_MIR : FLX_STAGE_HIR;
+}
+
+/* ---- Adding nodes ---- */
 
 static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs, flx_error *err)
 {
@@ -336,7 +369,7 @@ static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, ui
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs)
 {
     flx_error err = {0};
-    if (!may_build(g))
+    if (!may_build(g) || !fits_stage(g, op, attrs))
         return 0;
     uint32_t first = g->value_count + 1;
     if (add_checked(g, op, in, nin, attrs, &err) != FLX_OK) {
@@ -350,7 +383,7 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
 {
     flx_type few[SMALL_RESULTS];
     flx_type *types = few;
-    if (!may_build(g))
+    if (!may_build(g) || !fits_stage(g, (flxi_opcode)n->op, attrs))
         return 0;
     if (n->nout > SMALL_RESULTS)
         types = flxi_new(&g->arena, flx_type, n->nout);

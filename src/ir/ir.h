@@ -64,6 +64,8 @@ struct flx_graph {
     flxi_index symbol_index;          /* of symbols by address */
     int nesting;                      /* 1 + deepest body */
     bool has_effects;                 /* some node has, here or in a body */
+    bool has_blocks;                  /* some node is one, here or in a body */
+    bool is_lowered;                  /* of the stage MIR: no block may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
     flx_error error;                  /* the first one; code FLX_OK when there is none */
     flx_graph *next_dead;

@@ -91,6 +91,8 @@ typedef struct {
 #define A_WORD_REQ(T, f, list) \
     {.name = #f, .kind = ATTR_WORD, .offset = offsetof(T, f), .words = list, .flags = ATTR_REQUIRED}
 #define A_DTYPE(T, f, v) {.name = #f, .kind = ATTR_DTYPE, .offset = offsetof(T, f), .fallback = (v)}
+#define A_DTYPE_OPT(T, f, text) \
+    {.name = #f, .kind = ATTR_DTYPE, .offset = offsetof(T, f), .fallback = FLX_DTYPE_NONE, .note = text}
 #define A_DTYPE_REQ(T, f) {.name = #f, .kind = ATTR_DTYPE, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
 #define A_DIM(T, f, v) {.name = #f, .kind = ATTR_DIM, .offset = offsetof(T, f), .fallback = (v)}
 #define A_DIM_REQ(T, f) {.name = #f, .kind = ATTR_DIM, .offset = offsetof(T, f), .flags = ATTR_REQUIRED}
@@ -176,6 +178,8 @@ typedef struct {
     void (*batch)(flxi_site *s, flx_val *by);
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
+    /* Blocks: the same in terms of fused ops, where `decompose` has none. */
+    void (*fuse)(flxi_site *s, flx_val *y);
     const char *undefined; /* why there is no derivative */
 
     /* Lowering to kernels (ops/emit.h); an op has at most one of the three. Without any it is decomposed, or computed by a
@@ -200,7 +204,8 @@ enum { /* traits */
     TRAIT_DECLARED = 8,    /* input and param: made by declarations, not by calls */
     TRAIT_EFFECT = 16,     /* may fail or talk at run time: never removed, merged or folded */
     TRAIT_OPAQUE = 32,     /* never merged or folded, but removed when nobody needs it */
-    TRAIT_MULTILINEAR = 64 /* in each of its operands without a role, the others fixed */
+    TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
+    TRAIT_BLOCK = 128      /* of the stage HIR: lowering replaces it (hir/lower.h) */
 };
 
 typedef struct {

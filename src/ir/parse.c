@@ -1,6 +1,7 @@
-/* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and when
-   it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name them. A graph that is met again while it waits calls itself, which is an
-   error; so the recursion is as deep as graphs nest, which FLXI_MAX_NESTING bounds. */
+/* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and
+   when it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name
+   them. A graph that is met again while it waits calls itself, which is an error; so the recursion is as deep as
+   graphs nest, which FLXI_MAX_NESTING bounds. */
 #include "ir/parse.h"
 
 #include "ir/module.h"
@@ -15,7 +16,7 @@ typedef struct {
     flxi_token name;
     const char *at; /* behind the name */
     read_state state;
-    flx_graph *graph; /* the parser's hold; NULL for a kernel */
+    flx_graph *graph;                /* the parser's hold; NULL for a kernel */
     const char *kernel, *kernel_end; /* the text of a kernel; NULL for a graph */
 } entry;
 
@@ -182,9 +183,8 @@ static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t fir
                            bool pinned)
 {
     if (names->n != count)
-        return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, "_ discards a result",
-                            "%zu name%s for %u result%s", names->n, names->n == 1 ? "" : "s", count,
-                            count == 1 ? "" : "s");
+        return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, "_ discards a result", "%zu name%s for %u result%s",
+                            names->n, names->n == 1 ? "" : "s", count, count == 1 ? "" : "s");
     for (uint32_t i = 0; i < count; i++) {
         flxi_token t = names->at[i];
         if (pinned)
@@ -380,7 +380,8 @@ static flx_code add_entry(flxi_parser *p, flxi_reader *r, entry *e)
         return flxi_fail_at(r, e->name.s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
     const entry *other = find_entry(p, &e->name);
     if (other)
-        return flxi_fail_at(r, e->name.s, FLX_E_DUP_NAME, !other->kernel != !e->kernel ? "graphs and kernels share names" : NULL,
+        return flxi_fail_at(r, e->name.s, FLX_E_DUP_NAME,
+                            !other->kernel != !e->kernel ? "graphs and kernels share names" : NULL,
                             "the %s '%s' is defined twice", what, text);
     if (!flxi_push(mem, &p->entries, *e) ||
         !flxi_index_add(mem, &p->by_name, hash_name(&e->name), (uint32_t)p->entries.n - 1))
@@ -474,8 +475,8 @@ flx_module *flx_parse(flx_context *ctx, const char *text, size_t length, const c
     }
     if (!text)
         text = "";
-    flxi_parser p = {.ctx = ctx, .text = text, .end = text + length, .file = file ? file : "text",
-                     .err = err ? err : &ignored};
+    flxi_parser p = {
+        .ctx = ctx, .text = text, .end = text + length, .file = file ? file : "text", .err = err ? err : &ignored};
     memset(p.err, 0, sizeof *p.err);
     flx_module *m = flxi_module_new(ctx);
     flx_code code = m ? read_all(&p, m) : flxi_oom(p.err, "a module");

@@ -19,7 +19,8 @@ typedef struct {
         const char *s;
         size_t n;
         uint32_t id;
-    }) defined;
+    })
+    defined;
     int depth; /* of readers waiting for this one */
 } flxi_reader;
 

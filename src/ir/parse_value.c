@@ -69,7 +69,9 @@ static flx_code parse_product(flxi_reader *r, int depth, flx_dim *out)
         flx_dim b;
         flxi_lex_next(&r->x);
         FLXI_TRY(parse_factor(r, depth, &b));
-        *out = times ? flx_dim_mul(ctx, *out, b) : t.n == 2 ? flxi_dim_floor_div(ctx, *out, b) : flx_dim_div(ctx, *out, b);
+        *out = times      ? flx_dim_mul(ctx, *out, b)
+               : t.n == 2 ? flxi_dim_floor_div(ctx, *out, b)
+                          : flx_dim_div(ctx, *out, b);
         if (*out == FLX_DIM_INVALID)
             return times ? bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large)
                          : bad_dim(r, t.s, FLX_E_SHAPE, "division must be exact; a // b rounds down",
@@ -235,7 +237,10 @@ flx_code flxi_store_literal(flxi_reader *r, const flxi_literal *l, int32_t dtype
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static flx_code parse_hex(flxi_reader *r, const flx_type *type, flx_tensor *t)
@@ -297,8 +302,8 @@ static flx_code parse_nested(flxi_reader *r, flx_tensor *t, int axis, int64_t *a
         flxi_lex_next(&r->x);
     }
     if (n != t->type.dims[axis])
-        return flxi_fail_at(r, open, FLX_E_SHAPE, NULL, "this list has %lld entries where %lld are needed", (long long)n,
-                            (long long)t->type.dims[axis]);
+        return flxi_fail_at(r, open, FLX_E_SHAPE, NULL, "this list has %lld entries where %lld are needed",
+                            (long long)n, (long long)t->type.dims[axis]);
     return flxi_expect_mark(r, ']');
 }
 

@@ -3,12 +3,14 @@
    An index is written as offset + sum of factor * term, the terms being ids and loop variables. Seen as digits of a number,
    smallest factor first, the digits can be read off again if each factor exceeds all that the smaller ones can add up to.
    Then an element tells which invocation touched it. A factor may be an unknown number S (such as a row length), as long
-   as it is the same for all invocations and the digits below are known to stay under S. */
+   as it is the same for all invocations and the digits below are known to stay under S. Since u32 wraps around, all values
+   of the index must moreover lie within 2^32: ranges show it, or a condition is left for the time of the run. */
 #include "kernel/kernel_affine.h"
 
 #include "kernel/kernel_normalise.h"
+#include "kernel/kernel_wrap.h"
 
-enum { MAX_TERMS = 12, MAX_NESTING = 40 };
+enum { MAX_TERMS = 12, MAX_NESTING = 40, LARGE_FACTOR = 1 << 24 };
 
 typedef enum { TERM_INVOCATION, TERM_GROUP, TERM_LOCAL, TERM_LOOP } term_kind;
 
@@ -348,8 +350,38 @@ static void sort_terms(affine *f)
         }
 }
 
+/* Leaves it to the run to check that the index stays within 2^32, of which t is the largest digit and `known` what the
+   smaller ones reach, if its factor is a number. A factor so large that it would do so on purpose is left alone. */
+static bool is_bounded(const flxi_kflow *w, const term *t, const extent *x, uint64_t known)
+{
+    flxi_kwrap c = {.known = t->symbol ? 0 : known, .factor = (uint64_t)magnitude(t->factor), .symbol = t->symbol};
+    uint64_t most = 1;
+    if (x->extent > 0)
+        most = (uint64_t)x->extent;
+    else if (t->kind == TERM_LOOP)
+        c.extent = x->symbol;
+    else if (t->kind == TERM_INVOCATION)
+        most = w->k->size[t->which];
+    bool by_axis = x->extent == 0 && !c.extent;
+    if (!w->wraps || (by_axis && t->kind == TERM_LOOP) || __builtin_mul_overflow(c.factor, most, &c.factor) ||
+        c.factor > LARGE_FACTOR)
+        return false;
+    if (x->extent > 0 && t->symbol) /* the factor alone is open */
+        c.extent = t->symbol, c.symbol = 0;
+    c.axis = by_axis ? t->which : 0;
+    flxi_kwraps_add(w->wraps, flxi_kernel_mem(w->k), &c);
+    return true;
+}
+
+/* A loop's unknown trips may carry the index around: modulo a power of two the digits below stay what they are. */
+static bool is_harmless(const term *t, bool all_loops)
+{
+    uint64_t factor = (uint64_t)magnitude(t->factor);
+    return t->kind == TERM_LOOP && !all_loops && !t->symbol && (factor & (factor - 1)) == 0 && factor <= UINT32_MAX;
+}
+
 /* Whether the digits can be read off the number; `spread` is what constants add below them. */
-static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep *at, int64_t spread)
+static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep *at, int64_t spread, bool all_loops)
 {
     sort_terms(f);
     int64_t span = spread;     /* the largest difference the digits so far can make … */
@@ -362,9 +394,7 @@ static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep
             continue;
         if (is_last)
             return false;
-        bool fits = t->symbol == 0 ? !span_symbol && magnitude(t->factor) > span
-                    : span_symbol  ? span_symbol == t->symbol
-                                   : span == 0;
+        bool fits = t->symbol == 0 ? !span_symbol && magnitude(t->factor) > span : span_symbol == t->symbol;
         if (!fits && span_symbol && t->symbol && top.kind == TERM_INVOCATION)
             fits = is_axis_total(w, t->symbol, top.which);
         if (!fits)
@@ -373,6 +403,8 @@ static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep
         bool is_plain_unit = magnitude(t->factor) == 1 && t->symbol == 0 && span == 0;
         if (t->symbol) {
             is_last = true;
+            if (!is_bounded(w, t, &x, 0))
+                return false;
         } else if (is_plain_unit && (x.symbol || t->kind == TERM_INVOCATION) && i + 1 < f->n && f->terms[i + 1].symbol) {
             span_symbol = x.symbol ? x.symbol : UINT32_MAX;
             top = *t;
@@ -383,9 +415,12 @@ static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep
                 return false;
         } else {
             is_last = true;
+            bool is_id = t->kind != TERM_LOOP && is_plain_unit; /* of which there are no more than 2^32 */
+            if (!is_id && !is_harmless(t, all_loops) && !is_bounded(w, t, &x, (uint64_t)span))
+                return false;
         }
     }
-    return true;
+    return span <= UINT32_MAX;
 }
 
 /* ---- The questions ---- */
@@ -429,7 +464,7 @@ static bool one_is_injective(const flxi_kflow *w, uint32_t buffer, const flxi_ka
     for (const flxi_kstep *l = access->at->loop; all_loops && l; l = l->loop)
         if (!names_axis(&f, TERM_LOOP, l->s->var))
             return false;
-    return names_all_ids(w, &f, access->at, in_workgroup) && digits_are_separate(w, &f, access->at, 0);
+    return names_all_ids(w, &f, access->at, in_workgroup) && digits_are_separate(w, &f, access->at, 0, all_loops);
 }
 
 /* Moves what loops add to an index into the range [low, high] of its constant part. */
@@ -478,7 +513,7 @@ bool flxi_kernel_is_injective(const flxi_kflow *w, uint32_t buffer, const flxi_k
     if (__builtin_sub_overflow(highest, lowest, &spread))
         return false;
     for (size_t i = 0; i < n; i++) /* extents hold where the access stands, so they must do everywhere */
-        if (!digits_are_separate(w, &first, accesses[i].at, spread))
+        if (!digits_are_separate(w, &first, accesses[i].at, spread, false))
             return false;
     return true;
 }

@@ -11,7 +11,8 @@ typedef struct {
 } flxi_kaccess;
 
 /* Whether no two different invocations (of a workgroup, if the buffer is the workgroup's) can touch the same element by
-   any of these accesses to `buffer`. Axes that the program never mentions are taken to have one invocation. */
+   any of these accesses to `buffer`. Axes that the program never mentions are taken to have one invocation. May rely on
+   conditions that it adds to w->wraps; without that, only what ranges prove is true. */
 bool flxi_kernel_is_injective(const flxi_kflow *w, uint32_t buffer, const flxi_kaccess *accesses, size_t n);
 
 /* Whether moreover every time one access is executed it touches another element. */

@@ -161,10 +161,12 @@ static bool batch_stmt(flxi_krewrite *r, const flxi_ks *s)
 
 static flx_code refuse(const flx_kernel *k, const char *what, flx_error *err)
 {
-    return flxi_kernel_fail(err, "batching", "run the examples one after the other", "kernel '%.60s' has %s", k->name, what);
+    return flxi_kernel_fail(err, "batching", "run the examples one after the other", "kernel '%.60s' has %s", k->name,
+                            what);
 }
 
-static flx_code check_statement(const flx_kernel *k, const flxi_kbatch *b, const flxi_ks *s, bool is_nested, flx_error *err)
+static flx_code check_statement(const flx_kernel *k, const flxi_kbatch *b, const flxi_ks *s, bool is_nested,
+                                flx_error *err)
 {
     switch ((flxi_ks_kind)s->kind) {
     case KS_INDIRECT:
@@ -244,7 +246,8 @@ static flx_code check_buffers(const flx_kernel *k, const flxi_kbatch *b, flx_err
 static flx_code check(const flx_kernel *k, const flxi_kbatch *b, flx_error *err)
 {
     if (b->axis > 2 || (!b->groups && !b->size) || b->size > UINT32_MAX)
-        return flxi_fail(err, FLX_E_USAGE, "a batch needs an axis of the grid, and its size or the workgroups of one example");
+        return flxi_fail(err, FLX_E_USAGE,
+                         "a batch needs an axis of the grid, and its size or the workgroups of one example");
     FLXI_TRY(flxi_kernel_check(k, err));
     FLXI_TRY(check_buffers(k, b, err));
     FLXI_TRY(check_list(k, b, k->body, false, err));

@@ -1,9 +1,9 @@
 /* kernel_builder.c: building a program: interned expressions, scopes, nested bodies. Keeps depth and size bounded. */
 #include "kernel/kernel.h"
 
-#include "base/half.h"
 #include "ir/context.h"
 #include "kernel/kernel_extension.h"
+#include "kernel/kernel_scalar.h"
 
 #include <stdio.h>
 
@@ -312,22 +312,12 @@ uint32_t flxi_kb_literal(flxi_kb *b, uint32_t type, uint64_t bits)
     return add_expr(b, (flxi_kx){.kind = KX_LITERAL, .type = (uint8_t)type, .bits = bits});
 }
 
+/* Unlike casts, negative numbers of unsigned types wrap. */
 static uint64_t bits_of(uint32_t type, double value)
 {
-    union {
-        double d;
-        float f;
-        uint64_t u64;
-        uint32_t u32;
-    } pun = {0};
-    switch (type) {
-    case FLX_F64: pun.d = value; return pun.u64;
-    case FLX_F32: pun.f = (float)value; return pun.u32;
-    case FLX_F16: return flxi_to_f16(value);
-    case FLX_BF16: return flxi_to_bf16(value);
-    case FLX_BOOL: return value != 0;
-    default: return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    }
+    if (flxi_ktype_is_float(type) || type == FLX_BOOL)
+        return flxi_kscalar_from_double(type, value);
+    return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
 uint32_t flxi_kb_number(flxi_kb *b, uint32_t type, double value)

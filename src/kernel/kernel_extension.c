@@ -78,9 +78,9 @@ static flx_code check_spellings(const flx_kernel_extension *x, flx_error *err)
     static const char *const names[] = {"c", "cuda", "opencl"};
     for (size_t i = 0; i < 3; i++)
         if (!is_spelling(all[i], x->num_args))
-            return flxi_fail_hint(err, FLX_E_USAGE, "write $0 $1 … for operands, $T for the type, $P for the payload, $$ for a dollar",
-                                  "extension '%.60s': its text for %s names an operand that it does not have", x->name,
-                                  names[i]);
+            return flxi_fail_hint(
+                err, FLX_E_USAGE, "write $0 $1 … for operands, $T for the type, $P for the payload, $$ for a dollar",
+                "extension '%.60s': its text for %s names an operand that it does not have", x->name, names[i]);
     return FLX_OK;
 }
 
@@ -97,8 +97,8 @@ static flx_code check_extension(const flx_kernel_extension *x, flx_error *err)
         return flxi_fail_hint(err, FLX_E_USAGE, "leave them out",
                               "extension '%.60s' is a statement: it has no operands, type or derivative", x->name);
     if (!is_statement && (!x->type || !x->evaluate))
-        return flxi_fail_hint(err, FLX_E_USAGE, "give it both", "extension '%.60s' lacks its type rule or its evaluator",
-                              x->name);
+        return flxi_fail_hint(err, FLX_E_USAGE, "give it both",
+                              "extension '%.60s' lacks its type rule or its evaluator", x->name);
     if (x->num_args > FLXI_KEXTENSION_MAX_ARGS)
         return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has %u operands, and at most %d are possible", x->name,
                          (unsigned)x->num_args, FLXI_KEXTENSION_MAX_ARGS);
@@ -128,8 +128,8 @@ static flx_code add(registry *r, const flx_kernel_extension *x, flx_error *err)
     if (!kept)
         return flxi_oom(err, "an extension");
     *kept = (flxi_kextension){*x, r->first};
-    const char **const texts[] = {&kept->is.name,        &kept->is.derivative,  &kept->is.c.text,
-                                  &kept->is.c.prelude,   &kept->is.cuda.text,   &kept->is.cuda.prelude,
+    const char **const texts[] = {&kept->is.name,        &kept->is.derivative,    &kept->is.c.text,
+                                  &kept->is.c.prelude,   &kept->is.cuda.text,     &kept->is.cuda.prelude,
                                   &kept->is.opencl.text, &kept->is.opencl.prelude};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i] && !keep(&r->arena, texts[i]))
@@ -141,7 +141,8 @@ static flx_code add(registry *r, const flx_kernel_extension *x, flx_error *err)
 flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extension *extension, flx_error *err)
 {
     if (!ctx || !extension)
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_register_extension: the %s is NULL", ctx ? "extension" : "context");
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_register_extension: the %s is NULL",
+                         ctx ? "extension" : "context");
     FLXI_TRY(check_extension(extension, err));
     registry *r = flxi_context_attached(ctx, make_registry, free_registry);
     if (!r)

@@ -6,6 +6,7 @@
 #include "kernel/kernel_rules.h"
 
 typedef struct flxi_kstep flxi_kstep;
+typedef struct flxi_kwraps flxi_kwraps;
 
 typedef struct {
     flxi_kstep *at;
@@ -49,6 +50,7 @@ typedef struct {
 
 typedef struct {
     const flx_kernel *k;
+    flxi_kwraps *wraps;       /* conditions that proofs about indices rely on, collected where this is set; kernel_wrap.h */
     const flx_kernel *source; /* what k was made of, for messages: places in k are positions in it; or NULL */
     flxi_arena *arena;
     flxi_ksteps top;

@@ -8,6 +8,7 @@
 #include "kernel/kernel_optimise.h"
 #include "kernel/kernel_reverse.h"
 #include "kernel/kernel_validate.h"
+#include "kernel/kernel_wrap.h"
 
 #include <stdio.h>
 
@@ -17,6 +18,7 @@ typedef struct {
     flxi_kderive d;
     flx_kernel *k; /* normalised, perhaps with cut loops */
     flxi_kflow w;
+    flxi_kwraps wraps;
     flxi_kreverse_result emitted;
     uint8_t *kept, *is_private; /* by tape */
 } gradient;
@@ -128,12 +130,20 @@ static flx_code over_budget(const gradient *g, uint64_t bytes, flx_error *err)
                             g->d.k->name, (unsigned long long)bytes, (unsigned long long)g->d.options.tape_budget);
 }
 
+static flx_code find_flow(gradient *g, flx_error *err)
+{
+    flxi_vec_free(flxi_kernel_mem(g->k), &g->wraps.list);
+    FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
+    g->w.source = g->d.source;
+    g->w.wraps = &g->wraps;
+    return FLX_OK;
+}
+
 /* Cuts loops until the tapes fit. Trips that depend on data are cut once: their length shows only when they run. */
 static flx_code fit_budget(gradient *g, flx_error *err)
 {
     for (int round = 0;; round++) {
-        FLXI_TRY(flxi_kernel_flow(&g->w, &g->d.arena, g->k, g->d.inputs, g->d.outputs, err));
-        g->w.source = g->d.source;
+        FLXI_TRY(find_flow(g, err));
         FLXI_TRY(flxi_kderive_check_races(&g->w, err));
         FLXI_TRY(flxi_kernel_check_bits(&g->w, err));
         FLXI_TRY(find_kept(g, err));
@@ -250,10 +260,27 @@ static flx_code emit(gradient *g, flx_error *err)
     return code;
 }
 
+/* What the proofs about indices rely on is checked by the forward part, which must be known before it is emitted. */
+static flx_code guard_wraps(gradient *g, flx_error *err)
+{
+    if (g->wraps.failed)
+        return flxi_oom(err, "the derivative of a kernel");
+    if (g->wraps.list.n == 0)
+        return FLX_OK;
+    flx_kernel *guarded = flxi_kernel_guard_wraps(&g->w, &g->wraps, err);
+    if (!guarded)
+        return (flx_code)err->code;
+    flx_kernel_free(g->k);
+    g->k = guarded;
+    FLXI_TRY(find_flow(g, err));
+    return find_kept(g, err);
+}
+
 static flx_code differentiate(gradient *g, flx_error *err)
 {
     FLXI_TRY(flxi_kderive_check_types(&g->d, g->k, err));
     FLXI_TRY(fit_budget(g, err));
+    FLXI_TRY(guard_wraps(g, err));
     FLXI_TRY(flxi_kderive_warn(&g->d, &g->w, err));
     choose_private(g);
     return emit(g, err);
@@ -279,6 +306,8 @@ flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outp
         code = normalise(&g, &local);
     if (code == FLX_OK)
         code = differentiate(&g, &local);
+    if (g.k)
+        flxi_vec_free(flxi_kernel_mem(g.k), &g.wraps.list);
     flx_kernel_free(g.k);
     if (err)
         *err = local;

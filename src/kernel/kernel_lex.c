@@ -2,9 +2,9 @@
    A number ends before `..`, so that 0..4 is a range. */
 #include "kernel/kernel_lex.h"
 
-#include "base/half.h"
 #include "base/number.h"
 #include "kernel/kernel.h"
+#include "kernel/kernel_scalar.h"
 
 #include <math.h>
 
@@ -298,38 +298,6 @@ static bool integer_bits(const flxi_knumber *number, uint32_t type, uint64_t *bi
     return v <= most;
 }
 
-static uint64_t round_bits(uint32_t type, double value)
-{
-    union {
-        double d;
-        float f;
-        uint64_t u64;
-        uint32_t u32;
-    } pun = {0};
-    switch (type) {
-    case FLX_F16: return flxi_to_f16(value);
-    case FLX_BF16: return flxi_to_bf16(value);
-    case FLX_F32: pun.f = (float)value; return pun.u32;
-    default: pun.d = value; return pun.u64;
-    }
-}
-
-double flxi_kfloat_value(uint32_t type, uint64_t bits)
-{
-    union {
-        uint64_t u64;
-        uint32_t u32;
-        double d;
-        float f;
-    } pun = {0};
-    switch (type) {
-    case FLX_F16: return flxi_from_f16((uint16_t)bits);
-    case FLX_BF16: return flxi_from_bf16((uint16_t)bits);
-    case FLX_F32: pun.u32 = (uint32_t)bits; return (double)pun.f;
-    default: pun.u64 = bits; return pun.d;
-    }
-}
-
 uint64_t flxi_kfloat_nan(uint32_t type)
 {
     switch (type) {
@@ -351,11 +319,11 @@ bool flxi_knumber_bits(const flxi_knumber *number, uint32_t type, uint64_t *bits
         if (!flxi_knumber_u64(number, bits) || (width < 64 && *bits >> width))
             return false;
         *bits ^= sign;
-        return isnan(flxi_kfloat_value(type, *bits));
+        return isnan(flxi_kscalar_to_double(type, *bits));
     }
     if (!flxi_read_double(number->s, number->n, &value))
         return false;
     bool infinite = *number->s == 'i';
-    *bits = (isnan(value) ? flxi_kfloat_nan(type) : round_bits(type, value)) | sign;
-    return infinite || !isinf(flxi_kfloat_value(type, *bits));
+    *bits = (isnan(value) ? flxi_kfloat_nan(type) : flxi_kscalar_from_double(type, value)) | sign;
+    return infinite || !isinf(flxi_kscalar_to_double(type, *bits));
 }

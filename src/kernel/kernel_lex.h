@@ -80,7 +80,5 @@ bool flxi_knumber_bits(const flxi_knumber *number, uint32_t type, uint64_t *bits
 
 /* The bits of the type's default NaN, which is written `nan`; every other NaN is written by its bits. */
 uint64_t flxi_kfloat_nan(uint32_t type);
-/* The value of a float's bits, exactly. */
-double flxi_kfloat_value(uint32_t type, uint64_t bits);
 
 #endif

@@ -182,7 +182,8 @@ static flx_code parse_rule(flxi_kparser *p)
         FLXI_TRY(flxi_kneed_mark(p, '+'));
         FLXI_TRY(flxi_kneed_mark(p, '='));
         FLXI_TRY(flxi_kparse_expr(p, p->b->vars.at[var].type == FLX_F64 ? FLX_F64 : FLX_F32, &value));
-        flxi_kb_rule_term(p->b, var, value);
+        if (flxi_kb_type(p->b, value) || !p->notes.n) /* else a name in it stands for nothing, which is noted */
+            flxi_kb_rule_term(p->b, var, value);
         FLXI_TRY(flxi_kcheck_builder(p, at));
         FLXI_TRY(flxi_kneed_mark(p, ';'));
     }

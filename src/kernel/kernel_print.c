@@ -8,6 +8,7 @@
 #include "kernel/kernel.h"
 #include "kernel/kernel_lex.h"
 #include "kernel/kernel_parse.h"
+#include "kernel/kernel_scalar.h"
 
 /* What the place of a value demands: a type, nothing, or that the value brings its own. */
 enum { DEMANDS_NOTHING = 0, DEMANDS_SUFFIX = 255 };
@@ -106,7 +107,7 @@ static bool is_plain_nan(uint32_t type, uint64_t bits)
 
 static bool is_nan(uint32_t type, uint64_t bits)
 {
-    double value = flxi_kfloat_value(type, bits);
+    double value = flxi_kscalar_to_double(type, bits);
     return value != value;
 }
 
@@ -123,7 +124,7 @@ static void put_real(printer *p, uint32_t type, uint64_t bits)
         put(p, bits >> (flxi_ktype_of(type)->bits - 1) ? "-nan" : "nan");
         return;
     }
-    flxi_write_double(text, flxi_kfloat_value(type, bits), mantissa_bits(type));
+    flxi_write_double(text, flxi_kscalar_to_double(type, bits), mantissa_bits(type));
     put(p, text);
     if (!strpbrk(text, ".ei")) /* neither fraction, exponent nor inf */
         put(p, ".0");

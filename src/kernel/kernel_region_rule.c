@@ -21,9 +21,9 @@
 #define NOTHING UINT32_MAX
 
 typedef struct {
-    uint32_t var;    /* of the kernel */
-    bool is_entry;   /* its value before the region, else behind it */
-    uint32_t param;  /* of the function that is being declared */
+    uint32_t var;   /* of the kernel */
+    bool is_entry;  /* its value before the region, else behind it */
+    uint32_t param; /* of the function that is being declared */
 } input;
 
 typedef struct {
@@ -31,19 +31,22 @@ typedef struct {
     const flxi_kframe *region; /* valid until a function is declared */
     const char *name;
     flxi_arena arena;
-    uint8_t *is_outer;     /* by variable: visible before the region … */
-    uint8_t *is_result;    /* … and a float that the region assigns */
-    uint8_t *is_target;    /* the rule adds to its adjoint */
-    uint8_t *is_read;      /* the rule uses its value */
-    uint32_t *bar;         /* by variable: what stands for its adjoint in the rule, or 0 */
-    uint32_t *work, *raw, *early; /* by variable: its copy in the region, and others that hold its value behind it, without
+    uint8_t *is_outer;    /* by variable: visible before the region … */
+    uint8_t *is_result;   /* … and a float that the region assigns */
+    uint8_t *is_target;   /* of the function at hand: the rule adds to its adjoint … */
+    uint8_t *is_read;     /* … or uses its value */
+    uint8_t *is_crossing; /* the function of another result uses its value */
+    uint32_t *bar;        /* by variable: what stands for its adjoint in the rule, or 0 */
+    uint32_t *work, *raw,
+        *early;        /* by variable: its copy in the region, and others that hold its value behind it, without
                                      derivative and with the rule's; or 0 */
-    uint32_t *renamed;     /* by expression: the same of copies, or 0 */
-    uint32_t *fn;          /* by variable: its function, or 0 */
-    uint32_t num_vars, num_fns;
-    input *inputs;         /* of the function that is being declared or called */
+    uint32_t *renamed; /* by expression: the same of copies, or 0 */
+    uint32_t *fn;      /* by variable: its function, or 0 */
+    uint32_t num_vars;
+    input *inputs; /* of the function at hand */
     size_t num_inputs;
-    uint32_t *meaning;     /* by variable: the expression that it becomes in the function, or 0 */
+    uint32_t *parts;   /* by term: what of it belongs to the function at hand, or NOTHING */
+    uint32_t *meaning; /* by variable: the expression that it becomes in the function, or 0 */
 } rule;
 
 /* ---- What the builder is told ---- */
@@ -51,8 +54,8 @@ typedef struct {
 static bool refuse(flxi_kb *b, const char *hint, const char *what, const char *name)
 {
     if (flxi_kb_ok(b))
-        flxi_kernel_fail(&b->err, "K64", hint, "region '%.60s': %s%s%.60s%s", b->frames.at[b->frames.n - 1].head.text, what,
-                         *name ? " '" : "", name, *name ? "'" : "");
+        flxi_kernel_fail(&b->err, "K64", hint, "region '%.60s': %s%s%.60s%s", b->frames.at[b->frames.n - 1].head.text,
+                         what, *name ? " '" : "", name, *name ? "'" : "");
     return false;
 }
 
@@ -91,7 +94,8 @@ uint32_t flxi_kb_rule_bar(flxi_kb *b, uint32_t var)
         return 0;
     }
     if (!is_float_var(b, var))
-        return refuse(b, "adjoints are of floats", "there is no adjoint of", b->vars.at[var < b->vars.n ? var : 0].name);
+        return refuse(b, "adjoints are of floats", "there is no adjoint of",
+                      b->vars.at[var < b->vars.n ? var : 0].name);
     for (size_t i = 0; i < b->rule.bars.n; i++)
         if (b->rule.bars.at[i].var == var)
             return b->rule.bars.at[i].value;
@@ -113,8 +117,8 @@ void flxi_kb_rule_term(flxi_kb *b, uint32_t var, uint32_t value)
     else if (!is_float_var(b, var) || b->vars.at[var].kind == KVAR_LOOP)
         refuse(b, "adjoints are of floats", "there is no adjoint of", b->vars.at[var < b->vars.n ? var : 0].name);
     else if (flxi_kb_type(b, value) != flxi_kernel_adjoint_type(b->vars.at[var].type))
-        refuse(b, "adjoints are f64 for f64, else f32: cast the value", "of another type is what is added to the adjoint of",
-               b->vars.at[var].name);
+        refuse(b, "adjoints are f64 for f64, else f32: cast the value",
+               "of another type is what is added to the adjoint of", b->vars.at[var].name);
     else if ((b->nodes += flxi_kb_expr(b, value)->size) > FLXI_KERNEL_MAX_NODES)
         flxi_kernel_fail(&b->err, "K72", "use functions", "nodes: more than %d", FLXI_KERNEL_MAX_NODES);
     else if (!flxi_push(b->mem, &b->rule.terms, ((flxi_kterm){var, value})))
@@ -137,6 +141,8 @@ static bool make_room(rule *r)
     r->is_result = flxi_new(a, uint8_t, n);
     r->is_target = flxi_new(a, uint8_t, n);
     r->is_read = flxi_new(a, uint8_t, n);
+    r->is_crossing = flxi_new(a, uint8_t, n);
+    r->parts = flxi_new(a, uint32_t, r->b->rule.terms.n);
     r->bar = flxi_new(a, uint32_t, n);
     r->work = flxi_new(a, uint32_t, n);
     r->renamed = flxi_new(a, uint32_t, r->b->exprs.n);
@@ -145,8 +151,8 @@ static bool make_room(rule *r)
     r->fn = flxi_new(a, uint32_t, n);
     r->meaning = flxi_new(a, uint32_t, n);
     r->inputs = flxi_new(a, input, 2 * n);
-    if (r->is_outer && r->is_result && r->is_target && r->is_read && r->bar && r->work && r->renamed && r->raw && r->early && r->fn &&
-        r->meaning && r->inputs)
+    if (r->is_outer && r->is_result && r->is_target && r->is_read && r->is_crossing && r->parts && r->bar && r->work &&
+        r->renamed && r->raw && r->early && r->fn && r->meaning && r->inputs)
         return true;
     fail_memory(r);
     return false;
@@ -162,30 +168,31 @@ static void find_results(rule *r, const flxi_ks *list, size_t n)
     }
 }
 
-/* Marks the variables of an expression; gives whether an adjoint is among them. */
-static bool look_at(rule *r, uint32_t expr)
+/* Whether an adjoint is among the variables of an expression, which may have nothing else but variables. */
+static bool has_adjoint(rule *r, uint32_t expr)
 {
-    static const char *const names[KX_KIND_COUNT] = {
-        [KX_LOAD] = "a load",          [KX_LENGTH] = "the length of a buffer", [KX_ID] = "an id",
-        [KX_LANE] = "the lane",        [KX_LANES] = "the subgroup size",       [KX_ATOMIC] = "an atomic",
-        [KX_SUBGROUP_ADD] = "a subgroup op", [KX_SUBGROUP_SHUFFLE] = "a subgroup op",
-        [KX_SUBGROUP_BALLOT] = "a subgroup op",
+    static const char *const uses[KX_KIND_COUNT] = {
+        [KX_LOAD] = "its adjoint loads from a buffer",
+        [KX_LENGTH] = "its adjoint uses the length of a buffer",
+        [KX_ID] = "its adjoint uses an id",
+        [KX_LANE] = "its adjoint uses the lane",
+        [KX_LANES] = "its adjoint uses the subgroup size",
+        [KX_ATOMIC] = "its adjoint has an atomic",
+        [KX_SUBGROUP_ADD] = "its adjoint has a subgroup op",
+        [KX_SUBGROUP_SHUFFLE] = "its adjoint has a subgroup op",
+        [KX_SUBGROUP_BALLOT] = "its adjoint has a subgroup op",
     };
     const flxi_kx *e = flxi_kb_expr(r->b, expr);
-    bool has_bar = false;
-    if (names[e->kind])
-        return refuse(r->b, "bind it with let before the region", "its adjoint uses more than variables:", names[e->kind]);
-    if (e->kind == KX_VAR) {
-        for (size_t i = 0; i < r->b->rule.bars.n; i++)
-            has_bar |= r->b->rule.bars.at[i].value == e->ref;
-        if (!has_bar)
-            r->is_read[e->ref] = 1;
-    }
+    bool has = false;
+    if (uses[e->kind])
+        return refuse(r->b, "bind it with let before the region", uses[e->kind], "");
+    for (size_t i = 0; e->kind == KX_VAR && i < r->b->rule.bars.n; i++)
+        has |= r->b->rule.bars.at[i].value == e->ref;
     for (int i = flxi_kx_operands(e); i-- > 0;)
-        has_bar |= look_at(r, e->x[i]);
+        has |= has_adjoint(r, e->x[i]);
     for (size_t i = 0; i < e->num_args; i++)
-        has_bar |= look_at(r, e->args[i]);
-    return has_bar;
+        has |= has_adjoint(r, e->args[i]);
+    return has;
 }
 
 static bool find_facts(rule *r)
@@ -198,14 +205,14 @@ static bool find_facts(rule *r)
         uint32_t var = b->rule.bars.at[i].var;
         r->bar[var] = b->rule.bars.at[i].value;
         if (!r->is_result[var])
-            refuse(b, "only what the region assigns has an adjoint behind it", "it does not assign", b->vars.at[var].name);
+            refuse(b, "only what the region assigns has an adjoint behind it", "it does not assign",
+                   b->vars.at[var].name);
     }
     for (size_t i = 0; i < b->rule.terms.n && flxi_kb_ok(b); i++) {
         uint32_t var = b->rule.terms.at[i].var;
-        r->is_target[var] = 1;
         if (!r->is_outer[var])
             refuse(b, "declare it before the region", "not visible before it is", b->vars.at[var].name);
-        else if (!look_at(r, b->rule.terms.at[i].value))
+        else if (!has_adjoint(r, b->rule.terms.at[i].value) && flxi_kb_ok(b))
             refuse(b, "give adjoint(y) as a factor, y being what the region assigns",
                    "without an adjoint is what is added to that of", b->vars.at[var].name);
     }
@@ -284,9 +291,42 @@ static uint32_t part_of(rule *r, uint32_t expr)
 
 /* ---- Functions ---- */
 
+static void mark_read(rule *r, uint32_t expr)
+{
+    const flxi_kx *e = flxi_kb_expr(r->b, expr);
+    if (e->kind == KX_VAR)
+        r->is_read[e->ref] = 1;
+    for (int i = flxi_kx_operands(e); i-- > 0;)
+        mark_read(r, e->x[i]);
+    for (size_t i = 0; i < e->num_args; i++)
+        mark_read(r, e->args[i]);
+}
+
+/* What of the rule belongs to y, still of the kernel's variables. */
+static void find_parts(rule *r, uint32_t y)
+{
+    flxi_kb *b = r->b;
+    for (uint32_t v = 1; v < r->num_vars; v++) {
+        r->is_read[v] = r->is_target[v] = 0;
+        r->meaning[v] = flxi_kb_var(b, v);
+    }
+    for (size_t i = 0; i < b->rule.bars.n; i++)
+        if (b->rule.bars.at[i].var != y)
+            r->meaning[b->rule.bars.at[i].value] = NOTHING;
+    for (size_t i = 0; i < b->rule.terms.n && flxi_kb_ok(b); i++) {
+        r->parts[i] = part_of(r, b->rule.terms.at[i].value);
+        if (r->parts[i] == NOTHING)
+            continue;
+        r->is_target[b->rule.terms.at[i].var] = 1;
+        mark_read(r, r->parts[i]);
+    }
+    r->is_read[r->bar[y]] = 0;
+}
+
 /* What the function of y takes besides y: values, and what its rule adds to. */
 static void find_inputs(rule *r, uint32_t y)
 {
+    find_parts(r, y);
     r->num_inputs = 0;
     for (uint32_t v = 1; v < r->num_vars; v++) {
         bool is_value = r->is_result[v] ? r->is_read[v] && v != y : r->is_read[v] || r->is_target[v];
@@ -314,16 +354,17 @@ static bool carries(const rule *r, const input *in)
     return is_target || (r->is_result[in->var] && !in->is_entry);
 }
 
-/* The sum of what is added to the adjoint of input `in`, as far as it belongs to y. */
+/* The sum of what is added to the adjoint of input `in`. */
 static uint32_t sum_of_terms(rule *r, const input *in, uint32_t type)
 {
     flxi_kb *b = r->b;
     uint32_t sum = NOTHING;
     bool is_added = r->is_target[in->var] && (in->is_entry || !r->is_result[in->var]);
     for (size_t i = 0; is_added && i < b->rule.terms.n && flxi_kb_ok(b); i++) {
-        uint32_t part = b->rule.terms.at[i].var == in->var ? part_of(r, b->rule.terms.at[i].value) : NOTHING;
-        if (part != NOTHING)
-            sum = sum == NOTHING ? part : flxi_kb_binary(b, KBIN_add, sum, part);
+        if (b->rule.terms.at[i].var != in->var || r->parts[i] == NOTHING)
+            continue;
+        uint32_t part = part_of(r, r->parts[i]);
+        sum = sum == NOTHING ? part : flxi_kb_binary(b, KBIN_add, sum, part);
     }
     return sum == NOTHING ? flxi_kb_literal(b, type, 0) : sum;
 }
@@ -343,8 +384,7 @@ static void declare_derivative(rule *r, uint32_t y, size_t number)
         if (!r->inputs[i].is_entry)
             r->meaning[r->inputs[i].var] = flxi_kb_var(b, r->inputs[i].param);
     r->meaning[y] = flxi_kb_var(b, z);
-    for (size_t i = 0; i < b->rule.bars.n; i++)
-        r->meaning[b->rule.bars.at[i].value] = b->rule.bars.at[i].var == y ? flxi_kb_var(b, g) : NOTHING;
+    r->meaning[r->bar[y]] = flxi_kb_var(b, g);
     flxi_kb_result(b, sum_of_terms(r, by, type));
 }
 
@@ -354,7 +394,9 @@ static void declare_function(rule *r, uint32_t y)
     char name[200];
     snprintf(name, sizeof name, "%.90s_%.90s", r->name, b->vars.at[y].name);
     find_inputs(r, y);
-    r->num_fns++;
+    for (size_t i = 0; i < r->num_inputs; i++)
+        if (!r->inputs[i].is_entry)
+            r->is_crossing[r->inputs[i].var] = r->is_result[r->inputs[i].var];
     r->fn[y] = flxi_kb_inner_function(b, flxi_kb_fresh_name(b, name), b->vars.at[y].type);
     flxi_kb_result(b, flxi_kb_var(b, declare_params(r, y)));
     for (size_t i = 0; i < r->num_inputs && flxi_kb_ok(b); i++)
@@ -478,7 +520,7 @@ static void end_region(rule *r)
         if (r->is_result[v])
             r->raw[v] = keep_value(r, v, "raw", stopped(r, r->work[v]));
     for (uint32_t v = 1; v < r->num_vars && flxi_kb_ok(b); v++)
-        if (r->num_fns > 1 && r->is_read[v] && r->fn[v])
+        if (r->is_crossing[v] && r->fn[v])
             r->early[v] = keep_value(r, v, "early", call_function(r, v, true));
     for (uint32_t v = 1; v < r->num_vars && flxi_kb_ok(b); v++)
         if (r->fn[v])

@@ -13,10 +13,11 @@
 
 /* ---- Adding to adjoints ---- */
 
+/* Variable 0 is none: what the term would be added to has no derivative. */
 static void add_bar(flxi_kreverser *g, uint32_t var, uint32_t term)
 {
     char name[120];
-    if (!flxi_krev_ok(g) || !term)
+    if (!flxi_krev_ok(g) || !var || !term)
         return;
     uint32_t sum = g->bar[var] ? flxi_kb_binary(g->b, KBIN_add, g->bar[var], term) : term;
     g->bar[var] = flxi_krev_let(g, flxi_krev_bar_name(g, var, name, sizeof name), sum);

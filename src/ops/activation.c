@@ -5,6 +5,7 @@
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
 #include "base/complex_arith.h"
 #include "ops/element.h"
+#include "ops/kernel_complex.h"
 #include "ops/kernel_formula.h"
 #include "ops/partial.h"
 
@@ -608,6 +609,20 @@ static flxi_kval element_silu(flxi_kemit *e, const flxi_kval *operands)
     return flxi_kreal(F2(div, top, F2(add, NUM(x, 1), F2(mul, half, half))));
 }
 
+/* As sigmoid_c: with the exponential of modulus ≤ 1 both below and, left of 0, above. */
+static flxi_kval element_sigmoid(flxi_kemit *e, const flxi_kval *x)
+{
+    if (!x[0].im)
+        return flxi_kreal(F1(sigmoid, x[0].re));
+    flxi_kval z = flxi_kcwide(e, x[0]);
+    uint32_t left = HOLD(is_negative_k(e, z.re)), one = NUM(z.re, 1);
+    flxi_kval back = {F1(neg, z.re), F1(neg, z.im)};
+    flxi_kval power = flxi_khold_value(e, flxi_kcexp(e, flxi_khold_value(e, flxi_kchoose(e, left, z, back))));
+    flxi_kval top = flxi_kchoose(e, left, power, (flxi_kval){one, NUM(one, 0)});
+    flxi_kval below = {F2(add, one, power.re), power.im};
+    return flxi_kcround(e, flxi_kcdiv(e, top, below), x[0]);
+}
+
 /* √½ as a number of the type and what it lacks. */
 static uint32_t sqrt_half_rest(flxi_kemit *e, uint32_t x)
 {
@@ -687,7 +702,6 @@ static double alpha_of(const flxi_kemit *e)
 }
 
 ELEMENT_KERNEL_1(relu, flxi_k2(e, flxi_is_float(e->dtype) ? KBIN_max_nan : KBIN_max, x, NUM(x, 0)))
-ELEMENT_KERNEL_1(sigmoid, F1(sigmoid, x))
 ELEMENT_KERNEL_1(softplus, F2(add, F2(max_nan, x, NUM(x, 0)), F1(log1p, F1(exp, F1(neg, F1(abs, x))))))
 ELEMENT_KERNEL_1(hard_swish, gated_k(e, x, clamp_unit_k(e, F2(div, F2(add, x, NUM(x, 3)), NUM(x, 6)))))
 ELEMENT_KERNEL_1(leaky_relu, kinked(e, x, F2(mul, NUM(x, alpha_of(e)), x)))
@@ -703,8 +717,7 @@ ELEMENT_KERNEL(celu, exponential_below(e, x[0].re, 1, alpha_of(e), alpha_of(e)))
         POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
 
 ACTIVATION(relu, samples_kinked, .scalar = relu_f, .scalar_i = relu_i, .mask = mask_relu);
-ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid,
-           .lowers = flxi_lowers_reals);
+ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid);
 ACTIVATION(silu, samples_smooth, .scalar = silu_f, .partial = partial_silu);
 ACTIVATION(gelu, samples_smooth, .scalar = gelu_f, .partial = partial_gelu, .decompose = decompose_gelu);
 ACTIVATION(gelu_approx, samples_smooth, .scalar = gelu_approx_f, .partial = partial_gelu_approx,
@@ -716,8 +729,7 @@ ACTIVATION(hard_swish, samples_hard_swish, .scalar = hard_swish_f, .vjp = derive
            .decompose = decompose_hard_swish);
 ACTIVATION(mish, samples_smooth, .scalar = mish_f, .partial = partial_mish, .decompose = decompose_mish);
 
-const flxi_rules flxi_rules_prelu = {POINTWISE_RULES, .element = element_prelu, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu,
-                                     .decompose = decompose_prelu, .samples = samples_prelu};
+ACTIVATION(prelu, samples_prelu, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu, .decompose = decompose_prelu);
 
 #define WITH_ATTRS(op, op_infer, op_eval, op_schema, attrs_type, op_samples, ...) \
     const flxi_rules flxi_rules_##op = {                                          \

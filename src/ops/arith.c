@@ -598,31 +598,39 @@ ELEMENT_KERNEL_2(atan2, F2(atan2, x, y))
 
 /* ---- Rules ---- */
 
-const flxi_rules flxi_rules_add = {POINTWISE_RULES, .element = element_add, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i,
-                                   .vjp = vjp_add, .jvp = jvp_add, .samples = samples_any};
-const flxi_rules flxi_rules_sub = {POINTWISE_RULES, .element = element_sub, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i,
-                                   .vjp = vjp_sub, .jvp = jvp_sub, .samples = samples_number};
-const flxi_rules flxi_rules_mul = {POINTWISE_RULES, .element = element_mul, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i,
-                                   .partial = partial_mul, .samples = samples_any};
-const flxi_rules flxi_rules_div = {POINTWISE_RULES, .element = element_div, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient,
-                                   .vjp = vjp_div, .jvp = jvp_div, .samples = samples_quotient};
-const flxi_rules flxi_rules_max = {POINTWISE_RULES, .element = element_max, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max,
-                                   .jvp = jvp_max, .samples = samples_ordered};
-const flxi_rules flxi_rules_min = {POINTWISE_RULES, .element = element_min, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min,
-                                   .jvp = jvp_min, .samples = samples_ordered};
-const flxi_rules flxi_rules_pow = {POINTWISE_RULES, .element = element_pow, .lowers = flxi_lowers_reals, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i,
-                                   .partial = partial_pow, .samples = samples_power};
-const flxi_rules flxi_rules_rem = {POINTWISE_RULES, .element = element_rem, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder,
-                                   .jvp = jvp_remainder, .samples = samples_remainder};
-const flxi_rules flxi_rules_mod = {POINTWISE_RULES, .element = element_mod, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder,
-                                   .jvp = jvp_remainder, .samples = samples_remainder};
-const flxi_rules flxi_rules_atan2 = {
-    POINTWISE_RULES, .element = element_atan2, .scalar = atan2_f, .partial = partial_atan2, .samples = samples_float};
+#define ARITH(op, op_samples, ...)         \
+    const flxi_rules flxi_rules_##op = {   \
+        POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
+
+ARITH(add, samples_any, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i, .vjp = vjp_add, .jvp = jvp_add);
+ARITH(sub, samples_number, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i, .vjp = vjp_sub, .jvp = jvp_sub);
+ARITH(mul, samples_any, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .partial = partial_mul);
+ARITH(div, samples_quotient, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .vjp = vjp_div, .jvp = jvp_div);
+ARITH(max, samples_ordered, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max, .jvp = jvp_max);
+ARITH(min, samples_ordered, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min, .jvp = jvp_min);
+ARITH(pow, samples_power, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i, .partial = partial_pow,
+      .lowers = flxi_lowers_reals);
+ARITH(rem, samples_remainder, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder, .jvp = jvp_remainder);
+ARITH(mod, samples_remainder, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder, .jvp = jvp_remainder);
+ARITH(atan2, samples_float, .scalar = atan2_f, .partial = partial_atan2);
+ARITH(clamp, samples_clamp, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp);
+
 const flxi_rules flxi_rules_nextafter = {
     .infer = flxi_infer_pointwise, .eval = eval_nextafter, .element = element_nextafter, .samples = samples_float};
-const flxi_rules flxi_rules_clamp = {
-    POINTWISE_RULES, .element = element_clamp, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp, .samples = samples_clamp};
-const flxi_rules flxi_rules_fma = {.infer = flxi_infer_pointwise, .eval = eval_fma, .element = element_fma, .scalar = fma_f, .scalar_i = fma_i,
-                                   .partial = partial_fma, .samples = samples_fma};
-const flxi_rules flxi_rules_add_n = {.infer = flxi_infer_pointwise, .eval = eval_add_n, .element = element_add_n, .vjp = vjp_add, .jvp = jvp_add,
-                                     .samples = samples_add_n};
+const flxi_rules flxi_rules_fma = {
+    .infer = flxi_infer_pointwise,
+    .eval = eval_fma,
+    .element = element_fma,
+    .scalar = fma_f,
+    .scalar_i = fma_i,
+    .partial = partial_fma,
+    .samples = samples_fma,
+};
+const flxi_rules flxi_rules_add_n = {
+    .infer = flxi_infer_pointwise,
+    .eval = eval_add_n,
+    .element = element_add_n,
+    .vjp = vjp_add,
+    .jvp = jvp_add,
+    .samples = samples_add_n,
+};

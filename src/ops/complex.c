@@ -63,7 +63,12 @@ static void vjp_complex(flxi_site *s, const flx_val *dy, flx_val *dx)
 ELEMENT_KERNEL(complex, ((flxi_kval){x[0].re, x[1].re}))
 
 const flxi_rules flxi_rules_complex = {
-    .infer = infer_complex, .eval = eval_complex, .element = element_complex, .vjp = vjp_complex, .samples = samples_complex};
+    .infer = infer_complex,
+    .eval = eval_complex,
+    .element = element_complex,
+    .vjp = vjp_complex,
+    .samples = samples_complex,
+};
 
 /* ---- Real numbers made of the parts ---- */
 

@@ -381,8 +381,21 @@ static const flxi_sample samples_custom[] = {
     {0},
 };
 
+/* What it computes, without what it says about derivatives. */
+static void decompose_custom(flxi_site *s, flx_val *y)
+{
+    const custom_attrs *a = s->attrs;
+    flx_val *out = flxi_new(&s->g->arena, flx_val, flxi_body_outputs(a->fwd_body));
+    if (!out) {
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: custom_fn");
+        return;
+    }
+    flxi_inline(s->g, a->fwd_body, s->x, out);
+    memcpy(y, out, s->nout * sizeof *y);
+}
+
 const flxi_rules flxi_rules_custom_fn = {.infer = infer_custom, .eval = eval_custom, .schema = custom_schema,
                                          .attrs_size = sizeof(custom_attrs), .primal = flxi_primal_custom,
                                          .num_saved = flxi_saved_custom, .vjp = flxi_vjp_custom,
                                          .jvp = flxi_jvp_custom, .batch = flxi_batch_custom,
-                                         .samples = samples_custom};
+                                         .decompose = decompose_custom, .samples = samples_custom};

@@ -214,12 +214,13 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
 {
     size_t extra = m->num_scratch > 0;
     if (f->nin != m->num_inputs + extra)
-        return flxi_infer_fail(f, FLX_E_ARITY, extra ? "the counts come behind the kernel's inputs"
-                                                     : "operands are the kernel's inputs, in order",
-                               "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s",
-                               f->nin);
+        return flxi_infer_fail(
+            f, FLX_E_ARITY,
+            extra ? "the counts come behind the kernel's inputs" : "operands are the kernel's inputs, in order",
+            "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
     if (extra && f->in[m->num_inputs]->dtype != FLX_U32)
-        return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts are u32, not %s", flx_dtype_name(f->in[m->num_inputs]->dtype));
+        return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts are u32, not %s",
+                               flx_dtype_name(f->in[m->num_inputs]->dtype));
     for (uint32_t i = 0; i < m->num_inputs; i++)
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
     size_t covered = m->num_outputs;
@@ -402,7 +403,7 @@ static flx_code bind_scratch(run *r)
     return FLX_OK;
 }
 
-/* A derived kernel flags loops that made more trips than its tapes have room for: what it computed is not the derivative. */
+/* A derived kernel flags loops that made more trips than its tapes have room for: it did not compute the derivative. */
 static flx_code check_overflow(const run *r)
 {
     const flx_kernel *k = r->m->k;
@@ -411,7 +412,8 @@ static flx_code check_overflow(const run *r)
         const flx_kernel_memory *m = is_flag ? find_memory(r, k->meta[i].key + 7) : NULL;
         for (size_t j = 0; m && j < m->size / 4; j++)
             if (((const uint32_t *)m->data)[j])
-                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips", "a loop made %u trips, more than max_trips",
+                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips",
+                                      "a loop made %u trips, more than max_trips",
                                       (unsigned)((const uint32_t *)m->data)[j]);
     }
     return FLX_OK;
@@ -449,21 +451,21 @@ static flx_code eval_kernel_call(flxi_eval *e)
     return code;
 }
 
-#define SQUARES                                                                                  \
+#define SQUARES                                                                                 \
     "kernel=\"kernel k(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer w: f64[4] read; " \
     "buffer out: f64[4] output; let i = invocation_id(0); out[i] = x[i] * x[i] * sin(w[3 - i]); }\", grid=[2]"
-#define PRODUCT                                                                                \
+#define PRODUCT                                                                               \
     "kernel=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
     "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", outputs=[f64[1]], max_trips=8"
 
-#define PRODUCTS                                                                                       \
+#define PRODUCTS                                                                                      \
     "kernel=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; " \
     "let i = invocation_id(0); out[i] = x[i] * w[i]; }\", grid=[3]"
 
 static const flxi_sample kernel_call_samples[] = {
-    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},           {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
-    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},          {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
-    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},       {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
+    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},          {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
+    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},         {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
+    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},      {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
     {"f64[4]", "kernel=\"kernel\"", NULL, FLX_E_SYNTAX}, {0},
 };
 

@@ -66,7 +66,8 @@ static const char *batch_text(batching *b, const flx_kernel *k, const uint8_t *b
     flx_buffer text = {0};
     char *kept = NULL;
     flx_kernel *plain = flxi_kernel_batch(k, &(flxi_kbatch){batched, b->axis, b->groups, b->size}, &err);
-    flx_kernel *many = plain ? flx_kernel_optimise(plain, NULL, &err) : NULL; /* most guards of indices are not needed */
+    flx_kernel *many =
+        plain ? flx_kernel_optimise(plain, NULL, &err) : NULL; /* most guards of indices are not needed */
     if (many && flx_kernel_print(many, &text, &err) == FLX_OK && (kept = flxi_rule_new(b->s, char, text.size + 1)))
         memcpy(kept, text.data, text.size);
     if (err.code == FLX_E_OOM)
@@ -87,6 +88,8 @@ static const char *batch_backward(batching *b)
         batched[i] = flxi_kernel_call_is_bound(&k->buffers[i]);
     if (batched)
         text = batch_text(b, k, batched);
+    if (!k)
+        flxi_site_fail(b->s, (flx_code)err.code, err.hint, "backward: %.160s", err.message);
     flx_kernel_free(k);
     return text;
 }

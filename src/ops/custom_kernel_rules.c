@@ -1,5 +1,5 @@
-/* custom_kernel_rules.c: derivatives of kernel_call. They come from the kernel's own transforms: the derived kernel is again
-   a kernel_call, its tapes and scratch buffers being results that nobody uses. */
+/* custom_kernel_rules.c: derivatives of kernel_call. They come from the kernel's own transforms: the derived kernel is
+   again a kernel_call, its tapes and scratch buffers being results that nobody uses. */
 #include "kernel/kernel_derived.h"
 #include "kernel/kernel_rewrite.h"
 #include "kernel/kernel_validate.h"
@@ -12,7 +12,7 @@ typedef struct {
     const flxi_kernel_call *a;
     const flxi_kernel_binding *m;
     flx_kernel_derived *d;
-    flxi_strbuf inputs, outputs; /* names for the derived call */
+    flxi_strbuf inputs, outputs;  /* names for the derived call */
     flxi_strbuf scratch, lengths; /* buffers that it makes itself when it runs, and how long they are */
     flx_val *operands;
     flx_type *types;
@@ -139,8 +139,8 @@ static void end(derivation *x)
     flx_kernel_derived_free(x->d);
 }
 
-static size_t list_names(const flxi_kernel_binding *m, const uint32_t *buffers, size_t n, bool (*is_asked)(const void *, uint32_t),
-                         const void *user, const char **names)
+static size_t list_names(const flxi_kernel_binding *m, const uint32_t *buffers, size_t n,
+                         bool (*is_asked)(const void *, uint32_t), const void *user, const char **names)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -192,7 +192,8 @@ static void bind_reverse(derivation *x, const flx_val *dy, size_t *gradient_of)
     flxi_site *s = x->s;
     for (size_t i = 0; i < x->d->needs.n; i++) {
         const flxi_kneed *n = &x->d->needs.at[i];
-        uint32_t buffer = buffer_of(x, n), in = flxi_kernel_call_input(x->m, buffer), out = flxi_kernel_call_output(x->m, buffer);
+        uint32_t buffer = buffer_of(x, n), in = flxi_kernel_call_input(x->m, buffer),
+                 out = flxi_kernel_call_output(x->m, buffer);
         switch ((flx_kernel_role)n->role) {
         case FLX_KERNEL_PRIMAL:
         case FLX_KERNEL_SCRATCH:
@@ -232,7 +233,8 @@ static bool has_lone_axes(derivation *x)
         if (!x->d->lone_axes[a] || (flx_dim_is_static(n) && n <= 1))
             continue;
         flxi_site_fail(x->s, FLX_E_KERNEL, "use invocation_id of that axis in the kernel, or a grid of 1 along it",
-                       "the derivative of kernel '%.60s' needs one invocation along axis %u", x->m->k->name, (unsigned)a);
+                       "the derivative of kernel '%.60s' needs one invocation along axis %u", x->m->k->name,
+                       (unsigned)a);
         return false;
     }
     return true;
@@ -353,7 +355,8 @@ static void call_own(own_reverse *x, const flxi_kernel_call *a, flx_val *dx)
             dx[x->target[i]] = x->out[i];
 }
 
-static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel_binding *m, const flx_val *dy, flx_val *dx)
+static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel_binding *m, const flx_val *dy,
+                         flx_val *dx)
 {
     flx_error err = {0};
     own_reverse x = {.s = s, .m = m};
@@ -411,7 +414,8 @@ static flx_kernel *with_counts(flxi_site *s, const flxi_kernel_binding *m, flx_e
     return NULL;
 }
 
-static void vjp_bound(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel_binding *m, const flx_val *dy, flx_val *dx)
+static void vjp_bound(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel_binding *m, const flx_val *dy,
+                      flx_val *dx)
 {
     const char *outputs[FLXI_KERNEL_CALL_BUFFERS], *inputs[FLXI_KERNEL_CALL_BUFFERS];
     size_t num_outputs = list_names(m, m->outputs, m->num_outputs, has_cotangent, dy, outputs);
@@ -454,7 +458,8 @@ static void bind_forward(derivation *x, const flx_val *tx, size_t *tangent_of, s
     flxi_site *s = x->s;
     for (size_t i = 0; i < x->d->needs.n; i++) {
         const flxi_kneed *n = &x->d->needs.at[i];
-        uint32_t buffer = buffer_of(x, n), in = flxi_kernel_call_input(x->m, buffer), out = flxi_kernel_call_output(x->m, buffer);
+        uint32_t buffer = buffer_of(x, n), in = flxi_kernel_call_input(x->m, buffer),
+                 out = flxi_kernel_call_output(x->m, buffer);
         bool is_tangent = n->role == FLX_KERNEL_TANGENT;
         const char *length = flxi_kernel_call_scratch(x->m, x->a, buffer);
         if (length) {

@@ -1,6 +1,8 @@
 /* decomposed.c: see decomposed.h. */
 #include "ops/decomposed.h"
 
+#include "ops/bodies.h"
+
 #include <stdio.h>
 
 /* The decomposition as a graph on operands of these types; NULL with the error in s->g. */
@@ -128,4 +130,31 @@ void flxi_batch_decomposed(flxi_site *s, flx_val *by)
         s->by_batched[k] = r.chosen[k];
     }
     flx_graph_free(t);
+}
+
+/* The decomposition on operands of exactly these shapes is built, run, and thrown away. */
+flx_code flxi_eval_decomposed(flxi_eval *e)
+{
+    flx_context *ctx = e->out[0]->ctx;
+    flx_graph *t = flx_graph_new(ctx, e->op->name);
+    char name[24];
+    flx_val *x = t ? flxi_new(&t->arena, flx_val, e->nin) : NULL;
+    flx_val *y = t ? flxi_new(&t->arena, flx_val, e->nout) : NULL;
+    if (!x || !y) {
+        flx_graph_free(t);
+        return flxi_oom(e->err, "evaluating an op");
+    }
+    for (uint32_t i = 0; i < e->nin; i++) {
+        snprintf(name, sizeof name, "x%u", i);
+        x[i] = flx_input(t, name, &e->in[i]->type);
+    }
+    flxi_site s = {.g = t, .ctx = ctx, .op = e->op, .attrs = e->attrs, .nin = e->nin, .nout = e->nout, .x = x};
+    e->op->rules->decompose(&s, y);
+    for (uint32_t k = 0; k < e->nout; k++)
+        flx_output(t, y[k], NULL);
+    flx_code code = flxi_graph_check(t, e->err);
+    if (code == FLX_OK)
+        code = flxi_eval_body(e, t, e->in);
+    flx_graph_free(t);
+    return code;
 }

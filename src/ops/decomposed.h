@@ -4,10 +4,14 @@
 #ifndef FLXI_DECOMPOSED_H
 #define FLXI_DECOMPOSED_H
 
+#include "ir/eval.h"
 #include "ir/site.h"
 
 void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_decomposed(flxi_site *s, flx_val *by);
+
+/* The evaluation of an op that is defined by its decomposition. */
+flx_code flxi_eval_decomposed(flxi_eval *e);
 
 #endif

@@ -2,6 +2,9 @@
    draws again numbers its attempts in a stream of its own, so that no element waits for another. */
 #include "ops/extent.h"
 #include "ops/merge_sort.h"
+#include "ops/kernel_combine.h"
+#include "ops/kernel_formula.h"
+#include "ops/kernel_rng.h"
 #include "ops/random.h"
 
 #include "ops/rule_lists.h"
@@ -566,9 +569,19 @@ static const flxi_sample samples_sample[] = {
     {0},
 };
 
+static flxi_kval pull_exponential(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    int32_t dtype = e->out[result]->dtype;
+    flxi_kindex to = *at;
+    flxi_krng g = flxi_krng_keyed(e, 0, 0);
+    uint32_t u = flxi_krng_uniform(e, &g, flxi_draw_bits(dtype), HOLD(flxi_at_flat(e, e->out[result], &to)));
+    return flxi_krng_rounded(e, F1(neg, F1(log1p, F1(neg, u))), dtype);
+}
+
 const flxi_rules flxi_rules_exponential = {
     .infer = infer_shaped,
     .eval = eval_exponential,
+    .pull = pull_exponential,
     .schema = shaped_schema,
     .attrs_size = sizeof(shaped_attrs),
     .samples = samples_shaped,
@@ -582,9 +595,21 @@ const flxi_rules flxi_rules_truncated_normal = {
     .samples = samples_shaped,
 };
 
+/* u and p are numbers of f64. */
+static flxi_kval pull_bernoulli(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex to = *at;
+    flxi_krng g = flxi_krng_keyed(e, 0, 0);
+    uint32_t i = HOLD(flxi_at_flat(e, e->out[result], &to));
+    uint32_t u = flxi_krng_uniform(e, &g, flxi_draw_bits(e->in[1]->dtype), i);
+    flxi_kindex from = flxi_at_broadcast(e, e->in[1], e->out[result], &to);
+    return flxi_kreal(HOLD(F2(lt, u, flxi_kb_cast(e->k, FLX_F64, flxi_operand_at(e, 1, &from).re))));
+}
+
 const flxi_rules flxi_rules_bernoulli = {
     .infer = infer_bernoulli,
     .eval = eval_bernoulli,
+    .pull = pull_bernoulli,
     .batch = batch_bernoulli,
     .schema = spread_schema,
     .attrs_size = sizeof(spread_attrs),
@@ -601,9 +626,24 @@ const flxi_rules flxi_rules_gamma = {
     .samples = samples_spread,
 };
 
+/* u < rate for u = k·2^-24 with a whole k is k < ⌈rate·2^24⌉, in which nothing is rounded. */
+static flxi_kval pull_dropout(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const dropout_attrs *a = e->attrs;
+    flxi_kindex to = *at;
+    flxi_krng g = flxi_krng_keyed(e, 1, 0);
+    uint32_t word = flxi_krng_word(e, &g, HOLD(flxi_at_flat(e, e->out[result], &to)));
+    uint32_t drops = HOLD(F2(lt, F2(shr, word, NUM(word, 8)), NUM(word, ceil(a->rate * 0x1p24))));
+    flxi_kval x = flxi_kas(e, flxi_operand_at(e, 0, at), e->dtype);
+    uint32_t rest = NUM(x.re, 1 - a->rate);
+    flxi_kval kept = flxi_kparts(e, KBIN_div, x, (flxi_kval){rest, rest});
+    return flxi_kas(e, flxi_kchoose(e, drops, flxi_kzero(e, e->dtype), kept), e->out[result]->dtype);
+}
+
 const flxi_rules flxi_rules_dropout = {
     .infer = infer_dropout,
     .eval = eval_dropout,
+    .pull = pull_dropout,
     .schema = dropout_schema,
     .attrs_size = sizeof(dropout_attrs),
     .vjp = vjp_dropout,

@@ -125,6 +125,19 @@ uint32_t flxi_ku(flxi_kemit *e, int64_t value)
     return flxi_kb_u32(e->k, (uint32_t)value);
 }
 
+/* x / c * c + x % c is x: an index taken apart and put together again. */
+static uint32_t rejoined(flxi_kemit *e, uint32_t product, uint32_t rest)
+{
+    uint64_t a, b, c;
+    const flxi_kx *p = flxi_kb_expr(e->k, product), *r = flxi_kb_expr(e->k, rest);
+    if (!p || !r || p->kind != KX_BINARY || p->op != KBIN_mul || r->kind != KX_BINARY || r->op != KBIN_mod)
+        return 0;
+    const flxi_kx *q = flxi_kb_expr(e->k, p->x[0]);
+    bool is_same = q->kind == KX_BINARY && q->op == KBIN_div && q->x[0] == r->x[0] && is_number(e, q->x[1], &a) &&
+                   is_number(e, p->x[1], &b) && is_number(e, r->x[1], &c) && a == b && b == c;
+    return is_same ? r->x[0] : 0;
+}
+
 uint32_t flxi_ku_add(flxi_kemit *e, uint32_t x, uint32_t y)
 {
     uint64_t a, b;
@@ -133,7 +146,10 @@ uint32_t flxi_ku_add(flxi_kemit *e, uint32_t x, uint32_t y)
         return flxi_kb_u32(e->k, (uint32_t)(a + b));
     if (known_x && a == 0)
         return y;
-    return known_y && b == 0 ? x : flxi_kb_binary(e->k, KBIN_add, x, y);
+    if (known_y && b == 0)
+        return x;
+    uint32_t whole = rejoined(e, x, y);
+    return whole ? whole : flxi_kb_binary(e->k, KBIN_add, x, y);
 }
 
 uint32_t flxi_ku_sub(flxi_kemit *e, uint32_t x, uint32_t y)
@@ -188,14 +204,12 @@ uint32_t flxi_at_axis(flxi_kemit *e, const flx_type *t, flxi_kindex *at, int axi
 
 uint32_t flxi_at_flat(flxi_kemit *e, const flx_type *t, flxi_kindex *at)
 {
-    int64_t strides[FLX_MAX_RANK];
     if (at->flat)
         return at->flat;
-    flxi_strides(t, strides);
     uint32_t flat = flxi_ku(e, 0);
     for (int k = 0; k < t->rank; k++)
         if (t->dims[k] != 1)
-            flat = flxi_ku_add(e, flat, flxi_ku_mul(e, at->dim[k], strides[k]));
+            flat = flxi_ku_add(e, flxi_ku_mul(e, flat, t->dims[k]), at->dim[k]);
     return at->flat = flat;
 }
 

@@ -13,7 +13,9 @@
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
 #include "ops/gather_nd.h"
+#include "ops/kernel_index.h"
 #include "ops/oob.h"
+#include "ops/rule_lists.h"
 #include "ops/scalar_body.h"
 #include "ops/wide.h"
 
@@ -601,9 +603,78 @@ static const flxi_sample samples_scatter_nd[] = {
     {0},
 };
 
+/* ---- Lowering ---- */
+
+static bool lowers_gather_nd(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    const nd_attrs *a = attrs;
+    (void)nin;
+    for (int k = 0; k < in[0]->rank; k++)
+        if (in[0]->dims[k] > INT32_MAX || (a->oob == OOB_CLAMP && in[0]->dims[k] < a->slice_sizes.v[k]))
+            return false;
+    return a->oob != OOB_ERROR;
+}
+
+/* Under oob=zero: start + offset, and whether that is one of `extent` positions. A sum that leaves its type to either
+   side does not come back into range. */
+static flxi_kplace moved_start(flxi_kemit *e, uint32_t start, uint32_t offset, int64_t extent)
+{
+    uint32_t type = flxi_kb_type(e->k, start);
+    bool is_float = flxi_is_float((int32_t)type);
+    bool is_long = is_float || type == FLX_I64 || type == FLX_U64 || type == FLX_U32;
+    uint32_t word = is_long ? FLX_U64 : FLX_U32;
+    uint32_t s = is_float ? flxi_kb_cast(e->k, FLX_I64, start) : start;
+    uint32_t p = flxi_k2(e, KBIN_add, flxi_kb_cast(e->k, word, s), flxi_kb_cast(e->k, word, offset));
+    p = flxi_khold(e, p);
+    uint32_t inside = flxi_k2(e, KBIN_lt, p, flxi_kc(e, p, (double)extent));
+    if (is_float)
+        inside = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_eq, start, flxi_k1(e, KUN_trunc, start)));
+    if (type == FLX_U64)
+        inside = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_lt, start, flxi_kc(e, start, 0x1p62)));
+    inside = flxi_khold(e, inside);
+    return (flxi_kplace){flxi_ku_guarded(e, inside, flxi_kb_cast(e->k, FLX_U32, p)), inside};
+}
+
+/* locate() for the element at hand. */
+static flxi_kval pull_gather_nd(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const nd_attrs *a = e->attrs;
+    const flx_type *x = e->in[0];
+    nd_layout l = flxi_nd_layout_of(a, x->rank, e->in[1]->rank);
+    flxi_kindex o = flxi_at_axes(e, at);
+    flxi_kindex in = {0}, idx = {0};
+    uint32_t inside = 0;
+    (void)result;
+    if (flxi_is_empty(x))
+        return flxi_kzero(e, x->dtype);
+    for (int k = 0; k < x->rank; k++)
+        in.dim[k] = flxi_ku(e, 0);
+    for (int k = 0; k < l.rank; k++)
+        (l.in_window[k] ? &in : &idx)->dim[l.axis[k]] = o.dim[k];
+    for (size_t k = 0; k < a->operand_batching_axes.n; k++)
+        in.dim[a->operand_batching_axes.v[k]] = idx.dim[a->indices_batching_axes.v[k]];
+    for (size_t j = 0; j < a->start_index_map.n; j++) {
+        int64_t axis = a->start_index_map.v[j];
+        if (a->index_vector_axis < e->in[1]->rank)
+            idx.dim[a->index_vector_axis] = flxi_ku(e, (int64_t)j);
+        uint32_t start = flxi_operand_at(e, 1, &idx).re;
+        if (a->oob == OOB_CLAMP) {
+            flxi_kplace p = flxi_kresolve(e, start, x->dims[axis] - a->slice_sizes.v[axis] + 1, OOB_CLAMP);
+            in.dim[axis] = flxi_ku_add(e, in.dim[axis], p.at);
+            continue;
+        }
+        flxi_kplace p = moved_start(e, start, in.dim[axis], x->dims[axis]);
+        in.dim[axis] = p.at;
+        inside = inside ? flxi_k2(e, KBIN_logical_and, inside, p.inside) : p.inside;
+    }
+    return flxi_kread(e, 0, &in, inside ? flxi_khold(e, inside) : 0);
+}
+
 const flxi_rules flxi_rules_gather_nd = {
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
+    .pull = pull_gather_nd,
+    .lowers = lowers_gather_nd,
     .vjp = flxi_vjp_gather_nd,
     .batch = flxi_batch_gather_nd,
     .schema = gather_schema,

@@ -264,8 +264,8 @@ static double rounded(const double *x, const void *attrs)
     return flxi_round_to(x[0], a->exponent < 11 ? (int)a->exponent : 11, a->mantissa < 52 ? (int)a->mantissa : 52);
 }
 
-/* Formats narrower than double can be rounded to in double, see below. What is left out are double itself, formats that f32
-   exceeds in range but not in mantissa bits, and those without mantissa bits, whose ties the exponent decides. */
+/* Formats narrower than double can be rounded to in double, see below. What is left out are double itself, formats that
+   f32 exceeds in range but not in mantissa bits, and those without mantissa bits, whose ties the exponent decides. */
 static bool lowers_precision(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const precision_attrs *a = attrs;
@@ -273,8 +273,9 @@ static bool lowers_precision(const void *attrs, const flx_type *const *in, uint3
     return in[0]->dtype != FLX_F64 && a->mantissa > 0 && (a->mantissa < 52 || a->exponent >= 8);
 }
 
-/* |x| lies in 2^n … 2^(n+1), or below the format's normal numbers, where n is that of the least of them. Adding c = 2^(n + 52 - m)
-   leaves m bits behind 2^n in double; subtracting it again is exact. Nothing overflows: x is a number of f32. */
+/* |x| lies in 2^n … 2^(n+1), or below the format's normal numbers, where n is that of the least of them. Adding c =
+   2^(n + 52 - m) leaves m bits behind 2^n in double; subtracting it again is exact. Nothing overflows: x is a number of
+   f32. */
 static flxi_kval element_reduce_precision(flxi_kemit *e, const flxi_kval *operands)
 {
     const precision_attrs *a = e->attrs;

@@ -1,4 +1,5 @@
-/* kernel_combine.h: the operators that reductions and windows fold with, as expressions of kernels in the dtype e->dtype. */
+/* kernel_combine.h: the operators that reductions and windows fold with, as expressions of kernels in the dtype
+   e->dtype. */
 #ifndef FLXI_KERNEL_COMBINE_H
 #define FLXI_KERNEL_COMBINE_H
 

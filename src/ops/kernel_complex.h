@@ -1,14 +1,22 @@
-/* kernel_complex.h: complex products and quotients as expressions of kernels, as complex_arith.h defines them. */
+/* kernel_complex.h: arithmetic and a few functions of complex numbers as expressions of kernels. Products and quotients
+   are those of complex_arith.h, functions have the branches and special values of C99. */
 #ifndef FLXI_KERNEL_COMPLEX_H
 #define FLXI_KERNEL_COMPLEX_H
 
 #include "ops/emit.h"
 
-/* c64 is computed in double and rounded once: then no intermediate overflows and no part loses its digits to the other. */
+/* c64 is computed in double and rounded once: then no intermediate overflows and no part loses its digits to the other.
+   */
 flxi_kval flxi_kcwide(flxi_kemit *e, flxi_kval z);
 flxi_kval flxi_kcround(flxi_kemit *e, flxi_kval wide, flxi_kval like);
 
 flxi_kval flxi_kcmul(flxi_kemit *e, flxi_kval a, flxi_kval b);
 flxi_kval flxi_kcdiv(flxi_kemit *e, flxi_kval a, flxi_kval b);
+
+flxi_kval flxi_kcexp(flxi_kemit *e, flxi_kval z);
+flxi_kval flxi_kclog(flxi_kemit *e, flxi_kval z);
+flxi_kval flxi_kcsqrt(flxi_kemit *e, flxi_kval z);
+flxi_kval flxi_kcsinh(flxi_kemit *e, flxi_kval z);
+flxi_kval flxi_kccosh(flxi_kemit *e, flxi_kval z);
 
 #endif

@@ -1,7 +1,7 @@
 /* kernel_formula.h: lowering rules of pointwise ops as one-line formulas.
 
-   F1 and F2 apply an op of kernels, NUM is a number of the type of its first argument, PICK selects and HOLD keeps a value that
-   is used more than once in a variable, so that it is computed once. The operands' elements come held. */
+   F1 and F2 apply an op of kernels, NUM is a number of the type of its first argument, PICK selects and HOLD keeps a
+   value that is used more than once in a variable, so that it is computed once. The operands' elements come held. */
 #ifndef FLXI_KERNEL_FORMULA_H
 #define FLXI_KERNEL_FORMULA_H
 

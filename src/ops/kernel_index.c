@@ -1,5 +1,5 @@
-/* kernel_index.c: see kernel_index.h. Indices are compared in a type that holds both them and the extent: 32 bits where those
-   suffice. A float is truncated, saturated and NaN becomes 0, as flxi_load_int does it. */
+/* kernel_index.c: see kernel_index.h. Indices are compared in a type that holds both them and the extent: 32 bits where
+   those suffice. A float is truncated, saturated and NaN becomes 0, as flxi_load_int does it. */
 #include "ops/kernel_index.h"
 
 #include "ops/kernel_formula.h"

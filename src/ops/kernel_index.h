@@ -1,4 +1,5 @@
-/* kernel_index.h: positions that index operands hold, as expressions of kernels: flxi_resolve_index in the terms of emit.h. */
+/* kernel_index.h: positions that index operands hold, as expressions of kernels: flxi_resolve_index in the terms of
+   emit.h. */
 #ifndef FLXI_KERNEL_INDEX_H
 #define FLXI_KERNEL_INDEX_H
 

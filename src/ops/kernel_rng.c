@@ -151,3 +151,9 @@ uint32_t flxi_krng_normal(flxi_kemit *e, const flxi_krng *g, flxi_rng_bits bits,
     uint32_t angle = HOLD(F2(mul, NUM(k, 6.283185307179586476925286766559), u2));
     return HOLD(F2(mul, radius, PICK(is_odd(e, i), F1(sin, angle), F1(cos, angle))));
 }
+
+flxi_kval flxi_krng_rounded(flxi_kemit *e, uint32_t x, int32_t dtype)
+{
+    uint32_t rounded = dtype == FLX_F64 ? x : flxi_kb_cast(e->k, FLX_F32, x);
+    return flxi_kreal(HOLD(flxi_kb_cast(e->k, (uint32_t)dtype, rounded)));
+}

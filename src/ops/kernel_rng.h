@@ -22,5 +22,7 @@ uint32_t flxi_krng_wide(flxi_kemit *e, const flxi_krng *g, uint32_t i); /* u64 *
 /* f64, to the last bit as flxi_rng_uniform; flxi_rng_normal up to the functions in it. */
 uint32_t flxi_krng_uniform(flxi_kemit *e, const flxi_krng *g, flxi_rng_bits bits, uint32_t i);
 uint32_t flxi_krng_normal(flxi_kemit *e, const flxi_krng *g, flxi_rng_bits bits, uint32_t i);
+/* A draw of f64 as an element, rounded as flxi_store_draw does it. */
+flxi_kval flxi_krng_rounded(flxi_kemit *e, uint32_t x, int32_t dtype);
 
 #endif

@@ -1,4 +1,5 @@
-/* kernel_window.c: see kernel_window.h. Positions are u32 and wrap below 0, so that one comparison finds both ends outside. */
+/* kernel_window.c: see kernel_window.h. Positions are u32 and wrap below 0, so that one comparison finds both ends
+   outside. */
 #include "ops/kernel_window.h"
 
 enum { MOST_TAPS = 64 };
@@ -17,8 +18,8 @@ bool flxi_kwindow_lowers(const flxi_windows *w)
         const flxi_slide *s = &w->axis[k];
         if (s->window > MOST_TAPS || (taps *= s->window) > MOST_TAPS)
             return false;
-        if (s->extent > most || s->low > most || s->low < -most || s->dilation > most / MOST_TAPS ||
-            s->base_dilation > most || w->count[k] > most || s->stride > most || travel(w, k) > most)
+        if (s->extent > most / s->base_dilation || s->low > most || s->low < -most || s->high > most ||
+            s->dilation > most / MOST_TAPS)
             return false;
     }
     return true;

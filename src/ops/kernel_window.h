@@ -5,7 +5,7 @@
 #include "ops/emit.h"
 #include "ops/sliding.h"
 
-/* Whether the windows have few taps and all positions fit. */
+/* Whether the windows have few taps and all positions fit; how many windows there are need not be known. */
 bool flxi_kwindow_lowers(const flxi_windows *w);
 
 typedef struct {

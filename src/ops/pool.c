@@ -468,7 +468,7 @@ static bool lowers_pool(const void *attrs, const flx_type *const *in, uint32_t n
 {
     const pool_attrs *a = attrs;
     (void)nin;
-    flxi_windows w = pool_windows(&a->common, in[0], in[0]); /* no more windows than elements along an axis, but for padding */
+    flxi_windows w = pool_windows(&a->common, in[0], in[0]); /* the number of windows is not looked at */
     return flxi_kwindow_lowers(&w);
 }
 
@@ -516,9 +516,68 @@ const flxi_rules flxi_rules_pool = {
     .samples = samples_pool,
 };
 
+static bool lowers_pool_argmax(const void *attrs, const flx_type *const *in, uint32_t nin)
+{
+    (void)nin;
+    flxi_windows w = pool_windows(attrs, in[0], in[0]);
+    return flxi_kwindow_lowers(&w);
+}
+
+/* Whether x goes before the winner so far: it is larger or NaN, and the winner is no NaN. */
+static uint32_t wins(flxi_kemit *e, uint32_t x, uint32_t best)
+{
+    if (e->dtype == FLX_BOOL)
+        return flxi_k2(e, KBIN_logical_and, x, flxi_k1(e, KUN_logical_not, best));
+    uint32_t larger = flxi_k2(e, KBIN_gt, x, best);
+    if (!flxi_is_float(e->dtype))
+        return larger;
+    uint32_t any = flxi_k2(e, KBIN_logical_or, larger, flxi_k1(e, KUN_is_nan, x));
+    return flxi_k2(e, KBIN_logical_and, any, flxi_k1(e, KUN_logical_not, flxi_k1(e, KUN_is_nan, best)));
+}
+
+/* The place of an element among the spatial axes, as i32. */
+static uint32_t place_of(flxi_kemit *e, const flxi_kindex *at)
+{
+    uint32_t place = flxi_ku(e, 0);
+    for (int k = 2; k < e->in[0]->rank; k++)
+        place = flxi_ku_add(e, flxi_ku_mul(e, place, e->in[0]->dims[k]), at->dim[k]);
+    return flxi_kb_cast(e->k, FLX_I32, place);
+}
+
+/* winner_of() with all taps written out. */
+static flxi_kval pull_pool_argmax(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_windows w = pool_windows(e->attrs, e->in[0], e->out[result]);
+    flxi_kindex o = flxi_at_axes(e, at);
+    uint32_t best = 0, place = flxi_kb_number(e->k, FLX_I32, 0), found = 0;
+    int64_t k[FLX_MAX_RANK] = {0};
+    do {
+        flxi_ktap tap = flxi_kwindow_tap(e, &w, &o, k);
+        if (tap.never)
+            continue;
+        uint32_t inside = tap.inside ? tap.inside : flxi_kb_bool(e->k, true);
+        uint32_t x = flxi_khold(e, flxi_kas(e, flxi_operand_at(e, 0, &tap.at), e->dtype).re);
+        uint32_t here = place_of(e, &tap.at);
+        if (best) {
+            uint32_t first = flxi_k1(e, KUN_logical_not, found);
+            uint32_t takes = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_logical_or, first, wins(e, x, best)));
+            takes = flxi_khold(e, takes);
+            x = flxi_kb_select(e->k, takes, x, best);
+            here = flxi_kb_select(e->k, takes, here, place);
+            inside = flxi_k2(e, KBIN_logical_or, found, inside);
+        }
+        best = flxi_khold(e, x);
+        place = flxi_khold(e, here);
+        found = flxi_khold(e, inside);
+    } while (flxi_next(k, w.window, w.rank));
+    return flxi_kreal(place);
+}
+
 const flxi_rules flxi_rules_pool_argmax = {
     .infer = infer_pool_argmax,
     .eval = eval_pool_argmax,
+    .pull = pull_pool_argmax,
+    .lowers = lowers_pool_argmax,
     .schema = winner_schema,
     .attrs_size = sizeof(pool_common),
     .batch = batch_pooling,

@@ -7,6 +7,8 @@
 
 #include "base/half.h"
 #include "ops/extent.h"
+#include "ops/kernel_formula.h"
+#include "ops/kernel_rng.h"
 
 static const uint64_t split_stream = UINT64_MAX;
 static const uint64_t fold_stream = UINT64_MAX - 1;
@@ -345,9 +347,85 @@ static const flxi_sample samples_fold_in[] = {
     {"u32[2], f32[]", NULL, NULL, FLX_E_DTYPE}, {0},
 };
 
+/* ---- Lowering ---- */
+
+static uint32_t position_in(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    flxi_kindex to = *at;
+    return HOLD(flxi_at_flat(e, e->out[result], &to));
+}
+
+static flxi_krng draw_krng(flxi_kemit *e)
+{
+    const flxi_draw_attrs *a = e->attrs;
+    if (e->nin > 0)
+        return flxi_krng_keyed(e, 0, (uint64_t)a->stream);
+    return flxi_krng_seeded(e, (uint64_t)a->seed, (uint64_t)a->stream);
+}
+
+/* offset + scale·x in f64. */
+static flxi_kval as_draw(flxi_kemit *e, int32_t dtype, uint32_t x, double offset, double scale)
+{
+    return flxi_krng_rounded(e, F2(add, NUM(x, offset), F2(mul, NUM(x, scale), x)), dtype);
+}
+
+static flxi_kval pull_uniform(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const flxi_draw_attrs *a = e->attrs;
+    int32_t dtype = e->out[result]->dtype;
+    flxi_krng g = draw_krng(e);
+    uint32_t u = flxi_krng_uniform(e, &g, flxi_draw_bits(dtype), position_in(e, result, at));
+    return as_draw(e, dtype, u, a->offset, a->scale - a->offset);
+}
+
+static flxi_kval pull_normal(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const flxi_draw_attrs *a = e->attrs;
+    int32_t dtype = e->out[result]->dtype;
+    flxi_krng g = draw_krng(e);
+    uint32_t z = flxi_krng_normal(e, &g, flxi_draw_bits(dtype), position_in(e, result, at));
+    return as_draw(e, dtype, z, a->offset, a->scale);
+}
+
+static flxi_kval pull_bits(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    const bits_attrs *a = e->attrs;
+    const flx_type *y = e->out[result];
+    flxi_krng g = flxi_krng_keyed(e, 0, 0);
+    g.algorithm = (flxi_rng_algorithm)a->algorithm;
+    uint32_t i = position_in(e, result, at);
+    uint32_t bits = is_wide(y) ? flxi_krng_wide(e, &g, i) : flxi_krng_word(e, &g, i);
+    return flxi_kreal(flxi_kb_cast(e->k, (uint32_t)y->dtype, bits));
+}
+
+/* Word `which` of block (low, high) of a stream of keys. */
+static flxi_kval pull_key(flxi_kemit *e, uint64_t stream, uint32_t low, uint32_t high, uint32_t which)
+{
+    uint32_t w[4];
+    flxi_krng g = flxi_krng_keyed(e, 0, stream);
+    flxi_krng_block(e, &g, low, high, w);
+    return flxi_kreal(HOLD(PICK(F2(eq, which, flxi_ku(e, 0)), w[0], w[1])));
+}
+
+static flxi_kval pull_split(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    (void)result;
+    flxi_kindex to = flxi_at_axes(e, at);
+    return pull_key(e, split_stream, HOLD(to.dim[0]), flxi_ku(e, 0), to.dim[1]);
+}
+
+static flxi_kval pull_fold_in(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
+{
+    uint32_t data = flxi_operand_at(e, 1, &(flxi_kindex){.flat = flxi_ku(e, 0)}).re;
+    uint32_t block = HOLD(flxi_kb_cast(e->k, FLX_U64, data)); /* a signed number keeps its sign */
+    uint32_t high = flxi_kb_cast(e->k, FLX_U32, F2(shr, block, NUM(block, 32)));
+    return pull_key(e, fold_stream, flxi_kb_cast(e->k, FLX_U32, block), HOLD(high), position_in(e, result, at));
+}
+
 const flxi_rules flxi_rules_rng_uniform = {
     .infer = infer_draw,
     .eval = eval_uniform,
+    .pull = pull_uniform,
     .batch = flxi_batch_draw,
     .schema = uniform_schema,
     .attrs_size = sizeof(flxi_draw_attrs),
@@ -357,6 +435,7 @@ const flxi_rules flxi_rules_rng_uniform = {
 const flxi_rules flxi_rules_rng_normal = {
     .infer = infer_draw,
     .eval = eval_normal,
+    .pull = pull_normal,
     .batch = flxi_batch_draw,
     .schema = normal_schema,
     .attrs_size = sizeof(flxi_draw_attrs),
@@ -366,6 +445,7 @@ const flxi_rules flxi_rules_rng_normal = {
 const flxi_rules flxi_rules_rng_bits = {
     .infer = infer_bits,
     .eval = eval_bits,
+    .pull = pull_bits,
     .schema = bits_schema,
     .attrs_size = sizeof(bits_attrs),
     .samples = samples_bits,
@@ -382,6 +462,7 @@ const flxi_rules flxi_rules_rng_bit_generator = {
 const flxi_rules flxi_rules_rng_split = {
     .infer = infer_split,
     .eval = eval_split,
+    .pull = pull_split,
     .schema = split_schema,
     .attrs_size = sizeof(split_attrs),
     .samples = samples_split,
@@ -390,5 +471,6 @@ const flxi_rules flxi_rules_rng_split = {
 const flxi_rules flxi_rules_rng_fold_in = {
     .infer = infer_fold_in,
     .eval = eval_fold_in,
+    .pull = pull_fold_in,
     .samples = samples_fold_in,
 };

@@ -316,21 +316,24 @@ static const flxi_kfold fold_max = {start_max, step_max, NULL, axes_of};
 static const flxi_kfold fold_min = {start_min, step_min, NULL, axes_of};
 static const flxi_kfold fold_prod = {start_mul, step_mul, NULL, axes_of};
 
-#define REDUCTION_RULES \
-    .infer = infer_reduction, .schema = reduce_schema, .attrs_size = sizeof(reduce_attrs), .batch = batch_reduction
+#define REDUCTION(op, op_fold, op_samples, ...)      \
+    const flxi_rules flxi_rules_reduce_##op = {      \
+        .infer = infer_reduction,                    \
+        .schema = reduce_schema,                     \
+        .attrs_size = sizeof(reduce_attrs),          \
+        .batch = batch_reduction,                    \
+        .fold = &(op_fold),                          \
+        .samples = (op_samples),                     \
+        __VA_ARGS__                                  \
+    }
 
-const flxi_rules flxi_rules_reduce_sum = {REDUCTION_RULES, .fold = &fold_sum, .eval = eval_sum, .vjp = vjp_sum,
-                                          .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_mean = {REDUCTION_RULES, .fold = &fold_mean, .eval = eval_mean, .vjp = vjp_mean,
-                                           .decompose = decompose_mean, .samples = samples_mean};
-const flxi_rules flxi_rules_reduce_max = {REDUCTION_RULES, .fold = &fold_max, .eval = eval_max, .vjp = vjp_extremum, .jvp = jvp_extremum,
-                                          .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_min = {REDUCTION_RULES, .fold = &fold_min, .eval = eval_min, .vjp = vjp_extremum, .jvp = jvp_extremum,
-                                          .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_prod = {REDUCTION_RULES, .fold = &fold_prod, .eval = eval_prod, .vjp = vjp_prod, .jvp = jvp_prod,
-                                           .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_any = {REDUCTION_RULES, .fold = &fold_max, .eval = eval_max, .samples = samples_reduction};
-const flxi_rules flxi_rules_reduce_all = {REDUCTION_RULES, .fold = &fold_min, .eval = eval_min, .samples = samples_reduction};
+REDUCTION(sum, fold_sum, samples_reduction, .eval = eval_sum, .vjp = vjp_sum);
+REDUCTION(mean, fold_mean, samples_mean, .eval = eval_mean, .vjp = vjp_mean, .decompose = decompose_mean);
+REDUCTION(max, fold_max, samples_reduction, .eval = eval_max, .vjp = vjp_extremum, .jvp = jvp_extremum);
+REDUCTION(min, fold_min, samples_reduction, .eval = eval_min, .vjp = vjp_extremum, .jvp = jvp_extremum);
+REDUCTION(prod, fold_prod, samples_reduction, .eval = eval_prod, .vjp = vjp_prod, .jvp = jvp_prod);
+REDUCTION(any, fold_max, samples_reduction, .eval = eval_max);
+REDUCTION(all, fold_min, samples_reduction, .eval = eval_min);
 
 /* ---- Positions of extrema ---- */
 

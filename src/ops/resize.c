@@ -415,11 +415,11 @@ static bool lowers_resize(const void *attrs, const flx_type *const *in, uint32_t
     return a->mode == MODE_NEAREST;
 }
 
-/* at_nearest of axis k: the whole part of a fraction top/bottom, whose top is never negative. Below asymmetric's, a position p
-   goes up where its fraction exceeds ½, which is to ⌈p - ½⌉. */
+/* at_nearest of axis k: the whole part of a fraction top/bottom, whose top is never negative. Below asymmetric's, a
+   position p goes up where its fraction exceeds ½, which is to ⌈p - ½⌉. */
 static uint32_t nearest_of(flxi_kemit *e, int64_t coordinates, uint32_t i, int64_t n, int64_t m)
 {
-    if (n == m || n == 0)
+    if (n == m || n == 0 || m == 0)
         return i;
     if (coordinates == AT_ASYMMETRIC)
         return flxi_ku_div(e, flxi_ku_mul(e, i, n), m);

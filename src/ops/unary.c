@@ -338,23 +338,18 @@ static void jvp_abs(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Lowering ---- */
 
-ELEMENT_KERNEL_1(exp, F1(exp, x))
+ELEMENT_KERNEL(exp, x[0].im ? flxi_kcexp(e, x[0]) : flxi_kreal(F1(exp, x[0].re)))
 ELEMENT_KERNEL_1(exp2, F1(exp2, x))
-ELEMENT_KERNEL_1(expm1, F1(expm1, x))
-ELEMENT_KERNEL_1(log, F1(log, x))
+ELEMENT_KERNEL(log, x[0].im ? flxi_kclog(e, x[0]) : flxi_kreal(F1(log, x[0].re)))
 ELEMENT_KERNEL_1(log2, F1(log2, x))
 ELEMENT_KERNEL_1(log10, F1(log10, x))
-ELEMENT_KERNEL_1(log1p, F1(log1p, x))
-ELEMENT_KERNEL_1(sqrt, F1(sqrt, x))
-ELEMENT_KERNEL_1(rsqrt, F1(rsqrt, x))
-ELEMENT_KERNEL_1(sin, F1(sin, x))
-ELEMENT_KERNEL_1(cos, F1(cos, x))
+ELEMENT_KERNEL(sqrt, x[0].im ? flxi_kcsqrt(e, x[0]) : flxi_kreal(F1(sqrt, x[0].re)))
 ELEMENT_KERNEL_1(tan, F1(tan, x))
 ELEMENT_KERNEL_1(asin, F1(asin, x))
 ELEMENT_KERNEL_1(acos, F1(acos, x))
 ELEMENT_KERNEL_1(atan, F1(atan, x))
-ELEMENT_KERNEL_1(sinh, F1(sinh, x))
-ELEMENT_KERNEL_1(cosh, F1(cosh, x))
+ELEMENT_KERNEL(sinh, x[0].im ? flxi_kcsinh(e, x[0]) : flxi_kreal(F1(sinh, x[0].re)))
+ELEMENT_KERNEL(cosh, x[0].im ? flxi_kccosh(e, x[0]) : flxi_kreal(F1(cosh, x[0].re)))
 ELEMENT_KERNEL_1(tanh, F1(tanh, x))
 ELEMENT_KERNEL_1(asinh, F1(asinh, x))
 ELEMENT_KERNEL_1(acosh, F1(acosh, x))
@@ -364,6 +359,75 @@ ELEMENT_KERNEL_1(ceil, F1(ceil, x))
 ELEMENT_KERNEL_1(trunc, F1(trunc, x))
 ELEMENT_KERNEL_1(round, F1(rint, x))
 ELEMENT_KERNEL_1(round_away, F1(round, x))
+
+/* i·z */
+static flxi_kval turned(flxi_kemit *e, flxi_kval z)
+{
+    return (flxi_kval){HOLD(F1(neg, z.im)), z.re};
+}
+
+/* sin z = -i·sinh(i·z) and cos z = cosh(i·z). Where the real part is no angle, the sign of an infinite
+   imaginary part is lost: + is chosen in both. */
+static flxi_kval element_sin(flxi_kemit *e, const flxi_kval *x)
+{
+    if (!x[0].im)
+        return flxi_kreal(F1(sin, x[0].re));
+    flxi_kval y = flxi_kcsinh(e, turned(e, x[0]));
+    uint32_t lost = F2(logical_and, F1(is_inf, x[0].im), F1(logical_not, F1(is_finite, x[0].re)));
+    return (flxi_kval){y.im, PICK(lost, NUM(y.re, INFINITY), F1(neg, y.re))};
+}
+
+ELEMENT_KERNEL(cos, x[0].im ? flxi_kccosh(e, turned(e, x[0])) : flxi_kreal(F1(cos, x[0].re)))
+
+/* As expm1_c. */
+static flxi_kval element_expm1(flxi_kemit *e, const flxi_kval *operands)
+{
+    if (!operands[0].im)
+        return flxi_kreal(F1(expm1, operands[0].re));
+    flxi_kval z = flxi_kcwide(e, operands[0]);
+    uint32_t x = z.re, y = z.im;
+    uint32_t finite = F2(logical_and, F1(is_finite, x), F1(is_finite, y));
+    uint32_t near = HOLD(F2(logical_and, finite, F2(le, x, NUM(x, 1))));
+    flxi_kval power = flxi_khold_value(e, flxi_kcexp(e, z));
+    uint32_t s = HOLD(F1(sin, F2(mul, NUM(y, 0.5), y)));
+    uint32_t re = F2(sub, F2(mul, F1(expm1, x), F1(cos, y)), F2(mul, F2(mul, NUM(s, 2), s), s));
+    uint32_t im = F2(mul, F1(exp, x), F1(sin, y));
+    flxi_kval far = {F2(sub, power.re, NUM(x, 1)), power.im};
+    return flxi_kcround(e, flxi_kchoose(e, near, (flxi_kval){re, im}, far), operands[0]);
+}
+
+/* The rounding error of a + b = sum. */
+static uint32_t rest_of_sum(flxi_kemit *e, uint32_t a, uint32_t b, uint32_t sum)
+{
+    uint32_t part = HOLD(F2(sub, sum, a));
+    return F2(add, F2(sub, a, F2(sub, sum, part)), F2(sub, b, part));
+}
+
+/* As circle_excess. */
+static uint32_t circle_excess_k(flxi_kemit *e, uint32_t x, uint32_t y)
+{
+    uint32_t xx = HOLD(F2(mul, x, x)), yy = HOLD(F2(mul, y, y));
+    uint32_t low = F2(add, flxi_kb_fma(e->k, x, x, F1(neg, xx)), flxi_kb_fma(e->k, y, y, F1(neg, yy)));
+    uint32_t twice = HOLD(F2(mul, NUM(x, 2), x));
+    uint32_t sum = HOLD(F2(add, twice, xx));
+    low = F2(add, low, rest_of_sum(e, twice, xx, sum));
+    uint32_t all = HOLD(F2(add, sum, yy));
+    return HOLD(F2(add, all, F2(add, low, rest_of_sum(e, sum, yy, all))));
+}
+
+/* As log1p_c. */
+static flxi_kval element_log1p(flxi_kemit *e, const flxi_kval *operands)
+{
+    if (!operands[0].im)
+        return flxi_kreal(F1(log1p, operands[0].re));
+    flxi_kval z = flxi_kcwide(e, operands[0]);
+    uint32_t excess = circle_excess_k(e, z.re, z.im);
+    uint32_t above = HOLD(F2(add, NUM(excess, 1), z.re));
+    uint32_t near = F2(logical_and, F2(gt, excess, NUM(excess, -0.5)), F2(lt, excess, NUM(excess, 1)));
+    uint32_t small = F2(mul, NUM(excess, 0.5), F1(log1p, excess));
+    uint32_t re = PICK(near, small, F1(log, F2(hypot, above, z.im)));
+    return flxi_kcround(e, (flxi_kval){re, F2(atan2, z.im, above)}, operands[0]);
+}
 
 /* A power and the step of cbrt_f, all in the operand's type; near the ends of the range of a
    multiple by a cube. */
@@ -385,11 +449,23 @@ static flxi_kval element_cbrt(flxi_kemit *e, const flxi_kval *operands)
     return flxi_kreal(F2(mul, PICK(F1(is_finite, step), F2(sub, y, step), y), back));
 }
 
-static flxi_kval element_reciprocal(flxi_kemit *e, const flxi_kval *x)
+/* 1/z, z in the type that it is computed in. */
+static flxi_kval inverse(flxi_kemit *e, flxi_kval z)
+{
+    return flxi_kcdiv(e, (flxi_kval){NUM(z.re, 1), NUM(z.re, 0)}, z);
+}
+
+static flxi_kval element_rsqrt(flxi_kemit *e, const flxi_kval *x)
 {
     if (!x[0].im)
-        return flxi_kreal(F1(recip, x[0].re));
-    return flxi_kcdiv(e, (flxi_kval){NUM(x[0].re, 1), NUM(x[0].re, 0)}, x[0]);
+        return flxi_kreal(F1(rsqrt, x[0].re));
+    flxi_kval root = flxi_khold_value(e, flxi_kcsqrt(e, flxi_kcwide(e, x[0])));
+    return flxi_kcround(e, inverse(e, root), x[0]);
+}
+
+static flxi_kval element_reciprocal(flxi_kemit *e, const flxi_kval *x)
+{
+    return x[0].im ? inverse(e, x[0]) : flxi_kreal(F1(recip, x[0].re));
 }
 
 static flxi_kval element_square(flxi_kemit *e, const flxi_kval *x)
@@ -411,30 +487,31 @@ ELEMENT_KERNEL_1(sign, flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F
 /* Complex numbers are left to the evaluator. */
 #define UNARY_REAL(op, op_samples, ...) UNARY(op, op_samples, .lowers = flxi_lowers_reals, __VA_ARGS__)
 
-UNARY_REAL(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
+UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);
 UNARY(exp2, samples_any, .scalar = exp2_f, .partial = partial_exp2);
-UNARY_REAL(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
-UNARY_REAL(log, samples_complex_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
+UNARY(expm1, samples_any, .scalar = expm1_f, .scalar_c = expm1_c, .partial = partial_expm1);
+UNARY(log, samples_complex_positive, .scalar = log_f, .scalar_c = log_c, .partial = partial_log);
 UNARY(log2, samples_positive, .scalar = log2_f, .partial = partial_log2);
 UNARY(log10, samples_positive, .scalar = log10_f, .partial = partial_log10);
-UNARY_REAL(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
-UNARY_REAL(sqrt, samples_complex_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
-UNARY_REAL(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
+UNARY(log1p, samples_above_minus_one, .scalar = log1p_f, .scalar_c = log1p_c, .partial = partial_log1p);
+UNARY(sqrt, samples_complex_positive, .scalar = sqrt_f, .scalar_c = sqrt_c, .partial = partial_sqrt);
+UNARY(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .partial = partial_rsqrt);
 UNARY(cbrt, samples_positive, .scalar = cbrt_f, .partial = partial_cbrt);
-UNARY(reciprocal, samples_complex_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c, .partial = partial_reciprocal);
+UNARY(reciprocal, samples_complex_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c,
+      .partial = partial_reciprocal);
 UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
 UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .partial = partial_neg,
       .vjp = derive_neg, .jvp = derive_neg);
 UNARY_REAL(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
       .jvp = derive_sign);
-UNARY_REAL(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
-UNARY_REAL(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
+UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin);
+UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos);
 UNARY_REAL(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
 UNARY_REAL(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c, .partial = partial_asin);
 UNARY_REAL(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .partial = partial_acos);
 UNARY_REAL(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .partial = partial_atan);
-UNARY_REAL(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
-UNARY_REAL(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
+UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
+UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
 UNARY_REAL(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
 UNARY_REAL(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
 UNARY_REAL(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);

@@ -23,7 +23,10 @@ flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err)
     c->remap = (flxi_remap){.n = (size_t)from->value_count + 1, .mem = mem};
     c->remap.id = flxi_alloc(mem, c->remap.n, sizeof *c->remap.id);
     c->to = flx_graph_new(from->ctx, from->name);
-    return c->remap.id && c->to ? FLX_OK : flxi_oom(err, "copying a graph");
+    if (!c->remap.id || !c->to)
+        return flxi_oom(err, "copying a graph");
+    c->to->is_lowered = from->is_lowered;
+    return FLX_OK;
 }
 
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id)

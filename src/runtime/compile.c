@@ -29,7 +29,7 @@ static bool is_composite(const flx_graph *g, uint32_t i, const void *user)
         few[k] = flxi_type_at(g, n->in[k]);
     if (op->rules->fold && flxi_wants_splitting(g, i))
         return true;
-    return !flxi_can_lower(op, n->attrs, few, n->nin) && !has_route(g, n, few);
+    return (n->nout != 1 || !flxi_can_lower(op, n->attrs, few, n->nin)) && !has_route(g, n, few);
 }
 
 static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)

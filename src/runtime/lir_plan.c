@@ -43,31 +43,31 @@ static size_t scratch_of(const flxi_module *m, const flxi_lir *l, const flxi_ste
 
 /* ---- Taking over memory ---- */
 
-/* The only buffer that a kernel writes may take the place of one that it reads at the same element for the last time. Whether
-   it does so at the same element only is known for kernels without rows. */
+static bool is_taken(const flxi_lir *l, const flxi_step *s, uint32_t slot)
+{
+    for (uint32_t j = 0; j < s->num_slots; j++)
+        if (l->slots[s->slots[j]].taken_over == slot + 1)
+            return true;
+    return false;
+}
+
+/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element that
+   it writes; kernels compute all elements before they write one. */
 static void take_over(const flxi_module *m, flxi_lir *l, uint32_t step)
 {
     const flxi_step *s = &l->steps[step];
-    uint32_t written = UINT32_MAX;
     if (s->kind != STEP_KERNEL)
         return;
     const flxi_module_kernel *k = &m->kernels.at[s->kernel];
-    for (uint32_t j = 0; j < s->num_slots; j++)
-        if (k->kernel->buffers[j + 1].access == FLX_KERNEL_WRITE) {
-            if (written != UINT32_MAX)
-                return;
-            written = j;
-        }
-    if (written == UINT32_MAX || l->slots[s->slots[written]].segment != SEGMENT_ARENA)
-        return;
-    flxi_slot *out = &l->slots[s->slots[written]];
-    for (uint32_t j = 0; j < s->num_slots; j++) {
-        flxi_slot *in = &l->slots[s->slots[j]];
-        bool dies = j != written && in->segment == SEGMENT_ARENA && in->to == step && in->nbytes == out->nbytes &&
-                    in->nbytes > 0 && k->reads_in_place[j];
-        if (dies) {
-            out->taken_over = s->slots[j] + 1;
-            return;
+    for (uint32_t o = 0; o < s->num_slots; o++) {
+        flxi_slot *out = &l->slots[s->slots[o]];
+        if (k->kernel->buffers[o + 1].access != FLX_KERNEL_WRITE || out->segment != SEGMENT_ARENA || !out->nbytes)
+            continue;
+        for (uint32_t j = 0; j < s->num_slots && !out->taken_over; j++) {
+            const flxi_slot *in = &l->slots[s->slots[j]];
+            if (in != out && in->segment == SEGMENT_ARENA && in->to == step && in->from < step &&
+                in->nbytes == out->nbytes && k->reads_in_place[j] && !is_taken(l, s, s->slots[j]))
+                out->taken_over = s->slots[j] + 1;
         }
     }
 }

@@ -24,7 +24,10 @@ const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name 
 flx_graph *flxi_derived_graph(const flx_graph *g, const char *suffix)
 {
     flxi_name name;
-    return flx_graph_new(g->ctx, flxi_derived_name(g, suffix, &name));
+    flx_graph *made = flx_graph_new(g->ctx, flxi_derived_name(g, suffix, &name));
+    if (made)
+        made->is_lowered = g->is_lowered;
+    return made;
 }
 
 static const transform_row *find_transform(const char *suffix, size_t n)

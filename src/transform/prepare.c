@@ -40,7 +40,7 @@ flx_code flxi_built(const flx_graph *g, flx_error *err)
 
 /* ---- Decomposing ---- */
 
-static flx_code decompose_node(flxi_copy *c, uint32_t i)
+static flx_code expand_node(flxi_copy *c, uint32_t i, flxi_expansion rule)
 {
     const flxi_node *n = flxi_node_at(c->from, i);
     flxi_site s = flxi_site_of(c->to, c->from, i, c->remap.id);
@@ -49,7 +49,7 @@ static flx_code decompose_node(flxi_copy *c, uint32_t i)
     if (!y)
         return flxi_oom(c->err, "decomposing");
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
-    s.op->rules->decompose(&s, y);
+    rule(&s, y);
     c->to->pending_label = NULL;
     FLXI_TRY(flxi_built(c->to, c->err));
     for (uint32_t k = 0; k < n->nout; k++) {
@@ -61,34 +61,36 @@ static flx_code decompose_node(flxi_copy *c, uint32_t i)
     return FLX_OK;
 }
 
-static bool is_decomposed(const flx_graph *g, flxi_choose_node must, const void *user)
+static bool is_expanded(const flx_graph *g, flxi_choose_expansion choose, const void *user)
 {
     for (uint32_t i = 0; i < g->node_count; i++)
-        if (must(g, i, user))
+        if (choose(g, i, user))
             return false;
     return true;
 }
 
-static flx_code decompose_once(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
-                               flxi_remap *remap, flx_error *err)
+static flx_code expand_once(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
+                            flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
-    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = must(in, i, user) ? decompose_node(&c, i) : flxi_copy_node(&c, i);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
+        flxi_expansion rule = choose(in, i, user);
+        code = rule ? expand_node(&c, i, rule) : flxi_copy_node(&c, i);
+    }
     return flxi_copy_end(&c, code, out, remap);
 }
 
-flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
-                        flxi_remap *remap, flx_error *err)
+flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
+                     flxi_remap *remap, flx_error *err)
 {
     flx_graph *now = NULL;
     flxi_remap total = {0};
-    FLXI_TRY(decompose_once(in, must, user, &now, &total, err));
-    for (int round = 0; !is_decomposed(now, must, user); round++) {
+    FLXI_TRY(expand_once(in, choose, user, &now, &total, err));
+    for (int round = 0; !is_expanded(now, choose, user); round++) {
         flx_graph *next = NULL;
         flxi_remap step = {0};
-        flx_code code = round < MAX_ROUNDS ? decompose_once(now, must, user, &next, &step, err)
+        flx_code code = round < MAX_ROUNDS ? expand_once(now, choose, user, &next, &step, err)
                                            : flxi_fail(err, FLX_E_INTERNAL, "decompositions do not come to an end");
         flx_graph_free(now);
         if (code != FLX_OK) {
@@ -105,6 +107,24 @@ flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *
     else
         flxi_remap_free(&total);
     return FLX_OK;
+}
+
+typedef struct {
+    flxi_choose_node must;
+    const void *user;
+} decomposing;
+
+static flxi_expansion choose_decomposition(const flx_graph *g, uint32_t i, const void *user)
+{
+    const decomposing *d = user;
+    return d->must(g, i, d->user) ? flxi_ops[flxi_node_at(g, i)->op].rules->decompose : NULL;
+}
+
+flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
+                        flxi_remap *remap, flx_error *err)
+{
+    const decomposing d = {must, user};
+    return flxi_expand(in, choose_decomposition, &d, out, remap, err);
 }
 
 static bool has_rule_by_decomposing(const flx_graph *g, uint32_t i, const void *mode)
@@ -162,6 +182,8 @@ flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const fl
     size_t ids = (size_t)g->value_count + 1;
     uint32_t *map = flxi_alloc(&g->ctx->mem, ids, sizeof *map);
     flx_code code = out && map ? flxi_copy_leaves(g, out, map, err) : flxi_oom(err, "copying a graph");
+    if (out)
+        out->is_lowered = g->is_lowered;
     for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)
         if (!(flxi_ops[flxi_node_at(g, i)->op].traits & TRAIT_DECLARED))
             code = flxi_graft(out, g, i, map, err);

@@ -15,6 +15,12 @@ typedef bool (*flxi_choose_node)(const flx_graph *g, uint32_t node, const void *
 flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
                         flxi_remap *remap, flx_error *err);
 
+/* The same by rules of the caller's choice: the one that takes a node apart, or NULL where it stays. */
+typedef void (*flxi_expansion)(flxi_site *s, flx_val *y);
+typedef flxi_expansion (*flxi_choose_expansion)(const flx_graph *g, uint32_t node, const void *user);
+flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
+                     flxi_remap *remap, flx_error *err);
+
 extern const flxi_body_transforms flxi_bodies;
 
 /* A site for node i of `src` in graph g: operands and results by `map` (ids of src to ids of g). Arrays are in g's arena. */

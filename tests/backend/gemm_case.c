@@ -75,23 +75,50 @@ typedef struct {
     bool any;
 } plain_sum;
 
-static plain_sum sum_of(const gemm_case *g, int64_t a, int64_t a_step, int64_t b, int64_t b_step)
+/* Operands as they are summed: parts of floats and complex numbers, or the bits of integers. */
+typedef struct {
+    double *re, *im;
+    uint64_t *bits;
+} plain_matrix;
+
+static plain_matrix widened(int32_t dtype, const void *data, size_t nbytes)
+{
+    int64_t count = (int64_t)(nbytes / flx_dtype_size(dtype));
+    size_t room = (size_t)count + 1;
+    plain_matrix w = {malloc(room * sizeof(double)), malloc(room * sizeof(double)), malloc(room * sizeof(uint64_t))};
+    bool is_int = !flxi_is_float(dtype) && !flxi_is_complex(dtype);
+    for (int64_t i = 0; i < count; i++) {
+        double _Complex x = is_int ? 0 : flxi_load_complex(dtype, data, i);
+        w.re[i] = creal(x);
+        w.im[i] = cimag(x);
+        w.bits[i] = is_int ? (uint64_t)flxi_load_int(dtype, data, i) : 0;
+    }
+    return w;
+}
+
+static void free_widened(plain_matrix *w)
+{
+    free(w->re);
+    free(w->im);
+    free(w->bits);
+}
+
+static plain_sum sum_of(const gemm_case *g, const plain_matrix *x, int64_t a, int64_t a_step, const plain_matrix *y,
+                        int64_t b, int64_t b_step)
 {
     plain_sum s = {0};
     int32_t d = g->shape.dtype;
     for (int64_t k = 0; k < g->shape.k; k++, a += a_step, b += b_step) {
-        if (!flxi_is_float(d) && !flxi_is_complex(d)) {
-            uint64_t x = (uint64_t)flxi_load_int(d, g->a, a);
-            uint64_t y = (uint64_t)flxi_load_int(d, g->b, b);
-            s.wrapped += x * y;
-            s.any |= x && y;
+        s.wrapped += x->bits[a] * y->bits[b];
+        s.any |= x->bits[a] && y->bits[b];
+        s.re += (long double)x->re[a] * y->re[b];
+        s.magnitude += fabsl((long double)x->re[a] * y->re[b]);
+        if (!flxi_is_complex(d))
             continue;
-        }
-        double _Complex x = flxi_load_complex(d, g->a, a);
-        double _Complex y = flxi_load_complex(d, g->b, b);
-        s.re += (long double)creal(x) * creal(y) - (long double)cimag(x) * cimag(y);
-        s.im += (long double)creal(x) * cimag(y) + (long double)cimag(x) * creal(y);
-        s.magnitude += (fabsl(creal(x)) + fabsl(cimag(x))) * (fabsl(creal(y)) + fabsl(cimag(y)));
+        s.re -= (long double)x->im[a] * y->im[b];
+        s.im += (long double)x->re[a] * y->im[b] + (long double)x->im[a] * y->re[b];
+        s.magnitude += fabsl((long double)x->im[a] * y->im[b]) + fabsl((long double)x->re[a] * y->im[b]) +
+                       fabsl((long double)x->im[a] * y->re[b]);
     }
     return s;
 }
@@ -119,17 +146,21 @@ void gemm_case_check(const gemm_case *g)
     const gemm_shape *s = &g->shape;
     const flxi_gemm *p = &g->p;
     size_t size = flx_dtype_size(s->dtype);
+    plain_matrix x = widened(s->dtype, g->a, g->a_bytes);
+    plain_matrix y = widened(s->dtype, g->b, g->b_bytes);
     for (int64_t q = 0; q < (s->batch ? s->batch : 1); q++)
         for (int64_t i = 0; i < s->m; i++) {
             int64_t row = q * p->c_batch[0] + i * p->c_row;
             for (int64_t j = 0; j < s->n; j++) {
                 int64_t a = q * p->a.batch[0] + i * (s->a_transposed ? 1 : s->k);
                 int64_t b = q * p->b.batch[0] + j * (s->b_transposed ? s->k : 1);
-                plain_sum sum = sum_of(g, a, s->a_transposed ? s->m : 1, b, s->b_transposed ? 1 : s->n);
+                plain_sum sum = sum_of(g, &x, a, s->a_transposed ? s->m : 1, &y, b, s->b_transposed ? 1 : s->n);
                 check_element(g, row + j, &sum);
             }
             const unsigned char *gap = (const unsigned char *)g->c + (size_t)(row + s->n) * size;
             for (size_t e = 0; e < (size_t)s->c_gap * size; e++)
                 CHECK_EQ_I64(gap[e], 0xee);
         }
+    free_widened(&x);
+    free_widened(&y);
 }

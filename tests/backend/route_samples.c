@@ -87,6 +87,9 @@ TEST(routes_of_convolutions_on_larger_shapes)
             {"conv_backward_weight", "[3, 5, 13, 11]", "[3, 7, 13, 11]", "kernel_size=[3, 3], padding=[1, 1]"},
             {"conv_backward_weight", "[2, 6, 13, 11]", "[2, 8, 7, 6]",
              "kernel_size=[3, 2], padding=[[1, 1], [1, 1]], groups=2, stride=[2, 2]"},
+            {"conv_backward_input", "[2, 4, 7, 3]", "[4, 3, 5, 4]",
+             "input_size=[33, 20], padding=[[2, 1], [0, 1]], dilation=[4, 2], stride=[3, 6]"},
+            {"conv_backward_input", "[1, 4, 4]", "[4, 3, 2]", "input_size=[21], stride=[5], dilation=[1]"},
             {"conv_transpose", "[2, 4, 6, 5]", "[4, 6, 4, 3]", "stride=[2, 3], padding=[1, 0], dilation=[1, 2]"},
         };
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {

@@ -1,5 +1,5 @@
-/* kernel_batch.c: one kernel for many examples does what the kernel for one does, example by example: along every axis of the
-   grid, with numbers known before the dispatch and not, under every schedule and without races. */
+/* kernel_batch.c: one kernel for many examples does what the kernel for one does, example by example: along every axis
+   of the grid, with numbers known before the dispatch and not, under every schedule and without races. */
 #include "kernel/flk.h"
 #include "kernel/random_kernel.h"
 
@@ -95,7 +95,8 @@ static void run_one_by_one(batch_run *r, const uint32_t grid[3])
         flx_kernel_memory memory[MAX_BUFFERS];
         flx_error err = {0};
         for (size_t i = 0; i < r->n; i++)
-            memory[i] = (flx_kernel_memory){r->names[i], r->want[i] + (r->is_shared[i] ? 0 : e * r->size[i]), r->size[i]};
+            memory[i] =
+                (flx_kernel_memory){r->names[i], r->want[i] + (r->is_shared[i] ? 0 : e * r->size[i]), r->size[i]};
         CHECK_OK(flx_kernel_run(r->k, grid, memory, r->n, NULL, &err), &err);
     }
 }
@@ -167,54 +168,111 @@ static void check_batch(const batch_case *c)
 }
 
 static const batch_case cases[] = {
-    {"kernel square(workgroup = [4, 1, 1]) { buffer x: f64[6] read; buffer out: f64[6] output; let i = invocation_id(0);"
+    {"kernel square(workgroup = [4, 1, 1]) { buffer x: f64[6] read; buffer out: f64[6] output; let i = "
+     "invocation_id(0);"
      "out[i] = x[i] * x[i]; }",
-     {2, 1, 1}, 0, NULL, 0},
+     {2, 1, 1},
+     0,
+     NULL,
+     0},
     /* neighbours beyond the ends read zero, not the next example */
-    {"kernel stencil(workgroup = [4, 1, 1]) { buffer u: f32[] read; buffer next: f32[] output; let i = invocation_id(0);"
+    {"kernel stencil(workgroup = [4, 1, 1]) { buffer u: f32[] read; buffer next: f32[] output; let i = "
+     "invocation_id(0);"
      "if (i >= buf_len(u)) { return; } next[i] = u[i - 1] - 2.0 * u[i] + u[i + 1]; }",
-     {2, 1, 1}, 7, NULL, 0},
+     {2, 1, 1},
+     7,
+     NULL,
+     0},
     /* stores beyond the end are dropped, not the next example's first */
-    {"kernel shift() { buffer x: f32[4] read; buffer out: f32[4] output; let i = invocation_id(0); out[i + 2] = x[i]; }",
-     {4, 1, 1}, 0, NULL, 0},
-    {"kernel ids(workgroup = [2, 1, 2]) { buffer out: u32[96] output; let a = invocation_id(0); let b = invocation_id(1);"
+    {"kernel shift() { buffer x: f32[4] read; buffer out: f32[4] output; let i = invocation_id(0); out[i + 2] = x[i]; "
+     "}",
+     {4, 1, 1},
+     0,
+     NULL,
+     0},
+    {"kernel ids(workgroup = [2, 1, 2]) { buffer out: u32[96] output; let a = invocation_id(0); let b = "
+     "invocation_id(1);"
      "let c = invocation_id(2); let at = (c * 3 + b) * 4 + a; out[at * 2] = workgroup_id(0) + 10 * workgroup_id(1) + "
      "100 * workgroup_id(2) + 1000 * num_workgroups(0) + 10000 * num_workgroups(1) + 100000 * num_workgroups(2);"
      "out[at * 2 + 1] = a + 10 * b + 100 * c + 1000 * local_id(0) + 10000 * local_id(2); }",
-     {2, 3, 2}, 0, NULL, 0},
-    {"kernel mirror(workgroup = [4, 1, 1]) { buffer x: f64[8] read; buffer out: f64[8] output; buffer sh: f64[4] workgroup;"
+     {2, 3, 2},
+     0,
+     NULL,
+     0},
+    {"kernel mirror(workgroup = [4, 1, 1]) { buffer x: f64[8] read; buffer out: f64[8] output; buffer sh: f64[4] "
+     "workgroup;"
      "let l = local_id(0); let i = invocation_id(0); sh[l] = x[i]; barrier(); out[i] = sh[3 - l] * sh[l]; }",
-     {2, 1, 1}, 0, NULL, 0},
+     {2, 1, 1},
+     0,
+     NULL,
+     0},
     {"kernel scatter(workgroup = [4, 1, 1]) { buffer k: u32[8] read; buffer w: u32[8] read; buffer out: u32[5] output;"
      "let i = invocation_id(0); atomic_add(out[k[i]], w[i]); }",
-     {2, 1, 1}, 0, NULL, 7},
-    {"kernel slots() { buffer x: f32[6] read; buffer n: u32[1] output; buffer out: f32[6] output; let i = invocation_id(0);"
+     {2, 1, 1},
+     0,
+     NULL,
+     7},
+    {"kernel slots() { buffer x: f32[6] read; buffer n: u32[1] output; buffer out: f32[6] output; let i = "
+     "invocation_id(0);"
      "let slot = atomic_add(n[0], 1); if (x[i] > 0.0) { out[i] = x[i]; } }",
-     {6, 1, 1}, 0, NULL, 0},
-    {"kernel chase() { buffer k: u32[8] read; buffer x: f64[8] read; buffer out: f64[8] output; let i = invocation_id(0);"
+     {6, 1, 1},
+     0,
+     NULL,
+     0},
+    {"kernel chase() { buffer k: u32[8] read; buffer x: f64[8] read; buffer out: f64[8] output; let i = "
+     "invocation_id(0);"
      "out[k[k[i]]] = x[k[k[k[i]]]]; }",
-     {1, 1, 1}, 0, NULL, 0},
-    {"kernel table() { buffer x: u32[5] read; buffer t: f64[8] read; buffer out: f64[5] output; let i = invocation_id(0);"
+     {1, 1, 1},
+     0,
+     NULL,
+     0},
+    {"kernel table() { buffer x: u32[5] read; buffer t: f64[8] read; buffer out: f64[5] output; let i = "
+     "invocation_id(0);"
      "out[i] = t[x[i]] * cast<f64>(buf_len(t) + buf_len(x)); }",
-     {5, 1, 1}, 0, "t", 0},
+     {5, 1, 1},
+     0,
+     "t",
+     0},
     {"kernel total() { buffer x: f64[] read; buffer out: f64[1] output; let s = 0.0f64; for (j in 0..buf_len(x)) "
      "{ s = s + x[j]; } out[0] = s; }",
-     {1, 1, 1}, 5, NULL, 0},
-    {"kernel lanes(workgroup = [8, 1, 1]) { buffer x: u32[16] read; buffer out: u32[16] output; let i = invocation_id(0);"
+     {1, 1, 1},
+     5,
+     NULL,
+     0},
+    {"kernel lanes(workgroup = [8, 1, 1]) { buffer x: u32[16] read; buffer out: u32[16] output; let i = "
+     "invocation_id(0);"
      "out[i] = subgroup_add(x[i]) + subgroup_shuffle(x[i], 3) + subgroup_ballot(x[i] > 2); }",
-     {2, 1, 1}, 0, NULL, 0},
-    {"kernel mixed() { buffer keep: bool[3] read; buffer x: f16[3] read; buffer s: f32[1] uniform; buffer y: f16[3] output;"
+     {2, 1, 1},
+     0,
+     NULL,
+     0},
+    {"kernel mixed() { buffer keep: bool[3] read; buffer x: f16[3] read; buffer s: f32[1] uniform; buffer y: f16[3] "
+     "output;"
      "buffer n: bool[3] output; let i = invocation_id(0); y[i] = select(keep[i], x[i] * x[i], cast<f16>(s[0]));"
      "n[i] = x[i] > 0.75f16; }",
-     {3, 1, 1}, 0, NULL, 2},
-    {"kernel in_place() { buffer x: f64[4] read_write; let i = invocation_id(0); x[i] = sin(x[i]); x[i] = x[i] + x[i]; }",
-     {4, 1, 1}, 0, NULL, 0},
-    {"kernel function() { buffer x: f64[4] read; buffer out: f64[4] output; fn f(a: f64, i: u32) -> f64 { let b = a * a; "
+     {3, 1, 1},
+     0,
+     NULL,
+     2},
+    {"kernel in_place() { buffer x: f64[4] read_write; let i = invocation_id(0); x[i] = sin(x[i]); x[i] = x[i] + x[i]; "
+     "}",
+     {4, 1, 1},
+     0,
+     NULL,
+     0},
+    {"kernel function() { buffer x: f64[4] read; buffer out: f64[4] output; fn f(a: f64, i: u32) -> f64 { let b = a * "
+     "a; "
      "return b + cast<f64>(i); } let i = invocation_id(0); out[i] = f(x[i], i); }",
-     {4, 1, 1}, 0, NULL, 0},
+     {4, 1, 1},
+     0,
+     NULL,
+     0},
     {"kernel where_allowed() { buffer x: u32[4] read distinct where(count == 4) usage(at_most_once); "
      "buffer out: u32[4] output range(0, 8); let i = invocation_id(0); out[i] = x[i]; }",
-     {4, 1, 1}, 0, NULL, 0},
+     {4, 1, 1},
+     0,
+     NULL,
+     0},
 };
 
 TEST(kernel_batch_agrees_with_a_loop_over_examples)
@@ -258,7 +316,8 @@ TEST(kernel_batch_refuses_what_examples_would_share)
     check_refused("kernel k() { buffer x: f32[4] read; buffer out: f32[4] output; out[0] = x[0]; }", "x",
                   "batching all examples would write to buffer 'out'");
     check_refused("kernel k() { buffer x: f32[4] read; }", "y", "buffer not found 'y', asked for as batched in 'k'");
-    check_refused("kernel k() { buffer t: f32[4] workgroup; }", "t", "batching kernel 'k' has no bound buffer to batch");
+    check_refused("kernel k() { buffer t: f32[4] workgroup; }", "t",
+                  "batching kernel 'k' has no bound buffer to batch");
     check_refused("kernel k() { buffer x: f32[1073741824] read; }", "x",
                   "batching 4 examples of buffer 'x' have no u32 indices");
     check_refused("kernel k(workgroup = [4, 1, 1]) { buffer x: u32[4] read; buffer t: u32[4] workgroup; "

@@ -47,7 +47,8 @@ static uint32_t of_u32(void *user, const uint32_t *types, size_t n)
     return n == 1 && types[0] == FLX_U32 ? FLX_U32 : 0;
 }
 
-static uint64_t cube(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args, size_t n)
+static uint64_t cube(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
+                     size_t n)
 {
     (void)user;
     (void)payload;
@@ -68,7 +69,8 @@ static double raise(double x, int n, int more)
     return p;
 }
 
-static uint64_t power(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args, size_t n)
+static uint64_t power(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
+                      size_t n)
 {
     CHECK(size == 1 && n == 1);
     int exponent = *(const unsigned char *)payload, more = user ? -1 : 0;
@@ -87,7 +89,8 @@ static int32_t one_byte(void *user, const void *payload, size_t size, char *why,
 
 static int ticks;
 
-static uint64_t tick(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args, size_t n)
+static uint64_t tick(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
+                     size_t n)
 {
     (void)payload;
     (void)size;
@@ -205,9 +208,11 @@ TEST(kernel_extension_that_is_not_whole_is_refused)
         {"an extension without name, id or fingerprint", {.name = "", .id = 1, .fingerprint = 1}},
         {"an extension without name, id or fingerprint", {.name = "e", .id = 0, .fingerprint = 1}},
         {"an extension without name, id or fingerprint", {.name = "e", .id = 1}},
-        {"struct_size is not the size of flx_kernel_extension", {.struct_size = 8, .name = "e", .id = 1, .fingerprint = 1}},
+        {"struct_size is not the size of flx_kernel_extension",
+         {.struct_size = 8, .name = "e", .id = 1, .fingerprint = 1}},
         {"extension 'e' has flags that do not exist", {.name = "e", .id = 1, .fingerprint = 1, .flags = 64}},
-        {"extension 'e' lacks its type rule or its evaluator", {.name = "e", .id = 1, .fingerprint = 1, .evaluate = cube}},
+        {"extension 'e' lacks its type rule or its evaluator",
+         {.name = "e", .id = 1, .fingerprint = 1, .evaluate = cube}},
         {"extension 'e' is a statement: it has no operands, type or derivative",
          {.name = "e", .id = 1, .fingerprint = 1, .flags = FLX_KERNEL_EXTENSION_STATEMENT, .type = of_u32}},
         {"extension 'e' has 17 operands, and at most 16 are possible",
@@ -215,7 +220,13 @@ TEST(kernel_extension_that_is_not_whole_is_refused)
         {"extension 'e' is impure: it has no derivative",
          {.name = "e", .id = 1, .fingerprint = 1, .flags = 1, .type = of_u32, .evaluate = cube, .derivative = ""}},
         {"extension 'e': its text for cuda names an operand that it does not have",
-         {.name = "e", .id = 1, .fingerprint = 1, .type = of_u32, .evaluate = cube, .num_args = 2, .cuda = {"$1 $2", NULL}}},
+         {.name = "e",
+          .id = 1,
+          .fingerprint = 1,
+          .type = of_u32,
+          .evaluate = cube,
+          .num_args = 2,
+          .cuda = {"$1 $2", NULL}}},
         {"extension 'e': its text for c names an operand that it does not have",
          {.name = "e", .id = 1, .fingerprint = 1, .type = of_u32, .evaluate = cube, .c = {"x$", NULL}}},
     };
@@ -330,16 +341,42 @@ TEST(kernel_extension_runs_the_same_interpreted_compiled_and_optimised)
     flx_context_free(ctx);
 }
 
-TEST(kernel_extension_that_is_impure_runs_once_per_evaluation)
+/* A pure one is computed once where that is enough, outside of the loop, and not at all where nobody asks. */
+TEST(kernel_extension_that_is_pure_is_shared_moved_and_dropped)
 {
     flx_context *ctx = extended();
     flx_error err = {0};
     flx_kernel *k = flk_in(ctx, "kernel k() {\n"
-                                "  buffer out: u32[4] output;\n"
-                                "  let unused = opaque<u32>(0x1004, \"\", 1);\n"
-                                "  opaque(0x1005, \"\");\n"
-                                "  for (i in 0..3) { out[i] = opaque<u32>(0x1004, \"\", 5) - opaque<u32>(0x1004, \"\", 5); }\n"
+                                "  buffer x: f32[2] read;\n"
+                                "  buffer out: f32[64] output;\n"
+                                "  let unused = opaque<f32>(0x1002, \"05\", x[1]);\n"
+                                "  for (i in 0..64) {\n"
+                                "    let a = opaque<f32>(0x1001, \"\", x[0], x[1]);\n"
+                                "    out[i] = a + cast<f32>(i) * opaque<f32>(0x1001, \"\", x[0], x[1]);\n"
+                                "  }\n"
                                 "}\n");
+    flx_kernel *fast = flx_kernel_optimise(k, NULL, &err);
+    CHECK_MSG(fast != NULL, "%s", err.message);
+    flx_buffer text = flk_text(fast);
+    const char *first = strstr(text.data, "opaque<"), *loop = strstr(text.data, "for (");
+    CHECK_MSG(first && loop && first < loop && !strstr(first + 1, "opaque<"), "%s", text.data);
+    flx_buffer_free(&text);
+    flx_kernel_free(fast);
+    flx_kernel_free(k);
+    flx_context_free(ctx);
+}
+
+TEST(kernel_extension_that_is_impure_runs_once_per_evaluation)
+{
+    flx_context *ctx = extended();
+    flx_error err = {0};
+    flx_kernel *k =
+        flk_in(ctx, "kernel k() {\n"
+                    "  buffer out: u32[4] output;\n"
+                    "  let unused = opaque<u32>(0x1004, \"\", 1);\n"
+                    "  opaque(0x1005, \"\");\n"
+                    "  for (i in 0..3) { out[i] = opaque<u32>(0x1004, \"\", 5) - opaque<u32>(0x1004, \"\", 5); }\n"
+                    "}\n");
     flx_kernel *fast = flx_kernel_optimise(k, NULL, &err);
     CHECK_MSG(fast != NULL, "%s", err.message);
     for (int n = 0; n < 2; n++) {
@@ -361,7 +398,8 @@ TEST(kernel_extension_that_is_impure_runs_once_per_evaluation)
     flx_context_free(ctx);
 }
 
-static uint64_t all_bits(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args, size_t n)
+static uint64_t all_bits(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
+                         size_t n)
 {
     (void)user;
     (void)payload;
@@ -386,24 +424,22 @@ TEST(kernel_extension_results_are_put_right)
         uint32_t type;
         const char *name;
         uint64_t expected;
-    } rows[] = {{FLX_F32, "f32", 0x7fc00000},
-                {FLX_F64, "f64", UINT64_C(0x7ff8000000000000)},
-                {FLX_F16, "f16", 0x7e00},
-                {FLX_BF16, "bf16", 0x7fc0},
-                {FLX_U8, "u8", 0xff},
-                {FLX_I32, "i32", 0xffffffff},
+    } rows[] = {{FLX_F32, "f32", 0x7fc00000}, {FLX_F64, "f64", UINT64_C(0x7ff8000000000000)},
+                {FLX_F16, "f16", 0x7e00},     {FLX_BF16, "bf16", 0x7fc0},
+                {FLX_U8, "u8", 0xff},         {FLX_I32, "i32", 0xffffffff},
                 {FLX_BOOL, "bool", 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         flx_context *ctx = flx_context_new(NULL);
         flx_error err = {0};
-        flx_kernel_extension x = {.name = "ones", .fingerprint = 1, .id = 1, .type = payload_free_type, .evaluate = all_bits};
+        flx_kernel_extension x = {
+            .name = "ones", .fingerprint = 1, .id = 1, .type = payload_free_type, .evaluate = all_bits};
         uint32_t type = rows[i].type;
         uint64_t out[2] = {0};
         char text[200];
         x.user = &type;
         CHECK_OK(flx_kernel_register_extension(ctx, &x, &err), &err);
-        snprintf(text, sizeof text, "kernel k() { buffer out: %s[1] output; out[0] = opaque<%s>(1, \"\"); }", rows[i].name,
-                 rows[i].name);
+        snprintf(text, sizeof text, "kernel k() { buffer out: %s[1] output; out[0] = opaque<%s>(1, \"\"); }",
+                 rows[i].name, rows[i].name);
         flx_kernel *k = flk_in(ctx, text), *folded = flx_kernel_optimise(k, "fold", &err);
         CHECK_MSG(folded != NULL, "%s", err.message);
         flx_buffer shown = flk_text(folded);
@@ -426,7 +462,8 @@ TEST(kernel_extension_that_is_unknown_is_carried_but_not_run)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    flx_kernel *k = flk_in(ctx, "kernel k() { buffer out: f32[1] output; out[0] = opaque<f32>(\"far\", \"\", 1, pure); }");
+    flx_kernel *k =
+        flk_in(ctx, "kernel k() { buffer out: f32[1] output; out[0] = opaque<f32>(\"far\", \"\", 1, pure); }");
     float out;
     flx_kernel_memory memory = {"out", &out, sizeof out};
     flx_buffer text = {0};
@@ -471,9 +508,12 @@ TEST(kernel_extension_is_built_without_text)
     flx_context *ctx = extended();
     flx_error err = {0};
     flx_kernel_builder *b = flx_kernel_begin(ctx, "k", 1, 1, 1);
-    uint32_t out = flx_kernel_add_buffer(
-        b, &(flx_kernel_buffer){.struct_size = sizeof(flx_kernel_buffer), .name = "out", .access = FLX_KERNEL_READ_WRITE,
-                                .element = FLX_F32, .count = 1, .flags = FLX_KERNEL_OUTPUT});
+    uint32_t out = flx_kernel_add_buffer(b, &(flx_kernel_buffer){.struct_size = sizeof(flx_kernel_buffer),
+                                                                 .name = "out",
+                                                                 .access = FLX_KERNEL_READ_WRITE,
+                                                                 .element = FLX_F32,
+                                                                 .count = 1,
+                                                                 .flags = FLX_KERNEL_OUTPUT});
     const unsigned char three = 3;
     flx_kx two = flx_kx_f32(b, 2);
     flx_kernel_extend(b, NOTE, "x", 1);
@@ -693,7 +733,8 @@ TEST(kernel_extension_without_a_derivative_is_named)
     check_refused("out[0] = x[0] * opaque<f32>(0x1003, \"03\", stop_gradient(x[0]));", 0, "");
     check_refused("let n = opaque<u32>(0x1004, \"\", 1); out[0] = x[0] * cast<f32>(n);", 1,
                   "not differentiable extension 'test.tick' is impure: its effects cannot be repeated");
-    check_refused("opaque(0x1005, \"\"); out[0] = x[0];", 1, "unsupported statement an opaque statement has no derivative");
+    check_refused("opaque(0x1005, \"\"); out[0] = x[0];", 1,
+                  "unsupported statement an opaque statement has no derivative");
 }
 
 TEST(kernel_extension_with_a_wrong_derivative_says_where)

@@ -1,9 +1,10 @@
-/* kernel_origin.c: what derivatives say about a statement names it as its author wrote it, whatever became of the program. */
+/* kernel_origin.c: what derivatives say about a statement names it as its author wrote it, whatever became of it. */
 #include "kernel/flk.h"
 
-#define HEAD                                                                                        \
-    "kernel k() { buffer x: f32[4] read; buffer out: f32[4] output; fn f(a: f32) -> f32 "           \
-    "{ let b = a * 2.0; let c = floor(b); if (c > 1.0) { c = c * b; } return c + a; } let i = invocation_id(0); let unused = 3; "
+#define HEAD                                                                                                          \
+    "kernel k() { buffer x: f32[4] read; buffer out: f32[4] output; fn f(a: f32) -> f32 "                             \
+    "{ let b = a * 2.0; let c = floor(b); if (c > 1.0) { c = c * b; } return c + a; } let i = invocation_id(0); let " \
+    "unused = 3; "
 
 static void check_where(const char *text, uint32_t flags, const char *where)
 {

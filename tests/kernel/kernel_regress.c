@@ -65,3 +65,15 @@ TEST(kernel_condition_with_only_high_bits)
     }
     flx_kernel_free(k);
 }
+
+/* What came from a copy of an inactive variable was added up as well, in variables of a branch that had ended. */
+TEST(kernel_regress_adjoints_of_inactive_copies_are_dropped)
+{
+    flx_kernel *k = flk("kernel k() { buffer x: f64[1] read; buffer n: u32[1] read; buffer out: f64[1] output;"
+                        "let v = cast<f64>(n[0]); let s = v;"
+                        "if (n[0]) { let w = v; if (n[0] > 3) { w = x[0]; } s = w; } out[0] = s; }");
+    const char *in = "x", *out = "out";
+    flx_error err = {0};
+    check_derived(flx_kernel_grad(k, &out, 1, &in, 1, NULL, &err), &err);
+    flx_kernel_free(k);
+}

@@ -147,6 +147,40 @@ static flx_code step_graph(stage *s, flx_error *err)
     return t ? FLX_OK : (flx_code)err->code;
 }
 
+static flx_code step_batch(stage *s, flx_error *err)
+{
+    const char *names[8];
+    size_t n = 0;
+    for (size_t i = 0; i < flx_kernel_buffer_count(s->k); i++) {
+        flx_kernel_buffer b;
+        flx_kernel_buffer_at(s->k, i, &b);
+        if (b.access != FLX_KERNEL_WORKGROUP && b.access != FLX_KERNEL_PRIVATE && n < 8)
+            names[n++] = b.name;
+    }
+    flx_kernel *many = flx_kernel_vmap(s->k, names, n, 1, 0, 3, err);
+    flx_kernel_free(many);
+    return many ? FLX_OK : (flx_code)err->code;
+}
+
+/* The same op batched, with its own reverse and without, and one whose tape is counted when it runs. */
+static flx_code step_batched_graph(stage *s, flx_error *err)
+{
+    static const char text[] =
+        "kernel p() { buffer x: f64[4] read; buffer n: u32[1] read; buffer y: f64[1] output; let p = 1.0f64; "
+        "for (j in 0..n[0]) { p = p * x[j]; } y[0] = p; }"
+        "graph g(x: f64[4], n: u32[1]) { a = kernel_call(x, " KERNEL ", grid=[4])  b = kernel_call(a, " KERNEL ", " BACK
+        ")  return reduce_sum(kernel_call(b, n, kernel=@p)) }";
+    static const char *const wrt[] = {"x"};
+    static const flx_vmap_axis axes[] = {{"x", 0}};
+    flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);
+    flx_graph *v = m ? flx_vmap(flx_module_main(m), axes, 1, NULL, 0, 2, err) : NULL;
+    flx_graph *g = v ? flx_grad(flx_module_main(m), wrt, 1, NULL, err) : NULL;
+    flx_graph_free(g);
+    flx_graph_free(v);
+    flx_module_free(m);
+    return g ? FLX_OK : (flx_code)err->code;
+}
+
 /* ---- Starving them ---- */
 
 /* Fails request n of the step. */
@@ -163,7 +197,8 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK(failed);
     CHECK_CODE(code, FLX_E_OOM, &err);
     CHECK_MSG(err.code == FLX_E_OOM && err.message[0], "the error is %s: '%s'", flx_code_name(err.code), err.message);
-    bool is_even = f->live_blocks == live || step == step_graph; /* of graphs debug builds keep a header for a while */
+    bool is_graph = step == step_graph || step == step_batched_graph;
+    bool is_even = f->live_blocks == live || is_graph; /* of graphs debug builds keep a header for a while */
     CHECK_MSG(is_even && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
 }
 
@@ -237,4 +272,14 @@ TEST(kernel_starve_findings)
 TEST(kernel_starve_graph)
 {
     starve(step_graph);
+}
+
+TEST(kernel_starve_batch)
+{
+    starve(step_batch);
+}
+
+TEST(kernel_starve_batched_graph)
+{
+    starve(step_batched_graph);
 }

@@ -49,10 +49,10 @@ TEST(kernel_call_runs_its_kernel)
 
 TEST(kernel_call_gives_results_in_the_order_of_outputs)
 {
-    text_run r = text_begin(
-        "graph main() { a, b = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), kernel=" TWO_RESULTS
-        ", grid=[2])\n  c, d = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), kernel=" TWO_RESULTS
-        ", grid=[2], inputs=\"w, x\", results=\"product,sum\")\n  return a, b, c, d }");
+    text_run r =
+        text_begin("graph main() { a, b = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), kernel=" TWO_RESULTS
+                   ", grid=[2])\n  c, d = kernel_call(const(f64[2], [1, 2]), const(f64[2], [3, 5]), kernel=" TWO_RESULTS
+                   ", grid=[2], inputs=\"w, x\", results=\"product,sum\")\n  return a, b, c, d }");
     CHECK_OK(r.code, &r.err);
     VALUES(r.out[0], "f64[2]", 4, 7);
     VALUES(r.out[1], "f64[2]", 3, 10);
@@ -114,9 +114,9 @@ TEST(kernel_call_works_in_bodies)
 
 /* ---- Symbolic shapes ---- */
 
-#define HALVES                                                                                       \
+#define HALVES                                                                                      \
     "graph main(x: f32[N]) { return kernel_call(x, kernel=\"kernel half(workgroup = [64, 1, 1]) { " \
-    "buffer x: f32[] read; buffer y: f32[] output; let i = invocation_id(0); "                       \
+    "buffer x: f32[] read; buffer y: f32[] output; let i = invocation_id(0); "                      \
     "y[i] = 0.5 * x[i] + cast<f32>(num_workgroups(0)); }\", outputs=[f32[N]], grid=[N // 64 + 1]) }"
 
 static void check_halves(flx_dim n, double groups)
@@ -179,6 +179,16 @@ TEST(kernel_call_differentiates_one_of_several_results)
     check_gradient("graph main(x: f64[2], w: f64[2]) { a, b = kernel_call(x, w, kernel=" TWO_RESULTS
                    ", grid=[2])  return add(a, b) }",
                    OF(both));
+}
+
+/* Which inputs have derivatives is said by their buffers. */
+TEST(kernel_call_holds_inputs_back)
+{
+    static const gradient_row rows[] = {{"x", {2, 3}, {5, 7}}, {"w", {5, 7}, {0, 0}}};
+    check_gradient("graph main(x: f64[2], w: f64[2]) { return kernel_call(x, w, kernel=\"kernel k() { "
+                   "buffer x: f64[2] read; buffer w: f64[2] read stop_gradient; buffer y: f64[2] output; "
+                   "let i = invocation_id(0); y[i] = x[i] * w[i]; }\", grid=[2]) }",
+                   OF(rows));
 }
 
 /* Adjoints of half floats are f32 inside the kernel; the gradient has the operand's type. */
@@ -370,8 +380,8 @@ TEST(kernel_call_knows_trips_from_shapes)
 }
 
 /* x^n with n from data: the graph counts trips before it makes the tape. */
-#define POWERS                                                                                                       \
-    "kernel=\"kernel powers() { buffer x: f64[3] read; buffer n: u32[3] read; buffer out: f64[3] output; "          \
+#define POWERS                                                                                             \
+    "kernel=\"kernel powers() { buffer x: f64[3] read; buffer n: u32[3] read; buffer out: f64[3] output; " \
     "let i = invocation_id(0); let p = 1.0f64; for (j in 0..n[i]) { p = p * x[i]; } out[i] = p; }\", grid=[3]"
 #define COUNTED(rest) \
     "graph main(x: f64[3]) { y = kernel_call(x, const(u32[3], [0, 1, 3]), " POWERS rest ")  return reduce_sum(y) }"
@@ -434,16 +444,18 @@ TEST(kernel_call_refuses_the_reverse_along_unseen_axes)
 TEST(kernel_call_takes_names_with_commas)
 {
     static const gradient_row rows[] = {{"x", {1, -2, 3, 0.5}, {2, -4, 6, 1}}};
-    check_gradient("graph main(x: f64[4]) { return kernel_call(x, kernel=\"kernel k() { buffer \\\"a, b\\\": f64[4] read; "
-                   "buffer \\\"c \\\\\\\" d\\\": f64[4] output; let i = invocation_id(0); "
-                   "\\\"c \\\\\\\" d\\\"[i] = \\\"a, b\\\"[i] * \\\"a, b\\\"[i]; }\", "
-                   "inputs=\"\\\"a, b\\\"\", results=\"\\\"c \\\\\\\" d\\\"\", grid=[4]) }",
-                   OF(rows));
+    check_gradient(
+        "graph main(x: f64[4]) { return kernel_call(x, kernel=\"kernel k() { buffer \\\"a, b\\\": f64[4] read; "
+        "buffer \\\"c \\\\\\\" d\\\": f64[4] output; let i = invocation_id(0); "
+        "\\\"c \\\\\\\" d\\\"[i] = \\\"a, b\\\"[i] * \\\"a, b\\\"[i]; }\", "
+        "inputs=\"\\\"a, b\\\"\", results=\"\\\"c \\\\\\\" d\\\"\", grid=[4]) }",
+        OF(rows));
 }
 
-#define IN_FILE                                                                                                     \
-    "kernel square(workgroup = [2, 1, 1]) { // } of a comment\n  buffer x: f64[4] read; /* } { */ # }\n"           \
-    "  buffer out: f64[4] output; meta \"}\" = \"{{\"; let i = invocation_id(0); if (i < 4) { out[i] = x[i] * x[i]; } }\n"
+#define IN_FILE                                                                                                       \
+    "kernel square(workgroup = [2, 1, 1]) { // } of a comment\n  buffer x: f64[4] read; /* } { */ # }\n"              \
+    "  buffer out: f64[4] output; meta \"}\" = \"{{\"; let i = invocation_id(0); if (i < 4) { out[i] = x[i] * x[i]; " \
+    "} }\n"
 
 TEST(kernel_call_takes_kernels_of_the_file)
 {
@@ -451,10 +463,11 @@ TEST(kernel_call_takes_kernels_of_the_file)
     check_gradient("kernel first() { buffer y: f32[1] read; }\n" IN_FILE
                    "graph main(x: f64[4]) { return kernel_call(x, kernel=@square, grid=[2], outputs=[f64[4]]) }",
                    OF(rows));
-    check_gradient("graph main(x: f64[4]) { return kernel_call(x, kernel=@square, grid=[2], backward=@back) }\n"
-                   "kernel back(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer grad_out: f64[4] read; "
-                   "buffer grad_x: f64[4] output; let i = invocation_id(0); grad_x[i] = 2.0 * x[i] * grad_out[i]; }\n" IN_FILE,
-                   OF(rows));
+    check_gradient(
+        "graph main(x: f64[4]) { return kernel_call(x, kernel=@square, grid=[2], backward=@back) }\n"
+        "kernel back(workgroup = [2, 1, 1]) { buffer x: f64[4] read; buffer grad_out: f64[4] read; "
+        "buffer grad_x: f64[4] output; let i = invocation_id(0); grad_x[i] = 2.0 * x[i] * grad_out[i]; }\n" IN_FILE,
+        OF(rows));
 }
 
 TEST(kernels_of_a_file_are_reported_where_they_are_wrong)
@@ -463,7 +476,8 @@ TEST(kernels_of_a_file_are_reported_where_they_are_wrong)
     check_text_fails(USE, FLX_E_NAME, "there is no kernel called 'k'");
     check_text_fails("graph k() { return 1.0 }\n" USE, FLX_E_NAME, "there is no kernel called 'k'");
     check_text_fails("kernel k() { }\nkernel k() { }\n" USE, FLX_E_DUP_NAME, "the kernel 'k' is defined twice");
-    check_text_fails("kernel k() { }\ngraph k() { return 1.0 }\n" USE, FLX_E_DUP_NAME, "the graph 'k' is defined twice");
+    check_text_fails("kernel k() { }\ngraph k() { return 1.0 }\n" USE, FLX_E_DUP_NAME,
+                     "the graph 'k' is defined twice");
     check_text_fails("kernel k() { if (true) { }\n" USE, FLX_E_SYNTAX, "this kernel has no end");
     check_text_fails("kernel k() { /* }\n" USE, FLX_E_SYNTAX, "this kernel has no end");
     check_text_fails("kernel k() { \" }\n" USE, FLX_E_SYNTAX, "this kernel has no end");

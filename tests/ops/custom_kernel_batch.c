@@ -7,11 +7,11 @@
 enum { MAX_FEEDS = 6, MAX_STEPS = 4 };
 
 /* y[i] = x[i]² w[i]. */
-#define PAIR                                                                                         \
-    "\"kernel pair(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer w: f64[2] read; "          \
+#define PAIR                                                                                \
+    "\"kernel pair(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer w: f64[2] read; " \
     "buffer y: f64[2] output; let i = invocation_id(0); y[i] = x[i] * x[i] * w[i]; }\""
-#define OPEN                                                                                          \
-    "\"kernel open() { buffer x: f64[] read; buffer w: f64[] read; buffer y: f64[] output; "          \
+#define OPEN                                                                                 \
+    "\"kernel open() { buffer x: f64[] read; buffer w: f64[] read; buffer y: f64[] output; " \
     "let i = invocation_id(0); if (i < buf_len(x)) { y[i] = x[i] * x[i] * w[i]; } }\""
 #define MAIN(call) "graph main(x: f64[2], w: f64[2]) { y = kernel_call(x, w, " call ")  return y }"
 #define LOSS(call) "graph main(x: f64[2], w: f64[2]) { y = kernel_call(x, w, " call ")  return reduce_sum(y) }"
@@ -110,26 +110,50 @@ static void check_row(const batch_row *c)
     test_count_case();
 }
 
-#define X22 {"x", 2, {2, 2}, {1, 2, 3, 4}}
-#define W2 {"w", 1, {2}, {5, 7}}
+#define X22             \
+    {                   \
+        "x", 2, {2, 2}, \
+        {               \
+            1, 2, 3, 4  \
+        }               \
+    }
+#define W2           \
+    {                \
+        "w", 1, {2}, \
+        {            \
+            5, 7     \
+        }            \
+    }
 
 TEST(kernel_call_batches_without_a_loop)
 {
     static const batch_row rows[] = {
         {.text = MAIN("kernel=" PAIR), .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {5, 28, 45, 112}, .count = 4},
         {.text = MAIN("kernel=" OPEN ", outputs=[f64[2]], grid=[3]"),
-         .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {5, 28, 45, 112}, .count = 4},
-        {.text = MAIN("kernel=" OPEN ", outputs=[f64[2]], grid=[3]"), .is_symbolic = true,
-         .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {5, 28, 45, 112}, .count = 4},
+         .steps = {"vmap x"},
+         .feeds = {X22, W2},
+         .want = {5, 28, 45, 112},
+         .count = 4},
+        {.text = MAIN("kernel=" OPEN ", outputs=[f64[2]], grid=[3]"),
+         .is_symbolic = true,
+         .steps = {"vmap x"},
+         .feeds = {X22, W2},
+         .want = {5, 28, 45, 112},
+         .count = 4},
         /* every axis is in use: the last one is multiplied */
-        {.text = MAIN("kernel=" OPEN ", outputs=[f64[2]], grid=[3, 2, 2]"), .is_symbolic = true,
-         .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {5, 28, 45, 112}, .count = 4},
+        {.text = MAIN("kernel=" OPEN ", outputs=[f64[2]], grid=[3, 2, 2]"),
+         .is_symbolic = true,
+         .steps = {"vmap x"},
+         .feeds = {X22, W2},
+         .want = {5, 28, 45, 112},
+         .count = 4},
         {.text = MAIN("kernel=" PAIR),
          .steps = {"vmap x", "vmap x w"},
          .feeds = {{"x", 3, {2, 2, 2}, {1, 2, 3, 4, 1, 1, 2, 2}}, {"w", 2, {2, 2}, {5, 7, 1, 2}}},
          .want = {5, 28, 45, 112, 1, 2, 4, 8},
          .count = 8},
-        {.text = MAIN("kernel=" PAIR), .is_symbolic = true,
+        {.text = MAIN("kernel=" PAIR),
+         .is_symbolic = true,
          .steps = {"vmap x", "vmap x w"},
          .feeds = {{"x", 3, {2, 2, 2}, {1, 2, 3, 4, 1, 1, 2, 2}}, {"w", 2, {2, 2}, {5, 7, 1, 2}}},
          .want = {5, 28, 45, 112, 1, 2, 4, 8},
@@ -139,69 +163,128 @@ TEST(kernel_call_batches_without_a_loop)
         check_row(&rows[i]);
 }
 
-#define SEED2 {"d_output", 1, {2}, {1, 1}}
+#define SEED2               \
+    {                       \
+        "d_output", 1, {2}, \
+        {                   \
+            1, 1            \
+        }                   \
+    }
 
 TEST(kernel_call_batches_before_and_behind_derivatives)
 {
     static const batch_row rows[] = {
         /* vmap of grad: by example */
-        {.text = LOSS("kernel=" PAIR), .steps = {"grad x w", "vmap x"},
-         .feeds = {X22, W2, {"d_output", 0, {0}, {1}}}, .output = 0, .want = {10, 28, 30, 56}, .count = 4},
-        {.text = LOSS("kernel=" PAIR), .steps = {"grad x w", "vmap x"},
-         .feeds = {X22, W2, {"d_output", 0, {0}, {1}}}, .output = 1, .want = {1, 4, 9, 16}, .count = 4},
+        {.text = LOSS("kernel=" PAIR),
+         .steps = {"grad x w", "vmap x"},
+         .feeds = {X22, W2, {"d_output", 0, {0}, {1}}},
+         .output = 0,
+         .want = {10, 28, 30, 56},
+         .count = 4},
+        {.text = LOSS("kernel=" PAIR),
+         .steps = {"grad x w", "vmap x"},
+         .feeds = {X22, W2, {"d_output", 0, {0}, {1}}},
+         .output = 1,
+         .want = {1, 4, 9, 16},
+         .count = 4},
         /* grad of vmap: what all examples read sums over them */
-        {.text = MAIN("kernel=" PAIR), .steps = {"vmap x", "grad x w"},
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}}, .output = 0, .want = {10, 28, 30, 56}, .count = 4},
-        {.text = MAIN("kernel=" PAIR), .steps = {"vmap x", "grad x w"},
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}}, .output = 1, .want = {10, 20}, .count = 2},
-        {.text = MAIN("kernel=" PAIR), .steps = {"vmap x", "grad x w"}, .is_symbolic = true,
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}}, .output = 1, .want = {10, 20}, .count = 2},
-        {.text = MAIN("kernel=" PAIR), .steps = {"vmap x", "jvp x"},
-         .feeds = {X22, W2, {"tangent_x", 2, {2, 2}, {1, 0, 0, 2}}}, .output = 1, .want = {10, 0, 0, 112}, .count = 4},
-        {.text = MAIN("kernel=" PAIR), .steps = {"jvp w", "vmap w"},
+        {.text = MAIN("kernel=" PAIR),
+         .steps = {"vmap x", "grad x w"},
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
+         .output = 0,
+         .want = {10, 28, 30, 56},
+         .count = 4},
+        {.text = MAIN("kernel=" PAIR),
+         .steps = {"vmap x", "grad x w"},
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
+         .output = 1,
+         .want = {10, 20},
+         .count = 2},
+        {.text = MAIN("kernel=" PAIR),
+         .steps = {"vmap x", "grad x w"},
+         .is_symbolic = true,
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
+         .output = 1,
+         .want = {10, 20},
+         .count = 2},
+        {.text = MAIN("kernel=" PAIR),
+         .steps = {"vmap x", "jvp x"},
+         .feeds = {X22, W2, {"tangent_x", 2, {2, 2}, {1, 0, 0, 2}}},
+         .output = 1,
+         .want = {10, 0, 0, 112},
+         .count = 4},
+        {.text = MAIN("kernel=" PAIR),
+         .steps = {"jvp w", "vmap w"},
          .feeds = {{"x", 1, {2}, {1, 2}}, {"w", 2, {2, 2}, {5, 7, 1, 2}}, {"tangent_w", 1, {2}, {1, 3}}},
-         .output = 1, .want = {1, 12, 1, 12}, .count = 4},
-        /* the gradient's gradient, batched twice */
-        {.text = LOSS("kernel=" PAIR), .steps = {"grad x", "vmap x", "jvp w"},
+         .output = 1,
+         .want = {1, 12, 1, 12},
+         .count = 4},
+        /* the gradient of all examples, along the weights they share */
+        {.text = LOSS("kernel=" PAIR),
+         .steps = {"grad x", "vmap x", "jvp w"},
          .feeds = {X22, W2, {"d_output", 0, {0}, {1}}, {"tangent_w", 1, {2}, {1, 1}}},
-         .output = 1, .want = {2, 4, 6, 8}, .count = 4},
+         .output = 1,
+         .want = {2, 4, 6, 8},
+         .count = 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_row(&rows[i]);
 }
 
 /* A reverse of the user's is batched with its kernel; its factor 7 shows that it is used. */
-#define BACK                                                                                                   \
-    "backward=\"kernel back(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer grad_y: f64[2] read; "      \
-    "buffer grad_w: f64[2] output; buffer grad_x: f64[2] output; let i = invocation_id(0); "                   \
+#define BACK                                                                                              \
+    "backward=\"kernel back(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer grad_y: f64[2] read; " \
+    "buffer grad_w: f64[2] output; buffer grad_x: f64[2] output; let i = invocation_id(0); "              \
     "grad_w[i] = 7.0 * grad_y[i]; grad_x[i] = 7.0 * x[i]; }\""
 
 TEST(kernel_call_batches_the_reverse_it_is_given)
 {
     static const batch_row rows[] = {
-        {.text = MAIN("kernel=" PAIR ", " BACK), .steps = {"vmap x", "grad x w"},
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}}, .output = 0, .want = {7, 14, 21, 28}, .count = 4},
-        {.text = MAIN("kernel=" PAIR ", " BACK), .steps = {"vmap x", "grad x w"},
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 2, 3, 4}}}, .output = 1, .want = {28, 42}, .count = 2},
+        {.text = MAIN("kernel=" PAIR ", " BACK),
+         .steps = {"vmap x", "grad x w"},
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
+         .output = 0,
+         .want = {7, 14, 21, 28},
+         .count = 4},
+        {.text = MAIN("kernel=" PAIR ", " BACK),
+         .steps = {"vmap x", "grad x w"},
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 2, 3, 4}}},
+         .output = 1,
+         .want = {28, 42},
+         .count = 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_row(&rows[i]);
 }
 
 /* Tapes belong to an example: a loop that carries values, in both orders. */
-#define POWER                                                                                              \
-    "\"kernel power() { buffer x: f64[2] read; buffer w: f64[2] read; buffer y: f64[2] output; "           \
-    "let i = invocation_id(0); let p = w[i]; for (j in 0..100) { if (j < 3) { p = p * x[i]; } } y[i] = p; }\", grid=[2]"
+#define POWER                                                                                                    \
+    "\"kernel power() { buffer x: f64[2] read; buffer w: f64[2] read; buffer y: f64[2] output; "                 \
+    "let i = invocation_id(0); let p = w[i]; for (j in 0..100) { if (j < 3) { p = p * x[i]; } } y[i] = p; }\", " \
+    "grid=[2]"
 
 TEST(kernel_call_batches_tapes)
 {
     static const batch_row rows[] = {
-        {.text = MAIN("kernel=" POWER), .steps = {"vmap x", "grad x w"},
-         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}}, .output = 0, .want = {15, 84, 135, 336}, .count = 4},
-        {.text = MAIN("kernel=" POWER), .steps = {"grad x w", "vmap x"},
-         .feeds = {X22, W2, SEED2}, .output = 0, .want = {15, 84, 135, 336}, .count = 4},
-        {.text = MAIN("kernel=" POWER), .steps = {"grad x w", "vmap x"}, .is_symbolic = true,
-         .feeds = {X22, W2, SEED2}, .output = 1, .want = {1, 8, 27, 64}, .count = 4},
+        {.text = MAIN("kernel=" POWER),
+         .steps = {"vmap x", "grad x w"},
+         .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
+         .output = 0,
+         .want = {15, 84, 135, 336},
+         .count = 4},
+        {.text = MAIN("kernel=" POWER),
+         .steps = {"grad x w", "vmap x"},
+         .feeds = {X22, W2, SEED2},
+         .output = 0,
+         .want = {15, 84, 135, 336},
+         .count = 4},
+        {.text = MAIN("kernel=" POWER),
+         .steps = {"grad x w", "vmap x"},
+         .is_symbolic = true,
+         .feeds = {X22, W2, SEED2},
+         .output = 1,
+         .want = {1, 8, 27, 64},
+         .count = 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_row(&rows[i]);
@@ -214,12 +297,19 @@ TEST(kernel_call_falls_back_to_a_loop)
         .text = MAIN("kernel=\"kernel copy() { buffer x: f64[2] read; buffer w: f64[2] read; buffer y: f64[2] output; "
                      "buffer t: f64[2] workgroup; async_load(x, t, 0, 16, c); async_wait(c); "
                      "y[0] = t[1] * w[0]; y[1] = t[0] * w[1]; }\""),
-        .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {10, 7, 20, 21}, .count = 4, .has_loop = true};
-    check_row(&row);
-    static const batch_row symbolic = {
-        .text = "graph main(x: f64[2], w: f64[N]) { y = kernel_call(x, w, kernel=" OPEN
-                ", outputs=[f64[2]], grid=[N, N, N])  return y }",
-        .steps = {"vmap x"}, .feeds = {X22, W2}, .want = {5, 28, 45, 112}, .count = 4, .is_symbolic = true,
+        .steps = {"vmap x"},
+        .feeds = {X22, W2},
+        .want = {10, 7, 20, 21},
+        .count = 4,
         .has_loop = true};
+    check_row(&row);
+    static const batch_row symbolic = {.text = "graph main(x: f64[2], w: f64[N]) { y = kernel_call(x, w, kernel=" OPEN
+                                               ", outputs=[f64[2]], grid=[N, N, N])  return y }",
+                                       .steps = {"vmap x"},
+                                       .feeds = {X22, W2},
+                                       .want = {5, 28, 45, 112},
+                                       .count = 4,
+                                       .is_symbolic = true,
+                                       .has_loop = true};
     check_row(&symbolic);
 }

@@ -7,6 +7,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static const flxi_allocator mem = {flxi_default_alloc, NULL};
 
@@ -154,6 +157,122 @@ TEST(thread_pool_serves_several_callers_in_turn)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < 4; i++)
         CHECK_EQ_I64(callers[i].sum, 300 * 64);
+    flxi_pool_free(p);
+}
+
+/* ---- Workers that sleep ---- */
+
+static void pause_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+}
+
+/* Loops after pauses around the time when workers fall asleep, inside and outside of runs, with more threads than cores and
+   with fewer: none is lost, and no chunk either. */
+TEST(thread_pool_wakes_sleeping_workers)
+{
+    static const long pauses[] = {0, 1, 30, 49, 50, 51, 60, 100, 1990, 2010, 5000};
+    for (int threads = 2; threads <= 5; threads++) {
+        flxi_pool *p = flxi_pool_new(&mem, threads);
+        CHECK(p);
+        for (int i = 0; i < 66; i++) {
+            if (i % 3 == 1)
+                flxi_pool_wake(p);
+            if (i % 3 == 2)
+                flxi_pool_rest(p);
+            pause_us(pauses[i % 11]);
+            check_coverage(p, 97, 2);
+        }
+        flxi_pool_free(p);
+    }
+    flxi_pool_wake(NULL);
+    flxi_pool_rest(NULL);
+}
+
+/* Two chunks that wait for each other: they end only if both threads take part. */
+static void meet(void *user, int64_t begin, int64_t end)
+{
+    atomic_int *arrived = user;
+    (void)begin;
+    (void)end;
+    atomic_fetch_add(arrived, 1);
+    while (atomic_load(arrived) < 2)
+        pause_us(10);
+}
+
+TEST(thread_pool_brings_threads_together)
+{
+    flxi_pool *p = flxi_pool_new(&mem, 2);
+    CHECK(p);
+    for (int i = 0; i < 100; i++) {
+        atomic_int arrived = 0;
+        if (i % 10 == 0)
+            pause_us(300); /* it is asleep */
+        flxi_pool_run(p, 2, 1, meet, &arrived);
+        CHECK_EQ_I64(arrived, 2);
+    }
+    flxi_pool_free(p);
+}
+
+/* The chunk of a worker outlasts the caller's patience. */
+static void linger(void *user, int64_t begin, int64_t end)
+{
+    int64_t *cells = user;
+    (void)end;
+    if (begin == 0)
+        while (atomic_load((_Atomic int64_t *)&cells[1]) == 0)
+            pause_us(10);
+    else
+        atomic_store((_Atomic int64_t *)&cells[1], 1);
+    if (begin == 1)
+        pause_us(5000);
+    cells[2 + begin] = begin + 1;
+}
+
+TEST(thread_pool_waits_for_the_slowest)
+{
+    flxi_pool *p = flxi_pool_new(&mem, 2);
+    CHECK(p);
+    for (int i = 0; i < 5; i++) {
+        int64_t cells[4] = {0};
+        flxi_pool_run(p, 2, 1, linger, cells);
+        CHECK(cells[2] == 1 && cells[3] == 2);
+    }
+    flxi_pool_free(p);
+}
+
+/* A pool made and freed at once, while its workers are anywhere. */
+TEST(thread_pool_ends_at_any_time)
+{
+    for (int i = 0; i < 200; i++) {
+        flxi_pool *p = flxi_pool_new(&mem, 2 + i % 3);
+        CHECK(p);
+        if (i % 4 == 1)
+            flxi_pool_wake(p);
+        if (i % 2)
+            check_coverage(p, 11, 1);
+        if (i % 20 == 0)
+            pause_us(200);
+        flxi_pool_free(p);
+    }
+}
+
+/* A child process has no workers: the caller does all of it. */
+TEST(thread_pool_works_in_a_forked_child)
+{
+    flxi_pool *p = flxi_pool_new(&mem, 3);
+    CHECK(p);
+    check_coverage(p, 50, 1);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        _Atomic int64_t sum = 0;
+        flxi_pool_run(p, 1000, 3, add_length, &sum);
+        _exit(sum != 1000);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQ_I64(status, 0);
     flxi_pool_free(p);
 }
 

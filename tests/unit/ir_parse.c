@@ -45,7 +45,7 @@ TEST(parse_text_without_a_graph_is_refused)
     check_refused("graph", FLX_E_SYNTAX, "1:6", "the name of the graph");
     check_refused("graph 1() { return }", FLX_E_SYNTAX, "1:7", "the name of the graph");
     check_refused("graph f() { return } }", FLX_E_SYNTAX, "1:22", "'graph'");
-    check_refused("kernel k() { }", FLX_E_UNSUPPORTED, "1:1", "kernel");
+    check_refused("kernel k() { }", FLX_E_SYNTAX, "1:1", "no graph");
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     CHECK(flx_parse(ctx, NULL, 0, NULL, &err) == NULL && strcmp(err.where, "text:1:1") == 0);

@@ -22,6 +22,7 @@ const command *const commands[] = {
     &command_jac,
     &command_hessian,
     &command_taylor,
+    &command_lower,
     &command_gradcheck,
     &command_compare,
     &command_kernel,

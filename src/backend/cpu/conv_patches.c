@@ -75,6 +75,24 @@ static inline int64_t outer_offset(const flxi_patches *x, const patch_index *o, 
     return offset;
 }
 
+typedef struct { /* n positions from o on along one axis, under one tap */
+    int64_t o, n;
+    int64_t reach;      /* of the tap: position o meets place o stride + reach */
+    int64_t begin, end; /* which of the n meet the input, where it has no gaps */
+} patch_span;
+
+static inline patch_span span_of(const flxi_patch_axis *x, int64_t tap, int64_t o, int64_t n)
+{
+    patch_span s = {.o = o, .n = n, .reach = tap * x->dilation - x->low};
+    int64_t first = s.reach >= 0 ? 0 : x->stride == 1 ? -s.reach : (-s.reach + x->stride - 1) / x->stride;
+    int64_t last = s.reach >= x->extent ? 0
+                   : x->stride == 1     ? x->extent - s.reach
+                                        : (x->extent - 1 - s.reach) / x->stride + 1;
+    s.begin = first < o ? 0 : first - o < n ? first - o : n;
+    s.end = last < o + s.begin ? s.begin : last - o < n ? last - o : n;
+    return s;
+}
+
 #define SAME(x) (x)
 
 #define S float
@@ -101,8 +119,58 @@ static inline int64_t outer_offset(const flxi_patches *x, const patch_index *o, 
 #define FN(name) bf16_##name
 #include "backend/cpu/conv_patches.inc"
 
+/* ---- Neighbouring channels ---- */
+
+static void clear_positions(char *to, size_t size, int64_t pitch, int64_t begin, int64_t end, int64_t depths)
+{
+    for (int64_t d = 0; begin < end && d < depths; d++)
+        memset(to + (size_t)(d * pitch + begin) * size, 0, (size_t)(end - begin) * size);
+}
+
+/* Positions of one line under one tap are a matrix as it lies in memory, whose rows are channels: it is packed as such.
+   For inputs without gaps, and positions that are neighbours in the panel. */
+static void fill_matrices(const flxi_patches *x, const char *base, char *to, const patch_part *p)
+{
+    const flxi_patch_axis *last = &x->axis[x->spatial - 1];
+    size_t in = flx_dtype_size(x->dtype);
+    size_t out = flxi_gemm_packed_size(x->dtype);
+    int64_t n;
+    int64_t channels;
+    for (int64_t i = 0; i < p->positions; i += n) {
+        patch_index o = position_index(x, p->position + i);
+        int64_t o_last = o.at[x->spatial - 1];
+        n = last->out - o_last < p->positions - i ? last->out - o_last : p->positions - i;
+        for (int64_t t = 0; t < p->taps; t += channels) {
+            patch_index tap = tap_index(x, p->tap + t);
+            int64_t rest = x->channels - tap.outer;
+            channels = rest < p->taps - t ? rest : p->taps - t;
+            int64_t at = outer_offset(x, &o, &tap, x->spatial - 1);
+            patch_span span = span_of(last, tap.at[x->spatial - 1], o_last, n);
+            char *line = to + (size_t)(i + t * p->tap_step) * out;
+            if (at < 0)
+                span.begin = span.end = n;
+            clear_positions(line, out, p->tap_step, 0, span.begin, channels);
+            clear_positions(line, out, p->tap_step, span.end, n, channels);
+            if (span.begin < span.end)
+                flxi_gemm_pack_block(x->dtype,
+                                     base + (at + ((o_last + span.begin) * last->stride + span.reach) * last->step) *
+                                                (int64_t)in,
+                                     line + (size_t)span.begin * out, p->tap_step, span.end - span.begin,
+                                     last->stride * last->step, channels, x->channel_step);
+        }
+    }
+}
+
+/* ---- Entry ---- */
+
 static void fill(const flxi_patches *x, const void *base, void *to, const patch_part *p)
 {
+    if (p->positions == 0 || p->taps == 0)
+        return; /* an extent may be 0, by which nothing can be divided */
+    if (x->by_channel && x->axis[x->spatial - 1].spread == 1 && p->position_step == 1) {
+        fill_matrices(x, base, to, p);
+        return;
+    }
     switch (x->dtype) {
     case FLX_F64: f64_fill(x, base, to, p); return;
     case FLX_F16: f16_fill(x, base, to, p); return;

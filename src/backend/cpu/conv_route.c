@@ -3,7 +3,8 @@
 
    The faces of the trilinear form of ops/conv.c, per image and group:
      conv             z[feature, position] = w[feature, (channel, taps)] · patches of x
-     to the input     x[channel, position] = w[channel, (feature, taps backwards)] · patches of z spread by the stride
+     to the input     x[channel, position] = w[channel, (feature, taps)] · patches of z, one product for each remainder of
+                      positions by the stride
      to the weight    w[feature, (channel, taps)] = z[feature, (image, position)] · patches of x
    Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions.
    Terms in the padding are 0 times a weight here, while the definition leaves them out: the difference shows only where a
@@ -77,7 +78,7 @@ static conv_form form_of(const flxi_route_node *n)
     return f;
 }
 
-/* ---- Matrices ---- */
+/* ---- Products with patches ---- */
 
 /* Patches of a factor for a kernel that moves as the slides say over `out` positions. */
 static void set_patches(flxi_patches *p, const conv_form *f, const conv_factor *x, const int64_t *out, int32_t dtype)
@@ -102,17 +103,15 @@ static void set_patches(flxi_patches *p, const conv_form *f, const conv_factor *
 }
 
 /* The kernel's summed index, in the order in which patches have their columns; returns where it begins. */
-static int64_t walk_taps(const flxi_patches *p, const conv_form *f, int64_t channel_step, bool backwards,
-                         flxi_walk *walk)
+static int64_t walk_taps(const flxi_patches *p, const conv_form *f, int64_t channel_step, flxi_walk *walk)
 {
     int64_t begin = 0;
     if (!p->by_channel)
         flxi_walk_push(walk, p->channels, channel_step);
     for (int k = 0; k < f->spatial; k++) {
         int64_t step = f->w.steps[k + 2];
-        bool turned = f->reverse[k] != backwards;
-        begin += turned && p->axis[k].taps > 0 ? (p->axis[k].taps - 1) * step : 0;
-        flxi_walk_push(walk, p->axis[k].taps, turned ? -step : step);
+        begin += f->reverse[k] && p->axis[k].taps > 0 ? (p->axis[k].taps - 1) * step : 0;
+        flxi_walk_push(walk, p->axis[k].taps, f->reverse[k] ? -step : step);
     }
     if (p->by_channel)
         flxi_walk_push(walk, p->channels, channel_step);
@@ -151,7 +150,6 @@ typedef struct {
     int64_t w_channel, w_feature; /* steps of the kernel */
     int64_t from_group, w_group;  /* steps from one group to the next */
     int64_t groups;
-    bool backwards;
 } patch_product;
 
 /* result[feature, position] = Σ kernel[feature, k] patch[position, k], or turned where features are neighbours. */
@@ -171,7 +169,7 @@ static void set_product(conv_plan *c, const conv_form *f, const patch_product *d
         positions *= d->to->dims[0];
     }
     c->source = (flxi_gemm_source){flxi_pack_positions, &c->patches};
-    int64_t begin = walk_taps(&c->patches, f, d->w_channel, d->backwards, &kernel.depth);
+    int64_t begin = walk_taps(&c->patches, f, d->w_channel, &kernel.depth);
     kernel.data = moved(d->w_data, begin, dtype);
     flxi_walk_push(&kernel.line, d->features, d->w_feature);
     patches.data = d->from_data;
@@ -210,32 +208,198 @@ static void plan_conv(conv_plan *c, const flxi_route_node *n, const conv_form *f
     set_product(c, f, &d, n->out_types[0]->dtype);
 }
 
-/* The window over z: spread by the stride, padded so that each element of x meets all taps that met it. */
-static void plan_to_input(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+/* Elements of x whose places leave one remainder when divided by the stride: they meet the same taps, and what they meet of z
+   are neighbours. So each such phase is a convolution of z without stride. */
+typedef struct {
+    int64_t first[FLX_MAX_RANK]; /* the smallest place of the phase, below the stride */
+    int64_t dims[FLX_MAX_RANK];  /* how many it has */
+} input_phase;
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves under
+   them: place p = first + stride q meets tap t = t0 + every j at z's place q - low - j dilation. */
+static int64_t narrow_axis(const conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
+{
+    const flxi_slide *s = &f->slide[k];
+    int64_t shared = common_divisor(s->stride, s->dilation);
+    int64_t at = phase->first[k] + s->low;
+    int64_t tap = 0;
+    *every = s->stride / shared;
+    while (tap < *every && (at - tap * s->dilation) % s->stride != 0)
+        tap++;
+    bool has_taps = tap < *every && tap < s->window;
+    *to = (flxi_slide){.extent = f->z.dims[k + 2],
+                       .window = has_taps ? (s->window - tap + *every - 1) / *every : 0,
+                       .low = has_taps ? (tap * s->dilation - at) / s->stride : 0,
+                       .stride = 1,
+                       .dilation = -s->dilation / shared,
+                       .base_dilation = 1};
+    return has_taps ? tap : 0;
+}
+
+/* The phase of x, dense in memory of its own where there are several. */
+static conv_factor phase_result(const conv_form *f, const input_phase *phase)
+{
+    conv_factor y = {.dims = {f->x.dims[0], f->x.dims[1]}};
+    int64_t step = 1;
+    for (int k = f->spatial - 1; k >= 0; k--) {
+        y.dims[k + 2] = phase->dims[k];
+        y.steps[k + 2] = step;
+        step *= phase->dims[k];
+    }
+    y.steps[1] = step;
+    y.steps[0] = step * f->x.dims[1];
+    return y;
+}
+
+static void plan_to_input(conv_plan *c, const flxi_route_node *n, const conv_form *f, const input_phase *phase)
 {
     conv_form g = *f;
+    conv_factor result = phase_result(f, phase);
+    int32_t dtype = n->out_types[0]->dtype;
     int64_t features = f->w.dims[0] / f->groups;
+    int64_t begin = 0;
     for (int k = 0; k < f->spatial; k++) {
-        const flxi_slide *s = &f->slide[k];
-        g.slide[k].extent = f->z.dims[k + 2];
-        g.slide[k].base_dilation = s->stride;
-        g.slide[k].stride = 1;
-        g.slide[k].low = (s->window - 1) * s->dilation - s->low;
+        int64_t every;
+        begin += narrow_axis(f, k, phase, &g.slide[k], &every) * f->w.steps[k + 2];
+        g.w.steps[k + 2] *= every;
     }
     patch_product d = {.from = &f->z,
-                       .to = &f->x,
+                       .to = &result,
                        .from_data = n->in ? n->in[0] : NULL,
-                       .w_data = n->in ? n->in[1] : NULL,
+                       .w_data = n->in ? moved(n->in[1], begin, dtype) : NULL,
                        .channels = features,
                        .features = f->w.dims[1],
                        .w_channel = f->w.steps[0],
                        .w_feature = f->w.steps[1],
                        .from_group = features * f->z.steps[1],
                        .w_group = features * f->w.steps[0],
-                       .groups = f->groups,
-                       .backwards = true};
-    set_product(c, &g, &d, n->out_types[0]->dtype);
+                       .groups = f->groups};
+    set_product(c, &g, &d, dtype);
 }
+
+/* ---- Phases ---- */
+
+static bool has_phases(const conv_form *f)
+{
+    for (int k = 0; k < f->spatial; k++)
+        if (f->slide[k].stride > 1)
+            return true;
+    return false;
+}
+
+/* The first phase, which is as large as any; then each in turn until there is none. */
+static input_phase first_phase(const conv_form *f)
+{
+    input_phase p = {0};
+    for (int k = 0; k < f->spatial; k++)
+        p.dims[k] = (f->x.dims[k + 2] + f->slide[k].stride - 1) / f->slide[k].stride;
+    return p;
+}
+
+static bool next_phase(const conv_form *f, input_phase *p)
+{
+    for (int k = f->spatial - 1; k >= 0; k--) {
+        int64_t stride = f->slide[k].stride;
+        int64_t extent = f->x.dims[k + 2];
+        bool ended = ++p->first[k] >= stride || p->first[k] >= extent;
+        if (ended)
+            p->first[k] = 0;
+        p->dims[k] = (extent - p->first[k] + stride - 1) / stride;
+        if (!ended)
+            return true;
+    }
+    return false;
+}
+
+static int64_t phase_count(const conv_form *f, const input_phase *p)
+{
+    int64_t count = 1;
+    for (int k = 0; k < f->spatial; k++)
+        count *= p->dims[k];
+    return count;
+}
+
+static size_t phase_bytes(const conv_form *f, int32_t dtype)
+{
+    input_phase p = first_phase(f);
+    size_t nbytes = (size_t)(f->x.dims[0] * f->x.dims[1] * phase_count(f, &p)) * flx_dtype_size(dtype);
+    return (nbytes + 63) / 64 * 64;
+}
+
+typedef struct {
+    const conv_form *form;
+    const input_phase *phase;
+    const char *from;
+    char *to;
+    size_t size;
+} spreading;
+
+/* Images and features [begin, end) of a phase go to their places in x. */
+static void spread_rows(void *user, int64_t begin, int64_t end)
+{
+    const spreading *s = user;
+    const conv_form *f = s->form;
+    const input_phase *p = s->phase;
+    int last = f->spatial - 1;
+    int64_t count = phase_count(f, p);
+    int64_t x_count = f->x.steps[1];
+    int64_t stride = f->slide[last].stride;
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t q = 0; q < count; q += p->dims[last]) {
+            int64_t at = row * x_count + p->first[last] * f->x.steps[last + 2];
+            int64_t rest = q / p->dims[last];
+            for (int k = last - 1; k >= 0; k--) {
+                at += (p->first[k] + rest % p->dims[k] * f->slide[k].stride) * f->x.steps[k + 2];
+                rest /= p->dims[k];
+            }
+            const char *from = s->from + (size_t)(row * count + q) * s->size;
+            char *to = s->to + (size_t)at * s->size;
+            for (int64_t i = 0; i < p->dims[last]; i++)
+                memcpy(to + (size_t)(i * stride) * s->size, from + (size_t)i * s->size, s->size);
+        }
+}
+
+static void run_phases(const flxi_route_node *n, const conv_form *f)
+{
+    int32_t dtype = n->out_types[0]->dtype;
+    char *held = n->scratch;
+    input_phase p = first_phase(f);
+    do {
+        conv_plan c = {0};
+        plan_to_input(&c, n, f, &p);
+        c.product.c = held;
+        flxi_gemm_run(&c.product, n->pool, held + phase_bytes(f, dtype));
+        spreading s = {f, &p, held, n->out[0], flx_dtype_size(dtype)};
+        int64_t rows = f->x.dims[0] * f->x.dims[1];
+        int64_t bytes = phase_count(f, &p) * (int64_t)s.size;
+        flxi_pool_run(n->pool, rows, flxi_route_chunk(rows, bytes), spread_rows, &s);
+    } while (next_phase(f, &p));
+}
+
+static size_t phases_scratch(const flxi_route_node *n, const conv_form *f, int threads)
+{
+    size_t most = 0;
+    input_phase p = first_phase(f);
+    do {
+        conv_plan c = {0};
+        plan_to_input(&c, n, f, &p);
+        size_t nbytes = flxi_gemm_scratch(&c.product, threads);
+        most = nbytes > most ? nbytes : most;
+    } while (next_phase(f, &p));
+    return phase_bytes(f, n->out_types[0]->dtype) + most;
+}
+
+/* ---- The other two ---- */
 
 static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const conv_form *f)
 {
@@ -266,17 +430,23 @@ static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const conv_fo
         push_batch(p, f->groups, features * f->z.steps[1], f->w.dims[1] * f->x.steps[1], features * f->w.steps[0]);
 }
 
-static void make_plan(conv_plan *c, const flxi_route_node *n)
+static void make_plan(conv_plan *c, const flxi_route_node *n, const conv_form *f)
 {
-    conv_form f = form_of(n);
     *c = (conv_plan){0};
-    if (n->op == OP_conv)
-        plan_conv(c, n, &f);
-    else if (n->op == OP_conv_backward_weight)
-        plan_to_weight(c, n, &f);
-    else
-        plan_to_input(c, n, &f);
+    if (n->op == OP_conv) {
+        plan_conv(c, n, f);
+    } else if (n->op == OP_conv_backward_weight) {
+        plan_to_weight(c, n, f);
+    } else {
+        input_phase whole = first_phase(f);
+        plan_to_input(c, n, f, &whole);
+    }
     c->product.c = n->out ? n->out[0] : NULL;
+}
+
+static bool is_phased(const flxi_route_node *n, const conv_form *f)
+{
+    return n->op != OP_conv && n->op != OP_conv_backward_weight && has_phases(f);
 }
 
 /* ---- The route ---- */
@@ -311,8 +481,11 @@ size_t flxi_conv_route_scratch(const flxi_route_node *n, int threads)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return 0;
+    conv_form f = form_of(n);
+    if (is_phased(n, &f))
+        return phases_scratch(n, &f, threads);
     conv_plan c;
-    make_plan(&c, n);
+    make_plan(&c, n, &f);
     return flxi_gemm_scratch(&c.product, threads);
 }
 
@@ -320,8 +493,13 @@ flx_code flxi_conv_route(const flxi_route_node *n)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
+    conv_form f = form_of(n);
+    if (is_phased(n, &f)) {
+        run_phases(n, &f);
+        return FLX_OK;
+    }
     conv_plan c;
-    make_plan(&c, n);
+    make_plan(&c, n, &f);
     flxi_gemm_run(&c.product, n->pool, n->scratch);
     return FLX_OK;
 }

@@ -8,7 +8,7 @@
    Four ways to get at the operands, chosen by shape:
      DOT     one line against lines that lie along the depth: no packing, dot products
      DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it lies
-     OWN     many small products: each block packs its strip of B for itself
+     OWN     few rows, or many small products: each block packs its strip of B for itself
      SHARED  B is packed once, by all threads, then read by all blocks */
 #include "backend/cpu/gemm_engine.h"
 
@@ -158,6 +158,15 @@ static bool is_along_lines(const flxi_gemm_operand *x, int32_t dtype)
 /* Multiply-adds below which a thread is not worth waking. */
 static const double least_work = 1 << 19;
 
+/* Whether all products of the batch have the same matrix on this side. */
+static bool is_same_in_batch(const flxi_gemm *p, const flxi_gemm_operand *x)
+{
+    for (int k = 0; k < p->batch_rank; k++)
+        if (x->batch[k] != 0)
+            return false;
+    return true;
+}
+
 static gemm_mode choose_mode(const plan *pl)
 {
     const flxi_gemm *p = &pl->p;
@@ -170,6 +179,8 @@ static gemm_mode choose_mode(const plan *pl)
         return MODE_DIRECT;
     if ((pl->batches > 1 && (work < 0x1p24 || pl->batches >= 4 * pl->threads)) || work < 0x1p17)
         return MODE_OWN;
+    if (p->m <= pl->row_block && is_same_in_batch(p, &p->a))
+        return MODE_OWN; /* no second block would read the same columns of B */
     return MODE_SHARED;
 }
 
@@ -178,9 +189,11 @@ static void choose_blocks(plan *pl)
 {
     const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
-    int64_t most_columns = pl->in_place && pl->mode != MODE_OWN ? 4096 : 256;
-    pl->m_step = pl->mode == MODE_OWN ? least(p->m, pl->in_place ? 8 * pl->row_block : 2 * pl->row_block)
-                                      : least(p->m, pl->row_block);
+    int64_t strip = 163840 / (pl->chunk * (int64_t)ker->size * ker->parts); /* stays in the second cache */
+    int64_t most_columns = pl->mode == MODE_OWN ? least(256, strip) : pl->in_place ? 4096 : 256;
+    int64_t most_rows = pl->mode != MODE_OWN ? pl->row_block : pl->in_place ? 8 * pl->row_block : 2 * pl->row_block;
+    int64_t m_blocks = (p->m + most_rows - 1) / most_rows;
+    pl->m_step = round_up((p->m + m_blocks - 1) / m_blocks, ker->rows); /* of equal height */
     pl->n_step = least(round_up(p->n, ker->cols), round_up(most_columns, ker->cols));
     if (pl->mode == MODE_DOT) {
         pl->m_step = 1;
@@ -218,12 +231,13 @@ static void choose_memory(plan *pl)
             pl->columns = most > 4 * ker->cols ? most / ker->cols * ker->cols : 4 * ker->cols;
         pl->b_bytes = aligned(p->k * pl->columns * unit);
         pl->n_step = least(pl->n_step, pl->columns);
-        pl->shared_a = !pl->direct_a && has_n_blocks && (double)p->m * (double)p->k * (double)unit <= 0x1p22;
-        if (pl->shared_a)
-            pl->a_bytes = aligned(p->k * round_up(p->m, ker->rows) * unit);
     }
     if (pl->mode == MODE_DOT)
         return;
+    bool is_reused = has_n_blocks && (pl->mode == MODE_SHARED || (pl->mode == MODE_OWN && is_same_in_batch(p, &p->a)));
+    pl->shared_a = is_reused && !pl->direct_a && (double)p->m * (double)p->k * (double)unit <= 0x1p22;
+    if (pl->shared_a)
+        pl->a_bytes = aligned(p->k * round_up(p->m, ker->rows) * unit);
     pl->own_a = pl->direct_a || pl->shared_a ? 0 : aligned(rows * pl->chunk * unit);
     pl->own_b =
         pl->mode == MODE_SHARED ? 0 : aligned(pl->chunk * unit * (pl->mode == MODE_OWN ? pl->n_step : ker->cols));
@@ -240,7 +254,7 @@ static plan make_plan(const flxi_gemm *given, int threads)
     pl.p = simplified(given, pl.kernels);
     pl.batches = batch_count(&pl.p);
     pl.chunk = flxi_gemm_chunk(given->dtype, given->k);
-    pl.row_block = round_up(96, pl.kernels->rows);
+    pl.row_block = round_up(144, pl.kernels->rows);
     pl.in_place = pl.p.c_col == 1 && flxi_gemm_is_native(pl.p.result);
     if (pl.batches == 0 || pl.p.m == 0 || pl.p.n == 0)
         return pl;
@@ -530,6 +544,18 @@ static void block_task(const job *w, int64_t task, char *own)
         run_chunks(&b);
 }
 
+static int64_t panels_of_a(const job *w)
+{
+    int64_t rows = w->pl->kernels->rows;
+    return w->pl->shared_a && w->from == 0 ? (w->pl->p.m + rows - 1) / rows : 0;
+}
+
+static int64_t panels_of_b(const job *w)
+{
+    int64_t cols = w->pl->kernels->cols;
+    return w->pl->mode == MODE_SHARED ? (w->cols + cols - 1) / cols : 0;
+}
+
 /* One panel of B, or of A behind them, in one chunk. */
 static void pack_task(const job *w, int64_t task, char *own)
 {
@@ -537,11 +563,11 @@ static void pack_task(const job *w, int64_t task, char *own)
     const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
     int64_t unit = (int64_t)ker->size * ker->parts;
-    int64_t b_panels = (w->cols + ker->cols - 1) / ker->cols;
-    int64_t a_panels = pl->shared_a && w->from == 0 ? (p->m + ker->rows - 1) / ker->rows : 0;
-    int64_t depth = task / (a_panels + b_panels) * pl->chunk;
+    int64_t b_panels = panels_of_b(w);
+    int64_t panels = b_panels + panels_of_a(w);
+    int64_t depth = task / panels * pl->chunk;
     int64_t depths = least(pl->chunk, p->k - depth);
-    int64_t panel = task % (a_panels + b_panels);
+    int64_t panel = task % panels;
     block b = {.pl = pl};
     (void)own;
     enter_batch(&b, w->batch);
@@ -557,19 +583,21 @@ static void pack_task(const job *w, int64_t task, char *own)
     }
 }
 
+static void pack_all(job *w, flxi_pool *pool)
+{
+    int64_t chunks = (w->pl->p.k + w->pl->chunk - 1) / w->pl->chunk;
+    run_job(w, pool, chunks * (panels_of_a(w) + panels_of_b(w)), pack_task);
+}
+
 static void run_shared(job *w, flxi_pool *pool)
 {
     const plan *pl = w->pl;
     const flxi_gemm *p = &pl->p;
-    int64_t chunks = (p->k + pl->chunk - 1) / pl->chunk;
     int64_t m_blocks = (p->m + pl->m_step - 1) / pl->m_step;
     for (w->batch = 0; w->batch < pl->batches; w->batch++)
         for (w->from = 0; w->from < p->n; w->from += pl->columns) {
             w->cols = least(pl->columns, p->n - w->from);
-            int64_t panels = (w->cols + pl->kernels->cols - 1) / pl->kernels->cols;
-            if (pl->shared_a && w->from == 0)
-                panels += (p->m + pl->kernels->rows - 1) / pl->kernels->rows;
-            run_job(w, pool, chunks * panels, pack_task);
+            pack_all(w, pool);
             run_job(w, pool, m_blocks * ((w->cols + pl->n_step - 1) / pl->n_step), block_task);
         }
 }
@@ -587,7 +615,9 @@ static void run_plan(const plan *pl, flxi_pool *pool, char *scratch)
     }
     int64_t blocks = pl->batches * ((p->m + pl->m_step - 1) / pl->m_step) * ((p->n + pl->n_step - 1) / pl->n_step);
     double work = (double)p->m * (double)p->n * (double)p->k * (double)pl->batches;
-    run_job(&w, work < 2 * least_work ? NULL : pool, blocks, block_task);
+    pool = work < 2 * least_work ? NULL : pool;
+    pack_all(&w, pool);
+    run_job(&w, pool, blocks, block_task);
 }
 
 static size_t plan_bytes(const plan *pl)

@@ -45,6 +45,11 @@ bool flxi_gemm_is_native(int32_t dtype);
 void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
                     int64_t lines, int64_t depth, int64_t depths);
 
+/* The same for a block with one step along lines and one along the depth, in elements; complex numbers excepted. */
+void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
+                          int64_t depths, int64_t depth_step);
+size_t flxi_gemm_packed_size(int32_t dtype); /* bytes of one packed part */
+
 /* A block of finished sums, and where it belongs. */
 typedef struct {
     const void *sums;

@@ -79,21 +79,70 @@ int64_t flxi_walk_at(const flxi_walk *w, int64_t index, int64_t *run)
 #define WIDE64(x) ((uint64_t)(x))
 #define MASK(x) ((x) ? UINT32_MAX : 0)
 
-/* A block with one step along lines and one along the depth; `spread` is 2 for the parts of complex numbers. Lines are
-   taken four at a time, so that their cache lines fit even where their distance is a power of two. */
+/* Rows of `nbytes`, copied as they are. The common lengths are constants: then a row is a few vector moves. */
+#define COPY_ROWS(n)                                  \
+    for (int64_t k = 0; k < depths; k++)              \
+        memcpy(to + k * pitch, from + k * step, (n)); \
+    return
+static void copy_rows(const char *from, int64_t step, char *to, int64_t pitch, size_t nbytes, int64_t depths)
+{
+    switch (nbytes) {
+    case 24: COPY_ROWS(24);
+    case 32: COPY_ROWS(32);
+    case 48: COPY_ROWS(48);
+    case 64: COPY_ROWS(64);
+    case 256: COPY_ROWS(256);
+    default: COPY_ROWS(nbytes);
+    }
+}
+
+/* Four lines of `depths` words, turned in squares of 4 x 4. */
+typedef uint32_t word4 __attribute__((vector_size(16)));
+static inline word4 load4(const uint32_t *p)
+{
+    word4 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static void turn_words(const uint32_t *s, int64_t line_step, uint32_t *d, int64_t pitch, int64_t depths)
+{
+    for (int64_t k = 0; k + 4 <= depths; k += 4) {
+        word4 a = load4(s + k);
+        word4 b = load4(s + line_step + k);
+        word4 c = load4(s + 2 * line_step + k);
+        word4 e = load4(s + 3 * line_step + k);
+        word4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        word4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        word4 ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
+        word4 ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
+        word4 row[4] = {__builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7),
+                        __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7)};
+        for (int i = 0; i < 4; i++)
+            memcpy(d + (k + i) * pitch, &row[i], sizeof row[i]);
+    }
+    for (int64_t k = depths / 4 * 4; k < depths; k++)
+        for (int64_t i = 0; i < 4; i++)
+            d[k * pitch + i] = s[i * line_step + k];
+}
+
+/* A block with one step along lines and one along the depth. Lines are taken four at a time, so that their cache lines fit
+   even where their distance is a power of two. */
 #define PACK(name, S, D, convert)                                                                                 \
     static void name(const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step, int64_t depths, \
                      int64_t depth_step)                                                                          \
     {                                                                                                             \
         const S *s = from;                                                                                        \
         D *d = to;                                                                                                \
+        int64_t i = 0;                                                                                            \
         if (line_step == 1) {                                                                                     \
             for (int64_t k = 0; k < depths; k++)                                                                  \
-                for (int64_t i = 0; i < lines; i++)                                                               \
+                for (i = 0; i < lines; i++)                                                                       \
                     d[k * pitch + i] = convert(s[k * depth_step + i]);                                            \
             return;                                                                                               \
         }                                                                                                         \
-        int64_t i = 0;                                                                                            \
         for (; i + 4 <= lines; i += 4) {                                                                          \
             const S *s0 = s + i * line_step;                                                                      \
             const S *s1 = s0 + line_step;                                                                         \
@@ -112,28 +161,52 @@ int64_t flxi_walk_at(const flxi_walk *w, int64_t index, int64_t *run)
                 d[k * pitch + i] = convert(s[i * line_step + k * depth_step]);                                    \
     }
 
-PACK(pack_f64, double, double, SAME)
-PACK(pack_f32, float, float, SAME)
+PACK(pack_any_64, uint64_t, uint64_t, SAME)
+PACK(pack_any_32, uint32_t, uint32_t, SAME)
 PACK(pack_f16, uint16_t, float, flxi_widen_f16)
 PACK(pack_bf16, uint16_t, float, flxi_widen_bf16)
-PACK(pack_64, uint64_t, uint64_t, SAME)
-PACK(pack_32, uint32_t, uint32_t, SAME)
 PACK(pack_i16, int16_t, uint32_t, WIDE)
 PACK(pack_u16, uint16_t, uint32_t, WIDE)
 PACK(pack_i8, int8_t, uint32_t, WIDE)
 PACK(pack_u8, uint8_t, uint32_t, WIDE)
 PACK(pack_truth, uint8_t, uint32_t, MASK)
 
+/* Elements that are computed with as they are: only their bytes move. */
+static void pack_32(const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step, int64_t depths,
+                    int64_t depth_step)
+{
+    const uint32_t *s = from;
+    uint32_t *d = to;
+    int64_t i = 0;
+    if (line_step == 1) {
+        copy_rows(from, depth_step * 4, to, pitch * 4, (size_t)lines * 4, depths);
+        return;
+    }
+    if (depth_step == 1)
+        for (; i + 4 <= lines; i += 4)
+            turn_words(s + i * line_step, line_step, d + i, pitch, depths);
+    pack_any_32(s + i * line_step, d + i, pitch, lines - i, line_step, depths, depth_step);
+}
+
+static void pack_64(const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step, int64_t depths,
+                    int64_t depth_step)
+{
+    if (line_step == 1)
+        copy_rows(from, depth_step * 8, to, pitch * 8, (size_t)lines * 8, depths);
+    else
+        pack_any_64(from, to, pitch, lines, line_step, depths, depth_step);
+}
+
 typedef void (*pack_fn)(const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step, int64_t depths,
                         int64_t depth_step);
 
 static const pack_fn packers[FLX_DTYPE_COUNT] = {
-    [FLX_F64] = pack_f64,  [FLX_F32] = pack_f32, [FLX_F16] = pack_f16, [FLX_BF16] = pack_bf16, [FLX_C64] = pack_f32,
-    [FLX_C128] = pack_f64, [FLX_I64] = pack_64,  [FLX_U64] = pack_64,  [FLX_I32] = pack_32,    [FLX_U32] = pack_32,
-    [FLX_I16] = pack_i16,  [FLX_U16] = pack_u16, [FLX_I8] = pack_i8,   [FLX_U8] = pack_u8,     [FLX_BOOL] = pack_truth,
+    [FLX_F64] = pack_64,  [FLX_F32] = pack_32,  [FLX_F16] = pack_f16, [FLX_BF16] = pack_bf16, [FLX_C64] = pack_32,
+    [FLX_C128] = pack_64, [FLX_I64] = pack_64,  [FLX_U64] = pack_64,  [FLX_I32] = pack_32,    [FLX_U32] = pack_32,
+    [FLX_I16] = pack_i16, [FLX_U16] = pack_u16, [FLX_I8] = pack_i8,   [FLX_U8] = pack_u8,     [FLX_BOOL] = pack_truth,
 };
 
-static size_t packed_size(int32_t dtype)
+size_t flxi_gemm_packed_size(int32_t dtype)
 {
     switch (flxi_gemm_kind_of(dtype)) {
     case GEMM_F64:
@@ -141,6 +214,12 @@ static size_t packed_size(int32_t dtype)
     case GEMM_U64: return 8;
     default: return 4;
     }
+}
+
+void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
+                          int64_t depths, int64_t depth_step)
+{
+    packers[dtype](from, to, pitch, lines, line_step, depths, depth_step);
 }
 
 /* Clears lines [lines, width) of a panel. */
@@ -155,7 +234,7 @@ static void pack_part(const flxi_gemm_operand *x, int32_t dtype, const char *bas
                       int64_t line, int64_t lines, int64_t depth, int64_t depths)
 {
     size_t unit = flx_dtype_size(dtype);
-    size_t size = packed_size(dtype);
+    size_t size = flxi_gemm_packed_size(dtype);
     int64_t spread = flxi_is_complex(dtype) ? 2 : 1;
     int64_t line_run;
     int64_t depth_run;
@@ -174,7 +253,7 @@ static void pack_part(const flxi_gemm_operand *x, int32_t dtype, const char *bas
 void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
                     int64_t lines, int64_t depth, int64_t depths)
 {
-    size_t size = packed_size(dtype);
+    size_t size = flxi_gemm_packed_size(dtype);
     int parts = flxi_is_complex(dtype) ? 2 : 1;
     int64_t pitch = width * parts;
     for (int part = 0; part < parts; part++) {

@@ -1,6 +1,8 @@
 /* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
 #include "backend/cpu/native.h"
 
+#include "codegen/vector_emit.h"
+
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -22,12 +24,16 @@ flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_nativ
 {
     flxi_kfile file;
     flx_code code = FLX_OK;
-    (void)o;
     flxi_kfile_init(&file, &flxi_target_c, out->mem);
+    file.may_alias = true; /* an output may take the place of an operand that is read for the last time */
     for (size_t i = 0; code == FLX_OK && i < n; i++) {
         code = flxi_kernel_check_target(kernels[i], &flxi_target_c, err);
-        if (code == FLX_OK)
+        if (code != FLX_OK)
+            break;
+        if (o->is_scalar)
             code = flxi_kernel_write(&file, kernels[i], &entries[i], err);
+        else
+            code = flxi_vector_write(&file, kernels[i], NULL, &entries[i], NULL, err);
     }
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, out, err);

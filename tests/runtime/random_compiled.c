@@ -1,0 +1,111 @@
+/* random_compiled.c: random graphs and their gradients, compiled in turn in every way, against the reference evaluator.
+
+   FLX_COMPILED_GRAPHS: how many. FLX_RANDOM_SEED: only the graph of this seed, in all ways. */
+#include "../random/plain_subject.h"
+#include "../test.h"
+#include "bundle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PER_BUNDLE = 24 };
+
+static int64_t graphs_wanted(void)
+{
+    const char *given = getenv("FLX_COMPILED_GRAPHS");
+#if defined(FLX_DEBUG)
+    int64_t usual = 24;
+#else
+    int64_t usual = 144;
+#endif
+    return given && *given ? strtoll(given, NULL, 10) : usual;
+}
+
+static flx_tensor *moved(flx_context *ctx, const flx_tensor *t)
+{
+    flx_error err = {0};
+    flx_tensor *copy = flx_tensor_new(ctx, flx_tensor_type(t), flx_tensor_bytes(t), &err);
+    CHECK_MSG(copy, "%s", err.message);
+    return copy;
+}
+
+/* Into the bundle's context, through the binary form. */
+static void add_graph(bundle *b, flx_context *ctx, const flx_graph *g, const subject *s, const char *about, double slack)
+{
+    flx_error err = {0};
+    flx_buffer bytes;
+    CHECK_OK(flx_graph_encode(g, &bytes, &err), &err);
+    flx_module *m = flx_decode(ctx, bytes.data, bytes.size, "random", &err);
+    CHECK_MSG(m, "%s", err.message);
+    flx_graph *copy = flx_module_main(m);
+    flx_tensor *values[RANDOM_MAX_INPUTS];
+    size_t n = flx_graph_input_count(copy);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < s->n; k++)
+            if (strcmp(s->in[k].name, flx_val_name(copy, flx_graph_input(copy, i))) == 0)
+                values[i] = moved(ctx, s->in[k].x);
+    CHECK_MSG(bundle_add(b, copy, values, about, slack), "%s: does not run", about);
+    flx_module_free(m);
+    flx_buffer_free(&bytes);
+}
+
+static flx_graph *gradient_of(const flx_graph *g, const subject *s)
+{
+    flx_error err = {0};
+    const char *wrt[RANDOM_MAX_INPUTS];
+    size_t n = 0;
+    for (size_t k = 0; k < s->n; k++)
+        if (s->in[k].t)
+            wrt[n++] = s->in[k].name;
+    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
+    return flx_grad(g, wrt, n, &o, &err);
+}
+
+static bool add_subject(bundle *b, flx_context *ctx, uint64_t seed)
+{
+    subject s;
+    flx_module *module;
+    flx_error err = {0};
+    if (!random_subject(&s, seed, &module))
+        return false;
+    flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+    CHECK_MSG(bound, "%s", err.message);
+    double slack = graph_is_single(bound) ? ldexp(64, 29) : 1e5;
+    char about[80];
+    snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
+    add_graph(b, ctx, bound, &s, about, slack);
+    flx_graph *grad = gradient_of(bound, &s);
+    if (grad) {
+        snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu, gradient", (unsigned long long)seed);
+        add_graph(b, ctx, grad, &s, about, 16 * slack);
+        flx_graph_free(grad);
+    }
+    flx_graph_free(bound);
+    random_subject_free(&s, module);
+    return true;
+}
+
+static void check_seeds(uint64_t first, uint64_t n, size_t way)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    bundle *b = bundle_new(ctx);
+    flx_compile_options o;
+    test_fail_context("%s", bundle_way(way, &o));
+    for (uint64_t i = 0; i < n; i++)
+        add_subject(b, ctx, first + i);
+    bundle_check(b, &o);
+    bundle_free(b);
+    flx_context_free(ctx);
+}
+
+TEST(random_graphs_compiled_agree_with_the_reference)
+{
+    const char *seed = getenv("FLX_RANDOM_SEED");
+    uint64_t n = (uint64_t)graphs_wanted(), first = test_seed() % 1000000;
+    for (size_t way = 0; seed && way < bundle_ways(); way++)
+        check_seeds(strtoull(seed, NULL, 10), 1, way);
+    for (uint64_t i = 0; !seed && i < n; i += PER_BUNDLE)
+        check_seeds(first + i, n - i < PER_BUNDLE ? n - i : PER_BUNDLE, i / PER_BUNDLE % bundle_ways());
+}

@@ -55,6 +55,10 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
     evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
+/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed then takes
+    the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs may share at once. */
+FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
+
 /** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when the value
     does not fit. No run may be going on. */
 FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
@@ -65,8 +69,24 @@ FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
     has been run. Known before running. */
 FLX_API size_t flx_exec_memory(const flx_exec *e);
 
-/** One line for each step of a run: what it is, which ops it computes, what it reads and writes, and why. */
+/** Which kernel, route or evaluator computes each op, what it reads and writes, and why no better way was taken, as text. */
 FLX_API flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err);
+
+/* A step of a run. Texts live as long as the executable. */
+typedef struct flx_step {
+    const char *kind;     /* kernel, route, evaluate, copy, scan, while or branch */
+    const char *name;     /* of the kernel, or of the op with its route */
+    const char *block;    /* the graph that it is a step of */
+    const char *computes; /* nodes, each by its op and its name, separated by commas */
+    const char *why;      /* why no better way was taken; "" when there is nothing to say */
+    int32_t depth;        /* 0, or how deep inside loops and branches */
+    int32_t reserved;
+    int64_t bytes;        /* that one run reads and writes at least */
+    int64_t flops;        /* of one run at least; 0: none, or not known */
+} flx_step;
+
+/** Step i, each before those of its bodies; of the extents that were compiled last. NAME when there is none. */
+FLX_API flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out);
 
 /* What a step of a run took. */
 typedef struct flx_step_time {
@@ -74,16 +94,20 @@ typedef struct flx_step_time {
     int64_t runs;        /* how often it ran */
     int64_t time_ns;     /* in all */
     int64_t bytes;       /* that one run reads and writes at least */
-    int64_t flops;       /* of one run; 0: not known */
+    int64_t flops;       /* of one run at least; 0: none, or not known */
+    int32_t depth;       /* 0, or how deep inside loops and branches, whose time includes it */
+    int32_t reserved;
 } flx_step_time;
 
-/** Runs once like flx_exec_run() and writes the times of up to `capacity` steps; *count receives how many there are. */
+/** Runs once like flx_exec_run() and writes the times of up to `capacity` steps, in the order of flx_exec_step(); *count
+    receives how many there are, which may be more. */
 FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                   flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count,
                                   flx_error *err);
 
 /** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their memory, or the
-    C that the kernels become. Symbolic dimensions must be bound by options->dims for all but the first. */
+    C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where they are not, MIR is
+    the graph without blocks. */
 FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
                                 flx_error *err);
 

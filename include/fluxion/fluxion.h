@@ -11,6 +11,7 @@
 #include <fluxion/run.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>
+#include <fluxion/train.h>
 #include <fluxion/transform.h>
 #include <fluxion/types.h>
 

@@ -21,7 +21,7 @@ enum { /* what a run reports in *flx_run_options.status */
 typedef struct flx_run_options {
     uint32_t struct_size;   /* sizeof(flx_run_options); 0 means the first published layout */
     uint32_t flags;         /* none yet; must be 0 */
-    const char *device;     /* NULL or "ref": the reference evaluator */
+    const char *device;     /* NULL or "ref": the reference evaluator; "cpu": compiled code (exec.h) */
     flx_print_fn print;     /* NULL: `print` ops are silent */
     void *print_user;
     const flx_dim_binding *dims; /* extents of symbols that no input shows */
@@ -36,9 +36,17 @@ typedef struct flx_run_options {
 FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                          flx_tensor **outputs, flx_error *err);
 
-/** Name and state of device i ("ref"); FLX_OK if it can be used, FLX_E_DEVICE if this machine lacks it, FLX_E_NAME when
-    `i` is out of range. `detail` receives one line of text. */
+/** Name and state of device i ("ref"); FLX_OK if graphs can run on it, FLX_E_DEVICE if not, FLX_E_NAME when `i` is out of
+    range. `detail` receives one line of text. */
 FLX_API flx_code flx_device(size_t i, const char **name, char *detail, size_t size);
+
+/** Fact k about device i: what it is about ("compiler") and a line of text; FLX_E_NAME behind the last. With text NULL
+    nothing is looked for. */
+FLX_API flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size_t size);
+
+/** Route k of device i: a hand-written way, or a library, to compute an op. The first of an op's routes that serves the
+    types is taken, else a generated kernel. FLX_E_NAME behind the last. */
+FLX_API flx_code flx_device_route(size_t i, size_t k, const char **op, const char **route);
 
 FLX_END_DECLS
 #endif

@@ -39,11 +39,11 @@
 
 #define TEXT_SIN(limit)                                                           \
     "$F $v $n($v x)\n{\n" REDUCED "    $v y = @pick(($i)((n & 1) != 0), c, s);\n" \
-    "    y = ($v)(($i)y ^ ((n & 2) << ($m - 1)));\n" FAR(limit,                   \
-                                                         "sin") "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
+    "    y = ($v)(($u)y ^ ((($u)n & 2) << ($m - 1)));\n" FAR(                     \
+        limit, "sin") "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
 #define TEXT_COS(limit)                                                           \
     "$F $v $n($v x)\n{\n" REDUCED "    $v y = @pick(($i)((n & 1) != 0), s, c);\n" \
-    "    y = ($v)(($i)y ^ (((n + 1) & 2) << ($m - 1)));\n" FAR(limit, "cos") "    return y;\n}\n"
+    "    y = ($v)(($u)y ^ ((($u)n + 1 & 2) << ($m - 1)));\n" FAR(limit, "cos") "    return y;\n}\n"
 #define TEXT_TAN(limit)                                                                     \
     "$F $v $n($v x)\n{\n" REDUCED                                                           \
     "    $v y = @pick(($i)((n & 1) != 0), c, s) / @pick(($i)((n & 1) != 0), -s, c);\n" FAR( \

@@ -18,8 +18,8 @@ const flxi_vhelper flxi_vector_math_f32[] = {
         "$F $v $n($v x, $v y, $i n)\n{\n"
         "    x = @pick(($i)(x > @all(90.0f)), @all(90.0f), x);\n"
         "    x = @pick(($i)(x < @all(-106.0f)), @all(-106.0f), x);\n" SPLIT_EXP
-        "    const $i m = ($i)t - ($i)magic + n, h = m >> 1;\n"
-        "    return (@all(1.0f) + @exp_part(z)) * ($v)((h + 127) << 23) * ($v)((m - h + 127) << 23);\n}\n"),
+        "    const $i m = ($i)(($u)t - ($u)magic + ($u)n), h = m >> 1;\n"
+        "    return (@all(1.0f) + @exp_part(z)) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23);\n}\n"),
     ROW("exp", TEXT_EXP),
     ROW("exp2", "$F $v $n($v x)\n{\n"
                 "    x = @pick(($i)(x > @all(130.0f)), @all(130.0f), x);\n"
@@ -27,12 +27,12 @@ const flxi_vhelper flxi_vector_math_f32[] = {
                 "    const $v magic = @all(0x1.8p23f), t = x + magic, d = x - (t - magic);\n"
                 "    const $v c = @all(0x1.62e430p-1f), z = d * c, low = @fma(d, c, -z);\n"
                 "    const $v p = @exp_part(z) + @fma(d, @all(-0x1.05c610p-29f), low);\n"
-                "    const $i m = ($i)t - ($i)magic, h = m >> 1;\n"
-                "    return (@all(1.0f) + p) * ($v)((h + 127) << 23) * ($v)((m - h + 127) << 23);\n}\n"),
+                "    const $i m = ($i)(($u)t - ($u)magic), h = m >> 1;\n"
+                "    return (@all(1.0f) + p) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23);\n}\n"),
     ROW("expm1", "$F $v $n($v a)\n{\n"
                  "    $v x = @pick(($i)(a > @all(89.0f)), @all(89.0f), a);\n"
                  "    x = @pick(($i)(x < @all(-20.0f)), @all(-20.0f), x);\n"
-                 "    const $v y = @all(-0.0f);\n" SPLIT_EXP "    const $i m = ($i)t - ($i)magic;\n"
+                 "    const $v y = @all(-0.0f);\n" SPLIT_EXP "    const $u m = ($u)t - ($u)magic;\n"
                  "    const $v half = @all(0.5f), s = ($v)((m + 126) << 23);\n"
                  "    const $v r = @fma(@exp_part(z), s, s - half);\n"
                  "    return @pick(($i)(@abs(a) < @all(0x1p-25f)), a, r + r);\n}\n"),
@@ -40,9 +40,9 @@ const flxi_vhelper flxi_vector_math_f32[] = {
     /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2) */
     ROW("log_split", "$F $v $n($v x, $v *f)\n{\n"
                      "    const $i is_small = ($i)(x < @all(0x1p-126f));\n"
-                     "    const $i u = ($i)@pick(is_small, x * @all(0x1p23f), x), d = u - 0x3f3504f3;\n"
+                     "    const $u d = ($u)@pick(is_small, x * @all(0x1p23f), x) - 0x3f3504f3;\n"
                      "    *f = ($v)((d & 0x7fffff) + 0x3f3504f3) - @all(1.0f);\n"
-                     "    return __builtin_convertvector((d >> 23) - (is_small & 23), $v);\n}\n"),
+                     "    return __builtin_convertvector((($i)d >> 23) - (is_small & 23), $v);\n}\n"),
     /* log(1 + z) - z */
     ROW("log_rest", "$F $v $n($v z)\n{\n" FIRST("0x1.1456eep-4f") STEP("-0x1.de3b84p-4f") STEP("0x1.e6f078p-4f") STEP(
                         "-0x1.fc2224p-4f") STEP("0x1.233768p-3f") STEP("-0x1.555c4cp-3f") STEP("0x1.99a4b6p-3f")
@@ -57,7 +57,7 @@ const flxi_vhelper flxi_vector_math_f32[] = {
                     "    const $v magic = @all(0x1.8p23f), t = @fma(x, @all(0x1.45f306p-1f), magic), k = t - magic;\n"
                     "    const $v near = @fma(k, @all(0x1.777a5cp-25f), @fma(k, @all(-0x1.921fb6p0f), x));\n"
                     "    *r = @fma(k, @all(0x1.ee59dap-50f), near);\n"
-                    "    return ($i)t - ($i)magic;\n}\n"),
+                    "    return ($i)(($u)t - ($u)magic);\n}\n"),
     ROW("sin_part", "$F $v $n($v r, $v z)\n{\n" FIRST("-0x1.994b36p-13f") STEP("0x1.110756p-7f")
                         STEP("-0x1.555546p-3f") "    return @fma(q, z * r, r);\n}\n"),
     ROW("cos_part", "$F $v $n($v z)\n{\n" FIRST("0x1.99e868p-16f") STEP("-0x1.6c0c28p-10f") STEP("0x1.55554ap-5f")

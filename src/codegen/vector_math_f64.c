@@ -9,8 +9,8 @@
     "    const $v magic = @all(0x1.8p52), t = @fma(x, @all(0x1.71547652b82fep0), magic), k = t - magic;\n" \
     "    const $v z = @fma(k, @all(-0x1.abc9e3b39803fp-56), @fma(k, @all(-0x1.62e42fefa39efp-1), x) + y);\n"
 /* (1 + p) 2^m in two steps. */
-#define SCALE(p)                                           \
-    "    const $i h = ($i)(($u)(m + 4096) >> 1) - 2048;\n" \
+#define SCALE(p)                                 \
+    "    const $u h = (m + 4096 >> 1) - 2048;\n" \
     "    return (@all(1.0) + " p ") * ($v)((h + 1023) << 52) * ($v)((m - h + 1023) << 52);\n}\n"
 
 const flxi_vhelper flxi_vector_math_f64[] = {
@@ -21,7 +21,7 @@ const flxi_vhelper flxi_vector_math_f64[] = {
     ROW("exp_scaled", "$F $v $n($v x, $v y, $i n)\n{\n"
                       "    x = @pick(($i)(x > @all(711.0)), @all(711.0), x);\n"
                       "    x = @pick(($i)(x < @all(-747.0)), @all(-747.0), x);\n" SPLIT_EXP
-                      "    const $i m = ($i)t - ($i)magic + n;\n" SCALE("@exp_part(z)")),
+                      "    const $u m = ($u)t - ($u)magic + ($u)n;\n" SCALE("@exp_part(z)")),
     ROW("exp", TEXT_EXP),
     ROW("exp2", "$F $v $n($v x)\n{\n"
                 "    x = @pick(($i)(x > @all(1026.0)), @all(1026.0), x);\n"
@@ -29,20 +29,20 @@ const flxi_vhelper flxi_vector_math_f64[] = {
                 "    const $v magic = @all(0x1.8p52), t = x + magic, d = x - (t - magic);\n"
                 "    const $v c = @all(0x1.62e42fefa39efp-1), z = d * c, low = @fma(d, c, -z);\n"
                 "    const $v p = @exp_part(z) + @fma(d, @all(0x1.abc9e3b39803fp-56), low);\n"
-                "    const $i m = ($i)t - ($i)magic;\n" SCALE("p")),
+                "    const $u m = ($u)t - ($u)magic;\n" SCALE("p")),
     ROW("expm1", "$F $v $n($v a)\n{\n"
                  "    $v x = @pick(($i)(a > @all(710.0)), @all(710.0), a);\n"
                  "    x = @pick(($i)(x < @all(-40.0)), @all(-40.0), x);\n"
-                 "    const $v y = @all(-0.0);\n" SPLIT_EXP "    const $i m = ($i)t - ($i)magic;\n"
+                 "    const $v y = @all(-0.0);\n" SPLIT_EXP "    const $u m = ($u)t - ($u)magic;\n"
                  "    const $v half = @all(0.5), s = ($v)((m + 1022) << 52);\n"
                  "    const $v r = @fma(@exp_part(z), s, s - half);\n"
                  "    return @pick(($i)(@abs(a) < @all(0x1p-54)), a, r + r);\n}\n"),
 
     ROW("log_split", "$F $v $n($v x, $v *f)\n{\n"
                      "    const $i is_small = ($i)(x < @all(0x1p-1022));\n"
-                     "    const $i u = ($i)@pick(is_small, x * @all(0x1p52), x), d = u - 0x3fe6a09e667f3bcd;\n"
+                     "    const $u d = ($u)@pick(is_small, x * @all(0x1p52), x) - 0x3fe6a09e667f3bcd;\n"
                      "    const $v magic = @all(0x1.8p52);\n"
-                     "    const $i e = ($i)(($u)(d + 0x3ff0000000000000) >> 52) - (is_small & 52);\n"
+                     "    const $i e = ($i)((d + 0x3ff0000000000000) >> 52) - (is_small & 52);\n"
                      "    *f = ($v)((d & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - @all(1.0);\n"
                      "    return ($v)(($i)magic + e) - (magic + @all(1023.0));\n}\n"),
     ROW("log_rest", "$F $v $n($v f)\n{\n"
@@ -61,7 +61,7 @@ const flxi_vhelper flxi_vector_math_f64[] = {
         "    const $v magic = @all(0x1.8p52), t = @fma(x, @all(0x1.45f306dc9c883p-1), magic), k = t - magic;\n"
         "    const $v near = @fma(k, @all(-0x1.1a62633145c07p-54), @fma(k, @all(-0x1.921fb54442d18p0), x));\n"
         "    *r = @fma(k, @all(0x1.f1976b7ed8fbcp-110), near);\n"
-        "    return ($i)t - ($i)magic;\n}\n"),
+        "    return ($i)(($u)t - ($u)magic);\n}\n"),
     ROW("sin_part", "$F $v $n($v r, $v z)\n{\n" FIRST("0x1.5d915d7900a2dp-33") STEP("-0x1.ae5e60c284a2ep-26")
                         STEP("0x1.71de3570faf18p-19") STEP("-0x1.a01a019c0a266p-13") STEP("0x1.111111110f841p-7")
                             STEP("-0x1.5555555555549p-3") "    return @fma(q, z * r, r);\n}\n"),

@@ -423,43 +423,50 @@ static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const f
     flxi_add_text(out, "});\n#endif\n}\n");
 }
 
-static void define_cast(flxi_kfile *f, flxi_strbuf *out, bool keeps_bits, const flxi_ksubject *s)
+static void define_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     flxi_kfile_expand(f, out, "static $q $n($v a)\n{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
-    if (keeps_bits)
-        flxi_ktext_bitcast(f, out, s->result, s->type, "a[j]");
-    else
-        flxi_ktext_cast(f, out, s->result, s->type, "a[j]");
+    flxi_ktext_cast(f, out, s->result, s->type, "a[j]");
     flxi_add_text(out, ";\n    return r;\n}\n");
+}
+
+static void define_recast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
+{
+    flxi_kfile_expand(f, out, "static $q $n($v a)\n{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
+    flxi_ktext_bitcast(f, out, s->result, s->type, "a[j]");
+    flxi_add_text(out, ";\n    return r;\n}\n");
+}
+
+static const struct {
+    const char *name;
+    void (*define)(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s);
+} made[] = {
+    {"any", define_any},   {"store_some", define_store_some}, {"sum", define_sum},
+    {"cast", define_cast}, {"recast", define_recast},
+};
+
+static bool define_made(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s)
+{
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+        if (strcmp(made[i].name, name) == 0) {
+            made[i].define(f, out, s);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof native_ops / sizeof native_ops[0]; i++)
+        if (strcmp(native_ops[i].name, name) == 0) {
+            define_native(f, out, &native_ops[i], s);
+            return true;
+        }
+    bool is_exchange = strncmp(name, "exchange_", 9) == 0;
+    if (is_exchange)
+        define_exchange(f, out, (unsigned)strtoul(name + 9, NULL, 10), s);
+    return is_exchange;
 }
 
 void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
 {
-    if (strcmp(name, "any") == 0) {
-        define_any(f, out, s);
+    if (define_made(f, out, name, s))
         return;
-    }
-    if (strcmp(name, "store_some") == 0) {
-        define_store_some(f, out, s);
-        return;
-    }
-    if (strcmp(name, "sum") == 0) {
-        define_sum(f, out, s);
-        return;
-    }
-    if (strncmp(name, "exchange_", 9) == 0) {
-        define_exchange(f, out, (unsigned)strtoul(name + 9, NULL, 10), s);
-        return;
-    }
-    if (strcmp(name, "cast") == 0 || strcmp(name, "recast") == 0) {
-        define_cast(f, out, name[0] == 'r', s);
-        return;
-    }
-    for (size_t i = 0; i < sizeof native_ops / sizeof native_ops[0]; i++)
-        if (strcmp(native_ops[i].name, name) == 0) {
-            define_native(f, out, &native_ops[i], s);
-            return;
-        }
     uint8_t unary = flxi_kunary_find(name, strlen(name)), binary = flxi_kbinary_find(name, strlen(name));
     if (!unary && !binary) {
         f->failed = true;

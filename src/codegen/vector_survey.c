@@ -276,12 +276,23 @@ static unsigned usual_parts(const flx_kernel *k)
     return sums == 1 ? 4 : sums <= 3 ? 2 : 1;
 }
 
+/* Only what differs between lanes has to fit into vectors. */
+static bool has_wide_vectors(const survey *s)
+{
+    const flx_kernel *k = s->w->k;
+    for (uint32_t i = 1; i <= k->num_exprs; i++)
+        if (s->v->is_known[i] && s->v->exprs[i] == KSTEP_VARYING && flxi_ktype_of(k->exprs[i].type)->bits == 64)
+            return true;
+    return false;
+}
+
 static void choose_parts(survey *s)
 {
     flxi_kvectors *v = s->v;
     const flxi_vector_options *o = s->w->file->vector;
-    unsigned lanes = flxi_vector_lanes(s->w->k), held = s->w->file->vector_bytes / (lanes == 16 ? 4 : 8);
-    v->lanes = held < lanes ? held : lanes;
+    unsigned lanes = flxi_vector_lanes(s->w->k);
+    bool is_wide = v->has_subgroups ? lanes == 8 : has_wide_vectors(s);
+    v->lanes = s->w->file->vector_bytes / (is_wide ? 8 : 4);
     unsigned wanted = o->parts ? (o->parts < 8 ? o->parts : 8) : usual_parts(s->w->k);
     v->parts = v->has_subgroups ? lanes / v->lanes : wanted;
     if (v->parts > 1 && !v->has_subgroups && s->w->k->size[0] % (v->lanes * v->parts) != 0)
@@ -305,8 +316,6 @@ void flxi_vw_survey(flxi_kwriter *w, flxi_kvectors *v)
             v->streams[w->file->vector->stream[i]] = 1;
     check_exprs(&s);
     check_buffers(&s);
-    choose_parts(&s);
-    check_size(&s);
     check_indices(&s, k->body);
     if (!v->has_subgroups && !v->reason)
         flxi_kw_find_end(w, &v->end);
@@ -317,4 +326,6 @@ void flxi_vw_survey(flxi_kwriter *w, flxi_kvectors *v)
         if (round == MAX_ROUNDS)
             refuse(&s, "variables that depend on each other in a long chain");
     }
+    choose_parts(&s);
+    check_size(&s);
 }

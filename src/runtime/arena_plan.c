@@ -556,7 +556,7 @@ static bool take_scratch(planner *p, flxi_arena *scratch)
     p->leaf_of = flxi_new(scratch, uint32_t, n);
     p->shelf = flxi_new(scratch, shelf_entry, n < SHELF_MAX ? n : SHELF_MAX);
     p->found = flxi_new(scratch, range, n + 1);
-    p->pieces = flxi_new(scratch, piece, 2 * n + 1); /* every item makes at most its own and the rest of a gap */
+    p->pieces = flxi_new(scratch, piece, n + 1); /* every item makes one at most: its own, or the rest of a gap */
     p->piece_of = flxi_new(scratch, uint32_t, n);
     return p->best && p->keys && p->by_from && p->by_to && p->order && p->tree && p->leaf_of && p->shelf && p->found &&
            p->pieces && p->piece_of;

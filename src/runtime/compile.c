@@ -3,7 +3,6 @@
 #include "runtime/compile.h"
 
 #include "ops/emit.h"
-#include "passes/pass.h"
 #include "transform/transform.h"
 
 /* ---- Passes ---- */
@@ -45,11 +44,20 @@ static const struct {
     {"simplify", flxi_simplify},
     {"decompose", pass_decompose},
     {"split reductions", flxi_pass_split_reductions},
+    {"absorb transposes", flxi_pass_absorb_transposes},
     {"simplify", flxi_simplify},
     {"order", flxi_pass_order},
 };
 
 enum { NUM_PASSES = sizeof passes / sizeof *passes };
+
+flxi_pass flxi_compile_pass(size_t i, const char **name)
+{
+    if (i >= NUM_PASSES)
+        return NULL;
+    *name = passes[i].name;
+    return passes[i].run;
+}
 
 flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err)
 {
@@ -125,6 +133,7 @@ flx_code flxi_module_compile(flxi_module *m, const flx_graph *g, flxi_compile_se
 {
     FLXI_TRY(flxi_lir_compile(m, g, &m->main, err));
     FLXI_TRY(build_kernels(m, s, o, err));
+    FLXI_TRY(flxi_lir_explain(m, m->main, err));
     return flxi_lir_plan(m, m->main, err);
 }
 
@@ -142,6 +151,7 @@ void flxi_module_free(flxi_module *m)
         flx_buffer_free(&m->kernels.at[i].wire);
     }
     flxi_vec_free(m->mem, &m->kernels);
+    flxi_vec_free(m->mem, &m->places);
     flxi_index_free(m->mem, &m->index);
     flxi_native_free(m->code);
     flxi_arena_free(&m->arena);

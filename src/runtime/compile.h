@@ -2,10 +2,13 @@
 #ifndef FLXI_COMPILE_H
 #define FLXI_COMPILE_H
 
+#include "passes/pass.h"
 #include "runtime/lir.h"
 
 /* The passes over one graph, without its bodies. */
 flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err);
+/* The i-th of them and its name, or NULL when there are fewer. */
+flxi_pass flxi_compile_pass(size_t i, const char **name);
 
 void flxi_module_init(flxi_module *m, flx_context *ctx);
 /* A graph of static types. The module is freed with flxi_module_free() whether this succeeds or not. */

@@ -419,6 +419,14 @@ size_t flx_exec_memory(const flx_exec *e)
     return e && e->variants.n ? e->variants.at[e->variants.n - 1]->program.module.main->arena_bytes : 0;
 }
 
+int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
+{
+    if (!e || e->variants.n != 1)
+        return 0;
+    const flxi_module *m = &e->variants.at[0]->program.module;
+    return flxi_lir_may_share(m, m->main, input, output);
+}
+
 flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
 {
     if (!e || !out)
@@ -430,36 +438,57 @@ flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
     return flxi_buffer_finish(&text, e->ctx, out, err);
 }
 
+flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
+{
+    if (!e || !out)
+        return FLX_E_USAGE;
+    const flxi_module *m = e->variants.n ? &e->variants.at[e->variants.n - 1]->program.module : NULL;
+    if (!m || i >= m->places.n)
+        return FLX_E_NAME;
+    const flxi_lir *l = m->places.at[i].block;
+    const flxi_step *s = &l->steps[m->places.at[i].step];
+    *out = (flx_step){
+        .kind = flxi_step_kind_name((flxi_step_kind)s->kind),
+        .name = s->name,
+        .block = l->g->name,
+        .computes = s->computes,
+        .why = s->why,
+        .depth = (int32_t)l->depth,
+        .bytes = s->bytes,
+        .flops = s->flops,
+    };
+    return FLX_OK;
+}
+
 /* ---- Profile ---- */
 
 typedef struct {
-    const flxi_lir **blocks; /* by step */
-    uint32_t *steps;
     flx_step_time *times;
     size_t n, capacity;
 } profile;
 
-static void observe(void *user, const flxi_lir *l, uint32_t step, int64_t time_ns)
+static void begin_profile(profile *p, const flxi_module *m)
+{
+    p->n = m->places.n;
+    for (size_t i = 0; i < p->n && i < p->capacity; i++) {
+        const flxi_lir *l = m->places.at[i].block;
+        const flxi_step *s = &l->steps[m->places.at[i].step];
+        p->times[i] =
+            (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};
+    }
+}
+
+static void observe(void *user, const flxi_lir *l, unsigned char *base, uint32_t step, int64_t time_ns)
 {
     profile *p = user;
-    size_t i = 0;
-    while (i < p->n && (p->blocks[i] != l || p->steps[i] != step))
-        i++;
-    if (i == p->capacity)
+    size_t i = l->steps[step].number;
+    (void)base;
+    if (p->n == 0)
+        begin_profile(p, l->module);
+    if (i >= p->capacity)
         return;
-    flx_step_time *t = &p->times[i];
-    if (i == p->n) {
-        const flxi_step *s = &l->steps[step];
-        p->n++;
-        p->blocks[i] = l;
-        p->steps[i] = step;
-        *t = (flx_step_time){.name = s->kind == STEP_KERNEL ? l->module->kernels.at[s->kernel].kernel->name
-                                                            : flxi_ops[flxi_node_at(l->g, s->node)->op].name};
-        for (uint32_t k = 0; k < s->num_slots; k++)
-            t->bytes += (int64_t)l->slots[s->slots[k]].nbytes;
-    }
-    t->runs++;
-    t->time_ns += time_ns;
+    p->times[i].runs++;
+    p->times[i].time_ns += time_ns;
 }
 
 flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
@@ -469,20 +498,13 @@ flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx
     flx_code code = check_run(e, feeds, num_feeds, outputs, &local);
     if (code == FLX_OK && capacity && !steps)
         code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: there is no place for the steps");
+    if (code == FLX_OK && options && options->status)
+        *options->status = 0;
     profile p = {.times = steps, .capacity = capacity};
-    if (code == FLX_OK) {
-        p.blocks = flxi_alloc(e->mem, capacity, sizeof *p.blocks);
-        p.steps = flxi_alloc(e->mem, capacity, sizeof *p.steps);
-        code = p.blocks && p.steps ? FLX_OK : flxi_oom(&local, "a profile");
-    }
     if (code == FLX_OK) {
         flxi_run_setup setup = {.options = options, .pool = e->pool, .observe = observe, .observe_user = &p};
         code = run_named(e, &setup, feeds, num_feeds, outputs, &local);
     }
-    if (p.blocks)
-        flxi_free(e->mem, p.blocks, capacity, sizeof *p.blocks);
-    if (p.steps)
-        flxi_free(e->mem, p.steps, capacity, sizeof *p.steps);
     if (count)
         *count = p.n;
     if (code != FLX_OK && err)

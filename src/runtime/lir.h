@@ -49,6 +49,16 @@ typedef struct {
     const flxi_route *route;
     flxi_lir *const *bodies;
     uint32_t num_bodies;
+    const uint32_t *nodes; /* of a kernel: all that it computes */
+    uint32_t num_nodes;
+    uint32_t number;       /* in the module's list */
+    const flxi_route_reasons *refused; /* routes that were asked before; NULL: none */
+    /* For people (lir_explain.c): */
+    const char *name;      /* of the kernel, or of the op with its route */
+    const char *computes;  /* nodes by op and name */
+    const char *why;       /* why no better way was taken, or "" */
+    int64_t flops;         /* 0: none, or not known */
+    int64_t bytes;         /* read and written at least */
 } flxi_step;
 
 struct flxi_lir {
@@ -61,9 +71,17 @@ struct flxi_lir {
     flxi_step *steps;
     uint32_t num_steps;
     uint32_t *outputs;  /* slots, by output */
+    uint32_t *views;    /* nodes that no step computes: what reads them finds their elements in their operands */
+    uint32_t num_views;
+    uint32_t depth;     /* 0, or how deep inside loops and branches */
     size_t arena_bytes; /* everything that a run of the block needs, bodies included */
     size_t max_live;    /* what no plan can go below */
 };
+
+typedef struct {
+    const flxi_lir *block;
+    uint32_t step;
+} flxi_step_place;
 
 /* All blocks of one executable share their kernels. */
 typedef struct {
@@ -84,6 +102,7 @@ struct flxi_module {
     flxi_native *native; /* by kernel, once they are compiled */
     flxi_native_code *code;
     flxi_lir *main;
+    FLXI_VEC(flxi_step_place) places; /* all steps, each before those of its bodies */
 };
 
 /* graph → passes → groups → steps; bodies too. Takes a graph of static types. */
@@ -92,8 +111,15 @@ flx_code flxi_lir_compile(flxi_module *m, const flx_graph *g, flxi_lir **out, fl
 flx_code flxi_lir_build(flxi_module *m, flx_graph *g, flxi_lir **out, flx_error *err);
 /* Places in the arena; after the kernels' own scratch is known. */
 flx_code flxi_lir_plan(flxi_module *m, flxi_lir *l, flx_error *err);
+/* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that reads the
+   other, and reads each element where it writes it. */
+bool flxi_lir_may_share(const flxi_module *m, const flxi_lir *l, size_t input, size_t output);
 flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err);
+/* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug builds. */
+flx_code flxi_lir_verify_places(const flxi_lir *l, flx_error *err);
 void flxi_lir_free(flxi_lir *l);
+/* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
+flx_code flxi_lir_explain(flxi_module *m, flxi_lir *l, flx_error *err);
 
 /* The number of an equal kernel of the module, or of this region's, which is taken over in any case. */
 flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number, flx_error *err);

@@ -80,9 +80,11 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 {
     flxi_region r;
     FLXI_TRY(flxi_lower_group(&b->fusion, group, &b->l->arena, &r, b->err));
-    flxi_step s = {.kind = STEP_KERNEL, .node = group->nodes[group->num_nodes - 1], .group = number, .lanes = r.lanes};
+    flxi_step s = {.kind = STEP_KERNEL, .node = group->nodes[group->num_nodes - 1], .group = number, .lanes = r.lanes,
+                   .nodes = flxi_dup(&b->l->arena, uint32_t, group->nodes, group->num_nodes),
+                   .num_nodes = group->num_nodes};
     memcpy(s.grid, r.grid, sizeof s.grid);
-    flx_code code = FLX_OK;
+    flx_code code = s.nodes ? FLX_OK : flxi_oom(b->err, "steps");
     for (uint32_t i = 0; code == FLX_OK && i < r.num_values; i++) {
         bool is_written = r.kernel->buffers[i + 1].access == FLX_KERNEL_WRITE;
         s.work += count_of(b->g, r.values[i]);
@@ -159,7 +161,13 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
     flxi_route_node node = {.op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout,
                             .in_types = types, .out_types = types + n->nin};
-    s->route = flxi_route_find(&node, NULL);
+    flxi_route_reasons reasons;
+    s->route = flxi_route_find(&node, &reasons);
+    if (reasons.count) {
+        s->refused = flxi_dup(&b->l->arena, flxi_route_reasons, &reasons, 1);
+        if (!s->refused)
+            return flxi_oom(b->err, "steps");
+    }
     if (!s->route)
         return FLX_OK;
     s->kind = STEP_ROUTE;
@@ -221,6 +229,18 @@ static flx_code bind_output(builder *b, uint32_t k)
 
 /* ---- The whole ---- */
 
+static flx_code list_views(builder *b)
+{
+    uint32_t n = b->g->node_count;
+    b->l->views = flxi_new(&b->l->arena, uint32_t, n);
+    if (!b->l->views)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; i < n; i++)
+        if (b->fusion.kind[i] == NODE_VIEW)
+            b->l->views[b->l->num_views++] = i;
+    return FLX_OK;
+}
+
 static flx_code build(builder *b)
 {
     flxi_lir *l = b->l;
@@ -235,7 +255,7 @@ static flx_code build(builder *b)
     }
     for (uint32_t k = 0; k < b->g->outputs.n; k++)
         FLXI_TRY(bind_output(b, k));
-    return FLX_OK;
+    return list_views(b);
 }
 
 static flx_code finish(builder *b)

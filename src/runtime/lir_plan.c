@@ -72,6 +72,23 @@ static void take_over(const flxi_module *m, flxi_lir *l, uint32_t step)
     }
 }
 
+bool flxi_lir_may_share(const flxi_module *m, const flxi_lir *l, size_t input, size_t output)
+{
+    if (input >= l->g->leaves.n || output >= l->g->outputs.n)
+        return false;
+    const flxi_slot *out = &l->slots[l->outputs[output]];
+    const flxi_step *s = l->num_steps ? &l->steps[out->from] : NULL;
+    if (!s || s->kind != STEP_KERNEL || out->index != output)
+        return false;
+    for (uint32_t j = 0; j < s->num_slots; j++) {
+        const flxi_slot *in = &l->slots[s->slots[j]];
+        if (in->segment == SEGMENT_INPUT && in->index == input)
+            return in->to == out->from && m->kernels.at[s->kernel].reads_in_place[j] &&
+                   flxi_type_equal(flxi_type_at(l->g, in->value), flxi_type_at(l->g, out->value));
+    }
+    return false;
+}
+
 /* ---- Placing ---- */
 
 static uint32_t first_owner(const flxi_lir *l, uint32_t slot)
@@ -160,11 +177,48 @@ static flx_code check_order(const flxi_lir *l, uint32_t step, flx_error *err)
     return FLX_OK;
 }
 
+static bool intersect(size_t a, size_t a_bytes, size_t b, size_t b_bytes)
+{
+    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
+}
+
+static bool took_over(const flxi_slot *late, const flxi_slot *early, uint32_t early_number)
+{
+    return late->taken_over == early_number + 1 && late->from == early->to && late->offset == early->offset;
+}
+
+static flx_code check_pair(const flxi_lir *l, uint32_t i, uint32_t j, flx_error *err)
+{
+    const flxi_slot *a = &l->slots[i], *b = &l->slots[j];
+    if (b->segment != SEGMENT_ARENA || a->from > b->to || b->from > a->to ||
+        !intersect(a->offset, a->nbytes, b->offset, b->nbytes) || took_over(a, b, j) || took_over(b, a, i))
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_INTERNAL, "slots %u and %u share memory at %zu while both are needed", i, j, a->offset);
+}
+
+flx_code flxi_lir_verify_places(const flxi_lir *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *s = &l->slots[i];
+        if (s->segment != SEGMENT_ARENA)
+            continue;
+        for (uint32_t j = i + 1; j < l->num_slots; j++)
+            FLXI_TRY(check_pair(l, i, j, err));
+        for (uint32_t t = s->from; t <= s->to && t < l->num_steps; t++)
+            if (intersect(s->offset, s->nbytes, l->steps[t].scratch_offset, l->steps[t].scratch))
+                return flxi_fail(err, FLX_E_INTERNAL, "slot %u lies in the scratch memory of step %u", i, t);
+    }
+    return FLX_OK;
+}
+
 flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err)
 {
     for (uint32_t i = 0; i < l->num_slots; i++)
         FLXI_TRY(check_slot(l, i, err));
     for (uint32_t i = 0; i < l->num_steps; i++)
         FLXI_TRY(check_order(l, i, err));
+#ifdef FLX_DEBUG
+    FLXI_TRY(flxi_lir_verify_places(l, err));
+#endif
     return FLX_OK;
 }

@@ -7,6 +7,11 @@ static const char *const kind_names[] = {
     [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",
 };
 
+const char *flxi_step_kind_name(flxi_step_kind kind)
+{
+    return kind_names[kind];
+}
+
 static const char *op_name(const flxi_lir *l, uint32_t node)
 {
     return flxi_ops[flxi_node_at(l->g, node)->op].name;
@@ -54,9 +59,33 @@ static void indent(int depth, flxi_strbuf *out)
         flxi_add_text(out, "  ");
 }
 
-static void print_step(const flxi_module *m, const flxi_lir *l, uint32_t i, int depth, flxi_strbuf *out)
+typedef struct {
+    const flxi_module *m;
+    bool is_explained;
+    flxi_strbuf *out;
+} printing;
+
+static void print_block(const printing *p, const flxi_lir *l, int depth);
+
+static void explain(const flxi_step *s, int depth, flxi_strbuf *out)
+{
+    indent(depth, out);
+    flxi_add_text(out, "computes ");
+    flxi_add_text(out, s->computes);
+    flxi_add_char(out, '\n');
+    if (!s->why[0])
+        return;
+    indent(depth, out);
+    flxi_add_text(out, "because ");
+    flxi_add_text(out, s->why);
+    flxi_add_char(out, '\n');
+}
+
+static void print_step(const printing *p, const flxi_lir *l, uint32_t i, int depth)
 {
     const flxi_step *s = &l->steps[i];
+    const flxi_module *m = p->m;
+    flxi_strbuf *out = p->out;
     indent(depth, out);
     flxi_addf(out, "%u: ", i);
     print_slots(m, l, s, true, out);
@@ -64,25 +93,51 @@ static void print_step(const flxi_module *m, const flxi_lir *l, uint32_t i, int 
     if (s->kind == STEP_KERNEL)
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
                          s->grid[1], s->grid[2]);
+    else if (s->kind == STEP_ROUTE)
+        flxi_addf(out, "%s by %s", op_name(l, s->node), s->route->name);
     else
-        flxi_addf(out, "%s", op_name(l, s->node));
+        flxi_add_text(out, op_name(l, s->node));
     flxi_add_text(out, "(");
     print_slots(m, l, s, false, out);
     flxi_add_text(out, ")");
     if (s->scratch)
         flxi_addf(out, " scratch %zu @arena+%zu", s->scratch, s->scratch_offset);
-    flxi_addf(out, "\n");
+    flxi_add_char(out, '\n');
+    if (p->is_explained)
+        explain(s, depth + 2, out);
     for (uint32_t k = 0; k < s->num_bodies; k++)
-        flxi_lir_print(m, s->bodies[k], depth + 1, out);
+        print_block(p, s->bodies[k], depth + 1);
 }
 
-void flxi_lir_print(const flxi_module *m, const flxi_lir *l, int depth, flxi_strbuf *out)
+static void print_views(const flxi_lir *l, int depth, flxi_strbuf *out)
 {
-    indent(depth, out);
-    flxi_addf(out, "block %s: %u steps, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
-                     l->arena_bytes, l->max_live);
+    for (uint32_t i = 0; i < l->num_views; i++) {
+        const char *name = flxi_value_at(l->g, flxi_node_at(l->g, l->views[i])->first)->name;
+        if (i == 0)
+            indent(depth, out);
+        flxi_add_text(out, i == 0 ? "read in place: " : ", ");
+        flxi_add_text(out, op_name(l, l->views[i]));
+        flxi_add_text(out, name ? " " : "");
+        flxi_add_text(out, name ? name : "");
+    }
+    if (l->num_views)
+        flxi_add_char(out, '\n');
+}
+
+static void print_block(const printing *p, const flxi_lir *l, int depth)
+{
+    indent(depth, p->out);
+    flxi_addf(p->out, "block %s: %u steps, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
+              l->arena_bytes, l->max_live);
     for (uint32_t i = 0; i < l->num_steps; i++)
-        print_step(m, l, i, depth + 1, out);
+        print_step(p, l, i, depth + 1);
+    if (p->is_explained)
+        print_views(l, depth + 1, p->out);
+}
+
+void flxi_lir_print(const flxi_module *m, const flxi_lir *l, bool is_explained, flxi_strbuf *out)
+{
+    print_block(&(printing){m, is_explained, out}, l, 0);
 }
 
 /* ---- Report ---- */
@@ -108,5 +163,5 @@ void flxi_program_report(const flxi_program *p, flxi_strbuf *out)
     for (int k = 0; k <= STEP_BRANCH; k++)
         if (counts[k])
             flxi_addf(out, "%6u %s steps\n", counts[k], kind_names[k]);
-    flxi_lir_print(m, m->main, 0, out);
+    flxi_lir_print(m, m->main, true, out);
 }

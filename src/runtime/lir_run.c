@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* Below this many elements waking threads costs more than it gives. */
-static const int64_t min_parallel = 16384;
+static const int64_t usual_min_parallel = 16384;
 
 typedef struct block block;
 
@@ -36,6 +36,7 @@ struct flxi_state {
     flxi_arena arena;
     unsigned char *memory;
     size_t memory_size;
+    bool uses_threads; /* some step is large enough for it */
     block main;
 };
 
@@ -121,6 +122,8 @@ static flx_code make_step(flxi_state *s, const flxi_lir *l, const flxi_step *ste
 static flx_code make_block(flxi_state *s, const flxi_lir *l, unsigned char *base, block *b, flx_error *err)
 {
     *b = (block){.l = l, .base = base};
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        s->uses_threads |= l->steps[i].work >= usual_min_parallel;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
     b->steps = flxi_new(&s->arena, step_state, l->num_steps);
     if (!b->at || !b->steps)
@@ -180,7 +183,8 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
     for (uint32_t j = 0; j < s->num_slots; j++)
         t->data[j] = b->at[s->slots[j]];
     flxi_native_args args = {t->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
-    flxi_native_run(&r->s->m->native[s->kernel], &args, s->work >= min_parallel ? r->setup->pool : NULL,
+    int64_t least = r->setup->min_parallel ? r->setup->min_parallel : usual_min_parallel;
+    flxi_native_run(&r->s->m->native[s->kernel], &args, s->work >= least ? r->setup->pool : NULL,
                     b->base + s->scratch_offset);
     return FLX_OK;
 }
@@ -434,7 +438,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         if (code != FLX_OK)
             return name_place(r, b, i, code);
         if (r->setup->observe)
-            r->setup->observe(r->setup->observe_user, l, i, now_ns() - begin);
+            r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
     return FLX_OK;
 }
@@ -443,5 +447,11 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
                         flx_error *err)
 {
     running r = {s, setup, err};
-    return run_block(&r, &s->main, inputs, outputs);
+    bool is_long = setup->pool && s->uses_threads;
+    if (is_long)
+        flxi_pool_wake(setup->pool);
+    flx_code code = run_block(&r, &s->main, inputs, outputs);
+    if (is_long)
+        flxi_pool_rest(setup->pool);
+    return code;
 }

@@ -17,7 +17,9 @@ typedef struct {
     const flx_run_options *options; /* print and status; may be NULL */
     flxi_pool *pool;                /* NULL: the caller alone */
     const atomic_bool *cancelled;   /* looked at between steps; NULL: never */
-    void (*observe)(void *user, const flxi_lir *l, uint32_t step, int64_t time_ns); /* after each step, or NULL */
+    int64_t min_parallel;           /* elements from which on a kernel runs on threads; 0: the usual number */
+    /* After each step, or NULL; `base` is the arena of the block. */
+    void (*observe)(void *user, const flxi_lir *l, unsigned char *base, uint32_t step, int64_t time_ns);
     void *observe_user;
 } flxi_run_setup;
 

@@ -1,53 +1,9 @@
 /* run.c: running a graph once on a device: match the feeds with the inputs, bind symbolic dimensions, hand over. */
 #include "backend/ref/ref.h"
 #include "passes/pass.h"
+#include "runtime/device.h"
 #include "runtime/exec.h"
 #include "runtime/feeds.h"
-
-#include <stdio.h>
-
-/* ---- Devices ---- */
-
-typedef struct {
-    const char *name;
-    bool present;
-    const char *detail;
-} device_row;
-
-static const device_row devices[] = {
-    {"ref", true, "reference evaluator: every op by its definition, one thread"},
-    {"cpu", true, "compiled code for this machine, on all cores"},
-    {"opencl", false, "not part of this version"},
-    {"cuda", false, "not part of this version"},
-};
-
-enum { DEVICE_COUNT = sizeof devices / sizeof devices[0] };
-
-flx_code flx_device(size_t i, const char **name, char *detail, size_t size)
-{
-    if (i >= DEVICE_COUNT)
-        return FLX_E_NAME;
-    if (name)
-        *name = devices[i].name;
-    if (detail && size)
-        snprintf(detail, size, "%s", devices[i].detail);
-    return devices[i].present ? FLX_OK : FLX_E_DEVICE;
-}
-
-static flx_code check_device(const char *name, flx_error *err)
-{
-    char text[40];
-    for (size_t i = 0; name && i < DEVICE_COUNT; i++)
-        if (strcmp(devices[i].name, name) == 0)
-            return devices[i].present
-                       ? FLX_OK
-                       : flxi_fail_hint(err, FLX_E_DEVICE, "'flx devices' lists what can be used",
-                                        "the device '%s' cannot be used: %s", name, devices[i].detail);
-    if (!name)
-        return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_NAME, "devices: ref cpu opencl cuda", "there is no device called '%s'",
-                          flxi_printable(text, sizeof text, name, strlen(name)));
-}
 
 static flx_code run_by_reference(flxi_feeding *s, const flx_run_options *options, flx_tensor **outputs, flx_error *err)
 {
@@ -92,7 +48,7 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     if (code == FLX_OK && options && options->status)
         *options->status = 0;
     if (code == FLX_OK)
-        code = check_device(options ? options->device : NULL, &local);
+        code = flxi_check_device(options ? options->device : NULL, &local);
     if (code == FLX_OK)
         code = run_checked(g, options, feeds, num_feeds, outputs, &local);
     if (code != FLX_OK && err)

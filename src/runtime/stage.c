@@ -2,17 +2,40 @@
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
-static flx_code bind_dims(const flx_graph *g, const flx_compile_options *o, flx_graph **out, flx_error *err)
+/* A symbol without extent, or NULL. */
+static const char *free_symbol(const flx_graph *g, const flx_compile_options *o)
 {
     for (size_t i = 0; i < g->symbols.n; i++) {
         bool is_bound = false;
         for (size_t k = 0; k < o->num_dims; k++)
             is_bound |= strcmp(o->dims[k].name, g->symbols.at[i]) == 0;
         if (!is_bound)
-            return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give it with --set, or in flx_compile_options.dims",
-                                  "the dimension %s has no extent", g->symbols.at[i]);
+            return g->symbols.at[i];
     }
+    return NULL;
+}
+
+static flx_code bind_dims(const flx_graph *g, const flx_compile_options *o, flx_graph **out, flx_error *err)
+{
+    const char *symbol = free_symbol(g, o);
+    if (symbol)
+        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give it with --set, or in flx_compile_options.dims",
+                              "the dimension %s has no extent", symbol);
     return flxi_specialise(g, o->dims, o->num_dims, out, NULL, err);
+}
+
+/* What can be said while there are no extents: the passes need them, lowering does not. */
+static flx_code show_lowered(const flx_graph *g, const flx_compile_options *o, flx_buffer *out, flx_error *err)
+{
+    flx_graph *bound;
+    FLXI_TRY(flxi_specialise(g, o->dims, o->num_dims, &bound, NULL, err));
+    flx_graph *low = flx_lower(bound, FLX_POLICY_DIRECT, err);
+    flx_graph_free(bound);
+    if (!low)
+        return err && err->code ? (flx_code)err->code : FLX_E_OOM;
+    flx_code code = flx_graph_print(low, out, err);
+    flx_graph_free(low);
+    return code;
 }
 
 static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compile_options *o, flxi_strbuf *out,
@@ -26,14 +49,14 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
     if (code == FLX_OK && stage == FLX_STAGE_LIR) {
         code = flxi_lir_plan(&m, m.main, err);
         if (code == FLX_OK)
-            flxi_lir_print(&m, m.main, 0, out);
+            flxi_lir_print(&m, m.main, false, out);
     } else if (code == FLX_OK) {
         flx_kernel **list = flxi_new(&m.arena, flx_kernel *, m.kernels.n);
         flxi_kentry *entries = flxi_new(&m.arena, flxi_kentry, m.kernels.n);
         for (size_t i = 0; list && i < m.kernels.n; i++)
             list[i] = m.kernels.at[i].kernel;
         const flxi_native_options native = {.is_scalar = o->flags & FLX_COMPILE_SCALAR};
-        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, err) : flxi_oom(err, "text");
+        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, NULL, err) : flxi_oom(err, "text");
     }
     flxi_module_free(&m);
     return code;
@@ -48,6 +71,8 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
     if (stage == FLX_STAGE_HIR)
         return flx_graph_print(g, out, err);
+    if (stage == FLX_STAGE_MIR && free_symbol(g, &o))
+        return show_lowered(g, &o, out, err);
     flx_graph *bound = NULL, *optimised = NULL;
     FLXI_TRY(bind_dims(g, &o, &bound, err));
     flxi_strbuf text;

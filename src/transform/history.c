@@ -13,6 +13,7 @@ typedef struct {
 static const transform_row transforms[] = {
     {"grad", "grad"},    {"jvp", "jvp"},         {"hvp", "hvp"},       {"vmap", "vmap"},
     {"jac", "jacobian"}, {"hessian", "hessian"}, {"taylor", "taylor"}, {"nth_grad", "nth_grad"},
+    {"train", "training step"},
 };
 
 const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name *name)

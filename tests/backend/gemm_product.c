@@ -1,5 +1,5 @@
-/* gemm_product.c: matrix products against plain sums, for every dtype, odd extents, transposes and batches; the same bits
-   for any number of threads and any instruction set. */
+/* gemm_product.c: matrix products against plain sums, for every dtype, odd extents, transposes and batches; the same
+   bits for any number of threads and any instruction set. */
 #include "gemm_case.h"
 
 #include "ir/eval.h"
@@ -189,7 +189,7 @@ TEST(gemm_rows_are_independent)
 
 /* ---- Layouts and epilogues ---- */
 
-/* a [2, 5, 3, 4] summed with b [4, 3, 7] over (5, 3) x … : lines and depth of several axes, C written with a column step. */
+/* a [2, 5, 3, 4] and b [4, 5, 7], summed over 5 and 4: lines and depth of several axes; C has a column step. */
 TEST(gemm_walks_several_axes)
 {
     enum { P = 2, Q = 5, R = 3, S = 4, T = 7 };
@@ -270,4 +270,26 @@ TEST(gemm_epilogue_scales_and_adds)
         check_epilogue(dtypes[i], 70, 1, 30);
         check_epilogue(dtypes[i], 2, 3, 17000);
     }
+}
+
+/* Scratch for some threads serves fewer as well: a step may have to run on its caller alone. */
+TEST(gemm_scratch_serves_fewer_threads)
+{
+    static const int64_t extents[][4] = {{1, 32, 512, 784}, {1, 300, 300, 300}, {7, 40, 90, 60}, {1, 1, 4000, 200},
+                                         {1, 600, 20, 900}, {3, 500, 500, 500}, {1, 5, 6, 30000}};
+    static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_BF16, FLX_C64, FLX_I8};
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            const int64_t *e = extents[i];
+            flxi_gemm p = flxi_gemm_matrices(dtypes[d], e[1], e[2], e[3], 1, e[1], 1, e[3]);
+            p.batch_rank = 1;
+            p.batch_dims[0] = e[0];
+            p.a.batch[0] = e[1] * e[3];
+            p.b.batch[0] = e[2] * e[3];
+            p.c_batch[0] = e[1] * e[2];
+            for (int threads = 2; threads <= 9; threads++) {
+                test_fail_context("%s, case %zu, %d threads", flx_dtype_name(dtypes[d]), i, threads);
+                CHECK(flxi_gemm_scratch(&p, threads) >= flxi_gemm_scratch(&p, threads - 1));
+            }
+        }
 }

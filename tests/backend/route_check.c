@@ -101,8 +101,8 @@ static double largest(const flx_type *t, const void *data)
     return most;
 }
 
-/* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex: every
-   term counts as the largest one. */
+/* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex:
+   every term counts as the largest one. */
 static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
 {
     int32_t d = s->out_types[0]->dtype;

@@ -16,6 +16,28 @@ static bool has_route(flxi_opcode op)
     return false;
 }
 
+/* Ops that only move elements: they must carry NaNs, infinities and both zeros through as the definition does. */
+static bool is_movement(flxi_opcode op)
+{
+    return op == OP_transpose || op == OP_concat || op == OP_sort || op == OP_argsort || op == OP_topk ||
+           op == OP_top_k;
+}
+
+static void check_values(flx_context *ctx, const flx_graph *g, const sample_case *c, sample_fill fill)
+{
+    flx_error err = {0};
+    flx_tensor *in[SAMPLE_MAX_OPERANDS] = {0};
+    uint64_t seed = test_seed() + (uint64_t)c->op;
+    size_t n = flx_graph_input_count(g);
+    for (size_t i = 0; i < n; i++)
+        in[i] = sample_value(ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &seed, &err);
+    const char *why = NULL;
+    bool done = route_check(g, (const flx_tensor *const *)in, NULL, &why);
+    CHECK_MSG(done || (why && *why), "a refusal has a reason");
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release(in[i]);
+}
+
 static void check_sample(const sample_case *c)
 {
     flx_error err = {0};
@@ -31,16 +53,9 @@ static void check_sample(const sample_case *c)
         dims[num_dims] = (flx_dim_binding){s, SAMPLE_EXTENT};
     flx_graph *bound = flx_specialise(g, dims, num_dims, &err);
     if (bound) { /* else the sample does not exist for this extent */
-        flx_tensor *in[SAMPLE_MAX_OPERANDS] = {0};
-        uint64_t seed = test_seed() + (uint64_t)c->op;
-        size_t n = flx_graph_input_count(bound);
-        for (size_t i = 0; i < n; i++)
-            in[i] = sample_value(ctx, c, i, flx_val_type(bound, flx_graph_input(bound, i)), FILL_RANDOM, &seed, &err);
-        const char *why = NULL;
-        bool done = route_check(bound, (const flx_tensor *const *)in, NULL, &why);
-        CHECK_MSG(done || (why && *why), "a refusal has a reason");
-        for (size_t i = 0; i < n; i++)
-            flx_tensor_release(in[i]);
+        check_values(ctx, bound, c, FILL_RANDOM);
+        if (is_movement(c->op))
+            check_values(ctx, bound, c, FILL_SPECIAL);
         flx_graph_free(bound);
     }
     flx_module_free(m);

@@ -54,7 +54,7 @@ static double ulp_f32(double x)
     float r = (float)fabs(x);
     if (isinf(r))
         r = 3.4e38f;
-    return r < 0x1p-126f ? 0x1p-149 : ldexp(1, ilogbf(r) - 23);
+    return !(r >= 0x1p-126f) ? 0x1p-149 : ldexp(1, ilogbf(r) - 23);
 }
 
 static long double ulp_f64(long double x)
@@ -62,7 +62,7 @@ static long double ulp_f64(long double x)
     double r = (double)fabsl(x);
     if (isinf(r))
         r = 1.7e308;
-    return r < 0x1p-1022 ? 0x1p-1074L : ldexpl(1, ilogb(r) - 52);
+    return !(r >= 0x1p-1022) ? 0x1p-1074L : ldexpl(1, ilogb(r) - 52);
 }
 
 /* How far off a result is; a NaN, infinity or zero where there should be none, or of the wrong sign, is 1e9. */

@@ -212,12 +212,13 @@ static double random_value(const flx_type *t, const sample_operand *o, uint64_t 
     return integral ? floor(low + u * (high - low + 1.0)) : low + u * (high - low);
 }
 
-static double special_value(const flx_type *t, uint64_t *state)
+static double special_value(const flx_type *t, bool is_tame, uint64_t *state)
 {
+    static const double tame[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 2.0, -3.0, 0.25, 1.0, -1.5};
     static const double floats[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.0, -1.5};
     static const double ints[] = {0.0, -1.0, 1.0, 9.3e18, -9.3e18, 2147483647.0, -2147483648.0, 127.0, 255.0, 2.0};
     size_t k = (size_t)(test_random(state) % 10);
-    return t->dtype >= FLX_I64 ? ints[k] : floats[k];
+    return t->dtype >= FLX_I64 ? ints[k] : is_tame ? tame[k] : floats[k];
 }
 
 static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_operand *o, sample_fill fill,
@@ -231,7 +232,9 @@ static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_
         return NULL;
     double *x = flx_tensor_data(w);
     for (int64_t i = 0; i < flx_tensor_count(w) * (complex_type ? 2 : 1); i++)
-        x[i] = fill == FILL_ONES ? 1.0 : fill == FILL_SPECIAL ? special_value(t, state) : random_value(t, o, state);
+        x[i] = fill == FILL_ONES     ? 1.0
+               : fill == FILL_RANDOM ? random_value(t, o, state)
+                                     : special_value(t, fill == FILL_TAME, state);
     flx_tensor *y = flx_tensor_cast(w, (flx_dtype)t->dtype, err);
     flx_tensor_release(w);
     return y;

@@ -11,6 +11,7 @@ enum { SAMPLE_MAX_OPERANDS = 16, SAMPLE_EXTENT = 3 }; /* symbols in samples are 
 typedef enum {
     FILL_RANDOM,  /* what the sample asks for */
     FILL_SPECIAL, /* NaN, infinities, zeros of both signs, extremes: whatever the sample asks for */
+    FILL_TAME,    /* the same without extremes: whatever the order, sums and products overflow nowhere */
     FILL_ONES
 } sample_fill;
 

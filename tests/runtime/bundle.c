@@ -16,7 +16,7 @@ typedef struct {
     flx_tensor **values, **expected;
     size_t nin, nout;
     char about[160];
-    double slack;
+    bundle_rule rule;
 } piece;
 
 struct bundle {
@@ -24,6 +24,8 @@ struct bundle {
     piece *pieces;
     size_t n, cap;
 };
+
+const bundle_rule bundle_usual = {.element = 8, .overall = 4};
 
 /* ---- Filling ---- */
 
@@ -70,7 +72,7 @@ static flx_code run_reference(piece *p, flx_error *err)
     return code;
 }
 
-bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, double slack)
+bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, const bundle_rule *rule)
 {
     flx_error err = {0};
     if (b->n == b->cap) {
@@ -79,7 +81,7 @@ bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const 
         CHECK(b->pieces);
     }
     piece *p = &b->pieces[b->n];
-    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .slack = slack};
+    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .rule = *rule};
     p->g = flx_graph_retain((flx_graph *)(uintptr_t)g);
     p->values = calloc(p->nin + 1, sizeof *p->values);
     p->expected = calloc(p->nout + 1, sizeof *p->expected);
@@ -94,6 +96,32 @@ bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const 
     free_tensors(p->values, p->nin);
     free(p->expected);
     return false;
+}
+
+bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void *user, const char *about,
+                     const bundle_rule *rule)
+{
+    enum { MOST = 64 };
+    flx_error err = {0};
+    flx_buffer bytes;
+    flx_tensor *values[MOST];
+    CHECK_OK(flx_graph_encode(g, &bytes, &err), &err);
+    flx_module *m = flx_decode(b->ctx, bytes.data, bytes.size, "piece", &err);
+    CHECK_MSG(m, "%s: %s", about, err.message);
+    flx_graph *copy = flx_module_main(m);
+    size_t n = flx_graph_input_count(copy);
+    CHECK(n <= MOST);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = flx_val_name(copy, flx_graph_input(copy, i));
+        const flx_tensor *t = find(user, name);
+        CHECK_MSG(t, "%s: no value for %s", about, name);
+        values[i] = flx_tensor_new(b->ctx, flx_tensor_type(t), flx_tensor_bytes(t), &err);
+        CHECK_MSG(values[i], "%s", err.message);
+    }
+    bool added = bundle_add(b, copy, values, about, rule);
+    flx_module_free(m);
+    flx_buffer_free(&bytes);
+    return added;
 }
 
 /* ---- The whole ---- */
@@ -123,9 +151,42 @@ static flx_graph *join(const bundle *b)
     return all;
 }
 
+flx_graph *bundle_join(const bundle *b, flx_feed **feeds)
+{
+    flx_graph *all = join(b);
+    size_t at = 0;
+    *feeds = calloc(flx_graph_input_count(all) + 1, sizeof **feeds);
+    CHECK(*feeds);
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t k = 0; k < b->pieces[i].nin; k++, at++)
+            (*feeds)[at] = (flx_feed){flx_val_name(all, flx_graph_input(all, at)), b->pieces[i].values[k]};
+    return all;
+}
+
+void bundle_run(bundle *b, const flx_compile_options *o, bundle_visit visit, void *user)
+{
+    flx_error err = {0};
+    flx_exec *e = NULL;
+    flx_feed *feeds;
+    if (b->n == 0)
+        return;
+    flx_graph *all = bundle_join(b, &feeds);
+    size_t nin = flx_graph_input_count(all), nout = flx_graph_output_count(all), at = 0;
+    flx_tensor **out = calloc(nout + 1, sizeof *out);
+    CHECK(out);
+    CHECK_OK(flx_compile(all, o, &e, &err), &err);
+    CHECK_OK(flx_exec_run(e, NULL, feeds, nin, out, &err), &err);
+    for (size_t i = 0; i < b->n; at += b->pieces[i++].nout)
+        visit(user, i, out + at);
+    flx_exec_free(e);
+    free_tensors(out, nout);
+    free(feeds);
+    flx_graph_free(all);
+}
+
 /* ---- Comparing ---- */
 
-/* Units of the last place of a dtype that a few operations in f32 instead of double may cost. */
+/* The distance of 1 to the next number; 0 for dtypes that are exact. */
 static double unit_of(int32_t dtype)
 {
     return flxi_is_float(dtype) || flxi_is_complex(dtype) ? ldexp(1, 1 - flxi_mantissa_bits(dtype)) : 0;
@@ -141,74 +202,63 @@ static double largest(const flx_tensor *t)
     return most;
 }
 
-static bool is_near(double a, double b, double tolerance)
+static bool is_near(double a, double b, double tolerance, bool is_exact)
 {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
-    return a == b || fabs(a - b) <= tolerance;
+    if (a == b)
+        return !is_exact || signbit(a) == signbit(b);
+    return !is_exact && isfinite(a) && isfinite(b) && fabs(a - b) <= tolerance;
 }
 
-static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, double slack)
+static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const bundle_rule *r)
 {
     int32_t dtype = a->type.dtype;
     double unit = unit_of(dtype), most = largest(b);
+    size_t size = flx_dtype_size(dtype);
     for (int64_t i = 0; i < a->count; i++) {
         if (unit == 0) {
-            size_t size = flx_dtype_size(dtype);
             if (memcmp((const char *)a->data + (size_t)i * size, (const char *)b->data + (size_t)i * size, size) != 0)
                 return i;
             continue;
         }
         double _Complex x = flxi_load_complex(dtype, a->data, i), y = flxi_load_complex(dtype, b->data, i);
-        double tolerance = slack * unit * (8 * cabs(y) + 4 * most);
-        if (!is_near(creal(x), creal(y), tolerance) || !is_near(cimag(x), cimag(y), tolerance))
+        double magnitude = isfinite(cabs(y)) ? cabs(y) : 0;
+        double tolerance = unit * (r->element * magnitude + r->overall * most + r->least);
+        if (!is_near(creal(x), creal(y), tolerance, r->is_exact) || !is_near(cimag(x), cimag(y), tolerance, r->is_exact))
             return i;
     }
     return -1;
 }
 
-static void compare(const bundle *b, flx_tensor *const *out, const char *way)
+typedef struct {
+    const bundle *b;
+    char way[80];
+} comparison;
+
+static void compare(void *user, size_t i, flx_tensor *const *out)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const piece *p = &b->pieces[i];
-        for (size_t k = 0; k < p->nout; k++, at++) {
-            int64_t bad = first_difference(out[at], p->expected[k], p->slack);
-            double _Complex x = 0, y = 0;
-            if (bad >= 0) {
-                x = flxi_load_complex(out[at]->type.dtype, out[at]->data, bad);
-                y = flxi_load_complex(out[at]->type.dtype, p->expected[k]->data, bad);
-            }
-            EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi", p->about, way, k,
-                       (long long)bad, creal(x), cimag(x), creal(y), cimag(y));
+    const comparison *c = user;
+    const piece *p = &c->b->pieces[i];
+    for (size_t k = 0; k < p->nout; k++) {
+        int64_t bad = first_difference(out[k], p->expected[k], &p->rule);
+        double _Complex x = 0, y = 0;
+        if (bad >= 0) {
+            x = flxi_load_complex(out[k]->type.dtype, out[k]->data, bad);
+            y = flxi_load_complex(out[k]->type.dtype, p->expected[k]->data, bad);
         }
-        test_count_case();
+        EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi", p->about, c->way, k,
+                   (long long)bad, creal(x), cimag(x), creal(y), cimag(y));
     }
+    test_count_case();
 }
 
 void bundle_check(bundle *b, const flx_compile_options *o)
 {
-    flx_error err = {0};
-    flx_exec *e = NULL;
-    if (b->n == 0)
-        return;
-    flx_graph *all = join(b);
-    size_t nin = flx_graph_input_count(all), nout = flx_graph_output_count(all), at = 0;
-    flx_feed *feeds = calloc(nin + 1, sizeof *feeds);
-    flx_tensor **out = calloc(nout + 1, sizeof *out);
-    CHECK(feeds && out);
-    for (size_t i = 0; i < b->n; i++)
-        for (size_t k = 0; k < b->pieces[i].nin; k++, at++)
-            feeds[at] = (flx_feed){flx_val_name(all, flx_graph_input(all, at)), b->pieces[i].values[k]};
-    CHECK_OK(flx_compile(all, o, &e, &err), &err);
-    CHECK_OK(flx_exec_run(e, NULL, feeds, nin, out, &err), &err);
-    char way[80];
-    snprintf(way, sizeof way, "flags %u, %d threads, level %d", o ? o->flags : 0, o ? o->threads : 0, o ? o->optimisation : 0);
-    compare(b, out, way);
-    flx_exec_free(e);
-    free_tensors(out, nout);
-    free(feeds);
-    flx_graph_free(all);
+    comparison c = {.b = b};
+    snprintf(c.way, sizeof c.way, "flags %u, %d threads, level %d", o ? o->flags : 0, o ? o->threads : 0,
+             o ? o->optimisation : 0);
+    bundle_run(b, o, compare, &c);
 }
 
 /* ---- Ways of compiling ---- */

@@ -23,32 +23,19 @@ static int64_t graphs_wanted(void)
     return given && *given ? strtoll(given, NULL, 10) : usual;
 }
 
-static flx_tensor *moved(flx_context *ctx, const flx_tensor *t)
+static const flx_tensor *find_input(const void *user, const char *name)
 {
-    flx_error err = {0};
-    flx_tensor *copy = flx_tensor_new(ctx, flx_tensor_type(t), flx_tensor_bytes(t), &err);
-    CHECK_MSG(copy, "%s", err.message);
-    return copy;
+    const subject *s = user;
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->in[k].name, name) == 0)
+            return s->in[k].x;
+    return NULL;
 }
 
-/* Into the bundle's context, through the binary form. */
-static void add_graph(bundle *b, flx_context *ctx, const flx_graph *g, const subject *s, const char *about, double slack)
+static void add_graph(bundle *b, const flx_graph *g, const subject *s, const char *about, double slack)
 {
-    flx_error err = {0};
-    flx_buffer bytes;
-    CHECK_OK(flx_graph_encode(g, &bytes, &err), &err);
-    flx_module *m = flx_decode(ctx, bytes.data, bytes.size, "random", &err);
-    CHECK_MSG(m, "%s", err.message);
-    flx_graph *copy = flx_module_main(m);
-    flx_tensor *values[RANDOM_MAX_INPUTS];
-    size_t n = flx_graph_input_count(copy);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < s->n; k++)
-            if (strcmp(s->in[k].name, flx_val_name(copy, flx_graph_input(copy, i))) == 0)
-                values[i] = moved(ctx, s->in[k].x);
-    CHECK_MSG(bundle_add(b, copy, values, about, slack), "%s: does not run", about);
-    flx_module_free(m);
-    flx_buffer_free(&bytes);
+    bundle_rule rule = {.element = slack * bundle_usual.element, .overall = slack * bundle_usual.overall};
+    CHECK_MSG(bundle_add_copy(b, g, find_input, s, about, &rule), "%s: does not run", about);
 }
 
 static flx_graph *gradient_of(const flx_graph *g, const subject *s)
@@ -63,7 +50,7 @@ static flx_graph *gradient_of(const flx_graph *g, const subject *s)
     return flx_grad(g, wrt, n, &o, &err);
 }
 
-static bool add_subject(bundle *b, flx_context *ctx, uint64_t seed)
+static bool add_subject(bundle *b, uint64_t seed)
 {
     subject s;
     flx_module *module;
@@ -75,11 +62,11 @@ static bool add_subject(bundle *b, flx_context *ctx, uint64_t seed)
     double slack = graph_is_single(bound) ? ldexp(64, 29) : 1e5;
     char about[80];
     snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
-    add_graph(b, ctx, bound, &s, about, slack);
+    add_graph(b, bound, &s, about, slack);
     flx_graph *grad = gradient_of(bound, &s);
     if (grad) {
         snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu, gradient", (unsigned long long)seed);
-        add_graph(b, ctx, grad, &s, about, 16 * slack);
+        add_graph(b, grad, &s, about, 16 * slack);
         flx_graph_free(grad);
     }
     flx_graph_free(bound);
@@ -94,7 +81,7 @@ static void check_seeds(uint64_t first, uint64_t n, size_t way)
     flx_compile_options o;
     test_fail_context("%s", bundle_way(way, &o));
     for (uint64_t i = 0; i < n; i++)
-        add_subject(b, ctx, first + i);
+        add_subject(b, first + i);
     bundle_check(b, &o);
     bundle_free(b);
     flx_context_free(ctx);

@@ -215,7 +215,7 @@ static const option options[] = {
 };
 
 static const char *const examples[] = {
-    "flx compare examples/mlp.flx --devices ref,ref --set N=4",
+    "flx compare examples/mlp.flx --devices cpu,ref --set N=4",
     "flx compare examples/newton.flx --devices ref,ref --in x=2 --tol 0",
     NULL,
 };

@@ -2,17 +2,18 @@
 #include "args.h"
 #include "cmd_devices.h"
 #include "commands.h"
+#include "compiling.h"
 #include "inputs.h"
 #include "json_writer.h"
 #include "load.h"
 #include "output.h"
+#include "profile_table.h"
 #include "report.h"
 #include "summary.h"
 
-#include <fluxion/run.h>
+#include <fluxion/exec.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const int64_t printed_values = 64; /* of a `print` op */
 
@@ -20,7 +21,10 @@ typedef struct {
     const model *model;
     size_t num_outputs;
     flx_tensor **outputs;
-    double seconds;
+    flx_exec *exec; /* NULL: the device compiles nothing */
+    double compile_seconds, seconds;
+    flx_step_time *steps; /* of a profile */
+    size_t num_steps;
 } results;
 
 /* ---- Running ---- */
@@ -38,14 +42,32 @@ static void print_op(void *user, const char *message, const flx_tensor *value)
     free(type);
 }
 
-static double now(void)
+static int compile(results *r, const inputs *in, const flx_compile_options *given)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    flx_compile_options options = *given;
+    options.dims = in->dims;
+    options.num_dims = in->num_dims;
+    flx_error err = {0};
+    double start = clock_seconds();
+    flx_code code = flx_compile(r->model->graph, &options, &r->exec, &err);
+    r->compile_seconds = clock_seconds() - start;
+    return code ? compiling_failed(&err) : STATUS_OK;
 }
 
-static int run_graph(results *r, const inputs *in, const char *device)
+static flx_code run_once(results *r, const inputs *in, const flx_run_options *options, bool is_profiled, flx_error *err)
+{
+    if (!r->exec)
+        return flx_run(r->model->graph, options, in->feeds, in->num_feeds, r->outputs, err);
+    if (!is_profiled)
+        return flx_exec_run(r->exec, options, in->feeds, in->num_feeds, r->outputs, err);
+    size_t room = r->num_steps;
+    flx_code code = flx_exec_profile(r->exec, options, in->feeds, in->num_feeds, r->outputs, r->steps, room,
+                                     &r->num_steps, err);
+    r->num_steps = r->num_steps < room ? r->num_steps : room;
+    return code;
+}
+
+static int run_graph(results *r, const inputs *in, const char *device, bool is_profiled)
 {
     uint32_t run_status = 0;
     flx_run_options options = {
@@ -57,13 +79,15 @@ static int run_graph(results *r, const inputs *in, const char *device)
         .num_dims = in->num_dims,
         .status = &run_status,
     };
+    r->num_steps = compiling_steps(r->exec);
     r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
-    if (!r->outputs)
+    r->steps = calloc(r->num_steps + 1, sizeof *r->steps);
+    if (!r->outputs || !r->steps)
         return fail_memory();
     flx_error err = {0};
-    double start = now();
-    flx_code code = flx_run(r->model->graph, &options, in->feeds, in->num_feeds, r->outputs, &err);
-    r->seconds = now() - start;
+    double start = clock_seconds();
+    flx_code code = run_once(r, in, &options, is_profiled, &err);
+    r->seconds = clock_seconds() - start;
     if (run_status & FLX_RUN_LOOP_CUT)
         note("a while loop stopped at its max_iterations although its condition still held");
     return code ? report(&err, NULL) : STATUS_OK;
@@ -127,10 +151,18 @@ static void print_profile(const results *r, const args *a, const char *device)
         json_object_begin(&j, NULL);
         json_text(&j, "device", device);
         json_number(&j, "time_ms", r->seconds * 1e3, 24);
+        if (r->exec)
+            json_number(&j, "compile_ms", r->compile_seconds * 1e3, 24);
         json_object_end(&j);
-    } else {
-        printf("time: %.3f ms on %s\n", r->seconds * 1e3, device);
+        profile_json(r->exec, r->steps, r->num_steps);
+        return;
     }
+    printf("time: %.3f ms on %s", r->seconds * 1e3, device);
+    if (r->exec)
+        printf(", %.3f ms to compile", r->compile_seconds * 1e3);
+    putchar('\n');
+    if (r->exec)
+        profile_print(r->steps, r->num_steps);
 }
 
 static int tell(const results *r, const args *a, const char *device)
@@ -151,15 +183,19 @@ static int tell(const results *r, const args *a, const char *device)
 
 /* ---- The command ---- */
 
-static int run_model(const model *m, const args *a, const char *device)
+static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
 {
     results r = {.model = m, .num_outputs = flx_graph_output_count(m->graph)};
     inputs in;
     int status = inputs_read(&in, m, a, MISSING_IS_ERROR);
+    if (!status && strcmp(device, "cpu") == 0)
+        status = compile(&r, &in, options);
     if (!status)
-        status = run_graph(&r, &in, device);
+        status = run_graph(&r, &in, device, args_has(a, "--profile"));
     if (!status)
         status = tell(&r, a, device);
+    flx_exec_free(r.exec);
+    free(r.steps);
     for (size_t i = 0; r.outputs && i < r.num_outputs; i++)
         flx_tensor_release(r.outputs[i]);
     free(r.outputs);
@@ -172,13 +208,16 @@ static int run_run(const args *a)
     const char *device = args_value(a, "--device");
     if (!device)
         device = default_device;
+    flx_compile_options compile_options;
     int status = device_require(device);
+    if (!status)
+        status = compiling_read(a, device, &compile_options);
     if (status)
         return status;
     model m;
     status = model_open(&m, a->operand);
     if (!status)
-        status = run_model(&m, a, device);
+        status = run_model(&m, a, device, &compile_options);
     model_close(&m);
     return status;
 }
@@ -187,9 +226,14 @@ static const option options[] = {
     OPTION_IN,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
      MAY_BE_GIVEN},
-    {"--device", "NAME", "where to run: ref, the reference evaluator (flx devices lists all)", MAY_BE_GIVEN},
+    OPTION_DEVICE,
     OPTION_SET,
-    {"--profile", NULL, "print how long the run took", MAY_BE_GIVEN},
+    {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
+    OPTION_THREADS,
+    OPTION_NO_FUSION,
+    OPTION_NO_COMPILER,
+    OPTION_CACHE,
+    OPTION_DUMP,
     OPTION_JSON,
     {0},
 };
@@ -201,6 +245,9 @@ static const char *const examples[] = {
     "--in b2=0",
     "flx run examples/heat.flx --in u0=ones --in rate=0.1 --set STEPS=3 --set N=5 --out heat",
     "flx run examples/heat.flx --in u0=heat/u.npy --in rate=0.1 --set STEPS=3 --json",
+    "flx run examples/newton.flx --in x=2 --device ref",
+    "flx run examples/newton.flx --in x=2 --threads 1 --no-fusion --cache off --dump text",
+    "flx run examples/newton.flx --in x=2 --no-compiler",
     NULL,
 };
 
@@ -212,6 +259,10 @@ const command command_run = {
              "floats the smallest, largest and mean value (NaNs are left out and counted), and its first values.\n"
              "What `print` ops say goes to standard error. In JSON, infinities and NaN are the strings \"inf\",\n"
              "\"-inf\" and \"nan\", and a complex number is [re, im].\n"
+             "\n"
+             "--profile prints for each step of the run how often it ran, its time, its share, the bytes that it\n"
+             "reads and writes at least, and its floating point operations where they are known. Steps inside\n"
+             "a loop or branch stand indented below it.\n"
              "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,

@@ -46,6 +46,12 @@ extern const command *const commands[];
         "--set", "DIM=INT", "the extent of a symbolic dimension", MAY_REPEAT \
     }
 
+#define OPTION_DEVICE                                                                                        \
+    {                                                                                                        \
+        "--device", "NAME", "where to run: cpu unless given, or ref, the reference evaluator\n(flx devices lists all)", \
+            MAY_BE_GIVEN                                                                                     \
+    }
+
 /* The words on values that the commands with --in share. */
 #define ABOUT_SPEC                                                                                \
     "SPEC is one of\n"                                                                            \

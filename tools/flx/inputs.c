@@ -467,6 +467,17 @@ static int hand_over(reading *r, inputs *in)
     return STATUS_OK;
 }
 
+static void end_reading(reading *r)
+{
+    for (size_t i = 0; r->slots && i < r->num_slots; i++)
+        flx_tensor_release(r->slots[i].value);
+    for (size_t i = 0; r->extents && i < r->num_extents; i++)
+        free(r->extents[i].source);
+    free(r->slots);
+    free(r->extents);
+    free(r->beside);
+}
+
 int inputs_read(inputs *in, const model *m, const args *a, missing_policy policy)
 {
     *in = (inputs){0};
@@ -474,13 +485,22 @@ int inputs_read(inputs *in, const model *m, const args *a, missing_policy policy
     int status = read_all(&r, a, policy);
     if (!status)
         status = hand_over(&r, in);
-    for (size_t i = 0; r.slots && i < r.num_slots; i++)
-        flx_tensor_release(r.slots[i].value);
-    for (size_t i = 0; r.extents && i < r.num_extents; i++)
-        free(r.extents[i].source);
-    free(r.slots);
-    free(r.extents);
-    free(r.beside);
+    end_reading(&r);
+    return status;
+}
+
+int inputs_read_dims(inputs *in, const model *m, const args *a)
+{
+    *in = (inputs){0};
+    reading r = {.model = m};
+    int status = list_symbols(&r);
+    if (!status)
+        status = apply_sets(&r, a);
+    if (!status) {
+        in->dims = known_extents(&r, &in->num_dims);
+        status = in->dims ? STATUS_OK : fail_memory();
+    }
+    end_reading(&r);
     return status;
 }
 

@@ -23,6 +23,8 @@ typedef struct {
 
 /* Free with inputs_free(), also after a failure. */
 int inputs_read(inputs *in, const model *m, const args *a, missing_policy policy);
+/* Only `dims`, and only what --set says. */
+int inputs_read_dims(inputs *in, const model *m, const args *a);
 void inputs_free(inputs *in);
 
 #endif

@@ -25,6 +25,7 @@ const command *const commands[] = {
     &command_lower,
     &command_gradcheck,
     &command_compare,
+    &command_bench,
     &command_kernel,
     &command_ops,
     &command_devices,

@@ -1,9 +1,9 @@
 /* blas.h: a CBLAS that the machine may have, as another way to compute large matrix products.
 
-   Looked for once, when first asked: $FLX_BLAS (a path, or "off"), else the usual names. It is used only where it measures
-   faster than our own product on this machine, and always on one thread of its own inside our pool: blocks of fixed
-   height are shared out, so results do not depend on the number of threads. Which of the two routes ran does show in the
-   last bits, as each adds in its own order. */
+   Looked for once, when first asked: $FLX_BLAS (a path, or "off"), else the usual names. It is used only where it
+   measures faster than our own product on this machine, and always on one thread of its own inside our pool: blocks of
+   fixed height are shared out, so results do not depend on the number of threads. Which of the two routes ran does show
+   in the last bits, as each adds in its own order. */
 #ifndef FLXI_BLAS_H
 #define FLXI_BLAS_H
 

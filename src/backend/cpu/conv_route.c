@@ -1,13 +1,13 @@
-/* conv_route.c: convolutions as matrix products with the matrix of patches (conv_patches.h), which is made while packing:
-   no copy of the input, and the packed parts are as fast to multiply with as any matrix.
+/* conv_route.c: convolutions as matrix products with the matrix of patches (conv_patches.h), which is made while
+   packing: no copy of the input, and the packed parts are as fast to multiply with as any matrix.
 
    The faces of the trilinear form of ops/conv.c, per image and group:
      conv             z[feature, position] = w[feature, (channel, taps)] · patches of x
-     to the input     x[channel, position] = w[channel, (feature, taps)] · patches of z, one product for each remainder of
-                      positions by the stride
+     to the input     x[channel, position] = w[channel, (feature, taps)] · patches of z, one product for each remainder
+                      of positions by the stride
      to the weight    w[feature, (channel, taps)] = z[feature, (image, position)] · patches of x
-   Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions.
-   Terms in the padding are 0 times a weight here, while the definition leaves them out: the difference shows only where a
+   Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions. Terms
+   in the padding are 0 times a weight here, while the definition leaves them out: the difference shows only where a
    weight is infinite or NaN. */
 #include "backend/cpu/conv_patches.h"
 #include "backend/cpu/routes.h"
@@ -208,8 +208,8 @@ static void plan_conv(conv_plan *c, const flxi_route_node *n, const conv_form *f
     set_product(c, f, &d, n->out_types[0]->dtype);
 }
 
-/* Elements of x whose places leave one remainder when divided by the stride: they meet the same taps, and what they meet of z
-   are neighbours. So each such phase is a convolution of z without stride. */
+/* Elements of x whose places leave one remainder when divided by the stride: they meet the same taps, and what they
+   meet of z are neighbours. So each such phase is a convolution of z without stride. */
 typedef struct {
     int64_t first[FLX_MAX_RANK]; /* the smallest place of the phase, below the stride */
     int64_t dims[FLX_MAX_RANK];  /* how many it has */
@@ -225,8 +225,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves under
-   them: place p = first + stride q meets tap t = t0 + every j at z's place q - low - j dilation. */
+/* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves
+   under them: place p = first + stride q meets tap t = t0 + every j at z's place q - low - j dilation. */
 static int64_t narrow_axis(const conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
 {
     const flxi_slide *s = &f->slide[k];

@@ -1,9 +1,9 @@
 /* gemm.c: matrix products by blocks (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication").
 
-   C is cut into blocks that each one thread computes alone, over the whole depth; so threads share no sums and bits do not
-   depend on their number. Within a block: for each chunk of the depth, for each panel of B (as many columns as a tile), for
-   each panel of A (as many rows), one tile, whose sums stay in registers. Where sums cannot stand in C between chunks
-   (narrow dtypes, columns that are not neighbours) the block has a buffer of its own.
+   C is cut into blocks that each one thread computes alone, over the whole depth; so threads share no sums and bits do
+   not depend on their number. Within a block: for each chunk of the depth, for each panel of B (as many columns as a
+   tile), for each panel of A (as many rows), one tile, whose sums stay in registers. Where sums cannot stand in C
+   between chunks (narrow dtypes, columns that are not neighbours) the block has a buffer of its own.
 
    Four ways to get at the operands, chosen by shape:
      DOT     one line against lines that lie along the depth: no packing, dot products
@@ -123,8 +123,8 @@ static void swap_sides(flxi_gemm *p)
     p->bias_col = q.bias_row;
 }
 
-/* A product of few columns is turned, so that the long side lies along the lanes. Turning a complex product would change the
-   order of its four terms. */
+/* A product of few columns is turned, so that the long side lies along the lanes. Turning a complex product would
+   change the order of its four terms. */
 static flxi_gemm simplified(const flxi_gemm *given, const flxi_gemm_kernels *kernels)
 {
     flxi_gemm p = *given;
@@ -702,20 +702,26 @@ static void run_pieces(const flxi_gemm *p, flxi_pool *pool, char *scratch)
 
 /* ---- Entry ---- */
 
+/* With any number of threads up to this one: blocks, and with them what each needs, depend on the number. */
+static size_t most_bytes(const flxi_gemm *p, int threads)
+{
+    size_t most = 0;
+    for (int t = 1; t <= threads || t == 1; t++) {
+        plan pl = make_plan(p, t);
+        most = plan_bytes(&pl) > most ? plan_bytes(&pl) : most;
+    }
+    return most;
+}
+
 size_t flxi_gemm_scratch(const flxi_gemm *p, int threads)
 {
-    plan pl;
-    if (!has_pieces(p)) {
-        pl = make_plan(p, threads);
-        return plan_bytes(&pl);
-    }
-    flxi_gemm part = piece_of(p, false, NULL);
-    pl = make_plan(&part, threads);
-    size_t most = plan_bytes(&pl);
-    part = piece_of(p, true, NULL);
-    pl = make_plan(&part, threads);
-    most = plan_bytes(&pl) > most ? plan_bytes(&pl) : most;
-    return sums_bytes(p) + most;
+    if (!has_pieces(p))
+        return most_bytes(p, threads);
+    flxi_gemm whole = piece_of(p, false, NULL);
+    flxi_gemm rest = piece_of(p, true, NULL);
+    size_t most = most_bytes(&whole, threads);
+    size_t other = most_bytes(&rest, threads);
+    return sums_bytes(p) + (most > other ? most : other);
 }
 
 void flxi_gemm_run(const flxi_gemm *p, flxi_pool *pool, void *scratch)

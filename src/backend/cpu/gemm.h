@@ -1,19 +1,20 @@
 /* gemm.h: matrix products of every dtype, C[i, j] = alpha · Σ_k A[i, k] B[k, j] + bias + residual.
 
-   An operand is seen as lines (rows of A, columns of B) of a common depth (the summed index). Lines and depth may each run
-   over several axes of memory, so a transposed, permuted or broadcast operand is read where it lies: packing, which copies
-   blocks into the order the inner loop wants, straightens everything. An operand may also be made by a function while it
-   is packed, as convolutions do.
+   An operand is seen as lines (rows of A, columns of B) of a common depth (the summed index). Lines and depth may each
+   run over several axes of memory, so a transposed, permuted or broadcast operand is read where it lies: packing, which
+   copies blocks into the order the inner loop wants, straightens everything. An operand may also be made by a function
+   while it is packed, as convolutions do.
 
    What a result is, to the bit:
-   - f32 and f64: the depth is cut into chunks of flxi_gemm_chunk() (a function of dtype and depth alone); within a chunk
-     each element is one chain of fused multiply-adds from 0, in order of k; chunks are added in order. f16 and bf16 are
-     widened to f32, summed like f32 and rounded once.
-   - One line against k-contiguous lines (dot products): 64 (f32) or 32 (f64) chains, k going to chain k mod their number,
-     folded in halves at the end.
+   - f32 and f64: the depth is cut into chunks of flxi_gemm_chunk() (a function of dtype and depth alone); within a
+     chunk each element is one chain of fused multiply-adds from 0, in order of k; chunks are added in order. f16 and
+     bf16 are widened to f32, summed like f32 and rounded once.
+   - One line against k-contiguous lines (dot products): 64 (f32) or 32 (f64) chains, k going to chain k mod their
+     number, folded in halves at the end.
    - At most 4096 elements of depth 16384 or more: the same over pieces of 8192, the pieces added in order.
    - Complex: four real chains per element; integers wrap around; bool is or of ands.
-   Nothing of this depends on the number of threads or on the instruction set: every variant uses fused multiply-adds. */
+   Nothing of this depends on the number of threads or on the instruction set: every variant uses fused
+   multiply-adds. */
 #ifndef FLXI_GEMM_H
 #define FLXI_GEMM_H
 
@@ -66,7 +67,7 @@ typedef struct {
 flxi_gemm flxi_gemm_matrices(int32_t dtype, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col,
                              int64_t b_row, int64_t b_col);
 
-/* Bytes of scratch that flxi_gemm_run needs with a pool of so many threads; data pointers need not be set. */
+/* Bytes of scratch that flxi_gemm_run needs with a pool of at most so many threads; data pointers need not be set. */
 size_t flxi_gemm_scratch(const flxi_gemm *p, int threads);
 
 /* Computes C. Scratch is 64-byte aligned, of at least flxi_gemm_scratch() bytes for the pool's threads; nothing is

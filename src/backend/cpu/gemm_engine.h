@@ -1,4 +1,5 @@
-/* gemm_engine.h: what the files of the matrix product share: kernels by kind and instruction set, packing, finishing. */
+/* gemm_engine.h: what the files of the matrix product share: kernels by kind and instruction set, packing, and
+   finishing. */
 #ifndef FLXI_GEMM_ENGINE_H
 #define FLXI_GEMM_ENGINE_H
 
@@ -40,8 +41,8 @@ flxi_gemm_kind flxi_gemm_kind_of(int32_t dtype);
 /* Whether memory of this dtype can be read and written by its kind's kernels as it is. */
 bool flxi_gemm_is_native(int32_t dtype);
 
-/* Packs a panel: lines [line, line + lines) and depths [depth, depth + depths) of the matrix at `base`;
-   element (i, d) goes to[d * width + i], zeros fill lines up to `width`. Complex: width real, then width imaginary parts. */
+/* Packs a panel: lines [line, line + lines) and depths [depth, depth + depths) of the matrix at `base`; element (i, d)
+   goes to[d * width + i], zeros fill lines up to `width`. Complex: width real, then width imaginary parts. */
 void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
                     int64_t lines, int64_t depth, int64_t depths);
 

@@ -1,5 +1,5 @@
-/* gemm_pack.c: the border of the matrix product: elements of any dtype and layout come in as panels of the type products
-   are computed in, and finished sums go out, rounded or wrapped once. */
+/* gemm_pack.c: the border of the matrix product: elements of any dtype and layout come in as panels of the type
+   products are computed in, and finished sums go out, rounded or wrapped once. */
 #include "backend/cpu/gemm_engine.h"
 #include "base/half.h"
 
@@ -128,8 +128,8 @@ static void turn_words(const uint32_t *s, int64_t line_step, uint32_t *d, int64_
             d[k * pitch + i] = s[i * line_step + k];
 }
 
-/* A block with one step along lines and one along the depth. Lines are taken four at a time, so that their cache lines fit
-   even where their distance is a power of two. */
+/* A block with one step along lines and one along the depth. Lines are taken four at a time, so that their cache lines
+   fit even where their distance is a power of two. */
 #define PACK(name, S, D, convert)                                                                                 \
     static void name(const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step, int64_t depths, \
                      int64_t depth_step)                                                                          \

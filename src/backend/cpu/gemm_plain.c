@@ -1,6 +1,6 @@
 /* gemm_plain.c: tiles of integers and truth values. Integers are computed modulo 2^32 or 2^64, which is what wrapping
-   around means at every narrower width too; truth values are masks, all bits or none. Loops of fixed length: the compiler
-   makes vectors of them. */
+   around means at every narrower width too; truth values are masks, all bits or none. Loops of fixed length: the
+   compiler makes vectors of them. */
 #include "backend/cpu/gemm_engine.h"
 
 enum { PLAIN_ROWS = 4, PLAIN_COLS = 8 };

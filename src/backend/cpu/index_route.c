@@ -9,6 +9,7 @@
 #include "ir/eval.h"
 
 #include <math.h>
+#include <stdio.h>
 
 typedef struct {
     const flxi_route_node *n;
@@ -40,13 +41,21 @@ static int64_t position_at(const indexing *x, int64_t i)
 
 static flx_code check_indices(const indexing *x)
 {
+    const char *op = flxi_ops[x->n->op].name;
+    int32_t dtype = x->n->in_types[1]->dtype;
     for (int64_t i = 0; i < x->count; i++) {
         if (position_at(x, i) != -2)
             continue;
-        int64_t k = flxi_load_int(x->n->in_types[1]->dtype, x->n->in[1], i);
+        int64_t k = flxi_load_int(dtype, x->n->in[1], i);
+        double v = flxi_load_double(dtype, x->n->in[1], i);
+        if (flxi_is_float(dtype) && !(v == trunc(v) && isfinite(v)))
+            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: index %lld of the index operand is no whole number", op,
+                             (long long)i);
+        char number[24];
+        snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
         return flxi_fail_hint(x->n->err, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them inside",
-                              "%s: index %lld is out of range: the axis has extent %lld", flxi_ops[x->n->op].name,
-                              (long long)k, (long long)x->extent);
+                              "%s: index %s is out of range: the axis has extent %lld", op, number,
+                              (long long)x->extent);
     }
     return FLX_OK;
 }

@@ -4,6 +4,7 @@
 #include "codegen/vector_emit.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* A file with more kernels than this is cut, so that several compilers can work. */
@@ -20,7 +21,7 @@ struct flxi_native_code {
 /* ---- Compiling ---- */
 
 flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
-                          flxi_kentry *entries, flx_error *err)
+                          flxi_kentry *entries, const char **scalar, flx_error *err)
 {
     flxi_kfile file;
     flx_code code = FLX_OK;
@@ -30,10 +31,12 @@ flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_nativ
         code = flxi_kernel_check_target(kernels[i], &flxi_target_c, err);
         if (code != FLX_OK)
             break;
+        if (scalar)
+            scalar[i] = "vectors are switched off";
         if (o->is_scalar)
             code = flxi_kernel_write(&file, kernels[i], &entries[i], err);
         else
-            code = flxi_vector_write(&file, kernels[i], NULL, &entries[i], NULL, err);
+            code = flxi_vector_write(&file, kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err);
     }
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, out, err);
@@ -47,6 +50,21 @@ static size_t files_for(size_t kernels)
     size_t most = cores > 1 ? (size_t)cores : 1, files = (kernels + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
     most = most < MAX_FILES ? most : MAX_FILES;
     return files < most ? files : most;
+}
+
+/* DIR/kernels_<number>.c */
+static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *text, flx_error *err)
+{
+    char path[4096], shown[120];
+    int n = snprintf(path, sizeof path, "%s/kernels_%zu.c", dir, number);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
+    bool ok = f && fwrite(text->at, 1, text->n, f) == text->n;
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    if (ok)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_IO, "the folder must exist and be writable", "cannot write kernels_%zu.c to '%s'",
+                          number, flxi_printable(shown, sizeof shown, dir, strlen(dir)));
 }
 
 static flx_code find_functions(const flxi_native_code *code, const flxi_kentry *entries, size_t n, flxi_native *out,
@@ -64,13 +82,16 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_kentry *
 
 /* Kernel i goes to file i * files / n, in order. */
 static flx_code build(flxi_native_code *code, flxi_compile_service *s, flx_kernel *const *kernels, size_t n,
-                      const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, flx_error *err)
+                      const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, const char **scalar,
+                      flx_error *err)
 {
     for (size_t f = 0, i = 0; f < code->n; f++) {
         size_t end = i;
         while (end < n && end * code->n / n == f)
             end++;
-        FLXI_TRY(flxi_native_text(kernels + i, end - i, o, &texts[f], entries + i, err));
+        FLXI_TRY(flxi_native_text(kernels + i, end - i, o, &texts[f], entries + i, scalar + i, err));
+        if (o->dump_dir)
+            FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
         code->units[f].text = texts[f].at;
         code->units[f].n = texts[f].n;
         i = end;
@@ -87,21 +108,26 @@ flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, 
     const flxi_allocator *mem = flxi_kernel_mem(kernels[0]);
     flxi_native_code *c = flxi_alloc(mem, 1, sizeof *c);
     flxi_kentry *entries = flxi_alloc(mem, n, sizeof *entries);
+    const char **scalar = flxi_alloc(mem, n, sizeof *scalar);
     flxi_strbuf texts[MAX_FILES];
     for (size_t f = 0; f < MAX_FILES; f++)
         flxi_strbuf_init(&texts[f], mem);
-    flx_code result = c && entries ? FLX_OK : flxi_oom(err, "compiled kernels");
+    flx_code result = c && entries && scalar ? FLX_OK : flxi_oom(err, "compiled kernels");
     if (result == FLX_OK) {
         c->mem = mem;
         c->n = files_for(n);
-        result = build(c, s, kernels, n, o, texts, entries, err);
+        result = build(c, s, kernels, n, o, texts, entries, scalar, err);
     }
     if (result == FLX_OK)
         result = find_functions(c, entries, n, out, err);
+    for (size_t i = 0; result == FLX_OK && i < n; i++)
+        out[i].scalar = scalar[i];
     for (size_t f = 0; f < MAX_FILES; f++)
         flxi_strbuf_free(&texts[f]);
     if (entries)
         flxi_free(mem, entries, n, sizeof *entries);
+    if (scalar)
+        flxi_free(mem, scalar, n, sizeof *scalar);
     if (result == FLX_OK)
         *code = c;
     else

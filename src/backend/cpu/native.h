@@ -16,6 +16,7 @@ typedef struct {
 typedef struct {
     void (*run)(const flxi_native_args *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
     size_t scratch; /* bytes for each thread that runs it */
+    const char *scalar; /* why it works on one invocation at a time; NULL: in vectors */
 } flxi_native;
 
 typedef struct flxi_native_code flxi_native_code; /* what holds the functions */
@@ -24,14 +25,14 @@ typedef struct {
     flxi_c_level level;
     unsigned flags;       /* of compile_c.h */
     bool is_scalar;       /* text without vector types */
-    const char *dump_dir; /* the text is written there, or NULL */
+    const char *dump_dir; /* a folder: the text of each file is written to kernels_0.c, kernels_1.c … there; or NULL */
 } flxi_native_options;
 
-/* The text of all kernels, in one file. */
+/* The text of all kernels, in one file. `scalar` has room for n: see flxi_native; or is NULL. */
 flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
-                          flxi_kentry *entries, flx_error *err);
+                          flxi_kentry *entries, const char **scalar, flx_error *err);
 
-/* Compiles the kernels; `out` has room for n. */
+/* Compiles the kernels; `out` has room for n. IO when the text cannot be written to dump_dir. */
 flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
                            flxi_native *out, flxi_native_code **code, flx_error *err);
 void flxi_native_free(flxi_native_code *code); /* NULL is fine */

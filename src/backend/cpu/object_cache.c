@@ -454,3 +454,27 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
     }
     flxi_system.close(dir);
 }
+
+/* ---- For people ---- */
+
+void flxi_object_cache_describe(flxi_object_cache *c, char *text, size_t size)
+{
+    flxi_cache_mode mode = mode_of(c);
+    char path[PATH_BYTES];
+    if (mode == FLXI_CACHE_OFF) {
+        snprintf(text, size, "off");
+        return;
+    }
+    if (!find_dir(c, path)) {
+        snprintf(text, size, "%s", c->stats.note);
+        return;
+    }
+    int fd = open_dir(c, false);
+    const char *state = fd >= 0 ? "" : ", not made yet";
+    if (fd < 0 && c->stats.note[0])
+        snprintf(text, size, "%s", c->stats.note);
+    else
+        snprintf(text, size, "%s%s%s", path, state, mode == FLXI_CACHE_READ_ONLY ? ", read only" : "");
+    if (fd >= 0)
+        flxi_system.close(fd);
+}

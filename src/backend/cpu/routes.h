@@ -1,8 +1,8 @@
 /* routes.h: hand-written ways to compute one node, beside the kernels that are generated.
 
-   routes.def lists them, best first for each op. `applies` looks at types and attributes only and returns NULL for yes or
-   the reason for no, which is what a dispatch report prints. Routes allocate nothing: scratch is asked for in advance.
-   What they compute never depends on the number of threads. */
+   routes.def lists them, best first for each op. `applies` looks at types and attributes only and returns NULL for yes
+   or the reason for no, which is what a dispatch report prints. Routes allocate nothing: scratch is asked for in
+   advance. What they compute never depends on the number of threads. */
 #ifndef FLXI_ROUTES_H
 #define FLXI_ROUTES_H
 
@@ -20,7 +20,7 @@ typedef struct {
     const void *const *in;
     void *const *out;
     flxi_pool *pool; /* or NULL */
-    void *scratch;   /* 64-byte aligned, of the size that the route asked for with this pool's threads */
+    void *scratch;   /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
     flx_error *err;  /* or NULL */
 } flxi_route_node;
 

@@ -1,0 +1,288 @@
+/* trainer.c: a compiled training step and the memory that lives on from step to step. A parameter or state that the step can
+   update in place has one buffer; the others have two that take turns. All memory and all tables are made with the trainer, so
+   that a step only looks up names and sets pointers. */
+#include "train/train.h"
+
+#include "passes/pass.h"
+
+/* What a leaf of the training graph is bound to. */
+typedef struct {
+    flx_tensor *now, *next; /* NULL: an input, given in each step; next NULL: updated in place, or never */
+    bool is_set;
+    uint64_t fed; /* INPUT: the step that gave it last */
+} held_leaf;
+
+struct flx_trainer {
+    flx_context *ctx;
+    const flxi_allocator *mem;
+    flxi_training training;
+    flx_exec *exec;
+    flxi_arena arena;
+    held_leaf *leaves;
+    flx_tensor **results; /* the loss and other outputs */
+    const void **in;      /* by leaf */
+    void **out;           /* by output */
+    uint64_t step;        /* calls of flx_trainer_step(), to see which inputs were given */
+};
+
+/* ---- Making ---- */
+
+static flx_code bind_dims(flx_trainer *t, const flx_compile_options *o, flx_error *err)
+{
+    flx_graph *bound = NULL;
+    if (!t->training.g->symbols.n)
+        return FLX_OK;
+    if (o && o->num_dims && o->dims)
+        FLXI_TRY(flxi_specialise(t->training.g, o->dims, o->num_dims, &bound, NULL, err));
+    const flx_graph *now = bound ? bound : t->training.g;
+    if (now->symbols.n) {
+        flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind it in flx_compile_options.dims",
+                       "training needs static types, but the dimension '%s' has no extent", now->symbols.at[0]);
+        flx_graph_free(bound);
+        return FLX_E_UNBOUND_DIM;
+    }
+    flx_graph_free(t->training.g);
+    t->training.g = bound;
+    return FLX_OK;
+}
+
+static flx_code new_tensor(flx_trainer *t, uint32_t value, flx_tensor **out, flx_error *err)
+{
+    flx_error local = {0};
+    *out = flx_tensor_new(t->ctx, flxi_type_at(t->training.g, value), NULL, &local);
+    if (!*out && err)
+        *err = local;
+    return *out ? FLX_OK : (flx_code)local.code;
+}
+
+static bool is_input(const flx_trainer *t, size_t leaf)
+{
+    const flx_graph *g = t->training.g;
+    return flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node)->op == OP_input;
+}
+
+static flx_code make_memory(flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    t->leaves = flxi_new(&t->arena, held_leaf, g->leaves.n);
+    t->in = flxi_new(&t->arena, const void *, g->leaves.n);
+    t->out = flxi_new(&t->arena, void *, g->outputs.n);
+    t->results = flxi_new(&t->arena, flx_tensor *, t->training.num_results);
+    if (!t->leaves || !t->in || !t->out || !t->results)
+        return flxi_oom(err, "a trainer");
+    for (size_t i = 0; i < t->training.num_results; i++) {
+        FLXI_TRY(new_tensor(t, g->outputs.at[i].val, &t->results[i], err));
+        t->out[i] = t->results[i]->data;
+    }
+    for (size_t i = 0; i < g->leaves.n; i++)
+        if (!is_input(t, i)) {
+            FLXI_TRY(new_tensor(t, g->leaves.at[i], &t->leaves[i].now, err));
+            t->in[i] = t->leaves[i].now->data;
+            t->leaves[i].is_set = i >= t->training.first_state; /* state begins as zero */
+        }
+    for (size_t j = 0; j < t->training.num_updated; j++) {
+        size_t leaf = t->training.updated[j], output = t->training.num_results + j;
+        if (!flx_exec_may_share(t->exec, leaf, output))
+            FLXI_TRY(new_tensor(t, g->leaves.at[leaf], &t->leaves[leaf].next, err));
+    }
+    return FLX_OK;
+}
+
+static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_train_options *options,
+                             const flx_compile_options *compile, flx_error *err)
+{
+    FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
+    FLXI_TRY(bind_dims(t, compile, err));
+    FLXI_TRY(flx_compile(t->training.g, compile, &t->exec, err));
+    return make_memory(t, err);
+}
+
+flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options, const flx_compile_options *compile,
+                              flx_trainer **out, flx_error *err)
+{
+    flx_error local = {0};
+    flx_trainer *t = NULL;
+    flx_code code = flx_graph_error(loss, &local);
+    if (out)
+        *out = NULL;
+    else if (code == FLX_OK)
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_compile_training: there is no place for the result");
+    if (code == FLX_OK && !(t = flxi_alloc(flxi_context_mem(loss->ctx), 1, sizeof *t)))
+        code = flxi_oom(&local, "a trainer");
+    if (t) {
+        t->ctx = loss->ctx;
+        t->mem = flxi_context_mem(loss->ctx);
+        flxi_arena_init(&t->arena, t->mem);
+        code = make_trainer(t, loss, options, compile, &local);
+    }
+    if (code == FLX_OK)
+        *out = t;
+    else
+        flx_trainer_free(t);
+    if (code != FLX_OK && err)
+        *err = local;
+    return code;
+}
+
+void flx_trainer_free(flx_trainer *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; t->leaves && i < t->training.g->leaves.n; i++) {
+        flx_tensor_release(t->leaves[i].now);
+        flx_tensor_release(t->leaves[i].next);
+    }
+    for (size_t i = 0; t->results && i < t->training.num_results; i++)
+        flx_tensor_release(t->results[i]);
+    flx_exec_free(t->exec);
+    flxi_training_free(&t->training);
+    flxi_arena_free(&t->arena);
+    flxi_free(t->mem, t, 1, sizeof *t);
+}
+
+/* ---- Parameters ---- */
+
+static flx_code check_value(const flx_trainer *t, size_t leaf, const flx_tensor *value, const char *what, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    const flx_type *type = flxi_type_at(g, g->leaves.at[leaf]);
+    flxi_type_text want, got;
+    if (flxi_type_equal(type, &value->type))
+        return FLX_OK;
+    return flxi_fail(err, type->dtype == value->type.dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
+                     "the %s '%.60s' is declared %s, but the value is %s", what, flxi_value_at(g, g->leaves.at[leaf])->name,
+                     flxi_type_str(t->ctx, type, &want), flxi_type_str(t->ctx, &value->type, &got));
+}
+
+static flx_code find_param(const flx_trainer *t, const char *name, size_t *leaf, flx_error *err)
+{
+    char text[60];
+    if (flxi_find_leaf(t->training.g, name, leaf) && t->leaves[*leaf].now)
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no parameter called '%s'", t->training.g->name,
+                     flxi_printable(text, sizeof text, name, strlen(name)));
+}
+
+flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const flx_tensor *value, flx_error *err)
+{
+    size_t leaf;
+    if (!t || !name || !value)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_set_param: the trainer, a name and a value must be given");
+    FLXI_TRY(find_param(t, name, &leaf, err));
+    FLXI_TRY(check_value(t, leaf, value, "parameter", err));
+    if (value->nbytes)
+        memcpy(t->leaves[leaf].now->data, value->data, value->nbytes);
+    t->leaves[leaf].is_set = true;
+    return FLX_OK;
+}
+
+flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error *err)
+{
+    size_t leaf;
+    if (!t || !name) {
+        flxi_fail(err, FLX_E_USAGE, "flx_trainer_param: the trainer and a name must be given");
+        return NULL;
+    }
+    if (find_param(t, name, &leaf, err) != FLX_OK)
+        return NULL;
+    if (!t->leaves[leaf].is_set) {
+        flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one", "the parameter '%.60s' has no value yet",
+                       name);
+        return NULL;
+    }
+    const flx_tensor *now = t->leaves[leaf].now;
+    return flx_tensor_new(t->ctx, &now->type, now->data, err);
+}
+
+/* ---- Steps ---- */
+
+static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
+{
+    size_t leaf;
+    char text[60];
+    if (!f->name || !f->value)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_step: a name or value is NULL");
+    flxi_printable(text, sizeof text, f->name, strlen(f->name));
+    if (!flxi_find_leaf(t->training.g, f->name, &leaf))
+        return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name, text);
+    if (t->leaves[leaf].now)
+        return flxi_fail_hint(err, FLX_E_NAME, "flx_trainer_set_param() sets it", "'%s' is a parameter, not an input", text);
+    if (t->leaves[leaf].fed == t->step)
+        return flxi_fail(err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
+    FLXI_TRY(check_value(t, leaf, f->value, "input", err));
+    t->leaves[leaf].fed = t->step;
+    t->in[leaf] = f->value->data;
+    return FLX_OK;
+}
+
+static flx_code feed_all(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    t->step++;
+    for (size_t i = 0; i < num_feeds; i++)
+        FLXI_TRY(feed(t, &feeds[i], err));
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const held_leaf *l = &t->leaves[i];
+        const char *name = flxi_value_at(g, g->leaves.at[i])->name;
+        if (l->now && !l->is_set)
+            return flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one",
+                                  "the parameter '%.60s' has no value", name);
+        if (!l->now && l->fed != t->step)
+            return flxi_fail(err, FLX_E_MISSING_INPUT, "the input '%.60s' has no value", name);
+    }
+    return FLX_OK;
+}
+
+static flx_code run_step(flx_trainer *t, flx_error *err)
+{
+    const flxi_training *s = &t->training;
+    for (size_t j = 0; j < s->num_updated; j++) {
+        held_leaf *l = &t->leaves[s->updated[j]];
+        t->in[s->updated[j]] = l->now->data;
+        t->out[s->num_results + j] = l->next ? l->next->data : l->now->data;
+    }
+    FLXI_TRY(flx_exec_run_at(t->exec, t->in, t->out, err));
+    for (size_t j = 0; j < s->num_updated; j++) {
+        held_leaf *l = &t->leaves[s->updated[j]];
+        if (l->next) {
+            flx_tensor *before = l->now;
+            l->now = l->next;
+            l->next = before;
+        }
+    }
+    return FLX_OK;
+}
+
+flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss, flx_error *err)
+{
+    if (!t || (num_feeds && !feeds))
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_step: the trainer and feeds must be given");
+    FLXI_TRY(feed_all(t, feeds, num_feeds, err));
+    FLXI_TRY(run_step(t, err));
+    if (loss)
+        *loss = flx_tensor_get(t->results[0], 0);
+    return FLX_OK;
+}
+
+/* ---- Questions ---- */
+
+const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *name)
+{
+    size_t i;
+    return t && name && flxi_find_output(t->training.g, name, &i) && i < t->training.num_results ? t->results[i] : NULL;
+}
+
+size_t flx_trainer_memory(const flx_trainer *t)
+{
+    size_t sum = 0;
+    for (size_t i = 0; t && i < t->training.g->leaves.n; i++) {
+        sum += t->leaves[i].now ? t->leaves[i].now->nbytes : 0;
+        sum += t->leaves[i].next ? t->leaves[i].next->nbytes : 0;
+    }
+    return sum;
+}
+
+const flx_exec *flx_trainer_exec(const flx_trainer *t)
+{
+    return t ? t->exec : NULL;
+}

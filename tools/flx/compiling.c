@@ -1,0 +1,75 @@
+/* compiling.c: see compiling.h. */
+#include "compiling.h"
+
+#include "output.h"
+#include "report.h"
+
+#include <string.h>
+#include <time.h>
+
+static const char *const option_names[] = {"--threads", "--no-fusion", "--no-compiler", "--cache", "--dump", NULL};
+
+static int read_threads(const char *text, flx_compile_options *o)
+{
+    int64_t n;
+    if (!read_i64(text, &n) || n < 1 || n > 64)
+        return fail(FLX_E_USAGE, "option --threads: '%s' is not a number from 1 to 64", text);
+    o->threads = (int32_t)n;
+    return STATUS_OK;
+}
+
+static int read_cache(const char *text, flx_compile_options *o)
+{
+    static const char *const modes[] = {"on", "read-only", "off"};
+    for (int32_t i = 0; i < 3; i++) {
+        if (strcmp(modes[i], text) == 0) {
+            o->cache = i;
+            return STATUS_OK;
+        }
+    }
+    int status = fail(FLX_E_USAGE, "option --cache: '%s' is not a mode", text);
+    hint("modes: on, read-only, off");
+    return status;
+}
+
+int compiling_read(const args *a, const char *device, flx_compile_options *o)
+{
+    *o = (flx_compile_options){.struct_size = sizeof *o};
+    for (const char *const *name = option_names; *name && strcmp(device, "cpu") != 0; name++)
+        if (args_has(a, *name))
+            return fail(FLX_E_USAGE, "option %s is of no use with device %s, which compiles nothing", *name, device);
+    const char *threads = args_value(a, "--threads"), *cache = args_value(a, "--cache");
+    int status = threads ? read_threads(threads, o) : STATUS_OK;
+    if (!status && cache)
+        status = read_cache(cache, o);
+    if (args_has(a, "--no-fusion"))
+        o->flags |= FLX_COMPILE_UNFUSED;
+    if (args_has(a, "--no-compiler"))
+        o->flags |= FLX_COMPILE_INTERPRET;
+    o->dump_dir = args_value(a, "--dump");
+    if (!status && o->dump_dir)
+        status = output_make_folder(o->dump_dir);
+    return status;
+}
+
+int compiling_failed(const flx_error *err)
+{
+    int status = report(err, NULL);
+    return err->code == FLX_E_IO ? STATUS_SYSTEM : status;
+}
+
+size_t compiling_steps(const flx_exec *e)
+{
+    flx_step step;
+    size_t n = 0;
+    while (flx_exec_step(e, n, &step) == FLX_OK)
+        n++;
+    return n;
+}
+
+double clock_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

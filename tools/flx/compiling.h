@@ -1,0 +1,44 @@
+/* compiling.h: the options of commands that compile a graph, and what such a command does with them. */
+#ifndef FLX_COMPILING_H
+#define FLX_COMPILING_H
+
+#include "args.h"
+
+#include <fluxion/exec.h>
+
+#define OPTION_THREADS                                                                                 \
+    {                                                                                                  \
+        "--threads", "N", "threads to run on, 1 to 64; one for each core unless given", MAY_BE_GIVEN   \
+    }
+#define OPTION_NO_FUSION                                                 \
+    {                                                                    \
+        "--no-fusion", NULL, "every op is a kernel of its own", MAY_BE_GIVEN \
+    }
+#define OPTION_NO_COMPILER                                                                           \
+    {                                                                                                \
+        "--no-compiler", NULL, "start no C compiler: routes and the reference evaluator compute everything", \
+            MAY_BE_GIVEN                                                                             \
+    }
+#define OPTION_CACHE                                                                                                 \
+    {                                                                                                                \
+        "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE has the last word", MAY_BE_GIVEN \
+    }
+#define OPTION_DUMP                                                                           \
+    {                                                                                         \
+        "--dump", "DIR", "write the C text of the kernels to DIR/kernels_0.c, ...", MAY_BE_GIVEN \
+    }
+
+/* Fills the options from what was given; dims are left to the caller. With a device that compiles nothing it is bad usage to
+   give any of them. */
+int compiling_read(const args *a, const char *device, flx_compile_options *o);
+
+/* What flx_compile() or a run reports: a file that cannot be written is the system's failure. */
+int compiling_failed(const flx_error *err);
+
+/* How many steps there are. */
+size_t compiling_steps(const flx_exec *e);
+
+/* Seconds that only go on. */
+double clock_seconds(void);
+
+#endif

@@ -14,13 +14,17 @@ typedef struct flx_feed {
 /* Called for each `print` op that runs, with its message and value. */
 typedef void (*flx_print_fn)(void *user, const char *message, const flx_tensor *value);
 
+enum { /* flags of flx_run_options */
+    FLX_RUN_CHECK_FINITE = 1 /* the first infinity or NaN that is computed fails the run with NUMERIC, naming op and element */
+};
+
 enum { /* what a run reports in *flx_run_options.status */
     FLX_RUN_LOOP_CUT = 1 /* a `while` stopped at its max_iterations although its condition still held */
 };
 
 typedef struct flx_run_options {
     uint32_t struct_size;   /* sizeof(flx_run_options); 0 means the first published layout */
-    uint32_t flags;         /* none yet; must be 0 */
+    uint32_t flags;         /* FLX_RUN_CHECK_FINITE or 0 */
     const char *device;     /* NULL or "ref": the reference evaluator; "cpu": compiled code (exec.h) */
     flx_print_fn print;     /* NULL: `print` ops are silent */
     void *print_user;

@@ -13,6 +13,8 @@
    sleeps" must not pass each other, hence the sequentially consistent operations. */
 #include "base/thread_pool.h"
 
+#include "base/float_mode.h"
+
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -39,8 +41,9 @@ typedef struct {
     _Atomic uint32_t state;
     atomic_bool is_asleep;  /* the worker waits for the state to change */
     atomic_bool is_awaited; /* the caller sleeps until the worker is done */
-    int number;
-    int takers;           /* of this loop: numbers below it */
+    uint16_t number;
+    uint16_t takers;      /* of this loop: numbers below it */
+    uint32_t mode;        /* of the caller's arithmetic */
     _Atomic int64_t next; /* chunk of its share to be drawn, by itself or a helper; at `end` or beyond none is left */
     int64_t end;
     loop loop;
@@ -164,10 +167,13 @@ static void draw_chunks(const loop *l, taker *from)
 /* One's own share, then those of the others in a circle. */
 static void take_part(taker *own)
 {
+    uint32_t mode = flxi_float_mode();
     inside_chunk = true;
+    flxi_set_float_mode(own->mode);
     draw_chunks(&own->loop, own);
     for (int i = own->number + 1; i < own->number + own->takers; i++)
         draw_chunks(&own->loop, &own->pool->takers[i % own->takers]);
+    flxi_set_float_mode(mode);
     inside_chunk = false;
 }
 
@@ -175,10 +181,12 @@ static void take_part(taker *own)
 static void divide(flxi_pool *p, const loop *l, int64_t chunks, int takers)
 {
     int64_t each = chunks / takers, rest = chunks % takers, next = 0;
+    uint32_t mode = flxi_float_mode();
     for (int i = 0; i < takers; i++) {
         taker *t = &p->takers[i];
         t->loop = *l;
-        t->takers = takers;
+        t->mode = mode;
+        t->takers = (uint16_t)takers;
         atomic_store_explicit(&t->next, next, memory_order_relaxed);
         next += each + (i < rest);
         t->end = next;
@@ -307,7 +315,7 @@ static flxi_pool *allocate(const flxi_allocator *mem, int threads)
     p->takers = (taker *)(void *)(at + head);
     for (int i = 0; i < threads; i++) {
         p->takers[i].pool = p;
-        p->takers[i].number = i;
+        p->takers[i].number = (uint16_t)i;
     }
     return p;
 }

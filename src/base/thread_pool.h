@@ -21,7 +21,8 @@ int flxi_pool_threads(const flxi_pool *p);
 typedef void (*flxi_chunk_fn)(void *user, int64_t begin, int64_t end);
 
 /* Calls fn for [0, chunk), [chunk, 2 chunk) … up to count and returns when all are done. p NULL runs them in order on the
-   caller. Loops started from several threads take turns; a loop started inside a chunk runs on the caller alone. */
+   caller. Loops started from several threads take turns; a loop started inside a chunk runs on the caller alone. Chunks compute
+   in the caller's float mode (float_mode.h), whoever runs them. */
 void flxi_pool_run(flxi_pool *p, int64_t count, int64_t chunk, flxi_chunk_fn fn, void *user);
 
 /* Around many loops in a row, as the steps of one run: wakes the workers at once, while the caller prepares the first loop,

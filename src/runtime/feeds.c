@@ -105,6 +105,13 @@ flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound)
     return FLX_OK;
 }
 
+flx_code flxi_check_run_flags(const flx_run_options *options, flx_error *err)
+{
+    if (options && (options->flags & ~(uint32_t)FLX_RUN_CHECK_FINITE))
+        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or FLX_RUN_CHECK_FINITE", "running: a flag does not exist");
+    return FLX_OK;
+}
+
 flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_options *options, const flx_feed *feeds,
                             size_t num_feeds, flx_error *err)
 {

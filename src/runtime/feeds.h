@@ -13,6 +13,9 @@ typedef struct {
     flx_error *err;
 } flxi_feeding;
 
+/* USAGE when a flag does not exist; options may be NULL. */
+flx_code flxi_check_run_flags(const flx_run_options *options, flx_error *err);
+
 /* Ended by flxi_feeding_end() whether it succeeds or not. */
 flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_options *options, const flx_feed *feeds,
                             size_t num_feeds, flx_error *err);

@@ -121,6 +121,11 @@ void flxi_lir_free(flxi_lir *l);
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
 flx_code flxi_lir_explain(flxi_module *m, flxi_lir *l, flx_error *err);
 
+/* Whether the step's k-th slot is written. */
+bool flxi_step_writes(const flxi_module *m, const flxi_step *s, uint32_t k);
+/* NUMERIC when something that the step wrote is not finite; `at`: addresses by slot. */
+flx_code flxi_step_check_finite(const flxi_lir *l, const flxi_step *s, void *const *at, flx_error *err);
+
 /* The number of an equal kernel of the module, or of this region's, which is taken over in any case. */
 flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number, flx_error *err);
 void flxi_module_free(flxi_module *m);

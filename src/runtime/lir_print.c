@@ -34,18 +34,11 @@ static void print_slot(const flxi_lir *l, uint32_t slot, flxi_strbuf *out)
         flxi_addf(out, " %u", s->index);
 }
 
-static bool is_written(const flxi_module *m, const flxi_step *s, uint32_t k)
-{
-    if (s->kind == STEP_KERNEL)
-        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access == FLX_KERNEL_WRITE;
-    return k >= s->num_reads;
-}
-
 static void print_slots(const flxi_module *m, const flxi_lir *l, const flxi_step *s, bool written, flxi_strbuf *out)
 {
     bool is_first = true;
     for (uint32_t k = 0; k < s->num_slots; k++) {
-        if (is_written(m, s, k) != written)
+        if (flxi_step_writes(m, s, k) != written)
             continue;
         flxi_add_text(out, is_first ? "" : ", ");
         print_slot(l, s->slots[k], out);

@@ -4,8 +4,10 @@
 #include "runtime/lir_run.h"
 
 #include "backend/ref/ref.h"
+#include "base/float_mode.h"
 #include "ops/control.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 /* Below this many elements waking threads costs more than it gives. */
@@ -140,6 +142,34 @@ static flx_code make_block(flxi_state *s, const flxi_lir *l, unsigned char *base
     return FLX_OK;
 }
 
+/* Large arenas on large pages, where the system has some: fewer misses of the address cache. */
+static void ask_for_large_pages(unsigned char *memory, size_t nbytes)
+{
+    const size_t page = (size_t)2 << 20;
+    size_t skipped = (0 - (uintptr_t)memory) % page;
+    if (nbytes >= skipped + page)
+        (void)madvise(memory + skipped, (nbytes - skipped) / page * page, MADV_HUGEPAGE); /* a wish, no more */
+}
+
+static flx_code make_memory(flxi_state *s, flx_error *err)
+{
+    const flxi_module *m = s->m;
+    size_t need = m->main->arena_bytes;
+    int64_t limit = flxi_context_limit(m->ctx);
+    size_t nbytes;
+    if (!flxi_add_size(need, 128, &nbytes) || (limit && need > (size_t)limit))
+        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() tells how much a run needs",
+                              "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
+    s->memory = m->mem->fn(m->mem->user, NULL, 0, nbytes);
+    if (!s->memory)
+        return flxi_fail_hint(err, FLX_E_OOM, "flx bench shows how much a graph needs",
+                              "out of memory: an arena of %zu bytes", need);
+    s->memory_size = nbytes;
+    ask_for_large_pages(s->memory, nbytes);
+    memset(s->memory, 0, nbytes);
+    return FLX_OK;
+}
+
 flx_code flxi_state_new(const flxi_module *m, flxi_state **out, flx_error *err)
 {
     flxi_state *s = flxi_alloc(m->mem, 1, sizeof *s);
@@ -148,12 +178,7 @@ flx_code flxi_state_new(const flxi_module *m, flxi_state **out, flx_error *err)
         return flxi_oom(err, "the state of a run");
     s->m = m;
     flxi_arena_init(&s->arena, m->mem);
-    flx_code code = FLX_OK;
-    if (!flxi_add_size(m->main->arena_bytes, 128, &s->memory_size))
-        code = flxi_fail(err, FLX_E_SIZE, "the arena of %zu bytes is too large", m->main->arena_bytes);
-    if (code == FLX_OK && !(s->memory = flxi_alloc(m->mem, s->memory_size, 1)))
-        code = flxi_fail_hint(err, FLX_E_OOM, "flx bench shows how much a graph needs",
-                              "out of memory: an arena of %zu bytes", m->main->arena_bytes);
+    flx_code code = make_memory(s, err);
     if (code == FLX_OK)
         code = make_block(s, m->main, s->memory + (0 - (uintptr_t)s->memory) % 64, &s->main, err);
     if (code == FLX_OK)
@@ -248,7 +273,8 @@ static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *
                             .out = t->data + n->nin,
                             .pool = r->setup->pool,
                             .scratch = b->base + s->scratch_offset,
-                            .err = r->err};
+                            .err = r->err,
+                            .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL};
     return s->route->run(&node);
 }
 
@@ -421,9 +447,21 @@ static flx_code name_place(running *r, const block *b, uint32_t i, flx_code code
     return code;
 }
 
+flx_code flxi_run_cancelled(flx_error *err)
+{
+    return flxi_fail(err, FLX_E_CHECK, "the run was cancelled");
+}
+
+static bool is_cancelled(const running *r)
+{
+    return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
+}
+
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)
 {
     const flxi_lir *l = b->l;
+    if (is_cancelled(r)) /* a body may have no steps */
+        return flxi_run_cancelled(r->err);
     for (uint32_t i = 0; i < l->num_slots; i++) {
         if (l->slots[i].segment == SEGMENT_INPUT)
             b->at[i] = (void *)(uintptr_t)in[l->slots[i].index]; /* only ever read */
@@ -431,10 +469,12 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
             b->at[i] = out[l->slots[i].index];
     }
     for (uint32_t i = 0; i < l->num_steps; i++) {
-        if (r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed))
-            return flxi_fail(r->err, FLX_E_CHECK, "the run was cancelled");
+        if (is_cancelled(r))
+            return flxi_run_cancelled(r->err);
         int64_t begin = r->setup->observe ? now_ns() : 0;
         flx_code code = run_step(r, b, i);
+        if (code == FLX_OK && r->setup->checks_finite)
+            code = flxi_step_check_finite(l, &l->steps[i], b->at, r->err);
         if (code != FLX_OK)
             return name_place(r, b, i, code);
         if (r->setup->observe)
@@ -448,10 +488,15 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
 {
     running r = {s, setup, err};
     bool is_long = setup->pool && s->uses_threads;
+    uint32_t mode = flxi_float_mode();
+    if (setup->flushes)
+        flxi_set_float_mode(flxi_flushing(mode));
     if (is_long)
         flxi_pool_wake(setup->pool);
     flx_code code = run_block(&r, &s->main, inputs, outputs);
     if (is_long)
         flxi_pool_rest(setup->pool);
+    if (setup->flushes)
+        flxi_set_float_mode(mode);
     return code;
 }

@@ -6,6 +6,9 @@
 
 #include <fluxion/run.h>
 
+/* What a cancelled run fails with: FLX_E_CHECK. */
+flx_code flxi_run_cancelled(flx_error *err);
+
 /* What one run at a time works with: the arena and the tables of pointers. Made once; running allocates nothing, except where
    an op is computed by the reference evaluator. */
 typedef struct flxi_state flxi_state;
@@ -17,6 +20,8 @@ typedef struct {
     const flx_run_options *options; /* print and status; may be NULL */
     flxi_pool *pool;                /* NULL: the caller alone */
     const atomic_bool *cancelled;   /* looked at between steps; NULL: never */
+    bool checks_finite;             /* after each step */
+    bool flushes;                   /* subnormal numbers are taken for zero */
     int64_t min_parallel;           /* elements from which on a kernel runs on threads; 0: the usual number */
     /* After each step, or NULL; `base` is the arena of the block. */
     void (*observe)(void *user, const flxi_lir *l, unsigned char *base, uint32_t step, int64_t time_ns);

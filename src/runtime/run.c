@@ -43,8 +43,8 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     if (code == FLX_OK && ((num_feeds && !feeds) || (g->outputs.n && !outputs) ||
                            (options && options->num_dims && !options->dims)))
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
-    if (code == FLX_OK && options && options->flags)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: flags must be 0");
+    if (code == FLX_OK)
+        code = flxi_check_run_flags(options, &local);
     if (code == FLX_OK && options && options->status)
         *options->status = 0;
     if (code == FLX_OK)

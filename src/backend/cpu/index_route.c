@@ -41,7 +41,10 @@ static int64_t position_at(const indexing *x, int64_t i)
 
 static flx_code check_indices(const indexing *x)
 {
-    const char *op = flxi_ops[x->n->op].name;
+    const char *label = x->n->label;
+    char op[120];
+    snprintf(op, sizeof op, "%s%s%.80s%s", flxi_ops[x->n->op].name, label ? " '" : "", label ? label : "",
+             label ? "'" : "");
     int32_t dtype = x->n->in_types[1]->dtype;
     for (int64_t i = 0; i < x->count; i++) {
         if (position_at(x, i) != -2)

@@ -22,6 +22,7 @@ typedef struct {
     flxi_pool *pool; /* or NULL */
     void *scratch;   /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
     flx_error *err;  /* or NULL */
+    const char *label; /* the node's name, for messages; or NULL */
 } flxi_route_node;
 
 typedef struct {

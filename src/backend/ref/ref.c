@@ -3,6 +3,8 @@
    given, not evaluated. */
 #include "backend/ref/ref.h"
 
+#include "ir/finite.h"
+
 struct flxi_run {
     const flx_graph *g;
     const flx_run_options *options;
@@ -76,7 +78,11 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
                    .run_body = run_body,
                    .print = print_value,
                    .report = report_status};
-    return e.op->rules->eval(&e);
+    FLXI_TRY(e.op->rules->eval(&e));
+    bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && n->op != OP_const;
+    for (uint32_t k = 0; is_checked && k < n->nout; k++)
+        FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data, e.op->name, flxi_value_at(r->g, n->first + k)->name, r->err));
+    return FLX_OK;
 }
 
 static flx_code run_node(flxi_run *r, uint32_t i)

@@ -1,0 +1,243 @@
+/* bench_gpt2.c: a GPT-2 training step built from primitives: how long each part of compiling takes, and a step.
+
+       bench_gpt2 [LAYERS [BATCH [TOKENS]]]      (default 12 4 64; 768 channels, 12 heads, 50304 words)
+
+   The loss of the first step has a known value for the default size. */
+#include <fluxion/fluxion.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CHANNELS = 768, HEADS = 12, WORDS = 50304, PER_LAYER = 12 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void check(int ok, const flx_error *err)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "error: %s\n%s\n", err->message, err->where);
+    exit(3);
+}
+
+/* ---- The model as text ---- */
+
+typedef struct {
+    char *at;
+    size_t n, cap;
+} text;
+
+static void add(text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    t->n += (size_t)vsnprintf(t->at + t->n, t->cap - t->n, fmt, args);
+    va_end(args);
+}
+
+/* Shapes of the parameters of a layer, in order. */
+static const struct {
+    const char *name;
+    int rows, columns; /* rows 0: a vector */
+} layer_params[PER_LAYER] = {
+    {"g1", 0, CHANNELS},          {"c1", 0, CHANNELS},           {"wq", CHANNELS, 3 * CHANNELS}, {"bq", 0, 3 * CHANNELS},
+    {"wo", CHANNELS, CHANNELS},   {"bo", 0, CHANNELS},           {"g2", 0, CHANNELS},            {"c2", 0, CHANNELS},
+    {"w1", CHANNELS, 4 * CHANNELS}, {"b1", 0, 4 * CHANNELS},     {"w2", 4 * CHANNELS, CHANNELS}, {"b2", 0, CHANNELS},
+};
+
+static void declare(text *t, int layers, int batch, int tokens)
+{
+    add(t, "graph gpt2(param wte: f32[%d, %d], param wpe: f32[%d, %d]", WORDS, CHANNELS, tokens, CHANNELS);
+    for (int l = 0; l < layers; l++)
+        for (int k = 0; k < PER_LAYER; k++) {
+            add(t, ", param %s_%d: f32[", layer_params[k].name, l);
+            if (layer_params[k].rows)
+                add(t, "%d, ", layer_params[k].rows);
+            add(t, "%d]", layer_params[k].columns);
+        }
+    add(t, ", param gf: f32[%d], param cf: f32[%d], ids: i32[%d, %d], next: i32[%d]) {\n", CHANNELS, CHANNELS, batch, tokens,
+        batch * tokens);
+}
+
+static void norm(text *t, const char *out, const char *in, const char *g, const char *c, int l)
+{
+    add(t, "  %s_m = sub(%s, reduce_mean(%s, axes=[-1], keep_dims=true))\n", out, in, in);
+    add(t, "  %s_v = reduce_mean(mul(%s_m, %s_m), axes=[-1], keep_dims=true)\n", out, out, out);
+    add(t, "  %s = add(mul(mul(%s_m, rsqrt(add(%s_v, 1e-5))), %s", out, out, out, g);
+    add(t, l < 0 ? "), %s)\n" : "_%2$d), %1$s_%2$d)\n", c, l);
+}
+
+/* Channels [from, from + CHANNELS) of the projection as [batch, heads, tokens, size]. */
+static void head(text *t, const char *name, int l, int from, int batch, int tokens)
+{
+    add(t, "  %s%d = transpose(reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d, %d]), perm=[0, 2, 1, 3])\n",
+        name, l, l, from, CHANNELS, batch, tokens, HEADS, CHANNELS / HEADS);
+}
+
+static void layer(text *t, int l, int batch, int tokens)
+{
+    char a[24], b[24], x[24];
+    int rows = batch * tokens;
+    snprintf(a, sizeof a, "a%d", l);
+    snprintf(b, sizeof b, "n%d", l);
+    snprintf(x, sizeof x, "x%d", l);
+    norm(t, a, x, "g1", "c1", l);
+    add(t, "  qkv%d = add(matmul(a%d, wq_%d), bq_%d)\n", l, l, l, l);
+    head(t, "q", l, 0, batch, tokens);
+    head(t, "k", l, CHANNELS, batch, tokens);
+    head(t, "v", l, 2 * CHANNELS, batch, tokens);
+    add(t, "  s%d = mul(matmul(q%d, transpose(k%d, perm=[0, 1, 3, 2])), 0.125)\n", l, l, l);
+    add(t, "  p%d = softmax(where(seen, s%d, -1e30), axis=-1)\n", l, l);
+    add(t, "  o%d = reshape(transpose(matmul(p%d, v%d), perm=[0, 2, 1, 3]), shape=[%d, %d])\n", l, l, l, rows, CHANNELS);
+    add(t, "  y%d = add(x%d, add(matmul(o%d, wo_%d), bo_%d))\n", l, l, l, l, l);
+    snprintf(x, sizeof x, "y%d", l);
+    norm(t, b, x, "g2", "c2", l);
+    add(t, "  h%d = gelu_approx(add(matmul(n%d, w1_%d), b1_%d))\n", l, l, l, l);
+    add(t, "  x%d = add(y%d, add(matmul(h%d, w2_%d), b2_%d))\n", l + 1, l, l, l, l);
+}
+
+static void write_model(text *t, int layers, int batch, int tokens)
+{
+    int rows = batch * tokens;
+    char last[24];
+    declare(t, layers, batch, tokens);
+    add(t, "  seen = ge(iota(i32[%d, %d], axis=0), iota(i32[%d, %d], axis=1))\n", tokens, tokens, tokens, tokens);
+    add(t, "  e = add(gather(wte, ids, axis=0), wpe)\n  x0 = reshape(e, shape=[%d, %d])\n", rows, CHANNELS);
+    for (int l = 0; l < layers; l++)
+        layer(t, l, batch, tokens);
+    snprintf(last, sizeof last, "x%d", layers);
+    norm(t, "f", last, "gf", "cf", -1);
+    add(t, "  z = matmul(f, transpose(wte, perm=[1, 0]))\n  p = log_softmax(z, axis=-1)\n");
+    add(t, "  hit = eq(iota(i32[%d, %d], axis=1), unsqueeze(next, axes=[1]))\n", rows, WORDS);
+    add(t, "  loss = neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), %.17g))\n  return loss\n}\n", 1.0 / rows);
+}
+
+/* ---- Inputs ---- */
+
+static float hashed(uint32_t i, uint32_t seed)
+{
+    uint32_t h = i + seed * UINT32_C(0x9E3779B9);
+    h ^= h >> 16;
+    h *= UINT32_C(0x7FEB352D);
+    h ^= h >> 15;
+    h *= UINT32_C(0x846CA68B);
+    h ^= h >> 16;
+    return (float)(h >> 8) * 0x1p-23f - 1.0f;
+}
+
+/* Weights are small random numbers, gains one, all else zero. Seeds: the tables 1 and 2, layer l from 10 + 4 l on. */
+static void fill_param(float *x, int64_t n, const char *name)
+{
+    static const char *const matrices[] = {"wq_", "wo_", "w1_", "w2_"};
+    float scale = 0.02f * sqrtf(3.0f);
+    uint32_t seed = strcmp(name, "wte") == 0 ? 1 : strcmp(name, "wpe") == 0 ? 2 : 0;
+    for (uint32_t k = 0; k < 4; k++)
+        if (strncmp(name, matrices[k], 3) == 0)
+            seed = 10 + 4 * (uint32_t)atoi(name + 3) + k;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = seed ? hashed((uint32_t)i, seed) * scale : name[0] == 'g' ? 1.0f : 0.0f;
+}
+
+/* Words below 50257 from seed 7, one more per row than there are tokens: inputs, and what follows each. */
+static void fill_words(int32_t *ids, int32_t *next, int batch, int tokens)
+{
+    for (int b = 0; b < batch; b++)
+        for (int t = 0; t <= tokens; t++) {
+            double v = ((double)hashed((uint32_t)(b * (tokens + 1) + t), 7) + 1) * 0.5 * (WORDS - 47);
+            int32_t word = (int32_t)fmin(v, WORDS - 48);
+            if (t < tokens)
+                ids[b * tokens + t] = word;
+            if (t > 0)
+                next[b * tokens + t - 1] = word;
+        }
+}
+
+/* ---- Measuring ---- */
+
+static flx_graph *gradient(const flx_graph *g)
+{
+    const char *wrt[4096];
+    size_t n = 0;
+    flx_error err = {0};
+    for (size_t i = 0; i < flx_graph_input_count(g); i++)
+        if (flx_graph_input_is_param(g, i))
+            wrt[n++] = flx_val_name(g, flx_graph_input(g, i));
+    flx_grad_options o = {.flags = FLX_GRAD_VALUE};
+    flx_graph *out = flx_grad(g, wrt, n, &o, &err);
+    check(out != NULL, &err);
+    return out;
+}
+
+int main(int argc, char **argv)
+{
+    int layers = argc > 1 ? atoi(argv[1]) : 12, batch = argc > 2 ? atoi(argv[2]) : 4, tokens = argc > 3 ? atoi(argv[3]) : 64;
+    text t = {.cap = (size_t)1 << 20};
+    flx_error err = {0};
+    t.at = malloc(t.cap);
+    write_model(&t, layers, batch, tokens);
+    flx_context *ctx = flx_context_new(NULL);
+    double start = now();
+    flx_module *m = flx_parse(ctx, t.at, t.n, "gpt2", &err);
+    check(m != NULL, &err);
+    double parsed = now();
+    flx_graph *g = gradient(flx_module_main(m));
+    double derived = now();
+    flx_compile_options off = {.cache = FLX_CACHE_OFF}, on = {0};
+    flx_exec *e = NULL;
+    check(flx_compile(g, &off, &e, &err) == FLX_OK, &err);
+    double compiled = now();
+    flx_exec_free(e);
+    check(flx_compile(g, &on, &e, &err) == FLX_OK, &err); /* fills the cache */
+    flx_exec_free(e);
+    double before = now();
+    check(flx_compile(g, &on, &e, &err) == FLX_OK, &err);
+    double cached = now() - before;
+    printf("{\"workload\": \"compile_gpt2\", \"layers\": %d, \"nodes\": %zu, \"parse_s\": %.3g, \"grad_s\": %.3g, "
+           "\"compile_s\": %.3g, \"cached_s\": %.3g, \"peak_mem_bytes\": %zu}\n",
+           layers, flx_graph_node_count(g), parsed - start, derived - parsed, compiled - derived, cached, flx_exec_memory(e));
+    fflush(stdout);
+    size_t nin = flx_graph_input_count(g), nout = flx_graph_output_count(g);
+    const void **in = calloc(nin, sizeof *in);
+    void **out = calloc(nout, sizeof *out);
+    flx_tensor **held = calloc(nin + nout, sizeof *held);
+    for (size_t i = 0; i < nin + nout; i++) {
+        flx_val v = i < nin ? flx_graph_input(g, i) : flx_graph_output(g, i - nin);
+        held[i] = flx_tensor_new(ctx, flx_val_type(g, v), NULL, &err);
+        check(held[i] != NULL, &err);
+        if (i >= nin) {
+            out[i - nin] = flx_tensor_data(held[i]);
+            continue;
+        }
+        in[i] = flx_tensor_data(held[i]);
+        if (flx_graph_input_is_param(g, i))
+            fill_param(flx_tensor_data(held[i]), flx_tensor_count(held[i]), flx_val_name(g, v));
+    }
+    fill_words(flx_tensor_data(held[nin - 2]), flx_tensor_data(held[nin - 1]), batch, tokens);
+    double best = 1e9;
+    for (int r = 0; r < 4; r++) {
+        start = now();
+        check(flx_exec_run_at(e, in, out, &err) == FLX_OK, &err);
+        best = fmin(best, now() - start);
+    }
+    printf("{\"workload\": \"gpt2_gradient\", \"layers\": %d, \"best\": %.4g, \"check\": %.8g}\n", layers, best,
+           (double)*(float *)out[0]);
+    for (size_t i = 0; i < nin + nout; i++)
+        flx_tensor_release(held[i]);
+    free(held);
+    free(in);
+    free(out);
+    flx_exec_free(e);
+    flx_graph_free(g);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free(t.at);
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* lir_check.c: looking at what a step wrote, for runs that want the first value that is not finite. */
+#include "ir/finite.h"
+#include "runtime/lir.h"
+
+bool flxi_step_writes(const flxi_module *m, const flxi_step *s, uint32_t k)
+{
+    if (s->kind == STEP_KERNEL)
+        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access == FLX_KERNEL_WRITE;
+    return k >= s->num_reads;
+}
+
+flx_code flxi_step_check_finite(const flxi_lir *l, const flxi_step *s, void *const *at, flx_error *err)
+{
+    for (uint32_t k = 0; k < s->num_slots && s->kind != STEP_COPY; k++) { /* a copy makes nothing new */
+        if (!flxi_step_writes(l->module, s, k))
+            continue;
+        const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
+        const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
+        FLXI_TRY(flxi_check_finite(v->type, at[s->slots[k]], op, v->name, err));
+    }
+    return FLX_OK;
+}

@@ -8,6 +8,7 @@
 #include <fluxion/lower.h>
 #include <fluxion/ops.h>
 #include <fluxion/exec.h>
+#include <fluxion/recording.h>
 #include <fluxion/run.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>

@@ -25,7 +25,7 @@ typedef struct flx_context_options {
     uint32_t flags;       /* none yet; must be 0 */
     flx_alloc_fn alloc;   /* NULL: the C library's */
     void *alloc_user;     /* handed to alloc */
-    int64_t memory_limit; /* bytes that one tensor or file may take; 0: no limit but the machine's */
+    int64_t memory_limit; /* bytes that one tensor, one file or the memory of one run may take; 0: what the machine has */
 } flx_context_options;
 
 /** A new context, or NULL when memory is exhausted. `options` may be NULL. Free with flx_context_free(), after

@@ -132,6 +132,7 @@ flx_code flxi_module_compile(flxi_module *m, const flx_graph *g, flxi_compile_se
                              flx_error *err)
 {
     FLXI_TRY(flxi_lir_compile(m, g, &m->main, err));
+    flxi_lir_share(m, m->main, m->shares, m->num_shares);
     FLXI_TRY(build_kernels(m, s, o, err));
     FLXI_TRY(flxi_lir_explain(m, m->main, err));
     return flxi_lir_plan(m, m->main, err);

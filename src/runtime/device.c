@@ -152,10 +152,9 @@ flx_code flxi_check_device(const char *name, flx_error *err)
     char text[40];
     for (size_t i = 0; name && i < DEVICE_COUNT; i++)
         if (strcmp(devices[i].name, name) == 0)
-            return devices[i].present
-                       ? FLX_OK
-                       : flxi_fail_hint(err, FLX_E_DEVICE, "'flx devices' lists what can be used",
-                                        "the device '%s' cannot be used: %s", name, devices[i].detail);
+            return devices[i].present ? FLX_OK
+                                      : flxi_fail_hint(err, FLX_E_DEVICE, "'flx devices' lists what can be used",
+                                                       "the device '%s' cannot be used: %s", name, devices[i].detail);
     if (!name)
         return FLX_OK;
     return flxi_fail_hint(err, FLX_E_NAME, "devices: ref cpu opencl cuda", "there is no device called '%s'",

@@ -1,34 +1,20 @@
-/* exec.c: executables: one program for each binding of the symbolic dimensions, states for the runs that are going on, and
-   parameters. */
+/* exec.c: executables: options, parameters, and the ways to run one. What runs is a variant (variant.c). */
 #include "runtime/exec.h"
 
 #include "backend/cpu/shared_pool.h"
-#include "passes/pass.h"
-#include "runtime/feeds.h"
-
-/* ---- What an executable is ---- */
-
-typedef struct {
-    int64_t *extents; /* by symbol of the graph */
-    flxi_program program;
-    flx_graph *g;                  /* with these extents: what inputs must be */
-    FLXI_VEC(flxi_state *) states; /* that no run uses; guarded by the executable's lock */
-} variant;
-
-struct flx_exec {
-    flx_context *ctx;
-    const flxi_allocator *mem;
-    flx_graph *g; /* a copy */
-    flx_compile_options options;
-    flxi_arena arena; /* texts of the options */
-    flxi_pool *pool;  /* NULL: runs stay on the caller */
-    bool owns_pool;
-    pthread_mutex_t lock;
-    FLXI_VEC(variant *) variants;
-    flx_tensor **params; /* by leaf; NULL: not set */
-};
+#include "base/float_mode.h"
+#include "runtime/recording.h"
 
 /* ---- Options ---- */
+
+flx_compile_options flxi_compile_options_of(const flx_compile_options *given)
+{
+    flx_compile_options o = {0};
+    size_t size = given && given->struct_size ? given->struct_size : sizeof o; /* this is the first published layout */
+    if (given)
+        memcpy(&o, given, size < sizeof o ? size : sizeof o);
+    return o;
+}
 
 static flx_code check_options(const flx_compile_options *o, flx_error *err)
 {
@@ -36,11 +22,14 @@ static flx_code check_options(const flx_compile_options *o, flx_error *err)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "graphs are compiled for: cpu",
                               "graphs cannot be compiled for the device '%.40s'", o->device);
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 || o->cache > 2 ||
-        (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR)))
+        (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
+                                FLX_COMPILE_FLUSH)))
         return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2",
                               "flx_compile: an option has a value that does not exist");
     if (o->num_dims && !o->dims)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile: dims are missing");
+    if (o->num_shares && !o->shares)
+        return flxi_fail(err, FLX_E_USAGE, "flx_compile: shares are missing");
     return flxi_check_bindings(o->dims, o->num_dims, err);
 }
 
@@ -52,104 +41,22 @@ static flx_code keep_text(flx_exec *e, const char **text, flx_error *err)
     return *text ? FLX_OK : flxi_oom(err, "options");
 }
 
-/* ---- Variants ---- */
-
-static void free_variant(flx_exec *e, variant *v)
-{
-    for (size_t i = 0; i < v->states.n; i++)
-        flxi_state_free(v->states.at[i]);
-    flxi_vec_free(e->mem, &v->states);
-    flxi_program_free(&v->program);
-    flx_graph_free(v->g);
-    if (v->extents)
-        flxi_free(e->mem, v->extents, e->g->symbols.n, sizeof *v->extents);
-    flxi_free(e->mem, v, 1, sizeof *v);
-}
-
-static const int64_t *extent_of(const flx_dim_binding *b, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(b[i].name, name) == 0)
-            return &b[i].extent;
-    return NULL;
-}
-
-static bool has_extents(const flx_exec *e, const variant *v, const flx_dim_binding *b, size_t n)
-{
-    for (size_t i = 0; i < e->g->symbols.n; i++) {
-        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
-        if (!x || *x != v->extents[i])
-            return false;
-    }
-    return true;
-}
-
-static flx_code make_variant(flx_exec *e, const flx_dim_binding *b, size_t n, variant *v, flx_error *err)
-{
-    v->extents = flxi_alloc(e->mem, e->g->symbols.n, sizeof *v->extents);
-    if (!v->extents)
-        return flxi_oom(err, "an executable");
-    for (size_t i = 0; i < e->g->symbols.n; i++) {
-        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
-        v->extents[i] = x ? *x : 0;
-    }
-    if (e->g->symbols.n)
-        FLXI_TRY(flxi_specialise(e->g, b, n, &v->g, NULL, err));
-    else
-        FLXI_TRY(flxi_pass_dce(e->g, &v->g, NULL, err));
-    return flxi_program_make(&v->program, v->g, &e->options, err);
-}
-
-/* The variant for these extents, made if it is new. One thread at a time compiles. */
-static flx_code variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, variant **out, flx_error *err)
-{
-    flx_code code = FLX_OK;
-    *out = NULL;
-    pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; !*out && i < e->variants.n; i++)
-        if (has_extents(e, e->variants.at[i], b, n))
-            *out = e->variants.at[i];
-    if (!*out) {
-        variant *v = flxi_alloc(e->mem, 1, sizeof *v);
-        code = v ? make_variant(e, b, n, v, err) : flxi_oom(err, "an executable");
-        if (code == FLX_OK && !flxi_push(e->mem, &e->variants, v))
-            code = flxi_oom(err, "an executable");
-        if (code == FLX_OK)
-            *out = v;
-        else if (v)
-            free_variant(e, v);
-    }
-    pthread_mutex_unlock(&e->lock);
-    return code;
-}
-
-/* ---- States ---- */
-
-static flx_code take_state(flx_exec *e, variant *v, flxi_state **s, flx_error *err)
-{
-    pthread_mutex_lock(&e->lock);
-    *s = v->states.n ? v->states.at[--v->states.n] : NULL;
-    pthread_mutex_unlock(&e->lock);
-    return *s ? FLX_OK : flxi_state_new(&v->program.module, s, err);
-}
-
-static void give_state(flx_exec *e, variant *v, flxi_state *s)
-{
-    pthread_mutex_lock(&e->lock);
-    bool kept = flxi_push(e->mem, &v->states, s);
-    pthread_mutex_unlock(&e->lock);
-    if (!kept)
-        flxi_state_free(s);
-}
-
 /* ---- Making and freeing ---- */
 
-static flx_code all_bound(const flx_exec *e)
+static bool is_bound(const flx_exec *e, const char *symbol)
+{
+    for (size_t i = 0; i < e->options.num_dims; i++)
+        if (strcmp(e->options.dims[i].name, symbol) == 0)
+            return true;
+    return false;
+}
+
+static bool all_bound(const flx_exec *e)
 {
     for (size_t i = 0; i < e->g->symbols.n; i++)
-        if (!extent_of(e->options.dims, e->options.num_dims, e->g->symbols.at[i]))
-            return FLX_E_UNBOUND_DIM;
-    return FLX_OK;
+        if (!is_bound(e, e->g->symbols.at[i]))
+            return false;
+    return true;
 }
 
 static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
@@ -157,6 +64,7 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     FLXI_TRY(flxi_pass_dce(g, &e->g, NULL, err));
     FLXI_TRY(keep_text(e, &e->options.cache_dir, err));
     FLXI_TRY(keep_text(e, &e->options.dump_dir, err));
+    FLXI_TRY(keep_text(e, &e->options.record_path, err));
     flx_dim_binding *dims = flxi_new(&e->arena, flx_dim_binding, e->options.num_dims);
     e->params = flxi_alloc(e->mem, e->g->leaves.n, sizeof *e->params);
     if (!dims || !e->params)
@@ -166,12 +74,34 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
         FLXI_TRY(keep_text(e, &dims[i].name, err));
     }
     e->options.dims = dims;
+    e->options.shares = flxi_dup(&e->arena, flx_share, e->options.shares, e->options.num_shares);
+    if (e->options.num_shares && !e->options.shares)
+        return flxi_oom(err, "an executable");
     e->options.device = NULL;
     e->owns_pool = e->options.threads > 1;
     if (e->options.threads != 1)
         e->pool = e->owns_pool ? flxi_pool_new(e->mem, e->options.threads) : flxi_shared_pool(e->ctx);
-    variant *v;
-    return all_bound(e) == FLX_OK ? variant_for(e, e->options.dims, e->options.num_dims, &v, err) : FLX_OK;
+    flxi_variant *v;
+    return all_bound(e) ? flxi_variant_for(e, e->options.dims, e->options.num_dims, &v, err) : FLX_OK;
+}
+
+static flx_exec *new_exec(flx_context *ctx)
+{
+    const flxi_allocator *mem = flxi_context_mem(ctx);
+    flx_exec *e = flxi_alloc(mem, 1, sizeof *e);
+    if (!e)
+        return NULL;
+    bool has_lock = pthread_mutex_init(&e->lock, NULL) == 0;
+    if (!has_lock || pthread_cond_init(&e->compiled, NULL) != 0) {
+        if (has_lock)
+            pthread_mutex_destroy(&e->lock);
+        flxi_free(mem, e, 1, sizeof *e);
+        return NULL;
+    }
+    e->ctx = ctx;
+    e->mem = mem;
+    flxi_arena_init(&e->arena, mem);
+    return e;
 }
 
 flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err)
@@ -179,7 +109,7 @@ flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx
     flx_error local = {0};
     flx_exec *e = NULL;
     flx_code code = flx_graph_error(g, &local);
-    flx_compile_options o = options ? *options : (flx_compile_options){0};
+    flx_compile_options o = flxi_compile_options_of(options);
     if (code == FLX_OK && !out)
         code = flxi_fail(&local, FLX_E_USAGE, "flx_compile: there is no place for the result");
     if (out)
@@ -187,19 +117,11 @@ flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx
     if (code == FLX_OK)
         code = check_options(&o, &local);
     if (code == FLX_OK) {
-        e = flxi_alloc(flxi_context_mem(g->ctx), 1, sizeof *e);
-        if (!e || pthread_mutex_init(&e->lock, NULL) != 0) {
-            if (e)
-                flxi_free(flxi_context_mem(g->ctx), e, 1, sizeof *e);
-            e = NULL;
-            code = flxi_oom(&local, "an executable");
-        }
+        e = new_exec(g->ctx);
+        code = e ? FLX_OK : flxi_oom(&local, "an executable");
     }
     if (e) {
-        e->ctx = g->ctx;
-        e->mem = flxi_context_mem(g->ctx);
         e->options = o;
-        flxi_arena_init(&e->arena, e->mem);
         code = make_exec(e, g, &local);
     }
     if (code == FLX_OK)
@@ -216,7 +138,7 @@ void flx_exec_free(flx_exec *e)
     if (!e)
         return;
     for (size_t i = 0; i < e->variants.n; i++)
-        free_variant(e, e->variants.at[i]);
+        flxi_variant_free(e->variants.at[i]);
     flxi_vec_free(e->mem, &e->variants);
     for (size_t i = 0; e->params && i < e->g->leaves.n; i++)
         flx_tensor_release(e->params[i]);
@@ -226,23 +148,22 @@ void flx_exec_free(flx_exec *e)
         flxi_pool_free(e->pool);
     flx_graph_free(e->g);
     flxi_arena_free(&e->arena);
+    pthread_cond_destroy(&e->compiled);
     pthread_mutex_destroy(&e->lock);
     flxi_free(e->mem, e, 1, sizeof *e);
 }
 
 /* ---- Running ---- */
 
-static flx_code run_variant(flx_exec *e, variant *v, const flxi_run_setup *setup, const void *const *in,
-                            void *const *out, flx_error *err)
+flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options)
 {
-    flxi_state *s;
-    FLXI_TRY(take_state(e, v, &s, err));
-    flx_code code = flxi_state_run(s, setup, in, out, err);
-    give_state(e, v, s);
-    return code;
+    return (flxi_run_setup){.options = options,
+                            .pool = e->pool,
+                            .checks_finite = options && (options->flags & FLX_RUN_CHECK_FINITE),
+                            .flushes = e->options.flags & FLX_COMPILE_FLUSH};
 }
 
-static flx_code make_outputs(flx_exec *e, const variant *v, flx_tensor **outputs, void **out, flx_error *err)
+static flx_code make_outputs(flx_exec *e, const flxi_variant *v, flx_tensor **outputs, void **out, flx_error *err)
 {
     for (size_t i = 0; i < v->g->outputs.n; i++) {
         outputs[i] = flx_tensor_new(e->ctx, flxi_type_at(v->g, v->g->outputs.at[i].val), NULL, err);
@@ -253,10 +174,10 @@ static flx_code make_outputs(flx_exec *e, const variant *v, flx_tensor **outputs
     return FLX_OK;
 }
 
-static flx_code run_fed(flx_exec *e, flxi_feeding *f, flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
+static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
 {
-    variant *v;
-    FLXI_TRY(variant_for(e, f->bound.at, f->bound.n, &v, err));
+    flxi_variant *v;
+    FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
     FLXI_TRY(flxi_feeding_check(f, v->g));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);
@@ -267,7 +188,7 @@ static flx_code run_fed(flx_exec *e, flxi_feeding *f, flxi_run_setup *setup, flx
         in[i] = f->in[i]->data;
     flx_code code = make_outputs(e, v, outputs, out, err);
     if (code == FLX_OK)
-        code = run_variant(e, v, setup, in, out, err);
+        code = flxi_variant_run(v, setup, in, out, err);
     for (size_t i = 0; code != FLX_OK && i < e->g->outputs.n; i++) {
         flx_tensor_release(outputs[i]);
         outputs[i] = NULL;
@@ -279,7 +200,8 @@ static flx_code run_fed(flx_exec *e, flxi_feeding *f, flxi_run_setup *setup, flx
 /* Parameters that were set stand in for those that are not given. */
 static flx_code feed_params(const flx_exec *e, const flx_feed *feeds, size_t n, flx_feed *all, size_t *count)
 {
-    memcpy(all, feeds, n * sizeof *feeds);
+    if (n)
+        memcpy(all, feeds, n * sizeof *feeds);
     *count = n;
     for (size_t i = 0; i < e->g->leaves.n; i++) {
         const char *name = flxi_value_at(e->g, e->g->leaves.at[i])->name;
@@ -292,8 +214,11 @@ static flx_code feed_params(const flx_exec *e, const flx_feed *feeds, size_t n, 
     return FLX_OK;
 }
 
-static flx_code run_named(flx_exec *e, flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
-                          flx_tensor **outputs, flx_error *err)
+/* What a run is given, and what it is done with. */
+typedef flx_code (*use_fn)(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err);
+
+static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds, use_fn use,
+                           void *user, flx_error *err)
 {
     size_t room = num_feeds + e->g->leaves.n, count;
     flx_feed *all = flxi_alloc(e->mem, room, sizeof *all);
@@ -308,18 +233,57 @@ static flx_code run_named(flx_exec *e, flxi_run_setup *setup, const flx_feed *fe
     flxi_feeding f;
     flx_code code = flxi_feeding_begin(&f, e->g, &o, all, count, err);
     if (code == FLX_OK)
-        code = run_fed(e, &f, setup, outputs, err);
+        code = use(e, &f, setup, user, err);
     flxi_feeding_end(&f);
     flxi_free(e->mem, all, room, sizeof *all);
     return code;
 }
 
-static flx_code check_run(const flx_exec *e, const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
+static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)
 {
-    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs))
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds and outputs must be given");
+    flx_code code = run_fed(e, f, setup, user, err);
+    bool is_cancelled = setup->cancelled && atomic_load(setup->cancelled);
+    if (code != FLX_OK && e->options.record_path && !is_cancelled)
+        flxi_record_failure(e, setup->options, f, err);
+    return code;
+}
+
+flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
+                             flx_tensor **outputs, flx_error *err)
+{
+    return with_feeds(e, setup, feeds, num_feeds, use_for_running, outputs, err);
+}
+
+static flx_code use_for_recording(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)
+{
+    return flxi_recording_write(e, setup->options, f, NULL, user, err);
+}
+
+flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                         const char *path, flx_error *err)
+{
+    flx_error local = {0};
+    if (!e || !path || (num_feeds && !feeds) || (options && options->num_dims && !options->dims))
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_record: the executable, feeds, dims and a path must be given");
+    flx_code code = flxi_check_run_flags(options, &local);
+    flxi_run_setup setup = flxi_exec_setup(e, options);
+    if (code == FLX_OK)
+        code = with_feeds(e, &setup, feeds, num_feeds, use_for_recording, (void *)(uintptr_t)path, &local);
+    if (code != FLX_OK && err)
+        *err = local;
+    return code;
+}
+
+flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                             flx_tensor **outputs, flx_error *err)
+{
+    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs) || (options && options->num_dims && !options->dims))
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds, dims and outputs must be given");
     for (size_t i = 0; i < e->g->outputs.n; i++)
         outputs[i] = NULL;
+    FLXI_TRY(flxi_check_run_flags(options, err));
+    if (options && options->status)
+        *options->status = 0;
     return FLX_OK;
 }
 
@@ -327,12 +291,10 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
                       flx_tensor **outputs, flx_error *err)
 {
     flx_error local = {0};
-    flx_code code = check_run(e, feeds, num_feeds, outputs, &local);
-    if (code == FLX_OK && options && options->status)
-        *options->status = 0;
+    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &local);
     if (code == FLX_OK) {
-        flxi_run_setup setup = {.options = options, .pool = e->pool};
-        code = run_named(e, &setup, feeds, num_feeds, outputs, &local);
+        flxi_run_setup setup = flxi_exec_setup(e, options);
+        code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
     }
     if (code != FLX_OK && err)
         *err = local;
@@ -355,28 +317,17 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
                              flxi_value_at(e->g, e->g->leaves.at[i])->name);
         has_params |= !inputs[i];
     }
-    flxi_run_setup setup = {.pool = e->pool};
+    flxi_run_setup setup = flxi_exec_setup(e, NULL);
     if (!has_params)
-        return run_variant(e, e->variants.at[0], &setup, inputs, outputs, err);
+        return flxi_variant_run(e->variants.at[0], &setup, inputs, outputs, err);
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
     if (!all)
         return flxi_oom(err, "inputs");
     for (size_t i = 0; i < e->g->leaves.n; i++)
         all[i] = inputs[i] ? inputs[i] : e->params[i]->data;
-    flx_code code = run_variant(e, e->variants.at[0], &setup, all, outputs, err);
+    flx_code code = flxi_variant_run(e->variants.at[0], &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
-    return code;
-}
-
-flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                           flx_tensor **outputs, flx_error *err)
-{
-    flx_exec *e;
-    flx_compile_options o = {.dims = options ? options->dims : NULL, .num_dims = options ? options->num_dims : 0};
-    FLXI_TRY(flx_compile(g, &o, &e, err));
-    flx_code code = flx_exec_run(e, options, feeds, num_feeds, outputs, err);
-    flx_exec_free(e);
     return code;
 }
 
@@ -416,15 +367,35 @@ flx_tensor *flx_exec_param(const flx_exec *e, const char *name)
 
 size_t flx_exec_memory(const flx_exec *e)
 {
-    return e && e->variants.n ? e->variants.at[e->variants.n - 1]->program.module.main->arena_bytes : 0;
+    const flxi_module *m = e ? flxi_exec_module(e) : NULL;
+    return m ? m->main->arena_bytes : 0;
 }
 
+/* While another tier is being compiled the answer may change, so it is no. */
 int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
 {
-    if (!e || e->variants.n != 1)
+    if (!e || e->variants.n != 1 || !flx_exec_is_ready(e))
         return 0;
-    const flxi_module *m = &e->variants.at[0]->program.module;
+    const flxi_module *m = flxi_exec_module(e);
     return flxi_lir_may_share(m, m->main, input, output);
+}
+
+static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf *out)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    pthread_mutex_lock(lock);
+    const flxi_program *p = &v->on->program;
+    bool is_compiling = v->is_compiling;
+    flx_error failure = v->failure;
+    pthread_mutex_unlock(lock);
+    flxi_program_report(p, out);
+    if (e->options.flags & FLX_COMPILE_BACKGROUND)
+        flxi_addf(out, "tier: %s%.200s\n",
+                  p == &v->later.program ? "compiled in the background"
+                  : is_compiling         ? "interpreted, while the background compiles"
+                  : failure.code         ? "interpreted: "
+                                         : "interpreted",
+                  failure.message);
 }
 
 flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
@@ -434,80 +405,10 @@ flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
     flxi_strbuf text;
     flxi_strbuf_init(&text, e->mem);
     for (size_t i = 0; i < e->variants.n; i++)
-        flxi_program_report(&e->variants.at[i]->program, &text);
+        report_variant(e, e->variants.at[i], &text);
+    flxi_addf(&text, "subnormal numbers are %s\n",
+              !(e->options.flags & FLX_COMPILE_FLUSH) ? "kept"
+              : FLXI_FLUSH_EXISTS                     ? "taken for zero"
+                                                      : "kept: this machine cannot flush them");
     return flxi_buffer_finish(&text, e->ctx, out, err);
-}
-
-flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
-{
-    if (!e || !out)
-        return FLX_E_USAGE;
-    const flxi_module *m = e->variants.n ? &e->variants.at[e->variants.n - 1]->program.module : NULL;
-    if (!m || i >= m->places.n)
-        return FLX_E_NAME;
-    const flxi_lir *l = m->places.at[i].block;
-    const flxi_step *s = &l->steps[m->places.at[i].step];
-    *out = (flx_step){
-        .kind = flxi_step_kind_name((flxi_step_kind)s->kind),
-        .name = s->name,
-        .block = l->g->name,
-        .computes = s->computes,
-        .why = s->why,
-        .depth = (int32_t)l->depth,
-        .bytes = s->bytes,
-        .flops = s->flops,
-    };
-    return FLX_OK;
-}
-
-/* ---- Profile ---- */
-
-typedef struct {
-    flx_step_time *times;
-    size_t n, capacity;
-} profile;
-
-static void begin_profile(profile *p, const flxi_module *m)
-{
-    p->n = m->places.n;
-    for (size_t i = 0; i < p->n && i < p->capacity; i++) {
-        const flxi_lir *l = m->places.at[i].block;
-        const flxi_step *s = &l->steps[m->places.at[i].step];
-        p->times[i] =
-            (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};
-    }
-}
-
-static void observe(void *user, const flxi_lir *l, unsigned char *base, uint32_t step, int64_t time_ns)
-{
-    profile *p = user;
-    size_t i = l->steps[step].number;
-    (void)base;
-    if (p->n == 0)
-        begin_profile(p, l->module);
-    if (i >= p->capacity)
-        return;
-    p->times[i].runs++;
-    p->times[i].time_ns += time_ns;
-}
-
-flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                          flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count, flx_error *err)
-{
-    flx_error local = {0};
-    flx_code code = check_run(e, feeds, num_feeds, outputs, &local);
-    if (code == FLX_OK && capacity && !steps)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: there is no place for the steps");
-    if (code == FLX_OK && options && options->status)
-        *options->status = 0;
-    profile p = {.times = steps, .capacity = capacity};
-    if (code == FLX_OK) {
-        flxi_run_setup setup = {.options = options, .pool = e->pool, .observe = observe, .observe_user = &p};
-        code = run_named(e, &setup, feeds, num_feeds, outputs, &local);
-    }
-    if (count)
-        *count = p.n;
-    if (code != FLX_OK && err)
-        *err = local;
-    return code;
 }

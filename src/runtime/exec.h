@@ -3,13 +3,12 @@
 #define FLXI_EXEC_H
 
 #include "runtime/compile.h"
+#include "runtime/feeds.h"
 #include "runtime/lir_run.h"
 
 #include <fluxion/exec.h>
 
-/* flx_run() on device "cpu": compiles, runs once. */
-flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                           flx_tensor **outputs, flx_error *err);
+/* ---- Programs (static_program.c) ---- */
 
 /* A compiled graph of static types. */
 typedef struct {
@@ -25,5 +24,68 @@ const char *flxi_step_kind_name(flxi_step_kind kind);
 /* The steps as text; explained: with what each computes, and why. */
 void flxi_lir_print(const flxi_module *m, const flxi_lir *l, bool is_explained, flxi_strbuf *out);
 void flxi_program_report(const flxi_program *p, flxi_strbuf *out);
+
+/* ---- Variants (variant.c): the graph for one binding of its symbolic dimensions ---- */
+
+/* A program and what its runs work in. States belong to the program they were made for. */
+typedef struct {
+    flxi_program program;
+    FLXI_VEC(flxi_state *) states; /* that no run uses; guarded by the executable's lock */
+} flxi_tier;
+
+typedef struct {
+    flx_exec *exec;
+    int64_t *extents; /* by symbol of the graph */
+    flx_graph *g;     /* with these extents: what inputs must be */
+    flxi_tier first;  /* what runs at once */
+    flxi_tier later;  /* FLX_COMPILE_BACKGROUND: what `thread` compiles meanwhile */
+    pthread_t thread;
+    bool has_thread;
+    /* Guarded by the executable's lock: */
+    flxi_tier *on;      /* which of the two new runs use */
+    bool is_compiling;  /* the thread is at work */
+    flx_error failure;  /* why there is no later tier although one was wanted */
+} flxi_variant;
+
+struct flx_exec {
+    flx_context *ctx;
+    const flxi_allocator *mem;
+    flx_graph *g; /* a copy */
+    flx_compile_options options;
+    flxi_arena arena; /* texts of the options */
+    flxi_pool *pool;  /* NULL: runs stay on the caller */
+    bool owns_pool;
+    pthread_mutex_t lock;
+    pthread_cond_t compiled; /* a thread has finished */
+    FLXI_VEC(flxi_variant *) variants;
+    flx_tensor **params; /* by leaf; NULL: not set */
+};
+
+/* Made if it is new. One thread at a time compiles. */
+flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err);
+void flxi_variant_free(flxi_variant *v); /* waits for its thread */
+flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
+                          flx_error *err);
+/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Lives as long as the executable. */
+const flxi_module *flxi_exec_module(const flx_exec *e);
+/* What runs worked in and the next will work in. */
+size_t flxi_exec_held_bytes(const flx_exec *e);
+
+/* ---- Running (exec.c) ---- */
+
+/* How runs of this executable are set up. */
+flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options);
+/* Whether a run is called rightly; sets all outputs to NULL and the status to 0. */
+flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                             flx_tensor **outputs, flx_error *err);
+flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
+                             flx_tensor **outputs, flx_error *err);
+
+/* What flx_compile() is given, with what the caller's version of the struct does not have as 0. */
+flx_compile_options flxi_compile_options_of(const flx_compile_options *given);
+
+/* flx_run() on device "cpu" (exec_cache.c): the executable is kept for the next time. */
+flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                           flx_tensor **outputs, flx_error *err);
 
 #endif

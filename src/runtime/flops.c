@@ -57,19 +57,13 @@ static int64_t pairs_of(const flx_graph *g, const flxi_node *n)
 {
     const flx_type *y = flxi_type_at(g, n->first);
     switch (n->op) {
-    case OP_matmul:
-        return pairs_of_matmul(g, n);
-    case OP_dot_general:
-        return pairs_of_dot(g, n);
-    case OP_conv:
-        return pairs_of_conv(y, operand(g, n, 1), ((const flxi_conv_attrs *)n->attrs)->kernel_axes.v[0]);
+    case OP_matmul: return pairs_of_matmul(g, n);
+    case OP_dot_general: return pairs_of_dot(g, n);
+    case OP_conv: return pairs_of_conv(y, operand(g, n, 1), ((const flxi_conv_attrs *)n->attrs)->kernel_axes.v[0]);
     case OP_conv_transpose:
-    case OP_conv_backward_input:
-        return pairs_of_conv(operand(g, n, 0), operand(g, n, 1), 0);
-    case OP_conv_backward_weight:
-        return pairs_of_conv(operand(g, n, 1), y, 0);
-    default:
-        return 0; /* other products are made of these before they are computed */
+    case OP_conv_backward_input: return pairs_of_conv(operand(g, n, 0), operand(g, n, 1), 0);
+    case OP_conv_backward_weight: return pairs_of_conv(operand(g, n, 1), y, 0);
+    default: return 0; /* other products are made of these before they are computed */
     }
 }
 
@@ -87,14 +81,10 @@ int64_t flxi_node_flops(const flx_graph *g, uint32_t node)
     if (!is_arithmetic)
         return 0;
     switch (flxi_ops[n->op].op_class) {
-    case CLASS_POINTWISE:
-        return count_of(y);
+    case CLASS_POINTWISE: return count_of(y);
     case CLASS_REDUCE:
-    case CLASS_AXIS:
-        return count_of(operand(g, n, 0));
-    case CLASS_PRODUCT:
-        return times(pairs_of(g, n), flxi_in(FLXI_COMPLEX, y->dtype) ? 8 : 2);
-    default:
-        return 0;
+    case CLASS_AXIS: return count_of(operand(g, n, 0));
+    case CLASS_PRODUCT: return times(pairs_of(g, n), flxi_in(FLXI_COMPLEX, y->dtype) ? 8 : 2);
+    default: return 0;
     }
 }

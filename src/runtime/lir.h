@@ -18,6 +18,8 @@
 #include "codegen/fusion.h"
 #include "codegen/region.h"
 
+#include <fluxion/exec.h>
+
 typedef enum { SEGMENT_ARENA, SEGMENT_INPUT, SEGMENT_CONST, SEGMENT_OUTPUT } flxi_segment;
 
 typedef struct {
@@ -96,6 +98,8 @@ struct flxi_module {
     const flxi_allocator *mem;
     flxi_fusion_options fusion;
     int threads;
+    const flx_share *shares; /* inputs and outputs of the main block that should be in one place */
+    size_t num_shares;
     flxi_arena arena;
     FLXI_VEC(flxi_module_kernel) kernels;
     flxi_index index; /* of kernels by hash */
@@ -114,6 +118,8 @@ flx_code flxi_lir_plan(flxi_module *m, flxi_lir *l, flx_error *err);
 /* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that reads the
    other, and reads each element where it writes it. */
 bool flxi_lir_may_share(const flxi_module *m, const flxi_lir *l, size_t input, size_t output);
+/* Moves steps back so that these pairs may share where that is possible; before places are planned. */
+void flxi_lir_share(const flxi_module *m, flxi_lir *l, const flx_share *pairs, size_t n);
 flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err);
 /* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug builds. */
 flx_code flxi_lir_verify_places(const flxi_lir *l, flx_error *err);

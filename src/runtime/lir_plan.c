@@ -72,23 +72,6 @@ static void take_over(const flxi_module *m, flxi_lir *l, uint32_t step)
     }
 }
 
-bool flxi_lir_may_share(const flxi_module *m, const flxi_lir *l, size_t input, size_t output)
-{
-    if (input >= l->g->leaves.n || output >= l->g->outputs.n)
-        return false;
-    const flxi_slot *out = &l->slots[l->outputs[output]];
-    const flxi_step *s = l->num_steps ? &l->steps[out->from] : NULL;
-    if (!s || s->kind != STEP_KERNEL || out->index != output)
-        return false;
-    for (uint32_t j = 0; j < s->num_slots; j++) {
-        const flxi_slot *in = &l->slots[s->slots[j]];
-        if (in->segment == SEGMENT_INPUT && in->index == input)
-            return in->to == out->from && m->kernels.at[s->kernel].reads_in_place[j] &&
-                   flxi_type_equal(flxi_type_at(l->g, in->value), flxi_type_at(l->g, out->value));
-    }
-    return false;
-}
-
 /* ---- Placing ---- */
 
 static uint32_t first_owner(const flxi_lir *l, uint32_t slot)

@@ -199,6 +199,18 @@ void flxi_state_free(flxi_state *s)
     flxi_free(mem, s, 1, sizeof *s);
 }
 
+/* ---- Cancelling ---- */
+
+flx_code flxi_run_cancelled(flx_error *err)
+{
+    return flxi_fail(err, FLX_E_CHECK, "the run was cancelled");
+}
+
+static bool is_cancelled(const running *r)
+{
+    return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
+}
+
 /* ---- Steps ---- */
 
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out);
@@ -217,6 +229,8 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
 static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out)
 {
     running *r = (running *)(void *)e->run;
+    if (is_cancelled(r))
+        return flxi_run_cancelled(e->err);
     return flxi_ref_run(body, r->setup->options, in, out, e->err);
 }
 
@@ -445,16 +459,6 @@ static flx_code name_place(running *r, const block *b, uint32_t i, flx_code code
     if (n->nout)
         flxi_at(r->err, "%.50s/%.50s", b->l->g->name, label ? label : flxi_ops[n->op].name);
     return code;
-}
-
-flx_code flxi_run_cancelled(flx_error *err)
-{
-    return flxi_fail(err, FLX_E_CHECK, "the run was cancelled");
-}
-
-static bool is_cancelled(const running *r)
-{
-    return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
 }
 
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)

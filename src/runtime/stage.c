@@ -65,7 +65,7 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
 flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
                         flx_error *err)
 {
-    flx_compile_options o = options ? *options : (flx_compile_options){0};
+    flx_compile_options o = flxi_compile_options_of(options);
     FLXI_TRY(flx_graph_error(g, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");

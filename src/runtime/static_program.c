@@ -26,6 +26,8 @@ static flx_code compile(flxi_program *p, const flx_graph *g, const flx_compile_o
                                   .dump_dir = o->dump_dir};
     flxi_module_init(&p->module, g->ctx);
     p->module.threads = threads_of(g->ctx, o);
+    p->module.shares = o->shares;
+    p->module.num_shares = o->num_shares;
     p->module.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
     p->module.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     flxi_compile_service *s = make_service(g->ctx, o);

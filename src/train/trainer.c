@@ -93,7 +93,15 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
 {
     FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
     FLXI_TRY(bind_dims(t, compile, err));
-    FLXI_TRY(flx_compile(t->training.g, compile, &t->exec, err));
+    flx_compile_options o = compile ? *compile : (flx_compile_options){0};
+    flx_share *shares = flxi_new(&t->arena, flx_share, t->training.num_updated);
+    if (!shares)
+        return flxi_oom(err, "a trainer");
+    for (size_t j = 0; j < t->training.num_updated; j++)
+        shares[j] = (flx_share){t->training.updated[j], t->training.num_results + j};
+    o.shares = shares;
+    o.num_shares = t->training.num_updated;
+    FLXI_TRY(flx_compile(t->training.g, &o, &t->exec, err));
     return make_memory(t, err);
 }
 

@@ -4,6 +4,7 @@
 #include "../random/plain_subject.h"
 #include "../test.h"
 #include "bundle.h"
+#include "ir/ir.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,6 +84,53 @@ static void check_seeds(uint64_t first, uint64_t n, size_t way)
     for (uint64_t i = 0; i < n; i++)
         add_subject(b, first + i);
     bundle_check(b, &o);
+    bundle_free(b);
+    flx_context_free(ctx);
+}
+
+/* ---- Integers ---- */
+
+/* The integers and bools among the values of the graph; NULL when there are none. */
+static flx_graph *integers_of(const flx_graph *g)
+{
+    enum { MOST = 64 };
+    flx_error err = {0};
+    flx_val found[MOST];
+    size_t n = 0;
+    for (uint32_t id = 1; id <= g->value_count && n < MOST; id++) {
+        const flxi_op *op = &flxi_ops[flxi_node_at(g, flxi_value_at(g, id)->node)->op];
+        if (flxi_type_at(g, id)->dtype >= FLX_I64 && op->op_class != CLASS_LEAF)
+            found[n++] = (flx_val){id, g->serial};
+    }
+    return n ? flx_extract(g, found, n, &err) : NULL;
+}
+
+/* Comparisons, roundings and indices of random graphs do not lie near a step, so they are what the reference says. */
+TEST(random_integers_compiled_are_exact)
+{
+    uint64_t first = test_seed() % 1000000;
+    flx_context *ctx = flx_context_new(NULL);
+    bundle *b = bundle_new(ctx);
+    for (uint64_t seed = first; seed < first + 400 && bundle_size(b) < 24; seed++) {
+        subject s;
+        flx_module *module;
+        flx_error err = {0};
+        if (!random_subject(&s, seed, &module))
+            continue;
+        flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+        CHECK_MSG(bound, "%s", err.message);
+        flx_graph *integers = integers_of(bound);
+        char about[80];
+        snprintf(about, sizeof about, "seed %llu, integers", (unsigned long long)seed);
+        if (integers)
+            add_graph(b, integers, &s, about, 0);
+        flx_graph_free(integers);
+        flx_graph_free(bound);
+        random_subject_free(&s, module);
+    }
+    CHECK(bundle_size(b) >= 12);
+    bundle_check(b, &(flx_compile_options){.threads = 1, .optimisation = 1});
+    bundle_check(b, &(flx_compile_options){.threads = 1, .optimisation = 1, .flags = FLX_COMPILE_UNFUSED});
     bundle_free(b);
     flx_context_free(ctx);
 }

@@ -26,9 +26,9 @@ typedef struct {
     inputs in;
     size_t num_outputs;
     flx_tensor **outputs;
-    flx_exec *exec;    /* NULL: the device compiles nothing */
-    double cold;       /* seconds */
-    double cached;     /* seconds; negative: there is no cache */
+    flx_exec *exec; /* NULL: the device compiles nothing */
+    double cold;    /* seconds */
+    double cached;  /* seconds; negative: there is no cache */
     size_t repeat;
     double *seconds;   /* of each run, ascending in the end */
     int64_t flops;     /* of a run; 0: not known */
@@ -74,10 +74,8 @@ static int compile(bench *b)
 
 static flx_run_options run_options(const bench *b)
 {
-    return (flx_run_options){.struct_size = sizeof(flx_run_options),
-                             .device = b->device,
-                             .dims = b->in.dims,
-                             .num_dims = b->in.num_dims};
+    return (flx_run_options){
+        .struct_size = sizeof(flx_run_options), .device = b->device, .dims = b->in.dims, .num_dims = b->in.num_dims};
 }
 
 static flx_code run_reference(bench *b, flx_error *err)
@@ -178,7 +176,8 @@ static double quantile(const bench *b, double part)
 
 static figures figures_of(const bench *b)
 {
-    figures f = {.median = quantile(b, 0.5), .best = b->seconds[0], .low = quantile(b, 0.25), .high = quantile(b, 0.75)};
+    figures f = {
+        .median = quantile(b, 0.5), .best = b->seconds[0], .low = quantile(b, 0.25), .high = quantile(b, 0.75)};
     f.spread = f.median > 0 ? (f.high - f.low) / f.median : 0;
     f.work = flx_exec_memory(b->exec);
     for (size_t i = 0; i < b->in.num_feeds; i++)
@@ -212,9 +211,9 @@ static void print_text(const bench *b, const figures *f)
     printf(b->exec ? ", work %s\n" : "; what the evaluator takes is not known\n",
            scaled_text(text[3], (double)f->work, "B"));
     if (b->exec)
-        printf("speed: %.3f GFLOP/s, %.3f GB/s (%s and %s in a run, at least)\n", 1e-9 * per_second(b->flops, f->median),
-               1e-9 * per_second(b->bytes, f->median), scaled_text(text[0], (double)b->flops, "FLOP"),
-               scaled_text(text[1], (double)b->bytes, "B"));
+        printf("speed: %.3f GFLOP/s, %.3f GB/s (%s and %s in a run, at least)\n",
+               1e-9 * per_second(b->flops, f->median), 1e-9 * per_second(b->bytes, f->median),
+               scaled_text(text[0], (double)b->flops, "FLOP"), scaled_text(text[1], (double)b->bytes, "B"));
 }
 
 static void json_optional_count(json *j, const char *key, bool is_known, int64_t value)

@@ -11,7 +11,7 @@
 #include "report.h"
 #include "summary.h"
 
-#include <fluxion/exec.h>
+#include <fluxion/recording.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,9 @@ typedef struct {
     const model *model;
     size_t num_outputs;
     flx_tensor **outputs;
-    flx_exec *exec; /* NULL: the device compiles nothing */
+    flx_exec *exec;     /* NULL: the device compiles nothing */
+    uint32_t flags;     /* of the run */
+    const char *record; /* file, or NULL */
     double compile_seconds, seconds;
     flx_step_time *steps; /* of a profile */
     size_t num_steps;
@@ -54,6 +56,15 @@ static int compile(results *r, const inputs *in, const flx_compile_options *give
     return code ? compiling_failed(&err) : STATUS_OK;
 }
 
+static int record(const results *r, const inputs *in, const flx_run_options *options)
+{
+    flx_error err = {0};
+    if (!r->record || !r->exec)
+        return STATUS_OK;
+    flx_code code = flx_exec_record(r->exec, options, in->feeds, in->num_feeds, r->record, &err);
+    return code ? output_failed(r->record, &err) : STATUS_OK;
+}
+
 static flx_code run_once(results *r, const inputs *in, const flx_run_options *options, bool is_profiled, flx_error *err)
 {
     if (!r->exec)
@@ -61,8 +72,8 @@ static flx_code run_once(results *r, const inputs *in, const flx_run_options *op
     if (!is_profiled)
         return flx_exec_run(r->exec, options, in->feeds, in->num_feeds, r->outputs, err);
     size_t room = r->num_steps;
-    flx_code code = flx_exec_profile(r->exec, options, in->feeds, in->num_feeds, r->outputs, r->steps, room,
-                                     &r->num_steps, err);
+    flx_code code =
+        flx_exec_profile(r->exec, options, in->feeds, in->num_feeds, r->outputs, r->steps, room, &r->num_steps, err);
     r->num_steps = r->num_steps < room ? r->num_steps : room;
     return code;
 }
@@ -72,6 +83,7 @@ static int run_graph(results *r, const inputs *in, const char *device, bool is_p
     uint32_t run_status = 0;
     flx_run_options options = {
         .struct_size = sizeof options,
+        .flags = r->flags,
         .device = device,
         .print = print_op,
         .print_user = (void *)(uintptr_t)r->model,
@@ -84,6 +96,9 @@ static int run_graph(results *r, const inputs *in, const char *device, bool is_p
     r->steps = calloc(r->num_steps + 1, sizeof *r->steps);
     if (!r->outputs || !r->steps)
         return fail_memory();
+    int status = record(r, in, &options);
+    if (status)
+        return status;
     flx_error err = {0};
     double start = clock_seconds();
     flx_code code = run_once(r, in, &options, is_profiled, &err);
@@ -185,7 +200,10 @@ static int tell(const results *r, const args *a, const char *device)
 
 static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
 {
-    results r = {.model = m, .num_outputs = flx_graph_output_count(m->graph)};
+    results r = {.model = m,
+                 .num_outputs = flx_graph_output_count(m->graph),
+                 .flags = args_has(a, "--check-finite") ? FLX_RUN_CHECK_FINITE : 0,
+                 .record = args_value(a, "--record")};
     inputs in;
     int status = inputs_read(&in, m, a, MISSING_IS_ERROR);
     if (!status && strcmp(device, "cpu") == 0)
@@ -229,6 +247,8 @@ static const option options[] = {
     OPTION_DEVICE,
     OPTION_SET,
     {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
+    {"--check-finite", NULL, "fail at the first op that gives an infinity or NaN", MAY_BE_GIVEN},
+    OPTION_RECORD,
     OPTION_THREADS,
     OPTION_NO_FUSION,
     OPTION_NO_COMPILER,

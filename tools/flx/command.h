@@ -46,10 +46,10 @@ extern const command *const commands[];
         "--set", "DIM=INT", "the extent of a symbolic dimension", MAY_REPEAT \
     }
 
-#define OPTION_DEVICE                                                                                        \
-    {                                                                                                        \
-        "--device", "NAME", "where to run: cpu unless given, or ref, the reference evaluator\n(flx devices lists all)", \
-            MAY_BE_GIVEN                                                                                     \
+#define OPTION_DEVICE                                                                                                \
+    {                                                                                                                \
+        "--device", "NAME",                                                                                          \
+            "where to run: cpu unless given, or ref, the reference evaluator\n(flx devices lists all)", MAY_BE_GIVEN \
     }
 
 /* The words on values that the commands with --in share. */

@@ -22,6 +22,7 @@ extern const command command_kernel_run;
 extern const command command_kernel_vjp;
 extern const command command_lower;
 extern const command command_ops;
+extern const command command_replay;
 extern const command command_run;
 extern const command command_show;
 extern const command command_taylor;

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const option_names[] = {"--threads", "--no-fusion", "--no-compiler", "--cache", "--dump", NULL};
+static const char *const option_names[] = {"--threads", "--no-fusion", "--no-compiler", "--cache", "--dump",
+                                           "--record",  NULL};
 
 static int read_threads(const char *text, flx_compile_options *o)
 {
@@ -47,6 +48,7 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
     if (args_has(a, "--no-compiler"))
         o->flags |= FLX_COMPILE_INTERPRET;
     o->dump_dir = args_value(a, "--dump");
+    o->record_path = args_value(a, "--record");
     if (!status && o->dump_dir)
         status = output_make_folder(o->dump_dir);
     return status;

@@ -6,26 +6,32 @@
 
 #include <fluxion/exec.h>
 
-#define OPTION_THREADS                                                                                 \
-    {                                                                                                  \
-        "--threads", "N", "threads to run on, 1 to 64; one for each core unless given", MAY_BE_GIVEN   \
+#define OPTION_THREADS                                                                               \
+    {                                                                                                \
+        "--threads", "N", "threads to run on, 1 to 64; one for each core unless given", MAY_BE_GIVEN \
     }
-#define OPTION_NO_FUSION                                                 \
-    {                                                                    \
+#define OPTION_NO_FUSION                                                     \
+    {                                                                        \
         "--no-fusion", NULL, "every op is a kernel of its own", MAY_BE_GIVEN \
     }
-#define OPTION_NO_COMPILER                                                                           \
-    {                                                                                                \
+#define OPTION_NO_COMPILER                                                                                   \
+    {                                                                                                        \
         "--no-compiler", NULL, "start no C compiler: routes and the reference evaluator compute everything", \
-            MAY_BE_GIVEN                                                                             \
+            MAY_BE_GIVEN                                                                                     \
     }
-#define OPTION_CACHE                                                                                                 \
-    {                                                                                                                \
-        "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE has the last word", MAY_BE_GIVEN \
+#define OPTION_CACHE                                                                                       \
+    {                                                                                                      \
+        "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE has the last word", \
+            MAY_BE_GIVEN                                                                                   \
     }
-#define OPTION_DUMP                                                                           \
-    {                                                                                         \
+#define OPTION_DUMP                                                                              \
+    {                                                                                            \
         "--dump", "DIR", "write the C text of the kernels to DIR/kernels_0.c, ...", MAY_BE_GIVEN \
+    }
+
+#define OPTION_RECORD                                                                                       \
+    {                                                                                                       \
+        "--record", "FILE", "write the graph, its inputs and options to FILE, for flx replay", MAY_BE_GIVEN \
     }
 
 /* Fills the options from what was given; dims are left to the caller. With a device that compiles nothing it is bad usage to

@@ -26,6 +26,7 @@ const command *const commands[] = {
     &command_gradcheck,
     &command_compare,
     &command_bench,
+    &command_replay,
     &command_kernel,
     &command_ops,
     &command_devices,

@@ -1,0 +1,215 @@
+/* exec_cache.c: flx_run() on the compiled device. Executables are known by the binary form of their graph, which holds all that
+   a graph is; a hash finds candidates and comparing the bytes decides, so nothing is ever mistaken for something else. The
+   device has no options here but the standard ones, so they need no place in the key.
+
+   Whoever wants a graph that another thread is compiling waits for it. What is used least recently goes when there are too
+   many entries, or when they hold too much memory; entries in use stay until their last user is gone. */
+#include "runtime/exec_cache.h"
+
+static const size_t most_bytes = (size_t)256 << 20; /* held by entries that no run uses */
+
+typedef struct {
+    uint64_t hash;
+    flx_buffer wire;
+    flx_exec *exec; /* NULL: being compiled, or compiling failed */
+    bool is_making;
+    bool is_retired; /* not to be found any more */
+    uint32_t users;
+    uint64_t last_use;
+    size_t nbytes; /* that it holds */
+} entry;
+
+typedef struct {
+    const flxi_allocator *mem;
+    pthread_mutex_t lock;
+    pthread_cond_t made;
+    FLXI_VEC(entry *) entries;
+    uint64_t clock;
+    flxi_exec_cache_counts counts;
+} exec_cache;
+
+/* ---- Life ---- */
+
+static void *make_cache(flx_context *ctx)
+{
+    const flxi_allocator *mem = flxi_context_mem(ctx);
+    exec_cache *c = flxi_alloc(mem, 1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->mem = mem;
+    bool has_lock = pthread_mutex_init(&c->lock, NULL) == 0;
+    if (has_lock && pthread_cond_init(&c->made, NULL) == 0)
+        return c;
+    if (has_lock)
+        pthread_mutex_destroy(&c->lock);
+    flxi_free(mem, c, 1, sizeof *c);
+    return NULL;
+}
+
+static void free_entry(exec_cache *c, entry *x)
+{
+    flx_exec_free(x->exec);
+    flx_buffer_free(&x->wire);
+    flxi_free(c->mem, x, 1, sizeof *x);
+}
+
+static void discard_cache(void *data)
+{
+    exec_cache *c = data;
+    for (size_t i = 0; i < c->entries.n; i++)
+        free_entry(c, c->entries.at[i]);
+    flxi_vec_free(c->mem, &c->entries);
+    pthread_cond_destroy(&c->made);
+    pthread_mutex_destroy(&c->lock);
+    flxi_free(c->mem, c, 1, sizeof *c);
+}
+
+/* ---- Entries; all of these with the lock held ---- */
+
+static void remove_entry(exec_cache *c, size_t i)
+{
+    free_entry(c, c->entries.at[i]);
+    c->entries.at[i] = c->entries.at[--c->entries.n];
+}
+
+/* Removes what is retired and unused, and from the rest the least recently used until it is little enough. */
+static void trim(exec_cache *c)
+{
+    for (;;) {
+        size_t oldest = SIZE_MAX, nbytes = 0, count = 0;
+        for (size_t i = 0; i < c->entries.n; i++) {
+            const entry *x = c->entries.at[i];
+            if (x->users)
+                continue;
+            count++;
+            nbytes += x->nbytes;
+            if (x->is_retired) {
+                oldest = i;
+                nbytes = SIZE_MAX;
+                break;
+            }
+            if (oldest == SIZE_MAX || x->last_use < c->entries.at[oldest]->last_use)
+                oldest = i;
+        }
+        if (oldest == SIZE_MAX || (count <= FLXI_KEPT_EXECS && nbytes <= most_bytes))
+            return;
+        remove_entry(c, oldest);
+        c->counts.evicted++;
+    }
+}
+
+static entry *find_entry(const exec_cache *c, uint64_t hash, const flx_buffer *wire)
+{
+    for (size_t i = 0; i < c->entries.n; i++) {
+        entry *x = c->entries.at[i];
+        if (!x->is_retired && x->hash == hash && x->wire.size == wire->size &&
+            memcmp(x->wire.data, wire->data, wire->size) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+/* A new entry that its maker uses, taking over the bytes; NULL when memory is exhausted. */
+static entry *add_entry(exec_cache *c, uint64_t hash, flx_buffer *wire)
+{
+    entry *x = flxi_alloc(c->mem, 1, sizeof *x);
+    if (!x || !flxi_push(c->mem, &c->entries, x)) {
+        flxi_free(c->mem, x, 1, sizeof *x);
+        return NULL;
+    }
+    *x = (entry){.hash = hash, .wire = *wire, .is_making = true, .users = 1};
+    *wire = (flx_buffer){0};
+    return x;
+}
+
+static void leave(exec_cache *c, entry *x)
+{
+    x->users--;
+    x->last_use = ++c->clock;
+    x->nbytes = x->wire.size + (x->exec ? flxi_exec_held_bytes(x->exec) : 0);
+    x->is_retired |= x->exec && x->exec->variants.n > FLXI_KEPT_VARIANTS;
+    trim(c);
+}
+
+/* ---- Taking and giving back ---- */
+
+/* Waits for whoever makes it; NULL when that failed. */
+static entry *join_entry(exec_cache *c, entry *x)
+{
+    x->users++;
+    while (x->is_making)
+        pthread_cond_wait(&c->made, &c->lock);
+    if (x->exec) {
+        c->counts.hits++;
+        return x;
+    }
+    leave(c, x);
+    return NULL;
+}
+
+static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_error *err)
+{
+    flx_exec *e = NULL;
+    flx_code code = flx_compile(g, NULL, &e, err);
+    pthread_mutex_lock(&c->lock);
+    x->exec = e;
+    x->is_making = false;
+    x->is_retired = !e;
+    pthread_cond_broadcast(&c->made);
+    if (!e)
+        leave(c, x);
+    pthread_mutex_unlock(&c->lock);
+    return code;
+}
+
+static flx_code take(exec_cache *c, const flx_graph *g, entry **out, flx_error *err)
+{
+    flx_buffer wire = {0};
+    FLXI_TRY(flx_graph_encode(g, &wire, err));
+    uint64_t hash = flxi_hash_bytes(FLXI_HASH_SEED, wire.data, wire.size);
+    entry *x = NULL, *found;
+    flx_code code = FLX_OK;
+    *out = NULL;
+    pthread_mutex_lock(&c->lock);
+    while (!*out && (found = find_entry(c, hash, &wire)))
+        *out = join_entry(c, found);
+    if (!*out) {
+        c->counts.misses++;
+        x = add_entry(c, hash, &wire);
+        code = x ? FLX_OK : flxi_oom(err, "a cache of executables");
+    }
+    pthread_mutex_unlock(&c->lock);
+    flx_buffer_free(&wire);
+    if (x) {
+        code = make_entry(c, g, x, err);
+        *out = code == FLX_OK ? x : NULL;
+    }
+    return code;
+}
+
+flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                           flx_tensor **outputs, flx_error *err)
+{
+    exec_cache *c = flxi_context_attached(g->ctx, make_cache, discard_cache);
+    entry *x;
+    if (!c)
+        return flxi_oom(err, "a cache of executables");
+    FLXI_TRY(take(c, g, &x, err));
+    flx_code code = flx_exec_run(x->exec, options, feeds, num_feeds, outputs, err);
+    pthread_mutex_lock(&c->lock);
+    leave(c, x);
+    pthread_mutex_unlock(&c->lock);
+    return code;
+}
+
+flxi_exec_cache_counts flxi_exec_cache_count(flx_context *ctx)
+{
+    exec_cache *c = flxi_context_find_attached(ctx, make_cache);
+    if (!c)
+        return (flxi_exec_cache_counts){0};
+    pthread_mutex_lock(&c->lock);
+    flxi_exec_cache_counts counts = c->counts;
+    counts.entries = c->entries.n;
+    pthread_mutex_unlock(&c->lock);
+    return counts;
+}

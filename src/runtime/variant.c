@@ -1,0 +1,211 @@
+/* variant.c: an executable for one binding of its symbolic dimensions. With FLX_COMPILE_BACKGROUND there are two tiers: the
+   program without machine code, which is there at once, and the compiled one, which a thread makes. A run that has begun on
+   the first ends on it; whichever begins after the second is ready uses that. Neither is freed before the executable. */
+#include "base/quiet_thread.h"
+#include "runtime/exec.h"
+
+/* ---- Making ---- */
+
+static const int64_t *extent_of(const flx_dim_binding *b, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(b[i].name, name) == 0)
+            return &b[i].extent;
+    return NULL;
+}
+
+static bool has_extents(const flx_exec *e, const flxi_variant *v, const flx_dim_binding *b, size_t n)
+{
+    for (size_t i = 0; i < e->g->symbols.n; i++) {
+        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
+        if (!x || *x != v->extents[i])
+            return false;
+    }
+    return true;
+}
+
+static void *compile_later(void *user)
+{
+    flxi_variant *v = user;
+    flx_exec *e = v->exec;
+    flx_error err = {0};
+    flx_code code = flxi_program_make(&v->later.program, v->g, &e->options, &err);
+    pthread_mutex_lock(&e->lock);
+    if (code == FLX_OK)
+        v->on = &v->later;
+    else
+        v->failure = err;
+    v->is_compiling = false;
+    pthread_cond_broadcast(&e->compiled);
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+static flx_code make_tiers(flxi_variant *v, flx_error *err)
+{
+    const flx_compile_options *o = &v->exec->options;
+    flx_compile_options plain = *o;
+    plain.flags |= FLX_COMPILE_INTERPRET;
+    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
+    v->on = &v->first;
+    FLXI_TRY(flxi_program_make(&v->first.program, v->g, is_later ? &plain : o, err));
+    if (!is_later)
+        return FLX_OK;
+    v->is_compiling = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
+    if (!v->has_thread)
+        flxi_fail(&v->failure, FLX_E_DEVICE, "no thread could be started to compile on");
+    return FLX_OK;
+}
+
+/* The thread is started last: nothing fails behind it. */
+static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n, flx_error *err)
+{
+    flx_exec *e = v->exec;
+    v->extents = flxi_alloc(e->mem, e->g->symbols.n, sizeof *v->extents);
+    if (!v->extents || !flxi_reserve(e->mem, &e->variants))
+        return flxi_oom(err, "an executable");
+    for (size_t i = 0; i < e->g->symbols.n; i++) {
+        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
+        v->extents[i] = x ? *x : 0;
+    }
+    if (e->g->symbols.n)
+        FLXI_TRY(flxi_specialise(e->g, b, n, &v->g, NULL, err));
+    else
+        FLXI_TRY(flxi_pass_dce(e->g, &v->g, NULL, err));
+    return make_tiers(v, err);
+}
+
+flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err)
+{
+    flx_code code = FLX_OK;
+    *out = NULL;
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; !*out && i < e->variants.n; i++)
+        if (has_extents(e, e->variants.at[i], b, n))
+            *out = e->variants.at[i];
+    if (!*out) {
+        flxi_variant *v = flxi_alloc(e->mem, 1, sizeof *v);
+        if (v)
+            v->exec = e;
+        code = v ? make_variant(v, b, n, err) : flxi_oom(err, "an executable");
+        if (code == FLX_OK)
+            e->variants.at[e->variants.n++] = *out = v;
+        else if (v)
+            flxi_variant_free(v);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return code;
+}
+
+/* ---- Freeing ---- */
+
+static void free_tier(flx_exec *e, flxi_tier *t)
+{
+    for (size_t i = 0; i < t->states.n; i++)
+        flxi_state_free(t->states.at[i]);
+    flxi_vec_free(e->mem, &t->states);
+    flxi_program_free(&t->program);
+}
+
+void flxi_variant_free(flxi_variant *v)
+{
+    flx_exec *e = v->exec;
+    if (v->has_thread)
+        pthread_join(v->thread, NULL);
+    free_tier(e, &v->first);
+    free_tier(e, &v->later);
+    flx_graph_free(v->g);
+    if (v->extents)
+        flxi_free(e->mem, v->extents, e->g->symbols.n, sizeof *v->extents);
+    flxi_free(e->mem, v, 1, sizeof *v);
+}
+
+/* ---- Running ---- */
+
+static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, flx_error *err)
+{
+    flx_exec *e = v->exec;
+    pthread_mutex_lock(&e->lock);
+    flxi_tier *t = *tier = v->on;
+    *s = t->states.n ? t->states.at[--t->states.n] : NULL;
+    pthread_mutex_unlock(&e->lock);
+    return *s ? FLX_OK : flxi_state_new(&t->program.module, s, err);
+}
+
+static void give_state(flx_exec *e, flxi_tier *t, flxi_state *s)
+{
+    pthread_mutex_lock(&e->lock);
+    bool kept = flxi_push(e->mem, &t->states, s);
+    pthread_mutex_unlock(&e->lock);
+    if (!kept)
+        flxi_state_free(s);
+}
+
+flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
+                          flx_error *err)
+{
+    flxi_state *s;
+    flxi_tier *tier;
+    FLXI_TRY(take_state(v, &tier, &s, err));
+    flx_code code = flxi_state_run(s, setup, in, out, err);
+    give_state(v->exec, tier, s);
+    return code;
+}
+
+const flxi_module *flxi_exec_module(const flx_exec *e)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    pthread_mutex_lock(lock);
+    const flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
+    const flxi_module *m = v ? &v->on->program.module : NULL;
+    pthread_mutex_unlock(lock);
+    return m;
+}
+
+size_t flxi_exec_held_bytes(const flx_exec *e)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    size_t nbytes = 0;
+    pthread_mutex_lock(lock);
+    for (size_t i = 0; i < e->variants.n; i++) {
+        const flxi_tier *t = e->variants.at[i]->on;
+        nbytes += t->states.n * t->program.module.main->arena_bytes;
+    }
+    pthread_mutex_unlock(lock);
+    return nbytes;
+}
+
+/* ---- Tiers, seen from outside ---- */
+
+int flx_exec_is_ready(const flx_exec *e)
+{
+    if (!e)
+        return 0;
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    int is_ready = 1;
+    pthread_mutex_lock(lock);
+    for (size_t i = 0; i < e->variants.n; i++)
+        is_ready &= !e->variants.at[i]->is_compiling;
+    pthread_mutex_unlock(lock);
+    return is_ready;
+}
+
+flx_code flx_exec_wait_ready(flx_exec *e, flx_error *err)
+{
+    if (!e)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_wait_ready: the executable must be given");
+    flx_code code = FLX_OK;
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; i < e->variants.n; i++) {
+        const flxi_variant *v = e->variants.at[i];
+        while (v->is_compiling)
+            pthread_cond_wait(&e->compiled, &e->lock);
+        if (code == FLX_OK && v->failure.code) {
+            code = (flx_code)v->failure.code;
+            if (err)
+                *err = v->failure;
+        }
+    }
+    pthread_mutex_unlock(&e->lock);
+    return code;
+}

@@ -1,0 +1,308 @@
+/* trainer_use.c: trainers as their users meet them: what is updated in place, what is refused, and running out of memory. */
+#include "fault.h"
+#include "trainee.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- In place ---- */
+
+/* Weights alone, in the order given; each is read by the forward pass, and the later ones by the backward pass. */
+#define DEEP(params)                                                            \
+    "graph deep(x: f32[16, 8], " params ") {\n"                                 \
+    "  y = matmul(tanh(matmul(tanh(matmul(x, w1)), w2)), w3)\n"                 \
+    "  return reduce_mean(square(y))\n}\n"
+
+static const char first_to_last[] = DEEP("param w1: f32[8, 12], param w2: f32[12, 6], param w3: f32[6, 4]");
+static const char last_to_first[] = DEEP("param w3: f32[6, 4], param w2: f32[12, 6], param w1: f32[8, 12]");
+
+enum { DEEP_BYTES = 4 * (8 * 12 + 12 * 6 + 6 * 4) };
+
+static size_t memory_of(flx_context *ctx, const char *text, const flx_train_options *o, uint32_t flags)
+{
+    flx_graph *g = trainee_graph(ctx, text, FLX_F32);
+    flx_compile_options c = {.flags = flags, .threads = 1};
+    flx_error err = {0};
+    flx_trainer *t;
+    CHECK_OK(flx_compile_training(g, o, &c, &t, &err), &err);
+    size_t n = flx_trainer_memory(t);
+    flx_trainer_free(t);
+    flx_graph_free(g);
+    return n;
+}
+
+TEST(trainer_updates_weights_in_place)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    static const struct {
+        flx_train_options o;
+        size_t bytes;
+    } rows[] = {
+        {{.optimiser = FLX_SGD}, DEEP_BYTES},
+        {{.optimiser = FLX_MOMENTUM}, 2 * DEEP_BYTES},
+        {{.optimiser = FLX_ADAM}, 3 * DEEP_BYTES + 8},
+        {{.optimiser = FLX_ADAMW}, 3 * DEEP_BYTES + 8},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        test_fail_context("optimiser %d", (int)rows[i].o.optimiser);
+        CHECK_EQ_U64(memory_of(ctx, first_to_last, &rows[i].o, 0), rows[i].bytes);
+        CHECK_EQ_U64(memory_of(ctx, last_to_first, &rows[i].o, 0), rows[i].bytes);
+    }
+    flx_context_free(ctx);
+}
+
+TEST(trainer_keeps_two_buffers_where_nothing_is_in_place)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_train_options o = {.optimiser = FLX_MOMENTUM};
+    CHECK_EQ_U64(memory_of(ctx, first_to_last, &o, FLX_COMPILE_INTERPRET), 4 * DEEP_BYTES);
+    flx_context_free(ctx);
+}
+
+/* An output that is a parameter shows it as it was before the step. */
+TEST(trainer_shows_a_parameter_from_before_the_step)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[3]) { return reduce_sum(square(p)), p }\n", FLX_F32);
+    flx_train_options o = {.rate = 0.25};
+    flx_error err = {0};
+    flx_trainer *t;
+    flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    flx_tensor *p = flx_tensor_new(ctx, &type, (float[]){1, -2, 4}, &err);
+    CHECK_OK(flx_compile_training(g, &o, NULL, &t, &err), &err);
+    CHECK_OK(flx_trainer_set_param(t, "p", p, &err), &err);
+    for (int k = 0; k < 3; k++) {
+        double loss;
+        CHECK_OK(flx_trainer_step(t, NULL, 0, &loss, &err), &err);
+        flx_tensor *now = flx_trainer_param(t, "p", &err);
+        for (int i = 0; i < 3; i++) {
+            double before = flx_tensor_get(p, i) / (1 << k);
+            CHECK_NEAR(flx_tensor_get(flx_trainer_output(t, "p"), i), before, 0);
+            CHECK_NEAR(flx_tensor_get(now, i), before / 2, 0);
+        }
+        CHECK_NEAR(loss, 21.0 / (1 << 2 * k), 0);
+        flx_tensor_release(now);
+    }
+    flx_tensor_release(p);
+    flx_trainer_free(t);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Which parameters ---- */
+
+TEST(trainer_leaves_parameters_alone_that_are_not_named)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = trainee_graph(ctx, "graph f(param a: f32[2], param b: f32[2], param k: i32[2]) {\n"
+                                      "  return reduce_sum(square(mul(mul(a, b), cast(k, to=f32))))\n}\n", FLX_F32);
+    const char *const only_b[] = {"b"};
+    flx_train_options o = {.optimiser = FLX_MOMENTUM, .params = only_b, .num_params = 1};
+    flx_error err = {0};
+    flx_trainer *t;
+    flx_type real = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), whole = flx_type_make(FLX_I32, 1, (flx_dim[]){2});
+    flx_tensor *v = flx_tensor_new(ctx, &real, (float[]){1, 2}, &err), *k = flx_tensor_new(ctx, &whole, (int[]){1, 3}, &err);
+    flx_graph *step = flx_training_graph(g, &o, &err);
+    CHECK(step && flx_graph_input_count(step) == 4 && flx_graph_output_count(step) == 3);
+    CHECK_EQ_STR(flx_graph_output_name(step, 1), "new_b");
+    CHECK_EQ_STR(flx_graph_output_name(step, 2), "new_state_b_m");
+    CHECK_EQ_STR(flx_graph_name(step), "f.train");
+    CHECK_OK(flx_compile_training(g, &o, NULL, &t, &err), &err);
+    CHECK_OK(flx_trainer_set_param(t, "a", v, &err), &err);
+    CHECK_OK(flx_trainer_set_param(t, "b", v, &err), &err);
+    CHECK_OK(flx_trainer_set_param(t, "k", k, &err), &err);
+    CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
+    flx_tensor *a = flx_trainer_param(t, "a", &err), *b = flx_trainer_param(t, "b", &err);
+    CHECK_NEAR(flx_tensor_get(a, 1), 2, 0);
+    CHECK(flx_tensor_get(b, 1) < 2);
+    flx_tensor_release(a);
+    flx_tensor_release(b);
+    flx_tensor_release(v);
+    flx_tensor_release(k);
+    flx_trainer_free(t);
+    flx_graph_free(step);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+/* A graph that already uses the names of states, and of the rate. */
+TEST(trainer_state_avoids_names_that_are_taken)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = trainee_graph(ctx, "graph f(lr: f32[], param p: f32[2], param state_p_m: f32[2]) {\n"
+                                      "  return mul(lr, reduce_sum(mul(p, state_p_m)))\n}\n", FLX_F32);
+    flx_train_options o = {.optimiser = FLX_MOMENTUM, .flags = FLX_TRAIN_RATE_INPUT};
+    flx_error err = {0};
+    flx_graph *step = flx_training_graph(g, &o, &err);
+    static const char *const leaves[] = {"lr", "p", "state_p_m", "state_p_m_2", "state_state_p_m_m", "lr_2"};
+    CHECK_MSG(step, "%s", err.message);
+    CHECK_EQ_U64(flx_graph_input_count(step), 6);
+    for (size_t i = 0; i < 6; i++)
+        CHECK_EQ_STR(flx_val_name(step, flx_graph_input(step, i)), leaves[i]);
+    flx_graph_free(step);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Refusals ---- */
+
+typedef struct {
+    const char *text;
+    flx_train_options o;
+    flx_code code;
+    const char *says; /* part of the message */
+} refusal;
+
+static const char *const unknown[] = {"q"}, *const input[] = {"x"}, *const twice[] = {"p", "p"}, *const whole[] = {"k"};
+
+#define PLAIN "graph f(x: f32[2], param p: f32[2], param k: i32[2]) { return reduce_sum(mul(x, p)) }\n"
+
+static const refusal refusals[] = {
+    {"graph f(x: f32[2]) { return reduce_sum(x) }\n", {0}, FLX_E_USAGE, "no parameter to train"},
+    {"graph f(param k: i32[2]) { return reduce_sum(cast(k, to=f32)) }\n", {0}, FLX_E_USAGE, "no parameter to train"},
+    {"graph f(param p: f32[2]) { return p }\n", {0}, FLX_E_NON_SCALAR, "f32[2]"},
+    {"graph f(x: f32[], param p: f32[2]) { return x }\n", {0}, FLX_E_NO_GRAD_PATH, "param 'p'"},
+    {"graph f(param p: c64[2]) { return reduce_sum(real(p)) }\n", {0}, FLX_E_UNSUPPORTED, "complex"},
+    {PLAIN, {.params = unknown, .num_params = 1}, FLX_E_NAME, "'q'"},
+    {PLAIN, {.params = input, .num_params = 1}, FLX_E_NAME, "'x' is an input"},
+    {PLAIN, {.params = twice, .num_params = 2}, FLX_E_DUP_NAME, "'p'"},
+    {PLAIN, {.params = whole, .num_params = 1}, FLX_E_NOT_DIFFERENTIABLE, "'k'"},
+    {PLAIN, {.params = twice}, FLX_E_USAGE, "no parameter to train"},
+    {PLAIN, {.num_params = 1}, FLX_E_USAGE, "list of parameters is missing"},
+    {PLAIN, {.optimiser = 9}, FLX_E_USAGE, "no optimiser 9"},
+    {PLAIN, {.flags = 64}, FLX_E_USAGE, "unknown flags"},
+    {PLAIN, {.optimiser = FLX_ADAM, .flags = FLX_TRAIN_NESTEROV}, FLX_E_USAGE, "adam has no Nesterov"},
+    {PLAIN, {.rate = -1}, FLX_E_USAGE, "rate is -1"},
+    {PLAIN, {.optimiser = FLX_ADAM, .beta2 = 1}, FLX_E_USAGE, "beta2 is 1"},
+};
+
+TEST(trainer_refuses_what_cannot_be_trained)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const refusal *r = &refusals[i];
+        flx_error err = {0};
+        flx_graph *g = trainee_graph(ctx, r->text, FLX_F32);
+        flx_trainer *t = (flx_trainer *)(void *)&err;
+        test_fail_context("row %zu: %s", i, r->text);
+        CHECK(!flx_training_graph(g, &r->o, &err));
+        CHECK_CODE((flx_code)err.code, r->code, &err);
+        CHECK_MSG(strstr(err.message, r->says), "%s", err.message);
+        CHECK_CODE(flx_compile_training(g, &r->o, NULL, &t, &err), r->code, &err);
+        CHECK(!t);
+        flx_graph_free(g);
+        test_count_case();
+    }
+    flx_error err = {0};
+    flx_trainer *t;
+    CHECK(!flx_training_graph(NULL, NULL, &err) && err.code);
+    CHECK(flx_compile_training(NULL, NULL, NULL, &t, NULL) != FLX_OK);
+    flx_context_free(ctx);
+}
+
+TEST(trainer_refuses_dimensions_without_extents)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = trainee_graph(ctx, trainee_network, FLX_F32);
+    flx_error err = {0};
+    flx_trainer *t;
+    flx_compile_options other = {.dims = &(flx_dim_binding){"M", 4}, .num_dims = 1};
+    CHECK_CODE(flx_compile_training(g, NULL, NULL, &t, &err), FLX_E_UNBOUND_DIM, &err);
+    CHECK(strstr(err.message, "'N'") && !t);
+    CHECK(flx_compile_training(g, NULL, &other, &t, &err) != FLX_OK && !t);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+/* Each wrong use of one trainer gives its error and leaves the trainer as it was. */
+TEST(trainer_refuses_wrong_values)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = trainee_graph(ctx, PLAIN, FLX_F32);
+    flx_error err = {0};
+    flx_trainer *t;
+    flx_type pair = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), triple = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    flx_type ints = flx_type_make(FLX_I32, 1, (flx_dim[]){2});
+    flx_tensor *two = flx_tensor_new(ctx, &pair, (float[]){1, 2}, &err), *three = flx_tensor_new(ctx, &triple, NULL, &err);
+    flx_tensor *k = flx_tensor_new(ctx, &ints, NULL, &err);
+    flx_feed good[] = {{"x", two}, {"x", two}}, wide = {"x", three}, other = {"x", k};
+    CHECK_OK(flx_compile_training(g, &(flx_train_options){.rate = 1}, NULL, &t, &err), &err);
+    CHECK_CODE(flx_trainer_step(t, good, 1, NULL, &err), FLX_E_MISSING_INPUT, &err);
+    CHECK(strstr(err.message, "'p'") && !flx_trainer_param(t, "p", &err) && err.code == FLX_E_MISSING_INPUT);
+    CHECK_CODE(flx_trainer_set_param(t, "q", two, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_set_param(t, "x", two, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_set_param(t, "p", three, &err), FLX_E_SHAPE, &err);
+    CHECK_CODE(flx_trainer_set_param(t, "p", k, &err), FLX_E_DTYPE, &err);
+    CHECK_CODE(flx_trainer_set_param(t, "p", NULL, &err), FLX_E_USAGE, &err);
+    CHECK_OK(flx_trainer_set_param(t, "p", two, &err), &err);
+    CHECK_OK(flx_trainer_set_param(t, "k", k, &err), &err);
+    CHECK_CODE(flx_trainer_step(t, NULL, 0, NULL, &err), FLX_E_MISSING_INPUT, &err);
+    CHECK(strstr(err.message, "'x'"));
+    CHECK_CODE(flx_trainer_step(t, good, 2, NULL, &err), FLX_E_DUP_NAME, &err);
+    CHECK_CODE(flx_trainer_step(t, &wide, 1, NULL, &err), FLX_E_SHAPE, &err);
+    CHECK_CODE(flx_trainer_step(t, &other, 1, NULL, &err), FLX_E_DTYPE, &err);
+    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"p", two}, 1, NULL, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"q", two}, 1, NULL, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"x", NULL}, 1, NULL, &err), FLX_E_USAGE, &err);
+    CHECK_CODE(flx_trainer_step(NULL, NULL, 0, NULL, &err), FLX_E_USAGE, &err);
+    flx_tensor *p = flx_trainer_param(t, "p", &err);
+    CHECK(p && memcmp(flx_tensor_bytes(p), flx_tensor_bytes(two), 8) == 0);
+    CHECK(!flx_trainer_param(t, "q", &err) && err.code == FLX_E_NAME);
+    CHECK(!flx_trainer_output(t, "new_p") && !flx_trainer_output(t, "q") && !flx_trainer_output(NULL, "q"));
+    CHECK_OK(flx_trainer_step(t, good, 1, NULL, &err), &err);
+    flx_tensor *next = flx_trainer_param(t, "p", &err);
+    CHECK_NEAR(flx_tensor_get(next, 0), 0, 0);
+    CHECK_NEAR(flx_tensor_get(next, 1), 0, 0);
+    flx_tensor_release(p);
+    flx_tensor_release(next);
+    flx_tensor_release(two);
+    flx_tensor_release(three);
+    flx_tensor_release(k);
+    flx_trainer_free(t);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Memory that runs out ---- */
+
+static flx_code train_once(fault *f)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = f});
+    flx_error err = {0};
+    flx_code code = FLX_E_OOM;
+    flx_trainer *t = NULL;
+    flx_graph *g = ctx ? flx_graph_new(ctx, "f") : NULL;
+    if (g) {
+        flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+        flx_val p = flx_param(g, "p", &type);
+        flx_output(g, flx_reduce_sum(g, flx_mul(g, p, p), FLX_ALL, 0), "loss");
+        flx_compile_options c = {.flags = FLX_COMPILE_INTERPRET, .threads = 1};
+        code = flx_compile_training(g, &(flx_train_options){.optimiser = FLX_ADAM, .clip_norm = 1}, &c, &t, &err);
+        CHECK(code == FLX_OK ? t != NULL : !t && err.code == (int32_t)code && err.message[0]);
+        flx_tensor *v = t ? flx_tensor_new(ctx, &type, (float[]){1, 2, 3}, &err) : NULL;
+        if (t)
+            code = v ? flx_trainer_set_param(t, "p", v, &err) : FLX_E_OOM;
+        if (code == FLX_OK)
+            code = flx_trainer_step(t, NULL, 0, NULL, &err);
+        flx_tensor_release(v);
+    }
+    flx_trainer_free(t);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+    return code;
+}
+
+/* Thousands of requests: a spread of them. */
+TEST(trainer_survives_any_failed_allocation)
+{
+    fault whole_run = {0};
+    CHECK(train_once(&whole_run) == FLX_OK && fault_is_clean(&whole_run));
+    size_t stride = 1 + whole_run.calls / 400;
+    for (size_t n = 1; n <= whole_run.calls; n += stride) {
+        fault f = {.fail_at = n};
+        test_fail_context("request %zu of %zu", n, whole_run.calls);
+        flx_code code = train_once(&f);
+        CHECK_MSG(code == FLX_E_OOM || code == FLX_OK, "%s", flx_code_name(code));
+        CHECK(fault_is_clean(&f));
+    }
+}

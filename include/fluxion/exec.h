@@ -71,6 +71,17 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
     evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
+/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed then takes
+    the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs may share at once.
+    Naming the pairs in flx_compile_options.shares makes it so more often. */
+FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
+
+/** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when the value
+    does not fit. No run may be going on. */
+FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
+/** The value of a parameter, which the caller releases; NULL when it was not set. */
+FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
+
 /* ---- Runs beside the caller ---- */
 
 typedef struct flx_job flx_job;
@@ -89,18 +100,7 @@ FLX_API flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err);
 FLX_API void flx_job_cancel(flx_job *j);
 FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits */
 
-/* ---- Memory of the caller ---- */
-
-/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed then takes
-    the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs may share at once.
-    Naming the pairs in flx_compile_options.shares makes it so more often. */
-FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
-
-/** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when the value
-    does not fit. No run may be going on. */
-FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
-/** The value of a parameter, which the caller releases; NULL when it was not set. */
-FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
+/* ---- What an executable is made of ---- */
 
 /** Bytes that one run works in, besides inputs, parameters, constants and outputs; 0 before a graph with symbolic dimensions
     has been run. Known before running: no run of these extents takes more. The memory is allocated by the first run, once for

@@ -36,7 +36,8 @@ typedef struct flx_run_options {
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents
     from them and from options->dims. `outputs` has room for flx_graph_output_count(g) tensors; on success the caller
     releases each, on failure all are NULL. An output that is an input is the very tensor that was fed. Many threads may
-    run one graph. */
+    run one graph. On device cpu the context keeps what was compiled, and the memory of its runs, for the next run of an equal
+    graph: some sixteen of them, the least recently used go first. flx_compile() (exec.h) gives control over it. */
 FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                          flx_tensor **outputs, flx_error *err);
 

@@ -36,22 +36,13 @@ int64_t flxi_first_not_finite(int32_t dtype, const void *data, int64_t count)
 {
     int64_t i;
     switch (dtype) {
-    case FLX_F64:
-        return scan64(data, count);
-    case FLX_F32:
-        return scan32(data, count);
-    case FLX_F16:
-        return scan16(data, count, 0x7c00);
-    case FLX_BF16:
-        return scan16(data, count, 0x7f80);
-    case FLX_C64:
-        i = scan32(data, 2 * count);
-        return i < 0 ? i : i / 2;
-    case FLX_C128:
-        i = scan64(data, 2 * count);
-        return i < 0 ? i : i / 2;
-    default:
-        return -1;
+    case FLX_F64: return scan64(data, count);
+    case FLX_F32: return scan32(data, count);
+    case FLX_F16: return scan16(data, count, 0x7c00);
+    case FLX_BF16: return scan16(data, count, 0x7f80);
+    case FLX_C64: i = scan32(data, 2 * count); return i < 0 ? i : i / 2;
+    case FLX_C128: i = scan64(data, 2 * count); return i < 0 ? i : i / 2;
+    default: return -1;
     }
 }
 
@@ -87,6 +78,6 @@ flx_code flxi_check_finite(const flx_type *t, const void *data, const char *op, 
     if (i < 0)
         return FLX_OK;
     write_place(t, i, place, sizeof place);
-    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s gives %s at element %s", op, label ? " '" : "", label ? label : "",
-                     label ? "'" : "", name_of(t->dtype, data, i), place);
+    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s gives %s at element %s", op, label ? " '" : "",
+                     label ? label : "", label ? "'" : "", name_of(t->dtype, data, i), place);
 }

@@ -21,9 +21,10 @@ static flx_code check_options(const flx_compile_options *o, flx_error *err)
     if (o->device && strcmp(o->device, "cpu") != 0)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "graphs are compiled for: cpu",
                               "graphs cannot be compiled for the device '%.40s'", o->device);
-    if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 || o->cache > 2 ||
-        (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                                FLX_COMPILE_FLUSH)))
+    if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
+        o->cache > 2 ||
+        (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR |
+                                FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH)))
         return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2",
                               "flx_compile: an option has a value that does not exist");
     if (o->num_dims && !o->dims)
@@ -217,8 +218,8 @@ static flx_code feed_params(const flx_exec *e, const flx_feed *feeds, size_t n, 
 /* What a run is given, and what it is done with. */
 typedef flx_code (*use_fn)(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err);
 
-static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds, use_fn use,
-                           void *user, flx_error *err)
+static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
+                           use_fn use, void *user, flx_error *err)
 {
     size_t room = num_feeds + e->g->leaves.n, count;
     flx_feed *all = flxi_alloc(e->mem, room, sizeof *all);
@@ -277,7 +278,8 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
 flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err)
 {
-    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs) || (options && options->num_dims && !options->dims))
+    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs) ||
+        (options && options->num_dims && !options->dims))
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds, dims and outputs must be given");
     for (size_t i = 0; i < e->g->outputs.n; i++)
         outputs[i] = NULL;
@@ -339,7 +341,8 @@ flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *val
     char text[60];
     if (!e || !name || !value)
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_set_param: the executable, a name and a value must be given");
-    if (!flxi_find_leaf(e->g, name, &i) || flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[i])->node)->op != OP_param)
+    if (!flxi_find_leaf(e->g, name, &i) ||
+        flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[i])->node)->op != OP_param)
         return flxi_fail(err, FLX_E_NAME, "the graph '%s' has no parameter called '%s'", e->g->name,
                          flxi_printable(text, sizeof text, name, strlen(name)));
     const flx_type *t = flxi_type_at(e->g, e->g->leaves.at[i]);
@@ -347,8 +350,8 @@ flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *val
     if (t->dtype != value->type.dtype || t->rank != value->type.rank ||
         (flxi_type_is_static(t) && !flxi_type_equal(t, &value->type)))
         return flxi_fail(err, t->dtype == value->type.dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
-                         "the parameter '%s' is declared %s, but the value is %s", name, flxi_type_str(e->ctx, t, &want),
-                         flxi_type_str(e->ctx, &value->type, &got));
+                         "the parameter '%s' is declared %s, but the value is %s", name,
+                         flxi_type_str(e->ctx, t, &want), flxi_type_str(e->ctx, &value->type, &got));
     flx_tensor *copy = flx_tensor_new(e->ctx, &value->type, value->data, err);
     if (!copy)
         return FLX_E_OOM;

@@ -42,9 +42,9 @@ typedef struct {
     pthread_t thread;
     bool has_thread;
     /* Guarded by the executable's lock: */
-    flxi_tier *on;      /* which of the two new runs use */
-    bool is_compiling;  /* the thread is at work */
-    flx_error failure;  /* why there is no later tier although one was wanted */
+    flxi_tier *on;     /* which of the two new runs use */
+    bool is_compiling; /* the thread is at work */
+    flx_error failure; /* why there is no later tier although one was wanted */
 } flxi_variant;
 
 struct flx_exec {

@@ -5,9 +5,9 @@
 
 struct flx_job {
     flx_exec *exec;
-    flxi_arena arena;        /* names and dims of the caller */
+    flxi_arena arena; /* names and dims of the caller */
     flx_run_options options;
-    flx_feed *feeds;         /* their values are held */
+    flx_feed *feeds; /* their values are held */
     size_t num_feeds;
     flx_tensor **outputs;
     flx_error err;
@@ -75,7 +75,8 @@ static flx_code start(flx_job *j, const flx_run_options *options, const flx_feed
     return j->is_started ? FLX_OK : flxi_fail(err, FLX_E_DEVICE, "no thread could be started to run on");
 }
 
-flx_job *flx_exec_start(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds, flx_error *err)
+flx_job *flx_exec_start(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                        flx_error *err)
 {
     flx_error local = {0};
     if (!e) {

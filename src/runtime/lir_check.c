@@ -16,7 +16,10 @@ flx_code flxi_step_check_finite(const flxi_lir *l, const flxi_step *s, void *con
             continue;
         const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
         const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
-        FLXI_TRY(flxi_check_finite(v->type, at[s->slots[k]], op, v->name, err));
+        flx_code code = flxi_check_finite(v->type, at[s->slots[k]], op, v->name, err);
+        if (code != FLX_OK && s->num_nodes > 1 && s->computes)
+            flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
+        FLXI_TRY(code);
     }
     return FLX_OK;
 }

@@ -13,8 +13,8 @@
 
 #include <stdio.h>
 
-static void write_facts(const flx_exec *e, const flx_run_options *options, const flxi_feeding *f, const flx_error *failure,
-                        flxi_strbuf *out)
+static void write_facts(const flx_exec *e, const flx_run_options *options, const flxi_feeding *f,
+                        const flx_error *failure, flxi_strbuf *out)
 {
     char text[sizeof failure->message];
     flxi_add_text(out, "fluxion recording 1\n");
@@ -39,8 +39,8 @@ static flx_code add_input(flxi_zip_writer *w, size_t i, const flx_tensor *t, flx
     return code;
 }
 
-static flx_code add_entries(flxi_zip_writer *w, const flxi_strbuf *facts, const flx_buffer *graph, const flxi_feeding *f,
-                            flx_error *err)
+static flx_code add_entries(flxi_zip_writer *w, const flxi_strbuf *facts, const flx_buffer *graph,
+                            const flxi_feeding *f, flx_error *err)
 {
     FLXI_TRY(flxi_zip_write_entry(w, "recording.txt", &(flxi_piece){facts->at, facts->n}, 1, err));
     FLXI_TRY(flxi_zip_write_entry(w, "graph.flxb", &(flxi_piece){graph->data, graph->size}, 1, err));
@@ -49,8 +49,8 @@ static flx_code add_entries(flxi_zip_writer *w, const flxi_strbuf *facts, const 
     return FLX_OK;
 }
 
-static flx_code write_archive(const flx_exec *e, const flxi_strbuf *facts, const flx_buffer *graph, const flxi_feeding *f,
-                              const char *path, flx_error *err)
+static flx_code write_archive(const flx_exec *e, const flxi_strbuf *facts, const flx_buffer *graph,
+                              const flxi_feeding *f, const char *path, flx_error *err)
 {
     flxi_zip_writer w;
     FLXI_TRY(flxi_zip_write_begin(&w, e->mem, path, err));

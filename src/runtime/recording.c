@@ -60,8 +60,8 @@ static flx_code read_entry(reading *x, const char *name, uint64_t most, char **d
     FLXI_TRY(open_entry(x, name, &content, &block));
     flx_code code = FLX_OK;
     if (content.size > most || content.size >= SIZE_MAX)
-        code = flxi_fail(x->err, FLX_E_SIZE, "'%s' has %llu bytes, more than %llu", name, (unsigned long long)content.size,
-                         (unsigned long long)most);
+        code = flxi_fail(x->err, FLX_E_SIZE, "'%s' has %llu bytes, more than %llu", name,
+                         (unsigned long long)content.size, (unsigned long long)most);
     if (code == FLX_OK) {
         *size = (size_t)content.size;
         *data = flxi_alloc(x->r->mem, *size + 1, 1);
@@ -99,10 +99,11 @@ static bool read_within(char **rest, int64_t low, int64_t high, int64_t *out)
 
 static bool read_compile(flx_recording *r, char *rest)
 {
-    const int64_t known = FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                          FLX_COMPILE_FLUSH;
+    const int64_t known =
+        FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
     int64_t flags, threads, level;
-    if (!read_within(&rest, 0, known, &flags) || !read_within(&rest, 0, 64, &threads) || !read_within(&rest, 0, 4, &level))
+    if (!read_within(&rest, 0, known, &flags) || !read_within(&rest, 0, 64, &threads) ||
+        !read_within(&rest, 0, 4, &level))
         return false;
     r->compile_flags = (uint32_t)flags & ~(uint32_t)FLX_COMPILE_BACKGROUND; /* one run has nothing of it */
     r->threads = (int32_t)threads;
@@ -123,7 +124,8 @@ static bool read_dim(flx_recording *r, char *rest)
     const char *name = next_word(&rest);
     flx_dim_binding b = {.name = flxi_arena_text(&r->arena, name, strlen(name))};
     r->is_starved |= !b.name || !flxi_push(r->mem, &r->dims, b);
-    return !r->is_starved && name[0] && read_within(&rest, 0, INT64_MAX, &r->dims.at[r->dims.n - 1].extent) && *rest == 0;
+    return !r->is_starved && name[0] && read_within(&rest, 0, INT64_MAX, &r->dims.at[r->dims.n - 1].extent) &&
+           *rest == 0;
 }
 
 static bool read_failure(flx_recording *r, char *rest)
@@ -318,7 +320,8 @@ flx_code flx_recording_failure(const flx_recording *r, flx_error *out)
 flx_code flx_recording_run(const flx_recording *r, const flx_run_options *options, flx_tensor **outputs, flx_error *err)
 {
     if (!r || (!outputs && r->g->outputs.n))
-        return flxi_fail(err, FLX_E_USAGE, "flx_recording_run: the recording and a place for the outputs must be given");
+        return flxi_fail(err, FLX_E_USAGE,
+                         "flx_recording_run: the recording and a place for the outputs must be given");
     flx_run_options run = options ? *options : (flx_run_options){0};
     run.flags = r->run_flags;
     run.dims = r->dims.at;

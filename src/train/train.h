@@ -30,10 +30,10 @@ typedef struct {
     flx_graph *g;
     const flx_train_options *o; /* defaults filled in */
     flx_dtype dtype;
-    flx_val rate, step;             /* step counts from 1; none unless the row asks for it */
-    flx_val p, dp;                  /* parameter and gradient */
-    flx_val state[FLXI_MAX_STATE];  /* before */
-    flx_val next[FLXI_MAX_STATE];   /* after */
+    flx_val rate, step;            /* step counts from 1; none unless the row asks for it */
+    flx_val p, dp;                 /* parameter and gradient */
+    flx_val state[FLXI_MAX_STATE]; /* before */
+    flx_val next[FLXI_MAX_STATE];  /* after */
 } flxi_update;
 
 typedef struct {
@@ -41,8 +41,8 @@ typedef struct {
     int num_state;
     const char *state[FLXI_MAX_STATE]; /* their names */
     bool counts_steps;
-    double rate, weight_decay; /* defaults */
-    bool decay_is_apart;       /* weight decay is no part of the gradient */
+    double rate, weight_decay;         /* defaults */
+    bool decay_is_apart;               /* weight decay is no part of the gradient */
     flx_val (*update)(flxi_update *u); /* the next parameter; fills u->next */
 } flxi_optimiser;
 

@@ -105,8 +105,8 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
     return make_memory(t, err);
 }
 
-flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options, const flx_compile_options *compile,
-                              flx_trainer **out, flx_error *err)
+flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options,
+                              const flx_compile_options *compile, flx_trainer **out, flx_error *err)
 {
     flx_error local = {0};
     flx_trainer *t = NULL;
@@ -150,7 +150,8 @@ void flx_trainer_free(flx_trainer *t)
 
 /* ---- Parameters ---- */
 
-static flx_code check_value(const flx_trainer *t, size_t leaf, const flx_tensor *value, const char *what, flx_error *err)
+static flx_code check_value(const flx_trainer *t, size_t leaf, const flx_tensor *value, const char *what,
+                            flx_error *err)
 {
     const flx_graph *g = t->training.g;
     const flx_type *type = flxi_type_at(g, g->leaves.at[leaf]);
@@ -158,8 +159,9 @@ static flx_code check_value(const flx_trainer *t, size_t leaf, const flx_tensor 
     if (flxi_type_equal(type, &value->type))
         return FLX_OK;
     return flxi_fail(err, type->dtype == value->type.dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
-                     "the %s '%.60s' is declared %s, but the value is %s", what, flxi_value_at(g, g->leaves.at[leaf])->name,
-                     flxi_type_str(t->ctx, type, &want), flxi_type_str(t->ctx, &value->type, &got));
+                     "the %s '%.60s' is declared %s, but the value is %s", what,
+                     flxi_value_at(g, g->leaves.at[leaf])->name, flxi_type_str(t->ctx, type, &want),
+                     flxi_type_str(t->ctx, &value->type, &got));
 }
 
 static flx_code find_param(const flx_trainer *t, const char *name, size_t *leaf, flx_error *err)
@@ -194,8 +196,8 @@ flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error 
     if (find_param(t, name, &leaf, err) != FLX_OK)
         return NULL;
     if (!t->leaves[leaf].is_set) {
-        flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one", "the parameter '%.60s' has no value yet",
-                       name);
+        flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one",
+                       "the parameter '%.60s' has no value yet", name);
         return NULL;
     }
     const flx_tensor *now = t->leaves[leaf].now;
@@ -212,9 +214,11 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_step: a name or value is NULL");
     flxi_printable(text, sizeof text, f->name, strlen(f->name));
     if (!flxi_find_leaf(t->training.g, f->name, &leaf))
-        return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name, text);
+        return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name,
+                         text);
     if (t->leaves[leaf].now)
-        return flxi_fail_hint(err, FLX_E_NAME, "flx_trainer_set_param() sets it", "'%s' is a parameter, not an input", text);
+        return flxi_fail_hint(err, FLX_E_NAME, "flx_trainer_set_param() sets it", "'%s' is a parameter, not an input",
+                              text);
     if (t->leaves[leaf].fed == t->step)
         return flxi_fail(err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
     FLXI_TRY(check_value(t, leaf, f->value, "input", err));

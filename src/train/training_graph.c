@@ -13,14 +13,14 @@ typedef struct {
     flx_train_options o;
     const flxi_optimiser *optimiser;
     flxi_training *t;
-    flx_graph *g;        /* the gradient graph, which grows */
-    flxi_arena arena;    /* scratch */
-    const char **names;  /* of the trained parameters */
+    flx_graph *g;       /* the gradient graph, which grows */
+    flxi_arena arena;   /* scratch */
+    const char **names; /* of the trained parameters */
     size_t num_trained;
-    flx_dtype widest;    /* of the arithmetic: f64 if some parameter is, else f32 */
+    flx_dtype widest; /* of the arithmetic: f64 if some parameter is, else f32 */
     flx_val rate, step;
-    flx_val scale;       /* of the gradients, from clipping; or none */
-    flx_val *next;       /* by position in t->updated */
+    flx_val scale; /* of the gradients, from clipping; or none */
+    flx_val *next; /* by position in t->updated */
     flx_error *err;
 } training_work;
 
@@ -37,7 +37,8 @@ static flx_code check_trainable(const training_work *w, size_t leaf)
     flxi_value_text text;
     const flx_type *type = flxi_type_at(w->loss, id);
     if (flxi_is_complex(type->dtype))
-        return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED, "train its real and imaginary parts, or name the others in params",
+        return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED,
+                              "train its real and imaginary parts, or name the others in params",
                               "training of complex parameters: %s", flxi_value_str(w->loss, id, NULL, &text));
     if (!flxi_is_float(type->dtype))
         return flxi_fail_hint(w->err, FLX_E_NOT_DIFFERENTIABLE, "only floating values are trained",

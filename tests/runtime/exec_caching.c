@@ -44,9 +44,9 @@ TEST(kept_executable_is_of_exactly_this_graph)
         const char *text;
         double y;
     } rows[] = {
-        {"graph f(x: f32[]) { return mul(x, 3) }", 6},   {"graph f(x: f32[]) { return mul(x, 4) }", 8},
-        {"graph f(x: f32[]) { return add(x, 3) }", 5},   {"graph f(x: f32[]) { return sub(x, 3) }", -1},
-        {"graph f(x: f32[]) { return sub(3, x) }", 1},   {"graph f(x: f32[]) { y = mul(x, 3) return y }", 6},
+        {"graph f(x: f32[]) { return mul(x, 3) }", 6},       {"graph f(x: f32[]) { return mul(x, 4) }", 8},
+        {"graph f(x: f32[]) { return add(x, 3) }", 5},       {"graph f(x: f32[]) { return sub(x, 3) }", -1},
+        {"graph f(x: f32[]) { return sub(3, x) }", 1},       {"graph f(x: f32[]) { y = mul(x, 3) return y }", 6},
         {"graph f(param x: f32[]) { return mul(x, 3) }", 6},
     };
     session_case c;

@@ -154,6 +154,24 @@ TEST(exec_report_says_why_no_library_computes_a_product)
     flx_context_free(ctx);
 }
 
+TEST(exec_step_says_why_a_kernel_has_no_vectors)
+{
+    static const char *const why[] = {"", "one invocation at a time: vectors are switched off"};
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    for (int is_scalar = 0; is_scalar < 2; is_scalar++) {
+        flx_compile_options o = {.flags = is_scalar ? FLX_COMPILE_SCALAR : 0};
+        flx_exec *e = compile_text(ctx, "graph f(x: f32[64]) { return exp(x) }", &o, &err);
+        CHECK_MSG(e, "%s", err.message);
+        flx_step s;
+        CHECK_OK(flx_exec_step(e, 0, &s), NULL);
+        CHECK_EQ_STR(s.kind, "kernel");
+        CHECK_EQ_STR(s.why, why[is_scalar]);
+        flx_exec_free(e);
+    }
+    flx_context_free(ctx);
+}
+
 TEST(compile_writes_the_text_of_kernels_to_a_folder)
 {
     char dir[] = "/tmp/flx-dump-XXXXXX", path[64], line[40] = "";

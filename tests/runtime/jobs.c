@@ -6,9 +6,10 @@
 static const char plain[] = "graph f(x: f32[4], y: f32[4]) { return add(mul(x, y), 1), sub(x, y) }";
 
 /* A loop that only ends when it is told to. */
-static const char endless[] = "graph grow(i: i64[], x: f32[4]) { return add(i, 1), mul(x, 0.5) }\n"
-                              "graph more(i: i64[], x: f32[4]) { return ge(i, 0) }\n"
-                              "graph f(x: f32[4]) { n, y = while(full(i64[], 0), x, cond=@more, body=@grow)\n return y }";
+static const char endless[] =
+    "graph grow(i: i64[], x: f32[4]) { return add(i, 1), mul(x, 0.5) }\n"
+    "graph more(i: i64[], x: f32[4]) { return ge(i, 0) }\n"
+    "graph f(x: f32[4]) { n, y = while(full(i64[], 0), x, cond=@more, body=@grow)\n return y }";
 
 TEST(job_gives_the_outputs_of_a_run)
 {

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char text[] = "graph f(x: f32[N], y: bf16[N], param w: i32[2]) {\n"
-                           "  z = add(x, cast(y, to=f32))\n return z, gather(z, w, axis=0), expand(reduce_sum(x, axes=[0]), shape=[M]) }";
+static const char text[] =
+    "graph f(x: f32[N], y: bf16[N], param w: i32[2]) {\n"
+    "  z = add(x, cast(y, to=f32))\n return z, gather(z, w, axis=0), expand(reduce_sum(x, axes=[0]), shape=[M]) }";
 
 static const char *path_of(const char *name)
 {
@@ -86,7 +87,8 @@ TEST(recording_of_a_failure_fails_again)
     session_case c;
     session_begin(&c, "graph f(x: f32[3]) { y = log(x)\n return y }", 0);
     const char *path = path_of("failure.flxr");
-    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
+    flx_compile_options o = {
+        .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
     CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
     flx_feed feed = {"x", session_f32(&c, 3, 0)};
     flx_run_options run = {.flags = FLX_RUN_CHECK_FINITE};
@@ -111,7 +113,9 @@ TEST(recording_that_cannot_be_written_does_not_hide_the_failure)
 {
     session_case c;
     session_begin(&c, "graph f(x: f32[3]) { return log(x) }", 0);
-    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1,
+    flx_compile_options o = {.struct_size = sizeof o,
+                             .flags = FLX_COMPILE_INTERPRET,
+                             .threads = 1,
                              .record_path = "/nonexistent/folder/file"};
     CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
     flx_feed feed = {"x", session_f32(&c, 3, 0)};
@@ -130,7 +134,8 @@ TEST(recording_of_a_failure_at_compiling_an_extent_is_kept)
     session_case c;
     session_begin(&c, "graph f(x: f32[N], y: f32[2*N]) { return x, y }", 0);
     const char *path = path_of("shape.flxr");
-    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
+    flx_compile_options o = {
+        .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
     CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
     flx_feed feeds[] = {{"x", session_f32(&c, 3, 0)}, {"y", session_f32(&c, 8, 0)}};
     flx_tensor *out[2];

@@ -125,7 +125,8 @@ static double product(session_case *c, uint32_t flags, int32_t threads, int64_t 
     flx_tensor_release(out);
     flx_buffer b = {0};
     CHECK_OK(flx_exec_report(e, &b, &c->err), &c->err);
-    CHECK(strstr(b.data, flags & FLX_COMPILE_FLUSH ? "subnormal numbers are taken for zero" : "subnormal numbers are kept"));
+    CHECK(strstr(b.data,
+                 flags & FLX_COMPILE_FLUSH ? "subnormal numbers are taken for zero" : "subnormal numbers are kept"));
     flx_buffer_free(&b);
     flx_exec_free(e);
     return most;
@@ -154,7 +155,10 @@ TEST(flush_takes_subnormals_for_zero_on_all_threads)
 TEST(memory_of_a_run_is_known_before_and_allocated_once)
 {
     session_case c;
-    session_begin(&c, "graph f(x: f32[1048576]) { a = sort(x, axis=0)\n b = sort(neg(a), axis=0)\n return reduce_max(b, axes=[0]) }", 0);
+    session_begin(
+        &c,
+        "graph f(x: f32[1048576]) { a = sort(x, axis=0)\n b = sort(neg(a), axis=0)\n return reduce_max(b, axes=[0]) }",
+        0);
     session_compile(&c, FLX_COMPILE_INTERPRET, 1);
     size_t need = flx_exec_memory(c.exec);
     CHECK(need >= 1048576 * 4);
@@ -176,7 +180,9 @@ TEST(memory_of_a_run_is_known_before_and_allocated_once)
 TEST(memory_limit_is_respected_before_allocating)
 {
     session_case c;
-    session_begin(&c, "graph f(x: f32[4096]) { a = sort(x, axis=0)\n b = sort(neg(a), axis=0)\n return add(reduce_max(a, axes=[0]), reduce_max(b, axes=[0])) }",
+    session_begin(&c,
+                  "graph f(x: f32[4096]) { a = sort(x, axis=0)\n b = sort(neg(a), axis=0)\n return add(reduce_max(a, "
+                  "axes=[0]), reduce_max(b, axes=[0])) }",
                   20000);
     session_compile(&c, FLX_COMPILE_INTERPRET, 1);
     CHECK(flx_exec_memory(c.exec) > 20000);

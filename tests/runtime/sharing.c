@@ -14,8 +14,9 @@ typedef struct {
     const flx_graph *g;
     flx_exec *e;
     size_t nin, nout;
-    flx_tensor **in, **apart, **together; /* values; results in memory of their own; results that share where they may */
-    size_t *shared_with;                  /* by output: input + 1 */
+    flx_tensor **in, **apart,
+        **together;      /* values; results in memory of their own; results that share where they may */
+    size_t *shared_with; /* by output: input + 1 */
     size_t num_shared;
 } pair_run;
 
@@ -26,12 +27,19 @@ static void *room(size_t n, size_t size)
     return p;
 }
 
-static const flx_type *type_in(const pair_run *r, size_t i) { return flx_val_type(r->g, flx_graph_input(r->g, i)); }
-static const flx_type *type_out(const pair_run *r, size_t k) { return flx_val_type(r->g, flx_graph_output(r->g, k)); }
+static const flx_type *type_in(const pair_run *r, size_t i)
+{
+    return flx_val_type(r->g, flx_graph_input(r->g, i));
+}
+static const flx_type *type_out(const pair_run *r, size_t k)
+{
+    return flx_val_type(r->g, flx_graph_output(r->g, k));
+}
 
 static bool equal_types(const flx_type *a, const flx_type *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
 /* Every input with every output of its type. */
@@ -105,7 +113,8 @@ static size_t check_sharing(const flx_graph *g, flx_tensor **values, const flx_c
     run_at(&r, r.apart, false);
     run_at(&r, r.together, true);
     for (size_t k = 0; k < r.nout; k++) {
-        EXPECT_MSG(memcmp(flx_tensor_bytes(r.apart[k]), flx_tensor_bytes(r.together[k]), flx_tensor_size(r.apart[k])) == 0,
+        EXPECT_MSG(memcmp(flx_tensor_bytes(r.apart[k]), flx_tensor_bytes(r.together[k]), flx_tensor_size(r.apart[k])) ==
+                       0,
                    "output '%s' differs where it shares memory%s", flx_graph_output_name(g, k),
                    r.shared_with[k] ? "" : " (another one does)");
         flx_tensor_release(r.apart[k]);

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static const char text[] = "graph f(x: f32[N], param w: f32[N]) { return mul(exp(mul(x, -0.5)), w), reduce_sum(add(x, w), axes=[0]) }";
+static const char text[] =
+    "graph f(x: f32[N], param w: f32[N]) { return mul(exp(mul(x, -0.5)), w), reduce_sum(add(x, w), axes=[0]) }";
 
 static void report_has(const flx_exec *e, const char *part)
 {
@@ -31,8 +32,12 @@ TEST(background_tier_runs_at_once_and_compiled_later)
     session_case c;
     session_begin(&c, text, 0);
     flx_dim_binding dim = {"N", 64};
-    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_BACKGROUND, .threads = 1, .optimisation = 1,
-                             .dims = &dim, .num_dims = 1};
+    flx_compile_options o = {.struct_size = sizeof o,
+                             .flags = FLX_COMPILE_BACKGROUND,
+                             .threads = 1,
+                             .optimisation = 1,
+                             .dims = &dim,
+                             .num_dims = 1};
     CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
     session_f32(&c, 64, 2);
     CHECK_OK(flx_exec_set_param(c.exec, "w", session_f32(&c, 64, 3), &c.err), &c.err);

@@ -8,9 +8,9 @@
 /* ---- In place ---- */
 
 /* Weights alone, in the order given; each is read by the forward pass, and the later ones by the backward pass. */
-#define DEEP(params)                                                            \
-    "graph deep(x: f32[16, 8], " params ") {\n"                                 \
-    "  y = matmul(tanh(matmul(tanh(matmul(x, w1)), w2)), w3)\n"                 \
+#define DEEP(params)                                            \
+    "graph deep(x: f32[16, 8], " params ") {\n"                 \
+    "  y = matmul(tanh(matmul(tanh(matmul(x, w1)), w2)), w3)\n" \
     "  return reduce_mean(square(y))\n}\n"
 
 static const char first_to_last[] = DEEP("param w1: f32[8, 12], param w2: f32[12, 6], param w3: f32[6, 4]");
@@ -94,14 +94,17 @@ TEST(trainer_shows_a_parameter_from_before_the_step)
 TEST(trainer_leaves_parameters_alone_that_are_not_named)
 {
     flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = trainee_graph(ctx, "graph f(param a: f32[2], param b: f32[2], param k: i32[2]) {\n"
-                                      "  return reduce_sum(square(mul(mul(a, b), cast(k, to=f32))))\n}\n", FLX_F32);
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(param a: f32[2], param b: f32[2], param k: i32[2]) {\n"
+                                 "  return reduce_sum(square(mul(mul(a, b), cast(k, to=f32))))\n}\n",
+                                 FLX_F32);
     const char *const only_b[] = {"b"};
     flx_train_options o = {.optimiser = FLX_MOMENTUM, .params = only_b, .num_params = 1};
     flx_error err = {0};
     flx_trainer *t;
     flx_type real = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), whole = flx_type_make(FLX_I32, 1, (flx_dim[]){2});
-    flx_tensor *v = flx_tensor_new(ctx, &real, (float[]){1, 2}, &err), *k = flx_tensor_new(ctx, &whole, (int[]){1, 3}, &err);
+    flx_tensor *v = flx_tensor_new(ctx, &real, (float[]){1, 2}, &err),
+               *k = flx_tensor_new(ctx, &whole, (int[]){1, 3}, &err);
     flx_graph *step = flx_training_graph(g, &o, &err);
     CHECK(step && flx_graph_input_count(step) == 4 && flx_graph_output_count(step) == 3);
     CHECK_EQ_STR(flx_graph_output_name(step, 1), "new_b");
@@ -129,8 +132,10 @@ TEST(trainer_leaves_parameters_alone_that_are_not_named)
 TEST(trainer_state_avoids_names_that_are_taken)
 {
     flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = trainee_graph(ctx, "graph f(lr: f32[], param p: f32[2], param state_p_m: f32[2]) {\n"
-                                      "  return mul(lr, reduce_sum(mul(p, state_p_m)))\n}\n", FLX_F32);
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(lr: f32[], param p: f32[2], param state_p_m: f32[2]) {\n"
+                                 "  return mul(lr, reduce_sum(mul(p, state_p_m)))\n}\n",
+                                 FLX_F32);
     flx_train_options o = {.optimiser = FLX_MOMENTUM, .flags = FLX_TRAIN_RATE_INPUT};
     flx_error err = {0};
     flx_graph *step = flx_training_graph(g, &o, &err);
@@ -223,7 +228,8 @@ TEST(trainer_refuses_wrong_values)
     flx_trainer *t;
     flx_type pair = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), triple = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
     flx_type ints = flx_type_make(FLX_I32, 1, (flx_dim[]){2});
-    flx_tensor *two = flx_tensor_new(ctx, &pair, (float[]){1, 2}, &err), *three = flx_tensor_new(ctx, &triple, NULL, &err);
+    flx_tensor *two = flx_tensor_new(ctx, &pair, (float[]){1, 2}, &err),
+               *three = flx_tensor_new(ctx, &triple, NULL, &err);
     flx_tensor *k = flx_tensor_new(ctx, &ints, NULL, &err);
     flx_feed good[] = {{"x", two}, {"x", two}}, wide = {"x", three}, other = {"x", k};
     CHECK_OK(flx_compile_training(g, &(flx_train_options){.rate = 1}, NULL, &t, &err), &err);

@@ -168,7 +168,7 @@ TEST(run_devices_are_told_apart)
     bench b = bench_begin("graph f() { return 1 }");
     CHECK_OK(run(&b, NULL, 0, &(flx_run_options){.device = "ref"}), &b.err);
     CHECK_EQ_I64(run(&b, NULL, 0, &(flx_run_options){.device = "no such device"}), FLX_E_NAME);
-    CHECK_EQ_I64(run(&b, NULL, 0, &(flx_run_options){.flags = 1}), FLX_E_USAGE);
+    CHECK_EQ_I64(run(&b, NULL, 0, &(flx_run_options){.flags = 1U << 31}), FLX_E_USAGE);
     const char *name = NULL;
     char detail[100] = "";
     CHECK_OK(flx_device(0, &name, detail, sizeof detail), NULL);

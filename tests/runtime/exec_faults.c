@@ -1,0 +1,198 @@
+/* exec_faults.c: executables when something goes wrong: memory runs out at any request of compiling and running, the compiler
+   is missing or misbehaves, names are hostile. */
+#include "../backend/cache_fixture.h"
+#include "../fault.h"
+#include "../unit/transform_text.h"
+
+#include <math.h>
+#include <unistd.h>
+
+/* A kernel with a fold, routes (matmul, sort), a scan, a while, an if, and an op that only the reference evaluator knows. */
+static const char everything[] =
+    "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n"
+    "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"
+    "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"
+    "graph a(x: f64[2]) { return exp(x) }\ngraph b(x: f64[2]) { return neg(x) }\n"
+    "graph f(x: f64[3, 2], w: f64[2, 2]) {\n"
+    "  y = matmul(x, w)\n"
+    "  c, ys = scan(full(f64[2], 0), y, body=@step)\n"
+    "  i, z = while(const(i32[], 0), c, cond=@more, body=@next, max_iterations=5)\n"
+    "  u = if(gt(reduce_sum(z), 0), z, then=@a, else=@b)\n"
+    "  v = sort(softmax(ys), axis=0)\n"
+    "  p = permutation(const(u32[2], [1, 2]), n=3)\n"
+    "  return u, v, p, add(v, u)\n}\n";
+
+enum { OUTPUTS = 4 };
+
+static const double x_values[6] = {0.5, -1, 2, 0.25, -0.75, 1.5}, w_values[4] = {1, 0.5, -0.25, 2};
+
+static void feed_all(text_bench *b)
+{
+    bench_feed(b, "x", 2, (const flx_dim[]){3, 2}, x_values);
+    bench_feed(b, "w", 2, (const flx_dim[]){2, 2}, w_values);
+}
+
+static void check_close(flx_tensor *const *found, flx_tensor *const *expected)
+{
+    for (size_t i = 0; i < OUTPUTS; i++)
+        for (int64_t k = 0; k < flx_tensor_count(expected[i]); k++)
+            CHECK_NEAR(flx_tensor_get(found[i], k), flx_tensor_get(expected[i], k), 1e-12);
+}
+
+/* ---- Memory ---- */
+
+typedef struct {
+    size_t requests;
+    flx_code code;
+} attempt;
+
+/* Compiles and runs while request n fails; with n = 0 none does. */
+static attempt try_everything(const char *cache_dir, size_t n, bool forever, bool *failed)
+{
+    fault f = {0};
+    text_bench b = bench_open(everything, &f);
+    flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS] = {0};
+    flx_exec *e = NULL;
+    flx_error err = {0};
+    feed_all(&b);
+    bench_run(&b, b.g, expected);
+    size_t before = f.calls;
+    f.fail_at = n ? before + n : 0;
+    f.forever = forever;
+    flx_compile_options o = {.threads = 2, .optimisation = 1, .cache_dir = cache_dir};
+    attempt a = {.code = flx_compile(b.g, &o, &e, &err)};
+    if (a.code == FLX_OK)
+        a.code = flx_exec_run(e, NULL, b.feeds, b.n, out, &err);
+    a.requests = f.calls - before;
+    *failed = f.failed > 0;
+    f.fail_at = 0;
+    f.forever = false;
+    CHECK_MSG(a.code == FLX_OK || a.code == FLX_E_OOM, "%s: %s", flx_code_name(a.code), err.message);
+    if (a.code == FLX_OK)
+        check_close(out, expected);
+    else if (e) { /* what failed once works afterwards */
+        CHECK_OK(flx_exec_run(e, NULL, b.feeds, b.n, out, &err), &err);
+        check_close(out, expected);
+    }
+    for (size_t i = 0; i < OUTPUTS; i++)
+        flx_tensor_release(out[i]);
+    flx_exec_free(e);
+    bench_release(b.g, expected);
+    bench_close(&b);
+    CHECK_MSG(fault_is_clean(&f), "%zu blocks leaked, %zu errors", f.live_blocks, f.errors);
+    return a;
+}
+
+TEST(starved_executables_fail_with_oom)
+{
+    enum { TRIED = 300 };
+    cache_fixture f;
+    bool failed;
+    cache_fixture_begin(&f, NULL);
+    CHECK_EQ_I64(try_everything(f.dir, 0, false, &failed).code, FLX_OK); /* from now on the compiler is not needed */
+    size_t requests = try_everything(f.dir, 0, false, &failed).requests, refused = 0, tried = 0;
+    const char *wish = getenv("FLX_STARVE");
+    size_t stride = wish && strcmp(wish, "all") == 0 ? 1 : requests / TRIED + 1;
+    uint64_t state = test_seed();
+    for (size_t n = 1 + (size_t)(test_uniform(&state) * (double)stride); n <= requests; n += stride)
+        for (int forever = 0; forever < 2; forever++) {
+            test_fail_context("request %zu of %zu fails%s", n, requests, forever ? ", and all later ones" : "");
+            refused += try_everything(f.dir, n, forever, &failed).code == FLX_E_OOM;
+            CHECK(failed);
+            tried++;
+            test_count_case();
+        }
+    CHECK_MSG(2 * refused > tried, "%zu of %zu were refused", refused, tried);
+    cache_fixture_end(&f);
+}
+
+/* ---- Compilers ---- */
+
+static void check_fallback(const cache_fixture *f, const char *what)
+{
+    text_bench b = bench_open(everything, NULL);
+    flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS];
+    flx_exec *e = NULL;
+    flx_error err = {0};
+    flx_buffer report;
+    feed_all(&b);
+    bench_run(&b, b.g, expected);
+    flx_compile_options o = {.optimisation = 1, .cache_dir = f->dir};
+    test_fail_context("a compiler that %s", what);
+    CHECK_OK(flx_compile(b.g, &o, &e, &err), &err);
+    CHECK_OK(flx_exec_run(e, NULL, b.feeds, b.n, out, &err), &err);
+    check_close(out, expected);
+    CHECK_OK(flx_exec_report(e, &report, &err), &err);
+    CHECK_MSG(strstr(report.data, "no machine code: "), "%s", report.data);
+    flx_buffer_free(&report);
+    bench_release(b.g, out);
+    bench_release(b.g, expected);
+    flx_exec_free(e);
+    bench_close(&b);
+    test_count_case();
+}
+
+TEST(executables_do_without_a_compiler)
+{
+    static const char *const rows[][2] = {
+        {"fails", "#!/bin/sh\nexit 3\n"},
+        {"is killed", "#!/bin/sh\nkill -9 $$\n"},
+        {"makes nothing", "#!/bin/sh\nexit 0\n"},
+        {"makes rubbish", "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo rubbish >\"$2\"; shift; done\nexit 0\n"},
+        {"makes an empty file", "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done\nexit 0\n"},
+        {"is no program", "rubbish\n"},
+    };
+    cache_fixture f;
+    char path[800];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(path, sizeof path, "%s/compiler", test_temp_dir());
+        write_script(path, rows[i][1]);
+        cache_fixture_begin(&f, path);
+        check_fallback(&f, rows[i][0]);
+        cache_fixture_end(&f);
+        unlink(path);
+    }
+    cache_fixture_begin(&f, "/no/such/compiler");
+    check_fallback(&f, "is not there");
+    cache_fixture_end(&f);
+}
+
+/* ---- Names ---- */
+
+TEST(executables_do_not_read_names_as_code)
+{
+    static const char *const names[] = {
+        "\"; } #error \"", "a\nb", "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s", "flxk_0", "\xc3\xa9", "k_u32",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        flx_context *ctx = flx_context_new(NULL);
+        flx_graph *g = flx_graph_new(ctx, names[i]);
+        flx_type t = flx_type_make(FLX_F64, 1, (const flx_dim[]){3});
+        flx_val x = flx_input(g, names[i], &t);
+        flx_val y = flx_exp(g, flx_add(g, x, x));
+        flx_output(g, y, names[i]);
+        flx_error err = {0};
+        test_fail_context("the name %zu", i);
+        if (flx_graph_error(g, &err) == FLX_OK) {
+            flx_exec *e = NULL;
+            flx_tensor *v = flx_tensor_new(ctx, &t, x_values, &err), *out[1];
+            flx_feed feed = {names[i], v};
+            flx_buffer report;
+            CHECK_OK(flx_compile(g, &(flx_compile_options){.threads = 1, .optimisation = 1}, &e, &err), &err);
+            CHECK_OK(flx_exec_run(e, NULL, &feed, 1, out, &err), &err);
+            CHECK_OK(flx_exec_report(e, &report, &err), &err);
+            CHECK_MSG(!strstr(report.data, "no machine code"), "%s", report.data);
+            for (int64_t k = 0; k < 3; k++)
+                CHECK_NEAR(flx_tensor_get(out[0], k), exp(2 * x_values[k]), 1e-12 * exp(2 * x_values[k]));
+            flx_buffer_free(&report);
+            flx_tensor_release(out[0]);
+            flx_tensor_release(v);
+            flx_exec_free(e);
+        } else {
+            CHECK_CODE(err.code, FLX_E_NAME, &err);
+        }
+        flx_graph_free(g);
+        flx_context_free(ctx);
+        test_count_case();
+    }
+}

@@ -1,5 +1,6 @@
 /* absorb_transposes.c: products of transposed matrices read them as they lie. matmul(transpose(a), b) becomes a dot_general that
-   contracts another axis of a: the product packs its operands anyway, and a transposed one costs it nothing. */
+   contracts another axis of a: the product packs its operands anyway, and a transposed one costs it nothing. A product that is
+   used only transposed is computed that way: transpose(a b) is the product of transpose(b) and transpose(a). */
 #include "passes/pass.h"
 
 #include <fluxion/ops.h>
@@ -35,17 +36,33 @@ static operand look_at(const flx_graph *g, uint32_t value, bool is_left)
     return (operand){plain ? plain : value, is_last ? rank - 1 : rank - 2};
 }
 
-static bool is_absorbed(const flx_graph *g, const flxi_node *n)
+/* matmul of matrices, or of equally many of them on both sides. */
+static bool is_plain_product(const flx_graph *g, const flxi_node *n)
 {
     if (n->op != OP_matmul)
         return false;
     const flx_type *a = flxi_type_at(g, n->in[0]), *b = flxi_type_at(g, n->in[1]);
-    bool same_batch = a->rank == b->rank && a->rank >= 2 &&
-                      memcmp(a->dims, b->dims, (size_t)(a->rank - 2) * sizeof *a->dims) == 0;
-    return same_batch && (untransposed(g, n->in[0]) || untransposed(g, n->in[1]));
+    return a->rank == b->rank && a->rank >= 2 &&
+           memcmp(a->dims, b->dims, (size_t)(a->rank - 2) * sizeof *a->dims) == 0;
 }
 
-static flx_code absorb(flxi_copy *c, const flxi_node *n)
+static bool is_absorbed(const flx_graph *g, const flxi_node *n)
+{
+    return is_plain_product(g, n) && (untransposed(g, n->in[0]) || untransposed(g, n->in[1]));
+}
+
+/* The product that node n transposes and nobody else reads; NULL: there is none. */
+static const flxi_node *transposed_product(const flx_graph *g, const flxi_node *n, const uint32_t *uses)
+{
+    uint32_t product = n->nout == 1 ? untransposed(g, n->first) : 0;
+    if (!product || uses[product] != 1 || flxi_value_at(g, product)->pinned)
+        return NULL;
+    const flxi_node *p = flxi_node_at(g, flxi_value_at(g, product)->node);
+    return is_plain_product(g, p) ? p : NULL;
+}
+
+/* The product of the operands of `n`, in turned order if it is transposed, in the place of `result`. */
+static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_t result)
 {
     int64_t batch[FLX_MAX_RANK];
     operand a = look_at(c->from, n->in[0], true), b = look_at(c->from, n->in[1], false);
@@ -53,22 +70,51 @@ static flx_code absorb(flxi_copy *c, const flxi_node *n)
     for (size_t k = 0; k + 2 < rank; k++)
         batch[k] = (int64_t)k;
     const flx_ints axes = {batch, rank - 2};
-    flx_val y = flx_dot_general(c->to, (flx_val){c->remap.id[a.value], c->to->serial},
-                                (flx_val){c->remap.id[b.value], c->to->serial}, (flx_ints){&a.contracted, 1},
-                                (flx_ints){&b.contracted, 1}, axes, axes);
+    operand l = is_turned ? b : a, r = is_turned ? a : b;
+    flx_val y = flx_dot_general(c->to, (flx_val){c->remap.id[l.value], c->to->serial},
+                                (flx_val){c->remap.id[r.value], c->to->serial}, (flx_ints){&l.contracted, 1},
+                                (flx_ints){&r.contracted, 1}, axes, axes);
     flx_code code = flx_graph_error(c->to, c->err);
     if (code == FLX_OK)
-        flxi_copy_replace(c, n->first, y.id);
+        flxi_copy_replace(c, result, y.id);
     return code;
+}
+
+static void count_uses(const flx_graph *g, uint32_t *uses)
+{
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        for (uint32_t k = 0; k < n->nin; k++)
+            uses[n->in[k]]++;
+    }
+    for (size_t k = 0; k < g->outputs.n; k++)
+        uses[g->outputs.at[k].val]++;
+}
+
+static flx_code rewrite(flxi_copy *c, const uint32_t *uses)
+{
+    for (uint32_t i = 0; i < c->from->node_count; i++) {
+        const flxi_node *n = flxi_node_at(c->from, i), *product = transposed_product(c->from, n, uses);
+        if (product)
+            FLXI_TRY(absorb(c, product, true, n->first));
+        else if (is_absorbed(c->from, n))
+            FLXI_TRY(absorb(c, n, false, n->first));
+        else
+            FLXI_TRY(flxi_copy_node(c, i));
+    }
+    return FLX_OK;
 }
 
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
-    flx_code code = flxi_copy_begin(&c, in, err);
-    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
-        const flxi_node *n = flxi_node_at(in, i);
-        code = is_absorbed(in, n) ? absorb(&c, n) : flxi_copy_node(&c, i);
+    FLXI_TRY(flxi_copy_begin(&c, in, err));
+    uint32_t *uses = flxi_alloc(&in->ctx->mem, (size_t)in->value_count + 1, sizeof *uses);
+    flx_code code = uses ? FLX_OK : flxi_oom(err, "a pass");
+    if (code == FLX_OK) {
+        count_uses(in, uses);
+        code = rewrite(&c, uses);
+        flxi_free(&in->ctx->mem, uses, (size_t)in->value_count + 1, sizeof *uses);
     }
     return flxi_copy_end(&c, code, out, remap);
 }

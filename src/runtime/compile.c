@@ -2,10 +2,13 @@
    to machine code. Reading these two is reading the compiler. */
 #include "runtime/compile.h"
 
+#include "hir/lower.h"
 #include "ops/emit.h"
 #include "transform/transform.h"
 
 /* ---- Passes ---- */
+
+enum { FEW = 32 }; /* no rule or route takes more operands */
 
 static bool has_route(const flx_graph *g, const flxi_node *n, const flx_type *const *in)
 {
@@ -20,15 +23,15 @@ static bool is_composite(const flx_graph *g, uint32_t i, const void *user)
 {
     const flxi_node *n = flxi_node_at(g, i);
     const flxi_op *op = &flxi_ops[n->op];
-    const flx_type *few[8];
+    const flx_type *in[FEW];
     (void)user;
-    if (!op->rules->decompose || n->nin > 8)
+    if (!op->rules->decompose)
         return false;
-    for (uint32_t k = 0; k < n->nin; k++)
-        few[k] = flxi_type_at(g, n->in[k]);
-    if (op->rules->fold && flxi_wants_splitting(g, i))
+    for (uint32_t k = 0; k < n->nin && k < FEW; k++)
+        in[k] = flxi_type_at(g, n->in[k]);
+    if (n->nin > FEW || (op->rules->fold && flxi_wants_splitting(g, i)))
         return true;
-    return (n->nout != 1 || !flxi_can_lower(op, n->attrs, few, n->nin)) && !has_route(g, n, few);
+    return (n->nout != 1 || !flxi_can_lower(op, n->attrs, in, n->nin)) && !has_route(g, n, in);
 }
 
 static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
@@ -41,6 +44,7 @@ static const struct {
     const char *name;
     flxi_pass run;
 } passes[] = {
+    {"lower", flxi_pass_lower},
     {"simplify", flxi_simplify},
     {"decompose", pass_decompose},
     {"split reductions", flxi_pass_split_reductions},

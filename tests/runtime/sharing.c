@@ -182,8 +182,8 @@ static const flx_tensor *find_input(const void *user, const char *name)
     return NULL;
 }
 
-/* The gradient has outputs of the types of inputs. */
-static void add_gradient(bundle *b, uint64_t seed)
+/* A random graph's gradient, and a step down along it: the new inputs take the place of the old ones. */
+static void add_descent(bundle *b, uint64_t seed)
 {
     subject s;
     flx_module *module;
@@ -198,14 +198,17 @@ static void add_gradient(bundle *b, uint64_t seed)
     flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
     flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
     flx_graph *grad = bound ? flx_grad(bound, wrt, n, &o, &err) : NULL;
+    size_t first = grad ? flx_graph_output_count(grad) - n : 0;
+    for (size_t k = 0; grad && k < n; k++)
+        flx_output(grad, flx_sub(grad, flx_graph_find(grad, wrt[k]), flx_graph_output(grad, first + k)), NULL);
     if (grad)
-        bundle_add_copy(b, grad, find_input, &s, "gradient", &bundle_usual);
+        bundle_add_copy(b, grad, find_input, &s, "descent", &bundle_usual);
     flx_graph_free(grad);
     flx_graph_free(bound);
     random_subject_free(&s, module);
 }
 
-TEST(sharing_keeps_the_bits_of_random_gradients)
+TEST(sharing_keeps_the_bits_of_random_descents)
 {
     size_t shared = 0;
     for (int way = 0; way < 2; way++) {
@@ -214,7 +217,7 @@ TEST(sharing_keeps_the_bits_of_random_gradients)
         flx_compile_options o = {.threads = 1 + way};
         flx_feed *feeds;
         for (uint64_t i = 0; i < 20; i++)
-            add_gradient(b, test_seed() % 1000000 + (uint64_t)way * 20 + i);
+            add_descent(b, test_seed() % 1000000 + (uint64_t)way * 20 + i);
         flx_graph *g = bundle_join(b, &feeds);
         size_t n = flx_graph_input_count(g);
         flx_tensor **values = room(n, sizeof *values);
@@ -227,5 +230,5 @@ TEST(sharing_keeps_the_bits_of_random_gradients)
         bundle_free(b);
         flx_context_free(ctx);
     }
-    CHECK_MSG(shared >= 10, "%zu pairs share", shared);
+    CHECK_MSG(shared >= 8, "%zu pairs share", shared);
 }

@@ -170,6 +170,95 @@ TEST(gemm_bits_do_not_depend_on_threads_or_instructions)
                             &seed);
 }
 
+/* ---- Few lines ---- */
+
+/* One chain of fused multiply-adds for each chunk of the depth, chunks added in order. */
+static float chained_f32(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t depth)
+{
+    int64_t chunk = flxi_gemm_chunk(FLX_F32, depth);
+    float total = 0;
+    for (int64_t from = 0; from < depth; from += chunk) {
+        float sum = 0;
+        for (int64_t k = from; k < depth && k < from + chunk; k++)
+            sum = fmaf(a[k * a_step], b[k * b_step], sum);
+        total = from ? total + sum : sum;
+    }
+    return total;
+}
+
+/* 64 chains, folded in halves. */
+static float dotted_f32(const float *a, const float *b, int64_t depth)
+{
+    float slot[64] = {0};
+    for (int64_t k = 0; k < depth; k++)
+        slot[k % 64] = fmaf(a[k], b[k], slot[k % 64]);
+    for (int half = 32; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            slot[i] += slot[i + half];
+    return slot[0];
+}
+
+static void check_order(const gemm_shape *s, uint64_t *seed)
+{
+    static const flxi_isa isas[] = {FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512};
+    gemm_case g = gemm_case_new(s, seed);
+    int64_t a_step = s->a_transposed ? s->m : 1;
+    int64_t b_step = s->b_transposed ? 1 : s->n;
+    bool is_dots = (s->m == 1 || s->n == 1) && (a_step == 1 || s->k == 1) && (b_step == 1 || s->k == 1);
+    for (size_t x = 0; x < sizeof isas / sizeof *isas; x++) {
+        if (!flxi_isa_available(isas[x]))
+            continue;
+        gemm_case_run(&g, 2, isas[x]);
+        name_case(s, 2, isas[x]);
+        test_count_case();
+        for (int64_t i = 0; i < s->m; i++)
+            for (int64_t j = 0; j < s->n; j++) {
+                const float *a = (const float *)g.a + i * (s->a_transposed ? 1 : s->k);
+                const float *b = (const float *)g.b + j * (s->b_transposed ? s->k : 1);
+                float y = is_dots ? dotted_f32(a, b, s->k) : chained_f32(a, a_step, b, b_step, s->k);
+                CHECK(memcmp(&y, (const float *)g.c + i * g.p.c_row + j, sizeof y) == 0);
+            }
+    }
+    gemm_case_free(&g);
+}
+
+/* Few rows or few columns, read in place or turned: whatever the way, the order of the sum is the one gemm.h tells. */
+TEST(gemm_few_lines_keep_the_order)
+{
+    static const int64_t few[] = {1, 2, 6, 8, 11, 13, 17, 32, 33};
+    static const int64_t rest[][2] = {{128, 64}, {70, 130}, {67, 600}, {300, 20}};
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        for (size_t r = 0; r < sizeof rest / sizeof *rest; r++)
+            for (int way = 0; way < 8; way++)
+                check_order(&(gemm_shape){.dtype = FLX_F32,
+                                          .m = way & 4 ? rest[r][0] : few[i],
+                                          .n = way & 4 ? few[i] : rest[r][0],
+                                          .k = rest[r][1],
+                                          .a_transposed = way & 1,
+                                          .b_transposed = way & 2,
+                                          .c_gap = r & 1 ? 3 : 0},
+                            &seed);
+}
+
+TEST(gemm_few_lines_of_every_dtype)
+{
+    static const int64_t extents[][3] = {{8, 90, 40}, {90, 8, 40}, {32, 150, 300}, {150, 19, 30}};
+    uint64_t seed = test_seed();
+    for (int32_t d = 1; d < FLX_DTYPE_COUNT; d++)
+        for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+            for (int way = 0; way < 8; way++)
+                check_shape(&(gemm_shape){.dtype = d,
+                                          .batch = way & 4 ? 2 : 0,
+                                          .m = extents[e][0],
+                                          .n = extents[e][1],
+                                          .k = extents[e][2],
+                                          .a_transposed = way & 1,
+                                          .b_transposed = way & 2,
+                                          .c_gap = way & 1 ? 3 : 0},
+                            &seed);
+}
+
 /* A row's sums do not depend on what stands in the other rows: a product computed in two halves is the whole one. */
 TEST(gemm_rows_are_independent)
 {
@@ -227,10 +316,10 @@ TEST(gemm_walks_several_axes)
             }
 }
 
-static void check_epilogue(int32_t dtype, int64_t m, int64_t n, int64_t k)
+static void check_epilogue(int32_t dtype, int64_t m, int64_t n, int64_t k, bool b_transposed)
 {
     uint64_t seed = test_seed();
-    gemm_shape s = {.dtype = dtype, .m = m, .n = n, .k = k};
+    gemm_shape s = {.dtype = dtype, .m = m, .n = n, .k = k, .b_transposed = b_transposed};
     gemm_case g = gemm_case_new(&s, &seed);
     size_t size = flx_dtype_size(dtype);
     char *plain = malloc(g.c_bytes);
@@ -264,19 +353,23 @@ TEST(gemm_epilogue_scales_and_adds)
 {
     static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_F16, FLX_BF16};
     for (size_t i = 0; i < 4; i++) {
-        check_epilogue(dtypes[i], 50, 37, 20);
-        check_epilogue(dtypes[i], 120, 70, 600);
-        check_epilogue(dtypes[i], 1, 70, 30);
-        check_epilogue(dtypes[i], 70, 1, 30);
-        check_epilogue(dtypes[i], 2, 3, 17000);
+        check_epilogue(dtypes[i], 50, 37, 20, false);
+        check_epilogue(dtypes[i], 120, 70, 600, false);
+        check_epilogue(dtypes[i], 1, 70, 30, false);
+        check_epilogue(dtypes[i], 70, 1, 30, false);
+        check_epilogue(dtypes[i], 2, 3, 17000, false);
+        check_epilogue(dtypes[i], 20, 90, 600, false);
+        check_epilogue(dtypes[i], 20, 90, 600, true);
+        check_epilogue(dtypes[i], 1, 70, 130, true);
     }
 }
 
 /* Scratch for some threads serves fewer as well: a step may have to run on its caller alone. */
 TEST(gemm_scratch_serves_fewer_threads)
 {
-    static const int64_t extents[][4] = {{1, 32, 512, 784}, {1, 300, 300, 300}, {7, 40, 90, 60}, {1, 1, 4000, 200},
-                                         {1, 600, 20, 900}, {3, 500, 500, 500}, {1, 5, 6, 30000}};
+    static const int64_t extents[][4] = {{1, 32, 512, 784}, {1, 300, 300, 300}, {7, 40, 90, 60},
+                                         {1, 1, 4000, 200}, {1, 600, 20, 900},  {3, 500, 500, 500},
+                                         {1, 5, 6, 30000},  {1, 32, 784, 512},  {1, 784, 9, 512}};
     static const int32_t dtypes[] = {FLX_F32, FLX_F64, FLX_BF16, FLX_C64, FLX_I8};
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {

@@ -7,9 +7,12 @@
 
    Four ways to get at the operands, chosen by shape:
      DOT     one line against lines that lie along the depth: no packing, dot products
-     DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it lies
+     DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it lies, and packed in passing where
+             several tiles read the same columns
      OWN     few rows, or many small products: each block packs its strip of B for itself
-     SHARED  B is packed once, by all threads, then read by all blocks */
+     SHARED  B is packed once, by all threads, then read by all blocks
+   Few rows against lines along the depth (B^T) are turned: the long side is read in place, number by number, and only
+   the few rows are packed. */
 #include "backend/cpu/gemm_engine.h"
 
 #include <stdatomic.h>
@@ -26,13 +29,15 @@ typedef struct {
     bool shared_a; /* A is packed once, like B */
     int64_t batches, chunk;
     int64_t row_block;             /* rows of A packed at a time */
+    int64_t panel;                 /* columns of a packed panel of B */
     int64_t columns;               /* of B packed at a time when shared */
     int64_t m_step, n_step;        /* rows and columns of one block */
     size_t b_bytes, a_bytes;       /* packed once */
     size_t own_a, own_b, own_sums; /* per thread */
 } plan;
 
-enum { ALIGN = 64, TILE_BYTES = 6 * 64 * 8 };
+/* Up to FEW lines, a matrix on the other side is read too seldom for packing it to pay. */
+enum { ALIGN = 64, TILE_BYTES = 6 * 64 * 8, FEW = 32 };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -123,21 +128,6 @@ static void swap_sides(flxi_gemm *p)
     p->bias_col = q.bias_row;
 }
 
-/* A product of few columns is turned, so that the long side lies along the lanes. Turning a complex product would
-   change the order of its four terms. */
-static flxi_gemm simplified(const flxi_gemm *given, const flxi_gemm_kernels *kernels)
-{
-    flxi_gemm p = *given;
-    for (int k = p.batch_rank - 1; k >= 0; k--)
-        if (p.batch_dims[k] == 1)
-            drop_batch_axis(&p, k);
-    while (join_batch(&p))
-        continue;
-    if (kernels->parts == 1 && p.n < kernels->lanes && p.m >= 2 * p.n)
-        swap_sides(&p);
-    return p;
-}
-
 static bool is_plain(const flxi_gemm_operand *x, int32_t dtype)
 {
     return flxi_gemm_is_native(dtype) && !x->source && x->line.rank <= 1 && x->depth.rank <= 1;
@@ -153,10 +143,44 @@ static bool is_along_lines(const flxi_gemm_operand *x, int32_t dtype)
     return is_plain(x, dtype) && (x->line.rank == 0 || x->line.steps[0] == 1);
 }
 
+static bool is_dots(const flxi_gemm *p, const flxi_gemm_kernels *kernels)
+{
+    return kernels->dot && (p->m == 1 || p->n == 1) && is_along_depth(&p->a, p->dtype) &&
+           is_along_depth(&p->b, p->dtype);
+}
+
+/* Whether A and B should change places. A few lines beside a long side that lies along the depth stand along the lanes,
+   the long side then needs no packing; otherwise few columns are turned, so that the long side lies along the lanes.
+   Turning a complex product would change the order of its four terms. */
+static bool is_to_be_turned(const flxi_gemm *p, const flxi_gemm_kernels *kernels)
+{
+    if (kernels->parts != 1)
+        return false;
+    if (is_dots(p, kernels))
+        return p->m != 1;
+    if (p->m <= FEW && p->n >= 2 * p->m && is_along_depth(&p->b, p->dtype) && p->b.depth.rank == 1)
+        return true;
+    bool is_long_read = is_along_depth(&p->a, p->dtype) && p->a.depth.rank == 1;
+    return p->n < kernels->lanes && p->m >= 2 * p->n && !is_long_read;
+}
+
+static flxi_gemm simplified(const flxi_gemm *given, const flxi_gemm_kernels *kernels)
+{
+    flxi_gemm p = *given;
+    for (int k = p.batch_rank - 1; k >= 0; k--)
+        if (p.batch_dims[k] == 1)
+            drop_batch_axis(&p, k);
+    while (join_batch(&p))
+        continue;
+    if (is_to_be_turned(&p, kernels))
+        swap_sides(&p);
+    return p;
+}
+
 /* ---- Plans ---- */
 
-/* Multiply-adds below which a thread is not worth waking. */
-static const double least_work = 1 << 19;
+/* Multiply-adds that make a block worth handing to another thread: about a microsecond. */
+static const double least_work = 100000;
 
 /* Whether all products of the batch have the same matrix on this side. */
 static bool is_same_in_batch(const flxi_gemm *p, const flxi_gemm_operand *x)
@@ -173,9 +197,9 @@ static gemm_mode choose_mode(const plan *pl)
     const flxi_gemm_kernels *ker = pl->kernels;
     double work = (double)p->m * (double)p->n * (double)p->k;
     double b_bytes = (double)p->k * (double)p->n * (double)ker->size;
-    if (ker->dot && p->m == 1 && is_along_depth(&p->a, p->dtype) && is_along_depth(&p->b, p->dtype))
+    if (is_dots(p, ker) && p->m == 1)
         return MODE_DOT;
-    if (is_along_lines(&p->b, p->dtype) && (p->m <= 2 * ker->rows || b_bytes <= 32768))
+    if (is_along_lines(&p->b, p->dtype) && (p->m <= FEW || b_bytes <= 32768))
         return MODE_DIRECT;
     if ((pl->batches > 1 && (work < 0x1p24 || pl->batches >= 4 * pl->threads)) || work < 0x1p17)
         return MODE_OWN;
@@ -206,13 +230,24 @@ static void choose_blocks(plan *pl)
         int64_t blocks = pl->batches * ((p->m + pl->m_step - 1) / pl->m_step) * ((p->n + pl->n_step - 1) / pl->n_step);
         if (blocks >= wanted)
             return;
-        if (pl->n_step >= 2 * width && (pl->n_step > 8 * width || pl->m_step <= 4 * ker->rows))
+        if (pl->n_step >= 2 * width && (pl->n_step > 8 * width || pl->m_step <= 4 * ker->rows || p->m <= FEW))
             pl->n_step = round_up(pl->n_step / 2, width);
         else if (pl->m_step > ker->rows)
             pl->m_step = round_up(pl->m_step / 2, ker->rows);
         else
             return;
     }
+}
+
+/* Whether A is read where it lies: it is small, its rows are few, or each is read only once or twice, along its depth. */
+static bool is_read_in_place(const plan *pl)
+{
+    const flxi_gemm *p = &pl->p;
+    const flxi_gemm_kernels *ker = pl->kernels;
+    if (!is_plain(&p->a, p->dtype))
+        return false;
+    return p->m <= ker->rows || (double)p->m * (double)p->k * (double)ker->size <= 24576 ||
+           (pl->mode == MODE_DIRECT && p->m <= FEW) || (p->n <= FEW && is_along_depth(&p->a, p->dtype));
 }
 
 static void choose_memory(plan *pl)
@@ -222,10 +257,9 @@ static void choose_memory(plan *pl)
     int64_t unit = (int64_t)ker->size * ker->parts;
     int64_t rows = round_up(least(pl->m_step, pl->row_block), ker->rows);
     bool has_n_blocks = pl->n_step < p->n;
-    pl->direct_a =
-        is_plain(&p->a, p->dtype) && (p->m <= ker->rows || (double)p->m * (double)p->k * (double)unit <= 24576);
+    pl->direct_a = is_read_in_place(pl);
     if (pl->mode == MODE_SHARED) {
-        pl->columns = round_up(p->n, ker->cols);
+        pl->columns = round_up(p->n, pl->panel);
         int64_t most = ((int64_t)16 << 20) / (p->k * unit);
         if (pl->columns > most)
             pl->columns = most > 4 * ker->cols ? most / ker->cols * ker->cols : 4 * ker->cols;
@@ -255,6 +289,7 @@ static plan make_plan(const flxi_gemm *given, int threads)
     pl.batches = batch_count(&pl.p);
     pl.chunk = flxi_gemm_chunk(given->dtype, given->k);
     pl.row_block = round_up(144, pl.kernels->rows);
+    pl.panel = least(pl.kernels->cols, round_up(pl.p.n, pl.kernels->lanes));
     pl.in_place = pl.p.c_col == 1 && flxi_gemm_is_native(pl.p.result);
     if (pl.batches == 0 || pl.p.m == 0 || pl.p.n == 0)
         return pl;
@@ -378,7 +413,7 @@ static void pack_strip(const block *b)
         return;
     for (int64_t j = 0; j < b->cols; j += ker->cols)
         flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b + (size_t)(j * b->depths * ker->parts) * ker->size,
-                       ker->cols, b->j + j, least(ker->cols, b->cols - j), b->depth, b->depths);
+                       pl->panel, b->j + j, least(ker->cols, b->cols - j), b->depth, b->depths);
 }
 
 /* The panel of B for columns [j, j + cols); sets the width of the tile. */
@@ -387,8 +422,8 @@ static void set_b(const block *b, flxi_tile *t, int64_t j, int64_t cols)
     const plan *pl = b->pl;
     const flxi_gemm_kernels *ker = pl->kernels;
     t->cols = (int)round_up(cols, ker->lanes);
-    t->b_step = ker->cols * ker->parts;
-    t->b_part = ker->cols;
+    t->b_step = pl->panel * ker->parts;
+    t->b_part = pl->panel;
     if (pl->mode == MODE_SHARED) {
         t->b = b->packed_b +
                (size_t)((b->depth * pl->columns + (j - b->packed_from) * b->depths) * ker->parts) * ker->size;
@@ -399,8 +434,24 @@ static void set_b(const block *b, flxi_tile *t, int64_t j, int64_t cols)
         t->b = b->b + (size_t)(j + b->depth * t->b_step) * ker->size;
     } else { /* reading whole vectors could leave the matrix */
         t->b = b->own_b;
-        flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b, ker->cols, j, cols, b->depth, b->depths);
+        flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b, pl->panel, j, cols, b->depth, b->depths);
     }
+}
+
+/* Rows of the next tile. Where A is not cut into panels the last two tiles are alike: a thin one would wait for its
+   few chains. */
+static int tile_rows(const plan *pl, int64_t left)
+{
+    int64_t most = pl->kernels->rows;
+    return (int)(pl->direct_a && left > most && left < 2 * most ? (left + 1) / 2 : least(most, left));
+}
+
+/* Whether the first tile of a column of them packs B in passing for those below, which find it in one piece then: rows
+   of B some power of two apart would drive each other out of the cache. */
+static bool is_kept(const block *b, int64_t rows, int64_t cols)
+{
+    const flxi_gemm_kernels *ker = b->pl->kernels;
+    return ker->can_keep && b->pl->mode == MODE_DIRECT && cols == ker->cols && rows >= 2 * ker->rows;
 }
 
 static void run_rows(const block *b, int64_t from, int64_t rows)
@@ -415,13 +466,19 @@ static void run_rows(const block *b, int64_t from, int64_t rows)
         width = is_wide ? ker->wide : ker->cols;
         int64_t cols = least(width, b->cols - j);
         set_b(b, &t, b->j + j, cols);
-        for (int64_t i = from; i < from + rows; i += ker->rows) {
-            t.rows = (int)least(ker->rows, from + rows - i);
+        t.keep = is_kept(b, rows, cols) ? b->own_b : NULL;
+        for (int64_t i = from; i < from + rows; i += t.rows) {
+            t.rows = tile_rows(pl, from + rows - i);
             set_a(b, &t, i, from);
             if (pl->in_place)
                 tile_in_place(b, &t, i, b->j + j, cols);
             else
                 tile_in_sums(b, &t, i, b->j + j);
+            if (t.keep) {
+                t.b = t.keep;
+                t.b_step = ker->cols;
+                t.keep = NULL;
+            }
         }
     }
 }
@@ -573,7 +630,7 @@ static void pack_task(const job *w, int64_t task, char *own)
     enter_batch(&b, w->batch);
     if (panel < b_panels) {
         int64_t j = panel * ker->cols;
-        flxi_gemm_pack(&p->b, p->dtype, b.b, w->packed_b + (depth * pl->columns + j * depths) * unit, ker->cols,
+        flxi_gemm_pack(&p->b, p->dtype, b.b, w->packed_b + (depth * pl->columns + j * depths) * unit, pl->panel,
                        w->from + j, least(ker->cols, w->cols - j), depth, depths);
     } else {
         int64_t i = (panel - b_panels) * ker->rows;
@@ -609,13 +666,13 @@ static void run_plan(const plan *pl, flxi_pool *pool, char *scratch)
         return;
     job w = {.pl = pl, .packed_b = scratch, .packed_a = scratch + pl->b_bytes};
     w.own = scratch + pl->b_bytes + pl->a_bytes;
+    double work = (double)p->m * (double)p->n * (double)p->k * (double)pl->batches;
+    pool = work < 2 * least_work ? NULL : pool;
     if (pl->mode == MODE_SHARED) {
         run_shared(&w, pool);
         return;
     }
     int64_t blocks = pl->batches * ((p->m + pl->m_step - 1) / pl->m_step) * ((p->n + pl->n_step - 1) / pl->n_step);
-    double work = (double)p->m * (double)p->n * (double)p->k * (double)pl->batches;
-    pool = work < 2 * least_work ? NULL : pool;
     pack_all(&w, pool);
     run_job(&w, pool, blocks, block_task);
 }

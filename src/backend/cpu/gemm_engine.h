@@ -17,6 +17,7 @@ typedef struct {
     int64_t a_row, a_col, a_part;
     const void *b;
     int64_t b_step, b_part; /* from one k to the next */
+    void *keep;             /* or NULL: where to put B as a packed panel; real tiles of the largest size only */
     void *c;
     int64_t c_row, c_part;
     bool add; /* to what c holds */
@@ -28,6 +29,7 @@ typedef struct {
     int rows, cols; /* the largest tile */
     int lanes;      /* tiles have a multiple of this many columns */
     int wide;       /* columns of a one-row tile that reads B in place; 0: not special */
+    bool can_keep;  /* tiles heed `keep` */
     void (*tile)(const flxi_tile *t);
     /* Σ a[k] b[k]; NULL where there is none. */
     void (*dot)(int64_t depth, const void *a, const void *b, void *sum);

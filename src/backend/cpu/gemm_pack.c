@@ -351,7 +351,18 @@ static const finish_fn finishers[FLX_DTYPE_COUNT] = {
     [FLX_I8] = finish_8,    [FLX_U8] = finish_8,      [FLX_BOOL] = finish_truth,
 };
 
+/* Sums that only have to be turned, as those of a product whose sides changed places. */
+static bool is_only_turned(const flxi_gemm *p, const flxi_gemm_block *b)
+{
+    return flxi_gemm_is_native(p->result) && p->c_row == 1 && b->rows >= 4 && p->alpha == 1 && !p->bias && !b->residual;
+}
+
 void flxi_gemm_finish(const flxi_gemm *p, const flxi_gemm_block *b)
 {
-    finishers[p->result](p, b);
+    if (is_only_turned(p, b)) {
+        char *c = (char *)b->c + (b->i + b->j * p->c_col) * (int64_t)flx_dtype_size(p->result);
+        flxi_gemm_pack_block(p->result, b->sums, c, p->c_col, b->rows, b->sums_row, b->cols, 1);
+    } else {
+        finishers[p->result](p, b);
+    }
 }

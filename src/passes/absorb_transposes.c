@@ -108,9 +108,10 @@ static flx_code rewrite(flxi_copy *c, const uint32_t *uses)
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
-    FLXI_TRY(flxi_copy_begin(&c, in, err));
-    uint32_t *uses = flxi_alloc(&in->ctx->mem, (size_t)in->value_count + 1, sizeof *uses);
-    flx_code code = uses ? FLX_OK : flxi_oom(err, "a pass");
+    uint32_t *uses = NULL;
+    flx_code code = flxi_copy_begin(&c, in, err);
+    if (code == FLX_OK && !(uses = flxi_alloc(&in->ctx->mem, (size_t)in->value_count + 1, sizeof *uses)))
+        code = flxi_oom(err, "a pass");
     if (code == FLX_OK) {
         count_uses(in, uses);
         code = rewrite(&c, uses);

@@ -24,6 +24,13 @@ static bool has_extents(const flx_exec *e, const flxi_variant *v, const flx_dim_
     return true;
 }
 
+static void free_states(flx_exec *e, flxi_tier *t)
+{
+    for (size_t i = 0; i < t->states.n; i++)
+        flxi_state_free(t->states.at[i]);
+    flxi_vec_free(e->mem, &t->states);
+}
+
 static void *compile_later(void *user)
 {
     flxi_variant *v = user;
@@ -31,10 +38,12 @@ static void *compile_later(void *user)
     flx_error err = {0};
     flx_code code = flxi_program_make(&v->later.program, v->g, &e->options, &err);
     pthread_mutex_lock(&e->lock);
-    if (code == FLX_OK)
+    if (code == FLX_OK) {
         v->on = &v->later;
-    else
+        free_states(e, &v->first); /* no run will want them */
+    } else {
         v->failure = err;
+    }
     v->is_compiling = false;
     pthread_cond_broadcast(&e->compiled);
     pthread_mutex_unlock(&e->lock);
@@ -101,9 +110,7 @@ flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_
 
 static void free_tier(flx_exec *e, flxi_tier *t)
 {
-    for (size_t i = 0; i < t->states.n; i++)
-        flxi_state_free(t->states.at[i]);
-    flxi_vec_free(e->mem, &t->states);
+    free_states(e, t);
     flxi_program_free(&t->program);
 }
 
@@ -132,10 +139,11 @@ static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, fl
     return *s ? FLX_OK : flxi_state_new(&t->program.module, s, err);
 }
 
-static void give_state(flx_exec *e, flxi_tier *t, flxi_state *s)
+static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s)
 {
+    flx_exec *e = v->exec;
     pthread_mutex_lock(&e->lock);
-    bool kept = flxi_push(e->mem, &t->states, s);
+    bool kept = t == v->on && flxi_push(e->mem, &t->states, s);
     pthread_mutex_unlock(&e->lock);
     if (!kept)
         flxi_state_free(s);
@@ -148,7 +156,7 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     flxi_tier *tier;
     FLXI_TRY(take_state(v, &tier, &s, err));
     flx_code code = flxi_state_run(s, setup, in, out, err);
-    give_state(v->exec, tier, s);
+    give_state(v, tier, s);
     return code;
 }
 

@@ -211,10 +211,18 @@ static bool is_near(double a, double b, double tolerance, bool is_exact)
     return !is_exact && isfinite(a) && isfinite(b) && fabs(a - b) <= tolerance;
 }
 
-static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const bundle_rule *r)
+static double coarsest_unit(const piece *p, double unit)
 {
+    for (size_t i = 0; p->rule.is_mixed && i < p->nin; i++)
+        unit = fmax(unit, unit_of(p->values[i]->type.dtype));
+    return unit;
+}
+
+static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const piece *p)
+{
+    const bundle_rule *r = &p->rule;
     int32_t dtype = a->type.dtype;
-    double unit = unit_of(dtype), most = largest(b);
+    double unit = unit_of(dtype) > 0 ? coarsest_unit(p, unit_of(dtype)) : 0, most = largest(b);
     size_t size = flx_dtype_size(dtype);
     for (int64_t i = 0; i < a->count; i++) {
         if (unit == 0) {
@@ -243,7 +251,7 @@ static void compare(void *user, size_t i, flx_tensor *const *out)
     const comparison *c = user;
     const piece *p = &c->b->pieces[i];
     for (size_t k = 0; k < p->nout; k++) {
-        int64_t bad = first_difference(out[k], p->expected[k], &p->rule);
+        int64_t bad = first_difference(out[k], p->expected[k], p);
         double _Complex x = 0, y = 0;
         if (bad >= 0) {
             x = flxi_load_complex(out[k]->type.dtype, out[k]->data, bad);

@@ -79,6 +79,7 @@ static bundle_rule rule_for(const sample_case *c, sample_fill fill)
     if (fill != FILL_RANDOM && is_pointwise) /* the largest element says nothing about the others */
         rule = (bundle_rule){.element = 8, .least = 4};
     rule.is_open = fill != FILL_RANDOM;
+    rule.is_mixed = true;
     return rule;
 }
 
@@ -131,7 +132,8 @@ static void add_case(const sample_case *c)
     flx_graph *g = parse_bound(c, &m);
     bool takes_extremes = flxi_ops[c->op].op_class == CLASS_POINTWISE || is_exact_op(c);
     add_filled(c, g, FILL_RANDOM);
-    add_filled(c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
+    if (flxi_ops[c->op].op_class != CLASS_CONTROL) /* loops might never end */
+        add_filled(c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
     flx_graph_free(g);
     flx_module_free(m);
 }

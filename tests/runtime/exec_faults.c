@@ -162,7 +162,8 @@ TEST(executables_do_without_a_compiler)
 TEST(executables_do_not_read_names_as_code)
 {
     static const char *const names[] = {
-        "\"; } #error \"", "a\nb", "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s", "flxk_0", "\xc3\xa9", "k_u32",
+        "\"; } #error \"", "a\nb", "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s",
+        "flxk_0",         "\xc3\xa9", "k_u32",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         flx_context *ctx = flx_context_new(NULL);

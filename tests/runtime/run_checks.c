@@ -1,5 +1,6 @@
 /* run_checks.c: values that are not finite, subnormal numbers, and the memory of a run. */
 #include "base/float_mode.h"
+#include "ir/finite.h"
 #include "session_case.h"
 
 #include <math.h>
@@ -55,21 +56,28 @@ TEST(finite_check_names_node_and_element)
 
 TEST(finite_check_sees_every_float_dtype)
 {
-    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "c64", "c128"};
-    for (size_t k = 0; k < 6; k++) {
-        char text[200];
-        session_case c;
-        snprintf(text, sizeof text, "graph f(x: f32[]) { y = cast(div(1.0, x), to=%s)\n return y }", dtypes[k]);
-        session_begin(&c, text, 0);
-        session_compile(&c, FLX_COMPILE_INTERPRET, 1);
-        flx_feed feed = {"x", session_f32(&c, 0, 0)};
-        flx_tensor *out;
-        CHECK_CODE(flx_exec_run(c.exec, &checking, &feed, 1, &out, &c.err), FLX_E_NUMERIC, &c.err);
-        *(float *)flx_tensor_data(c.made[0]) = 4;
-        CHECK_OK(flx_exec_run(c.exec, &checking, &feed, 1, &out, &c.err), &c.err);
-        flx_tensor_release(out);
-        session_end(&c);
-    }
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    session_case c;
+    session_begin(&c, "graph f(x: f32[]) { return x }", 0);
+    flx_tensor *x = session_f32(&c, 5, 65504); /* the largest of f16 */
+    for (int32_t dtype = 1; dtype < FLX_DTYPE_COUNT; dtype++)
+        for (int64_t at = 0; at < 5; at++)
+            for (int k = 0; k < 3; k++) {
+                bool has_such = dtype <= FLX_C128;
+                test_fail_context("%s, element %lld, %g", flx_dtype_name(dtype), (long long)at, (double)bad[k]);
+                flx_tensor *good = flx_tensor_cast(x, (flx_dtype)dtype, &c.err);
+                ((float *)flx_tensor_data(x))[at] = bad[k];
+                flx_tensor *y = flx_tensor_cast(x, (flx_dtype)dtype, &c.err);
+                ((float *)flx_tensor_data(x))[at] = 65504;
+                CHECK(good && y);
+                CHECK_EQ_I64(flxi_first_not_finite(dtype, flx_tensor_bytes(good), 5), -1);
+                CHECK_EQ_I64(flxi_first_not_finite(dtype, flx_tensor_bytes(y), 5), has_such ? at : -1);
+                CHECK_EQ_I64(flxi_check_finite(flx_tensor_type(y), flx_tensor_bytes(y), "op", NULL, &c.err),
+                             has_such ? FLX_E_NUMERIC : FLX_OK);
+                flx_tensor_release(good);
+                flx_tensor_release(y);
+            }
+    session_end(&c);
 }
 
 TEST(finite_check_looks_into_loops_and_ignores_constants)

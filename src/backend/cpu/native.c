@@ -113,8 +113,9 @@ flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, 
     for (size_t f = 0; f < MAX_FILES; f++)
         flxi_strbuf_init(&texts[f], mem);
     flx_code result = c && entries && scalar ? FLX_OK : flxi_oom(err, "compiled kernels");
+    if (c)
+        c->mem = mem; /* it is freed by this, whatever else is missing */
     if (result == FLX_OK) {
-        c->mem = mem;
         c->n = files_for(n);
         result = build(c, s, kernels, n, o, texts, entries, scalar, err);
     }

@@ -172,7 +172,7 @@ static void write_masked(flxi_kwriter *w, flxi_klist list, uint32_t mask)
 
 static void write_divergent_if(flxi_kwriter *w, const flxi_ks *s)
 {
-    const char *conditions[16];
+    const char *conditions[16] = {0};
     flxi_kw_begin(w);
     flxi_kw_open(w);
     for (unsigned part = 0; part < w->vectors->parts; part++)
@@ -191,7 +191,7 @@ static void write_divergent_loop(flxi_kwriter *w, const flxi_ks *s)
     uint32_t outer = w->vectors->mask;
     bool was_selecting = w->vectors->selects;
     unsigned parts = w->vectors->parts;
-    const char *ends[16], *conditions[16];
+    const char *ends[16] = {0}, *conditions[16] = {0};
     flxi_kw_begin(w);
     flxi_kw_open(w);
     for (unsigned part = 0; part < parts; part++) {

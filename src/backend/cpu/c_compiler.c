@@ -152,6 +152,8 @@ size_t flxi_cc_flags(const flxi_cc *cc, flxi_c_level level, unsigned flags, cons
     out[n++] = "-std=gnu17";
     out[n++] = level_flag(cc, level);
     out[n++] = "-ftree-vectorize";
+    if (cc->family == FLXI_CC_GCC) /* gcc 12 -O3 makes -1 of the truth of a comparison stored to elements of a vector */
+        out[n++] = "-fno-tree-slp-vectorize";
 #if defined(__x86_64__)
     out[n++] = "-march=native";
     if (cc->family != FLXI_CC_UNKNOWN) /* all that know C17 know it */

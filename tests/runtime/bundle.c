@@ -235,7 +235,8 @@ static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const 
             continue;
         double magnitude = isfinite(cabs(y)) ? cabs(y) : 0;
         double tolerance = unit * (r->element * magnitude + r->overall * most + r->least);
-        if (!is_near(creal(x), creal(y), tolerance, r->is_exact) || !is_near(cimag(x), cimag(y), tolerance, r->is_exact))
+        if (!is_near(creal(x), creal(y), tolerance, r->is_exact) ||
+            !is_near(cimag(x), cimag(y), tolerance, r->is_exact))
             return i;
     }
     return -1;
@@ -257,8 +258,8 @@ static void compare(void *user, size_t i, flx_tensor *const *out)
             x = flxi_load_complex(out[k]->type.dtype, out[k]->data, bad);
             y = flxi_load_complex(out[k]->type.dtype, p->expected[k]->data, bad);
         }
-        EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi", p->about, c->way, k,
-                   (long long)bad, creal(x), cimag(x), creal(y), cimag(y));
+        EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi", p->about,
+                   c->way, k, (long long)bad, creal(x), cimag(x), creal(y), cimag(y));
     }
     test_count_case();
 }

@@ -60,12 +60,43 @@ static bool is_one_of(const char *const *list, const char *name)
    several operations. In f32 the reference rounds twice, from double, which for one operation gives the same. */
 static bool is_exact_op(const sample_case *c)
 {
-    static const char *const names[] = {
-        "add",    "sub",    "mul",        "div",        "max",       "min",           "clamp",         "nextafter",
-        "sqrt",   "neg",    "abs",        "sign",       "floor",     "ceil",          "trunc",         "round",
-        "square", "where",  "round_away", "reduce_max", "cast",      "reduce_min",    "gather",        "take_along",
-        "sort",   "topk",   "top_k",      "bitcast",    "gather_nd", "dynamic_slice", "dynamic_update_slice",
-        "cummax", "cummin", "relu",       "threshold",  "reciprocal", NULL};
+    static const char *const names[] = {"add",
+                                        "sub",
+                                        "mul",
+                                        "div",
+                                        "max",
+                                        "min",
+                                        "clamp",
+                                        "nextafter",
+                                        "sqrt",
+                                        "neg",
+                                        "abs",
+                                        "sign",
+                                        "floor",
+                                        "ceil",
+                                        "trunc",
+                                        "round",
+                                        "square",
+                                        "where",
+                                        "round_away",
+                                        "reduce_max",
+                                        "cast",
+                                        "reduce_min",
+                                        "gather",
+                                        "take_along",
+                                        "sort",
+                                        "topk",
+                                        "top_k",
+                                        "bitcast",
+                                        "gather_nd",
+                                        "dynamic_slice",
+                                        "dynamic_update_slice",
+                                        "cummax",
+                                        "cummin",
+                                        "relu",
+                                        "threshold",
+                                        "reciprocal",
+                                        NULL};
     bool moves = flxi_ops[c->op].op_class == CLASS_SHAPE && c->op != OP_resize; /* which interpolates */
     return moves || (is_one_of(names, flxi_ops[c->op].name) && !flxi_is_complex(c->dtype));
 }
@@ -112,8 +143,8 @@ static void add_filled(const sample_case *c, const flx_graph *g, sample_fill fil
     flx_tensor *values[SAMPLE_MAX_OPERANDS];
     uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
     for (size_t i = 0; i < flx_graph_input_count(g); i++) {
-        values[i] = sample_value(now_ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill_of_operand(c, i, fill), &state,
-                                 &err);
+        values[i] = sample_value(now_ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill_of_operand(c, i, fill),
+                                 &state, &err);
         CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
     }
     char about[160];

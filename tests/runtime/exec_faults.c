@@ -8,19 +8,18 @@
 #include <unistd.h>
 
 /* A kernel with a fold, routes (matmul, sort), a scan, a while, an if, and an op that only the reference evaluator knows. */
-static const char everything[] =
-    "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n"
-    "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"
-    "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"
-    "graph a(x: f64[2]) { return exp(x) }\ngraph b(x: f64[2]) { return neg(x) }\n"
-    "graph f(x: f64[3, 2], w: f64[2, 2]) {\n"
-    "  y = matmul(x, w)\n"
-    "  c, ys = scan(full(f64[2], 0), y, body=@step)\n"
-    "  i, z = while(const(i32[], 0), c, cond=@more, body=@next, max_iterations=5)\n"
-    "  u = if(gt(reduce_sum(z), 0), z, then=@a, else=@b)\n"
-    "  v = sort(softmax(ys), axis=0)\n"
-    "  p = permutation(const(u32[2], [1, 2]), n=3)\n"
-    "  return u, v, p, add(v, u)\n}\n";
+static const char everything[] = "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n"
+                                 "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"
+                                 "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"
+                                 "graph a(x: f64[2]) { return exp(x) }\ngraph b(x: f64[2]) { return neg(x) }\n"
+                                 "graph f(x: f64[3, 2], w: f64[2, 2]) {\n"
+                                 "  y = matmul(x, w)\n"
+                                 "  c, ys = scan(full(f64[2], 0), y, body=@step)\n"
+                                 "  i, z = while(const(i32[], 0), c, cond=@more, body=@next, max_iterations=5)\n"
+                                 "  u = if(gt(reduce_sum(z), 0), z, then=@a, else=@b)\n"
+                                 "  v = sort(softmax(ys), axis=0)\n"
+                                 "  p = permutation(const(u32[2], [1, 2]), n=3)\n"
+                                 "  return u, v, p, add(v, u)\n}\n";
 
 enum { OUTPUTS = 4 };
 
@@ -138,8 +137,10 @@ TEST(executables_do_without_a_compiler)
         {"fails", "#!/bin/sh\nexit 3\n"},
         {"is killed", "#!/bin/sh\nkill -9 $$\n"},
         {"makes nothing", "#!/bin/sh\nexit 0\n"},
-        {"makes rubbish", "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo rubbish >\"$2\"; shift; done\nexit 0\n"},
-        {"makes an empty file", "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done\nexit 0\n"},
+        {"makes rubbish",
+         "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo rubbish >\"$2\"; shift; done\nexit 0\n"},
+        {"makes an empty file",
+         "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done\nexit 0\n"},
         {"is no program", "rubbish\n"},
     };
     cache_fixture f;
@@ -162,8 +163,8 @@ TEST(executables_do_without_a_compiler)
 TEST(executables_do_not_read_names_as_code)
 {
     static const char *const names[] = {
-        "\"; } #error \"", "a\nb", "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s",
-        "flxk_0",         "\xc3\xa9", "k_u32",
+        "\"; } #error \"", "a\nb",  "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s", "flxk_0",
+        "\xc3\xa9",        "k_u32",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         flx_context *ctx = flx_context_new(NULL);

@@ -62,10 +62,11 @@ TEST(passes_keep_the_meaning_of_random_graphs)
 /* Long reductions are split, and those over axes that are no neighbours; a mean is decomposed first. */
 TEST(passes_keep_the_meaning_of_long_reductions)
 {
-    text_bench b = bench_open("graph f(x: f64[300, 5, 200]) {\n"
-                              "  a = reduce_sum(x)\n  m = reduce_mean(x, axes=[0, 2])\n  h = reduce_max(x, axes=[0, 2])\n"
-                              "  return a, m, h, reduce_sum(mul(x, x), axes=[0])\n}\n",
-                              NULL);
+    text_bench b =
+        bench_open("graph f(x: f64[300, 5, 200]) {\n"
+                   "  a = reduce_sum(x)\n  m = reduce_mean(x, axes=[0, 2])\n  h = reduce_max(x, axes=[0, 2])\n"
+                   "  return a, m, h, reduce_sum(mul(x, x), axes=[0])\n}\n",
+                   NULL);
     enum { COUNT = 300 * 5 * 200 };
     double *x = malloc(COUNT * sizeof *x);
     uint64_t state = test_seed();

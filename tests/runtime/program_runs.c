@@ -264,8 +264,8 @@ static int break_plan(const flxi_lir *l)
     for (uint32_t i = 0; i < l->num_slots; i++)
         for (uint32_t j = 0; j < l->num_slots && broken < 500; j++) {
             flxi_slot *a = &l->slots[i], *b = &l->slots[j];
-            bool meet = i != j && a->segment == SEGMENT_ARENA && b->segment == SEGMENT_ARENA && a->nbytes && b->nbytes &&
-                        a->from <= b->to && b->from <= a->to;
+            bool meet = i != j && a->segment == SEGMENT_ARENA && b->segment == SEGMENT_ARENA && a->nbytes &&
+                        b->nbytes && a->from <= b->to && b->from <= a->to;
             if (!meet || a->taken_over == j + 1 || b->taken_over == i + 1)
                 continue;
             flx_error err = {0};

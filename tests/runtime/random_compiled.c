@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PER_BUNDLE = 24 };
+enum { PER_BUNDLE = 6 };
 
 static int64_t graphs_wanted(void)
 {
     const char *given = getenv("FLX_COMPILED_GRAPHS");
 #if defined(FLX_DEBUG)
-    int64_t usual = 24;
+    int64_t usual = 12;
 #else
-    int64_t usual = 144;
+    int64_t usual = 36;
 #endif
     return given && *given ? strtoll(given, NULL, 10) : usual;
 }

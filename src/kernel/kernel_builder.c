@@ -317,6 +317,8 @@ static uint64_t bits_of(uint32_t type, double value)
 {
     if (flxi_ktype_is_float(type) || type == FLX_BOOL)
         return flxi_kscalar_from_double(type, value);
+    if (!(value >= -0x1p63 && value < 0x1p64)) /* no integer: the type is none because building has failed already */
+        return 0;
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 

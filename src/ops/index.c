@@ -175,7 +175,8 @@ static flxi_kval pull_gather(flxi_kemit *e, uint32_t result, const flxi_kindex *
     for (int k = 0; k < n; k++)
         idx.dim[k] = to.dim[axis + k];
     for (int k = 0; k < e->in[0]->rank; k++)
-        in.dim[k] = k < axis ? to.dim[k] : to.dim[k + n - 1]; /* the axis itself is set below */
+        if (k != axis) /* that one comes from the indices */
+            in.dim[k] = k < axis ? to.dim[k] : to.dim[k + n - 1];
     return pull_indexed(e, &idx, &in);
 }
 

@@ -48,9 +48,18 @@ static const struct {
     const char *name;
     int rows, columns; /* rows 0: a vector */
 } layer_params[PER_LAYER] = {
-    {"g1", 0, CHANNELS},          {"c1", 0, CHANNELS},           {"wq", CHANNELS, 3 * CHANNELS}, {"bq", 0, 3 * CHANNELS},
-    {"wo", CHANNELS, CHANNELS},   {"bo", 0, CHANNELS},           {"g2", 0, CHANNELS},            {"c2", 0, CHANNELS},
-    {"w1", CHANNELS, 4 * CHANNELS}, {"b1", 0, 4 * CHANNELS},     {"w2", 4 * CHANNELS, CHANNELS}, {"b2", 0, CHANNELS},
+    {"g1", 0, CHANNELS},
+    {"c1", 0, CHANNELS},
+    {"wq", CHANNELS, 3 * CHANNELS},
+    {"bq", 0, 3 * CHANNELS},
+    {"wo", CHANNELS, CHANNELS},
+    {"bo", 0, CHANNELS},
+    {"g2", 0, CHANNELS},
+    {"c2", 0, CHANNELS},
+    {"w1", CHANNELS, 4 * CHANNELS},
+    {"b1", 0, 4 * CHANNELS},
+    {"w2", 4 * CHANNELS, CHANNELS},
+    {"b2", 0, CHANNELS},
 };
 
 static void declare(text *t, int layers, int batch, int tokens)
@@ -63,8 +72,8 @@ static void declare(text *t, int layers, int batch, int tokens)
                 add(t, "%d, ", layer_params[k].rows);
             add(t, "%d]", layer_params[k].columns);
         }
-    add(t, ", param gf: f32[%d], param cf: f32[%d], ids: i32[%d, %d], next: i32[%d]) {\n", CHANNELS, CHANNELS, batch, tokens,
-        batch * tokens);
+    add(t, ", param gf: f32[%d], param cf: f32[%d], ids: i32[%d, %d], next: i32[%d]) {\n", CHANNELS, CHANNELS, batch,
+        tokens, batch * tokens);
 }
 
 static void norm(text *t, const char *out, const char *in, const char *g, const char *c, int l)
@@ -78,7 +87,9 @@ static void norm(text *t, const char *out, const char *in, const char *g, const 
 /* Channels [from, from + CHANNELS) of the projection as [batch, heads, tokens, size]. */
 static void head(text *t, const char *name, int l, int from, int batch, int tokens)
 {
-    add(t, "  %s%d = transpose(reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d, %d]), perm=[0, 2, 1, 3])\n",
+    add(t,
+        "  %s%d = transpose(reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d, %d]), perm=[0, 2, 1, "
+        "3])\n",
         name, l, l, from, CHANNELS, batch, tokens, HEADS, CHANNELS / HEADS);
 }
 
@@ -96,7 +107,8 @@ static void layer(text *t, int l, int batch, int tokens)
     head(t, "v", l, 2 * CHANNELS, batch, tokens);
     add(t, "  s%d = mul(matmul(q%d, transpose(k%d, perm=[0, 1, 3, 2])), 0.125)\n", l, l, l);
     add(t, "  p%d = softmax(where(seen, s%d, -1e30), axis=-1)\n", l, l);
-    add(t, "  o%d = reshape(transpose(matmul(p%d, v%d), perm=[0, 2, 1, 3]), shape=[%d, %d])\n", l, l, l, rows, CHANNELS);
+    add(t, "  o%d = reshape(transpose(matmul(p%d, v%d), perm=[0, 2, 1, 3]), shape=[%d, %d])\n", l, l, l, rows,
+        CHANNELS);
     add(t, "  y%d = add(x%d, add(matmul(o%d, wo_%d), bo_%d))\n", l, l, l, l, l);
     snprintf(x, sizeof x, "y%d", l);
     norm(t, b, x, "g2", "c2", l);
@@ -117,7 +129,8 @@ static void write_model(text *t, int layers, int batch, int tokens)
     norm(t, "f", last, "gf", "cf", -1);
     add(t, "  z = matmul(f, transpose(wte, perm=[1, 0]))\n  p = log_softmax(z, axis=-1)\n");
     add(t, "  hit = eq(iota(i32[%d, %d], axis=1), unsqueeze(next, axes=[1]))\n", rows, WORDS);
-    add(t, "  loss = neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), %.17g))\n  return loss\n}\n", 1.0 / rows);
+    add(t, "  loss = neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), %.17g))\n  return loss\n}\n",
+        1.0 / rows);
 }
 
 /* ---- Inputs ---- */
@@ -178,7 +191,8 @@ static flx_graph *gradient(const flx_graph *g)
 
 int main(int argc, char **argv)
 {
-    int layers = argc > 1 ? atoi(argv[1]) : 12, batch = argc > 2 ? atoi(argv[2]) : 4, tokens = argc > 3 ? atoi(argv[3]) : 64;
+    int layers = argc > 1 ? atoi(argv[1]) : 12, batch = argc > 2 ? atoi(argv[2]) : 4,
+        tokens = argc > 3 ? atoi(argv[3]) : 64;
     text t = {.cap = (size_t)1 << 20};
     flx_error err = {0};
     t.at = malloc(t.cap);
@@ -202,7 +216,8 @@ int main(int argc, char **argv)
     double cached = now() - before;
     printf("{\"workload\": \"compile_gpt2\", \"layers\": %d, \"nodes\": %zu, \"parse_s\": %.3g, \"grad_s\": %.3g, "
            "\"compile_s\": %.3g, \"cached_s\": %.3g, \"peak_mem_bytes\": %zu}\n",
-           layers, flx_graph_node_count(g), parsed - start, derived - parsed, compiled - derived, cached, flx_exec_memory(e));
+           layers, flx_graph_node_count(g), parsed - start, derived - parsed, compiled - derived, cached,
+           flx_exec_memory(e));
     fflush(stdout);
     size_t nin = flx_graph_input_count(g), nout = flx_graph_output_count(g);
     const void **in = calloc(nin, sizeof *in);

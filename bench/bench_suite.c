@@ -22,7 +22,7 @@ typedef struct {
     const char *name;
     const char *text;
     transform how;
-    const char *wrt; /* separated by commas */
+    const char *wrt;   /* separated by commas */
     const char *seeds; /* of the inputs in order: "1 2*4.0 i3<50304"; i: integers below */
     int check_output;
     check_kind check;
@@ -30,41 +30,48 @@ typedef struct {
     double bytes, flops; /* of one run; 0: says nothing */
 } workload;
 
-#define EW "graph ew(x: f32[4194304], y: f32[4194304], z: f32[4194304]) {\n" \
-           "  u = add(mul(x, y), z)\n" \
-           "  return add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z)))\n}\n"
-#define EW_SUM "graph ew(x: f32[4194304], y: f32[4194304], z: f32[4194304]) {\n" \
-           "  u = add(mul(x, y), z)\n" \
-           "  return reduce_sum(add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z))))\n}\n"
-#define LAYER_NORM "graph ln(x: f32[1024, 768], w: f32[768], b: f32[768]) {\n" \
-           "  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n" \
-           "  v = reduce_mean(mul(d, d), axes=[1], keep_dims=true)\n" \
-           "  return add(mul(mul(d, rsqrt(add(v, 1e-5))), w), b)\n}\n"
-#define SOFTMAX "graph xent(z: f32[256, 50304], label: i32[256]) {\n" \
-           "  p = log_softmax(z, axis=-1)\n" \
-           "  hit = eq(iota(i32[256, 50304], axis=1), unsqueeze(label, axes=[1]))\n" \
-           "  return neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), 0.00390625))\n}\n"
-#define MLP(B, ACT, INV) "graph mlp(w1: f32[784, 512], b1: f32[512], w2: f32[512, 512], b2: f32[512], w3: f32[512, 10], " \
-           "b3: f32[10], x: f32[" B ", 784], label: i32[" B "]) {\n" \
-           "  h1 = " ACT "(add(matmul(x, w1), b1))\n  h2 = " ACT "(add(matmul(h1, w2), b2))\n" \
-           "  p = log_softmax(add(matmul(h2, w3), b3), axis=-1)\n" \
-           "  hit = eq(iota(i32[" B ", 10], axis=1), unsqueeze(label, axes=[1]))\n" \
-           "  return neg(mul(reduce_sum(where(hit, p, 0)), " INV "))\n}\n"
-#define RNN "graph cell(h: f32[8, 128], w: f32[128, 128], b: f32[128], x: f32[8, 128]) {\n" \
-           "  return tanh(add(add(matmul(h, w), x), b))\n}\n" \
-           "graph rnn(w: f32[128, 128], b: f32[128], xs: f32[1000, 8, 128], h0: f32[8, 128]) {\n" \
-           "  h = scan(h0, w, b, xs, body=@cell, num_bcast=2)\n  return reduce_mean(mul(h, h))\n}\n"
+#define EW                                                            \
+    "graph ew(x: f32[4194304], y: f32[4194304], z: f32[4194304]) {\n" \
+    "  u = add(mul(x, y), z)\n"                                       \
+    "  return add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z)))\n}\n"
+#define EW_SUM                                                        \
+    "graph ew(x: f32[4194304], y: f32[4194304], z: f32[4194304]) {\n" \
+    "  u = add(mul(x, y), z)\n"                                       \
+    "  return reduce_sum(add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z))))\n}\n"
+#define LAYER_NORM                                              \
+    "graph ln(x: f32[1024, 768], w: f32[768], b: f32[768]) {\n" \
+    "  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n"  \
+    "  v = reduce_mean(mul(d, d), axes=[1], keep_dims=true)\n"  \
+    "  return add(mul(mul(d, rsqrt(add(v, 1e-5))), w), b)\n}\n"
+#define SOFTMAX                                                               \
+    "graph xent(z: f32[256, 50304], label: i32[256]) {\n"                     \
+    "  p = log_softmax(z, axis=-1)\n"                                         \
+    "  hit = eq(iota(i32[256, 50304], axis=1), unsqueeze(label, axes=[1]))\n" \
+    "  return neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), 0.00390625))\n}\n"
+#define MLP(B, ACT, INV)                                                                             \
+    "graph mlp(w1: f32[784, 512], b1: f32[512], w2: f32[512, 512], b2: f32[512], w3: f32[512, 10], " \
+    "b3: f32[10], x: f32[" B ", 784], label: i32[" B "]) {\n"                                        \
+    "  h1 = " ACT "(add(matmul(x, w1), b1))\n  h2 = " ACT "(add(matmul(h1, w2), b2))\n"              \
+    "  p = log_softmax(add(matmul(h2, w3), b3), axis=-1)\n"                                          \
+    "  hit = eq(iota(i32[" B ", 10], axis=1), unsqueeze(label, axes=[1]))\n"                         \
+    "  return neg(mul(reduce_sum(where(hit, p, 0)), " INV "))\n}\n"
+#define RNN                                                                                \
+    "graph cell(h: f32[8, 128], w: f32[128, 128], b: f32[128], x: f32[8, 128]) {\n"        \
+    "  return tanh(add(add(matmul(h, w), x), b))\n}\n"                                     \
+    "graph rnn(w: f32[128, 128], b: f32[128], xs: f32[1000, 8, 128], h0: f32[8, 128]) {\n" \
+    "  h = scan(h0, w, b, xs, body=@cell, num_bcast=2)\n  return reduce_mean(mul(h, h))\n}\n"
 #define PARAMS "100*0.0618589574 101*0.1 102*0.0765465545 103*0.1 104*0.0765465545 105*0.1 5 i6<10"
 
 static const workload workloads[] = {
     {"ew_fwd", EW, PLAIN, "", "1 2 3", 0, CHECK_MEAN, 1.67721e-4, 1e-6, 4.0 * 4194304 * 4, 0},
     {"ew_grad", EW_SUM, GRADIENT, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0.5359673, 1e-4, 6.0 * 4194304 * 4, 0},
     {"layernorm", LAYER_NORM, SEEDED, "x,w,b", "1 2 3 4", 1, CHECK_ABS_MEAN, 14.541252, 2e-3, 5.0 * 1024 * 768 * 4, 0},
-    {"softmax_xent", SOFTMAX, GRADIENT, "z", "1*4.0 i2<50304", -1, CHECK_VALUE, 12.671746, 2e-3, 3.0 * 256 * 50304 * 4, 0},
+    {"softmax_xent", SOFTMAX, GRADIENT, "z", "1*4.0 i2<50304", -1, CHECK_VALUE, 12.671746, 2e-3, 3.0 * 256 * 50304 * 4,
+     0},
     {"matmul", "graph mm(a: f32[1024, 1024], b: f32[1024, 1024]) {\n  return matmul(a, b)\n}\n", PLAIN, "", "1 2", 0,
      CHECK_ABS_MEAN, 0, 0, 0, 2.0 * 1024 * 1024 * 1024},
-    {"mlp_b32_grad", MLP("32", "relu", "0.03125"), GRADIENT, "w1,b1,w2,b2,w3,b3", PARAMS, -1, CHECK_VALUE, 2.2795157, 1e-4, 0,
-     2.0 * 669706 * 32 * 3},
+    {"mlp_b32_grad", MLP("32", "relu", "0.03125"), GRADIENT, "w1,b1,w2,b2,w3,b3", PARAMS, -1, CHECK_VALUE, 2.2795157,
+     1e-4, 0, 2.0 * 669706 * 32 * 3},
     {"mlp_b1024_grad", MLP("1024", "relu", "0.0009765625"), GRADIENT, "w1,b1,w2,b2,w3,b3", PARAMS, -1, CHECK_VALUE,
      2.3465779, 1e-4, 0, 2.0 * 669706 * 1024 * 3},
     {"hvp", MLP("128", "tanh", "0.0078125"), HVP, "w1,b1,w2,b2,w3,b3", PARAMS " 50 51 52 53 54 55", 0, CHECK_ABS_MEAN,
@@ -231,10 +238,11 @@ static void run(const workload *w, double rate)
                        : (size_t)w->check_output + 1;
     double value = value_of(held[nin + shown], w->check);
     bool is_right = w->expected == 0 || fabs(value - w->expected) <= w->tolerance;
-    printf("{\"workload\": \"%s\", \"variant\": \"fluxion\", \"device\": \"cpu\", \"status\": \"%s\", \"seconds\": %.4g, "
-           "\"best\": %.4g, \"iqr\": %.3g, \"compile_s\": %.3g, \"peak_mem_bytes\": %zu, \"check\": %.7g",
-           w->name, is_right ? "ok" : "wrong", times[REPEATS / 2], times[0], times[3 * REPEATS / 4] - times[REPEATS / 4],
-           compile_s, flx_exec_memory(e), value);
+    printf(
+        "{\"workload\": \"%s\", \"variant\": \"fluxion\", \"device\": \"cpu\", \"status\": \"%s\", \"seconds\": %.4g, "
+        "\"best\": %.4g, \"iqr\": %.3g, \"compile_s\": %.3g, \"peak_mem_bytes\": %zu, \"check\": %.7g",
+        w->name, is_right ? "ok" : "wrong", times[REPEATS / 2], times[0], times[3 * REPEATS / 4] - times[REPEATS / 4],
+        compile_s, flx_exec_memory(e), value);
     if (w->bytes > 0)
         printf(", \"GB/s\": %.3g, \"limit\": %.3g", w->bytes / times[REPEATS / 2] * 1e-9, w->bytes / rate);
     if (w->flops > 0)

@@ -19,14 +19,6 @@ typedef struct {
 
 /* ---- Judging an index ---- */
 
-static int64_t extent_of(const flx_type *t, int from, int to)
-{
-    int64_t n = 1;
-    for (int k = from; k < to; k++)
-        n *= t->dims[k];
-    return n;
-}
-
 /* Which axis of the asked element an expression is the index of; -1: none. */
 static int axis_of(const probe *p, uint32_t x)
 {
@@ -58,8 +50,8 @@ static bool judge_axes(const probe *p, const flx_type *t, const flxi_kindex *at,
         if (used[k])
             return false;
     a->kind = from == to ? ACCESS_SAME : ACCESS_SPREAD;
-    a->space = (flxi_space){extent_of(p->type, 0, from), extent_of(p->type, from, to),
-                            extent_of(p->type, to, p->type->rank)};
+    a->space = (flxi_space){flxi_static_extent(p->type, 0, from), flxi_static_extent(p->type, from, to),
+                            flxi_static_extent(p->type, to, p->type->rank)};
     return true;
 }
 
@@ -152,6 +144,7 @@ bool flxi_fold_space(const flx_graph *g, const flxi_node *n, flxi_space *space)
         if (axes->v[k] != axes->v[k - 1] + 1)
             return false;
     int from = axes->n ? (int)axes->v[0] : t->rank, to = from + (int)axes->n;
-    *space = (flxi_space){extent_of(t, 0, from), extent_of(t, from, to), extent_of(t, to, t->rank)};
+    *space = (flxi_space){flxi_static_extent(t, 0, from), flxi_static_extent(t, from, to),
+                          flxi_static_extent(t, to, t->rank)};
     return true;
 }

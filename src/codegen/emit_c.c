@@ -112,7 +112,7 @@ static const flxi_khelper helpers[] = {
 };
 
 static const char heading[] =
-    "/* Kernels by Fluxion, for gcc or clang with -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math and -lm.\n"
+    "/* Kernels by Fluxion, for gcc or clang with -O2 -ffp-contract=off -fno-math-errno and -lm.\n"
     "   A call runs workgroups begin to end - 1; x is the fastest axis. */\n" KTYPE_NAMES "typedef _Bool k_bool;\n"
     "typedef struct {\n"
     "    void *const *data;    /* of buffer i at i - 1, aligned as its elements */\n"

@@ -35,15 +35,15 @@ typedef struct {
     const flxi_fusion_options *o;
     const flxi_allocator *mem;
     flxi_arena *scratch;
-    flxi_accesses *reads;     /* by node */
-    uint32_t *users_from;     /* by value: where its users begin in `users`; one more than there are values */
-    uint32_t *users;          /* nodes that read it, through views */
-    uint32_t *parent;         /* by node: towards the one that stands for its cluster */
-    uint32_t *next;           /* by node: the cluster's next member + 1 */
-    cluster *clusters;        /* by the node that stands for it */
-    uint32_t *order;          /* clusters by place; those that became part of another leave a gap, UINT32_MAX */
-    uint32_t *after;          /* by node: the next one with effects, + 1; it must run later */
-    uint32_t *mark, now;      /* by node: visited in search number `now` */
+    flxi_accesses *reads; /* by node */
+    uint32_t *users_from; /* by value: where its users begin in `users`; one more than there are values */
+    uint32_t *users;      /* nodes that read it, through views */
+    uint32_t *parent;     /* by node: towards the one that stands for its cluster */
+    uint32_t *next;       /* by node: the cluster's next member + 1 */
+    cluster *clusters;    /* by the node that stands for it */
+    uint32_t *order;      /* clusters by place; those that became part of another leave a gap, UINT32_MAX */
+    uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
+    uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
     uint32_t *moved; /* no more than a search visits */
     flx_error *err;
@@ -58,15 +58,24 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
     return n;
 }
 
-/* Indices of kernels are u32, and complex elements take two. */
+/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of them must
+   not overflow. */
+static bool is_small(const flx_type *t)
+{
+    int64_t n = 2;
+    for (int k = 0; k < t->rank; k++)
+        if (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > INT32_MAX))
+            return false;
+    return true;
+}
+
 static bool is_small_enough(const flx_graph *g, const flxi_node *n)
 {
-    const int64_t limit = INT32_MAX / 2;
     bool fits = true;
     for (uint32_t k = 0; k < n->nout; k++)
-        fits &= count_of(g, n->first + k) <= limit;
+        fits &= is_small(flxi_type_at(g, n->first + k));
     for (uint32_t k = 0; k < n->nin; k++)
-        fits &= count_of(g, n->in[k]) <= limit;
+        fits &= is_small(flxi_type_at(g, n->in[k]));
     return fits;
 }
 
@@ -83,7 +92,8 @@ static bool can_lower(const maker *m, const flxi_node *n)
 /* Reading such a node's elements where they are used costs next to nothing. */
 static bool is_movement(const flxi_op *op)
 {
-    return op->rules->pull && (op->op_class == CLASS_SHAPE || op->op_class == CLASS_LEAF || op->op_class == CLASS_IDENTITY);
+    return op->rules->pull &&
+           (op->op_class == CLASS_SHAPE || op->op_class == CLASS_LEAF || op->op_class == CLASS_IDENTITY);
 }
 
 static flxi_node_kind kind_of(const maker *m, const flxi_node *n)

@@ -32,27 +32,27 @@ typedef struct {
     const uint32_t *nodes; /* ascending */
     uint32_t num_nodes;
     flxi_space space;
-    bool has_rows;    /* there are folds, or values of LEVEL_ROW; else only the number of elements matters */
-    bool needs_axes;  /* something is read at other places than the element itself: the index of each axis is wanted */
-    uint32_t called;  /* a called node, when there are no nodes: its number + 1 */
+    bool has_rows;   /* there are folds, or values of LEVEL_ROW; else only the number of elements matters */
+    bool needs_axes; /* something is read at other places than the element itself: the index of each axis is wanted */
+    uint32_t called; /* a called node, when there are no nodes: its number + 1 */
 } flxi_group;
 
 typedef struct {
     const flx_graph *g;
     flxi_arena arena;
-    uint8_t *kind;       /* by node */
-    uint8_t *level;      /* by node, of those in groups */
-    uint32_t *group_of;  /* by node: number of the group + 1, or 0 */
-    uint32_t *alias_of;  /* by value: the value whose memory it is, under another shape; 0: none */
-    bool *is_stored;     /* by value: others read it from memory */
-    flxi_group *groups;  /* in an order in which they can run */
+    uint8_t *kind;      /* by node */
+    uint8_t *level;     /* by node, of those in groups */
+    uint32_t *group_of; /* by node: number of the group + 1, or 0 */
+    uint32_t *alias_of; /* by value: the value whose memory it is, under another shape; 0: none */
+    bool *is_stored;    /* by value: others read it from memory */
+    flxi_group *groups; /* in an order in which they can run */
     uint32_t num_groups;
 } flxi_fusion;
 
 typedef struct {
-    bool keep_apart;     /* each node is a group of its own */
-    bool evaluate_all;   /* nothing becomes a kernel: there is no compiler */
-    uint32_t max_nodes;  /* of a group; 0: the usual limit */
+    bool keep_apart;    /* each node is a group of its own */
+    bool evaluate_all;  /* nothing becomes a kernel: there is no compiler */
+    uint32_t max_nodes; /* of a group; 0: the usual limit */
 } flxi_fusion_options;
 
 /* All types must be static. */

@@ -335,7 +335,10 @@ static words value(flxi_kwriter *w, uint32_t expr)
         x = load(w, e);
         break;
     case KX_ATOMIC: x = atomic(w, e); break;
-    case KX_OPAQUE: acts = !w->k->opaques[e->ref].pure; x = call(w, e); break;
+    case KX_OPAQUE:
+        acts = !w->k->opaques[e->ref].pure;
+        x = call(w, e);
+        break;
     case KX_CALL: x = call(w, e); break;
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:

@@ -32,8 +32,15 @@ static bool open_frame(frame *f, const flx_graph *g, flxi_kb *k, uint32_t i, flx
     for (uint32_t j = 0; j < n->nout; j++)
         types[n->nin + j] = flxi_type_at(g, n->first + j);
     f->l = (flxi_lowering){g, i, user};
-    f->e = (flxi_kemit){.k = k, .op = &flxi_ops[n->op], .attrs = n->attrs, .nin = n->nin, .nout = n->nout,
-                       .in = types, .out = types + n->nin, .operand = operand, .user = &f->l};
+    f->e = (flxi_kemit){.k = k,
+                        .op = &flxi_ops[n->op],
+                        .attrs = n->attrs,
+                        .nin = n->nin,
+                        .nout = n->nout,
+                        .in = types,
+                        .out = types + n->nin,
+                        .operand = operand,
+                        .user = &f->l};
     f->e.dtype = wide_dtype(n->nin ? types[0]->dtype : types[n->nin]->dtype);
     return true;
 }

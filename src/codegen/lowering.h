@@ -24,7 +24,7 @@ flxi_kval flxi_lower_operand(const flx_graph *g, flxi_kb *k, uint32_t i, uint32_
 /* Folds: values of the accumulator, whose dtype is wide (f32 for f16 and bf16). */
 flxi_kval flxi_lower_start(const flx_graph *g, flxi_kb *k, uint32_t i);
 flxi_kval flxi_lower_step(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval acc, flxi_kval x); /* x: not yet wide */
-flxi_kval flxi_lower_join(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval a, flxi_kval b);   /* two accumulators */
+flxi_kval flxi_lower_join(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval a, flxi_kval b); /* two accumulators */
 flxi_kval flxi_lower_finish(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval acc, int64_t count);
 
 #endif

@@ -43,9 +43,9 @@ typedef struct {
     FLXI_VEC(uint32_t) values;   /* of buffers */
     FLXI_VEC(bool) in_place;     /* likewise */
     FLXI_VEC(running_fold) folds;
-    uint8_t *phase;              /* by place in the group's list */
-    bool failed;                 /* memory is exhausted */
-    bool is_lost;                /* a fold was wanted at another row than the one at hand: fusion must not allow that */
+    uint8_t *phase; /* by place in the group's list */
+    bool failed;    /* memory is exhausted */
+    bool is_lost;   /* a fold was wanted at another row than the one at hand: fusion must not allow that */
 } writer;
 
 /* ---- Emitting without a node ---- */
@@ -265,14 +265,6 @@ static void unfold(writer *w, const flx_type *t, int from, int to, uint32_t posi
     }
 }
 
-static int64_t extent_of(const flx_type *t, int from, int to)
-{
-    int64_t n = 1;
-    for (int k = from; k < to; k++)
-        n *= t->dims[k];
-    return n;
-}
-
 /* ---- Maps ---- */
 
 /* The shape with the most axes among those stored: others follow from it. */
@@ -318,7 +310,7 @@ static int64_t line_of(const writer *w, int64_t count)
 static void write_map(writer *w)
 {
     flxi_kemit e = emitter(w);
-    int64_t count = extent_of(&w->anchor, 0, w->anchor.rank), line = line_of(w, count);
+    int64_t count = flxi_static_extent(&w->anchor, 0, w->anchor.rank), line = line_of(w, count);
     uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
     w->element.flat = i;
     w->out->grid[0] = blocks(line, w->k->k->size[0]);
@@ -465,7 +457,8 @@ static bool has_element_stores(const writer *w, int phase)
 {
     for (uint32_t j = 0; j < w->group->num_nodes; j++) {
         const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        for (uint32_t r = 0; w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT && w->phase[j] == phase && r < n->nout; r++)
+        for (uint32_t r = 0; w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT && w->phase[j] == phase && r < n->nout;
+             r++)
             if (w->f->is_stored[n->first + r])
                 return true;
     }
@@ -600,7 +593,7 @@ static uint32_t width_of(const writer *w)
 {
     if (w->group->has_rows)
         return 64;
-    int64_t line = line_of(w, extent_of(&w->anchor, 0, w->anchor.rank));
+    int64_t line = line_of(w, flxi_static_extent(&w->anchor, 0, w->anchor.rank));
     int64_t rounded = (line + MAX_LANES - 1) / MAX_LANES * MAX_LANES;
     return rounded < MAP_WIDTH ? (uint32_t)(rounded ? rounded : MAX_LANES) : MAP_WIDTH;
 }
@@ -662,10 +655,12 @@ static flx_code lower_with_lanes(writer *w, flx_error *err)
     return lower(w, err);
 }
 
-flx_code flxi_lower_group(const flxi_fusion *f, const flxi_group *group, flxi_arena *out, flxi_region *r, flx_error *err)
+flx_code flxi_lower_group(const flxi_fusion *f, const flxi_group *group, flxi_arena *out, flxi_region *r,
+                          flx_error *err)
 {
     flx_error local = {0};
-    writer w = {.f = f, .group = group, .g = f->g, .number = f->group_of[group->nodes[0]], .mem = &f->g->ctx->mem, .out = r};
+    writer w = {
+        .f = f, .group = group, .g = f->g, .number = f->group_of[group->nodes[0]], .mem = &f->g->ctx->mem, .out = r};
     *r = (flxi_region){0};
     w.phase = flxi_alloc(w.mem, group->num_nodes, 1);
     flx_code code = w.phase ? lower_with_lanes(&w, &local) : flxi_oom(&local, "a kernel");

@@ -6,14 +6,15 @@
 #include "kernel/kernel.h"
 
 typedef struct {
-    flx_kernel *kernel; /* buffers have the elements of values, in row-major order; the caller frees it */
-    uint32_t grid[3];   /* workgroups */
-    uint32_t lanes;     /* of a subgroup; 0: it has none */
-    const uint32_t *values; /* by number of the buffer - 1 */
+    flx_kernel *kernel;         /* buffers have the elements of values, in row-major order; the caller frees it */
+    uint32_t grid[3];           /* workgroups */
+    uint32_t lanes;             /* of a subgroup; 0: it has none */
+    const uint32_t *values;     /* by number of the buffer - 1 */
     const bool *reads_in_place; /* likewise: read only at the element that the same invocation writes */
     uint32_t num_values;
 } flxi_region;
 
-flx_code flxi_lower_group(const flxi_fusion *f, const flxi_group *group, flxi_arena *out, flxi_region *r, flx_error *err);
+flx_code flxi_lower_group(const flxi_fusion *f, const flxi_group *group, flxi_arena *out, flxi_region *r,
+                          flx_error *err);
 
 #endif

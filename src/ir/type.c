@@ -208,6 +208,18 @@ flx_dim flxi_type_count(flx_context *ctx, const flx_type *t)
 }
 
 /* The same for numbers. */
+int64_t flxi_static_extent(const flx_type *t, int from, int to)
+{
+    int64_t n = 1;
+    for (int k = from; k < to; k++)
+        if (t->dims[k] == 0)
+            return 0;
+    for (int k = from; k < to; k++)
+        if (__builtin_mul_overflow(n, t->dims[k], &n))
+            return INT64_MAX; /* part of an empty tensor, or one that no memory holds */
+    return n;
+}
+
 bool flxi_static_count(const flx_type *t, int64_t *count)
 {
     int64_t n = 1;

@@ -42,6 +42,9 @@ flx_dim flxi_type_count(flx_context *ctx, const flx_type *t);
 bool flxi_static_count(const flx_type *t, int64_t *count);
 bool flxi_static_bytes(const flx_type *t, size_t *nbytes);
 
+/* The product of numbers dims [from, to), 1 when empty; 0 where one is, however large the others are. */
+int64_t flxi_static_extent(const flx_type *t, int from, int to);
+
 /* dtype known, rank in range, every dim a number ≥ 0 or symbolic, size representable. */
 flx_code flxi_type_check(flx_context *ctx, const flx_type *t, flx_error *err);
 

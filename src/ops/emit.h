@@ -35,7 +35,7 @@ typedef struct flxi_kfold {
     flxi_kval (*start)(flxi_kemit *e);
     flxi_kval (*step)(flxi_kemit *e, flxi_kval acc, flxi_kval x);
     flxi_kval (*finish)(flxi_kemit *e, flxi_kval acc, int64_t count); /* NULL: nothing to do */
-    const flx_ints *(*axes)(const void *attrs);                      /* sorted, of operand 0 */
+    const flx_ints *(*axes)(const void *attrs);                       /* sorted, of operand 0 */
 } flxi_kfold;
 
 /* Whether a node can become (part of) a kernel. */

@@ -14,26 +14,26 @@
 #define HOLD(x) flxi_khold(e, (x))
 
 /* A formula of all operands x[0], x[1] … as values of any dtype. */
-#define ELEMENT_KERNEL(name, value)                                            \
-    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *x)         \
-    {                                                                          \
-        (void)e;                                                               \
-        return (value);                                                        \
+#define ELEMENT_KERNEL(name, value)                                    \
+    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *x) \
+    {                                                                  \
+        (void)e;                                                       \
+        return (value);                                                \
     }
 
 /* A formula of the one real operand x, or of the two real operands x and y. */
-#define ELEMENT_KERNEL_1(name, value)                                          \
-    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *operands)  \
-    {                                                                          \
-        uint32_t x = operands[0].re;                                           \
-        return flxi_kreal(value);                                              \
+#define ELEMENT_KERNEL_1(name, value)                                         \
+    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *operands) \
+    {                                                                         \
+        uint32_t x = operands[0].re;                                          \
+        return flxi_kreal(value);                                             \
     }
-#define ELEMENT_KERNEL_2(name, value)                                          \
-    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *operands)  \
-    {                                                                          \
-        uint32_t x = operands[0].re;                                           \
-        uint32_t y = operands[1].re;                                           \
-        return flxi_kreal(value);                                              \
+#define ELEMENT_KERNEL_2(name, value)                                         \
+    static flxi_kval element_##name(flxi_kemit *e, const flxi_kval *operands) \
+    {                                                                         \
+        uint32_t x = operands[0].re;                                          \
+        uint32_t y = operands[1].re;                                          \
+        return flxi_kreal(value);                                             \
     }
 
 #endif

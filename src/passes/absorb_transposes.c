@@ -42,8 +42,7 @@ static bool is_plain_product(const flx_graph *g, const flxi_node *n)
     if (n->op != OP_matmul)
         return false;
     const flx_type *a = flxi_type_at(g, n->in[0]), *b = flxi_type_at(g, n->in[1]);
-    return a->rank == b->rank && a->rank >= 2 &&
-           memcmp(a->dims, b->dims, (size_t)(a->rank - 2) * sizeof *a->dims) == 0;
+    return a->rank == b->rank && a->rank >= 2 && memcmp(a->dims, b->dims, (size_t)(a->rank - 2) * sizeof *a->dims) == 0;
 }
 
 static bool is_absorbed(const flx_graph *g, const flxi_node *n)

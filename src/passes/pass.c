@@ -48,7 +48,8 @@ static flx_code graph_code(const flx_graph *g, flx_error *err)
 
 static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
 {
-    const flx_type *type = *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
+    const flx_type *type =
+        *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
     uint32_t id = flxi_add_leaf(c->to, (flxi_opcode)n->op, flxi_value_at(c->from, n->first)->name, type);
     if (!id)
         return graph_code(c->to, c->err);

@@ -19,7 +19,7 @@ typedef struct {
     flx_graph *to;
     const flxi_node *n; /* in the old graph */
     const flxi_op *op;
-    const flx_type *type; /* of result 0 */
+    const flx_type *type;    /* of result 0 */
     flx_val x[MAX_OPERANDS]; /* operands in the new graph */
 } rewriting;
 
@@ -299,8 +299,14 @@ static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_typ
     flx_tensor *out[1] = {flx_tensor_new(w->to->ctx, &shape, NULL, &err)};
     if (!out[0])
         return y;
-    flxi_eval e = {.op = w->op, .attrs = w->n->attrs, .nin = w->n->nin, .nout = 1, .in = in, .out = out,
-                   .mem = &w->to->ctx->mem, .err = &err};
+    flxi_eval e = {.op = w->op,
+                   .attrs = w->n->attrs,
+                   .nin = w->n->nin,
+                   .nout = 1,
+                   .in = in,
+                   .out = out,
+                   .mem = &w->to->ctx->mem,
+                   .err = &err};
     if (w->op->rules->eval(&e) == FLX_OK)
         y = emit_constant(w, type, out[0]);
     flx_tensor_release(out[0]);
@@ -517,7 +523,8 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
     flxi_remap total = {0};
     FLXI_TRY(flxi_pass_dce(in, &now, &total, err));
     flx_code code = run_rounds(&now, &total, err);
-    if (code == FLX_OK) { /* rules build their operands in whatever order the C compiler chose: the result must not show it */
+    if (code ==
+        FLX_OK) { /* rules build their operands in whatever order the C compiler chose: the result must not show it */
         flx_graph *ordered = NULL;
         flxi_remap step = {0};
         code = flxi_pass_order(now, &ordered, &step, err);

@@ -52,8 +52,7 @@ static flx_graph *bind_body(void *user, const flx_graph *body, flx_error *err)
     return made.to;
 }
 
-static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph **out, flxi_remap *remap,
-                              flx_error *err)
+static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);

@@ -12,14 +12,6 @@ static const int64_t part = 4096;
 /* With this many results there is enough to do without cutting. */
 static const int64_t enough_rows = 64;
 
-static int64_t extent_of(const flx_type *t, int64_t from, int64_t to)
-{
-    int64_t n = 1;
-    for (int64_t k = from; k < to; k++)
-        n *= t->dims[k];
-    return n;
-}
-
 /* The divisor of n that is nearest to `part` from below, if it is not too small. */
 static int64_t part_of(int64_t n)
 {
@@ -45,27 +37,30 @@ static void reduce_axes(reducing *r, const int64_t *axes, size_t n, bool keep_di
 }
 
 /* Axes [from, to) of x become [parts, part], and each is reduced. */
-static void reduce_in_parts(reducing *r, const flx_type *t, int64_t from, int64_t to, int64_t size)
+static void reduce_in_parts(reducing *r, const flx_type *t, int from, int to, int64_t size)
 {
     flx_type parted = {.dtype = t->dtype};
-    for (int64_t k = 0; k < from; k++)
+    for (int k = 0; k < from; k++)
         parted.dims[parted.rank++] = t->dims[k];
-    parted.dims[parted.rank++] = extent_of(t, from, to) / size;
+    parted.dims[parted.rank++] = flxi_static_extent(t, from, to) / size;
     parted.dims[parted.rank++] = size;
-    for (int64_t k = to; k < t->rank; k++)
+    for (int k = to; k < t->rank; k++)
         parted.dims[parted.rank++] = t->dims[k];
     r->x = flx_reshape(r->g, r->x, (flx_ints){parted.dims, (size_t)parted.rank});
     reduce_axes(r, &(int64_t){from + 1}, 1, false);
-    reduce_axes(r, &from, 1, false);
+    reduce_axes(r, &(int64_t){from}, 1, false);
     flx_type kept = *t;
-    for (int64_t k = from; k < to; k++)
+    for (int k = from; k < to; k++)
         kept.dims[k] = 1;
     r->x = flx_reshape(r->g, r->x, (flx_ints){kept.dims, (size_t)kept.rank});
 }
 
-static bool is_long(const flx_type *t, int64_t from, int64_t to)
+static bool is_long(const flx_type *t, int from, int to)
 {
-    int64_t extent = extent_of(t, from, to), rows = extent_of(t, 0, from) * extent_of(t, to, t->rank);
+    int64_t count = 0, extent = flxi_static_extent(t, from, to);
+    if (!flxi_static_count(t, &count) || count == 0)
+        return false;
+    int64_t rows = count / extent;
     return extent >= 2 * part && rows < enough_rows && from + 2 + (t->rank - to) <= FLX_MAX_RANK && part_of(extent);
 }
 
@@ -80,7 +75,7 @@ static bool is_split(const flx_graph *g, const flxi_node *n)
     for (size_t k = 1; k < axes->n; k++)
         if (axes->v[k] != axes->v[k - 1] + 1)
             return true;
-    return axes->n && is_long(t, axes->v[0], axes->v[axes->n - 1] + 1);
+    return axes->n && is_long(t, (int)axes->v[0], (int)axes->v[axes->n - 1] + 1);
 }
 
 bool flxi_wants_splitting(const flx_graph *g, uint32_t i)
@@ -101,9 +96,9 @@ static flx_code split(flxi_copy *c, const flxi_node *n)
         while (begin > 0 && axes->v[begin - 1] + 1 == axes->v[begin])
             begin--;
         const flx_type *now = flx_val_type(c->to, r.x);
-        int64_t from = axes->v[begin], to = axes->v[end - 1] + 1;
+        int from = (int)axes->v[begin], to = (int)axes->v[end - 1] + 1;
         if (now && is_long(now, from, to))
-            reduce_in_parts(&r, now, from, to, part_of(extent_of(now, from, to)));
+            reduce_in_parts(&r, now, from, to, part_of(flxi_static_extent(now, from, to)));
         else
             reduce_axes(&r, axes->v + begin, end - begin, true);
         end = begin;

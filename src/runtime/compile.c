@@ -13,8 +13,8 @@ enum { FEW = 32 }; /* no rule or route takes more operands */
 static bool has_route(const flx_graph *g, const flxi_node *n, const flx_type *const *in)
 {
     const flx_type *out = flxi_type_at(g, n->first);
-    flxi_route_node node = {.op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout,
-                            .in_types = in, .out_types = &out};
+    flxi_route_node node = {
+        .op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = &out};
     return n->nout == 1 && flxi_route_find(&node, NULL);
 }
 
@@ -104,7 +104,8 @@ flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number
     k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
     uint32_t i;
     for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
-        if (m->kernels.at[i].wire.size == k.wire.size && memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
+        if (m->kernels.at[i].wire.size == k.wire.size &&
+            memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
             flx_kernel_free(r->kernel);
             flx_buffer_free(&k.wire);
             *number = i;

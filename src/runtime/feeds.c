@@ -46,7 +46,7 @@ static flx_code bind_symbol(flxi_feeding *s, const char *name, int64_t extent)
         if (strcmp(s->bound.at[i].name, name) == 0)
             return FLX_OK; /* agreement is checked once everything is bound */
     return flxi_push(&s->g->ctx->mem, &s->bound, ((flx_dim_binding){name, extent})) ? FLX_OK
-                                                                                 : flxi_oom(s->err, "dimensions");
+                                                                                    : flxi_oom(s->err, "dimensions");
 }
 
 /* `bound` is what the declared type becomes once its symbols have extents; NULL while they have none. */

@@ -23,14 +23,14 @@
 typedef enum { SEGMENT_ARENA, SEGMENT_INPUT, SEGMENT_CONST, SEGMENT_OUTPUT } flxi_segment;
 
 typedef struct {
-    uint32_t value;   /* of the block's graph */
-    uint8_t segment;  /* a flxi_segment */
-    uint32_t index;   /* which input, or which output */
+    uint32_t value;  /* of the block's graph */
+    uint8_t segment; /* a flxi_segment */
+    uint32_t index;  /* which input, or which output */
     size_t nbytes;
-    size_t offset;     /* in the arena */
-    uint32_t from, to; /* the step that writes it, and the last that reads it */
+    size_t offset;       /* in the arena */
+    uint32_t from, to;   /* the step that writes it, and the last that reads it */
     uint32_t taken_over; /* ARENA: the slot whose place it took over, + 1 */
-    const void *data;  /* CONST */
+    const void *data;    /* CONST */
 } flxi_slot;
 
 typedef enum { STEP_KERNEL, STEP_ROUTE, STEP_EVALUATE, STEP_COPY, STEP_SCAN, STEP_WHILE, STEP_BRANCH } flxi_step_kind;
@@ -39,28 +39,28 @@ typedef struct flxi_lir flxi_lir;
 typedef struct flxi_module flxi_module;
 
 typedef struct {
-    uint8_t kind;          /* a flxi_step_kind */
-    uint32_t node;         /* what it computes; of a kernel, the last node of its group */
-    uint32_t group;        /* of the fusion */
-    const uint32_t *slots; /* operands, then results; of a kernel, by buffer */
+    uint8_t kind;                  /* a flxi_step_kind */
+    uint32_t node;                 /* what it computes; of a kernel, the last node of its group */
+    uint32_t group;                /* of the fusion */
+    const uint32_t *slots;         /* operands, then results; of a kernel, by buffer */
     uint32_t num_slots, num_reads; /* kernels: buffers are in the order of the program, so num_reads means nothing */
-    uint32_t kernel;       /* number in the module */
+    uint32_t kernel;               /* number in the module */
     uint32_t grid[3], lanes;
-    int64_t work;          /* elements it touches: whether threads are worth it */
+    int64_t work;                   /* elements it touches: whether threads are worth it */
     size_t scratch, scratch_offset; /* memory for the step alone: of kernels, routes and bodies */
     const flxi_route *route;
     flxi_lir *const *bodies;
     uint32_t num_bodies;
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
-    uint32_t number;       /* in the module's list */
+    uint32_t number;                   /* in the module's list */
     const flxi_route_reasons *refused; /* routes that were asked before; NULL: none */
     /* For people (lir_explain.c): */
-    const char *name;      /* of the kernel, or of the op with its route */
-    const char *computes;  /* nodes by op and name */
-    const char *why;       /* why no better way was taken, or "" */
-    int64_t flops;         /* 0: none, or not known */
-    int64_t bytes;         /* read and written at least */
+    const char *name;     /* of the kernel, or of the op with its route */
+    const char *computes; /* nodes by op and name */
+    const char *why;      /* why no better way was taken, or "" */
+    int64_t flops;        /* 0: none, or not known */
+    int64_t bytes;        /* read and written at least */
 } flxi_step;
 
 struct flxi_lir {
@@ -72,8 +72,8 @@ struct flxi_lir {
     uint32_t *slot_of; /* by value: number + 1; 0: not in memory */
     flxi_step *steps;
     uint32_t num_steps;
-    uint32_t *outputs;  /* slots, by output */
-    uint32_t *views;    /* nodes that no step computes: what reads them finds their elements in their operands */
+    uint32_t *outputs; /* slots, by output */
+    uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;
     uint32_t depth;     /* 0, or how deep inside loops and branches */
     size_t arena_bytes; /* everything that a run of the block needs, bodies included */
@@ -89,7 +89,7 @@ typedef struct {
 typedef struct {
     flx_kernel *kernel;
     uint64_t hash;
-    flx_buffer wire; /* what it is known by */
+    flx_buffer wire;            /* what it is known by */
     const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
 } flxi_module_kernel;
 
@@ -102,7 +102,7 @@ struct flxi_module {
     size_t num_shares;
     flxi_arena arena;
     FLXI_VEC(flxi_module_kernel) kernels;
-    flxi_index index; /* of kernels by hash */
+    flxi_index index;    /* of kernels by hash */
     flxi_native *native; /* by kernel, once they are compiled */
     flxi_native_code *code;
     flxi_lir *main;

@@ -80,7 +80,10 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 {
     flxi_region r;
     FLXI_TRY(flxi_lower_group(&b->fusion, group, &b->l->arena, &r, b->err));
-    flxi_step s = {.kind = STEP_KERNEL, .node = group->nodes[group->num_nodes - 1], .group = number, .lanes = r.lanes,
+    flxi_step s = {.kind = STEP_KERNEL,
+                   .node = group->nodes[group->num_nodes - 1],
+                   .group = number,
+                   .lanes = r.lanes,
                    .nodes = flxi_dup(&b->l->arena, uint32_t, group->nodes, group->num_nodes),
                    .num_nodes = group->num_nodes};
     memcpy(s.grid, r.grid, sizeof s.grid);
@@ -159,8 +162,12 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
         types[k] = flxi_type_at(b->g, n->in[k]);
     for (uint32_t k = 0; k < n->nout; k++)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
-    flxi_route_node node = {.op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout,
-                            .in_types = types, .out_types = types + n->nin};
+    flxi_route_node node = {.op = (flxi_opcode)n->op,
+                            .attrs = n->attrs,
+                            .nin = n->nin,
+                            .nout = n->nout,
+                            .in_types = types,
+                            .out_types = types + n->nin};
     flxi_route_reasons reasons;
     s->route = flxi_route_find(&node, &reasons);
     if (reasons.count) {
@@ -216,8 +223,12 @@ static flx_code bind_output(builder *b, uint32_t k)
         return FLX_OK;
     }
     flxi_step s = {.kind = STEP_COPY, .node = flxi_value_at(b->g, value)->node, .num_reads = 1};
-    flxi_slot copy = {.value = value, .segment = SEGMENT_OUTPUT, .index = k, .nbytes = b->slots.at[slot].nbytes,
-                      .from = (uint32_t)b->steps.n, .to = (uint32_t)b->steps.n};
+    flxi_slot copy = {.value = value,
+                      .segment = SEGMENT_OUTPUT,
+                      .index = k,
+                      .nbytes = b->slots.at[slot].nbytes,
+                      .from = (uint32_t)b->steps.n,
+                      .to = (uint32_t)b->steps.n};
     b->slots.at[slot].to = (uint32_t)b->steps.n;
     s.work = (int64_t)copy.nbytes;
     b->l->outputs[k] = (uint32_t)b->slots.n;

@@ -28,16 +28,12 @@ static size_t scratch_of(const flxi_module *m, const flxi_lir *l, const flxi_ste
         most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
     }
     switch (s->kind) {
-    case STEP_KERNEL:
-        return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
+    case STEP_KERNEL: return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
     case STEP_SCAN:
         return sum + carries_bytes(l, s, (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry);
-    case STEP_WHILE:
-        return sum + carries_bytes(l, s, s->num_reads) + 64; /* and what the condition says */
-    case STEP_BRANCH:
-        return most;
-    default:
-        return s->scratch; /* what a route asked for */
+    case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads) + 64; /* and what the condition says */
+    case STEP_BRANCH: return most;
+    default: return s->scratch; /* what a route asked for */
     }
 }
 

@@ -26,8 +26,7 @@ static void print_slot(const flxi_lir *l, uint32_t slot, flxi_strbuf *out)
     flxi_addf(out, "%%%u", slot);
     if (name)
         flxi_addf(out, " %s", name);
-    flxi_addf(out, ": %s @%s", flxi_type_str(l->g->ctx, flxi_type_at(l->g, s->value), &text),
-                     segments[s->segment]);
+    flxi_addf(out, ": %s @%s", flxi_type_str(l->g->ctx, flxi_type_at(l->g, s->value), &text), segments[s->segment]);
     if (s->segment == SEGMENT_ARENA)
         flxi_addf(out, "+%zu", s->offset);
     else if (s->segment != SEGMENT_CONST)
@@ -85,7 +84,7 @@ static void print_step(const printing *p, const flxi_lir *l, uint32_t i, int dep
     flxi_addf(out, " = %s ", kind_names[s->kind]);
     if (s->kind == STEP_KERNEL)
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
-                         s->grid[1], s->grid[2]);
+                  s->grid[1], s->grid[2]);
     else if (s->kind == STEP_ROUTE)
         flxi_addf(out, "%s by %s", op_name(l, s->node), s->route->name);
     else
@@ -150,7 +149,7 @@ void flxi_program_report(const flxi_program *p, flxi_strbuf *out)
     uint32_t counts[STEP_BRANCH + 1] = {0};
     count_steps(m->main, counts);
     flxi_addf(out, "device cpu, %d threads, %zu different kernels, arena %zu bytes\n", m->threads, m->kernels.n,
-                     m->main->arena_bytes);
+              m->main->arena_bytes);
     if (p->note[0])
         flxi_addf(out, "note: %s\n", p->note);
     for (int k = 0; k <= STEP_BRANCH; k++)

@@ -16,9 +16,9 @@ static const int64_t usual_min_parallel = 16384;
 typedef struct block block;
 
 typedef struct {
-    void **data;          /* of a kernel's buffers, or of a route's operands and results */
+    void **data;            /* of a kernel's buffers, or of a route's operands and results */
     const flx_type **types; /* of the latter */
-    flx_tensor *tensors;  /* of an evaluated node: operands, then results */
+    flx_tensor *tensors;    /* of an evaluated node: operands, then results */
     const flx_tensor **in;
     flx_tensor **out;
     block *bodies;
@@ -226,7 +226,8 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
     return FLX_OK;
 }
 
-static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out)
+static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in,
+                                      flx_tensor **out)
 {
     running *r = (running *)(void *)e->run;
     if (is_cancelled(r))
@@ -354,8 +355,8 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
     for (uint32_t k = c->carries; k < c->shared; k++)
         t->body_in[k] = operand_at(b, s, k);
     for (uint32_t k = c->shared; k < s->num_reads; k++)
-        t->body_in[k] = (const unsigned char *)operand_at(b, s, k) +
-                        (size_t)at * (operand_bytes(b, s, k) / (size_t)c->length);
+        t->body_in[k] =
+            (const unsigned char *)operand_at(b, s, k) + (size_t)at * (operand_bytes(b, s, k) / (size_t)c->length);
     for (uint32_t k = c->carries; k < c->results; k++)
         t->body_out[k] = (unsigned char *)result_at(b, s, k) + (size_t)at * result_row_bytes(body, k);
 }
@@ -411,7 +412,8 @@ static flx_code run_branch(running *r, block *b, const flxi_step *s, step_state 
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
     int32_t dtype = flxi_type_at(b->l->g, n->in[0])->dtype;
     const void *index = operand_at(b, s, 0);
-    uint32_t chosen = n->op == OP_if ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
+    uint32_t chosen =
+        n->op == OP_if ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
     for (uint32_t k = 1; k < s->num_reads; k++)
         t->body_in[k - 1] = operand_at(b, s, k);
     for (uint32_t k = 0; k < n->nout; k++)
@@ -426,21 +428,13 @@ static flx_code run_step(running *r, block *b, uint32_t i)
     const flxi_step *s = &b->l->steps[i];
     step_state *t = &b->steps[i];
     switch ((flxi_step_kind)s->kind) {
-    case STEP_KERNEL:
-        return run_kernel(r, b, s, t);
-    case STEP_EVALUATE:
-        return run_evaluation(r, b, s, t);
-    case STEP_COPY:
-        copy(b->at[s->slots[1]], b->at[s->slots[0]], b->l->slots[s->slots[0]].nbytes);
-        return FLX_OK;
-    case STEP_SCAN:
-        return run_scan(r, b, s, t);
-    case STEP_WHILE:
-        return run_while(r, b, s, t);
-    case STEP_BRANCH:
-        return run_branch(r, b, s, t);
-    case STEP_ROUTE:
-        return run_route(r, b, s, t);
+    case STEP_KERNEL: return run_kernel(r, b, s, t);
+    case STEP_EVALUATE: return run_evaluation(r, b, s, t);
+    case STEP_COPY: copy(b->at[s->slots[1]], b->at[s->slots[0]], b->l->slots[s->slots[0]].nbytes); return FLX_OK;
+    case STEP_SCAN: return run_scan(r, b, s, t);
+    case STEP_WHILE: return run_while(r, b, s, t);
+    case STEP_BRANCH: return run_branch(r, b, s, t);
+    case STEP_ROUTE: return run_route(r, b, s, t);
     }
     return flxi_fail(r->err, FLX_E_INTERNAL, "step %u has no kind", i);
 }

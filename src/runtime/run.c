@@ -40,8 +40,8 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     flx_code code = flx_graph_error(g, &local);
     for (size_t i = 0; outputs && i < flx_graph_output_count(g); i++)
         outputs[i] = NULL;
-    if (code == FLX_OK && ((num_feeds && !feeds) || (g->outputs.n && !outputs) ||
-                           (options && options->num_dims && !options->dims)))
+    if (code == FLX_OK &&
+        ((num_feeds && !feeds) || (g->outputs.n && !outputs) || (options && options->num_dims && !options->dims)))
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
     if (code == FLX_OK)
         code = flxi_check_run_flags(options, &local);

@@ -56,7 +56,8 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
         for (size_t i = 0; list && i < m.kernels.n; i++)
             list[i] = m.kernels.at[i].kernel;
         const flxi_native_options native = {.is_scalar = o->flags & FLX_COMPILE_SCALAR};
-        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, NULL, err) : flxi_oom(err, "text");
+        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, NULL, err)
+                               : flxi_oom(err, "text");
     }
     flxi_module_free(&m);
     return code;

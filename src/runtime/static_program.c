@@ -21,9 +21,8 @@ static int threads_of(flx_context *ctx, const flx_compile_options *o)
 
 static flx_code compile(flxi_program *p, const flx_graph *g, const flx_compile_options *o, flx_error *err)
 {
-    flxi_native_options native = {.level = (flxi_c_level)o->optimisation,
-                                  .is_scalar = o->flags & FLX_COMPILE_SCALAR,
-                                  .dump_dir = o->dump_dir};
+    flxi_native_options native = {
+        .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
     flxi_module_init(&p->module, g->ctx);
     p->module.threads = threads_of(g->ctx, o);
     p->module.shares = o->shares;

@@ -45,7 +45,7 @@ void *vector_compile(const char *text)
     FILE *f = fopen(source, "w");
     CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
     snprintf(command, sizeof command,
-             "%s -std=gnu17 -march=native %s -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing "
+             "%s -std=gnu17 -march=native %s -ffp-contract=off -fno-math-errno -fno-strict-aliasing "
              "-fPIC -shared -w -Wno-psabi -o '%s' '%s' -lm",
              vector_compiler, vector_level, made, source);
     CHECK_MSG(system(command) == 0, "%s failed", command);

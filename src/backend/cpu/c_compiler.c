@@ -161,7 +161,8 @@ size_t flxi_cc_flags(const flxi_cc *cc, flxi_c_level level, unsigned flags, cons
 #endif
     out[n++] = flags & FLXI_C_CONTRACT ? "-ffp-contract=fast" : "-ffp-contract=off";
     out[n++] = "-fno-math-errno";
-    out[n++] = "-fno-trapping-math";
+    if (cc->family != FLXI_CC_GCC) /* gcc then makes trunc(x) of (float)(int)x, which is -0 for x in (-1, 0] */
+        out[n++] = "-fno-trapping-math";
     out[n++] = "-fno-strict-aliasing";
     out[n++] = "-fno-builtin"; /* constants too get the library's values */
     out[n++] = "-fopenmp-simd";

@@ -186,6 +186,7 @@ void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_po
         return;
     }
     dispatch d = {k, args, scratch, 0};
-    atomic_init(&d.free_parts, flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
+    atomic_init(&d.free_parts,
+                flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
     flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + max_pieces - 1) / max_pieces), run_piece, &d);
 }

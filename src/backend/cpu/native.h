@@ -15,7 +15,7 @@ typedef struct {
 
 typedef struct {
     void (*run)(const flxi_native_args *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
-    size_t scratch; /* bytes for each thread that runs it */
+    size_t scratch;     /* bytes for each thread that runs it */
     const char *scalar; /* why it works on one invocation at a time; NULL: in vectors */
 } flxi_native;
 

@@ -19,9 +19,9 @@ typedef struct {
     const flx_type *const *out_types;
     const void *const *in;
     void *const *out;
-    flxi_pool *pool; /* or NULL */
-    void *scratch;   /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
-    flx_error *err;  /* or NULL */
+    flxi_pool *pool;   /* or NULL */
+    void *scratch;     /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
+    flx_error *err;    /* or NULL */
     const char *label; /* the node's name, for messages; or NULL */
 } flxi_route_node;
 

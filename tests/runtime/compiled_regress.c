@@ -1,0 +1,41 @@
+/* compiled_regress.c: mistakes of compiled code that were found once. */
+#include "../test.h"
+
+#include <fluxion/fluxion.h>
+#include <math.h>
+#include <string.h>
+
+/* Runs a graph of one input and one output, both f32[8], in two forms of emitted text. */
+static void run_both(const char *text, const float *x, float y[2][8])
+{
+    static const uint32_t flags[2] = {0, FLX_COMPILE_SCALAR};
+    for (int way = 0; way < 2; way++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        flx_module *m = flx_parse(ctx, text, strlen(text), "regress", &err);
+        CHECK_MSG(m, "%s", err.message);
+        flx_compile_options o = {.flags = flags[way], .cache = FLX_CACHE_OFF};
+        flx_exec *e = NULL;
+        CHECK_OK(flx_compile(flx_module_main(m), &o, &e, &err), &err);
+        const void *in[1] = {x};
+        void *out[1] = {y[way]};
+        CHECK_OK(flx_exec_run_at(e, in, out, &err), &err);
+        flx_exec_free(e);
+        flx_module_free(m);
+        flx_context_free(ctx);
+    }
+}
+
+/* gcc without trapping maths makes trunc(x) of it, which keeps the sign of a zero. */
+TEST(compiled_float_of_an_integer_is_never_minus_zero)
+{
+    const float x[8] = {-0.3f, -0.0f, 0.7f, -1.5f, -0.99f, 0.0f, 2.5f, -7.0f};
+    float y[2][8];
+    run_both("graph g(x: f32[8]) { return cast(cast(x, to=i32), to=f32) }", x, y);
+    for (int way = 0; way < 2; way++)
+        for (int i = 0; i < 8; i++) {
+            float want = (float)(int)x[i] + 0.0f;
+            EXPECT_MSG(y[way][i] == want && !(want == 0 && signbit(y[way][i])), "way %d: %g gives %g", way, (double)x[i],
+                       (double)y[way][i]);
+        }
+}

@@ -54,7 +54,8 @@ FLX_API flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_opt
 typedef struct flx_trainer flx_trainer;
 
 /** Compiles the training step of `loss`. Symbolic dimensions must be bound in compile->dims: UNBOUND_DIM otherwise. Parameters
-    have no value yet, state is zero. The graph may be freed afterwards. Options may be NULL. Free with flx_trainer_free(). */
+    have no value yet, state is zero. The graph may be freed afterwards. Options may be NULL; without compile options subnormal
+    numbers are taken for zero (FLX_COMPILE_FLUSH). Free with flx_trainer_free(). */
 FLX_API flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options,
                                       const flx_compile_options *compile, flx_trainer **out, flx_error *err);
 FLX_API void flx_trainer_free(flx_trainer *t); /* NULL is fine */

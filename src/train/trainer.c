@@ -93,7 +93,8 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
 {
     FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
     FLXI_TRY(bind_dims(t, compile, err));
-    flx_compile_options o = compile ? *compile : (flx_compile_options){0};
+    /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */
+    flx_compile_options o = compile ? *compile : (flx_compile_options){.flags = FLX_COMPILE_FLUSH};
     flx_share *shares = flxi_new(&t->arena, flx_share, t->training.num_updated);
     if (!shares)
         return flxi_oom(err, "a trainer");

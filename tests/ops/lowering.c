@@ -429,9 +429,10 @@ static double special_float(int32_t dtype, size_t k)
 static int64_t special_int(int32_t dtype, size_t k)
 {
     int bits = flxi_int_bits(dtype);
-    int64_t top = (int64_t)(UINT64_C(1) << (bits - 1));
+    uint64_t top = UINT64_C(1) << (bits - 1);
     const int64_t list[SPECIALS] = {0, 1, -1, 2, -2, 3, -3, 7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 65, 100, -100,
-                                    top, top + 1, top - 1, top - 2, bits, bits - 1};
+                                    (int64_t)top, (int64_t)(top + 1), (int64_t)(top - 1), (int64_t)(top - 2), bits,
+                                    bits - 1};
     return list[k];
 }
 

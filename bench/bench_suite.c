@@ -63,6 +63,8 @@ typedef struct {
 #define PARAMS "100*0.0618589574 101*0.1 102*0.0765465545 103*0.1 104*0.0765465545 105*0.1 5 i6<10"
 
 static const workload workloads[] = {
+    /* What a run costs besides its work. */
+    {"dispatch", "graph one(x: f32[16]) {\n  return add(x, 1)\n}\n", PLAIN, "", "1", 0, CHECK_MEAN, 0, 0, 0, 0},
     {"ew_fwd", EW, PLAIN, "", "1 2 3", 0, CHECK_MEAN, 1.67721e-4, 1e-6, 4.0 * 4194304 * 4, 0},
     {"ew_grad", EW_SUM, GRADIENT, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0.5359673, 1e-4, 6.0 * 4194304 * 4, 0},
     {"layernorm", LAYER_NORM, SEEDED, "x,w,b", "1 2 3 4", 1, CHECK_ABS_MEAN, 14.541252, 2e-3, 5.0 * 1024 * 768 * 4, 0},

@@ -294,13 +294,8 @@ static void write_if(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_branches(w, s, flxi_kw_root(w, s->a), write_body);
 }
 
-static void write_loop(flxi_kwriter *w, const flxi_ks *s)
+void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to)
 {
-    w->steering = w->steers[s->var];
-    const char *from = flxi_kw_root(w, s->a), *to = flxi_kw_root(w, s->b);
-    w->steering = false;
-    if (!w->in_function)
-        w->home[s->var] = w->interval;
     flxi_kw_begin(w);
     flxi_kw_addf(w, "for (k_u32 v%u = ", s->var);
     flxi_kw_add(w, from);
@@ -308,15 +303,30 @@ static void write_loop(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_add(w, to);
     flxi_kw_addf(w, "; v%u < e%u; v%u++)", s->var, s->var, s->var);
     flxi_kw_open(w);
+}
+
+void flxi_kw_open_block(flxi_kwriter *w, const flxi_ks *s)
+{
+    flxi_kw_begin(w);
+    flxi_kw_add(w, s->kind == KS_REGION ? "/* region */" : "");
+    flxi_kw_open(w);
+}
+
+static void write_loop(flxi_kwriter *w, const flxi_ks *s)
+{
+    w->steering = w->steers[s->var];
+    const char *from = flxi_kw_root(w, s->a), *to = flxi_kw_root(w, s->b);
+    w->steering = false;
+    if (!w->in_function)
+        w->home[s->var] = w->interval;
+    flxi_kw_open_loop(w, s, from, to);
     write_body(w, s, false);
     flxi_kw_close(w);
 }
 
 static void write_block(flxi_kwriter *w, const flxi_ks *s)
 {
-    flxi_kw_begin(w);
-    flxi_kw_add(w, s->kind == KS_REGION ? "/* region */" : "");
-    flxi_kw_open(w);
+    flxi_kw_open_block(w, s);
     flxi_kw_list(w, s->body);
     flxi_kw_close(w);
 }

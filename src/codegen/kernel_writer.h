@@ -114,6 +114,9 @@ void flxi_kw_close(flxi_kwriter *w); /* "}" */
 typedef void (*flxi_kw_body_fn)(flxi_kwriter *w, const flxi_ks *s, bool in_else);
 /* "if (condition) { … } else { … }" */
 void flxi_kw_branches(flxi_kwriter *w, const flxi_ks *s, const char *condition, flxi_kw_body_fn write);
+/* What a loop, a block or a region begins with, whatever form its body is written in. */
+void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to);
+void flxi_kw_open_block(flxi_kwriter *w, const flxi_ks *s);
 
 /* ---- Survey ---- */
 

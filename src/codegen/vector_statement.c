@@ -280,22 +280,14 @@ static void write_loop(flxi_kwriter *w, const flxi_ks *s)
         return;
     }
     const char *from = flxi_kw_root(w, s->a), *to = flxi_kw_root(w, s->b);
-    flxi_kw_begin(w);
-    flxi_kw_addf(w, "for (k_u32 v%u = ", s->var);
-    flxi_kw_add(w, from);
-    flxi_kw_addf(w, ", e%u = ", s->var);
-    flxi_kw_add(w, to);
-    flxi_kw_addf(w, "; v%u < e%u; v%u++)", s->var, s->var, s->var);
-    flxi_kw_open(w);
+    flxi_kw_open_loop(w, s, from, to);
     write_body(w, s, false);
     flxi_kw_close(w);
 }
 
 static void write_block(flxi_kwriter *w, const flxi_ks *s)
 {
-    flxi_kw_begin(w);
-    flxi_kw_add(w, s->kind == KS_REGION ? "/* region */" : "");
-    flxi_kw_open(w);
+    flxi_kw_open_block(w, s);
     flxi_vw_list(w, s->body);
     flxi_kw_close(w);
 }

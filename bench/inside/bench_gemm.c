@@ -5,6 +5,7 @@
 #include "backend/cpu/blas.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/routes.h"
+#include "ir/opcode.h"
 #include "ops/conv.h"
 
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "codegen/fusion.h"
 
 #include "codegen/access.h"
+#include "ir/opcode.h"
 #include "ops/emit.h"
 
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "codegen/region.h"
 
 #include "codegen/lowering.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 

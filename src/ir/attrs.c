@@ -2,6 +2,8 @@
    given, copying to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in binary.c. */
 #include "ir/ir.h"
 
+#include "ir/opcode.h"
+
 #include <math.h>
 #include <stdio.h>
 

@@ -15,6 +15,7 @@
    that adds one still reads old files. */
 #include "ir/eval.h"
 #include "ir/module.h"
+#include "ir/opcode.h"
 #include "ir/parse.h"
 
 #include <fluxion/text.h>

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "ir/ir.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
 #include "ir/ir.h"
 
 #include "ir/infer.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 
@@ -383,14 +384,14 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
 {
     flx_type few[SMALL_RESULTS];
     flx_type *types = few;
-    if (!may_build(g) || !fits_stage(g, (flxi_opcode)n->op, attrs))
+    if (!may_build(g) || !fits_stage(g, n->op, attrs))
         return 0;
     if (n->nout > SMALL_RESULTS)
         types = flxi_new(&g->arena, flx_type, n->nout);
     for (uint32_t k = 0; types && k < n->nout; k++)
         types[k] = *flxi_type_at(like, n->first + k);
     uint32_t first = g->value_count + 1;
-    if (!types || append(g, (flxi_opcode)n->op, in, n->nin, attrs, types, n->nout) != FLX_OK)
+    if (!types || append(g, n->op, in, n->nin, attrs, types, n->nout) != FLX_OK)
         flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: the graph's nodes");
     return g->error.code ? 0 : first;
 }

@@ -2,6 +2,7 @@
 #include "ir/op.h"
 
 #include "base/hash.h"
+#include "ir/opcode.h"
 
 #include <fluxion/catalogue.h>
 #include <pthread.h>

@@ -8,12 +8,8 @@
 
 /* ---- Names ---- */
 
-typedef enum {
-    OP_NONE, /* zero is never a real op */
-#define OP(name, ...) OP_##name,
-#include "ops/ops.def"
-    OP_COUNT
-} flxi_opcode; /* in memory only: files and hashes use the name */
+typedef uint32_t flxi_opcode; /* ir/opcode.h; in memory only: files and hashes use the name */
+enum { OP_NONE };
 
 typedef enum { /* what fusion and the manual want to know */
     CLASS_LEAF,
@@ -220,7 +216,7 @@ typedef struct {
     const flxi_rules *rules;
 } flxi_op;
 
-extern const flxi_op flxi_ops[OP_COUNT];
+extern const flxi_op flxi_ops[]; /* by opcode */
 
 typedef enum { /* suffix of an operand in the row */
     ROLE_SAME,  /* none: shares one dtype with the other operands that have no role */

@@ -5,6 +5,7 @@
 #include "ir/parse.h"
 
 #include "ir/module.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 

@@ -7,6 +7,7 @@
 #include "ir/parse.h"
 
 #include "ir/eval.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 

@@ -9,6 +9,7 @@
 #include "ir/eval.h"
 #include "ir/module.h"
 #include "ir/names.h"
+#include "ir/opcode.h"
 
 #include <complex.h>
 #include <math.h>

@@ -3,6 +3,8 @@
    is followed before it is known to lead somewhere, so a graph that is wrong is reported and not tripped over. */
 #include "ir/module.h"
 
+#include "ir/opcode.h"
+
 #include <fluxion/graph.h>
 
 enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is renewed that often, to bound its memory */
@@ -51,7 +53,7 @@ static flx_code check_types(const flx_graph *g, flx_graph *scratch, uint32_t i, 
         return flxi_oom(err, "verifying");
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = flxi_type_at(g, n->in[k]);
-    flx_code code = flxi_infer_node(scratch, (flxi_opcode)n->op, in, n->nin, attrs, &out, &nout, err);
+    flx_code code = flxi_infer_node(scratch, n->op, in, n->nin, attrs, &out, &nout, err);
     if (code == FLX_E_OOM || scratch->error.code) /* the scratch graph itself can only run out of memory */
         return flxi_oom(err, "verifying");
     if (code != FLX_OK)

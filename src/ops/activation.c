@@ -4,6 +4,7 @@
    the result does: the far tails are right to the last places, and at minus infinity the gated ones (x times something
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
 #include "base/complex_arith.h"
+#include "ir/opcode.h"
 #include "ops/element.h"
 #include "ops/kernel_complex.h"
 #include "ops/kernel_formula.h"

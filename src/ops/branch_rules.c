@@ -3,6 +3,8 @@
    nothing leaks from the others. With a batched selector all branches run and each example selects its own. */
 #include "ops/control.h"
 
+#include "ir/opcode.h"
+
 typedef struct {
     const flx_graph *const *v;
     size_t n;

@@ -1,6 +1,7 @@
 /* diagonal.c: ops of the movement family that see the last two axes as matrices: tril, triu and diag. All are linear: masking is
    its own transpose, taking out a diagonal that of putting one in. */
 #include "ops/axis_map.h"
+#include "ir/opcode.h"
 #include "ops/copy.h"
 #include "ops/emit.h"
 #include "ops/rule_lists.h"

@@ -1,6 +1,7 @@
 /* fold.c: the two ops that apply a scalar body to the elements of tensors: `reduce`, an arbitrary fold over axes in
    row-major order, and `map`. */
 #include "ops/along.h"
+#include "ir/opcode.h"
 #include "ops/copy.h"
 #include "ops/fold_body.h"
 #include "ops/reduction.h"

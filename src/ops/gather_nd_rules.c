@@ -12,6 +12,7 @@
    Both modes use the same selections and weights. Selections are made with where, products with products (never by dividing one
    factor out of the whole), so that zeros, infinities and second derivatives are right. */
 #include "ops/gather_nd.h"
+#include "ir/opcode.h"
 #include "ops/oob.h"
 #include "ops/rule_lists.h"
 

@@ -4,6 +4,7 @@
    rng_bit_generator takes the stream as part of its state, and the rest is arithmetic in f64, rounded as the op
    itself does it. */
 #include "ops/control.h"
+#include "ir/opcode.h"
 #include "ops/random.h"
 #include "ops/rule_lists.h"
 

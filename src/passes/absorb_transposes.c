@@ -3,6 +3,8 @@
    used only transposed is computed that way: transpose(a b) is the product of transpose(b) and transpose(a). */
 #include "passes/pass.h"
 
+#include "ir/opcode.h"
+
 #include <fluxion/ops.h>
 
 /* The operand of a transpose that swaps the last two axes and no others; 0: it is none. */

@@ -50,7 +50,7 @@ static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
 {
     const flx_type *type =
         *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
-    uint32_t id = flxi_add_leaf(c->to, (flxi_opcode)n->op, flxi_value_at(c->from, n->first)->name, type);
+    uint32_t id = flxi_add_leaf(c->to, n->op, flxi_value_at(c->from, n->first)->name, type);
     if (!id)
         return graph_code(c->to, c->err);
     flxi_copy_replace(c, n->first, id);
@@ -70,7 +70,7 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = c->remap.id[n->in[k]];
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
-    uint32_t first = c->attrs.dim ? flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs)
+    uint32_t first = c->attrs.dim ? flxi_add_node(c->to, n->op, in, n->nin, attrs)
                                   : flxi_add_copy(c->to, c->from, n, in, attrs);
     c->to->pending_label = NULL;
     if (!first)

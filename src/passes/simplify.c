@@ -5,6 +5,7 @@
 
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
 #include "ir/eval.h"
+#include "ir/opcode.h"
 #include "passes/pass.h"
 
 #include <fluxion/ops.h>
@@ -247,7 +248,7 @@ static const rewrite_row rewrites[] = {
 static flx_val try_rewrites(rewriting *w)
 {
     for (size_t i = 0; i < sizeof rewrites / sizeof rewrites[0]; i++) {
-        if (rewrites[i].op != (flxi_opcode)w->n->op)
+        if (rewrites[i].op != w->n->op)
             continue;
         flx_val v = rewrites[i].rewrite(w);
         if (v.id)

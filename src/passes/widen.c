@@ -139,7 +139,7 @@ static flx_code widen_leaf(flxi_copy *c, const flxi_node *n)
     const flxi_value *v = flxi_value_at(c->from, n->first);
     flx_type type = *v->type;
     type.dtype = wide_dtype(type.dtype);
-    uint32_t id = flxi_add_leaf(c->to, (flxi_opcode)n->op, v->name, &type);
+    uint32_t id = flxi_add_leaf(c->to, n->op, v->name, &type);
     if (!id)
         return graph_code(c->to, c->err);
     flxi_copy_replace(c, n->first, id);
@@ -158,7 +158,7 @@ static flx_code widen_node(widening *w, flxi_copy *c, const flxi_node *n)
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = c->remap.id[n->in[k]];
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
-    uint32_t first = flxi_add_node(c->to, (flxi_opcode)n->op, in, n->nin, attrs);
+    uint32_t first = flxi_add_node(c->to, n->op, in, n->nin, attrs);
     c->to->pending_label = NULL;
     if (!first)
         return graph_code(c->to, c->err);

@@ -14,7 +14,7 @@ static bool has_route(const flx_graph *g, const flxi_node *n, const flx_type *co
 {
     const flx_type *out = flxi_type_at(g, n->first);
     flxi_route_node node = {
-        .op = (flxi_opcode)n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = &out};
+        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = &out};
     return n->nout == 1 && flxi_route_find(&node, NULL);
 }
 

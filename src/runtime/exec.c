@@ -3,6 +3,7 @@
 
 #include "backend/cpu/shared_pool.h"
 #include "base/float_mode.h"
+#include "ir/opcode.h"
 #include "runtime/recording.h"
 
 /* ---- Options ---- */

@@ -1,6 +1,7 @@
 /* flops.c: see flops.h. Sizes come from the types alone; a count that does not fit is the largest that does. */
 #include "runtime/flops.h"
 
+#include "ir/opcode.h"
 #include "ops/conv.h"
 
 static int64_t times(int64_t a, int64_t b)

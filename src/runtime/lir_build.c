@@ -1,5 +1,6 @@
 /* lir_build.c: from groups to steps, and slots for what they read and write. */
 #include "ops/control.h"
+#include "ir/opcode.h"
 #include "runtime/lir.h"
 
 typedef struct {
@@ -162,7 +163,7 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
         types[k] = flxi_type_at(b->g, n->in[k]);
     for (uint32_t k = 0; k < n->nout; k++)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
-    flxi_route_node node = {.op = (flxi_opcode)n->op,
+    flxi_route_node node = {.op = n->op,
                             .attrs = n->attrs,
                             .nin = n->nin,
                             .nout = n->nout,

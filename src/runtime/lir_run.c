@@ -5,6 +5,7 @@
 
 #include "backend/ref/ref.h"
 #include "base/float_mode.h"
+#include "ir/opcode.h"
 #include "ops/control.h"
 
 #include <sys/mman.h>
@@ -278,7 +279,7 @@ static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
     for (uint32_t k = 0; k < s->num_slots; k++)
         t->data[k] = b->at[s->slots[k]];
-    flxi_route_node node = {.op = (flxi_opcode)n->op,
+    flxi_route_node node = {.op = n->op,
                             .attrs = n->attrs,
                             .nin = n->nin,
                             .nout = n->nout,

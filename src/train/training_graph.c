@@ -3,6 +3,7 @@
    compiler sees that a gradient is used once, by the update, and never needs memory for it where both are one kernel. */
 #include "train/train.h"
 
+#include "ir/opcode.h"
 #include "transform/transform.h"
 
 #include <fluxion/ops.h>

@@ -1,6 +1,8 @@
 /* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each gives. */
 #include "transform/transform.h"
 
+#include "ir/opcode.h"
+
 /* What the first three start with: the prepared body, an empty graph and a map. */
 typedef struct {
     flx_graph *prepared;
@@ -154,7 +156,7 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
             type.dims[0] = size;
             type.rank++;
         }
-        uint32_t id = flxi_add_leaf(w->g, (flxi_opcode)flxi_node_at(src, v->node)->op, v->name, &type);
+        uint32_t id = flxi_add_leaf(w->g, flxi_node_at(src, v->node)->op, v->name, &type);
         if (!id)
             return flxi_built(w->g, &w->err);
         w->map[src->leaves.at[i]] = id;

@@ -3,6 +3,8 @@
    directions from its number; the whole set never exists. */
 #include "transform/jacobian.h"
 
+#include "ir/opcode.h"
+
 #include <stdio.h>
 
 static flxi_site plain_site(flx_graph *g)

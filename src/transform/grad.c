@@ -1,6 +1,8 @@
 /* grad.c: reverse mode for users: names, seeds, what is missing, and the outputs in their order. */
 #include "transform/transform.h"
 
+#include "ir/opcode.h"
+
 #include <stdio.h>
 
 typedef struct {

@@ -6,6 +6,8 @@
    is an ordinary graph with the inputs of the given one. */
 #include "transform/jacobian.h"
 
+#include "ir/opcode.h"
+
 #include <stdio.h>
 
 typedef struct {

@@ -1,6 +1,8 @@
 /* jvp.c: forward mode for users, and the Hessian product made of forward over reverse. */
 #include "transform/transform.h"
 
+#include "ir/opcode.h"
+
 #include <stdio.h>
 
 typedef struct {

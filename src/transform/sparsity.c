@@ -10,6 +10,8 @@
    matter. */
 #include "transform/jacobian.h"
 
+#include "ir/opcode.h"
+
 #include <fluxion/catalogue.h>
 
 typedef struct {
@@ -278,7 +280,7 @@ static bool follow(const step *s, flxi_link *l)
     if (flxi_ops[s->n->op].op_class == CLASS_POINTWISE)
         return follow_broadcast(s, l);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].op == (flxi_opcode)s->n->op)
+        if (rows[i].op == s->n->op)
             return rows[i].follow(s, l);
     return false;
 }

@@ -1,6 +1,8 @@
 /* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
 #include "transform/transform.h"
 
+#include "ir/opcode.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -64,7 +66,7 @@ static flx_code declare_leaves(vmap_work *w)
             type.dims[axis] = w->size;
             type.rank++;
         }
-        uint32_t id = flxi_add_leaf(w->out, (flxi_opcode)flxi_node_at(src, v->node)->op, v->name, &type);
+        uint32_t id = flxi_add_leaf(w->out, flxi_node_at(src, v->node)->op, v->name, &type);
         if (!id)
             return flxi_built(w->out, w->err);
         w->map[old] = id;

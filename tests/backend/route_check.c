@@ -1,4 +1,5 @@
 /* route_check.c: see route_check.h. */
+#include "ir/opcode.h"
 #include "route_check.h"
 
 #include "backend/ref/ref.h"
@@ -38,7 +39,7 @@ static void open_subject(subject *s, const flx_graph *g, const flx_tensor *const
     }
     for (uint32_t k = 0; k < s->node->nout; k++)
         s->out_types[k] = flxi_type_at(g, s->node->first + k);
-    s->n = (flxi_route_node){.op = (flxi_opcode)s->node->op,
+    s->n = (flxi_route_node){.op = s->node->op,
                              .attrs = s->node->attrs,
                              .nin = s->node->nin,
                              .nout = s->node->nout,

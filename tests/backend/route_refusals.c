@@ -25,7 +25,7 @@ static void check_refusal(const char *text, const char *expected)
         in[k] = flxi_type_at(g, node->in[k]);
     for (uint32_t k = 0; k < node->nout; k++)
         out[k] = flxi_type_at(g, node->first + k);
-    flxi_route_node n = {.op = (flxi_opcode)node->op,
+    flxi_route_node n = {.op = node->op,
                          .attrs = node->attrs,
                          .nin = node->nin,
                          .nout = node->nout,

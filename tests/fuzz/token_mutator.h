@@ -6,6 +6,7 @@
 
 #include "ir/lex.h"
 #include "ir/op.h"
+#include "ir/opcode.h"
 
 #include <stdio.h>
 #include <string.h>

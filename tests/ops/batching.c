@@ -7,6 +7,7 @@
    gradient, summed over the batch for an operand that is shared. */
 #include "../test.h"
 #include "experiment.h"
+#include "ir/opcode.h"
 #include "ir/site.h"
 
 #include <fluxion/transform.h>

@@ -2,6 +2,7 @@
 #include "experiment.h"
 
 #include "../test.h"
+#include "ir/opcode.h"
 #include "ir/site.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "../fault.h"
 #include "../test.h"
 #include "ir/ir.h"
+#include "ir/opcode.h"
 #include "passes/pass.h"
 #include "sample.h"
 

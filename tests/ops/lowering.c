@@ -9,6 +9,7 @@
 #include "../test.h"
 #include "codegen/lowering.h"
 #include "ir/eval.h"
+#include "ir/opcode.h"
 #include "sample.h"
 
 #include <float.h>

@@ -18,6 +18,7 @@
    bounded. */
 #include "../test.h"
 #include "experiment.h"
+#include "ir/opcode.h"
 #include "ir/site.h"
 
 #include <fluxion/transform.h>

@@ -1,4 +1,5 @@
 /* sample.c: see sample.h. */
+#include "ir/opcode.h"
 #include "sample.h"
 
 #include "../test.h"

@@ -1,4 +1,5 @@
 /* plain_subject.c: see plain_subject.h. */
+#include "ir/opcode.h"
 #include "plain_subject.h"
 
 #include "../test.h"

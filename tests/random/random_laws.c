@@ -4,6 +4,7 @@
    FLX_RANDOM_GRAPHS: how many graphs. FLX_RANDOM_SEED: only the graph of this seed. */
 #include "../test.h"
 #include "ir/ir.h"
+#include "ir/opcode.h"
 #include "laws.h"
 #include "plain_subject.h"
 #include "shrink.h"

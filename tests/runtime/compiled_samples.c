@@ -6,6 +6,7 @@
 #include "../ops/sample.h"
 #include "../test.h"
 #include "bundle.h"
+#include "ir/opcode.h"
 #include "ir/type.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #include "graph_text.h"
 
 #include "ir/ir.h"
+#include "ir/opcode.h"
 
 static const char sample[] = "graph body(x: f32[3]) { return exp(x) }\n"
                              "graph main(x: f32[3], param w: f32[3], k: i32[2]) {\n"

@@ -1,5 +1,6 @@
 /* f'(x) as a builder: every pointwise op of one operand against differences, in first and second order, and what it refuses. */
 #include "../ops/sample.h"
+#include "ir/opcode.h"
 #include "test.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that
    hit their bound or have none, and regions that are recomputed instead of kept. */
+#include "ir/opcode.h"
 #include "transform_text.h"
 
 #include "ir/ir.h"

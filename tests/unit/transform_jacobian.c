@@ -1,5 +1,6 @@
 /* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that
    they are what the dense way gives; chunks and byte budgets. */
+#include "ir/opcode.h"
 #include "transform_text.h"
 
 #include "ir/ir.h"

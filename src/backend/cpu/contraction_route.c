@@ -3,6 +3,7 @@
 #include "backend/cpu/contraction_route.h"
 
 #include "ir/eval.h"
+#include "ir/opcode.h"
 
 static void set_data(const flxi_route_node *n, flxi_gemm *p)
 {

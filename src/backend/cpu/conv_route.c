@@ -12,6 +12,7 @@
 #include "backend/cpu/conv_patches.h"
 #include "backend/cpu/routes.h"
 #include "ir/eval.h"
+#include "ir/opcode.h"
 #include "ops/conv.h"
 
 typedef struct {

@@ -1,6 +1,8 @@
 /* routes.c: the table of routes and what they share. */
 #include "backend/cpu/routes.h"
 
+#include "ir/opcode.h"
+
 #include <string.h>
 
 static const flxi_route routes[] = {

@@ -5,6 +5,7 @@
    stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
 #include "backend/cpu/routes.h"
 #include "ir/eval.h"
+#include "ir/opcode.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "backend/ref/ref.h"
 
 #include "ir/finite.h"
+#include "ir/opcode.h"
 
 struct flxi_run {
     const flx_graph *g;

@@ -21,10 +21,13 @@ enum { MAX_VISITS = 1000 };
 enum { MAX_VIEWS = 16 };
 /* With fewer rows than this, threads and lanes stay idle; then only small work joins a fold. */
 static const int64_t min_rows = 8, small_count = 32768;
+/* Rows of fewer elements do not run along the lanes, and only those that do can be folded by columns. */
+static const int64_t min_line = 32;
 
 typedef struct {
     flxi_space space; /* without rows: outer holds all */
     bool has_rows;
+    int64_t column_rows;
     uint32_t first, last; /* members, chained by `next` */
     uint32_t place;       /* in the order */
     uint32_t size;
@@ -267,12 +270,15 @@ typedef struct {
     uint32_t a, b; /* roots */
     flxi_space space;
     bool has_rows;
-    int lowered; /* 0: none; 1: a's elements are rows of b; 2: the other way round */
+    int lowered;     /* 0: none; 1: a's elements are rows of b; 2: the other way round */
+    bool by_columns; /* b is a fold over rows of a */
 } proposal;
 
 static flxi_level level_in(maker *m, const proposal *p, uint32_t i)
 {
     uint32_t r = root_of(m, i);
+    if (p->by_columns && r == p->b)
+        return LEVEL_COLUMN;
     if ((p->lowered == 1 && r == p->a) || (p->lowered == 2 && r == p->b))
         return LEVEL_ROW;
     return (flxi_level)m->f->level[i];
@@ -399,6 +405,17 @@ static void join(maker *m, const proposal *p)
     m->parent[p->b] = p->a;
 }
 
+static bool join_unless_reachable(maker *m, const proposal *p)
+{
+    bool is_in_order = m->clusters[p->a].place < m->clusters[p->b].place;
+    uint32_t first = is_in_order ? p->a : p->b, last = is_in_order ? p->b : p->a;
+    if (is_reachable(m, first, last))
+        return false;
+    reorder(m, first, last, p->a);
+    join(m, p);
+    return true;
+}
+
 static void try_join(maker *m, uint32_t x, uint32_t y)
 {
     proposal p = {.a = root_of(m, x), .b = root_of(m, y)};
@@ -408,12 +425,8 @@ static void try_join(maker *m, uint32_t x, uint32_t y)
     for (; p.lowered < 3; p.lowered++)
         if (join_spaces(m, &p) && accesses_fit(m, &p, p.a, p.b) && accesses_fit(m, &p, p.b, p.a) && is_worth_it(&p))
             break;
-    bool is_in_order = m->clusters[p.a].place < m->clusters[p.b].place;
-    uint32_t first = is_in_order ? p.a : p.b, last = is_in_order ? p.b : p.a;
-    if (p.lowered == 3 || is_reachable(m, first, last))
-        return;
-    reorder(m, first, last, p.a);
-    join(m, &p);
+    if (p.lowered < 3)
+        join_unless_reachable(m, &p);
 }
 
 static void join_producers(maker *m)
@@ -447,6 +460,58 @@ static void join_siblings(maker *m)
                 try_join(m, before - 1, i);
             before = i + 1;
         }
+    }
+}
+
+/* ---- Folds by columns ---- */
+
+/* What is summed up in memory has the result's dtype: it must not be wider. */
+static bool folds_in_memory(const maker *m, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(m->g, i);
+    if (m->f->kind[i] != NODE_FOLDED)
+        return false;
+    int32_t dtype = flxi_type_at(m->g, n->first)->dtype;
+    return dtype == FLX_F32 || dtype == FLX_F64;
+}
+
+/* The fold of cluster b takes whole rows of a, in parts of equally many. */
+static bool columns_fit(const maker *m, proposal *p)
+{
+    const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    const flxi_space *s = &b->space;
+    p->space = (flxi_space){s->outer * s->extent, s->inner, 1};
+    bool is_same = a->has_rows ? spaces_equal(&a->space, &p->space) : elements(a) == elements(b);
+    bool has_work = s->outer >= min_rows || elements(b) <= small_count;
+    return is_same && has_work && s->inner >= min_line && (!a->column_rows || a->column_rows == s->extent);
+}
+
+static void try_columns(maker *m, uint32_t x, uint32_t fold)
+{
+    proposal p = {.a = root_of(m, x), .b = root_of(m, fold), .has_rows = true, .by_columns = true};
+    uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
+    if (p.a == p.b || m->clusters[p.b].size > 1 || m->clusters[p.a].size >= limit || !columns_fit(m, &p) ||
+        !accesses_fit(m, &p, p.a, p.b) || !accesses_fit(m, &p, p.b, p.a))
+        return;
+    int64_t rows = m->clusters[p.b].space.extent;
+    if (!join_unless_reachable(m, &p))
+        return;
+    m->clusters[p.a].column_rows = rows;
+    m->f->level[fold] = LEVEL_COLUMN;
+}
+
+/* With the group that computes what is folded, or else with one that reads it at the same element. */
+static void join_columns(maker *m)
+{
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
+        if (!folds_in_memory(m, i) || m->reads[i].n != 1 || m->reads[i].at[0].kind != ACCESS_SAME)
+            continue;
+        uint32_t v = m->reads[i].at[0].value;
+        if (is_in_group(m, node_of(m, v)))
+            try_columns(m, node_of(m, v), i);
+        for (uint32_t u = m->users_from[v]; u < m->users_from[v + 1] && m->f->level[i] != LEVEL_COLUMN; u++)
+            if (is_in_group(m, m->users[u]) && m->f->kind[m->users[u]] == NODE_FUSED && reads_same(m, m->users[u], v))
+                try_columns(m, m->users[u], i);
     }
 }
 
@@ -487,7 +552,7 @@ static flx_code emit_group(maker *m, uint32_t c)
     flxi_fusion *f = m->f;
     const cluster *k = &m->clusters[c];
     flxi_group *out = &f->groups[f->num_groups++];
-    *out = (flxi_group){.space = k->space, .has_rows = k->has_rows};
+    *out = (flxi_group){.space = k->space, .has_rows = k->has_rows, .column_rows = k->column_rows};
     if (f->kind[c] == NODE_CALLED) {
         out->called = c + 1;
         f->group_of[c] = f->num_groups;
@@ -511,6 +576,18 @@ static flx_code emit_group(maker *m, uint32_t c)
     return FLX_OK;
 }
 
+/* Nobody reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to compute. */
+static bool stores_something(const maker *m, uint32_t c)
+{
+    for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
+        const flxi_node *n = flxi_node_at(m->g, i - 1);
+        for (uint32_t r = 0; r < n->nout; r++)
+            if (m->f->is_stored[n->first + r])
+                return true;
+    }
+    return false;
+}
+
 static flx_code emit_groups(maker *m)
 {
     uint32_t steps = 0;
@@ -520,7 +597,8 @@ static flx_code emit_groups(maker *m)
     if (!m->f->groups)
         return flxi_oom(m->err, "fusion");
     for (uint32_t i = 0; i < m->g->node_count; i++)
-        if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]))
+        if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
+            (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))
             FLXI_TRY(emit_group(m, m->order[i]));
     return FLX_OK;
 }
@@ -543,6 +621,7 @@ static flx_code fuse(maker *m)
     if (!m->o->keep_apart) {
         join_producers(m);
         join_siblings(m);
+        join_columns(m);
     }
     find_stored(m);
     return emit_groups(m);

@@ -10,14 +10,18 @@
    A group becomes one kernel. Its nodes share a space of outer × extent × inner elements. A value of the group has either one
    element for each of these (LEVEL_ELEMENT) or, once folds run over `extent`, one for each row, outer × inner in all
    (LEVEL_ROW). Within a group a value is read at the very element or row at which it is computed, so it need not be in memory
-   unless others want it. */
+   unless others want it.
+
+   A group may also fold its elements the other way, over rows that follow each other (LEVEL_COLUMN): the sums that the
+   parameters of a norm or a bias get as gradients, made of the elements that the rows compute anyway. Such a fold is complete
+   only when the kernel has ended, so it is read by other groups only. */
 #ifndef FLXI_FUSION_H
 #define FLXI_FUSION_H
 
 #include "ir/ir.h"
 
 typedef enum { NODE_HELD, NODE_VIEW, NODE_FUSED, NODE_FOLDED, NODE_CALLED } flxi_node_kind;
-typedef enum { LEVEL_ELEMENT, LEVEL_ROW } flxi_level;
+typedef enum { LEVEL_ELEMENT, LEVEL_ROW, LEVEL_COLUMN } flxi_level;
 
 typedef struct {
     int64_t outer, extent, inner;
@@ -33,6 +37,7 @@ typedef struct {
     uint32_t num_nodes;
     flxi_space space;
     bool has_rows;   /* there are folds, or values of LEVEL_ROW; else only the number of elements matters */
+    int64_t column_rows; /* how many rows each fold of LEVEL_COLUMN takes; 0: there is none */
     bool needs_axes; /* something is read at other places than the element itself: the index of each axis is wanted */
     uint32_t called; /* a called node, when there are no nodes: its number + 1 */
 } flxi_group;

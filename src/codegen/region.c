@@ -2,7 +2,8 @@
 
      map      no folds: one invocation for each element, or for each element of the last axis when others need their index;
      lanes    folds along the innermost axes: a workgroup for each row, whose lanes take its elements in turn and then fold
-              what they have together;
+              what they have together; with folds by columns a workgroup has several rows, one after the other, and adds their
+              elements to sums in memory;
      serial   all other folds: an invocation for each row, which walks along the row.
 
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what the folds
@@ -40,6 +41,8 @@ typedef struct {
     flxi_region *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
     flxi_kindex element, row;    /* at hand */
+    uint32_t part, row_of_part;  /* of the rows that are folded by columns: expressions */
+    uint32_t place;              /* of the element in its row */
     FLXI_VEC(known) known;       /* values at indices; those of inner scopes last */
     FLXI_VEC(uint32_t) values;   /* of buffers */
     FLXI_VEC(bool) in_place;     /* likewise */
@@ -70,7 +73,7 @@ static const char *name_of(writer *w, uint32_t value)
 
 /* ---- Memory ---- */
 
-static uint32_t buffer_of(writer *w, uint32_t value, bool is_written)
+static uint32_t buffer_of(writer *w, uint32_t value, flx_kernel_access access)
 {
     for (size_t i = 0; i < w->values.n; i++)
         if (w->values.at[i] == value)
@@ -80,7 +83,7 @@ static uint32_t buffer_of(writer *w, uint32_t value, bool is_written)
     flxi_static_count(t, &count);
     flxi_kbuffer b = {.name = name_of(w, value),
                       .binding = (uint32_t)w->values.n,
-                      .access = is_written ? FLX_KERNEL_WRITE : FLX_KERNEL_READ,
+                      .access = access,
                       .element = (uint8_t)flxi_kernel_storage(t->dtype),
                       .count = (uint64_t)count * (flxi_is_complex(t->dtype) ? 2 : 1)};
     w->failed |= !flxi_push(w->mem, &w->values, value) || !flxi_push(w->mem, &w->in_place, !w->group->has_rows);
@@ -91,7 +94,7 @@ static flxi_kval load(writer *w, uint32_t value, uint32_t flat)
 {
     flxi_kemit e = emitter(w);
     int32_t dtype = flxi_type_at(w->g, value)->dtype;
-    uint32_t b = buffer_of(w, value, false);
+    uint32_t b = buffer_of(w, value, FLX_KERNEL_READ);
     if (flat != w->element.flat && b && b <= w->in_place.n)
         w->in_place.at[b - 1] = false;
     if (flxi_is_complex(dtype)) {
@@ -106,7 +109,7 @@ static void store(writer *w, uint32_t value, uint32_t flat, flxi_kval x)
 {
     flxi_kemit e = emitter(w);
     int32_t dtype = flxi_type_at(w->g, value)->dtype;
-    uint32_t b = buffer_of(w, value, true);
+    uint32_t b = buffer_of(w, value, FLX_KERNEL_WRITE);
     if (flxi_is_complex(dtype)) {
         uint32_t at = flxi_ku_mul(&e, flat, 2);
         flxi_kb_store(w->k, b, at, x.re);
@@ -334,7 +337,13 @@ static void write_map(writer *w)
 
 static bool is_fold(const writer *w, uint32_t j)
 {
-    return w->f->kind[w->group->nodes[j]] == NODE_FOLDED;
+    uint32_t i = w->group->nodes[j];
+    return w->f->kind[i] == NODE_FOLDED && w->f->level[i] == LEVEL_ROW;
+}
+
+static bool is_column_fold(const writer *w, uint32_t j)
+{
+    return w->f->level[w->group->nodes[j]] == LEVEL_COLUMN;
 }
 
 /* How many folds of the group come before this value. */
@@ -401,6 +410,33 @@ static void set_accumulator(writer *w, const running_fold *f, flxi_kval x)
     flxi_kb_assign(w->k, f->re, flxi_kb_var(w->k, re));
 }
 
+static uint32_t if_row(writer *w, int64_t row, uint32_t then, uint32_t otherwise)
+{
+    return flxi_kb_select(w->k, flxi_kb_binary(w->k, KBIN_eq, w->row_of_part, u32(w, row)), then, otherwise);
+}
+
+/* Adds the element at hand to what its column has so far: the first row starts it, the last one finishes it. */
+static void fold_column(writer *w, uint32_t node)
+{
+    flxi_kemit e = emitter(w);
+    const flxi_node *n = flxi_node_at(w->g, node);
+    int64_t rows = w->group->column_rows;
+    flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
+    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->place);
+    uint32_t b = buffer_of(w, n->first, FLX_KERNEL_READ_WRITE);
+    uint32_t acc = if_row(w, 0, flxi_lower_start(w->g, w->k, node).re, flxi_kb_load(w->k, b, at));
+    acc = flxi_khold(&e, flxi_lower_step(w->g, w->k, node, flxi_kreal(acc), x).re);
+    uint32_t whole = flxi_lower_finish(w->g, w->k, node, flxi_kreal(acc), rows).re;
+    flxi_kb_store(w->k, b, at, whole == acc ? acc : if_row(w, rows - 1, whole, acc));
+}
+
+static void fold_columns(writer *w, int phase)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++)
+        if (is_column_fold(w, j) && w->phase[j] == phase)
+            fold_column(w, w->group->nodes[j]);
+}
+
 /* What one element of the row is for: folds of this phase, and what is stored in it. */
 static void visit_element(writer *w, int phase)
 {
@@ -411,6 +447,7 @@ static void visit_element(writer *w, int phase)
         set_accumulator(w, f, flxi_lower_step(w->g, w->k, f->node, accumulator(w, f), x));
     }
     store_all(w, LEVEL_ELEMENT, phase);
+    fold_columns(w, phase);
     w->known.n = outside;
 }
 
@@ -457,6 +494,8 @@ static void compute_rows(writer *w, int phase)
 static bool has_element_stores(const writer *w, int phase)
 {
     for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        if (is_column_fold(w, j) && w->phase[j] == phase)
+            return true;
         const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
         for (uint32_t r = 0; w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT && w->phase[j] == phase && r < n->nout;
              r++)
@@ -475,6 +514,7 @@ static void set_element(writer *w, int from, int to, uint32_t outer, uint32_t k,
     unfold(w, &w->anchor, from, to, k, &w->element);
     uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, outer, s->extent), k);
     w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), inner);
+    w->place = k;
 }
 
 typedef struct {
@@ -518,19 +558,30 @@ static void write_phases(writer *w, const row_frame *r)
         flxi_kb_end(w->k);
 }
 
-/* The input of the group's first fold gives the shape: it knows where the folded axes are. */
+/* The group's first fold; without one along the rows, the first by columns. */
+static uint32_t first_fold(const writer *w)
+{
+    uint32_t found = 0;
+    for (uint32_t j = w->group->num_nodes; j-- > 0;)
+        if (is_fold(w, j) || (is_column_fold(w, j) && !is_fold(w, found)))
+            found = j;
+    return found;
+}
+
+/* The input of the first fold gives the shape: it knows where the folded axes are. Those behind the ones of a fold by columns
+   are the row's. */
 static row_frame find_frame(writer *w)
 {
     row_frame r = {0};
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        if (!is_fold(w, j))
-            continue;
-        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
-        w->anchor = w->row_anchor = *flxi_type_at(w->g, n->in[0]);
-        r.from = axes->n ? (int)axes->v[0] : w->anchor.rank;
-        r.to = r.from + (int)axes->n;
-        break;
+    uint32_t j = first_fold(w);
+    const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    w->anchor = w->row_anchor = *flxi_type_at(w->g, n->in[0]);
+    r.from = axes->n ? (int)axes->v[0] : w->anchor.rank;
+    r.to = r.from + (int)axes->n;
+    if (is_column_fold(w, j)) {
+        r.from = r.to;
+        r.to = w->anchor.rank;
     }
     for (int k = r.from; k < r.to; k++)
         w->row_anchor.dims[k] = 1;
@@ -548,14 +599,23 @@ static void set_row(writer *w, const row_frame *r)
 
 static void write_lanes(writer *w)
 {
+    flxi_kemit e = emitter(w);
     row_frame r = find_frame(w);
-    r.outer = w->group->space.outer == 1 ? u32(w, 0) : bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
+    int64_t rows = w->group->column_rows ? w->group->column_rows : 1, parts = w->group->space.outer / rows;
+    w->part = parts == 1 ? u32(w, 0) : bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
     r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 0);
     r.inner = u32(w, 0);
-    w->out->grid[0] = (uint32_t)w->group->space.outer;
-    open_guarded(w, r.outer, w->group->space.outer);
+    w->out->grid[0] = (uint32_t)parts;
+    open_guarded(w, w->part, parts);
+    r.outer = w->part;
+    if (w->group->column_rows) {
+        w->row_of_part = flxi_kb_var(w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "r"), u32(w, 0), u32(w, rows)));
+        r.outer = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, rows), w->row_of_part);
+    }
     set_row(w, &r);
     write_phases(w, &r);
+    if (w->group->column_rows)
+        flxi_kb_end(w->k);
     flxi_kb_end(w->k);
 }
 

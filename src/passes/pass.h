@@ -66,6 +66,9 @@ bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
 /* Products read transposed matrices as they lie. */
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Small products as sums of products, which join other work in a kernel. */
+flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
 

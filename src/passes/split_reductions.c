@@ -12,10 +12,14 @@ static const int64_t part = 4096;
 /* With this many results there is enough to do without cutting. */
 static const int64_t enough_rows = 64;
 
-/* The divisor of n that is nearest to `part` from below, if it is not too small. */
-static int64_t part_of(int64_t n)
+/* A sum of columns is cut into parts of about as many rows, so that whoever computes the rows can add them up (the groups of
+   codegen/fusion.h), and parts of them on several threads. It must be worth it, and the rows must be long enough for lanes. */
+static const int64_t part_rows = 64, least_columns = 32, least_elements = 65536;
+
+/* The divisor of n that is nearest to `size` from below, if it is not too small. */
+static int64_t divisor_near(int64_t n, int64_t size, int64_t least)
 {
-    for (int64_t d = part; d >= 64; d--)
+    for (int64_t d = size; d >= least; d--)
         if (n % d == 0)
             return d;
     return 0;
@@ -55,13 +59,18 @@ static void reduce_in_parts(reducing *r, const flx_type *t, int from, int to, in
     r->x = flx_reshape(r->g, r->x, (flx_ints){kept.dims, (size_t)kept.rank});
 }
 
-static bool is_long(const flx_type *t, int from, int to)
+/* How many elements of axes [from, to) a part has; 0: they are not cut. */
+static int64_t part_of(const flx_type *t, int from, int to)
 {
     int64_t count = 0, extent = flxi_static_extent(t, from, to);
-    if (!flxi_static_count(t, &count) || count == 0)
-        return false;
-    int64_t rows = count / extent;
-    return extent >= 2 * part && rows < enough_rows && from + 2 + (t->rank - to) <= FLX_MAX_RANK && part_of(extent);
+    if (!flxi_static_count(t, &count) || count == 0 || from + 2 + (t->rank - to) > FLX_MAX_RANK)
+        return 0;
+    int64_t outer = flxi_static_extent(t, 0, from), inner = flxi_static_extent(t, to, t->rank);
+    if (outer == 1 && inner >= least_columns && extent >= 2 * part_rows && count >= least_elements)
+        return divisor_near(extent, part_rows, part_rows / 4);
+    if (extent >= 2 * part && outer * inner < enough_rows)
+        return divisor_near(extent, part, part / 64);
+    return 0;
 }
 
 /* Whether the node has something to split. */
@@ -75,7 +84,7 @@ static bool is_split(const flx_graph *g, const flxi_node *n)
     for (size_t k = 1; k < axes->n; k++)
         if (axes->v[k] != axes->v[k - 1] + 1)
             return true;
-    return axes->n && is_long(t, (int)axes->v[0], (int)axes->v[axes->n - 1] + 1);
+    return axes->n && part_of(t, (int)axes->v[0], (int)axes->v[axes->n - 1] + 1);
 }
 
 bool flxi_wants_splitting(const flx_graph *g, uint32_t i)
@@ -97,8 +106,9 @@ static flx_code split(flxi_copy *c, const flxi_node *n)
             begin--;
         const flx_type *now = flx_val_type(c->to, r.x);
         int from = (int)axes->v[begin], to = (int)axes->v[end - 1] + 1;
-        if (now && is_long(now, from, to))
-            reduce_in_parts(&r, now, from, to, part_of(flxi_static_extent(now, from, to)));
+        int64_t size = now ? part_of(now, from, to) : 0;
+        if (size)
+            reduce_in_parts(&r, now, from, to, size);
         else
             reduce_axes(&r, axes->v + begin, end - begin, true);
         end = begin;

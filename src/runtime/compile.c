@@ -39,18 +39,20 @@ static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap 
     return flxi_decompose(in, is_composite, NULL, out, remap, err);
 }
 
-/* name, function; --stage prints the graph after them. */
+/* name, function, whether it pays only if kernels are compiled; --stage prints the graph after them. */
 static const struct {
     const char *name;
     flxi_pass run;
+    bool is_for_kernels;
 } passes[] = {
-    {"lower", flxi_pass_lower},
-    {"simplify", flxi_simplify},
-    {"decompose", pass_decompose},
-    {"split reductions", flxi_pass_split_reductions},
-    {"absorb transposes", flxi_pass_absorb_transposes},
-    {"simplify", flxi_simplify},
-    {"order", flxi_pass_order},
+    {"lower", flxi_pass_lower, false},
+    {"simplify", flxi_simplify, false},
+    {"decompose", pass_decompose, false},
+    {"absorb transposes", flxi_pass_absorb_transposes, false},
+    {"spread products", flxi_pass_spread_products, true},
+    {"split reductions", flxi_pass_split_reductions, false},
+    {"simplify", flxi_simplify, false},
+    {"order", flxi_pass_order, false},
 };
 
 enum { NUM_PASSES = sizeof passes / sizeof *passes };
@@ -63,10 +65,12 @@ flxi_pass flxi_compile_pass(size_t i, const char **name)
     return passes[i].run;
 }
 
-flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err)
+flx_code flxi_optimise(const flx_graph *g, bool has_kernels, flx_graph **out, flx_error *err)
 {
     flx_graph *now = NULL;
     for (size_t i = 0; i < NUM_PASSES; i++) {
+        if (passes[i].is_for_kernels && !has_kernels)
+            continue;
         flx_graph *next = NULL;
         flx_code code = passes[i].run(now ? now : g, &next, NULL, err);
 #ifdef FLX_DEBUG
@@ -87,7 +91,7 @@ flx_code flxi_optimise(const flx_graph *g, flx_graph **out, flx_error *err)
 flx_code flxi_lir_compile(flxi_module *m, const flx_graph *g, flxi_lir **out, flx_error *err)
 {
     flx_graph *optimised;
-    FLXI_TRY(flxi_optimise(g, &optimised, err));
+    FLXI_TRY(flxi_optimise(g, !m->fusion.evaluate_all, &optimised, err));
     return flxi_lir_build(m, optimised, out, err);
 }
 

@@ -90,7 +90,7 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
     memcpy(s.grid, r.grid, sizeof s.grid);
     flx_code code = s.nodes ? FLX_OK : flxi_oom(b->err, "steps");
     for (uint32_t i = 0; code == FLX_OK && i < r.num_values; i++) {
-        bool is_written = r.kernel->buffers[i + 1].access == FLX_KERNEL_WRITE;
+        bool is_written = r.kernel->buffers[i + 1].access != FLX_KERNEL_READ;
         s.work += count_of(b->g, r.values[i]);
         code = list_slot(b, r.values[i], is_written);
     }

@@ -5,7 +5,7 @@
 bool flxi_step_writes(const flxi_module *m, const flxi_step *s, uint32_t k)
 {
     if (s->kind == STEP_KERNEL)
-        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access == FLX_KERNEL_WRITE;
+        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access != FLX_KERNEL_READ;
     return k >= s->num_reads;
 }
 

@@ -57,7 +57,7 @@ static void take_over(const flxi_module *m, flxi_lir *l, uint32_t step)
     const flxi_module_kernel *k = &m->kernels.at[s->kernel];
     for (uint32_t o = 0; o < s->num_slots; o++) {
         flxi_slot *out = &l->slots[s->slots[o]];
-        if (k->kernel->buffers[o + 1].access != FLX_KERNEL_WRITE || out->segment != SEGMENT_ARENA || !out->nbytes)
+        if (k->kernel->buffers[o + 1].access == FLX_KERNEL_READ || out->segment != SEGMENT_ARENA || !out->nbytes)
             continue;
         for (uint32_t j = 0; j < s->num_slots && !out->taken_over; j++) {
             const flxi_slot *in = &l->slots[s->slots[j]];

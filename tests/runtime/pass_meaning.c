@@ -77,7 +77,7 @@ TEST(passes_keep_the_meaning_of_long_reductions)
     flx_tensor *before[TEXT_OUTPUTS], *after[TEXT_OUTPUTS];
     flx_graph *optimised = NULL;
     bench_run(&b, b.g, before);
-    CHECK_OK(flxi_optimise(b.g, &optimised, &b.err), &b.err);
+    CHECK_OK(flxi_optimise(b.g, true, &optimised, &b.err), &b.err);
     CHECK(optimised->node_count > b.g->node_count); /* something was split */
     bench_run(&b, optimised, after);
     agree(b.g, before, after, 1e-10, "all passes");

@@ -1,0 +1,116 @@
+/* compiled_shapes.c: graphs whose kernels take a particular form: sums of columns inside kernels of rows, and small products as
+   sums of products. Each must have the form (as many steps as said) and, compiled in every usual way, the reference's results. */
+#include "../test.h"
+#include "bundle.h"
+#include "ir/ir.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *text;
+    uint64_t steps; /* of the fused executable */
+} shape_case;
+
+/* Sums of up to 70,000 numbers below 4, in f32: an error grows at most with the square root of their number times the step. */
+static const bundle_rule rule = {.element = 64, .overall = 64, .least = 16};
+
+static uint64_t count_steps(const flx_exec *e)
+{
+    flx_step s;
+    uint64_t n = 0;
+    while (flx_exec_step(e, n, &s) == FLX_OK)
+        n++;
+    return n;
+}
+
+static void add_case(bundle *b, flx_context *ctx, const shape_case *c)
+{
+    flx_error err = {0};
+    flx_module *m = flx_parse(ctx, c->text, strlen(c->text), "shape", &err);
+    CHECK_MSG(m, "%s: %s", c->text, err.message);
+    const flx_graph *g = flx_module_main(m);
+    flx_exec *e = NULL;
+    flx_compile_options o = {.cache = FLX_CACHE_OFF};
+    CHECK_OK(flx_compile(g, &o, &e, &err), &err);
+    EXPECT_MSG(count_steps(e) == c->steps, "%s: %llu steps instead of %llu", c->text,
+               (unsigned long long)count_steps(e), (unsigned long long)c->steps);
+    flx_exec_free(e);
+    flx_tensor *values[8] = {0};
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        values[i] = flx_tensor_new(ctx, flxi_value_at(g, g->leaves.at[i])->type, NULL, &err);
+        CHECK_MSG(values[i], "%s", err.message);
+        float *x = flx_tensor_data(values[i]);
+        for (int64_t k = 0; k < flx_tensor_count(values[i]); k++)
+            x[k] = (float)((k * 7919 + (int64_t)i * 104729) % 2003) / 1001.0f - 1.0f;
+    }
+    CHECK(bundle_add(b, g, values, c->text, &rule));
+    flx_module_free(m);
+}
+
+static void check_cases(const shape_case *cases, size_t n)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    bundle *b = bundle_new(ctx);
+    for (size_t i = 0; i < n; i++)
+        add_case(b, ctx, &cases[i]);
+    for (size_t way = 0; way < bundle_ways(); way++) {
+        flx_compile_options o;
+        bundle_way(way, &o);
+        bundle_check(b, &o);
+    }
+    bundle_free(b);
+    flx_context_free(ctx);
+}
+
+#define NORM                                                   \
+    "  c = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n" \
+    "  h = mul(c, rsqrt(add(reduce_mean(mul(c, c), axes=[1], keep_dims=true), 1e-5)))\n"
+
+TEST(compiled_sums_of_columns_join_the_rows)
+{
+    static const shape_case cases[] = {
+        /* A norm's rows, and the sums that its parameters get: one kernel, and one for the parts of each sum. */
+        {"graph f(x: f32[1024, 96], t: f32[1024, 96]) {\n" NORM
+         "  return mul(h, t), reduce_sum(mul(h, t), axes=[0]), reduce_sum(t, axes=[0])\n}",
+         3},
+        /* No fold along the row. */
+        {"graph f(x: f32[2048, 33], y: f32[2048, 33]) {\n"
+         "  z = where(gt(x, 0), y, 0)\n  return mul(z, 2), reduce_sum(z, axes=[0])\n}",
+         2},
+        /* Leading axes are rows too; a mean is finished by the sum of the parts, a maximum starts from -inf. */
+        {"graph f(x: f32[4, 256, 64]) {\n"
+         "  z = exp(x)\n  return z, reduce_mean(z, axes=[0, 1]), reduce_max(z, axes=[0, 1])\n}",
+         3},
+        /* Few elements: one part. */
+        {"graph f(x: f32[24, 40]) {\n"
+         "  s = softmax(x, axis=1)\n  return s, reduce_sum(mul(s, x), axes=[0])\n}",
+         1},
+        /* What needs a sum of columns runs after it. */
+        {"graph f(x: f32[24, 40]) {\n"
+         "  s = softmax(x, axis=1)\n  return mul(s, reduce_sum(s, axes=[0]))\n}",
+         2},
+        /* 1021 rows have no parts: the sum stays a kernel of its own. */
+        {"graph f(x: f32[1021, 96]) {\n"
+         "  s = softmax(x, axis=1)\n  return s, reduce_sum(s, axes=[0])\n}",
+         2},
+    };
+    check_cases(cases, sizeof cases / sizeof *cases);
+}
+
+TEST(compiled_small_products_join_their_surroundings)
+{
+    static const shape_case cases[] = {
+        {"graph f(x: f32[3, 8], w: f32[8, 16], b: f32[16]) { return tanh(add(matmul(x, w), b)) }", 1},
+        {"graph f(x: f32[8, 3], w: f32[8, 16]) { return exp(matmul(transpose(x), w)) }", 1},
+        {"graph f(x: f32[3, 8], w: f32[16, 8]) { return exp(matmul(x, transpose(w))) }", 1},
+        {"graph f(x: f32[5, 64], w: f32[64]) { return dot_general(x, w, lc=[1], rc=[0]) }", 1},
+        {"graph f(x: f32[2, 3, 4], w: f32[5, 4, 3]) { return dot_general(x, w, lc=[1, 2], rc=[2, 1]) }", 1},
+        {"graph f(x: f32[2, 3, 4], w: f32[5, 4, 2]) { return dot_general(x, w, lc=[2], rc=[1], lb=[0], rb=[2]) }", 1},
+        /* An outer product has no sum, whatever its size. */
+        {"graph f(x: f32[300, 1], w: f32[1, 200]) { return add(matmul(x, w), 1) }", 1},
+        {"graph f(x: f32[3, 0], w: f32[0, 5]) { return add(matmul(x, w), 1) }", 2},
+        /* A large one is left to the products of the backend. */
+        {"graph f(x: f32[32, 32], w: f32[32, 32]) { return exp(matmul(x, w)) }", 2},
+    };
+    check_cases(cases, sizeof cases / sizeof *cases);
+}

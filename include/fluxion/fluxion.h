@@ -3,6 +3,7 @@
 #define FLUXION_FLUXION_H
 
 #include <fluxion/catalogue.h>
+#include <fluxion/custom.h>
 #include <fluxion/graph.h>
 #include <fluxion/kernel.h>
 #include <fluxion/lower.h>

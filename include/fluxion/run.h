@@ -19,7 +19,8 @@ enum { /* flags of flx_run_options */
 };
 
 enum { /* what a run reports in *flx_run_options.status */
-    FLX_RUN_LOOP_CUT = 1 /* a `while` stopped at its max_iterations although its condition still held */
+    FLX_RUN_LOOP_CUT = 1, /* a `while` stopped at its max_iterations although its condition still held */
+    FLX_RUN_SINGULAR = 2  /* a matrix was singular, or not positive definite: its part of the result is not finite */
 };
 
 typedef struct flx_run_options {

@@ -58,6 +58,23 @@ void flxi_add_char(flxi_strbuf *b, char c)
     flxi_add_bytes(b, &c, 1);
 }
 
+void flxi_add_quoted(flxi_strbuf *b, const char *s)
+{
+    flxi_add_char(b, '"');
+    for (; *s; s++) {
+        if (*s == '\n')
+            flxi_add_text(b, "\\n");
+        else if (*s == '\t')
+            flxi_add_text(b, "\\t");
+        else {
+            if (*s == '"' || *s == '\\')
+                flxi_add_char(b, '\\');
+            flxi_add_char(b, *s);
+        }
+    }
+    flxi_add_char(b, '"');
+}
+
 void flxi_addf(flxi_strbuf *b, const char *fmt, ...)
 {
     char piece[512];

@@ -3,6 +3,7 @@
 #include "ir/ir.h"
 
 #include "ir/opcode.h"
+#include "ir/own_attrs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -338,13 +339,11 @@ static flx_code fill_tensor(filling *s)
 }
 
 static flx_code (*const fillers[])(filling *) = {
-    [ATTR_INT] = fill_int,       [ATTR_BOOL] = fill_bool,     [ATTR_REAL] = fill_real,
-    [ATTR_WORD] = fill_word,     [ATTR_DTYPE] = fill_dtype,   [ATTR_DIM] = fill_int,
-    [ATTR_INTS] = fill_ints,     [ATTR_BOOLS] = fill_ints,    [ATTR_DIMS] = fill_ints,
-    [ATTR_PAIRS] = fill_ints,    [ATTR_REALS] = fill_reals,   [ATTR_STRING] = fill_string,
-    [ATTR_TYPE] = fill_type,     [ATTR_TYPES] = fill_types,   [ATTR_GRAPH] = fill_graph,
-    [ATTR_GRAPHS] = fill_graphs, [ATTR_COMBINE] = fill_combine, [ATTR_DATA] = fill_tensor,
-    [ATTR_VALUE] = fill_tensor,
+    [ATTR_INT] = fill_int,         [ATTR_BOOL] = fill_bool,   [ATTR_REAL] = fill_real,    [ATTR_WORD] = fill_word,
+    [ATTR_DTYPE] = fill_dtype,     [ATTR_DIM] = fill_int,     [ATTR_INTS] = fill_ints,    [ATTR_BOOLS] = fill_ints,
+    [ATTR_DIMS] = fill_ints,       [ATTR_PAIRS] = fill_ints,  [ATTR_REALS] = fill_reals,  [ATTR_STRING] = fill_string,
+    [ATTR_TYPE] = fill_type,       [ATTR_TYPES] = fill_types, [ATTR_GRAPH] = fill_graph,  [ATTR_GRAPHS] = fill_graphs,
+    [ATTR_COMBINE] = fill_combine, [ATTR_DATA] = fill_tensor, [ATTR_VALUE] = fill_tensor,
 };
 
 static void fill_default(const flxi_attr *attr, char *field)
@@ -354,17 +353,10 @@ static void fill_default(const flxi_attr *attr, char *field)
     case ATTR_BOOL:
     case ATTR_WORD:
     case ATTR_DTYPE:
-    case ATTR_DIM:
-        *(int64_t *)(void *)field = attr->fallback;
-        break;
-    case ATTR_REAL:
-        *(double *)(void *)field = attr->real;
-        break;
-    case ATTR_STRING:
-        *(const char **)(void *)field = "";
-        break;
-    default:
-        break; /* zeroed: an absent list or graph, the first word of a combine */
+    case ATTR_DIM: *(int64_t *)(void *)field = attr->fallback; break;
+    case ATTR_REAL: *(double *)(void *)field = attr->real; break;
+    case ATTR_STRING: *(const char **)(void *)field = ""; break;
+    default: break; /* zeroed: an absent list or graph, the first word of a combine */
     }
 }
 
@@ -396,6 +388,38 @@ static flx_code missing_attr(const flxi_op *op, const flxi_attr *a, flx_error *e
     return FLX_E_ATTRIBUTE;
 }
 
+static const flxi_attr *own_attr_of(const flxi_op *op)
+{
+    const flxi_attr *a = op->rules->schema;
+    while (a && a->name && !(a->flags & ATTR_OWN))
+        a++;
+    return a && a->name ? a : NULL;
+}
+
+bool flxi_has_own_attrs(const flxi_op *op)
+{
+    return own_attr_of(op);
+}
+
+/* Collects what the schema does not know, as text; or takes it from such a text, which a file may hold. */
+static flx_code fill_own(flx_graph *g, const flxi_op *op, const flxi_attr *own, flx_attr *given, size_t n, char *attrs,
+                         flx_error *err)
+{
+    const char **field = (const char **)(void *)(attrs + own->offset);
+    flx_attr *list = given;
+    if (**field && n)
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' is given beside attributes of its own", op->name, own->name);
+    if (**field)
+        FLXI_TRY(flxi_own_attrs_read(op->name, *field, &g->arena, &list, &n, err));
+    flxi_strbuf text;
+    flxi_strbuf_init(&text, g->arena.mem);
+    flx_code code = flxi_own_attrs_write(op->name, list, n, &text, err);
+    if (code == FLX_OK && n && !(*field = flxi_arena_text(&g->arena, text.at, text.n)))
+        code = flxi_oom(err, "attributes");
+    flxi_strbuf_free(&text);
+    return code;
+}
+
 /* "none" leaves an optional attribute absent, unless it is one of its words. */
 static bool is_none(const flxi_attr *attr, const flx_attr *given)
 {
@@ -416,6 +440,11 @@ flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given,
         for (const flxi_attr *a = schema; a->name; a++)
             fill_default(a, attrs + a->offset);
     }
+    const flxi_attr *own = own_attr_of(op);
+    flx_attr *others = own ? flxi_new(&g->arena, flx_attr, n + 1) : NULL;
+    size_t num_others = 0;
+    if (own && !others)
+        return flxi_oom(err, "attributes");
     for (size_t i = 0; i < n; i++) {
         if (!given[i].key)
             return flxi_fail(err, FLX_E_USAGE, "%s: attribute %zu has no name", op->name, i);
@@ -423,6 +452,10 @@ flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given,
         const flxi_attr *a = schema;
         while (a && a->name && strcmp(a->name, key) != 0)
             a++;
+        if ((!a || !a->name) && own) {
+            others[num_others++] = given[i];
+            continue;
+        }
         if (!a || !a->name)
             return flxi_unknown_attr(op, given[i].key, err);
         uint64_t bit = UINT64_C(1) << (a - schema);
@@ -437,6 +470,8 @@ flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given,
     for (const flxi_attr *a = schema; a && a->name; a++)
         if ((a->flags & ATTR_REQUIRED) && !(seen >> (a - schema) & 1))
             return missing_attr(op, a, err);
+    if (own)
+        FLXI_TRY(fill_own(g, op, own, others, num_others, attrs, err));
     *out = attrs;
     return FLX_OK;
 }
@@ -523,13 +558,11 @@ static flx_code clone_text(cloning *c, const char **s)
 static flx_code clone_field(cloning *c, const flxi_attr *a, void *field)
 {
     switch (a->kind) {
-    case ATTR_DIM:
-        return *(flx_dim *)field == FLXI_ABSENT ? FLX_OK : clone_dim(c, field);
+    case ATTR_DIM: return *(flx_dim *)field == FLXI_ABSENT ? FLX_OK : clone_dim(c, field);
     case ATTR_INTS:
     case ATTR_BOOLS:
     case ATTR_DIMS:
-    case ATTR_PAIRS:
-        return clone_list(c, a, field);
+    case ATTR_PAIRS: return clone_list(c, a, field);
     case ATTR_REALS: {
         flx_reals *list = field;
         if (!list->v)
@@ -537,24 +570,18 @@ static flx_code clone_field(cloning *c, const flxi_attr *a, void *field)
         list->v = flxi_dup(&c->to->arena, double, list->v, list->n);
         return list->v ? FLX_OK : flxi_oom(c->err, "attributes");
     }
-    case ATTR_STRING:
-        return clone_text(c, field);
+    case ATTR_STRING: return clone_text(c, field);
     case ATTR_TYPE: {
         flx_type t;
         FLXI_TRY(clone_type(c, *(const flx_type **)field, &t));
         *(const flx_type **)field = flxi_graph_type(c->to, &t);
         return *(const flx_type **)field ? FLX_OK : flxi_oom(c->err, "attributes");
     }
-    case ATTR_TYPES:
-        return clone_types(c, field);
-    case ATTR_GRAPH:
-        return clone_body(c, field);
-    case ATTR_GRAPHS:
-        return clone_graphs(c, field);
-    case ATTR_COMBINE:
-        return clone_body(c, &((flxi_combine *)field)->graph);
-    default:
-        return FLX_OK; /* plain numbers, and tensors, which graphs share */
+    case ATTR_TYPES: return clone_types(c, field);
+    case ATTR_GRAPH: return clone_body(c, field);
+    case ATTR_GRAPHS: return clone_graphs(c, field);
+    case ATTR_COMBINE: return clone_body(c, &((flxi_combine *)field)->graph);
+    default: return FLX_OK; /* plain numbers, and tensors, which graphs share */
     }
 }
 
@@ -593,17 +620,14 @@ static bool field_equal(const flxi_attr *a, const void *x, const void *y)
     case ATTR_INTS:
     case ATTR_BOOLS:
     case ATTR_DIMS:
-    case ATTR_PAIRS:
-        return lists_equal(x, y);
+    case ATTR_PAIRS: return lists_equal(x, y);
     case ATTR_REALS: {
         const flx_reals *p = x;
         const flx_reals *q = y;
         return p->n == q->n && !p->v == !q->v && (!p->n || memcmp(p->v, q->v, p->n * sizeof(double)) == 0);
     }
-    case ATTR_STRING:
-        return strcmp(*(const char *const *)x, *(const char *const *)y) == 0;
-    case ATTR_TYPE:
-        return flxi_type_equal(*(const flx_type *const *)x, *(const flx_type *const *)y);
+    case ATTR_STRING: return strcmp(*(const char *const *)x, *(const char *const *)y) == 0;
+    case ATTR_TYPE: return flxi_type_equal(*(const flx_type *const *)x, *(const flx_type *const *)y);
     case ATTR_TYPES: {
         const flx_types *p = x;
         const flx_types *q = y;
@@ -617,13 +641,10 @@ static bool field_equal(const flxi_attr *a, const void *x, const void *y)
         const flx_graphs *q = y;
         return p->n == q->n && (!p->n || memcmp(p->v, q->v, p->n * sizeof *p->v) == 0);
     }
-    case ATTR_COMBINE:
-        return memcmp(x, y, sizeof(flxi_combine)) == 0;
+    case ATTR_COMBINE: return memcmp(x, y, sizeof(flxi_combine)) == 0;
     case ATTR_DATA:
-    case ATTR_VALUE:
-        return tensors_equal(*(const flx_tensor *const *)x, *(const flx_tensor *const *)y);
-    default:
-        return memcmp(x, y, 8) == 0; /* numbers by their bits, graphs by identity */
+    case ATTR_VALUE: return tensors_equal(*(const flx_tensor *const *)x, *(const flx_tensor *const *)y);
+    default: return memcmp(x, y, 8) == 0; /* numbers by their bits, graphs by identity */
     }
 }
 
@@ -672,10 +693,8 @@ static uint64_t hash_plain(const flxi_attr *a, const void *field, uint64_t h)
     case ATTR_WORD:
     case ATTR_DTYPE:
     case ATTR_REAL:
-    case ATTR_COMBINE:
-        return flxi_hash_u64(h, *(const uint64_t *)field);
-    case ATTR_STRING:
-        return flxi_hash_text(h, *(const char *const *)field);
+    case ATTR_COMBINE: return flxi_hash_u64(h, *(const uint64_t *)field);
+    case ATTR_STRING: return flxi_hash_text(h, *(const char *const *)field);
     case ATTR_INTS:
     case ATTR_BOOLS:
     case ATTR_PAIRS: {
@@ -704,12 +723,9 @@ static uint64_t hash_plain(const flxi_attr *a, const void *field, uint64_t h)
             h = flxi_hash_u64(h, (uint64_t)list->v[i].dtype << 8 | (uint64_t)list->v[i].rank);
         return h;
     }
-    case ATTR_GRAPHS:
-        return flxi_hash_u64(h, ((const flx_graphs *)field)->n);
-    case ATTR_GRAPH:
-        return flxi_hash_u64(h, *(const flx_graph *const *)field != NULL);
-    default:
-        return h;
+    case ATTR_GRAPHS: return flxi_hash_u64(h, ((const flx_graphs *)field)->n);
+    case ATTR_GRAPH: return flxi_hash_u64(h, *(const flx_graph *const *)field != NULL);
+    default: return h;
     }
 }
 
@@ -735,26 +751,18 @@ bool flxi_attr_is_default(const flxi_attr *a, const void *field)
     case ATTR_BOOL:
     case ATTR_WORD:
     case ATTR_DTYPE:
-    case ATTR_DIM:
-        return *(const int64_t *)field == a->fallback;
+    case ATTR_DIM: return *(const int64_t *)field == a->fallback;
     case ATTR_REAL: {
         double x = *(const double *)field;
         return memcmp(&x, &a->real, sizeof x) == 0 || (isnan(x) && isnan(a->real));
     }
-    case ATTR_STRING:
-        return **(const char *const *)field == 0;
-    case ATTR_GRAPH:
-        return *(const flx_graph *const *)field == NULL;
-    case ATTR_COMBINE:
-        return ((const flxi_combine *)field)->graph == NULL && ((const flxi_combine *)field)->word == 0;
-    case ATTR_REALS:
-        return ((const flx_reals *)field)->v == NULL;
-    case ATTR_TYPES:
-        return ((const flx_types *)field)->v == NULL;
-    case ATTR_GRAPHS:
-        return ((const flx_graphs *)field)->v == NULL;
-    default:
-        return ((const flx_ints *)field)->v == NULL;
+    case ATTR_STRING: return **(const char *const *)field == 0;
+    case ATTR_GRAPH: return *(const flx_graph *const *)field == NULL;
+    case ATTR_COMBINE: return ((const flxi_combine *)field)->graph == NULL && ((const flxi_combine *)field)->word == 0;
+    case ATTR_REALS: return ((const flx_reals *)field)->v == NULL;
+    case ATTR_TYPES: return ((const flx_types *)field)->v == NULL;
+    case ATTR_GRAPHS: return ((const flx_graphs *)field)->v == NULL;
+    default: return ((const flx_ints *)field)->v == NULL;
     }
 }
 
@@ -768,16 +776,14 @@ static flx_code visit_type(const flxi_attr_visitor *v, const flx_type *t)
 static flx_code visit_field(const flxi_attr *a, const void *field, const flxi_attr_visitor *v)
 {
     switch (a->kind) {
-    case ATTR_DIM:
-        return v->dim ? v->dim(v->user, *(const flx_dim *)field) : FLX_OK;
+    case ATTR_DIM: return v->dim ? v->dim(v->user, *(const flx_dim *)field) : FLX_OK;
     case ATTR_DIMS: {
         const flx_ints *list = field;
         for (size_t i = 0; v->dim && i < list->n; i++)
             FLXI_TRY(v->dim(v->user, list->v[i]));
         return FLX_OK;
     }
-    case ATTR_TYPE:
-        return visit_type(v, *(const flx_type *const *)field);
+    case ATTR_TYPE: return visit_type(v, *(const flx_type *const *)field);
     case ATTR_TYPES: {
         const flx_types *list = field;
         for (size_t i = 0; i < list->n; i++)
@@ -799,10 +805,8 @@ static flx_code visit_field(const flxi_attr *a, const void *field, const flxi_at
         return FLX_OK;
     }
     case ATTR_DATA:
-    case ATTR_VALUE:
-        return v->tensor ? v->tensor(v->user, *(const flx_tensor *const *)field) : FLX_OK;
-    default:
-        return FLX_OK;
+    case ATTR_VALUE: return v->tensor ? v->tensor(v->user, *(const flx_tensor *const *)field) : FLX_OK;
+    default: return FLX_OK;
     }
 }
 

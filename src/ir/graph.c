@@ -300,7 +300,7 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     uint32_t k;
     locate(g->node_count, &c, &k);
     g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs};
-    g->has_effects |= (flxi_ops[op].traits & TRAIT_EFFECT) != 0;
+    g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
     g->has_blocks |= (flxi_ops[op].traits & TRAIT_BLOCK) != 0;
     g->node_count++;
     g->value_count += nout;
@@ -316,6 +316,8 @@ static flx_code note_effect(void *user, const flx_graph *body)
 bool flxi_has_effect(const flxi_node *n)
 {
     bool has = (flxi_ops[n->op].traits & TRAIT_EFFECT) != 0;
+    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
+        has |= (a->flags & ATTR_EFFECT) && *(const int64_t *)(const void *)((const char *)n->attrs + a->offset);
     const flxi_attr_visitor v = {.graph = note_effect, .user = &has};
     flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
     return has;

@@ -28,21 +28,29 @@ flx_code flxi_results(flxi_infer *f, size_t n)
     return FLX_OK;
 }
 
+/* Where the name of operand i begins. Optional operands that are left out are the last ones, though required ones may stand
+   behind them. NULL: the row does not name so many. */
+static const char *operand_text(const flxi_infer *f, uint32_t i)
+{
+    const flxi_operands *o = flxi_operands_of(f->op);
+    uint32_t spare = f->nin > (uint32_t)o->required ? f->nin - (uint32_t)o->required : 0;
+    for (const char *s = f->op->operands; s; s = strchr(s, ',')) {
+        s += strspn(s, ", ");
+        if (*s == '[' && spare == 0)
+            continue;
+        spare -= *s == '[';
+        if (i-- == 0)
+            return s + strspn(s, "[");
+    }
+    return NULL;
+}
+
 const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, size_t size)
 {
-    const char *s = f->op->operands;
-    for (uint32_t k = 0; k < i; k++) {
-        const char *comma = strchr(s, ',');
-        if (!comma) {
-            snprintf(buffer, size, "operand %u", i);
-            return buffer;
-        }
-        s = comma + 1;
-    }
-    s += strspn(s, " [");
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-    const char *dots = strstr(s, "...");
-    if (dots && dots < s + strcspn(s, ","))
+    const char *s = operand_text(f, i);
+    size_t n = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") : 0;
+    const char *dots = s ? strstr(s, "...") : NULL;
+    if (!s || (dots && dots < s + strcspn(s, ",")))
         snprintf(buffer, size, "operand %u", i);
     else
         snprintf(buffer, size, "%.*s", (int)n, s);

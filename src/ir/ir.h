@@ -135,6 +135,9 @@ flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given,
 /* Fails with ATTRIBUTE and a hint that lists the attributes the op has. */
 flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err);
 
+/* Whether the op takes attributes that its schema does not know. */
+bool flxi_has_own_attrs(const flxi_op *op);
+
 /* How a copy differs from the original. Each function may be NULL: unchanged. */
 typedef struct {
     flx_dim (*dim)(void *user, flx_dim d, flx_error *err);

@@ -43,6 +43,10 @@ static const struct {
 } attr_synonyms[] = {
     {"conv", "feature_groups", "groups"},
     {"conv", "kernel_dilation", "dilation"},
+    {"fused_conv_bias_act", "feature_groups", "groups"},
+    {"fused_conv_bias_act", "kernel_dilation", "dilation"},
+    {"fused_conv_affine_act", "feature_groups", "groups"},
+    {"fused_conv_affine_act", "kernel_dilation", "dilation"},
 };
 
 enum { SYNONYM_COUNT = sizeof synonyms / sizeof synonyms[0] };
@@ -144,6 +148,8 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
     const flxi_rules *r = op->rules;
     if (mode == MODE_BATCH)
         return batch_kind(op);
+    if (mode == MODE_FUSED_VJP)
+        return r->fused_vjp ? FLX_RULE_OWN : flxi_rule_kind(op, MODE_VJP);
     if (op->traits & TRAIT_ZERO_GRAD || op->op_class == CLASS_LEAF)
         return FLX_RULE_ZERO;
     bool linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;
@@ -154,6 +160,20 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
     if (mode == MODE_JVP && r->vjp)
         return FLX_RULE_OWN; /* by transposing the vjp */
     return r->undefined ? FLX_RULE_UNDEFINED : FLX_RULE_NONE;
+}
+
+/* ---- Which values have derivatives ---- */
+
+bool flxi_takes_derivative(const flxi_op *op, int32_t dtype)
+{
+    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, dtype) || (flxi_is_int(dtype) && (op->traits & TRAIT_SHADOW));
+}
+
+bool flxi_gives_derivative(const flxi_op *op, int32_t dtype, bool quantised)
+{
+    if (flxi_is_int(dtype))
+        return (op->traits & TRAIT_QUANTISES) || (quantised && (op->traits & TRAIT_SHADOW));
+    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, dtype);
 }
 
 /* ---- Operands and results as the row states them ---- */
@@ -187,7 +207,7 @@ static flxi_operands read_operands(const flxi_op *op)
         if (o.count < 8)
             o.role[o.count++] = colon ? role_of(colon + 1, len) : ROLE_SAME;
         if (!optional && !(dots && dots < s + n))
-            o.required = o.count;
+            o.required++;
         s += n;
         while (*s == ',' || *s == ' ')
             s++;

@@ -60,7 +60,9 @@ typedef struct {
 enum { /* flags of an attribute */
     ATTR_REQUIRED = 1,
     ATTR_POSITIONAL = 2, /* written without its name in text, before all others */
-    ATTR_KERNEL = 4      /* of a STRING: the text of a kernel */
+    ATTR_KERNEL = 4,     /* of a STRING: the text of a kernel */
+    ATTR_OWN = 8,        /* of a STRING: attributes that the schema does not know (ir/own_attrs.h), written one by one */
+    ATTR_EFFECT = 16     /* of a BOOL: the node has effects */
 };
 
 typedef struct {
@@ -132,7 +134,7 @@ typedef struct flxi_int_type {
 } flxi_int_type;
 
 /* One generic test case. Operands are types, with `T` for each dtype the op takes; behind a type in braces what values it
-   gets: {lo..hi} uniform in the range (integers: inclusive). Without braces floats are in -2..2, integers in -3..3
+   gets: {lo..hi} uniform in the range (integers: inclusive), {lo..hi+3I} the same with 3 added on the diagonal of matrices. Without braces floats are in -2..2, integers in -3..3
    (unsigned 0..3). Example: {"T[3, 4], i32[5]{0..2}", "axis=0"}. */
 typedef struct flxi_sample {
     const char *operands;
@@ -166,6 +168,9 @@ typedef struct {
     uint32_t (*num_saved)(const flxi_site *s);
     /* Cotangents of the results to cotangents of the operands with s->wanted; dx comes filled with FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
+    /* The same with dedicated backward ops, where grad is asked for them (FLX_GRAD_FUSED_BACKWARD); otherwise vjp, or the
+       decomposition, is used. Both agree to rounding. */
+    void (*fused_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
     /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with FLX_NONE. An
        op that is linear needs none, nor does one with partials. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
@@ -201,7 +206,9 @@ enum { /* traits */
     TRAIT_EFFECT = 16,     /* may fail or talk at run time: never removed, merged or folded */
     TRAIT_OPAQUE = 32,     /* never merged or folded, but removed when nobody needs it */
     TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
-    TRAIT_BLOCK = 128      /* of the stage HIR: lowering replaces it (hir/lower.h) */
+    TRAIT_BLOCK = 128,     /* of the stage HIR: lowering replaces it (hir/lower.h) */
+    TRAIT_QUANTISES = 256, /* its integer results have derivatives: those of the numbers they stand for */
+    TRAIT_SHADOW = 512     /* and they keep them through this op */
 };
 
 typedef struct {
@@ -247,10 +254,28 @@ int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
 /* Number of results the row names, or -1 for "...". */
 int flxi_fixed_results(const flxi_op *op);
 
-typedef enum { MODE_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
+typedef enum { MODE_VJP, MODE_FUSED_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
 
 /* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
 int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
+
+/* ---- Which values have derivatives ---- */
+
+/* Floats and complex numbers have, bools have not. An integer has when it is quantised: made by an op that quantises, or
+   from a quantised integer by an op with TRAIT_SHADOW. Its cotangents and tangents are f32 (its "shadow"), since rounded
+   to integers they would vanish. */
+static inline flx_type flxi_tangent_type(const flx_type *t)
+{
+    flx_type y = *t;
+    if (flxi_is_int(t->dtype))
+        y.dtype = FLX_F32;
+    return y;
+}
+
+/* Whether the derivative of an operand of this dtype matters to the op. */
+bool flxi_takes_derivative(const flxi_op *op, int32_t dtype);
+/* Whether a result of this dtype has a derivative when such an operand has; `quantised`: when one of them is an integer. */
+bool flxi_gives_derivative(const flxi_op *op, int32_t dtype, bool quantised);
 
 /* By name or synonym; OP_NONE when there is none. */
 flxi_opcode flxi_op_lookup(const char *name, size_t n);

@@ -131,6 +131,9 @@ static flx_code read_attr(calls *c, frame *f, const flxi_token *key)
     const flxi_attr *a = op->rules->schema;
     while (a && a->name && strcmp(a->name, real_name) != 0)
         a++;
+    static const flxi_attr own = {.name = "its own", .kind = ATTR_STRING};
+    if ((!a || !a->name) && flxi_has_own_attrs(op))
+        a = &own;
     if (!a || !a->name) {
         flx_error err = {0};
         flxi_unknown_attr(op, name, &err);

@@ -118,23 +118,6 @@ static void write_literal(flxi_strbuf *out, const flx_tensor *t)
         write_hex(out, t);
 }
 
-static void write_string(flxi_strbuf *out, const char *s)
-{
-    flxi_add_char(out, '"');
-    for (; *s; s++) {
-        if (*s == '\n')
-            flxi_add_text(out, "\\n");
-        else if (*s == '\t')
-            flxi_add_text(out, "\\t");
-        else {
-            if (*s == '"' || *s == '\\')
-                flxi_add_char(out, '\\');
-            flxi_add_char(out, *s);
-        }
-    }
-    flxi_add_char(out, '"');
-}
-
 /* ---- Attributes ---- */
 
 static void write_graph(printer *p, const flx_graph *body)
@@ -227,7 +210,10 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
         break;
     }
     case ATTR_STRING:
-        write_string(out, *(const char *const *)field);
+        if (a->flags & ATTR_OWN)
+            flxi_add_text(out, *(const char *const *)field);
+        else
+            flxi_add_quoted(out, *(const char *const *)field);
         break;
     case ATTR_TYPE:
         flxi_type_write(p->g->ctx, *(const flx_type *const *)field, out);
@@ -392,7 +378,7 @@ static void write_call(printer *p, const flxi_node *n)
             continue;
         flxi_add_text(p->out, separator);
         separator = ", ";
-        if (!(a->flags & ATTR_POSITIONAL)) {
+        if (!(a->flags & (ATTR_POSITIONAL | ATTR_OWN))) {
             flxi_add_text(p->out, a->name);
             flxi_add_char(p->out, '=');
         }

@@ -168,6 +168,12 @@ flx_val flxi_or_zeros(flxi_site *s, flx_val v, flx_val like)
     return flxi_is_none(v) ? flxi_zeros_like(s, like) : v;
 }
 
+flx_val flxi_or_zero_tangent(flxi_site *s, flx_val v, flx_val like)
+{
+    flx_type type = flxi_tangent_type(flxi_typeof(s, like));
+    return flxi_is_none(v) ? flxi_zeros(s, &type) : v;
+}
+
 flx_val flxi_sum(flxi_site *s, flx_val a, flx_val b)
 {
     if (flxi_is_none(a) || flxi_is_none(b))
@@ -183,6 +189,18 @@ flx_val flxi_conj(flxi_site *s, flx_val v)
 flx_val flxi_masked(flxi_site *s, flx_val mask, flx_val v)
 {
     return flx_where(s->g, mask, v, flxi_number(s, v, 0.0));
+}
+
+void flxi_pointwise_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    for (uint32_t k = s->nin; k-- > 0;) {
+        if (!s->wanted[k])
+            continue;
+        flx_val p = s->op->rules->mask ? s->op->rules->mask(s, k) : s->op->rules->partial(s, k);
+        if (flxi_is_none(p))
+            continue;
+        dx[k] = s->op->rules->mask ? flxi_masked(s, p, dy[0]) : flx_mul(s->g, dy[0], flxi_conj(s, p));
+    }
 }
 
 /* ---- Shapes ---- */

@@ -38,6 +38,7 @@ struct flxi_site {
     const bool *wanted; /* vjp: the operands that need a cotangent */
     const flx_val *saved; /* vjp: what the op's primal rule kept */
     bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
+    bool fused;           /* vjp: dedicated backward ops are wanted, in bodies too */
     flx_val *new_y;      /* jvp: a rule that computes the results anew beside their tangents puts them here */
     const bool *batched; /* batch: operands with the batch axis in front */
     bool *by_batched;    /* batch: results with the batch axis in front; all true unless the rule says otherwise */
@@ -89,11 +90,16 @@ flx_val flxi_full(flxi_site *s, const flx_type *type, double x);
 flx_val flxi_zeros(flxi_site *s, const flx_type *type);
 flx_val flxi_zeros_like(flxi_site *s, flx_val v);
 flx_val flxi_or_zeros(flxi_site *s, flx_val v, flx_val like); /* v, or zeros like `like` where v is none */
+/* The same with zeros of the type that derivatives of `like` have: f32 where it is an integer. */
+flx_val flxi_or_zero_tangent(flxi_site *s, flx_val v, flx_val like);
 /* a + b where either may be none. */
 flx_val flxi_sum(flxi_site *s, flx_val a, flx_val b);
 flx_val flxi_conj(flxi_site *s, flx_val v); /* v itself where it is real */
 /* where(mask, v, 0) */
 flx_val flxi_masked(flxi_site *s, flx_val mask, flx_val v);
+
+/* The vjp of a pointwise op with partials or masks. */
+void flxi_pointwise_vjp(flxi_site *s, const flx_val *dy, flx_val *dx);
 
 /* ---- Shapes ---- */
 

@@ -9,6 +9,14 @@
 
 #include <limits.h>
 
+flx_val flxi_by_parts(flxi_site *s, flx_val v, flx_val r, flx_val (*f)(flx_graph *g, flx_val a, flx_val b))
+{
+    flx_graph *g = s->g;
+    if (!flxi_is_complex(flxi_typeof(s, v)->dtype))
+        return f(g, v, r);
+    return flx_complex(g, f(g, flx_real(g, v), r), f(g, flx_imag(g, v), r));
+}
+
 flx_val flxi_move_along(flxi_site *s, flx_val v, int64_t axis, int64_t by)
 {
     int64_t low[FLX_MAX_RANK] = {0};

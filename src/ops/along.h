@@ -22,6 +22,10 @@ static inline flx_val flxi_widen(flxi_site *s, flx_val v)
     return flxi_as_dtype(s, v, flxi_wide_dtype(flxi_typeof(s, v)->dtype));
 }
 
+/* f(v, r) for a real r: on both parts of a complex v. As a product or quotient of complex numbers an infinite part would
+   meet the 0 of r's imaginary part, and spoil the other. */
+flx_val flxi_by_parts(flxi_site *s, flx_val v, flx_val r, flx_val (*f)(flx_graph *g, flx_val a, flx_val b));
+
 /* ---- Positions ---- */
 
 /* v with its elements moved `by` places along axis (negative: towards 0); zeros move in, what moves out is gone. */

@@ -281,6 +281,17 @@ static void vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flxi_emit1(s, a, dy, 1);
 }
 
+/* The transpose of a reverse cumsum is no backward op but cumsum itself. */
+static void fused_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    flx_attr attrs[] = {flx_attr_int("axis", a->axis), flx_attr_int("exclusive", a->exclusive)};
+    if (a->reverse)
+        vjp_cumsum(s, dy, dx);
+    else
+        dx[0] = flx_op1(s->g, "cumsum_backward", dy, 1, attrs, 2);
+}
+
 /* The node's fold of x, exclusive or not: its own result where that is what it gives. */
 static flx_val fold_of_x(flxi_site *s, bool exclusive)
 {
@@ -407,7 +418,8 @@ static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
     .infer = infer_axis, .schema = running_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_running,    \
     .batch = batch_axis
 
-const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum};
+const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum,
+                                      .fused_vjp = fused_vjp_cumsum};
 const flxi_rules flxi_rules_cumprod = {RUNNING_RULES, .eval = eval_cumprod, .vjp = vjp_cumprod, .jvp = jvp_cumprod};
 const flxi_rules flxi_rules_cummax = {RUNNING_RULES, .eval = eval_cummax, .vjp = vjp_extremum, .jvp = jvp_extremum};
 const flxi_rules flxi_rules_cummin = {RUNNING_RULES, .eval = eval_cummin, .vjp = vjp_extremum, .jvp = jvp_extremum};

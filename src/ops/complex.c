@@ -145,6 +145,11 @@ static void vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flx_complex(g, flx_mul(g, twice, flx_real(g, s->x[0])), flx_mul(g, twice, flx_imag(g, s->x[0])));
 }
 
+static void fused_vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = flx_op1(s->g, "complex_norm_sq_backward", (flx_val[]){s->x[0], dy[0]}, 2, NULL, 0);
+}
+
 static void jvp_norm_sq(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_graph *g = s->g;
@@ -181,7 +186,7 @@ ELEMENT_KERNEL(conjugate, ((flxi_kval){x[0].re, x[0].im ? F1(neg, x[0].im) : 0})
 PART(real, real_part, samples_part, .vjp = vjp_real)
 PART(imag, imag_part, samples_part, .vjp = vjp_imag)
 PART(angle, angle_of, samples_part, .decompose = decompose_angle)
-PART(complex_norm_sq, norm_sq, samples_norm, .vjp = vjp_norm_sq, .jvp = jvp_norm_sq)
+PART(complex_norm_sq, norm_sq, samples_norm, .vjp = vjp_norm_sq, .jvp = jvp_norm_sq, .fused_vjp = fused_vjp_norm_sq)
 
 /* ---- conjugate ---- */
 

@@ -3,6 +3,7 @@
 #ifndef FLXI_CONTROL_H
 #define FLXI_CONTROL_H
 
+#include "ir/infer.h"
 #include "ir/site.h"
 
 typedef struct {
@@ -32,6 +33,13 @@ typedef struct {
     int64_t reverse, save_trajectory, num_checkpoints;
 } scan_attrs;
 
+typedef struct {   /* of the backward ops of scan */
+    scan_attrs scan; /* first, so that the rules of scan can read it */
+    const flx_graph *body_vjp;
+    flx_ints wanted, seeded; /* flags per input and output of the body */
+    int64_t i;               /* scan_backward_xs: which sequence */
+} scan_backward_attrs;
+
 /* Which of the branches of a `case` an index chooses: the last one when it is no index. */
 uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);
 
@@ -50,6 +58,7 @@ void flxi_batch_while(flxi_site *s, flx_val *by);
 uint32_t flxi_saved_scan(const flxi_site *s);
 void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved);
 void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_scan(flxi_site *s, flx_val *by);
 uint32_t flxi_saved_custom(const flxi_site *s);
@@ -68,8 +77,20 @@ typedef struct {
     uint32_t dbcasts;  /* wanted broadcast inputs */
 } flxi_backward_plan;
 
+/* By the flags of the attributes; false where memory is short. */
+bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p);
+
+/* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy the
+   cotangents by output; y receives one for each wanted input of the body. */
+void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
+                    const flx_val *dy, flx_val *y);
+
 /* scan_replay_backward as an ordinary recording scan and one backward scan. */
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y);
+
+/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step` gets the
+   types that one step sees. */
+flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
 
 /* ---- What these rules share (body_work.c) ---- */
 

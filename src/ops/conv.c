@@ -13,32 +13,19 @@
 
 /* ---- Attributes ---- */
 
-#define COMMON_ROWS                                                                                    \
-    A_INTS(flxi_conv_common, stride, "all 1"), A_LIST(flxi_conv_common, padding, ATTR_PAIRS, "all 0"), \
-        A_INTS(flxi_conv_common, dilation, "all 1"), A_DIM(flxi_conv_common, groups, 1)
-
-static const flxi_attr conv_schema[] = {
-    COMMON_ROWS,
-    A_INTS(flxi_conv_attrs, input_dilation, "all 1"),
-    A_DIM(flxi_conv_attrs, batch_groups, 1),
-    A_LIST(flxi_conv_attrs, reverse, ATTR_BOOLS, "all false"),
-    A_INTS(flxi_conv_attrs, input_axes, "[0, 1, 2, ...]"),
-    A_INTS(flxi_conv_attrs, kernel_axes, "[0, 1, 2, ...]"),
-    A_INTS(flxi_conv_attrs, output_axes, "[0, 1, 2, ...]"),
-    A_END,
-};
+static const flxi_attr conv_schema[] = {FLXI_CONV_ROWS, A_END};
 static const flxi_attr backward_input_schema[] = {
     A_DIMS_REQ(flxi_conv_backward_input_attrs, input_size),
-    COMMON_ROWS,
+    FLXI_CONV_COMMON_ROWS,
     A_END,
 };
 static const flxi_attr backward_weight_schema[] = {
     A_DIMS_REQ(flxi_conv_backward_weight_attrs, kernel_size),
-    COMMON_ROWS,
+    FLXI_CONV_COMMON_ROWS,
     A_END,
 };
 static const flxi_attr transpose_schema[] = {
-    COMMON_ROWS,
+    FLXI_CONV_COMMON_ROWS,
     A_INTS(flxi_conv_transpose_attrs, output_padding, "all 0"),
     A_END,
 };
@@ -137,7 +124,7 @@ static flx_code norm_conv(flxi_infer *f, flxi_conv_attrs *a, size_t spatial)
     return norm_layout(f, "output_axes", &a->output_axes, rank);
 }
 
-static flx_code infer_conv(flxi_infer *f)
+flx_code flxi_infer_conv(flxi_infer *f)
 {
     flxi_conv_attrs *a = f->attrs;
     const flx_type *x = f->in[0];
@@ -531,7 +518,7 @@ static const flxi_sample transpose_samples[] = {
 };
 
 const flxi_rules flxi_rules_conv = {
-    .infer = infer_conv,
+    .infer = flxi_infer_conv,
     .eval = eval_conv,
     .schema = conv_schema,
     .attrs_size = sizeof(flxi_conv_attrs),

@@ -33,6 +33,19 @@ typedef struct {
     flx_ints output_padding;
 } flxi_conv_transpose_attrs;
 
+/* Rows of conv's schema, for ops whose attributes begin with those of conv. */
+#define FLXI_CONV_COMMON_ROWS                                                                          \
+    A_INTS(flxi_conv_common, stride, "all 1"), A_LIST(flxi_conv_common, padding, ATTR_PAIRS, "all 0"), \
+        A_INTS(flxi_conv_common, dilation, "all 1"), A_DIM(flxi_conv_common, groups, 1)
+#define FLXI_CONV_ROWS                                                                                                \
+    FLXI_CONV_COMMON_ROWS, A_INTS(flxi_conv_attrs, input_dilation, "all 1"), A_DIM(flxi_conv_attrs, batch_groups, 1), \
+        A_LIST(flxi_conv_attrs, reverse, ATTR_BOOLS, "all false"),                                                    \
+        A_INTS(flxi_conv_attrs, input_axes, "[0, 1, 2, ...]"),                                                        \
+        A_INTS(flxi_conv_attrs, kernel_axes, "[0, 1, 2, ...]"), A_INTS(flxi_conv_attrs, output_axes, "[0, 1, 2, ...]")
+
+/* The inference of conv, which looks at operands 0 and 1 only. */
+flx_code flxi_infer_conv(flxi_infer *f);
+
 /* How the kernel, of extent `window`, moves along spatial axis k of an input of extent `extent`. */
 flxi_slide flxi_conv_slide(const flxi_conv_common *a, size_t k, flx_dim extent, flx_dim window);
 

@@ -175,3 +175,63 @@ const flxi_rules flxi_rules_fused_swiglu = {
     .attrs_size = sizeof(swiglu_attrs),
     .samples = samples_swiglu,
 };
+
+/* ---- fused_matmul_residual ---- */
+
+static flx_code infer_matmul_residual(flxi_infer *f)
+{
+    flx_type product;
+    FLXI_TRY(flxi_infer_linear(f, f->in[0], f->in[1], NULL, "w", NULL, &product));
+    f->out[0].dtype = product.dtype;
+    return flxi_broadcast(f, (const flx_type *const[]){&product, f->in[2]}, 2, &f->out[0]);
+}
+
+static void decompose_matmul_residual(flxi_site *s, flx_val *y)
+{
+    y[0] = flx_add(s->g, flx_matmul(s->g, s->x[0], s->x[1]), s->x[2]);
+}
+
+static const flxi_sample samples_matmul_residual[] = {
+    {"T[3, 4], T[4, 2], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[4, 2], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[3, 2], T[2, 2], T[]", NULL, NULL, FLX_OK},
+    {"T[1, 2], T[2, 3], T[2, 4, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 4], T[4, M], T[N, M]", NULL, NULL, FLX_OK},
+    {"T[0, 4], T[4, 2], T[0, 2]", NULL, NULL, FLX_OK},
+    {"T[3, 0], T[0, 2], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[4], T[4, 2], T[2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[3, 2], T[3, 2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[4, 2], T[3, 4]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_fused_matmul_residual = {
+    .infer = infer_matmul_residual,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_matmul_residual,
+    .samples = samples_matmul_residual,
+};
+
+/* ---- fused_gated_residual ---- */
+
+static void decompose_gated_residual(flxi_site *s, flx_val *y)
+{
+    y[0] = flx_add(s->g, s->x[2], flx_mul(s->g, s->x[1], s->x[0]));
+}
+
+static const flxi_sample samples_gated_residual[] = {
+    {"T[3, 4], T[3, 4], T[3, 4]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 2], T[2, 1, 2], T[2, 3, 2]", NULL, NULL, FLX_OK},
+    {"T[2], T[], T[3, 2]", NULL, NULL, FLX_OK},
+    {"T[N, 2], T[2], T[N, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 2], T[1, 2], T[2]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[3], T[3, 4]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_fused_gated_residual = {
+    .infer = flxi_infer_pointwise,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_gated_residual,
+    .samples = samples_gated_residual,
+};

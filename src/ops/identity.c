@@ -89,17 +89,18 @@ static flx_code eval_cast(flxi_eval *e)
     return FLX_OK;
 }
 
-/* Between floats the derivative is 1. What a real number widened to complex gets back is the real part, and what a
-   complex one narrowed to real gets back is real: both are what casting does. */
+/* Between floats the derivative is 1, and so it is for an integer that has one. What a real number widened to complex
+   gets back is the real part, and what a complex one narrowed to real gets back is real: both are what casting does. */
 static void vjp_cast(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    dx[0] = flx_cast(s->g, dy[0], (flx_dtype)flxi_typeof(s, s->x[0])->dtype);
+    dx[0] = flx_cast(s->g, dy[0], (flx_dtype)flxi_tangent_type(flxi_typeof(s, s->x[0])).dtype);
 }
 
 static void jvp_cast(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
-    if (flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, s->y[0])->dtype))
-        ty[0] = flxi_emit1(s, NULL, tx, 1);
+    const flx_type *y = flxi_typeof(s, s->y[0]);
+    if (flxi_gives_derivative(s->op, y->dtype, flxi_is_int(flxi_typeof(s, s->x[0])->dtype)))
+        ty[0] = flx_cast(s->g, tx[0], (flx_dtype)flxi_tangent_type(y).dtype);
 }
 
 /* To the very dtype of the result, so that f16 and bf16 are rounded once whatever they come from. */

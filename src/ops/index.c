@@ -7,6 +7,8 @@
    Reading and writing are each other's transposes under every policy, so each op's derivative is another op of this file
    or of gather_nd.c. A batch in which every example has its own indices becomes a pair of batching axes of gather_nd and
    scatter_nd: an index out of range stays one and never reads the neighbouring example. */
+#include "ops/index.h"
+
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
 #include "ops/kernel_index.h"
@@ -87,16 +89,27 @@ static flx_val block_to_front(flxi_site *s, flx_val v, int from, int n)
     return flx_transpose(s->g, v, (flx_ints){perm, (size_t)rank});
 }
 
-/* Rows that were read several times sum up. */
+flx_val flxi_ungather(flxi_site *s, flx_val dy, flx_val idx, int64_t axis, flx_dim n, int64_t oob)
+{
+    flx_val rows = block_to_front(s, dy, (int)axis, flxi_typeof(s, idx)->rank);
+    return flxi_move_axis(s, flx_scatter_add(s->g, rows, idx, n, flxi_oob_word(oob)), 0, (int)axis);
+}
+
 static void vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
-    if (!s->wanted[0])
-        return;
-    flx_val rows = block_to_front(s, dy[0], (int)a->axis, flxi_typeof(s, s->x[1])->rank);
-    flx_dim n = flxi_typeof(s, s->x[0])->dims[a->axis];
-    flx_val table = flx_scatter_add(s->g, rows, s->x[1], n, flxi_oob_word(a->oob));
-    dx[0] = flxi_move_axis(s, table, 0, (int)a->axis);
+    if (s->wanted[0])
+        dx[0] = flxi_ungather(s, dy[0], s->x[1], a->axis, flxi_typeof(s, s->x[0])->dims[a->axis], a->oob);
+}
+
+static void fused_vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const axis_attrs *a = s->attrs;
+    const flx_type *table = flxi_typeof(s, s->x[0]);
+    flx_attr attrs[] = {flx_attr_ints("shape", flxi_dims_list(table->rank, table->dims)), flx_attr_int("axis", a->axis),
+                        flx_attr_word("oob", flxi_oob_word(a->oob))};
+    if (s->wanted[0])
+        dx[0] = flx_op1(s->g, "gather_backward", (flx_val[]){dy[0], s->x[1]}, 2, attrs, 3);
 }
 
 /* Every example has its own table, [B, pre, n, post], and its own indices: the batch axes of both run together. */
@@ -186,6 +199,7 @@ const flxi_rules flxi_rules_gather = {
     .pull = pull_gather,
     .lowers = lowers_reading,
     .vjp = vjp_gather,
+    .fused_vjp = fused_vjp_gather,
     .batch = batch_gather,
     .schema = gather_schema,
     .attrs_size = sizeof(axis_attrs),

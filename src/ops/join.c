@@ -359,8 +359,8 @@ static void vjp_split(flxi_site *s, const flx_val *dy, flx_val *dx)
     uint32_t n = 0;
     for (uint32_t k = 0; parts && k < s->nout; k++)
         if (a->sizes.v[k] != 0)
-            parts[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
-    flx_val joined = n == 0 ? flxi_zeros_like(s, s->x[0]) : n == 1 ? parts[0] : flx_concat(s->g, parts, n, a->axis);
+            parts[n++] = flxi_or_zero_tangent(s, dy[k], s->y[k]);
+    flx_val joined = n == 0 ? flxi_or_zero_tangent(s, FLX_NONE, s->x[0]) : n == 1 ? parts[0] : flx_concat(s->g, parts, n, a->axis);
     dx[0] = flxi_reshape_like(s, joined, flxi_typeof(s, s->x[0]));
 }
 
@@ -371,7 +371,7 @@ static void vjp_unstack(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_val zero = FLX_NONE; /* one for all rows without a cotangent */
     for (uint32_t k = 0; rows && k < s->nout; k++) {
         if (flxi_is_none(dy[k]) && flxi_is_none(zero))
-            zero = flxi_zeros_like(s, s->y[k]);
+            zero = flxi_or_zero_tangent(s, FLX_NONE, s->y[k]);
         rows[k] = flxi_is_none(dy[k]) ? zero : dy[k];
     }
     if (rows)

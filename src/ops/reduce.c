@@ -109,8 +109,15 @@ static flx_code eval_min(flxi_eval *e)
     return eval_fold(e, (fold){t->min, t->highest, NULL});
 }
 
+/* Over no axes there is one factor: itself, which 1 times a complex number with an infinite part is not. */
 static flx_code eval_prod(flxi_eval *e)
 {
+    const reduce_attrs *a = e->attrs;
+    if (a->axes.n == 0) {
+        if (e->in[0]->nbytes)
+            memcpy(e->out[0]->data, e->in[0]->data, e->in[0]->nbytes);
+        return FLX_OK;
+    }
     const flxi_arith *t = flxi_arith_of(e->in[0]->type.dtype);
     return eval_fold(e, (fold){t->mul, t->one, NULL});
 }
@@ -182,12 +189,13 @@ static flx_val divide_by_count(flxi_site *s, flx_val v, flx_val n)
 {
     int32_t dtype = flxi_typeof(s, v)->dtype;
     int32_t wide = flxi_wide_dtype(dtype);
-    return flxi_as_dtype(s, flx_div(s->g, flxi_widen(s, v), flxi_as_dtype(s, n, wide)), dtype);
+    flx_val count = flxi_as_dtype(s, n, flxi_part_dtype(wide));
+    return flxi_as_dtype(s, flxi_by_parts(s, flxi_widen(s, v), count, flx_div), dtype);
 }
 
 static flx_val count_for_mean(flxi_site *s)
 {
-    int32_t dtype = flxi_wide_dtype(flxi_typeof(s, s->x[0])->dtype);
+    int32_t dtype = flxi_part_dtype(flxi_wide_dtype(flxi_typeof(s, s->x[0])->dtype));
     return flxi_index_number(s, (flx_dtype)dtype, reduced_count(s));
 }
 
@@ -198,7 +206,7 @@ static void vjp_mean(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 static void decompose_mean(flxi_site *s, flx_val *y)
 {
-    flx_val mean = flx_div(s->g, sum_as_reduced(s, flxi_widen(s, s->x[0])), count_for_mean(s));
+    flx_val mean = flxi_by_parts(s, sum_as_reduced(s, flxi_widen(s, s->x[0])), count_for_mean(s), flx_div);
     y[0] = flxi_as_dtype(s, mean, flxi_typeof(s, s->x[0])->dtype);
 }
 
@@ -295,14 +303,14 @@ static flxi_kval finish_mean(flxi_kemit *e, flxi_kval acc, int64_t count)
     return flxi_kparts(e, KBIN_div, acc, (flxi_kval){n, n});
 }
 
-#define FOLD(name, op)                                                            \
-    static flxi_kval start_##name(flxi_kemit *e)                                  \
-    {                                                                             \
-        return flxi_kcombine_start(e, op);                                        \
-    }                                                                             \
-    static flxi_kval step_##name(flxi_kemit *e, flxi_kval acc, flxi_kval x)       \
-    {                                                                             \
-        return flxi_kcombine(e, op, acc, x);                                      \
+#define FOLD(name, op)                                                      \
+    static flxi_kval start_##name(flxi_kemit *e)                            \
+    {                                                                       \
+        return flxi_kcombine_start(e, op);                                  \
+    }                                                                       \
+    static flxi_kval step_##name(flxi_kemit *e, flxi_kval acc, flxi_kval x) \
+    {                                                                       \
+        return flxi_kcombine(e, op, acc, x);                                \
     }
 
 FOLD(add, FLXI_COMBINE_ADD)
@@ -316,16 +324,14 @@ static const flxi_kfold fold_max = {start_max, step_max, NULL, axes_of};
 static const flxi_kfold fold_min = {start_min, step_min, NULL, axes_of};
 static const flxi_kfold fold_prod = {start_mul, step_mul, NULL, axes_of};
 
-#define REDUCTION(op, op_fold, op_samples, ...)      \
-    const flxi_rules flxi_rules_reduce_##op = {      \
-        .infer = infer_reduction,                    \
-        .schema = reduce_schema,                     \
-        .attrs_size = sizeof(reduce_attrs),          \
-        .batch = batch_reduction,                    \
-        .fold = &(op_fold),                          \
-        .samples = (op_samples),                     \
-        __VA_ARGS__                                  \
-    }
+#define REDUCTION(op, op_fold, op_samples, ...)                                    \
+    const flxi_rules flxi_rules_reduce_##op = {.infer = infer_reduction,           \
+                                               .schema = reduce_schema,            \
+                                               .attrs_size = sizeof(reduce_attrs), \
+                                               .batch = batch_reduction,           \
+                                               .fold = &(op_fold),                 \
+                                               .samples = (op_samples),            \
+                                               __VA_ARGS__}
 
 REDUCTION(sum, fold_sum, samples_reduction, .eval = eval_sum, .vjp = vjp_sum);
 REDUCTION(mean, fold_mean, samples_mean, .eval = eval_mean, .vjp = vjp_mean, .decompose = decompose_mean);
@@ -365,8 +371,14 @@ static flx_code infer_arg(flxi_infer *f)
     return FLX_OK;
 }
 
-static bool greater(const flxi_arith *t, flxi_num a, flxi_num b) { return t->less(b, a); }
-static bool smaller(const flxi_arith *t, flxi_num a, flxi_num b) { return t->less(a, b); }
+static bool greater(const flxi_arith *t, flxi_num a, flxi_num b)
+{
+    return t->less(b, a);
+}
+static bool smaller(const flxi_arith *t, flxi_num a, flxi_num b)
+{
+    return t->less(a, b);
+}
 
 /* The first position k of base + k*stride that no other beats; the first NaN ends the search. */
 static int64_t find_best(const flxi_arith *t, const flx_tensor *x, int64_t base, flxi_split s,
@@ -399,8 +411,14 @@ static flx_code eval_arg(flxi_eval *e, bool (*beats)(const flxi_arith *, flxi_nu
     return FLX_OK;
 }
 
-static flx_code eval_argmax(flxi_eval *e) { return eval_arg(e, greater); }
-static flx_code eval_argmin(flxi_eval *e) { return eval_arg(e, smaller); }
+static flx_code eval_argmax(flxi_eval *e)
+{
+    return eval_arg(e, greater);
+}
+static flx_code eval_argmin(flxi_eval *e)
+{
+    return eval_arg(e, smaller);
+}
 
 static const flxi_sample samples_arg[] = {
     {"T[3, 4]", NULL, NULL, FLX_OK},
@@ -426,8 +444,8 @@ static void batch_arg(flxi_site *s, flx_val *by)
     flxi_emit(s, a, s->x, s->nin, by);
 }
 
-#define ARG_RULES                                                                                          \
-    .infer = infer_arg, .schema = arg_schema, .attrs_size = sizeof(arg_attrs), .batch = batch_arg,         \
+#define ARG_RULES                                                                                  \
+    .infer = infer_arg, .schema = arg_schema, .attrs_size = sizeof(arg_attrs), .batch = batch_arg, \
     .samples = samples_arg
 
 const flxi_rules flxi_rules_argmax = {ARG_RULES, .eval = eval_argmax};

@@ -295,7 +295,8 @@ static flx_val interpolate_along(flxi_site *s, flx_val x, int axis, const positi
         flx_val w = flxi_reshape_to(s, weight[k], t.rank - axis, column);
         int step = count == 2 ? k : k - 1;
         flx_val at = step ? flx_add(g, p->below, flx_scalar(g, FLX_I64, step)) : p->below;
-        flx_val term = flx_mul(g, elements_at(s, x, axis, at), flx_cast(g, w, (flx_dtype)t.dtype));
+        flx_val factor = flx_cast(g, w, (flx_dtype)flxi_part_dtype(t.dtype));
+        flx_val term = flxi_by_parts(s, elements_at(s, x, axis, at), factor, flx_mul);
         sum = flxi_sum(s, sum, flxi_masked(s, flx_ne(g, w, flxi_number(s, w, 0.0)), term));
     }
     return sum;

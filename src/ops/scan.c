@@ -282,5 +282,6 @@ static const flxi_sample samples_scan[] = {
 
 const flxi_rules flxi_rules_scan = {.infer = infer_scan, .eval = eval_scan, .schema = scan_schema,
                                     .attrs_size = sizeof(scan_attrs), .primal = flxi_primal_scan,
-                                    .num_saved = flxi_saved_scan, .vjp = flxi_vjp_scan, .jvp = flxi_jvp_scan,
+                                    .num_saved = flxi_saved_scan, .vjp = flxi_vjp_scan,
+                                    .fused_vjp = flxi_fused_vjp_scan, .jvp = flxi_jvp_scan,
                                     .batch = flxi_batch_scan, .samples = samples_scan};

@@ -8,23 +8,17 @@
 #include "ops/bodies.h"
 #include "ops/control.h"
 
-typedef struct {
-    scan_attrs scan; /* first, so that the rules of scan can read it */
-    const flx_graph *body_vjp;
-    flx_ints wanted, seeded; /* flags per input and output of the body */
-} replay_attrs;
-
 static const flxi_attr replay_schema[] = {
-    A_GRAPH_AS(replay_attrs, scan.body, "body"),
-    A_GRAPH_AS(replay_attrs, body_vjp, "body_vjp"),
-    {.name = "num_carry", .kind = ATTR_INT, .offset = offsetof(replay_attrs, scan.num_carry), .flags = ATTR_REQUIRED},
-    {.name = "num_bcast", .kind = ATTR_INT, .offset = offsetof(replay_attrs, scan.num_bcast), .flags = ATTR_REQUIRED},
-    {.name = "length", .kind = ATTR_DIM, .offset = offsetof(replay_attrs, scan.length), .flags = ATTR_REQUIRED},
-    {.name = "reverse", .kind = ATTR_BOOL, .offset = offsetof(replay_attrs, scan.reverse)},
-    {.name = "num_checkpoints", .kind = ATTR_INT, .offset = offsetof(replay_attrs, scan.num_checkpoints),
+    A_GRAPH_AS(scan_backward_attrs, scan.body, "body"),
+    A_GRAPH_AS(scan_backward_attrs, body_vjp, "body_vjp"),
+    {.name = "num_carry", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_carry), .flags = ATTR_REQUIRED},
+    {.name = "num_bcast", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_bcast), .flags = ATTR_REQUIRED},
+    {.name = "length", .kind = ATTR_DIM, .offset = offsetof(scan_backward_attrs, scan.length), .flags = ATTR_REQUIRED},
+    {.name = "reverse", .kind = ATTR_BOOL, .offset = offsetof(scan_backward_attrs, scan.reverse)},
+    {.name = "num_checkpoints", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_checkpoints),
      .flags = ATTR_REQUIRED},
-    A_INTS_REQ(replay_attrs, wanted),
-    A_INTS_REQ(replay_attrs, seeded),
+    A_INTS_REQ(scan_backward_attrs, wanted),
+    A_INTS_REQ(scan_backward_attrs, seeded),
     A_END,
 };
 
@@ -35,7 +29,7 @@ static bool flag(const flx_ints *list, size_t i)
     return list->v[i] != 0;
 }
 
-static flx_code check_counts(flxi_infer *f, const replay_attrs *a, size_t *cotangents)
+static flx_code check_counts(flxi_infer *f, const scan_backward_attrs *a)
 {
     size_t inputs = flxi_body_inputs(a->scan.body);
     size_t outputs = flxi_body_outputs(a->scan.body);
@@ -46,8 +40,6 @@ static flx_code check_counts(flxi_infer *f, const replay_attrs *a, size_t *cotan
     if (a->scan.num_carry < 0 || a->scan.num_bcast < 0 || (size_t)a->scan.num_carry > inputs ||
         (size_t)a->scan.num_bcast > inputs - (size_t)a->scan.num_carry || (size_t)a->scan.num_carry > outputs)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_carry and num_bcast do not fit the body");
-    if (a->scan.num_checkpoints < 1)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_checkpoints must be 1 or more");
     if (flxi_dim_is_number(a->scan.length) && a->scan.length < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "length=%lld is negative", (long long)a->scan.length);
     for (size_t i = 0; i < (size_t)a->scan.num_carry; i++) {
@@ -55,21 +47,21 @@ static flx_code check_counts(flxi_infer *f, const replay_attrs *a, size_t *cotan
         if (flag(&a->wanted, i) != varies || flag(&a->seeded, i) != varies)
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "just the floating carries must be wanted and seeded");
     }
-    *cotangents = 0;
+    size_t cotangents = 0;
     for (size_t k = 0; k < outputs; k++)
-        *cotangents += flag(&a->seeded, k);
-    if (f->nin != inputs + *cotangents)
+        cotangents += flag(&a->seeded, k);
+    if (f->nin != inputs + cotangents)
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%zu operands and %zu cotangents are needed, not %u in all", inputs,
-                               *cotangents, f->nin);
+                               cotangents, f->nin);
     return FLX_OK;
 }
 
-static bool has_rows(const replay_attrs *a, size_t i)
+static bool has_rows(const scan_backward_attrs *a, size_t i)
 {
     return i >= (size_t)(a->scan.num_carry + a->scan.num_bcast);
 }
 
-static flx_code row_type(flxi_infer *f, const replay_attrs *a, const flx_type *t, flx_type *row)
+static flx_code row_type(flxi_infer *f, const scan_backward_attrs *a, const flx_type *t, flx_type *row)
 {
     flxi_type_text text;
     if (t->rank == 0 || !flxi_dims_may_equal(f, t->dims[0], a->scan.length))
@@ -80,7 +72,7 @@ static flx_code row_type(flxi_infer *f, const replay_attrs *a, const flx_type *t
 }
 
 /* The types one step sees: rows of the sequences and of the cotangents of stacked outputs. */
-static flx_code step_types(flxi_infer *f, const replay_attrs *a, const flx_type **step)
+static flx_code step_types(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step)
 {
     size_t inputs = flxi_body_inputs(a->scan.body);
     flx_type *rows = flxi_new(f->arena, flx_type, f->nin);
@@ -97,7 +89,7 @@ static flx_code step_types(flxi_infer *f, const replay_attrs *a, const flx_type 
     for (size_t k = 0; k < a->seeded.n; k++) {
         if (!flag(&a->seeded, k))
             continue;
-        if (k >= (size_t)a->scan.num_carry) {
+        if (k >= (size_t)a->scan.num_carry || a->scan.save_trajectory) {
             FLXI_TRY(row_type(f, a, f->in[at], &rows[at]));
             step[at] = &rows[at];
         }
@@ -106,16 +98,9 @@ static flx_code step_types(flxi_infer *f, const replay_attrs *a, const flx_type 
     return FLX_OK;
 }
 
-static flx_code infer_replay(flxi_infer *f)
+flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step)
 {
-    replay_attrs *a = f->attrs;
-    size_t cotangents;
-    FLXI_TRY(check_counts(f, a, &cotangents));
-    const flx_type **step = flxi_new(f->arena, const flx_type *, f->nin);
-    if (!step)
-        return flxi_oom(f->err, "types");
-    a->scan.num_xs = FLXI_ABSENT;
-    a->scan.save_trajectory = 0;
+    FLXI_TRY(check_counts(f, a));
     FLXI_TRY(step_types(f, a, step));
     size_t inputs = flxi_body_inputs(a->scan.body);
     FLXI_TRY(flxi_match_body(f, "body", a->scan.body, step, inputs));
@@ -126,14 +111,27 @@ static flx_code infer_replay(flxi_infer *f)
     if (n == 0 || n != flxi_body_outputs(a->body_vjp))
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body_vjp gives %zu cotangents where %zu are wanted",
                                flxi_body_outputs(a->body_vjp), n);
-    FLXI_TRY(flxi_results(f, n));
-    for (size_t i = 0, at = 0; i < inputs; i++) {
-        if (!flag(&a->wanted, i))
-            continue;
-        if (!flxi_type_equal(flxi_body_output(a->body_vjp, at), step[i]))
+    for (size_t i = 0, at = 0; i < inputs; i++)
+        if (flag(&a->wanted, i) && !flxi_type_equal(flxi_body_output(a->body_vjp, at++), step[i]))
             return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "body_vjp gives another type than input %zu has", i);
-        f->out[at++] = *f->in[i];
-    }
+    return FLX_OK;
+}
+
+static flx_code infer_replay(flxi_infer *f)
+{
+    scan_backward_attrs *a = f->attrs;
+    const flx_type **step = flxi_new(f->arena, const flx_type *, f->nin);
+    if (!step)
+        return flxi_oom(f->err, "types");
+    if (a->scan.num_checkpoints < 1)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_checkpoints must be 1 or more");
+    a->scan.num_xs = FLXI_ABSENT;
+    a->scan.save_trajectory = 0;
+    FLXI_TRY(flxi_check_backward(f, a, step));
+    FLXI_TRY(flxi_results(f, flxi_body_outputs(a->body_vjp)));
+    for (size_t i = 0, at = 0; i < a->wanted.n; i++)
+        if (flag(&a->wanted, i))
+            f->out[at++] = *f->in[i];
     return FLX_OK;
 }
 
@@ -141,7 +139,7 @@ static flx_code infer_replay(flxi_infer *f)
 
 typedef struct {
     flxi_eval *e;
-    const replay_attrs *a;
+    const scan_backward_attrs *a;
     uint32_t inputs, carries, outputs; /* of the body */
     int64_t length;
     flx_tensor **d;       /* cotangents of the floating carries, held */
@@ -342,7 +340,7 @@ static flx_code replay(replaying *r)
 
 static flx_code eval_replay(flxi_eval *e)
 {
-    const replay_attrs *a = e->attrs;
+    const scan_backward_attrs *a = e->attrs;
     replaying r = {.e = e, .a = a, .inputs = (uint32_t)flxi_body_inputs(a->scan.body),
                    .carries = (uint32_t)a->scan.num_carry, .outputs = (uint32_t)flxi_body_outputs(a->scan.body),
                    .length = a->scan.length};
@@ -361,25 +359,34 @@ static flx_code eval_replay(flxi_eval *e)
 
 /* ---- Decomposition ---- */
 
-static void decompose_replay(flxi_site *s, flx_val *y)
+bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p)
 {
-    const replay_attrs *a = s->attrs;
     size_t inputs = a->scan.body->leaves.n;
     size_t carries = (size_t)a->scan.num_carry;
-    flxi_backward_plan p = {.varies = flxi_rule_new(s, bool, carries), .seeded = flxi_rule_new(s, bool, a->seeded.n),
-                            .wanted = flxi_rule_new(s, bool, inputs), .has_rows = flxi_rule_new(s, bool, carries)};
-    if (!p.varies || !p.seeded || !p.wanted || !p.has_rows)
-        return;
+    *p = (flxi_backward_plan){.varies = flxi_rule_new(s, bool, carries), .seeded = flxi_rule_new(s, bool, a->seeded.n),
+                              .wanted = flxi_rule_new(s, bool, inputs), .has_rows = flxi_rule_new(s, bool, carries)};
+    if (!p->varies || !p->seeded || !p->wanted || !p->has_rows)
+        return false;
     for (size_t k = 0; k < a->seeded.n; k++)
-        p.seeded[k] = flag(&a->seeded, k);
+        p->seeded[k] = flag(&a->seeded, k);
     for (size_t i = 0; i < inputs; i++) {
-        p.wanted[i] = flag(&a->wanted, i);
-        if (i < carries)
-            p.dcarries += p.varies[i] = p.wanted[i];
-        else if (!has_rows(a, i))
-            p.dbcasts += p.wanted[i];
+        p->wanted[i] = flag(&a->wanted, i);
+        if (i < carries) {
+            p->dcarries += p->varies[i] = p->wanted[i];
+            p->has_rows[i] = p->varies[i] && a->scan.save_trajectory;
+        } else if (!has_rows(a, i)) {
+            p->dbcasts += p->wanted[i];
+        }
     }
-    flxi_decompose_replay(s, &p, a->body_vjp, y);
+    return true;
+}
+
+static void decompose_replay(flxi_site *s, flx_val *y)
+{
+    const scan_backward_attrs *a = s->attrs;
+    flxi_backward_plan p;
+    if (flxi_plan_of(s, a, &p))
+        flxi_decompose_replay(s, &p, a->body_vjp, y);
 }
 
 #define STEP_AND_BACK                                                                                                \
@@ -409,5 +416,5 @@ static const flxi_sample samples_replay[] = {
 };
 
 const flxi_rules flxi_rules_scan_replay_backward = {.infer = infer_replay, .eval = eval_replay, .schema = replay_schema,
-                                                    .attrs_size = sizeof(replay_attrs), .decompose = decompose_replay,
+                                                    .attrs_size = sizeof(scan_backward_attrs), .decompose = decompose_replay,
                                                     .samples = samples_replay};

@@ -93,8 +93,17 @@ uint32_t flxi_saved_scan(const flxi_site *s)
     return is_replayed(s->attrs) ? 0 : layout_of(s).carries;
 }
 
-/* The body with its incoming carries as further stacked outputs. */
-static flx_graph *recording_body(flxi_site *s, const layout *l)
+/* The backward ops want the trajectory and know neither thinned ones nor scans without a floating carry. */
+static bool has_backward_op(const flxi_site *s, const layout *l)
+{
+    bool varies = false;
+    for (uint32_t i = 0; i < l->carries; i++)
+        varies |= flxi_can_vary(body_input(l, i));
+    return s->fused && varies && !l->thinned && !is_replayed(l->a);
+}
+
+/* The body with its incoming carries as further stacked outputs, or with the outgoing ones: the trajectory. */
+static flx_graph *recording_body(flxi_site *s, const layout *l, bool outgoing)
 {
     flx_graph *g = flxi_new_body(s, l->a->body->name);
     flx_val *in = flxi_rule_new(s, flx_val, l->inputs);
@@ -109,15 +118,15 @@ static flx_graph *recording_body(flxi_site *s, const layout *l)
     for (uint32_t k = 0; k < l->carries + l->ys; k++)
         flx_output(g, out[k], NULL);
     for (uint32_t i = 0; i < l->carries; i++)
-        flx_output(g, in[i], NULL);
+        flx_output(g, outgoing ? out[i] : in[i], NULL);
     return flxi_finish_body(s, g);
 }
 
-static void record(flxi_site *s, const layout *l, flx_val *y, flx_val *saved)
+static void record(flxi_site *s, const layout *l, bool outgoing, flx_val *y, flx_val *saved)
 {
     uint32_t outputs = l->carries + l->ys;
     flx_val *out = flxi_rule_new(s, flx_val, outputs + l->carries);
-    flx_graph *body = recording_body(s, l);
+    flx_graph *body = recording_body(s, l, outgoing);
     if (out && body) {
         flx_scan_attrs a = attrs_like(l, body, l->carries, l->bcasts);
         a.save_trajectory = (int)l->a->save_trajectory;
@@ -134,10 +143,14 @@ static void record(flxi_site *s, const layout *l, flx_val *y, flx_val *saved)
 void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved)
 {
     layout l = layout_of(s);
-    if (is_replayed(s->attrs))
+    bool backward_op = has_backward_op(s, &l);
+    bool is_trajectory = backward_op && l.a->save_trajectory;
+    if (is_replayed(s->attrs) || is_trajectory)
         flxi_emit(s, NULL, s->x, s->nin, y);
     else
-        record(s, &l, y, saved);
+        record(s, &l, backward_op, y, saved);
+    for (uint32_t i = 0; is_trajectory && i < l.carries; i++)
+        saved[i] = y[i];
 }
 
 /* ---- Reverse mode ---- */
@@ -305,7 +318,54 @@ static void replay_back(flxi_site *s, const layout *l, const flxi_backward_plan 
     flx_op(s->g, "scan_replay_backward", in.v, in.n, attrs, sizeof attrs / sizeof attrs[0], out, l->inputs);
 }
 
-void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
+/* scan_backward for the carries and the broadcast inputs, scan_backward_xs for each sequence (scan_backward.c). */
+static void emit_backward_ops(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
+                              const flx_val *dy, flx_val *dx)
+{
+    uint32_t outputs = l->carries + l->ys;
+    uint32_t shared = l->carries + l->bcasts;
+    value_list in = {.v = flxi_rule_new(s, flx_val, s->nin + l->carries + outputs)};
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    int64_t *wanted = flxi_rule_new(s, int64_t, l->inputs);
+    int64_t *seeded = flxi_rule_new(s, int64_t, outputs);
+    if (!in.v || !out || !wanted || !seeded)
+        return;
+    for (uint32_t i = 0; i < l->carries; i++)
+        add(&in, s->x[i]);
+    for (uint32_t i = 0; i < l->carries; i++)
+        add(&in, s->saved[i]);
+    for (uint32_t k = 0; k < outputs; k++) {
+        seeded[k] = p->seeded[k];
+        if (p->seeded[k])
+            add(&in, flxi_or_zeros(s, dy[k], s->y[k]));
+    }
+    for (uint32_t i = l->carries; i < l->inputs; i++)
+        add(&in, s->x[i]);
+    for (uint32_t i = 0; i < l->inputs; i++)
+        wanted[i] = p->wanted[i];
+    flx_attr attrs[] = {flx_attr_graph("body", l->a->body),
+                        flx_attr_graph("body_vjp", vjp),
+                        flx_attr_int("num_carry", l->carries),
+                        flx_attr_int("num_bcast", l->bcasts),
+                        flx_attr_int("length", l->length),
+                        flx_attr_int("reverse", l->a->reverse),
+                        flx_attr_int("save_trajectory", l->a->save_trajectory),
+                        flx_attr_ints("wanted", (flx_ints){wanted, l->inputs}),
+                        flx_attr_ints("seeded", (flx_ints){seeded, outputs}),
+                        flx_attr_int("i", 0)};
+    enum { COUNT = sizeof attrs / sizeof attrs[0] };
+    flx_op(s->g, "scan_backward", in.v, in.n, attrs, COUNT - 1, out, s->nin);
+    for (uint32_t i = 0, at = 0; i < shared; i++)
+        if (p->wanted[i])
+            dx[i] = out[at++];
+    for (uint32_t i = shared; i < l->inputs; i++) {
+        attrs[COUNT - 1].as.i = i - shared;
+        if (p->wanted[i])
+            dx[i] = flx_op1(s->g, "scan_backward_xs", in.v, in.n, attrs, COUNT);
+    }
+}
+
+static void reverse_scan(flxi_site *s, bool backward_op, const flx_val *dy, flx_val *dx)
 {
     layout l = layout_of(s);
     flxi_backward_plan p = {0};
@@ -315,14 +375,34 @@ void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_graph *vjp = s->bodies->vjp(s, l.a->body, p.seeded, p.wanted);
     if (!vjp)
         return;
-    if (is_replayed(l.a))
+    if (backward_op)
+        emit_backward_ops(s, &l, &p, vjp, dy, dx);
+    else if (is_replayed(l.a))
         replay_back(s, &l, &p, vjp, dy, out);
     else
         scan_back(s, &l, &p, vjp, s->saved, dy, out);
     flx_graph_free(vjp);
-    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+    for (uint32_t i = 0, at = 0; !backward_op && i < s->nin; i++)
         if (p.wanted[i])
             dx[i] = out[at++];
+}
+
+void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    reverse_scan(s, false, dy, dx);
+}
+
+void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    layout l = layout_of(s);
+    reverse_scan(s, has_backward_op(s, &l), dy, dx);
+}
+
+void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
+                    const flx_val *dy, flx_val *y)
+{
+    layout l = layout_of(s);
+    scan_back(s, &l, p, vjp, saved, dy, y);
 }
 
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y)
@@ -339,7 +419,7 @@ void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_
     for (uint32_t k = l.carries; k < l.carries + l.ys; k++)
         if (p->seeded[k])
             dy[k] = s->x[at++];
-    record(s, &l, NULL, saved);
+    record(s, &l, false, NULL, saved);
     scan_back(s, &l, p, vjp, saved, dy, y);
 }
 

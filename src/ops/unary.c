@@ -5,6 +5,7 @@
    Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know only
    the functions that stay among integers; they wrap. */
 #include "base/complex_arith.h"
+#include "ops/backward.h"
 #include "ops/element.h"
 #include "ops/kernel_complex.h"
 #include "ops/kernel_formula.h"
@@ -512,7 +513,8 @@ UNARY_REAL(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .part
 UNARY_REAL(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .partial = partial_atan);
 UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
 UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
-UNARY_REAL(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh);
+UNARY_REAL(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh,
+           .fused_vjp = flxi_fused_vjp_activation);
 UNARY_REAL(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
 UNARY_REAL(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
 UNARY_REAL(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);

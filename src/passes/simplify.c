@@ -6,6 +6,7 @@
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
 #include "ir/eval.h"
 #include "ir/opcode.h"
+#include "ops/decomposed.h"
 #include "passes/pass.h"
 
 #include <fluxion/ops.h>
@@ -266,10 +267,10 @@ static flx_code note_body(void *user, const flx_graph *body)
     return FLX_OK;
 }
 
-/* Bodies are run by a device, and folding has none. */
+/* Bodies are run by a device, and folding has none; a decomposition is run like a body. */
 static bool has_body(const flxi_node *n)
 {
-    bool found = false;
+    bool found = flxi_ops[n->op].rules->eval == flxi_eval_decomposed;
     const flxi_attr_visitor v = {.graph = note_body, .user = &found};
     flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
     return found;
@@ -287,6 +288,12 @@ static flx_val emit_constant(rewriting *w, const flx_type *type, flx_tensor *val
     if (type->rank == 0 || value->type.rank > 0)
         return flx_const(w->to, type, value);
     return flx_full(w->to, type, value);
+}
+
+/* What a run would report it shall report. */
+static void leave_for_run_time(flxi_eval *e, uint32_t status)
+{
+    flxi_fail(e->err, FLX_E_NUMERIC, "%s: has a status to report: %u", e->op->name, status);
 }
 
 /* Evaluates the op on the given tensors; a failure (an index out of range, say) leaves it for run time. */
@@ -307,8 +314,9 @@ static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_typ
                    .in = in,
                    .out = out,
                    .mem = &w->to->ctx->mem,
-                   .err = &err};
-    if (w->op->rules->eval(&e) == FLX_OK)
+                   .err = &err,
+                   .report = leave_for_run_time};
+    if (w->op->rules->eval(&e) == FLX_OK && !err.code)
         y = emit_constant(w, type, out[0]);
     flx_tensor_release(out[0]);
     return y;

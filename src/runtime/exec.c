@@ -83,8 +83,11 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     e->owns_pool = e->options.threads > 1;
     if (e->options.threads != 1)
         e->pool = e->owns_pool ? flxi_pool_new(e->mem, e->options.threads) : flxi_shared_pool(e->ctx);
-    flxi_variant *v;
-    return all_bound(e) ? flxi_variant_for(e, e->options.dims, e->options.num_dims, &v, err) : FLX_OK;
+    if (!all_bound(e))
+        return FLX_OK;
+    FLXI_TRY(flxi_variant_for(e, e->options.dims, e->options.num_dims, &e->fixed, err));
+    flxi_variant_leave(e->fixed);
+    return FLX_OK;
 }
 
 static flx_exec *new_exec(flx_context *ctx)
@@ -176,10 +179,10 @@ static flx_code make_outputs(flx_exec *e, const flxi_variant *v, flx_tensor **ou
     return FLX_OK;
 }
 
-static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
+static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs,
+                            flx_error *err)
 {
-    flxi_variant *v;
-    FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
+    flx_exec *e = v->exec;
     FLXI_TRY(flxi_feeding_check(f, v->g));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);
@@ -196,6 +199,17 @@ static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setu
         outputs[i] = NULL;
     }
     flxi_free(e->mem, in, room, sizeof *in);
+    return code;
+}
+
+static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
+{
+    flxi_variant *v;
+    FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
+    if (setup->observe) /* who keeps what it is told */
+        flxi_variant_pin(v);
+    flx_code code = run_variant(v, f, setup, outputs, err);
+    flxi_variant_leave(v);
     return code;
 }
 
@@ -310,7 +324,7 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
     const void *in[FEW];
     if (!e || (!inputs && e->g->leaves.n) || (!outputs && e->g->outputs.n))
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: inputs and outputs must be given");
-    if (e->variants.n != 1)
+    if (!e->fixed)
         return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind the dimensions in flx_compile_options.dims",
                               "flx_exec_run_at needs static types");
     bool has_params = false;
@@ -322,13 +336,13 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
     }
     flxi_run_setup setup = flxi_exec_setup(e, NULL);
     if (!has_params)
-        return flxi_variant_run(e->variants.at[0], &setup, inputs, outputs, err);
+        return flxi_variant_run(e->fixed, &setup, inputs, outputs, err);
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
     if (!all)
         return flxi_oom(err, "inputs");
     for (size_t i = 0; i < e->g->leaves.n; i++)
         all[i] = inputs[i] ? inputs[i] : e->params[i]->data;
-    flx_code code = flxi_variant_run(e->variants.at[0], &setup, all, outputs, err);
+    flx_code code = flxi_variant_run(e->fixed, &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
     return code;
@@ -369,37 +383,27 @@ flx_tensor *flx_exec_param(const flx_exec *e, const char *name)
 
 /* ---- Questions ---- */
 
-size_t flx_exec_memory(const flx_exec *e)
-{
-    const flxi_module *m = e ? flxi_exec_module(e) : NULL;
-    return m ? m->main->arena_bytes : 0;
-}
-
 /* While another tier is being compiled the answer may change, so it is no. */
 int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
 {
-    if (!e || e->variants.n != 1 || !flx_exec_is_ready(e))
+    if (!e || !e->fixed || !flx_exec_is_ready(e))
         return 0;
-    const flxi_module *m = flxi_exec_module(e);
+    const flxi_module *m = &e->fixed->on->program.module; /* it changes no more */
     return flxi_lir_may_share(m, m->main, input, output);
 }
 
+/* With the lock held. */
 static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf *out)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
-    pthread_mutex_lock(lock);
     const flxi_program *p = &v->on->program;
-    bool is_compiling = v->is_compiling;
-    flx_error failure = v->failure;
-    pthread_mutex_unlock(lock);
     flxi_program_report(p, out);
     if (e->options.flags & FLX_COMPILE_BACKGROUND)
         flxi_addf(out, "tier: %s%.200s\n",
                   p == &v->later.program ? "compiled in the background"
-                  : is_compiling         ? "interpreted, while the background compiles"
-                  : failure.code         ? "interpreted: "
+                  : v->is_compiling      ? "interpreted, while the background compiles"
+                  : v->failure.code      ? "interpreted: "
                                          : "interpreted",
-                  failure.message);
+                  v->failure.message);
 }
 
 flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
@@ -408,8 +412,11 @@ flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_report: the executable and a place for the text must be given");
     flxi_strbuf text;
     flxi_strbuf_init(&text, e->mem);
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    pthread_mutex_lock(lock);
     for (size_t i = 0; i < e->variants.n; i++)
         report_variant(e, e->variants.at[i], &text);
+    pthread_mutex_unlock(lock);
     flxi_addf(&text, "subnormal numbers are %s\n",
               !(e->options.flags & FLX_COMPILE_FLUSH) ? "kept"
               : FLXI_FLUSH_EXISTS                     ? "taken for zero"

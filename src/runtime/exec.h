@@ -27,6 +27,10 @@ void flxi_program_report(const flxi_program *p, flxi_strbuf *out);
 
 /* ---- Variants (variant.c): the graph for one binding of its symbolic dimensions ---- */
 
+/* How many an executable keeps; what was used least recently goes when one more is wanted. More only while all are in use or
+   pinned. */
+enum { FLXI_MAX_VARIANTS = 64 };
+
 /* A program and what its runs work in. States belong to the program they were made for. */
 typedef struct {
     flxi_program program;
@@ -45,6 +49,9 @@ typedef struct {
     flxi_tier *on;     /* which of the two new runs use */
     bool is_compiling; /* the thread is at work */
     flx_error failure; /* why there is no later tier although one was wanted */
+    uint32_t users;    /* runs that go on */
+    bool is_pinned;    /* texts of its steps were handed out, which live as long as the executable */
+    uint64_t last_use;
 } flxi_variant;
 
 struct flx_exec {
@@ -56,17 +63,22 @@ struct flx_exec {
     flxi_pool *pool;  /* NULL: runs stay on the caller */
     bool owns_pool;
     pthread_mutex_t lock;
-    pthread_cond_t compiled; /* a thread has finished */
-    FLXI_VEC(flxi_variant *) variants;
-    flx_tensor **params; /* by leaf; NULL: not set */
+    pthread_cond_t compiled;           /* a thread has finished */
+    FLXI_VEC(flxi_variant *) variants; /* the newest last */
+    uint64_t clock;                    /* counts uses of variants */
+    flxi_variant *fixed;               /* what was compiled at once, or NULL; does not change and never goes */
+    flx_tensor **params;               /* by leaf; NULL: not set */
 };
 
-/* Made if it is new. One thread at a time compiles. */
+/* Made if it is new. One thread at a time compiles. It stays until flxi_variant_leave(). */
 flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err);
+void flxi_variant_leave(flxi_variant *v);
+void flxi_variant_pin(flxi_variant *v);
 void flxi_variant_free(flxi_variant *v); /* waits for its thread */
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
                           flx_error *err);
-/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Lives as long as the executable. */
+/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long as the
+   executable. */
 const flxi_module *flxi_exec_module(const flx_exec *e);
 /* What runs worked in and the next will work in. */
 size_t flxi_exec_held_bytes(const flx_exec *e);

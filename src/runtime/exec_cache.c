@@ -127,7 +127,6 @@ static void leave(exec_cache *c, entry *x)
     x->users--;
     x->last_use = ++c->clock;
     x->nbytes = x->wire.size + (x->exec ? flxi_exec_held_bytes(x->exec) : 0);
-    x->is_retired |= x->exec && x->exec->variants.n > FLXI_KEPT_VARIANTS;
     trim(c);
 }
 

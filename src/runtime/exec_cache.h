@@ -4,10 +4,7 @@
 
 #include "runtime/exec.h"
 
-enum {
-    FLXI_KEPT_EXECS = 16,   /* that no run uses */
-    FLXI_KEPT_VARIANTS = 32 /* bindings of one graph's dimensions; a graph that has been run with more starts anew */
-};
+enum { FLXI_KEPT_EXECS = 16 }; /* that no run uses */
 
 typedef struct {
     uint64_t hits, misses, evicted;

@@ -54,6 +54,12 @@ static int64_t pairs_of_conv(const flx_type *features, const flx_type *w, int64_
     return w->dims[axis] ? times(count_of(features), count_of(w) / w->dims[axis]) : 0;
 }
 
+/* Each row meets one matrix, wherever the weights stand. */
+static int64_t pairs_of_grouped(const flx_type *rows, const flx_type *w)
+{
+    return times(rows->dims[0], times(w->dims[1], w->dims[2]));
+}
+
 static int64_t pairs_of(const flx_graph *g, const flxi_node *n)
 {
     const flx_type *y = flxi_type_at(g, n->first);
@@ -63,6 +69,8 @@ static int64_t pairs_of(const flx_graph *g, const flxi_node *n)
     case OP_conv: return pairs_of_conv(y, operand(g, n, 1), ((const flxi_conv_attrs *)n->attrs)->kernel_axes.v[0]);
     case OP_conv_transpose:
     case OP_conv_backward_input: return pairs_of_conv(operand(g, n, 0), operand(g, n, 1), 0);
+    case OP_grouped_matmul: return pairs_of_grouped(operand(g, n, 0), operand(g, n, 1));
+    case OP_grouped_matmul_weight_backward: return pairs_of_grouped(operand(g, n, 0), y);
     case OP_conv_backward_weight: return pairs_of_conv(operand(g, n, 1), y, 0);
     default: return 0; /* other products are made of these before they are computed */
     }

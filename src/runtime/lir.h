@@ -49,6 +49,7 @@ typedef struct {
     int64_t work;                   /* elements it touches: whether threads are worth it */
     size_t scratch, scratch_offset; /* memory for the step alone: of kernels, routes and bodies */
     const flxi_route *route;
+    const void *kept; /* of a route: what it made in advance */
     flxi_lir *const *bodies;
     uint32_t num_bodies;
     const uint32_t *nodes; /* of a kernel: all that it computes */

@@ -153,6 +153,20 @@ static void free_bodies(const flxi_step *s)
         flxi_lir_free(s->bodies[k]);
 }
 
+/* The tables that a route keeps, which live as long as the steps. */
+static flx_code prepare_route(builder *b, flxi_route_node *node, flxi_step *s)
+{
+    size_t nbytes = s->route->kept ? s->route->kept(node) : 0;
+    if (!nbytes)
+        return FLX_OK;
+    void *kept = flxi_arena_alloc(&b->l->arena, nbytes, 1, 64);
+    if (!kept)
+        return flxi_oom(b->err, "the tables of a route");
+    s->kept = kept;
+    node->err = b->err;
+    return s->route->prepare(node, kept, b->mem);
+}
+
 /* A hand-written way to compute the node, if there is one. */
 static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
 {
@@ -180,7 +194,7 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
         return FLX_OK;
     s->kind = STEP_ROUTE;
     s->scratch = s->route->scratch(&node, b->m->threads);
-    return FLX_OK;
+    return prepare_route(b, &node, s);
 }
 
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)

@@ -288,6 +288,7 @@ static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *
                             .in = (const void *const *)t->data,
                             .out = t->data + n->nin,
                             .pool = r->setup->pool,
+                            .kept = s->kept,
                             .scratch = b->base + s->scratch_offset,
                             .err = r->err,
                             .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL};

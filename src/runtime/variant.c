@@ -1,6 +1,7 @@
 /* variant.c: an executable for one binding of its symbolic dimensions. With FLX_COMPILE_BACKGROUND there are two tiers: the
    program without machine code, which is there at once, and the compiled one, which a thread makes. A run that has begun on
-   the first ends on it; whichever begins after the second is ready uses that. Neither is freed before the executable. */
+   the first ends on it; whichever begins after the second is ready uses that. Both are freed with the variant, which goes when
+   no run uses it, newer ones have filled the executable, and nobody holds texts of its steps. */
 #include "base/quiet_thread.h"
 #include "runtime/exec.h"
 
@@ -84,6 +85,49 @@ static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n
     return make_tiers(v, err);
 }
 
+/* ---- Few enough; all of these with the lock held ---- */
+
+static bool may_go(const flx_exec *e, const flxi_variant *v)
+{
+    return v->users == 0 && !v->is_pinned && !v->is_compiling && v != e->fixed;
+}
+
+/* Makes room for one more. */
+static void trim(flx_exec *e)
+{
+    while (e->variants.n >= FLXI_MAX_VARIANTS) {
+        size_t oldest = SIZE_MAX;
+        for (size_t i = 0; i < e->variants.n; i++) {
+            const flxi_variant *v = e->variants.at[i];
+            if (may_go(e, v) && (oldest == SIZE_MAX || v->last_use < e->variants.at[oldest]->last_use))
+                oldest = i;
+        }
+        if (oldest == SIZE_MAX)
+            return;
+        flxi_variant_free(e->variants.at[oldest]);
+        e->variants.n--;
+        memmove(e->variants.at + oldest, e->variants.at + oldest + 1,
+                (e->variants.n - oldest) * sizeof *e->variants.at);
+    }
+}
+
+static flx_code add_variant(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err)
+{
+    flxi_variant *v = flxi_alloc(e->mem, 1, sizeof *v);
+    if (!v)
+        return flxi_oom(err, "an executable");
+    trim(e);
+    v->exec = e;
+    flx_code code = make_variant(v, b, n, err);
+    if (code == FLX_OK)
+        e->variants.at[e->variants.n++] = *out = v;
+    else
+        flxi_variant_free(v);
+    return code;
+}
+
+/* ---- Finding ---- */
+
 flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err)
 {
     flx_code code = FLX_OK;
@@ -92,18 +136,28 @@ flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_
     for (size_t i = 0; !*out && i < e->variants.n; i++)
         if (has_extents(e, e->variants.at[i], b, n))
             *out = e->variants.at[i];
-    if (!*out) {
-        flxi_variant *v = flxi_alloc(e->mem, 1, sizeof *v);
-        if (v)
-            v->exec = e;
-        code = v ? make_variant(v, b, n, err) : flxi_oom(err, "an executable");
-        if (code == FLX_OK)
-            e->variants.at[e->variants.n++] = *out = v;
-        else if (v)
-            flxi_variant_free(v);
+    if (!*out)
+        code = add_variant(e, b, n, out, err);
+    if (code == FLX_OK) {
+        (*out)->users++;
+        (*out)->last_use = ++e->clock;
     }
     pthread_mutex_unlock(&e->lock);
     return code;
+}
+
+void flxi_variant_leave(flxi_variant *v)
+{
+    pthread_mutex_lock(&v->exec->lock);
+    v->users--;
+    pthread_mutex_unlock(&v->exec->lock);
+}
+
+void flxi_variant_pin(flxi_variant *v)
+{
+    pthread_mutex_lock(&v->exec->lock);
+    v->is_pinned = true;
+    pthread_mutex_unlock(&v->exec->lock);
 }
 
 /* ---- Freeing ---- */
@@ -164,10 +218,24 @@ const flxi_module *flxi_exec_module(const flx_exec *e)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
     pthread_mutex_lock(lock);
-    const flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
+    flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
     const flxi_module *m = v ? &v->on->program.module : NULL;
+    if (v)
+        v->is_pinned = true;
     pthread_mutex_unlock(lock);
     return m;
+}
+
+size_t flx_exec_memory(const flx_exec *e)
+{
+    if (!e)
+        return 0;
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
+    pthread_mutex_lock(lock);
+    const flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
+    size_t nbytes = v ? v->on->program.module.main->arena_bytes : 0;
+    pthread_mutex_unlock(lock);
+    return nbytes;
 }
 
 size_t flxi_exec_held_bytes(const flx_exec *e)
@@ -205,9 +273,11 @@ flx_code flx_exec_wait_ready(flx_exec *e, flx_error *err)
     flx_code code = FLX_OK;
     pthread_mutex_lock(&e->lock);
     for (size_t i = 0; i < e->variants.n; i++) {
-        const flxi_variant *v = e->variants.at[i];
+        flxi_variant *v = e->variants.at[i];
+        v->users++; /* while others may have the lock */
         while (v->is_compiling)
             pthread_cond_wait(&e->compiled, &e->lock);
+        v->users--;
         if (code == FLX_OK && v->failure.code) {
             code = (flx_code)v->failure.code;
             if (err)

@@ -55,11 +55,11 @@ static flxi_site plain_site(flx_graph *g)
     return (flxi_site){.g = g, .ctx = g->ctx, .op = &flxi_ops[OP_add]};
 }
 
-static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, bool bounded)
+static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const flxi_site *rule)
 {
     const flx_graph *src = w->prepared;
     flxi_reverse r = {.src = src, .g = w->g, .map = w->map, .wrt = w->flags, .cotangent = w->vals,
-                      .bounded = bounded};
+                      .bounded = rule->bounded, .fused = rule->fused};
     flxi_site s = plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++)
@@ -89,9 +89,9 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, bool bo
 static flx_graph *vjp_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
 {
     work w = {0};
-    flx_code code = work_begin(&w, body, MODE_VJP);
+    flx_code code = work_begin(&w, body, s->fused ? MODE_FUSED_VJP : MODE_VJP);
     if (code == FLX_OK)
-        code = run_vjp(&w, seeded, wanted, s->bounded);
+        code = run_vjp(&w, seeded, wanted, s);
     return work_end(&w, code, s);
 }
 

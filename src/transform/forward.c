@@ -37,7 +37,7 @@ static void linear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (!x)
         return;
     for (uint32_t k = 0; k < s->nin; k++)
-        x[k] = flxi_operand_role(o, k) == ROLE_SAME ? flxi_or_zeros(s, tx[k], s->x[k]) : s->x[k];
+        x[k] = flxi_operand_role(o, k) == ROLE_SAME ? flxi_or_zero_tangent(s, tx[k], s->x[k]) : s->x[k];
     flxi_emit(s, NULL, x, s->nin, ty);
 }
 
@@ -88,7 +88,8 @@ static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_
     inner.op->rules->vjp(&inner, u, dx);
     for (uint32_t k = 0; k < s->nin; k++)
         if (wanted[k])
-            flx_output(t, flxi_unbroadcast(&inner, flxi_or_zeros(&inner, dx[k], x[k]), flxi_typeof(&inner, x[k])), NULL);
+            flx_output(t, flxi_unbroadcast(&inner, flxi_or_zeros(&inner, dx[k], x[k]), flxi_typeof(&inner, x[k])),
+                       NULL);
     return t;
 }
 
@@ -171,6 +172,13 @@ bool flxi_emit_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     return true;
 }
 
+/* The tangent of operand k, where it matters to the node. */
+static flx_val arriving(const flxi_forward *f, const flxi_node *n, uint32_t k)
+{
+    bool matters = flxi_takes_derivative(&flxi_ops[n->op], flxi_type_at(f->src, n->in[k])->dtype);
+    return matters ? f->tangent[n->in[k]] : FLX_NONE;
+}
+
 static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
 {
     flx_graph *g = p->f->g;
@@ -180,8 +188,11 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     flx_val *ty = flxi_new(&g->arena, flx_val, n->nout);
     if (!tx || !ty)
         return flxi_oom(p->err, "tangents");
-    for (uint32_t k = 0; k < n->nin; k++)
-        tx[k] = p->f->tangent[n->in[k]];
+    bool quantised = false;
+    for (uint32_t k = 0; k < n->nin; k++) {
+        tx[k] = arriving(p->f, n, k);
+        quantised |= !flxi_is_none(tx[k]) && flxi_is_int(flxi_type_at(p->f->src, n->in[k])->dtype);
+    }
     s.new_y = flxi_new(&g->arena, flx_val, n->nout);
     if (!s.new_y)
         return flxi_oom(p->err, "tangents");
@@ -190,11 +201,12 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     FLXI_TRY(flxi_built(g, p->err));
     replace_results(p, n, &s);
     for (uint32_t k = 0; k < n->nout; k++) {
-        const flx_type *want = flxi_type_at(p->f->src, n->first + k);
+        const flx_type *type = flxi_type_at(p->f->src, n->first + k);
+        flx_type want = flxi_tangent_type(type);
         const flx_type *made = flx_val_type(g, ty[k]);
-        if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, want->dtype))
+        if (!flxi_gives_derivative(s.op, type->dtype, quantised))
             continue;
-        if (!flxi_is_none(ty[k]) && (!made || !flxi_type_equal(made, want)))
+        if (!flxi_is_none(ty[k]) && (!made || !flxi_type_equal(made, &want)))
             return flxi_fail(p->err, FLX_E_INTERNAL, "%s: a tangent has another type than its value", s.op->name);
         p->f->tangent[n->first + k] = ty[k];
     }
@@ -211,7 +223,7 @@ flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err)
         FLXI_TRY(flxi_graft(f->g, f->src, i, f->map, err));
         bool reached = false;
         for (uint32_t k = 0; k < n->nin; k++)
-            reached |= !flxi_is_none(f->tangent[n->in[k]]);
+            reached |= !flxi_is_none(arriving(f, n, k));
         if (!reached || flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
             continue;
         flx_code code = call_rule(&p, n, i);

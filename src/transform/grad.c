@@ -22,7 +22,7 @@ typedef struct {
 } grad_work;
 
 static const uint32_t all_flags =
-    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR;
+    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR | FLX_GRAD_FUSED_BACKWARD;
 
 static bool carries_derivative(const flx_type *t)
 {
@@ -138,7 +138,8 @@ static flx_code sweep(grad_work *w)
 {
     const flx_graph *src = w->prepared;
     flxi_reverse r = {.src = src, .g = w->out, .map = w->map, .wrt = w->wrt, .cotangent = w->cotangent,
-                      .bounded = (w->flags & FLX_GRAD_UNBOUNDED_ERROR) != 0};
+                      .bounded = (w->flags & FLX_GRAD_UNBOUNDED_ERROR) != 0,
+                      .fused = (w->flags & FLX_GRAD_FUSED_BACKWARD) != 0};
     uint32_t loss = src->outputs.at[0].val;
     const flx_type *type = flxi_type_at(src, loss);
     flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
@@ -174,7 +175,8 @@ static flx_code differentiate(grad_work *w)
     if (w->flags & ~all_flags)
         return flxi_fail(w->err, FLX_E_USAGE, "flx_grad: there is no flag 0x%x", (unsigned)(w->flags & ~all_flags));
     FLXI_TRY(check_loss(w));
-    FLXI_TRY(flxi_prepare(w->g, MODE_VJP, &w->prepared, &w->remap, w->err));
+    flxi_mode mode = w->flags & FLX_GRAD_FUSED_BACKWARD ? MODE_FUSED_VJP : MODE_VJP;
+    FLXI_TRY(flxi_prepare(w->g, mode, &w->prepared, &w->remap, w->err));
     FLXI_TRY(allocate(w));
     for (size_t i = 0; i < w->count; i++) {
         uint32_t id;

@@ -19,9 +19,10 @@ typedef struct {
     flx_error *err;
 } sweep;
 
-static bool carries_derivative(const flx_type *t)
+/* Whether operand k of a node needs a cotangent. */
+static bool wants(const flxi_reverse *r, const flxi_node *n, uint32_t k)
 {
-    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
+    return r->active[n->in[k]] && flxi_takes_derivative(&flxi_ops[n->op], flxi_type_at(r->src, n->in[k])->dtype);
 }
 
 static void find_active(flxi_reverse *r)
@@ -29,13 +30,18 @@ static void find_active(flxi_reverse *r)
     const flx_graph *g = r->src;
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
+        const flxi_op *op = &flxi_ops[n->op];
         bool any = false;
-        if (flxi_rule_kind(&flxi_ops[n->op], MODE_VJP) != FLX_RULE_ZERO)
-            for (uint32_t k = 0; k < n->nin; k++)
-                any |= r->active[n->in[k]];
+        bool quantised = false;
+        for (uint32_t k = 0; flxi_rule_kind(op, MODE_VJP) != FLX_RULE_ZERO && k < n->nin; k++)
+            if (wants(r, n, k)) {
+                any = true;
+                quantised |= flxi_is_int(flxi_type_at(g, n->in[k])->dtype);
+            }
         for (uint32_t k = 0; k < n->nout; k++)
             r->active[n->first + k] =
-                r->wrt[n->first + k] || (any && carries_derivative(flxi_type_at(g, n->first + k)));
+                r->wrt[n->first + k] ||
+                (any && flxi_gives_derivative(op, flxi_type_at(g, n->first + k)->dtype, quantised));
     }
 }
 
@@ -47,6 +53,7 @@ static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
     flxi_site s = flxi_site_of(r->g, r->src, i, r->map);
     FLXI_TRY(flxi_built(r->g, err));
     flx_val *y = flxi_new(&r->g->arena, flx_val, n->nout);
+    s.fused = r->fused;
     r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
     if (!y || !r->saved[i])
         return flxi_oom(err, "differentiating");
@@ -64,7 +71,7 @@ static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
 static bool any_active(const flxi_reverse *r, const flxi_node *n)
 {
     for (uint32_t k = 0; k < n->nin; k++)
-        if (r->active[n->in[k]])
+        if (wants(r, n, k))
             return true;
     return false;
 }
@@ -128,18 +135,6 @@ static flx_code gather(sweep *w, uint32_t id, flx_val *out)
     return flxi_built(g, w->err);
 }
 
-static void pointwise_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
-{
-    for (uint32_t k = s->nin; k-- > 0;) {
-        if (!s->wanted[k])
-            continue;
-        flx_val p = s->op->rules->mask ? s->op->rules->mask(s, k) : s->op->rules->partial(s, k);
-        if (flxi_is_none(p))
-            continue;
-        dx[k] = s->op->rules->mask ? flxi_masked(s, p, dy[0]) : flx_mul(s->g, dy[0], flxi_conj(s, p));
-    }
-}
-
 /* A complex cotangent of a real operand keeps its real part; a real one of a complex operand is widened. */
 static flx_val fit_dtype(flxi_site *s, flx_val v, const flx_type *to)
 {
@@ -168,24 +163,27 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_va
     if (!wanted)
         return flxi_oom(w->err, "a rule");
     for (uint32_t k = 0; k < n->nin; k++)
-        wanted[k] = w->r->active[n->in[k]];
+        wanted[k] = wants(w->r, n, k);
     s.wanted = wanted;
     s.saved = w->r->saved[i];
     s.bounded = w->r->bounded;
-    if (s.op->rules->vjp)
+    s.fused = w->r->fused;
+    if (s.fused && s.op->rules->fused_vjp)
+        s.op->rules->fused_vjp(&s, dy, dx);
+    else if (s.op->rules->vjp)
         s.op->rules->vjp(&s, dy, dx);
     else if (s.op->rules->partial || s.op->rules->mask)
-        pointwise_vjp(&s, dy, dx);
+        flxi_pointwise_vjp(&s, dy, dx);
     else
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(w->r->g, w->err));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand on: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
             continue;
-        const flx_type *type = flxi_type_at(w->r->src, n->in[k]);
-        flx_val v = fit_dtype(&s, flxi_unbroadcast(&s, dx[k], type), type);
+        flx_type type = flxi_tangent_type(flxi_type_at(w->r->src, n->in[k]));
+        flx_val v = fit_dtype(&s, flxi_unbroadcast(&s, dx[k], &type), &type);
         FLXI_TRY(flxi_built(w->r->g, w->err));
-        FLXI_TRY(check_cotangent(w, &s, v, type));
+        FLXI_TRY(check_cotangent(w, &s, v, &type));
         FLXI_TRY(contribute(w, n->in[k], v));
     }
     return FLX_OK;

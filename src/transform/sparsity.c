@@ -335,15 +335,24 @@ static void drop_wide(const walk *w, uint32_t id)
     }
 }
 
+/* Whether operand i of a node depends on the leaf in a way that matters to the node. */
+static bool uses(const walk *w, const flxi_node *n, uint32_t i)
+{
+    return w->reached[n->in[i]] && flxi_takes_derivative(&flxi_ops[n->op], flxi_type_at(w->g, n->in[i])->dtype);
+}
+
 static void visit(const walk *w, const flxi_node *n)
 {
     if (flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
         return;
+    bool quantised = false;
+    for (uint32_t i = 0; i < n->nin; i++)
+        quantised |= uses(w, n, i) && flxi_is_int(flxi_type_at(w->g, n->in[i])->dtype);
     for (uint32_t k = 0; k < n->nout; k++) {
-        if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_type_at(w->g, n->first + k)->dtype))
+        if (!flxi_gives_derivative(&flxi_ops[n->op], flxi_type_at(w->g, n->first + k)->dtype, quantised))
             continue;
         for (uint32_t i = 0; i < n->nin; i++)
-            if (w->reached[n->in[i]])
+            if (uses(w, n, i))
                 visit_use(w, &(step){w->g, n, i, k});
         if (w->reached[n->first + k])
             drop_wide(w, n->first + k);

@@ -115,19 +115,31 @@ static flx_code share_equal(taylor *w, uint32_t from)
     return FLX_OK;
 }
 
+/* Whether operand k of a node differs from its value at t = 0 in a way that matters to the node. */
+static bool moves(const taylor *w, const flxi_node *n, uint32_t k)
+{
+    return w->curves.at[own(w, n->in[k])].active &&
+           flxi_takes_derivative(&flxi_ops[n->op], flxi_type_at(w->t, n->in[k])->dtype);
+}
+
 static void mark_active(taylor *w, uint32_t from)
 {
     for (uint32_t i = from; i < w->t->node_count; i++) {
         const flxi_node *n = flxi_node_at(w->t, i);
+        const flxi_op *op = &flxi_ops[n->op];
         bool any = false;
-        if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+        bool quantised = false;
+        if (op->traits & TRAIT_DECLARED)
             continue;
         for (uint32_t k = 0; k < n->nin; k++)
-            any |= w->curves.at[own(w, n->in[k])].active;
-        any &= !(flxi_ops[n->op].traits & TRAIT_ZERO_GRAD);
+            if (moves(w, n, k)) {
+                any = true;
+                quantised |= flxi_is_int(flxi_type_at(w->t, n->in[k])->dtype);
+            }
+        any &= !(op->traits & TRAIT_ZERO_GRAD);
         for (uint32_t k = 0; k < n->nout; k++)
             w->curves.at[n->first + k].active =
-                any && flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_type_at(w->t, n->first + k)->dtype);
+                any && flxi_gives_derivative(op, flxi_type_at(w->t, n->first + k)->dtype, quantised);
     }
 }
 
@@ -135,7 +147,8 @@ static void mark_active(taylor *w, uint32_t from)
 static flx_code derivative_leaf(taylor *w, uint32_t id, flx_val *out)
 {
     if (!w->curves.at[id].derivative) {
-        flx_val leaf = flxi_new_leaf(w->t, "rate", "", flxi_type_at(w->t, id));
+        flx_type type = flxi_tangent_type(flxi_type_at(w->t, id));
+        flx_val leaf = flxi_new_leaf(w->t, "rate", "", &type);
         FLXI_TRY(note_new(w, w->curves.at[id].depth + 1));
         w->curves.at[id].derivative = leaf.id;
         w->curves.at[leaf.id].derivative_of = id;
@@ -160,7 +173,7 @@ static flx_code write_rate(taylor *w, uint32_t i)
     for (uint32_t id = 0; id <= w->t->value_count; id++)
         self[id] = id;
     for (uint32_t k = 0; k < n->nin; k++)
-        if (w->curves.at[own(w, n->in[k])].active)
+        if (moves(w, n, k))
             FLXI_TRY(derivative_leaf(w, own(w, n->in[k]), &tx[k]));
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
@@ -273,7 +286,7 @@ static flx_val linear_order(step *p, uint32_t result)
         bool fixed = flxi_operand_role(o, i) != ROLE_SAME;
         flx_val v = fixed ? FLX_NONE : operand_order(p, i, p->k);
         any |= !flxi_is_none(v);
-        x[i] = fixed ? operand_order(p, i, 0) : flxi_or_zeros(&p->s, v, operand_order(p, i, 0));
+        x[i] = fixed ? operand_order(p, i, 0) : flxi_or_zero_tangent(&p->s, v, operand_order(p, i, 0));
     }
     if (!any || !x || !y)
         return FLX_NONE;

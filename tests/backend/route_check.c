@@ -75,6 +75,12 @@ static flx_code run_route(subject *s, const flxi_route *r, int threads, flx_erro
     size_t nbytes = r->scratch(&s->n, threads);
     void *scratch = aligned_alloc(64, (nbytes + 127) / 64 * 64);
     memset(scratch, 0xff, nbytes);
+    size_t kept = r->kept ? r->kept(&s->n) : 0;
+    void *tables = aligned_alloc(64, (kept + 127) / 64 * 64);
+    s->n.err = err;
+    if (kept)
+        CHECK_OK(r->prepare(&s->n, tables, &mem), err);
+    s->n.kept = tables;
     for (uint32_t k = 0; k < s->n.nout; k++) {
         size_t size;
         CHECK(flxi_static_bytes(s->out_types[k], &size));
@@ -83,9 +89,9 @@ static flx_code run_route(subject *s, const flxi_route *r, int threads, flx_erro
     }
     s->n.pool = pool;
     s->n.scratch = scratch;
-    s->n.err = err;
     flx_code code = r->run(&s->n);
     free(scratch);
+    free(tables);
     flxi_pool_free(pool);
     return code;
 }
@@ -102,11 +108,23 @@ static double largest(const flx_type *t, const void *data)
     return most;
 }
 
+/* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this ops/fourier.h
+   allows 32 log2(n) units. */
+static double fourier_bound(const subject *s)
+{
+    const flx_type *t = s->in_types[0];
+    double unit = t->dtype == FLX_F64 || t->dtype == FLX_C128 ? 0x1p-53 : 0x1p-24;
+    double n = (double)t->dims[t->rank - 1];
+    return 32 * (log2(n) + 1) * unit * n * largest(t, s->in[0]);
+}
+
 /* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex:
    every term counts as the largest one. */
 static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
 {
     int32_t d = s->out_types[0]->dtype;
+    if (s->n.op == OP_fft)
+        return fourier_bound(s);
     int64_t l = flxi_route_count(s->in_types[0]);
     int64_t r = s->n.nin > 1 ? flxi_route_count(s->in_types[1]) : l;
     double terms = (double)(l < r ? l : r);
@@ -118,7 +136,7 @@ static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
 
 static void compare(const subject *s, flx_tensor *const *expected, flx_tensor *const *sizes)
 {
-    bool is_sum = flxi_ops[s->n.op].op_class == CLASS_PRODUCT || s->n.op == OP_scatter_add;
+    bool is_sum = flxi_ops[s->n.op].op_class == CLASS_PRODUCT || s->n.op == OP_scatter_add || s->n.op == OP_fft;
     for (uint32_t k = 0; k < s->n.nout; k++) {
         const flx_type *t = s->out_types[k];
         size_t size = flx_dtype_size(t->dtype);

@@ -68,6 +68,15 @@ TEST(routes_agree_with_definitions_on_samples)
     sample_each(check_sample);
 }
 
+TEST(routes_of_transforms_on_larger_shapes)
+{
+    route_check_text("fft", "f32[19, 1000]", NULL, 0, 0);
+    route_check_text("fft", "f32[3, 16384]", "inverse=true, norm=ortho", 0, 0);
+    route_check_text("fft", "c64[9, 509]", "norm=forward", 0, 0);
+    route_check_text("fft", "c128[2, 3, 4099]", "inverse=true", 0, 0);
+    route_check_text("fft", "f64[40, 2, 62]", "norm=none", 0, 0);
+}
+
 TEST(routes_of_products_on_larger_shapes)
 {
     route_check_text("matmul", "f32[70, 90], f32[90, 80]", NULL, 0, 0);
@@ -153,6 +162,26 @@ TEST(routes_of_scattering_on_larger_shapes)
         route_check_text("scatter_add", operands, "R=40", 0, 39);
         snprintf(operands, sizeof operands, "%s[30, 30], u8[30, 30]", dtypes[i]);
         route_check_text("scatter_add", operands, "R=40, oob=zero", 0, 80);
+    }
+}
+
+/* Groups of every size from none to all rows, whole sizes and filled ones. */
+TEST(routes_of_grouped_products_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f64", "f32", "bf16", "f16", "c64", "i8", "u32", "bool"};
+    for (int i = 0; i < 8; i++) {
+        char operands[120];
+        const char *d = dtypes[i];
+        snprintf(operands, sizeof operands, "%s[300, 33], %s[7, 33, 21], i32[300]", d, d);
+        route_check_text("grouped_matmul", operands, NULL, 0, 6);
+        route_check_text("grouped_matmul", operands, "oob=clamp", -3, 9);
+        snprintf(operands, sizeof operands, "%s[150, 9], %s[100, 9, 40], i64[150]", d, d);
+        route_check_text("grouped_matmul", operands, "oob=zero", -20, 120);
+        snprintf(operands, sizeof operands, "%s[300, 33], %s[300, 21], i32[300]", d, d);
+        route_check_text("grouped_matmul_weight_backward", operands, "E=7", 0, 6);
+        route_check_text("grouped_matmul_weight_backward", operands, "E=1", 0, 0);
+        snprintf(operands, sizeof operands, "%s[150, 9], %s[150, 40], u8[150]", d, d);
+        route_check_text("grouped_matmul_weight_backward", operands, "E=100, oob=zero", 0, 120);
     }
 }
 

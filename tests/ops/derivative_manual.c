@@ -49,13 +49,14 @@ static void count_sample(const sample_case *c)
 /* Whether the law has something to say about the op, so that it must be tried. */
 static bool is_owed(flxi_opcode op, int column)
 {
+    bool derives = law_needs_derivative(op) && !law_has_only_shadows(op);
     switch (column) {
     case COLUMN_BATCH: return !batching_has_streams(op);
-    case COLUMN_MODES: return law_needs_derivative(op) || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
+    case COLUMN_MODES: return derives || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
     case COLUMN_COMMUTE:
-    case COLUMN_JACOBIAN:
-    case COLUMN_HESSIAN: return law_needs_derivative(op);
-    default: return law_needs_derivative(op) && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
+    case COLUMN_JACOBIAN: return derives;
+    case COLUMN_HESSIAN: return derives && law_has_hessian(op);
+    default: return derives && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
     }
 }
 
@@ -133,6 +134,10 @@ static void write_reasons(FILE *f)
             n);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "- `%s`: %s\n", flxi_ops[e[i].op].name, e[i].reason);
+    fputs("\nThese have integers on one side; their derivatives, which are f32 there, are tried on chains of them:\n\n", f);
+    for (int i = 1; i < OP_COUNT; i++)
+        if (law_needs_derivative((flxi_opcode)i) && law_has_only_shadows((flxi_opcode)i))
+            fprintf(f, "- `%s`\n", flxi_ops[i].name);
     fputs("\nBatched, these agree with the loop to rounding only:\n\n", f);
     for (int i = 1; i < OP_COUNT; i++)
         if (batching_exception((flxi_opcode)i))

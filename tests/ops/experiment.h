@@ -9,7 +9,7 @@
 
 #include "sample.h"
 
-enum { MAX_LEAVES = 40, MAX_NAMES = 12, MAX_OUT = 64, MAX_OPERANDS = 6 };
+enum { MAX_LEAVES = 40, MAX_NAMES = 12, MAX_OUT = 64, MAX_OPERANDS = 8 };
 
 /* ---- Named values ---- */
 
@@ -97,6 +97,13 @@ size_t precision_cases(const sample_case *c, int32_t dtype); /* those in one dty
 
 /* Whether the op has a derivative that is not zero by definition: the laws that speak about its values need one. */
 bool law_needs_derivative(flxi_opcode op);
+
+/* Whether its second derivatives are those of a function. */
+bool law_has_hessian(flxi_opcode op);
+
+/* Whether integers are on one side of it, so that the laws find nothing to differentiate: tests/ops/quant.c tries them on
+   chains. */
+bool law_has_only_shadows(flxi_opcode op);
 
 /* Ops whose derivatives lose digits that the problem does not lose, and why. */
 typedef struct {

@@ -1,4 +1,5 @@
 /* Fused ops and blocks against formulas written down here, with the C library's functions; shapes and error texts. */
+#include "gradient_text.h"
 #include "run_text.h"
 #include "symbolic_text.h"
 
@@ -137,6 +138,15 @@ TEST(swiglu_takes_the_second_half_as_gate_unless_told)
     check_result("swiglu_ffn(x, concat(w, v, axis=1), v, gate_first=true)", "y", 0, y);
 }
 
+/* silu(0) = 0 with slope 1/2: where the gate is 0 only the gate has a derivative, half of what it multiplies. */
+TEST(trap_101_swiglu_gradient_knows_which_half_is_the_gate)
+{
+    static const gradient_row second[] = {{"p", {3, 0}, {0, 1.5}}};
+    check_gradient("graph g(p: f64[1, 2]) { return fused_swiglu(p) }", second, 1);
+    static const gradient_row first[] = {{"p", {0, 3}, {1.5, 0}}};
+    check_gradient("graph g(p: f64[1, 2]) { return fused_swiglu(p, gate_first=true) }", first, 1);
+}
+
 TEST(swiglu_casts_at_the_end)
 {
     check_text_type("graph g(p: f32[N, 6]) { return fused_swiglu(p, cast_to=bf16) }", "bf16[N, 3]");
@@ -170,4 +180,110 @@ TEST(linear_errors_name_the_weights)
                      FLX_E_SHAPE, "gated_ffn 'y': w_gate and w_up must have as many columns: [4, 5] and [4, 6]");
     check_text_fails("graph g(p: f32[3, 5]) { y = fused_swiglu(p) return y }", FLX_E_SHAPE,
                      "fused_swiglu 'y': the last axis must have two halves: it is [3, 5]");
+}
+
+/* ---- Residuals and normalisation ---- */
+
+/* sum_i = x_i + 2 x_i [+ b], its rows normalised by what `centre` says. */
+static void normalised(matrix y, const double *bias, bool centre, double eps)
+{
+    for (int i = 0; i < ROWS; i++) {
+        double row[COLUMNS], mean = 0, square = 0;
+        for (int j = 0; j < COLUMNS; j++)
+            row[j] = 3 * x_at[i][j] + (bias ? bias[j] : 0);
+        for (int j = 0; j < COLUMNS; j++)
+            mean += centre ? row[j] / COLUMNS : 0;
+        for (int j = 0; j < COLUMNS; j++)
+            square += (row[j] - mean) * (row[j] - mean) / COLUMNS;
+        for (int j = 0; j < COLUMNS; j++)
+            y[i][j] = (row[j] - mean) / sqrt(square + eps);
+    }
+}
+
+TEST(fused_residual_norms_add_before_they_normalise)
+{
+    matrix y;
+    for (int k = 0; k < 4; k++) {
+        char call[120];
+        bool centre = k % 2;
+        bool has_bias = k / 2;
+        normalised(y, has_bias ? b_at : NULL, centre, 0.25);
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            y[i / COLUMNS][i % COLUMNS] = y[i / COLUMNS][i % COLUMNS] * w_at[0][i % COLUMNS] + b_at[i % COLUMNS];
+        snprintf(call, sizeof call, "%s(x, mul(x, 2)%s, const(f64[4], [1, -0.5, 0.25, 2]), b, eps=0.25%s)",
+                 centre ? "fused_residual_ln" : "fused_residual_rms_norm", has_bias ? ", b" : "",
+                 has_bias ? ", has_bias=true" : "");
+        check_result(call, "y", 0, y);
+    }
+    normalised(y, NULL, true, 1e-5);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        y[i / COLUMNS][i % COLUMNS] = y[i / COLUMNS][i % COLUMNS] * (1 + b_at[i % COLUMNS]) + 2;
+    check_result("fused_ada_layer_norm(mul(x, 3), b, 2)", "y", 0, y);
+}
+
+/* A row without variance is mapped to beta, and its gradient is finite. */
+TEST(fused_residual_ln_of_a_constant_row_is_beta)
+{
+    static const gradient_row rows[] = {{"x", {1, 2}, {0, 0}}, {"r", {2, 1}, {0, 0}}, {"b", {5, 7}, {1, 1}}};
+    check_gradient("graph g(x: f64[1, 2], r: f64[1, 2], b: f64[2]) { return fused_residual_ln(x, r, full(f64[2], 3), b) }",
+                   rows, 3);
+    text_run t = text_begin("graph g() { x = const(f64[1, 2], [[1, 2]])"
+                            "  return fused_residual_ln(x, neg(x), full(f64[2], 3), const(f64[2], [5, 7])) }");
+    CHECK_OK(t.code, &t.err);
+    CHECK_NEAR(flx_tensor_get(t.out[0], 0), 5, 0);
+    CHECK_NEAR(flx_tensor_get(t.out[0], 1), 7, 0);
+    text_end(&t);
+}
+
+TEST(fused_residuals_of_products)
+{
+    matrix x, y;
+    input(x);
+    layer(y, x, w_at, b_at, "none");
+    check_result("fused_matmul_residual(x, w, b)", "y", 0, y);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        y[i / COLUMNS][i % COLUMNS] = 2 + b_at[i % COLUMNS] * x_at[i / COLUMNS][i % COLUMNS];
+    check_result("fused_gated_residual(x, b, 2)", "y", 0, y);
+}
+
+/* A convolution with a kernel of one tap is a matrix product; features are the last axis of the result here. */
+TEST(fused_convolutions_act_on_features)
+{
+    static const char layout[] = "input_axes=[0, 2, 1], kernel_axes=[2, 1, 0], output_axes=[0, 2, 1]";
+    matrix x, y;
+    char call[240];
+    input(x);
+    layer(y, x, w_at, b_at, "silu");
+    snprintf(call, sizeof call,
+             "fused_conv_bias_act(reshape(x, shape=[1, 3, 4]), reshape(w, shape=[1, 4, 4]), b, act=silu, %s)", layout);
+    check_result(call, "y", 0, y);
+    layer(y, x, w_at, NULL, "none");
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        double z = y[i / COLUMNS][i % COLUMNS] * b_at[i % COLUMNS] + w_at[0][i % COLUMNS];
+        y[i / COLUMNS][i % COLUMNS] = z > 0 ? z : 0;
+    }
+    snprintf(call, sizeof call,
+             "fused_conv_affine_act(reshape(x, shape=[1, 3, 4]), reshape(w, shape=[1, 4, 4]), b,"
+             " const(f64[4], [1, -0.5, 0.25, 2]), act=relu, %s)",
+             layout);
+    check_result(call, "y", 0, y);
+}
+
+TEST(fused_errors_name_the_operand)
+{
+    check_text_fails("graph g(x: f32[2, 4], g: f32[3]) { y = fused_residual_ln(x, x, g, g) return y }", FLX_E_SHAPE,
+                     "fused_residual_ln 'y': gamma must be a vector as long as the last axis of what is normalised: it is "
+                     "[3], that is [2, 4]");
+    check_text_fails("graph g(x: f32[2, 4], g: f32[4], b: f32[3]) {\n"
+                     "  y = fused_residual_ln(x, x, g, g, b, has_bias=true) return y }",
+                     FLX_E_SHAPE,
+                     "fused_residual_ln 'y': beta must be a vector as long as the last axis of what is normalised: it is "
+                     "[3], that is [2, 4]");
+    check_text_fails("graph g(x: f32[2, 4], g: f32[4]) { y = fused_residual_rms_norm(x, x, g, g, g) return y }", FLX_E_ARITY,
+                     "fused_residual_rms_norm 'y': with has_bias=false it takes 4 operands, not 5");
+    check_text_fails("graph g(x: f32[2, 4], r: f64[2, 4], g: f32[4]) { y = fused_residual_ln(x, x, g, r) return y }",
+                     FLX_E_DTYPE, "fused_residual_ln 'y': operands must share one dtype: x is f32, beta is f64");
+    check_text_fails("graph g(x: f32[1, 3, 5], w: f32[2, 3, 3], b: f32[3]) { y = fused_conv_bias_act(x, w, b) return y }",
+                     FLX_E_SHAPE,
+                     "fused_conv_bias_act 'y': b must have one element for each output feature: it is [3], w is [2, 3, 3]");
 }

@@ -188,6 +188,7 @@ static const bound bounds[] = {
     {"pool", 8, SUM}, /* products are of few numbers below 2 */
     {"reduce_window", 8, SUM},
     {"dropout", 2, 0}, /* 1 - rate is rounded */
+    {"rope", 0.5, 0},  /* to the bit; but of two NaN that meet either may come out */
 };
 
 /* Of c128, in units of the modulus; c64 is computed in double and rounded once. */
@@ -602,8 +603,11 @@ static const char without[] =
     "input param const optimization_barrier print check "          /* not computed, or with an effect */
     "erf_inv lgamma digamma polygamma zeta bessel_i0e bessel_i1e " /* no function of kernels */
     "argmax argmin cumsum cumprod cummax cummin cumlogsumexp topk top_k sort argsort "
-    "scatter_add scatter_nd matmul conv conv_backward_input conv_backward_weight "
-    "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call if case while scan ";
+    "scatter_add scatter_nd matmul grouped_matmul grouped_matmul_weight_backward "
+    "eigh eig_pairs svd pinv expm "
+    "conv conv_backward_input conv_backward_weight fft "
+    "dequant_moe_weights "
+    "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call if case while scan cg gmres fixed_point root ";
 
 /* A new op that has neither a rule nor a decomposition must be added here, so that nobody forgets one. */
 TEST(lowering_and_decomposition_are_missing_for_these_ops)

@@ -106,7 +106,7 @@ static bool rounds(flxi_opcode op)
         if (exact[i] == op)
             return false;
     if (c == CLASS_INDEX || c == CLASS_SHAPE) /* these interpolate or accumulate */
-        return op == OP_scatter_add || op == OP_scatter_nd || op == OP_resize;
+        return op == OP_scatter_add || op == OP_scatter_nd || op == OP_gather_backward || op == OP_resize;
     return c != CLASS_LEAF && c != CLASS_IDENTITY;
 }
 
@@ -373,15 +373,17 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph_free(jvp);
 }
 
-/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64 is
-   one of c64. False where the op does not take the dtype. */
+/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or f32
+   beside the c64 of an op for complex numbers, is one of c64. False where the op does not take the dtype. */
 static bool narrow_case(const sample_case *wide, const format *f, sample_case *narrow)
 {
     bool is_complex = f->dtype == FLX_C64;
     *narrow = *wide;
     if (wide->dtype == FLX_DTYPE_NONE) {
+        bool says_f32 = sample_says(wide->sample, "f32");
+        bool says_complex = sample_says(wide->sample, "c64") && (!says_f32 || !flxi_in(flxi_ops[wide->op].dtypes, FLX_F32));
         narrow->real = is_complex ? FLX_F32 : f->dtype;
-        return sample_says(wide->sample, "f32") != is_complex && (!is_complex || sample_says(wide->sample, "c64"));
+        return is_complex ? says_complex : says_f32 && !says_complex;
     }
     narrow->dtype = f->dtype;
     return (wide->dtype == FLX_C128) == is_complex && flxi_in(flxi_ops[wide->op].dtypes, f->dtype);

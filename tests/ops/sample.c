@@ -73,6 +73,7 @@ typedef struct {
     const char *type, *type_end;
     bool has_range;
     double low, high;
+    double diagonal; /* added on the diagonals of matrices */
 } sample_operand;
 
 static bool next_operand(const char **at, sample_operand *o)
@@ -94,6 +95,7 @@ static bool next_operand(const char **at, sample_operand *o)
         snprintf(low, sizeof low, "%.*s", (int)(dots - s - 1), s + 1); /* "1..3": strtod alone would read "1." */
         o->low = strtod(low, NULL);
         o->high = strtod(dots + 2, &rest);
+        o->diagonal = *rest == '+' ? strtod(rest + 1, &rest) : 0.0;
         s = strchr(s, '}');
         s = s ? s + 1 : rest;
     }
@@ -222,6 +224,12 @@ static double special_value(const flx_type *t, bool is_tame, uint64_t *state)
     return t->dtype >= FLX_I64 ? ints[k] : is_tame ? tame[k] : floats[k];
 }
 
+static bool is_diagonal(const flx_type *t, int64_t i)
+{
+    int64_t cols = t->dims[t->rank - 1];
+    return i / cols % t->dims[t->rank - 2] == i % cols;
+}
+
 static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_operand *o, sample_fill fill,
                               uint64_t *state, flx_error *err)
 {
@@ -232,10 +240,13 @@ static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_
     if (!w)
         return NULL;
     double *x = flx_tensor_data(w);
-    for (int64_t i = 0; i < flx_tensor_count(w) * (complex_type ? 2 : 1); i++)
+    int parts = complex_type ? 2 : 1;
+    for (int64_t i = 0; i < flx_tensor_count(w) * parts; i++)
         x[i] = fill == FILL_ONES     ? 1.0
                : fill == FILL_RANDOM ? random_value(t, o, state)
                                      : special_value(t, fill == FILL_TAME, state);
+    for (int64_t i = 0; fill == FILL_RANDOM && o->diagonal != 0.0 && i < flx_tensor_count(w); i++)
+        x[i * parts] += is_diagonal(t, i) ? o->diagonal : 0.0;
     flx_tensor *y = flx_tensor_cast(w, (flx_dtype)t->dtype, err);
     flx_tensor_release(w);
     return y;

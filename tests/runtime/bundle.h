@@ -16,8 +16,6 @@ typedef struct {
     double least;   /* of this number */
     bool is_exact;  /* to the bit, signs of zeros included */
     bool is_mixed;  /* a unit is that of the coarsest dtype among the result and the inputs */
-    bool
-        is_open; /* complex numbers with a part that is not finite agree: which part becomes NaN depends on the formula */
 } bundle_rule;
 
 extern const bundle_rule bundle_usual;

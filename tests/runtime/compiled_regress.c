@@ -39,3 +39,14 @@ TEST(compiled_float_of_an_integer_is_never_minus_zero)
                        (double)y[way][i]);
         }
 }
+
+/* What stands in the place of no element is never computed, and once had a kernel without a result. */
+TEST(compiled_concat_of_something_empty_computes_the_rest)
+{
+    const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    float y[2][8];
+    run_both("graph g(x: f32[8]) { return concat(x, neg(narrow(x, axis=0, start=0, len=0)), axis=0) }", x, y);
+    for (int way = 0; way < 2; way++)
+        for (int i = 0; i < 8; i++)
+            EXPECT_MSG(y[way][i] == x[i], "way %d: element %d is %g", way, i, (double)y[way][i]);
+}

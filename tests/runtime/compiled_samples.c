@@ -110,7 +110,6 @@ static bundle_rule rule_for(const sample_case *c, sample_fill fill)
     bundle_rule rule = bundle_usual;
     if (fill != FILL_RANDOM && is_pointwise) /* the largest element says nothing about the others */
         rule = (bundle_rule){.element = 8, .least = 4};
-    rule.is_open = fill != FILL_RANDOM;
     rule.is_mixed = true;
     return rule;
 }
@@ -132,20 +131,13 @@ static flx_graph *parse_bound(const sample_case *c, flx_module **m)
     return bound;
 }
 
-/* What lies in the padding is left out by the definition of convolutions, and 0 times a weight in the routes for them. */
-static sample_fill fill_of_operand(const sample_case *c, size_t i, sample_fill fill)
-{
-    return i > 0 && strncmp(flxi_ops[c->op].name, "conv", 4) == 0 ? FILL_RANDOM : fill;
-}
-
 static void add_filled(const sample_case *c, const flx_graph *g, sample_fill fill)
 {
     flx_error err = {0};
     flx_tensor *values[SAMPLE_MAX_OPERANDS];
     uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
     for (size_t i = 0; i < flx_graph_input_count(g); i++) {
-        values[i] = sample_value(now_ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill_of_operand(c, i, fill),
-                                 &state, &err);
+        values[i] = sample_value(now_ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
         CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
     }
     char about[160];
@@ -153,6 +145,13 @@ static void add_filled(const sample_case *c, const flx_graph *g, sample_fill fil
     snprintf(about, sizeof about, "%s%s", fills[fill], sample_describe(c));
     bundle_rule rule = rule_for(c, fill);
     bundle_add(now, g, values, about, &rule);
+}
+
+/* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z + y z
+   only while all are finite. */
+static bool takes_special_values(const sample_case *c)
+{
+    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum;
 }
 
 static void add_case(const sample_case *c)
@@ -164,7 +163,7 @@ static void add_case(const sample_case *c)
     flx_graph *g = parse_bound(c, &m);
     bool takes_extremes = flxi_ops[c->op].op_class == CLASS_POINTWISE || is_exact_op(c);
     add_filled(c, g, FILL_RANDOM);
-    if (flxi_ops[c->op].op_class != CLASS_CONTROL) /* loops might never end */
+    if (takes_special_values(c))
         add_filled(c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
     flx_graph_free(g);
     flx_module_free(m);

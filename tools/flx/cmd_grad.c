@@ -29,7 +29,8 @@ static int read_request(request *q, const args *a)
     q->options = (flx_grad_options){
         .struct_size = sizeof q->options,
         .flags = (args_has(a, "--value") ? FLX_GRAD_VALUE : 0U) | (seed == 1 ? FLX_GRAD_SEED_INPUT : 0U) |
-                 (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U) | (loops == 1 ? FLX_GRAD_UNBOUNDED_ERROR : 0U),
+                 (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U) | (loops == 1 ? FLX_GRAD_UNBOUNDED_ERROR : 0U) |
+                 (args_has(a, "--fused-backward") ? FLX_GRAD_FUSED_BACKWARD : 0U),
     };
     return wrt_read(&q->wrt, a);
 }
@@ -53,6 +54,9 @@ static const option options[] = {
      MAY_BE_GIVEN},
     {"--unbounded", "tape|error",
      "what to do about a while loop without max_iterations: keep a tape that\ngrows as it runs, as without this option, or refuse",
+     MAY_BE_GIVEN},
+    {"--fused-backward", NULL,
+     "backward ops, such as layer_norm_backward_input, where an op has them,\ninstead of the derivative of its decomposition",
      MAY_BE_GIVEN},
     OPTION_OUTPUT,
     OPTION_JSON,

@@ -11,6 +11,7 @@ typedef struct {
     flx_op_view view;
     char operand[MAX_OPERANDS][NAME_SIZE];
     int num_operands;
+    int num_leading; /* operands before the first that may be left out */
     int variadic; /* then all operands are one list */
     int num_results; /* -1: as many as the op says */
     int as_struct;   /* attributes in a struct instead of parameters */
@@ -36,6 +37,8 @@ static op_entry read_op(size_t i)
     flx_op_at(i, &e.view);
     e.variadic = e.view.max_operands < 0;
     for (const char *s = e.view.operands; *s && e.num_operands < MAX_OPERANDS;) {
+        if (e.num_leading == e.num_operands && s[strspn(s, " ")] != '[')
+            e.num_leading++;
         read_name(s, e.operand[e.num_operands++]);
         s += strcspn(s, ",");
         s += *s == ',';
@@ -233,6 +236,7 @@ static void write_body(FILE *f, const op_entry *e)
     const char *inputs = e->num_operands ? "flx_x" : "NULL"; /* locals have a prefix that no attribute has */
     char count[32];
     int optional = !e->variadic && e->view.min_operands < e->num_operands;
+    int scattered = optional && e->num_leading < e->view.min_operands; /* required operands behind optional ones */
     snprintf(count, sizeof count, "%d", e->num_operands);
     fprintf(f, "{\n");
     if (e->view.num_attrs)
@@ -242,11 +246,16 @@ static void write_body(FILE *f, const op_entry *e)
         snprintf(count, sizeof count, "num_operands");
     } else if (e->num_operands) {
         fprintf(f, "    flx_val flx_x[%d];\n", e->num_operands);
-        for (int i = 0; i < e->num_operands; i++)
+        for (int i = 0; i < e->num_operands && (!scattered || i < e->num_leading); i++)
             fprintf(f, "    flx_x[%d] = %s;\n", i, e->operand[i]);
     }
-    if (optional) { /* absent operands are none at the end */
+    if (optional)
         snprintf(count, sizeof count, "num_operands");
+    if (scattered) { /* what is none is left out */
+        fprintf(f, "    size_t num_operands = %d;\n", e->num_leading);
+        for (int i = e->num_leading; i < e->num_operands; i++)
+            fprintf(f, "    if (%s.id)\n        flx_x[num_operands++] = %s;\n", e->operand[i], e->operand[i]);
+    } else if (optional) { /* absent operands are none at the end */
         fprintf(f, "    size_t num_operands = %d;\n    while (num_operands > %d && !flx_x[num_operands - 1].id)\n"
                    "        num_operands--;\n",
                 e->num_operands, e->view.min_operands);

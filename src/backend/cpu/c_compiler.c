@@ -169,16 +169,9 @@ size_t flxi_cc_flags(const flxi_cc *cc, flxi_c_level level, unsigned flags, cons
     out[n++] = "-fPIC";
     out[n++] = "-shared";
     out[n++] = "-w";
-    if (flags & FLXI_C_SANITIZE) {
-        out[n++] = "-g";
-        out[n++] = "-fno-omit-frame-pointer";
-        out[n++] = "-fsanitize=address,undefined";
-        out[n++] = "-fno-sanitize-recover=all";
-    } else {
-        out[n++] = "-fno-asynchronous-unwind-tables";
-        if (cc->family != FLXI_CC_UNKNOWN)
-            out[n++] = "-nostdlib"; /* start-up files and libraries cost a third of a small file's time */
-    }
+    out[n++] = "-fno-asynchronous-unwind-tables";
+    if (cc->family != FLXI_CC_UNKNOWN)
+        out[n++] = "-nostdlib"; /* start-up files and libraries cost a third of a small file's time */
     return n;
 }
 

@@ -35,7 +35,6 @@ typedef enum {
 
 enum {
     FLXI_C_CONTRACT = 1, /* a * b + c may become one operation */
-    FLXI_C_SANITIZE = 2, /* for tests: with address and undefined-behaviour checks; the program must have them too */
 };
 
 enum { FLXI_CC_MAX_FLAGS = 32 };

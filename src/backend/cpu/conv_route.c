@@ -6,12 +6,13 @@
      to the input     x[channel, position] = w[channel, (feature, taps)] · patches of z, one product for each remainder
                       of positions by the stride
      to the weight    w[feature, (channel, taps)] = z[feature, (image, position)] · patches of x
-   Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions. Terms
-   in the padding are 0 times a weight here, while the definition leaves them out: the difference shows only where a
-   weight is infinite or NaN. */
+   Where the result's features are neighbours in memory (channels last) the product is turned: rows are positions.
+
+   Terms in the padding are 0 times an element of the second operand here, while the definition leaves them out. That is
+   the same unless the element is infinite or NaN: then the definition is computed (conv_plain.c). */
+#include "backend/cpu/conv_form.h"
 #include "backend/cpu/conv_patches.h"
-#include "backend/cpu/routes.h"
-#include "ir/eval.h"
+#include "ir/finite.h"
 #include "ir/opcode.h"
 #include "ops/conv.h"
 
@@ -21,22 +22,9 @@ typedef struct {
     flxi_gemm product;
 } conv_plan;
 
-/* One factor of the form, its axes by part: batch or output feature, feature, then spatial ones. */
-typedef struct {
-    int64_t dims[FLX_MAX_RANK + 1], steps[FLX_MAX_RANK + 1];
-} conv_factor;
-
-typedef struct {
-    int spatial; /* at least 1: a point has one position and one tap */
-    int64_t groups, batch_groups;
-    conv_factor x, w, z;
-    flxi_slide slide[FLX_MAX_RANK];
-    bool reverse[FLX_MAX_RANK];
-} conv_form;
-
-static conv_factor factor_of(const flx_type *t, const flx_ints *axes)
+static flxi_conv_factor factor_of(const flx_type *t, const flx_ints *axes)
 {
-    conv_factor f = {0};
+    flxi_conv_factor f = {0};
     int64_t strides[FLX_MAX_RANK];
     flxi_strides(t, strides);
     for (int k = 0; k < t->rank; k++) {
@@ -51,7 +39,7 @@ static conv_factor factor_of(const flx_type *t, const flx_ints *axes)
 
 /* ---- The form of a node ---- */
 
-static conv_form form_of(const flxi_route_node *n)
+static flxi_conv_form form_of(const flxi_route_node *n)
 {
     const flxi_conv_common *a = n->attrs;
     const flxi_conv_attrs *general = n->op == OP_conv ? n->attrs : NULL;
@@ -59,7 +47,7 @@ static conv_form form_of(const flxi_route_node *n)
     const flx_type *r = n->in_types[1];
     const flx_type *y = n->out_types[0];
     bool to_weight = n->op == OP_conv_backward_weight;
-    conv_form f = {.spatial = l->rank > 2 ? l->rank - 2 : 1, .groups = a->groups, .batch_groups = 1};
+    flxi_conv_form f = {.spatial = l->rank > 2 ? l->rank - 2 : 1, .groups = a->groups, .batch_groups = 1};
     if (general) {
         f.batch_groups = general->batch_groups;
         f.x = factor_of(l, &general->input_axes);
@@ -82,7 +70,8 @@ static conv_form form_of(const flxi_route_node *n)
 /* ---- Products with patches ---- */
 
 /* Patches of a factor for a kernel that moves as the slides say over `out` positions. */
-static void set_patches(flxi_patches *p, const conv_form *f, const conv_factor *x, const int64_t *out, int32_t dtype)
+static void set_patches(flxi_patches *p, const flxi_conv_form *f, const flxi_conv_factor *x, const int64_t *out,
+                        int32_t dtype)
 {
     p->dtype = dtype;
     p->spatial = f->spatial;
@@ -104,7 +93,7 @@ static void set_patches(flxi_patches *p, const conv_form *f, const conv_factor *
 }
 
 /* The kernel's summed index, in the order in which patches have their columns; returns where it begins. */
-static int64_t walk_taps(const flxi_patches *p, const conv_form *f, int64_t channel_step, flxi_walk *walk)
+static int64_t walk_taps(const flxi_patches *p, const flxi_conv_form *f, int64_t channel_step, flxi_walk *walk)
 {
     int64_t begin = 0;
     if (!p->by_channel)
@@ -129,7 +118,7 @@ static void push_batch(flxi_gemm *p, int64_t dim, int64_t a, int64_t b, int64_t 
 }
 
 /* Whether the spatial axes of a factor are one index with one step, which goes to *step. */
-static bool is_line(const conv_form *f, const conv_factor *z, int64_t *step)
+static bool is_line(const flxi_conv_form *f, const flxi_conv_factor *z, int64_t *step)
 {
     flxi_walk w = {0};
     for (int k = 0; k < f->spatial; k++)
@@ -145,7 +134,7 @@ static const void *moved(const void *data, int64_t elements, int32_t dtype)
 
 /* What a product with patches on one side and the kernel on the other needs to know. */
 typedef struct {
-    const conv_factor *from, *to; /* of patches; of the result */
+    const flxi_conv_factor *from, *to; /* of patches; of the result */
     const void *from_data, *w_data;
     int64_t channels, features;   /* summed; of the result, in one group */
     int64_t w_channel, w_feature; /* steps of the kernel */
@@ -154,7 +143,7 @@ typedef struct {
 } patch_product;
 
 /* result[feature, position] = Σ kernel[feature, k] patch[position, k], or turned where features are neighbours. */
-static void set_product(conv_plan *c, const conv_form *f, const patch_product *d, int32_t dtype)
+static void set_product(conv_plan *c, const flxi_conv_form *f, const patch_product *d, int32_t dtype)
 {
     flxi_gemm_operand kernel = {0};
     flxi_gemm_operand patches = {0};
@@ -191,7 +180,7 @@ static void set_product(conv_plan *c, const conv_form *f, const patch_product *d
                    d->features * d->to->steps[1]);
 }
 
-static void plan_conv(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+static void plan_conv(conv_plan *c, const flxi_route_node *n, const flxi_conv_form *f)
 {
     int64_t groups = f->groups * f->batch_groups; /* one of them is 1 */
     int64_t features = f->w.dims[0] / groups;
@@ -228,7 +217,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 /* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves
    under them: place p = first + stride q meets tap t = t0 + every j at z's place q - low - j dilation. */
-static int64_t narrow_axis(const conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
+static int64_t narrow_axis(const flxi_conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
 {
     const flxi_slide *s = &f->slide[k];
     int64_t shared = common_divisor(s->stride, s->dilation);
@@ -248,9 +237,9 @@ static int64_t narrow_axis(const conv_form *f, int k, const input_phase *phase, 
 }
 
 /* The phase of x, dense in memory of its own where there are several. */
-static conv_factor phase_result(const conv_form *f, const input_phase *phase)
+static flxi_conv_factor phase_result(const flxi_conv_form *f, const input_phase *phase)
 {
-    conv_factor y = {.dims = {f->x.dims[0], f->x.dims[1]}};
+    flxi_conv_factor y = {.dims = {f->x.dims[0], f->x.dims[1]}};
     int64_t step = 1;
     for (int k = f->spatial - 1; k >= 0; k--) {
         y.dims[k + 2] = phase->dims[k];
@@ -262,10 +251,10 @@ static conv_factor phase_result(const conv_form *f, const input_phase *phase)
     return y;
 }
 
-static void plan_to_input(conv_plan *c, const flxi_route_node *n, const conv_form *f, const input_phase *phase)
+static void plan_to_input(conv_plan *c, const flxi_route_node *n, const flxi_conv_form *f, const input_phase *phase)
 {
-    conv_form g = *f;
-    conv_factor result = phase_result(f, phase);
+    flxi_conv_form g = *f;
+    flxi_conv_factor result = phase_result(f, phase);
     int32_t dtype = n->out_types[0]->dtype;
     int64_t features = f->w.dims[0] / f->groups;
     int64_t begin = 0;
@@ -290,7 +279,7 @@ static void plan_to_input(conv_plan *c, const flxi_route_node *n, const conv_for
 
 /* ---- Phases ---- */
 
-static bool has_phases(const conv_form *f)
+static bool has_phases(const flxi_conv_form *f)
 {
     for (int k = 0; k < f->spatial; k++)
         if (f->slide[k].stride > 1)
@@ -299,7 +288,7 @@ static bool has_phases(const conv_form *f)
 }
 
 /* The first phase, which is as large as any; then each in turn until there is none. */
-static input_phase first_phase(const conv_form *f)
+static input_phase first_phase(const flxi_conv_form *f)
 {
     input_phase p = {0};
     for (int k = 0; k < f->spatial; k++)
@@ -307,7 +296,7 @@ static input_phase first_phase(const conv_form *f)
     return p;
 }
 
-static bool next_phase(const conv_form *f, input_phase *p)
+static bool next_phase(const flxi_conv_form *f, input_phase *p)
 {
     for (int k = f->spatial - 1; k >= 0; k--) {
         int64_t stride = f->slide[k].stride;
@@ -322,7 +311,7 @@ static bool next_phase(const conv_form *f, input_phase *p)
     return false;
 }
 
-static int64_t phase_count(const conv_form *f, const input_phase *p)
+static int64_t phase_count(const flxi_conv_form *f, const input_phase *p)
 {
     int64_t count = 1;
     for (int k = 0; k < f->spatial; k++)
@@ -330,7 +319,7 @@ static int64_t phase_count(const conv_form *f, const input_phase *p)
     return count;
 }
 
-static size_t phase_bytes(const conv_form *f, int32_t dtype)
+static size_t phase_bytes(const flxi_conv_form *f, int32_t dtype)
 {
     input_phase p = first_phase(f);
     size_t nbytes = (size_t)(f->x.dims[0] * f->x.dims[1] * phase_count(f, &p)) * flx_dtype_size(dtype);
@@ -338,7 +327,7 @@ static size_t phase_bytes(const conv_form *f, int32_t dtype)
 }
 
 typedef struct {
-    const conv_form *form;
+    const flxi_conv_form *form;
     const input_phase *phase;
     const char *from;
     char *to;
@@ -349,7 +338,7 @@ typedef struct {
 static void spread_rows(void *user, int64_t begin, int64_t end)
 {
     const spreading *s = user;
-    const conv_form *f = s->form;
+    const flxi_conv_form *f = s->form;
     const input_phase *p = s->phase;
     int last = f->spatial - 1;
     int64_t count = phase_count(f, p);
@@ -370,7 +359,7 @@ static void spread_rows(void *user, int64_t begin, int64_t end)
         }
 }
 
-static void run_phases(const flxi_route_node *n, const conv_form *f)
+static void run_phases(const flxi_route_node *n, const flxi_conv_form *f)
 {
     int32_t dtype = n->out_types[0]->dtype;
     char *held = n->scratch;
@@ -387,7 +376,7 @@ static void run_phases(const flxi_route_node *n, const conv_form *f)
     } while (next_phase(f, &p));
 }
 
-static size_t phases_scratch(const flxi_route_node *n, const conv_form *f, int threads)
+static size_t phases_scratch(const flxi_route_node *n, const flxi_conv_form *f, int threads)
 {
     size_t most = 0;
     input_phase p = first_phase(f);
@@ -402,7 +391,7 @@ static size_t phases_scratch(const flxi_route_node *n, const conv_form *f, int t
 
 /* ---- The other two ---- */
 
-static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const flxi_conv_form *f)
 {
     int32_t dtype = n->out_types[0]->dtype;
     int64_t features = f->w.dims[0] / f->groups;
@@ -431,7 +420,7 @@ static void plan_to_weight(conv_plan *c, const flxi_route_node *n, const conv_fo
         push_batch(p, f->groups, features * f->z.steps[1], f->w.dims[1] * f->x.steps[1], features * f->w.steps[0]);
 }
 
-static void make_plan(conv_plan *c, const flxi_route_node *n, const conv_form *f)
+static void make_plan(conv_plan *c, const flxi_route_node *n, const flxi_conv_form *f)
 {
     *c = (conv_plan){0};
     if (n->op == OP_conv) {
@@ -445,9 +434,47 @@ static void make_plan(conv_plan *c, const flxi_route_node *n, const conv_form *f
     c->product.c = n->out ? n->out[0] : NULL;
 }
 
-static bool is_phased(const flxi_route_node *n, const conv_form *f)
+static bool is_phased(const flxi_route_node *n, const flxi_conv_form *f)
 {
     return n->op != OP_conv && n->op != OP_conv_backward_weight && has_phases(f);
+}
+
+/* ---- Terms that a product must not have ---- */
+
+/* Whether taps of the form meet padding or gaps. Towards the input nearly all do. */
+static bool leaves_out_terms(const flxi_route_node *n, const flxi_conv_form *f)
+{
+    if (n->op == OP_conv_backward_input || n->op == OP_conv_transpose)
+        return true;
+    for (int k = 0; k < f->spatial; k++) {
+        const flxi_slide *s = &f->slide[k];
+        int64_t last = (f->z.dims[k + 2] - 1) * s->stride + (s->window - 1) * s->dilation - s->low;
+        if (s->low > 0 || s->base_dilation > 1 || last >= s->extent)
+            return true;
+    }
+    return false;
+}
+
+typedef struct {
+    const char *data;
+    int32_t dtype;
+    atomic_bool found;
+} search;
+
+static void search_chunk(void *user, int64_t begin, int64_t end)
+{
+    search *s = user;
+    if (!atomic_load_explicit(&s->found, memory_order_relaxed) &&
+        flxi_first_not_finite(s->dtype, moved(s->data, begin, s->dtype), end - begin) >= 0)
+        atomic_store_explicit(&s->found, true, memory_order_relaxed);
+}
+
+static bool is_finite(const void *data, const flx_type *t, flxi_pool *pool)
+{
+    search s = {.data = data, .dtype = t->dtype};
+    int64_t count = flxi_route_count(t);
+    flxi_pool_run(pool, count, flxi_route_chunk(count, (int64_t)flx_dtype_size(t->dtype)), search_chunk, &s);
+    return !atomic_load(&s.found);
 }
 
 /* ---- The route ---- */
@@ -465,7 +492,7 @@ const char *flxi_conv_applies(const flxi_route_node *n)
         return "only real floats are packed as patches";
     if (flxi_route_count(y) == 0)
         return NULL;
-    conv_form f = form_of(n);
+    flxi_conv_form f = form_of(n);
     for (int k = 0; k < f.spatial; k++) {
         const flxi_slide *s = &f.slide[k];
         if (!is_moderate(s->extent) || !is_moderate(s->window) || !is_moderate(s->low) || !is_moderate(s->stride) ||
@@ -482,7 +509,7 @@ size_t flxi_conv_route_scratch(const flxi_route_node *n, int threads)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return 0;
-    conv_form f = form_of(n);
+    flxi_conv_form f = form_of(n);
     if (is_phased(n, &f))
         return phases_scratch(n, &f, threads);
     conv_plan c;
@@ -494,7 +521,11 @@ flx_code flxi_conv_route(const flxi_route_node *n)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
-    conv_form f = form_of(n);
+    flxi_conv_form f = form_of(n);
+    if (leaves_out_terms(n, &f) && !is_finite(n->in[1], n->in_types[1], n->pool)) {
+        flxi_conv_plain(n, &f);
+        return FLX_OK;
+    }
     if (is_phased(n, &f)) {
         run_phases(n, &f);
         return FLX_OK;

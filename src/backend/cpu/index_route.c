@@ -4,71 +4,19 @@
    gives each thread columns of its own and lets it walk all updates in order: sums have one order, whatever the threads.
    f16 and bf16 are summed in f32 in scratch and rounded once. */
 #include "backend/cpu/gemm_engine.h"
-#include "backend/cpu/routes.h"
+#include "backend/cpu/route_index.h"
 #include "base/half.h"
-#include "ir/eval.h"
-
-#include <math.h>
-#include <stdio.h>
 
 typedef struct {
+    flxi_route_index idx; /* operand 1 */
     const flxi_route_node *n;
-    int64_t count, extent; /* indices, and positions they may name */
-    flxi_oob policy;
     int64_t outer, inner; /* gather: rows of the table are `inner` elements */
     size_t size;
 } indexing;
 
-/* The position that index i names, or -1 when it is dropped; -2 is an error. */
-static int64_t position_at(const indexing *x, int64_t i)
+static indexing indexing_of(const flxi_route_node *n, int64_t extent)
 {
-    int32_t dtype = x->n->in_types[1]->dtype;
-    const void *idx = x->n->in[1];
-    int64_t k = flxi_load_int(dtype, idx, i);
-    bool is_whole = true;
-    if (flxi_is_float(dtype)) {
-        double v = flxi_load_double(dtype, idx, i);
-        is_whole = v == trunc(v) && isfinite(v);
-    }
-    if (is_whole && k >= 0 && k < x->extent)
-        return k;
-    if (x->policy == OOB_ZERO)
-        return -1;
-    if (x->policy == OOB_CLAMP && x->extent > 0)
-        return dtype == FLX_U64 || k >= x->extent ? x->extent - 1 : k < 0 ? 0 : k;
-    return -2;
-}
-
-static flx_code check_indices(const indexing *x)
-{
-    const char *label = x->n->label;
-    char op[120];
-    snprintf(op, sizeof op, "%s%s%.80s%s", flxi_ops[x->n->op].name, label ? " '" : "", label ? label : "",
-             label ? "'" : "");
-    int32_t dtype = x->n->in_types[1]->dtype;
-    for (int64_t i = 0; i < x->count; i++) {
-        if (position_at(x, i) != -2)
-            continue;
-        int64_t k = flxi_load_int(dtype, x->n->in[1], i);
-        double v = flxi_load_double(dtype, x->n->in[1], i);
-        if (flxi_is_float(dtype) && !(v == trunc(v) && isfinite(v)))
-            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: index %lld of the index operand is no whole number", op,
-                             (long long)i);
-        char number[24];
-        snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
-        return flxi_fail_hint(x->n->err, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them inside",
-                              "%s: index %s is out of range: the axis has extent %lld", op, number,
-                              (long long)x->extent);
-    }
-    return FLX_OK;
-}
-
-static indexing indexing_of(const flxi_route_node *n)
-{
-    return (indexing){.n = n,
-                      .count = flxi_route_count(n->in_types[1]),
-                      .policy = (flxi_oob)flxi_route_int(n, "oob"),
-                      .size = flx_dtype_size(n->in_types[0]->dtype)};
+    return (indexing){.idx = flxi_route_indices(n, 1, extent), .n = n, .size = flx_dtype_size(n->in_types[0]->dtype)};
 }
 
 /* ---- gather ---- */
@@ -78,28 +26,27 @@ static void gather_rows(void *user, int64_t begin, int64_t end)
     const indexing *x = user;
     size_t row = (size_t)x->inner * x->size;
     for (int64_t r = begin; r < end; r++) {
-        int64_t at = position_at(x, r % x->count);
+        int64_t at = flxi_route_position(&x->idx, r % x->idx.count);
         char *to = (char *)x->n->out[0] + (size_t)r * row;
         if (at < 0)
             memset(to, 0, row);
         else
-            memcpy(to, (const char *)x->n->in[0] + (size_t)(r / x->count * x->extent + at) * row, row);
+            memcpy(to, (const char *)x->n->in[0] + (size_t)(r / x->idx.count * x->idx.extent + at) * row, row);
     }
 }
 
 flx_code flxi_gather_route(const flxi_route_node *n)
 {
-    indexing x = indexing_of(n);
-    if (x.count == 0)
+    if (flxi_route_count(n->in_types[1]) == 0)
         return FLX_OK;
     flxi_split s = flxi_split_at(n->in_types[0], flxi_route_int(n, "axis"));
+    indexing x = indexing_of(n, s.n);
     x.outer = s.outer;
-    x.extent = s.n;
     x.inner = s.inner;
-    FLXI_TRY(check_indices(&x));
+    FLXI_TRY(flxi_route_check_indices(&x.idx));
     if (flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
-    int64_t rows = x.outer * x.count;
+    int64_t rows = x.outer * x.idx.count;
     flxi_pool_run(n->pool, rows, flxi_route_chunk(rows, x.inner * (int64_t)x.size + 8), gather_rows, &x);
     return FLX_OK;
 }
@@ -127,10 +74,10 @@ size_t flxi_scatter_scratch(const flxi_route_node *n, int threads)
     static void name(const indexing *x, A *y, int64_t begin, int64_t end)                                  \
     {                                                                                                      \
         const U *updates = x->n->in[0];                                                                    \
-        for (int64_t r = 0; r < x->extent; r++)                                                            \
+        for (int64_t r = 0; r < x->idx.extent; r++)                                                        \
             memset(y + r * x->inner + begin, 0, (size_t)(end - begin) * sizeof(A));                        \
-        for (int64_t i = 0; i < x->count; i++) {                                                           \
-            int64_t at = position_at(x, i);                                                                \
+        for (int64_t i = 0; i < x->idx.count; i++) {                                                       \
+            int64_t at = flxi_route_position(&x->idx, i);                                                  \
             for (int64_t j = begin; at >= 0 && j < end; j++)                                               \
                 y[at * x->inner + j] = (A)(y[at * x->inner + j] combine widen(updates[i * x->inner + j])); \
         }                                                                                                  \
@@ -151,7 +98,7 @@ static void round_columns(const indexing *x, int64_t begin, int64_t end)
     const float *sums = x->n->scratch;
     uint16_t *y = x->n->out[0];
     bool is_f16 = x->n->out_types[0]->dtype == FLX_F16;
-    for (int64_t r = 0; r < x->extent; r++)
+    for (int64_t r = 0; r < x->idx.extent; r++)
         for (int64_t i = r * x->inner + begin; i < r * x->inner + end; i++)
             y[i] = is_f16 ? flxi_to_f16((double)sums[i]) : flxi_to_bf16((double)sums[i]);
 }
@@ -179,13 +126,12 @@ static void scatter_columns(void *user, int64_t begin, int64_t end)
 flx_code flxi_scatter_route(const flxi_route_node *n)
 {
     const flx_type *y = n->out_types[0];
-    indexing x = indexing_of(n);
-    x.extent = y->dims[0];
-    FLXI_TRY(check_indices(&x));
+    indexing x = indexing_of(n, y->dims[0]);
+    FLXI_TRY(flxi_route_check_indices(&x.idx));
     if (flxi_route_count(y) == 0)
         return FLX_OK;
-    x.inner = flxi_route_count(y) / x.extent;
-    int64_t bytes = (x.extent + x.count) * (int64_t)x.size; /* of one column */
+    x.inner = flxi_route_count(y) / x.idx.extent;
+    int64_t bytes = (x.idx.extent + x.idx.count) * (int64_t)x.size; /* of one column */
     int64_t chunk = flxi_route_chunk(x.inner, bytes);
     chunk = chunk < 16 && x.inner > 16 ? 16 : chunk; /* whole cache lines, so that threads do not meet in one */
     flxi_pool_run(n->pool, x.inner, chunk, scatter_columns, &x);

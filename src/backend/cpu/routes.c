@@ -6,9 +6,12 @@
 #include <string.h>
 
 static const flxi_route routes[] = {
-#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run},
+#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL},
+#define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
+    {OP_##op, #route, applies, scratch, run, kept, prepare},
 #include "backend/cpu/routes.def"
 #undef ROUTE
+#undef PREPARED_ROUTE
 };
 
 const flxi_route *flxi_route_list(size_t *count)

@@ -2,7 +2,8 @@
 
    routes.def lists them, best first for each op. `applies` looks at types and attributes only and returns NULL for yes
    or the reason for no, which is what a dispatch report prints. Routes allocate nothing: scratch is asked for in
-   advance. What they compute never depends on the number of threads. */
+   advance, and tables that depend on types and attributes alone are made when the node is compiled. What they compute
+   never depends on the number of threads. */
 #ifndef FLXI_ROUTES_H
 #define FLXI_ROUTES_H
 
@@ -20,6 +21,7 @@ typedef struct {
     const void *const *in;
     void *const *out;
     flxi_pool *pool;   /* or NULL */
+    const void *kept;  /* what `prepare` made, 64-byte aligned; NULL for routes that keep nothing */
     void *scratch;     /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
     flx_error *err;    /* or NULL */
     const char *label; /* the node's name, for messages; or NULL */
@@ -31,6 +33,8 @@ typedef struct {
     const char *(*applies)(const flxi_route_node *n);
     size_t (*scratch)(const flxi_route_node *n, int threads);
     flx_code (*run)(const flxi_route_node *n);
+    size_t (*kept)(const flxi_route_node *n); /* bytes that the route keeps; NULL: none */
+    flx_code (*prepare)(const flxi_route_node *n, void *kept, const flxi_allocator *mem); /* mem is for scratch alone */
 } flxi_route;
 
 typedef struct {
@@ -63,8 +67,13 @@ int64_t flxi_route_chunk(int64_t count, int64_t bytes_each);
     const char *applies(const flxi_route_node *n);         \
     size_t scratch(const flxi_route_node *n, int threads); \
     flx_code run(const flxi_route_node *n);
+#define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
+    ROUTE(op, route, applies, scratch, run)                             \
+    size_t kept(const flxi_route_node *n);                              \
+    flx_code prepare(const flxi_route_node *n, void *made, const flxi_allocator *mem);
 #include "backend/cpu/routes.def"
 #undef ROUTE
+#undef PREPARED_ROUTE
 
 size_t flxi_no_scratch(const flxi_route_node *n, int threads);
 

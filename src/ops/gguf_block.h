@@ -1,0 +1,43 @@
+/* gguf_block.h: the packed blocks of GGUF files. A block holds 32 or 256 numbers as small integers with one or more scales;
+   a row of a matrix is a whole number of blocks. */
+#ifndef FLXI_GGUF_BLOCK_H
+#define FLXI_GGUF_BLOCK_H
+
+#include <stdint.h>
+
+/* X(name, numbers in a block, bytes of a block) */
+#define FLXI_GGUF_MAP(X) \
+    X(q4_0, 32, 18)      \
+    X(q4_1, 32, 20)      \
+    X(q5_0, 32, 22)      \
+    X(q5_1, 32, 24)      \
+    X(q8_0, 32, 34)      \
+    X(q2_k, 256, 84)     \
+    X(q3_k, 256, 110)    \
+    X(q4_k, 256, 144)    \
+    X(q5_k, 256, 176)    \
+    X(q6_k, 256, 210)    \
+    X(q8_k, 256, 292)
+
+enum { FLXI_GGUF_MOST = 256 }; /* numbers in a block */
+
+typedef enum {
+#define FLXI_GGUF_ENUM(name, count, nbytes) FLXI_GGUF_##name,
+    FLXI_GGUF_MAP(FLXI_GGUF_ENUM)
+#undef FLXI_GGUF_ENUM
+        FLXI_GGUF_COUNT
+} flxi_gguf;
+
+typedef struct {
+    int count, nbytes;
+    /* All numbers of a block, in order. Each is computed in double, where the products of scales and codes are exact. */
+    void (*decode)(const uint8_t *block, double *y);
+} flxi_gguf_format;
+
+extern const flxi_gguf_format flxi_gguf_formats[FLXI_GGUF_COUNT];
+
+/* The words of an attribute `scheme`, separated by spaces. */
+#define FLXI_GGUF_WORD(name, count, nbytes) " gguf_" #name
+#define FLXI_GGUF_WORDS FLXI_GGUF_MAP(FLXI_GGUF_WORD)
+
+#endif

@@ -1,0 +1,17 @@
+/* schur.h: eigenvalues and eigenvectors of a general matrix, by unitary reduction to Hessenberg and then to triangular
+   form (shifted QR), in complex double.
+
+   They come sorted by real part, then imaginary part. The anchor of each vector (jacobi.h) is 1. A real matrix has real
+   eigenvalues and exact conjugate pairs. A matrix with an infinity or a NaN, and one on which the iteration does not
+   settle, gives NaN. */
+#ifndef FLXI_SCHUR_H
+#define FLXI_SCHUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* a [n, n], an array of its columns, is destroyed; w [n]; v [n, n], its columns the vectors; room for n * n numbers. */
+void flxi_schur_eig(int64_t n, double _Complex *a, double _Complex *w, double _Complex *v, double _Complex *room,
+                    bool is_real);
+
+#endif

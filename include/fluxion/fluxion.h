@@ -7,6 +7,7 @@
 #include <fluxion/graph.h>
 #include <fluxion/kernel.h>
 #include <fluxion/lower.h>
+#include <fluxion/nn.h>
 #include <fluxion/ops.h>
 #include <fluxion/exec.h>
 #include <fluxion/recording.h>

@@ -1995,6 +1995,354 @@ static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_va
     return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** y[i] = x[i] w[e[i]], w being a list of matrices */
+static inline flx_val flx_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *oob)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = e;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the transpose of grouped_matmul in w: w[k] = sum of the products x[i]^T dy[i] over the rows with e[i] = k, of E matrices */
+static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x, flx_val dy, flx_val e, flx_dim E, const char *oob)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    flx_x[2] = e;
+    if (!(E == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("E", E);
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "grouped_matmul_weight_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- solve ---- */
+
+/** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors */
+static inline flx_val flx_solve(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "solve", flx_x, 2, NULL, 0);
+}
+
+/** x with a x = b, for one matrix a; b is a vector or a matrix */
+static inline flx_val flx_dense_solve(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "dense_solve", flx_x, 2, NULL, 0);
+}
+
+/** x[i] with a[i] x[i] = b[i], for a of shape [B, N, N]; b is [B, N] or [B, N, K] */
+static inline flx_val flx_batched_dense_solve(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "batched_dense_solve", flx_x, 2, NULL, 0);
+}
+
+/** x with a x = b, or with a^T or a^H by trans, from the factors of a that lu gives */
+static inline flx_val flx_lu_solve(flx_graph *g, flx_val lu, flx_val perm, flx_val b, const char *trans)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = lu;
+    flx_x[1] = perm;
+    flx_x[2] = b;
+    if (!(!trans))
+        flx_a[flx_n++] = flx_attr_word("trans", trans);
+    return flx_op1(g, "lu_solve", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; op by trans */
+static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, int lower, const char *trans, int unit_diagonal, int left_side)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = t;
+    flx_x[1] = b;
+    if (!(lower < 0))
+        flx_a[flx_n++] = flx_attr_int("lower", lower);
+    if (!(!trans))
+        flx_a[flx_n++] = flx_attr_word("trans", trans);
+    if (!(unit_diagonal < 0))
+        flx_a[flx_n++] = flx_attr_int("unit_diagonal", unit_diagonal);
+    if (!(left_side < 0))
+        flx_a[flx_n++] = flx_attr_int("left_side", left_side);
+    return flx_op1(g, "solve_triangular", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the inverse of each matrix */
+static inline flx_val flx_inv(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "inv", flx_x, 1, NULL, 0);
+}
+
+
+/* ---- factor ---- */
+
+/** a[perm] = L U: L below the diagonal of lu, its own diagonal being 1, U from the diagonal on; row k was exchanged with pivots[k] */
+static inline void flx_lu(flx_graph *g, flx_val a, flx_val results[3])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "lu", flx_x, 1, NULL, 0, results, 3);
+}
+
+/** the triangle l with l l^H = a, or l^H l = a where lower is false; of a only (a + a^H) / 2 is seen */
+static inline flx_val flx_cholesky(flx_graph *g, flx_val a, int lower)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    if (!(lower < 0))
+        flx_a[flx_n++] = flx_attr_int("lower", lower);
+    return flx_op1(g, "cholesky", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** a = q r with q^H q = 1 and r upper triangular, its diagonal positive; of the smaller extent, not the full one */
+static inline void flx_qr(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "qr", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** the determinant of each matrix */
+static inline flx_val flx_det(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "det", flx_x, 1, NULL, 0);
+}
+
+/** the determinant as sign * exp(logabsdet), which cannot overflow; logabsdet is real */
+static inline void flx_slogdet(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "slogdet", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** the logarithm of the absolute value of the determinant, a real number */
+static inline flx_val flx_logdet(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "logdet", flx_x, 1, NULL, 0);
+}
+
+/** det(a) a^-1 of each matrix, which singular matrices have too */
+static inline flx_val flx_adjugate(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "adjugate", flx_x, 1, NULL, 0);
+}
+
+
+/* ---- matrix ---- */
+
+/** the sum of the diagonal of each matrix */
+static inline flx_val flx_trace(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "trace", flx_x, 1, NULL, 0);
+}
+
+/** each element of a times all of b: of matrices, in the last two axes, or of two vectors */
+static inline flx_val flx_kron(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "kron", flx_x, 2, NULL, 0);
+}
+
+/** a multiplied n times; for negative n the inverse, for 0 the identity */
+static inline flx_val flx_matrix_power(flx_graph *g, flx_val a, int64_t n)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    return flx_op1(g, "matrix_power", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the diagonal of each matrix */
+static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
+{
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    return flx_op1(g, "diag_extract", flx_x, 1, NULL, 0);
+}
+
+/** diagonal matrices, with the last axis of x on their diagonals */
+static inline flx_val flx_diag_set(flx_graph *g, flx_val x)
+{
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    return flx_op1(g, "diag_set", flx_x, 1, NULL, 0);
+}
+
+/** (sum of |x|^ord)^(1/ord) over the axes, inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real, and without overflow */
+static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(ord != ord))
+        flx_a[flx_n++] = flx_attr_real("ord", ord);
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "norm", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- sparse ---- */
+
+/** the product of the matrix with n rows and x, a vector or a matrix */
+static inline flx_val flx_spmv(flx_graph *g, flx_val v, flx_val x, flx_ints rows, flx_ints cols, int64_t n)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = v;
+    flx_x[1] = x;
+    if (!(!rows.v))
+        flx_a[flx_n++] = flx_attr_ints("rows", rows);
+    if (!(!cols.v))
+        flx_a[flx_n++] = flx_attr_ints("cols", cols);
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    return flx_op1(g, "spmv", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** y with a y = x, for the n x n matrix a; x is a vector or a matrix */
+static inline flx_val flx_sparse_solve(flx_graph *g, flx_val v, flx_val x, flx_ints rows, flx_ints cols, int64_t n)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = v;
+    flx_x[1] = x;
+    if (!(!rows.v))
+        flx_a[flx_n++] = flx_attr_ints("rows", rows);
+    if (!(!cols.v))
+        flx_a[flx_n++] = flx_attr_ints("cols", cols);
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    return flx_op1(g, "sparse_solve", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- spectrum ---- */
+
+/** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; derivatives of vectors count equal eigenvalues as zero contributions */
+static inline void flx_eigh(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "eigh", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** eigenvalues of a, complex, by real part and then imaginary part */
+static inline flx_val flx_eig(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "eig", flx_x, 1, NULL, 0);
+}
+
+/** eig with eigenvectors, the columns of v, each scaled so that its first component of at least half the largest modulus is 1 */
+static inline void flx_eig_pairs(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "eig_pairs", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** a = u diag(s) vt: s descending and real, as many as the smaller extent; the columns of u and the rows of vt are orthonormal */
+static inline void flx_svd(flx_graph *g, flx_val a, flx_val results[3])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "svd", flx_x, 1, NULL, 0, results, 3);
+}
+
+/** the pseudoinverse; singular values up to rcond times the largest count as 0, rcond being max(m, n) eps by default */
+static inline flx_val flx_pinv(flx_graph *g, flx_val a, double rcond)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    if (!(rcond != rcond))
+        flx_a[flx_n++] = flx_attr_real("rcond", rcond);
+    return flx_op1(g, "pinv", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** pinv(a) b: of all x that make |a x - b| smallest the shortest */
+static inline flx_val flx_lstsq(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "lstsq", flx_x, 2, NULL, 0);
+}
+
+/** a = u p with p = sqrt(a^H a) and u's columns or rows orthonormal */
+static inline void flx_polar(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "polar", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** the largest singular value divided by the smallest; inf for a singular matrix, nan for an empty one */
+static inline flx_val flx_cond(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "cond", flx_x, 1, NULL, 0);
+}
+
+
+/* ---- matrix_function ---- */
+
+/** the exponential of a matrix, 1 + a + a a / 2 + ..., computed in double */
+static inline flx_val flx_expm(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "expm", flx_x, 1, NULL, 0);
+}
+
 
 /* ---- conv ---- */
 
@@ -2307,6 +2655,391 @@ static inline flx_val flx_resize(flx_graph *g, flx_val x, flx_ints shape, const 
 }
 
 
+/* ---- spectral ---- */
+
+/** the discrete Fourier transform of the last axis; real dtypes hold [re..., im...] there */
+static inline flx_val flx_fft(flx_graph *g, flx_val x, int inverse, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(inverse < 0))
+        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fft", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** fft along axis */
+static inline flx_val flx_fft_axis(flx_graph *g, flx_val x, int64_t axis, int inverse, const char *norm)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(inverse < 0))
+        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fft_axis", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** fft along each of axes; several axes need complex numbers */
+static inline flx_val flx_fftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the inverse of fftn */
+static inline flx_val flx_ifftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "ifftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** bins 0 to n//2 of the transform of a real signal, padded with zeros or cut to n */
+static inline void flx_rfft(flx_graph *g, flx_val x, flx_dim n, const char *norm, flx_val results[2])
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    flx_op(g, "rfft", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** the real signal of length n with these bins; the imaginary parts of bins 0 and n/2 are ignored */
+static inline flx_val flx_irfft(flx_graph *g, flx_val re, flx_val im, flx_dim n, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = re;
+    flx_x[1] = im;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "irfft", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** rfft of the frames of x that start every hop elements: [frames, .., 2*bins], re then im */
+static inline flx_val flx_stft(flx_graph *g, flx_val x, flx_val window, int64_t frame_len, int64_t hop)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = window;
+    size_t num_operands = 2;
+    while (num_operands > 1 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(frame_len == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("frame_len", frame_len);
+    if (!(hop == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("hop", hop);
+    return flx_op1(g, "stft", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** (re^2 + im^2) / n */
+static inline flx_val flx_psd(flx_graph *g, flx_val re, flx_val im, flx_dim n)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = re;
+    flx_x[1] = im;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    return flx_op1(g, "psd", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the linear convolution of the last axes, of length len(a) + len(b) - 1, by transforms */
+static inline flx_val flx_fft_conv1d(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = b;
+    return flx_op1(g, "fft_conv1d", flx_x, 2, NULL, 0);
+}
+
+/** the frequencies of the bins of fft: k/n, from n/2 on (k - n)/n */
+static inline flx_val flx_fftfreq(flx_graph *g, flx_dim n, flx_dtype dtype)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "fftfreq", NULL, 0, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the frequencies of the bins of rfft: k/n */
+static inline flx_val flx_rfftfreq(flx_graph *g, flx_dim n, flx_dtype dtype)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "rfftfreq", NULL, 0, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** log10(max(P filt^T, floor)), P the power in the bins 0 to N//2 of spec [.., 2N], filt [M, N//2 + 1] */
+static inline flx_val flx_log_mel(flx_graph *g, flx_val spec, flx_val filt, double floor)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = spec;
+    flx_x[1] = filt;
+    if (!(floor != floor))
+        flx_a[flx_n++] = flx_attr_real("floor", floor);
+    return flx_op1(g, "log_mel", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of spec in log_mel */
+static inline flx_val flx_log_mel_backward(flx_graph *g, flx_val spec, flx_val filt, flx_val dy, double floor)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = spec;
+    flx_x[1] = filt;
+    flx_x[2] = dy;
+    if (!(floor != floor))
+        flx_a[flx_n++] = flx_attr_real("floor", floor);
+    return flx_op1(g, "log_mel_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** (max(y, max(y) - range) + shift) / scale; the maximum is over all of y */
+static inline flx_val flx_log_mel_normalize(flx_graph *g, flx_val y, double range, double shift, double scale)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = y;
+    if (!(range != range))
+        flx_a[flx_n++] = flx_attr_real("range", range);
+    if (!(shift != shift))
+        flx_a[flx_n++] = flx_attr_real("shift", shift);
+    if (!(scale != scale))
+        flx_a[flx_n++] = flx_attr_real("scale", scale);
+    return flx_op1(g, "log_mel_normalize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the k bins of the largest mean power, largest first; spec is [segments, .., 2*bins], re then im */
+static inline void flx_welch_peaks(flx_graph *g, flx_val spec, flx_dim k, flx_val results[2])
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = spec;
+    if (!(k == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("k", k);
+    flx_op(g, "welch_peaks", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+
+/* ---- attention ---- */
+
+typedef struct flx_attention_attrs {
+    const char *layout; /* must be given */
+    int64_t num_heads; /* as q shows */
+    int64_t head_dim; /* as q shows */
+    int64_t num_kv_heads; /* num_heads */
+    const char *mask_kind; /* none */
+    int64_t window; /* none */
+    double score_scale; /* 1/sqrt(head_dim) */
+    double softcap; /* none */
+} flx_attention_attrs;
+#define FLX_ATTENTION_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
+
+/** softmax over the allowed keys of softcap*tanh(score_scale*q k^T / softcap) + bias, times v; a query without an allowed key gives 0. mask_kind=custom allows where mask >= 0.5, bias adds it */
+static inline flx_val flx_attention(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val mask, const flx_attention_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = q;
+    flx_x[1] = k;
+    flx_x[2] = v;
+    flx_x[3] = mask;
+    size_t num_operands = 4;
+    while (num_operands > 3 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (attrs) {
+        if (!(!attrs->layout))
+            flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->num_kv_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
+    }
+    return flx_op1(g, "attention", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_attention_backward_attrs {
+    const char *wrt; /* must be given */
+    const char *layout; /* must be given */
+    int64_t num_heads; /* as q shows */
+    int64_t head_dim; /* as q shows */
+    int64_t num_kv_heads; /* num_heads */
+    const char *mask_kind; /* none */
+    int64_t window; /* none */
+    double score_scale; /* 1/sqrt(head_dim) */
+    double softcap; /* none */
+} flx_attention_backward_attrs;
+#define FLX_ATTENTION_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
+
+/** the cotangent of one operand of attention, of the result's cotangent dy */
+static inline flx_val flx_attention_backward(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy, flx_val mask, const flx_attention_backward_attrs *attrs)
+{
+    flx_attr flx_a[9];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = q;
+    flx_x[1] = k;
+    flx_x[2] = v;
+    flx_x[3] = dy;
+    flx_x[4] = mask;
+    size_t num_operands = 5;
+    while (num_operands > 4 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (attrs) {
+        if (!(!attrs->wrt))
+            flx_a[flx_n++] = flx_attr_word("wrt", attrs->wrt);
+        if (!(!attrs->layout))
+            flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->num_kv_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
+    }
+    return flx_op1(g, "attention_backward", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- rotary ---- */
+
+/** elements i and i + n_rot/2 of each head turned by the angle whose cosine and sine the tables have for its token; those from n_rot on pass */
+static inline flx_val flx_rope(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = cos;
+    flx_x[2] = sin;
+    if (!(!layout))
+        flx_a[flx_n++] = flx_attr_word("layout", layout);
+    if (!(head_dim == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
+    if (!(n_rot == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
+    if (!(num_heads == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
+    return flx_op1(g, "rope", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** rope(dy, cos, -sin): the cotangent of rope's x */
+static inline flx_val flx_rope_backward(flx_graph *g, flx_val dy, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = dy;
+    flx_x[1] = cos;
+    flx_x[2] = sin;
+    if (!(!layout))
+        flx_a[flx_n++] = flx_attr_word("layout", layout);
+    if (!(head_dim == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
+    if (!(n_rot == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
+    if (!(num_heads == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
+    return flx_op1(g, "rope_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_axial_rope2d_attrs {
+    int64_t end_x; /* must be given */
+    int64_t end_y; /* must be given */
+    int64_t num_heads; /* must be given */
+    double theta; /* 10000 */
+    int64_t repeat_factor; /* 1 */
+    const char *repeat_mode; /* tile */
+} flx_axial_rope2d_attrs;
+#define FLX_AXIAL_ROPE2D_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, FLX_DEFAULT, NULL}
+
+/** neighbours in each head of [N, S, H*D] turned by px*f in its first half and by py*f in its second, (px, py) the token's place in the grid, f = theta^(-4c/D) for pair c */
+static inline flx_val flx_axial_rope2d(flx_graph *g, flx_val x, const flx_axial_rope2d_attrs *attrs)
+{
+    flx_attr flx_a[6];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (attrs) {
+        if (!(attrs->end_x == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("end_x", attrs->end_x);
+        if (!(attrs->end_y == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("end_y", attrs->end_y);
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->theta != attrs->theta))
+            flx_a[flx_n++] = flx_attr_real("theta", attrs->theta);
+        if (!(attrs->repeat_factor == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("repeat_factor", attrs->repeat_factor);
+        if (!(!attrs->repeat_mode))
+            flx_a[flx_n++] = flx_attr_word("repeat_mode", attrs->repeat_mode);
+    }
+    return flx_op1(g, "axial_rope2d", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+
 /* ---- fused ---- */
 
 /** act(matmul(x, w) + b) */
@@ -2335,6 +3068,330 @@ static inline flx_val flx_fused_swiglu(flx_graph *g, flx_val p, int gate_first, 
     if (!(cast_to == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("cast_to", cast_to);
     return flx_op1(g, "fused_swiglu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_conv_bias_act_attrs {
+    const char *act; /* none */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
+    flx_dim groups; /* 1 */
+    flx_ints input_dilation; /* all 1 */
+    flx_dim batch_groups; /* 1 */
+    flx_ints reverse; /* all false */
+    flx_ints input_axes; /* [0, 1, 2, ...] */
+    flx_ints kernel_axes; /* [0, 1, 2, ...] */
+    flx_ints output_axes; /* [0, 1, 2, ...] */
+} flx_fused_conv_bias_act_attrs;
+#define FLX_FUSED_CONV_BIAS_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
+
+/** act(conv(x, w) + b), one element of b for each output feature */
+static inline flx_val flx_fused_conv_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_fused_conv_bias_act_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    if (attrs) {
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->stride.v))
+            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
+        if (!(!attrs->padding.v))
+            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
+        if (!(!attrs->dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
+        if (!(attrs->groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
+        if (!(!attrs->input_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
+        if (!(attrs->batch_groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
+        if (!(!attrs->reverse.v))
+            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
+        if (!(!attrs->input_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
+        if (!(!attrs->kernel_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
+        if (!(!attrs->output_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
+    }
+    return flx_op1(g, "fused_conv_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_conv_affine_act_attrs {
+    const char *act; /* none */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
+    flx_dim groups; /* 1 */
+    flx_ints input_dilation; /* all 1 */
+    flx_dim batch_groups; /* 1 */
+    flx_ints reverse; /* all false */
+    flx_ints input_axes; /* [0, 1, 2, ...] */
+    flx_ints kernel_axes; /* [0, 1, 2, ...] */
+    flx_ints output_axes; /* [0, 1, 2, ...] */
+} flx_fused_conv_affine_act_attrs;
+#define FLX_FUSED_CONV_AFFINE_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
+
+/** act(conv(x, w) * scale + shift), one element of scale and shift for each output feature */
+static inline flx_val flx_fused_conv_affine_act(flx_graph *g, flx_val x, flx_val w, flx_val scale, flx_val shift, const flx_fused_conv_affine_act_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = scale;
+    flx_x[3] = shift;
+    if (attrs) {
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->stride.v))
+            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
+        if (!(!attrs->padding.v))
+            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
+        if (!(!attrs->dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
+        if (!(attrs->groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
+        if (!(!attrs->input_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
+        if (!(attrs->batch_groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
+        if (!(!attrs->reverse.v))
+            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
+        if (!(!attrs->input_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
+        if (!(!attrs->kernel_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
+        if (!(!attrs->output_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
+    }
+    return flx_op1(g, "fused_conv_affine_act", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul(x, w) + res */
+static inline flx_val flx_fused_matmul_residual(flx_graph *g, flx_val x, flx_val w, flx_val res)
+{
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = res;
+    return flx_op1(g, "fused_matmul_residual", flx_x, 3, NULL, 0);
+}
+
+/** res + gate * x */
+static inline flx_val flx_fused_gated_residual(flx_graph *g, flx_val x, flx_val gate, flx_val res)
+{
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gate;
+    flx_x[2] = res;
+    return flx_op1(g, "fused_gated_residual", flx_x, 3, NULL, 0);
+}
+
+/** layer_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    size_t num_operands = 2;
+    if (bias.id)
+        flx_x[num_operands++] = bias;
+    if (gamma.id)
+        flx_x[num_operands++] = gamma;
+    if (beta.id)
+        flx_x[num_operands++] = beta;
+    if (!(has_bias < 0))
+        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_residual_ln", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** rms_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+static inline flx_val flx_fused_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    size_t num_operands = 2;
+    if (bias.id)
+        flx_x[num_operands++] = bias;
+    if (gamma.id)
+        flx_x[num_operands++] = gamma;
+    if (beta.id)
+        flx_x[num_operands++] = beta;
+    if (!(has_bias < 0))
+        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_residual_rms_norm", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** layer_norm(x, 1, 0) * (1 + scale) + shift, along the last axis */
+static inline flx_val flx_fused_ada_layer_norm(flx_graph *g, flx_val x, flx_val scale, flx_val shift, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = scale;
+    flx_x[2] = shift;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x from token to token, from 0 */
+static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta, flx_val a, flx_val b, flx_val c)
+{
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = delta;
+    flx_x[2] = a;
+    flx_x[3] = b;
+    flx_x[4] = c;
+    return flx_op1(g, "selective_scan", flx_x, 5, NULL, 0);
+}
+
+/** from token to token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), T[N, H, n, n] from state or 0; with carry_state the last T is a second result */
+static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val beta, flx_val state, int carry_state, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[6];
+    flx_x[0] = q;
+    flx_x[1] = k;
+    flx_x[2] = v;
+    flx_x[3] = gamma;
+    flx_x[4] = beta;
+    flx_x[5] = state;
+    size_t num_operands = 6;
+    while (num_operands > 5 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(carry_state < 0))
+        flx_a[flx_n++] = flx_attr_int("carry_state", carry_state);
+    return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** body on all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
+static inline flx_val flx_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    return flx_op1(g, "elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** body, as in elementwise_region, on the slices [starts, starts + lens) of the operands along the axis, concatenated */
+static inline flx_val flx_batch_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, int64_t axis, flx_ints starts, flx_ints lens)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(!starts.v))
+        flx_a[flx_n++] = flx_attr_ints("starts", starts);
+    if (!(!lens.v))
+        flx_a[flx_n++] = flx_attr_ints("lens", lens);
+    return flx_op1(g, "batch_elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** body on x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by constants for each channel */
+static inline flx_val flx_transform_region(flx_graph *g, flx_val x, const flx_graph *body)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    return flx_op1(g, "transform_region", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_attention_block_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t head_dim; /* as wqkv shows */
+    int has_bias; /* false */
+    int has_rope; /* false */
+    const char *mask_kind; /* custom */
+    int64_t window; /* none */
+    double score_scale; /* 1/sqrt(head_dim) */
+    double softcap; /* none */
+} flx_fused_attention_block_attrs;
+#define FLX_FUSED_ATTENTION_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL, FLX_DEFAULT, NAN, NAN}
+
+/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. Behind wo: mask, which only the mask kinds custom and bias read and need; with has_bias bqkv, bo; with has_rope cos, sin, by which q and k are turned */
+static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_attention_block_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->has_bias < 0))
+            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
+        if (!(attrs->has_rope < 0))
+            flx_a[flx_n++] = flx_attr_int("has_rope", attrs->has_rope);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
+    }
+    return flx_op1(g, "fused_attention_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_transformer_layer_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t head_dim; /* as wqkv shows */
+    int64_t ffn_dim; /* as w1 shows */
+    const char *act; /* gelu */
+    int has_bias; /* true */
+    double eps1; /* 1e-05 */
+    double eps2; /* 1e-05 */
+} flx_fused_transformer_layer_attrs;
+#define FLX_FUSED_TRANSFORMER_LAYER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, -1, NAN, NAN}
+
+/** h = layer_norm(block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask */
+static inline flx_val flx_fused_transformer_layer(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_transformer_layer_attrs *attrs)
+{
+    flx_attr flx_a[7];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->ffn_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("ffn_dim", attrs->ffn_dim);
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(attrs->has_bias < 0))
+            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
+        if (!(attrs->eps1 != attrs->eps1))
+            flx_a[flx_n++] = flx_attr_real("eps1", attrs->eps1);
+        if (!(attrs->eps2 != attrs->eps2))
+            flx_a[flx_n++] = flx_attr_real("eps2", attrs->eps2);
+    }
+    return flx_op1(g, "fused_transformer_layer", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2436,6 +3493,661 @@ static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_
     if (!(bias < 0))
         flx_a[flx_n++] = flx_attr_int("bias", bias);
     return flx_op1(g, "mlp", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- norm ---- */
+
+/** gamma (x - mean) / sqrt(variance + eps) + beta, with mean and variance of x along axis */
+static inline flx_val flx_layer_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** gamma x / sqrt(mean of x^2 along axis + eps) + beta */
+static inline flx_val flx_rms_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "rms_norm", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** layer_norm of x [N, C, ...] over each of num_groups runs of channels with all positions; gamma and beta per channel */
+static inline flx_val flx_group_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, int64_t num_groups, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    if (!(num_groups == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_groups", num_groups);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "group_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** layer_norm of x [N, C, ...] along the channels, at each position */
+static inline flx_val flx_layer_norm2d(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "layer_norm2d", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** gamma (x - mean) / sqrt(var + eps) + beta for x [N, C, ...], all four per channel */
+static inline flx_val flx_batch_norm_inference(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val mean, flx_val var, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    flx_x[3] = mean;
+    flx_x[4] = var;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "batch_norm_inference", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** batch_norm_inference of x [N, C, ...] with its own mean and biased variance per channel, over all axes but 1; these have gamma's dtype */
+static inline void flx_batch_norm_training(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, double eps, flx_val results[3])
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    flx_op(g, "batch_norm_training", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 3);
+}
+
+/** the cotangent of layer_norm's x */
+static inline flx_val flx_layer_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val dy, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "layer_norm_backward_input", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of layer_norm's gamma, in x's dtype */
+static inline flx_val flx_layer_norm_backward_gamma(flx_graph *g, flx_val x, flx_val dy, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "layer_norm_backward_gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of rms_norm's x */
+static inline flx_val flx_rms_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    flx_x[3] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "rms_norm_backward_input", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of rms_norm's gamma, in its dtype */
+static inline flx_val flx_rms_norm_backward_gamma(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    flx_x[3] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "rms_norm_backward_gamma", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of rms_norm's beta, in its dtype */
+static inline flx_val flx_rms_norm_backward_beta(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy, int64_t axis, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    flx_x[3] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "rms_norm_backward_beta", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of group_norm's x */
+static inline flx_val flx_group_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy, int64_t num_groups, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = beta;
+    flx_x[3] = dy;
+    if (!(num_groups == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_groups", num_groups);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "group_norm_backward_input", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of group_norm's gamma, in x's dtype */
+static inline flx_val flx_group_norm_backward_gamma(flx_graph *g, flx_val x, flx_val dy, int64_t num_groups, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    if (!(num_groups == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_groups", num_groups);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "group_norm_backward_gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of group_norm's beta, in x's dtype */
+static inline flx_val flx_group_norm_backward_beta(flx_graph *g, flx_val x, flx_val dy, int64_t num_groups, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    if (!(num_groups == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_groups", num_groups);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "group_norm_backward_beta", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of batch_norm_inference's x */
+static inline flx_val flx_batch_norm_inference_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val mean, flx_val var, flx_val dy, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = gamma;
+    flx_x[2] = mean;
+    flx_x[3] = var;
+    flx_x[4] = dy;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "batch_norm_inference_backward_input", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of batch_norm_inference's gamma, in x's dtype */
+static inline flx_val flx_batch_norm_inference_backward_gamma(flx_graph *g, flx_val x, flx_val mean, flx_val var, flx_val dy, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = mean;
+    flx_x[2] = var;
+    flx_x[3] = dy;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "batch_norm_inference_backward_gamma", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of batch_norm_inference's beta, in dy's dtype */
+static inline flx_val flx_batch_norm_inference_backward_beta(flx_graph *g, flx_val dy, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = dy;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "batch_norm_inference_backward_beta", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- loss ---- */
+
+/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero ignores labels out of range: 0 */
+static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_val logits, flx_val labels, const char *oob)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = logits;
+    flx_x[1] = labels;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of its logits, (softmax(logits) - onehot) dl */
+static inline flx_val flx_softmax_cross_entropy_backward(flx_graph *g, flx_val logits, flx_val labels, flx_val dl, const char *oob)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = logits;
+    flx_x[1] = labels;
+    flx_x[2] = dl;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "softmax_cross_entropy_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- backward ---- */
+
+/** x > 0 ? dy : 0 */
+static inline flx_val flx_relu_backward(flx_graph *g, flx_val x, flx_val dy)
+{
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    return flx_op1(g, "relu_backward", flx_x, 2, NULL, 0);
+}
+
+/** dy f'(x) for the function `kind` */
+static inline flx_val flx_activation_backward(flx_graph *g, flx_val x, flx_val dy, const char *kind)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    if (!(!kind))
+        flx_a[flx_n++] = flx_attr_word("kind", kind);
+    return flx_op1(g, "activation_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of cumsum's x: the sum of dy from each position to the end */
+static inline flx_val flx_cumsum_backward(flx_graph *g, flx_val dy, int64_t axis, int exclusive)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    return flx_op1(g, "cumsum_backward", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of gather's table of that shape: dy added up where idx read it */
+static inline flx_val flx_gather_backward(flx_graph *g, flx_val dy, flx_val idx, flx_ints shape, int64_t axis, const char *oob)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = dy;
+    flx_x[1] = idx;
+    if (!(!shape.v))
+        flx_a[flx_n++] = flx_attr_ints("shape", shape);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "gather_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** 2 dy z, the cotangent of complex_norm_sq's z */
+static inline flx_val flx_complex_norm_sq_backward(flx_graph *g, flx_val z, flx_val dy)
+{
+    flx_val flx_x[2];
+    flx_x[0] = z;
+    flx_x[1] = dy;
+    return flx_op1(g, "complex_norm_sq_backward", flx_x, 2, NULL, 0);
+}
+
+
+/* ---- quant ---- */
+
+/** round(x / scale) + zero_point as i8, saturated; the derivative is 1 / scale in range, else 0 */
+static inline flx_val flx_quantize(flx_graph *g, flx_val x, flx_reals scales, flx_ints zero_points, int64_t axis)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!scales.v))
+        flx_a[flx_n++] = flx_attr_reals("scales", scales);
+    if (!(!zero_points.v))
+        flx_a[flx_n++] = flx_attr_ints("zero_points", zero_points);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "quantize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** (q - zero_point) * scale */
+static inline flx_val flx_dequantize(flx_graph *g, flx_val q, flx_reals scales, flx_ints zero_points, int64_t axis, flx_dtype dtype)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = q;
+    if (!(!scales.v))
+        flx_a[flx_n++] = flx_attr_reals("scales", scales);
+    if (!(!zero_points.v))
+        flx_a[flx_n++] = flx_attr_ints("zero_points", zero_points);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "dequantize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fake_quantize_attrs {
+    int64_t bits; /* 8 */
+    int64_t axis; /* none */
+    const char *ste; /* clipped_identity */
+    const char *scale_mode; /* per_batch */
+    double decay; /* 0.9 */
+} flx_fake_quantize_attrs;
+#define FLX_FAKE_QUANTIZE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, NAN}
+
+/** x rounded to a grid of 2^bits - 1 multiples of a scale: y, and for scale_mode=ema the new state; ste says what stands for the derivative */
+static inline uint32_t flx_fake_quantize(flx_graph *g, flx_val x, flx_val state, const flx_fake_quantize_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[5];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = state;
+    size_t num_operands = 2;
+    while (num_operands > 1 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (attrs) {
+        if (!(attrs->bits == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
+        if (!(attrs->axis == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+        if (!(!attrs->ste))
+            flx_a[flx_n++] = flx_attr_word("ste", attrs->ste);
+        if (!(!attrs->scale_mode))
+            flx_a[flx_n++] = flx_attr_word("scale_mode", attrs->scale_mode);
+        if (!(attrs->decay != attrs->decay))
+            flx_a[flx_n++] = flx_attr_real("decay", attrs->decay);
+    }
+    return flx_op(g, "fake_quantize", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_fake_quantize_backward_attrs {
+    int64_t bits; /* 8 */
+    int64_t axis; /* none */
+    const char *ste; /* clipped_identity */
+    const char *scale_mode; /* per_batch */
+    double decay; /* 0.9 */
+} flx_fake_quantize_backward_attrs;
+#define FLX_FAKE_QUANTIZE_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, NAN}
+
+/** dy times the derivative of fake_quantize; s is the scale it used, state of a fixed one */
+static inline flx_val flx_fake_quantize_backward(flx_graph *g, flx_val x, flx_val dy, flx_val s, const flx_fake_quantize_backward_attrs *attrs)
+{
+    flx_attr flx_a[5];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    flx_x[2] = s;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (attrs) {
+        if (!(attrs->bits == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
+        if (!(attrs->axis == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+        if (!(!attrs->ste))
+            flx_a[flx_n++] = flx_attr_word("ste", attrs->ste);
+        if (!(!attrs->scale_mode))
+            flx_a[flx_n++] = flx_attr_word("scale_mode", attrs->scale_mode);
+        if (!(attrs->decay != attrs->decay))
+            flx_a[flx_n++] = flx_attr_real("decay", attrs->decay);
+    }
+    return flx_op1(g, "fake_quantize_backward", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x rounded to multiples of s, which is learned: its derivative is grad_scale (round(z) - z), z = x / s */
+static inline flx_val flx_fake_quantize_lsq(flx_graph *g, flx_val x, flx_val s, int64_t bits, int64_t axis, double grad_scale)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = s;
+    if (!(bits == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("bits", bits);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(grad_scale != grad_scale))
+        flx_a[flx_n++] = flx_attr_real("grad_scale", grad_scale);
+    return flx_op1(g, "fake_quantize_lsq", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** dy where fake_quantize_lsq does not clamp */
+static inline flx_val flx_fake_quantize_lsq_backward_x(flx_graph *g, flx_val x, flx_val s, flx_val dy, int64_t bits, int64_t axis, double grad_scale)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = s;
+    flx_x[2] = dy;
+    if (!(bits == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("bits", bits);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(grad_scale != grad_scale))
+        flx_a[flx_n++] = flx_attr_real("grad_scale", grad_scale);
+    return flx_op1(g, "fake_quantize_lsq_backward_x", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of fake_quantize_lsq's s, summed over each channel */
+static inline flx_val flx_fake_quantize_lsq_backward_scale(flx_graph *g, flx_val x, flx_val s, flx_val dy, int64_t bits, int64_t axis, double grad_scale)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = s;
+    flx_x[2] = dy;
+    if (!(bits == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("bits", bits);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(grad_scale != grad_scale))
+        flx_a[flx_n++] = flx_attr_real("grad_scale", grad_scale);
+    return flx_op1(g, "fake_quantize_lsq_backward_scale", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** round((bias + matmul(x - x_zp, w - w_zp)) * mult) + out_zp as i8, saturated */
+static inline flx_val flx_q_matmul(flx_graph *g, flx_val x, flx_val w, flx_val bias, double mult, int64_t x_zp, int64_t w_zp, int64_t out_zp)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = bias;
+    if (!(mult != mult))
+        flx_a[flx_n++] = flx_attr_real("mult", mult);
+    if (!(x_zp == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("x_zp", x_zp);
+    if (!(w_zp == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("w_zp", w_zp);
+    if (!(out_zp == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("out_zp", out_zp);
+    return flx_op1(g, "q_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_q_conv_attrs {
+    double mult; /* must be given */
+    int64_t x_zp; /* 0 */
+    int64_t w_zp; /* 0 */
+    int64_t out_zp; /* 0 */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
+    flx_dim groups; /* 1 */
+    flx_ints input_dilation; /* all 1 */
+    flx_dim batch_groups; /* 1 */
+    flx_ints reverse; /* all false */
+    flx_ints input_axes; /* [0, 1, 2, ...] */
+    flx_ints kernel_axes; /* [0, 1, 2, ...] */
+    flx_ints output_axes; /* [0, 1, 2, ...] */
+} flx_q_conv_attrs;
+#define FLX_Q_CONV_ATTRS {NAN, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
+
+/** round((bias + conv(x - x_zp, w - w_zp)) * mult) + out_zp as i8, saturated; padding is x_zp */
+static inline flx_val flx_q_conv(flx_graph *g, flx_val x, flx_val w, flx_val bias, const flx_q_conv_attrs *attrs)
+{
+    flx_attr flx_a[14];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = bias;
+    if (attrs) {
+        if (!(attrs->mult != attrs->mult))
+            flx_a[flx_n++] = flx_attr_real("mult", attrs->mult);
+        if (!(attrs->x_zp == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("x_zp", attrs->x_zp);
+        if (!(attrs->w_zp == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("w_zp", attrs->w_zp);
+        if (!(attrs->out_zp == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("out_zp", attrs->out_zp);
+        if (!(!attrs->stride.v))
+            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
+        if (!(!attrs->padding.v))
+            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
+        if (!(!attrs->dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
+        if (!(attrs->groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
+        if (!(!attrs->input_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
+        if (!(attrs->batch_groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
+        if (!(!attrs->reverse.v))
+            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
+        if (!(!attrs->input_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
+        if (!(!attrs->kernel_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
+        if (!(!attrs->output_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
+    }
+    return flx_op1(g, "q_conv", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- dequant ---- */
+
+/** matmul of x with the matrix that w holds packed as scheme says; side holds its scales, and zero points or a global scale */
+static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const char *scheme, int64_t bs)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(bs == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("bs", bs);
+    return flx_op1(g, "dequant_matmul", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** y[i] = x[i] times matrix e[i] of those that w holds packed */
+static inline flx_val flx_dequant_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *scheme, flx_dim N)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = e;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(N == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("N", N);
+    return flx_op1(g, "dequant_grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** E packed matrices of N rows of K numbers as f32 [E, K, N]: y[e, p, j] is number p of row j of matrix e */
+static inline flx_val flx_dequant_moe_weights(flx_graph *g, flx_val w, const char *scheme, flx_dim E, flx_dim K, flx_dim N)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = w;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(E == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("E", E);
+    if (!(K == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("K", K);
+    if (!(N == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("N", N);
+    return flx_op1(g, "dequant_moe_weights", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -2719,6 +4431,142 @@ static inline uint32_t flx_kernel_call(flx_graph *g, const flx_val *operands, si
 }
 
 
+/* ---- collective ---- */
+
+/** sum, max, min or mean of the x of all processes along the axis of the mesh */
+static inline flx_val flx_all_reduce(flx_graph *g, flx_val x, const char *axis_name, const char *op)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(!op))
+        flx_a[flx_n++] = flx_attr_word("op", op);
+    return flx_op1(g, "all_reduce", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the x of all processes joined along axis */
+static inline flx_val flx_all_gather(flx_graph *g, flx_val x, const char *axis_name, int64_t axis)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "all_gather", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the sum of the x of all processes, cut along axis: each process gets its part */
+static inline flx_val flx_reduce_scatter(flx_graph *g, flx_val x, const char *axis_name, int64_t axis)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "reduce_scatter", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x cut along split_axis, a part for each process; what arrives is joined along concat_axis */
+static inline flx_val flx_all_to_all(flx_graph *g, flx_val x, const char *axis_name, int64_t split_axis, int64_t concat_axis)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(split_axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("split_axis", split_axis);
+    if (!(concat_axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("concat_axis", concat_axis);
+    return flx_op1(g, "all_to_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the x of process root, everywhere */
+static inline flx_val flx_broadcast(flx_graph *g, flx_val x, const char *axis_name, int64_t root)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(root == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("root", root);
+    return flx_op1(g, "broadcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x, which process `to` receives */
+static inline flx_val flx_send(flx_graph *g, flx_val x, const char *axis_name, int64_t to)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(to == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("to", to);
+    return flx_op1(g, "send", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** what process `from` sent here; zeros if it sent nothing */
+static inline flx_val flx_recv(flx_graph *g, const char *axis_name, int64_t from, const flx_type *type)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    if (!(from == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("from", from);
+    if (!(!type))
+        flx_a[flx_n++] = flx_attr_type("type", type);
+    return flx_op1(g, "recv", NULL, 0, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** its operands, once all processes have come here */
+static inline uint32_t flx_barrier(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t capacity)
+{
+    return flx_op(g, "barrier", operands, num_operands, NULL, 0, results, capacity);
+}
+
+/** i32: the place of this process along the axis of the mesh */
+static inline flx_val flx_axis_index(flx_graph *g, const char *axis_name)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!axis_name))
+        flx_a[flx_n++] = flx_attr_string("axis_name", axis_name);
+    return flx_op1(g, "axis_index", NULL, 0, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- host_op ---- */
+
+/** the operation that the program registered under this name, with attributes of its own */
+static inline uint32_t flx_custom(flx_graph *g, const flx_val *operands, size_t num_operands, const char *name, int effect, const char *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!name))
+        flx_a[flx_n++] = flx_attr_string("name", name);
+    if (!(effect < 0))
+        flx_a[flx_n++] = flx_attr_int("effect", effect);
+    if (!(!attrs))
+        flx_a[flx_n++] = flx_attr_string("attrs", attrs);
+    return flx_op(g, "custom", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+
 /* ---- control ---- */
 
 /** then(x...) where the one-element pred is nonzero and not NaN, else(x...) */
@@ -2882,6 +4730,164 @@ static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *ope
             flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
     }
     return flx_op(g, "scan_replay_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_backward_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    flx_dim length; /* extent of the trajectory */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    flx_ints wanted; /* all floating inputs */
+    flx_ints seeded; /* all floating outputs */
+} flx_scan_backward_attrs;
+#define FLX_SCAN_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}}
+
+/** the cotangents of a scan's carries at the start, then of its wanted broadcast inputs: operands are init..., trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
+static inline uint32_t flx_scan_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[9];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+    }
+    return flx_op(g, "scan_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_backward_xs_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    flx_dim length; /* extent of the trajectory */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    flx_ints wanted; /* all floating inputs */
+    flx_ints seeded; /* all floating outputs */
+    int64_t i; /* 0 */
+} flx_scan_backward_xs_attrs;
+#define FLX_SCAN_BACKWARD_XS_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
+
+/** the cotangent of a scan's sequence i; operands as for scan_backward */
+static inline flx_val flx_scan_backward_xs(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_xs_attrs *attrs)
+{
+    flx_attr flx_a[10];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+        if (!(attrs->i == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("i", attrs->i);
+    }
+    return flx_op1(g, "scan_backward_xs", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+
+/* ---- implicit ---- */
+
+/** solves body(x, params...) = b, body being linear in x, Hermitian and positive definite, until |b - body(x)| <= tol |b|, by conjugate gradients */
+static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "cg", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** solves body(x, params...) = b, body being linear in x, until |b - body(x)| <= tol |b|, by GMRES */
+static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "gmres", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x = body(x, params...), repeated from x0 until a step is no longer than tol (1 + |x|) */
+static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "fixed_point", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** solves body(x, params...) = 0 by Newton's method from x0 until a step is no longer than tol (1 + |x|) */
+static inline flx_val flx_root(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "root", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** ys[k] is the solution of y' = body(y, t, params...) at ts[k], starting with y0 at ts[0]; Runge-Kutta 5(4) with local errors below atol + rtol |y| */
+static inline flx_val flx_odeint(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double rtol, double atol)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(rtol != rtol))
+        flx_a[flx_n++] = flx_attr_real("rtol", rtol);
+    if (!(atol != atol))
+        flx_a[flx_n++] = flx_attr_real("atol", atol);
+    return flx_op1(g, "odeint", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 FLX_END_DECLS

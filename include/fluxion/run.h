@@ -19,8 +19,9 @@ enum { /* flags of flx_run_options */
 };
 
 enum { /* what a run reports in *flx_run_options.status */
-    FLX_RUN_LOOP_CUT = 1, /* a `while` stopped at its max_iterations although its condition still held */
-    FLX_RUN_SINGULAR = 2  /* a matrix was singular, or not positive definite: its part of the result is not finite */
+    FLX_RUN_LOOP_CUT = 1, /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its tol */
+    FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
+    FLX_RUN_LIST_FULL = 4 /* a scene of splats has more entries than max_list_entries: some are missing from the image */
 };
 
 typedef struct flx_run_options {

@@ -78,12 +78,18 @@ void flxi_add_quoted(flxi_strbuf *b, const char *s)
 void flxi_addf(flxi_strbuf *b, const char *fmt, ...)
 {
     char piece[512];
-    va_list args;
+    va_list args, again;
     va_start(args, fmt);
+    va_copy(again, args);
     int n = vsnprintf(piece, sizeof piece, fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof piece)
+    if (n < 0) {
         b->failed = true;
-    else
+    } else if ((size_t)n < sizeof piece) {
         flxi_add_bytes(b, piece, (size_t)n);
+    } else if (make_room(b, (size_t)n)) { /* and for the 0 */
+        vsnprintf(b->at + b->n, (size_t)n + 1, fmt, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
 }

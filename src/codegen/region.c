@@ -83,7 +83,7 @@ static uint32_t buffer_of(writer *w, uint32_t value, flx_kernel_access access)
     flxi_static_count(t, &count);
     flxi_kbuffer b = {.name = name_of(w, value),
                       .binding = (uint32_t)w->values.n,
-                      .access = access,
+                      .access = (uint8_t)access,
                       .element = (uint8_t)flxi_kernel_storage(t->dtype),
                       .count = (uint64_t)count * (flxi_is_complex(t->dtype) ? 2 : 1)};
     w->failed |= !flxi_push(w->mem, &w->values, value) || !flxi_push(w->mem, &w->in_place, !w->group->has_rows);

@@ -614,7 +614,13 @@ static bool tensors_equal(const flx_tensor *a, const flx_tensor *b)
     return a == b || (flxi_type_equal(&a->type, &b->type) && memcmp(a->data, b->data, a->nbytes) == 0);
 }
 
-static bool field_equal(const flxi_attr *a, const void *x, const void *y)
+static bool is_same_graph(const flx_graph *a, const flx_graph *b, void *user)
+{
+    (void)user;
+    return a == b;
+}
+
+static bool field_equal(const flxi_attr *a, const void *x, const void *y, flxi_same_body same, void *user)
 {
     switch (a->kind) {
     case ATTR_INTS:
@@ -631,31 +637,44 @@ static bool field_equal(const flxi_attr *a, const void *x, const void *y)
     case ATTR_TYPES: {
         const flx_types *p = x;
         const flx_types *q = y;
-        bool same = p->n == q->n;
-        for (size_t i = 0; same && i < p->n; i++)
-            same = flxi_type_equal(&p->v[i], &q->v[i]);
-        return same;
+        bool alike = p->n == q->n;
+        for (size_t i = 0; alike && i < p->n; i++)
+            alike = flxi_type_equal(&p->v[i], &q->v[i]);
+        return alike;
     }
     case ATTR_GRAPHS: {
         const flx_graphs *p = x;
         const flx_graphs *q = y;
-        return p->n == q->n && (!p->n || memcmp(p->v, q->v, p->n * sizeof *p->v) == 0);
+        bool alike = p->n == q->n;
+        for (size_t i = 0; alike && i < p->n; i++)
+            alike = same(p->v[i], q->v[i], user);
+        return alike;
     }
-    case ATTR_COMBINE: return memcmp(x, y, sizeof(flxi_combine)) == 0;
+    case ATTR_GRAPH: return same(*(const flx_graph *const *)x, *(const flx_graph *const *)y, user);
+    case ATTR_COMBINE: {
+        const flxi_combine *p = x;
+        const flxi_combine *q = y;
+        return p->word == q->word && same(p->graph, q->graph, user);
+    }
     case ATTR_DATA:
     case ATTR_VALUE: return tensors_equal(*(const flx_tensor *const *)x, *(const flx_tensor *const *)y);
-    default: return memcmp(x, y, 8) == 0; /* numbers by their bits, graphs by identity */
+    default: return memcmp(x, y, 8) == 0; /* numbers by their bits */
     }
 }
 
-bool flxi_attrs_equal(const flxi_op *op, const void *a, const void *b)
+bool flxi_attrs_alike(const flxi_op *op, const void *a, const void *b, flxi_same_body same, void *user)
 {
     if (!a || !b)
         return a == b;
     for (const flxi_attr *s = op->rules->schema; s->name; s++)
-        if (!field_equal(s, (const char *)a + s->offset, (const char *)b + s->offset))
+        if (!field_equal(s, (const char *)a + s->offset, (const char *)b + s->offset, same, user))
             return false;
     return true;
+}
+
+bool flxi_attrs_equal(const flxi_op *op, const void *a, const void *b)
+{
+    return flxi_attrs_alike(op, a, b, is_same_graph, NULL);
 }
 
 typedef struct {

@@ -156,6 +156,9 @@ bool flxi_attr_is_default(const flxi_attr *a, const void *field);
 
 /* Equal in value; both normalised, of one op. Bodies compare by identity. */
 bool flxi_attrs_equal(const flxi_op *op, const void *a, const void *b);
+/* The same with bodies compared by the caller; either may be NULL. */
+typedef bool (*flxi_same_body)(const flx_graph *a, const flx_graph *b, void *user);
+bool flxi_attrs_alike(const flxi_op *op, const void *a, const void *b, flxi_same_body same, void *user);
 /* Of the content; the same in every context. `body_hash` gives the hash of a sub-graph. */
 uint64_t flxi_attrs_hash(flx_context *ctx, const flxi_op *op, const void *attrs, uint64_t h,
                          uint64_t (*body_hash)(const flx_graph *));

@@ -18,7 +18,7 @@ typedef struct {
 
 /* Rows of a schema for the fields that say how scores become weights. */
 #define A_SCORES(T) \
-    A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/sqrt(head_dim)"), A_REAL_OPT(T, softcap, "none")
+    A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/√head_dim"), A_REAL_OPT(T, softcap, "none")
 
 static inline bool flxi_mask_is_operand(int64_t mask_kind)
 {

@@ -285,11 +285,10 @@ static void vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
 static void fused_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
-    flx_attr attrs[] = {flx_attr_int("axis", a->axis), flx_attr_int("exclusive", a->exclusive)};
     if (a->reverse)
         vjp_cumsum(s, dy, dx);
     else
-        dx[0] = flx_op1(s->g, "cumsum_backward", dy, 1, attrs, 2);
+        dx[0] = flx_cumsum_backward(s->g, dy[0], a->axis, (int)a->exclusive);
 }
 
 /* The node's fold of x, exclusive or not: its own result where that is what it gives. */

@@ -34,7 +34,7 @@ const flxi_rules flxi_rules_relu_backward = {
 
 void flxi_fused_vjp_relu(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    dx[0] = flx_op1(s->g, "relu_backward", (flx_val[]){s->x[0], dy[0]}, 2, NULL, 0);
+    dx[0] = flx_relu_backward(s->g, s->x[0], dy[0]);
 }
 
 /* ---- activation_backward ---- */
@@ -126,11 +126,10 @@ const flxi_rules flxi_rules_activation_backward = {
 /* A complex operand has its own rule only: the op is real. */
 void flxi_fused_vjp_activation(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    flx_attr kind = flx_attr_word("kind", s->op->name);
     if (flxi_is_complex(flxi_typeof(s, s->x[0])->dtype))
         flxi_pointwise_vjp(s, dy, dx);
     else
-        dx[0] = flx_op1(s->g, "activation_backward", (flx_val[]){s->x[0], dy[0]}, 2, &kind, 1);
+        dx[0] = flx_activation_backward(s->g, s->x[0], dy[0], s->op->name);
 }
 
 /* ---- cumsum_backward ---- */
@@ -261,7 +260,7 @@ static flx_code infer_norm_sq_backward(flxi_infer *f)
     int32_t part = flxi_part_dtype(f->in[0]->dtype);
     if (f->in[1]->dtype != part)
         return flxi_infer_fail(f, FLX_E_DTYPE, NULL,
-                               "g is the cotangent of a real number, so beside a z of %s it is %s, not %s",
+                               "dy is the cotangent of a real number, so beside a z of %s it is %s, not %s",
                                flx_dtype_name(f->in[0]->dtype), flx_dtype_name(part), flx_dtype_name(f->in[1]->dtype));
     return flxi_infer_pointwise(f);
 }

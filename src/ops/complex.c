@@ -147,7 +147,7 @@ static void vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 static void fused_vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    dx[0] = flx_op1(s->g, "complex_norm_sq_backward", (flx_val[]){s->x[0], dy[0]}, 2, NULL, 0);
+    dx[0] = flx_complex_norm_sq_backward(s->g, s->x[0], dy[0]);
 }
 
 static void jvp_norm_sq(flxi_site *s, const flx_val *tx, flx_val *ty)

@@ -3,6 +3,12 @@
 
 #include "base/complex_arith.h"
 
+enum { /* extents of what is worked on at a time: a few thousand numbers, which a core's own caches hold */
+       DENSE_PANEL = 32, /* columns eliminated before the rest is touched */
+       DENSE_TILE = 256, /* columns of the rest */
+       DENSE_SIDES = 64  /* right-hand sides */
+};
+
 #define NUM double
 #define NAME(x) real_##x
 #define MUL(a, b) ((a) * (b))

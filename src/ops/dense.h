@@ -30,7 +30,6 @@ typedef struct {
     /* Copies rows x cols elements, dense and row-major in scratch. */
     void (*load)(void *to, const flxi_place *from, int64_t rows, int64_t cols);
     void (*store)(const flxi_place *to, const void *from, int64_t rows, int64_t cols);
-    void (*add_at)(void *x, int64_t at, const flx_tensor *from, int64_t i); /* x[at] += from[i] */
     void (*fill)(void *x, int64_t count, double value);
     void (*conjugate)(void *x, int64_t count);
     void (*unit)(void *x, int64_t n); /* the identity */

@@ -17,11 +17,6 @@ static void NAME(store)(const flxi_place *to, const void *from, int64_t rows, in
             STORE(to->dtype, to->data, to->first + i * to->row + j * to->col, x[i * cols + j]);
 }
 
-static void NAME(add_at)(void *to, int64_t at, const flx_tensor *from, int64_t i)
-{
-    ((NUM *)to)[at] += LOAD(from->type.dtype, from->data, i);
-}
-
 static void NAME(fill)(void *to, int64_t count, double value)
 {
     NUM *x = to;
@@ -60,11 +55,11 @@ static void NAME(exchange)(NUM *a, NUM *b, int64_t count)
     }
 }
 
-static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
+/* Eliminates columns [begin, end) below their pivots, on these columns alone; rows are exchanged as a whole. */
+static bool NAME(lu_panel)(NUM *a, int64_t m, int64_t n, int64_t begin, int64_t end, int64_t *pivots)
 {
-    NUM *a = matrix;
     bool regular = true;
-    for (int64_t k = 0; k < m && k < n; k++) {
+    for (int64_t k = begin; k < end; k++) {
         int64_t p = k;
         for (int64_t i = k + 1; i < m; i++)
             p = SIZE(a[i * n + k]) > SIZE(a[p * n + k]) ? i : p;
@@ -79,7 +74,28 @@ static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
         for (int64_t i = k + 1; i < m; i++) {
             NUM factor = DIV(a[i * n + k], pivot);
             a[i * n + k] = factor;
-            NAME(subtract)(a + i * n + k + 1, factor, a + k * n + k + 1, n - k - 1);
+            NAME(subtract)(a + i * n + k + 1, factor, a + k * n + k + 1, end - k - 1);
+        }
+    }
+    return regular;
+}
+
+/* Columns are eliminated in panels, and what a panel does to the columns behind it is done at once, a tile of columns at a time,
+   so that its rows stay in the cache. Every element sees the same operations in the same order as without panels. */
+static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
+{
+    NUM *a = matrix;
+    int64_t steps = m < n ? m : n;
+    bool regular = true;
+    for (int64_t begin = 0; begin < steps; begin += DENSE_PANEL) {
+        int64_t end = begin + DENSE_PANEL < steps ? begin + DENSE_PANEL : steps;
+        regular = NAME(lu_panel)(a, m, n, begin, end, pivots) && regular;
+        for (int64_t from = end; from < n; from += DENSE_TILE) {
+            int64_t count = from + DENSE_TILE < n ? DENSE_TILE : n - from;
+            for (int64_t i = begin + 1; i < m; i++)
+                for (int64_t k = begin; k < end && k < i; k++)
+                    if (a[k * n + k] != 0.0)
+                        NAME(subtract)(a + i * n + from, a[i * n + k], a + k * n + from, count);
         }
     }
     return regular;
@@ -93,23 +109,31 @@ static void NAME(exchange_rows)(void *sides, int64_t k, const int64_t *pivots, i
             NAME(exchange)(b + i * k, b + pivots[i] * k, k);
 }
 
-static bool NAME(triangular)(const void *triangle, const flxi_triangle *how, void *solution, int64_t k)
+/* Columns [from, from + count) of b, which has k. */
+static void NAME(triangular_tile)(const NUM *t, const flxi_triangle *how, NUM *b, int64_t k, int64_t from,
+                                  int64_t count)
 {
-    const NUM *t = triangle;
-    NUM *b = solution;
-    bool regular = true;
     for (int64_t step = 0; step < how->n; step++) {
         int64_t i = how->lower ? step : how->n - 1 - step;
         for (int64_t before = 0; before < step; before++) {
             int64_t j = how->lower ? before : how->n - 1 - before;
             NUM x = t[i * how->row + j * how->col];
-            NAME(subtract)(b + i * k, how->conjugated ? CONJ(x) : x, b + j * k, k);
+            NAME(subtract)(b + i * k + from, how->conjugated ? CONJ(x) : x, b + j * k + from, count);
         }
-        NUM pivot = how->unit ? 1.0 : t[i * (how->row + how->col)];
-        regular = regular && pivot != 0.0;
-        for (int64_t c = 0; c < k && !how->unit; c++)
+        NUM pivot = t[i * (how->row + how->col)];
+        for (int64_t c = from; c < from + count && !how->unit; c++)
             b[i * k + c] = DIV(b[i * k + c], how->conjugated ? CONJ(pivot) : pivot);
     }
+}
+
+static bool NAME(triangular)(const void *triangle, const flxi_triangle *how, void *solution, int64_t k)
+{
+    const NUM *t = triangle;
+    bool regular = true;
+    for (int64_t i = 0; i < how->n && !how->unit; i++)
+        regular = regular && t[i * (how->row + how->col)] != 0.0;
+    for (int64_t from = 0; from < k; from += DENSE_SIDES)
+        NAME(triangular_tile)(t, how, solution, k, from, from + DENSE_SIDES < k ? DENSE_SIDES : k - from);
     return regular;
 }
 
@@ -281,7 +305,6 @@ static const flxi_dense NAME(functions) = {
     .size = sizeof(NUM),
     .load = NAME(load),
     .store = NAME(store),
-    .add_at = NAME(add_at),
     .fill = NAME(fill),
     .conjugate = NAME(conjugate),
     .unit = NAME(unit),

@@ -56,28 +56,36 @@ static const flxi_attr weights_schema[] = {
 
 /* ---- What inference asks ---- */
 
-static flx_code need_dtype(flxi_infer *f, uint32_t k, flxi_dtypes set, const char *what)
+/* Operands behind w have no names in the row: those are the scheme's. */
+typedef struct {
+    uint32_t at;
+    const char *name;
+} side;
+
+static const side packed_weights = {1, "w"};
+static const side block_scale = {2, "scale"};
+static const side zero_point = {3, "zp"};
+static const side global_scale = {3, "global"};
+
+static flx_code need_dtype(flxi_infer *f, side o, flxi_dtypes set, const char *what)
 {
-    char name[32];
-    if (flxi_in(set, f->in[k]->dtype))
+    if (flxi_in(set, f->in[o.at]->dtype))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "%s must be %s: it is %s", flxi_operand_name(f, k, name, sizeof name),
-                           what, flx_dtype_name(f->in[k]->dtype));
+    return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "%s must be %s: it is %s", o.name, what,
+                           flx_dtype_name(f->in[o.at]->dtype));
 }
 
-/* Operand k is [rows, columns]. */
-static flx_code need_matrix(flxi_infer *f, uint32_t k, flx_dim rows, flx_dim columns)
+static flx_code need_matrix(flxi_infer *f, side o, flx_dim rows, flx_dim columns, const char *hint)
 {
-    const flx_type *t = f->in[k];
-    char name[32];
+    const flx_type *t = f->in[o.at];
     flxi_type_text text;
     flxi_dim_text a;
     flxi_dim_text b;
     if (t->rank == 2 && flxi_dims_may_equal(f, t->dims[0], rows) && flxi_dims_may_equal(f, t->dims[1], columns))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must be [%s, %s]: it is %s",
-                           flxi_operand_name(f, k, name, sizeof name), flxi_dim_str(f->ctx, rows, &a),
-                           flxi_dim_str(f->ctx, columns, &b), flxi_shape_str(f->ctx, t, &text));
+    return flxi_infer_fail(f, FLX_E_SHAPE, hint, "%s must be [%s, %s]: it is %s", o.name,
+                           flxi_dim_str(f->ctx, rows, &a), flxi_dim_str(f->ctx, columns, &b),
+                           flxi_shape_str(f->ctx, t, &text));
 }
 
 static flx_code need_bytes(flxi_infer *f, uint32_t k, flx_dim nbytes)
@@ -136,11 +144,12 @@ static flx_dim blocks_of(flxi_infer *f, flx_dim k, int64_t bs)
     return flx_dim_div(f->ctx, flx_dim_add(f->ctx, k, flxi_dim_is_number(k) ? (bs - k % bs) % bs : 0), bs);
 }
 
-/* Operand i is [blocks of k, n]; where k is a symbol the number of blocks is what it is. */
-static flx_code need_blocks(flxi_infer *f, uint32_t i, flx_dim k, int64_t bs, flx_dim n)
+/* A float for each block of k and each column; where k is a symbol the number of blocks is what it is. */
+static flx_code need_blocks(flxi_infer *f, side o, flx_dim k, int64_t bs, flx_dim n)
 {
-    bool known = flxi_dim_is_number(k) || f->in[i]->rank != 2;
-    return need_matrix(f, i, known ? blocks_of(f, flxi_dim_is_number(k) ? k : 0, bs) : f->in[i]->dims[0], n);
+    bool any = !flxi_dim_is_number(k) && f->in[o.at]->rank == 2;
+    flx_dim rows = any ? f->in[o.at]->dims[0] : blocks_of(f, flxi_dim_is_number(k) ? k : 0, bs);
+    return need_matrix(f, o, rows, n, "a row for each block of bs along x's last axis");
 }
 
 /* The half bytes of a [k, n] matrix, the odd one rounded up. */
@@ -150,53 +159,62 @@ static flx_dim nibble_bytes(flxi_infer *f, flx_dim k, flx_dim n)
     return flx_dim_div(f->ctx, flxi_dim_is_number(count) && count % 2 ? count + 1 : count, 2);
 }
 
+/* The columns that a matrix shows. */
+static flx_dim columns_shown(const flxi_infer *f, side o)
+{
+    return f->in[o.at]->rank == 2 ? f->in[o.at]->dims[1] : 0;
+}
+
+/* scale, and zp where it is given. */
+static flx_code need_grids(flxi_infer *f, flx_dim k, flx_dim n)
+{
+    const side sides[] = {block_scale, zero_point};
+    for (uint32_t i = 0; i < f->nin - 2; i++) {
+        FLXI_TRY(need_dtype(f, sides[i], FLXI_FLOATS, "a float"));
+        FLXI_TRY(need_blocks(f, sides[i], k, ((const matmul_attrs *)f->attrs)->bs, n));
+    }
+    return FLX_OK;
+}
+
 static flx_code infer_int8(flxi_infer *f, flx_dim k, flx_dim *n)
 {
     const matmul_attrs *a = f->attrs;
     bool asym = a->scheme == SCHEME_INT8_BLOCK_ASYM;
     FLXI_TRY(need_sides(f, asym ? 2 : 1, 2, asym ? ", scale, zp" : ", scale and, unused, zp"));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_I8), "i8"));
-    *n = f->in[1]->rank == 2 ? f->in[1]->dims[1] : 0;
-    FLXI_TRY(need_matrix(f, 1, k, *n));
-    for (uint32_t i = 2; i < f->nin; i++) {
-        FLXI_TRY(need_dtype(f, i, FLXI_FLOATS, "a float"));
-        FLXI_TRY(need_blocks(f, i, k, a->bs, *n));
-    }
-    return FLX_OK;
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_I8), "i8"));
+    *n = columns_shown(f, packed_weights);
+    FLXI_TRY(need_matrix(f, packed_weights, k, *n, NULL));
+    return need_grids(f, k, *n);
 }
 
 /* The columns are those of the scales: the packed bytes do not show them. */
 static flx_code infer_int4(flxi_infer *f, flx_dim k, flx_dim *n)
 {
-    const matmul_attrs *a = f->attrs;
     FLXI_TRY(need_sides(f, 2, 2, ", scale, zp"));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_U8), "u8"));
-    *n = f->in[2]->rank == 2 ? f->in[2]->dims[1] : 0;
-    for (uint32_t i = 2; i < 4; i++) {
-        FLXI_TRY(need_dtype(f, i, FLXI_FLOATS, "a float"));
-        FLXI_TRY(need_blocks(f, i, k, a->bs, *n));
-    }
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_U8), "u8"));
+    *n = columns_shown(f, block_scale);
+    FLXI_TRY(need_grids(f, k, *n));
     return need_bytes(f, 1, nibble_bytes(f, k, *n));
 }
 
 static flx_code infer_fp8(flxi_infer *f, flx_dim k, flx_dim *n)
 {
     FLXI_TRY(need_sides(f, 1, 1, ", scale"));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_U8), "u8"));
-    FLXI_TRY(need_dtype(f, 2, FLXI_FLOATS, "a float"));
-    *n = f->in[1]->rank == 2 ? f->in[1]->dims[1] : 0;
-    FLXI_TRY(need_matrix(f, 1, k, *n));
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_U8), "u8"));
+    FLXI_TRY(need_dtype(f, block_scale, FLXI_FLOATS, "a float"));
+    *n = columns_shown(f, packed_weights);
+    FLXI_TRY(need_matrix(f, packed_weights, k, *n, NULL));
     return flxi_need_per_channel(f, 2, 1, *n, true);
 }
 
 static flx_code infer_nvfp4(flxi_infer *f, flx_dim k, flx_dim *n)
 {
     FLXI_TRY(need_sides(f, 2, 2, ", scale, global"));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_U8), "u8"));
-    FLXI_TRY(need_dtype(f, 2, FLXI_BIT(FLX_U8), "u8"));
-    FLXI_TRY(need_dtype(f, 3, FLXI_FLOATS, "a float"));
-    *n = f->in[2]->rank == 2 ? f->in[2]->dims[1] : 0;
-    FLXI_TRY(need_blocks(f, 2, k, NVFP4_BLOCK, *n));
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_U8), "u8"));
+    FLXI_TRY(need_dtype(f, block_scale, FLXI_BIT(FLX_U8), "u8"));
+    FLXI_TRY(need_dtype(f, global_scale, FLXI_FLOATS, "a float"));
+    *n = columns_shown(f, block_scale);
+    FLXI_TRY(need_blocks(f, block_scale, k, NVFP4_BLOCK, *n));
     FLXI_TRY(flxi_need_per_channel(f, 3, FLXI_ABSENT, 1, true));
     return need_bytes(f, 1, nibble_bytes(f, k, *n));
 }
@@ -204,8 +222,8 @@ static flx_code infer_nvfp4(flxi_infer *f, flx_dim k, flx_dim *n)
 static flx_code infer_gguf(flxi_infer *f, flx_dim k, flx_dim *n)
 {
     flx_dim nbytes;
-    FLXI_TRY(need_sides(f, 0, 0, " and nothing else: the scales are in the blocks"));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_U8), "u8"));
+    FLXI_TRY(need_sides(f, 0, 0, " only"));
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_U8), "u8"));
     FLXI_TRY(row_bytes(f, ((const matmul_attrs *)f->attrs)->scheme - SCHEME_GGUF, k, &nbytes));
     return count_rows(f, 1, nbytes, n);
 }
@@ -456,7 +474,7 @@ static flx_code infer_grouped(flxi_infer *f)
     flx_dim nbytes;
     flx_dim count;
     FLXI_TRY(flxi_need_count(f, "N", a->N));
-    FLXI_TRY(need_dtype(f, 1, FLXI_BIT(FLX_U8), "u8"));
+    FLXI_TRY(need_dtype(f, packed_weights, FLXI_BIT(FLX_U8), "u8"));
     if (x->rank != 2 || e->rank != 1 || !flxi_dims_may_equal(f, x->dims[0], e->dims[0]))
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "x must be [M, K] and e [M]: x is %s, e is %s",
                                flxi_shape_str(f->ctx, x, &tx), flxi_shape_str(f->ctx, e, &te));

@@ -209,15 +209,9 @@ static void jvp_adjugate(flxi_site *s, const flx_val *tx, flx_val *ty)
 }
 
 static const flxi_sample samples_adjugate[] = {
-    {"T[3, 3]", NULL, NULL, FLX_OK},
-    {"T[1, 1]", NULL, NULL, FLX_OK},
-    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[0, 0]", NULL, NULL, FLX_OK},
-    {"T[0, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[N, N]", NULL, NULL, FLX_OK},
-    {"T[2, 3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[2]", NULL, NULL, FLX_E_SHAPE},
-    {0},
+    {"T[3, 3]", NULL, NULL, FLX_OK},      {"T[1, 1]", NULL, NULL, FLX_OK},    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 0]", NULL, NULL, FLX_OK},      {"T[0, 2, 2]", NULL, NULL, FLX_OK}, {"T[N, N]", NULL, NULL, FLX_OK},
+    {"T[2, 3]", NULL, NULL, FLX_E_SHAPE}, {"T[2]", NULL, NULL, FLX_E_SHAPE},  {0},
 };
 
 const flxi_rules flxi_rules_adjugate = {

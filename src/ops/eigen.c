@@ -1,12 +1,12 @@
 /* eigen.c: eigenvalues and eigenvectors.
 
-   The derivative of eigenvectors divides by differences of eigenvalues. Differences below 128 units of rounding of the
-   largest eigenvalue count as zero, and so does the quotient: the vectors of a repeated eigenvalue have no derivative, while
-   that of the eigenvalues stays right.
+   The derivative of eigenvectors divides by differences of eigenvalues. Differences below 128 units of rounding of
+   the largest eigenvalue count as zero, and so does the quotient: the vectors of a repeated eigenvalue have no
+   derivative, while that of the eigenvalues stays right.
 
-   Vectors are defined up to a factor, which jacobi.h and schur.h fix; so they are functions of the matrix, and the rules
-   are the derivatives of just these functions. Where a loss does not depend on the factor, what the rules do about it
-   vanishes. */
+   Vectors are defined up to a factor, which jacobi.h and schur.h fix; so they are functions of the matrix, and the
+   rules are the derivatives of just these functions. Where a loss does not depend on the factor, what the rules do
+   about it vanishes. */
 #include "ir/eval.h"
 #include "ops/decomposed.h"
 #include "ops/jacobi.h"
@@ -165,18 +165,12 @@ static void vjp_eigh(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* Both ops take the same matrices. */
 static const flxi_sample samples_eigen[] = {
-    {"T[3, 3]", NULL, NULL, FLX_OK},
-    {"T[1, 1]", NULL, NULL, FLX_OK},
-    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[N, N]", NULL, NULL, FLX_OK},
-    {"T[0, 0]", NULL, NULL, FLX_OK},
-    {"T[0, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[3, 4]", NULL, NULL, FLX_E_SHAPE},
-    {"T[N, N+1]", NULL, NULL, FLX_E_SHAPE},
-    {"f16[2, 2]", NULL, NULL, FLX_E_DTYPE},
-    {"i32[2, 2]", NULL, NULL, FLX_E_DTYPE},
-    {0},
+    {"T[3, 3]", NULL, NULL, FLX_OK},        {"T[1, 1]", NULL, NULL, FLX_OK},
+    {"T[2, 2, 2]", NULL, NULL, FLX_OK},     {"T[N, N]", NULL, NULL, FLX_OK},
+    {"T[0, 0]", NULL, NULL, FLX_OK},        {"T[0, 2, 2]", NULL, NULL, FLX_OK},
+    {"T[3]", NULL, NULL, FLX_E_SHAPE},      {"T[3, 4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[N, N+1]", NULL, NULL, FLX_E_SHAPE}, {"f16[2, 2]", NULL, NULL, FLX_E_DTYPE},
+    {"i32[2, 2]", NULL, NULL, FLX_E_DTYPE}, {0},
 };
 
 const flxi_rules flxi_rules_eigh = {

@@ -78,8 +78,8 @@ static flx_val completed(flxi_site *s, flx_val lu, bool lower)
 {
     flx_type t = *flxi_typeof(s, lu);
     if (t.rank < 2)
-        return lu; /* an error stands in the graph */
-    int own = lower ? t.rank - 2 : t.rank - 1;  /* axis of the factor's full extent */
+        return lu;                             /* an error stands in the graph */
+    int own = lower ? t.rank - 2 : t.rank - 1; /* axis of the factor's full extent */
     int other = lower ? t.rank - 1 : t.rank - 2;
     flx_dim n = t.dims[own];
     flx_dim low[FLX_MAX_RANK] = {0};

@@ -30,11 +30,10 @@ static const double least_scale = 1e-12;
 
 /* ---- Inference ---- */
 
-/* `k` is the place of the state among the operands. */
-static flx_code check_fake(flxi_infer *f, uint32_t k)
+/* `k` is the place of the state among the operands, which is called `name`. */
+static flx_code check_fake(flxi_infer *f, uint32_t k, const char *name)
 {
     fake_attrs *a = f->attrs;
-    char name[32];
     flx_dim count;
     bool needed = a->scale_mode != MODE_PER_BATCH;
     if (a->bits < 2 || a->bits > 8)
@@ -42,17 +41,16 @@ static flx_code check_fake(flxi_infer *f, uint32_t k)
     if (!(a->decay >= 0.0 && a->decay <= 1.0))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "decay must be within 0 ... 1: it is %g", a->decay);
     FLXI_TRY(flxi_norm_channels(f, &a->axis, f->in[0], &count));
-    flxi_operand_name(f, k, name, sizeof name);
     if (needed != (f->nin > k))
         return flxi_infer_fail(f, FLX_E_ARITY, "scale_mode=ema and fixed take one, per_batch finds its own",
-                               needed ? "this scale_mode needs %s" : "scale_mode=per_batch takes no %s", name);
+                               needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s", name);
     return needed ? flxi_need_per_channel(f, k, a->axis, count, false) : FLX_OK;
 }
 
 static flx_code infer_fake(flxi_infer *f)
 {
     const fake_attrs *a = f->attrs;
-    FLXI_TRY(check_fake(f, 1));
+    FLXI_TRY(check_fake(f, 1, "state"));
     FLXI_TRY(flxi_results(f, a->scale_mode == MODE_EMA ? 2 : 1));
     f->out[0] = *f->in[0];
     if (a->scale_mode == MODE_EMA)
@@ -62,7 +60,7 @@ static flx_code infer_fake(flxi_infer *f)
 
 static flx_code infer_fake_backward(flxi_infer *f)
 {
-    FLXI_TRY(check_fake(f, 2));
+    FLXI_TRY(check_fake(f, 2, "s"));
     return flxi_equal_shapes(f, 2, &f->out[0]);
 }
 

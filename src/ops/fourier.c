@@ -86,6 +86,13 @@ int64_t flxi_fourier_good_length(int64_t n)
 
 /* ---- Transforms ---- */
 
+/* Passes of a fixed radix keep their numbers in registers, which takes loops that are written out. */
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 8")
+#endif
+
 typedef float narrow_f32 __attribute__((vector_size(16)));
 typedef float wide_f32 __attribute__((vector_size(32)));
 typedef double narrow_f64 __attribute__((vector_size(16)));

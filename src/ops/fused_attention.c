@@ -140,10 +140,10 @@ static flx_code infer_block(flxi_infer *f, const parts *p, fused_attrs *a, flx_t
 
 static flx_val rotate(flxi_site *s, flx_val x, const parts *p, const fused_attrs *a)
 {
-    flx_val in[3] = {x, value_of(s, p, PART_cos), value_of(s, p, PART_sin)};
-    flx_attr attrs[3] = {flx_attr_word("layout", "bsd"), flx_attr_int("head_dim", a->head_dim),
-                         flx_attr_int("num_heads", a->num_heads)};
-    return p->at[PART_cos] == ABSENT ? x : flx_op1(s->g, "rope", in, 3, attrs, 3);
+    if (p->at[PART_cos] == ABSENT)
+        return x;
+    return flx_rope(s->g, x, value_of(s, p, PART_cos), value_of(s, p, PART_sin), "bsd", a->head_dim, FLX_DEFAULT,
+                    a->num_heads);
 }
 
 static flx_val emit_block(flxi_site *s, const parts *p, const fused_attrs *a)
@@ -332,9 +332,7 @@ static flx_code infer_transformer_layer(flxi_infer *f)
 /* layer_norm(x + residual); without a beta it is 0. */
 static flx_val normalised_sum(flxi_site *s, flx_val x, flx_val residual, flx_val gamma, flx_val beta, double eps)
 {
-    flx_val in[3] = {flx_add(s->g, x, residual), gamma, flxi_or_zeros(s, beta, gamma)};
-    flx_attr attrs[1] = {flx_attr_real("eps", eps)};
-    return flx_op1(s->g, "layer_norm", in, 3, attrs, 1);
+    return flx_layer_norm(s->g, flx_add(s->g, x, residual), gamma, flxi_or_zeros(s, beta, gamma), -1, eps);
 }
 
 static void decompose_transformer_layer(flxi_site *s, flx_val *y)

@@ -1,9 +1,9 @@
 /* grouped_matmul.c: rows that each meet a matrix of their own, which an index chooses, as tokens meet experts.
 
-   With T(x, w, z) = Σ_i z_i · (x_i w[e_i]), over the rows i whose index names a matrix, grouped_matmul is ∂T/∂z and
-   grouped_matmul_weight_backward is ∂T/∂w. The third derivative is a grouped_matmul with the matrices transposed, so the
-   two ops are closed under differentiation. Neither makes a matrix for each row: the cotangent of the weights is a sum
-   over the rows of each group. A row that `oob` drops takes no part in T, in either op. */
+   With T(x, w, z) = Σ_i z_i · (x_i w[e_i]), over the rows i whose index names a matrix, grouped_matmul is ∂T/∂z,
+   grouped_matmul_input_backward is ∂T/∂x and grouped_matmul_weight_backward is ∂T/∂w, so the three are closed under
+   differentiation, as those of a convolution are. None makes a matrix for each row, or transposes one: the cotangent of the
+   weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
 #include "ops/axis_letters.h"
 #include "ops/extent.h"
 #include "ops/oob.h"
@@ -18,33 +18,47 @@ typedef struct {
 
 static const flxi_attr grouped_schema[] = {A_WORD(grouped_attrs, oob, FLXI_OOB_WORDS), A_END};
 
-static flx_code infer_grouped(flxi_infer *f)
+static flx_code infer_rows(flxi_infer *f, const char *const *axes, const char *result)
 {
     flxi_letters dims;
-    FLXI_TRY(flxi_match_letters(f, (const char *const[]){"MK", "EKN", "M"}, &dims));
-    f->out[0] = flxi_lettered(f->in[0]->dtype, "MN", &dims);
+    FLXI_TRY(flxi_match_letters(f, axes, &dims));
+    f->out[0] = flxi_lettered(f->in[0]->dtype, result, &dims);
+    return FLX_OK;
+}
+
+static flx_code infer_grouped(flxi_infer *f)
+{
+    return infer_rows(f, (const char *const[]){"MK", "EKN", "M"}, "MN");
+}
+
+/* Each row through its matrix, or through the transpose of it. */
+static flx_code multiply_rows(flxi_eval *e, bool transposed)
+{
+    const grouped_attrs *a = e->attrs;
+    const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
+    const flx_dim *w = e->in[1]->type.dims;
+    int64_t depth = transposed ? w[2] : w[1];
+    int64_t columns = transposed ? w[1] : w[2];
+    int64_t along_depth = transposed ? 1 : w[2];
+    int64_t along_columns = transposed ? w[2] : 1;
+    for (int64_t i = 0; i < e->in[2]->count; i++) {
+        int64_t at;
+        FLXI_TRY(flxi_resolve_index(e, e->in[2], i, w[0], (flxi_oob)a->oob, &at));
+        for (int64_t j = 0; at >= 0 && j < columns; j++) {
+            int64_t from = at * w[1] * w[2] + j * along_columns;
+            flxi_num sum = ar->zero;
+            for (int64_t k = 0; k < depth; k++)
+                sum = ar->accumulate(sum, ar->mul(ar->load(e->in[0]->data, i * depth + k),
+                                                  ar->load(e->in[1]->data, from + k * along_depth)));
+            ar->store(e->out[0]->data, i * columns + j, sum);
+        }
+    }
     return FLX_OK;
 }
 
 static flx_code eval_grouped(flxi_eval *e)
 {
-    const grouped_attrs *a = e->attrs;
-    const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
-    const flx_dim *w = e->in[1]->type.dims;
-    int64_t depth = w[1];
-    int64_t columns = w[2];
-    for (int64_t i = 0; i < e->in[2]->count; i++) {
-        int64_t at;
-        FLXI_TRY(flxi_resolve_index(e, e->in[2], i, w[0], (flxi_oob)a->oob, &at));
-        for (int64_t j = 0; at >= 0 && j < columns; j++) {
-            flxi_num sum = ar->zero;
-            for (int64_t k = 0; k < depth; k++)
-                sum = ar->accumulate(sum, ar->mul(ar->load(e->in[0]->data, i * depth + k),
-                                                  ar->load(e->in[1]->data, (at * depth + k) * columns + j)));
-            ar->store(e->out[0]->data, i * columns + j, sum);
-        }
-    }
-    return FLX_OK;
+    return multiply_rows(e, false);
 }
 
 static const flxi_sample samples_grouped[] = {
@@ -68,11 +82,15 @@ static const flxi_sample samples_grouped[] = {
     {0},
 };
 
-static flx_val emit_grouped(flxi_site *s, flx_val x, flx_val w, flx_val e, int64_t oob)
+/* One of the two ops that give rows. */
+static flx_val emit_rows(flxi_site *s, const char *op, flx_val x, flx_val w, flx_val e, int64_t oob)
 {
     flx_attr attrs[] = {flx_attr_word("oob", flxi_oob_word(oob))};
-    return flx_op1(s->g, "grouped_matmul", (flx_val[]){x, w, e}, 3, attrs, 1);
+    return flx_op1(s->g, op, (flx_val[]){x, w, e}, 3, attrs, 1);
 }
+
+static const char forward[] = "grouped_matmul";
+static const char backward[] = "grouped_matmul_input_backward";
 
 /* Σ x_i ⊗ g_i over the rows of each group. */
 static flx_val emit_weight(flxi_site *s, flx_val x, flx_val g, flx_val e, flx_dim groups, int64_t oob)
@@ -81,24 +99,26 @@ static flx_val emit_weight(flxi_site *s, flx_val x, flx_val g, flx_val e, flx_di
     return flx_op1(s->g, "grouped_matmul_weight_backward", (flx_val[]){x, g, e}, 3, attrs, 2);
 }
 
-/* Every matrix transposed. */
-static flx_val transposed(flxi_site *s, flx_val w)
+/* Of the rows: u through `back`; of the weights: the sum of rows and cotangents, left factor first. */
+static void vjp_rows(flxi_site *s, flx_val u, const char *back, flx_val *dx)
 {
-    return flxi_move_axis(s, w, 2, 1);
+    const grouped_attrs *a = s->attrs;
+    const flx_type *w = flxi_typeof(s, s->x[1]);
+    flx_val rows = flxi_conj(s, s->x[0]);
+    bool is_forward = back == backward;
+    if (s->wanted[0]) {
+        flx_val d = emit_rows(s, back, u, flxi_conj(s, s->x[1]), s->x[2], a->oob);
+        dx[0] = flxi_reshape_like(s, d, flxi_typeof(s, s->x[0]));
+    }
+    if (s->wanted[1]) {
+        flx_val sums = emit_weight(s, is_forward ? rows : u, is_forward ? u : rows, s->x[2], w->dims[0], a->oob);
+        dx[1] = flxi_reshape_like(s, sums, w);
+    }
 }
 
 static void vjp_grouped(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    const grouped_attrs *a = s->attrs;
-    const flx_type *w = flxi_typeof(s, s->x[1]);
-    if (s->wanted[0]) {
-        flx_val rows = emit_grouped(s, dy[0], flxi_conj(s, transposed(s, s->x[1])), s->x[2], a->oob);
-        dx[0] = flxi_reshape_like(s, rows, flxi_typeof(s, s->x[0]));
-    }
-    if (s->wanted[1]) {
-        flx_val sums = emit_weight(s, flxi_conj(s, s->x[0]), dy[0], s->x[2], w->dims[0], a->oob);
-        dx[1] = flxi_reshape_like(s, sums, w);
-    }
+    vjp_rows(s, dy[0], backward, dx);
 }
 
 /* ---- Batching: the rows of all examples under one another ---- */
@@ -145,14 +165,19 @@ static flx_dim example_rows(const flxi_site *s, uint32_t i)
     return flxi_typeof(s, s->x[i])->dims[s->batched[i] ? 1 : 0];
 }
 
-static void batch_grouped(flxi_site *s, flx_val *by)
+static void batch_rows(flxi_site *s, const char *op, flx_val *by)
 {
     const grouped_attrs *a = s->attrs;
     flx_dim rows = flxi_agreed_dim(example_rows(s, 0), example_rows(s, 2));
     bool shared = !s->batched[1];
     flx_val e = shared ? stacked(s, 2) : offset_indices(s, example_rows(s, 1), a->oob);
     flx_val w = shared ? s->x[1] : stacked(s, 1);
-    by[0] = unstacked(s, emit_grouped(s, stacked(s, 0), w, e, shared ? a->oob : OOB_ZERO), rows);
+    by[0] = unstacked(s, emit_rows(s, op, stacked(s, 0), w, e, shared ? a->oob : OOB_ZERO), rows);
+}
+
+static void batch_grouped(flxi_site *s, flx_val *by)
+{
+    batch_rows(s, forward, by);
 }
 
 const flxi_rules flxi_rules_grouped_matmul = {
@@ -163,6 +188,52 @@ const flxi_rules flxi_rules_grouped_matmul = {
     .schema = grouped_schema,
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_grouped,
+};
+
+/* ---- grouped_matmul_input_backward ---- */
+
+static flx_code infer_input(flxi_infer *f)
+{
+    return infer_rows(f, (const char *const[]){"MN", "EKN", "M"}, "MK");
+}
+
+static flx_code eval_input(flxi_eval *e)
+{
+    return multiply_rows(e, true);
+}
+
+static void vjp_input(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    vjp_rows(s, dy[0], forward, dx);
+}
+
+static void batch_input(flxi_site *s, flx_val *by)
+{
+    batch_rows(s, backward, by);
+}
+
+static const flxi_sample samples_input[] = {
+    {"T[4, 2], T[2, 3, 2], i32[4]{0..1}", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[3, 2, 4], i64[3]{-2..4}", "oob=zero", NULL, FLX_OK},
+    {"T[3, 1], T[3, 2, 1], i16[3]{-2..4}", "oob=clamp", NULL, FLX_OK},
+    {"T[0, 2], T[2, 3, 2], i32[0]", NULL, NULL, FLX_OK},
+    {"T[2, 0], T[2, 3, 0], i32[2]{0..1}", NULL, NULL, FLX_OK},
+    {"T[N, 2], T[2, 1, 2], i32[N]{0..1}", NULL, NULL, FLX_OK},
+    {"T[N, K], T[2, 2, 3], i32[3]{0..1}", NULL, NULL, FLX_OK},
+    {"T[4, 3], T[2, 3, 2], i32[4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[4, 2], T[3, 2], i32[4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[4, 2], T[2, 3, 2], i32[3]", NULL, NULL, FLX_E_SHAPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_grouped_matmul_input_backward = {
+    .infer = infer_input,
+    .eval = eval_input,
+    .vjp = vjp_input,
+    .batch = batch_input,
+    .schema = grouped_schema,
+    .attrs_size = sizeof(grouped_attrs),
+    .samples = samples_input,
 };
 
 /* ---- grouped_matmul_weight_backward ---- */
@@ -240,9 +311,8 @@ static void vjp_weight(flxi_site *s, const flx_val *dy, flx_val *dx)
     for (uint32_t i = 0; i < 2; i++) {
         if (!s->wanted[i])
             continue;
-        flx_val other = flxi_conj(s, s->x[1 - i]);
-        flx_val rows = emit_grouped(s, other, i == 0 ? transposed(s, dy[0]) : dy[0], s->x[2], a->oob);
-        dx[i] = flxi_reshape_like(s, rows, flxi_typeof(s, s->x[i]));
+        flx_val d = emit_rows(s, i == 0 ? backward : forward, flxi_conj(s, s->x[1 - i]), dy[0], s->x[2], a->oob);
+        dx[i] = flxi_reshape_like(s, d, flxi_typeof(s, s->x[i]));
     }
 }
 

@@ -17,7 +17,8 @@ static const layout_axes layouts[] = {
 /* ---- Inference ---- */
 
 /* An attribute that an axis of the operand shows. */
-static flx_code infer_shown(flxi_infer *f, uint32_t operand, const char *what, flx_dim shown, int64_t *attr)
+static flx_code infer_shown(flxi_infer *f, uint32_t operand, const char *what, flx_dim shown, const char *hint,
+                            int64_t *attr)
 {
     char name[32];
     flxi_dim_text text;
@@ -29,7 +30,7 @@ static flx_code infer_shown(flxi_infer *f, uint32_t operand, const char *what, f
         *attr = shown;
     if (flxi_dims_may_equal(f, shown, *attr))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "the %s of %s must be %lld, not %s", what, name, (long long)*attr,
+    return flxi_infer_fail(f, FLX_E_SHAPE, hint, "the %s of %s must be %lld, not %s", what, name, (long long)*attr,
                            flxi_dim_str(f->ctx, shown, &text));
 }
 
@@ -71,8 +72,9 @@ flx_code flxi_infer_heads(flxi_infer *f, uint32_t operand, int64_t layout, int64
     if (l->heads < 0) {
         FLXI_TRY(infer_folded(f, operand, t->dims[2], num_heads, head_dim));
     } else {
-        FLXI_TRY(infer_shown(f, operand, "number of heads", t->dims[l->heads], num_heads));
-        FLXI_TRY(infer_shown(f, operand, "head width", t->dims[3], head_dim));
+        const char *hint = operand ? "num_kv_heads says how many heads keys and values have" : NULL;
+        FLXI_TRY(infer_shown(f, operand, "number of heads", t->dims[l->heads], hint, num_heads));
+        FLXI_TRY(infer_shown(f, operand, "head width", t->dims[3], NULL, head_dim));
     }
     *heads = flxi_heads_of(t, layout, *num_heads, *head_dim);
     return FLX_OK;

@@ -1,9 +1,10 @@
 /* implicit.c: cg, gmres, fixed_point and root: inference and derivatives.
 
-   With x defined by an equation, its derivative solves a linear one. For A(p) x = b that is A x' = b' - A' x, and in reverse
-   mode A^H l = dx, db = l, dp = -(dA/dp x)^H l. For x = f(x, p) it is (1 - f_x) x' = f_p p', and for f(x, p) = 0 it is
-   f_x x' = -f_p p'. The linear equations are solved by cg and gmres again, with bodies derived from the body, to the same
-   tol; so every order of derivative is of the same kind. The starting point x0 has no influence, hence no derivative.
+   With x defined by an equation, its derivative solves a linear one. For A(p) x = b that is A x' = b' - A' x, and in
+   reverse mode A^H l = dx, db = l, dp = -(dA/dp x)^H l. For x = f(x, p) it is (1 - f_x) x' = f_p p', and for f(x, p)
+   = 0 it is f_x x' = -f_p p'. The linear equations are solved by cg and gmres again, with bodies derived from the
+   body, to the same tol; so every order of derivative is of the same kind. The starting point x0 has no influence,
+   hence no derivative.
 
    Batching runs the op once for each example: each stops by its own numbers. */
 #include "ops/implicit.h"
@@ -27,13 +28,15 @@ static flx_code infer_implicit(flxi_infer *f)
     if (!(a->tol >= 0.0))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "tol=%g is not a tolerance", a->tol);
     if (a->max_iterations < 0)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "max_iterations=%lld is negative", (long long)a->max_iterations);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "max_iterations=%lld is negative",
+                               (long long)a->max_iterations);
     FLXI_TRY(flxi_match_body(f, "body", a->body, f->in, f->nin));
     if (flxi_body_outputs(a->body) != 1)
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body must give one result, not %zu", flxi_body_outputs(a->body));
     const flx_type *made = flxi_body_output(a->body, 0);
     if (!flxi_type_equal(made, f->in[0]))
-        return flxi_infer_fail(f, made->dtype == f->in[0]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
+        return flxi_infer_fail(f, made->dtype == f->in[0]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
+                               "the body takes the unknown, then params, and gives a tensor like the unknown",
                                "body must give what it takes, %s, but gives %s", flxi_type_str(f->ctx, f->in[0], &want),
                                flxi_type_str(f->ctx, made, &found));
     f->out[0] = *f->in[0];
@@ -97,9 +100,9 @@ static void to_params(flxi_site *s, flx_val dy, flx_val *dx)
 /* ---- Linear equations with derived bodies ---- */
 
 typedef enum {
-    OF_X = 1,       /* the body's Jacobian in x, at a point that is an operand behind the unknown; else at 0 */
-    ADJOINT = 2,    /* its adjoint */
-    ONE_MINUS = 4   /* the identity minus that */
+    OF_X = 1,     /* the body's Jacobian in x, at a point that is an operand behind the unknown; else at 0 */
+    ADJOINT = 2,  /* its adjoint */
+    ONE_MINUS = 4 /* the identity minus that */
 } derived_kind;
 
 static flx_val declare(flx_graph *g, const flx_type *t)
@@ -119,8 +122,8 @@ static flx_graph *derived_body(flxi_site *s, int kind)
     if (!chosen || !in)
         return NULL;
     chosen[0] = true;
-    flx_graph *moved = kind & ADJOINT ? s->bodies->vjp(s, a->body, (const bool[]){true}, chosen)
-                                      : s->bodies->jvp(s, a->body, chosen);
+    flx_graph *moved =
+        kind & ADJOINT ? s->bodies->vjp(s, a->body, (const bool[]){true}, chosen) : s->bodies->jvp(s, a->body, chosen);
     flx_graph *g = moved ? flxi_new_body(s, a->body->name) : NULL;
     if (g) {
         flxi_site inner = *s;
@@ -223,28 +226,29 @@ static void vjp_root(flxi_site *s, const flx_val *dy, flx_val *dx)
 /* ---- Samples ---- */
 
 /* x + m^H m x: positive definite whatever m is. */
-#define DEFINITE                                                                                               \
-    "graph spd(x: T[2], m: T[3, 2]) {\n"                                                                       \
-    "  y = matmul(conjugate(transpose(m)), matmul(m, reshape(x, shape=[2, 1])))\n"                             \
+#define DEFINITE                                                                   \
+    "graph spd(x: T[2], m: T[3, 2]) {\n"                                           \
+    "  y = matmul(conjugate(transpose(m)), matmul(m, reshape(x, shape=[2, 1])))\n" \
     "  return add(x, reshape(y, shape=[2]))\n}\n"
-#define SHIFTED                                                                                                \
-    "graph lin(x: T[2], m: T[2, 2]) { return add(mul(x, 5), reshape(matmul(m, reshape(x, shape=[2, 1])), shape=[2])) }\n"
+#define SHIFTED                                                                                                        \
+    "graph lin(x: T[2], m: T[2, 2]) { return add(mul(x, 5), reshape(matmul(m, reshape(x, shape=[2, 1])), shape=[2])) " \
+    "}\n"
 #define SCALED "graph scale(x: f32[N], d: f32[N]) { return mul(x, d) }\n"
-#define BAD_BODIES                                             \
-    "graph short(x: f32[2]) { return reduce_sum(x) }\n"        \
-    "graph two(x: f32[2]) { return x, x }\n"                   \
-    "graph wide(x: f32[2]) { return cast(x, to=f64) }\n"       \
+#define BAD_BODIES                                       \
+    "graph short(x: f32[2]) { return reduce_sum(x) }\n"  \
+    "graph two(x: f32[2]) { return x, x }\n"             \
+    "graph wide(x: f32[2]) { return cast(x, to=f64) }\n" \
     "graph fine(x: f32[2]) { return mul(x, 2) }\n"
 
-#define IMPLICIT_ERRORS                                                             \
-    {"f32[2]", "body=@short", BAD_BODIES, FLX_E_SHAPE},                             \
-    {"f32[2]", "body=@two", BAD_BODIES, FLX_E_ARITY},                               \
-    {"f32[2]", "body=@wide", BAD_BODIES, FLX_E_DTYPE},                              \
-    {"f32[3]", "body=@fine", BAD_BODIES, FLX_E_SHAPE},                              \
-    {"f32[2], f32[2]", "body=@fine", BAD_BODIES, FLX_E_ARITY},                      \
-    {"f32[2]", "body=@fine, tol=-1", BAD_BODIES, FLX_E_ATTRIBUTE},                  \
-    {"f32[2]", "body=@fine, max_iterations=-1", BAD_BODIES, FLX_E_ATTRIBUTE},       \
-    {"f32[2]", NULL, BAD_BODIES, FLX_E_ATTRIBUTE}
+#define IMPLICIT_ERRORS                                                                                       \
+    {"f32[2]", "body=@short", BAD_BODIES, FLX_E_SHAPE}, {"f32[2]", "body=@two", BAD_BODIES, FLX_E_ARITY},     \
+        {"f32[2]", "body=@wide", BAD_BODIES, FLX_E_DTYPE}, {"f32[3]", "body=@fine", BAD_BODIES, FLX_E_SHAPE}, \
+        {"f32[2], f32[2]", "body=@fine", BAD_BODIES, FLX_E_ARITY},                                            \
+        {"f32[2]", "body=@fine, tol=-1", BAD_BODIES, FLX_E_ATTRIBUTE},                                        \
+        {"f32[2]", "body=@fine, max_iterations=-1", BAD_BODIES, FLX_E_ATTRIBUTE},                             \
+    {                                                                                                         \
+        "f32[2]", NULL, BAD_BODIES, FLX_E_ATTRIBUTE                                                           \
+    }
 
 /* Exact to rounding: what is compared are ways to compute derivatives. */
 #define EXACT "tol=0"
@@ -288,10 +292,14 @@ static const flxi_sample samples_root[] = {
     {0},
 };
 
-#define IMPLICIT_RULES(name, back, forward)                                                                      \
-    const flxi_rules flxi_rules_##name = {.infer = infer_implicit, .eval = flxi_eval_##name,                     \
-                                          .schema = implicit_schema, .attrs_size = sizeof(implicit_attrs),       \
-                                          .vjp = (back), .jvp = (forward), .samples = samples_##name}
+#define IMPLICIT_RULES(name, back, forward)                                     \
+    const flxi_rules flxi_rules_##name = {.infer = infer_implicit,              \
+                                          .eval = flxi_eval_##name,             \
+                                          .schema = implicit_schema,            \
+                                          .attrs_size = sizeof(implicit_attrs), \
+                                          .vjp = (back),                        \
+                                          .jvp = (forward),                     \
+                                          .samples = samples_##name}
 
 IMPLICIT_RULES(cg, vjp_cg, jvp_linear);
 IMPLICIT_RULES(gmres, vjp_gmres, jvp_linear);

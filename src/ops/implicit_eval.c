@@ -1,8 +1,9 @@
 /* implicit_eval.c: how equations are solved. Numbers are kept in double; the body sees and gives them in its dtype.
 
-   tol below 8 units of the dtype's rounding counts as that. When a method stops at its bound, or where rounding lets it come
-   no nearer, the run reports LOOP_CUT and the result is the last iterate. Bounds where max_iterations is absent: 10 products
-   for each number of the unknown and 100 more for cg and gmres, 10000 steps for fixed_point, 100 for root. */
+   tol below 8 units of the dtype's rounding counts as that. When a method stops at its bound, or where rounding
+   lets it come no nearer, the run reports LOOP_CUT and the result is the last iterate. Bounds where max_iterations
+   is absent: 10 products for each number of the unknown and 100 more for cg and gmres, 10000 steps for
+   fixed_point, 100 for root. */
 #include "ops/implicit.h"
 
 #include "ir/eval.h"
@@ -231,8 +232,13 @@ static flx_code step_root(function *f, double *x, double *room, double *moved)
     for (int64_t i = 0; i < n && isnan(size); i++)
         x[i] = NAN;
     linearised l = {.f = f, .x = x, .fx = fx, .moved_x = trial, .size = 1.0 + flxi_norm2(n, x)};
-    flxi_krylov k = {.apply = apply_jacobian, .user = &l, .n = n, .tol = 4.0 * sqrt(unit_of(f)),
-                     .iterations = 10 * n + 100, .mem = f->e->mem, .err = f->e->err};
+    flxi_krylov k = {.apply = apply_jacobian,
+                     .user = &l,
+                     .n = n,
+                     .tol = 4.0 * sqrt(unit_of(f)),
+                     .iterations = 10 * n + 100,
+                     .mem = f->e->mem,
+                     .err = f->e->err};
     if (size > 0.0)
         FLXI_TRY(flxi_krylov_gmres(&k, fx, step));
     *moved = size > 0.0 ? flxi_norm2(n, step) : size;

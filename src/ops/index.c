@@ -106,10 +106,9 @@ static void fused_vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
     const flx_type *table = flxi_typeof(s, s->x[0]);
-    flx_attr attrs[] = {flx_attr_ints("shape", flxi_dims_list(table->rank, table->dims)), flx_attr_int("axis", a->axis),
-                        flx_attr_word("oob", flxi_oob_word(a->oob))};
     if (s->wanted[0])
-        dx[0] = flx_op1(s->g, "gather_backward", (flx_val[]){dy[0], s->x[1]}, 2, attrs, 3);
+        dx[0] = flx_gather_backward(s->g, dy[0], s->x[1], flxi_dims_list(table->rank, table->dims), a->axis,
+                                    flxi_oob_word(a->oob));
 }
 
 /* Every example has its own table, [B, pre, n, post], and its own indices: the batch axes of both run together. */

@@ -252,8 +252,8 @@ static void orthogonalise(int64_t m, cplx *u, int64_t k)
         }
 }
 
-/* A column without length becomes any unit vector that is orthogonal to those before it. Of the m unit vectors one has a
-   rest of at least 1/sqrt(m). */
+/* A column without length becomes any unit vector that is orthogonal to those before it. Of the m unit vectors one
+   has a rest of at least 1/sqrt(m). */
 static void complete_column(int64_t m, cplx *u, int64_t k)
 {
     for (int64_t e = 0; e < m; e++) {

@@ -360,7 +360,9 @@ static void vjp_split(flxi_site *s, const flx_val *dy, flx_val *dx)
     for (uint32_t k = 0; parts && k < s->nout; k++)
         if (a->sizes.v[k] != 0)
             parts[n++] = flxi_or_zero_tangent(s, dy[k], s->y[k]);
-    flx_val joined = n == 0 ? flxi_or_zero_tangent(s, FLX_NONE, s->x[0]) : n == 1 ? parts[0] : flx_concat(s->g, parts, n, a->axis);
+    flx_val joined = n == 0   ? flxi_or_zero_tangent(s, FLX_NONE, s->x[0])
+                     : n == 1 ? parts[0]
+                              : flx_concat(s->g, parts, n, a->axis);
     dx[0] = flxi_reshape_like(s, joined, flxi_typeof(s, s->x[0]));
 }
 

@@ -36,7 +36,7 @@ static void along_axis(flxi_kemit *e, const flxi_windows *w, int axis, uint32_t 
     int64_t shift = k * s->dilation - s->low;
     int64_t last = travel(w, axis) + shift;
     int64_t end = s->extent * s->base_dilation;
-    t->never |= last < 0 || shift >= end;
+    t->never |= last < 0 || shift >= end || end == 0;
     uint32_t from = flxi_ku_mul(e, o, s->stride);
     uint32_t at = flxi_ku_add(e, from, flxi_ku(e, shift));
     if (shift < 0 || last >= end)

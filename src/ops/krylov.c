@@ -1,5 +1,5 @@
-/* krylov.c: see krylov.h. Both methods start over with the true residual when they believe to be done: what they carry along
-   drifts from it by rounding, most of all where the operator computes in few bits. */
+/* krylov.c: see krylov.h. Both methods start over with the true residual when they believe to be done: what they
+   carry along drifts from it by rounding, most of all where the operator computes in few bits. */
 #include "ops/krylov.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* krylov.h: solving linear systems that are known only by what they do to a vector. Vectors are arrays of double; a complex
-   vector is one of twice as many, which serves every operator that is linear over the reals. */
+/* krylov.h: solving linear systems that are known only by what they do to a vector. Vectors are arrays of double;
+   a complex vector is one of twice as many, which serves every operator that is linear over the reals. */
 #ifndef FLXI_KRYLOV_H
 #define FLXI_KRYLOV_H
 

@@ -55,14 +55,17 @@ static flx_type lead_of(const flx_type *t, int own)
     return lead;
 }
 
-static flx_code fail_sides(flxi_infer *f, const flx_type *a, const flx_type *b, bool left)
+static flx_code fail_sides(flxi_infer *f, uint32_t matrix, uint32_t sides, bool left)
 {
+    const flx_type *a = f->in[matrix];
+    const flx_type *b = f->in[sides];
+    char name[32];
     flxi_type_text ta, tb;
-    const char *hint = b->rank < a->rank - 1 ? "b has the axes of a, or one less for a single right-hand side each"
+    const char *hint = b->rank < a->rank - 1 ? "b has as many axes as the matrices, or one less for one vector each"
                        : left                ? "the rows of b belong to the rows of the matrices"
                                              : "the columns of b belong to the rows of the matrices";
     return flxi_infer_fail(f, FLX_E_SHAPE, hint, "the right-hand sides do not fit the matrices: %s is %s, b is %s",
-                           f->nin > 2 ? "lu" : "the matrix operand", flxi_shape_str(f->ctx, a, &ta),
+                           flxi_operand_name(f, matrix, name, sizeof name), flxi_shape_str(f->ctx, a, &ta),
                            flxi_shape_str(f->ctx, b, &tb));
 }
 
@@ -74,11 +77,11 @@ flx_code flxi_infer_system(flxi_infer *f, uint32_t matrix, uint32_t sides, bool 
     FLXI_TRY(flxi_need_rank(f, sides, 1));
     bool vector = flxi_is_vector_system(a, b);
     if (b->rank < a->rank - 1)
-        return fail_sides(f, a, b, left);
+        return fail_sides(f, matrix, sides, left);
     int at = vector || !left ? b->rank - 1 : b->rank - 2;
     flx_dim n = flxi_agreed_dim(a->dims[a->rank - 1], a->dims[a->rank - 2]);
     if (!flxi_dims_may_equal(f, n, b->dims[at]))
-        return fail_sides(f, a, b, left);
+        return fail_sides(f, matrix, sides, left);
     flx_type lead_a = lead_of(a, 2);
     flx_type lead_b = lead_of(b, vector ? 1 : 2);
     flx_type out = {.dtype = b->dtype};

@@ -27,8 +27,8 @@ flx_code flxi_infer_system(flxi_infer *f, uint32_t a, uint32_t b, bool left, flx
 
 /* A walk over the systems of a batch; begin with zeros in `index`. */
 typedef struct {
-    int64_t n, k;      /* extent of a, number of right-hand sides */
-    flx_type lead;     /* the batch */
+    int64_t n, k;  /* extent of a, number of right-hand sides */
+    flx_type lead; /* the batch */
     int64_t a_lead[FLX_MAX_RANK], b_lead[FLX_MAX_RANK], index[FLX_MAX_RANK];
     flxi_place a, b, y; /* of the system under way */
     bool same_matrix;   /* as in the system before */

@@ -93,9 +93,8 @@ static void decompose_loss_backward(flxi_site *s, flx_val *y)
 static void fused_vjp_loss(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const label_attrs *a = s->attrs;
-    flx_attr oob = flx_attr_word("oob", flxi_oob_word(a->oob));
     if (s->wanted[0])
-        dx[0] = flx_op1(s->g, "softmax_cross_entropy_backward", (flx_val[]){s->x[0], s->x[1], dy[0]}, 3, &oob, 1);
+        dx[0] = flx_softmax_cross_entropy_backward(s->g, s->x[0], s->x[1], dy[0], flxi_oob_word(a->oob));
 }
 
 /* ---- Samples ---- */

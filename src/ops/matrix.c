@@ -214,16 +214,11 @@ static void decompose_matrix_power(flxi_site *s, flx_val *y)
 }
 
 static const flxi_sample samples_matrix_power[] = {
-    {"T[3, 3]{-1..1}", "n=3", NULL, FLX_OK},
-    {"T[2, 2]{-1..1}", "n=1", NULL, FLX_OK},
-    {"T[2, 2]", "n=0", NULL, FLX_OK},
-    {"T[2, 2, 2]{-1..1+3I}", "n=-2", NULL, FLX_OK},
-    {"T[0, 0]", "n=2", NULL, FLX_OK},
-    {"T[B, N, N]{-1..1}", "n=2", NULL, FLX_OK},
-    {"T[N, 3]{-1..1}", "n=2", NULL, FLX_OK},
-    {"T[2, 3]", "n=2", NULL, FLX_E_SHAPE},
-    {"T[2, 2]", NULL, NULL, FLX_E_ATTRIBUTE},
-    {0},
+    {"T[3, 3]{-1..1}", "n=3", NULL, FLX_OK},  {"T[2, 2]{-1..1}", "n=1", NULL, FLX_OK},
+    {"T[2, 2]", "n=0", NULL, FLX_OK},         {"T[2, 2, 2]{-1..1+3I}", "n=-2", NULL, FLX_OK},
+    {"T[0, 0]", "n=2", NULL, FLX_OK},         {"T[B, N, N]{-1..1}", "n=2", NULL, FLX_OK},
+    {"T[N, 3]{-1..1}", "n=2", NULL, FLX_OK},  {"T[2, 3]", "n=2", NULL, FLX_E_SHAPE},
+    {"T[2, 2]", NULL, NULL, FLX_E_ATTRIBUTE}, {0},
 };
 
 const flxi_rules flxi_rules_matrix_power = {

@@ -1,7 +1,7 @@
 /* matrix_function.c: functions of square matrices.
 
-   expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is good to the last
-   bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
+   expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is good
+   to the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
 #include "base/complex_arith.h"
 #include "ir/eval.h"
 #include "ops/dense.h"
@@ -35,10 +35,20 @@ static void combine(int64_t n, cplx *const powers[3], const double c[4], cplx *y
 /* The numerator's even and odd parts v and u: of x = a, p(x) = v + u and the denominator is v - u. */
 static void pade_parts(int64_t n, const cplx *a, cplx *const powers[3], cplx *u, cplx *v, cplx *room)
 {
-    static const double b[14] = {64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
-                                 129060195264000.0,   10559470521600.0,    670442572800.0,     33522128640.0,
-                                 1323241920.0,        40840800.0,          960960.0,           16380.0,
-                                 182.0,               1.0};
+    static const double b[14] = {64764752532480000.0,
+                                 32382376266240000.0,
+                                 7771770303897600.0,
+                                 1187353796428800.0,
+                                 129060195264000.0,
+                                 10559470521600.0,
+                                 670442572800.0,
+                                 33522128640.0,
+                                 1323241920.0,
+                                 40840800.0,
+                                 960960.0,
+                                 16380.0,
+                                 182.0,
+                                 1.0};
     const double odd_high[4] = {0.0, b[9], b[11], b[13]};
     const double odd_low[4] = {b[1], b[3], b[5], b[7]};
     const double even_high[4] = {0.0, b[8], b[10], b[12]};

@@ -1,14 +1,15 @@
-/* odeint.c: initial value problems, by the Runge-Kutta pair of Dormand and Prince of orders 5 and 4, with steps chosen so that
-   the estimated local error stays below atol + rtol |y| in every element.
+/* odeint.c: initial value problems, by the Runge-Kutta pair of Dormand and Prince of orders 5 and 4, with steps
+   chosen so that the estimated local error stays below atol + rtol |y| in every element.
 
-   odeint is a composite: a scan over the times, and within each interval a while over steps. Time runs from 0 to 1 in each
-   interval, t = t0 + s (t1 - t0), so that times may go forward, backward or stand still, and have derivatives. The choice of
-   the steps has none: the derivatives in all modes and orders are exactly those of the Runge-Kutta solution with the steps
-   that were taken (the discrete adjoint). They agree with each other to rounding, and with the derivatives of the true
-   solution as well as the solution does with the true one. Reverse mode keeps the state of every step.
+   odeint is a composite: a scan over the intervals, and within each interval a while over steps. Time runs from 0 to
+   1 in each interval, t = t0 + s (t1 - t0), so that times may go forward, backward or stand still, and have
+   derivatives. The choice of the steps has none: the derivatives in all modes and orders are exactly those of the
+   Runge-Kutta solution with the steps that were taken (the discrete adjoint). They agree with each other to rounding,
+   and with the derivatives of the true solution as well as the solution does with the true one. Reverse mode keeps
+   the state of every step.
 
-   rtol below 8 units of the dtype's rounding counts as that. A step that would have to be shorter than 2^-30 of its interval (2^-15 in f32), or does not give numbers at any length,
-   makes the solution NaN from there on. */
+   rtol below 8 units of the dtype's rounding counts as that. A step that would have to be shorter than 2^-30 of
+   its interval (2^-15 in f32), or does not give numbers at any length, makes the solution NaN from there on. */
 #include "ops/control.h"
 #include "ops/decomposed.h"
 #include "ops/matrix_rules.h"
@@ -35,13 +36,15 @@ static flx_code check_times(flxi_infer *f)
     flxi_type_text text;
     int32_t part = flxi_part_dtype(f->in[0]->dtype);
     if (f->in[1]->dtype != part)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "cast ts", "ts must be %s, as the numbers of y0, but is %s",
-                               flx_dtype_name(part), flxi_type_str(f->ctx, f->in[1], &text));
+        return flxi_infer_fail(f, FLX_E_DTYPE, part == FLX_F64 ? "cast(ts, to=f64)" : "cast(ts, to=f32)",
+                               "ts must be %s, as the numbers of y0, but is %s", flx_dtype_name(part),
+                               flxi_type_str(f->ctx, f->in[1], &text));
     if (f->in[1]->rank != 1)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "ts must be a list of times, but is %s",
                                flxi_type_str(f->ctx, f->in[1], &text));
     if (f->in[0]->rank == FLX_MAX_RANK)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "an axis of times on y0 of rank %d exceeds the limit", FLX_MAX_RANK);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "an axis of times on y0 of rank %d exceeds the limit",
+                               FLX_MAX_RANK);
     return FLX_OK;
 }
 
@@ -87,10 +90,11 @@ static const double weights[STAGES][STAGES - 1] = {
     {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
     {35.0 / 384, 0.0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84},
 };
-static const double errors[STAGES] = {71.0 / 57600, 0.0, -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
+static const double errors[STAGES] = {71.0 / 57600,      0.0,        -71.0 / 16695, 71.0 / 1920,
+                                      -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
 
-/* What the while carries: numbers of an interval, then the params. `at` is s in [0, 1], `step` the length that is tried next,
-   `slope` the body's value at (at, y). */
+/* What the while carries: numbers of an interval, then the params. `at` is s in [0, 1], `step` the length that is
+   tried next, `slope` the body's value at (at, y). */
 enum { AT, STEP, Y, SLOPE, FROM, TO, PARAMS };
 
 typedef struct {
@@ -298,7 +302,8 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
         in[2 + i] = s->x[2 + i];
         types[2 + i] = flxi_typeof(s, s->x[2 + i]);
     }
-    in[s->nin] = s->x[1];
+    flx_dim steps = flx_dim_sub(s->ctx, ts->dims[0], 1);
+    in[s->nin] = flx_narrow(g, s->x[1], 0, 1, steps);
     flx_graph *body = interval_body(s, types, s->nin + 1, time);
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
     attrs.body = body;
@@ -307,12 +312,14 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
     if (body)
         flx_scan(g, in, s->nin + 1, &attrs, out, 3);
     flx_graph_free(body);
-    y[0] = out[2];
+    int64_t front = 0;
+    flx_val rows[2] = {flx_unsqueeze(g, s->x[0], (flx_ints){&front, 1}), out[2]};
+    y[0] = flx_concat(g, rows, 2, 0);
 }
 
-#define PENDULUM                                                                                            \
-    "graph swing(y: f32[2], t: f32[], w: f32[]) {\n"                                                        \
-    "  x = narrow(y, axis=0, start=0, len=1)  v = narrow(y, axis=0, start=1, len=1)\n"                      \
+#define PENDULUM                                                                       \
+    "graph swing(y: f32[2], t: f32[], w: f32[]) {\n"                                   \
+    "  x = narrow(y, axis=0, start=0, len=1)  v = narrow(y, axis=0, start=1, len=1)\n" \
     "  return concat(v, add(mul(mul(w, -1), sin(x)), t), axis=0)\n}\n"
 #define TURN "graph turn(y: c64[2], t: f32[], k: c64[2]) { return mul(mul(k, y), cast(cos(t), to=c64)) }\n"
 #define GROW "graph grow(y: f32[N], t: f32[], n: i32[]) { return mul(y, y) }\n"

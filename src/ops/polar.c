@@ -1,8 +1,8 @@
 /* polar.c: what is made of singular values: the polar decomposition and the condition number.
 
-   polar is defined by svd, but its derivative is not taken through it: that would divide by differences of singular values,
-   where polar itself is smooth. Its own rules divide by sums. (A second derivative goes through svd's first, and so counts
-   equal singular values as zero contributions.) */
+   polar is defined by svd, but its derivative is not taken through it: that would divide by differences of
+   singular values, where polar itself is smooth. Its own rules divide by sums. (A second derivative goes through
+   svd's first, and so counts equal singular values as zero contributions.) */
 #include "ops/decomposed.h"
 #include "ops/spectrum_rules.h"
 
@@ -74,7 +74,8 @@ static flx_val along(flxi_site *s, const parts *p, flx_val x, bool adjoint)
     flx_graph *g = s->g;
     flx_val xv = flx_matmul(g, x, p->v);
     flx_val d = flx_matmul(g, p->uh, xv);
-    flx_val e = adjoint ? flxi_twice_skew(s, flx_mul(g, d, p->inverse_sums)) : flx_mul(g, flxi_twice_skew(s, d), p->inverse_sums);
+    flx_val e = adjoint ? flxi_twice_skew(s, flx_mul(g, d, p->inverse_sums))
+                        : flx_mul(g, flxi_twice_skew(s, d), p->inverse_sums);
     flx_val y = flxi_product3(s, p->u, e, p->vh);
     if (p->tall) {
         flx_val rest = flx_sub(g, xv, flx_matmul(g, p->u, d));
@@ -95,8 +96,7 @@ static void jvp_polar(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (g->error.code)
         return;
     ty[0] = along(s, &p, tx[0], false);
-    ty[1] = flx_add(g, flx_matmul(g, flxi_adjoint(s, ty[0]), s->x[0]),
-                    flx_matmul(g, flxi_adjoint(s, s->y[0]), tx[0]));
+    ty[1] = flx_add(g, flx_matmul(g, flxi_adjoint(s, ty[0]), s->x[0]), flx_matmul(g, flxi_adjoint(s, s->y[0]), tx[0]));
 }
 
 static void vjp_polar(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -114,16 +114,12 @@ static void vjp_polar(flxi_site *s, const flx_val *dy, flx_val *dx)
 }
 
 static const flxi_sample samples_polar[] = {
-    {"T[3, 2]", NULL, NULL, FLX_OK},
-    {"T[2, 3]", NULL, NULL, FLX_OK},
-    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[N, N]", NULL, NULL, FLX_OK},
-    {"T[0, 0]", NULL, NULL, FLX_OK},
-    {"T[2, 0]", NULL, NULL, FLX_OK},
-    {"T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[N, 3]", NULL, NULL, FLX_E_UNBOUND_DIM},
-    {"i32[2, 2]", NULL, NULL, FLX_E_DTYPE},
-    {0},
+    {"T[3, 2]", NULL, NULL, FLX_OK},        {"T[2, 3]", NULL, NULL, FLX_OK},
+    {"T[2, 2, 2]", NULL, NULL, FLX_OK},     {"T[N, N]", NULL, NULL, FLX_OK},
+    {"T[0, 0]", NULL, NULL, FLX_OK},        {"T[2, 0]", NULL, NULL, FLX_OK},
+    {"T[0, 2]", NULL, NULL, FLX_OK},
+    {"T[3]", NULL, NULL, FLX_E_SHAPE},      {"T[N, 3]", NULL, NULL, FLX_E_UNBOUND_DIM},
+    {"i32[2, 2]", NULL, NULL, FLX_E_DTYPE}, {0},
 };
 
 const flxi_rules flxi_rules_polar = {

@@ -2,18 +2,30 @@
    depend on the input) and gated_delta_net (a matrix that forgets and is corrected token by token).
 
    Both are a `scan` over the tokens, and nothing is unrolled: what is differentiated, batched and compiled is the scan, so
-   graphs do not grow with the sequence, and reverse mode keeps one state for each token. The state is as wide as the
-   operands; dot products are summed as matmul sums them. */
+   graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all tokens
+   before, so narrow floats are computed in f32 and rounded once, at the end. */
+#include "ops/along.h"
 #include "ops/axis_letters.h"
 #include "ops/control.h"
 #include "ops/decomposed.h"
 
 /* ---- What both share ---- */
 
-/* [N, S, ..] as [S, N, ..], a sequence of rows. */
-static flx_val tokens(flxi_site *s, uint32_t i, const char *axes, const flxi_letters *dims)
+/* Operand i, wide. */
+static flx_val wide_operand(flxi_site *s, uint32_t i, const char *const *axes, const flxi_letters *dims)
 {
-    return flxi_move_axis(s, flxi_as_lettered(s, s->x[i], axes, dims), 1, 0);
+    return flxi_widen(s, flxi_as_lettered(s, s->x[i], axes[i], dims));
+}
+
+/* The same, [N, S, ..], as [S, N, ..], a sequence of rows. */
+static flx_val tokens(flxi_site *s, uint32_t i, const char *const *axes, const flxi_letters *dims)
+{
+    return flxi_move_axis(s, wide_operand(s, i, axes, dims), 1, 0);
+}
+
+static int32_t state_dtype(const flxi_site *s)
+{
+    return flxi_wide_dtype(flxi_typeof(s, s->x[0])->dtype);
 }
 
 /* A step of the scan under construction: its graph, and what is written in it. */
@@ -38,7 +50,7 @@ static flx_graph *finish_step(flxi_site *s, const step *b, flx_val state, flx_va
 }
 
 /* Scans x, which are the state, `shared` operands that each step sees whole, and sequences; y[0] receives the rows, as
-   [N, S, ..], y[1] the last state. Frees the body. */
+   [N, S, ..], y[1] the last state, both as narrow as the operands. Frees the body. */
 static void run_steps(flxi_site *s, flx_graph *body, const flx_val *x, uint32_t n, uint32_t shared, flx_dim length,
                       flx_val y[2])
 {
@@ -50,8 +62,9 @@ static void run_steps(flxi_site *s, flx_graph *body, const flx_val *x, uint32_t 
     if (body)
         flx_scan(s->g, x, n, &a, out, 2);
     flx_graph_free(body);
-    y[0] = flxi_move_axis(s, out[1], 0, 1);
-    y[1] = out[0];
+    int32_t dtype = flxi_typeof(s, s->x[0])->dtype;
+    y[0] = flxi_as_dtype(s, flxi_move_axis(s, out[1], 0, 1), dtype);
+    y[1] = flxi_as_dtype(s, out[0], dtype);
 }
 
 /* ---- selective_scan ---- */
@@ -69,7 +82,7 @@ static flx_code infer_selective(flxi_infer *f)
 /* h ← exp(Δ a) h + Δ x b and y = Σ_n c h. */
 static flx_graph *selective_step(flxi_site *s, const flxi_letters *dims)
 {
-    step t = {flxi_new_body(s, "step"), flxi_typeof(s, s->x[0])->dtype, dims};
+    step t = {flxi_new_body(s, "step"), state_dtype(s), dims};
     flx_graph *g = t.g;
     if (!g)
         return NULL;
@@ -83,18 +96,18 @@ static flx_graph *selective_step(flxi_site *s, const flxi_letters *dims)
     flx_val drive = flx_unsqueeze(g, flx_mul(g, delta, x), FLX_INTS(2));
     drive = flx_mul(g, drive, flx_unsqueeze(g, b, FLX_INTS(1)));
     flx_val next = flx_add(g, flx_mul(g, decay, h), drive);
-    flx_val row = flx_dot_general(g, next, c, FLX_INTS(2), FLX_INTS(1), FLX_INTS(0), FLX_INTS(0));
-    return finish_step(s, &t, next, row);
+    flx_val read = flx_mul(g, next, flx_unsqueeze(g, c, FLX_INTS(1))); /* so short a sum belongs in the same kernel */
+    return finish_step(s, &t, next, flx_reduce_sum(g, read, FLX_INTS(2), false));
 }
 
 static void decompose_selective(flxi_site *s, flx_val *y)
 {
     flxi_letters dims = flxi_site_letters(s, selective_axes);
-    flx_type state = flxi_lettered(flxi_typeof(s, s->x[0])->dtype, "NHn", &dims);
-    flx_val x[6] = {flxi_zeros(s, &state), flxi_as_lettered(s, s->x[2], selective_axes[2], &dims)};
+    flx_type state = flxi_lettered(state_dtype(s), "NHn", &dims);
+    flx_val x[6] = {flxi_zeros(s, &state), wide_operand(s, 2, selective_axes, &dims)};
     static const uint32_t sequences[] = {0, 1, 3, 4};
     for (uint32_t i = 0; i < 4; i++)
-        x[i + 2] = tokens(s, sequences[i], selective_axes[sequences[i]], &dims);
+        x[i + 2] = tokens(s, sequences[i], selective_axes, &dims);
     flx_val out[2];
     run_steps(s, selective_step(s, &dims), x, 6, 1, dims.of['S'], out);
     y[0] = out[0];
@@ -147,7 +160,7 @@ static flx_code infer_delta(flxi_infer *f)
 /* T ← e^γ T; d = (v − k T) β; T ← T + k ⊗ d; y = q T. */
 static flx_graph *delta_step(flxi_site *s, const flxi_letters *dims)
 {
-    step t = {flxi_new_body(s, "step"), flxi_typeof(s, s->x[0])->dtype, dims};
+    step t = {flxi_new_body(s, "step"), state_dtype(s), dims};
     flx_graph *g = t.g;
     if (!g)
         return NULL;
@@ -176,11 +189,11 @@ static flx_val scaled_queries(flxi_site *s, flx_val q, flx_dim n)
 static void decompose_delta(flxi_site *s, flx_val *y)
 {
     flxi_letters dims = flxi_site_letters(s, delta_axes);
-    flx_type state = flxi_lettered(flxi_typeof(s, s->x[0])->dtype, "NHnn", &dims);
+    flx_type state = flxi_lettered(state_dtype(s), "NHnn", &dims);
     flx_val x[6];
-    x[0] = s->nin > 5 ? flxi_as_lettered(s, s->x[5], delta_axes[5], &dims) : flxi_zeros(s, &state);
+    x[0] = s->nin > 5 ? wide_operand(s, 5, delta_axes, &dims) : flxi_zeros(s, &state);
     for (uint32_t i = 0; i < 5; i++)
-        x[i + 1] = tokens(s, i, delta_axes[i], &dims);
+        x[i + 1] = tokens(s, i, delta_axes, &dims);
     x[1] = scaled_queries(s, x[1], dims.of['n']);
     flx_val out[2];
     run_steps(s, delta_step(s, &dims), x, 6, 0, dims.of['S'], out);

@@ -13,15 +13,21 @@
 #include "ops/control.h"
 #include "ops/decomposed.h"
 
-#define COMMON                                                                                                        \
-    A_GRAPH_AS(scan_backward_attrs, scan.body, "body"), A_GRAPH_AS(scan_backward_attrs, body_vjp, "body_vjp"),        \
-        {.name = "num_carry", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_carry), .fallback = 1}, \
-        {.name = "num_bcast", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_bcast)},             \
-        {.name = "length", .kind = ATTR_DIM, .offset = offsetof(scan_backward_attrs, scan.length),                    \
-         .fallback = FLXI_ABSENT, .note = "extent of the trajectory"},                                                \
-        {.name = "reverse", .kind = ATTR_BOOL, .offset = offsetof(scan_backward_attrs, scan.reverse)},                \
+#define COMMON                                                                                                         \
+    A_GRAPH_AS(scan_backward_attrs, scan.body, "body"), A_GRAPH_AS(scan_backward_attrs, body_vjp, "body_vjp"),         \
+        {.name = "num_carry",                                                                                          \
+         .kind = ATTR_INT,                                                                                             \
+         .offset = offsetof(scan_backward_attrs, scan.num_carry),                                                      \
+         .fallback = 1},                                                                                               \
+        {.name = "num_bcast", .kind = ATTR_INT, .offset = offsetof(scan_backward_attrs, scan.num_bcast)},              \
+        {.name = "length",                                                                                             \
+         .kind = ATTR_DIM,                                                                                             \
+         .offset = offsetof(scan_backward_attrs, scan.length),                                                         \
+         .fallback = FLXI_ABSENT,                                                                                      \
+         .note = "extent of the trajectory"},                                                                          \
+        {.name = "reverse", .kind = ATTR_BOOL, .offset = offsetof(scan_backward_attrs, scan.reverse)},                 \
         {.name = "save_trajectory", .kind = ATTR_BOOL, .offset = offsetof(scan_backward_attrs, scan.save_trajectory)}, \
-        A_INTS(scan_backward_attrs, wanted, "all floating inputs"),                                                   \
+        A_INTS(scan_backward_attrs, wanted, "all floating inputs"),                                                    \
         A_INTS(scan_backward_attrs, seeded, "all floating outputs")
 
 static const flxi_attr start_schema[] = {COMMON, A_END};
@@ -68,12 +74,13 @@ static flx_code check_trajectories(flxi_infer *f, const scan_backward_attrs *a)
     for (uint32_t i = 0; i < n; i++) {
         const flx_type *c = f->in[i];
         const flx_type *t = f->in[n + i];
-        bool fits = t->dtype == c->dtype && t->rank == c->rank + 1 && flxi_dims_may_equal(f, t->dims[0], a->scan.length);
+        bool fits =
+            t->dtype == c->dtype && t->rank == c->rank + 1 && flxi_dims_may_equal(f, t->dims[0], a->scan.length);
         for (int k = 0; fits && k < c->rank; k++)
             fits = flxi_dims_may_equal(f, t->dims[k + 1], c->dims[k]);
         if (!fits)
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s, which is no trajectory of the carry %s", n + i,
-                                   flxi_type_str(f->ctx, t, &tt), flxi_type_str(f->ctx, c, &tc));
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s, which is no trajectory of the carry %s",
+                                   n + i, flxi_type_str(f->ctx, t, &tt), flxi_type_str(f->ctx, c, &tc));
     }
     return FLX_OK;
 }
@@ -104,7 +111,8 @@ static flx_code check_operands(flxi_infer *f)
     size_t inputs = flxi_body_inputs(a->scan.body);
     size_t outputs = flxi_body_outputs(a->scan.body);
     if (a->scan.num_carry < 1 || (size_t)a->scan.num_carry > inputs || (size_t)a->scan.num_carry > outputs)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_carry=%lld does not fit a body of %zu inputs and %zu outputs",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "num_carry=%lld does not fit a body of %zu inputs and %zu outputs",
                                (long long)a->scan.num_carry, inputs, outputs);
     if (f->nin < inputs + (size_t)a->scan.num_carry)
         return flxi_infer_fail(f, FLX_E_ARITY, "they are init, trajectory, upstream, bcast, xs",
@@ -146,8 +154,9 @@ static flx_code infer_rows(flxi_infer *f)
     size_t shared = (size_t)(a->scan.num_carry + a->scan.num_bcast);
     size_t rows = a->wanted.n - shared;
     if (a->i < 0 || (size_t)a->i >= rows || !a->wanted.v[shared + (size_t)a->i])
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "i=%lld is none of the %zu sequences, or one without a cotangent",
-                               (long long)a->i, rows);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "i=%lld is none of the %zu sequences, or one without a cotangent", (long long)a->i,
+                               rows);
     f->out[0] = *f->in[f->nin - rows + (size_t)a->i];
     return FLX_OK;
 }
@@ -215,16 +224,16 @@ static void decompose_rows(flxi_site *s, flx_val *y)
 
 /* ---- Samples ---- */
 
-#define STEP                                                                                       \
-    "graph step(c: f32[2], x: f32[2]) { return sin(add(c, x)) }\n"                                 \
+#define STEP                                                       \
+    "graph step(c: f32[2], x: f32[2]) { return sin(add(c, x)) }\n" \
     "graph back(c: f32[2], x: f32[2], d: f32[2]) { g = mul(d, cos(add(c, x))) return g, g }\n"
-#define SHARED_STEP                                                                                \
+#define SHARED_STEP                                                                                    \
     "graph step(c: f32[2], b: f32[2], x: f32[2]) { n = sin(add(mul(c, b), x)) return n, mul(n, x) }\n" \
-    "graph back(c: f32[2], b: f32[2], x: f32[2], d: f32[2], dy: f32[2]) {\n"                       \
-    "  z = add(mul(c, b), x)\n  g = mul(add(d, mul(dy, x)), cos(z))\n"                             \
+    "graph back(c: f32[2], b: f32[2], x: f32[2], d: f32[2], dy: f32[2]) {\n"                           \
+    "  z = add(mul(c, b), x)\n  g = mul(add(d, mul(dy, x)), cos(z))\n"                                 \
     "  return mul(g, b), mul(g, c), add(g, mul(dy, sin(z)))\n}\n"
-#define COMPLEX_STEP                                                                               \
-    "graph step(c: c64[2], x: c64[2]) { return mul(c, x) }\n"                                      \
+#define COMPLEX_STEP                                          \
+    "graph step(c: c64[2], x: c64[2]) { return mul(c, x) }\n" \
     "graph back(c: c64[2], x: c64[2], d: c64[2]) { return mul(d, conjugate(x)), mul(d, conjugate(c)) }\n"
 #define BODIES "body=@step, body_vjp=@back"
 #define SHARED BODIES ", num_bcast=1"

@@ -11,7 +11,7 @@ typedef double _Complex cplx;
 enum { MAX_STEPS = 60 }; /* for each eigenvalue; three are usual */
 
 /* Element (i, j) of a matrix that is an array of columns. */
-#define AT(a, i, j) ((a)[(j) * n + (i)])
+#define AT(a, i, j) ((a)[(j)*n + (i)])
 
 static double size1(cplx z)
 {
@@ -20,8 +20,8 @@ static double size1(cplx z)
 
 /* ---- Hessenberg form ---- */
 
-/* The reflection I - 2 x x^H / (x^H x) that maps column k below the diagonal to a multiple of its first unit vector; x is
-   left in `x` from k + 1 on. False where there is nothing to do. */
+/* The reflection I - 2 x x^H / (x^H x) that maps column k below the diagonal to a multiple of its first unit
+   vector; x is left in `x` from k + 1 on. False where there is nothing to do. */
 static bool find_reflection(int64_t n, const cplx *a, int64_t k, cplx *x)
 {
     double tail = 0.0;
@@ -127,7 +127,8 @@ static void turn_columns(int64_t n, cplx *a, int64_t k, int64_t to, givens g)
     }
 }
 
-/* One implicit step with a shift on rows lo … hi: the rotation of the first two rows makes a bulge, which is chased down. */
+/* One implicit step with a shift on rows lo … hi: the rotation of the first two rows makes a bulge, which is
+   chased down. */
 static void qr_step(int64_t n, cplx *a, cplx *z, int64_t lo, int64_t hi, cplx shift)
 {
     cplx f = AT(a, lo, lo) - shift;
@@ -181,8 +182,8 @@ static bool reduce_to_triangular(int64_t n, cplx *a, cplx *z, double norm)
 
 /* ---- Vectors ---- */
 
-/* Column k of x: (t - t_kk) x = 0 with x_k = 1. A difference that vanishes is replaced by one that is negligible: then the
-   vector nearly repeats another, as it must where the matrix has too few. */
+/* Column k of x: (t - t_kk) x = 0 with x_k = 1. A difference that vanishes is replaced by one that is negligible:
+   then the vector nearly repeats another, as it must where the matrix has too few. */
 static void back_substitute(int64_t n, const cplx *t, int64_t k, double small, cplx *x)
 {
     for (int64_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* singular.c: the singular value decomposition and the pseudoinverse.
 
-   As for eigenvectors (eigen.c), the derivative of singular vectors divides by differences of singular values, and by the
-   values themselves; what counts as zero, by 128 units of rounding of the largest one, contributes nothing. */
+   As for eigenvectors (eigen.c), the derivative of singular vectors divides by differences of singular values, and
+   by the values themselves; what counts as zero, by 128 units of rounding of the largest one, contributes nothing. */
 #include "ops/singular.h"
 
 #include "base/complex_arith.h"
@@ -185,8 +185,8 @@ static flx_val unturned(flxi_site *s, const parts *p, flx_val du, flx_val dv)
     return flxi_sum(s, du, flxi_expand_like(s, flxi_masked(s, mask, flxi_imaginary(s, turn)), flxi_typeof(s, p->u)));
 }
 
-/* U (F * (U^H dU - dU^H U) S + S (F * (V^H dV - dV^H V)) + diag(ds + i Im diag(U^H dU) / S)) V^H, and the parts outside:
-   (I - U U^H) dU S^-1 V^H + U S^-1 dV^H (I - V V^H). */
+/* U (F * (U^H dU - dU^H U) S + S (F * (V^H dV - dV^H V)) + diag(ds + i Im diag(U^H dU) / S)) V^H, and the parts
+   outside: (I - U U^H) dU S^-1 V^H + U S^-1 dV^H (I - V V^H). */
 static void vjp_svd(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_graph *g = s->g;
@@ -223,10 +223,11 @@ static void vjp_svd(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flxi_sum(s, flxi_product3(s, p.u, inner, p.vh), rest);
 }
 
-#define MATRIX_ERRORS                          \
-    {"T[3]", NULL, NULL, FLX_E_SHAPE},         \
-    {"f16[2, 2]", NULL, NULL, FLX_E_DTYPE},    \
-    {"i32[2, 2]", NULL, NULL, FLX_E_DTYPE}
+#define MATRIX_ERRORS                                                          \
+    {"T[3]", NULL, NULL, FLX_E_SHAPE}, {"f16[2, 2]", NULL, NULL, FLX_E_DTYPE}, \
+    {                                                                          \
+        "i32[2, 2]", NULL, NULL, FLX_E_DTYPE                                   \
+    }
 
 static const flxi_sample samples_svd[] = {
     {"T[3, 2]", NULL, NULL, FLX_OK},
@@ -258,7 +259,7 @@ typedef struct {
     double rcond; /* NaN: max(m, n) eps */
 } pinv_attrs;
 
-static const flxi_attr pinv_schema[] = {A_REAL_OPT(pinv_attrs, rcond, "max(m, n) eps"), A_END};
+static const flxi_attr pinv_schema[] = {A_REAL_OPT(pinv_attrs, rcond, "none"), A_END};
 
 static flx_code infer_pinv(flxi_infer *f)
 {

@@ -162,8 +162,8 @@ static flx_code need_matrix_rank(flxi_infer *f, int rank, const char *shape)
 {
     flxi_type_text t;
     if (f->in[0]->rank != rank)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of axes in front", "a must be %s: it is %s", shape,
-                               flxi_shape_str(f->ctx, f->in[0], &t));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of axes in front", "a must be %s: it is %s",
+                               shape, flxi_shape_str(f->ctx, f->in[0], &t));
     if (f->in[1]->rank > rank)
         return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of axes in front",
                                "b must have no more axes than a: it is %s", flxi_shape_str(f->ctx, f->in[1], &t));
@@ -204,16 +204,11 @@ static const flxi_sample samples_dense_solve[] = {
 };
 
 static const flxi_sample samples_batched_solve[] = {
-    {"T[2, 2, 2]{-1..1+3I}, T[2, 2]", NULL, NULL, FLX_OK},
-    {"T[2, 2, 2]{-1..1+3I}, T[2, 2, 1]", NULL, NULL, FLX_OK},
-    {"T[0, 2, 2], T[0, 2, 1]", NULL, NULL, FLX_OK},
-    {"T[2, 2, 2]{-1..1+3I}, T[2, 2, 0]", NULL, NULL, FLX_OK},
-    {"T[B, N, N]{-1..1+3I}, T[B, N]", NULL, NULL, FLX_OK},
-    {"T[2, 2], T[2]", NULL, NULL, FLX_E_SHAPE},
-    {"T[2, 2, 2], T[1, 2]", NULL, NULL, FLX_E_SHAPE},
-    {"T[2, 2, 2], T[2]", NULL, NULL, FLX_E_SHAPE},
-    {"T[2, 2, 2], T[2, 2, 2, 2]", NULL, NULL, FLX_E_SHAPE},
-    {0},
+    {"T[2, 2, 2]{-1..1+3I}, T[2, 2]", NULL, NULL, FLX_OK},  {"T[2, 2, 2]{-1..1+3I}, T[2, 2, 1]", NULL, NULL, FLX_OK},
+    {"T[0, 2, 2], T[0, 2, 1]", NULL, NULL, FLX_OK},         {"T[2, 2, 2]{-1..1+3I}, T[2, 2, 0]", NULL, NULL, FLX_OK},
+    {"T[B, N, N]{-1..1+3I}, T[B, N]", NULL, NULL, FLX_OK},  {"T[2, 2], T[2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 2, 2], T[1, 2]", NULL, NULL, FLX_E_SHAPE},       {"T[2, 2, 2], T[2]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 2, 2], T[2, 2, 2, 2]", NULL, NULL, FLX_E_SHAPE}, {0},
 };
 
 const flxi_rules flxi_rules_dense_solve = {

@@ -2,6 +2,7 @@
    values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
 #include "ops/decomposed.h"
 #include "ops/linear_system.h"
+#include "ops/sparse_elimination.h"
 
 #include <fluxion/run.h>
 
@@ -148,27 +149,26 @@ const flxi_rules flxi_rules_spmv = {
 
 /* ---- sparse_solve ---- */
 
-static flx_code solve_assembled(flxi_eval *e, int64_t k, flxi_arena *scratch)
+static flx_code solve_pattern(flxi_eval *e, int64_t sides, flxi_arena *scratch)
 {
     const sparse_attrs *p = e->attrs;
-    const flxi_dense *d = flxi_dense_of(e->in[0]->type.dtype);
-    int64_t n = p->n;
-    size_t count;
-    bool fits = flxi_mul_size((size_t)n, (size_t)n, &count);
-    void *a = fits ? flxi_arena_alloc(scratch, count, d->size, _Alignof(max_align_t)) : NULL;
-    void *b = a ? flxi_arena_alloc(scratch, (size_t)(n * k), d->size, _Alignof(max_align_t)) : NULL;
-    int64_t *pivots = flxi_new(scratch, int64_t, n);
-    if (!a || !b || !pivots)
+    const flx_tensor *v = e->in[0];
+    const flx_tensor *b = e->in[1];
+    double _Complex *values = flxi_new(scratch, double _Complex, v->count);
+    flxi_sparse_system s = {.n = p->n, .sides = sides, .count = p->rows.n, .rows = p->rows.v, .cols = p->cols.v};
+    s.b = flxi_new(scratch, double _Complex, b->count);
+    s.values = values;
+    if (!values || !s.b)
         return flxi_oom(e->err, "solving");
-    for (size_t i = 0; i < p->rows.n; i++)
-        d->add_at(a, p->rows.v[i] * n + p->cols.v[i], e->in[0], (int64_t)i);
-    flxi_place from = {e->in[1]->type.dtype, e->in[1]->data, 0, k, 1};
-    flxi_place to = {e->out[0]->type.dtype, e->out[0]->data, 0, k, 1};
-    d->load(b, &from, n, k);
-    d->lu(a, n, n, pivots);
-    if (!flxi_dense_solve(d, a, n, pivots, b, k))
+    for (int64_t i = 0; i < v->count; i++)
+        values[i] = flxi_load_complex(v->type.dtype, v->data, i);
+    for (int64_t i = 0; i < b->count; i++)
+        s.b[i] = flxi_load_complex(b->type.dtype, b->data, i);
+    FLXI_TRY(flxi_eliminate(&s, e->mem, e->err));
+    for (int64_t i = 0; i < b->count; i++)
+        flxi_store_complex(b->type.dtype, e->out[0]->data, i, s.b[i]);
+    if (!s.regular)
         e->report(e, FLX_RUN_SINGULAR);
-    d->store(&to, b, n, k);
     return FLX_OK;
 }
 
@@ -179,7 +179,7 @@ static flx_code eval_sparse_solve(flxi_eval *e)
     if (e->out[0]->count == 0)
         return FLX_OK;
     flxi_arena_init(&scratch, e->mem);
-    flx_code code = solve_assembled(e, b->rank > 1 ? b->dims[1] : 1, &scratch);
+    flx_code code = solve_pattern(e, b->rank > 1 ? b->dims[1] : 1, &scratch);
     flxi_arena_free(&scratch);
     return code;
 }

@@ -7,6 +7,7 @@
    direction with the other one. No factor is ever multiplied in, and so none can have the wrong dtype. */
 #include "ops/spectral.h"
 
+#include "base/complex_arith.h"
 #include "ir/eval.h"
 #include "ops/decomposed.h"
 #include "ops/extent.h"
@@ -72,7 +73,7 @@ static void transform_row(const transform *t, const flx_tensor *x, flx_tensor *y
     for (int64_t k = 0; k < n; k++) {
         double re = t->re[k] * t->scale, im = t->im[k] * t->scale;
         if (is_complex) {
-            flxi_store_complex(dtype, y->data, row * n + k, CMPLX(re, im));
+            flxi_store_complex(dtype, y->data, row * n + k, flxi_cmake(re, im));
         } else {
             flxi_store_double(dtype, y->data, 2 * row * n + k, re);
             flxi_store_double(dtype, y->data, 2 * row * n + n + k, im);

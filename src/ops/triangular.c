@@ -25,8 +25,11 @@ static flx_code infer_triangular(flxi_infer *f)
 static flxi_triangle triangle_of(const triangular_attrs *a, int64_t n)
 {
     bool turned = (a->trans != FLXI_TRANS_NONE) == (a->left_side != 0);
-    return (flxi_triangle){.n = n, .row = turned ? 1 : n, .col = turned ? n : 1,
-                           .lower = (a->lower != 0) != turned, .unit = a->unit_diagonal != 0,
+    return (flxi_triangle){.n = n,
+                           .row = turned ? 1 : n,
+                           .col = turned ? n : 1,
+                           .lower = (a->lower != 0) != turned,
+                           .unit = a->unit_diagonal != 0,
                            .conjugated = a->trans == FLXI_TRANS_ADJOINT};
 }
 

@@ -63,8 +63,8 @@ static flx_val euclidean(flxi_site *s, flx_ints axes)
     flx_val x = s->x[0];
     flx_val scale = scale_of(s, flx_abs(s->g, x), axes);
     flx_val unit = flx_div(s->g, x, flx_cast(s->g, scale, (flx_dtype)flxi_typeof(s, x)->dtype));
-    flx_val square = flxi_is_complex(flxi_typeof(s, x)->dtype) ? flx_complex_norm_sq(s->g, unit)
-                                                               : flx_square(s->g, unit);
+    flx_val square =
+        flxi_is_complex(flxi_typeof(s, x)->dtype) ? flx_complex_norm_sq(s->g, unit) : flx_square(s->g, unit);
     return root_of(s, flx_reduce_sum(s->g, square, axes, 1), scale, 2.0);
 }
 

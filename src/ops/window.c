@@ -388,6 +388,7 @@ static const flxi_sample samples_reduce_window[] = {
     {"T[], T[]", "window=[], combine=add", NULL, FLX_OK},
     {"T[0, 3], T[]", "window=[1, 2], combine=add", NULL, FLX_OK},
     {"T[0], T[]", "window=[2], combine=add, pad_low=[3]", NULL, FLX_OK},
+    {"T[0, 2], T[]", "window=[2, 1], combine=add, pad_low=[1, 0], pad_high=[2, 0]", NULL, FLX_OK},
     {"T[2], T[]", "window=[5], combine=add", NULL, FLX_OK},
     {"T[N, 4], T[]", "window=[1, 2], combine=add", NULL, FLX_OK},
     {"T[N + 1], T[]", "window=[N + 1], combine=add, pad_low=[N]", NULL, FLX_OK},

@@ -60,6 +60,16 @@ static int64_t pairs_of_grouped(const flx_type *rows, const flx_type *w)
     return times(rows->dims[0], times(w->dims[1], w->dims[2]));
 }
 
+/* Eliminations: the leading terms, `sixths` / 6 of the cube of the extent for each matrix, and half a product of the matrix with
+   the right-hand sides for each triangle. */
+static int64_t pairs_of_elimination(const flx_graph *g, const flxi_node *n, int64_t sixths, int64_t triangles)
+{
+    const flx_type *a = operand(g, n, 0);
+    int64_t extent = a->dims[a->rank - 1];
+    int64_t sides = times(count_of(flxi_type_at(g, n->first)), extent);
+    return times(times(count_of(a), extent), sixths) / 6 + (triangles == 2 ? sides : triangles ? sides / 2 : 0);
+}
+
 static int64_t pairs_of(const flx_graph *g, const flxi_node *n)
 {
     const flx_type *y = flxi_type_at(g, n->first);
@@ -69,9 +79,16 @@ static int64_t pairs_of(const flx_graph *g, const flxi_node *n)
     case OP_conv: return pairs_of_conv(y, operand(g, n, 1), ((const flxi_conv_attrs *)n->attrs)->kernel_axes.v[0]);
     case OP_conv_transpose:
     case OP_conv_backward_input: return pairs_of_conv(operand(g, n, 0), operand(g, n, 1), 0);
-    case OP_grouped_matmul: return pairs_of_grouped(operand(g, n, 0), operand(g, n, 1));
+    case OP_grouped_matmul:
+    case OP_grouped_matmul_input_backward: return pairs_of_grouped(operand(g, n, 0), operand(g, n, 1));
     case OP_grouped_matmul_weight_backward: return pairs_of_grouped(operand(g, n, 0), y);
     case OP_conv_backward_weight: return pairs_of_conv(operand(g, n, 1), y, 0);
+    case OP_lu:
+    case OP_det: return pairs_of_elimination(g, n, 2, 0);
+    case OP_cholesky: return pairs_of_elimination(g, n, 1, 0);
+    case OP_solve:
+    case OP_inv: return pairs_of_elimination(g, n, 2, 2);
+    case OP_solve_triangular: return pairs_of_elimination(g, n, 0, 1);
     default: return 0; /* other products are made of these before they are computed */
     }
 }

@@ -38,6 +38,8 @@ static void *compile_later(void *user)
     flx_exec *e = v->exec;
     flx_error err = {0};
     flx_code code = flxi_program_make(&v->later.program, v->g, &e->options, &err);
+    if (code == FLX_OK && v->later.program.note[0]) /* what is on can do as much */
+        code = flxi_fail_hint(&err, FLX_E_DEVICE, "set FLX_CC to a C compiler", "%.200s", v->later.program.note);
     pthread_mutex_lock(&e->lock);
     if (code == FLX_OK) {
         v->on = &v->later;

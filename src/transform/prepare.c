@@ -1,6 +1,8 @@
 /* prepare.c: what all transforms share: which rule an op has, decomposing those that have none, sites, leaves. */
 #include "transform/transform.h"
 
+#include "ops/splat_graph.h"
+
 #include <fluxion/catalogue.h>
 #include <stdio.h>
 
@@ -127,14 +129,18 @@ flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *
     return flxi_expand(in, choose_decomposition, &d, out, remap, err);
 }
 
-static bool has_rule_by_decomposing(const flx_graph *g, uint32_t i, const void *mode)
+/* Pairs of ops that are one op apart from each other come first: each half alone has no rule. */
+static flxi_expansion choose_preparation(const flx_graph *g, uint32_t i, const void *mode)
 {
-    return flxi_rule_kind(&flxi_ops[flxi_node_at(g, i)->op], *(const flxi_mode *)mode) == FLX_RULE_DECOMPOSE;
+    const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
+    if (flxi_rule_kind(op, *(const flxi_mode *)mode) == FLX_RULE_DECOMPOSE)
+        return op->rules->decompose;
+    return flxi_splat_pair(g, i);
 }
 
 flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    return flxi_decompose(in, has_rule_by_decomposing, &mode, out, remap, err);
+    return flxi_expand(in, choose_preparation, &mode, out, remap, err);
 }
 
 /* ---- Leaves ---- */

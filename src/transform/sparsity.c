@@ -243,6 +243,8 @@ static const follow_row rows[] = {
     {OP_triu, follow_broadcast},
     {OP_print, follow_broadcast},
     {OP_dropout, follow_broadcast},
+    {OP_quantize, follow_broadcast},
+    {OP_dequantize, follow_broadcast},
     {OP_transpose, follow_transpose},
     {OP_broadcast_in_dim, follow_broadcast_in_dim},
     {OP_reshape, follow_reshape},

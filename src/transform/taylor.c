@@ -18,7 +18,7 @@
 
 typedef struct {
     uint32_t depth;
-    bool active;        /* differs from its value at t = 0 */
+    bool active;            /* differs from its value at t = 0 */
     uint32_t derivative_of; /* a leaf that stands for the derivative of this value; 0: none */
     uint32_t derivative;    /* the leaf that stands for this value's derivative; 0: not asked for yet */
     uint32_t rate;          /* the expression w with y' = w; 0: the op has a rule of its own */
@@ -31,13 +31,14 @@ typedef struct {
     const flx_graph *src; /* prepared */
     flx_graph *t;         /* the graph of expressions */
     flx_graph *out;
-    flxi_index seen;      /* nodes of t by content */
-    FLXI_VEC(curve) curves;     /* by id in t */
+    flxi_index seen;              /* nodes of t by content */
+    FLXI_VEC(curve) curves;       /* by id in t */
     FLXI_VEC(uint32_t) block_end; /* by node of t: its expressions are the nodes [block_begin, block_end) */
     FLXI_VEC(uint32_t) block_begin;
     FLXI_VEC(uint32_t) schedule; /* nodes of t, expressions before their node */
-    uint32_t *map;        /* ids of src to ids of t */
-    uint32_t orders;      /* K */
+    bool *scheduled;             /* by node of t */
+    uint32_t *map;               /* ids of src to ids of t */
+    uint32_t orders;             /* K */
     flxi_arena arena;
     flx_error *err;
 } taylor;
@@ -90,6 +91,12 @@ static bool same_node(const taylor *w, const flxi_node *a, const flxi_node *b)
     return true;
 }
 
+/* Derivatives of a deeper node are computed in later rounds, too late to stand for another. */
+static bool is_as_early(const taylor *w, const flxi_node *a, const flxi_node *b)
+{
+    return a->nout == 0 || w->curves.at[a->first].depth <= w->curves.at[b->first].depth;
+}
+
 /* Nodes from `from` on that equal an earlier one give way to it. */
 static flx_code share_equal(taylor *w, uint32_t from)
 {
@@ -104,7 +111,7 @@ static flx_code share_equal(taylor *w, uint32_t from)
         uint32_t j;
         bool found = false;
         for (flxi_probe p = flxi_index_first(&w->seen, h); !found && flxi_index_next(&w->seen, &p, &j);)
-            if (same_node(w, n, flxi_node_at(w->t, j))) {
+            if (same_node(w, n, flxi_node_at(w->t, j)) && is_as_early(w, flxi_node_at(w->t, j), n)) {
                 found = true;
                 for (uint32_t k = 0; k < n->nout; k++)
                     w->curves.at[n->first + k].same_as = flxi_node_at(w->t, j)->first + k;
@@ -143,13 +150,16 @@ static void mark_active(taylor *w, uint32_t from)
     }
 }
 
-/* The leaf that stands for the derivative of a value. */
-static flx_code derivative_leaf(taylor *w, uint32_t id, flx_val *out)
+/* The leaf that stands for the derivative of a value in expressions of the given depth or a greater one. A leaf that is only
+   one deeper than its value takes its derivatives in the round that computes them; where the value belongs to a node that these
+   expressions are written for, that is too early, and their own depth is right. */
+static flx_code derivative_leaf(taylor *w, uint32_t id, uint32_t depth, flx_val *out)
 {
-    if (!w->curves.at[id].derivative) {
+    uint32_t known = w->curves.at[id].derivative;
+    if (!known || w->curves.at[known].depth > depth) {
         flx_type type = flxi_tangent_type(flxi_type_at(w->t, id));
         flx_val leaf = flxi_new_leaf(w->t, "rate", "", &type);
-        FLXI_TRY(note_new(w, w->curves.at[id].depth + 1));
+        FLXI_TRY(note_new(w, depth));
         w->curves.at[id].derivative = leaf.id;
         w->curves.at[leaf.id].derivative_of = id;
         w->curves.at[leaf.id].active = true;
@@ -174,7 +184,7 @@ static flx_code write_rate(taylor *w, uint32_t i)
         self[id] = id;
     for (uint32_t k = 0; k < n->nin; k++)
         if (moves(w, n, k))
-            FLXI_TRY(derivative_leaf(w, own(w, n->in[k]), &tx[k]));
+            FLXI_TRY(derivative_leaf(w, own(w, n->in[k]), depth + 1, &tx[k]));
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
     s.new_y = new_y;
@@ -237,14 +247,35 @@ static flx_code write_rates(taylor *w)
     return FLX_OK;
 }
 
-/* Recursion is as deep as expressions nest: at most K. */
+static flx_code schedule_node(taylor *w, uint32_t i);
+
+/* The node that makes a value, unless a round before has computed what is needed of it. */
+static flx_code schedule_value(taylor *w, uint32_t id, uint32_t depth)
+{
+    id = own(w, id);
+    return w->curves.at[id].depth < depth ? FLX_OK : schedule_node(w, flxi_value_at(w->t, id)->node);
+}
+
+/* Expressions, operands and what a leaf stands for come before a node: mostly they are there already, but an operand may have
+   given way to an equal value of an expression that belongs to a later node. */
 static flx_code schedule_node(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
-    if (n->nout && own(w, n->first) != n->first)
+    uint32_t depth = n->nout ? w->curves.at[n->first].depth : 0;
+    if ((n->nout && own(w, n->first) != n->first) || w->scheduled[i])
         return FLX_OK;
+    w->scheduled[i] = true;
+    for (uint32_t k = 0; k < n->nin; k++)
+        FLXI_TRY(schedule_value(w, n->in[k], depth));
+    if (n->nout && w->curves.at[n->first].derivative_of)
+        FLXI_TRY(schedule_value(w, w->curves.at[n->first].derivative_of, depth - 1));
     for (uint32_t k = w->block_begin.at[i]; k < w->block_end.at[i]; k++)
         FLXI_TRY(schedule_node(w, k));
+    for (uint32_t k = 0; k < n->nout; k++) {
+        const curve c = w->curves.at[n->first + k];
+        if (c.rate || c.parts)
+            FLXI_TRY(schedule_value(w, c.rate ? c.rate : c.parts, 0));
+    }
     return flxi_push(memory(w), &w->schedule, i) ? FLX_OK : flxi_oom(w->err, "Taylor mode");
 }
 
@@ -375,9 +406,17 @@ static flx_code compute(taylor *w, uint32_t i, uint32_t k)
         return flxi_oom(w->err, "Taylor mode");
     for (uint32_t j = 0; j < n->nin; j++)
         vals[j] = w->curves.at[own(w, n->in[j])].order[0];
-    step p = {.w = w, .n = n, .k = k,
-              .s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[n->op], .attrs = n->attrs, .nin = n->nin,
-                    .nout = n->nout, .x = vals, .bodies = &flxi_bodies}};
+    step p = {.w = w,
+              .n = n,
+              .k = k,
+              .s = {.g = w->out,
+                    .ctx = w->out->ctx,
+                    .op = &flxi_ops[n->op],
+                    .attrs = n->attrs,
+                    .nin = n->nin,
+                    .nout = n->nout,
+                    .x = vals,
+                    .bodies = &flxi_bodies}};
     for (uint32_t j = 0; j < n->nout; j++) {
         curve *c = &w->curves.at[n->first + j];
         if (!c->active)
@@ -455,6 +494,9 @@ static flx_code expand(taylor *w, const char *const *names, size_t count)
     mark_active(w, 0);
     uint32_t originals = w->t->node_count;
     FLXI_TRY(write_rates(w));
+    w->scheduled = flxi_new(&w->arena, bool, w->t->node_count);
+    if (!w->scheduled)
+        return flxi_oom(w->err, "Taylor mode");
     for (uint32_t i = 0; i < originals; i++)
         FLXI_TRY(schedule_node(w, i));
     FLXI_TRY(run_rounds(w));
@@ -474,7 +516,8 @@ static void release(taylor *w, const flxi_allocator *mem, size_t ids)
     flx_graph_free(w->t);
 }
 
-static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_graph **out, flx_error *err)
+static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_graph **out,
+                    flx_error *err)
 {
     const flxi_allocator *mem = &g->ctx->mem;
     flx_graph *prepared = NULL;

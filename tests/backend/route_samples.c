@@ -177,6 +177,8 @@ TEST(routes_of_grouped_products_on_larger_shapes)
         route_check_text("grouped_matmul", operands, "oob=clamp", -3, 9);
         snprintf(operands, sizeof operands, "%s[150, 9], %s[100, 9, 40], i64[150]", d, d);
         route_check_text("grouped_matmul", operands, "oob=zero", -20, 120);
+        snprintf(operands, sizeof operands, "%s[300, 21], %s[7, 33, 21], i32[300]", d, d);
+        route_check_text("grouped_matmul_input_backward", operands, NULL, 0, 6);
         snprintf(operands, sizeof operands, "%s[300, 33], %s[300, 21], i32[300]", d, d);
         route_check_text("grouped_matmul_weight_backward", operands, "E=7", 0, 6);
         route_check_text("grouped_matmul_weight_backward", operands, "E=1", 0, 0);

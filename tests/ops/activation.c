@@ -2,6 +2,7 @@
 #include "gradient_text.h"
 #include "run_text.h"
 
+#include <fluxion/ops.h>
 #include <math.h>
 
 TEST(activation_gates_take_their_limit_at_minus_infinity)
@@ -120,7 +121,7 @@ TEST(hard_activations_have_derivative_zero_at_their_bounds)
 }
 
 /* Neither form of gelu is sech²; all gated ones have the slope of their gate at 0. */
-TEST(trap_1_2_gated_activations_at_zero)
+TEST(trap_1_gated_activations_have_slope_one_half_at_zero)
 {
     static const char *const calls[] = {"gelu(x)", "gelu_approx(x)", "silu(x)", "hard_swish(x)"};
     static const gradient_row half[] = {{"x", {0}, {0.5}}};
@@ -148,4 +149,56 @@ TEST(smooth_activations_have_finite_derivatives_everywhere)
         snprintf(text, sizeof text, "graph g(x: f64[6]) { return reduce_sum(%s(x)) }", calls[i]);
         check_hessian_of_ones(text, flat, 1);
     }
+}
+
+/* f(x) and f'(x) of a unary op in f64, by reverse mode. */
+static void value_and_slope(const char *op, double x, double *value, double *slope)
+{
+    static const char *const by_x[] = {"x"};
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = flx_graph_new(ctx, "g");
+    flx_type scalar = {.dtype = FLX_F64};
+    flx_val in = flx_input(g, "x", &scalar);
+    flx_output(g, flx_op1(g, op, &in, 1, NULL, 0), "y");
+    flx_grad_options options = {.flags = FLX_GRAD_VALUE};
+    flx_graph *d = flx_grad(g, by_x, 1, &options, &err);
+    CHECK_OK(d ? FLX_OK : err.code, &err);
+    flx_tensor *at = flx_tensor_new(ctx, &scalar, &x, NULL);
+    flx_tensor *out[2] = {0};
+    flx_feed feed = {"x", at};
+    CHECK_OK((int32_t)flx_run(d, NULL, &feed, 1, out, &err), &err);
+    *value = flx_tensor_get(out[0], 0);
+    *slope = flx_tensor_get(out[1], 0);
+    flx_tensor_release(at);
+    flx_tensor_release(out[0]);
+    flx_tensor_release(out[1]);
+    flx_graph_free(d);
+    flx_graph_free(g);
+    flx_context_free(ctx);
+}
+
+static void check_slope(const char *op, double x, double value, double slope)
+{
+    double v;
+    double d;
+    test_fail_context("%s at %g", op, x);
+    value_and_slope(op, x, &v, &d);
+    CHECK_NEAR(v, value, 1e-15);
+    CHECK_NEAR(d, slope, 1e-15);
+}
+
+/* silu's slope is another in the second decimal. Numbers of 20 digits by mpmath. */
+TEST(trap_2_gelu_approx_does_not_have_the_slope_of_silu)
+{
+    check_slope("gelu_approx", 1, 0.84119199060827676, 1.0829640838457826);
+    check_slope("silu", 1, 0.73105857863000488, 0.92767051187148673);
+}
+
+/* The two forms differ in the fourth digit: each has the slope of its own value. */
+TEST(trap_3_each_gelu_has_the_slope_of_its_own_form)
+{
+    check_slope("gelu", 1, 0.84134474606854295, 1.0833154705876863);
+    check_slope("gelu", -2, -0.045500263896358415, -0.085231801078196897);
+    check_slope("gelu_approx", -2, -0.045402305912224991, -0.086099256623618382);
 }

@@ -1,6 +1,7 @@
 /* Arithmetic: signs of zero, totality and messages. Values: tests/oracle/arith.py. */
-#include "gradient_text.h"
+#include "batch_text.h"
 #include "run_text.h"
+#include "tangent_text.h"
 
 #include <math.h>
 
@@ -153,4 +154,55 @@ TEST(atan2_derivative_does_not_square_its_operands)
 {
     static const gradient_row rows[] = {{"y", {0, 0}, {0x1p-9, 0x1p14}}, {"x", {0x1p9, 0x1p-14}, {0, 0}}};
     check_gradient("graph g(y: f16[2], x: f16[2]) { return atan2(y, x) }", rows, 2);
+}
+
+/* The tangent of one operand alone has the shape of the result. */
+TEST(trap_14_tangent_of_a_broadcast_operand_has_the_shape_of_the_result)
+{
+    static const char *const by_a[] = {"a"};
+    static const char *const by_b[] = {"b"};
+    const tangent_row along_a[] = {{"a", {1, 2}}, {"b", {5, 6, 7, 8}}, {"tangent_a", {10, 20}}};
+    check_tangent("graph g(a: f64[2], b: f64[2, 2]) {\n  y = add(a, b)\n  return y\n}", by_a, 1, along_a, 3,
+                  (tangent_row){"tangent_y", {10, 20, 10, 20}});
+    const tangent_row along_b[] = {{"a", {5, 6, 7, 8}}, {"b", {1, 2}}, {"tangent_b", {10, 20}}};
+    check_tangent("graph g(a: f64[2, 2], b: f64[2, 1]) {\n  y = sub(a, b)\n  return y\n}", by_b, 1, along_b, 3,
+                  (tangent_row){"tangent_y", {-10, -10, -20, -20}});
+}
+
+/* In either place, in every format, alone and in reductions. */
+TEST(trap_23_nan_wins_every_comparison)
+{
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    for (int d = 0; d < 4; d++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "graph g() { n = const(%s[], nan)  one = const(%s[], 1)  x = const(%s[3], [2, nan, 1])\n"
+                 "  return stack(max(n, one), max(one, n), min(n, one), min(one, n), relu(n), clamp(one, n, one),\n"
+                 "               reduce_max(x), reduce_min(x)) }",
+                 dtypes[d], dtypes[d], dtypes[d]);
+        text_run r = text_begin(text);
+        CHECK_OK(r.code, &r.err);
+        for (int i = 0; i < 8; i++) {
+            test_fail_context("%s, result %d", dtypes[d], i);
+            CHECK_NEAR(flx_tensor_get(r.out[0], i), NAN, 0);
+        }
+        text_end(&r);
+    }
+}
+
+/* ---- Batching ---- */
+
+/* [2, 2] against [2, 2, 2]: without an axis between them the rows of one example would meet another example. */
+TEST(trap_40_operands_of_different_rank_are_aligned_behind_the_batch)
+{
+    static const batch_row rows[] = {{"a", {1, 2, 3, 4}, true}, {"b", {0, 10, 20, 30, 40, 50, 60, 70}, true}};
+    static const double want[] = {1, 12, 21, 32, 43, 54, 63, 74};
+    check_batched("graph g(a: f64[2], b: f64[2, 2]) { return add(a, b) }", 2, rows, 2, want, 8);
+}
+
+TEST(trap_41_output_that_does_not_depend_on_the_batch_has_its_axis)
+{
+    static const batch_row rows[] = {{"a", {1, 2, 3}, true}, {"b", {5, 7}, false}};
+    static const double want[] = {10, 14, 10, 14, 10, 14};
+    check_batched("graph g(a: f64[], b: f64[2]) { return mul(b, 2) }", 3, rows, 2, want, 6);
 }

@@ -1,4 +1,5 @@
 /* Ops along an axis: what oracle values cannot show. Values: tests/oracle/axis.py. */
+#include "batch_text.h"
 #include "gradient_text.h"
 #include "run_text.h"
 
@@ -88,4 +89,17 @@ TEST(cumlogsumexp_has_no_nan_at_infinities)
     CHECK_ROW("graph g(x: f64[2]) { return cumlogsumexp(x) }", {1000, 0}, {2, 0});
     CHECK_ROW("graph g(x: f64[3]) { return cumlogsumexp(x, exclusive=true, reverse=true) }", {5, -INFINITY, 0},
               {0, 0, 2});
+}
+
+/* Shifted as it is written, axis -1 would be the batch: axes are counted from the front before anything is shifted. */
+TEST(trap_22_last_axis_stays_the_last_in_a_batch)
+{
+    static const batch_row rows[] = {{"x", {1, 2, 3, 4}, true}};
+    static const double sums[] = {1, 3, 3, 7};
+    static const double totals[] = {3, 7};
+    static const double halves[] = {0.5, 0.5, 0.25, 0.75};
+    static const batch_row logs[] = {{"x", {0, 0, 0, 1.0986122886681098}, true}};
+    check_batched("graph g(x: f64[2]) { return cumsum(x, axis=-1) }", 2, rows, 1, sums, 4);
+    check_batched("graph g(x: f64[2]) { return reduce_sum(x, axes=[-1]) }", 2, rows, 1, totals, 2);
+    check_batched("graph g(x: f64[2]) { return softmax(x, axis=-1) }", 2, logs, 1, halves, 4);
 }

@@ -2,7 +2,7 @@
 #include "gradient_text.h"
 #include "symbolic_text.h"
 
-TEST(conv_window_larger_than_input_is_an_error)
+TEST(trap_28_conv_window_larger_than_input_is_an_error)
 {
     check_text_fails("graph g() { y = conv(full(f32[1, 1, 2], 1), full(f32[1, 1, 3], 1))  return y }", FLX_E_SHAPE,
                      "conv 'y': the window does not fit: along spatial axis 0 it spans 3, the padded input 2");

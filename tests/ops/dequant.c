@@ -179,8 +179,7 @@ TEST(trap_81_packed_schemes_have_no_side_tensors)
                      "  y = dequant_matmul(x, w, s, scheme=gguf_q4_0)\n"
                      "  return y }",
                      FLX_E_ARITY,
-                     "dequant_matmul 'y': this scheme takes x, w and nothing else: the scales are in the blocks: there are "
-                     "3 operands");
+                     "dequant_matmul 'y': this scheme takes x, w only: there are 3 operands");
 }
 
 /* Codes 3 and 12 with the zero point 8 are -5 and 4. The low half comes first, along the flat index p n + j. */

@@ -49,6 +49,8 @@ static void count_sample(const sample_case *c)
 /* Whether the law has something to say about the op, so that it must be tried. */
 static bool is_owed(flxi_opcode op, int column)
 {
+    if (flxi_has_own_attrs(&flxi_ops[op]))
+        return false; /* there only where a program registers it: host_op.c */
     bool derives = law_needs_derivative(op) && !law_has_only_shadows(op);
     switch (column) {
     case COLUMN_BATCH: return !batching_has_streams(op);

@@ -92,6 +92,13 @@ static double scale_of(const char *name)
 void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
                    const char *answer_name)
 {
+    fixture_agree_within(case_name, result, found, expected, answer_name, 0, 0);
+}
+
+void fixture_agree_within(const char *case_name, const char *result, const flx_tensor *found,
+                          const flx_tensor *expected, const char *answer_name, double more_of_element,
+                          double more_overall)
+{
     const flx_type *type = flx_tensor_type(expected);
     int64_t count = flx_tensor_count(expected);
     if (!EXPECT_MSG(same_type(flx_tensor_type(found), type), "%s: %s has another type than expected", case_name,
@@ -113,7 +120,9 @@ void fixture_agree(const char *case_name, const char *result, const flx_tensor *
         double complex y = element(found, i);
         double complex e = element(expected, i);
         double unit = ulp_of(type->dtype, rel ? largest : magnitude(e));
-        if (!EXPECT_MSG(near(y, e, units * unit),
+        double more = more_of_element * ulp_of(type->dtype, magnitude(e)) +
+                      more_overall * ulp_of(type->dtype, largest > 0 ? largest : 1);
+        if (!EXPECT_MSG(near(y, e, units * unit + more),
                         "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name,
                         result, (long long)i, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit))
             return;

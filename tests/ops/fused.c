@@ -225,8 +225,9 @@ TEST(fused_residual_norms_add_before_they_normalise)
 TEST(fused_residual_ln_of_a_constant_row_is_beta)
 {
     static const gradient_row rows[] = {{"x", {1, 2}, {0, 0}}, {"r", {2, 1}, {0, 0}}, {"b", {5, 7}, {1, 1}}};
-    check_gradient("graph g(x: f64[1, 2], r: f64[1, 2], b: f64[2]) { return fused_residual_ln(x, r, full(f64[2], 3), b) }",
-                   rows, 3);
+    check_gradient(
+        "graph g(x: f64[1, 2], r: f64[1, 2], b: f64[2]) { return fused_residual_ln(x, r, full(f64[2], 3), b) }", rows,
+        3);
     text_run t = text_begin("graph g() { x = const(f64[1, 2], [[1, 2]])"
                             "  return fused_residual_ln(x, neg(x), full(f64[2], 3), const(f64[2], [5, 7])) }");
     CHECK_OK(t.code, &t.err);
@@ -271,19 +272,20 @@ TEST(fused_convolutions_act_on_features)
 
 TEST(fused_errors_name_the_operand)
 {
-    check_text_fails("graph g(x: f32[2, 4], g: f32[3]) { y = fused_residual_ln(x, x, g, g) return y }", FLX_E_SHAPE,
-                     "fused_residual_ln 'y': gamma must be a vector as long as the last axis of what is normalised: it is "
-                     "[3], that is [2, 4]");
-    check_text_fails("graph g(x: f32[2, 4], g: f32[4], b: f32[3]) {\n"
-                     "  y = fused_residual_ln(x, x, g, g, b, has_bias=true) return y }",
-                     FLX_E_SHAPE,
-                     "fused_residual_ln 'y': beta must be a vector as long as the last axis of what is normalised: it is "
-                     "[3], that is [2, 4]");
-    check_text_fails("graph g(x: f32[2, 4], g: f32[4]) { y = fused_residual_rms_norm(x, x, g, g, g) return y }", FLX_E_ARITY,
-                     "fused_residual_rms_norm 'y': with has_bias=false it takes 4 operands, not 5");
-    check_text_fails("graph g(x: f32[2, 4], r: f64[2, 4], g: f32[4]) { y = fused_residual_ln(x, x, g, r) return y }",
-                     FLX_E_DTYPE, "fused_residual_ln 'y': operands must share one dtype: x is f32, beta is f64");
-    check_text_fails("graph g(x: f32[1, 3, 5], w: f32[2, 3, 3], b: f32[3]) { y = fused_conv_bias_act(x, w, b) return y }",
-                     FLX_E_SHAPE,
-                     "fused_conv_bias_act 'y': b must have one element for each output feature: it is [3], w is [2, 3, 3]");
+    check_text_fails(
+        "graph g(x: f32[2, 4], g: f32[3]) { y = fused_residual_ln(x, x, g, g) return y }", FLX_E_SHAPE,
+        "fused_residual_ln 'y': gamma must be a vector as long as the last axis of what is normalised: it is "
+        "[3], that is [2, 4]");
+    check_text_fails(
+        "graph g(x: f32[2, 4], g: f32[4], b: f32[3]) {\n"
+        "  y = fused_residual_ln(x, x, g, g, b, has_bias=true) return y }",
+        FLX_E_SHAPE,
+        "fused_residual_ln 'y': beta must be a vector as long as the last axis of what is normalised: it is "
+        "[3], that is [2, 4]");
+    check_text_fails("graph g(x: f32[2, 4], g: f32[4]) { y = fused_residual_rms_norm(x, x, g, g, g) return y }",
+                     FLX_E_ARITY, "fused_residual_rms_norm 'y': with has_bias=false it takes 4 operands, not 5");
+    check_text_fails(
+        "graph g(x: f32[1, 3, 5], w: f32[2, 3, 3], b: f32[3]) { y = fused_conv_bias_act(x, w, b) return y }",
+        FLX_E_SHAPE,
+        "fused_conv_bias_act 'y': b must have one element for each output feature: it is [3], w is [2, 3, 3]");
 }

@@ -106,20 +106,23 @@ TEST(regions_with_symbols)
                     "graph g(x: f32[N, 3]) {\n"
                     "  return batch_elementwise_region(x, body=@f, axis=0, starts=[0, 2], lens=[2, N - 2]) }",
                     "f32[N, 3]");
-    check_text_type("graph f(x: f32[1, 3, H, W]) {\n  r = resize_nearest_2x(x)\n  return transpose(r, perm=[0, 2, 3, 1]) }\n"
-                    "graph g(x: f32[1, 3, H, W]) { return transform_region(x, body=@f) }",
-                    "f32[1, 2*H, 2*W, 3]");
+    check_text_type(
+        "graph f(x: f32[1, 3, H, W]) {\n  r = resize_nearest_2x(x)\n  return transpose(r, perm=[0, 2, 3, 1]) }\n"
+        "graph g(x: f32[1, 3, H, W]) { return transform_region(x, body=@f) }",
+        "f32[1, 2*H, 2*W, 3]");
 }
 
 TEST(transform_region_holds_a_chain)
 {
     static const gradient_row rows[] = {{"x", {1, 2, 3, 4}, {20, 0, 40, 0}}};
-    check_gradient("graph f(x: f64[1, 2, 2, 1]) {\n  n = narrow(x, axis=2, start=0, len=1)\n  u = resize_nearest_2x(n)\n"
-                   "  s = mul(u, const(f64[2, 1, 1], [[[5]], [[10]]]))\n  return add(s, 1) }\n"
-                   "graph g(x: f64[1, 2, 2, 1]) { return transform_region(x, body=@f) }",
-                   rows, 1);
-    check_text_fails("graph f(x: f64[2, 2]) { t = transpose(x) return add(t, x) }\n"
-                     "graph g(x: f64[2, 2]) { y = transform_region(x, body=@f) return y }",
-                     FLX_E_ATTRIBUTE,
-                     "transform_region 'y': body=@f: add must read the step before it once, and constants for each channel");
+    check_gradient(
+        "graph f(x: f64[1, 2, 2, 1]) {\n  n = narrow(x, axis=2, start=0, len=1)\n  u = resize_nearest_2x(n)\n"
+        "  s = mul(u, const(f64[2, 1, 1], [[[5]], [[10]]]))\n  return add(s, 1) }\n"
+        "graph g(x: f64[1, 2, 2, 1]) { return transform_region(x, body=@f) }",
+        rows, 1);
+    check_text_fails(
+        "graph f(x: f64[2, 2]) { t = transpose(x) return add(t, x) }\n"
+        "graph g(x: f64[2, 2]) { y = transform_region(x, body=@f) return y }",
+        FLX_E_ATTRIBUTE,
+        "transform_region 'y': body=@f: add must read the step before it once, and constants for each channel");
 }

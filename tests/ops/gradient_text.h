@@ -27,6 +27,8 @@ typedef struct {
     const char *names[GRADIENT_MAX_INPUTS];
     flx_tensor *point[GRADIENT_MAX_INPUTS];
     flx_feed feeds[2 * GRADIENT_MAX_INPUTS]; /* the point, then what a transform adds */
+    double tolerance;                        /* absolute */
+    uint32_t flags;                          /* more of grad's */
 } gradient_run;
 
 static inline int gradient_parts(const flx_type *t)
@@ -111,7 +113,7 @@ static inline void gradient_compare(const gradient_run *r, flx_tensor **found, c
         gradient_read(found[i], v);
         for (int64_t k = 0; k < count; k++) {
             test_fail_context("%s of %s, number %lld", what, r->names[i], (long long)k);
-            CHECK_NEAR(v[k], r->rows[i].want[k], 0);
+            CHECK_NEAR(v[k], r->rows[i].want[k], r->tolerance);
         }
         flx_tensor_release(found[i]);
     }
@@ -140,7 +142,7 @@ static inline void gradient_forward(gradient_run *r, size_t i, int part)
     for (int64_t k = part; k < flx_tensor_count(tangent) * gradient_parts(type); k += gradient_parts(type))
         want += r->rows[i].want[k];
     test_fail_context("forward mode along %s%s", part ? "i " : "", r->names[i]);
-    CHECK_NEAR(found, want, 0);
+    CHECK_NEAR(found, want, r->tolerance * GRADIENT_MAX_PARTS);
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
     flx_tensor_release(tangent);
@@ -151,7 +153,7 @@ static inline void gradient_reverse(gradient_run *r)
     flx_error err = {0};
     flx_tensor *out[2 * GRADIENT_MAX_INPUTS] = {0};
     const flx_graph *g = flx_module_main(r->module);
-    flx_grad_options options = {.flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO};
+    flx_grad_options options = {.flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO | r->flags};
     flx_graph *grad = flx_grad(g, r->names, r->n, &options, &err);
     CHECK_OK(grad ? FLX_OK : err.code, &err);
     flx_tensor *seed = gradient_uniform(r->ctx, flx_val_type(g, flx_graph_output(g, 0)), 1, 0);
@@ -170,15 +172,23 @@ static inline void check_reverse(const char *text, const gradient_row *rows, siz
     gradient_end(&r);
 }
 
-/* The same, and forward mode agrees. */
-static inline void check_gradient(const char *text, const gradient_row *rows, size_t n)
+/* The same, and forward mode agrees; each number is off by at most the tolerance. */
+static inline void check_gradient_near(const char *text, const gradient_row *rows, size_t n, double tolerance)
 {
     gradient_run r = gradient_begin(text, rows, n);
+    r.tolerance = tolerance;
     gradient_reverse(&r);
     for (size_t i = 0; i < n; i++)
         for (int part = 0; part < gradient_parts(flx_tensor_type(r.point[i])); part++)
             gradient_forward(&r, i, part);
+    r.flags = FLX_GRAD_FUSED_BACKWARD;
+    gradient_reverse(&r);
     gradient_end(&r);
+}
+
+static inline void check_gradient(const char *text, const gradient_row *rows, size_t n)
+{
+    check_gradient_near(text, rows, n, 0);
 }
 
 /* Second derivatives of a one-element output: `want` is the Hessian times a vector of ones. */

@@ -33,7 +33,8 @@ TEST(grouped_matmul_out_of_range_rows_follow_the_policy_in_both_directions)
 TEST(grouped_matmul_of_complex_numbers_uses_the_conjugate)
 {
     static const gradient_row rows[] = {{"x", {1, 2}, {3, -4}}, {"w", {3, 4}, {1, -2}}};
-    check_reverse("graph g(x: c128[1, 1], w: c128[1, 1, 1]) { return grouped_matmul(x, w, const(i32[1], [0])) }", rows, 2);
+    check_reverse("graph g(x: c128[1, 1], w: c128[1, 1, 1]) { return grouped_matmul(x, w, const(i32[1], [0])) }", rows,
+                  2);
 }
 
 /* Every example has matrices of its own: index 2 of example 0 is no matrix of example 1. */
@@ -63,9 +64,8 @@ TEST(grouped_matmul_batched_weight_sums_stay_apart)
 /* The largest tensor of a gradient by all operands, to second order, has no more elements than the largest operand. */
 TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
 {
-    static const char text[] =
-        "graph g(x: f32[64, 8], w: f32[4, 8, 8], e: i32[64]) {\n  y = grouped_matmul(x, w, e)\n"
-        "  return reduce_sum(mul(y, y)) }";
+    static const char text[] = "graph g(x: f32[64, 8], w: f32[4, 8, 8], e: i32[64]) {\n  y = grouped_matmul(x, w, e)\n"
+                               "  return reduce_sum(mul(y, y)) }";
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
@@ -91,9 +91,10 @@ TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
 /* Compiled code looks at the indices before it multiplies, and fails with the definition's words. */
 TEST(grouped_matmul_bad_index_fails_on_every_device)
 {
-    static const char text[] = "graph g() {\n"
-                               "  y = grouped_matmul(full(f32[2, 3], 1), full(f32[2, 3, 2], 1), const(i32[2], [0, 2]))\n"
-                               "  return y }";
+    static const char text[] =
+        "graph g() {\n"
+        "  y = grouped_matmul(full(f32[2, 3], 1), full(f32[2, 3, 2], 1), const(i32[2], [0, 2]))\n"
+        "  return y }";
     static const char *const devices[] = {"ref", "cpu"};
     flx_context *ctx = flx_context_new(NULL);
     for (int k = 0; k < 2; k++) {

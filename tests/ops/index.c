@@ -106,6 +106,13 @@ TEST(gather_gradient_of_repeated_rows_adds_up)
 }
 
 /* Each example has its own table and its own indices; example 0 does not see the table of example 1. */
+TEST(trap_36_gather_along_a_later_axis_keeps_those_before)
+{
+    static const gradient_row rows[] = {{"t", {1, 2, 3, 4, 5, 6}, {0, 1, 2, 0, 1, 2}}};
+    check_text_type("graph g(t: f32[4, 5, 6], i: i32[2, 3]) { return gather(t, i, axis=1) }", "f32[4, 2, 3, 6]");
+    check_gradient("graph g(t: f64[2, 3]) { return gather(t, const(i32[3], [2, 1, 2]), axis=1) }", rows, 1);
+}
+
 TEST(trap_37_gather_pairs_tables_and_indices)
 {
     static const batch_row rows[] = {{"t", {1, 2, 3, 4, 5, 6}, true}, {"i", {2, 0, 0, 1}, true}};
@@ -157,4 +164,23 @@ TEST(dynamic_update_slice_gradient_is_cut_out)
 {
     static const gradient_row rows[] = {{"x", {1, 2, 3, 4}, {1, 1, 0, 0}}, {"u", {5, 6}, {1, 1}}};
     check_gradient("graph g(x: f64[4], u: f64[2]) { return dynamic_update_slice(x, u, 9) }", rows, 2);
+}
+
+/* The number in the message is the one that was read: 16777217 exists in integers and not in f32. Positions that are results
+   cannot be asked for in a float dtype at all. */
+TEST(trap_25_integer_indices_are_exact_beyond_f32)
+{
+    static const struct {
+        const char *dtype, *read;
+    } rows[] = {{"i32", "16777217"}, {"u32", "16777217"}, {"i64", "16777217"}, {"f64", "16777217"}, {"f32", "16777216"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[160];
+        char message[160];
+        snprintf(text, sizeof text, "graph g() { y = gather(full(f32[3], 1), cast(const(i64[1], [16777217]), to=%s))  return y }",
+                 rows[i].dtype);
+        snprintf(message, sizeof message, "gather 'y': index %s is out of range: the axis has extent 3", rows[i].read);
+        check_text_fails(text, FLX_E_INDEX, message);
+    }
+    check_text_fails("graph g(x: f32[4]) { return argmax(x, dtype=f32) }", FLX_E_DTYPE, "argmax: positions cannot be f32");
+    check_text_fails("graph g(x: f32[4]) { return topk(x, k=1, dtype=f32) }", FLX_E_DTYPE, "topk: positions cannot be f32");
 }

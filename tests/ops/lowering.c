@@ -603,8 +603,8 @@ static const char without[] =
     "input param const optimization_barrier print check "          /* not computed, or with an effect */
     "erf_inv lgamma digamma polygamma zeta bessel_i0e bessel_i1e " /* no function of kernels */
     "argmax argmin cumsum cumprod cummax cummin cumlogsumexp topk top_k sort argsort "
-    "scatter_add scatter_nd matmul grouped_matmul grouped_matmul_weight_backward "
-    "eigh eig_pairs svd pinv expm "
+    "scatter_add scatter_nd matmul grouped_matmul grouped_matmul_input_backward grouped_matmul_weight_backward "
+    "solve solve_triangular inv lu cholesky qr det adjugate sparse_solve eigh eig_pairs svd pinv expm "
     "conv conv_backward_input conv_backward_weight fft "
     "dequant_moe_weights "
     "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call if case while scan cg gmres fixed_point root ";

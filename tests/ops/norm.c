@@ -1,92 +1,11 @@
 /* Normalisation: numbers worked out by hand (every statistic is a power of two, so that they are exact), in both modes and
    with backward ops; what degenerate rows give; dtypes of cotangents. */
 #include "run_text.h"
-
-#include <fluxion/transform.h>
-#include <math.h>
-#include <string.h>
-
-enum { MOST = 8 };
-
-/* A value of an input, or with f64 elements what an output must be. */
-typedef struct {
-    const char *name;
-    double v[MOST];
-} row;
-
-typedef struct {
-    flx_context *ctx;
-    flx_module *m;
-    const flx_graph *g;
-    flx_error err;
-} text_graph;
-
-static text_graph parse(const char *text)
-{
-    text_graph t = {.ctx = flx_context_new(NULL)};
-    t.m = flx_parse(t.ctx, text, strlen(text), "test", &t.err);
-    CHECK_OK(t.m ? FLX_OK : t.err.code, &t.err);
-    t.g = flx_module_main(t.m);
-    return t;
-}
-
-static void end(text_graph *t)
-{
-    flx_module_free(t->m);
-    flx_context_free(t->ctx);
-}
-
-static flx_tensor *tensor_of(flx_context *ctx, const flx_type *type, const double *v)
-{
-    flx_type wide = *type;
-    wide.dtype = FLX_F64;
-    flx_tensor *t = flx_tensor_new(ctx, &wide, v, NULL);
-    flx_tensor *y = t ? flx_tensor_cast(t, (flx_dtype)type->dtype, NULL) : NULL;
-    CHECK(y != NULL);
-    flx_tensor_release(t);
-    return y;
-}
-
-/* Runs `made` (which is freed) at the rows named like its inputs, and compares the outputs named like the wanted ones. */
-static void check_at(text_graph *t, flx_graph *made, const row *at, size_t n, const row *want, size_t num_want)
-{
-    flx_feed feeds[MOST];
-    flx_tensor *out[MOST] = {0};
-    CHECK_OK(made ? FLX_OK : t->err.code, &t->err);
-    size_t inputs = flx_graph_input_count(made);
-    for (size_t i = 0; i < inputs; i++) {
-        flx_val v = flx_graph_input(made, i);
-        const char *name = flx_val_name(made, v);
-        size_t k = 0;
-        while (k < n && strcmp(at[k].name, name) != 0)
-            k++;
-        CHECK_MSG(k < n, "no value for input %s", name);
-        feeds[i] = (flx_feed){name, tensor_of(t->ctx, flx_val_type(made, v), at[k].v)};
-    }
-    CHECK_OK(flx_run(made, NULL, feeds, inputs, out, &t->err), &t->err);
-    for (size_t k = 0; k < flx_graph_output_count(made); k++) {
-        for (size_t w = 0; w < num_want; w++)
-            for (int64_t e = 0;
-                 strcmp(want[w].name, flx_graph_output_name(made, k)) == 0 && e < flx_tensor_count(out[k]); e++) {
-                test_fail_context("%s, element %d", want[w].name, (int)e);
-                CHECK_NEAR(flx_tensor_get(out[k], e), want[w].v[e], 0);
-            }
-        flx_tensor_release(out[k]);
-    }
-    for (size_t i = 0; i < inputs; i++)
-        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-    flx_graph_free(made);
-}
+#include "tangent_text.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof(rows)[0])
 
-/* The tangent of output y along tangents of these inputs. */
-static void check_tangent(const char *text, const char *const *wrt, size_t count, const row *at, size_t n, row want)
-{
-    text_graph t = parse(text);
-    check_at(&t, flx_jvp(t.g, wrt, count, &t.err), at, n, &want, 1);
-    end(&t);
-}
+typedef tangent_row row;
 
 /* Gradients from the cotangent d_output, by decomposition and with backward ops. */
 static void check_gradients(const char *text, const char *const *wrt, size_t count, const row *at, size_t n,
@@ -94,10 +13,10 @@ static void check_gradients(const char *text, const char *const *wrt, size_t cou
 {
     static const uint32_t flags[] = {0, FLX_GRAD_FUSED_BACKWARD};
     for (size_t i = 0; i < COUNT(flags); i++) {
-        text_graph t = parse(text);
+        tangent_graph t = tangent_parse(text);
         flx_grad_options o = {.flags = FLX_GRAD_SEED_INPUT | flags[i]};
-        check_at(&t, flx_grad(t.g, wrt, count, &o, &t.err), at, n, want, num_want);
-        end(&t);
+        tangent_check(&t, flx_grad(t.g, wrt, count, &o, &t.err), at, n, want, num_want);
+        tangent_end(&t);
     }
 }
 
@@ -155,13 +74,13 @@ TEST(trap_46_rms_norm_cotangent_has_the_third_power_of_r)
 
 TEST(trap_47_layer_norm_backward_gamma_batches_per_example)
 {
-    text_graph t =
-        parse("graph f(x: f64[1, 2], dy: f64[1, 2]) {\n  d = layer_norm_backward_gamma(x, dy, eps=3)\n  return d\n}");
+    tangent_graph t = tangent_parse(
+        "graph f(x: f64[1, 2], dy: f64[1, 2]) {\n  d = layer_norm_backward_gamma(x, dy, eps=3)\n  return d\n}");
     const flx_vmap_axis axes[] = {{"x", 0}, {"dy", 0}};
     const row at[] = {{"x", {0, 2, 2, 0}}, {"dy", {1, 2, 4, 8}}};
     const row want = {"d", {-0.5, 1, 2, -4}};
-    check_at(&t, flx_vmap(t.g, axes, 2, NULL, 0, 2, &t.err), at, 2, &want, 1);
-    end(&t);
+    tangent_check(&t, flx_vmap(t.g, axes, 2, NULL, 0, 2, &t.err), at, 2, &want, 1);
+    tangent_end(&t);
 }
 
 /* x - m = 2, r = 1/2: d_m = -γ r, d_v = -½ γ (x - m) r³. */
@@ -185,9 +104,9 @@ TEST(layer_norm_of_equal_elements_is_beta)
     const row at[] = {{"x", {7, 7, 7, 7}}, {"gamma", {1, 1, 1, 1}}, {"beta", {1, 2, 3, 4}}, {"d_output", {4, 0, 0, 0}}};
     const row want[] = {{"y", {1, 2, 3, 4}}, {"d_x", {6, -2, -2, -2}}};
     check_gradients(text, by_x, 1, at, COUNT(at), want + 1, 1);
-    text_graph t = parse(text);
-    check_at(&t, flx_simplify(t.g, &t.err), at, 3, want, 1);
-    end(&t);
+    tangent_graph t = tangent_parse(text);
+    tangent_check(&t, flx_simplify(t.g, &t.err), at, 3, want, 1);
+    tangent_end(&t);
 }
 
 TEST(norm_of_one_element_is_beta_and_has_no_derivative)
@@ -256,7 +175,7 @@ TEST(norm_cotangents_have_the_dtype_of_their_operands)
     for (size_t i = 0; i < COUNT(texts); i++) {
         check_gradients(texts[i], by_all, 3, at, COUNT(at), want, 1);
         for (uint32_t fused = 0; fused < 2; fused++) {
-            text_graph t = parse(texts[i]);
+            tangent_graph t = tangent_parse(texts[i]);
             flx_grad_options o = {.flags = FLX_GRAD_SEED_INPUT | (fused ? FLX_GRAD_FUSED_BACKWARD : 0U)};
             flx_graph *d = flx_grad(t.g, by_all, 3, &o, &t.err);
             CHECK_OK(d ? FLX_OK : t.err.code, &t.err);
@@ -264,7 +183,7 @@ TEST(norm_cotangents_have_the_dtype_of_their_operands)
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 1))->dtype, FLX_F32);
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 2))->dtype, FLX_F32);
             flx_graph_free(d);
-            end(&t);
+            tangent_end(&t);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* oracle.c: runs the fixtures of tests/oracle. Each graph of a fixture returns pairs of a computed value and the answer of an
    independent implementation; its name ends in __ulp<N> or __rel<N>, how close they must be (fixture.h). */
+#include "compiled_oracle.h"
 #include "fixture.h"
 #include "test.h"
 
@@ -22,6 +23,27 @@ static void run_case(const flx_module *m, const flx_graph *g)
         flx_tensor_release(out[i]);
     free(out);
     test_count_case();
+}
+
+static void compile_case(const flx_module *m, const flx_graph *g)
+{
+    flx_error err = {0};
+    size_t n = flx_graph_output_count(g);
+    (void)m;
+    if (flx_graph_input_count(g) || n == 0 || n % 2 || !bundle_turn(8))
+        return;
+    flx_tensor **out = calloc(n, sizeof *out);
+    CHECK_OK(flx_run(g, NULL, NULL, 0, out, &err), &err);
+    compiled_oracle_add_pairs(g, out);
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release(out[i]);
+    free(out);
+}
+
+TEST(oracle_fixtures_agree_compiled)
+{
+    fixture_each("fixtures", compile_case);
+    compiled_oracle_end();
 }
 
 TEST(oracle_fixtures_agree)

@@ -50,6 +50,10 @@ static const precision_exception exceptions[] = {
     {OP_tan, "1 + y^2 cancels where y is near i or -i"},
     {OP_softmax, "g - sum(g y) cancels where one y is near 1"},
     {OP_log_softmax, "t - sum(t softmax(x)) cancels where one x is far above the others"},
+    {OP_attention, "g v - sum(P g v) cancels where the values hardly differ"},
+    {OP_attention_backward, "the same, with dy in the place of g"},
+    {OP_fused_attention_block, "as attention"},
+    {OP_fused_transformer_layer, "as attention; layer_norm takes means away besides"},
     {OP_bessel_i0e, "i1e(x) - i0e(x) cancels for large x"},
     {OP_bessel_i1e, "i0e(x) - i1e(x) (1 + 1/x) cancels for large x"},
 };

@@ -87,6 +87,16 @@ TEST(einsum_sums_over_every_letter)
 /* ---- Derivatives ---- */
 
 /* Contracted axes come out in the order of the other operand: l[0, i, j] meets r[j, 0, i]. */
+/* A batch axis that stands last in one operand, two free axes, and the contracted axis in front. */
+TEST(trap_32_dot_general_of_any_rank_has_cotangents)
+{
+    static const gradient_row rows[] = {{"l", {1, 2, 3, 4, 5, 6, 7, 8}, {30, 70, 30, 70, 110, 150, 110, 150}},
+                                        {"r", {10, 20, 30, 40, 50, 60, 70, 80}, {4, 4, 6, 6, 12, 12, 14, 14}}};
+    check_gradient("graph g(l: f64[2, 2, 2], r: f64[2, 2, 2]) {\n"
+                   "return dot_general(l, r, lc=[0], rc=[0], lb=[2], rb=[1]) }",
+                   rows, 2);
+}
+
 TEST(trap_33_dot_general_cotangent_is_permuted_back)
 {
     static const gradient_row rows[] = {{"l", {1, 2, 3, 4, 5, 6}, {10, 30, 50, 20, 40, 60}},

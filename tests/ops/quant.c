@@ -176,6 +176,36 @@ TEST(quantised_integers_have_second_derivatives)
                           rows, 1);
 }
 
+/* Rows of the Jacobian are found from those of the input through the integers between: y_i is x_i / 2, but for one that is
+   saturated, and twice x_i for its neighbour. */
+TEST(quantised_integers_have_jacobians)
+{
+    static const double want[4][4] = {{0.5, 2, 0, 0}, {0, 0.5, 2, 0}, {0, 0, 0.5, 0}, {0, 0, 0, 0}};
+    for (uint32_t mode = 0; mode < 3; mode++) {
+        static const uint32_t modes[] = {FLX_JACOBIAN_AUTO, FLX_JACOBIAN_FORWARD, FLX_JACOBIAN_REVERSE};
+        gradient_row rows[] = {{"x", {1, -2, 3, 900}, {0}}};
+        flx_error err = {0};
+        flx_tensor *out[1] = {0};
+        double v[GRADIENT_MAX_PARTS];
+        gradient_run r = gradient_begin("graph g(x: f32[4]) {\n"
+                                        "  q = quantize(x, scales=[1])\n"
+                                        "  next = pad(narrow(q, axis=0, start=1, len=3), 0, low=[0], high=[1])\n"
+                                        "  return add(dequantize(q, scales=[0.5]), dequantize(next, scales=[2])) }",
+                                        rows, 1);
+        flx_jacobian_options o = {.mode = modes[mode]};
+        flx_graph *jac = flx_jacobian(flx_module_main(r.module), r.names, 1, &o, &err);
+        CHECK_OK(jac ? FLX_OK : err.code, &err);
+        gradient_eval(&r, jac, 0, out);
+        gradient_read(out[0], v);
+        for (int i = 0; i < 16; i++) {
+            test_fail_context("mode %u, number %d", mode, i);
+            CHECK_NEAR(v[i], want[i / 4][i % 4], 0);
+        }
+        flx_tensor_release(out[0]);
+        gradient_end(&r);
+    }
+}
+
 TEST(quantize_batched_shares_its_scales)
 {
     batch_row rows[] = {{"x", {1, 2, 3, 4}, true}};

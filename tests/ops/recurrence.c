@@ -22,6 +22,17 @@ TEST(selective_scan_of_a_state_that_does_not_decay_is_a_running_sum)
     text_end(&r);
 }
 
+/* A state in bf16 would stop at 256, where adding 1 is lost. */
+TEST(selective_scan_of_narrow_floats_keeps_a_wide_state)
+{
+    text_run r = text_begin("graph g() {\n  x = full(bf16[1, 1000, 1], 1)\n"
+                            "  y = selective_scan(x, x, full(bf16[1, 1], 0), x, x)\n"
+                            "  return narrow(y, axis=1, start=999, len=1) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 0), 1000, 0);
+    text_end(&r);
+}
+
 /* One token: y = c delta b x, and a has no part in it because the state before it is zero. */
 TEST(selective_scan_gradient_of_one_token)
 {
@@ -122,7 +133,8 @@ TEST(recurrences_gradients_are_scans_whatever_the_length)
          "  y = selective_scan(x, d, a, b, c)\n  return reduce_sum(mul(y, y)) }",
          {"x", "d", "a", "b", "c"},
          2 * 3 * 4},
-        {"graph g(q: f32[2, %d, 3, 4], k: f32[2, %d, 3, 4], v: f32[2, %d, 3, 4], r: f32[2, %d, 3], b: f32[2, %d, 3]) {\n"
+        {"graph g(q: f32[2, %d, 3, 4], k: f32[2, %d, 3, 4], v: f32[2, %d, 3, 4], r: f32[2, %d, 3], b: f32[2, %d, 3]) "
+         "{\n"
          "  y = gated_delta_net(q, k, v, r, b)\n  return reduce_sum(mul(y, y)) }",
          {"q", "k", "v", "r", "b"},
          2 * 3 * 4 * 4},

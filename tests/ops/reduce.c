@@ -1,6 +1,7 @@
 /* Reductions: errors, and shapes that only a fold with a body can have. Values: tests/oracle/reduce.py. */
 #include "gradient_text.h"
 #include "run_text.h"
+#include "tangent_text.h"
 
 #include <math.h>
 
@@ -149,4 +150,25 @@ TEST(reduce_with_any_body_folds_in_order)
     CHECK_ROW("graph f(a: f64[], b: f64[]) { return add(mul(a, b), mul(b, b)) }"
               "graph g(x: f64[3]) { return reduce(x, 0, body=@f) }",
               {2, 3, 5}, {60, 50, 31});
+}
+
+/* Neither 0, nor the sum of the tied ones. */
+TEST(trap_18_extremum_has_the_tangent_of_its_winners)
+{
+    static const char *const by_x[] = {"x"};
+    const tangent_row one[] = {{"x", {1, 5, 2}}, {"tangent_x", {10, 20, 30}}};
+    const tangent_row tied[] = {{"x", {1, 4, 1}}, {"tangent_x", {10, 20, 30}}};
+    check_tangent("graph g(x: f64[3]) {\n  y = reduce_max(x)\n  return y\n}", by_x, 1, one, 2,
+                  (tangent_row){"tangent_y", {20}});
+    check_tangent("graph g(x: f64[3]) {\n  y = reduce_min(x)\n  return y\n}", by_x, 1, tied, 2,
+                  (tangent_row){"tangent_y", {20}});
+}
+
+/* Each factor's tangent times the product of the others, summed: with one zero only its own term is left. */
+TEST(trap_20_prod_tangent_sums_over_its_factors)
+{
+    static const char *const by_x[] = {"x"};
+    const char *text = "graph g(x: f64[2, 3]) {\n  y = reduce_prod(x, axes=[1])\n  return y\n}";
+    const tangent_row at[] = {{"x", {2, 0, 3, 2, 4, 5}}, {"tangent_x", {7, 1, 9, 1, 10, 100}}};
+    check_tangent(text, by_x, 1, at, 2, (tangent_row){"tangent_y", {6, 20 + 100 + 800}});
 }

@@ -1,6 +1,6 @@
 /* sample.c: see sample.h. */
-#include "ir/opcode.h"
 #include "sample.h"
+#include "ir/opcode.h"
 
 #include "../test.h"
 
@@ -152,8 +152,8 @@ static char *with_results(char *text, int count)
     char *statement = strstr(text, "  y = ");
     char *result = strstr(statement, "  return y");
     FILE *f = open_memstream(&out, &size);
-    fprintf(f, "%.*s  %s = %.*s  return %s\n}\n", (int)(statement - text), text, names,
-            (int)(result - statement - 6), statement + 6, names);
+    fprintf(f, "%.*s  %s = %.*s  return %s\n}\n", (int)(statement - text), text, names, (int)(result - statement - 6),
+            statement + 6, names);
     fclose(f);
     free(text);
     return out;

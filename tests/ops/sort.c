@@ -129,3 +129,16 @@ TEST(sort_is_differentiated_with_one_sort)
     flx_module_free(m);
     flx_context_free(ctx);
 }
+
+/* A winner is marked and not overwritten by -inf: positions are distinct. */
+TEST(trap_24_topk_of_minus_infinities_gives_distinct_positions)
+{
+    text_run r = text_begin("graph g() {\n  x = const(f32[2, 3], [[-inf, -inf, 3], [-inf, -inf, -inf]])\n"
+                            "  v, i = top_k(x, k=3)\n  return topk(x, k=3), i\n}");
+    static const double want[] = {2, 0, 1, 0, 1, 2};
+    CHECK_OK(r.code, &r.err);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 6; i++)
+            CHECK_NEAR(flx_tensor_get(r.out[k], i), want[i], 0);
+    text_end(&r);
+}

@@ -142,3 +142,44 @@ TEST(complex_derivatives_on_a_cut_are_those_of_its_side)
     check_gradient("graph g(z: c128[4]) { return acosh(z) }", acosh, 1);
     check_gradient("graph g(z: c128[2]) { return sqrt(z) }", sqrt, 1);
 }
+
+/* Ties go to the even number in every format; away from zero is another op. */
+TEST(trap_9_round_takes_halves_to_even)
+{
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    static const double even[] = {0, 2, 2, 4, -0.0, -2, -2};
+    static const double away[] = {1, 2, 3, 4, -1, -2, -3};
+    for (int d = 0; d < 4; d++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "graph g() { x = const(%s[7], [0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5])  return round(x), round_away(x) }",
+                 dtypes[d]);
+        text_run r = text_begin(text);
+        CHECK_OK(r.code, &r.err);
+        for (int i = 0; i < 7; i++) {
+            test_fail_context("%s, element %d", dtypes[d], i);
+            CHECK_NEAR(flx_tensor_get(r.out[0], i), even[i], 0);
+            CHECK_NEAR(flx_tensor_get(r.out[1], i), away[i], 0);
+        }
+        text_end(&r);
+    }
+}
+
+/* The slope of erf at 0 is 2/sqrt(pi) as each format holds it: an f32 constant would be off in the eighth digit of f64, and
+   its bytes no number of f16 and bf16. */
+TEST(trap_16_constants_have_the_dtype_of_their_partner)
+{
+    static const struct {
+        const char *text;
+        double slope;
+    } rows[] = {
+        {"graph g(x: f64[]) { return erf(x) }", 0x1.20dd750429b6dp0},
+        {"graph g(x: f32[]) { return erf(x) }", 0x1.20dd76p0},
+        {"graph g(x: f16[]) { return erf(x) }", 0x1.20cp0},
+        {"graph g(x: bf16[]) { return erf(x) }", 0x1.2p0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const gradient_row row = {"x", {0}, {rows[i].slope}};
+        check_gradient(rows[i].text, &row, 1);
+    }
+}

@@ -277,7 +277,13 @@ void bundle_check(bundle *b, const flx_compile_options *o)
     bundle_run(b, o, compare, &c);
 }
 
-/* ---- Ways of compiling ---- */
+/* ---- Which cases, in which ways ---- */
+
+bool bundle_turn(unsigned share)
+{
+    static uint64_t turn;
+    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % share == 0;
+}
 
 static const struct {
     const char *name;

@@ -45,6 +45,9 @@ void bundle_run(bundle *b, const flx_compile_options *o, bundle_visit visit, voi
    the graph and the array, not the values. */
 flx_graph *bundle_join(const bundle *b, flx_feed **feeds);
 
+/* Whether it is a case's turn: one in so many, others with each seed; always with FLX_COMPILED_ALL. */
+bool bundle_turn(unsigned share);
+
 /* The usual ways of compiling: 0 … bundle_ways() - 1. */
 size_t bundle_ways(void);
 const char *bundle_way(size_t i, flx_compile_options *o);

@@ -4,6 +4,7 @@
 #include "../fault.h"
 #include "../unit/transform_text.h"
 
+#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -141,6 +142,9 @@ TEST(executables_do_without_a_compiler)
          "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo rubbish >\"$2\"; shift; done\nexit 0\n"},
         {"makes an empty file",
          "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done\nexit 0\n"},
+        {"makes an object without our functions",
+         "#!/bin/sh\n[ $1 = --version ] && exec cc --version\nwhile [ $1 != -o ]; do shift; done\n"
+         "echo 'int other;' | cc -shared -fPIC -o $2 -x c -\n"},
         {"is no program", "rubbish\n"},
     };
     cache_fixture f;
@@ -158,14 +162,108 @@ TEST(executables_do_without_a_compiler)
     cache_fixture_end(&f);
 }
 
+/* A compiler that takes its time and then fails keeps nobody waiting who asks for the background. */
+TEST(background_survives_a_slow_compiler_that_fails)
+{
+    cache_fixture f;
+    char path[800];
+    snprintf(path, sizeof path, "%s/compiler", test_temp_dir());
+    write_script(path, "#!/bin/sh\nsleep 0.5\nexit 3\n");
+    cache_fixture_begin(&f, path);
+    text_bench b = bench_open(everything, NULL);
+    flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS];
+    flx_exec *e = NULL;
+    flx_error err = {0};
+    feed_all(&b);
+    bench_run(&b, b.g, expected);
+    flx_compile_options o = {.flags = FLX_COMPILE_BACKGROUND, .cache_dir = f.dir};
+    CHECK_OK(flx_compile(b.g, &o, &e, &err), &err);
+    CHECK(!flx_exec_is_ready(e));
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(flx_exec_run(e, NULL, b.feeds, b.n, out, &err), &err);
+        check_close(out, expected);
+        bench_release(b.g, out);
+        CHECK_CODE(flx_exec_wait_ready(e, &err), FLX_E_DEVICE, &err);
+        CHECK_MSG(strstr(err.message, "compiler"), "%s", err.message);
+    }
+    bench_release(b.g, expected);
+    flx_exec_free(e);
+    bench_close(&b);
+    cache_fixture_end(&f);
+    unlink(path);
+}
+
+/* ---- Files ---- */
+
+/* The n-th call of the system fails while a graph is compiled and run; false when there are no so many. */
+static bool check_failing_call(const cache_fixture *f, int n, int error)
+{
+    text_bench b = bench_open(everything, NULL);
+    flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS];
+    flx_exec *e = NULL;
+    flx_error err = {0};
+    feed_all(&b);
+    bench_run(&b, b.g, expected);
+    test_fail_context("call %d fails with %s", n, strerror(error));
+    system_plan *plan = system_plan_set(&(system_plan){.fail_at = n, .error = error, .skip_sync = true});
+    flx_compile_options o = {.optimisation = 1, .cache_dir = f->dir};
+    CHECK_OK(flx_compile(b.g, &o, &e, &err), &err);
+    bool has_failed = plan->calls >= n;
+    system_plan_lift();
+    CHECK_OK(flx_exec_run(e, NULL, b.feeds, b.n, out, &err), &err);
+    check_close(out, expected);
+    bench_release(b.g, out);
+    bench_release(b.g, expected);
+    flx_exec_free(e);
+    bench_close(&b);
+    test_count_case();
+    return has_failed;
+}
+
+/* Whatever call fails, there is an executable, with machine code or without, and it is right. */
+TEST(executables_survive_failing_calls_of_the_system)
+{
+    static const int errors[] = {EIO, ENOSPC, EACCES, ENOMEM};
+    cache_fixture f;
+    cache_fixture_begin(&f, NULL);
+    CHECK(!check_failing_call(&f, 1 << 20, EIO)); /* from now on the compiler is seldom needed */
+    int n = 1;
+    while (n < 400 && check_failing_call(&f, n, errors[n % 4]))
+        n++;
+    CHECK(n > 20 && n < 400);
+    cache_fixture_end(&f);
+}
+
+TEST(executables_do_without_files)
+{
+    cache_fixture f;
+    cache_fixture_begin(&f, NULL);
+    char *kept = set_variable("TMPDIR", "/no/such/folder");
+    check_fallback(&f, "finds no room for its files");
+    put_variable("TMPDIR", kept);
+    cache_fixture_end(&f);
+}
+
 /* ---- Names ---- */
 
 TEST(executables_do_not_read_names_as_code)
 {
+    static char long_name[20000];
     static const char *const names[] = {
-        "\"; } #error \"", "a\nb",  "*/ } int main(void) { /*", "\\\n#include \"/etc/passwd\"", "%s%n%s", "flxk_0",
-        "\xc3\xa9",        "k_u32",
+        "\"; } #error \"",
+        "a\nb",
+        "*/ } int main(void) { /*",
+        "\\\n#include \"/etc/passwd\"",
+        "%s%n%s",
+        "flxk_0",
+        "\xc3\xa9",
+        "k_u32",
+        "int",
+        "__attribute__",
+        "main",
+        long_name,
     };
+    memset(long_name, 'n', sizeof long_name - 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         flx_context *ctx = flx_context_new(NULL);
         flx_graph *g = flx_graph_new(ctx, names[i]);

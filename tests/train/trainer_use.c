@@ -9,14 +9,14 @@
 
 /* Weights alone, in the order given; each is read by the forward pass, and the later ones by the backward pass. */
 #define DEEP(params)                                            \
-    "graph deep(x: f32[16, 8], " params ") {\n"                 \
+    "graph deep(x: f32[64, 24], " params ") {\n"                 \
     "  y = matmul(tanh(matmul(tanh(matmul(x, w1)), w2)), w3)\n" \
     "  return reduce_mean(square(y))\n}\n"
 
-static const char first_to_last[] = DEEP("param w1: f32[8, 12], param w2: f32[12, 6], param w3: f32[6, 4]");
-static const char last_to_first[] = DEEP("param w3: f32[6, 4], param w2: f32[12, 6], param w1: f32[8, 12]");
+static const char first_to_last[] = DEEP("param w1: f32[24, 40], param w2: f32[40, 24], param w3: f32[24, 20]");
+static const char last_to_first[] = DEEP("param w3: f32[24, 20], param w2: f32[40, 24], param w1: f32[24, 40]");
 
-enum { DEEP_BYTES = 4 * (8 * 12 + 12 * 6 + 6 * 4) };
+enum { DEEP_BYTES = 4 * (24 * 40 + 40 * 24 + 24 * 20) };
 
 static size_t memory_of(flx_context *ctx, const char *text, const flx_train_options *o, uint32_t flags)
 {

@@ -3,6 +3,8 @@
 
 #include "passes/pass.h"
 
+#include <stdio.h>
+
 static void check_pass(flxi_pass pass, const char *text, const char *expected)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -105,6 +107,32 @@ TEST(cse_merges_calls_of_one_body)
                               "  a = custom_fn(x, fwd_body=@l) b = custom_fn(x, fwd_body=@l) return add(a, b) }",
                "graph l(x: f32[3]) { return exp(x) } graph f(x: f32[3]) {\n"
                "  a = custom_fn(x, fwd_body=@l) return add(a, a) }");
+}
+
+/* Rules make a new body each time: what counts is what is in it. One constant more, or another, is another body; and towers
+   of bodies that name the ones below twice are not walked exponentially often. */
+TEST(cse_merges_calls_of_equal_bodies)
+{
+    check_pass(flxi_pass_cse, "graph l(x: f32[3]) { return add(exp(x), 2) } graph m(x: f32[3]) { return add(exp(x), 2) }\n"
+                              "graph f(x: f32[3]) {\n"
+                              "  a = custom_fn(x, fwd_body=@l) b = custom_fn(x, fwd_body=@m) return add(a, b) }",
+               "graph l(x: f32[3]) { return add(exp(x), 2) } graph f(x: f32[3]) {\n"
+               "  a = custom_fn(x, fwd_body=@l) return add(a, a) }");
+    static const char other[] =
+        "graph l(x: f32[3]) { return add(exp(x), 2) } graph m(x: f32[3]) { return add(exp(x), 3) }\n"
+        "graph f(x: f32[3]) {\n  a = custom_fn(x, fwd_body=@l) b = custom_fn(x, fwd_body=@m) return add(a, b) }";
+    check_pass(flxi_pass_cse, other, other);
+    char tower[16000];
+    size_t n = 0;
+    for (int side = 0; side < 2; side++)
+        for (int k = 0; k < 40; k++)
+            n += (size_t)snprintf(tower + n, sizeof tower - n,
+                                  k ? "graph t%d_%d(x: f32[]) { a = custom_fn(x, fwd_body=@t%d_%d) b = custom_fn(a, "
+                                      "fwd_body=@t%d_%d) return b }\n"
+                                    : "graph t%d_%d(x: f32[]) { return exp(x) }\n",
+                                  side, k, side, k - 1, side, k - 1);
+    snprintf(tower + n, sizeof tower - n, "graph f(x: f32[]) { return custom_fn(x, fwd_body=@t0_39), custom_fn(x, fwd_body=@t1_39) }");
+    check_pass(flxi_pass_cse, tower, tower);
 }
 
 /* ---- Folding ---- */

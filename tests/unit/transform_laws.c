@@ -188,21 +188,6 @@ TEST(grad_through_declared_zero_is_zeros_not_an_error)
 
 /* ---- Control flow ---- */
 
-TEST(if_differentiates_only_the_taken_branch)
-{
-    double y[1];
-    bench b = open_text("graph safe(x: f64[]) { return mul(x, 3) }\n"
-                        "graph singular(x: f64[]) { return log(mul(x, 0)) }\n"
-                        "graph f(x: f64[]) { return if(gt(x, 0), x, then=@safe, else=@singular) }\n");
-    flx_tensor *v = scalar(&b, 2.0);
-    flx_graph *d = flx_grad(b.g, by_x, 1, NULL, &b.err);
-    run_to(&b, d, &(flx_feed){"x", v}, 1, 0, y, 1);
-    CHECK_NEAR(y[0], 3.0, 0.0);
-    flx_tensor_release(v);
-    flx_graph_free(d);
-    close_bench(&b);
-}
-
 /* x → x² until it reaches 100: n squarings from 2 give derivative 2^n x^(2^n − 1). */
 TEST(while_gradient_respects_its_condition)
 {

@@ -1,4 +1,4 @@
-/* grouped_route.c: grouped_matmul and its transpose in the weights, one matrix product for each group.
+/* grouped_route.c: grouped_matmul and its transposes, one matrix product for each group.
 
    Rows are sorted by the matrix they meet and copied side by side, group after group. How many there are in a group is known
    only when it runs, while scratch is asked for before: so a group is filled up with rows of zeros to one of few sizes, at most
@@ -10,8 +10,9 @@
 typedef struct {
     const flxi_route_node *n;
     flxi_route_index e;
-    bool to_weight;
-    int64_t rows, groups, depth, columns; /* x [rows, depth], weights [groups, depth, columns] */
+    bool to_weight, to_input;
+    int64_t rows, groups;
+    int64_t depth, columns; /* of a row of operand 0, and of a row of the result or of its cotangent */
     size_t size;
     int64_t *starts, *order; /* group g has the rows order[starts[g]] … order[starts[g + 1] - 1] */
     char *left, *right;      /* rows of x; of the result, or of its cotangent */
@@ -21,14 +22,16 @@ typedef struct {
 static grouping grouping_of(const flxi_route_node *n)
 {
     bool to_weight = n->op == OP_grouped_matmul_weight_backward;
+    bool to_input = n->op == OP_grouped_matmul_input_backward;
     const flx_dim *w = to_weight ? n->out_types[0]->dims : n->in_types[1]->dims;
     return (grouping){.n = n,
                       .e = flxi_route_indices(n, 2, w[0]),
                       .to_weight = to_weight,
+                      .to_input = to_input,
                       .rows = n->in_types[0]->dims[0],
                       .groups = w[0],
-                      .depth = w[1],
-                      .columns = w[2],
+                      .depth = to_input ? w[2] : w[1],
+                      .columns = to_input ? w[1] : w[2],
                       .size = flx_dtype_size(n->out_types[0]->dtype)};
 }
 
@@ -54,7 +57,8 @@ static flxi_gemm product_of(const grouping *q, int64_t count)
     int32_t dtype = q->n->out_types[0]->dtype;
     if (q->to_weight)
         return flxi_gemm_matrices(dtype, q->depth, q->columns, filled(count), 1, q->depth, q->columns, 1);
-    return flxi_gemm_matrices(dtype, filled(count), q->columns, q->depth, q->depth, 1, q->columns, 1);
+    return flxi_gemm_matrices(dtype, filled(count), q->columns, q->depth, q->depth, 1, q->to_input ? 1 : q->columns,
+                              q->to_input ? q->depth : 1);
 }
 
 static size_t aligned(int64_t count, size_t size)
@@ -168,8 +172,8 @@ static void gather(const grouping *q, uint32_t operand, int64_t group, char *tog
 
 /* ---- Products ---- */
 
-/* The rows of one group through its matrix. */
-static void run_forward(const grouping *q, int64_t group, int64_t count)
+/* The rows of one group through its matrix, which is read as it lies, transposed or not. */
+static void run_rows(const grouping *q, int64_t group, int64_t count)
 {
     flxi_gemm p = product_of(q, count);
     gather(q, 0, group, q->left, q->depth);
@@ -207,7 +211,7 @@ flx_code flxi_grouped_route(const flxi_route_node *n)
     for (int64_t g = 0; g < q.groups; g++) {
         int64_t count = q.starts[g + 1] - q.starts[g];
         if (count > 0)
-            (q.to_weight ? run_to_weight : run_forward)(&q, g, count);
+            (q.to_weight ? run_to_weight : run_rows)(&q, g, count);
     }
     return FLX_OK;
 }

@@ -75,7 +75,8 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_kentry *
         *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
         out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
         if (!out[i].run)
-            return flxi_fail(err, FLX_E_INTERNAL, "the compiled kernel has no function '%s'", entries[i].name);
+            return flxi_fail_hint(err, FLX_E_DEVICE, "FLX_CC names another compiler",
+                                  "the compiler made an object without the function '%s'", entries[i].name);
     }
     return FLX_OK;
 }

@@ -119,9 +119,16 @@ def determinants(t):
     by_minors = lambda a: (a[0, 0] * (a[1, 1] * a[2, 2] - a[1, 2] * a[2, 1]) - a[0, 1] * (a[1, 0] * a[2, 2] - a[1, 2] * a[2, 0])
                            + a[0, 2] * (a[1, 0] * a[2, 1] - a[1, 1] * a[2, 0]))
     rank_two = np.array([[1., 2, 3], [4, 5, 6], [7, 8, 9]])
-    t.fn("det_singular", "det(a)", by_minors, "hess nth3 hvp", a=at(rank_two))
-    t.fn("det_of_rank_one", "det(a)", by_minors, "hess nth3 hvp", a=at(np.outer([1., 2, -1], [3., 1, 2])))
-    t.fn("det_of_zeros", "det(a)", by_minors, "hess nth3", a=at(np.zeros((3, 3))))
+    t.fn("det_singular", "det(a)", by_minors, "hess", a=at(rank_two))
+    t.fn("det_of_rank_one", "det(a)", by_minors, "hess", a=at(np.outer([1., 2, -1], [3., 1, 2])))
+    t.fn("det_of_zeros", "det(a)", by_minors, "hess", a=at(np.zeros((3, 3))))
+    # The square of the determinant, so that the point where it vanishes is not all that is asked for.
+    t.fn("det_singular_loss", "square(add(det(a), 1))", lambda a: (by_minors(a) + 1)**2, "hess hvp vmapgrad",
+         a=at(rank_two, np.outer([1., 2, -1], [3., 1, 2])))
+    t.fn("lu_taylor", "y, p, q = lu(a); return y", eliminated, "jvp taylor4", a=raised(2, 2, 2))
+    t.fn("cholesky_taylor", "cholesky(a)", jnp.linalg.cholesky, "jvp taylor4", a=raised(3, 2, 2))
+    t.fn("inverse_taylor", "inv(a)", jnp.linalg.inv, "jvp taylor4", a=raised(3, 2, 2))
+    t.fn("logdet_taylor", "logdet(a)", lambda a: jnp.linalg.slogdet(a)[1], "taylor4", a=raised(2, 2, 2))
     t.fn("logdet", "logdet(a)", lambda a: jnp.linalg.slogdet(a)[1], "hess vmapgrad nth3", a=raised(2, 3, 3))
     t.fn("logdet_complex", "logdet(a)", lambda a: jnp.linalg.slogdet(a)[1], "hvp", a=raised(2, 2, 2, dtype="c128"))
     t.fn("slogdet", "s, l = slogdet(a); return reduce_sum(mul(s, sin(l)))",

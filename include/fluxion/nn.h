@@ -1,0 +1,148 @@
+/* nn.h: parts of networks, as ordinary functions over a graph. There is nothing behind them but ops: a layer declares its
+   parameters in the graph under names that begin with its own ("encoder.0.w"), and returns a value. What they build is
+   differentiated, batched, printed and compiled like anything else. Errors stick in the graph, as everywhere: check once.
+
+   Layers take activations of any rank [..., width]; sequences are [N, S, width]. Parameters have the dtype of x. An
+   activation is the name of an op of one operand ("relu", "gelu", "silu" …), NULL for none. */
+#ifndef FLUXION_NN_H
+#define FLUXION_NN_H
+
+#include <fluxion/graph.h>
+#include <fluxion/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Layers ---- */
+
+/** act(x w + b): parameters `name`.w [width of x, units] and `name`.b [units]. */
+FLX_API flx_val flx_nn_linear(flx_graph *g, const char *name, flx_val x, int64_t units, const char *activation);
+/** The same without b. */
+FLX_API flx_val flx_nn_project(flx_graph *g, const char *name, flx_val x, int64_t units);
+
+/** Linear layers `name`.0, `name`.1 …, with the activation between them and none behind the last. */
+FLX_API flx_val flx_nn_mlp(flx_graph *g, const char *name, flx_val x, const int64_t *units, size_t count,
+                           const char *activation);
+
+/** `name`.gamma and `name`.beta of the width of x's last axis. */
+FLX_API flx_val flx_nn_layer_norm(flx_graph *g, const char *name, flx_val x, double eps);
+/** `name`.gamma only. */
+FLX_API flx_val flx_nn_rms_norm(flx_graph *g, const char *name, flx_val x, double eps);
+
+/** Rows of `name`.table [count, width] by integer indices: [..., width]. */
+FLX_API flx_val flx_nn_embedding(flx_graph *g, const char *name, flx_val indices, int64_t count, int64_t width,
+                                 flx_dtype dtype);
+
+typedef struct flx_nn_conv_options {
+    int64_t kernel;         /* extent along every spatial axis; 0: 3 */
+    int64_t stride;         /* 0: 1 */
+    int64_t groups;         /* 0: 1 */
+    int64_t norm_groups;    /* of a group_norm behind the convolution; 0: none */
+    const char *activation; /* NULL: none */
+} flx_nn_conv_options;
+
+/** act(norm(conv(x) + b)) for x [N, C, spatial...], padded by (kernel - 1) / 2 on both sides. Parameters `name`.w, `name`.b,
+    and `name`.gamma, `name`.beta if there is a norm. */
+FLX_API flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t channels,
+                                  const flx_nn_conv_options *options);
+
+/** x with a part `rate` of its elements zero and the others scaled up; key is u32[2], a new one for every step. */
+FLX_API flx_val flx_nn_dropout(flx_graph *g, flx_val x, flx_val key, double rate);
+
+/* ---- Attention ---- */
+
+typedef struct flx_nn_attention_options {
+    int64_t heads;         /* must be given; divides the width of x unless head_dim is given */
+    int64_t kv_heads;      /* 0: as many as heads */
+    int64_t head_dim;      /* 0: width / heads */
+    const char *mask_kind; /* of the op attention: NULL is "none"; "causal", "sliding_window", "custom", "bias" */
+    int64_t window;        /* of sliding_window */
+    flx_val mask;          /* of custom and bias */
+    double rope_theta;     /* 0: none; else q and k are rotated by their positions */
+    int32_t no_bias;       /* projections without b */
+} flx_nn_attention_options;
+
+/** Attention of x [N, S, width] to `context` [N, T, any width] (FLX_NONE: to itself), projected back to the width of x.
+    Parameters `name`.q, .k, .v, .o, each with .w and .b. */
+FLX_API flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_val context,
+                                 const flx_nn_attention_options *options);
+
+typedef struct flx_nn_block_options {
+    flx_nn_attention_options attention;
+    int64_t hidden;         /* width between the two linear layers; 0: 4 times x's */
+    const char *activation; /* NULL: "gelu" */
+    int32_t is_post_norm;   /* norms behind the sums instead of before the layers */
+    int32_t is_rms;         /* rms_norm instead of layer_norm */
+    int32_t is_gated;       /* act(x gate) * (x up) instead of act(x up), as in SwiGLU */
+    double eps;             /* 0: 1e-5 */
+} flx_nn_block_options;
+
+/** A transformer block: attention and a feed-forward network, each added to what goes into it. Parameters of `name`.attention,
+    `name`.up, `name`.down (and `name`.gate), `name`.norm1, `name`.norm2. */
+FLX_API flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x, const flx_nn_block_options *options);
+
+/* ---- Positions ---- */
+
+/** [length, width] of sines and cosines: sin(p f_i) in the even columns, cos(p f_i) in the odd ones, f_i = theta^(-2i / width);
+    theta 0: 10000. */
+FLX_API flx_val flx_nn_sinusoids(flx_graph *g, flx_dim length, int64_t width, double theta, flx_dtype dtype);
+/** The tables [length, head_dim / 2] that the op rope takes. theta 0: 10000. */
+FLX_API void flx_nn_rope_tables(flx_graph *g, flx_dim length, int64_t head_dim, double theta, flx_dtype dtype,
+                                flx_val *cosines, flx_val *sines);
+
+/* ---- Recurrence ----
+
+   Sequences x [N, S, width]; the result is the sequence of states [N, S, units], computed by a scan. *last (if it is not
+   NULL) gets the last state [N, units]. States start at zero. */
+
+/** h' = tanh(x w + h u + b). */
+FLX_API flx_val flx_nn_rnn(flx_graph *g, const char *name, flx_val x, int64_t units, flx_val *last);
+/** Gates r, z and candidate n in the columns of w, u [.., 3 units]: n = tanh(x w_n + b_n + r (h u_n + c_n)),
+    h' = (1 - z) n + z h. Parameters .w, .u, .b, .c. */
+FLX_API flx_val flx_nn_gru(flx_graph *g, const char *name, flx_val x, int64_t units, flx_val *last);
+/** Gates i, f, candidate g, gate o in the columns of w, u [.., 4 units]: c' = f c + i g, h' = o tanh(c'). */
+FLX_API flx_val flx_nn_lstm(flx_graph *g, const char *name, flx_val x, int64_t units, flx_val *last);
+
+/* ---- Losses: scalars, the mean over all examples ---- */
+
+FLX_API flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target);
+FLX_API flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target);
+/** Quadratic up to delta, linear beyond. */
+FLX_API flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta);
+/** logits [N, C], labels [N]; `smoothing` of the weight is spread over all classes. */
+FLX_API flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing);
+/** Targets between 0 and 1, of the shape of logits. */
+FLX_API flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target);
+/** Sum over the last axis of p (log p - log_q), the mean over the others; 0 where p is 0. */
+FLX_API flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q);
+/** Connectionist temporal classification: log_probs [N, T, C], labels [N, L] (integers, not `blank`), lengths [N] of both. The
+    mean of -log p(labels); infinite where the input is too short for its labels. */
+FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths, flx_val label_lengths,
+                           int64_t blank);
+
+/* ---- First values of parameters ---- */
+
+typedef enum flx_nn_init_kind {
+    FLX_NN_ZEROS,
+    FLX_NN_ONES,
+    FLX_NN_XAVIER_UNIFORM, /* within sqrt(6 / (inputs + outputs)) */
+    FLX_NN_XAVIER_NORMAL,  /* deviation sqrt(2 / (inputs + outputs)) */
+    FLX_NN_HE_UNIFORM,     /* within sqrt(6 / inputs) */
+    FLX_NN_HE_NORMAL,      /* deviation sqrt(2 / inputs) */
+    FLX_NN_ORTHOGONAL      /* orthonormal rows or columns, of the matrix with all axes but the last joined */
+} flx_nn_init_kind;
+
+/** A tensor of a static floating type, times `gain`. Inputs and outputs are the first and last extents of a matrix; those of a
+    convolution's [out, in, spatial...] are counted with the spatial ones. Equal seeds give equal numbers. NULL on failure. */
+FLX_API flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind kind, double gain,
+                                uint64_t seed, flx_error *err);
+
+/** The usual kind for a parameter of a layer above, by the end of its name: gamma ones, b, c and beta zeros, others
+    FLX_NN_XAVIER_UNIFORM. */
+FLX_API flx_nn_init_kind flx_nn_usual_init(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* layer.h: what layers share. Everything here goes through the public API. */
+#ifndef FLXI_LAYER_H
+#define FLXI_LAYER_H
+
+#include <fluxion/nn.h>
+#include <fluxion/ops.h>
+
+/* The type of v; a harmless one after an error, which the graph keeps. */
+const flx_type *flxi_nn_type(flx_graph *g, flx_val v);
+flx_dtype flxi_nn_dtype(flx_graph *g, flx_val v);
+/* The extent of the last axis; 1 after an error. */
+flx_dim flxi_nn_width(flx_graph *g, flx_val v);
+
+/* Parameter `name`.`part` of this dtype and shape. */
+flx_val flxi_nn_param(flx_graph *g, const char *name, const char *part, flx_dtype dtype, const flx_dim *dims, int rank);
+
+/* name.part, in `buffer`; FLXI_NN_NAME bytes. A name that is too long is cut, and then clashes or not as names do. */
+enum { FLXI_NN_NAME = 240 };
+const char *flxi_nn_join(char *buffer, const char *name, const char *part);
+
+/* The op of this name on one value; x itself where there is none. */
+flx_val flxi_nn_activate(flx_graph *g, flx_val x, const char *activation);
+
+/* v with these axes in this order. */
+flx_val flxi_nn_swap01(flx_graph *g, flx_val v);
+
+/* A scalar of the dtype of `like`. */
+flx_val flxi_nn_number(flx_graph *g, flx_val like, double x);
+
+#endif

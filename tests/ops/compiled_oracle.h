@@ -1,0 +1,20 @@
+/* compiled_oracle.h: cases with independent answers, compiled, many at a time. Compiled code may be farther from an answer than
+   the reference evaluator by as much as it may differ from that (bundle.h). */
+#ifndef FLX_TEST_COMPILED_ORACLE_H
+#define FLX_TEST_COMPILED_ORACLE_H
+
+#include "runtime/bundle.h"
+
+/* The graph must give the answers, one for each output; `case_name` and the names of outputs of `scales` (or NULL) say how
+   closely (fixture.h). `find` gives inputs by name. Everything is copied. */
+void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find find, const void *user,
+                         flx_tensor *const *answers, const flx_graph *scales);
+
+/* The same for outputs 0, 2, 4 … of a graph without inputs, whose answers are the others: its constants become inputs, so that
+   nothing is computed before it runs. */
+void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs);
+
+/* Compiles and compares what was added since the last time. */
+void compiled_oracle_end(void);
+
+#endif

@@ -2009,6 +2009,20 @@ static inline flx_val flx_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx
     return flx_op1(g, "grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** the transpose of grouped_matmul in x: x[i] = dy[i] w[e[i]]^T */
+static inline flx_val flx_grouped_matmul_input_backward(flx_graph *g, flx_val dy, flx_val w, flx_val e, const char *oob)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = dy;
+    flx_x[1] = w;
+    flx_x[2] = e;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "grouped_matmul_input_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
 /** the transpose of grouped_matmul in w: w[k] = sum of the products x[i]^T dy[i] over the rows with e[i] = k, of E matrices */
 static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x, flx_val dy, flx_val e, flx_dim E, const char *oob)
 {
@@ -2099,7 +2113,7 @@ static inline flx_val flx_inv(flx_graph *g, flx_val a)
 
 /* ---- factor ---- */
 
-/** a[perm] = L U: L below the diagonal of lu, its own diagonal being 1, U from the diagonal on; row k was exchanged with pivots[k] */
+/** a[perm] = L U: L below the diagonal of lu, with ones on its own, U from it on; row k was exchanged with pivots[k] */
 static inline void flx_lu(flx_graph *g, flx_val a, flx_val results[3])
 {
     flx_val flx_x[1];
@@ -2207,7 +2221,7 @@ static inline flx_val flx_diag_set(flx_graph *g, flx_val x)
     return flx_op1(g, "diag_set", flx_x, 1, NULL, 0);
 }
 
-/** (sum of |x|^ord)^(1/ord) over the axes, inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real, and without overflow */
+/** (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
 static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[3];
@@ -2295,7 +2309,7 @@ static inline void flx_svd(flx_graph *g, flx_val a, flx_val results[3])
     flx_op(g, "svd", flx_x, 1, NULL, 0, results, 3);
 }
 
-/** the pseudoinverse; singular values up to rcond times the largest count as 0, rcond being max(m, n) eps by default */
+/** the pseudoinverse; singular values up to rcond times the largest count as 0, rcond being max(m, n) eps where it is none */
 static inline flx_val flx_pinv(flx_graph *g, flx_val a, double rcond)
 {
     flx_attr flx_a[1];
@@ -2864,6 +2878,198 @@ static inline void flx_welch_peaks(flx_graph *g, flx_val spec, flx_dim k, flx_va
 }
 
 
+/* ---- splat ---- */
+
+typedef struct flx_gaussian_splat_render_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_render_attrs;
+#define FLX_GAUSSIAN_SPLAT_RENDER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** an image [height*width*4] of n splats: colour as light adds up along each ray, then coverage */
+static inline flx_val flx_gaussian_splat_render(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_render_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[7];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_render", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_render_backward_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+    double clip; /* none */
+    int64_t sh_bands; /* none */
+    double max_anisotropy; /* none */
+} flx_gaussian_splat_render_backward_attrs;
+#define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN}
+
+/** the cotangents of the first six operands of gaussian_splat_render, one after the other */
+static inline flx_val flx_gaussian_splat_render_backward(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, flx_val d_rgba, const flx_gaussian_splat_render_backward_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[8];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    flx_x[7] = d_rgba;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+        if (!(attrs->clip != attrs->clip))
+            flx_a[flx_n++] = flx_attr_real("clip", attrs->clip);
+        if (!(attrs->sh_bands == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("sh_bands", attrs->sh_bands);
+        if (!(attrs->max_anisotropy != attrs->max_anisotropy))
+            flx_a[flx_n++] = flx_attr_real("max_anisotropy", attrs->max_anisotropy);
+    }
+    return flx_op1(g, "gaussian_splat_render_backward", flx_x, 8, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_prepare_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_prepare_attrs;
+#define FLX_GAUSSIAN_SPLAT_PREPARE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** what rays see of each splat (19 numbers), lists of splats front to back, their range for each tile, rays, parameters */
+static inline flx_val flx_gaussian_splat_prepare(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_prepare_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[7];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_prepare", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_rasterize_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_rasterize_attrs;
+#define FLX_GAUSSIAN_SPLAT_RASTERIZE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** the image of a prepared scene */
+static inline flx_val flx_gaussian_splat_rasterize(flx_graph *g, flx_val prep, flx_val meta, const flx_gaussian_splat_rasterize_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = prep;
+    flx_x[1] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_rasterize", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+
 /* ---- attention ---- */
 
 typedef struct flx_attention_attrs {
@@ -2873,7 +3079,7 @@ typedef struct flx_attention_attrs {
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none */
     int64_t window; /* none */
-    double score_scale; /* 1/sqrt(head_dim) */
+    double score_scale; /* 1/√head_dim */
     double softcap; /* none */
 } flx_attention_attrs;
 #define FLX_ATTENTION_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
@@ -2920,7 +3126,7 @@ typedef struct flx_attention_backward_attrs {
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none */
     int64_t window; /* none */
-    double score_scale; /* 1/sqrt(head_dim) */
+    double score_scale; /* 1/√head_dim */
     double softcap; /* none */
 } flx_attention_backward_attrs;
 #define FLX_ATTENTION_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
@@ -3328,7 +3534,7 @@ typedef struct flx_fused_attention_block_attrs {
     int has_rope; /* false */
     const char *mask_kind; /* custom */
     int64_t window; /* none */
-    double score_scale; /* 1/sqrt(head_dim) */
+    double score_scale; /* 1/√head_dim */
     double softcap; /* none */
 } flx_fused_attention_block_attrs;
 #define FLX_FUSED_ATTENTION_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL, FLX_DEFAULT, NAN, NAN}
@@ -3493,6 +3699,89 @@ static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_
     if (!(bias < 0))
         flx_a[flx_n++] = flx_attr_int("bias", bias);
     return flx_op1(g, "mlp", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** sum = x + res and y = rms_norm(sum, gamma) over the last axis */
+static inline void flx_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val gamma, double eps, flx_val results[2])
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    flx_x[2] = gamma;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], 0 before the sequence begins */
+static inline flx_val flx_causal_conv1d(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "causal_conv1d", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_decoder_block_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t num_kv_heads; /* num_heads */
+    const char *act; /* silu */
+    const char *mask_kind; /* causal */
+    int64_t window; /* none */
+    double eps; /* 1e-05 */
+    double score_scale; /* 1/sqrt(head_dim) */
+    double softcap; /* none */
+} flx_decoder_block_attrs;
+#define FLX_DECODER_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, FLX_DEFAULT, NAN, NAN, NAN}
+
+/** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, and for rotation cos, sin */
+static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_decoder_block_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->num_kv_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->eps != attrs->eps))
+            flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
+    }
+    return flx_op1(g, "decoder_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul(x + act(matmul(x, w)), w_out): logits of a token further ahead */
+static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = w_out;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "draft_head", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
 

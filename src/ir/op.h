@@ -133,9 +133,9 @@ typedef struct flxi_int_type {
     bool is_signed;
 } flxi_int_type;
 
-/* One generic test case. Operands are types, with `T` for each dtype the op takes; behind a type in braces what values it
-   gets: {lo..hi} uniform in the range (integers: inclusive), {lo..hi+3I} the same with 3 added on the diagonal of matrices. Without braces floats are in -2..2, integers in -3..3
-   (unsigned 0..3). Example: {"T[3, 4], i32[5]{0..2}", "axis=0"}. */
+/* One generic test case: types of operands, T for each dtype the op takes, each with its values in braces: {lo..hi} uniform
+   (integers: inclusive), {lo..hi+3I} with 3 added on diagonals of matrices. Without braces floats are in -2..2, integers in
+   -3..3 (unsigned 0..3). Example: {"T[3, 4], i32[5]{0..2}", "axis=0"}. */
 typedef struct flxi_sample {
     const char *operands;
     const char *attrs;  /* as in text: "axis=0, keep_dims=true"; NULL for none */

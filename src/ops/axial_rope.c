@@ -1,5 +1,5 @@
-/* axial_rope.c: axial_rope2d, a rotary embedding for tokens on a grid. It has no tables: the angles are computed in f64, from
-   positions, so that they are as exact as the dtype of x can show, and folded into constants when the graph is compiled. */
+/* axial_rope.c: axial_rope2d, a rotary embedding for tokens on a grid. It has no tables: the angles are computed from positions,
+   in f64, so that they are as exact as the dtype of x can show. They are few, one for each token and pair of a head. */
 #include "ops/along.h"
 #include "ops/decomposed.h"
 #include "ops/extent.h"

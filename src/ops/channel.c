@@ -58,24 +58,30 @@ flx_val flxi_channel_view(flxi_site *s, flx_val v, int64_t axis, const flx_type 
     return flxi_reshape_to(s, v, one ? 0 : x->rank, dims);
 }
 
-flx_val flxi_channel_constants(flxi_site *s, const double *v, size_t n, int64_t axis, flx_val like)
+flx_val flxi_constants(flxi_site *s, flx_dtype dtype, const double *v, size_t n)
 {
-    const flx_type *x = flxi_typeof(s, like);
-    flx_type type = flx_type_make((flx_dtype)x->dtype, 1, (flx_dim[]){(flx_dim)n});
+    flx_type type = flx_type_make(dtype, 1, (flx_dim[]){(flx_dim)n});
     flx_error err = {0};
-    if (axis == FLXI_ABSENT)
-        return flxi_number(s, like, v[0]);
-    flx_tensor *t = s->g->error.code ? NULL : flx_tensor_new(s->ctx, &type, NULL, &err);
+    if (s->g->error.code)
+        return FLX_NONE;
+    flx_tensor *t = flx_tensor_new(s->ctx, &type, NULL, &err);
     if (!t) {
-        if (!s->g->error.code)
-            flxi_graph_fail(s->g, &err);
+        flxi_graph_fail(s->g, &err);
         return FLX_NONE;
     }
     for (size_t i = 0; i < n; i++)
         flxi_store_double(type.dtype, flx_tensor_data(t), (int64_t)i, v[i]);
     flx_val c = flx_const(s->g, &type, t);
     flx_tensor_release(t);
-    return flxi_channel_view(s, c, axis, x);
+    return c;
+}
+
+flx_val flxi_channel_constants(flxi_site *s, const double *v, size_t n, int64_t axis, flx_val like)
+{
+    const flx_type *x = flxi_typeof(s, like);
+    if (axis == FLXI_ABSENT)
+        return flxi_number(s, like, v[0]);
+    return flxi_channel_view(s, flxi_constants(s, (flx_dtype)x->dtype, v, n), axis, x);
 }
 
 flx_ints flxi_axes_within_channel(int64_t axis, int rank, int64_t *room)

@@ -1,9 +1,9 @@
-/* dense.h: dense matrices of doubles or complex doubles in scratch memory, and the factorisations that evaluators of linear
-   algebra are made of. All dtypes are widened on the way in and rounded once on the way out.
+/* dense.h: dense matrices of doubles or complex doubles in scratch memory, and the factorisations that evaluators of
+   linear algebra are made of. All dtypes are widened on the way in and rounded once on the way out.
 
-   Everything is total: a singular matrix, an infinity or a NaN gives infinities and NaNs, never a read outside. A function
-   that returns bool says whether the matrix was regular. Orders of operations are fixed, and columns of right-hand sides do
-   not know of each other, so that solving for several at once gives the bits of solving for each. */
+   Everything is total: a singular matrix, an infinity or a NaN gives infinities and NaNs, never a read outside. A
+   function that returns bool says whether the matrix was regular. Orders of operations are fixed, and columns of
+   right-hand sides do not know of each other, so that solving for several at once gives the bits of solving for each. */
 #ifndef FLXI_DENSE_H
 #define FLXI_DENSE_H
 
@@ -33,16 +33,18 @@ typedef struct {
     void (*fill)(void *x, int64_t count, double value);
     void (*conjugate)(void *x, int64_t count);
     void (*unit)(void *x, int64_t n); /* the identity */
-    /* a, its rows exchanged, becomes L U in place, partial pivoting by |re| + |im|; pivots[k] is the row exchanged with row k. */
+    /* a, its rows exchanged, becomes L U in place, partial pivoting by |re| + |im|; pivots[k] is the row exchanged
+       with row k. */
     bool (*lu)(void *a, int64_t m, int64_t n, int64_t *pivots);
     /* The exchanges that `lu` made, on the rows of b [.., k]. */
     void (*exchange_rows)(void *b, int64_t k, const int64_t *pivots, int64_t count);
     /* b [n, k] becomes the solution of T x = b. */
     bool (*triangular)(const void *t, const flxi_triangle *how, void *b, int64_t k);
-    /* The Hermitian part of a [n, n] is factored; its lower factor replaces a, zeros above. False: not positive definite. */
+    /* The Hermitian part of a [n, n] is factored; its lower factor replaces a, zeros above. False: not positive
+       definite. */
     bool (*cholesky)(void *a, int64_t n);
-    /* a [m, n] becomes r, with min(m, n) rows; q is [m, min(m, n)], with room for m numbers behind it. The diagonal of r is
-       real and not negative. */
+    /* a [m, n] becomes r, with min(m, n) rows; q is [m, min(m, n)], with room for m numbers behind it. The diagonal
+       of r is real and not negative. */
     void (*qr)(void *a, int64_t m, int64_t n, void *q);
     /* The determinant of the matrix that `lu` factored, one number. */
     void (*determinant)(const void *lu, int64_t n, const int64_t *pivots, void *det);

@@ -1,5 +1,5 @@
-/* dense_body.h: the functions of dense.h for one kind of numbers. Included by dense.c once for each: NUM is the type, and
-   MUL, DIV, CONJ, SIZE (what pivots are compared by), REAL, LOAD, STORE and NAME(x) say the rest. */
+/* dense_body.h: the functions of dense.h for one kind of numbers. Included by dense.c once for each: NUM is the type,
+   and MUL, DIV, CONJ, SIZE (what pivots are compared by), REAL, LOAD, STORE and NAME(x) say the rest. */
 
 static void NAME(load)(void *to, const flxi_place *from, int64_t rows, int64_t cols)
 {
@@ -80,8 +80,9 @@ static bool NAME(lu_panel)(NUM *a, int64_t m, int64_t n, int64_t begin, int64_t 
     return regular;
 }
 
-/* Columns are eliminated in panels, and what a panel does to the columns behind it is done at once, a tile of columns at a time,
-   so that its rows stay in the cache. Every element sees the same operations in the same order as without panels. */
+/* Columns are eliminated in panels, and what a panel does to the columns behind it is done at once, a tile of columns
+   at a time, so that its rows stay in the cache. Every element sees the same operations in the same order as without
+   panels. */
 static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
 {
     NUM *a = matrix;
@@ -195,8 +196,8 @@ static void NAME(reflect)(NUM *x, int64_t cols, int64_t first, const NUM *v, int
     }
 }
 
-/* Householder reflections; the k-th vector is kept in column k of q until q is made from all of them, last to first. The
-   rows of r and the columns of q then get the phases that make the diagonal of r positive. */
+/* Householder reflections; the k-th vector is kept in column k of q until q is made from all of them, last to first.
+   The rows of r and the columns of q then get the phases that make the diagonal of r positive. */
 static void NAME(qr)(void *matrix, int64_t m, int64_t n, void *orthogonal)
 {
     NUM *a = matrix;
@@ -253,8 +254,8 @@ static void NAME(determinant)(const void *factors, int64_t n, const int64_t *piv
     *(NUM *)det = product;
 }
 
-/* The adjugate of the upper triangle U: with N[i, j] = u_ii … u_jj (U^-1)[i, j], which is a polynomial,
-   N[j, j] = 1 and N[i, j] = -Σ u_ik (u_i+1,i+1 … u_k-1,k-1) N[k, j], and the other diagonal elements make it complete. */
+/* The adjugate of the upper triangle U: with N[i, j] = u_ii … u_jj (U^-1)[i, j], which is a polynomial, N[j, j] = 1
+   and N[i, j] = -Σ u_ik (u_i+1,i+1 … u_k-1,k-1) N[k, j], and the other diagonal elements make it complete. */
 static void NAME(triangle_adjugate)(const NUM *u, int64_t n, NUM *w)
 {
     for (int64_t j = 0; j < n; j++) {

@@ -1,6 +1,7 @@
-/* dequant.c: products with weights that are packed into a few bits. Each op means its decomposition: the weights decoded by
-   ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a product. So scales, zero points and the
-   global scale have derivatives, and the packed bytes have none. Half floats are multiplied in f32 and rounded once. */
+/* dequant.c: products with weights that are packed into a few bits. Each op means its decomposition: the weights
+   decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a product. So scales, zero
+   points and the global scale have derivatives, and the packed bytes have none. Half floats are multiplied in f32 and
+   rounded once. */
 #include "base/half.h"
 #include "ir/eval.h"
 #include "ops/channel.h"
@@ -9,13 +10,13 @@
 #include "ops/gguf_block.h"
 
 enum { /* order of the words */
-    SCHEME_INT8_BLOCK,
-    SCHEME_INT8_BLOCK_ASYM,
-    SCHEME_INT4_BLOCK,
-    SCHEME_FP8_E4M3,
-    SCHEME_FP8_E5M2,
-    SCHEME_NVFP4_BLOCK,
-    SCHEME_GGUF /* the first of them */
+       SCHEME_INT8_BLOCK,
+       SCHEME_INT8_BLOCK_ASYM,
+       SCHEME_INT4_BLOCK,
+       SCHEME_FP8_E4M3,
+       SCHEME_FP8_E5M2,
+       SCHEME_NVFP4_BLOCK,
+       SCHEME_GGUF /* the first of them */
 };
 #define SCHEME_WORDS "int8_block int8_block_asym int4_block fp8_e4m3 fp8_e5m2 nvfp4_block" FLXI_GGUF_WORDS
 
@@ -35,8 +36,11 @@ typedef struct {
     flx_dim E, K, N;
 } weights_attrs;
 
-#define GGUF_ROW(T) \
-    {.name = "scheme", .kind = ATTR_WORD, .offset = offsetof(T, scheme), .flags = ATTR_REQUIRED, .words = gguf_words + 1}
+#define GGUF_ROW(T)                                                                                 \
+    {                                                                                               \
+        .name = "scheme", .kind = ATTR_WORD, .offset = offsetof(T, scheme), .flags = ATTR_REQUIRED, \
+        .words = gguf_words + 1                                                                     \
+    }
 
 static const char gguf_words[] = FLXI_GGUF_WORDS; /* a space comes first */
 
@@ -230,22 +234,10 @@ static flx_code infer_gguf(flxi_infer *f, flx_dim k, flx_dim *n)
 
 /* ---- Decoding ---- */
 
-/* A table of constants, to be looked up by codes. */
+/* A table of constants, looked up by codes. */
 static flx_val lookup(flxi_site *s, flx_dtype dtype, const double *table, size_t n, flx_val codes)
 {
-    flx_type type = flx_type_make(dtype, 1, (flx_dim[]){(flx_dim)n});
-    flx_error err = {0};
-    flx_tensor *t = s->g->error.code ? NULL : flx_tensor_new(s->ctx, &type, NULL, &err);
-    if (!t) {
-        if (!s->g->error.code)
-            flxi_graph_fail(s->g, &err);
-        return FLX_NONE;
-    }
-    for (size_t i = 0; i < n; i++)
-        flxi_store_double(dtype, flx_tensor_data(t), (int64_t)i, table[i]);
-    flx_val c = flx_const(s->g, &type, t);
-    flx_tensor_release(t);
-    return flx_gather(s->g, c, codes, 0, NULL);
+    return flx_gather(s->g, flxi_constants(s, dtype, table, n), codes, 0, NULL);
 }
 
 static flx_val lookup_fp8(flxi_site *s, flx_dtype dtype, double (*value)(uint8_t), bool nan_is_zero, flx_val codes)
@@ -353,9 +345,9 @@ typedef struct {
 static const scheme *scheme_of(const void *attrs)
 {
     static const scheme schemes[] = {
-        [SCHEME_INT8_BLOCK] = {infer_int8, decode_int8},  [SCHEME_INT8_BLOCK_ASYM] = {infer_int8, decode_int8},
-        [SCHEME_INT4_BLOCK] = {infer_int4, decode_int4},  [SCHEME_FP8_E4M3] = {infer_fp8, decode_fp8},
-        [SCHEME_FP8_E5M2] = {infer_fp8, decode_fp8},      [SCHEME_NVFP4_BLOCK] = {infer_nvfp4, decode_nvfp4},
+        [SCHEME_INT8_BLOCK] = {infer_int8, decode_int8}, [SCHEME_INT8_BLOCK_ASYM] = {infer_int8, decode_int8},
+        [SCHEME_INT4_BLOCK] = {infer_int4, decode_int4}, [SCHEME_FP8_E4M3] = {infer_fp8, decode_fp8},
+        [SCHEME_FP8_E5M2] = {infer_fp8, decode_fp8},     [SCHEME_NVFP4_BLOCK] = {infer_nvfp4, decode_nvfp4},
         [SCHEME_GGUF] = {infer_gguf, decode_gguf},
     };
     int64_t i = ((const matmul_attrs *)attrs)->scheme;
@@ -523,7 +515,7 @@ static void batch_grouped(flxi_site *s, flx_val *by)
 
 /* ---- Rules ---- */
 
-/* Bytes up to 59 make f16 scales below 1. */
+/* Bytes up to 59 make f16 scales below 1; sums of 32 terms are of one sign, so that nothing cancels. */
 static const flxi_sample samples_matmul[] = {
     {"T[2, 5], i8[5, 3]{-128..127}, T[3, 3]{0.01..0.02}", "scheme=int8_block, bs=2", NULL, FLX_OK},
     {"T[2, 2, 4], i8[4, 2]{-128..127}, T[1, 2]{0.01..0.02}, T[1, 2]", "scheme=int8_block", NULL, FLX_OK},
@@ -533,9 +525,9 @@ static const flxi_sample samples_matmul[] = {
     {"T[2, 3], u8[3, 2]{0..90}, T[2]{0.5..1}", "scheme=fp8_e4m3", NULL, FLX_OK},
     {"T[2, 3], u8[3, 2]{128..180}, T[1]{0.5..1}", "scheme=fp8_e5m2", NULL, FLX_OK},
     {"T[2, 18], u8[18]{0..255}, u8[2, 2]{30..80}, T[1]{0.5..1}", "scheme=nvfp4_block", NULL, FLX_OK},
-    {"T[2, 32], u8[2, 18]{0..59}", "scheme=gguf_q4_0", NULL, FLX_OK},
-    {"T[1, 32], u8[48]{0..59}", "scheme=gguf_q5_1", NULL, FLX_OK},
-    {"T[N, 32], u8[M, 34]{0..59}", "scheme=gguf_q8_0", NULL, FLX_OK},
+    {"T[2, 32]{0.5..1}, u8[2, 20]{0..59}", "scheme=gguf_q4_1", NULL, FLX_OK},
+    {"T[1, 32]{0.5..1}, u8[48]{0..59}", "scheme=gguf_q5_1", NULL, FLX_OK},
+    {"T[N, 32]{0.5..1}, u8[M, 34]{0..59}", "scheme=gguf_q8_0", NULL, FLX_OK},
     {"T[N, 4], i8[4, 2], T[2, 2]{0.5..1}", "scheme=int8_block, bs=2", NULL, FLX_OK},
     {"T[0, 2], i8[2, 2], T[1, 2]", "scheme=int8_block", NULL, FLX_OK},
     {"T[2, 0], i8[0, 2], T[0, 2], T[0, 2]", "scheme=int8_block_asym", NULL, FLX_OK},
@@ -559,9 +551,9 @@ static const flxi_sample samples_matmul[] = {
 };
 
 static const flxi_sample samples_grouped[] = {
-    {"T[3, 32], u8[2, 36]{0..59}, i32[3]{0..1}", "scheme=gguf_q4_0, N=2", NULL, FLX_OK},
-    {"T[2, 32], u8[60]{0..59}, i64[2]{0..2}", "scheme=gguf_q4_1, N=1", NULL, FLX_OK},
-    {"T[M, 32], u8[2, 22]{0..59}, i32[M]{0..1}", "scheme=gguf_q5_0, N=1", NULL, FLX_OK},
+    {"T[3, 32]{0.5..1}, u8[2, 40]{0..59}, i32[3]{0..1}", "scheme=gguf_q4_1, N=2", NULL, FLX_OK},
+    {"T[2, 32]{0.5..1}, u8[60]{0..59}, i64[2]{0..2}", "scheme=gguf_q4_1, N=1", NULL, FLX_OK},
+    {"T[M, 32]{0.5..1}, u8[2, 34]{0..59}, i32[M]{0..1}", "scheme=gguf_q8_0, N=1", NULL, FLX_OK},
     {"T[0, 32], u8[1, 36]{0..59}, i32[0]", "scheme=gguf_q4_0, N=2", NULL, FLX_OK},
     {"T[3, 32], u8[2, 36], i32[2]", "scheme=gguf_q4_0, N=2", NULL, FLX_E_SHAPE},
     {"T[3, 16], u8[2, 36], i32[3]", "scheme=gguf_q4_0, N=2", NULL, FLX_E_SHAPE},

@@ -1,18 +1,14 @@
 /* determinant.c: det, slogdet, logdet and adjugate.
 
-   The derivative of a determinant is the adjugate, a polynomial in the elements: it exists for singular matrices, where
-   det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is read off as a
-   coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at singular matrices. */
+   The derivative of a determinant is the adjugate, a polynomial in the elements: it exists for singular matrices,
+   where det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is read
+   off as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at
+   singular matrices. */
 #include "ops/decomposed.h"
 #include "ops/dense.h"
 #include "ops/matrix_rules.h"
 
 /* ---- Emitting ---- */
-
-static flx_val emit_adjugate(flxi_site *s, flx_val a)
-{
-    return flx_op1(s->g, "adjugate", &a, 1, NULL, 0);
-}
 
 /* v, one number for each matrix of a, with two axes of extent 1 behind. */
 static flx_val for_each_matrix(flxi_site *s, flx_val v)
@@ -118,13 +114,13 @@ static flx_code eval_adjugate(flxi_eval *e)
 
 static void vjp_det(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    flx_val slope = flxi_adjoint(s, emit_adjugate(s, s->x[0]));
+    flx_val slope = flxi_adjoint(s, flx_adjugate(s->g, s->x[0]));
     dx[0] = flxi_spelled_like(s, flx_mul(s->g, for_each_matrix(s, dy[0]), slope), s->x[0], 2);
 }
 
 static void jvp_det(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
-    flx_val slope = flxi_spelled_like(s, flxi_transposed(s, emit_adjugate(s, s->x[0])), s->x[0], 2);
+    flx_val slope = flxi_spelled_like(s, flxi_transposed(s, flx_adjugate(s->g, s->x[0])), s->x[0], 2);
     ty[0] = sum_of_matrix(s, flx_mul(s->g, slope, tx[0]));
 }
 
@@ -153,8 +149,8 @@ const flxi_rules flxi_rules_det = {
 
 /* ---- adjugate ---- */
 
-/* How far to go along v: so far that the sum is little larger than a, and its rounding errors with it. A constant, whatever
-   it is: the coefficient does not depend on it. */
+/* How far to go along v: so far that the sum is little larger than a, and its rounding errors with it. A constant,
+   whatever it is: the coefficient does not depend on it. */
 static flx_val step_along(flxi_site *s, flx_val a, flx_val v, flx_val n)
 {
     int64_t rank = flxi_typeof(s, a)->rank;
@@ -167,8 +163,8 @@ static flx_val step_along(flxi_site *s, flx_val a, flx_val v, flx_val n)
     return flx_stop_gradient(s->g, flx_where(s->g, usable, step, one));
 }
 
-/* d/dz adj(a + z v) at 0. The polynomial has degree n - 1, so its values at n + 1 points on a circle give the coefficient
-   exactly: the mean of adj(a + r w v) / (r w) over the roots of unity w. */
+/* d/dz adj(a + z v) at 0. The polynomial has degree n - 1, so its values at n + 1 points on a circle give the
+   coefficient exactly: the mean of adj(a + r w v) / (r w) over the roots of unity w. */
 static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
 {
     const flx_type t = *flxi_typeof(s, a);
@@ -189,7 +185,7 @@ static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
     flx_val roots = flx_complex(s->g, flx_cos(s->g, turn), flx_sin(s->g, turn));
     flx_val step = flx_cast(s->g, step_along(s, z, w, points), FLX_C128);
     flx_val way = flx_mul(s->g, roots, step);
-    flx_val values = emit_adjugate(s, flx_add(s->g, z, flx_mul(s->g, way, w)));
+    flx_val values = flx_adjugate(s->g, flx_add(s->g, z, flx_mul(s->g, way, w)));
     flx_val sum = flx_reduce_sum(s->g, flx_mul(s->g, values, flxi_conj(s, roots)), (flx_ints){&front, 1}, 0);
     flx_val share = flx_mul(s->g, step, flx_cast(s->g, points, FLX_C128));
     return flx_cast(s->g, flx_div(s->g, sum, share), (flx_dtype)t.dtype);
@@ -232,8 +228,7 @@ typedef struct {
 static pivoted diagonal_of_lu(flxi_site *s)
 {
     flx_val y[3] = {FLX_NONE, FLX_NONE, FLX_NONE};
-    flx_val a = flxi_as_square(s, s->x[0]);
-    flx_op(s->g, "lu", &a, 1, NULL, 0, y, 3);
+    flx_lu(s->g, flxi_as_square(s, s->x[0]), y);
     return (pivoted){flx_diag(s->g, y[0], 0), y[1]};
 }
 

@@ -1,14 +1,9 @@
-/* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: what the product moves by, seen
-   between the inverses of the factors, falls into a lower and an upper part, one for each. */
+/* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: what the product moves by,
+   seen between the inverses of the factors, falls into a lower and an upper part, one for each. */
 #include "ops/dense.h"
 #include "ops/matrix_rules.h"
 
 #include <fluxion/run.h>
-
-static flx_val emit_triangular(flxi_site *s, flx_val t, flx_val b, const flx_attr *attrs, size_t n)
-{
-    return flx_op1(s->g, "solve_triangular", (flx_val[]){t, b}, 2, attrs, n);
-}
 
 /* ---- lu ---- */
 
@@ -72,8 +67,8 @@ static flx_val first_of(flxi_site *s, flx_val v, int from_back, flx_dim n)
     return axis < 0 || t->dims[axis] == n ? v : flx_narrow(s->g, v, axis, 0, n);
 }
 
-/* A triangle of lu as a square matrix that can be solved with: where the factor is a tall L or a wide U, it is completed with
-   ones on the diagonal and zeros. */
+/* A triangle of lu as a square matrix that can be solved with: where the factor is a tall L or a wide U, it is
+   completed with ones on the diagonal and zeros. */
 static flx_val completed(flxi_site *s, flx_val lu, bool lower)
 {
     flx_type t = *flxi_typeof(s, lu);
@@ -115,9 +110,8 @@ static triangles triangles_of(flxi_site *s)
 /* op(L)^-1 v op(U)^-1 */
 static flx_val between_inverses(flxi_site *s, const triangles *t, flx_val v, const char *trans)
 {
-    flx_attr l[] = {flx_attr_int("unit_diagonal", 1), flx_attr_word("trans", trans)};
-    flx_attr u[] = {flx_attr_int("lower", 0), flx_attr_int("left_side", 0), flx_attr_word("trans", trans)};
-    return emit_triangular(s, t->u, emit_triangular(s, t->l, v, l, 2), u, 3);
+    flx_val inner = flx_solve_triangular(s->g, t->l, v, 1, trans, 1, 1);
+    return flx_solve_triangular(s->g, t->u, inner, 0, trans, 0, 0);
 }
 
 /* Rows by their numbers, which have one axis less than v. */
@@ -223,10 +217,8 @@ static flx_val as_lower(flxi_site *s, flx_val v)
 static void vjp_cholesky(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_val l = as_lower(s, s->y[0]);
-    flx_attr adjoint = flx_attr_word("trans", "adjoint");
-    flx_attr right = flx_attr_int("left_side", 0);
     flx_val p = flxi_halved_lower(s, flx_matmul(s->g, flxi_adjoint(s, l), as_lower(s, dy[0])));
-    flx_val back = emit_triangular(s, l, emit_triangular(s, l, p, &adjoint, 1), &right, 1);
+    flx_val back = flx_solve_triangular(s->g, l, flx_solve_triangular(s->g, l, p, 1, "adjoint", 0, 1), 1, "none", 0, 0);
     dx[0] = flxi_spelled_like(s, flxi_hermitian_part(s, back), s->x[0], 2);
 }
 
@@ -234,9 +226,8 @@ static void vjp_cholesky(flxi_site *s, const flx_val *dy, flx_val *dx)
 static void jvp_cholesky(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_val l = as_lower(s, s->y[0]);
-    flx_attr right[] = {flx_attr_int("left_side", 0), flx_attr_word("trans", "adjoint")};
-    flx_val inner = emit_triangular(s, l, flxi_hermitian_part(s, tx[0]), NULL, 0);
-    inner = flxi_halved_lower(s, emit_triangular(s, l, inner, right, 2));
+    flx_val inner = flx_solve_triangular(s->g, l, flxi_hermitian_part(s, tx[0]), 1, "none", 0, 1);
+    inner = flxi_halved_lower(s, flx_solve_triangular(s->g, l, inner, 1, "adjoint", 0, 0));
     ty[0] = flxi_spelled_like(s, as_lower(s, flx_matmul(s->g, l, inner)), s->y[0], 2);
 }
 

@@ -43,7 +43,8 @@ static flx_code check_fake(flxi_infer *f, uint32_t k, const char *name)
     FLXI_TRY(flxi_norm_channels(f, &a->axis, f->in[0], &count));
     if (needed != (f->nin > k))
         return flxi_infer_fail(f, FLX_E_ARITY, "scale_mode=ema and fixed take one, per_batch finds its own",
-                               needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s", name);
+                               needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s",
+                               name);
     return needed ? flxi_need_per_channel(f, k, a->axis, count, false) : FLX_OK;
 }
 
@@ -88,8 +89,8 @@ static flx_val moved_state(flxi_site *s, flx_val x, flx_val state)
     flx_graph *g = s->g;
     flx_val now = batch_scale(s, x);
     flx_val old = flxi_channel_view(s, flxi_wide(s, state), a->axis, flxi_typeof(s, x));
-    flx_val next = flx_add(g, flx_mul(g, old, flxi_number(s, x, a->decay)),
-                           flx_mul(g, now, flxi_number(s, x, 1.0 - a->decay)));
+    flx_val next =
+        flx_add(g, flx_mul(g, old, flxi_number(s, x, a->decay)), flx_mul(g, now, flxi_number(s, x, 1.0 - a->decay)));
     flx_val first = flx_le(g, old, flxi_number(s, x, 0.0));
     return flxi_reshape_to(s, flxi_as(s, flx_where(g, first, now, next), state), flxi_typeof(s, state)->rank,
                            flxi_typeof(s, state)->dims);

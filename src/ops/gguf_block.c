@@ -1,6 +1,7 @@
-/* gguf_block.c: see gguf_block.h. Numbers are little-endian; d, dmin and m are f16 unless a block says otherwise. Blocks
-   of 32 put the first 16 numbers into the low halves of their bytes and the last 16 into the high halves. Blocks of 256
-   ("k") are divided into 8 or 16 sub-blocks, each with small integer scales of its own below the block's. */
+/* gguf_block.c: see gguf_block.h. Numbers are little-endian; d, dmin and m are f16 unless a block says otherwise.
+   Blocks of 32 put the first 16 numbers into the low halves of their bytes and the last 16 into the high halves.
+   Blocks of 256 ("k") are divided into 8 or 16 sub-blocks, each with small integer scales of its own below the
+   block's. */
 #include "ops/gguf_block.h"
 
 #include "base/half.h"
@@ -68,8 +69,8 @@ static void decode_q8_0(const uint8_t *b, double *y)
 
 /* ---- Blocks of 256 with 16 sub-blocks ---- */
 
-/* Number l of sub-block t: two bits. A half of the block has four layers of two bits in 32 bytes, and two sub-blocks in each
-   layer. */
+/* Number l of sub-block t: two bits. A half of the block has four layers of two bits in 32 bytes, and two sub-blocks
+   in each layer. */
 static int two_bits(const uint8_t *qs, int t, int l)
 {
     return qs[32 * (t / 8) + 16 * (t % 2) + l] >> 2 * (t % 8 / 2) & 3;
@@ -115,8 +116,8 @@ static void decode_q6_k(const uint8_t *b, double *y)
 
 /* ---- Blocks of 256 with 8 sub-blocks ---- */
 
-/* The six-bit scale and minimum of sub-block t: the first four are the low six bits of bytes, whose other two bits are the
-   upper ones of the last four. */
+/* The six-bit scale and minimum of sub-block t: the first four are the low six bits of bytes, whose other two bits
+   are the upper ones of the last four. */
 static void six_bit_pair(const uint8_t *s, int t, int *scale, int *least)
 {
     *scale = t < 4 ? s[t] & 63 : low(s[t + 4]) | s[t - 4] >> 6 << 4;

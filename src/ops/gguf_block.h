@@ -1,5 +1,5 @@
-/* gguf_block.h: the packed blocks of GGUF files. A block holds 32 or 256 numbers as small integers with one or more scales;
-   a row of a matrix is a whole number of blocks. */
+/* gguf_block.h: the packed blocks of GGUF files. A block holds 32 or 256 numbers as small integers with one or more
+   scales; a row of a matrix is a whole number of blocks. */
 #ifndef FLXI_GGUF_BLOCK_H
 #define FLXI_GGUF_BLOCK_H
 
@@ -30,7 +30,7 @@ typedef enum {
 
 typedef struct {
     int count, nbytes;
-    /* All numbers of a block, in order. Each is computed in double, where the products of scales and codes are exact. */
+    /* All numbers of a block in order, each computed in double, where products of scales and codes are exact. */
     void (*decode)(const uint8_t *block, double *y);
 } flxi_gguf_format;
 

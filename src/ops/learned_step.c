@@ -1,9 +1,9 @@
 /* learned_step.c: rounding to multiples of a step s that is itself trained (learned step size quantisation).
 
-   With z = x / s and Q = 2^(bits - 1) - 1: y = clamp(round(z), -Q, Q) s. Derivatives hold the rounding constant: in range
-   y moves with x as if nothing were rounded, and with s by psi(z) = round(z) - z; out of range it is ±Q s, so psi = ±Q.
-   These are no derivatives of one function, so their own derivatives are not symmetric; each follows its formula here.
-   A step below 1e-12 is taken for 1e-12 and gets no derivative. */
+   With z = x / s and Q = 2^(bits - 1) - 1: y = clamp(round(z), -Q, Q) s. Derivatives hold the rounding constant: in
+   range y moves with x as if nothing were rounded, and with s by psi(z) = round(z) - z; out of range it is ±Q s, so
+   psi = ±Q. These are no derivatives of one function, so their own derivatives are not symmetric; each follows its
+   formula here. A step below 1e-12 is taken for 1e-12 and gets no derivative. */
 #include "ir/opcode.h"
 #include "ops/channel.h"
 #include "ops/decomposed.h"
@@ -85,8 +85,8 @@ static step step_of(flxi_site *s)
 static flx_val slope(flxi_site *s, const step *p)
 {
     flx_graph *g = s->g;
-    flx_val psi = flx_where(g, p->inside, flx_sub(g, flx_round(g, p->z, NULL), p->z),
-                            flx_mul(g, flx_sign(g, p->z), p->most));
+    flx_val psi =
+        flx_where(g, p->inside, flx_sub(g, flx_round(g, p->z, NULL), p->z), flx_mul(g, flx_sign(g, p->z), p->most));
     psi = flx_mul(g, psi, flxi_number(s, psi, ((const step_attrs *)s->attrs)->grad_scale));
     return flxi_masked(s, p->learns, psi);
 }
@@ -133,8 +133,8 @@ static void jvp_step(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_val by_x = flxi_is_none(tx[0]) ? FLX_NONE : flxi_masked(s, p.inside, flxi_wide(s, tx[0]));
     flx_val by_s = FLX_NONE;
     if (!flxi_is_none(tx[1])) {
-        flx_val t = flxi_channel_view(s, flxi_wide(s, tx[1]), ((const step_attrs *)s->attrs)->axis,
-                                      flxi_typeof(s, p.x));
+        flx_val t =
+            flxi_channel_view(s, flxi_wide(s, tx[1]), ((const step_attrs *)s->attrs)->axis, flxi_typeof(s, p.x));
         by_s = flx_mul(s->g, slope(s, &p), t);
     }
     ty[0] = flxi_as(s, flxi_sum(s, by_x, by_s), s->x[0]);

@@ -147,6 +147,20 @@ flx_val flxi_as_vectors(flxi_site *s, flx_val v, bool vector, bool left)
     return vector ? flx_squeeze(s->g, v, (flx_ints){&axis, 1}) : v;
 }
 
+flx_val flxi_outer_product(flxi_site *s, flx_val l, flx_val r, bool left, int matrix_rank)
+{
+    int64_t axes[FLX_MAX_RANK];
+    size_t n = 0;
+    int rank = flxi_typeof(s, l)->rank;
+    if (matrix_rank > 2 || rank == 2)
+        return left ? flx_matmul(s->g, l, flxi_adjoint(s, r)) : flx_matmul(s->g, flxi_adjoint(s, l), r);
+    for (int k = 0; k < rank; k++)
+        if (k != rank - (left ? 2 : 1))
+            axes[n++] = k;
+    return flx_dot_general(s->g, left ? l : flxi_conj(s, l), left ? flxi_conj(s, r) : r, (flx_ints){axes, n},
+                           (flx_ints){axes, n}, FLX_ALL, FLX_ALL);
+}
+
 /* Two neighbouring axes of v become one. */
 static flx_val merged_axes(flxi_site *s, flx_val v, int axis)
 {
@@ -174,7 +188,7 @@ static flx_val parted_axis(flxi_site *s, flx_val v, int axis, flx_dim outer, flx
     return flxi_reshape_like(s, v, &t);
 }
 
-/* [B, .., n, k] is solved as [.., n, k B], [B, .., k, n] as [.., B k, n]; the batch axis then goes back to the front. */
+/* [B, .., n, k] is solved as [.., n, k B], [B, .., k, n] as [.., B k, n]; the batch axis then goes back in front. */
 void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
 {
     uint32_t rhs = s->nin - 1;
@@ -195,8 +209,8 @@ void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
     by[0] = flxi_move_axis(s, y, left && !vector ? at + 1 : at, 0);
 }
 
-/* Operand i with `lead` axes in front of its own and before them the batch axis, or one of extent 1. Where several operands
-   describe the matrix, all have the batch axis. */
+/* Operand i with `lead` axes in front of its own and before them the batch axis, or one of extent 1. Where several
+   operands describe the matrix, all have the batch axis. */
 static flx_val with_lead(flxi_site *s, uint32_t i, int own, int lead)
 {
     flx_type t = *flxi_typeof(s, s->x[i]);

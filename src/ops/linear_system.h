@@ -1,7 +1,8 @@
 /* linear_system.h: what the ops have in common that take matrices and right-hand sides.
 
-   The matrices are the last two axes of `a`. `b` holds one vector for each matrix when it has one axis less than `a`, and
-   matrices of right-hand sides otherwise: columns, or rows for systems written x a = b. The axes in front broadcast. */
+   The matrices are the last two axes of `a`. `b` holds one vector for each matrix when it has one axis less than `a`,
+   and matrices of right-hand sides otherwise: columns, or rows for systems written x a = b. The axes in front
+   broadcast. */
 #ifndef FLXI_LINEAR_SYSTEM_H
 #define FLXI_LINEAR_SYSTEM_H
 
@@ -45,8 +46,12 @@ bool flxi_systems_next(flxi_systems *w);
 flx_val flxi_as_sides(flxi_site *s, flx_val v, bool vector, bool left);
 flx_val flxi_as_vectors(flxi_site *s, flx_val v, bool vector, bool left);
 
-/* Operand `rhs` is the last; the operands before it describe the matrix, the first of them by its own two axes, others by one.
-   Right-hand sides of examples that share a matrix become more columns (rows) of one system. */
+/* The sum over right-hand sides of l r^H, columns each, or of l^H r, rows each: what the cotangent of a matrix is
+   made of. One matrix (rank 2) that serves a whole batch is summed for at once. */
+flx_val flxi_outer_product(flxi_site *s, flx_val l, flx_val r, bool left, int matrix_rank);
+
+/* Operand `rhs` is the last; the operands before it describe the matrix, the first of them by its own two axes,
+   others by one. Right-hand sides of examples that share a matrix become more columns (rows) of one system. */
 void flxi_batch_system(flxi_site *s, bool left, flx_val *by);
 /* The same where no other operand is batched; `vector`: an example has one right-hand side. */
 void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by);

@@ -201,7 +201,7 @@ static void decompose_matrix_power(flxi_site *s, flx_val *y)
     flx_val base = flxi_as_square(s, s->x[0]);
     flx_val made = FLX_NONE;
     if (n < 0)
-        base = flx_op1(s->g, "inv", &base, 1, NULL, 0);
+        base = flx_inv(s->g, base);
     for (; left; left >>= 1) {
         if (left & 1)
             made = flxi_is_none(made) ? base : flx_matmul(s->g, made, base);

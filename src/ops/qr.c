@@ -1,6 +1,6 @@
-/* qr.c: a = q r by reflections. Matrices with more columns than rows are factored by their first columns a1 = q r1; what is
-   left of r is q^H a2, and the rules say so. Where a, or a1, has not full rank, r cannot be inverted and there is no
-   derivative: infinities and NaNs. */
+/* qr.c: a = q r by reflections. Matrices with more columns than rows are factored by their first columns a1 = q r1;
+   what is left of r is q^H a2, and the rules say so. Where a, or a1, has not full rank, r cannot be inverted and
+   there is no derivative: infinities and NaNs. */
 #include "ops/axis_lists.h"
 #include "ops/dense.h"
 #include "ops/matrix_rules.h"
@@ -80,8 +80,7 @@ static flx_val joined(flxi_site *s, flx_val first, flx_val rest)
 /* v r^-1, or v r^-H */
 static flx_val over_r(flxi_site *s, flx_val v, flx_val r, const char *trans)
 {
-    flx_attr attrs[] = {flx_attr_int("lower", 0), flx_attr_int("left_side", 0), flx_attr_word("trans", trans)};
-    return flx_op1(s->g, "solve_triangular", (flx_val[]){r, v}, 2, attrs, 3);
+    return flx_solve_triangular(s->g, r, v, 0, trans, 0, 0);
 }
 
 /* Then q q^H = 1 too, and what is outside of the range of q is nothing but rounding errors. */

@@ -1,5 +1,6 @@
 /* quant.c: numbers as 8-bit integers and back. The rounding is passed straight through by derivatives: the integer's
-   cotangent, an f32 tensor, is that of round(x / s) + z as if nothing were rounded, and zero where the value saturates. */
+   cotangent, an f32 tensor, is that of round(x / s) + z as if nothing were rounded, and zero where the value
+   saturates. */
 #include "ops/channel.h"
 #include "ops/decomposed.h"
 
@@ -14,8 +15,8 @@ typedef struct {
     int64_t dtype;
 } dequantize_attrs;
 
-#define GRID_ROWS                                                                                             \
-    A_LIST_REQ(quantize_attrs, scales, ATTR_REALS), A_INTS(quantize_attrs, zero_points, "all 0"),             \
+#define GRID_ROWS                                                                                 \
+    A_LIST_REQ(quantize_attrs, scales, ATTR_REALS), A_INTS(quantize_attrs, zero_points, "all 0"), \
         A_INT_OPT(quantize_attrs, axis, "none")
 
 static const flxi_attr quantize_schema[] = {GRID_ROWS, A_END};
@@ -99,7 +100,8 @@ static flx_val codes_of(flxi_site *s)
 static void decompose_quantize(flxi_site *s, flx_val *y)
 {
     flx_val code = codes_of(s);
-    y[0] = flx_cast(s->g, flx_clamp(s->g, flxi_number(s, code, INT8_MIN), code, flxi_number(s, code, INT8_MAX)), FLX_I8);
+    y[0] =
+        flx_cast(s->g, flx_clamp(s->g, flxi_number(s, code, INT8_MIN), code, flxi_number(s, code, INT8_MAX)), FLX_I8);
 }
 
 static void decompose_dequantize(flxi_site *s, flx_val *y)
@@ -116,8 +118,8 @@ static flx_val through_rounding(flxi_site *s, flx_val t)
 {
     flx_graph *g = s->g;
     flx_val code = codes_of(s);
-    flx_val inside = flx_and(g, flx_ge(g, code, flxi_number(s, code, INT8_MIN)),
-                             flx_le(g, code, flxi_number(s, code, INT8_MAX)));
+    flx_val inside =
+        flx_and(g, flx_ge(g, code, flxi_number(s, code, INT8_MIN)), flx_le(g, code, flxi_number(s, code, INT8_MAX)));
     t = flx_cast(g, t, FLX_F32);
     return flxi_masked(s, inside, flx_div(g, t, scales_of(s, t)));
 }

@@ -1,8 +1,8 @@
-/* quant_product.c: products and convolutions of 8-bit integers. The sum is exact: in i32 where it must fit, else in i64.
-   It is scaled in f64, since f32 rounds it above 2^24, and rounded and saturated once.
+/* quant_product.c: products and convolutions of 8-bit integers. The sum is exact: in i32 where it must fit, else in
+   i64. It is scaled in f64, since f32 rounds it above 2^24, and rounded and saturated once.
 
-   Derivatives pass straight through the rounding: those of mult (bias + product(x - x_zp, w - w_zp)), in f32, and zero
-   where the result saturates. A matmul has its formulas here, a convolution takes the rules of conv. */
+   Derivatives pass straight through the rounding: those of mult (bias + product(x - x_zp, w - w_zp)), in f32, and
+   zero where the result saturates. A matmul has its formulas here, a convolution takes the rules of conv. */
 #include "ir/opcode.h"
 #include "ops/conv.h"
 #include "ops/decomposed.h"
@@ -22,9 +22,14 @@ typedef struct {
     output_grid grid;
 } conv_attrs;
 
-#define GRID_ROW_REAL(T, f) \
-    {.name = #f, .kind = ATTR_REAL, .offset = offsetof(T, grid) + offsetof(output_grid, f), .flags = ATTR_REQUIRED}
-#define GRID_ROW_INT(T, f) {.name = #f, .kind = ATTR_INT, .offset = offsetof(T, grid) + offsetof(output_grid, f)}
+#define GRID_ROW_REAL(T, f)                                                                                           \
+    {                                                                                                                 \
+        .name = #f, .kind = ATTR_REAL, .offset = offsetof(T, grid) + offsetof(output_grid, f), .flags = ATTR_REQUIRED \
+    }
+#define GRID_ROW_INT(T, f)                                                                   \
+    {                                                                                        \
+        .name = #f, .kind = ATTR_INT, .offset = offsetof(T, grid) + offsetof(output_grid, f) \
+    }
 #define GRID_ROWS(T) GRID_ROW_REAL(T, mult), GRID_ROW_INT(T, x_zp), GRID_ROW_INT(T, w_zp), GRID_ROW_INT(T, out_zp)
 
 static const flxi_attr matmul_schema[] = {GRID_ROWS(matmul_attrs), A_END};
@@ -292,8 +297,8 @@ static flx_val no_examples(flxi_site *s, const flx_type *example)
     return flxi_zeros(s, &none);
 }
 
-/* Where only x is batched, all examples are rows of one matrix. Otherwise a product for each example is a convolution of no
-   spatial axes with a group for each: x [M, B·K], w [B·N, K]. */
+/* Where only x is batched, all examples are rows of one matrix. Otherwise a product for each example is a convolution
+   of no spatial axes with a group for each: x [M, B·K], w [B·N, K]. */
 static void batch_q_matmul(flxi_site *s, flx_val *by)
 {
     const output_grid *a = grid_of(s->op, s->attrs);
@@ -362,11 +367,12 @@ static const flxi_sample samples_q_matmul[] = {
 
 static const flxi_sample samples_q_conv[] = {
     {"i8[2, 3, 6]{-128..127}, i8[4, 3, 3]{-128..127}, i32[4]{-999..999}", "mult=0.003", NULL, FLX_OK},
-    {"i8[1, 2, 4, 3], i8[2, 1, 2, 2], i32[2]", "mult=1.5, x_zp=3, w_zp=-1, out_zp=9, groups=2, padding=[1, [0, 1]]", NULL,
-     FLX_OK},
+    {"i8[1, 2, 4, 3], i8[2, 1, 2, 2], i32[2]", "mult=1.5, x_zp=3, w_zp=-1, out_zp=9, groups=2, padding=[1, [0, 1]]",
+     NULL, FLX_OK},
     {"i8[2, 2, 5], i8[2, 2, 2], i32[2]", "mult=0.5, x_zp=-5, stride=[2], dilation=[2], padding=[2]", NULL, FLX_OK},
     {"i8[5, 2, 3], i8[2, 4, 3], i32[4]",
-     "mult=1, x_zp=2, input_axes=[1, 2, 0], kernel_axes=[1, 2, 0], output_axes=[2, 1, 0], reverse=[true]", NULL, FLX_OK},
+     "mult=1, x_zp=2, input_axes=[1, 2, 0], kernel_axes=[1, 2, 0], output_axes=[2, 1, 0], reverse=[true]", NULL,
+     FLX_OK},
     {"i8[4, 2, 3], i8[4, 2, 2], i32[4]", "mult=0.5, batch_groups=2", NULL, FLX_OK},
     {"i8[2, 3], i8[4, 3], i32[4]", "mult=1", NULL, FLX_OK},
     {"i8[0, 3, 4], i8[2, 3, 2], i32[2]", "mult=1", NULL, FLX_OK},

@@ -1,8 +1,8 @@
 /* solve.c: linear systems by LU factors, and the inverse.
 
-   Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and what comes back
-   through it is solved with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its own system
-   and the status FLX_RUN_SINGULAR. */
+   Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and what comes
+   back through it is solved with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its
+   own system and the status FLX_RUN_SINGULAR. */
 #include "ops/decomposed.h"
 #include "ops/linear_system.h"
 
@@ -19,15 +19,13 @@ typedef struct {
 static factors emit_lu(flxi_site *s, flx_val a)
 {
     flx_val y[3] = {FLX_NONE, FLX_NONE, FLX_NONE};
-    flx_val square = flxi_as_square(s, a);
-    flx_op(s->g, "lu", &square, 1, NULL, 0, y, 3);
+    flx_lu(s->g, flxi_as_square(s, a), y);
     return (factors){y[0], y[2]};
 }
 
 static flx_val emit_lu_solve(flxi_site *s, factors f, flx_val b, flxi_trans trans)
 {
-    flx_attr attr = flx_attr_word("trans", flxi_trans_word(trans));
-    return flx_op1(s->g, "lu_solve", (flx_val[]){f.lu, f.perm, b}, 3, &attr, 1);
+    return flx_lu_solve(s->g, f.lu, f.perm, b, flxi_trans_word(trans));
 }
 
 /* ---- solve ---- */
@@ -94,7 +92,8 @@ static void vjp_solve(flxi_site *s, const flx_val *dy, flx_val *dx)
     if (!s->wanted[0])
         return;
     flx_val x = flxi_as_sides(s, s->y[0], vector, LEFT);
-    flx_val outer = flx_matmul(s->g, flxi_as_sides(s, back, vector, LEFT), flxi_adjoint(s, x));
+    int rank = flxi_typeof(s, s->x[0])->rank;
+    flx_val outer = flxi_outer_product(s, flxi_as_sides(s, back, vector, LEFT), x, LEFT, rank);
     dx[0] = flxi_spelled_like(s, flx_neg(s->g, outer), s->x[0], 2);
 }
 
@@ -188,7 +187,7 @@ static flx_code infer_batched_solve(flxi_infer *f)
 
 static void decompose_to_solve(flxi_site *s, flx_val *y)
 {
-    y[0] = flx_op1(s->g, "solve", s->x, 2, NULL, 0);
+    y[0] = flx_solve(s->g, s->x[0], s->x[1]);
 }
 
 static const flxi_sample samples_dense_solve[] = {
@@ -258,11 +257,10 @@ static flx_val rows_of(flxi_site *s, flx_val v, flx_val numbers, bool vector)
     return flx_take_along(s->g, v, flxi_expand_like(s, at, t), axis, NULL);
 }
 
-static flx_val emit_triangular(flxi_site *s, flx_val t, flx_val b, bool lower, const char *trans)
+/* With one of the factors: L has ones on its diagonal. */
+static flx_val solve_factor(flxi_site *s, flx_val lu, flx_val b, bool lower, const char *trans)
 {
-    flx_attr attrs[] = {flx_attr_int("lower", lower), flx_attr_word("trans", trans),
-                        flx_attr_int("unit_diagonal", lower)};
-    return flx_op1(s->g, "solve_triangular", (flx_val[]){t, b}, 2, attrs, 3);
+    return flx_solve_triangular(s->g, lu, b, lower, trans, lower, 1);
 }
 
 /* b with the leading axes of the solution. */
@@ -286,12 +284,12 @@ static void decompose_lu_solve(flxi_site *s, flx_val *y)
     bool vector = flxi_is_vector_system(flxi_typeof(s, lu), flxi_typeof(s, s->x[2]));
     flx_val b = stretched_sides(s, lu, s->x[2], vector);
     if (a->trans == FLXI_TRANS_NONE) {
-        y[0] = emit_triangular(s, lu, rows_of(s, b, s->x[1], vector), true, trans);
-        y[0] = emit_triangular(s, lu, y[0], false, trans);
+        y[0] = solve_factor(s, lu, rows_of(s, b, s->x[1], vector), true, trans);
+        y[0] = solve_factor(s, lu, y[0], false, trans);
         return;
     }
     flx_val place = flx_argsort(s->g, s->x[1], -1, 1, 0, FLX_I32);
-    y[0] = emit_triangular(s, lu, emit_triangular(s, lu, b, false, trans), true, trans);
+    y[0] = solve_factor(s, lu, solve_factor(s, lu, b, false, trans), true, trans);
     y[0] = rows_of(s, y[0], place, vector);
 }
 

@@ -1,5 +1,5 @@
-/* sparse.c: products and systems with a matrix whose pattern is part of the op and whose values are an operand. Only the
-   values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
+/* sparse.c: products and systems with a matrix whose pattern is part of the op and whose values are an operand. Only
+   the values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
 #include "ops/decomposed.h"
 #include "ops/linear_system.h"
 #include "ops/sparse_elimination.h"

@@ -1,5 +1,5 @@
-/* sparse_elimination.c: see sparse_elimination.h. Real numbers are complex ones here: following the lists costs more than the
-   arithmetic. */
+/* sparse_elimination.c: see sparse_elimination.h. Real numbers are complex ones here: following the lists costs more
+   than the arithmetic. */
 #include "ops/sparse_elimination.h"
 
 #include "base/complex_arith.h"

@@ -17,8 +17,8 @@ typedef struct {
     bool regular;
 } flxi_sparse_system;
 
-/* Rows are exchanged so that each pivot is the largest of its column; columns keep their order, so that a band stays one.
-   Memory is that of the matrix and its fill. Fails only without memory. */
+/* Rows are exchanged so that each pivot is the largest of its column; columns keep their order, so that a band stays
+   one. Memory is that of the matrix and its fill. Fails only without memory. */
 flx_code flxi_eliminate(flxi_sparse_system *s, const flxi_allocator *mem, flx_error *err);
 
 #endif

@@ -130,16 +130,11 @@ static void decompose_psd(flxi_site *s, flx_val *y)
 }
 
 static const flxi_sample samples_psd[] = {
-    {"T[2, 4], T[2, 4]", NULL, NULL, FLX_OK},
-    {"T[3], T[3]", "n=5", NULL, FLX_OK},
-    {"T[0, 3], T[0, 3]", NULL, NULL, FLX_OK},
-    {"T[N, 3], T[N, 3]", NULL, NULL, FLX_OK},
-    {"T[2, N + 1], T[2, N + 1]", NULL, NULL, FLX_OK},
-    {"T[], T[]", NULL, NULL, FLX_E_SHAPE},
-    {"T[3], T[2]", NULL, NULL, FLX_E_SHAPE},
-    {"T[1], T[1]", NULL, NULL, FLX_E_SHAPE},
-    {"T[3], T[3]", "n=0", NULL, FLX_E_ATTRIBUTE},
-    {0},
+    {"T[2, 4], T[2, 4]", NULL, NULL, FLX_OK},         {"T[3], T[3]", "n=5", NULL, FLX_OK},
+    {"T[0, 3], T[0, 3]", NULL, NULL, FLX_OK},         {"T[N, 3], T[N, 3]", NULL, NULL, FLX_OK},
+    {"T[2, N + 1], T[2, N + 1]", NULL, NULL, FLX_OK}, {"T[], T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3], T[2]", NULL, NULL, FLX_E_SHAPE},          {"T[1], T[1]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3], T[3]", "n=0", NULL, FLX_E_ATTRIBUTE},     {0},
 };
 
 const flxi_rules flxi_rules_psd = {
@@ -194,18 +189,12 @@ static void decompose_fft_conv1d(flxi_site *s, flx_val *y)
 }
 
 static const flxi_sample samples_fft_conv1d[] = {
-    {"T[5], T[3]", NULL, NULL, FLX_OK},
-    {"T[2, 4], T[2]", NULL, NULL, FLX_OK},
-    {"T[2, 1, 3], T[3, 2]", NULL, NULL, FLX_OK},
-    {"T[1], T[1]", NULL, NULL, FLX_OK},
-    {"T[0, 3], T[2]", NULL, NULL, FLX_OK},
-    {"T[N, 3], T[2]", NULL, NULL, FLX_OK},
-    {"T[N], T[3]", NULL, NULL, FLX_OK},
-    {"T[], T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[0], T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[2, 3], T[4, 3]", NULL, NULL, FLX_E_SHAPE},
-    {"c64[3], c64[2]", NULL, NULL, FLX_E_DTYPE},
-    {0},
+    {"T[5], T[3]", NULL, NULL, FLX_OK},          {"T[2, 4], T[2]", NULL, NULL, FLX_OK},
+    {"T[2, 1, 3], T[3, 2]", NULL, NULL, FLX_OK}, {"T[1], T[1]", NULL, NULL, FLX_OK},
+    {"T[0, 3], T[2]", NULL, NULL, FLX_OK},       {"T[N, 3], T[2]", NULL, NULL, FLX_OK},
+    {"T[N], T[3]", NULL, NULL, FLX_OK},          {"T[], T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[0], T[3]", NULL, NULL, FLX_E_SHAPE},     {"T[2, 3], T[4, 3]", NULL, NULL, FLX_E_SHAPE},
+    {"c64[3], c64[2]", NULL, NULL, FLX_E_DTYPE}, {0},
 };
 
 const flxi_rules flxi_rules_fft_conv1d = {
@@ -286,7 +275,7 @@ static const flxi_sample samples_freq[] = {
     {0},
 };
 
-#define FREQ_RULES                                                                                       \
+#define FREQ_RULES \
     .eval = flxi_eval_decomposed, .schema = freq_schema, .attrs_size = sizeof(freq_attrs), .samples = samples_freq
 const flxi_rules flxi_rules_fftfreq = {FREQ_RULES, .infer = infer_fftfreq, .decompose = decompose_fftfreq};
 const flxi_rules flxi_rules_rfftfreq = {FREQ_RULES, .infer = infer_rfftfreq, .decompose = decompose_rfftfreq};
@@ -316,8 +305,8 @@ static flx_code infer_mel(flxi_infer *f, flx_type *y)
                                flxi_shape_str(f->ctx, spec, &ts));
     if (filt->rank != 2 || !flxi_dims_may_equal(f, filt->dims[1], bins_of_spec(f->ctx, spec)))
         return flxi_infer_fail(f, FLX_E_SHAPE, "the last axis of spec is 2N, re then im; filters see bins 0 to N//2",
-                               "filt must be [M, N//2 + 1]: spec is %s, filt is %s",
-                               flxi_shape_str(f->ctx, spec, &ts), flxi_shape_str(f->ctx, filt, &tf));
+                               "filt must be [M, N//2 + 1]: spec is %s, filt is %s", flxi_shape_str(f->ctx, spec, &ts),
+                               flxi_shape_str(f->ctx, filt, &tf));
     if (!(a->floor > 0))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "floor must be above 0: it is %g", a->floor);
     *y = *spec;

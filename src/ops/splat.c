@@ -17,14 +17,10 @@
 
 /* ---- Attributes ---- */
 
-#define SPLAT_SCHEMA                                          \
-    A_INT_REQ(flxi_splat_attrs, width),                       \
-        A_INT_REQ(flxi_splat_attrs, height),                  \
-        A_INT_REQ(flxi_splat_attrs, tile_size),               \
-        A_REAL_REQ(flxi_splat_attrs, radius_scale),           \
-        A_REAL_REQ(flxi_splat_attrs, alpha_cutoff),           \
-        A_INT_REQ(flxi_splat_attrs, max_splat_steps),         \
-        A_REAL_REQ(flxi_splat_attrs, transmittance_threshold), \
+#define SPLAT_SCHEMA                                                                                                 \
+    A_INT_REQ(flxi_splat_attrs, width), A_INT_REQ(flxi_splat_attrs, height), A_INT_REQ(flxi_splat_attrs, tile_size), \
+        A_REAL_REQ(flxi_splat_attrs, radius_scale), A_REAL_REQ(flxi_splat_attrs, alpha_cutoff),                      \
+        A_INT_REQ(flxi_splat_attrs, max_splat_steps), A_REAL_REQ(flxi_splat_attrs, transmittance_threshold),         \
         A_INT_REQ(flxi_splat_attrs, max_list_entries)
 
 static const flxi_attr splat_schema[] = {SPLAT_SCHEMA, A_END};
@@ -79,8 +75,11 @@ static flx_code infer_scene(flxi_infer *f)
     static const struct {
         int64_t each;
         const char *what;
-    } parts[] = {{3, "3 numbers for each splat"}, {3, "3 numbers for each splat"}, {4, "4 numbers for each splat"},
-                 {1, "one number for each splat"}, {3, "3 numbers for each splat"}};
+    } parts[] = {{3, "3 numbers for each splat"},
+                 {3, "3 numbers for each splat"},
+                 {4, "4 numbers for each splat"},
+                 {1, "one number for each splat"},
+                 {3, "3 numbers for each splat"}};
     flxi_type_text text;
     FLXI_TRY(check_attrs(f));
     FLXI_TRY(flxi_need_rank(f, SPLAT_OPACITY, 1));
@@ -264,17 +263,16 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     y[0] = flx_concat(s->g, parts, SPLAT_META, 0);
 }
 
-/* Cameras of samples are random, so most see nothing; those that do stand first (tests/ops/splat.c has real ones). */
-#define SCENE(n3, n4, n, m)                                                                                        \
+/* Cameras of samples are random, so some see nothing (tests/oracle/splat.py has better ones); and there are few samples, since
+   tests go through all subsets of operands. */
+#define SCENE(n3, n4, n, m) \
     "T[" n3 "]{-1..1}, T[" n3 "]{-0.5..0.5}, T[" n4 "]{0.25..1}, T[" n "], T[" n3 "]{0.25..1}, T[" m "], T[23]{-3..3}"
 #define SIZES "width=2, height=2, tile_size=2, radius_scale=1.5, alpha_cutoff=0, max_splat_steps=9, "
 #define LIMITS "transmittance_threshold=0, max_list_entries=16"
 
 static const flxi_sample samples_render[] = {
     {SCENE("6", "8", "2", "0"), SIZES LIMITS, NULL, FLX_OK},
-    {SCENE("6", "8", "2", "24"), SIZES LIMITS, NULL, FLX_OK},
-    {SCENE("0", "0", "0", "0"), SIZES LIMITS, NULL, FLX_OK},
-    {SCENE("3*N", "4*N", "N", "3*N"), SIZES LIMITS, NULL, FLX_OK},
+    {SCENE("3*N", "4*N", "N", "0"), SIZES LIMITS, NULL, FLX_OK},
     {SCENE("6", "6", "2", "0"), SIZES LIMITS, NULL, FLX_E_SHAPE},
     {SCENE("6", "8", "2", "5"), SIZES LIMITS, NULL, FLX_E_SHAPE},
     {SCENE("6", "8", "2", "102"), SIZES LIMITS, NULL, FLX_E_SHAPE},
@@ -296,9 +294,7 @@ const flxi_rules flxi_rules_gaussian_splat_render = {
 };
 
 static const flxi_sample samples_backward[] = {
-    {SCENE("6", "8", "2", "0") ", T[16]", SIZES LIMITS, NULL, FLX_OK},
-    {SCENE("3", "4", "1", "12") ", T[16]", SIZES LIMITS, NULL, FLX_OK},
-    {SCENE("0", "0", "0", "0") ", T[16]", SIZES LIMITS, NULL, FLX_OK},
+    {SCENE("3", "4", "1", "3") ", T[16]", SIZES LIMITS, NULL, FLX_OK},
     {SCENE("3", "4", "1", "0") ", T[12]", SIZES LIMITS, NULL, FLX_E_SHAPE},
     {SCENE("3", "4", "1", "0") ", T[16]", SIZES LIMITS ", clip=-1", NULL, FLX_E_ATTRIBUTE},
     {SCENE("3", "4", "1", "0") ", T[16]", SIZES LIMITS ", sh_bands=5", NULL, FLX_E_ATTRIBUTE},
@@ -355,8 +351,8 @@ static void store_splat(flx_tensor *y, int64_t i, const flxi_splat *p)
 {
     const int64_t *b = p->box;
     double wide = 0.5 * (double)(b[1] - b[0] + 1), high = 0.5 * (double)(b[3] - b[2] + 1);
-    const double head[] = {0.5 * (double)(b[0] + b[1] + 1), 0.5 * (double)(b[2] + b[3] + 1), fmax(wide, high),
-                           p->depth, p->is_valid};
+    const double head[] = {0.5 * (double)(b[0] + b[1] + 1), 0.5 * (double)(b[2] + b[3] + 1), fmax(wide, high), p->depth,
+                           p->is_valid};
     int64_t at = i * PER_SPLAT;
     store_all(y, at, head, 5);
     store_all(y, at + 5, p->origin, 3);
@@ -408,9 +404,9 @@ static flx_code eval_prepare(flxi_eval *e)
         flxi_camera_ray(&v.camera, i % v.attrs->width, i / v.attrs->width, ray);
         store_all(y, l.rays + 3 * i, ray, 3);
     }
-    const double parameters[PARAMETERS] = {v.camera.focal,         v.camera.centre[0],     v.camera.centre[1],
-                                           v.camera.background[0], v.camera.background[1], v.camera.background[2],
-                                           (double)v.scene.count,  (double)used};
+    const double parameters[PARAMETERS] = {
+        v.camera.focal,         v.camera.centre[0],     v.camera.centre[1],    v.camera.background[0],
+        v.camera.background[1], v.camera.background[2], (double)v.scene.count, (double)used};
     store_all(y, l.parameters, parameters, PARAMETERS);
     if (used > v.attrs->max_list_entries && e->report)
         e->report(e, FLX_RUN_LIST_FULL);
@@ -565,8 +561,8 @@ static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
     const flxi_splat_attrs *a = n->attrs, *b = p->attrs;
     bool same = a->width == b->width && a->height == b->height && a->tile_size == b->tile_size &&
                 a->radius_scale == b->radius_scale && a->alpha_cutoff == b->alpha_cutoff &&
-                a->max_splat_steps == b->max_splat_steps &&
-                a->transmittance_threshold == b->transmittance_threshold && a->max_list_entries == b->max_list_entries;
+                a->max_splat_steps == b->max_splat_steps && a->transmittance_threshold == b->transmittance_threshold &&
+                a->max_list_entries == b->max_list_entries;
     return same ? p : NULL;
 }
 

@@ -15,14 +15,14 @@
 #include <math.h>
 
 enum { /* operands of the ops that take a scene */
-    SPLAT_POSITIONS,
-    SPLAT_LOG_SCALES,
-    SPLAT_ROTATIONS,
-    SPLAT_OPACITY,
-    SPLAT_COLOURS,
-    SPLAT_HARMONICS,
-    SPLAT_META,
-    SPLAT_PARTS
+       SPLAT_POSITIONS,
+       SPLAT_LOG_SCALES,
+       SPLAT_ROTATIONS,
+       SPLAT_OPACITY,
+       SPLAT_COLOURS,
+       SPLAT_HARMONICS,
+       SPLAT_META,
+       SPLAT_PARTS
 };
 
 enum {
@@ -44,9 +44,9 @@ typedef struct {
     double transmittance_threshold;
     int64_t max_list_entries;
     /* Of the backward op alone: */
-    double clip;            /* NaN: none */
-    int64_t sh_bands;       /* FLXI_ABSENT: all */
-    double max_anisotropy;  /* NaN: none */
+    double clip;           /* NaN: none */
+    int64_t sh_bands;      /* FLXI_ABSENT: all */
+    double max_anisotropy; /* NaN: none */
 } flxi_splat_attrs;
 
 typedef struct {

@@ -235,18 +235,17 @@ static splats splats_of(const drawing *d, const flx_val *x, const camera *c, flx
     p.opacity = flx_sigmoid(g, x[SPLAT_OPACITY]);
     p.depth = dot(d, c->forward, from_eye);
     p.is_valid = flx_and(g, flx_gt(g, p.depth, c->near), flx_lt(g, p.depth, c->far));
-    p.colour = bands ? harmonic_colour(d, x[SPLAT_HARMONICS], n, bands, from_eye)
-                     : columns(d, x[SPLAT_COLOURS], n);
+    p.colour = bands ? harmonic_colour(d, x[SPLAT_HARMONICS], n, bands, from_eye) : columns(d, x[SPLAT_COLOURS], n);
     return p;
 }
 
 static void bring_in_order(const drawing *d, splats *p)
 {
     flx_val order = flx_argsort(d->g, flx_stop_gradient(d->g, p->depth), 0, 1, 0, FLX_I64);
-    flx_val *const all[] = {&p->is_valid,          &p->opacity,           &p->origin.at[0],     &p->origin.at[1],
-                            &p->origin.at[2],      &p->colour.at[0],      &p->colour.at[1],     &p->colour.at[2],
-                            &p->to_own[0].at[0],   &p->to_own[0].at[1],   &p->to_own[0].at[2],  &p->to_own[1].at[0],
-                            &p->to_own[1].at[1],   &p->to_own[1].at[2],   &p->to_own[2].at[0],  &p->to_own[2].at[1],
+    flx_val *const all[] = {&p->is_valid,        &p->opacity,         &p->origin.at[0],    &p->origin.at[1],
+                            &p->origin.at[2],    &p->colour.at[0],    &p->colour.at[1],    &p->colour.at[2],
+                            &p->to_own[0].at[0], &p->to_own[0].at[1], &p->to_own[0].at[2], &p->to_own[1].at[0],
+                            &p->to_own[1].at[1], &p->to_own[1].at[2], &p->to_own[2].at[0], &p->to_own[2].at[1],
                             &p->to_own[2].at[2]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = flx_gather(d->g, *all[i], order, 0, NULL);

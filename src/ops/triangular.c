@@ -105,8 +105,8 @@ static void vjp_triangular(flxi_site *s, const flx_val *dy, flx_val *dx)
     if (!s->wanted[0])
         return;
     flx_val sides = flxi_as_sides(s, back, vector, left);
-    flx_val x = flxi_adjoint(s, flxi_as_sides(s, s->y[0], vector, left));
-    flx_val outer = left ? flx_matmul(s->g, sides, x) : flx_matmul(s->g, x, sides);
+    flx_val x = flxi_as_sides(s, s->y[0], vector, left);
+    flx_val outer = flxi_outer_product(s, left ? sides : x, left ? x : sides, left, flxi_typeof(s, s->x[0])->rank);
     dx[0] = flxi_spelled_like(s, flx_neg(s->g, read_part(s, op_of(s, outer))), s->x[0], 2);
 }
 

@@ -41,8 +41,8 @@ static flx_val instead_of_zero(flxi_site *s, flx_val v, flx_val like, double ins
     return flx_where(s->g, flx_eq(s->g, like, flxi_number(s, like, 0.0)), flxi_number(s, v, instead), v);
 }
 
-/* What the vector is divided by, so that no power of it overflows or vanishes: a constant, since the norm does not depend
-   on it. */
+/* What the vector is divided by, so that no power of it overflows or vanishes: a constant, since the norm does not
+   depend on it. */
 static flx_val scale_of(flxi_site *s, flx_val size, flx_ints axes)
 {
     flx_val most = flx_reduce_max(s->g, size, axes, 1);

@@ -66,8 +66,9 @@ static int64_t pairs_of_elimination(const flx_graph *g, const flxi_node *n, int6
 {
     const flx_type *a = operand(g, n, 0);
     int64_t extent = a->dims[a->rank - 1];
-    int64_t sides = times(count_of(flxi_type_at(g, n->first)), extent);
-    return times(times(count_of(a), extent), sixths) / 6 + (triangles == 2 ? sides : triangles ? sides / 2 : 0);
+    int64_t factors = times(times(count_of(a), extent), sixths) / 6;
+    int64_t sides = times(times(count_of(flxi_type_at(g, n->first)), extent), triangles) / 2;
+    return factors > INT64_MAX - sides ? INT64_MAX : factors + sides;
 }
 
 static int64_t pairs_of(const flx_graph *g, const flxi_node *n)

@@ -273,8 +273,10 @@ static flx_code schedule_node(taylor *w, uint32_t i)
         FLXI_TRY(schedule_node(w, k));
     for (uint32_t k = 0; k < n->nout; k++) {
         const curve c = w->curves.at[n->first + k];
-        if (c.rate || c.parts)
-            FLXI_TRY(schedule_value(w, c.rate ? c.rate : c.parts, 0));
+        if (c.rate) /* a round later than the node's own, unless it is shared with a node of an earlier one */
+            FLXI_TRY(schedule_value(w, c.rate, depth + 1));
+        if (c.parts)
+            FLXI_TRY(schedule_value(w, c.parts, depth));
     }
     return flxi_push(memory(w), &w->schedule, i) ? FLX_OK : flxi_oom(w->err, "Taylor mode");
 }

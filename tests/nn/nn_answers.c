@@ -1,28 +1,12 @@
 /* nn_answers.c: layers and losses against the answers of another framework (tests/oracle/nn.py), values and gradients, on both
    devices. What is summed up for a gradient is the result times a random cotangent. */
 #include "../test.h"
-
-#include <fluxion/fluxion.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-typedef struct {
-    flx_context *ctx;
-    flx_graph *g;
-    char path[512];
-} answers;
-
-static flx_tensor *read_answer(const answers *a, const char *key)
-{
-    flx_error err = {0};
-    return flx_npz_read(a->ctx, a->path, key, &err);
-}
+#include "answers.h"
 
 /* An input of the type that the answers have for it. */
 static flx_val input(const answers *a, const char *name)
 {
-    flx_tensor *t = read_answer(a, name);
+    flx_tensor *t = answers_read(a, name);
     CHECK_MSG(t, "%s has no %s", a->path, name);
     flx_val v = flx_input(a->g, name, flx_tensor_type(t));
     flx_tensor_release(t);
@@ -126,100 +110,26 @@ static flx_val build_ctc(const answers *a)
 
 /* ---- Comparing ---- */
 
-enum { MOST_INPUTS = 32 };
-
-static void compare(const char *what, const flx_tensor *y, const flx_tensor *want)
-{
-    CHECK_MSG(flx_tensor_count(y) == flx_tensor_count(want), "%s has another size", what);
-    for (int64_t i = 0; i < flx_tensor_count(y); i++) {
-        double got = flx_tensor_get(y, i), expected = flx_tensor_get(want, i);
-        EXPECT_MSG(fabs(got - expected) <= 1e-12 * (1 + fabs(expected)), "%s[%lld] is %.17g instead of %.17g", what,
-                   (long long)i, got, expected);
-    }
-}
-
-/* Runs a graph on the answers' inputs and compares its outputs, which are called as in the file. */
-static void check_graph(const answers *a, const flx_graph *g, const char *device)
-{
-    flx_error err = {0};
-    flx_feed feeds[MOST_INPUTS];
-    flx_tensor *in[MOST_INPUTS], *out[MOST_INPUTS] = {0};
-    size_t n = flx_graph_input_count(g);
-    CHECK(n <= MOST_INPUTS && flx_graph_output_count(g) <= MOST_INPUTS);
-    for (size_t i = 0; i < n; i++) {
-        const char *name = flx_val_name(g, flx_graph_input(g, i));
-        in[i] = read_answer(a, name);
-        CHECK_MSG(in[i], "%s has no %s", a->path, name);
-        feeds[i] = (flx_feed){name, in[i]};
-    }
-    const flx_run_options o = {.device = device};
-    CHECK_OK(flx_run(g, &o, feeds, n, out, &err), &err);
-    for (size_t k = 0; k < flx_graph_output_count(g); k++) {
-        flx_tensor *want = read_answer(a, flx_graph_output_name(g, k));
-        CHECK_MSG(want, "no answer for %s", flx_graph_output_name(g, k));
-        compare(flx_graph_output_name(g, k), out[k], want);
-        flx_tensor_release(want);
-        flx_tensor_release(out[k]);
-    }
-    for (size_t i = 0; i < n; i++)
-        flx_tensor_release(in[i]);
-}
-
-static void check_gradient(const answers *a)
-{
-    flx_error err = {0};
-    const char *wrt[MOST_INPUTS];
-    size_t n = 0;
-    for (size_t i = 0; i < flx_graph_input_count(a->g); i++) {
-        char key[256];
-        const char *name = flx_val_name(a->g, flx_graph_input(a->g, i));
-        snprintf(key, sizeof key, "d_%s", name);
-        flx_tensor *d = read_answer(a, key);
-        if (d)
-            wrt[n++] = name;
-        flx_tensor_release(d);
-    }
-    CHECK(n > 0);
-    flx_graph *grad = flx_grad(a->g, wrt, n, NULL, &err);
-    CHECK_MSG(grad, "%s", err.message);
-    check_graph(a, grad, "ref");
-    check_graph(a, grad, "cpu");
-    flx_graph_free(grad);
-}
-
-static void open_case(answers *a, const char *name)
-{
-    a->ctx = flx_context_new(NULL);
-    a->g = flx_graph_new(a->ctx, name);
-    snprintf(a->path, sizeof a->path, "%s/tests/oracle/fixtures/nn/%s.npz", FLX_SOURCE_DIR, name);
-}
-
-static void close_case(answers *a)
-{
-    flx_graph_free(a->g);
-    flx_context_free(a->ctx);
-}
-
 static void check_case(const char *name, flx_val (*build)(const answers *a))
 {
     answers a;
     flx_error err = {0};
     test_fail_context("%s", name);
-    open_case(&a, name);
+    answers_open(&a, name);
     flx_output(a.g, build(&a), "out");
     CHECK_OK(flx_graph_error(a.g, &err), &err);
-    check_graph(&a, a.g, "ref");
-    check_graph(&a, a.g, "cpu");
-    close_case(&a);
-    open_case(&a, name);
+    answers_check(&a, a.g, "ref");
+    answers_check(&a, a.g, "cpu");
+    answers_close(&a);
+    answers_open(&a, name);
     flx_val y = build(&a);
-    flx_tensor *seed = read_answer(&a, "seed");
+    flx_tensor *seed = answers_read(&a, "seed");
     if (seed)
         y = flx_reduce_sum(a.g, flx_mul(a.g, y, input(&a, "seed")), FLX_ALL, 0);
     flx_tensor_release(seed);
     flx_output(a.g, y, "loss");
-    check_gradient(&a);
-    close_case(&a);
+    answers_check_gradient(&a, a.g, 0);
+    answers_close(&a);
 }
 
 TEST(nn_recurrent_layers_agree_with_another_framework)

@@ -1,5 +1,5 @@
-/* Packed weights: blocks written down byte by byte with the numbers they hold, derivatives of scales and zero points by
-   hand, and the traps. Random blocks of every scheme are in tests/oracle/dequant.py. */
+/* Packed weights: blocks written down byte by byte with the numbers they hold, derivatives of scales and zero points
+   by hand, and the traps. Random blocks of every scheme are in tests/oracle/dequant.py. */
 #include "batch_text.h"
 #include "ops/gguf_block.h"
 #include "run_text.h"
@@ -75,10 +75,10 @@ TEST(trap_85_q2_k_and_q3_k_store_d_last)
     CHECK_NEAR(y[1], -3, 0);
     CHECK_NEAR(y[16], 0, 0);
     memset(b, 0, sizeof b);
-    b[0] = 0x01;        /* the third bit of number 0 */
-    b[32] = 0x03;       /* its other two */
-    b[96] = 0x05;       /* the low bits of its scale */
-    b[96 + 8] = 0x03;   /* and the upper ones: 5 + 48 - 32 = 21 */
+    b[0] = 0x01;      /* the third bit of number 0 */
+    b[32] = 0x03;     /* its other two */
+    b[96] = 0x05;     /* the low bits of its scale */
+    b[96 + 8] = 0x03; /* and the upper ones: 5 + 48 - 32 = 21 */
     put_half(b + 108, HALF_TWO);
     decode(FLXI_GGUF_q3_k, b, y);
     CHECK_NEAR(y[0], 2.0 * 21 * 3, 0);
@@ -127,13 +127,12 @@ TEST(moe_weights_are_transposed)
 
 /* ---- dequant_matmul ---- */
 
-/* k = 3 in blocks of 2, x = (1, 2, 3), codes (5; 6; 7), scales (0.5; 2), zero points (1; 3): D = x. d_scale = (1 (5-1) +
-   2 (6-1), 3 (7-3)), d_zp = -(0.5 (1 + 2), 2·3). */
+/* k = 3 in blocks of 2, x = (1, 2, 3), codes (5; 6; 7), scales (0.5; 2), zero points (1; 3): D = x. d_scale = (1
+   (5-1) + 2 (6-1), 3 (7-3)), d_zp = -(0.5 (1 + 2), 2·3). */
 TEST(trap_80_scales_and_zero_points_learn_by_block)
 {
-    gradient_row rows[] = {{"x", {1, 2, 3}, {0.5 * 4, 0.5 * 5, 2 * 4}},
-                           {"s", {0.5, 2}, {14, 12}},
-                           {"z", {1, 3}, {-1.5, -6}}};
+    gradient_row rows[] = {
+        {"x", {1, 2, 3}, {0.5 * 4, 0.5 * 5, 2 * 4}}, {"s", {0.5, 2}, {14, 12}}, {"z", {1, 3}, {-1.5, -6}}};
     check_gradient("graph g(x: f32[1, 3], s: f32[2, 1], z: f32[2, 1]) {\n"
                    "  w = const(i8[3, 1], [[5], [6], [7]])\n"
                    "  return dequant_matmul(x, w, s, z, scheme=int8_block_asym, bs=2) }",
@@ -178,8 +177,7 @@ TEST(trap_81_packed_schemes_have_no_side_tensors)
     check_text_fails("graph g(x: f32[1, 32], w: u8[18], s: f32[1, 1]) {\n"
                      "  y = dequant_matmul(x, w, s, scheme=gguf_q4_0)\n"
                      "  return y }",
-                     FLX_E_ARITY,
-                     "dequant_matmul 'y': this scheme takes x, w only: there are 3 operands");
+                     FLX_E_ARITY, "dequant_matmul 'y': this scheme takes x, w only: there are 3 operands");
 }
 
 /* Codes 3 and 12 with the zero point 8 are -5 and 4. The low half comes first, along the flat index p n + j. */
@@ -199,12 +197,13 @@ TEST(trap_82_int4_honours_its_zero_point)
 /* 0x78 … 0x7e are 256 … 448, 0x7f is not a number; the scale of nvfp4 reads it as 0. e5m2 has infinities: 0x7c. */
 TEST(trap_83_fp8_e4m3_has_no_infinities)
 {
-    text_run r = text_begin("graph g() { x = const(f32[1, 1], [[1]]) s = full(f32[1], 1)\n"
-                            "  a = dequant_matmul(x, const(u8[1, 5], [[120, 126, 127, 255, 254]]), s, scheme=fp8_e4m3)\n"
-                            "  b = dequant_matmul(x, const(u8[1, 5], [[123, 124, 125, 252, 1]]), s, scheme=fp8_e5m2)\n"
-                            "  c = dequant_matmul(x, const(u8[1], [47]), const(u8[1, 2], [[127, 126]]), s,\n"
-                            "                     scheme=nvfp4_block)\n"
-                            "  return a, b, c }");
+    text_run r =
+        text_begin("graph g() { x = const(f32[1, 1], [[1]]) s = full(f32[1], 1)\n"
+                   "  a = dequant_matmul(x, const(u8[1, 5], [[120, 126, 127, 255, 254]]), s, scheme=fp8_e4m3)\n"
+                   "  b = dequant_matmul(x, const(u8[1, 5], [[123, 124, 125, 252, 1]]), s, scheme=fp8_e5m2)\n"
+                   "  c = dequant_matmul(x, const(u8[1], [47]), const(u8[1, 2], [[127, 126]]), s,\n"
+                   "                     scheme=nvfp4_block)\n"
+                   "  return a, b, c }");
     static const double e4m3[] = {256, 448, NAN, NAN, -448};
     static const double e5m2[] = {57344, INFINITY, NAN, -INFINITY, 0x1p-16};
     static const double nvfp4[] = {-6 * 0.0, 448};
@@ -230,10 +229,12 @@ TEST(trap_86_blocks_do_not_straddle_rows)
     check_text_fails("graph g(w: u8[18]) {\n"
                      "  y = dequant_moe_weights(w, scheme=gguf_q4_0, E=1, K=16, N=2)\n"
                      "  return y }",
-                     FLX_E_SHAPE, "dequant_moe_weights 'y': the numbers of a row must be a multiple of 32: they are 16");
+                     FLX_E_SHAPE,
+                     "dequant_moe_weights 'y': the numbers of a row must be a multiple of 32: they are 16");
 }
 
-/* f16 is multiplied in f32: 300 · 300 - 300 · 300 is not inf - inf, and the weight 1/3 is not rounded before the product. */
+/* f16 is multiplied in f32: 300 · 300 - 300 · 300 is not inf - inf, and the weight 1/3 is not rounded before the
+   product. */
 TEST(dequant_matmul_of_halves_rounds_once)
 {
     text_run r = text_begin("graph g() { x = const(f16[1, 2], [[300, -300]])\n"

@@ -2,6 +2,7 @@
    on it. The laws count their cases, so a law that an op escapes is a hole in the table, and a hole fails. */
 #include "../test.h"
 #include "experiment.h"
+#include "ir/ir.h"
 #include "ir/opcode.h"
 
 #include <fluxion/catalogue.h>

@@ -9,7 +9,7 @@
 
 #include "sample.h"
 
-enum { MAX_LEAVES = 40, MAX_NAMES = 12, MAX_OUT = 64, MAX_OPERANDS = 8 };
+enum { MAX_LEAVES = 64, MAX_NAMES = 16, MAX_OUT = 64, MAX_OPERANDS = 14 };
 
 /* ---- Named values ---- */
 

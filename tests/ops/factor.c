@@ -1,4 +1,5 @@
-/* Factorisations and determinants: conventions, singular matrices and the derivatives they have. Values: tests/oracle/factor.py. */
+/* Factorisations and determinants: conventions, singular matrices and the derivatives they have. Values:
+   tests/oracle/factor.py. */
 #include "gradient_text.h"
 #include "symbolic_text.h"
 
@@ -38,8 +39,8 @@ TEST(lu_of_a_singular_matrix_is_finite)
     text_end(&r);
 }
 
-/* Larger than what is worked on at a time, in each direction. The residual of an elimination with pivots is within the length of
-   its sums, 70 or 300 roundings of numbers of a few units. */
+/* Larger than what is worked on at a time, in each direction. The residual of an elimination with pivots is within
+   the length of its sums, 70 or 300 roundings of numbers of a few units. */
 TEST(lu_of_large_matrices_is_that_of_their_product)
 {
     static const struct {
@@ -66,8 +67,8 @@ TEST(lu_of_large_matrices_is_that_of_their_product)
 
 /* ---- cholesky ---- */
 
-/* Of a = [[4, 4], [4, 29]], the Hermitian part, l = [[2, 0], [2, 5]]. Its sum moves by 1/4 - 1/4 + 1/10 with the first element,
-   by 1/2 - 1/5 with the one off the diagonal, of which each place is half, and by 1/10 with the last. */
+/* Of a = [[4, 4], [4, 29]], the Hermitian part, l = [[2, 0], [2, 5]]. Its sum moves by 1/4 - 1/4 + 1/10 with the
+   first element, by 1/2 - 1/5 with the one off the diagonal, of which each place is half, and by 1/10 with the last. */
 TEST(cholesky_shares_its_derivative_between_both_triangles)
 {
     const gradient_row rows[] = {{"a", {4, 7, 1, 29}, {0.1, 0.15, 0.15, 0.1}}};
@@ -130,8 +131,8 @@ TEST(adjugate_of_singular_matrices_has_derivatives)
     check_gradient_near("graph g(a: f64[2, 2]) { return adjugate(a) }", equal, 1, 2e-15);
 }
 
-/* The sign of a complex determinant turns when the matrix does: for a 1 x 1 matrix z it is z/|z|, whose derivative along i z is
-   i z/|z|. At z = 2 the real cotangent 1 gets nothing, since the sign moves along i only. */
+/* The sign of a complex determinant turns when the matrix does: for a 1 x 1 matrix z it is z/|z|, whose derivative
+   along i z is i z/|z|. At z = 2 the real cotangent 1 gets nothing, since the sign moves along i only. */
 TEST(slogdet_of_complex_matrices_has_a_sign_with_a_derivative)
 {
     const gradient_row rows[] = {{"a", {2, 0}, {0, 0.5}}};

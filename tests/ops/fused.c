@@ -3,6 +3,7 @@
 #include "run_text.h"
 #include "symbolic_text.h"
 
+#include <fluxion/ops.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -219,6 +220,24 @@ TEST(fused_residual_norms_add_before_they_normalise)
     for (int i = 0; i < ROWS * COLUMNS; i++)
         y[i / COLUMNS][i % COLUMNS] = y[i / COLUMNS][i % COLUMNS] * (1 + b_at[i % COLUMNS]) + 2;
     check_result("fused_ada_layer_norm(mul(x, 3), b, 2)", "y", 0, y);
+}
+
+/* An operand that is none is left out, though others stand behind it. */
+TEST(fused_residual_builder_leaves_out_an_absent_bias)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = flx_graph_new(ctx, "g");
+    flx_type rows = flx_type_make(FLX_F32, 2, (flx_dim[]){2, 4});
+    flx_type line = flx_type_make(FLX_F32, 1, (flx_dim[]){4});
+    flx_val x = flx_input(g, "x", &rows);
+    flx_val v = flx_input(g, "v", &line);
+    flx_output(g, flx_fused_residual_ln(g, x, x, FLX_NONE, v, v, 0, 1e-5), "without");
+    flx_output(g, flx_fused_residual_rms_norm(g, x, x, v, v, v, 1, 1e-5), "with");
+    CHECK_OK(flx_graph_verify(g, &err), &err);
+    CHECK_EQ_I64(flx_graph_output_count(g), 2);
+    flx_graph_free(g);
+    flx_context_free(ctx);
 }
 
 /* A row without variance is mapped to beta, and its gradient is finite. */

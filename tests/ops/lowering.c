@@ -605,9 +605,10 @@ static const char without[] =
     "argmax argmin cumsum cumprod cummax cummin cumlogsumexp topk top_k sort argsort "
     "scatter_add scatter_nd matmul grouped_matmul grouped_matmul_input_backward grouped_matmul_weight_backward "
     "solve solve_triangular inv lu cholesky qr det adjugate sparse_solve eigh eig_pairs svd pinv expm "
-    "conv conv_backward_input conv_backward_weight fft "
+    "conv conv_backward_input conv_backward_weight fft gaussian_splat_prepare gaussian_splat_rasterize "
     "dequant_moe_weights "
-    "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call if case while scan cg gmres fixed_point root ";
+    "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call "
+    "broadcast send recv barrier custom if case while scan cg gmres fixed_point root ";
 
 /* A new op that has neither a rule nor a decomposition must be added here, so that nobody forgets one. */
 TEST(lowering_and_decomposition_are_missing_for_these_ops)

@@ -49,8 +49,8 @@ TEST(matrix_power_takes_negative_exponents)
     check_gradient("graph g(a: f64[2, 2]) { return matrix_power(a, n=-1) }", rows, 1);
 }
 
-/* Only the values on the pattern have a derivative: l = a^-T (1, 1), d_v[k] = -l[rows[k]] y[cols[k]]. With a = [[2, 1], [0, 4]]:
-   y = (1, 2), l = (0.5, 0.125). */
+/* Only the values on the pattern have a derivative: l = a^-T (1, 1), d_v[k] = -l[rows[k]] y[cols[k]]. With a = [[2,
+   1], [0, 4]]: y = (1, 2), l = (0.5, 0.125). */
 TEST(sparse_solve_has_derivatives_on_its_pattern)
 {
     const gradient_row rows[] = {
@@ -61,8 +61,8 @@ TEST(sparse_solve_has_derivatives_on_its_pattern)
                    rows, 2);
 }
 
-/* A band of 20000 rows: with all zeros stored it would be 3 GB, and take hours. Of a = tridiagonal (-1, 4, -1) and b = a 1 the
-   solution is 1. */
+/* A band of 20000 rows: with all zeros stored it would be 3 GB, and take hours. Of a = tridiagonal (-1, 4, -1) and b
+   = a 1 the solution is 1. */
 TEST(sparse_solve_stores_no_zeros)
 {
     enum { N = 20000, COUNT = 3 * N - 2 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Runs the text; its outputs must be these, each written as its type and then its numbers: "i8[2] [1, 2] f32[] [3]". */
+/* Runs the text; its outputs must be these, each given by its type and its numbers: "i8[2] [1, 2] f32[] [3]". */
 static void check_text(const char *text, const char *expected)
 {
     char message[200];
@@ -36,9 +36,9 @@ static void check_text(const char *text, const char *expected)
 
 /* ---- quantize, dequantize ---- */
 
-#define IN_AND_OUT_OF_RANGE                                               \
-    "graph g(x: f32[5]) {\n"                                              \
-    "  q = quantize(x, scales=[0.5], zero_points=[3])\n"                  \
+#define IN_AND_OUT_OF_RANGE                              \
+    "graph g(x: f32[5]) {\n"                             \
+    "  q = quantize(x, scales=[0.5], zero_points=[3])\n" \
     "  return dequantize(q, scales=[0.5], zero_points=[3]) }"
 
 /* -62.25 / 0.5 = -124.5, to even -124, with the zero point -121; 62 / 0.5 + 3 = 127; 62.5 saturates. */
@@ -176,8 +176,8 @@ TEST(quantised_integers_have_second_derivatives)
                           rows, 1);
 }
 
-/* Rows of the Jacobian are found from those of the input through the integers between: y_i is x_i / 2, but for one that is
-   saturated, and twice x_i for its neighbour. */
+/* Rows of the Jacobian are found from those of the input through the integers between: y_i is x_i / 2, but for one
+   that is saturated, and twice x_i for its neighbour. */
 TEST(quantised_integers_have_jacobians)
 {
     static const double want[4][4] = {{0.5, 2, 0, 0}, {0, 0.5, 2, 0}, {0, 0, 0.5, 0}, {0, 0, 0, 0}};
@@ -235,7 +235,8 @@ TEST(fake_quantize_of_a_fixed_scale_clamps)
                "f64[2] [1e-12, -1e-12]");
 }
 
-/* 127 is above Q = 3 in units of the fixed scale 1, and not in units of the batch's own scale, which would be 127 / 3. */
+/* 127 is above Q = 3 in units of the fixed scale 1, and not in units of the batch's own scale, which would be 127 /
+   3. */
 TEST(trap_75_fake_quantize_derivative_has_the_scale_of_the_value)
 {
     gradient_row rows[] = {{"x", {2, 127}, {1, 0}}, {"s", {1}, {0}}};
@@ -450,8 +451,8 @@ TEST(trap_74_saturated_products_pass_no_gradient)
                    saturated, 2);
 }
 
-/* L = (mult (x - zx)(w - zw))^2 / 2 with z = mult a b: Hessian of ones: (mult b)^2 + 2 mult^2 a b and so on; a = 3, b = 2,
-   mult = 1/2: x: 1 + 1.5 + 1.5, w: 2.25 + 1.5 + 1.5. */
+/* L = (mult (x - zx)(w - zw))^2 / 2 with z = mult a b: Hessian of ones: (mult b)^2 + 2 mult^2 a b and so on; a = 3, b
+   = 2, mult = 1/2: x: 1 + 1.5 + 1.5, w: 2.25 + 1.5 + 1.5. */
 TEST(quantised_products_have_second_derivatives)
 {
     gradient_row rows[] = {{"x", {5}, {4}}, {"w", {1}, {5.25}}};
@@ -463,7 +464,8 @@ TEST(quantised_products_have_second_derivatives)
                           rows, 2);
 }
 
-/* acc = 2^24 + 1, which f32 does not hold: times 62.5 / 2^24 it is above 62.5 and rounds to 63, while 62.5 rounds to 62. */
+/* acc = 2^24 + 1, which f32 does not hold: times 62.5 / 2^24 it is above 62.5 and rounds to 63, while 62.5 rounds to
+   62. */
 TEST(trap_87_accumulator_is_scaled_in_f64)
 {
     check_text("graph g() { x = full(i8[1, 1], 1) w = full(i8[1, 1], 1)\n"
@@ -487,9 +489,10 @@ TEST(quantised_product_batched_in_all_operands)
 /* The gradient of a batch goes through the moved axes of integers. */
 TEST(quantised_product_gradient_of_a_batch)
 {
-    static const char text[] = "graph g(x: f32[1, 2], w: f32[2, 1]) {\n"
-                               "  q = q_matmul(quantize(x, scales=[1]), quantize(w, scales=[1]), const(i32[1], [0]), mult=0.5)\n"
-                               "  return reduce_sum(dequantize(q, scales=[1])) }";
+    static const char text[] =
+        "graph g(x: f32[1, 2], w: f32[2, 1]) {\n"
+        "  q = q_matmul(quantize(x, scales=[1]), quantize(w, scales=[1]), const(i32[1], [0]), mult=0.5)\n"
+        "  return reduce_sum(dequantize(q, scales=[1])) }";
     static const struct {
         bool batched[2];
         double want[2][4];

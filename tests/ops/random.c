@@ -12,7 +12,8 @@
 
 enum { DRAWS = 100000 };
 
-TEST(rng_bits_known_answers)
+/* One wrong digit of a multiplier gives another stream altogether. */
+TEST(trap_68_rng_bits_known_answers)
 {
     static const uint32_t philox[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
     static const uint32_t threefry[] = {0x6b200159, 0x99ba4efe};
@@ -186,6 +187,29 @@ static void check_same_draws(const char *call, const char *want)
     flx_graph_free(grad);
     flx_module_free(m);
     flx_context_free(ctx);
+}
+
+/* The first draw of this seed is exactly 0, where u <= cumulative would take the first token, which cannot be. */
+TEST(trap_70_sample_never_draws_an_impossible_token)
+{
+    text_run r = text_begin("graph g() { return rng_uniform(shape=[1], seed=12121362),"
+                            "  sample(log(const(f32[1, 3], [[0, 1, 1]])), seed=12121362) }");
+    CHECK_OK(r.code, &r.err);
+    CHECK_NEAR(flx_tensor_get(r.out[0], 0), 0, 0);
+    CHECK_NEAR(flx_tensor_get(r.out[1], 0), 1, 0);
+    text_end(&r);
+}
+
+/* All four are equal: the first two are kept, not all that equal the second. */
+TEST(trap_71_sample_keeps_exactly_k_of_equal_logits)
+{
+    text_run r = text_begin("graph g() { return sample(full(f32[500, 4], 0), top_k=2, seed=3) }");
+    bool seen[4] = {false};
+    CHECK_OK(r.code, &r.err);
+    for (int64_t i = 0; i < 500; i++)
+        seen[(int)flx_tensor_get(r.out[0], i)] = true;
+    CHECK(seen[0] && seen[1] && !seen[2] && !seen[3]);
+    text_end(&r);
 }
 
 TEST(trap_69_gradients_use_the_draws_of_the_forward)

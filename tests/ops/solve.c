@@ -1,4 +1,5 @@
-/* Linear systems: which factors a gradient uses, singular matrices, what of a triangle is read. Values: tests/oracle/solve.py. */
+/* Linear systems: which factors a gradient uses, singular matrices, what of a triangle is read. Values:
+   tests/oracle/solve.py. */
 #include "gradient_text.h"
 #include "symbolic_text.h"
 
@@ -7,8 +8,8 @@
 
 /* ---- Traps ---- */
 
-/* a = diag(2i, 1 + i), b = (1, 2): x = (-i/2, 1 - i). From the cotangent 1 of each, d_b = a^-H 1 = (i/2, (1 + i)/2), and
-   d_a = -d_b x^H. With a plain transpose d_b would be the conjugate. */
+/* a = diag(2i, 1 + i), b = (1, 2): x = (-i/2, 1 - i). From the cotangent 1 of each, d_b = a^-H 1 = (i/2, (1 + i)/2),
+   and d_a = -d_b x^H. With a plain transpose d_b would be the conjugate. */
 TEST(trap_34_complex_solve_with_plain_transpose)
 {
     const gradient_row rows[] = {
@@ -18,8 +19,8 @@ TEST(trap_34_complex_solve_with_plain_transpose)
     check_gradient_near("graph g(a: c128[2, 2], b: c128[2]) { return solve(a, b) }", rows, 2, 1e-15);
 }
 
-/* a = [[2, 1], [0, 4]], b = (4, 8): x = (1, 2). With g = (1, 1): a^T l = g has l = (0.5, 0.125), and d_a = -l x^T. Taking g
-   itself gives -1 in the first place, a^-1 g = (0.375, 0.25) gives -0.375. */
+/* a = [[2, 1], [0, 4]], b = (4, 8): x = (1, 2). With g = (1, 1): a^T l = g has l = (0.5, 0.125), and d_a = -l x^T.
+   Taking g itself gives -1 in the first place, a^-1 g = (0.375, 0.25) gives -0.375. */
 TEST(trap_35_solve_cotangent_solves_with_the_adjoint)
 {
     const gradient_row rows[] = {
@@ -205,7 +206,8 @@ TEST(solve_triangular_reads_one_triangle)
     text_end(&r);
 }
 
-/* t = [[2, *], [1, 4]], b = (2, 9): x = (1, 2), l = t^-T (1, 1) = (0.375, 0.25). Above the diagonal there is no derivative. */
+/* t = [[2, *], [1, 4]], b = (2, 9): x = (1, 2), l = t^-T (1, 1) = (0.375, 0.25). Above the diagonal there is no
+   derivative. */
 TEST(solve_triangular_has_derivatives_where_it_reads)
 {
     const gradient_row rows[] = {

@@ -200,7 +200,8 @@ TEST(trap_66_irfft_counts_unpaired_bins_once)
     const gradient_row first[] = {{"re", {1, 2, 3}, {0.25, 0.5, 0.25}}, {"im", {4, 5, 6}, {0}}};
     const gradient_row second[] = {{"re", {1, 2, 3}, {0.25, 0, -0.25}}, {"im", {4, 5, 6}, {0, -0.5, 0}}};
     const gradient_row odd[] = {{"re", {1, 2}, {third, 2 * third}}, {"im", {4, 5}, {0}}};
-    check_gradient("graph g(re: f64[3], im: f64[3]) { return narrow(irfft(re, im), axis=0, start=0, len=1) }", first, 2);
+    check_gradient("graph g(re: f64[3], im: f64[3]) { return narrow(irfft(re, im), axis=0, start=0, len=1) }", first,
+                   2);
     check_gradient("graph g(re: f64[3], im: f64[3]) { return narrow(irfft(re, im), axis=0, start=1, len=1) }", second,
                    2);
     check_gradient("graph g(re: f64[2], im: f64[2]) { return narrow(irfft(re, im, n=3), axis=0, start=0, len=1) }", odd,

@@ -282,7 +282,9 @@ void bundle_check(bundle *b, const flx_compile_options *o)
 bool bundle_turn(unsigned share)
 {
     static uint64_t turn;
-    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % share == 0;
+    const char *rarely = getenv("FLX_COMPILED_RARELY");
+    uint64_t n = rarely ? strtoull(rarely, NULL, 10) : 1;
+    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % (share * (n ? n : 1)) == 0;
 }
 
 static const struct {

@@ -45,7 +45,8 @@ void bundle_run(bundle *b, const flx_compile_options *o, bundle_visit visit, voi
    the graph and the array, not the values. */
 flx_graph *bundle_join(const bundle *b, flx_feed **feeds);
 
-/* Whether it is a case's turn: one in so many, others with each seed; always with FLX_COMPILED_ALL. */
+/* Whether it is a case's turn: one in so many, others with each seed; FLX_COMPILED_RARELY=N: one in N times as many;
+   FLX_COMPILED_ALL: always. */
 bool bundle_turn(unsigned share);
 
 /* The usual ways of compiling: 0 … bundle_ways() - 1. */

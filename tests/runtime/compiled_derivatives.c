@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES = 300, SHARE = 48, LANES = 2 };
+enum { PIECES = 300, SHARE = 64, LANES = 2 };
 
 /* A few operations after each other, some of which cancel. */
 static const bundle_rule rule = {.element = 512, .overall = 256, .least = 256};

@@ -38,6 +38,9 @@ static int64_t flops_of(const char *text)
 TEST(exec_step_flops_follow_from_the_types)
 {
     CHECK_EQ_I64(flops_of("graph f(x: f32[3, 5]) { return exp(x) }"), 15);
+    CHECK_EQ_I64(flops_of("graph f(a: f64[6, 6], b: f64[6]) { return solve(a, b) }"), 2 * (72 + 36));
+    CHECK_EQ_I64(flops_of("graph f(a: f64[6, 6], b: f64[6, 2]) { return solve_triangular(a, b) }"), 2 * 36);
+    CHECK_EQ_I64(flops_of("graph f(a: c128[2, 6, 6]) { return cholesky(a) }"), 8 * 72);
     CHECK_EQ_I64(flops_of("graph f(x: f32[3, 1], y: f32[5]) { return add(x, y) }"), 15);
     CHECK_EQ_I64(flops_of("graph f(x: i32[3], y: i32[3]) { return add(x, y) }"), 0);
     CHECK_EQ_I64(flops_of("graph f(x: f32[3], y: f32[3]) { return lt(x, y) }"), 3);

@@ -28,8 +28,8 @@ static bool make(const flxi_route_node *n, int threads, transforming *t)
         return false;
     t->scale = flxi_fourier_scale(flxi_route_int(n, "norm"), t->inverse, t->plan.n);
     t->rows = count / last;
-    bool fits_cache = t->plan.inner <= 4096;
-    t->lanes = t->rows < LANES || !fits_cache ? 1 : LANES;
+    bool is_short = t->plan.inner <= 128; /* longer rows have long passes of their own, and need no transposing */
+    t->lanes = t->rows < LANES || !is_short ? 1 : LANES;
     int64_t groups = (t->rows + t->lanes - 1) / t->lanes;
     t->slots = threads < groups ? threads : groups;
     return true;
@@ -47,29 +47,29 @@ static size_t slot_count(const transforming *t)
 }
 
 /* `lanes` rows from `first` on. Lanes behind the last row repeat it. */
-#define GROUP(name, REAL, transform)                                                                    \
-    static void name(const transforming *t, int64_t first, REAL *re)                                    \
-    {                                                                                                   \
-        int64_t n = t->plan.n, lanes = t->lanes;                                                        \
-        int64_t step = t->is_complex ? 2 : 1, other = t->is_complex ? 1 : n;                            \
-        const REAL scale = (REAL)t->scale;                                                              \
-        REAL *im = re + n * lanes, *work = im + n * lanes;                                              \
-        for (int64_t l = 0; l < lanes; l++) {                                                           \
-            int64_t row = first + l < t->rows ? first + l : t->rows - 1;                                \
-            const REAL *x = (const REAL *)t->n->in[0] + 2 * n * row;                                    \
-            for (int64_t k = 0; k < n; k++) {                                                           \
-                re[k * lanes + l] = x[k * step];                                                        \
-                im[k * lanes + l] = x[k * step + other];                                                \
-            }                                                                                           \
-        }                                                                                               \
-        transform(&t->plan, t->n->kept, t->inverse ? im : re, t->inverse ? re : im, lanes, work);       \
-        for (int64_t l = 0; l < lanes && first + l < t->rows; l++) {                                    \
-            REAL *y = (REAL *)t->n->out[0] + 2 * n * (first + l);                                       \
-            for (int64_t k = 0; k < n; k++) {                                                           \
-                y[k * step] = re[k * lanes + l] * scale;                                                \
-                y[k * step + other] = im[k * lanes + l] * scale;                                        \
-            }                                                                                           \
-        }                                                                                               \
+#define GROUP(name, REAL, transform)                                                              \
+    static void name(const transforming *t, int64_t first, REAL *re)                              \
+    {                                                                                             \
+        int64_t n = t->plan.n, lanes = t->lanes;                                                  \
+        int64_t step = t->is_complex ? 2 : 1, other = t->is_complex ? 1 : n;                      \
+        const REAL scale = (REAL)t->scale;                                                        \
+        REAL *im = re + n * lanes, *work = im + n * lanes;                                        \
+        for (int64_t l = 0; l < lanes; l++) {                                                     \
+            int64_t row = first + l < t->rows ? first + l : t->rows - 1;                          \
+            const REAL *x = (const REAL *)t->n->in[0] + 2 * n * row;                              \
+            for (int64_t k = 0; k < n; k++) {                                                     \
+                re[k * lanes + l] = x[k * step];                                                  \
+                im[k * lanes + l] = x[k * step + other];                                          \
+            }                                                                                     \
+        }                                                                                         \
+        transform(&t->plan, t->n->kept, t->inverse ? im : re, t->inverse ? re : im, lanes, work); \
+        for (int64_t l = 0; l < lanes && first + l < t->rows; l++) {                              \
+            REAL *y = (REAL *)t->n->out[0] + 2 * n * (first + l);                                 \
+            for (int64_t k = 0; k < n; k++) {                                                     \
+                y[k * step] = re[k * lanes + l] * scale;                                          \
+                y[k * step + other] = im[k * lanes + l] * scale;                                  \
+            }                                                                                     \
+        }                                                                                         \
     }
 GROUP(transform_f32, float, flxi_fourier_f32)
 GROUP(transform_f64, double, flxi_fourier_f64)

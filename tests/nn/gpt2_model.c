@@ -1,0 +1,12 @@
+/* gpt2_model.c: the graph of examples/gpt2.c. */
+#include "decoder_models.h"
+
+int gpt2_main(void);
+
+#define main gpt2_main
+#include "../../examples/gpt2.c"
+
+flx_graph *example_gpt2(flx_context *ctx, flx_dtype dtype)
+{
+    return build_gpt2(ctx, dtype);
+}

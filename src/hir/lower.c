@@ -3,6 +3,7 @@
    second because an expansion may bring some along. */
 #include "hir/lower.h"
 
+#include "hir/body_map.h"
 #include "transform/transform.h"
 
 #include <fluxion/catalogue.h>
@@ -44,43 +45,15 @@ enum { NUM_POLICIES = sizeof policies / sizeof *policies };
 /* ---- Graphs and bodies ---- */
 
 typedef struct {
-    const flx_graph *from;
-    flx_graph *to; /* held */
-} lowered_body;
-
-typedef struct {
-    flx_context *ctx;
     flxi_choose_expansion choose;
-    FLXI_VEC(lowered_body) bodies;
+    flxi_body_map bodies;
 } lowering;
 
 static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-static flx_graph *lower_body(void *user, const flx_graph *body, flx_error *err)
+static flx_code lower_body(void *user, const flx_graph *body, flx_graph **out, flx_error *err)
 {
-    lowering *l = user;
-    lowered_body made = {.from = body};
-    for (size_t i = 0; i < l->bodies.n; i++)
-        if (l->bodies.at[i].from == body)
-            return l->bodies.at[i].to;
-    if (lower_in(l, body, &made.to, NULL, err) != FLX_OK)
-        return NULL;
-    if (!flxi_push(&l->ctx->mem, &l->bodies, made)) {
-        flx_graph_free(made.to);
-        flxi_oom(err, "lowering");
-        return NULL;
-    }
-    return made.to;
-}
-
-static flx_code lower_bodies(lowering *l, const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
-{
-    flxi_copy c;
-    flx_code code = flxi_copy_begin(&c, in, err);
-    c.attrs = (flxi_attr_map){.body = lower_body, .user = l};
-    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = flxi_copy_node(&c, i);
-    return flxi_copy_end(&c, code, out, remap);
+    return lower_in(user, body, out, NULL, err);
 }
 
 /* The recursion is as deep as bodies nest, which is bounded. */
@@ -90,7 +63,7 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
     flxi_remap first = {0};
     flxi_remap second = {0};
     FLXI_TRY(flxi_expand(in, l->choose, NULL, &expanded, &first, err));
-    flx_code code = lower_bodies(l, expanded, out, &second, err);
+    flx_code code = flxi_map_bodies(&l->bodies, expanded, out, &second, err);
     flx_graph_free(expanded);
     if (code != FLX_OK) {
         flxi_remap_free(&first);
@@ -108,11 +81,10 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
 
 flx_code flxi_lower(const flx_graph *in, flx_policy policy, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    lowering l = {.ctx = in->ctx, .choose = policies[policy]};
+    lowering l = {.choose = policies[policy], .bodies = {.mem = &in->ctx->mem, .map = lower_body}};
+    l.bodies.user = &l;
     flx_code code = lower_in(&l, in, out, remap, err);
-    for (size_t i = 0; i < l.bodies.n; i++)
-        flx_graph_free(l.bodies.at[i].to);
-    flxi_vec_free(&in->ctx->mem, &l.bodies);
+    flxi_body_map_free(&l.bodies);
     return code;
 }
 

@@ -39,11 +39,11 @@ static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap 
     return flxi_decompose(in, is_composite, NULL, out, remap, err);
 }
 
-/* name, function, whether it pays only if kernels are compiled; --stage prints the graph after them. */
+/* name, function, whether it pays only if nodes are fused into kernels; --stage prints the graph after them. */
 static const struct {
     const char *name;
     flxi_pass run;
-    bool is_for_kernels;
+    bool is_for_fusion;
 } passes[] = {
     {"lower", flxi_pass_lower, false},
     {"simplify", flxi_simplify, false},
@@ -65,11 +65,11 @@ flxi_pass flxi_compile_pass(size_t i, const char **name)
     return passes[i].run;
 }
 
-flx_code flxi_optimise(const flx_graph *g, bool has_kernels, flx_graph **out, flx_error *err)
+flx_code flxi_optimise(const flx_graph *g, bool fuses, flx_graph **out, flx_error *err)
 {
     flx_graph *now = NULL;
     for (size_t i = 0; i < NUM_PASSES; i++) {
-        if (passes[i].is_for_kernels && !has_kernels)
+        if (passes[i].is_for_fusion && !fuses)
             continue;
         flx_graph *next = NULL;
         flx_code code = passes[i].run(now ? now : g, &next, NULL, err);
@@ -91,7 +91,8 @@ flx_code flxi_optimise(const flx_graph *g, bool has_kernels, flx_graph **out, fl
 flx_code flxi_lir_compile(flxi_module *m, const flx_graph *g, flxi_lir **out, flx_error *err)
 {
     flx_graph *optimised;
-    FLXI_TRY(flxi_optimise(g, !m->fusion.evaluate_all, &optimised, err));
+    bool fuses = !m->fusion.evaluate_all && !m->fusion.keep_apart;
+    FLXI_TRY(flxi_optimise(g, fuses, &optimised, err));
     return flxi_lir_build(m, optimised, out, err);
 }
 

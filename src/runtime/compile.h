@@ -6,7 +6,7 @@
 #include "runtime/lir.h"
 
 /* The passes over one graph, without its bodies. */
-flx_code flxi_optimise(const flx_graph *g, bool has_kernels, flx_graph **out, flx_error *err);
+flx_code flxi_optimise(const flx_graph *g, bool fuses, flx_graph **out, flx_error *err);
 /* The i-th of them and its name, or NULL when there are fewer. */
 flxi_pass flxi_compile_pass(size_t i, const char **name);
 

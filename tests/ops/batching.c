@@ -215,8 +215,14 @@ static bool begin_loop(loop *l, const sample_case *c)
     return l->operands > 0;
 }
 
-/* With more operands there are many subsets: each has one turn of its own. */
+/* With more operands there are many subsets: those of one operand and of all but one are tried, and each has one turn. */
 enum { FEW_OPERANDS = 6 };
+
+static bool is_typical(unsigned subset, size_t operands)
+{
+    unsigned all = (1u << operands) - 1, left = all & ~subset;
+    return operands <= FEW_OPERANDS || !(subset & (subset - 1)) || !(left & (left - 1));
+}
 
 size_t law_of_batching(const sample_case *c, bool dry)
 {
@@ -228,6 +234,8 @@ size_t law_of_batching(const sample_case *c, bool dry)
     bool applies = begin_loop(&l, c);
     for (unsigned subset = 1; applies && subset < 1u << l.operands; subset++) {
         bool has_all = l.operands <= FEW_OPERANDS;
+        if (!is_typical(subset, l.operands))
+            continue;
         for (int turn = 0; turn < 2 * l.places; turn++) {
             if (!has_all && turn != (int)subset % (2 * l.places))
                 continue;
@@ -365,8 +373,12 @@ size_t law_of_commuting(const sample_case *sample, bool dry)
     bool applies = experiment_begin(&x, &c);
     flx_graph *grad = applies && !dry ? experiment_gradient(&x, x.loss, &err) : NULL;
     bool ok = applies && (dry || experiment_made(grad, "grad", &err));
-    for (unsigned subset = 0; ok && subset < 1u << flx_graph_input_count(x.g); subset++, tried++) {
+    size_t operands = ok ? flx_graph_input_count(x.g) : 0;
+    for (unsigned subset = 0; ok && subset < 1u << operands; subset++) {
         batch_plan p;
+        if (!is_typical(subset, operands))
+            continue;
+        tried++;
         if (dry)
             continue;
         plan_batch(&p, &x, subset);

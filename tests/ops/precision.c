@@ -377,15 +377,17 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph_free(jvp);
 }
 
-/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or f32
-   beside the c64 of an op for complex numbers, is one of c64. False where the op does not take the dtype. */
+/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or begins
+   with c64, or says f32 beside the c64 of an op for complex numbers, is one of c64. False where the op does not take the dtype. */
 static bool narrow_case(const sample_case *wide, const format *f, sample_case *narrow)
 {
     bool is_complex = f->dtype == FLX_C64;
     *narrow = *wide;
     if (wide->dtype == FLX_DTYPE_NONE) {
         bool says_f32 = sample_says(wide->sample, "f32");
-        bool says_complex = sample_says(wide->sample, "c64") && (!says_f32 || !flxi_in(flxi_ops[wide->op].dtypes, FLX_F32));
+        bool is_first = strncmp(wide->sample->operands, "c64", 3) == 0;
+        bool says_complex =
+            sample_says(wide->sample, "c64") && (!says_f32 || is_first || !flxi_in(flxi_ops[wide->op].dtypes, FLX_F32));
         narrow->real = is_complex ? FLX_F32 : f->dtype;
         return is_complex ? says_complex : says_f32 && !says_complex;
     }

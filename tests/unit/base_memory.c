@@ -183,14 +183,17 @@ TEST(strbuf_collects_text_and_remembers_failure)
     }
 }
 
-TEST(strbuf_refuses_a_piece_that_does_not_fit)
+TEST(strbuf_takes_pieces_of_any_length)
 {
     fault f = {0};
     flxi_allocator mem = {fault_alloc, &f};
     flxi_strbuf b;
     flxi_strbuf_init(&b, &mem);
-    flxi_addf(&b, "%600d", 1);
-    CHECK(b.failed);
+    flxi_addf(&b, "%511d", 1);
+    flxi_addf(&b, "%512d", 2);
+    flxi_addf(&b, "%6000d", 3);
+    CHECK(!b.failed && b.n == 511 + 512 + 6000 && b.at[b.n] == 0 && b.at[510] == '1' && b.at[1022] == '2');
+    CHECK(b.at[b.n - 1] == '3');
     flxi_strbuf_free(&b);
     CHECK(fault_is_clean(&f));
 }

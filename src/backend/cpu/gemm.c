@@ -346,7 +346,7 @@ static void tile_in_place(const block *b, flxi_tile *t, int64_t i, int64_t j, in
     size_t size = b->pl->kernels->size;
     _Alignas(64) char buffer[TILE_BYTES];
     char *c = b->c + (size_t)(i * p->c_row + j) * size;
-    t->add = b->depth > 0;
+    t->add = b->depth > 0 || p->add;
     if (cols == t->cols) {
         t->c = c;
         t->c_row = p->c_row;
@@ -570,7 +570,8 @@ static void enter_batch(block *b, int64_t index)
     b->a = (const char *)p->a.data + batch_at(p, p->a.batch, index) * in;
     b->b = (const char *)p->b.data + batch_at(p, p->b.batch, index) * in;
     b->c = (char *)p->c + c;
-    b->residual = p->residual ? (const char *)p->residual + c : NULL;
+    const char *residual = p->add && (!b->pl->in_place || b->pl->mode == MODE_DOT) ? p->c : p->residual;
+    b->residual = residual ? residual + c : NULL;
 }
 
 static void block_task(const job *w, int64_t task, char *own)
@@ -718,6 +719,7 @@ static flxi_gemm piece_of(const flxi_gemm *p, bool rest, void *sums)
     q.c_col = 1;
     q.alpha = 1;
     q.bias = q.residual = NULL;
+    q.add = false;
     q.batch_rank = 1;
     q.batch_dims[0] = rest ? 1 : whole;
     q.a.batch[0] = PIECE * p->a.depth.steps[0];
@@ -752,8 +754,12 @@ static void run_pieces(const flxi_gemm *p, flxi_pool *pool, char *scratch)
         run_plan(&pl, pool, scratch + held);
     }
     (is_f64 ? add_pieces_f64 : add_pieces_f32)(scratch, count, pieces);
-    flxi_gemm_block all = {
-        .sums = scratch, .sums_row = p->n, .rows = p->m, .cols = p->n, .c = p->c, .residual = p->residual};
+    flxi_gemm_block all = {.sums = scratch,
+                           .sums_row = p->n,
+                           .rows = p->m,
+                           .cols = p->n,
+                           .c = p->c,
+                           .residual = p->add ? p->c : p->residual};
     flxi_gemm_finish(p, &all);
 }
 

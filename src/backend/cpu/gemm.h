@@ -59,7 +59,11 @@ typedef struct {
     double alpha;     /* 1 leaves sums alone */
     const void *bias; /* or NULL: bias[i * bias_row + j * bias_col], of dtype `result` */
     int64_t bias_row, bias_col;
-    const void *residual; /* or NULL: laid out like C; may be C itself */
+    const void *residual; /* or NULL: laid out like C, which it must not overlap */
+
+    /* C += …, for f32 and f64 without any of the above: chains begin with what C holds, where C is written in place (c_col
+       1, sides that did not change places), else the finished sums are added. */
+    bool add;
 } flxi_gemm;
 
 /* Plain matrices: a[i * a_row + k * a_col], b[k * b_row + j * b_col], C dense. The caller sets data pointers, and batch

@@ -1,0 +1,23 @@
+/* body_map.h: a pass that goes into bodies: each body is mapped once, however often it is used. */
+#ifndef FLXI_BODY_MAP_H
+#define FLXI_BODY_MAP_H
+
+#include "passes/pass.h"
+
+typedef struct {
+    const flx_graph *from;
+    flx_graph *to; /* held */
+} flxi_mapped_body;
+
+typedef struct {
+    const flxi_allocator *mem;
+    flx_code (*map)(void *user, const flx_graph *body, flx_graph **out, flx_error *err);
+    void *user;
+    FLXI_VEC(flxi_mapped_body) done;
+} flxi_body_map;
+
+/* A copy of the graph with its bodies mapped. `map` may come back here for the bodies of a body. */
+flx_code flxi_map_bodies(flxi_body_map *b, const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+void flxi_body_map_free(flxi_body_map *b);
+
+#endif

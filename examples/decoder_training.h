@@ -4,7 +4,8 @@
 #ifndef DECODER_TRAINING_H
 #define DECODER_TRAINING_H
 
-#include <fluxion/fluxion.h>
+#include "first_values.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -28,21 +29,6 @@ static void fill_batch(flx_tensor *words, flx_tensor *next)
             n[i * TOKENS + t] = (first + (t + 1) * step) % WORDS;
         }
     }
-}
-
-static flx_code set_first_values(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_error *err)
-{
-    flx_code code = FLX_OK;
-    for (size_t i = 0; code == FLX_OK && i < flx_graph_input_count(g); i++) {
-        flx_val v = flx_graph_input(g, i);
-        const char *name = flx_val_name(g, v);
-        if (!flx_graph_input_is_param(g, i))
-            continue;
-        flx_tensor *x = flx_nn_init(ctx, flx_val_type(g, v), flx_nn_usual_init(name), 1, 100 + i, err);
-        code = x ? flx_trainer_set_param(t, name, x, err) : (flx_code)err->code;
-        flx_tensor_release(x);
-    }
-    return code;
 }
 
 /* The loss of the last step; it begins near log(11). */

@@ -170,6 +170,13 @@ typedef struct flx_attr {
 FLX_API uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                         size_t num_attrs, flx_val *results, size_t capacity);
 
+/** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of declaration,
+    standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs and parameters of g
+    that have their names, and those that g has not yet are declared. Writes the values of the first `capacity` outputs to `results`
+    and returns how many there are, 0 on error (the graph keeps it). So a gradient can be part of a larger graph. */
+FLX_API uint32_t flx_inline(flx_graph *g, const flx_graph *body, const flx_val *inputs, size_t num_inputs,
+                            flx_val *results, size_t capacity);
+
 /** A scalar constant of the given dtype; `value` is rounded to it. */
 FLX_API flx_val flx_scalar(flx_graph *g, flx_dtype dtype, double value);
 

@@ -84,6 +84,21 @@ FLX_API flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t
     `d<n>_<input>`. */
 FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_error *err);
 
+typedef struct flx_force_options {
+    uint32_t struct_size; /* sizeof(flx_force_options); 0 means the first published layout */
+    uint32_t flags;       /* 0 */
+    double energy_weight; /* not negative; a weight of 0 leaves its part out, and they may not both be 0 */
+    double force_weight;
+} flx_force_options;
+
+/** The loss of a model of energies. Output 0 of `energy` is an energy, or one for each example of a batch; forces are minus its
+    gradient by the input `positions`. Extra inputs `target_energy` and `target_forces`; outputs `loss`, `energy`, `forces`, where
+    loss = energy_weight mean((energy - target_energy)²) + force_weight mean((forces - target_forces)²). Without the force
+    term there are no forces and no target for them. NULL options: both weights are 1. For other losses with a gradient in them
+    (masks, units) use flx_grad() and flx_inline(). */
+FLX_API flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
+                                         const flx_force_options *options, flx_error *err);
+
 /** f'(x) for a pointwise op of one operand with its default attributes ("gelu", "tanh", "floor" …), appended to the graph under
     construction that `x` belongs to; the result can be differentiated again. On failure FLX_NONE, and the graph keeps the
     error: NAME for an unknown op, NO_RULE for one without such a derivative. */

@@ -40,6 +40,10 @@ typedef struct {
 bool flxi_systems_begin(flxi_systems *w, const flx_tensor *a, const flx_tensor *b, const flx_tensor *y, bool left);
 bool flxi_systems_next(flxi_systems *w);
 
+/* The triangle of a system of solve_triangular with those attributes, as columns see it: x op(t) = b is
+   op(t)^T x^T = b^T. */
+flxi_triangle flxi_system_triangle(bool lower, flxi_trans trans, bool unit, bool left, int64_t n);
+
 /* ---- Rules ---- */
 
 /* Right-hand sides as matrices, and back to vectors where `like` has them. */

@@ -21,16 +21,20 @@ static flx_code infer_triangular(flxi_infer *f)
     return flxi_infer_system(f, 0, 1, a->left_side, &f->out[0]);
 }
 
-/* The triangle of the system as columns see it: x op(t) = b is op(t)^T x^T = b^T. */
-static flxi_triangle triangle_of(const triangular_attrs *a, int64_t n)
+flxi_triangle flxi_system_triangle(bool lower, flxi_trans trans, bool unit, bool left, int64_t n)
 {
-    bool turned = (a->trans != FLXI_TRANS_NONE) == (a->left_side != 0);
+    bool turned = (trans != FLXI_TRANS_NONE) == left;
     return (flxi_triangle){.n = n,
                            .row = turned ? 1 : n,
                            .col = turned ? n : 1,
-                           .lower = (a->lower != 0) != turned,
-                           .unit = a->unit_diagonal != 0,
-                           .conjugated = a->trans == FLXI_TRANS_ADJOINT};
+                           .lower = lower != turned,
+                           .unit = unit,
+                           .conjugated = trans == FLXI_TRANS_ADJOINT};
+}
+
+static flxi_triangle triangle_of(const triangular_attrs *a, int64_t n)
+{
+    return flxi_system_triangle(a->lower, (flxi_trans)a->trans, a->unit_diagonal, a->left_side, n);
 }
 
 static flx_code solve_triangles(flxi_eval *e, flxi_systems *w, flxi_arena *scratch)

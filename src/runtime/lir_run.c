@@ -291,6 +291,7 @@ static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *
                             .kept = s->kept,
                             .scratch = b->base + s->scratch_offset,
                             .err = r->err,
+                            .status = r->setup->options ? r->setup->options->status : NULL,
                             .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL};
     return s->route->run(&node);
 }

@@ -1,5 +1,5 @@
 /* gpt2_model.c: the graph of examples/gpt2.c. */
-#include "decoder_models.h"
+#include "example_models.h"
 
 int gpt2_main(void);
 

@@ -1,5 +1,5 @@
 /* llama_model.c: the graph of examples/llama.c. */
-#include "decoder_models.h"
+#include "example_models.h"
 
 int llama_main(void);
 

@@ -2,7 +2,7 @@
    (tests/oracle/nn_decoders.py): loss, logits and all gradients in f64, on both devices. */
 #include "../test.h"
 #include "answers.h"
-#include "decoder_models.h"
+#include "example_models.h"
 
 #include <stdio.h>
 #include <string.h>

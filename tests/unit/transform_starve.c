@@ -90,6 +90,11 @@ static flx_graph *make_nth_grad(const flx_graph *g, flx_error *err)
     return flx_nth_grad(g, "x", 2, err);
 }
 
+static flx_graph *make_force_energy_loss(const flx_graph *g, flx_error *err)
+{
+    return flx_force_energy_loss(g, "x", NULL, err);
+}
+
 typedef flx_graph *(*transform_fn)(const flx_graph *g, flx_error *err);
 
 /* Fails request n; false when the transform makes fewer. */
@@ -186,4 +191,9 @@ TEST(starved_taylor_fails_with_oom)
 TEST(starved_nth_grad_fails_with_oom)
 {
     starve(make_nth_grad);
+}
+
+TEST(starved_force_energy_loss_fails_with_oom)
+{
+    starve(make_force_energy_loss);
 }

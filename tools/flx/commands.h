@@ -8,6 +8,7 @@ extern const command command_bench;
 extern const command command_check;
 extern const command command_compare;
 extern const command command_devices;
+extern const command command_fuse;
 extern const command command_grad;
 extern const command command_gradcheck;
 extern const command command_help;

@@ -23,6 +23,7 @@ const command *const commands[] = {
     &command_hessian,
     &command_taylor,
     &command_lower,
+    &command_fuse,
     &command_gradcheck,
     &command_compare,
     &command_bench,

@@ -11,8 +11,8 @@
 #include <math.h>
 
 enum {
-    LEAF = 8,       /* columns, or rows of a triangle, that are not cut any more */
-    SQUARE = 96,    /* of a product only one triangle of which is wanted: not cut any more */
+    LEAF = 8,         /* columns, or rows of a triangle, that are not cut any more */
+    SQUARE = 96,      /* of a product only one triangle of which is wanted: not cut any more */
     TILE_SIDES = 512, /* right-hand sides beside a leaf, so that they stay in the first cache */
     TURNED = 16
 };
@@ -49,9 +49,8 @@ typedef struct {
 
 static blocks blocks_of(int32_t dtype)
 {
-    return (blocks){.dtype = dtype,
-                    .size = (int64_t)flx_dtype_size(dtype),
-                    .leaf = dtype == FLX_F64 ? &f64_leaves : &f32_leaves};
+    return (blocks){
+        .dtype = dtype, .size = (int64_t)flx_dtype_size(dtype), .leaf = dtype == FLX_F64 ? &f64_leaves : &f32_leaves};
 }
 
 static blocks blocks_for(const flxi_factor_job *j)
@@ -132,7 +131,8 @@ static void solve_blocks(const blocks *w, part t, flxi_triangle how, part b, int
     flxi_triangle one = how;
     one.n = how.lower ? half : rest;
     solve_blocks(w, part_at(w, t, first, first), one, part_at(w, b, first, 0), k, is_negated);
-    add_product(w, part_at(w, b, then, 0), part_at(w, t, then, first), part_at(w, b, first, 0), how.n - one.n, k, one.n);
+    add_product(w, part_at(w, b, then, 0), part_at(w, t, then, first), part_at(w, b, first, 0), how.n - one.n, k,
+                one.n);
     one.n = how.n - one.n;
     solve_blocks(w, part_at(w, t, then, then), one, part_at(w, b, then, 0), k, is_negated);
 }

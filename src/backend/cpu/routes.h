@@ -24,6 +24,7 @@ typedef struct {
     const void *kept;  /* what `prepare` made, 64-byte aligned; NULL for routes that keep nothing */
     void *scratch;     /* 64-byte aligned, of the size that the route asked for with at least this pool's threads */
     flx_error *err;    /* or NULL */
+    uint32_t *status;  /* or NULL: receives what is to be reported, FLX_RUN_… of fluxion/run.h */
     const char *label; /* the node's name, for messages; or NULL */
 } flxi_route_node;
 

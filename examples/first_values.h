@@ -1,0 +1,24 @@
+/* first_values.h: first values for the parameters of a trainer, by the usual kind for each name; shared by the examples that
+   train networks of fluxion/nn.h. */
+#ifndef FIRST_VALUES_H
+#define FIRST_VALUES_H
+
+#include <fluxion/fluxion.h>
+
+/* `g` is the loss that the trainer was made of. */
+static flx_code set_first_values(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_error *err)
+{
+    flx_code code = FLX_OK;
+    for (size_t i = 0; code == FLX_OK && i < flx_graph_input_count(g); i++) {
+        flx_val v = flx_graph_input(g, i);
+        const char *name = flx_val_name(g, v);
+        if (!flx_graph_input_is_param(g, i))
+            continue;
+        flx_tensor *x = flx_nn_init(ctx, flx_val_type(g, v), flx_nn_usual_init(name), 1, 100 + i, err);
+        code = x ? flx_trainer_set_param(t, name, x, err) : (flx_code)err->code;
+        flx_tensor_release(x);
+    }
+    return code;
+}
+
+#endif

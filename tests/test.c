@@ -334,6 +334,15 @@ static bool run_test(const test_case *t, bool verbose)
     return ok;
 }
 
+/* Names that contain the text of an option --except are left out. */
+static bool is_excepted(const char *name, char **options, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strncmp(options[i], "--except=", 9) == 0 && strstr(name, options[i] + 9))
+            return true;
+    return false;
+}
+
 static bool is_selected(const char *name, char **filters, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -477,8 +486,8 @@ int main(int argc, char **argv)
             verbose = true;
         } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
             jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
-        } else {
-            fprintf(stderr, "usage: %s [--list] [--verbose] [--jobs=N] [FILTER...]\n", argv[0]);
+        } else if (strncmp(argv[first], "--except=", 9) != 0) {
+            fprintf(stderr, "usage: %s [--list] [--verbose] [--jobs=N] [--except=TEXT]... [FILTER...]\n", argv[0]);
             return 2;
         }
     }
@@ -499,7 +508,7 @@ int main(int argc, char **argv)
         return 2;
     count = 0;
     for (const test_case *t = run.tests; t; t = t->next)
-        if (is_selected(t->name, argv + first, argc - first))
+        if (is_selected(t->name, argv + first, argc - first) && !is_excepted(t->name, argv + 1, first - 1))
             selected[count++] = t;
     for (int i = 0; list && i < count; i++)
         puts(selected[i]->name);

@@ -55,11 +55,11 @@ typedef enum flx_fuse_pattern {
 
 enum { FLX_FUSE_PATTERN_ROOM = 32, FLX_FUSE_MISS_ROOM = 32 };
 
-enum {                     /* flags of flx_fuse */
-       FLX_FUSE_EXACT = 1, /* only what gives the same bits */
-       FLX_FUSE_REGIONS =
-           2,             /* runs of pointwise ops become elementwise_region, in the graph itself but not in bodies */
-       FLX_FUSE_CLEAN = 4 /* a near miss is an error (CHECK) */
+/* Flags of flx_fuse. Runs of pointwise ops become elementwise_region in the graph itself, not in bodies. */
+enum {
+    FLX_FUSE_EXACT = 1,   /* only what gives the same bits */
+    FLX_FUSE_REGIONS = 2, /* runs of pointwise ops as well */
+    FLX_FUSE_CLEAN = 4    /* a near miss is an error (CHECK) */
 };
 
 typedef struct flx_fuse_options {
@@ -85,9 +85,9 @@ FLX_API const char *flx_fuse_pattern_name(uint32_t pattern);
 
 /** The graph, simplified, with patterns of primitive ops replaced by the ops that mean them, in bodies too, until none is left.
     A pattern is replaced only if the op's decomposition stands in the graph and nothing else reads what is inside: outputs
-    and pinned values stay. Values change by rounding where a pattern is spelled differently (x / sqrt(v) for x rsqrt(v)), and
-    attention gives 0 instead of NaN to a query whose mask or bias allows no key; FLX_FUSE_EXACT takes neither. Undone by flx_lower
-    with FLX_POLICY_FOR_AUTODIFF. `options` and `report` may be NULL. The caller frees the graph; NULL on failure. */
+    and pinned values stay. Values change by rounding where a pattern is spelled in another way (x / sqrt(v) for x rsqrt(v)),
+    and attention gives 0 instead of NaN to a query whose mask or bias allows no key; FLX_FUSE_EXACT takes neither. flx_lower
+    with FLX_POLICY_FOR_AUTODIFF undoes it. `options` and `report` may be NULL. The caller frees the graph; NULL on failure. */
 FLX_API flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fuse_report *report,
                             flx_error *err);
 

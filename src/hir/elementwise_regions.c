@@ -185,7 +185,11 @@ static flx_code write_regions(regions *r, flx_graph **out, uint32_t *count)
             ++*count;
         }
     }
-    return flxi_copy_end(&c, code, out, NULL);
+    flx_graph *whole = NULL;
+    FLXI_TRY(flxi_copy_end(&c, code, &whole, NULL));
+    code = flxi_pass_dce(whole, out, NULL, r->err); /* literals that only regions read */
+    flx_graph_free(whole);
+    return code;
 }
 
 flx_code flxi_fuse_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err)

@@ -269,6 +269,13 @@ static bool differs(matching *m)
     return true;
 }
 
+/* Dividing by a power of two is multiplying by its inverse, to the bit. */
+static bool is_power_of_two(double x)
+{
+    int exponent;
+    return fabs(frexp(x, &exponent)) == 0.5;
+}
+
 /* a * k as b / k', or the reverse. */
 static bool inverse_number(matching *m, const flxi_node *p, const flxi_node *v)
 {
@@ -277,8 +284,10 @@ static bool inverse_number(matching *m, const flxi_node *p, const flxi_node *v)
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t k = 0; k < 2; k++)
             if ((i == 1 || p->op == OP_mul) && (k == 1 || v->op == OP_mul) && flxi_known_number(m->p, p->in[i], &x) &&
-                flxi_known_number(m->g, v->in[k], &y) && are_inverse(dtype, x, y))
-                return agree(m, p->in[1 - i], v->in[1 - k]) && differs(m);
+                flxi_known_number(m->g, v->in[k], &y) && are_inverse(dtype, x, y)) {
+                m->out->differs |= x * y != 1 || !is_power_of_two(x);
+                return agree(m, p->in[1 - i], v->in[1 - k]);
+            }
     return false;
 }
 

@@ -200,6 +200,75 @@ static void print_json(const flx_op_view *op)
     json_object_end(&j);
 }
 
+/* ---- Counting ---- */
+
+typedef struct {
+    size_t ops;
+    size_t by_rule[NUM_RULES][FLX_RULE_LOOP + 1];
+} op_counts;
+
+static op_counts count_ops(void)
+{
+    op_counts c = {0};
+    flx_op_view op;
+    rule_row rows[NUM_RULES];
+    for (size_t i = 0; i < flx_op_count(); i++) {
+        if (flx_op_at(i, &op) != FLX_OK)
+            continue;
+        c.ops++;
+        rules_of(&op, rows);
+        for (int k = 0; k < NUM_RULES; k++)
+            if (rows[k].rule >= 0 && rows[k].rule <= FLX_RULE_LOOP)
+                c.by_rule[k][rows[k].rule]++;
+    }
+    return c;
+}
+
+static void print_counts(const op_counts *c, const rule_row *rows)
+{
+    printf("ops: %zu\n", c->ops);
+    for (int k = 0; k < NUM_RULES; k++) {
+        const char *between = "";
+        printf("%s: ", rows[k].name);
+        for (int32_t r = 0; r <= FLX_RULE_LOOP; r++) {
+            if (!c->by_rule[k][r])
+                continue;
+            printf("%s%zu %s", between, c->by_rule[k][r], rule_word(r));
+            between = ", ";
+        }
+        putchar('\n');
+    }
+}
+
+static void json_counts(const op_counts *c, const rule_row *rows)
+{
+    json j = {0};
+    json_object_begin(&j, NULL);
+    json_integer(&j, "ops", (int64_t)c->ops);
+    for (int k = 0; k < NUM_RULES; k++) {
+        json_object_begin(&j, rows[k].name);
+        for (int32_t r = 0; r <= FLX_RULE_LOOP; r++)
+            if (c->by_rule[k][r])
+                json_integer(&j, rule_word(r), (int64_t)c->by_rule[k][r]);
+        json_object_end(&j);
+    }
+    json_object_end(&j);
+}
+
+static int run_count(const args *a, bool as_json)
+{
+    if (a->operand)
+        return fail(FLX_E_USAGE, "--count counts all ops and takes no NAME, as '%s'", a->operand);
+    op_counts c = count_ops();
+    rule_row rows[NUM_RULES];
+    rules_of(&(flx_op_view){0}, rows); /* for their names */
+    if (as_json)
+        json_counts(&c, rows);
+    else
+        print_counts(&c, rows);
+    return STATUS_OK;
+}
+
 /* ---- The command ---- */
 
 static int unknown_op(const char *name)
@@ -224,6 +293,8 @@ static int run_ops(const args *a)
 {
     bool as_json = args_has(a, "--json");
     flx_op_view op;
+    if (args_has(a, "--count"))
+        return run_count(a, as_json);
     if (a->operand) {
         if (flx_op_find(a->operand, &op) != FLX_OK)
             return unknown_op(a->operand);
@@ -244,7 +315,8 @@ static int run_ops(const args *a)
     return STATUS_OK;
 }
 
-static const option options[] = {OPTION_JSON, {0}};
+static const option options[] = {
+    {"--count", NULL, "how many there are, and how many have which rules", MAY_BE_GIVEN}, OPTION_JSON, {0}};
 
 static const char *const examples[] = {
     "flx ops softmax",

@@ -61,10 +61,10 @@ typedef struct {
     "graph rnn(w: f32[128, 128], b: f32[128], xs: f32[1000, 8, 128], h0: f32[8, 128]) {\n" \
     "  h = scan(h0, w, b, xs, body=@cell, num_bcast=2)\n  return reduce_mean(mul(h, h))\n}\n"
 #define FFT(ROWS, LENGTH) "graph transform(x: f32[" ROWS ", " LENGTH "]) {\n  return fft(x)\n}\n"
-#define FFT_CONV                                                                                                 \
-    "graph fftconv(x: f32[8, 16384], k: f32[16384]) {\n"                                                         \
-    "  xr, xi = rfft(x, n=32768)\n  kr, ki = rfft(k, n=32768)\n"                                                 \
-    "  y = irfft(sub(mul(xr, kr), mul(xi, ki)), add(mul(xr, ki), mul(xi, kr)), n=32768)\n"                       \
+#define FFT_CONV                                                                           \
+    "graph fftconv(x: f32[8, 16384], k: f32[16384]) {\n"                                   \
+    "  xr, xi = rfft(x, n=32768)\n  kr, ki = rfft(k, n=32768)\n"                           \
+    "  y = irfft(sub(mul(xr, kr), mul(xi, ki)), add(mul(xr, ki), mul(xi, kr)), n=32768)\n" \
     "  z = narrow(y, axis=1, start=0, len=16384)\n  return reduce_mean(mul(z, z))\n}\n"
 #define PARAMS "100*0.0618589574 101*0.1 102*0.0765465545 103*0.1 104*0.0765465545 105*0.1 5 i6<10"
 
@@ -86,6 +86,8 @@ static const workload workloads[] = {
      0.02452226, 1e-4, 0, 2.0 * 669706 * 128 * 6},
     {"rnn1000", RNN, GRADIENT, "w,b", "1*0.137784071 2*0.1 3 4", -1, CHECK_VALUE, 0.3179227, 1e-4, 0,
      3.0 * 2 * 1000 * 8 * 128 * 128},
+    {"solve512", "graph s(a: f32[512, 512], b: f32[512]) {\n  return solve(a, b)\n}\n", PLAIN, "", "1 2", 0,
+     CHECK_ABS_MEAN, 4.8629444, 5e-3, 0, 2.0 / 3 * 512 * 512 * 512},
     {"fft_2p10", FFT("1024", "2048"), PLAIN, "", "1", 0, CHECK_ABS_MEAN, 0, 0, 0, 5.0 * 1024 * 1024 * 10},
     {"fft_2p16", FFT("16", "131072"), PLAIN, "", "1", 0, CHECK_ABS_MEAN, 0, 0, 0, 5.0 * 16 * 65536 * 16},
     {"fft_3x2p12", FFT("64", "24576"), PLAIN, "", "1", 0, CHECK_ABS_MEAN, 0, 0, 0, 5.0 * 64 * 12288 * 13.585},

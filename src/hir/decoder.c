@@ -172,7 +172,7 @@ static flx_code check_widths(flxi_infer *f, const decoder_attrs *a, const flx_ty
     if (fits)
         return FLX_OK;
     return flxi_infer_fail(
-        f, FLX_E_SHAPE, NULL,
+        f, FLX_E_SHAPE, "num_kv_heads says how many heads keys and values have; as many as queries where it is absent",
         "wq, wk and wv must have columns for %lld and %lld heads of equal width: q is %s, k is %s, v is %s",
         (long long)a->num_heads, (long long)a->num_kv_heads, flxi_shape_str(f->ctx, q, &tq),
         flxi_shape_str(f->ctx, k, &tk), flxi_shape_str(f->ctx, v, &tv));

@@ -125,6 +125,52 @@ flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number
     return flxi_oom(err, "kernels");
 }
 
+/* ---- Small blocks as one function ---- */
+
+/* Longer ones gain little from it and cost compile time. */
+enum { MAX_CHAIN = 32 };
+
+static bool is_chained(const flxi_lir *l)
+{
+    bool fits = l->num_steps >= 2 && l->num_steps <= MAX_CHAIN;
+    for (uint32_t i = 0; fits && i < l->num_steps; i++)
+        fits = l->steps[i].kind == STEP_KERNEL && l->steps[i].work < FLXI_MIN_PARALLEL;
+    return fits;
+}
+
+static size_t count_chains(const flxi_lir *l)
+{
+    size_t n = is_chained(l);
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
+            n += count_chains(l->steps[i].bodies[k]);
+    return n;
+}
+
+static flx_code make_chain(flxi_module *m, flxi_lir *l, flxi_chain *chain, flx_error *err)
+{
+    flxi_chain_call *calls = flxi_new(&m->arena, flxi_chain_call, l->num_steps);
+    if (!calls)
+        return flxi_oom(err, "kernels");
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        const flxi_step *s = &l->steps[i];
+        calls[i] = (flxi_chain_call){s->kernel, s->slots, s->num_slots, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
+    }
+    *chain = (flxi_chain){.calls = calls, .n = l->num_steps};
+    l->chain = chain;
+    return FLX_OK;
+}
+
+static flx_code make_chains(flxi_module *m, flxi_lir *l, flxi_chain *chains, size_t *n, flx_error *err)
+{
+    if (is_chained(l))
+        FLXI_TRY(make_chain(m, l, &chains[(*n)++], err));
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
+            FLXI_TRY(make_chains(m, l->steps[i].bodies[k], chains, n, err));
+    return FLX_OK;
+}
+
 static flx_code build_kernels(flxi_module *m, flxi_compile_service *s, const flxi_native_options *o, flx_error *err)
 {
     flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
@@ -133,7 +179,12 @@ static flx_code build_kernels(flxi_module *m, flxi_compile_service *s, const flx
         return flxi_oom(err, "kernels");
     for (size_t i = 0; i < m->kernels.n; i++)
         list[i] = m->kernels.at[i].kernel;
-    return flxi_native_build(s, list, m->kernels.n, o, m->native, &m->code, err);
+    flxi_native_program p = {.kernels = list, .n = m->kernels.n};
+    p.chains = flxi_new(&m->arena, flxi_chain, count_chains(m->main));
+    if (!p.chains)
+        return flxi_oom(err, "kernels");
+    FLXI_TRY(make_chains(m, m->main, p.chains, &p.num_chains, err));
+    return flxi_native_build(s, &p, o, m->native, &m->code, err);
 }
 
 /* ---- The whole ---- */

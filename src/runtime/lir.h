@@ -76,6 +76,7 @@ struct flxi_lir {
     uint32_t *outputs; /* slots, by output */
     uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;
+    flxi_chain *chain;  /* all steps as one function; NULL: there is none */
     uint32_t depth;     /* 0, or how deep inside loops and branches */
     size_t arena_bytes; /* everything that a run of the block needs, bodies included */
     size_t max_live;    /* what no plan can go below */
@@ -125,6 +126,9 @@ flx_code flxi_lir_verify(const flxi_lir *l, flx_error *err);
 /* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug builds. */
 flx_code flxi_lir_verify_places(const flxi_lir *l, flx_error *err);
 void flxi_lir_free(flxi_lir *l);
+/* Steps with fewer elements than this run on one thread. */
+enum { FLXI_MIN_PARALLEL = 16384 };
+
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
 flx_code flxi_lir_explain(flxi_module *m, flxi_lir *l, flx_error *err);
 

@@ -11,9 +11,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Below this many elements waking threads costs more than it gives. */
-static const int64_t usual_min_parallel = 16384;
-
 typedef struct block block;
 
 typedef struct {
@@ -126,7 +123,7 @@ static flx_code make_block(flxi_state *s, const flxi_lir *l, unsigned char *base
 {
     *b = (block){.l = l, .base = base};
     for (uint32_t i = 0; i < l->num_steps; i++)
-        s->uses_threads |= l->steps[i].work >= usual_min_parallel;
+        s->uses_threads |= l->steps[i].work >= FLXI_MIN_PARALLEL;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
     b->steps = flxi_new(&s->arena, step_state, l->num_steps);
     if (!b->at || !b->steps)
@@ -221,7 +218,7 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
     for (uint32_t j = 0; j < s->num_slots; j++)
         t->data[j] = b->at[s->slots[j]];
     flxi_native_args args = {t->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
-    int64_t least = r->setup->min_parallel ? r->setup->min_parallel : usual_min_parallel;
+    int64_t least = r->setup->min_parallel ? r->setup->min_parallel : FLXI_MIN_PARALLEL;
     flxi_native_run(&r->s->m->native[s->kernel], &args, s->work >= least ? r->setup->pool : NULL,
                     b->base + s->scratch_offset);
     return FLX_OK;
@@ -468,6 +465,10 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
             b->at[i] = (void *)(uintptr_t)in[l->slots[i].index]; /* only ever read */
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
+    }
+    if (l->chain && l->chain->run && !r->setup->observe && !r->setup->checks_finite && !r->setup->min_parallel) {
+        l->chain->run(b->at);
+        return FLX_OK;
     }
     for (uint32_t i = 0; i < l->num_steps; i++) {
         if (is_cancelled(r))

@@ -86,8 +86,7 @@ static flx_graph *write_loss(const force_work *w, const flx_graph *body)
 {
     bool has_forces = w->o.force_weight > 0;
     flx_val at[2] = {FLX_NONE, FLX_NONE}, loss = FLX_NONE, forces = FLX_NONE;
-    flx_graph *g =
-        around(body, flxi_derived_graph(w->energy, "force_energy_loss"), at, has_forces ? 2 : 1, w->err);
+    flx_graph *g = around(body, flxi_derived_graph(w->energy, "force_energy_loss"), at, has_forces ? 2 : 1, w->err);
     if (!g)
         return NULL;
     const flx_type *type = flx_val_type(g, at[0]);

@@ -364,6 +364,48 @@ TEST(gemm_epilogue_scales_and_adds)
     }
 }
 
+/* C += A B, on the shapes of every way of computing: tiles in place, sides that change places, dots, pieces of the depth.
+   With small integers every sum is exact. */
+static void check_adding(int32_t dtype, int64_t m, int64_t n, int64_t k, bool b_transposed)
+{
+    uint64_t seed = test_seed();
+    gemm_shape s = {.dtype = dtype, .m = m, .n = n, .k = k, .b_transposed = b_transposed};
+    gemm_case g = gemm_case_new(&s, &seed);
+    double *plain = malloc((size_t)(m * n) * sizeof *plain);
+    void *scratch = aligned_alloc(64, (flxi_gemm_scratch(&g.p, 1) + 127) / 64 * 64);
+    test_fail_context("%s %lldx%lldx%lld", flx_dtype_name(dtype), (long long)m, (long long)n, (long long)k);
+    for (int64_t i = 0; i < m * k; i++)
+        flxi_store_double(dtype, g.a, i, round(flxi_load_double(dtype, g.a, i)));
+    for (int64_t i = 0; i < k * n; i++)
+        flxi_store_double(dtype, g.b, i, round(flxi_load_double(dtype, g.b, i)));
+    gemm_case_run(&g, 1, FLXI_ISA_BEST);
+    for (int64_t i = 0; i < m * n; i++) {
+        plain[i] = flxi_load_double(dtype, g.c, i);
+        flxi_store_double(dtype, g.c, i, (double)(i % 7) - 3);
+    }
+    g.p.add = true;
+    flxi_gemm_run(&g.p, NULL, scratch);
+    for (int64_t i = 0; i < m * n; i++)
+        CHECK_NEAR(flxi_load_double(dtype, g.c, i), plain[i] + (double)(i % 7) - 3, 0);
+    free(plain);
+    free(scratch);
+    gemm_case_free(&g);
+}
+
+TEST(gemm_adds_to_what_is_there)
+{
+    for (int d = 0; d < 2; d++) {
+        int32_t dtype = d ? FLX_F32 : FLX_F64;
+        check_adding(dtype, 50, 37, 20, false);
+        check_adding(dtype, 120, 70, 600, false);
+        check_adding(dtype, 1, 70, 30, false);
+        check_adding(dtype, 70, 1, 30, true);
+        check_adding(dtype, 70, 3, 30, false);
+        check_adding(dtype, 2, 3, 17000, false);
+        check_adding(dtype, 300, 300, 300, false);
+    }
+}
+
 /* Scratch for some threads serves fewer as well: a step may have to run on its caller alone. */
 TEST(gemm_scratch_serves_fewer_threads)
 {

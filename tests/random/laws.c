@@ -45,13 +45,21 @@ static bool reads_back(const subject *s, char *detail)
     return ok;
 }
 
+static flx_code fuse_exactly(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    const flx_fuse_options o = {sizeof o, FLX_FUSE_EXACT | FLX_FUSE_REGIONS};
+    (void)remap;
+    *out = flx_fuse(in, &o, NULL, err);
+    return *out ? FLX_OK : (flx_code)err->code;
+}
+
 /* Passes keep every bit, also of values that are not finite. */
 static bool passes_keep_values(const subject *s, char *detail)
 {
     static const struct {
         const char *name;
         flxi_pass run;
-    } passes[] = {{"simplify", flxi_simplify}, {"cse", flxi_pass_cse}, {"dce", flxi_pass_dce}};
+    } passes[] = {{"simplify", flxi_simplify}, {"cse", flxi_pass_cse}, {"dce", flxi_pass_dce}, {"fuse", fuse_exactly}};
     flx_tensor *before[MAX_OUT] = {0};
     flx_error err = {0};
     place p = law_here(s, false);
@@ -442,7 +450,7 @@ static bool jacobians_agree(const subject *s, char *detail)
 const law laws[] = {
     {"the graph verifies", verifies, 1},
     {"text and bytes read back to the same graph", reads_back, 1},
-    {"simplify, cse and dce keep every bit", passes_keep_values, 1},
+    {"simplify, cse, dce and fuse keep every bit", passes_keep_values, 1},
     {"reverse mode, forward mode and differences agree", first_order, 1},
     {"second derivatives are symmetric", second_order, 3},
     {"second derivatives are differences of the gradient", second_differences, 6},

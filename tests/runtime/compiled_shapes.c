@@ -4,7 +4,10 @@
 #include "bundle.h"
 #include "ir/ir.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     const char *text;
@@ -113,4 +116,70 @@ TEST(compiled_small_products_join_their_surroundings)
         {"graph f(x: f32[32, 32], w: f32[32, 32]) { return exp(matmul(x, w)) }", 2},
     };
     check_cases(cases, sizeof cases / sizeof *cases);
+}
+
+/* ---- Small blocks as one function ---- */
+
+/* How many functions of chains the text of the kernels has. */
+static int count_chains(const char *dir)
+{
+    char path[64], line[400];
+    int n = 0;
+    snprintf(path, sizeof path, "%s/kernels_0.c", dir);
+    FILE *f = fopen(path, "r");
+    CHECK_MSG(f, "no text in %s", path);
+    while (fgets(line, sizeof line, f))
+        n += strncmp(line, "void flxc_", 10) == 0 && !strchr(line, ';');
+    fclose(f);
+    unlink(path);
+    return n;
+}
+
+/* Runs a graph of x: f32[4, 4] plainly, where the function serves, and with each step looked at, where it does not. */
+static void check_chain(const char *text, int chains)
+{
+    char dir[] = "/tmp/flx-chain-XXXXXX";
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    CHECK(mkdtemp(dir));
+    flx_module *m = flx_parse(ctx, text, strlen(text), "chain", &err);
+    CHECK_MSG(m, "%s", err.message);
+    const flx_compile_options o = {.dump_dir = dir, .cache = FLX_CACHE_OFF};
+    flx_exec *e = NULL;
+    CHECK_OK(flx_compile(flx_module_main(m), &o, &e, &err), &err);
+    CHECK_EQ_I64(count_chains(dir), chains);
+    rmdir(dir);
+    const flx_dim dims[] = {4, 4};
+    flx_type type = flx_type_make(FLX_F32, 2, dims);
+    flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err), *plain = NULL, *watched = NULL, *right = NULL;
+    for (int i = 0; i < 16; i++)
+        ((float *)flx_tensor_data(x))[i] = 0.25f * (float)(i % 7) - 0.5f;
+    flx_feed feed = {"x", x};
+    const flx_run_options finite = {.flags = FLX_RUN_CHECK_FINITE}, ref = {.device = "ref"};
+    CHECK_OK(flx_exec_run(e, NULL, &feed, 1, &plain, &err), &err);
+    CHECK_OK(flx_exec_run(e, &finite, &feed, 1, &watched, &err), &err);
+    CHECK_OK(flx_run(flx_module_main(m), &ref, &feed, 1, &right, &err), &err);
+    CHECK(memcmp(flx_tensor_bytes(plain), flx_tensor_bytes(watched), flx_tensor_size(plain)) == 0);
+    for (int64_t i = 0; i < flx_tensor_count(plain); i++)
+        CHECK_NEAR(flx_tensor_get(plain, i), flx_tensor_get(right, i), 1e-5);
+    flx_tensor_release(x);
+    flx_tensor_release(plain);
+    flx_tensor_release(watched);
+    flx_tensor_release(right);
+    flx_exec_free(e);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(compiled_small_blocks_are_one_function)
+{
+    /* Each product needs all elements of the one before: three kernels. */
+    check_chain("graph f(x: f32[4, 4]) { return matmul(tanh(matmul(tanh(matmul(x, x)), x)), x) }", 1);
+    /* A loop's body is a block of its own. */
+    check_chain("graph step(c: f32[4, 4]) { return tanh(matmul(tanh(matmul(c, c)), c)) }\n"
+                "graph f(x: f32[4, 4]) { return scan(x, body=@step, num_carry=1, length=5) }",
+                1);
+    /* One kernel is called as it is, and so are kernels with an evaluated op between them. */
+    check_chain("graph f(x: f32[4, 4]) { return tanh(x) }", 0);
+    check_chain("graph f(x: f32[4, 4]) { return exp(cummax(exp(x), axis=0)) }", 0);
 }

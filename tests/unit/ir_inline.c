@@ -19,7 +19,7 @@ TEST(inline_puts_a_graph_into_another_as_often_as_wanted)
     flx_graph *g = flx_graph_new(b.ctx, "g");
     flx_val in[2] = {flx_input(g, "p", &type), flx_input(g, "q", &type)}, out[2];
     CHECK_EQ_U64(flx_inline(g, b.g, in, 2, out, 2), 2);
-    const flx_val again[2] = {out[1], out[0]}; /* q - p … : (p - q, p q) */
+    const flx_val again[2] = {out[1], out[0]};             /* q - p … : (p - q, p q) */
     CHECK_EQ_U64(flx_inline(g, b.g, again, 2, out, 1), 2); /* only one of the two results is taken */
     flx_output(g, out[0], "y");
     flx_tensor *y = NULL;

@@ -107,8 +107,7 @@ TEST(force_energy_loss_refuses_what_has_no_forces)
     static const char weights[] = "weights are finite, not negative, and not both zero";
     text_bench b = bench_open(spring, NULL);
     bench_refused(&b, flx_force_energy_loss(b.g, "y", NULL, &b.err), FLX_E_NAME,
-                  "the graph 'spring' has no input called 'y'", "force_energy_loss of 'spring'",
-                  "its inputs: x, k");
+                  "the graph 'spring' has no input called 'y'", "force_energy_loss of 'spring'", "its inputs: x, k");
     bench_refused(&b, flx_force_energy_loss(b.g, NULL, NULL, &b.err), FLX_E_USAGE,
                   "flx_force_energy_loss: a graph with an output and the name of an input are needed",
                   "force_energy_loss of 'spring'", "");

@@ -12,7 +12,7 @@
 
 enum {
     LEAF = 8,         /* columns, or rows of a triangle, that are not cut any more */
-    SQUARE = 96,      /* of a product only one triangle of which is wanted: not cut any more */
+    SQUARE = 48,      /* of a product only one triangle of which is wanted: not cut any more */
     TILE_SIDES = 512, /* right-hand sides beside a leaf, so that they stay in the first cache */
     TURNED = 16
 };

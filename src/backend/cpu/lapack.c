@@ -3,6 +3,7 @@
 #include "backend/cpu/lapack.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -128,7 +129,10 @@ static bool factor_cholesky(const flxi_factor_job *j, void *a, int64_t n)
     int extent = (int)n;
     int info;
     (j->dtype == FLX_F64 ? found.dpotrf : found.spotrf)("L", &extent, a, &extent, &info, 1);
-    return info == 0;
+    bool is_definite = info == 0;
+    for (int64_t i = 0; i < n && is_definite; i++) /* an infinite pivot has an infinite root */
+        is_definite = isfinite(flxi_load_double(j->dtype, a, i * (n + 1)));
+    return is_definite;
 }
 
 static size_t no_triangle_scratch(int32_t dtype, const flxi_triangle *how, int64_t k, int threads)
@@ -164,7 +168,7 @@ const flxi_factor_engine flxi_lapack_engine = {
 
 /* ---- Measuring ---- */
 
-enum { PROBE = 512, TRIES = 3 };
+enum { PROBE = 256, TRIES = 3 };
 
 /* Of this thread alone: neighbours on the machine do not count. */
 static double now(void)
@@ -174,27 +178,44 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double seconds_of(const flxi_factor_engine *e, const flxi_factor_job *j, char *a)
+static const flxi_triangle probe_triangle = {.n = PROBE, .row = PROBE, .col = 1, .lower = true};
+
+/* Matrices a and b, of small numbers with large ones on the diagonal, fit all tasks. */
+static double seconds_of(const flxi_factor_engine *e, const flxi_factor_job *j, flxi_lapack_task task, char *a, char *b)
 {
     int64_t pivots[PROBE];
     uint32_t state = 1;
     for (int64_t i = 0; i < PROBE * PROBE; i++) {
         state = state * 1664525u + 1013904223u;
-        flxi_store_double(j->dtype, a, i, (double)(state >> 8) * 0x1p-24 - 0.5);
+        double x = (double)(state >> 8) * 0x1p-24 - 0.5;
+        flxi_store_double(j->dtype, a, i, i % (PROBE + 1) == 0 ? x + PROBE : x);
+        flxi_store_double(j->dtype, b, i, x);
     }
     double start = now();
-    e->lu(j, a, PROBE, PROBE, pivots);
+    if (task == FLXI_BY_LU)
+        e->lu(j, a, PROBE, PROBE, pivots);
+    else if (task == FLXI_BY_CHOLESKY)
+        e->cholesky(j, a, PROBE);
+    else
+        e->triangular(j, a, &probe_triangle, b, PROBE);
     return now() - start;
 }
 
+static size_t scratch_of(const flxi_factor_engine *e, flxi_lapack_task task, int32_t dtype)
+{
+    return task == FLXI_BY_LU         ? e->lu_scratch(dtype, PROBE, PROBE, 1)
+           : task == FLXI_BY_CHOLESKY ? e->cholesky_scratch(dtype, PROBE, 1)
+                                      : e->triangular_scratch(dtype, &probe_triangle, PROBE, 1);
+}
+
 /* The best of some tries, turn by turn: a machine that is busy for a moment is busy for both. */
-static double measure(const flxi_factor_job *j, char *a)
+static double measure(const flxi_factor_job *j, flxi_lapack_task task, char *a, char *b)
 {
     double ours = 1e30;
     double theirs = 1e30;
     for (int i = 0; i < TRIES; i++) {
-        double one = seconds_of(&flxi_block_engine, j, a);
-        double other = seconds_of(&flxi_lapack_engine, j, a);
+        double one = seconds_of(&flxi_block_engine, j, task, a, b);
+        double other = seconds_of(&flxi_lapack_engine, j, task, a, b);
         ours = one < ours ? one : ours;
         theirs = other < theirs ? other : theirs;
         if (theirs > 2 * ours)
@@ -203,41 +224,34 @@ static double measure(const flxi_factor_job *j, char *a)
     return ours / theirs;
 }
 
-static double probe(int32_t dtype)
+static double probe(flxi_lapack_task task, int32_t dtype)
 {
     static const flxi_allocator mem = {flxi_default_alloc, NULL};
     size_t matrix = (size_t)PROBE * PROBE * flx_dtype_size(dtype);
-    size_t own = flxi_block_engine.lu_scratch(dtype, PROBE, PROBE, 1);
-    size_t other = lu_scratch(dtype, PROBE, PROBE, 1);
-    size_t nbytes = matrix + (own > other ? own : other) + 64;
+    size_t own = scratch_of(&flxi_block_engine, task, dtype);
+    size_t other = scratch_of(&flxi_lapack_engine, task, dtype);
+    size_t nbytes = 2 * matrix + (own > other ? own : other) + 64;
     double ratio = 0;
-    if (!flxi_lapack_library(NULL))
-        return 0;
     char *memory = flxi_alloc(&mem, 1, nbytes);
     if (memory) {
         char *start = memory + (64 - (uintptr_t)memory % 64) % 64;
-        ratio = measure(&(flxi_factor_job){.dtype = dtype, .scratch = start + matrix}, start);
+        ratio = measure(&(flxi_factor_job){.dtype = dtype, .scratch = start + 2 * matrix}, task, start, start + matrix);
     }
     flxi_free(&mem, memory, 1, nbytes);
     return ratio;
 }
 
-static double ratios[2];
-static pthread_once_t measured[2] = {PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT};
-
-static void measure_f32(void)
+double flxi_lapack_ratio(flxi_lapack_task task, int32_t dtype)
 {
-    ratios[0] = probe(FLX_F32);
-}
-
-static void measure_f64(void)
-{
-    ratios[1] = probe(FLX_F64);
-}
-
-double flxi_lapack_ratio(int32_t dtype)
-{
-    bool is_f64 = dtype == FLX_F64;
-    pthread_once(&measured[is_f64], is_f64 ? measure_f64 : measure_f32);
-    return ratios[is_f64];
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static double ratios[FLXI_BY_TRIANGLE + 1][2]; /* 0: not measured yet */
+    if (!flxi_lapack_library(NULL))
+        return 0;
+    pthread_mutex_lock(&mutex);
+    double *ratio = &ratios[task][dtype == FLX_F64];
+    if (*ratio == 0)
+        *ratio = probe(task, dtype);
+    double known = *ratio;
+    pthread_mutex_unlock(&mutex);
+    return known;
 }

@@ -13,7 +13,8 @@ const char *flxi_lapack_library(const char **why);
 /* A library must be there. Extents must be below 2^31. */
 extern const flxi_factor_engine flxi_lapack_engine;
 
-/* Speed of the library's LU over that of our own, on one thread; measured once per dtype. 0 without a library. */
-double flxi_lapack_ratio(int32_t dtype);
+/* Speed of the library over that of our own blocks, on one thread; measured once per dtype. 0 without a library. */
+typedef enum { FLXI_BY_LU, FLXI_BY_CHOLESKY, FLXI_BY_TRIANGLE } flxi_lapack_task;
+double flxi_lapack_ratio(flxi_lapack_task task, int32_t dtype);
 
 #endif

@@ -67,30 +67,50 @@ static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *tex
                           number, flxi_printable(shown, sizeof shown, dir, strlen(dir)));
 }
 
-static flx_code find_functions(const flxi_native_code *code, const flxi_kentry *entries, size_t n, flxi_native *out,
-                               flx_error *err)
+static flx_code find_functions(const flxi_native_code *code, const flxi_native_program *p, const flxi_kentry *entries,
+                               flxi_native *out, flx_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        flxi_object *o = code->units[i * code->n / n].object;
+    for (size_t i = 0; i < p->n; i++) {
+        flxi_object *o = code->units[i * code->n / p->n].object;
         *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
         out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
         if (!out[i].run)
             return flxi_fail_hint(err, FLX_E_DEVICE, "FLX_CC names another compiler",
                                   "the compiler made an object without the function '%s'", entries[i].name);
     }
+    for (size_t i = 0; i < p->num_chains; i++) {
+        char name[24];
+        flxi_chain *c = &p->chains[i];
+        if (c->file)
+            *(void **)&c->run = flxi_object_symbol(code->units[c->file - 1].object, flxi_chain_name(name, i));
+    }
     return FLX_OK;
 }
 
+/* The chains whose kernels are [begin, end), into the file that has these. */
+static void add_chains(const flxi_native_program *p, const flxi_kentry *entries, size_t begin, size_t end, size_t file,
+                       flxi_strbuf *text)
+{
+    for (size_t i = 0; i < p->num_chains; i++)
+        if (flxi_chain_fits(&p->chains[i], entries, begin, end)) {
+            flxi_chain_write(&p->chains[i], i, entries, text);
+            p->chains[i].file = file + 1;
+        }
+}
+
 /* Kernel i goes to file i * files / n, in order. */
-static flx_code build(flxi_native_code *code, flxi_compile_service *s, flx_kernel *const *kernels, size_t n,
+static flx_code build(flxi_native_code *code, flxi_compile_service *s, const flxi_native_program *p,
                       const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, const char **scalar,
                       flx_error *err)
 {
     for (size_t f = 0, i = 0; f < code->n; f++) {
         size_t end = i;
-        while (end < n && end * code->n / n == f)
+        while (end < p->n && end * code->n / p->n == f)
             end++;
-        FLXI_TRY(flxi_native_text(kernels + i, end - i, o, &texts[f], entries + i, scalar + i, err));
+        FLXI_TRY(flxi_native_text(p->kernels + i, end - i, o, &texts[f], entries + i, scalar + i, err));
+        add_chains(p, entries, i, end, f, &texts[f]);
+        if (texts[f].failed)
+            return flxi_oom(err, "the text of kernels");
         if (o->dump_dir)
             FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
         code->units[f].text = texts[f].at;
@@ -100,13 +120,14 @@ static flx_code build(flxi_native_code *code, flxi_compile_service *s, flx_kerne
     return flxi_compile_c(s, code->units, code->n, o->level, o->flags, err);
 }
 
-flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p, const flxi_native_options *o,
                            flxi_native *out, flxi_native_code **code, flx_error *err)
 {
+    size_t n = p->n;
     *code = NULL;
     if (n == 0)
         return FLX_OK;
-    const flxi_allocator *mem = flxi_kernel_mem(kernels[0]);
+    const flxi_allocator *mem = flxi_kernel_mem(p->kernels[0]);
     flxi_native_code *c = flxi_alloc(mem, 1, sizeof *c);
     flxi_kentry *entries = flxi_alloc(mem, n, sizeof *entries);
     const char **scalar = flxi_alloc(mem, n, sizeof *scalar);
@@ -118,10 +139,10 @@ flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, 
         c->mem = mem; /* it is freed by this, whatever else is missing */
     if (result == FLX_OK) {
         c->n = files_for(n);
-        result = build(c, s, kernels, n, o, texts, entries, scalar, err);
+        result = build(c, s, p, o, texts, entries, scalar, err);
     }
     if (result == FLX_OK)
-        result = find_functions(c, entries, n, out, err);
+        result = find_functions(c, p, entries, out, err);
     for (size_t i = 0; result == FLX_OK && i < n; i++)
         out[i].scalar = scalar[i];
     for (size_t f = 0; f < MAX_FILES; f++)

@@ -3,6 +3,7 @@
 #define FLXI_NATIVE_H
 
 #include "backend/cpu/compile_c.h"
+#include "backend/cpu/kernel_chain.h"
 #include "base/thread_pool.h"
 #include "codegen/kernel_emit.h"
 
@@ -32,8 +33,16 @@ typedef struct {
 flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
                           flxi_kentry *entries, const char **scalar, flx_error *err);
 
-/* Compiles the kernels; `out` has room for n. IO when the text cannot be written to dump_dir. */
-flx_code flxi_native_build(flxi_compile_service *s, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+typedef struct {
+    flx_kernel *const *kernels;
+    size_t n;
+    flxi_chain *chains; /* of these kernels */
+    size_t num_chains;
+} flxi_native_program;
+
+/* Compiles the kernels and chains; `out` has room for as many as there are kernels. IO when the text cannot be written to
+   dump_dir. */
+flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p, const flxi_native_options *o,
                            flxi_native *out, flxi_native_code **code, flx_error *err);
 void flxi_native_free(flxi_native_code *code); /* NULL is fine */
 

@@ -24,7 +24,7 @@ typedef struct {
     flxi_opcode op;
     void (*run)(solving *s, int64_t i, slot *o);
     bool factors, squares, solves; /* what it asks the engine for: lu, cholesky, triangular */
-    int64_t least;                 /* extent below which the definition is as fast */
+    flxi_lapack_task task;         /* what takes most of its time */
 } solver;
 
 struct solving {
@@ -217,13 +217,12 @@ static void triangle_slice(solving *s, int64_t i, slot *o)
 
 /* ---- Slots ---- */
 
-/* Extents from which the routes were faster than the definition on every machine tried, with one right-hand side. */
 static const solver solvers[] = {
-    {OP_solve, solve_slice, true, false, true, 48},
-    {OP_inv, invert_slice, true, false, true, 32},
-    {OP_lu, lu_slice, true, false, false, 48},
-    {OP_cholesky, cholesky_slice, false, true, false, 32},
-    {OP_solve_triangular, triangle_slice, false, false, true, 48},
+    {OP_solve, solve_slice, true, false, true, FLXI_BY_LU},
+    {OP_inv, invert_slice, true, false, true, FLXI_BY_LU},
+    {OP_lu, lu_slice, true, false, false, FLXI_BY_LU},
+    {OP_cholesky, cholesky_slice, false, true, false, FLXI_BY_CHOLESKY},
+    {OP_solve_triangular, triangle_slice, false, false, true, FLXI_BY_TRIANGLE},
 };
 
 static size_t aligned(size_t nbytes)
@@ -359,6 +358,12 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
 
 /* ---- The routes ---- */
 
+enum {                          /* extents from which, with one right-hand side … */
+       LEAST_FOR_BLOCKS = 32,   /* blocks were faster than the definition */
+       LEAST_FOR_LIBRARY = 128, /* the library is worth asking */
+       LEAST_FOR_THREADS = 512  /* several threads work on one matrix with gain */
+};
+
 const char *flxi_blocks_applies(const flxi_route_node *n)
 {
     solving s;
@@ -368,7 +373,7 @@ const char *flxi_blocks_applies(const flxi_route_node *n)
     if (flxi_route_count(y) == 0)
         return "nothing to compute";
     make(n, &flxi_block_engine, 1, &s);
-    return s.rows < s.how->least || s.cols < s.how->least ? "too small for blocks to pay" : NULL;
+    return s.rows < LEAST_FOR_BLOCKS || s.cols < LEAST_FOR_BLOCKS ? "too small for blocks to pay" : NULL;
 }
 
 size_t flxi_blocks_scratch(const flxi_route_node *n, int threads)
@@ -389,7 +394,6 @@ flx_code flxi_blocks_route(const flxi_route_node *n)
 
 /* Below this the choice could fall differently from one run to the next, and with it the last bits of results. */
 static const double clearly_faster = 1.25;
-enum { LEAST_FOR_LIBRARY = 128 };
 
 const char *flxi_lapack_applies(const flxi_route_node *n)
 {
@@ -400,11 +404,13 @@ const char *flxi_lapack_applies(const flxi_route_node *n)
     make(n, &flxi_lapack_engine, 1, &s);
     if (s.rows < LEAST_FOR_LIBRARY || s.cols < LEAST_FOR_LIBRARY)
         return "too small for a library call to pay";
+    if (s.count == 1 && s.rows >= LEAST_FOR_THREADS)
+        return "a single matrix, on which our own blocks set all threads";
     if (s.rows >= INT32_MAX || s.cols >= INT32_MAX || s.sides >= INT32_MAX)
         return "an extent is too large for the library";
     if (!flxi_lapack_library(&why))
         return why;
-    return flxi_lapack_ratio(s.dtype) > clearly_faster ? NULL : "our own blocks measured as fast";
+    return flxi_lapack_ratio(s.how->task, s.dtype) > clearly_faster ? NULL : "our own blocks measured as fast";
 }
 
 size_t flxi_lapack_scratch(const flxi_route_node *n, int threads)

@@ -58,6 +58,7 @@ struct flxi_fusing {
     uint32_t *inner;       /* by id: uses inside what a proposal covers */
     bool *closed;          /* by node: computed from no leaf, so it may stay beside what is fused */
     bool *claimed;         /* by node: inside of what will be fused */
+    bool *nearly;          /* by node: inside of what could not be fused, which is told once, at its end */
     bool *covered;         /* by node: of the proposal at hand */
     flxi_proposal **fused; /* by node: what takes its place */
     flxi_arena arena;      /* all of these but `uses`, and proposals */
@@ -97,8 +98,9 @@ static flx_code open_round(flxi_fusing *f)
     f->closed = flxi_new(&f->arena, bool, nodes);
     f->claimed = flxi_new(&f->arena, bool, nodes);
     f->covered = flxi_new(&f->arena, bool, nodes);
+    f->nearly = flxi_new(&f->arena, bool, nodes);
     f->fused = flxi_new(&f->arena, flxi_proposal *, nodes);
-    if (!f->uses || !f->inner || !f->closed || !f->claimed || !f->covered || !f->fused)
+    if (!f->uses || !f->inner || !f->closed || !f->claimed || !f->covered || !f->nearly || !f->fused)
         return flxi_oom(f->err, "fusing");
     for (uint32_t i = 0; i < nodes; i++)
         f->closed[i] = find_closed(g, flxi_node_at(g, i), f->closed);
@@ -243,26 +245,39 @@ static bool rounds_alike(const flxi_fusing *f, const flxi_proposal *p)
     return flxi_ops[p->op].rules->eval == flxi_eval_decomposed || flxi_type_at(f->g, f->root)->dtype == FLX_F64;
 }
 
-static bool is_proven(flxi_fusing *f, const flxi_proposal *p, flxi_agreement *a)
+static bool is_structure(flxi_fusing *f, const flxi_proposal *p, const flxi_agreement *a)
 {
     flxi_value_text text;
-    if (!a->found) {
-        bool same = flxi_maker(f->g, a->culprit)->op == a->wanted;
-        bool leaf = (flxi_ops[a->wanted].traits & TRAIT_DECLARED) != 0;
-        return refuse(f, "%s is not what %s needs there%s%s", flxi_value_str(f->g, a->culprit, NULL, &text),
-                      flxi_ops[p->op].name, same || leaf ? "" : ": ", same || leaf ? "" : flxi_ops[a->wanted].name);
-    }
+    if (a->found)
+        return true;
+    bool same = flxi_maker(f->g, a->culprit)->op == a->wanted;
+    bool leaf = (flxi_ops[a->wanted].traits & TRAIT_DECLARED) != 0;
+    return refuse(f, "%s is not what %s needs there%s%s", flxi_value_str(f->g, a->culprit, NULL, &text),
+                  flxi_ops[p->op].name, same || leaf ? "" : ": ", same || leaf ? "" : flxi_ops[a->wanted].name);
+}
+
+static bool is_exact_enough(flxi_fusing *f, const flxi_proposal *p, const flxi_agreement *a)
+{
     if (f->exact && p->plain)
         return refuse(f, "%s", p->differs);
     if (f->exact && (a->differs || !rounds_alike(f, p)))
         return refuse(f, "%s would round differently", flxi_ops[p->op].name);
+    return true;
+}
+
+static bool is_proven(flxi_fusing *f, const flxi_proposal *p, flxi_agreement *a)
+{
+    if (!is_structure(f, p, a))
+        return false;
     cover_nodes(f, a, true);
-    bool alone = is_private(f, p, a);
-    if (alone)
-        for (size_t i = 0; i < a->n; i++)
-            f->claimed[a->nodes[i]] |= !f->closed[a->nodes[i]];
+    bool proven = is_exact_enough(f, p, a) && is_private(f, p, a);
+    for (size_t i = 0; i < a->n; i++) {
+        bool inside = !f->closed[a->nodes[i]];
+        f->claimed[a->nodes[i]] |= proven && inside;
+        f->nearly[a->nodes[i]] |= !proven && inside && flxi_node_at(f->g, a->nodes[i])->first != f->root;
+    }
     cover_nodes(f, a, false);
-    return alone;
+    return proven;
 }
 
 bool flxi_propose(flxi_fusing *f, const flxi_proposal *p)
@@ -302,7 +317,7 @@ static bool ends_in(const pattern_row *r, flxi_opcode op)
 static void note_miss(flxi_fusing *f)
 {
     flxi_value_text text;
-    if (!f->miss.reason[0])
+    if (!f->miss.reason[0] || f->nearly[flxi_value_at(f->g, f->root)->node])
         return;
     f->miss.pattern = f->pattern;
     snprintf(f->miss.where, sizeof f->miss.where, "%.60s", flxi_value_str(f->g, f->root, NULL, &text));

@@ -235,12 +235,18 @@ static bool same_reshaped(matching *m, uint32_t p, uint32_t v)
     return false;
 }
 
+/* One with the attributes axes and keep_dims only. */
+static bool is_plain_reduction(flxi_opcode op)
+{
+    return op == OP_reduce_sum || op == OP_reduce_mean || op == OP_reduce_max || op == OP_reduce_any;
+}
+
 /* A reduction that drops its axes and one that keeps them, reshaped. */
 static bool same_reduction(matching *m, uint32_t p, uint32_t v)
 {
     const flxi_node *np = flxi_maker(m->p, p);
     uint32_t u = v, next;
-    if (flxi_ops[np->op].op_class != CLASS_REDUCE || !same_aligned(flxi_type_at(m->p, p), flxi_type_at(m->g, v)))
+    if (!is_plain_reduction(np->op) || !same_aligned(flxi_type_at(m->p, p), flxi_type_at(m->g, v)))
         return false;
     for (int k = 0; k < MOST_VIEWS && flxi_is_reshaped(m->g, u, &next); k++) {
         if (!cover(m, u))

@@ -215,10 +215,11 @@ static bool propose_operand(flxi_fusing *f, const parts *p)
     return (p->mask || p->scales_queries) && flxi_propose(f, &a);
 }
 
-/* How far a window reaches: the number that positions are shifted by, on one side of an `and`. */
+/* How far a window reaches: the number that positions are shifted by, on one side of an `and`; unshifted it is 0. */
 static bool read_window(const flx_graph *g, uint32_t mask, double *window)
 {
     const flxi_node *both = flxi_made_by(g, mask, OP_and);
+    *window = 0;
     for (uint32_t k = 0; both && k < 2; k++) {
         const flxi_node *c = flxi_maker(g, both->in[k]);
         for (uint32_t i = 0; c->nin == 2 && i < 2; i++) {
@@ -227,7 +228,7 @@ static bool read_window(const flx_graph *g, uint32_t mask, double *window)
                 return true;
         }
     }
-    return false;
+    return both != NULL;
 }
 
 static bool propose_positions(flxi_fusing *f, const parts *p)

@@ -136,7 +136,7 @@ static int count_chains(const char *dir)
 }
 
 /* Runs a graph of x: f32[4, 4] plainly, where the function serves, and with each step looked at, where it does not. */
-static void check_chain(const char *text, int chains)
+static void check_chain_at(const char *text, int chains, int32_t optimisation)
 {
     char dir[] = "/tmp/flx-chain-XXXXXX";
     flx_error err = {0};
@@ -144,7 +144,7 @@ static void check_chain(const char *text, int chains)
     CHECK(mkdtemp(dir));
     flx_module *m = flx_parse(ctx, text, strlen(text), "chain", &err);
     CHECK_MSG(m, "%s", err.message);
-    const flx_compile_options o = {.dump_dir = dir, .cache = FLX_CACHE_OFF};
+    const flx_compile_options o = {.dump_dir = dir, .cache = FLX_CACHE_OFF, .optimisation = optimisation};
     flx_exec *e = NULL;
     CHECK_OK(flx_compile(flx_module_main(m), &o, &e, &err), &err);
     CHECK_EQ_I64(count_chains(dir), chains);
@@ -169,6 +169,14 @@ static void check_chain(const char *text, int chains)
     flx_exec_free(e);
     flx_module_free(m);
     flx_context_free(ctx);
+}
+
+/* Without optimisation the kernels are called, with it they become part of the function. */
+static void check_chain(const char *text, int chains)
+{
+    check_chain_at(text, chains, 0);
+    check_chain_at(text, chains, 1);
+    check_chain_at(text, chains, 4);
 }
 
 TEST(compiled_small_blocks_are_one_function)

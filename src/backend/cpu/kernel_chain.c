@@ -21,12 +21,14 @@ bool flxi_chain_fits(const flxi_chain *c, const flxi_kentry *entries, size_t beg
 
 static void write_call(const flxi_chain_call *c, const flxi_kentry *entry, flxi_strbuf *out)
 {
+    uint64_t groups = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+    if (groups == 0)
+        return;
     flxi_add_text(out, "    {\n        void *const data[] = {");
     for (uint32_t i = 0; i < c->num_slots; i++)
         flxi_addf(out, "%sat[%u]", i ? ", " : "", c->slots[i]);
     flxi_addf(out, "};\n        const k_dispatch d = {data, 0, {%uu, %uu, %uu}, %uu};\n", c->grid[0], c->grid[1],
               c->grid[2], c->lanes);
-    uint64_t groups = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
     flxi_addf(out, "        %s(&d, 0, %lluu, 0, status);\n    }\n", entry->name, (unsigned long long)groups);
 }
 

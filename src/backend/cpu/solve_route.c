@@ -358,10 +358,11 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
 
 /* ---- The routes ---- */
 
-enum {                          /* extents from which, with one right-hand side … */
-       LEAST_FOR_BLOCKS = 32,   /* blocks were faster than the definition */
-       LEAST_FOR_LIBRARY = 128, /* the library is worth asking */
-       LEAST_FOR_THREADS = 512  /* several threads work on one matrix with gain */
+enum {                          /* extents from which … */
+       LEAST_FOR_BLOCKS = 32,   /* blocks measured faster than the definition, with one right-hand side or many */
+       LEAST_FOR_LIBRARY = 128, /* the library is asked */
+       LEAST_FOR_THREADS = 512  /* a single matrix is left to our blocks: all threads work on it, of the library one. A
+                                   choice for machines of many cores, not a measurement. */
 };
 
 const char *flxi_blocks_applies(const flxi_route_node *n)

@@ -1,42 +1,17 @@
 /* kernel_extension.c: the extensions of a context, a list that only grows, and what is asked of them. */
 #include "kernel/kernel_extension.h"
 
-#include "ir/context.h"
+#include "ir/registry.h"
 #include "kernel/kernel_normalise.h"
 
 #include <stdio.h>
 
-typedef struct {
-    const flxi_allocator *mem;
-    pthread_mutex_t lock; /* guards first and arena */
-    flxi_arena arena;
-    const flxi_kextension *first;
-} registry;
-
 static void *make_registry(flx_context *ctx)
 {
-    const flxi_allocator *mem = flxi_context_mem(ctx);
-    registry *r = flxi_alloc(mem, 1, sizeof *r);
-    if (r && pthread_mutex_init(&r->lock, NULL) != 0) {
-        flxi_free(mem, r, 1, sizeof *r);
-        return NULL;
-    }
-    if (r) {
-        r->mem = mem;
-        flxi_arena_init(&r->arena, mem);
-    }
-    return r;
+    return flxi_registry_new(ctx);
 }
 
-static void free_registry(void *data)
-{
-    registry *r = data;
-    flxi_arena_free(&r->arena);
-    pthread_mutex_destroy(&r->lock);
-    flxi_free(r->mem, r, 1, sizeof *r);
-}
-
-static const flxi_kextension *find_in(const registry *r, const char *name, uint32_t id)
+static const flxi_kextension *find_in(const flxi_registry *r, const char *name, uint32_t id)
 {
     const flxi_kextension *x = r->first;
     while (x && (name ? strcmp(x->is.name, name) != 0 : x->is.id != id))
@@ -46,7 +21,7 @@ static const flxi_kextension *find_in(const registry *r, const char *name, uint3
 
 const flxi_kextension *flxi_kextension_find(flx_context *ctx, const char *name, uint32_t id)
 {
-    registry *r = flxi_context_find_attached(ctx, make_registry);
+    flxi_registry *r = flxi_context_find_attached(ctx, make_registry);
     if (!r)
         return NULL;
     pthread_mutex_lock(&r->lock);
@@ -116,7 +91,7 @@ static bool keep(flxi_arena *arena, const char **text)
     return *text != NULL;
 }
 
-static flx_code add(registry *r, const flx_kernel_extension *x, flx_error *err)
+static flx_code add(flxi_registry *r, const flx_kernel_extension *x, flx_error *err)
 {
     if (find_in(r, x->name, 0))
         return flxi_fail(err, FLX_E_DUP_NAME, "there is an extension '%.60s' already", x->name);
@@ -144,7 +119,7 @@ flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extens
         return flxi_fail(err, FLX_E_USAGE, "flx_kernel_register_extension: the %s is NULL",
                          ctx ? "extension" : "context");
     FLXI_TRY(check_extension(extension, err));
-    registry *r = flxi_context_attached(ctx, make_registry, free_registry);
+    flxi_registry *r = flxi_context_attached(ctx, make_registry, flxi_registry_free);
     if (!r)
         return flxi_oom(err, "an extension");
     pthread_mutex_lock(&r->lock);

@@ -1,13 +1,12 @@
 /* host_op.c: operations that a program registers: the list of them that a context has, and the rules of the op `custom`, which
    call the functions of the one that is meant. */
-#include "ir/context.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
 #include "ir/own_attrs.h"
+#include "ir/registry.h"
 #include "ir/site.h"
 
 #include <fluxion/custom.h>
-#include <pthread.h>
 #include <stdio.h>
 
 enum { MAX_RESULTS = 16 };
@@ -19,37 +18,12 @@ typedef struct entry {
     const struct entry *next;
 } entry;
 
-typedef struct {
-    const flxi_allocator *mem;
-    pthread_mutex_t lock; /* guards first and arena */
-    flxi_arena arena;
-    const entry *first;
-} registry;
-
 static void *make_registry(flx_context *ctx)
 {
-    const flxi_allocator *mem = flxi_context_mem(ctx);
-    registry *r = flxi_alloc(mem, 1, sizeof *r);
-    if (r && pthread_mutex_init(&r->lock, NULL) != 0) {
-        flxi_free(mem, r, 1, sizeof *r);
-        return NULL;
-    }
-    if (r) {
-        r->mem = mem;
-        flxi_arena_init(&r->arena, mem);
-    }
-    return r;
+    return flxi_registry_new(ctx);
 }
 
-static void free_registry(void *data)
-{
-    registry *r = data;
-    flxi_arena_free(&r->arena);
-    pthread_mutex_destroy(&r->lock);
-    flxi_free(r->mem, r, 1, sizeof *r);
-}
-
-static const flx_custom_op *find_in(const registry *r, const char *name)
+static const flx_custom_op *find_in(const flxi_registry *r, const char *name)
 {
     const entry *e = r->first;
     while (e && strcmp(e->op.name, name) != 0)
@@ -59,7 +33,7 @@ static const flx_custom_op *find_in(const registry *r, const char *name)
 
 static const flx_custom_op *find_op(flx_context *ctx, const char *name)
 {
-    registry *r = flxi_context_find_attached(ctx, make_registry);
+    flxi_registry *r = flxi_context_find_attached(ctx, make_registry);
     if (!r)
         return NULL;
     pthread_mutex_lock(&r->lock);
@@ -74,7 +48,7 @@ static bool is_fit_name(const char *s)
     return s && *s && strlen(s) < 100 && strspn(s, letters) == strlen(s);
 }
 
-static flx_code add_op(registry *r, const flx_custom_op *op, flx_error *err)
+static flx_code add_op(flxi_registry *r, const flx_custom_op *op, flx_error *err)
 {
     if (find_in(r, op->name))
         return flxi_fail(err, FLX_E_DUP_NAME, "the context has an operation '%s' already", op->name);
@@ -99,7 +73,7 @@ flx_code flx_register_custom(flx_context *ctx, const flx_custom_op *op, flx_erro
         return flxi_fail_hint(err, FLX_E_NAME, "letters, digits, '_' and '.'", "an operation needs a name");
     if (!op->infer || !op->eval)
         return flxi_fail(err, FLX_E_USAGE, "operation '%s' needs functions infer and eval", op->name);
-    registry *r = flxi_context_attached(ctx, make_registry, free_registry);
+    flxi_registry *r = flxi_context_attached(ctx, make_registry, flxi_registry_free);
     if (!r)
         return flxi_oom(err, "operations");
     pthread_mutex_lock(&r->lock);

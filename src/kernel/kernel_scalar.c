@@ -673,7 +673,7 @@ static void store_narrow(unsigned char *at, uint64_t index, uint64_t code)
 {
     unsigned shift = index % 2 * 4;
     unsigned char *byte = &at[index / 2];
-    *byte = (unsigned char)((*byte & (0xf0 >> shift)) | (code & 15) << shift);
+    *byte = (unsigned char)((*byte & (0xf0u >> shift)) | (code & 15) << shift);
 }
 
 void flxi_kscalar_store(uint32_t element, void *memory, uint64_t index, uint64_t value)

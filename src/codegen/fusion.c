@@ -312,6 +312,8 @@ static bool join_spaces(const maker *m, proposal *p)
 {
     const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
     const cluster *with_rows = a->has_rows ? a : b;
+    if (elements(a) == 0 || elements(b) == 0) /* nothing to gain, and spaces of nothing agree without being the same */
+        return false;
     p->space = with_rows->space;
     p->has_rows = a->has_rows || b->has_rows;
     if (p->lowered == 1)
@@ -482,7 +484,7 @@ static bool columns_fit(const maker *m, proposal *p)
     const flxi_space *s = &b->space;
     p->space = (flxi_space){s->outer * s->extent, s->inner, 1};
     bool is_same = a->has_rows ? spaces_equal(&a->space, &p->space) : elements(a) == elements(b);
-    bool has_work = s->outer >= min_rows || elements(b) <= small_count;
+    bool has_work = elements(b) > 0 && (s->outer >= min_rows || elements(b) <= small_count);
     return is_same && has_work && s->inner >= min_line && (!a->column_rows || a->column_rows == s->extent);
 }
 

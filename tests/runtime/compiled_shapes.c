@@ -112,6 +112,13 @@ TEST(compiled_small_products_join_their_surroundings)
         /* An outer product has no sum, whatever its size. */
         {"graph f(x: f32[300, 1], w: f32[1, 200]) { return add(matmul(x, w), 1) }", 1},
         {"graph f(x: f32[3, 0], w: f32[0, 5]) { return add(matmul(x, w), 1) }", 2},
+        /* Products without elements, which agree in their number with everything that has none. */
+        {"graph f(p: f32[0, 3], t: f32[3, 0], x: f32[3]) {\n"
+         "  v = matmul(p, matmul(transpose(p), transpose(t)))\n"
+         "  w = matmul(matmul(transpose(t), transpose(p)), p)\n"
+         "  z = sub(sub(v, matmul(matmul(v, t), p)), matmul(matmul(p, t), p))\n"
+         "  return matmul(add(z, sub(w, matmul(p, matmul(t, w)))), unsqueeze(x, axes=[1]))\n}",
+         15},
         /* A large one is left to the products of the backend. */
         {"graph f(x: f32[32, 32], w: f32[32, 32]) { return exp(matmul(x, w)) }", 2},
     };

@@ -30,8 +30,18 @@ uint32_t flxi_k1(flxi_kemit *e, flxi_kunary op, uint32_t x)
     return flxi_kb_unary(e->k, op, x);
 }
 
+/* Kernels do not take the literal 0 for a divisor of integers: mostly it is a mistake. Ops divide by it all the same. */
+static uint32_t as_divisor(flxi_kemit *e, uint32_t y)
+{
+    const flxi_kx *n = flxi_kb_expr(e->k, y);
+    bool is_zero = n && n->kind == KX_LITERAL && n->bits == 0 && flxi_ktype_fits(n->type, TAKES_INT);
+    return is_zero ? flxi_kb_var(e->k, flxi_kb_let(e->k, flxi_kname(e), y)) : y;
+}
+
 uint32_t flxi_k2(flxi_kemit *e, flxi_kbinary op, uint32_t x, uint32_t y)
 {
+    if (op == KBIN_div || op == KBIN_mod)
+        y = as_divisor(e, y);
     return flxi_kb_binary(e->k, op, x, y);
 }
 

@@ -35,8 +35,8 @@ TEST(compiled_float_of_an_integer_is_never_minus_zero)
     for (int way = 0; way < 2; way++)
         for (int i = 0; i < 8; i++) {
             float want = (float)(int)x[i] + 0.0f;
-            EXPECT_MSG(y[way][i] == want && !(want == 0 && signbit(y[way][i])), "way %d: %g gives %g", way, (double)x[i],
-                       (double)y[way][i]);
+            EXPECT_MSG(y[way][i] == want && !(want == 0 && signbit(y[way][i])), "way %d: %g gives %g", way,
+                       (double)x[i], (double)y[way][i]);
         }
 }
 
@@ -49,4 +49,30 @@ TEST(compiled_concat_of_something_empty_computes_the_rest)
     for (int way = 0; way < 2; way++)
         for (int i = 0; i < 8; i++)
             EXPECT_MSG(y[way][i] == x[i], "way %d: element %d is %g", way, i, (double)y[way][i]);
+}
+
+/* Ops divide integers by the number 0 too (ops are total), though a kernel must not have it for a divisor. */
+TEST(compiled_division_of_integers_by_the_number_zero)
+{
+    static const char *const calls[] = {"div(x, 0)", "rem(x, 0)", "mod(x, 0)"};
+    const int32_t x[3] = {-7, 0, 5};
+    for (size_t i = 0; i < 3; i++) {
+        char text[80] = "graph g(x: i32[3]) { return ";
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        strcat(strcat(text, calls[i]), " }");
+        flx_module *m = flx_parse(ctx, text, strlen(text), "regress", &err);
+        CHECK_MSG(m, "%s", err.message);
+        flx_dim n = 3;
+        flx_type type = flx_type_make(FLX_I32, 1, &n);
+        flx_tensor *in = flx_tensor_new(ctx, &type, x, &err), *y = NULL;
+        flx_feed feed = {"x", in};
+        CHECK_OK(flx_run(flx_module_main(m), &(flx_run_options){.device = "cpu"}, &feed, 1, &y, &err), &err);
+        for (int64_t k = 0; k < 3; k++)
+            CHECK_NEAR(flx_tensor_get(y, k), i == 0 ? -1 : x[k], 0);
+        flx_tensor_release(in);
+        flx_tensor_release(y);
+        flx_module_free(m);
+        flx_context_free(ctx);
+    }
 }

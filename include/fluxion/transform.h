@@ -115,5 +115,13 @@ FLX_API flx_graph *flx_widen(const flx_graph *g, flx_error *err);
     stay, needed or not. */
 FLX_API flx_graph *flx_extract(const flx_graph *g, const flx_val *values, size_t count, flx_error *err);
 
+/* Whether the constant, which would be the parameter `name`, becomes one: 1, or 0. The value may be kept: flx_tensor_retain(). */
+typedef int (*flx_constant_fn)(void *user, const char *name, flx_tensor *value);
+
+/** The same computation with the constants that `choose` picks as parameters, behind the inputs and parameters of `g` and in
+    the order in which it was asked. A parameter is called as its constant is, or weight0, weight1 … Constants in bodies
+    stay. */
+FLX_API flx_graph *flx_constants_to_params(const flx_graph *g, flx_constant_fn choose, void *user, flx_error *err);
+
 FLX_END_DECLS
 #endif

@@ -1,5 +1,4 @@
 /* npz.c: NumPy's .npz, a zip archive with a .npy file for each array; array `w` is the entry `w.npy`. */
-#include "base/hash.h"
 #include "io/key_list.h"
 #include "io/npy.h"
 #include "io/zip.h"
@@ -99,25 +98,6 @@ flx_tensor *flx_npz_read(flx_context *ctx, const char *path, const char *key, fl
 
 /* ---- Writing ---- */
 
-static flx_code check_keys(const flxi_allocator *mem, const char *const *keys, size_t count, flx_error *err)
-{
-    flxi_index index = {0};
-    flx_code code = count < UINT32_MAX ? FLX_OK : flxi_fail(err, FLX_E_SIZE, "too many arrays for one archive");
-    for (size_t i = 0; code == FLX_OK && i < count; i++) {
-        uint64_t h = flxi_hash_text(FLXI_HASH_SEED, keys[i]);
-        uint32_t other;
-        for (flxi_probe p = flxi_index_first(&index, h); flxi_index_next(&index, &p, &other);)
-            if (strcmp(keys[other], keys[i]) == 0)
-                code = flxi_fail(err, FLX_E_DUP_NAME, "two arrays have the key '%.100s'", keys[i]);
-        if (keys[i][0] == 0)
-            code = flxi_fail(err, FLX_E_NAME, "array %zu has an empty key", i);
-        if (code == FLX_OK && !flxi_index_add(mem, &index, h, (uint32_t)i))
-            code = flxi_oom(err, "the keys of an archive");
-    }
-    flxi_index_free(mem, &index);
-    return code;
-}
-
 static flx_code write_entry(flxi_zip_writer *w, const char *key, const flx_tensor *t, flx_error *err)
 {
     char header[FLXI_NPY_HEADER_MAX];
@@ -140,7 +120,7 @@ static flx_code write_archive(const flxi_allocator *mem, const char *path, const
                               const flx_tensor *const *tensors, size_t count, flx_error *err)
 {
     flxi_zip_writer w;
-    FLXI_TRY(check_keys(mem, keys, count, err));
+    FLXI_TRY(flxi_keys_check(mem, keys, count, err));
     FLXI_TRY(flxi_zip_write_begin(&w, mem, path, err));
     for (size_t i = 0; i < count; i++) {
         flx_code code = write_entry(&w, keys[i], tensors[i], err);
@@ -156,11 +136,7 @@ flx_code flx_npz_write(const char *path, const char *const *keys, const flx_tens
                        flx_error *err)
 {
     static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* an archive of nothing has no context */
-    if (!path || (count && (!keys || !tensors)))
-        return flxi_fail(err, FLX_E_USAGE, "flx_npz_write: path, keys and tensors must be given");
-    for (size_t i = 0; i < count; i++)
-        if (!keys[i] || !tensors[i])
-            return flxi_fail(err, FLX_E_USAGE, "flx_npz_write: key or tensor %zu is NULL", i);
+    FLXI_TRY(flxi_keyed_check("flx_npz_write", path, keys, tensors, count, err));
     const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
     flx_code code = write_archive(mem, path, keys, tensors, count, err);
     if (code != FLX_OK)

@@ -1,7 +1,8 @@
-/* safetensors.c: reading .safetensors: eight bytes with the length of a header, the header as JSON, then all tensors'
+/* safetensors.c: .safetensors files: eight bytes with the length of a header, the header as JSON, then all tensors'
    bytes, little-endian and row-major. For each tensor the header has dtype, shape and where in the data it begins and
    ends. The whole header is checked whichever tensor is asked for: it must be JSON, every tensor must be described in
-   full, and none may lie outside the data. Only the tensor asked for is read. */
+   full, and none may lie outside the data. Only the tensor asked for is read. What is written has no gaps, and data that
+   begins at a multiple of eight. */
 #include "io/array.h"
 #include "io/endian.h"
 #include "io/json.h"
@@ -252,4 +253,121 @@ flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char 
     if (!t)
         flxi_at(err, "%s", path);
     return t;
+}
+
+/* ---- Writing ---- */
+
+static const char *dtype_name(int32_t dtype)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (dtypes[i].dtype == dtype)
+            return dtypes[i].name;
+    return NULL;
+}
+
+static void add_json_string(flxi_strbuf *b, const char *s)
+{
+    flxi_add_char(b, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < 32)
+            flxi_addf(b, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            flxi_addf(b, "\\%c", c);
+        else
+            flxi_add_char(b, *s);
+    }
+    flxi_add_char(b, '"');
+}
+
+/* Describes one tensor, whose data begins at `at`. */
+static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tensor *t, uint64_t at, flx_error *err)
+{
+    const char *dtype = dtype_name(t->type.dtype);
+    if (!dtype)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_npz_write keeps it",
+                              "tensor '%.100s' is %s, which safetensors files do not have", key,
+                              flx_dtype_name(t->type.dtype));
+    if (strcmp(key, "__metadata__") == 0)
+        return flxi_fail(err, FLX_E_NAME, "a tensor cannot be called __metadata__");
+    add_json_string(b, key);
+    flxi_addf(b, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
+    for (int32_t i = 0; i < t->type.rank; i++)
+        flxi_addf(b, "%s%lld", i ? "," : "", (long long)t->type.dims[i]);
+    flxi_addf(b, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, (unsigned long long)(at + t->nbytes));
+    return FLX_OK;
+}
+
+static flx_code make_header(flxi_strbuf *b, const char *const *keys, const flx_tensor *const *tensors, size_t count,
+                            flx_error *err)
+{
+    uint64_t at = 0;
+    flxi_add_char(b, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            flxi_add_char(b, ',');
+        FLXI_TRY(add_description(b, keys[i], tensors[i], at, err));
+        at += tensors[i]->nbytes;
+    }
+    flxi_add_char(b, '}');
+    while (b->n % 8 && !b->failed)
+        flxi_add_char(b, ' ');
+    if (b->n > header_max)
+        return flxi_fail(err, FLX_E_SIZE, "the header would have more than %llu bytes", (unsigned long long)header_max);
+    return b->failed ? flxi_oom(err, "a safetensors header") : FLX_OK;
+}
+
+/* The elements as the file has them: on a machine that stores the highest byte first a copy, turned as reading turns it. */
+static flx_code save_elements(flxi_save *out, const flx_tensor *t, flx_error *err)
+{
+    if (!flxi_host_is_big_endian())
+        return flxi_save_bytes(out, t->data, t->nbytes, err);
+    flxi_source s = flxi_source_memory(t->data, t->nbytes);
+    flx_tensor *turned = flxi_array_load(t->ctx, &(flxi_array){.type = t->type, .size = t->nbytes}, &s, err);
+    flx_code code = turned ? flxi_save_bytes(out, turned->data, turned->nbytes, err) : FLX_E_OOM;
+    flx_tensor_release(turned);
+    return code;
+}
+
+static flx_code save_all(flxi_save *out, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
+                         flx_error *err)
+{
+    unsigned char size[8];
+    flxi_put64(size, header->n);
+    FLXI_TRY(flxi_save_bytes(out, size, sizeof size, err));
+    FLXI_TRY(flxi_save_bytes(out, header->at, header->n, err));
+    for (size_t i = 0; i < count; i++)
+        FLXI_TRY(save_elements(out, tensors[i], err));
+    return FLX_OK;
+}
+
+static flx_code save_file(const char *path, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
+                          flx_error *err)
+{
+    flxi_save out;
+    FLXI_TRY(flxi_save_begin(&out, path, err));
+    flx_code code = save_all(&out, header, tensors, count, err);
+    if (code == FLX_OK)
+        return flxi_save_end(&out, err);
+    flxi_save_abandon(&out);
+    return code;
+}
+
+flx_code flx_safetensors_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
+                               size_t count, flx_error *err)
+{
+    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* a file of nothing has no context */
+    FLXI_TRY(flxi_keyed_check("flx_safetensors_write", path, keys, tensors, count, err));
+    const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
+    flxi_strbuf header;
+    flxi_strbuf_init(&header, mem);
+    flx_code code = flxi_keys_check(mem, keys, count, err);
+    if (code == FLX_OK)
+        code = make_header(&header, keys, tensors, count, err);
+    if (code == FLX_OK)
+        code = save_file(path, &header, tensors, count, err);
+    flxi_strbuf_free(&header);
+    if (code != FLX_OK)
+        flxi_at(err, "%s", path);
+    return code;
 }

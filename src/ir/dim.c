@@ -615,6 +615,60 @@ bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound)
     return sure_sign(ctx, d, bound) < 0;
 }
 
+/* ---- Lower bounds ---- */
+
+typedef struct {
+    int64_t (*of)(void *user, const char *symbol);
+    void *user;
+} symbol_bounds;
+
+static bool least_locked(const flxi_dim_table *t, flx_dim d, const symbol_bounds *b, int64_t *out);
+
+/* Of an atom that is known not to be negative. */
+static bool least_atom(const flxi_dim_table *t, const atom *a, const symbol_bounds *b, int64_t *out)
+{
+    if (a->name) {
+        *out = b->of(b->user, a->name);
+        return *out >= 0;
+    }
+    int64_t den;
+    if (!least_locked(t, a->num, b, out) || *out < 0 || !least_locked(t, a->den, b, &den) || den <= 0)
+        return false;
+    *out = flxi_dim_is_number(a->den) ? *out / den : 0;
+    return true;
+}
+
+/* A term grows with its atoms where its factor is positive; otherwise nothing bounds it from below. */
+static bool least_locked(const flxi_dim_table *t, flx_dim d, const symbol_bounds *b, int64_t *out)
+{
+    poly p;
+    int64_t sum = 0;
+    poly_load(t, d, &p);
+    bool known_bound = !p.bad;
+    for (uint32_t i = 0; i < p.n && known_bound; i++) {
+        int64_t product = p.t[i].coef;
+        known_bound = p.t[i].n == 0 || product > 0;
+        for (uint32_t k = 0; k < p.t[i].n && known_bound; k++) {
+            int64_t factor;
+            known_bound = least_atom(t, &t->atoms.at[p.t[i].atoms[k]], b, &factor) &&
+                          !__builtin_mul_overflow(product, factor, &product);
+        }
+        known_bound = known_bound && !__builtin_add_overflow(sum, product, &sum);
+    }
+    *out = sum;
+    return known_bound;
+}
+
+bool flxi_dim_least(flx_context *ctx, flx_dim d, int64_t (*least)(void *user, const char *symbol), void *user,
+                    int64_t *out)
+{
+    symbol_bounds b = {least, user};
+    pthread_mutex_lock(&ctx->lock);
+    bool found = known(ctx->dims, d) && least_locked(ctx->dims, d, &b, out);
+    pthread_mutex_unlock(&ctx->lock);
+    return found;
+}
+
 /* ---- Binding ---- */
 
 static flx_dim bind_locked(flxi_dim_table *t, flx_dim d, const flx_dim_binding *b, size_t n);

@@ -39,6 +39,10 @@ bool flxi_dims_differ(flx_context *ctx, flx_dim a, flx_dim b);
 /* True when d is a number below `bound`, or d - bound is a negative number. */
 bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound);
 
+/* A number that d is not below, given such a number ≥ 0 for each symbol; false where none is known. */
+bool flxi_dim_least(flx_context *ctx, flx_dim d, int64_t (*least)(void *user, const char *symbol), void *user,
+                    int64_t *out);
+
 /* d with the bound symbols replaced; it may be negative. FLX_DIM_INVALID with err filled: overflow, an inexact division,
    memory exhausted. */
 flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, size_t n, flx_error *err);

@@ -72,6 +72,8 @@ void flxi_store_complex(int32_t dtype, void *base, int64_t i, double _Complex x)
 bool flxi_load_truth(int32_t dtype, const void *base, int64_t i);
 /* `cast` of one element. */
 void flxi_cast_element(int32_t from, const void *src, int64_t i, int32_t to, void *dst, int64_t j);
+/* One element as a literal of the text form has it: `1.5`, `true`, `[1, -2]`. */
+void flxi_write_element(flxi_strbuf *out, int32_t dtype, const void *base, int64_t i);
 /* x wrapped to the width of an integer dtype (bool: nonzero). */
 int64_t flxi_wrap_int(int32_t dtype, int64_t x);
 

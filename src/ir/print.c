@@ -21,11 +21,11 @@ typedef struct {
     const flx_graph *g;
     flxi_strbuf *out;
     flxi_arena scratch;
-    const char **names; /* by id: the variable, NULL for a constant written inline */
-    uint32_t *uses;     /* by id */
-    bool *inlined;      /* by id */
-    flxi_names taken;   /* names in use in this graph */
-    uint32_t *repeats;  /* by id: how many outputs so far took their names from the value's variable */
+    const char **names;    /* by id: the variable, NULL for a constant written inline */
+    uint32_t *uses;        /* by id */
+    bool *inlined;         /* by id */
+    flxi_names taken;      /* names in use in this graph */
+    uint32_t *repeats;     /* by id: how many outputs so far took their names from the value's variable */
     const char **returned; /* by output: what stands behind `return` */
     const flxi_graph_list *list;
     const char *const *graph_names; /* by position in list */
@@ -66,7 +66,7 @@ static void write_real(flxi_strbuf *out, int32_t dtype, const void *data, int64_
     }
 }
 
-static void write_element(flxi_strbuf *out, int32_t dtype, const void *data, int64_t i)
+void flxi_write_element(flxi_strbuf *out, int32_t dtype, const void *data, int64_t i)
 {
     if (!flxi_is_complex(dtype)) {
         write_real(out, dtype, data, i);
@@ -82,7 +82,7 @@ static void write_element(flxi_strbuf *out, int32_t dtype, const void *data, int
 static void write_nested(flxi_strbuf *out, const flx_tensor *t, int axis, int64_t *at)
 {
     if (axis == t->type.rank) {
-        write_element(out, t->type.dtype, t->data, (*at)++);
+        flxi_write_element(out, t->type.dtype, t->data, (*at)++);
         return;
     }
     flxi_add_char(out, '[');
@@ -175,30 +175,16 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
 {
     flxi_strbuf *out = p->out;
     switch (a->kind) {
-    case ATTR_INT:
-        flxi_addf(out, "%lld", (long long)*(const int64_t *)field);
-        break;
-    case ATTR_DIM:
-        write_dim(p, *(const flx_dim *)field);
-        break;
-    case ATTR_BOOL:
-        flxi_add_text(out, *(const int64_t *)field ? "true" : "false");
-        break;
-    case ATTR_REAL:
-        write_number(out, *(const double *)field);
-        break;
-    case ATTR_WORD:
-        write_word(out, a->words, *(const int64_t *)field);
-        break;
-    case ATTR_DTYPE:
-        flxi_add_text(out, flx_dtype_name((int32_t) * (const int64_t *)field));
-        break;
+    case ATTR_INT: flxi_addf(out, "%lld", (long long)*(const int64_t *)field); break;
+    case ATTR_DIM: write_dim(p, *(const flx_dim *)field); break;
+    case ATTR_BOOL: flxi_add_text(out, *(const int64_t *)field ? "true" : "false"); break;
+    case ATTR_REAL: write_number(out, *(const double *)field); break;
+    case ATTR_WORD: write_word(out, a->words, *(const int64_t *)field); break;
+    case ATTR_DTYPE: flxi_add_text(out, flx_dtype_name((int32_t) * (const int64_t *)field)); break;
     case ATTR_INTS:
     case ATTR_BOOLS:
     case ATTR_DIMS:
-    case ATTR_PAIRS:
-        write_list(p, a, field);
-        break;
+    case ATTR_PAIRS: write_list(p, a, field); break;
     case ATTR_REALS: {
         const flx_reals *list = field;
         flxi_add_char(out, '[');
@@ -215,9 +201,7 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
         else
             flxi_add_quoted(out, *(const char *const *)field);
         break;
-    case ATTR_TYPE:
-        flxi_type_write(p->g->ctx, *(const flx_type *const *)field, out);
-        break;
+    case ATTR_TYPE: flxi_type_write(p->g->ctx, *(const flx_type *const *)field, out); break;
     case ATTR_TYPES: {
         const flx_types *list = field;
         flxi_add_char(out, '[');
@@ -228,9 +212,7 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
         flxi_add_char(out, ']');
         break;
     }
-    case ATTR_GRAPH:
-        write_graph(p, *(const flx_graph *const *)field);
-        break;
+    case ATTR_GRAPH: write_graph(p, *(const flx_graph *const *)field); break;
     case ATTR_GRAPHS: {
         const flx_graphs *list = field;
         flxi_add_char(out, '[');
@@ -250,11 +232,8 @@ static void write_attr(printer *p, const flxi_attr *a, const void *field)
         break;
     }
     case ATTR_DATA:
-    case ATTR_VALUE:
-        write_literal(out, *(const flx_tensor *const *)field);
-        break;
-    case ATTR_END:
-        break;
+    case ATTR_VALUE: write_literal(out, *(const flx_tensor *const *)field); break;
+    case ATTR_END: break;
     }
 }
 

@@ -34,12 +34,9 @@ static void batch_identity(flxi_site *s, flx_val *by)
 /* ---- stop_gradient ---- */
 
 static const flxi_sample samples_any_shape[] = {
-    {"T[3, 4]", NULL, NULL, FLX_OK},
-    {"T[]", NULL, NULL, FLX_OK},
-    {"T[0, 2]", NULL, NULL, FLX_OK},
-    {"T[N, 3]", NULL, NULL, FLX_OK},
-    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY},
-    {0},
+    {"T[3, 4]", NULL, NULL, FLX_OK},         {"T[]", NULL, NULL, FLX_OK},
+    {"T[0, 2]", NULL, NULL, FLX_OK},         {"T[N, 3]", NULL, NULL, FLX_OK},
+    {"T[2], T[2]", NULL, NULL, FLX_E_ARITY}, {0},
 };
 
 static flxi_kval pull_same(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
@@ -48,8 +45,11 @@ static flxi_kval pull_same(flxi_kemit *e, uint32_t result, const flxi_kindex *at
     return flxi_operand_at(e, 0, at);
 }
 
-const flxi_rules flxi_rules_stop_gradient = {.infer = flxi_infer_same, .eval = flxi_eval_copy, .pull = pull_same,
-                                             .batch = batch_identity, .samples = samples_any_shape};
+const flxi_rules flxi_rules_stop_gradient = {.infer = flxi_infer_same,
+                                             .eval = flxi_eval_copy,
+                                             .pull = pull_same,
+                                             .batch = batch_identity,
+                                             .samples = samples_any_shape};
 
 /* ---- cast ---- */
 
@@ -59,11 +59,26 @@ typedef struct {
 
 static const flxi_attr to_schema[] = {A_DTYPE_REQ(to_attrs, to), A_END};
 
-#define CAST_TO(dtype) {"T[3, 4]", "to=" dtype, NULL, FLX_OK}
+#define CAST_TO(dtype)                       \
+    {                                        \
+        "T[3, 4]", "to=" dtype, NULL, FLX_OK \
+    }
 
 static const flxi_sample samples_cast[] = {
-    CAST_TO("f64"), CAST_TO("f32"), CAST_TO("f16"), CAST_TO("bf16"), CAST_TO("c64"), CAST_TO("c128"), CAST_TO("i64"),
-    CAST_TO("i32"), CAST_TO("i16"), CAST_TO("i8"), CAST_TO("u64"), CAST_TO("u32"), CAST_TO("u16"), CAST_TO("u8"),
+    CAST_TO("f64"),
+    CAST_TO("f32"),
+    CAST_TO("f16"),
+    CAST_TO("bf16"),
+    CAST_TO("c64"),
+    CAST_TO("c128"),
+    CAST_TO("i64"),
+    CAST_TO("i32"),
+    CAST_TO("i16"),
+    CAST_TO("i8"),
+    CAST_TO("u64"),
+    CAST_TO("u32"),
+    CAST_TO("u16"),
+    CAST_TO("u8"),
     CAST_TO("bool"),
     {"T[]", "to=f32", NULL, FLX_OK},
     {"T[2, 0]", "to=i8", NULL, FLX_OK},
@@ -176,8 +191,8 @@ static flx_code infer_bitcast(flxi_infer *f)
     int32_t from = f->in[0]->dtype;
     /* A byte other than 0 and 1 is no bool. */
     if (to == FLX_BOOL && from != FLX_BOOL)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "compare instead: ne(x, 0)",
-                               "the bytes of %s need not be valid as bool", flx_dtype_name(from));
+        return flxi_infer_fail(f, FLX_E_DTYPE, "compare instead: ne(x, 0)", "the bytes of %s need not be valid as bool",
+                               flx_dtype_name(from));
     int64_t old_size = (int64_t)flx_dtype_size(from);
     int64_t new_size = (int64_t)flx_dtype_size(to);
     f->out[0] = *f->in[0];
@@ -227,8 +242,8 @@ typedef struct {
     int64_t exponent, mantissa;
 } precision_attrs;
 
-static const flxi_attr precision_schema[] = {
-    A_INT_REQ(precision_attrs, exponent), A_INT_REQ(precision_attrs, mantissa), A_END};
+static const flxi_attr precision_schema[] = {A_INT_REQ(precision_attrs, exponent), A_INT_REQ(precision_attrs, mantissa),
+                                             A_END};
 
 static const flxi_sample samples_precision[] = {
     {"T[3, 4]", "exponent=5, mantissa=10", NULL, FLX_OK},
@@ -379,18 +394,56 @@ static flx_code eval_print(flxi_eval *e)
     return flxi_eval_copy(e);
 }
 
-static flx_code eval_check(flxi_eval *e)
+/* How many elements of x belong to each element of ok: one where both have one shape, the extent of the last axis where x
+   has one more, else none. */
+static int64_t elements_beside(const flx_type *x, const flx_type *ok)
+{
+    for (int32_t k = 0; k < ok->rank && k < x->rank; k++)
+        if (x->dims[k] != ok->dims[k])
+            return 0;
+    if (x->rank == ok->rank)
+        return 1;
+    return x->rank == ok->rank + 1 ? x->dims[ok->rank] : 0;
+}
+
+/* "element [1, 2] of ok is false, where x is 1.5": of several elements of x no more than a line has room for. */
+static void tell_element(flxi_strbuf *out, const flx_tensor *x, const flx_tensor *ok, int64_t i)
+{
+    enum { MOST = 4 };
+    int64_t strides[FLX_MAX_RANK];
+    flxi_strides(&ok->type, strides);
+    flxi_add_text(out, ok->type.rank ? "element [" : "ok");
+    for (int32_t k = 0; k < ok->type.rank; k++)
+        flxi_addf(out, "%s%lld", k ? ", " : "", (long long)(i / strides[k] % ok->type.dims[k]));
+    flxi_add_text(out, ok->type.rank ? "] of ok is false" : " is false");
+    int64_t n = elements_beside(&x->type, &ok->type);
+    for (int64_t k = 0; k < n && k < MOST; k++) {
+        flxi_add_text(out, k ? ", " : ", where x is ");
+        flxi_write_element(out, x->type.dtype, x->data, i * n + k);
+    }
+    flxi_add_text(out, n > MOST ? " ..." : "");
+}
+
+static flx_code fail_check(flxi_eval *e, int64_t i)
 {
     const char *message = ((const message_attrs *)e->attrs)->message;
+    char text[130];
+    flxi_strbuf place;
+    flxi_printable(text, sizeof text, message, strlen(message));
+    flxi_strbuf_init(&place, e->mem);
+    tell_element(&place, e->in[0], e->in[1], i);
+    flx_code code = flxi_eval_fail(e, FLX_E_CHECK, NULL, "%s (%.90s)", *text ? text : "a check failed",
+                                   place.failed ? "an element of ok is false" : place.at);
+    flxi_strbuf_free(&place);
+    return code;
+}
+
+static flx_code eval_check(flxi_eval *e)
+{
     const flx_tensor *ok = e->in[1];
-    for (int64_t i = 0; i < ok->count; i++) {
-        if (flxi_load_truth(ok->type.dtype, ok->data, i))
-            continue;
-        char text[160];
-        flxi_printable(text, sizeof text, message, strlen(message));
-        return flxi_eval_fail(e, FLX_E_CHECK, NULL, "%s (element %lld of ok, which has %lld, is false)",
-                              *text ? text : "a check failed", (long long)i, (long long)ok->count);
-    }
+    for (int64_t i = 0; i < ok->count; i++)
+        if (!flxi_load_truth(ok->type.dtype, ok->data, i))
+            return fail_check(e, i);
     return flxi_eval_copy(e);
 }
 

@@ -296,15 +296,13 @@ static void leave_for_run_time(flxi_eval *e, uint32_t status)
     flxi_fail(e->err, FLX_E_NUMERIC, "%s: has a status to report: %u", e->op->name, status);
 }
 
-/* Evaluates the op on the given tensors; a failure (an index out of range, say) leaves it for run time. */
-static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_type *type)
+/* Evaluates the op on the given tensors, which give a value of `shape`: that of the result, or a scalar that all its elements
+   are. A failure (an index out of range, say) leaves it for run time. */
+static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_type *shape)
 {
     flx_error err = {0};
     flx_val y = FLX_NONE;
-    flx_type shape = *type;
-    if (in[0]->type.rank == 0 && w->op->op_class == CLASS_POINTWISE)
-        shape = (flx_type){.dtype = type->dtype};
-    flx_tensor *out[1] = {flx_tensor_new(w->to->ctx, &shape, NULL, &err)};
+    flx_tensor *out[1] = {flx_tensor_new(w->to->ctx, shape, NULL, &err)};
     if (!out[0])
         return y;
     flxi_eval e = {.op = w->op,
@@ -317,7 +315,7 @@ static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_typ
                    .err = &err,
                    .report = leave_for_run_time};
     if (w->op->rules->eval(&e) == FLX_OK && !err.code)
-        y = emit_constant(w, type, out[0]);
+        y = emit_constant(w, w->type, out[0]);
     flx_tensor_release(out[0]);
     return y;
 }
@@ -331,7 +329,7 @@ static flx_val fold_uniform(rewriting *w)
     for (uint32_t k = 0; k < w->n->nin; k++)
         if (!(in[k] = uniform(w->to, w->x[k])))
             return FLX_NONE;
-    return evaluate(w, in, w->type);
+    return evaluate(w, in, &(flx_type){.dtype = w->type->dtype});
 }
 
 static flx_val fold_small(rewriting *w)

@@ -3,6 +3,7 @@
 #include "runtime/compile.h"
 
 #include "hir/lower.h"
+#include "ir/opcode.h"
 #include "ops/emit.h"
 #include "transform/transform.h"
 
@@ -39,6 +40,58 @@ static flx_code pass_decompose(const flx_graph *in, flx_graph **out, flxi_remap 
     return flxi_decompose(in, is_composite, NULL, out, remap, err);
 }
 
+static flx_code run_passes(const flxi_pass *list, size_t n, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                           flx_error *err)
+{
+    flx_graph *now = NULL;
+    flxi_remap total = {0};
+    for (size_t i = 0; i < n; i++) {
+        flx_graph *next = NULL;
+        flxi_remap step = {0};
+        flx_code code = list[i](now ? now : in, &next, &step, err);
+        flx_graph_free(now);
+        now = next;
+        if (code != FLX_OK) {
+            flxi_remap_free(&total);
+            return code;
+        }
+        if (i == 0) {
+            total = step;
+            continue;
+        }
+        flxi_remap_compose(&total, &step);
+        flxi_remap_free(&step);
+    }
+    *out = now;
+    if (remap)
+        *remap = total;
+    else
+        flxi_remap_free(&total);
+    return FLX_OK;
+}
+
+/* The body of a scan as its nodes can be told apart: no blocks, no composites. */
+static flx_code prepare_body(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    static const flxi_pass list[] = {flxi_pass_lower, flxi_simplify, pass_decompose};
+    return run_passes(list, sizeof list / sizeof *list, in, out, remap, err);
+}
+
+static flx_code hoist(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    return flxi_hoist_scans(in, prepare_body, out, remap, err);
+}
+
+/* What has left the loops is simplified and decomposed like the rest. */
+static flx_code pass_hoist(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    static const flxi_pass list[] = {hoist, flxi_simplify, pass_decompose};
+    bool has_scan = false;
+    for (uint32_t i = 0; i < in->node_count && !has_scan; i++)
+        has_scan = flxi_node_at(in, i)->op == OP_scan;
+    return run_passes(list, has_scan ? sizeof list / sizeof *list : 1, in, out, remap, err);
+}
+
 /* name, function, whether it pays only if nodes are fused into kernels; --stage prints the graph after them. */
 static const struct {
     const char *name;
@@ -48,6 +101,7 @@ static const struct {
     {"lower", flxi_pass_lower, false},
     {"simplify", flxi_simplify, false},
     {"decompose", pass_decompose, false},
+    {"hoist", pass_hoist, false},
     {"absorb transposes", flxi_pass_absorb_transposes, false},
     {"spread products", flxi_pass_spread_products, true},
     {"split reductions", flxi_pass_split_reductions, false},
@@ -125,52 +179,6 @@ flx_code flxi_module_keep(flxi_module *m, const flxi_region *r, uint32_t *number
     return flxi_oom(err, "kernels");
 }
 
-/* ---- Small blocks as one function ---- */
-
-/* Longer ones gain little from it and cost compile time. */
-enum { MAX_CHAIN = 32 };
-
-static bool is_chained(const flxi_lir *l)
-{
-    bool fits = l->num_steps >= 2 && l->num_steps <= MAX_CHAIN;
-    for (uint32_t i = 0; fits && i < l->num_steps; i++)
-        fits = l->steps[i].kind == STEP_KERNEL && l->steps[i].work < FLXI_MIN_PARALLEL;
-    return fits;
-}
-
-static size_t count_chains(const flxi_lir *l)
-{
-    size_t n = is_chained(l);
-    for (uint32_t i = 0; i < l->num_steps; i++)
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
-            n += count_chains(l->steps[i].bodies[k]);
-    return n;
-}
-
-static flx_code make_chain(flxi_module *m, flxi_lir *l, flxi_chain *chain, flx_error *err)
-{
-    flxi_chain_call *calls = flxi_new(&m->arena, flxi_chain_call, l->num_steps);
-    if (!calls)
-        return flxi_oom(err, "kernels");
-    for (uint32_t i = 0; i < l->num_steps; i++) {
-        const flxi_step *s = &l->steps[i];
-        calls[i] = (flxi_chain_call){s->kernel, s->slots, s->num_slots, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
-    }
-    *chain = (flxi_chain){.calls = calls, .n = l->num_steps};
-    l->chain = chain;
-    return FLX_OK;
-}
-
-static flx_code make_chains(flxi_module *m, flxi_lir *l, flxi_chain *chains, size_t *n, flx_error *err)
-{
-    if (is_chained(l))
-        FLXI_TRY(make_chain(m, l, &chains[(*n)++], err));
-    for (uint32_t i = 0; i < l->num_steps; i++)
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
-            FLXI_TRY(make_chains(m, l->steps[i].bodies[k], chains, n, err));
-    return FLX_OK;
-}
-
 static flx_code build_kernels(flxi_module *m, flxi_compile_service *s, const flxi_native_options *o, flx_error *err)
 {
     flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
@@ -180,10 +188,7 @@ static flx_code build_kernels(flxi_module *m, flxi_compile_service *s, const flx
     for (size_t i = 0; i < m->kernels.n; i++)
         list[i] = m->kernels.at[i].kernel;
     flxi_native_program p = {.kernels = list, .n = m->kernels.n};
-    p.chains = flxi_new(&m->arena, flxi_chain, count_chains(m->main));
-    if (!p.chains)
-        return flxi_oom(err, "kernels");
-    FLXI_TRY(make_chains(m, m->main, p.chains, &p.num_chains, err));
+    FLXI_TRY(flxi_module_chains(m, o->is_scalar, &p.chains, &p.num_chains, err));
     return flxi_native_build(s, &p, o, m->native, &m->code, err);
 }
 

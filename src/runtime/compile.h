@@ -10,6 +10,9 @@ flx_code flxi_optimise(const flx_graph *g, bool fuses, flx_graph **out, flx_erro
 /* The i-th of them and its name, or NULL when there are fewer. */
 flxi_pass flxi_compile_pass(size_t i, const char **name);
 
+/* The functions of small blocks, which the blocks then know (lir_chain.c). */
+flx_code flxi_module_chains(flxi_module *m, bool is_scalar, flxi_chain **chains, size_t *n, flx_error *err);
+
 void flxi_module_init(flxi_module *m, flx_context *ctx);
 /* A graph of static types. The module is freed with flxi_module_free() whether this succeeds or not. */
 flx_code flxi_module_compile(flxi_module *m, const flx_graph *g, flxi_compile_service *s, const flxi_native_options *o,

@@ -56,6 +56,7 @@ typedef struct {
     uint32_t num_nodes;
     uint32_t number;                   /* in the module's list */
     const flxi_route_reasons *refused; /* routes that were asked before; NULL: none */
+    const char *called;                /* of a product in a loop: why it is no part of the loop's function; or NULL */
     /* For people (lir_explain.c): */
     const char *name;     /* of the kernel, or of the op with its route */
     const char *computes; /* nodes by op and name */
@@ -131,6 +132,9 @@ enum { FLXI_MIN_PARALLEL = 16384 };
 
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
 flx_code flxi_lir_explain(flxi_module *m, flxi_lir *l, flx_error *err);
+
+/* Whether the step, which is no kernel, is text in the function of its block (l->chain) instead of a call. */
+bool flxi_step_is_emitted(const flxi_lir *l, const flxi_step *s);
 
 /* Whether the step's k-th slot is written. */
 bool flxi_step_writes(const flxi_module *m, const flxi_step *s, uint32_t k);

@@ -2,6 +2,11 @@
 #include "ir/finite.h"
 #include "runtime/lir.h"
 
+bool flxi_step_is_emitted(const flxi_lir *l, const flxi_step *s)
+{
+    return l->chain && l->chain->run && s->kind != STEP_KERNEL;
+}
+
 bool flxi_step_writes(const flxi_module *m, const flxi_step *s, uint32_t k)
 {
     if (s->kind == STEP_KERNEL)

@@ -61,6 +61,8 @@ static void add_reasons(explainer *x, const flxi_step *s)
         snprintf(route, sizeof route, "no route %s", s->refused->at[i].route);
         add_reason(x, route, s->refused->at[i].why);
     }
+    if (s->called)
+        add_reason(x, "called in every step of the loop", s->called);
     if (s->kind == STEP_EVALUATE)
         add_reason(x, "no kernel", why_no_kernel(x, flxi_node_at(x->l->g, s->node)));
     if (s->kind == STEP_COPY)
@@ -76,7 +78,9 @@ static void add_name(explainer *x, const flxi_step *s)
         return;
     }
     flxi_add_text(&x->text, s->kind == STEP_COPY ? "copy" : flxi_ops[flxi_node_at(x->l->g, s->node)->op].name);
-    if (s->route) {
+    if (flxi_step_is_emitted(x->l, s))
+        flxi_add_text(&x->text, " in the function of its block");
+    else if (s->route) {
         flxi_add_text(&x->text, " by ");
         flxi_add_text(&x->text, s->route->name);
     }

@@ -81,11 +81,11 @@ static void print_step(const printing *p, const flxi_lir *l, uint32_t i, int dep
     indent(depth, out);
     flxi_addf(out, "%u: ", i);
     print_slots(m, l, s, true, out);
-    flxi_addf(out, " = %s ", kind_names[s->kind]);
+    flxi_addf(out, " = %s ", flxi_step_is_emitted(l, s) ? "emitted" : kind_names[s->kind]);
     if (s->kind == STEP_KERNEL)
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
                   s->grid[1], s->grid[2]);
-    else if (s->kind == STEP_ROUTE)
+    else if (s->kind == STEP_ROUTE && !flxi_step_is_emitted(l, s))
         flxi_addf(out, "%s by %s", op_name(l, s->node), s->route->name);
     else
         flxi_add_text(out, op_name(l, s->node));
@@ -116,11 +116,19 @@ static void print_views(const flxi_lir *l, int depth, flxi_strbuf *out)
         flxi_add_char(out, '\n');
 }
 
+/* What runs the block at once, if something does. */
+static const char *function_of(const flxi_lir *l)
+{
+    if (!l->chain || !l->chain->run)
+        return "";
+    return l->chain->run_loop ? ", one function with the loop around it" : ", one function";
+}
+
 static void print_block(const printing *p, const flxi_lir *l, int depth)
 {
     indent(depth, p->out);
-    flxi_addf(p->out, "block %s: %u steps, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
-              l->arena_bytes, l->max_live);
+    flxi_addf(p->out, "block %s: %u steps%s, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
+              function_of(l), l->arena_bytes, l->max_live);
     for (uint32_t i = 0; i < l->num_steps; i++)
         print_step(p, l, i, depth + 1);
     if (p->is_explained)
@@ -134,10 +142,12 @@ void flxi_lir_print(const flxi_module *m, const flxi_lir *l, bool is_explained, 
 
 /* ---- Report ---- */
 
-static void count_steps(const flxi_lir *l, uint32_t counts[STEP_BRANCH + 1])
+enum { COUNT_EMITTED = STEP_BRANCH + 1, COUNTS };
+
+static void count_steps(const flxi_lir *l, uint32_t counts[COUNTS])
 {
     for (uint32_t i = 0; i < l->num_steps; i++) {
-        counts[l->steps[i].kind]++;
+        counts[flxi_step_is_emitted(l, &l->steps[i]) ? COUNT_EMITTED : l->steps[i].kind]++;
         for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
             count_steps(l->steps[i].bodies[k], counts);
     }
@@ -146,14 +156,14 @@ static void count_steps(const flxi_lir *l, uint32_t counts[STEP_BRANCH + 1])
 void flxi_program_report(const flxi_program *p, flxi_strbuf *out)
 {
     const flxi_module *m = &p->module;
-    uint32_t counts[STEP_BRANCH + 1] = {0};
+    uint32_t counts[COUNTS] = {0};
     count_steps(m->main, counts);
     flxi_addf(out, "device cpu, %d threads, %zu different kernels, arena %zu bytes\n", m->threads, m->kernels.n,
               m->main->arena_bytes);
     if (p->note[0])
         flxi_addf(out, "note: %s\n", p->note);
-    for (int k = 0; k <= STEP_BRANCH; k++)
+    for (int k = 0; k < COUNTS; k++)
         if (counts[k])
-            flxi_addf(out, "%6u %s steps\n", counts[k], kind_names[k]);
+            flxi_addf(out, "%6u %s steps\n", counts[k], k == COUNT_EMITTED ? "emitted" : kind_names[k]);
     flxi_lir_print(m, m->main, true, out);
 }

@@ -22,6 +22,8 @@ typedef struct {
     block *bodies;
     const void **body_in; /* addresses for a body: room for its inputs */
     void **body_out;
+    flxi_chain_row *rows; /* of a scan that is one function */
+    flxi_chain_carry *carries;
 } step_state;
 
 struct block {
@@ -98,7 +100,9 @@ static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char 
     }
     t->body_in = flxi_new(&s->arena, const void *, most_in);
     t->body_out = flxi_new(&s->arena, void *, most_out);
-    return t->body_in && t->body_out ? FLX_OK : flxi_oom(err, "the state of a run");
+    t->rows = flxi_new(&s->arena, flxi_chain_row, most_in + most_out);
+    t->carries = flxi_new(&s->arena, flxi_chain_carry, most_in);
+    return t->body_in && t->body_out && t->rows && t->carries ? FLX_OK : flxi_oom(err, "the state of a run");
 }
 
 static flx_code make_step(flxi_state *s, const flxi_lir *l, const flxi_step *step, unsigned char *base, step_state *t,
@@ -207,6 +211,12 @@ flx_code flxi_run_cancelled(flx_error *err)
 static bool is_cancelled(const running *r)
 {
     return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
+}
+
+/* Whether somebody wants to see steps one by one, or in parts. */
+static bool uses_chains(const running *r)
+{
+    return !r->setup->observe && !r->setup->checks_finite && !r->setup->min_parallel;
 }
 
 /* ---- Steps ---- */
@@ -361,6 +371,59 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
         t->body_out[k] = (unsigned char *)result_at(b, s, k) + (size_t)at * result_row_bytes(body, k);
 }
 
+/* Steps between two looks at whether the run was cancelled. */
+static const int64_t steps_at_once = 64;
+
+/* Where the row of step 0 is, of rows of so many bytes. */
+static flxi_chain_row row_of(const scan_shape *c, unsigned char *stack, size_t nbytes)
+{
+    int64_t step = c->a->reverse ? -(int64_t)nbytes : (int64_t)nbytes;
+    size_t first = c->a->reverse ? (size_t)(c->length - 1) * nbytes : 0;
+    return (flxi_chain_row){stack + first, step};
+}
+
+/* The addresses of all steps, in the order in which the loop's function knows them. */
+static void bind_loop(block *b, const flxi_step *s, step_state *t, const scan_shape *c)
+{
+    block *body = &t->bodies[0];
+    for (uint32_t k = 0; k < c->carries; k++) {
+        flxi_chain_carry *y = &t->carries[k];
+        unsigned char *result = result_at(b, s, k), *other = carry_place(b, s, k, 0);
+        bool is_even = c->length % 2 == 0; /* the last step writes the result itself */
+        *y = (flxi_chain_carry){.in = operand_at(b, s, k), .place = {is_even ? other : result, is_even ? result : other}};
+        if (!c->a->save_trajectory)
+            continue;
+        flxi_chain_row row = row_of(c, result, operand_bytes(b, s, k));
+        y->place[0] = y->place[1] = row.at;
+        y->step = row.step;
+    }
+    const flxi_chain_loop *loop = body->l->chain->loop;
+    for (uint32_t i = 0; i < loop->num_shared; i++)
+        body->at[loop->shared[i].slot] = b->at[s->slots[loop->shared[i].value]];
+    for (uint32_t i = 0; i < loop->num_rows; i++)
+        t->rows[i] = row_of(c, b->at[s->slots[loop->rows[i].value]], body->l->slots[loop->rows[i].slot].nbytes);
+}
+
+/* A trajectory that is thinned has rows for some steps only. */
+static bool is_one_function(const running *r, const step_state *t, const scan_shape *c)
+{
+    bool is_thinned = c->a->save_trajectory && c->a->num_checkpoints && c->a->num_checkpoints != c->length;
+    return t->bodies[0].l->chain && t->bodies[0].l->chain->run_loop && uses_chains(r) && !is_thinned && c->length > 0;
+}
+
+static flx_code run_loop(running *r, block *b, const flxi_step *s, step_state *t, const scan_shape *c)
+{
+    block *body = &t->bodies[0];
+    bind_loop(b, s, t, c);
+    for (int64_t from = 0, to; from < c->length; from = to) {
+        to = c->length - from > steps_at_once ? from + steps_at_once : c->length;
+        if (is_cancelled(r))
+            return flxi_run_cancelled(r->err);
+        body->l->chain->run_loop(body->at, t->rows, t->carries, from, to);
+    }
+    return FLX_OK;
+}
+
 static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t)
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
@@ -370,6 +433,8 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
     c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
     for (uint32_t k = 0; c.length == 0 && !c.a->save_trajectory && k < c.carries; k++)
         copy(result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k));
+    if (is_one_function(r, t, &c))
+        return run_loop(r, b, s, t, &c);
     for (int64_t step = 0; step < c.length; step++) {
         bind_scan(b, s, t, &c, step);
         FLXI_TRY(run_block(r, &t->bodies[0], t->body_in, t->body_out));
@@ -466,7 +531,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
     }
-    if (l->chain && l->chain->run && !r->setup->observe && !r->setup->checks_finite && !r->setup->min_parallel) {
+    if (l->chain && l->chain->run && uses_chains(r)) {
         l->chain->run(b->at);
         return FLX_OK;
     }

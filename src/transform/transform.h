@@ -71,6 +71,12 @@ typedef struct {
 
 flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err);
 
+/* ---- Scans (hoist_scan.c) ---- */
+
+/* What needs no carry of a scan is computed for all steps at once before it, what no carry needs behind it, and carries that are
+   only added to become one sum. Bodies are looked at as `prepare` gives them. Sums may be made in another order. */
+flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* ---- Leaves ---- */
 
 /* Declares in g the leaves of src, with the types `type` gives (NULL: their own), and fills map. */

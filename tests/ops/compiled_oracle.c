@@ -2,10 +2,14 @@
 #include "compiled_oracle.h"
 
 #include "fixture.h"
+#include "ir/eval.h"
 #include "ir/opcode.h"
 #include "passes/pass.h"
+#include "runtime/error_bound.h"
 #include "test.h"
 
+#include <complex.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +23,14 @@ typedef struct {
     char (*results)[NAME], (*scales)[NAME]; /* names of outputs */
 } late_case;
 
-static struct {
-    flx_context *ctx;
-    bundle *pieces;
-    late_case cases[PIECES];
-    size_t n;
-} now;
+static void check_cases(bundle *b, size_t way);
+
+static bundle_spread now = {.most = PIECES, .check = check_cases};
+static late_case late[WAY_COUNT][PIECES]; /* by way and piece */
 
 /* ---- Adding ---- */
 
-static late_case late_case_of(const char *case_name, const flx_graph *g, flx_tensor *const *answers,
+static late_case late_case_of(flx_context *ctx, const char *case_name, const flx_graph *g, flx_tensor *const *answers,
                               const flx_graph *scales)
 {
     flx_error err = {0};
@@ -39,7 +41,7 @@ static late_case late_case_of(const char *case_name, const flx_graph *g, flx_ten
     c.scales = calloc(c.n + 1, sizeof *c.scales);
     CHECK(c.answers && c.results && c.scales);
     for (size_t i = 0; i < c.n; i++) {
-        c.answers[i] = flx_tensor_new(now.ctx, flx_tensor_type(answers[i]), flx_tensor_bytes(answers[i]), &err);
+        c.answers[i] = flx_tensor_new(ctx, flx_tensor_type(answers[i]), flx_tensor_bytes(answers[i]), &err);
         CHECK_MSG(c.answers[i], "%s", err.message);
         snprintf(c.results[i], NAME, "%s", flx_graph_output_name(g, i));
         if (scales)
@@ -60,14 +62,14 @@ static void free_case(late_case *c)
 void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find find, const void *user,
                          flx_tensor *const *answers, const flx_graph *scales)
 {
-    if (now.n == PIECES)
-        compiled_oracle_end();
-    if (!now.pieces) {
-        now.ctx = flx_context_new(NULL);
-        now.pieces = bundle_new(now.ctx);
+    for (size_t way = 0; way < WAY_COUNT; way++) {
+        if (!way_takes(way, case_name))
+            continue;
+        bundle *b = bundle_spread_open(&now, way);
+        size_t n = bundle_size(b);
+        CHECK_MSG(bundle_add_copy(b, g, find, user, case_name), "%s: does not run", case_name);
+        late[way][n] = late_case_of(now.at[way].ctx, case_name, g, answers, scales);
     }
-    CHECK_MSG(bundle_add_copy(now.pieces, g, find, user, case_name, &bundle_usual), "%s: does not run", case_name);
-    now.cases[now.n++] = late_case_of(case_name, g, answers, scales);
 }
 
 /* ---- Constants as inputs ---- */
@@ -118,26 +120,50 @@ void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs)
 
 /* ---- Comparing ---- */
 
+typedef struct {
+    bundle *b;
+    const late_case *cases;
+} comparison;
+
+static double *whole_bounds(const flx_tensor *expected, const double *noise)
+{
+    int32_t dtype = flx_tensor_type(expected)->dtype;
+    double *bounds = calloc((size_t)flx_tensor_count(expected) + 1, sizeof *bounds);
+    CHECK(bounds);
+    for (int64_t i = 0; i < flx_tensor_count(expected); i++) {
+        double size = cabs(flxi_load_complex(dtype, flx_tensor_bytes(expected), i));
+        bounds[i] = (isfinite(size) ? element_bound(dtype, size) : 0) + noise[i];
+    }
+    return bounds;
+}
+
+/* Noise is asked for only where the tolerance of the fixture is not enough. */
 static void compare(void *user, size_t piece, flx_tensor *const *out)
 {
-    const late_case *c = &now.cases[piece];
-    (void)user;
-    for (size_t i = 0; i < c->n; i++)
-        fixture_agree_within(c->name, c->results[i], out[i], c->answers[i], c->scales[i], bundle_usual.element,
-                             bundle_usual.overall);
-    test_count_case();
+    const comparison *by = user;
+    const late_case *c = &by->cases[piece];
+    for (size_t i = 0; i < c->n; i++) {
+        int64_t bad = fixture_first_difference(c->name, out[i], c->answers[i], c->scales[i], NULL);
+        const double *noise = bad >= 0 ? bundle_bounds(by->b, piece)[i] : NULL;
+        if (noise) {
+            double *more = whole_bounds(out[i], noise);
+            bad = fixture_first_difference(c->name, out[i], c->answers[i], c->scales[i], more);
+            free(more);
+        }
+        fixture_report(c->name, c->results[i], out[i], c->answers[i], bad);
+    }
+}
+
+static void check_cases(bundle *b, size_t way)
+{
+    size_t n = bundle_size(b);
+    test_fail_context("%s: %zu cases compiled, %s", test_name(), n, way_name(way));
+    bundle_check_and(b, way, compare, &(comparison){b, late[way]});
+    for (size_t i = 0; i < n; i++)
+        free_case(&late[way][i]);
 }
 
 void compiled_oracle_end(void)
 {
-    if (!now.pieces)
-        return;
-    test_fail_context("%s: %zu cases compiled", test_name(), now.n);
-    bundle_run(now.pieces, &(flx_compile_options){.threads = 1, .optimisation = 1}, compare, NULL);
-    for (size_t i = 0; i < now.n; i++)
-        free_case(&now.cases[i]);
-    bundle_free(now.pieces);
-    flx_context_free(now.ctx);
-    now.pieces = NULL;
-    now.n = 0;
+    bundle_spread_end(&now);
 }

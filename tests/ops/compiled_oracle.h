@@ -1,5 +1,6 @@
-/* compiled_oracle.h: cases with independent answers, compiled, many at a time. Compiled code may be farther from an answer than
-   the reference evaluator by as much as it may differ from that (bundle.h). */
+/* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways (runtime/compiled_ways.h).
+   Compiled code may be farther from an answer than the reference evaluator by as much as it may differ from that
+   (runtime/error_bound.h). */
 #ifndef FLX_TEST_COMPILED_ORACLE_H
 #define FLX_TEST_COMPILED_ORACLE_H
 

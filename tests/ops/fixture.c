@@ -89,27 +89,25 @@ static double scale_of(const char *name)
     return !scale ? 0.0 : ldexp(1.0, (scale[3] == 'm' ? -1 : 1) * atoi(scale + 4));
 }
 
-void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
-                   const char *answer_name)
+static int64_t first_other_bytes(const flx_tensor *found, const flx_tensor *expected)
 {
-    fixture_agree_within(case_name, result, found, expected, answer_name, 0, 0);
+    const char *x = flx_tensor_bytes(found), *y = flx_tensor_bytes(expected);
+    size_t size = flx_dtype_size(flx_tensor_type(expected)->dtype);
+    for (int64_t i = 0; i < flx_tensor_count(expected); i++)
+        if (memcmp(x + (size_t)i * size, y + (size_t)i * size, size) != 0)
+            return i;
+    return -1;
 }
 
-void fixture_agree_within(const char *case_name, const char *result, const flx_tensor *found,
-                          const flx_tensor *expected, const char *answer_name, double more_of_element,
-                          double more_overall)
+int64_t fixture_first_difference(const char *case_name, const flx_tensor *found, const flx_tensor *expected,
+                                 const char *answer_name, const double *more)
 {
     const flx_type *type = flx_tensor_type(expected);
     int64_t count = flx_tensor_count(expected);
-    if (!EXPECT_MSG(same_type(flx_tensor_type(found), type), "%s: %s has another type than expected", case_name,
-                    result))
-        return;
-    if (mantissa_bits(type->dtype) == 0) {
-        EXPECT_MSG(memcmp(flx_tensor_bytes(found), flx_tensor_bytes(expected), flx_tensor_size(expected)) == 0,
-                   "%s: %s differs (first element %g, expected %g)", case_name, result, flx_tensor_get(found, 0),
-                   flx_tensor_get(expected, 0));
-        return;
-    }
+    if (!same_type(flx_tensor_type(found), type))
+        return 0;
+    if (mantissa_bits(type->dtype) == 0)
+        return first_other_bytes(found, expected);
     const char *ulp = strstr(case_name, "__ulp");
     const char *rel = strstr(case_name, "__rel");
     double units = atof((rel ? rel : ulp ? ulp : "__ulp0") + 5);
@@ -117,16 +115,32 @@ void fixture_agree_within(const char *case_name, const char *result, const flx_t
     for (int64_t i = 0; i < count; i++)
         largest = fmax(largest, magnitude(element(expected, i)));
     for (int64_t i = 0; i < count; i++) {
-        double complex y = element(found, i);
         double complex e = element(expected, i);
-        double unit = ulp_of(type->dtype, rel ? largest : magnitude(e));
-        double more = more_of_element * ulp_of(type->dtype, magnitude(e)) +
-                      more_overall * ulp_of(type->dtype, largest > 0 ? largest : 1);
-        if (!EXPECT_MSG(near(y, e, units * unit + more),
-                        "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name,
-                        result, (long long)i, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit))
-            return;
+        double allowed = units * ulp_of(type->dtype, rel ? largest : magnitude(e)) + (more ? more[i] : 0);
+        if (!near(element(found, i), e, allowed))
+            return i;
     }
+    return -1;
+}
+
+void fixture_report(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
+                    int64_t difference)
+{
+    int32_t dtype = flx_tensor_type(expected)->dtype;
+    if (difference < 0 || !EXPECT_MSG(same_type(flx_tensor_type(found), flx_tensor_type(expected)),
+                                      "%s: %s has another type than expected", case_name, result))
+        return;
+    double complex y = element(found, difference), e = element(expected, difference);
+    double unit = mantissa_bits(dtype) ? ulp_of(dtype, magnitude(e)) : 1;
+    EXPECT_MSG(false, "%s: %s, element %lld: %.17g%+.17gi, expected %.17g%+.17gi (%.4g units of %g)", case_name, result,
+               (long long)difference, creal(y), cimag(y), creal(e), cimag(e), magnitude(y - e) / unit, unit);
+}
+
+void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
+                   const char *answer_name)
+{
+    fixture_report(case_name, result, found, expected,
+                   fixture_first_difference(case_name, found, expected, answer_name, NULL));
 }
 
 /* ---- Reading ---- */

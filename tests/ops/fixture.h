@@ -17,9 +17,12 @@ void fixture_each(const char *folder, void (*visit)(const flx_module *m, const f
 void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
                    const char *answer_name);
 
-/* The same with so many units more, of each element and of the largest, or of 1 where everything cancels to 0. */
-void fixture_agree_within(const char *case_name, const char *result, const flx_tensor *found,
-                          const flx_tensor *expected, const char *answer_name, double more_of_element,
-                          double more_overall);
+/* The same with so much more for each element; -1, or the number of the first element that disagrees. */
+int64_t fixture_first_difference(const char *case_name, const flx_tensor *found, const flx_tensor *expected,
+                                 const char *answer_name, const double *more);
+
+/* fixture_agree() for a result whose first difference is known. */
+void fixture_report(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
+                    int64_t difference);
 
 #endif

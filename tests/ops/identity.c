@@ -42,9 +42,24 @@ TEST(check_fails_with_its_message)
 {
     check_text_fails("graph g() { ok = const(bool[3], [true, false, true])"
                      "  y = check(1, ok, message=\"rows must\\nhold\") return y }",
-                     FLX_E_CHECK, "check 'y': rows must?hold (element 1 of ok, which has 3, is false)");
+                     FLX_E_CHECK, "check 'y': rows must?hold (element [1] of ok is false)");
     check_text_fails("graph g() { y = check(1, full(f32[], nan), message=\"\") return y }", FLX_E_CHECK,
-                     "check 'y': a check failed (element 0 of ok, which has 1, is false)");
+                     "check 'y': a check failed (ok is false, where x is 1)");
+}
+
+TEST(check_tells_what_stands_where_it_fails)
+{
+    check_text_fails("graph g() { x = iota(i32[2, 3], axis=1)  y = check(x, lt(x, 2), message=\"small\") return y }",
+                     FLX_E_CHECK, "check 'y': small (element [0, 2] of ok is false, where x is 2)");
+    check_text_fails("graph g() { x = const(f32[2, 2], [[1, 1], [0.1, -inf]])  ok = const(bool[2], [1, 0])"
+                     "  y = check(x, ok, message=\"pairs\") return y }",
+                     FLX_E_CHECK, "check 'y': pairs (element [1] of ok is false, where x is 0.1, -inf)");
+    check_text_fails("graph g() { x = const(c64[1], [[1, -2]])  y = check(x, const(bool[1], [false]), message=\"z\")"
+                     "  return y }",
+                     FLX_E_CHECK, "check 'y': z (element [0] of ok is false, where x is [1, -2])");
+    check_text_fails("graph g() { x = iota(i32[1, 6], axis=1)  y = check(x, const(bool[1], [false]), message=\"six\")"
+                     "  return y }",
+                     FLX_E_CHECK, "check 'y': six (element [0] of ok is false, where x is 0, 1, 2, 3 ...)");
 }
 
 TEST(bitcast_errors_say_what_the_last_axis_must_be)
@@ -57,8 +72,8 @@ TEST(bitcast_errors_say_what_the_last_axis_must_be)
 
 TEST(reduce_precision_rejects_formats_without_exponent)
 {
-    check_text_fails("graph g(x: f32[2]) { y = reduce_precision(x, exponent=0, mantissa=3) return y }",
-                     FLX_E_ATTRIBUTE, "reduce_precision 'y': exponent must be at least 1, but is 0");
+    check_text_fails("graph g(x: f32[2]) { y = reduce_precision(x, exponent=0, mantissa=3) return y }", FLX_E_ATTRIBUTE,
+                     "reduce_precision 'y': exponent must be at least 1, but is 0");
     check_text_fails("graph g(x: f32[2]) { y = reduce_precision(x, exponent=5, mantissa=-1) return y }",
                      FLX_E_ATTRIBUTE, "reduce_precision 'y': mantissa must not be negative, but is -1");
 }

@@ -20,6 +20,7 @@
 #include "experiment.h"
 #include "ir/opcode.h"
 #include "ir/site.h"
+#include "runtime/error_bound.h"
 
 #include <fluxion/transform.h>
 #include <math.h>
@@ -101,19 +102,6 @@ static void make_coarse(experiment *x)
 
 /* ---- Roundings ---- */
 
-static bool rounds(flxi_opcode op)
-{
-    static const flxi_opcode exact[] = {OP_where, OP_neg,  OP_abs,     OP_sign,      OP_max,  OP_min,  OP_clamp,
-                                        OP_real,  OP_imag, OP_complex, OP_conjugate, OP_relu, OP_sort, OP_top_k};
-    flxi_class c = flxi_ops[op].op_class;
-    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
-        if (exact[i] == op)
-            return false;
-    if (c == CLASS_INDEX || c == CLASS_SHAPE) /* these interpolate or accumulate */
-        return op == OP_scatter_add || op == OP_scatter_nd || op == OP_gather_backward || op == OP_resize;
-    return c != CLASS_LEAF && c != CLASS_IDENTITY;
-}
-
 /* The most roundings on a path through the graph. A body is gone through at most so often in any sample. */
 static int depth_of(const flx_graph *g)
 {
@@ -129,7 +117,7 @@ static int depth_of(const flx_graph *g)
             deep = at[n->in[k]] > deep ? at[n->in[k]] : deep;
         for (uint32_t k = 0; k < n->nout; k++) {
             int32_t dtype = flxi_type_at(g, n->first + k)->dtype;
-            at[n->first + k] = deep + (rounds(n->op) && (flxi_is_float(dtype) || flxi_is_complex(dtype)));
+            at[n->first + k] = deep + (op_rounds(n->op) && (flxi_is_float(dtype) || flxi_is_complex(dtype)));
             most = at[n->first + k] > most ? at[n->first + k] : most;
         }
     }

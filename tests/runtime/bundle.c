@@ -2,6 +2,7 @@
 #include "bundle.h"
 
 #include "../test.h"
+#include "error_bound.h"
 #include "ir/eval.h"
 #include "ir/site.h"
 
@@ -14,9 +15,10 @@
 typedef struct {
     flx_graph *g;
     flx_tensor **values, **expected;
+    double **bounds; /* NULL before they are asked for */
     size_t nin, nout;
     char about[160];
-    bundle_rule rule;
+    bool is_exact;
 } piece;
 
 struct bundle {
@@ -24,8 +26,6 @@ struct bundle {
     piece *pieces;
     size_t n, cap;
 };
-
-const bundle_rule bundle_usual = {.element = 8, .overall = 4};
 
 /* ---- Filling ---- */
 
@@ -50,6 +50,9 @@ void bundle_free(bundle *b)
         flx_graph_free(b->pieces[i].g);
         free_tensors(b->pieces[i].values, b->pieces[i].nin);
         free_tensors(b->pieces[i].expected, b->pieces[i].nout);
+        for (size_t k = 0; b->pieces[i].bounds && k < b->pieces[i].nout; k++)
+            free(b->pieces[i].bounds[k]);
+        free(b->pieces[i].bounds);
     }
     free(b->pieces);
     free(b);
@@ -72,7 +75,7 @@ static flx_code run_reference(piece *p, flx_error *err)
     return code;
 }
 
-bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, const bundle_rule *rule)
+static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, bool is_exact)
 {
     flx_error err = {0};
     if (b->n == b->cap) {
@@ -81,7 +84,7 @@ bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const 
         CHECK(b->pieces);
     }
     piece *p = &b->pieces[b->n];
-    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .rule = *rule};
+    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .is_exact = is_exact};
     p->g = flx_graph_retain((flx_graph *)(uintptr_t)g);
     p->values = calloc(p->nin + 1, sizeof *p->values);
     p->expected = calloc(p->nout + 1, sizeof *p->expected);
@@ -98,8 +101,17 @@ bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const 
     return false;
 }
 
-bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void *user, const char *about,
-                     const bundle_rule *rule)
+bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about)
+{
+    return add_piece(b, g, values, about, false);
+}
+
+bool bundle_add_exact(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about)
+{
+    return add_piece(b, g, values, about, true);
+}
+
+bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void *user, const char *about)
 {
     enum { MOST = 64 };
     flx_error err = {0};
@@ -118,7 +130,7 @@ bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void
         values[i] = flx_tensor_new(b->ctx, flx_tensor_type(t), flx_tensor_bytes(t), &err);
         CHECK_MSG(values[i], "%s", err.message);
     }
-    bool added = bundle_add(b, copy, values, about, rule);
+    bool added = bundle_add(b, copy, values, about);
     flx_module_free(m);
     flx_buffer_free(&bytes);
     return added;
@@ -163,43 +175,17 @@ flx_graph *bundle_join(const bundle *b, flx_feed **feeds)
     return all;
 }
 
-void bundle_run(bundle *b, const flx_compile_options *o, bundle_visit visit, void *user)
-{
-    flx_error err = {0};
-    flx_exec *e = NULL;
-    flx_feed *feeds;
-    if (b->n == 0)
-        return;
-    flx_graph *all = bundle_join(b, &feeds);
-    size_t nin = flx_graph_input_count(all), nout = flx_graph_output_count(all), at = 0;
-    flx_tensor **out = calloc(nout + 1, sizeof *out);
-    CHECK(out);
-    CHECK_OK(flx_compile(all, o, &e, &err), &err);
-    CHECK_OK(flx_exec_run(e, NULL, feeds, nin, out, &err), &err);
-    for (size_t i = 0; i < b->n; at += b->pieces[i++].nout)
-        visit(user, i, out + at);
-    flx_exec_free(e);
-    free_tensors(out, nout);
-    free(feeds);
-    flx_graph_free(all);
-}
-
 /* ---- Comparing ---- */
 
-/* The distance of 1 to the next number; 0 for dtypes that are exact. */
-static double unit_of(int32_t dtype)
+double *const *bundle_bounds(bundle *b, size_t i)
 {
-    return flxi_is_float(dtype) || flxi_is_complex(dtype) ? ldexp(1, 1 - flxi_mantissa_bits(dtype)) : 0;
-}
-
-static double largest(const flx_tensor *t)
-{
-    double most = 0;
-    for (int64_t i = 0; i < t->count; i++) {
-        double x = cabs(flxi_load_complex(t->type.dtype, t->data, i));
-        most = isfinite(x) && x > most ? x : most;
+    piece *p = &b->pieces[i];
+    if (!p->bounds) {
+        p->bounds = calloc(p->nout + 1, sizeof *p->bounds);
+        CHECK(p->bounds);
+        noise_bounds(p->g, p->values, p->expected, p->bounds);
     }
-    return most;
+    return p->bounds;
 }
 
 /* |y|, or what of it is finite. */
@@ -218,94 +204,138 @@ static bool is_near(double a, double b, double tolerance, bool is_exact)
     return !is_exact && isfinite(a) && isfinite(b) && fabs(a - b) <= tolerance;
 }
 
-static double coarsest_unit(const piece *p, double unit)
+/* `more` is what noise does to each element, or NULL. */
+static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const double *more, bool is_exact)
 {
-    for (size_t i = 0; p->rule.is_mixed && i < p->nin; i++)
-        unit = fmax(unit, unit_of(p->values[i]->type.dtype));
-    return unit;
-}
-
-static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const piece *p)
-{
-    const bundle_rule *r = &p->rule;
     int32_t dtype = a->type.dtype;
-    double unit = unit_of(dtype) > 0 ? coarsest_unit(p, unit_of(dtype)) : 0, most = largest(b);
     size_t size = flx_dtype_size(dtype);
     for (int64_t i = 0; i < a->count; i++) {
-        if (unit == 0) {
+        if (unit_of(dtype) == 0) {
             if (memcmp((const char *)a->data + (size_t)i * size, (const char *)b->data + (size_t)i * size, size) != 0)
                 return i;
             continue;
         }
         double _Complex x = flxi_load_complex(dtype, a->data, i), y = flxi_load_complex(dtype, b->data, i);
-        double magnitude = size_of(y);
-        double tolerance = unit * (r->element * magnitude + r->overall * most + r->least);
-        if (!is_near(creal(x), creal(y), tolerance, r->is_exact) ||
-            !is_near(cimag(x), cimag(y), tolerance, r->is_exact))
+        double tolerance = element_bound(dtype, size_of(y)) + (more ? more[i] : 0);
+        if (!is_near(creal(x), creal(y), tolerance, is_exact) || !is_near(cimag(x), cimag(y), tolerance, is_exact))
             return i;
     }
     return -1;
 }
 
-typedef struct {
-    const bundle *b;
-    char way[80];
-} comparison;
-
-static void compare(void *user, size_t i, flx_tensor *const *out)
+/* Noise is asked for only where a few units are not enough. */
+static void compare_piece(bundle *b, size_t i, flx_tensor *const *out, const char *way)
 {
-    const comparison *c = user;
-    const piece *p = &c->b->pieces[i];
+    const piece *p = &b->pieces[i];
     for (size_t k = 0; k < p->nout; k++) {
-        int64_t bad = first_difference(out[k], p->expected[k], p);
+        double more = 0;
         double _Complex x = 0, y = 0;
+        int64_t bad = first_difference(out[k], p->expected[k], NULL, p->is_exact);
+        if (bad >= 0 && !p->is_exact)
+            bad = first_difference(out[k], p->expected[k], bundle_bounds(b, i)[k], false);
         if (bad >= 0) {
             x = flxi_load_complex(out[k]->type.dtype, out[k]->data, bad);
             y = flxi_load_complex(out[k]->type.dtype, p->expected[k]->data, bad);
+            more = p->bounds && p->bounds[k] ? p->bounds[k][bad] : 0;
         }
-        EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi", p->about,
-                   c->way, k, (long long)bad, creal(x), cimag(x), creal(y), cimag(y));
+        EXPECT_MSG(bad < 0, "%s, %s: output %zu differs at %lld: %.17g%+.17gi instead of %.17g%+.17gi (noise %.3g)",
+                   p->about, way, k, (long long)bad, creal(x), cimag(x), creal(y), cimag(y), more);
     }
     test_count_case();
 }
 
-void bundle_check(bundle *b, const flx_compile_options *o)
+typedef struct {
+    const flx_graph *g;
+    const flx_feed *feeds;
+    size_t nin, nout;
+} whole;
+
+static flx_tensor **run_whole(const whole *w, const flx_compile_options *o)
 {
-    comparison c = {.b = b};
-    snprintf(c.way, sizeof c.way, "flags %u, %d threads, level %d", o ? o->flags : 0, o ? o->threads : 0,
-             o ? o->optimisation : 0);
-    bundle_run(b, o, compare, &c);
+    flx_error err = {0};
+    flx_exec *e = NULL;
+    flx_tensor **out = calloc(w->nout + 1, sizeof *out);
+    CHECK(out);
+    CHECK_OK(flx_compile(w->g, o, &e, &err), &err);
+    CHECK_OK(flx_exec_run(e, NULL, w->feeds, w->nin, out, &err), &err);
+    flx_exec_free(e);
+    return out;
 }
 
-/* ---- Which cases, in which ways ---- */
-
-bool bundle_turn(unsigned share)
+static void compare_bits(const bundle *b, flx_tensor *const *one, flx_tensor *const *several, const char *way)
 {
-    static uint64_t turn;
-    const char *rarely = getenv("FLX_COMPILED_RARELY");
-    uint64_t n = rarely ? strtoull(rarely, NULL, 10) : 1;
-    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % (share * (n ? n : 1)) == 0;
+    size_t at = 0;
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t k = 0; k < b->pieces[i].nout; k++, at++)
+            EXPECT_MSG(memcmp(flx_tensor_bytes(one[at]), flx_tensor_bytes(several[at]), flx_tensor_size(one[at])) == 0,
+                       "%s, %s: output %zu depends on the number of threads", b->pieces[i].about, way, k);
 }
 
-static const struct {
-    const char *name;
-    flx_compile_options o;
-} ways[] = {
-    {"fused", {.threads = 1}},
-    {"fused, 2 threads", {.threads = 2}},
-    {"unfused", {.threads = 1, .flags = FLX_COMPILE_UNFUSED}},
-    {"interpreted", {.threads = 1, .flags = FLX_COMPILE_INTERPRET}},
-    {"scalar -O0", {.threads = 1, .flags = FLX_COMPILE_SCALAR, .optimisation = 1}},
-    {"fused -O3", {.threads = 2, .optimisation = 4}},
-};
-
-size_t bundle_ways(void)
+void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user)
 {
-    return sizeof ways / sizeof *ways;
+    flx_feed *feeds;
+    size_t at = 0;
+    if (b->n == 0)
+        return;
+    flx_graph *all = bundle_join(b, &feeds);
+    whole w = {all, feeds, flx_graph_input_count(all), flx_graph_output_count(all)};
+    flx_compile_options o = way_begin(way);
+    flx_tensor **out = run_whole(&w, &o);
+    if (o.threads > 1) {
+        o.threads = 1;
+        flx_tensor **one = run_whole(&w, &o);
+        compare_bits(b, one, out, way_name(way));
+        free_tensors(one, w.nout);
+    }
+    way_end();
+    for (size_t i = 0; i < b->n; at += b->pieces[i++].nout) {
+        compare_piece(b, i, out + at, way_name(way));
+        if (visit)
+            visit(user, i, out + at);
+    }
+    free_tensors(out, w.nout);
+    free(feeds);
+    flx_graph_free(all);
 }
 
-const char *bundle_way(size_t i, flx_compile_options *o)
+void bundle_check(bundle *b, size_t way)
 {
-    *o = ways[i].o;
-    return ways[i].name;
+    bundle_check_and(b, way, NULL, NULL);
+}
+
+/* ---- A bundle for each way ---- */
+
+static void close_bundle(bundle_spread *s, size_t way)
+{
+    if (!s->at[way].b)
+        return;
+    s->check(s->at[way].b, way);
+    bundle_free(s->at[way].b);
+    flx_context_free(s->at[way].ctx);
+    s->at[way].b = NULL;
+}
+
+bundle *bundle_spread_open(bundle_spread *s, size_t way)
+{
+    if (s->at[way].b && s->at[way].b->n >= s->most)
+        close_bundle(s, way);
+    if (!s->at[way].b) {
+        s->at[way].ctx = flx_context_new(NULL);
+        s->at[way].b = bundle_new(s->at[way].ctx);
+    }
+    return s->at[way].b;
+}
+
+void bundle_spread_end(bundle_spread *s)
+{
+    for (size_t way = 0; way < WAY_COUNT; way++)
+        close_bundle(s, way);
+}
+
+bool bundle_spread_copy(bundle_spread *s, const flx_graph *g, bundle_find find, const void *user, const char *about)
+{
+    for (size_t way = 0; way < WAY_COUNT; way++)
+        if (way_takes(way, about) && !bundle_add_copy(bundle_spread_open(s, way), g, find, user, about))
+            return false;
+    return true;
 }

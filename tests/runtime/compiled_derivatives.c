@@ -1,7 +1,7 @@
 /* compiled_derivatives.c: what the transforms make of the samples of every op, compiled, against the reference evaluator: the
    gradient of the sample's loss, its tangent, its Hessian along a direction, and the loss and the gradient in two lanes.
 
-   One sample in so many, others with each seed; FLX_COMPILED_ALL: all of them. */
+   One sample in so many, others with each seed, each graph in one of the ways; FLX_COMPILED_ALL: all of them in all ways. */
 #include "../ops/experiment.h"
 #include "../test.h"
 #include "bundle.h"
@@ -10,33 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES = 300, SHARE = 64, LANES = 2 };
+enum { SHARE = 64, LANES = 2 };
 
-/* A few operations after each other, some of which cancel. */
-static const bundle_rule rule = {.element = 512, .overall = 256, .least = 256};
-
-static flx_context *now_ctx;
-static bundle *now;
-
-static void close_bundle(void)
-{
-    if (!now)
-        return;
-    bundle_check(now, &(flx_compile_options){.threads = 1, .optimisation = 1});
-    bundle_free(now);
-    flx_context_free(now_ctx);
-    now = NULL;
-}
-
-static void open_bundle(void)
-{
-    if (now && bundle_size(now) > PIECES)
-        close_bundle();
-    if (!now) {
-        now_ctx = flx_context_new(NULL);
-        now = bundle_new(now_ctx);
-    }
-}
+static bundle_spread now = {.most = 300, .check = bundle_check};
 
 /* ---- Values ---- */
 
@@ -73,7 +49,7 @@ static void add_graph(const experiment *x, const flx_graph *g, const bag *values
     snprintf(about, sizeof about, "%s: %s", what, sample_describe(x->c));
     flx_graph *bound = flx_specialise(g, x->dims, x->num_dims, &err);
     CHECK_MSG(bound, "%s: %s", about, err.message);
-    bundle_add_copy(now, bound, value_by_name, values, about, &rule);
+    bundle_spread_copy(&now, bound, value_by_name, values, about);
     flx_graph_free(bound);
 }
 
@@ -101,9 +77,8 @@ static void add_case(const sample_case *sample)
     sample_case c = *sample;
     experiment x;
     flx_error err = {0};
-    if (!experiment_is_wide(&c) || !bundle_turn(SHARE))
+    if (!experiment_is_wide(&c) || !case_turn(SHARE))
         return;
-    open_bundle();
     if (experiment_begin(&x, &c)) {
         flx_grad_options o = {.flags = FLX_GRAD_MISSING_ZERO};
         flx_graph *grad = experiment_gradient(&x, x.loss, &err);
@@ -125,5 +100,5 @@ static void add_case(const sample_case *sample)
 TEST(compiled_derivatives_agree_with_the_reference)
 {
     sample_each(add_case);
-    close_bundle();
+    bundle_spread_end(&now);
 }

@@ -13,40 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES = 500 };
-
 typedef bool (*case_filter)(const sample_case *c);
 
-static bundle *now;
-static flx_context *now_ctx;
-static char now_ops[160];
-static flx_compile_options now_options;
+static bundle_spread now = {.most = 500, .check = bundle_check};
+static size_t now_way;
 static case_filter now_filter;
-
-static void close_bundle(void)
-{
-    if (!now)
-        return;
-    test_fail_context("ops %s", now_ops);
-    bundle_check(now, &now_options);
-    bundle_free(now);
-    flx_context_free(now_ctx);
-    now = NULL;
-    now_ops[0] = 0;
-}
-
-static void open_bundle(const sample_case *c)
-{
-    if (now && bundle_size(now) > PIECES)
-        close_bundle();
-    if (!now) {
-        now_ctx = flx_context_new(NULL);
-        now = bundle_new(now_ctx);
-    }
-    size_t n = strlen(now_ops);
-    if (!strstr(now_ops, flxi_ops[c->op].name))
-        snprintf(now_ops + n, sizeof now_ops - n, "%s ", flxi_ops[c->op].name);
-}
 
 /* ---- How close ---- */
 
@@ -102,26 +73,14 @@ static bool is_exact_op(const sample_case *c)
     return moves || (is_one_of(names, flxi_ops[c->op].name) && !flxi_is_complex(c->dtype));
 }
 
-static bundle_rule rule_for(const sample_case *c, sample_fill fill)
-{
-    bool is_pointwise = flxi_ops[c->op].op_class == CLASS_POINTWISE;
-    if (is_exact_op(c))
-        return (bundle_rule){.is_exact = true};
-    bundle_rule rule = bundle_usual;
-    if (fill != FILL_RANDOM && is_pointwise) /* the largest element says nothing about the others */
-        rule = (bundle_rule){.element = 8, .least = 4};
-    rule.is_mixed = true;
-    return rule;
-}
-
 /* ---- Cases ---- */
 
-static flx_graph *parse_bound(const sample_case *c, flx_module **m)
+static flx_graph *parse_bound(flx_context *ctx, const sample_case *c, flx_module **m)
 {
     flx_error err = {0};
     flx_dim_binding dims[8];
     size_t n = 0;
-    *m = sample_parse(now_ctx, c, &err);
+    *m = sample_parse(ctx, c, &err);
     CHECK_MSG(*m, "%s: %s", sample_describe(c), err.message);
     flx_graph *g = flx_module_main(*m);
     for (const char *s; n < 8 && (s = flx_graph_symbol(g, n)) != NULL; n++)
@@ -131,20 +90,22 @@ static flx_graph *parse_bound(const sample_case *c, flx_module **m)
     return bound;
 }
 
-static void add_filled(const sample_case *c, const flx_graph *g, sample_fill fill)
+static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, sample_fill fill)
 {
     flx_error err = {0};
     flx_tensor *values[SAMPLE_MAX_OPERANDS];
     uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
     for (size_t i = 0; i < flx_graph_input_count(g); i++) {
-        values[i] = sample_value(now_ctx, c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
+        values[i] = sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
         CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
     }
     char about[160];
     static const char *const fills[] = {"", "special values: ", "special values: ", ""};
     snprintf(about, sizeof about, "%s%s", fills[fill], sample_describe(c));
-    bundle_rule rule = rule_for(c, fill);
-    bundle_add(now, g, values, about, &rule);
+    if (is_exact_op(c))
+        bundle_add_exact(b, g, values, about);
+    else
+        bundle_add(b, g, values, about);
 }
 
 /* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z + y z
@@ -158,23 +119,15 @@ static void add_case(const sample_case *c)
 {
     if (c->sample->error != FLX_OK || (!getenv("FLX_COMPILED_ALL") && !now_filter(c)))
         return;
-    open_bundle(c);
+    bundle *b = bundle_spread_open(&now, now_way);
     flx_module *m;
-    flx_graph *g = parse_bound(c, &m);
+    flx_graph *g = parse_bound(now.at[now_way].ctx, c, &m);
     bool takes_extremes = flxi_ops[c->op].op_class == CLASS_POINTWISE || is_exact_op(c);
-    add_filled(c, g, FILL_RANDOM);
+    add_filled(b, c, g, FILL_RANDOM);
     if (takes_special_values(c))
-        add_filled(c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
+        add_filled(b, c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
     flx_graph_free(g);
     flx_module_free(m);
-}
-
-static void check_all(const flx_compile_options *o, case_filter filter)
-{
-    now_options = *o;
-    now_filter = filter;
-    sample_each(add_case);
-    close_bundle();
 }
 
 /* ---- Ways ---- */
@@ -221,47 +174,25 @@ static bool is_usual_turn(const sample_case *c)
 static bool is_rare_turn(const sample_case *c)
 {
     (void)c;
-    return is_turn(61);
+    return is_turn(97);
+}
+
+static case_filter filter_of(size_t way)
+{
+    return way == WAY_without_optimisation ? is_first_or_turn : way == WAY_fused ? is_usual_turn : is_rare_turn;
 }
 
 static void check_way(size_t way)
 {
-    flx_compile_options o;
-    bundle_way(way, &o);
-    check_all(&o, is_rare_turn);
+    now_way = way;
+    now_filter = filter_of(way);
+    sample_each(add_case);
+    bundle_spread_end(&now);
 }
 
-TEST(compiled_samples_without_optimisation)
-{
-    check_all(&(flx_compile_options){.threads = 1, .optimisation = 1}, is_first_or_turn);
-}
-
-TEST(compiled_samples_fused)
-{
-    check_all(&(flx_compile_options){.threads = 1}, is_usual_turn);
-}
-
-TEST(compiled_samples_two_threads)
-{
-    check_way(1);
-}
-
-TEST(compiled_samples_unfused)
-{
-    check_way(2);
-}
-
-TEST(compiled_samples_interpreted)
-{
-    check_way(3);
-}
-
-TEST(compiled_samples_scalar)
-{
-    check_way(4);
-}
-
-TEST(compiled_samples_o3)
-{
-    check_way(5);
-}
+#define SAMPLES_TEST(name, threads, flags, level, compiler) \
+    TEST(compiled_samples_##name)                           \
+    {                                                       \
+        check_way(WAY_##name);                              \
+    }
+COMPILED_WAYS(SAMPLES_TEST)

@@ -90,7 +90,7 @@ static void add_seed(bundle *b, uint64_t seed)
         batch_values v = {.s = &s};
         for (size_t k = 0; k < s.n; k++)
             v.value[k] = lanes_of(&s, &s.in[k]);
-        bundle_add_copy(b, many, find_batched, &v, about, &bundle_usual);
+        bundle_add_copy(b, many, find_batched, &v, about);
         for (size_t k = 0; k < s.n; k++)
             flx_tensor_release(v.value[k]);
     }

@@ -1,6 +1,6 @@
-/* random_compiled.c: random graphs and their gradients, compiled in turn in every way, against the reference evaluator.
+/* random_compiled.c: random graphs and their gradients, each compiled in one of the ways, against the reference evaluator.
 
-   FLX_COMPILED_GRAPHS: how many. FLX_RANDOM_SEED: only the graph of this seed, in all ways. */
+   FLX_COMPILED_GRAPHS: how many. FLX_RANDOM_SEED: only the graph of this seed. FLX_COMPILED_ALL: in all ways. */
 #include "../random/plain_subject.h"
 #include "../test.h"
 #include "bundle.h"
@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PER_BUNDLE = 6 };
 
 static int64_t graphs_wanted(void)
 {
@@ -33,12 +31,6 @@ static const flx_tensor *find_input(const void *user, const char *name)
     return NULL;
 }
 
-static void add_graph(bundle *b, const flx_graph *g, const subject *s, const char *about, double slack)
-{
-    bundle_rule rule = {.element = slack * bundle_usual.element, .overall = slack * bundle_usual.overall};
-    CHECK_MSG(bundle_add_copy(b, g, find_input, s, about, &rule), "%s: does not run", about);
-}
-
 static flx_graph *gradient_of(const flx_graph *g, const subject *s)
 {
     flx_error err = {0};
@@ -51,41 +43,31 @@ static flx_graph *gradient_of(const flx_graph *g, const subject *s)
     return flx_grad(g, wrt, n, &o, &err);
 }
 
-static bool add_subject(bundle *b, uint64_t seed)
+static void add_graph(bundle_spread *b, const flx_graph *g, const subject *s, const char *about)
+{
+    CHECK_MSG(bundle_spread_copy(b, g, find_input, s, about), "%s: does not run", about);
+}
+
+static void add_subject(bundle_spread *b, uint64_t seed)
 {
     subject s;
     flx_module *module;
     flx_error err = {0};
     if (!random_subject(&s, seed, &module))
-        return false;
+        return;
     flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
     CHECK_MSG(bound, "%s", err.message);
-    double slack = graph_is_single(bound) ? ldexp(64, 29) : 1e5;
     char about[80];
     snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
-    add_graph(b, bound, &s, about, slack);
+    add_graph(b, bound, &s, about);
     flx_graph *grad = gradient_of(bound, &s);
     if (grad) {
         snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu, gradient", (unsigned long long)seed);
-        add_graph(b, grad, &s, about, 16 * slack);
+        add_graph(b, grad, &s, about);
         flx_graph_free(grad);
     }
     flx_graph_free(bound);
     random_subject_free(&s, module);
-    return true;
-}
-
-static void check_seeds(uint64_t first, uint64_t n, size_t way)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    bundle *b = bundle_new(ctx);
-    flx_compile_options o;
-    test_fail_context("%s", bundle_way(way, &o));
-    for (uint64_t i = 0; i < n; i++)
-        add_subject(b, first + i);
-    bundle_check(b, &o);
-    bundle_free(b);
-    flx_context_free(ctx);
 }
 
 /* ---- Integers ---- */
@@ -123,14 +105,14 @@ TEST(random_integers_compiled_are_exact)
         char about[80];
         snprintf(about, sizeof about, "seed %llu, integers", (unsigned long long)seed);
         if (integers)
-            add_graph(b, integers, &s, about, 0);
+            CHECK_MSG(bundle_add_copy(b, integers, find_input, &s, about), "%s: does not run", about);
         flx_graph_free(integers);
         flx_graph_free(bound);
         random_subject_free(&s, module);
     }
     CHECK(bundle_size(b) >= 12);
-    bundle_check(b, &(flx_compile_options){.threads = 1, .optimisation = 1});
-    bundle_check(b, &(flx_compile_options){.threads = 1, .optimisation = 1, .flags = FLX_COMPILE_UNFUSED});
+    bundle_check(b, WAY_without_optimisation);
+    bundle_check(b, WAY_unfused);
     bundle_free(b);
     flx_context_free(ctx);
 }
@@ -138,9 +120,10 @@ TEST(random_integers_compiled_are_exact)
 TEST(random_graphs_compiled_agree_with_the_reference)
 {
     const char *seed = getenv("FLX_RANDOM_SEED");
-    uint64_t n = (uint64_t)graphs_wanted(), first = test_seed() % 1000000;
-    for (size_t way = 0; seed && way < bundle_ways(); way++)
-        check_seeds(strtoull(seed, NULL, 10), 1, way);
-    for (uint64_t i = 0; !seed && i < n; i += PER_BUNDLE)
-        check_seeds(first + i, n - i < PER_BUNDLE ? n - i : PER_BUNDLE, i / PER_BUNDLE % bundle_ways());
+    uint64_t n = seed ? 1 : (uint64_t)graphs_wanted();
+    uint64_t first = seed ? strtoull(seed, NULL, 10) : test_seed() % 1000000;
+    bundle_spread b = {.most = 12, .check = bundle_check};
+    for (uint64_t i = 0; i < n; i++)
+        add_subject(&b, first + i);
+    bundle_spread_end(&b);
 }

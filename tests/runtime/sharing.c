@@ -202,7 +202,7 @@ static void add_descent(bundle *b, uint64_t seed)
     for (size_t k = 0; grad && k < n; k++)
         flx_output(grad, flx_sub(grad, flx_graph_find(grad, wrt[k]), flx_graph_output(grad, first + k)), NULL);
     if (grad)
-        bundle_add_copy(b, grad, find_input, &s, "descent", &bundle_usual);
+        bundle_add_copy(b, grad, find_input, &s, "descent");
     flx_graph_free(grad);
     flx_graph_free(bound);
     random_subject_free(&s, module);

@@ -502,14 +502,20 @@ static flx_code write_npz(const flx_tensor *t, flx_error *err)
     return flx_npz_write(path_of("t"), (const char *const[]){"a", "b"}, (const flx_tensor *const[]){t, t}, 2, err);
 }
 
+static flx_code write_safetensors(const flx_tensor *t, flx_error *err)
+{
+    return flx_safetensors_write(path_of("t"), (const char *const[]){"a", "b"}, (const flx_tensor *const[]){t, t}, 2,
+                                 err);
+}
+
 TEST(writers_survive_every_failing_call)
 {
-    flx_code (*const writers[2])(const flx_tensor *, flx_error *) = {write_npy, write_npz};
+    flx_code (*const writers[])(const flx_tensor *, flx_error *) = {write_npy, write_npz, write_safetensors};
     flx_context *ctx = flx_context_new(NULL);
     flx_type type = flx_type_make(FLX_F32, 1, (const int64_t[]){3});
     flx_tensor *t = flx_tensor_new(ctx, &type, NULL, NULL);
     CHECK(t);
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof writers / sizeof *writers; k++) {
         int calls = 1;
         for (int n = 0; n <= calls; n++) {
             clear_folder();
@@ -518,7 +524,7 @@ TEST(writers_survive_every_failing_call)
             flx_code code = writers[k](t, &err);
             calls = n == 0 ? plan.calls : calls;
             lift_plan();
-            test_fail_context("writer %d, call %d of %d fails", k, n, calls);
+            test_fail_context("writer %zu, call %d of %d fails", k, n, calls);
             CHECK((code == FLX_OK) == (n == 0 || n > calls - 3));
             CHECK_EQ_I64(count_files(), code == FLX_OK);
         }

@@ -301,3 +301,113 @@ TEST(safetensors_reads_only_what_is_asked_for)
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }
+
+/* ---- Writing ---- */
+
+TEST(safetensors_written_to_the_byte)
+{
+    static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
+                                 "\"b\":{\"dtype\":\"I16\",\"shape\":[1,1],\"data_offsets\":[3,5]}}";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_type types[2] = {flx_type_make(FLX_U8, 1, (const int64_t[]){3}),
+                         flx_type_make(FLX_I16, 2, (const int64_t[]){1, 1})};
+    const flx_tensor *tensors[2] = {flx_tensor_new(ctx, &types[0], "\1\2\3", &err),
+                                    flx_tensor_new(ctx, &types[1], &(int16_t){0x0504}, &err)};
+    const char *path = temp_path();
+    CHECK_OK((int32_t)flx_safetensors_write(path, (const char *const[]){"a", "b"}, tensors, 2, &err), &err);
+    unsigned char bytes[300];
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    size_t padded = (sizeof header - 1 + 7) / 8 * 8;
+    CHECK_EQ_U64(n, 8 + padded + 5);
+    CHECK_EQ_U64(flxi_get64(bytes), padded);
+    CHECK(memcmp(bytes + 8, header, sizeof header - 1) == 0);
+    for (size_t i = sizeof header - 1; i < padded; i++)
+        CHECK(bytes[8 + i] == ' ');
+    CHECK(memcmp(bytes + 8 + padded, "\1\2\3\4\5", 5) == 0);
+    flx_tensor_release((flx_tensor *)(uintptr_t)tensors[0]);
+    flx_tensor_release((flx_tensor *)(uintptr_t)tensors[1]);
+    flx_context_free(ctx);
+}
+
+/* One tensor of each dtype, with elements that are not symmetric in their bytes. */
+TEST(safetensors_write_and_read_give_the_same_tensors)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_tensor *tensors[FLX_DTYPE_COUNT];
+    char names[FLX_DTYPE_COUNT][40];
+    const char *keys[FLX_DTYPE_COUNT];
+    size_t count = 0;
+    for (int32_t d = FLX_DTYPE_NONE + 1; d < FLX_DTYPE_COUNT; d++) {
+        if (d == FLX_C128)
+            continue;
+        unsigned char data[64];
+        for (size_t i = 0; i < sizeof data; i++)
+            data[i] = d == FLX_BOOL ? i % 3 == 0 : (unsigned char)(i + 1);
+        flx_type type = flx_type_make((flx_dtype)d, 2, (const int64_t[]){2, 3});
+        tensors[count] = flx_tensor_new(ctx, &type, data, &err);
+        CHECK(tensors[count]);
+        snprintf(names[count], sizeof *names, "a \"\\%s\"\n\x01\xc3\xa9", flx_dtype_name(d));
+        keys[count] = names[count];
+        count++;
+    }
+    const char *path = temp_path();
+    CHECK_OK((int32_t)flx_safetensors_write(path, keys, tensors, count, &err), &err);
+    for (size_t i = 0; i < count; i++) {
+        flx_tensor *t = flx_safetensors_read(ctx, path, keys[i], &err);
+        CHECK_MSG(t, "%s", err.message);
+        CHECK_EQ_I64(flx_tensor_type(t)->dtype, flx_tensor_type(tensors[i])->dtype);
+        CHECK(flx_tensor_type(t)->rank == 2 && flx_tensor_type(t)->dims[0] == 2 && flx_tensor_type(t)->dims[1] == 3);
+        CHECK(memcmp(flx_tensor_bytes(t), flx_tensor_bytes(tensors[i]), flx_tensor_size(t)) == 0);
+        flx_tensor_release(t);
+        flx_tensor_release((flx_tensor *)(uintptr_t)tensors[i]);
+    }
+    flx_context_free(ctx);
+}
+
+TEST(safetensors_write_refuses)
+{
+    fault f = {0};
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
+    flx_error err = {0};
+    flx_type types[3] = {flx_type_make(FLX_F32, 0, NULL), flx_type_make(FLX_I8, 1, (const int64_t[]){0}),
+                         flx_type_make(FLX_C128, 0, NULL)};
+    const flx_tensor *t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = flx_tensor_new(ctx, &types[i], NULL, &err);
+    const char *path = temp_path();
+    static const char *const keys[3] = {"a", "b", "c"};
+    CHECK_OK((int32_t)flx_safetensors_write(path, keys, t, 2, &err), &err);
+    CHECK_EQ_I64(flx_safetensors_write(path, keys, t, 3, &err), FLX_E_UNSUPPORTED);
+    CHECK_MSG(strstr(err.message, "'c'") && strstr(err.message, "c128"), "%s", err.message);
+    CHECK_EQ_STR(err.where, path);
+    CHECK_EQ_I64(flx_safetensors_write(path, (const char *const[]){"a", "a"}, t, 2, &err), FLX_E_DUP_NAME);
+    CHECK_EQ_I64(flx_safetensors_write(path, (const char *const[]){"a", ""}, t, 2, &err), FLX_E_NAME);
+    CHECK_EQ_I64(flx_safetensors_write(path, (const char *const[]){"__metadata__"}, t, 1, &err), FLX_E_NAME);
+    CHECK_EQ_I64(flx_safetensors_write(path, (const char *const[]){"a", NULL}, t, 2, &err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_safetensors_write(NULL, keys, t, 2, &err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_safetensors_write("/no/such/folder/x", keys, t, 2, &err), FLX_E_IO);
+    flx_tensor *old = flx_safetensors_read(ctx, path, "b", &err); /* failures left the old file */
+    CHECK(old && flx_tensor_count(old) == 0);
+    flx_tensor_release(old);
+    size_t before = f.calls;
+    CHECK_OK((int32_t)flx_safetensors_write(path, keys, t, 2, &err), &err);
+    size_t calls = f.calls - before;
+    for (size_t n = 1; n <= calls; n++) {
+        size_t live = f.live_blocks;
+        f.fail_at = f.calls + n;
+        test_fail_context("allocation %zu of %zu fails", n, calls);
+        CHECK_CODE((int32_t)flx_safetensors_write(path, keys, t, 2, &err), FLX_E_OOM, &err);
+        CHECK_EQ_U64(f.live_blocks, live);
+    }
+    f.fail_at = 0;
+    CHECK_OK((int32_t)flx_safetensors_write(path, NULL, NULL, 0, &err), &err);
+    CHECK(!flx_safetensors_read(ctx, path, "a", &err) && err.code == FLX_E_NAME);
+    for (int i = 0; i < 3; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)t[i]);
+    flx_context_free(ctx);
+}

@@ -64,12 +64,14 @@ static int parse_option(args *a, int argc, char **argv, int *i)
 
 static int keep_operand(args *a, const char *text)
 {
-    if (!a->command->operand[0] || a->operand) {
+    bool takes_two = strchr(a->command->operand, ' ') != NULL;
+    const char **place = !a->operand ? &a->operand : &a->second;
+    if (!a->command->operand[0] || (a->operand && !takes_two) || *place) {
         int status = fail(FLX_E_USAGE, "unexpected argument '%s'", text);
         hint("flx help %s tells what the command takes", a->command->name);
         return status;
     }
-    a->operand = text;
+    *place = text;
     return STATUS_OK;
 }
 
@@ -93,7 +95,7 @@ int args_parse(args *a, const command *c, int argc, char **argv)
     }
     bool needed = c->operand[0] && c->operand[0] != '[';
     if (needed && !a->operand) {
-        int status = fail(FLX_E_USAGE, "flx %s needs a %s", c->name, c->operand);
+        int status = fail(FLX_E_USAGE, "flx %s needs a %.*s", c->name, (int)strcspn(c->operand, " "), c->operand);
         hint("flx help %s", c->name);
         return status;
     }

@@ -16,6 +16,7 @@ typedef struct {
 typedef struct args {
     const command *command;
     const char *operand; /* FILE or NAME, or NULL */
+    const char *second;  /* what stands behind it, for a command that takes two; or NULL */
     given_option *given; /* in the order of the command line */
     size_t num_given;
 } args;

@@ -21,7 +21,8 @@ typedef struct {
 typedef struct {
     const char *name;
     const char
-        *operand; /* what stands beside the options: "FILE", "[NAME]" for one that may be left out, "" for none */
+        *operand; /* what stands beside the options: "FILE", "[NAME]" for one that may be left out, "FILE [OUT]" for two
+                     of which the second may be, "" for none */
     const char *summary;              /* one line for `flx help` */
     const char *about;                /* the body of the help page */
     const option *options;            /* ended by {0} */

@@ -143,7 +143,7 @@ static void print_json(const flx_graph *g, const char *file, const char *text)
     json_object_end(&j);
 }
 
-static int write_graph(const flx_graph *g, const args *a)
+int derive_write(const flx_graph *g, const args *a)
 {
     const char *path = args_value(a, "-o");
     bool as_json = args_has(a, "--json");
@@ -174,7 +174,7 @@ int derive_run(const args *a, derive_fn make, const void *request)
     if (!status) {
         flx_error err = {0};
         flx_graph *g = make(&m, request, &err);
-        status = g ? write_graph(g, a) : report_transform(&err);
+        status = g ? derive_write(g, a) : report_transform(&err);
         flx_graph_free(g);
     }
     model_close(&m);

@@ -14,6 +14,9 @@ typedef flx_graph *(*derive_fn)(const model *m, const void *request, flx_error *
 /* All but the options: opens the file, makes the graph, writes it. */
 int derive_run(const args *a, derive_fn make, const void *request);
 
+/* Its last part: writes a graph to where -o says. */
+int derive_write(const flx_graph *g, const args *a);
+
 /* A list like `a,b,c`. */
 typedef struct {
     char *text; /* cut at the commas */

@@ -201,22 +201,14 @@ static int apply_ins(reading *r, const args *a)
 
 /* ---- Files ---- */
 
-/* m.safetensors for m.flx; no name when the graph comes from a pipe. */
+/* No name when the graph comes from a pipe, or when there is no such file. */
 static int find_beside(reading *r)
 {
-    static const char extension[] = ".safetensors";
-    const char *path = r->model->path;
-    if (strcmp(path, "-") == 0)
+    if (strcmp(r->model->path, "-") == 0)
         return STATUS_OK;
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    size_t n = dot && dot != base ? (size_t)(dot - path) : strlen(path);
-    r->beside = malloc(n + sizeof extension);
+    r->beside = weights_path(r->model->path);
     if (!r->beside)
         return fail_memory();
-    memcpy(r->beside, path, n);
-    memcpy(r->beside + n, extension, sizeof extension);
     if (access(r->beside, F_OK) != 0) {
         free(r->beside);
         r->beside = NULL;

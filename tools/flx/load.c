@@ -5,6 +5,8 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fluxion/stablehlo.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,10 +67,55 @@ const char *file_name(const char *path)
     return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
+char *weights_path(const char *path)
+{
+    static const char extension[] = ".safetensors";
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    size_t n = dot && dot != base ? (size_t)(dot - path) : strlen(path);
+    char *beside = malloc(n + sizeof extension);
+    if (beside) {
+        memcpy(beside, path, n);
+        memcpy(beside + n, extension, sizeof extension);
+    }
+    return beside;
+}
+
 flx_context *new_context(void)
 {
     return flx_context_new(
         &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
+}
+
+/* The first word behind comments and blanks. */
+static size_t first_word(const file_bytes *bytes, const char **word)
+{
+    size_t i = 0;
+    while (i < bytes->size && (strchr(" \t\r\n", bytes->data[i]) || bytes->data[i] == '/'))
+        if (bytes->data[i++] == '/')
+            while (i < bytes->size && bytes->data[i] != '\n')
+                i++;
+    size_t start = i;
+    while (i < bytes->size && !strchr(" \t\r\n({@=<", bytes->data[i]))
+        i++;
+    *word = bytes->data + start;
+    return i - start;
+}
+
+/* By the file's name, or by how the text begins where there is none. */
+static bool is_stablehlo(const char *path, const file_bytes *bytes)
+{
+    static const char *const openings[] = {"module", "func.func", "\"builtin.module\"", "#loc", "#loc1"};
+    size_t n = strlen(path);
+    if (n >= 5 && strcmp(path + n - 5, ".mlir") == 0)
+        return true;
+    const char *word = NULL;
+    size_t length = strcmp(path, "-") == 0 ? first_word(bytes, &word) : 0;
+    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++)
+        if (length == strlen(openings[i]) && memcmp(word, openings[i], length) == 0)
+            return true;
+    return false;
 }
 
 /* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its place. */
@@ -77,6 +124,8 @@ static int read_module(model *m, const file_bytes *bytes)
     flx_error err = {0};
     if (bytes->size >= sizeof binary_magic && memcmp(bytes->data, binary_magic, sizeof binary_magic) == 0)
         m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
+    else if (is_stablehlo(m->path, bytes))
+        m->module = flx_import_stablehlo(m->ctx, bytes->data, bytes->size, "file", &err);
     else
         m->module = flx_parse(m->ctx, bytes->data, bytes->size, "file", &err);
     if (!m->module)

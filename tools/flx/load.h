@@ -13,6 +13,9 @@ typedef struct {
 int file_read(const char *path, file_bytes *out);
 const char *file_name(const char *path); /* for messages */
 
+/* Where the parameters of a graph file are kept: m.safetensors for m.flx, allocated; NULL when memory is exhausted. */
+char *weights_path(const char *path);
+
 /* A context in which one tensor may take what the machine has; NULL when memory is exhausted. */
 flx_context *new_context(void);
 
@@ -24,7 +27,7 @@ typedef struct {
     flx_graph *graph; /* the main one */
 } model;
 
-/* Reads text or the binary form, whichever the file holds. Close with model_close(), also after a failure. */
+/* Reads text, the binary form or StableHLO, whichever the file holds. Close with model_close(), also after a failure. */
 int model_open(model *m, const char *path);
 void model_close(model *m);
 

@@ -24,6 +24,8 @@ const command *const commands[] = {
     &command_taylor,
     &command_lower,
     &command_fuse,
+    &command_import,
+    &command_export,
     &command_gradcheck,
     &command_compare,
     &command_bench,

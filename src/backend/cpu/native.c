@@ -20,24 +20,28 @@ struct flxi_native_code {
 
 /* ---- Compiling ---- */
 
+static flx_code write_kernels(flxi_kfile *file, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+                              flxi_kentry *entries, const char **scalar, flx_error *err)
+{
+    file->may_alias = true; /* an output may take the place of an operand that is read for the last time */
+    for (size_t i = 0; i < n; i++) {
+        FLXI_TRY(flxi_kernel_check_target(kernels[i], &flxi_target_c, err));
+        if (scalar)
+            scalar[i] = "vectors are switched off";
+        if (o->is_scalar)
+            FLXI_TRY(flxi_kernel_write(file, kernels[i], &entries[i], err));
+        else
+            FLXI_TRY(flxi_vector_write(file, kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err));
+    }
+    return FLX_OK;
+}
+
 flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
                           flxi_kentry *entries, const char **scalar, flx_error *err)
 {
     flxi_kfile file;
-    flx_code code = FLX_OK;
     flxi_kfile_init(&file, &flxi_target_c, out->mem);
-    file.may_alias = true; /* an output may take the place of an operand that is read for the last time */
-    for (size_t i = 0; code == FLX_OK && i < n; i++) {
-        code = flxi_kernel_check_target(kernels[i], &flxi_target_c, err);
-        if (code != FLX_OK)
-            break;
-        if (scalar)
-            scalar[i] = "vectors are switched off";
-        if (o->is_scalar)
-            code = flxi_kernel_write(&file, kernels[i], &entries[i], err);
-        else
-            code = flxi_vector_write(&file, kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err);
-    }
+    flx_code code = write_kernels(&file, kernels, n, o, entries, scalar, err);
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, out, err);
     flxi_kfile_free(&file);
@@ -79,23 +83,35 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_native_p
                                   "the compiler made an object without the function '%s'", entries[i].name);
     }
     for (size_t i = 0; i < p->num_chains; i++) {
-        char name[24];
+        flxi_chain_name name;
         flxi_chain *c = &p->chains[i];
-        if (c->file)
-            *(void **)&c->run = flxi_object_symbol(code->units[c->file - 1].object, flxi_chain_name(name, i));
+        if (!c->file)
+            continue;
+        flxi_object *o = code->units[c->file - 1].object;
+        *(void **)&c->run = flxi_object_symbol(o, flxi_chain_function(&name, i));
+        if (c->loop)
+            *(void **)&c->run_loop = flxi_object_symbol(o, flxi_chain_loop_function(&name, i));
     }
     return FLX_OK;
 }
 
-/* The chains whose kernels are [begin, end), into the file that has these. */
-static void add_chains(const flxi_native_program *p, const flxi_kentry *entries, size_t begin, size_t end, size_t file,
-                       flxi_strbuf *text)
+/* The kernels [begin, end), and the chains that need no others. */
+static flx_code write_file(const flxi_native_program *p, const flxi_native_options *o, flxi_kentry *entries,
+                           const char **scalar, size_t begin, size_t end, size_t number, flxi_strbuf *text,
+                           flx_error *err)
 {
-    for (size_t i = 0; i < p->num_chains; i++)
-        if (flxi_chain_fits(&p->chains[i], entries, begin, end)) {
-            flxi_chain_write(&p->chains[i], i, entries, text);
-            p->chains[i].file = file + 1;
+    flxi_kfile file;
+    flxi_kfile_init(&file, &flxi_target_c, text->mem);
+    flx_code code = write_kernels(&file, p->kernels + begin, end - begin, o, entries + begin, scalar + begin, err);
+    for (size_t i = 0; code == FLX_OK && i < p->num_chains; i++)
+        if (!p->chains[i].file && flxi_chain_fits(&p->chains[i], entries, begin, end)) {
+            flxi_chain_write(&p->chains[i], i, entries, &file);
+            p->chains[i].file = number + 1;
         }
+    if (code == FLX_OK)
+        code = flxi_kfile_text(&file, text, err);
+    flxi_kfile_free(&file);
+    return code;
 }
 
 /* Kernel i goes to file i * files / n, in order. */
@@ -107,10 +123,7 @@ static flx_code build(flxi_native_code *code, flxi_compile_service *s, const flx
         size_t end = i;
         while (end < p->n && end * code->n / p->n == f)
             end++;
-        FLXI_TRY(flxi_native_text(p->kernels + i, end - i, o, &texts[f], entries + i, scalar + i, err));
-        add_chains(p, entries, i, end, f, &texts[f]);
-        if (texts[f].failed)
-            return flxi_oom(err, "the text of kernels");
+        FLXI_TRY(write_file(p, o, entries, scalar, i, end, f, &texts[f], err));
         if (o->dump_dir)
             FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
         code->units[f].text = texts[f].at;

@@ -1,0 +1,172 @@
+/* lower_extents.c: extents that are not numbers.
+
+   An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary operations on
+   integers, so what a shape operand stands for is found by going back through the graph and calculating with dimensions in
+   place of numbers. Where an operation needs two symbols to be equal, one of them becomes the other: the lowering starts
+   anew with that knowledge, and the run checks it, as the shapes given must fit the declared ones. */
+#include "io/stablehlo/lowering.h"
+
+#include "ir/dim.h"
+#include "ir/opcode.h"
+#include "ir/type.h"
+
+#include <stdio.h>
+
+/* ---- Equal extents ---- */
+
+typedef struct {
+    const char *name;
+    size_t n;
+} symbol_count;
+
+static void count_symbol(void *user, const char *name)
+{
+    symbol_count *c = user;
+    c->name = name;
+    c->n++;
+}
+
+/* The name of the symbol that d is, NULL when it is anything else. */
+static const char *symbol_of(flx_context *ctx, flx_dim d)
+{
+    symbol_count c = {0};
+    if (flxi_dim_is_number(d) || d == FLX_DIM_INVALID)
+        return NULL;
+    flxi_dim_symbols(ctx, d, count_symbol, &c);
+    return c.n == 1 && flx_dim_symbol(ctx, c.name) == d ? c.name : NULL;
+}
+
+typedef struct {
+    const char *wanted;
+    bool found;
+} symbol_search;
+
+static void find_symbol(void *user, const char *name)
+{
+    symbol_search *s = user;
+    s->found |= strcmp(s->wanted, name) == 0;
+}
+
+static bool has_symbol(flx_context *ctx, flx_dim d, const char *name)
+{
+    symbol_search s = {.wanted = name};
+    if (!flxi_dim_is_number(d))
+        flxi_dim_symbols(ctx, d, find_symbol, &s);
+    return s.found;
+}
+
+/* Takes `a`, when it is a symbol, for b. */
+static bool assume(hlo_site *s, flx_dim a, flx_dim b)
+{
+    hlo_lowering *l = s->l;
+    const char *name = symbol_of(l->ctx, a);
+    if (!name || has_symbol(l->ctx, b, name))
+        return false;
+    if (flxi_push(l->arena.mem, &l->assumed, ((flx_dim_binding){name, b})))
+        l->restarts = true;
+    flxi_hlo_fail(s, l->restarts ? FLX_E_SHAPE : FLX_E_OOM, NULL, "extents must be equal");
+    return true;
+}
+
+bool flxi_hlo_equal_extents(hlo_site *s, flx_dim a, flx_dim b)
+{
+    if (a == b)
+        return true;
+    if (flxi_dims_differ(s->l->ctx, a, b))
+        return false;
+    return !assume(s, b, a) && !assume(s, a, b);
+}
+
+flx_dim flxi_hlo_assumed_extent(hlo_lowering *l, flx_dim d)
+{
+    for (size_t i = 0; i < l->assumed.n && !flxi_dim_is_number(d); i++)
+        d = flxi_dim_bind(l->ctx, d, &l->assumed.at[i], 1, NULL);
+    return d;
+}
+
+/* ---- Extents in bodies ---- */
+
+static const hlo_extent *scalar_extent(hlo_site *s, flx_val v)
+{
+    const flx_type *t = flxi_hlo_typeof(s, v);
+    size_t n;
+    if (t->rank != 0 || !flxi_is_int(t->dtype) || s->g->symbols.n == 0)
+        return NULL;
+    const hlo_extent *x = flxi_hlo_extent_values(s, v, &n);
+    return x && x->dim != FLX_DIM_INVALID && (flxi_dim_is_number(x->dim) || x->least >= 0) ? x : NULL;
+}
+
+bool flxi_hlo_is_extent(hlo_site *s, flx_val v)
+{
+    return scalar_extent(s, v) != NULL;
+}
+
+flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v)
+{
+    const hlo_extent *x = scalar_extent(s, v);
+    flx_dtype dtype = flxi_hlo_dtype(s, v);
+    flx_error err = {0};
+    if (!x)
+        return FLX_NONE;
+    if (flxi_dim_is_number(x->dim))
+        return flx_scalar(body, dtype, (double)x->dim);
+    flx_type row = flx_type_make(FLX_BOOL, 1, &x->dim);
+    flx_type scalar = {.dtype = FLX_BOOL};
+    flx_tensor *no = flx_tensor_new(s->l->ctx, &scalar, &(unsigned char){0}, &err);
+    if (!no)
+        flxi_graph_fail(body, &err);
+    flx_val size = no ? flx_dim_size(body, flx_full(body, &row, no), 0) : FLX_NONE;
+    flx_tensor_release(no);
+    return flx_cast(body, size, dtype);
+}
+
+/* ---- Assertions ---- */
+
+/* The remainder is 0: the extent is a multiple. */
+static void assume_multiple(hlo_site *s, const hlo_extent *x)
+{
+    const char *name = symbol_of(s->l->ctx, x->dividend);
+    char part[80];
+    if (!name)
+        return;
+    snprintf(part, sizeof part, "%.50s_by%lld", name, (long long)x->divisor);
+    assume(s, x->dividend, flx_dim_mul(s->l->ctx, x->divisor, flx_dim_symbol(s->l->ctx, part)));
+}
+
+static void learn_equal(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
+{
+    if (a->divisor > 0 && b->dim == 0)
+        assume_multiple(s, a);
+    else
+        flxi_hlo_equal_extents(s, a->dim, b->dim);
+}
+
+static void learn_least(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
+{
+    hlo_lowering *l = s->l;
+    const char *name = symbol_of(l->ctx, a->dim);
+    if (name && flxi_dim_is_number(b->dim) && !flxi_push(l->arena.mem, &l->at_least, ((flx_dim_binding){name, b->dim})))
+        flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory for a bound");
+}
+
+hlo_decision flxi_hlo_learn(hlo_site *s, flx_val holds)
+{
+    size_t n;
+    const hlo_extent *truth = flxi_hlo_extent_values(s, holds, &n);
+    if (truth && n == 1 && truth->dim != FLX_DIM_INVALID)
+        return truth->dim ? HLO_TRUE : HLO_FALSE;
+    const flxi_node *node = flxi_node_at(s->g, flxi_value_at(s->g, holds.id)->node);
+    if (node->op != OP_eq && node->op != OP_ge)
+        return HLO_OPEN;
+    const hlo_extent *x[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        x[i] = flxi_hlo_extent_values(s, (flx_val){node->in[i], s->g->serial}, &n);
+        if (!x[i] || n != 1 || x[i]->dim == FLX_DIM_INVALID)
+            return HLO_OPEN;
+    }
+    if (node->op == OP_eq)
+        learn_equal(s, x[0], x[1]);
+    else
+        learn_least(s, x[0], x[1]);
+    return HLO_OPEN;
+}

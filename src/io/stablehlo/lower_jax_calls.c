@@ -1,0 +1,125 @@
+/* lower_jax_calls.c: functions that programs of JAX and XLA call besides LAPACK: notes on placement, which change nothing, and
+   operations that were written as calls. */
+#include "io/stablehlo/lower_custom_call.h"
+#include "io/stablehlo/lower_linalg.h"
+
+#include <string.h>
+
+/* ---- Notes ---- */
+
+static void identity(hlo_site *s)
+{
+    if (s->nx != s->ny) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
+        return;
+    }
+    for (size_t i = 0; i < s->nx; i++)
+        s->y[i] = s->x[i];
+}
+
+/* ---- Operations of MHLO ---- */
+
+static bool counts(hlo_site *s, size_t operands, size_t results)
+{
+    if (s->nx == operands && s->ny == results)
+        return true;
+    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.60s takes %zu operands and gives %zu results, not %zu and %zu",
+                  flxi_hlo_word(s, "call_target_name", ""), operands, results, s->nx, s->ny);
+    return false;
+}
+
+/* mhlo.erf and the like: our op of the same name. */
+static void function(hlo_site *s)
+{
+    const char *name = strchr(flxi_hlo_word(s, "call_target_name", ""), '.');
+    if (name && counts(s, 1, 1))
+        s->y[0] = flxi_hlo_emit(s, name + 1, s->x, 1);
+}
+
+static void top_k(hlo_site *s, bool largest)
+{
+    flx_type t;
+    if (!counts(s, 1, 2) || !flxi_hlo_static_result(s, 0, &t))
+        return;
+    if (t.rank < 1 || t.rank != flxi_hlo_typeof(s, s->x[0])->rank) {
+        flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "operand and values must have the same axes, at least one");
+        return;
+    }
+    if (!largest) {
+        flxi_hlo_unsupported(s, "the smallest elements");
+        return;
+    }
+    flx_top_k(s->g, s->x[0], t.dims[t.rank - 1], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
+}
+
+static void mhlo_topk(hlo_site *s)
+{
+    top_k(s, !flxi_hlo_has(s, "mhlo.attributes") || flxi_hlo_member_int(s, "mhlo.attributes", "largest", 1) != 0);
+}
+
+static void xla_top_k(hlo_site *s)
+{
+    top_k(s, true);
+}
+
+/* ---- Matrices ---- */
+
+static bool is_matrix(hlo_site *s)
+{
+    if (flxi_hlo_typeof(s, s->x[0])->rank >= 2)
+        return true;
+    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the operand must be a matrix");
+    return false;
+}
+
+static void qr(hlo_site *s)
+{
+    if (counts(s, 1, 2) && is_matrix(s))
+        flxi_hlo_reflect(s, s->x[0], &s->y[0], &s->y[1]);
+}
+
+static void reflections(hlo_site *s)
+{
+    const flx_type *a = s->nx ? flxi_hlo_typeof(s, s->x[0]) : NULL;
+    if (counts(s, 2, 1) && is_matrix(s))
+        s->y[0] = flxi_hlo_reflected(s, s->x[0], s->x[1], a->dims[a->rank - 1]);
+}
+
+/* Factors, exchanges and permutation, counted from 0. */
+static void lu(hlo_site *s)
+{
+    if (!counts(s, 1, 3))
+        return;
+    flx_lu(s->g, s->x[0], s->y);
+    s->y[1] = flx_cast(s->g, s->y[1], FLX_I32);
+    s->y[2] = flx_cast(s->g, s->y[2], FLX_I32);
+}
+
+const hlo_call_target flxi_hlo_jax_targets[] = {
+    {"Sharding", identity},
+    {"SPMDFullToShardShape", identity},
+    {"SPMDShardToFullShape", identity},
+    {"annotate_device_placement", identity},
+    {"LayoutConstraint", identity},
+    {"MoveToHost", identity},
+    {"MoveToDevice", identity},
+    {"xla.sdy.FuncResultSharding", identity},
+    {"xla.sdy.GlobalToLocalShape", identity},
+    {"xla.sdy.LocalToGlobalShape", identity},
+    {"mhlo.acos", function},
+    {"mhlo.acosh", function},
+    {"mhlo.asin", function},
+    {"mhlo.asinh", function},
+    {"mhlo.atan", function},
+    {"mhlo.atanh", function},
+    {"mhlo.cosh", function},
+    {"mhlo.erf", function},
+    {"mhlo.sinh", function},
+    {"mhlo.tan", function},
+    {"mhlo.topk", mhlo_topk},
+    {"TopK", xla_top_k},
+    {"Qr", qr},
+    {"ProductOfElementaryHouseholderReflectors", reflections},
+    {"LuDecomposition", lu},
+    {0},
+};

@@ -1,0 +1,8 @@
+//$ flx check - < FILE
+// The place is that in the text.
+module @m {
+  func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %y = stablehlo.frobnicate %x : tensor<2xf32>
+    return %y : tensor<2xf32>
+  }
+}

@@ -1,0 +1,5 @@
+//$ flx check FILE
+func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = stablehlo.custom_call @no.such.function(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}

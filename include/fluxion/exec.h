@@ -112,7 +112,8 @@ FLX_API flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *
 
 /* A step of a run. Texts live as long as the executable. */
 typedef struct flx_step {
-    const char *kind;     /* kernel, route, evaluate, copy, scan, while or branch */
+    const char *kind;     /* kernel, route, evaluate, copy, scan, while or branch; emitted: no kernel, but part of the
+                             function that the steps of its block are compiled to */
     const char *name;     /* of the kernel, or of the op with its route */
     const char *block;    /* the graph that it is a step of */
     const char *computes; /* nodes, each by its op and its name, separated by commas */

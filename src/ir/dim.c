@@ -623,6 +623,7 @@ typedef struct {
 } symbol_bounds;
 
 static bool least_locked(const flxi_dim_table *t, flx_dim d, const symbol_bounds *b, int64_t *out);
+static bool least_poly(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out);
 
 /* Of an atom that is known not to be negative. */
 static bool least_atom(const flxi_dim_table *t, const atom *a, const symbol_bounds *b, int64_t *out)
@@ -639,24 +640,63 @@ static bool least_atom(const flxi_dim_table *t, const atom *a, const symbol_boun
 }
 
 /* A term grows with its atoms where its factor is positive; otherwise nothing bounds it from below. */
+static bool least_by_terms(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out)
+{
+    int64_t sum = 0;
+    bool found = !p->bad;
+    for (uint32_t i = 0; i < p->n && found; i++) {
+        int64_t product = p->t[i].coef;
+        found = p->t[i].n == 0 || product > 0;
+        for (uint32_t k = 0; k < p->t[i].n && found; k++) {
+            int64_t factor;
+            found = least_atom(t, &t->atoms.at[p->t[i].atoms[k]], b, &factor) &&
+                    !__builtin_mul_overflow(product, factor, &product);
+        }
+        found = found && !__builtin_add_overflow(sum, product, &sum);
+    }
+    *out = sum;
+    return found;
+}
+
+/* The first term that is a number times ⌊x / n⌋, which lies between (x − n + 1) / n and x / n, gives way to the bound that
+   makes the sum smaller; times n everything stays whole. Each time one quotient goes. */
+static bool least_without_quotient(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const atom *q = p->t[i].n == 1 ? &t->atoms.at[p->t[i].atoms[0]] : NULL;
+        if (!q || q->name || !q->floor || !flxi_dim_is_number(q->den) || q->den <= 0)
+            continue;
+        poly sum = {0};
+        poly num;
+        poly rest = *p;
+        memmove(&rest.t[i], &rest.t[i + 1], (rest.n - i - 1) * sizeof(term));
+        rest.n--;
+        poly_load(t, q->num, &num);
+        poly_add_scaled(t, &sum, &rest, &(term){.coef = q->den});
+        poly_add_scaled(t, &sum, &num, &(term){.coef = p->t[i].coef});
+        int64_t gap;
+        if (sum.bad || num.bad || __builtin_mul_overflow(p->t[i].coef, 1 - q->den, &gap))
+            return false;
+        if (gap < 0)
+            poly_add_term(t, &sum, &(term){.coef = gap});
+        if (sum.bad || !least_poly(t, &sum, b, out))
+            return false;
+        *out = -floor_of(-*out, q->den);
+        return true;
+    }
+    return false;
+}
+
+static bool least_poly(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out)
+{
+    return least_by_terms(t, p, b, out) || least_without_quotient(t, p, b, out);
+}
+
 static bool least_locked(const flxi_dim_table *t, flx_dim d, const symbol_bounds *b, int64_t *out)
 {
     poly p;
-    int64_t sum = 0;
     poly_load(t, d, &p);
-    bool known_bound = !p.bad;
-    for (uint32_t i = 0; i < p.n && known_bound; i++) {
-        int64_t product = p.t[i].coef;
-        known_bound = p.t[i].n == 0 || product > 0;
-        for (uint32_t k = 0; k < p.t[i].n && known_bound; k++) {
-            int64_t factor;
-            known_bound = least_atom(t, &t->atoms.at[p.t[i].atoms[k]], b, &factor) &&
-                          !__builtin_mul_overflow(product, factor, &product);
-        }
-        known_bound = known_bound && !__builtin_add_overflow(sum, product, &sum);
-    }
-    *out = sum;
-    return known_bound;
+    return !p.bad && least_poly(t, &p, b, out);
 }
 
 bool flxi_dim_least(flx_context *ctx, flx_dim d, int64_t (*least)(void *user, const char *symbol), void *user,

@@ -121,25 +121,6 @@ static flx_graph *body_along(flxi_site *s, const flx_graph *body, uint32_t nin, 
     return s->bodies->vmap(&inner, body, all, all + nin, true);
 }
 
-/* The op of a body that is one named combination of an accumulator and an element; NULL for other bodies. */
-static const flxi_op *combination(const flx_graph *body)
-{
-    const flxi_op *op = NULL;
-    uint32_t result = 0;
-    if (body->leaves.n != 2 || body->outputs.n != 1)
-        return NULL;
-    for (uint32_t i = 0; i < body->node_count; i++) {
-        const flxi_node *n = flxi_node_at(body, i);
-        if (flxi_ops[n->op].traits & TRAIT_DECLARED)
-            continue;
-        if (op || n->nin != 2 || n->in[0] == n->in[1])
-            return NULL;
-        op = &flxi_ops[n->op];
-        result = n->first;
-    }
-    return op && body->outputs.at[0].val == result ? op : NULL;
-}
-
 /* The reduction that folds with an op; OP_NONE when there is none. */
 static flxi_opcode reduction_by(const flxi_op *op)
 {
@@ -197,7 +178,7 @@ static void fold_by_scan(flxi_site *s, const flx_val *x, const flx_val *init, fl
 static void decompose_reduce(flxi_site *s, flx_val *y)
 {
     const fold_attrs *a = s->attrs;
-    const flxi_op *combine = combination(a->body);
+    const flxi_op *combine = flxi_body_combination(a->body);
     flxi_opcode named = combine ? reduction_by(combine) : OP_NONE;
     if (named == OP_NONE) {
         fold_by_scan(s, s->x, s->x + s->nin / 2, a->axes, y);

@@ -1,6 +1,7 @@
 /* fold_body.c: the first n inputs of the body are the accumulators; they hold the state of a fold between its steps. */
 #include "ops/fold_body.h"
 
+#include "ir/ir.h"
 #include "ops/copy.h"
 
 /* ---- Inference ---- */
@@ -37,6 +38,24 @@ flx_code flxi_match_fold_body(flxi_infer *f, const char *attr, const flx_graph *
     for (size_t i = 0; i < n; i++)
         FLXI_TRY(flxi_match_scalar_output(f, attr, body, i, f->in[n + i]->dtype));
     return FLX_OK;
+}
+
+const flxi_op *flxi_body_combination(const flx_graph *body)
+{
+    const flxi_op *op = NULL;
+    uint32_t result = 0;
+    if (body->leaves.n != 2 || body->outputs.n != 1)
+        return NULL;
+    for (uint32_t i = 0; i < body->node_count; i++) {
+        const flxi_node *n = flxi_node_at(body, i);
+        if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+            continue;
+        if (op || n->nin != 2 || n->in[0] == n->in[1])
+            return NULL;
+        op = &flxi_ops[n->op];
+        result = n->first;
+    }
+    return op && body->outputs.at[0].val == result ? op : NULL;
 }
 
 /* ---- Evaluation ---- */

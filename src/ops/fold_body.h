@@ -14,6 +14,9 @@ flx_code flxi_need_inits(flxi_infer *f, uint32_t *n);
 /* The body folds the operands; accumulators have the dtypes of the initial values. */
 flx_code flxi_match_fold_body(flxi_infer *f, const char *attr, const flx_graph *body);
 
+/* The op of a body that is one combination of two different inputs and nothing else; NULL for other bodies. */
+const flxi_op *flxi_body_combination(const flx_graph *body);
+
 /* ---- Evaluation ---- */
 
 /* End it with flxi_scalar_body_end() whether this succeeds or not. */

@@ -4,6 +4,7 @@
    reduce_window is taken at its word: a fold starts from init and meets init again at every padded position, so init
    should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
    a graph each application rounds as the graph says. */
+#include "ir/opcode.h"
 #include "ops/kernel_combine.h"
 #include "ops/kernel_window.h"
 #include "ops/window.h"
@@ -43,6 +44,17 @@ static flx_code norm_window(flxi_infer *f, flxi_window_common *a, int rank)
     FLXI_TRY(flxi_norm_sizes(f, "strides", &a->strides, n, 1, 1));
     FLXI_TRY(flxi_norm_list(f, "pad_low", &a->pad_low, n, 0));
     return flxi_norm_list(f, "pad_high", &a->pad_high, n, 0);
+}
+
+int64_t flxi_window_word(const flxi_combine *c)
+{
+    static const flxi_opcode ops[] = {
+        [FLXI_WINDOW_ADD] = OP_add, [FLXI_WINDOW_MAX] = OP_max, [FLXI_WINDOW_MIN] = OP_min, [FLXI_WINDOW_MUL] = OP_mul};
+    const flxi_op *op = c->graph ? flxi_body_combination(c->graph) : &flxi_ops[ops[c->word]];
+    for (size_t i = 0; op && i < sizeof ops / sizeof *ops; i++)
+        if (op == &flxi_ops[ops[i]])
+            return (int64_t)i;
+    return -1;
 }
 
 flxi_slide flxi_window_slide(const flxi_window_common *a, int k, flx_dim extent)
@@ -434,13 +446,13 @@ static bool lowers_reduce_window(const void *attrs, const flx_type *const *in, u
     const flxi_reduce_window_attrs *a = attrs;
     (void)nin;
     flxi_windows w = dilated_windows(a, in[0], in[0]);
-    return !a->combine.graph && flxi_kwindow_lowers(&w);
+    return flxi_window_word(&a->combine) >= 0 && flxi_kwindow_lowers(&w);
 }
 
 static flxi_kval pull_reduce_window(flxi_kemit *e, uint32_t result, const flxi_kindex *at)
 {
     const flxi_reduce_window_attrs *a = e->attrs;
-    flxi_kcombining op = (flxi_kcombining)a->combine.word;
+    flxi_kcombining op = (flxi_kcombining)flxi_window_word(&a->combine);
     flxi_windows w = dilated_windows(a, e->in[0], e->out[result]);
     flxi_kindex o = flxi_at_axes(e, at);
     flxi_kval init = flxi_operand_at(e, 1, &(flxi_kindex){.flat = flxi_ku(e, 0)});
@@ -454,7 +466,10 @@ static flxi_kval pull_reduce_window(flxi_kemit *e, uint32_t result, const flxi_k
             x = flxi_kas(e, flxi_operand_at(e, 0, &tap.at), e->dtype);
         if (!tap.never && tap.inside)
             x = flxi_kchoose(e, tap.inside, x, init);
-        acc = flxi_khold_value(e, flxi_kcombine(e, op, acc, flxi_khold_value(e, x)));
+        acc = flxi_kcombine(e, op, acc, flxi_khold_value(e, x));
+        if (a->combine.graph) /* rounds at each step */
+            acc = flxi_kas(e, flxi_kas(e, acc, e->out[result]->dtype), e->dtype);
+        acc = flxi_khold_value(e, acc);
     } while (flxi_next(k, w.window, w.rank));
     return flxi_kas(e, acc, e->out[result]->dtype);
 }

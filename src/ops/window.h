@@ -27,6 +27,10 @@ enum { FLXI_WINDOW_ADD, FLXI_WINDOW_MAX, FLXI_WINDOW_MIN, FLXI_WINDOW_MUL };
 enum { FLXI_SELECT_GE, FLXI_SELECT_LE, FLXI_SELECT_GT, FLXI_SELECT_LT };
 #define FLXI_WINDOW_SELECTS "ge le gt lt"
 
+/* The word for a combination: the one given, or what a graph of one op comes to apart from rounding, which such a graph does at
+   each step. −1 for other graphs. */
+int64_t flxi_window_word(const flxi_combine *c);
+
 /* How the window moves along axis k, of that extent; not dilated. */
 flxi_slide flxi_window_slide(const flxi_window_common *a, int k, flx_dim extent);
 /* How many windows there are; none when the window does not fit. */

@@ -269,7 +269,7 @@ void flxi_decompose_reduce_window(flxi_site *s, flx_val *y)
 
 static bool is_sum(const flxi_combine *c)
 {
-    return !c->graph && c->word == FLXI_WINDOW_ADD;
+    return flxi_window_word(c) == FLXI_WINDOW_ADD;
 }
 
 void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx)

@@ -20,7 +20,7 @@ typedef struct {
 flx_code flxi_program_make(flxi_program *p, const flx_graph *g, const flx_compile_options *o, flx_error *err);
 void flxi_program_free(flxi_program *p);
 
-const char *flxi_step_kind_name(flxi_step_kind kind);
+const char *flxi_step_kind_name(const flxi_lir *l, const flxi_step *s);
 /* The steps as text; explained: with what each computes, and why. */
 void flxi_lir_print(const flxi_module *m, const flxi_lir *l, bool is_explained, flxi_strbuf *out);
 void flxi_program_report(const flxi_program *p, flxi_strbuf *out);

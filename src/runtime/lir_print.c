@@ -7,9 +7,9 @@ static const char *const kind_names[] = {
     [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",
 };
 
-const char *flxi_step_kind_name(flxi_step_kind kind)
+const char *flxi_step_kind_name(const flxi_lir *l, const flxi_step *s)
 {
-    return kind_names[kind];
+    return flxi_step_is_emitted(l, s) ? "emitted" : kind_names[s->kind];
 }
 
 static const char *op_name(const flxi_lir *l, uint32_t node)
@@ -81,7 +81,7 @@ static void print_step(const printing *p, const flxi_lir *l, uint32_t i, int dep
     indent(depth, out);
     flxi_addf(out, "%u: ", i);
     print_slots(m, l, s, true, out);
-    flxi_addf(out, " = %s ", flxi_step_is_emitted(l, s) ? "emitted" : kind_names[s->kind]);
+    flxi_addf(out, " = %s ", flxi_step_kind_name(l, s));
     if (s->kind == STEP_KERNEL)
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
                   s->grid[1], s->grid[2]);

@@ -11,7 +11,7 @@ flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
     const flxi_lir *l = m->places.at[i].block;
     const flxi_step *s = &l->steps[m->places.at[i].step];
     *out = (flx_step){
-        .kind = flxi_step_kind_name((flxi_step_kind)s->kind),
+        .kind = flxi_step_kind_name(l, s),
         .name = s->name,
         .block = l->g->name,
         .computes = s->computes,

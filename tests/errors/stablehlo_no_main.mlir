@@ -4,3 +4,6 @@ module {
     return %x : tensor<2xf32>
   }
 }
+//! stablehlo_no_main.mlir: error: there is no function @main [NAME]
+//! hint: call the function that is to run @main
+//? 2

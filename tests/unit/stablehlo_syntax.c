@@ -204,10 +204,6 @@ static const pair pairs[] = {
      "[1, 0]} : " CONV,
      "%0 = \"stablehlo.convolution\"(%x, %w) {dimension_numbers = " CONV_DIMS
      ", window_reversal = array<i1: true, false>} : " CONV},
-    {"%0 = stablehlo.dynamic_conv(%x, %w, %v) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} : "
-     "(tensor<1x8x8x3xf32>, tensor<3x3x3x16xf32>, tensor<2xi64>) -> tensor<?x?x?x16xf32>",
-     "%0 = \"stablehlo.dynamic_conv\"(%x, %w, %v) {dimension_numbers = " CONV_DIMS "} : "
-     "(tensor<1x8x8x3xf32>, tensor<3x3x3x16xf32>, tensor<2xi64>) -> tensor<?x?x?x16xf32>"},
     /* calls */
     {"%0:2 = call @g(%a) : (tensor<2xf32>) -> (tensor<f32>, tensor<i64>)",
      "%0:2 = \"func.call\"(%a) <{callee = @g}> : (tensor<2xf32>) -> (tensor<f32>, tensor<i64>)"},
@@ -258,7 +254,8 @@ static const pair pairs[] = {
      "tensor<f32>):\n"
      "%r = stablehlo.add %e, %f : tensor<f32>\nstablehlo.return %r, %r : tensor<f32>, tensor<f32>\n} : (tensor<2xf32>, "
      "tensor<f32>) -> (tensor<2xf32>, tensor<f32>)",
-     "%0:2 = \"chlo.scan\"(%a, %s) <{dimension = 0 : i64, is_reverse = true}> ({\n^bb0(%e: tensor<f32>, %f: "
+     "%0:2 = \"chlo.scan\"(%a, %s) <{dimension = 0 : i64, is_reverse = true, operandSegmentSizes = array<i32: 1, 1>, "
+     "resultSegmentSizes = array<i32: 1, 1>}> ({\n^bb0(%e: tensor<f32>, %f: "
      "tensor<f32>):\n"
      "%r = stablehlo.add %e, %f : tensor<f32>\nstablehlo.return %r, %r : tensor<f32>, tensor<f32>\n}) : "
      "(tensor<2xf32>, "

@@ -1,5 +1,5 @@
-/* load.c: reading a graph file. The binary form is told by its first bytes; everything else is text, and what is wrong
-   with it the parser says. */
+/* load.c: reading a graph file. The binary form is told by its first bytes, StableHLO by the name of the file or its first
+   word; everything else is .flx text, and what is wrong with it the parser says. */
 #include "load.h"
 
 #include "report.h"
@@ -88,35 +88,49 @@ flx_context *new_context(void)
         &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
 }
 
-/* The first word behind comments and blanks. */
-static size_t first_word(const file_bytes *bytes, const char **word)
+/* ---- StableHLO ---- */
+
+/* Past blanks and the lines that say nothing of the language: comments of either, and `#loc = …`. */
+static const char *skip_prelude(const char *s, const char *end)
 {
-    size_t i = 0;
-    while (i < bytes->size && (strchr(" \t\r\n", bytes->data[i]) || bytes->data[i] == '/'))
-        if (bytes->data[i++] == '/')
-            while (i < bytes->size && bytes->data[i] != '\n')
-                i++;
-    size_t start = i;
-    while (i < bytes->size && !strchr(" \t\r\n({@=<", bytes->data[i]))
-        i++;
-    *word = bytes->data + start;
-    return i - start;
+    while (s < end) {
+        if (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n') {
+            s++;
+        } else if (*s == '#' || (*s == '/' && end - s > 1 && s[1] == '/')) {
+            const char *newline = memchr(s, '\n', (size_t)(end - s));
+            s = newline ? newline : end;
+        } else {
+            break;
+        }
+    }
+    return s;
 }
 
-/* By the file's name, or by how the text begins where there is none. */
-static bool is_stablehlo(const char *path, const file_bytes *bytes)
+/* Whether the text begins as a program in StableHLO does. */
+static bool begins_stablehlo(const file_bytes *bytes)
 {
-    static const char *const openings[] = {"module", "func.func", "\"builtin.module\"", "#loc", "#loc1"};
-    size_t n = strlen(path);
-    if (n >= 5 && strcmp(path + n - 5, ".mlir") == 0)
-        return true;
-    const char *word = NULL;
-    size_t length = strcmp(path, "-") == 0 ? first_word(bytes, &word) : 0;
-    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++)
-        if (length == strlen(openings[i]) && memcmp(word, openings[i], length) == 0)
+    static const char *const words[] = {
+        "module", "builtin.module", "\"builtin.module\"", "func.func", "\"func.func\"", "func ", "{-#", "!",
+    };
+    const char *end = bytes->data + bytes->size;
+    const char *s = skip_prelude(bytes->data, end);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(end - s) >= n && memcmp(s, words[i], n) == 0)
             return true;
+    }
     return false;
 }
+
+static bool is_stablehlo(const char *path, const file_bytes *bytes)
+{
+    static const char extension[] = ".mlir";
+    size_t n = strlen(path);
+    size_t k = sizeof extension - 1;
+    return (n >= k && strcmp(path + n - k, extension) == 0) || begins_stablehlo(bytes);
+}
+
+/* ---- Models ---- */
 
 /* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its place. */
 static int read_module(model *m, const file_bytes *bytes)

@@ -50,6 +50,22 @@ void flxi_export_as_keep_dims(flxi_site *s, flx_val *y)
     y[0] = keep ? flxi_reshape_to(s, v, kept.rank, kept.dims) : v;
 }
 
+/* Over no axes: the body once, on init and each element. Others take init for what does not count, and leave it out. */
+void flxi_export_as_reduce(flxi_site *s, flx_val *y)
+{
+    uint32_t n = s->nin / 2;
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    flx_attr body = flx_attr_graph("body", export_graph(s->op, s->attrs, "body"));
+    if (!x)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const flx_type *t = flxi_typeof(s, s->x[i]);
+        x[i] = flxi_expand_to(s, s->x[n + i], t->rank, t->dims);
+        x[n + i] = s->x[i];
+    }
+    flx_op(s->g, "map", x, s->nin, &body, 1, y, s->nout);
+}
+
 /* ---- Limits ---- */
 
 static flx_val lowest(flxi_site *s, int32_t dtype)
@@ -352,6 +368,8 @@ static flx_val transform(flxi_site *s, flx_val z)
         scale = inverse ? sqrt(n) : 1.0 / sqrt(n);
     else if (flxi_export_is_word(s->op, s->attrs, "norm", "forward"))
         scale = inverse ? n : 1.0 / n;
+    else if (flxi_export_is_word(s->op, s->attrs, "norm", "none"))
+        scale = inverse ? n : 1.0;
     flx_val y = flx_fft(s->g, z, inverse, "backward");
     return scale == 1.0 ? y : flx_mul(s->g, y, flxi_number(s, y, scale));
 }

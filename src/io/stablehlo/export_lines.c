@@ -269,20 +269,30 @@ static void put_pair(export_node *n, const char *before, const char *left, const
     put_list(n, " x ", ints(n, right));
 }
 
-/* Narrow floats are summed in f32 and rounded once. */
+/* Narrow floats are summed in f32 and rounded once: the value of the product itself, whose type is `wide`. */
+static export_val sum_of(export_node *n, flx_type *wide)
+{
+    bool is_narrow = n->out[0].type->dtype == FLX_F16 || n->out[0].type->dtype == FLX_BF16;
+    *wide = *n->out[0].type;
+    wide->dtype = is_narrow ? FLX_F32 : wide->dtype;
+    return is_narrow ? flxi_export_fresh(n->w, wide) : n->out[0];
+}
+
+static void close_product(export_node *n, export_val sum)
+{
+    flxi_export_signature(n->w, n->in, 2, &sum, 1);
+    n->out[0].number = flxi_export_convert(n->w, sum, n->out[0].type->dtype).number;
+}
+
 void flxi_export_write_dot_general(export_node *n)
 {
-    flx_type wide = *n->out[0].type;
-    bool is_narrow = wide.dtype == FLX_F16 || wide.dtype == FLX_BF16;
-    wide.dtype = is_narrow ? FLX_F32 : wide.dtype;
-    export_val sum = is_narrow ? flxi_export_fresh(n->w, &wide) : n->out[0];
+    flx_type wide;
+    export_val sum = sum_of(n, &wide);
     flxi_export_open(n->w, n->name, n->in, 2, sum);
     if (ints(n, "lb").n)
         put_pair(n, ", batching_dims = ", "lb", "rb");
     put_pair(n, ", contracting_dims = ", "lc", "rc");
-    flxi_export_signature(n->w, n->in, 2, &sum, 1);
-    if (is_narrow)
-        n->out[0].number = flxi_export_convert(n->w, sum, n->out[0].type->dtype).number;
+    close_product(n, sum);
 }
 
 /* [b, f, 0, 1]: which part each axis plays; axes[0] and axes[1] are the letters, the others the spatial axes. */
@@ -320,7 +330,9 @@ static void put_window(export_node *n)
 
 void flxi_export_write_conv(export_node *n)
 {
-    flxi_export_results(n->w, n->out, 1);
+    flx_type wide;
+    export_val sum = sum_of(n, &wide);
+    flxi_export_results(n->w, &sum, 1);
     flxi_addf(&n->w->out, "%s(", n->name);
     flxi_export_values(n->w, n->in, 2);
     put(n, ") dim_numbers = ");
@@ -332,7 +344,7 @@ void flxi_export_write_conv(export_node *n)
     put_window(n);
     flxi_addf(&n->w->out, " {batch_group_count = %lld : i64, feature_group_count = %lld : i64}",
               (long long)integer(n, "batch_groups"), (long long)integer(n, "groups"));
-    close_line(n);
+    close_product(n, sum);
 }
 
 /* ---- Transforms and factors ---- */

@@ -235,7 +235,8 @@ void flxi_export_as_solve(flxi_site *s, flx_val *y)
 
 void flxi_export_as_inv(flxi_site *s, flx_val *y)
 {
-    y[0] = flx_solve(s->g, s->x[0], identity_like(s, s->x[0]));
+    bool none = is_empty(flxi_typeof(s, s->x[0]));
+    y[0] = none ? s->x[0] : flx_solve(s->g, s->x[0], identity_like(s, s->x[0]));
 }
 
 void flxi_export_as_det(flxi_site *s, flx_val *y)

@@ -158,6 +158,56 @@ void flxi_export_as_cast(flxi_site *s, flx_val *y)
     y[0] = to == FLX_BOOL ? flx_ne(g, x, flxi_number(s, x, 0.0)) : flx_cast(g, flx_real(g, x), to);
 }
 
+/* The bytes of x along a new last axis. */
+static flx_val bytes_of(flxi_site *s, flx_val x)
+{
+    flx_graph *g = s->g;
+    flx_type t = *flxi_typeof(s, x);
+    flx_dim size = (flx_dim)flx_dtype_size(t.dtype);
+    if (t.dtype == FLX_BOOL)
+        x = flx_cast(g, x, FLX_U8);
+    if (flxi_is_complex(t.dtype)) {
+        flx_val parts[2] = {flx_unsqueeze(g, flx_real(g, x), FLX_INTS(t.rank)),
+                            flx_unsqueeze(g, flx_imag(g, x), FLX_INTS(t.rank))};
+        x = flx_concat(g, parts, 2, t.rank);
+    }
+    t.dims[t.rank] = size;
+    return flxi_reshape_to(s, flx_bitcast(g, x, FLX_U8), t.rank + 1, t.dims);
+}
+
+/* Numbers of that type from their bytes, in row-major order. */
+static flx_val of_bytes(flxi_site *s, flx_val bytes, const flx_type *to)
+{
+    flx_graph *g = s->g;
+    flx_type t = *to;
+    flx_dtype part = (flx_dtype)flxi_part_dtype(to->dtype);
+    if (flxi_is_complex(to->dtype))
+        t.dims[t.rank++] = 2;
+    if (flx_dtype_size(part) > 1)
+        t.dims[t.rank++] = (flx_dim)flx_dtype_size(part);
+    flx_val v = flx_bitcast(g, flxi_reshape_to(s, bytes, t.rank, t.dims), part);
+    if (!flxi_is_complex(to->dtype))
+        return v;
+    flx_val re = flxi_reshape_to(s, flx_narrow(g, v, to->rank, 0, 1), to->rank, to->dims);
+    flx_val im = flxi_reshape_to(s, flx_narrow(g, v, to->rank, 1, 1), to->rank, to->dims);
+    return flx_complex(g, re, im);
+}
+
+/* Bools and complex numbers, whose bits StableHLO does not show. */
+void flxi_export_as_bitcast(flxi_site *s, flx_val *y)
+{
+    const flx_type *from = flxi_typeof(s, s->x[0]);
+    flx_type to = *from;
+    to.dtype = (int32_t)export_int(s->op, s->attrs, "to");
+    flx_dim old_size = (flx_dim)flx_dtype_size(from->dtype);
+    flx_dim new_size = (flx_dim)flx_dtype_size(to.dtype);
+    if (new_size < old_size)
+        to.dims[to.rank++] = old_size / new_size;
+    else if (new_size > old_size)
+        to.rank--;
+    y[0] = to.dtype == from->dtype ? s->x[0] : of_bytes(s, bytes_of(s, s->x[0]), &to);
+}
+
 /* ---- Special functions ---- */
 
 enum { BESSEL_POINTS = 64, BESSEL_TERMS = 12 };

@@ -98,10 +98,10 @@ static void put_padding(export_node *n)
 {
     flx_ints low = ints(n, "pad_low");
     flx_ints high = ints(n, "pad_high");
-    put(n, "padding = dense<[");
+    put(n, low.n ? "padding = dense<[" : "padding = dense<");
     for (size_t i = 0; i < low.n; i++)
         flxi_addf(&n->w->out, "%s[%lld, %lld]", i ? ", " : "", (long long)low.v[i], (long long)high.v[i]);
-    flxi_addf(&n->w->out, "]> : tensor<%llux2xi64>, ", (unsigned long long)low.n);
+    flxi_addf(&n->w->out, "%s> : tensor<%llux2xi64>, ", low.n ? "]" : "", (unsigned long long)low.n);
 }
 
 void flxi_export_write_reduce_window(export_node *n)

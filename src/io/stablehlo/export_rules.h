@@ -8,10 +8,10 @@
 #define EXPORT_POINTWISE_RULES(X) \
     X(or) X(and) X(identity) X(mod) X(fma) X(add_n) X(is_nan) X(is_inf) X(is_finite) X(exp2) X(log2) X(log10) \
     X(reciprocal) X(square) X(relu) X(silu) X(trunc) X(sign) X(where) X(complex_norm_sq) X(conjugate) X(bessel_i0e) \
-    X(cast) X(eye) X(dim_size)
+    X(cast) X(bitcast) X(eye) X(dim_size)
 
 #define EXPORT_AXIS_RULES(X) \
-    X(widened) X(keep_dims) X(argmax) X(argmin) X(cumsum) X(cumprod) X(cummax) X(cummin) X(cumlogsumexp) X(sort) \
+    X(widened) X(keep_dims) X(reduce) X(argmax) X(argmin) X(cumsum) X(cumprod) X(cummax) X(cummin) X(cumlogsumexp) X(sort) \
     X(argsort) X(topk) X(top_k) X(pool_argmax) X(fft) X(rope)
 
 #define EXPORT_INDEX_RULES(X) \
@@ -25,7 +25,7 @@
     X(cholesky) X(solve_triangular) X(lu) X(solve) X(inv) X(det) X(adjugate) X(qr) X(sparse_solve)
 
 #define EXPORT_RANDOM_RULES(X) \
-    X(rng_bits) X(rng_uniform) X(rng_normal) X(rng_split) X(rng_fold_in) X(exponential) X(truncated_normal) \
+    X(rng_bit_generator) X(rng_bits) X(rng_uniform) X(rng_normal) X(rng_split) X(rng_fold_in) X(exponential) X(truncated_normal) \
     X(categorical) X(permutation)
 
 #define EXPORT_CONTROL_RULES(X) X(if) X(case) X(while) X(scan) X(fixed_point) X(cg) X(check) X(recv)

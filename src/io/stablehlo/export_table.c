@@ -53,6 +53,12 @@ static bool converts(const export_query *q)
            (to != FLX_BOOL && (!flxi_is_complex(q->in[0]->dtype) || flxi_is_complex(to)));
 }
 
+static bool shows_bits(const export_query *q)
+{
+    int32_t to = (int32_t)export_int(q->op, q->attrs, "to");
+    return !flxi_in(FLXI_COMPLEX | FLXI_BOOL, to) && !flxi_in(FLXI_COMPLEX | FLXI_BOOL, q->in[0]->dtype);
+}
+
 static bool drops_axes(const export_query *q)
 {
     return !export_int(q->op, q->attrs, "keep_dims");
@@ -61,6 +67,11 @@ static bool drops_axes(const export_query *q)
 static bool drops_axes_exactly(const export_query *q)
 {
     return drops_axes(q) && !is_half(q->in[0]->dtype);
+}
+
+static bool has_axes(const export_query *q)
+{
+    return export_ints(q->op, q->attrs, "axes").n > 0;
 }
 
 static bool has_named_add(const export_query *q)
@@ -138,6 +149,11 @@ static bool scatters_plainly(const export_query *q)
     bool in_range = is_oob(q, "error") || (is_oob(q, "zero") && scatters_elements(q));
     return exact && in_range && flxi_is_int(q->in[1]->dtype) && flxi_static_extent(q->in[0], 0, q->in[0]->rank) > 0 &&
            flxi_static_extent(q->in[2], 0, q->in[2]->rank) > 0;
+}
+
+static bool has_wide_state(const export_query *q)
+{
+    return q->in[0]->dtype == FLX_U64;
 }
 
 static bool loops_plainly(const export_query *q)
@@ -268,7 +284,7 @@ static const export_row rows[OP_COUNT] = {
     RULE(eye),
     RULE(dim_size),
     LINE_IF(cast, "convert", convert, converts, cast),
-    LINE(bitcast, "bitcast_convert", convert),
+    LINE_IF(bitcast, "bitcast_convert", convert, shows_bits, bitcast),
     LINE(reduce_precision, "reduce_precision", reduce_precision),
     LINE(optimization_barrier, "optimization_barrier", barrier),
     ALIAS(stop_gradient),
@@ -301,7 +317,7 @@ static const export_row rows[OP_COUNT] = {
     REDUCTION(reduce_min, "min", drops_axes),
     REDUCTION(reduce_any, "max", drops_axes),
     REDUCTION(reduce_all, "min", drops_axes),
-    LINE(reduce, "reduce", reduce),
+    LINE_IF(reduce, "reduce", reduce, has_axes, reduce),
     LINE_IF(reduce_window, "reduce_window", reduce_window, folds_exactly, widened),
     LINE_IF(select_and_scatter, "select_and_scatter", select_and_scatter, folds_exactly, widened),
     RULE(argmax),
@@ -338,7 +354,16 @@ static const export_row rows[OP_COUNT] = {
     RULE(qr),
     RULE(sparse_solve),
     /* random numbers */
-    LINE(rng_bit_generator, "rng_bit_generator", rng_bit_generator),
+    LINE_IF(rng_bit_generator, "rng_bit_generator", rng_bit_generator, has_wide_state, rng_bit_generator),
+    RULE(rng_bits),
+    RULE(rng_uniform),
+    RULE(rng_normal),
+    RULE(rng_split),
+    RULE(rng_fold_in),
+    RULE(exponential),
+    RULE(truncated_normal),
+    RULE(categorical),
+    RULE(permutation),
     /* a mesh of one process */
     ALIAS(broadcast),
     ALIAS(send),

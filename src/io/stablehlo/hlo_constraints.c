@@ -229,7 +229,7 @@ bool flxi_hlo_compatible(const hlo_type *a, const hlo_type *b)
             return false;
     if (a->kind != HLO_TENSOR && a->kind != HLO_SCALAR)
         return true;
-    if (!flxi_hlo_same_element(a, b))
+    if (!flxi_hlo_same_element(a, b) || !flxi_hlo_same_quant(a->quant, b->quant))
         return false;
     if (a->is_unranked || b->is_unranked)
         return true;

@@ -26,6 +26,7 @@ typedef struct {
     FLXI_VEC(hlo_extent) elements;
     FLXI_VEC(memo) memos;
     int depth;
+    bool names_unknown; /* elements that only a run knows get symbols of their own, so that they cancel out */
 } evaluation;
 
 static const hlo_extent unknown = {.dim = FLX_DIM_INVALID, .least = INT64_MIN};
@@ -37,10 +38,17 @@ static bool is_unknown(const hlo_extent *x)
 
 /* ---- Bounds ---- */
 
+static const char run_time_prefix[] = "_run";
+
+static bool is_run_time(const char *name)
+{
+    return strncmp(name, run_time_prefix, sizeof run_time_prefix - 1) == 0;
+}
+
 static int64_t least_symbol(void *user, const char *name)
 {
     const hlo_lowering *l = user;
-    int64_t least = 0;
+    int64_t least = is_run_time(name) ? -1 : 0; /* −1: it may be anything */
     for (size_t i = 0; i < l->at_least.n; i++)
         if (strcmp(l->at_least.at[i].name, name) == 0 && l->at_least.at[i].extent > least)
             least = l->at_least.at[i].extent;
@@ -103,12 +111,18 @@ static bool divides(const hlo_extent *x)
     return x[0].least >= 0 && x[1].least > 0;
 }
 
-static hlo_extent quotient(const evaluation *e, const hlo_extent *x)
+/* The divisor is positive. */
+static hlo_extent floor_quotient(const evaluation *e, const hlo_extent *x)
 {
-    hlo_extent y = divides(x) ? of_dim(e, flxi_dim_floor_div(e->s->l->ctx, x[0].dim, x[1].dim)) : unknown;
-    if (!is_unknown(&y) && y.least < 0)
+    hlo_extent y = of_dim(e, flxi_dim_floor_div(e->s->l->ctx, x[0].dim, x[1].dim));
+    if (!is_unknown(&y) && y.least < 0 && x[0].least >= 0)
         y.least = 0;
     return y;
+}
+
+static hlo_extent quotient(const evaluation *e, const hlo_extent *x)
+{
+    return divides(x) ? floor_quotient(e, x) : unknown;
 }
 
 /* The divisor is positive. */
@@ -287,6 +301,20 @@ static const hlo_extent *element(const evaluation *e, const memo *m, int64_t i)
     return m->refs ? &e->elements.at[m->refs[m->n == 1 ? 0 : i]] : &unknown;
 }
 
+static void note_run_time(void *user, const char *name)
+{
+    bool *found = user;
+    *found |= is_run_time(name);
+}
+
+static bool depends_on_run(flx_context *ctx, flx_dim d)
+{
+    bool found = d == FLX_DIM_INVALID;
+    if (!found && !flxi_dim_is_number(d))
+        flxi_dim_symbols(ctx, d, note_run_time, &found);
+    return found;
+}
+
 static bool keep(evaluation *e, int64_t *refs, int64_t i, hlo_extent x)
 {
     refs[i] = (int64_t)e->elements.n;
@@ -416,26 +444,30 @@ static bool evaluate_fold(evaluation *e, const flxi_node *n, int64_t *refs, int6
     return keep(e, refs, 0, held(x[0], flxi_type_at(e->s->g, n->first)->dtype));
 }
 
-/* ---- A remainder with the sign of the divisor ---- */
+/* ---- Flooring division ---- */
 
 /* Whether value `id` is op(a, b); they are stored, or with *a or *b set compared. */
 static bool is_op(const evaluation *e, uint32_t id, uint32_t op, uint32_t *a, uint32_t *b)
 {
     const flxi_node *n = flxi_node_at(e->s->g, flxi_value_at(e->s->g, id)->node);
-    if (n->op != op || n->nin != 2 || (*a && *a != n->in[0]) || (*b && *b != n->in[1]))
+    if (n->op != op || n->nin < 1 || n->nin > 2)
+        return false;
+    uint32_t second = n->nin == 2 ? n->in[1] : *b;
+    if ((*a && *a != n->in[0]) || (*b && *b != second))
         return false;
     *a = n->in[0];
-    *b = n->in[1];
+    *b = second;
     return true;
 }
 
-static bool is_zero(evaluation *e, uint32_t id)
+static bool is_literal(evaluation *e, uint32_t id, int64_t value)
 {
     memo m;
-    return evaluate(e, id, &m) && m.refs && m.n == 1 && is_number(element(e, &m, 0), 0);
+    return evaluate(e, id, &m) && m.refs && m.n == 1 && is_number(element(e, &m, 0), value);
 }
 
-/* where(and(ne(lt(r, 0), lt(b, 0)), ne(r, 0)), add(r, b), r) with r = rem(a, b): how programs write a mod b. */
+/* where(and(ne(lt(r, 0), lt(b, 0)), ne(r, 0)), add(r, b), r) with r = rem(a, b): how programs write the remainder that has
+   the sign of the divisor. */
 static bool is_floor_remainder(evaluation *e, const flxi_node *n, uint32_t *a, uint32_t *b)
 {
     uint32_t r = n->in[2];
@@ -447,20 +479,44 @@ static bool is_floor_remainder(evaluation *e, const flxi_node *n, uint32_t *a, u
     return is_op(e, r, OP_rem, a, b) && is_op(e, n->in[1], OP_add, &r, b) &&
            is_op(e, n->in[0], OP_and, &signs, &nonzero) && is_op(e, nonzero, OP_ne, &r, &zero[0]) &&
            is_op(e, signs, OP_ne, &below, &divisor_below) && is_op(e, below, OP_lt, &r, &zero[1]) &&
-           is_op(e, divisor_below, OP_lt, b, &zero[2]) && is_zero(e, zero[0]) && is_zero(e, zero[1]) &&
-           is_zero(e, zero[2]);
+           is_op(e, divisor_below, OP_lt, b, &zero[2]) && is_literal(e, zero[0], 0) && is_literal(e, zero[1], 0) &&
+           is_literal(e, zero[2], 0);
 }
 
-static bool evaluate_floor_remainder(evaluation *e, const flxi_node *n, int64_t *refs)
+/* where(and(ne(sign(a), sign(b)), ne(rem(a, b), 0)), sub(q, 1), q) with q = div(a, b): the quotient rounded down. */
+static bool is_floor_quotient(evaluation *e, const flxi_node *n, uint32_t *a, uint32_t *b)
+{
+    uint32_t q = n->in[2];
+    uint32_t one = 0;
+    uint32_t zero = 0;
+    uint32_t signs = 0;
+    uint32_t nonzero = 0;
+    uint32_t sign_of[2] = {0};
+    uint32_t rest = 0;
+    uint32_t none = 0;
+    return is_op(e, q, OP_div, a, b) && is_op(e, n->in[1], OP_sub, &q, &one) &&
+           is_op(e, n->in[0], OP_and, &signs, &nonzero) && is_op(e, nonzero, OP_ne, &rest, &zero) &&
+           is_op(e, rest, OP_rem, a, b) && is_op(e, signs, OP_ne, &sign_of[0], &sign_of[1]) &&
+           is_op(e, sign_of[0], OP_sign, a, &none) && is_op(e, sign_of[1], OP_sign, b, &none) && is_literal(e, one, 1) &&
+           is_literal(e, zero, 0);
+}
+
+static bool evaluate_flooring(evaluation *e, const flxi_node *n, int64_t *refs)
 {
     uint32_t id[2] = {0};
+    uint32_t of_quotient[2] = {0};
     memo in[2];
-    if (!is_floor_remainder(e, n, &id[0], &id[1]) || !evaluate(e, id[0], &in[0]) || !evaluate(e, id[1], &in[1]))
+    bool is_remainder = is_floor_remainder(e, n, &id[0], &id[1]);
+    if (!is_remainder && is_floor_quotient(e, n, &of_quotient[0], &of_quotient[1]))
+        memcpy(id, of_quotient, sizeof id);
+    else if (!is_remainder)
+        return false;
+    if (!evaluate(e, id[0], &in[0]) || !evaluate(e, id[1], &in[1]))
         return false;
     const hlo_extent x[2] = {*element(e, &in[0], 0), *element(e, &in[1], 0)};
     if (is_unknown(&x[0]) || x[1].least <= 0)
         return false;
-    return keep(e, refs, 0, floor_remainder(e, x));
+    return keep(e, refs, 0, is_remainder ? floor_remainder(e, x) : floor_quotient(e, x));
 }
 
 static bool evaluate_node(evaluation *e, const flxi_node *n, int64_t *refs, int64_t count)
@@ -471,7 +527,7 @@ static bool evaluate_node(evaluation *e, const flxi_node *n, int64_t *refs, int6
         return evaluate_dim_size(e, n, refs);
     if (n->nin == 0)
         return evaluate_leaf(e, n, refs, count);
-    if (n->op == OP_where && count == 1 && evaluate_floor_remainder(e, n, refs))
+    if (n->op == OP_where && count == 1 && evaluate_flooring(e, n, refs))
         return true;
     if (n->op == OP_reduce_sum || n->op == OP_reduce_prod)
         return evaluate_fold(e, n, refs, count);
@@ -482,6 +538,20 @@ static bool evaluate_node(evaluation *e, const flxi_node *n, int64_t *refs, int6
         if (movements[i] == n->op)
             return evaluate_movement(e, n, refs, count);
     return false;
+}
+
+/* Symbols for what is unknown; with `found` only some elements are. */
+static bool name_unknown(evaluation *e, uint32_t id, int64_t *refs, int64_t count, bool found)
+{
+    bool ok = true;
+    for (int64_t i = 0; i < count && ok; i++) {
+        if (found && !is_unknown(&e->elements.at[refs[i]]))
+            continue;
+        char name[48];
+        snprintf(name, sizeof name, "%s%u_%lld", run_time_prefix, (unsigned)id, (long long)i);
+        ok = keep(e, refs, i, (hlo_extent){.dim = flx_dim_symbol(e->s->l->ctx, name), .least = INT64_MIN});
+    }
+    return ok;
 }
 
 /* False only where the value can hold no extents or there are too many nodes; an unknown value has no references. */
@@ -502,6 +572,8 @@ static bool evaluate(evaluation *e, uint32_t id, memo *out)
     e->depth++;
     bool found = evaluate_node(e, flxi_node_at(g, flxi_value_at(g, id)->node), refs, count);
     e->depth--;
+    if (e->names_unknown && flxi_is_int(flxi_type_at(g, id)->dtype))
+        found = name_unknown(e, id, refs, count, found);
     *out = (memo){id, found ? refs : NULL, count};
     return !flxi_hlo_failed(e->s) && flxi_push(e->s->l->arena.mem, &e->memos, *out);
 }
@@ -532,6 +604,24 @@ static bool known_extents(hlo_site *s, flx_val v, flx_ints *out)
     *out = (flx_ints){dims, dims ? (size_t)n : 0};
     flx_tensor_release(t);
     return dims != NULL;
+}
+
+bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *out)
+{
+    evaluation e = {.s = s, .names_unknown = true};
+    memo m[2] = {{0}};
+    bool ok = !flxi_hlo_failed(s) && a.id && b.id && evaluate(&e, a.id, &m[0]) && evaluate(&e, b.id, &m[1]) &&
+              m[0].refs && m[1].refs && m[0].n == m[1].n;
+    int64_t *dims = ok ? flxi_hlo_new(s, int64_t, m[0].n) : NULL;
+    ok = ok && dims;
+    for (int64_t i = 0; ok && i < m[0].n; i++) {
+        dims[i] = flx_dim_sub(s->l->ctx, element(&e, &m[0], i)->dim, element(&e, &m[1], i)->dim);
+        ok = !depends_on_run(s->l->ctx, dims[i]);
+    }
+    *out = ok ? (flx_ints){dims, (size_t)m[0].n} : (flx_ints){NULL, 0};
+    flxi_vec_free(s->l->arena.mem, &e.elements);
+    flxi_vec_free(s->l->arena.mem, &e.memos);
+    return ok;
 }
 
 bool flxi_hlo_extents(hlo_site *s, flx_val v, flx_ints *out)

@@ -231,21 +231,25 @@ static flx_code parse_list(hlo_parser *p, literal *l, int axis)
 
 /* ---- The literal ---- */
 
-/* Passes over the data to the '>' behind it. */
+/* Passes over the data to the '>' behind it. Most of it are numbers, which need no closer look. */
 static flx_code skip_data(hlo_parser *p)
 {
     hlo_place at = flxi_hlop_place(p);
-    for (;; p->c.at++) {
-        char c = flxi_hlop_peek(p);
+    for (;;) {
+        const char *s = p->c.at;
+        while (s < p->end && *s != '>' && *s != '"' && *s != '/' && *s != '\n')
+            s++;
+        p->c.at = s;
+        char c = flxi_hlop_peek(p); /* passes over lines and comments */
+        hlo_span ignored;
         if (c == '>')
             return FLX_OK;
-        if (c == '"') {
-            hlo_span ignored;
-            FLXI_TRY(flxi_hlop_raw_string(p, &ignored));
-            p->c.at--;
-        }
-        if (c == 0)
+        if (p->c.at == p->end)
             return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the literal does not end");
+        if (c == '"')
+            FLXI_TRY(flxi_hlop_raw_string(p, &ignored));
+        else if (p->c.at == s)
+            p->c.at++;
     }
 }
 
@@ -295,8 +299,10 @@ static flx_code parse_data(hlo_parser *p, literal *l, size_t length, hlo_attr *a
     FLXI_TRY(make_room(p, at, l, length, a));
     if (a->is_splat)
         return parse_element(p, l);
+    hlo_cursor start = p->c;
     if (c == '>' || (l->count == 0 && flxi_hlop_eat(p, "[") && flxi_hlop_eat(p, "]")))
         return FLX_OK;
+    p->c = start;
     return parse_list(p, l, 0);
 }
 
@@ -368,16 +374,34 @@ static flx_code read_keys(hlo_parser *p, const char *wanted, bool *found)
     return FLX_OK;
 }
 
+/* Goes behind the last {-#: the resources follow the program that uses them. False when there are none. */
+static bool go_to_resources(hlo_parser *p)
+{
+    const char *found = NULL;
+    const char *s = p->text;
+    while ((s = memmem(s, (size_t)(p->end - s), "{-#", 3))) {
+        found = s;
+        s += 3;
+    }
+    if (!found)
+        return false;
+    p->c = (hlo_cursor){.at = found + 3, .line_start = p->text, .line = 1};
+    for (const char *line = p->text; (line = memchr(line, '\n', (size_t)(found - line)));) {
+        p->c.line_start = ++line;
+        p->c.line++;
+    }
+    return true;
+}
+
 /* {-# dialect_resources: { builtin: { key: "0x…", … } } #-}, read when the first of them is needed. */
 static flx_code read_resources(hlo_parser *p)
 {
     static const char *const path[] = {"dialect_resources", "builtin", NULL};
-    if (!p->resources.at)
+    if (p->has_resources)
         return FLX_OK;
     hlo_cursor here = p->c;
-    p->c = p->resources;
-    p->resources.at = NULL;
-    bool found = true;
+    p->has_resources = true;
+    bool found = go_to_resources(p);
     for (size_t i = 0; found && i < 3; i++) {
         found = false;
         if (i)
@@ -407,7 +431,10 @@ static flx_code parse_resource(hlo_parser *p, hlo_place at, literal *l, hlo_alia
     }
     hlo_cursor behind = p->c;
     p->c = resource->data;
+    hlo_place data_at = flxi_hlop_place(p);
     FLXI_TRY(parse_hex(p, l, resource_header, a));
+    if (a->is_splat)
+        return wrong_size(p, data_at, l, a->num_bytes);
     p->c = behind;
     return FLX_OK;
 }

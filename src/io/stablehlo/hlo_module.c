@@ -57,7 +57,7 @@ static flx_code parse_arguments(hlo_parser *p, hlo_function *f, size_t args)
     if (flxi_hlop_eat(p, ")"))
         return FLX_OK;
     do {
-        const hlo_value *arg;
+        hlo_value *arg;
         const hlo_attr *attrs;
         if (flxi_hlop_peek(p) == '%') {
             FLXI_TRY(flxi_hlop_argument(p, &arg));
@@ -382,27 +382,8 @@ static flx_code parse_items(hlo_parser *p, const char **module_name, char close)
 
 /* ---- Entry ---- */
 
-/* The resources stand behind the program that uses them. */
-static void find_resources(hlo_parser *p)
-{
-    const char *found = NULL;
-    const char *s = p->text;
-    while ((s = memmem(s, (size_t)(p->end - s), "{-#", 3))) {
-        found = s;
-        s += 3;
-    }
-    if (!found)
-        return;
-    p->resources = (hlo_cursor){.at = found + 3, .line_start = p->text, .line = 1};
-    for (const char *line = p->text; (line = memchr(line, '\n', (size_t)(found - line)));) {
-        p->resources.line_start = ++line;
-        p->resources.line++;
-    }
-}
-
 static flx_code parse_text(hlo_parser *p, hlo_module *m)
 {
-    find_resources(p);
     FLXI_TRY(parse_items(p, &m->name, 0));
     m->functions = HLO_TAKE(p, hlo_function, functions, 0, &m->num_functions);
     return m->functions ? FLX_OK : FLX_E_OOM;

@@ -182,7 +182,7 @@ static const small_format *small_format_of(hlo_element e)
     return small_formats[e].exponent ? &small_formats[e] : NULL;
 }
 
-/* The largest code of a no_special value, without sign. */
+/* The largest code of a finite value, without sign. */
 static unsigned last_finite(const small_format *f)
 {
     unsigned all = (1u << (f->exponent + f->mantissa)) - 1;
@@ -191,7 +191,7 @@ static unsigned last_finite(const small_format *f)
     return f->ending == one_nan || f->ending == powers ? all - 1 : all;
 }
 
-/* The value of a no_special code without sign. */
+/* The value of a finite code without sign. */
 static double small_value(const small_format *f, unsigned code)
 {
     int field = (int)(code >> f->mantissa);
@@ -218,7 +218,7 @@ static double decode_small(const small_format *f, unsigned bits)
     return is_negative ? -v : v;
 }
 
-/* What a no_special |x| rounds to; ties have been decided by whoever calls, unless they are ties indeed. */
+/* What a finite |x| rounds to; ties have been decided by whoever calls, unless they are ties indeed. */
 static double round_small(const small_format *f, double x)
 {
     unsigned low = 0;
@@ -238,7 +238,8 @@ static double round_small(const small_format *f, double x)
     if (f->ending == powers && is_last)
         step = below;
     double rest = x - below;
-    bool goes_up = rest > step / 2 || (rest == step / 2 && (low & 1));
+    bool is_odd = low & 1 || f->ending == powers; /* without mantissa, the last digit is the leading 1 */
+    bool goes_up = rest > step / 2 || (rest == step / 2 && is_odd);
     if (!goes_up)
         return below;
     if (!is_last)
@@ -265,6 +266,8 @@ static wide_format wide_format_of(hlo_element e)
 
 static double round_element(hlo_element e, double x)
 {
+    if (e == HLO_F32)
+        return (double)(float)x;
     const small_format *f = small_format_of(e);
     if (!f) {
         wide_format w = wide_format_of(e);
@@ -376,7 +379,7 @@ static char next_digit(const char **s, const char *end)
     return *(*s)++;
 }
 
-/* The sign of |decimal| − x for a no_special double x > 0. */
+/* The sign of |decimal| − x for a finite double x > 0. */
 static int compare_exactly(const hlo_numeral *n, double x)
 {
     char text[1100]; /* a double has at most 767 digits */

@@ -121,7 +121,7 @@ flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_t
     return FLX_OK;
 }
 
-flx_code flxi_hlop_argument(hlo_parser *p, const hlo_value **out)
+flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out)
 {
     hlo_target t;
     const hlo_type *type;
@@ -132,7 +132,7 @@ flx_code flxi_hlop_argument(hlo_parser *p, const hlo_value **out)
     const hlo_value **group = v ? flxi_new(p->arena, const hlo_value *, 1) : NULL;
     if (!group)
         return flxi_hlop_oom(p);
-    *out = *group = v;
+    *group = *out = v;
     return flxi_hlop_define(p, t, group);
 }
 
@@ -153,7 +153,7 @@ static flx_code parse_label(hlo_parser *p)
     flxi_hlop_suffix(p);
     if (flxi_hlop_eat(p, "(") && !flxi_hlop_eat(p, ")")) {
         do {
-            const hlo_value *arg;
+            hlo_value *arg;
             FLXI_TRY(flxi_hlop_argument(p, &arg));
             FLXI_TRY(flxi_hlop_skip_location(p));
             HLO_PUSH(p, items, arg);
@@ -174,6 +174,8 @@ static flx_code parse_ops(hlo_parser *p, const hlo_op **first)
         hlo_place at = flxi_hlop_place(p);
         if (flxi_hlop_peek(p) == '^')
             return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "a region has one block here");
+        if (p->c.at == p->end)
+            return flxi_hlop_expect(p, "}");
         if (last && flxi_hlop_is_terminator(last->name))
             return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "an operation stands behind %.80s", last->name);
         hlo_op *op = NULL;

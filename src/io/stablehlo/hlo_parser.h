@@ -65,7 +65,7 @@ typedef struct {
     uint32_t num_values;         /* of the function being read */
     FLXI_VEC(hlo_alias) aliases;
     flxi_index alias_index;
-    hlo_cursor resources; /* behind {-#; at NULL where the text has none, or once they are among the aliases */
+    bool has_resources; /* they are among the aliases */
 
     FLXI_VEC(const void *) items;
     FLXI_VEC(hlo_entry) entries;
@@ -193,8 +193,8 @@ flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_t
 /* {…}: a region. Its arguments lie on `items` above `args`, unless a label names them; what became visible above `scope`
    is hidden at its end. */
 flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *out);
-flx_code flxi_hlop_argument(hlo_parser *p, const hlo_value **out); /* %a: type */
-void flxi_hlop_close_scope(hlo_parser *p, size_t base);            /* hides what became visible since */
+flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out); /* %a: type */
+void flxi_hlop_close_scope(hlo_parser *p, size_t base);      /* hides what became visible since */
 bool flxi_hlop_is_terminator(const char *name);
 flx_code flxi_hlop_optional_dict(hlo_parser *p, const hlo_draft *d); /* {…} on `entries` */
 

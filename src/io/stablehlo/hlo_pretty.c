@@ -64,7 +64,9 @@ static flx_code parse_kind(hlo_parser *p, hlo_attr_kind kind, const char *what, 
 
 static flx_code kind_bool(hlo_parser *p, const hlo_attr **out)
 {
-    return parse_kind(p, HLO_A_BOOL, "true or false", out);
+    if (!flxi_hlop_at_word(p, "true") && !flxi_hlop_at_word(p, "false"))
+        return flxi_hlop_expected(p, "true or false");
+    return flxi_hlop_attr(p, out);
 }
 
 static flx_code kind_string(hlo_parser *p, const hlo_attr **out)
@@ -505,13 +507,49 @@ static flx_code part_window(hlo_parser *p, hlo_draft *d)
     return FLX_OK;
 }
 
-static flx_code part_region(hlo_parser *p, hlo_draft *d)
+/* How many of the operands or results belong to the first of two groups and to the second. */
+static flx_code add_segments(hlo_parser *p, const char *name, hlo_place at, size_t first, size_t second)
 {
-    (void)d;
+    hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_LIST, at);
+    if (!a)
+        return FLX_E_OOM;
+    a->ints = flxi_hlop_take(p, (const int64_t[]){(int64_t)first, (int64_t)second}, 2, sizeof(int64_t));
+    a->num_numbers = 2;
+    a->type = flxi_hlop_scalar_of(p, HLO_I32);
+    return a->ints && a->type ? flxi_hlop_add_attr(p, name, a) : FLX_E_OOM;
+}
+
+static flx_code parse_group(hlo_parser *p)
+{
+    FLXI_TRY(flxi_hlop_expect(p, "("));
+    FLXI_TRY(flxi_hlop_uses(p));
+    return flxi_hlop_expect(p, ")");
+}
+
+/* (%x) inits (%a) dimension=0 attributes {…} {…} : … */
+static flx_code part_scan(hlo_parser *p, hlo_draft *d)
+{
     hlo_region r;
+    const hlo_attr *dimension;
+    FLXI_TRY(parse_group(p));
+    size_t num_inputs = p->uses.n - d->uses;
+    FLXI_TRY(flxi_hlop_expect_word(p, "inits"));
+    FLXI_TRY(parse_group(p));
+    size_t num_carries = p->uses.n - d->uses - num_inputs;
+    FLXI_TRY(flxi_hlop_expect_word(p, "dimension"));
+    FLXI_TRY(flxi_hlop_expect(p, "="));
+    FLXI_TRY(flxi_hlop_int(p, HLO_I64, &dimension));
+    FLXI_TRY(flxi_hlop_add_attr(p, "dimension", dimension));
+    if (flxi_hlop_eat_word(p, "attributes"))
+        FLXI_TRY(flxi_hlop_optional_dict(p, d));
     FLXI_TRY(flxi_hlop_region(p, p->scope.n, p->items.n, &r));
     HLO_PUSH(p, regions, r);
-    return FLX_OK;
+    FLXI_TRY(type_func(p, d));
+    if (d->num_types < num_carries)
+        return flxi_hlop_fail_at(p, d->at, FLX_E_ARITY, NULL, "%.80s has %zu results, but carries %zu values", d->name,
+                                 d->num_types, num_carries);
+    FLXI_TRY(add_segments(p, "operandSegmentSizes", d->at, num_inputs, num_carries));
+    return add_segments(p, "resultSegmentSizes", d->at, d->num_types - num_carries, num_carries);
 }
 
 /* ---- While ---- */
@@ -625,21 +663,21 @@ static flx_code parse_reducer(hlo_parser *p, hlo_place at, size_t num_inputs)
     hlo_region r;
     size_t scope = p->scope.n;
     size_t args = p->items.n;
-    const hlo_value *right = NULL;
+    uint32_t first = p->num_values;
     FLXI_TRY(flxi_hlop_expect_word(p, "reducer"));
     for (size_t i = 0; i < 2 * num_inputs; i++)
         HLO_PUSH(p, items, NULL);
     for (size_t i = 0; i < num_inputs; i++) {
-        const hlo_value *left;
-        FLXI_TRY(flxi_hlop_expect(p, "("));
-        FLXI_TRY(flxi_hlop_argument(p, &left));
-        FLXI_TRY(flxi_hlop_skip_location(p));
-        FLXI_TRY(flxi_hlop_expect(p, ","));
-        FLXI_TRY(flxi_hlop_argument(p, &right));
-        FLXI_TRY(flxi_hlop_skip_location(p));
+        static const char *const marks[] = {"(", ","};
+        for (size_t side = 0; side < 2; side++) {
+            hlo_value *arg;
+            FLXI_TRY(flxi_hlop_expect(p, marks[side]));
+            FLXI_TRY(flxi_hlop_argument(p, &arg));
+            FLXI_TRY(flxi_hlop_skip_location(p));
+            arg->number = first + (uint32_t)(side * num_inputs + i);
+            p->items.at[args + side * num_inputs + i] = arg;
+        }
         FLXI_TRY(flxi_hlop_expect(p, ")"));
-        p->items.at[args + i] = left;
-        p->items.at[args + num_inputs + i] = right;
     }
     if (flxi_hlop_peek(p) == '(')
         return flxi_hlop_fail_at(p, at, FLX_E_ARITY, NULL,
@@ -689,7 +727,7 @@ static const struct {
     {":func", type_func},     {":same", type_same},         {":result", type_result}, {":operands", type_operands},
     {":arrow", type_arrow},   {":pairs", type_pairs},       {":select", type_select}, {":complex", type_complex},
     {":tuple", type_tuple},   {"&constant", part_constant}, {"&dot", part_dot},       {"&precision", part_precision},
-    {"&slice", part_slice},   {"&window", part_window},     {"&region", part_region}, {"&while", part_while},
+    {"&slice", part_slice},   {"&window", part_window},     {"&scan", part_scan},     {"&while", part_while},
     {"&reduce", part_reduce},
 };
 

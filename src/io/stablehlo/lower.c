@@ -19,11 +19,14 @@ static const hlo_rule *const tables[] = {
     flxi_hlo_random_rules,
     flxi_hlo_norm_rules,
     flxi_hlo_chlo_rules,
+    flxi_hlo_scan_rules,
+    flxi_hlo_ragged_rules,
     flxi_hlo_fold_rules,
     flxi_hlo_scatter_rules,
     flxi_hlo_sort_rules,
     flxi_hlo_control_rules,
     flxi_hlo_dynamic_rules,
+    flxi_hlo_quant_rules,
 };
 
 enum { MAX_DEPTH = 256 }; /* of calls and regions inside one another: the lowering recurses */
@@ -250,9 +253,28 @@ static bool lower_op(hlo_scope *sc, const hlo_op *op)
     s.y = flxi_hlo_new(&s, flx_val, s.ny);
     if (!s.y || !flxi_hlo_check_signature(&s) || !flxi_hlo_check_constraints(&s))
         return false;
-    s.rule->lower(&s);
-    round_results(&s);
+    if (flxi_hlo_is_expressed(&s)) {
+        flxi_hlo_lower_expressed(&s);
+    } else {
+        s.rule->lower(&s);
+        round_results(&s);
+    }
     return !flxi_hlo_failed(&s) && bind_results(&s);
+}
+
+void flxi_hlo_lower_as(hlo_site *s, const hlo_op *op, const flx_val *x, size_t nx)
+{
+    hlo_site as = *s;
+    as.op = op;
+    as.x = x;
+    as.nx = nx;
+    as.rule = find_rule(s->l, op->name);
+    if (!as.rule) {
+        flxi_hlo_unsupported(s, "no rule for %s", op->name);
+        return;
+    }
+    as.rule->lower(&as);
+    round_results(&as);
 }
 
 static bool is_terminator(const hlo_op *op)

@@ -64,6 +64,9 @@ extern const hlo_rule flxi_hlo_spectral_rules[];    /* lower_spectral.c */
 extern const hlo_rule flxi_hlo_random_rules[];      /* lower_random.c */
 extern const hlo_rule flxi_hlo_norm_rules[];        /* lower_norm.c */
 extern const hlo_rule flxi_hlo_chlo_rules[];        /* lower_chlo.c */
+extern const hlo_rule flxi_hlo_scan_rules[];        /* lower_scan.c */
+extern const hlo_rule flxi_hlo_ragged_rules[];      /* lower_ragged.c */
+extern const hlo_rule flxi_hlo_quant_rules[];       /* lower_quant.c */
 extern const hlo_rule flxi_hlo_dynamic_rules[];     /* lower_dynamic.c: shapes as operands */
 
 /* ---- Errors ---- */

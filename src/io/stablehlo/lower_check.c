@@ -90,15 +90,26 @@ static flx_val side_by_side(hlo_site *s, flx_val a, flx_val b)
     return rank < FLX_MAX_RANK ? flx_stack(s->g, (flx_val[]){a, b}, 2, rank) : a;
 }
 
-static void expect(hlo_site *s, agreement how)
+/* Whether the operands have one type, as far as it is known. */
+static bool are_alike(hlo_site *s)
 {
-    if (s->nx != 2) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it compares 2 values, but has %zu", s->nx);
-        return;
-    }
     const flx_type *a = flxi_hlo_typeof(s, s->x[0]);
     const flx_type *b = flxi_hlo_typeof(s, s->x[1]);
-    if (a->dtype != b->dtype || a->rank != b->rank) {
+    if (flxi_hlo_operand_type(s, 0)->element != flxi_hlo_operand_type(s, 1)->element || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] && flx_dim_is_static(a->dims[i]) && flx_dim_is_static(b->dims[i]))
+            return false;
+    return true;
+}
+
+static void expect(hlo_site *s, agreement how)
+{
+    if (s->op->num_operands != 2 || s->nx != 2) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it compares 2 values, but has %zu", s->op->num_operands);
+        return;
+    }
+    if (!are_alike(s)) {
         flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the values to compare have different types");
         return;
     }

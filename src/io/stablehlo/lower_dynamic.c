@@ -78,9 +78,34 @@ static void lower_dynamic_pad(hlo_site *s)
         s->y[0] = flx_pad(s->g, s->x[0], s->x[1], edges[0], edges[1], edges[2]);
 }
 
+/* A window of known extents at a place that only the run knows: what dynamic_slice takes. */
+static bool slice_at(hlo_site *s, flx_ints sizes)
+{
+    flx_val x[FLX_MAX_RANK + 1] = {s->x[0]};
+    int rank = flxi_hlo_typeof(s, s->x[0])->rank;
+    flx_ints strides;
+    if (sizes.n != (size_t)rank || !flxi_hlo_extents(s, s->x[3], &strides))
+        return false;
+    for (size_t i = 0; i < strides.n; i++)
+        if (strides.v[i] != 1)
+            return false;
+    for (int i = 0; i < rank; i++)
+        x[i + 1] = flx_reshape(s->g, flx_narrow(s->g, s->x[1], 0, i, 1), FLX_NO_INTS);
+    s->y[0] = flx_dynamic_slice(s->g, x, (size_t)rank + 1, sizes);
+    return true;
+}
+
 static void lower_real_dynamic_slice(hlo_site *s)
 {
     flx_ints bounds[3];
+    flx_ints sizes;
+    size_t n;
+    const hlo_extent *start = flxi_hlo_extent_values(s, s->x[1], &n);
+    bool is_known = start != NULL;
+    for (size_t i = 0; i < n; i++)
+        is_known &= start[i].dim != FLX_DIM_INVALID;
+    if (!is_known && flxi_hlo_extent_differences(s, s->x[2], s->x[1], &sizes) && slice_at(s, sizes))
+        return;
     if (read_lists(s, 1, bounds, 3))
         s->y[0] = flx_slice(s->g, s->x[0], bounds[0], bounds[1], bounds[2]);
 }
@@ -225,9 +250,99 @@ static void dynamic_top_k(hlo_site *s)
         flx_top_k(s->g, s->x[0], k.v[0], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
 }
 
+/* An attribute that holds extents. */
+static const hlo_attr *list_attr(hlo_site *s, flx_val v)
+{
+    hlo_attr *a = flxi_hlo_new(s, hlo_attr, 1);
+    flx_ints list;
+    if (!a || !flxi_hlo_extents(s, v, &list))
+        return NULL;
+    *a = (hlo_attr){.kind = HLO_A_LIST, .at = s->op->at};
+    a->ints = list.v;
+    a->num_numbers = list.n;
+    return a;
+}
+
+/* The function named by called_computations. */
+static const hlo_function *called(hlo_site *s)
+{
+    const hlo_attr *a = flxi_hlo_attr(s->op, "called_computations");
+    bool is_one = a && a->kind == HLO_A_ARRAY && a->num_items == 1 && a->items[0]->kind == HLO_A_SYMBOL;
+    const hlo_function *f = is_one ? flxi_hlo_find(s->l->module, a->items[0]->text) : NULL;
+    if (!f || f->is_declared_only) {
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "attribute called_computations must name a function with a body");
+        return NULL;
+    }
+    return f;
+}
+
+/* Inputs, first values, and the five lists of a reduce_window. */
+static void dynamic_reduce_window(hlo_site *s)
+{
+    static const char *const names[5] = {"window_dimensions", "window_strides", "base_dilations", "window_dilations",
+                                         "padding"};
+    const hlo_function *f = called(s);
+    size_t n = s->nx >= 7 ? (s->nx - 5) / 2 : 0;
+    if (!f)
+        return;
+    if (s->nx != s->op->num_operands || s->nx != 2 * n + 5 || s->ny != n) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes inputs, as many first values and 5 lists");
+        return;
+    }
+    hlo_op *op = flxi_hlo_new(s, hlo_op, 1);
+    hlo_entry *attrs = flxi_hlo_new(s, hlo_entry, 5);
+    hlo_region *region = flxi_hlo_new(s, hlo_region, 1);
+    if (!op || !attrs || !region)
+        return;
+    for (size_t i = 0; i < 5; i++) {
+        attrs[i] = (hlo_entry){names[i], list_attr(s, s->x[2 * n + i])};
+        if (!attrs[i].value)
+            return;
+    }
+    *region = f->body;
+    *op = *s->op;
+    op->name = "stablehlo.reduce_window";
+    op->num_operands = 2 * n;
+    op->attrs = attrs;
+    op->num_attrs = 5;
+    op->regions = region;
+    op->num_regions = 1;
+    flxi_hlo_lower_as(s, op, s->x, 2 * n);
+}
+
+/* A state and the shape of the bits. */
+static void dynamic_rng_bit_generator(hlo_site *s)
+{
+    flx_ints shape;
+    if (s->nx != 2 || s->op->num_operands != 2 || s->op->num_results != 2) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a state and a shape, and gives a state and bits");
+        return;
+    }
+    hlo_op *op = flxi_hlo_new(s, hlo_op, 1);
+    hlo_type *type = flxi_hlo_new(s, hlo_type, 1);
+    hlo_value *bits = flxi_hlo_new(s, hlo_value, 1);
+    const hlo_value **results = flxi_hlo_new(s, const hlo_value *, 2);
+    if (!op || !type || !bits || !results || !flxi_hlo_extents(s, s->x[1], &shape))
+        return;
+    *bits = *s->op->results[1];
+    *type = *bits->type;
+    type->rank = (int)shape.n;
+    type->dims = shape.v;
+    bits->type = type;
+    results[0] = s->op->results[0];
+    results[1] = bits;
+    *op = *s->op;
+    op->name = "stablehlo.rng_bit_generator";
+    op->num_operands = 1;
+    op->results = results;
+    flxi_hlo_lower_as(s, op, s->x, 1);
+}
+
 const hlo_call_target flxi_hlo_dynamic_targets[] = {
     {"shape_assertion", shape_assertion},
     {"stablehlo.shape_assertion", shape_assertion},
     {"stablehlo.dynamic_top_k", dynamic_top_k},
+    {"stablehlo.dynamic_reduce_window", dynamic_reduce_window},
+    {"stablehlo.dynamic_rng_bit_generator", dynamic_rng_bit_generator},
     {0},
 };

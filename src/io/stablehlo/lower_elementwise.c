@@ -18,6 +18,10 @@ static void lower_bits(hlo_site *s)
     hlo_element e = flxi_hlo_operand_type(s, 0)->element;
     int idle = flxi_hlo_is_narrow_int(e) ? 8 - flxi_hlo_element(e)->bits : 0;
     flx_val x[2] = {flxi_hlo_bits_of_int(s, s->x[0], e), s->x[s->nx - 1]};
+    if (idle && strcmp(s->rule->ours, "shr_arith") == 0) { /* the sign is the uppermost bit, of unsigned numbers too */
+        flx_val up = flxi_hlo_number(s, x[0], idle);
+        x[0] = flx_shr_arith(s->g, flx_shl(s->g, x[0], up), up);
+    }
     s->y[0] = flxi_hlo_emit(s, s->rule->ours, x, s->nx);
     if (idle && strcmp(s->rule->ours, "clz") == 0)
         s->y[0] = flx_sub(s->g, s->y[0], flxi_hlo_number(s, s->y[0], idle));
@@ -127,7 +131,6 @@ const hlo_rule flxi_hlo_elementwise_rules[] = {
     BINARY("power", "pow"),
     BINARY("remainder", "rem"),
     BINARY("shift_left", "shl"),
-    BINARY("shift_right_arithmetic", "shr_arith"),
     BINARY("subtract", "sub"),
     LOGIC("and", 2, "bit_and", "and"),
     LOGIC("or", 2, "bit_or", "or"),
@@ -135,6 +138,7 @@ const hlo_rule flxi_hlo_elementwise_rules[] = {
     LOGIC("not", 1, "bit_not", "not"),
     {"stablehlo.count_leading_zeros", 1, 0, HLO_SAME_TYPE, lower_bits, "clz", NULL},
     {"stablehlo.popcnt", 1, 0, HLO_SAME_TYPE, lower_bits, "popcount", NULL},
+    {"stablehlo.shift_right_arithmetic", 2, 0, SAME, lower_bits, "shr_arith", NULL},
     {"stablehlo.shift_right_logical", 2, 0, SAME, lower_bits, "shr_logical", NULL},
     {"stablehlo.real", 1, 0, HLO_SAME_TYPE, lower_part, "real", NULL},
     {"stablehlo.imag", 1, 0, HLO_SAME_TYPE, lower_part, "imag", NULL},

@@ -141,11 +141,16 @@ static void learn_equal(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
         flxi_hlo_equal_extents(s, a->dim, b->dim);
 }
 
+/* a ≥ b, where the difference is a symbol and a number. */
 static void learn_least(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
 {
     hlo_lowering *l = s->l;
-    const char *name = symbol_of(l->ctx, a->dim);
-    if (name && flxi_dim_is_number(b->dim) && !flxi_push(l->arena.mem, &l->at_least, ((flx_dim_binding){name, b->dim})))
+    flx_dim rest = flx_dim_sub(l->ctx, a->dim, b->dim);
+    int64_t extent;
+    const char *name = rest == FLX_DIM_INVALID || flxi_dim_is_number(rest) ? NULL : flxi_dim_solve(l->ctx, rest, 0, &extent);
+    if (!name || flx_dim_sub(l->ctx, flx_dim_symbol(l->ctx, name), extent) != rest)
+        return;
+    if (!flxi_push(l->arena.mem, &l->at_least, ((flx_dim_binding){name, extent})))
         flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory for a bound");
 }
 

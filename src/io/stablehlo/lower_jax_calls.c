@@ -95,6 +95,55 @@ static void lu(hlo_site *s)
     s->y[2] = flx_cast(s->g, s->y[2], FLX_I32);
 }
 
+/* Vectors and eigenvalues; the configuration begins with 1 where the lower triangle counts: "1,1,100,1e-6". */
+static void eigh(hlo_site *s)
+{
+    flx_val pair[2];
+    if (!counts(s, 1, 2) || !is_matrix(s))
+        return;
+    flx_eigh(s->g, flxi_hlo_hermitian(s, s->x[0], flxi_hlo_word(s, "backend_config", "1")[0] == '1'), pair);
+    s->y[0] = pair[1];
+    s->y[1] = pair[0];
+}
+
+/* ---- Memory and random words ---- */
+
+static void allocate(hlo_site *s)
+{
+    flx_type t;
+    if (counts(s, 0, 1) && flxi_hlo_static_result(s, 0, &t))
+        s->y[0] = flxi_hlo_fill(s, flx_scalar(s->g, (flx_dtype)t.dtype, 0), &t);
+}
+
+static flx_val rotated(flx_graph *g, flx_val x, int by)
+{
+    flx_val up = flx_shl(g, x, flx_scalar(g, FLX_U32, by));
+    return flx_bit_or(g, up, flx_shr_logical(g, x, flx_scalar(g, FLX_U32, 32 - by)));
+}
+
+/* Threefry of each element: two words of key, two of counter. */
+static void threefry(hlo_site *s)
+{
+    static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+    flx_graph *g = s->g;
+    if (!counts(s, 4, 2))
+        return;
+    flx_val parity = flx_bit_xor(g, flx_bit_xor(g, s->x[0], s->x[1]), flx_scalar(g, FLX_U32, 0x1BD11BDA));
+    flx_val k[3] = {s->x[0], s->x[1], parity};
+    flx_val a = flx_add(g, s->x[2], k[0]);
+    flx_val b = flx_add(g, s->x[3], k[1]);
+    for (int group = 0; group < 5; group++) {
+        for (int round = 0; round < 4; round++) {
+            a = flx_add(g, a, b);
+            b = flx_bit_xor(g, rotated(g, b, rotations[group % 2][round]), a);
+        }
+        a = flx_add(g, a, k[(group + 1) % 3]);
+        b = flx_add(g, flx_add(g, b, k[(group + 2) % 3]), flx_scalar(g, FLX_U32, group + 1));
+    }
+    s->y[0] = a;
+    s->y[1] = b;
+}
+
 const hlo_call_target flxi_hlo_jax_targets[] = {
     {"Sharding", identity},
     {"SPMDFullToShardShape", identity},
@@ -121,5 +170,9 @@ const hlo_call_target flxi_hlo_jax_targets[] = {
     {"Qr", qr},
     {"ProductOfElementaryHouseholderReflectors", reflections},
     {"LuDecomposition", lu},
+    {"Eigh", eigh},
+    {"AllocateBuffer", allocate},
+    {"cu_threefry2x32_ffi", threefry},
+    {"hip_threefry2x32_ffi", threefry},
     {0},
 };

@@ -105,6 +105,43 @@ static void trsm(hlo_site *s)
         s->y[0] = flxi_hlo_solve_triangular(s, s->x[0], s->x[1], &how);
 }
 
+/* Whether an operation from `op` on uses the value, in its regions too. */
+static bool is_used(const hlo_op *op, uint32_t number)
+{
+    for (; op; op = op->next) {
+        for (size_t i = 0; i < op->num_operands; i++)
+            if (op->operands[i]->number == number)
+                return true;
+        for (size_t i = 0; i < op->num_regions; i++)
+            if (is_used(op->regions[i].first, number))
+                return true;
+    }
+    return false;
+}
+
+/* gtsv: three diagonals, each as long as the matrix has rows, and right sides. The factors that it leaves in their place are
+   not known here; neither has anyone been seen to use them. */
+static void gtsv(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    flx_val matrix = FLX_NONE;
+    if (s->nx != 4 || s->ny != 5) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "gtsv takes 4 operands and gives 5 results, not %zu and %zu", s->nx, s->ny);
+        return;
+    }
+    flx_val square = flx_diag_set(g, s->x[1]);
+    for (int k = 0; k < 3; k++) {
+        flx_val row = flx_unsqueeze(g, s->x[k], FLX_INTS(-1));
+        flx_val is_here = flx_xor(g, flxi_hlo_lower_mask(s, square, k - 1), flxi_hlo_lower_mask(s, square, k - 2));
+        matrix = flx_where(g, is_here, row, k ? matrix : flxi_hlo_number(s, row, 0));
+        if (is_used(s->op->next, s->op->results[k]->number))
+            flxi_hlo_unsupported(s, "the factors that gtsv leaves in place of the diagonals");
+        s->y[k] = nothing(s, (size_t)k);
+    }
+    s->y[3] = flx_solve(g, matrix, s->x[3]);
+    s->y[4] = nan_info(s, s->y[3]);
+}
+
 /* ---- Spectra ---- */
 
 static void syevd(hlo_site *s)
@@ -200,6 +237,7 @@ const hlo_call_target flxi_hlo_lapack_targets[] = {
     REAL("orgqr", orgqr),
     COMPLEX("ungqr", orgqr),
     BOTH("trsm", trsm),
+    BOTH("gtsv", gtsv),
     REAL("syevd", syevd),
     COMPLEX("heevd", syevd),
     BOTH("gesdd", gesdd),

@@ -78,14 +78,16 @@ static flx_val wrapped(hlo_site *s, flx_val x, int bits)
     return flx_shr_arith(s->g, flx_shl(s->g, x, up), up);
 }
 
-/* Powers of two, halves upwards, from 2^−127 on; anything else is NaN. A ninth bit of exponent keeps numbers below
-   the normal ones apart. */
+/* Powers of two, halves upwards, from 2^−127 on; anything else is NaN. Half a mantissa is added to the bits of the f64, where
+   no such number is below the normal ones, and the mantissa is cut off. */
 static flx_val rounded_to_power(hlo_site *s, flx_val x, const float_format *f)
 {
-    flx_val least = number(s, x, 0x1p-127);
-    flx_val y = flx_reduce_precision(s->g, x, 9, 0);
-    flx_val fits = flx_and(s->g, flx_gt(s->g, x, number(s, x, 0)), flx_le(s->g, y, number(s, x, f->largest)));
-    return flx_where(s->g, fits, flx_max(s->g, y, least), number(s, x, NAN));
+    flx_val wide = flx_cast(s->g, x, FLX_F64);
+    flx_val word = flx_bitcast(s->g, wide, FLX_U64);
+    word = flx_bit_and(s->g, flx_add(s->g, word, number(s, word, 0x1p51)), number(s, word, 0x7ffp52));
+    flx_val y = flx_max(s->g, flx_bitcast(s->g, word, FLX_F64), number(s, wide, 0x1p-127));
+    flx_val fits = flx_and(s->g, flx_gt(s->g, wide, number(s, wide, 0)), flx_le(s->g, y, number(s, wide, f->largest)));
+    return flx_where(s->g, fits, y, number(s, wide, NAN));
 }
 
 /* The format's own bias is had by scaling: with one more bit of exponent the numbers from its least normal one on are

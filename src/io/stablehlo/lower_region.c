@@ -199,6 +199,12 @@ const hlo_combine_name *flxi_hlo_combine_name(const hlo_element_body *b)
     return NULL;
 }
 
+bool flxi_hlo_rounds(const hlo_combine_name *name, flx_dtype dtype)
+{
+    bool is_chosen = name->neutral == HLO_LOWEST || name->neutral == HLO_HIGHEST; /* not computed */
+    return !is_chosen && (flxi_is_float((int32_t)dtype) || flxi_is_complex((int32_t)dtype));
+}
+
 bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v)
 {
     flx_tensor *known = flxi_hlo_known(s, v);

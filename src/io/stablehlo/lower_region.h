@@ -52,6 +52,8 @@ typedef struct {
 } hlo_combine_name;
 /* Output 0 of a body as such a combination of inputs 0 and 1, in any order; NULL for other bodies. */
 const hlo_combine_name *flxi_hlo_combine_name(const hlo_element_body *b);
+/* Whether a fold by name may differ from one that rounds at each step: sums and products of floating point numbers. */
+bool flxi_hlo_rounds(const hlo_combine_name *name, flx_dtype dtype);
 /* Whether v is known to be the neutral value of the combination. */
 bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v);
 

@@ -229,16 +229,23 @@ static bool is_running(const windows *w, const flx_type *x, int64_t *axis, bool 
     return *axis >= 0;
 }
 
-/* A running fold in the order of the windows, which is that of their elements; backwards the order would be another, so only
-   what does not depend on it is taken. */
+/* Windows of up to so many elements are folded as the body says, rounding at each step; sums and products over longer ones
+   are left to ops that use wider numbers and, for running folds, fewer steps. */
+enum { SHORT_WINDOW = 64 };
+
+static bool is_short(const windows *w)
+{
+    int64_t taps = 1;
+    for (size_t k = 0; k < w->window.n && taps <= SHORT_WINDOW; k++)
+        taps = w->window.v[k] > SHORT_WINDOW ? SHORT_WINDOW + 1 : taps * w->window.v[k];
+    return taps <= SHORT_WINDOW;
+}
+
 static bool run_along(hlo_site *s, const fold *f, const hlo_combine_name *name, const windows *w)
 {
     int64_t axis;
     bool reverse = false;
-    const flx_type *x = flxi_hlo_typeof(s, f->x[0]);
-    bool is_ordered = !flxi_is_float(x->dtype) || name->neutral == HLO_LOWEST || name->neutral == HLO_HIGHEST;
-    if (!is_running(w, x, &axis, &reverse) || flxi_is_complex(x->dtype) || (reverse && !is_ordered) ||
-        !flxi_hlo_is_neutral(s, name, f->init[0]))
+    if (!is_running(w, flxi_hlo_typeof(s, f->x[0]), &axis, &reverse) || !flxi_hlo_is_neutral(s, name, f->init[0]))
         return false;
     flx_attr attrs[] = {flx_attr_int("axis", axis), flx_attr_int("reverse", reverse)};
     s->y[0] = flx_op1(s->g, name->running, f->x, 1, attrs, 2);
@@ -252,6 +259,8 @@ static void lower_reduce_window(hlo_site *s)
     if (!fold_of(s, &f) || !windows_of(s, (size_t)flxi_hlo_typeof(s, f.x[0])->rank, &w))
         return;
     const hlo_combine_name *name = f.n == 1 && f.body.num_outer == 0 ? flxi_hlo_combine_name(&f.body) : NULL;
+    if (name && flxi_hlo_rounds(name, flxi_hlo_dtype(s, f.x[0])) && is_short(&w))
+        name = NULL;
     if (name && run_along(s, &f, name, &w))
         return;
     size_t n = f.n + f.body.num_outer;

@@ -339,6 +339,8 @@ static void lower_select_and_scatter(hlo_site *s)
         return;
     }
     const hlo_combine_name *name = flxi_hlo_combine_name(&combine);
+    if (name && flxi_hlo_rounds(name, flxi_hlo_dtype(s, x[0])))
+        name = NULL; /* as the body says, rounding at each step */
     a.select.word = selection_word(&select);
     a.select.graph = a.select.word ? NULL : select.graph;
     a.combine.word = name ? name->word : NULL;

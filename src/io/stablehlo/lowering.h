@@ -55,6 +55,9 @@ bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size
 /* Lowers the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
 bool flxi_hlo_lower_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size_t *n);
 
+/* The operation that another one stands for: its rule on operands x, its results in s->y. */
+void flxi_hlo_lower_as(hlo_site *s, const hlo_op *op, const flx_val *x, size_t nx);
+
 /* The declared type as one of ours with the `?` extents symbols made from `name` (NULL: an error in the graph). */
 bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_type *out);
 
@@ -78,6 +81,13 @@ bool flxi_hlo_compatible(const hlo_type *a, const hlo_type *b);
 /* Elements are alike; quantised ones in what is stored and expressed. */
 bool flxi_hlo_same_element(const hlo_type *a, const hlo_type *b);
 
+/* ---- Quantised types (lower_quant.c) ---- */
+
+bool flxi_hlo_same_quant(const hlo_quant *a, const hlo_quant *b);
+/* Whether the rule is to work on the numbers that quantised operands and results express; and doing so. */
+bool flxi_hlo_is_expressed(const hlo_site *s);
+void flxi_hlo_lower_expressed(hlo_site *s);
+
 /* ---- Extents (lower_extents.c) ---- */
 
 typedef struct {
@@ -89,6 +99,9 @@ typedef struct {
 
 /* The elements of an integer value as extents, some maybe unknown; NULL when nothing is known (no error). */
 hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n);
+
+/* a − b for each element; they may be known only in their difference. False when that is not known (no error). */
+bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *out);
 
 /* Whether v is a scalar that follows from extents alone; and the same value in a body, which knows the symbols too. */
 bool flxi_hlo_is_extent(hlo_site *s, flx_val v);

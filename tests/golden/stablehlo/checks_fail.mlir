@@ -22,3 +22,11 @@ func.func public @main(%which: tensor<i32>) -> tensor<2x2xf64> {
   stablehlo.custom_call @check.expect_almost_eq(%c, %x) {has_side_effect = true} : (tensor<2x2xf64>, tensor<2x2xf64>) -> ()
   return %b : tensor<2x2xf64>
 }
+//> out0: f64[2, 2]
+//>   min 0, max 3, mean 1.5
+//>   0, 1, 2, 3
+//! error: check: check.expect_eq(%a, %x) at line 20 (element [0, 0] of ok is false, where x is -0, 0) [CHECK]
+//! error: check: check.expect_eq(%a, %x) at line 20 (element [0, 0] of ok is false, where x is -0, 0) [CHECK]
+//! error: check: check.expect_close(%b, %x) at line 21 (element [1, 1] of ok is false, where x is 3.0000000000000018, 3) [CHECK]
+//! error: check: check.expect_almost_eq(%c, %x) at line 22 (element [1, 0] of ok is false, where x is 2.0015, 2) [CHECK]
+//? 1

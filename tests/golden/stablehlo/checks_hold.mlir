@@ -11,3 +11,9 @@ func.func public @main() -> tensor<3xf32> {
   stablehlo.custom_call @check.expect_almost_eq(%x, %almost) {has_side_effect = true} : (tensor<3xf32>, tensor<3xf32>) -> ()
   return %x : tensor<3xf32>
 }
+//> out0: f32[3]
+//>   min -inf, max 1, mean -inf, 1 nan
+//>   1, nan, -inf
+//> out0: f32[3]
+//>   min -inf, max 1, mean -inf, 1 nan
+//>   1, nan, -inf

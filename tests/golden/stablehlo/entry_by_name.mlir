@@ -17,3 +17,34 @@ module @names attributes {mhlo.num_partitions = 1 : i32} {
     return %1, %2 : tensor<2x3xf32>, tensor<f32>
   }
 }
+//> graph main
+//> inputs:
+//>   arg0: f32[2, 3]
+//>   arg1: f32[]
+//> outputs:
+//>   out0: f32[3]
+//>   out1: f32[2, 3]
+//> nodes: 4
+//>   1 broadcast_in_dim
+//>   1 const
+//>   1 mul
+//>   1 reduce_sum
+//> graph main(arg0: f32[2, 3], arg1: f32[]) {
+//>   v0 = broadcast_in_dim(arg1, shape=[2, 3], axes=[])
+//>   out1 = mul(arg0, v0)
+//>   v1 = const(f32[], 0)
+//>   out0 = reduce_sum(out1, axes=[0])
+//>   return out0, out1
+//> }
+//> out0: f32[3]
+//>   min 6, max 14, mean 10
+//>   6, 10, 14
+//> out1: f32[2, 3]
+//>   min 0, max 10, mean 5
+//>   0, 2, 4, 6, 8, 10
+//> out0: f32[3]
+//>   min 6, max 14, mean 10
+//>   6, 10, 14
+//> out1: f32[2, 3]
+//>   min 0, max 10, mean 5
+//>   0, 2, 4, 6, 8, 10

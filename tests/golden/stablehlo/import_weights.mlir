@@ -14,3 +14,31 @@ func.func public @main(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   %3 = stablehlo.dot_general %pair, %pair, contracting_dims = [0] x [0] : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
   return %2, %3 : tensor<f32>, tensor<f32>
 }
+//> graph main(arg0: f32[], param weight0: f32[260]) {
+//>   v0 = full(f32[260], 1)
+//>   v1 = const(f32[2], [1, 2])
+//>   v2 = broadcast_in_dim(arg0, shape=[260], axes=[])
+//>   v3 = mul(weight0, v2)
+//>   out0 = dot_general(v3, v0, lc=[0], rc=[0], lb=[], rb=[])
+//>   out1 = dot_general(v1, v1, lc=[0], rc=[0], lb=[], rb=[])
+//>   return out0, out1
+//> }
+//> m.flx
+//> m.safetensors
+//> out0: f32[] = 16835
+//> out1: f32[] = 5
+//> out0: f32[] = 16835
+//> out1: f32[] = 5
+//> {"file": "TMP/n.safetensors", "tensors": 1, "bytes": 1040}
+//> {"graph": "main", "file": "TMP/n.flxb"}
+//> out0: f32[] = 16835
+//> out1: f32[] = 5
+//> all.flx
+//> m.flx
+//> m.safetensors
+//> n.flxb
+//> n.safetensors
+//> 10
+//> graph main(arg0: f32[], param weight0: f32[260], param weight1: f32[2]) {
+//> out0: f32[] = 16835
+//> out1: f32[] = 5

@@ -1,6 +1,6 @@
 //$ flx run FILE --device ref --in arg0=iota --in arg1=1
 //$ flx grad FILE --wrt arg0 --seed input | flx run - --device ref --in arg0=iota --in arg1=1 --in d_output=iota
-//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=1
+//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=1 | tail -n 1
 // lax.cond and lax.switch. Written by JAX.
 module @jit_branches attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) -> (tensor<3xf32> {jax.result_info = "result"}) {
@@ -31,3 +31,10 @@ module @jit_branches attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replica
     return %5 : tensor<3xf32>
   }
 }
+//> out0: f32[3]
+//>   min 0, max 0.720795, mean 0.469127
+//>   0, 0.686587, 0.720795
+//> d_arg0: f32[3]
+//>   min -0.399879, max 0.285603, mean -0.0380923
+//>   0, 0.285603, -0.399879
+//> ref and cpu agree: 1 of 1 outputs within 1e-05

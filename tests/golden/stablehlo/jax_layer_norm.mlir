@@ -1,6 +1,6 @@
 //$ flx run FILE --device ref --in arg0=iota --in arg1=iota --in arg2=iota
 //$ flx grad FILE --wrt arg0,arg1 --seed input | flx run - --device ref --in arg0=iota --in arg1=iota --in arg2=iota --in d_output=iota
-//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota --in arg2=iota
+//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota --in arg2=iota | tail -n 1
 // The norm of the last axis. Written by JAX.
 module @jit_layer_norm attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<2x3xf32>, %arg1: tensor<3xf32>, %arg2: tensor<3xf32>) -> (tensor<2x3xf32> {jax.result_info = "result"}) {
@@ -37,3 +37,13 @@ module @jit_layer_norm attributes {mhlo.num_partitions = 1 : i32, mhlo.num_repli
     return %24 : tensor<2x3xf32>
   }
 }
+//> out0: f32[2, 3]
+//>   min 0, max 4.74562, mean 1.79942
+//>   0, 0.607768, 4.74562, 0, 0.898203, 4.54493
+//> d_arg0: f32[2, 3]
+//>   min -0.30381, max 0.166147, mean -0.00157974
+//>   -0, -2.6226e-06, 1.85966e-05, 0.128169, -0.30381, 0.166147
+//> d_arg1: f32[3]
+//>   min -3.51201, max 9.10795, mean 1.59884
+//>   -3.51201, -0.79942, 9.10795
+//> ref and cpu agree: 1 of 1 outputs within 1e-05

@@ -1,6 +1,6 @@
 //$ flx run FILE --device ref --in arg0=iota --in arg1=1
 //$ flx grad FILE --wrt arg0,arg1 --seed input | flx run - --device ref --in arg0=iota --in arg1=1 --in d_output=iota
-//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=1
+//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=1 | tail -n 1
 // Ten Runge-Kutta steps of y' = -k y^2. Written by JAX.
 module @jit_loop attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) -> (tensor<3xf32> {jax.result_info = "result"}) {
@@ -66,3 +66,11 @@ module @jit_loop attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 
     return %0, %35 : tensor<i32>, tensor<3xf32>
   }
 }
+//> out0: f32[3]
+//>   min 0, max 0.666671, mean 0.38889
+//>   0, 0.5, 0.666671
+//> d_arg0: f32[3]
+//>   min 0, max 0.250001, mean 0.157413
+//>   0, 0.250001, 0.222238
+//> d_arg1: f32[] = -1.13887
+//> ref and cpu agree: 1 of 1 outputs within 1e-05

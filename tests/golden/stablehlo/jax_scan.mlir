@@ -1,6 +1,6 @@
 //$ flx run FILE --device ref --in arg0=iota --in arg1=iota --in arg2=iota
 //$ flx grad FILE --wrt arg0,arg2 --seed input | flx run - --device ref --in arg0=iota --in arg1=iota --in arg2=iota --in d_output=iota
-//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota --in arg2=iota
+//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota --in arg2=iota | tail -n 1
 // A recurrent cell over a sequence: a while loop in the text. Written by JAX.
 module @jit_rnn attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<3x2xf32>, %arg1: tensor<2xf32>, %arg2: tensor<2x2xf32>) -> (tensor<2xf32> {jax.result_info = "result[0]"}, tensor<3x2xf32> {jax.result_info = "result[1]"}) {
@@ -47,3 +47,19 @@ module @jit_rnn attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1
     return %1 : tensor<3x2xf32>
   }
 }
+//> out0: f32[2]
+//>   min 0.816147, max 0.908953, mean 0.86255
+//>   0.816147, 0.908953
+//> out1: f32[3, 2]
+//>   min 0.197375, max 0.908953, mean 0.614328
+//>   0.197375, 0.50052, 0.537124, 0.725847, 0.816147, 0.908953
+//> out1: f32[3, 2]
+//>   min 0.197375, max 0.908953, mean 0.614328
+//>   0.197375, 0.50052, 0.537124, 0.725847, 0.816147, 0.908953
+//> d_arg0: f32[3, 2]
+//>   min 0, max 0.0434512, mean 0.0091922
+//>   0.000592735, 0.00185016, 0.00309154, 0.00616762, 0, 0.0434512
+//> d_arg2: f32[2, 2]
+//>   min 0.000244078, max 0.0145904, mean 0.00637824
+//>   0.000244078, 0.00982239, 0.000856046, 0.0145904
+//> ref and cpu agree: 2 of 2 outputs within 1e-05

@@ -1,6 +1,6 @@
 //$ flx run FILE --device ref --in arg0=iota --in arg1=iota
 //$ flx grad FILE --wrt arg0 --seed input | flx run - --device ref --in arg0=iota --in arg1=iota --in d_output=iota
-//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota
+//$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=iota | tail -n 1
 // Gathering, and sums by scattering. Written by JAX.
 module @jit_segments attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<5x2xf32>, %arg1: tensor<5xi32>) -> (tensor<3x2xf32> {jax.result_info = "result[0]"}, tensor<5x2xf32> {jax.result_info = "result[1]"}) {
@@ -57,3 +57,16 @@ module @jit_segments attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replica
     return %0 : tensor<i32>
   }
 }
+//> out0: f32[3, 2]
+//>   min 4, max 12, mean 7.5
+//>   6, 8, 10, 12, 4, 5
+//> out1: f32[5, 2]
+//>   min 0, max 7, mean 2.9
+//>   0, 1, 6, 7, 4, 5, 2, 3, ...
+//> out1: f32[5, 2]
+//>   min 0, max 7, mean 2.9
+//>   0, 1, 6, 7, 4, 5, 2, 3, ...
+//> d_arg0: f32[5, 2]
+//>   min 0, max 5, mean 2.1
+//>   0, 1, 2, 3, 4, 5, 0, 1, ...
+//> ref and cpu agree: 2 of 2 outputs within 1e-05

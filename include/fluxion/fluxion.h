@@ -12,6 +12,7 @@
 #include <fluxion/exec.h>
 #include <fluxion/recording.h>
 #include <fluxion/run.h>
+#include <fluxion/stablehlo.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>
 #include <fluxion/train.h>

@@ -50,7 +50,8 @@ static flxi_num short_sum(const flxi_arith *m, const flxi_contraction *c, const 
             continue;
         }
         flxi_num product = rounded_product(x[0], x[1]);
-        sum.c = flxi_cmake((float)creal(sum.c) + (float)creal(product.c), (float)cimag(sum.c) + (float)cimag(product.c));
+        sum.c =
+            flxi_cmake((float)creal(sum.c) + (float)creal(product.c), (float)cimag(sum.c) + (float)cimag(product.c));
     } while (flxi_next(at, c->sum_dims, c->num_sums));
     return sum;
 }

@@ -8,10 +8,12 @@
                           u = the part of o on offset_axes, on the axes of x that are neither collapsed nor batching
 
    is the element of x it stands for, or none under oob=zero. gather_nd reads it, scatter_nd combines an update into it.
-   scatter_nd with `add` keeps wide sums and rounds once; all other combines round at each step, as the definition by
-   single steps says. `unique` is a promise for faster code; here it changes nothing. */
+   scatter_nd with the word `add` keeps wide sums and rounds once; all other combines, graphs that add included, round at each
+   step, as the definition by single steps says. `unique` is a promise for faster code; here it changes nothing. */
+#include "ir/opcode.h"
 #include "ops/axis_lists.h"
 #include "ops/copy.h"
+#include "ops/fold_body.h"
 #include "ops/gather_nd.h"
 #include "ops/kernel_index.h"
 #include "ops/oob.h"
@@ -381,6 +383,11 @@ static flx_code check_combine(flxi_infer *f, const nd_attrs *a)
     return flxi_match_scalar_output(f, "combine", body, 0, dtype);
 }
 
+bool flxi_scatter_adds(const flxi_combine *c)
+{
+    return c->graph ? flxi_body_combination(c->graph) == &flxi_ops[OP_add] : c->word == FLXI_SCATTER_ADD;
+}
+
 static flx_code infer_scatter_nd(flxi_infer *f)
 {
     nd_attrs *a = f->attrs;
@@ -486,6 +493,10 @@ static flx_code eval_scatter_nd(flxi_eval *e)
     const nd_attrs *a = e->attrs;
     scatter s = {.arith = flxi_arith_of(e->out[0]->type.dtype)};
     FLXI_TRY(flxi_eval_copy(e));
+    if (a->combine.graph && flxi_scatter_adds(&a->combine)) {
+        s.fold = s.arith->add;
+        return for_each_target(e, step_fold, &s);
+    }
     if (a->combine.graph)
         return scatter_body(e, &s, a->combine.graph);
     switch ((flxi_scatter_word)a->combine.word) {
@@ -567,6 +578,7 @@ static const flxi_sample samples_scatter_nd[] = {
     {"T[2, 3, 4], i32[2, 5]{0..2}, T[2, 5, 4]", BATCHED, NULL, FLX_OK},
     {"T[3, 4], i32[5]{0..2}, T[5, 4]", ROWS ", combine=@f", "graph f(a: T[], b: T[]) { return add(b, mul(a, b)) }",
      FLX_OK},
+    {"T[3, 4], i32[5]{0..2}, T[5, 4]", ROWS ", combine=@f", "graph f(a: T[], b: T[]) { return add(a, b) }", FLX_OK},
     {"T[3], i32[]{0..2}, T[]", "start_index_map=[0], collapsed_axes=[0], unique=true", NULL, FLX_OK},
     {"T[3, 4], i32[0], T[0, 4]", ROWS, NULL, FLX_OK},
     {"T[0, 4], i32[0], T[0, 4]", ROWS, NULL, FLX_OK},

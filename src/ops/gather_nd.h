@@ -25,6 +25,9 @@ typedef struct {
     int64_t oob;
 } flxi_nd_attrs;
 
+/* Whether updates are added: by the word, or by a graph of this one op, which rounds at each step. */
+bool flxi_scatter_adds(const flxi_combine *c);
+
 /* What each axis of the gathered shape runs over. Index axes and window axes are taken in ascending order. */
 typedef struct {
     int rank;

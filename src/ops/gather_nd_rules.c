@@ -7,7 +7,7 @@
        set      x: g where nothing was written        update: g at its target if it was the last one written there
        mul      x: g times the updates of the target  update: g, x and the product of the other updates of its target
        min, max x and updates: those equal to the result share g equally
-       @f       whatever the fold does: the op as a scan over its updates is differentiated
+       @f       where f adds as for add, else whatever the fold does: the op as a scan over its updates is differentiated
 
    Both modes use the same selections and weights. Selections are made with where, products with products (never by dividing one
    factor out of the whole), so that zeros, infinities and second derivatives are right. */
@@ -427,8 +427,14 @@ static bool is_fold(flxi_site *s, int64_t *n)
     const flxi_nd_attrs *a = s->attrs;
     *n = 0;
     if (a->combine.graph)
-        return true;
+        return !flxi_scatter_adds(&a->combine);
     return a->combine.word == FLXI_SCATTER_MUL && !a->unique && !flxi_static_count(flxi_typeof(s, s->x[2]), n);
+}
+
+/* Of a combine that is no fold: its word, or that of a graph that adds. */
+static flxi_scatter_word word_of(const flxi_nd_attrs *a)
+{
+    return a->combine.graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)a->combine.word;
 }
 
 void flxi_vjp_scatter_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -441,7 +447,7 @@ void flxi_vjp_scatter_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
         vjp_fold(s, dy[0], dx);
         return;
     }
-    switch ((flxi_scatter_word)a->combine.word) {
+    switch (word_of(a)) {
     case FLXI_SCATTER_ADD:
         dx[0] = dy[0];
         if (s->wanted[2])
@@ -464,10 +470,10 @@ void flxi_jvp_scatter_nd(flxi_site *s, const flx_val *tx, flx_val *ty)
         ty[0] = jvp_fold(s, tx);
         return;
     }
-    switch ((flxi_scatter_word)a->combine.word) {
+    switch (word_of(a)) {
     case FLXI_SCATTER_ADD:
     case FLXI_SCATTER_SET: /* linear in both together */
-        ty[0] = write_targets(s, (flxi_scatter_word)a->combine.word, flxi_or_zeros(s, tx[0], s->x[0]),
+        ty[0] = write_targets(s, word_of(a), flxi_or_zeros(s, tx[0], s->x[0]),
                               flxi_or_zeros(s, tx[2], s->x[2]));
         break;
     case FLXI_SCATTER_MUL: ty[0] = jvp_mul(s, tx[0], tx[2], n); break;

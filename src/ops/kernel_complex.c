@@ -89,34 +89,53 @@ flxi_kval flxi_kcdiv(flxi_kemit *e, flxi_kval a, flxi_kval b)
 
 /* ---- Functions ---- */
 
-/* e^x as two equal factors, of which neither overflows or vanishes where the result does not. An infinite or NaN angle
-   leaves e^-inf = 0 and e^inf = inf. */
+/* e^x, beyond |x| = 700 as two equal factors, of which neither overflows or vanishes where the result does not. An infinite or
+   NaN angle leaves e^-inf = 0 and e^inf = inf. */
 flxi_kval flxi_kcexp(flxi_kemit *e, flxi_kval z)
 {
     flxi_kval w = flxi_kcwide(e, z);
-    uint32_t zero = NUM(w.re, 0), inf = NUM(w.re, INFINITY), nan = NUM(w.re, NAN);
-    uint32_t half = HOLD(F1(exp, F2(mul, w.re, NUM(w.re, 0.5))));
+    uint32_t zero = NUM(w.re, 0), one = NUM(w.re, 1), inf = NUM(w.re, INFINITY), nan = NUM(w.re, NAN);
+    uint32_t far = HOLD(F2(gt, F1(abs, w.re), NUM(w.re, 700)));
+    uint32_t first = HOLD(F1(exp, PICK(far, F2(mul, w.re, NUM(w.re, 0.5)), w.re)));
+    uint32_t second = HOLD(PICK(far, first, one));
     uint32_t turns = HOLD(F1(is_finite, w.im));
     uint32_t vanishes = HOLD(F2(eq, w.re, NUM(w.re, -(double)INFINITY)));
-    uint32_t re = F2(mul, F2(mul, half, F1(cos, w.im)), half);
-    uint32_t im = F2(mul, F2(mul, half, F1(sin, w.im)), half);
+    uint32_t re = F2(mul, F2(mul, first, F1(cos, w.im)), second);
+    uint32_t im = F2(mul, F2(mul, first, F1(sin, w.im)), second);
     uint32_t re_else = PICK(vanishes, zero, PICK(F2(eq, w.re, inf), inf, nan));
     uint32_t im_else = PICK(vanishes, F2(copysign, zero, w.im), nan);
-    re = PICK(F2(eq, w.im, zero), F2(mul, half, half), PICK(turns, re, re_else));
+    re = PICK(F2(eq, w.im, zero), F2(mul, first, second), PICK(turns, re, re_else));
     im = PICK(F2(eq, w.im, zero), w.im, PICK(turns, im, im_else));
     return flxi_kcround(e, (flxi_kval){re, im}, z);
 }
 
-/* log|z|: where the modulus is near 1, from its square less 1, in which the larger part comes first. */
+/* The rounding error of a + b = sum (Knuth's two-sum). */
+uint32_t flxi_krest_of_sum(flxi_kemit *e, uint32_t a, uint32_t b, uint32_t sum)
+{
+    uint32_t part = HOLD(F2(sub, sum, a));
+    return F2(add, F2(sub, a, F2(sub, sum, part)), F2(sub, b, part));
+}
+
+/* a² + b² - 1 with the rounding errors of squares and sums, for a not much below b. */
+static uint32_t modulus_excess(flxi_kemit *e, uint32_t a, uint32_t b)
+{
+    uint32_t aa = HOLD(F2(mul, a, a)), bb = HOLD(F2(mul, b, b)), minus_one = NUM(a, -1);
+    uint32_t low = F2(add, flxi_kb_fma(e->k, a, a, F1(neg, aa)), flxi_kb_fma(e->k, b, b, F1(neg, bb)));
+    uint32_t first = HOLD(F2(add, aa, minus_one));
+    uint32_t both = HOLD(F2(add, first, bb));
+    low = F2(add, low, flxi_krest_of_sum(e, aa, minus_one, first));
+    return F2(add, both, F2(add, low, flxi_krest_of_sum(e, first, bb, both)));
+}
+
+/* log|z|: where the modulus is near 1, from its square less 1. */
 static uint32_t log_modulus(flxi_kemit *e, flxi_kval w)
 {
     scale s = scale_of(e, w);
     flxi_kval v = scaled(e, w, s.factor);
     uint32_t a = HOLD(F2(max, F1(abs, v.re), F1(abs, v.im)));
     uint32_t b = HOLD(F2(min, F1(abs, v.re), F1(abs, v.im)));
-    uint32_t one = NUM(a, 1);
     uint32_t h = HOLD(F2(hypot, v.re, v.im));
-    uint32_t excess = F2(add, F2(mul, F2(sub, a, one), F2(add, a, one)), F2(mul, b, b));
+    uint32_t excess = modulus_excess(e, a, b);
     uint32_t near = F2(logical_and, F2(gt, h, NUM(h, 0.5)), F2(lt, h, NUM(h, 2)));
     uint32_t far = F2(add, F1(log, h), F1(log, s.inverse));
     return PICK(near, F2(mul, NUM(h, 0.5), F1(log1p, excess)), far);

@@ -13,6 +13,9 @@ flxi_kval flxi_kcround(flxi_kemit *e, flxi_kval wide, flxi_kval like);
 flxi_kval flxi_kcmul(flxi_kemit *e, flxi_kval a, flxi_kval b);
 flxi_kval flxi_kcdiv(flxi_kemit *e, flxi_kval a, flxi_kval b);
 
+/* The rounding error of a + b = sum. */
+uint32_t flxi_krest_of_sum(flxi_kemit *e, uint32_t a, uint32_t b, uint32_t sum);
+
 flxi_kval flxi_kcexp(flxi_kemit *e, flxi_kval z);
 flxi_kval flxi_kclog(flxi_kemit *e, flxi_kval z);
 flxi_kval flxi_kcsqrt(flxi_kemit *e, flxi_kval z);

@@ -397,13 +397,6 @@ static flxi_kval element_expm1(flxi_kemit *e, const flxi_kval *operands)
     return flxi_kcround(e, flxi_kchoose(e, near, (flxi_kval){re, im}, far), operands[0]);
 }
 
-/* The rounding error of a + b = sum. */
-static uint32_t rest_of_sum(flxi_kemit *e, uint32_t a, uint32_t b, uint32_t sum)
-{
-    uint32_t part = HOLD(F2(sub, sum, a));
-    return F2(add, F2(sub, a, F2(sub, sum, part)), F2(sub, b, part));
-}
-
 /* As circle_excess. */
 static uint32_t circle_excess_k(flxi_kemit *e, uint32_t x, uint32_t y)
 {
@@ -411,9 +404,9 @@ static uint32_t circle_excess_k(flxi_kemit *e, uint32_t x, uint32_t y)
     uint32_t low = F2(add, flxi_kb_fma(e->k, x, x, F1(neg, xx)), flxi_kb_fma(e->k, y, y, F1(neg, yy)));
     uint32_t twice = HOLD(F2(mul, NUM(x, 2), x));
     uint32_t sum = HOLD(F2(add, twice, xx));
-    low = F2(add, low, rest_of_sum(e, twice, xx, sum));
+    low = F2(add, low, flxi_krest_of_sum(e, twice, xx, sum));
     uint32_t all = HOLD(F2(add, sum, yy));
-    return HOLD(F2(add, all, F2(add, low, rest_of_sum(e, sum, yy, all))));
+    return HOLD(F2(add, all, F2(add, low, flxi_krest_of_sum(e, sum, yy, all))));
 }
 
 /* As log1p_c. */

@@ -197,22 +197,30 @@ static flxi_windows windows_of(const flxi_window_common *a, const flx_type *x, c
 
 typedef flxi_num (*num_fn)(flxi_num, flxi_num);
 
-static num_fn combine_fn(int64_t word, const flxi_arith *t)
+static num_fn combine_fn(int64_t word, const flxi_arith *t, bool rounds)
 {
     switch (word) {
     case FLXI_WINDOW_MAX: return t->max;
     case FLXI_WINDOW_MIN: return t->min;
     case FLXI_WINDOW_MUL: return t->mul;
-    default: return t->accumulate;
+    default: return rounds ? t->add : t->accumulate;
     }
 }
 
-static void fold_named(flxi_eval *e, const flxi_windows *w, int64_t word)
+/* x as an element of its dtype. */
+static flxi_num rounded(const flxi_arith *t, flxi_num x)
+{
+    _Alignas(max_align_t) unsigned char element[FLXI_SCALAR_BYTES];
+    t->store(element, 0, x);
+    return t->load(element, 0);
+}
+
+static void fold_named(flxi_eval *e, const flxi_windows *w, int64_t word, bool rounds)
 {
     const flx_tensor *x = e->in[0];
     flx_tensor *y = e->out[0];
     const flxi_arith *t = flxi_arith_of(x->type.dtype);
-    num_fn combine = combine_fn(word, t);
+    num_fn combine = combine_fn(word, t, rounds);
     flxi_num init = t->load(e->in[1]->data, 0);
     int64_t o[FLX_MAX_RANK] = {0};
     for (int64_t i = 0; i < y->count; i++, flxi_next(o, w->count, w->rank)) {
@@ -221,6 +229,7 @@ static void fold_named(flxi_eval *e, const flxi_windows *w, int64_t word)
         do {
             int64_t at = flxi_windows_at(w, o, k);
             acc = combine(acc, at < 0 ? init : t->load(x->data, at));
+            acc = rounds ? rounded(t, acc) : acc;
         } while (flxi_next(k, w->window, w->rank));
         t->store(y->data, i, acc);
     }
@@ -263,9 +272,10 @@ static flx_code eval_reduce_window(flxi_eval *e)
 {
     const flxi_reduce_window_attrs *a = e->attrs;
     flxi_windows w = dilated_windows(a, &e->in[0]->type, &e->out[0]->type);
-    if (a->combine.graph)
+    int64_t word = flxi_window_word(&a->combine);
+    if (word < 0)
         return fold_graph(e, &w, a->combine.graph);
-    fold_named(e, &w, a->combine.word);
+    fold_named(e, &w, word, a->combine.graph);
     return FLX_OK;
 }
 
@@ -276,7 +286,7 @@ typedef struct {
     const flxi_select_and_scatter_attrs *a;
     const flxi_arith *t;
     flxi_windows w;
-    num_fn combine;               /* unless a graph combines */
+    num_fn combine;               /* NULL: combine_body does it */
     flxi_scalar_body select_body; /* with .e NULL when the attribute is a word */
     flxi_scalar_body combine_body;
     flxi_num *y; /* the result before it is rounded */
@@ -306,8 +316,9 @@ static flx_code stays_selected(scattering *s, flxi_num kept, flxi_num candidate,
 
 static flx_code combine_into(scattering *s, int64_t at, flxi_num value)
 {
-    if (!s->a->combine.graph) {
-        s->y[at] = s->combine(s->y[at], value);
+    if (s->combine) {
+        flxi_num sum = s->combine(s->y[at], value);
+        s->y[at] = s->a->combine.graph ? rounded(s->t, sum) : sum;
         return FLX_OK;
     }
     FLXI_TRY(call_binary(&s->combine_body, s->t, s->y[at], value));
@@ -358,7 +369,7 @@ static flx_code begin_scatter(scattering *s)
         return FLX_E_OOM;
     if (s->a->select.graph)
         FLXI_TRY(flxi_scalar_body_begin(&s->select_body, s->e, s->a->select.graph, 2, first_operand));
-    if (s->a->combine.graph)
+    if (!s->combine)
         FLXI_TRY(flxi_scalar_body_begin(&s->combine_body, s->e, s->a->combine.graph, 2, first_operand));
     return FLX_OK;
 }
@@ -367,11 +378,12 @@ static flx_code eval_select_and_scatter(flxi_eval *e)
 {
     const flxi_select_and_scatter_attrs *a = e->attrs;
     const flxi_arith *t = flxi_arith_of(e->in[0]->type.dtype);
+    int64_t word = flxi_window_word(&a->combine);
     scattering s = {.e = e,
                     .a = a,
                     .t = t,
                     .w = windows_of(&a->common, &e->in[0]->type, &e->in[1]->type),
-                    .combine = combine_fn(a->combine.word, t)};
+                    .combine = word < 0 ? NULL : combine_fn(word, t, a->combine.graph)};
     flx_code code = begin_scatter(&s);
     if (code == FLX_OK)
         code = scatter_all(&s);

@@ -66,8 +66,13 @@ bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
 /* Products read transposed matrices as they lie. */
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* Small products as sums of products, which join other work in a kernel. */
+/* Products of at most so many multiplications can become sums of products, which join other work in a kernel. */
+enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out where it does
+   not treat each of them for itself, or they are too few, or too little work. Bits do not change. */
+flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out, flx_error *err);
 
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);

@@ -8,7 +8,7 @@
 #include <fluxion/ops.h>
 
 /* With more multiplications than this the products of the backend are faster; less so if lanes must gather what they read. */
-static const int64_t most_products = 4096, most_gathered = 512;
+static const int64_t most_products = FLXI_MOST_SPREAD, most_gathered = 512;
 /* From this many neighbouring results on they are computed side by side. */
 static const int64_t enough_columns = 16;
 

@@ -52,6 +52,7 @@ typedef struct {
     const void *kept; /* of a route: what it made in advance */
     flxi_lir *const *bodies;
     uint32_t num_bodies;
+    uint32_t parts;        /* of a scan: its body is for so many parts of the examples, which threads run side by side */
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
     uint32_t number;                   /* in the module's list */
@@ -132,6 +133,9 @@ enum { FLXI_MIN_PARALLEL = 16384 };
 
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
 flx_code flxi_lir_explain(flxi_module *m, flxi_lir *l, flx_error *err);
+
+/* Whether a block of a scan whose examples are cut among threads can be one function with its loop (lir_chain.c). */
+bool flxi_lir_is_loop_function(flxi_module *m, const flxi_lir *l);
 
 /* Whether the step, which is no kernel, is text in the function of its block (l->chain) instead of a call. */
 bool flxi_step_is_emitted(const flxi_lir *l, const flxi_step *s);

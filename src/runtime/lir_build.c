@@ -1,6 +1,7 @@
 /* lir_build.c: from groups to steps, and slots for what they read and write. */
-#include "ops/control.h"
 #include "ir/opcode.h"
+#include "ops/control.h"
+#include "passes/pass.h"
 #include "runtime/lir.h"
 
 typedef struct {
@@ -153,6 +154,43 @@ static void free_bodies(const flxi_step *s)
         flxi_lir_free(s->bodies[k]);
 }
 
+/* The examples of a scan are cut into as many equal parts as threads can run. */
+static flx_code split_scan(builder *b, const flxi_node *n, const flx_graph **body, flx_graph **made, flxi_step *s)
+{
+    const scan_attrs *a = n->attrs;
+    bool *is_shared = flxi_new(&b->l->arena, bool, n->nin + 1);
+    s->parts = 1;
+    if (!is_shared)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; i < n->nin; i++)
+        is_shared[i] = i >= a->num_carry && i < a->num_carry + a->num_bcast;
+    bool fuses = !b->m->fusion.evaluate_all && !b->m->fusion.keep_apart;
+    for (int parts = b->m->threads; fuses && parts > 1 && !*made; parts--) {
+        FLXI_TRY(flxi_split_examples(a->body, is_shared, parts, made, b->err));
+        s->parts = *made ? (uint32_t)parts : 1;
+    }
+    *body = *made ? *made : a->body;
+    return FLX_OK;
+}
+
+/* Parts are for loops that are one function: the steps of others are cut among threads one by one. */
+static flx_code compile_scan(builder *b, const flxi_node *n, flxi_step *s)
+{
+    const flx_graph *body = NULL;
+    flx_graph *made = NULL;
+    flx_code code = split_scan(b, n, &body, &made, s);
+    if (code == FLX_OK)
+        code = compile_bodies(b, &body, 1, s);
+    flx_graph_free(made);
+    if (code != FLX_OK || s->parts == 1 || flxi_lir_is_loop_function(b->m, s->bodies[0]))
+        return code;
+    free_bodies(s);
+    s->num_bodies = 0;
+    s->parts = 1;
+    body = ((const scan_attrs *)n->attrs)->body;
+    return compile_bodies(b, &body, 1, s);
+}
+
 /* The tables that a route keeps, which live as long as the steps. */
 static flx_code prepare_route(builder *b, flxi_route_node *node, flxi_step *s)
 {
@@ -177,12 +215,8 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
         types[k] = flxi_type_at(b->g, n->in[k]);
     for (uint32_t k = 0; k < n->nout; k++)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
-    flxi_route_node node = {.op = n->op,
-                            .attrs = n->attrs,
-                            .nin = n->nin,
-                            .nout = n->nout,
-                            .in_types = types,
-                            .out_types = types + n->nin};
+    flxi_route_node node = {
+        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = types, .out_types = types + n->nin};
     flxi_route_reasons reasons;
     s->route = flxi_route_find(&node, &reasons);
     if (reasons.count) {
@@ -212,7 +246,7 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
     uint32_t bodies = bodies_of(n, &list, few);
     if (bodies) {
         s.kind = (uint8_t)kind_of_step(n);
-        flx_code code = compile_bodies(b, list, bodies, &s);
+        flx_code code = n->op == OP_scan ? compile_scan(b, n, &s) : compile_bodies(b, list, bodies, &s);
         if (code == FLX_OK)
             code = add_step(b, &s);
         if (code != FLX_OK)

@@ -1,8 +1,8 @@
 /* lir_chain.c: small blocks as one function (backend/cpu/kernel_chain.h): which blocks are, and what their functions consist of.
    The body of a scan may hold products and copies beside kernels, and its function has the loop around it. */
 #include "backend/cpu/contraction_route.h"
-#include "ops/control.h"
 #include "ir/opcode.h"
+#include "ops/control.h"
 #include "runtime/compile.h"
 
 /* Longer ones gain little from it and cost compile time. */
@@ -11,6 +11,7 @@ enum { MAX_CHAIN = 32 };
 typedef struct {
     flxi_module *m;
     bool is_scalar; /* the text has no vectors, so products are called */
+    bool is_part;   /* the block is run by several threads side by side, so its steps are not */
     flxi_chain *chains;
     size_t n;
     flx_error *err;
@@ -31,7 +32,7 @@ static const char *product_of(const chaining *c, const flxi_lir *l, const flxi_s
     flxi_route_node node = {
         .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = &out};
     flxi_gemm g = flxi_contraction_product(&node);
-    return flxi_small_product_of(&g, c->m->threads, p);
+    return flxi_small_product_of(&g, c->is_part ? 1 : c->m->threads, p);
 }
 
 static bool is_product(const flxi_lir *l, const flxi_step *s)
@@ -56,6 +57,12 @@ static bool is_chained(const chaining *c, const flxi_lir *l, bool is_loop)
     for (uint32_t i = 0; fits && i < l->num_steps; i++)
         fits = is_small(c, l, &l->steps[i], is_loop);
     return fits;
+}
+
+bool flxi_lir_is_loop_function(flxi_module *m, const flxi_lir *l)
+{
+    const chaining c = {.m = m, .is_part = true};
+    return is_chained(&c, l, true);
 }
 
 /* ---- Functions ---- */
@@ -97,8 +104,8 @@ static flx_code make_loop(chaining *c, const flxi_lir *l, const scan_attrs *a, c
     uint32_t *in = flxi_new(arena, uint32_t, carries), *into = flxi_new(arena, uint32_t, carries);
     if (!loop || !rows || !shared || !in || !into)
         return flxi_oom(c->err, "kernels");
-    *loop = (flxi_chain_loop){
-        .rows = rows, .shared = shared, .carry_in = in, .carry_out = into, .num_carries = carries};
+    *loop =
+        (flxi_chain_loop){.rows = rows, .shared = shared, .carry_in = in, .carry_out = into, .num_carries = carries};
     for (uint32_t k = 0; k < inputs; k++) {
         uint32_t slot = input_slot(l, k);
         if (k < carries)
@@ -165,8 +172,10 @@ static flx_code chain_block(chaining *c, flxi_lir *l, const scan_attrs *scan)
     else if (scan)
         say_why_called(c, l);
     for (uint32_t i = 0; i < l->num_steps; i++)
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
+        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++) {
+            c->is_part = l->steps[i].parts > 1;
             FLXI_TRY(chain_block(c, l->steps[i].bodies[k], scan_of(l, &l->steps[i])));
+        }
     return FLX_OK;
 }
 

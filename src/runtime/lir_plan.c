@@ -12,12 +12,17 @@ static size_t rounded(size_t n)
 /* ---- Scratch ---- */
 
 /* Carries are kept twice: a step of the loop reads one and writes the other. */
-static size_t carries_bytes(const flxi_lir *l, const flxi_step *s, size_t carries)
+static size_t carries_bytes(const flxi_lir *l, const flxi_step *s, size_t carries, size_t parts)
 {
     size_t sum = 0;
     for (size_t k = 0; k < carries; k++)
-        sum += 2 * rounded(l->slots[s->slots[k]].nbytes);
+        sum += 2 * rounded(l->slots[s->slots[k]].nbytes / parts);
     return sum;
+}
+
+static size_t carries_of(const flxi_lir *l, const flxi_step *s)
+{
+    return (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry;
 }
 
 static size_t scratch_of(const flxi_module *m, const flxi_lir *l, const flxi_step *s)
@@ -29,9 +34,8 @@ static size_t scratch_of(const flxi_module *m, const flxi_lir *l, const flxi_ste
     }
     switch (s->kind) {
     case STEP_KERNEL: return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
-    case STEP_SCAN:
-        return sum + carries_bytes(l, s, (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry);
-    case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads) + 64; /* and what the condition says */
+    case STEP_SCAN: return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
+    case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
     case STEP_BRANCH: return most;
     default: return s->scratch; /* what a route asked for */
     }

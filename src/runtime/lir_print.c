@@ -92,6 +92,8 @@ static void print_step(const printing *p, const flxi_lir *l, uint32_t i, int dep
     flxi_add_text(out, "(");
     print_slots(m, l, s, false, out);
     flxi_add_text(out, ")");
+    if (s->parts > 1)
+        flxi_addf(out, " in %u parts of the examples", s->parts);
     if (s->scratch)
         flxi_addf(out, " scratch %zu @arena+%zu", s->scratch, s->scratch_offset);
     flxi_add_char(out, '\n');

@@ -8,6 +8,7 @@
 #include "ir/opcode.h"
 #include "ops/control.h"
 
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -82,26 +83,30 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies lie one behind the other in the step's scratch; branches share their place. */
+/* Bodies lie one behind the other in the step's scratch; branches share their place, and each part of a scan's examples has one of
+   its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
     unsigned char *place = base + step->scratch_offset;
-    uint32_t most_in = 0, most_out = 0;
-    t->bodies = flxi_new(&s->arena, block, step->num_bodies);
+    size_t most_in = 0, most_out = 0, parts = step->parts > 1 ? step->parts : 1;
+    t->bodies = flxi_new(&s->arena, block, parts > 1 ? parts : step->num_bodies);
     if (!t->bodies)
         return flxi_oom(err, "the state of a run");
     for (uint32_t k = 0; k < step->num_bodies; k++) {
         const flxi_lir *l = step->bodies[k];
         FLXI_TRY(make_block(s, l, place, &t->bodies[k], err));
-        most_in = l->g->leaves.n > most_in ? (uint32_t)l->g->leaves.n : most_in;
-        most_out = l->g->outputs.n > most_out ? (uint32_t)l->g->outputs.n : most_out;
+        most_in = l->g->leaves.n > most_in ? l->g->leaves.n : most_in;
+        most_out = l->g->outputs.n > most_out ? l->g->outputs.n : most_out;
         if (step->kind != STEP_BRANCH)
             place += rounded(l->arena_bytes);
     }
+    for (size_t part = 1; part < parts; part++)
+        FLXI_TRY(make_block(s, step->bodies[0], base + step->scratch_offset + part * (step->scratch / parts),
+                            &t->bodies[part], err));
     t->body_in = flxi_new(&s->arena, const void *, most_in);
     t->body_out = flxi_new(&s->arena, void *, most_out);
-    t->rows = flxi_new(&s->arena, flxi_chain_row, most_in + most_out);
-    t->carries = flxi_new(&s->arena, flxi_chain_carry, most_in);
+    t->rows = flxi_new(&s->arena, flxi_chain_row, (most_in + most_out) * parts);
+    t->carries = flxi_new(&s->arena, flxi_chain_carry, most_in * parts);
     return t->body_in && t->body_out && t->rows && t->carries ? FLX_OK : flxi_oom(err, "the state of a run");
 }
 
@@ -127,7 +132,7 @@ static flx_code make_block(flxi_state *s, const flxi_lir *l, unsigned char *base
 {
     *b = (block){.l = l, .base = base};
     for (uint32_t i = 0; i < l->num_steps; i++)
-        s->uses_threads |= l->steps[i].work >= FLXI_MIN_PARALLEL;
+        s->uses_threads |= l->steps[i].work >= FLXI_MIN_PARALLEL || l->steps[i].parts > 1;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
     b->steps = flxi_new(&s->arena, step_state, l->num_steps);
     if (!b->at || !b->steps)
@@ -326,21 +331,28 @@ static size_t operand_bytes(const block *b, const flxi_step *s, uint32_t k)
     return b->l->slots[s->slots[k]].nbytes;
 }
 
-/* The two places of carry k behind the bodies' memory. */
-static unsigned char *carry_place(const block *b, const flxi_step *s, uint32_t k, uint32_t which)
+static uint32_t parts_of(const flxi_step *s)
 {
-    unsigned char *p = b->base + s->scratch_offset;
+    return s->parts ? s->parts : 1;
+}
+
+/* The two places of carry k behind the bodies' memory. */
+static unsigned char *carry_place(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
+{
+    size_t parts = parts_of(s);
+    unsigned char *p = b->base + s->scratch_offset + part * (s->scratch / parts);
     for (uint32_t j = 0; j < s->num_bodies; j++)
         p += rounded(s->bodies[j]->arena_bytes);
     for (uint32_t j = 0; j < k; j++)
-        p += 2 * rounded(operand_bytes(b, s, j));
-    return p + which * rounded(operand_bytes(b, s, k));
+        p += 2 * rounded(operand_bytes(b, s, j) / parts);
+    return p + which * rounded(operand_bytes(b, s, k) / parts);
 }
 
 typedef struct {
     const scan_attrs *a;
     uint32_t carries, shared, results;
     int64_t length;
+    size_t parts; /* a row of a sequence, and a carry, are so many pieces one behind the other */
 } scan_shape;
 
 static size_t result_row_bytes(const block *body, uint32_t k)
@@ -349,59 +361,95 @@ static size_t result_row_bytes(const block *body, uint32_t k)
 }
 
 /* Where the body finds its inputs and leaves its outputs in the step-th step walked. */
-static void bind_scan(const block *b, const flxi_step *s, step_state *t, const scan_shape *c, int64_t step)
+static void bind_scan(const block *b, const flxi_step *s, step_state *t, const scan_shape *c, int64_t step,
+                      uint32_t part)
 {
     int64_t at = c->a->reverse ? c->length - 1 - step : step, row = flxi_trajectory_row(c->a, c->length, step);
-    const block *body = &t->bodies[0];
+    const block *body = &t->bodies[part];
     for (uint32_t k = 0; k < c->carries; k++) {
-        t->body_in[k] = step ? t->body_out[k] : operand_at(b, s, k);
+        size_t nbytes = operand_bytes(b, s, k), piece = part * (nbytes / c->parts);
+        t->body_in[k] = step ? t->body_out[k] : (const unsigned char *)operand_at(b, s, k) + piece;
         if (row >= 0)
-            t->body_out[k] = (unsigned char *)result_at(b, s, k) + (size_t)row * operand_bytes(b, s, k);
+            t->body_out[k] = (unsigned char *)result_at(b, s, k) + (size_t)row * nbytes + piece;
         else if (step == c->length - 1 && !c->a->save_trajectory)
-            t->body_out[k] = result_at(b, s, k);
+            t->body_out[k] = (unsigned char *)result_at(b, s, k) + piece;
         else
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)step & 1);
+            t->body_out[k] = carry_place(b, s, k, (uint32_t)step & 1, part);
     }
     for (uint32_t k = c->carries; k < c->shared; k++)
         t->body_in[k] = operand_at(b, s, k);
-    for (uint32_t k = c->shared; k < s->num_reads; k++)
-        t->body_in[k] =
-            (const unsigned char *)operand_at(b, s, k) + (size_t)at * (operand_bytes(b, s, k) / (size_t)c->length);
+    for (uint32_t k = c->shared; k < s->num_reads; k++) {
+        size_t nbytes = operand_bytes(b, s, k) / (size_t)c->length;
+        t->body_in[k] = (const unsigned char *)operand_at(b, s, k) + (size_t)at * nbytes + part * (nbytes / c->parts);
+    }
     for (uint32_t k = c->carries; k < c->results; k++)
-        t->body_out[k] = (unsigned char *)result_at(b, s, k) + (size_t)at * result_row_bytes(body, k);
+        t->body_out[k] =
+            (unsigned char *)result_at(b, s, k) + ((size_t)at * c->parts + part) * result_row_bytes(body, k);
 }
+
+/* ---- Scans that are one function ---- */
 
 /* Steps between two looks at whether the run was cancelled. */
 static const int64_t steps_at_once = 64;
 
-/* Where the row of step 0 is, of rows of so many bytes. */
-static flxi_chain_row row_of(const scan_shape *c, unsigned char *stack, size_t nbytes)
+/* A part of the rows of a stack: where that of step 0 is. */
+static flxi_chain_row row_of(const scan_shape *c, unsigned char *stack, size_t piece, uint32_t part)
 {
-    int64_t step = c->a->reverse ? -(int64_t)nbytes : (int64_t)nbytes;
-    size_t first = c->a->reverse ? (size_t)(c->length - 1) * nbytes : 0;
-    return (flxi_chain_row){stack + first, step};
+    size_t nbytes = piece * c->parts, first = c->a->reverse ? (size_t)(c->length - 1) * nbytes : 0;
+    return (flxi_chain_row){stack + first + part * piece, c->a->reverse ? -(int64_t)nbytes : (int64_t)nbytes};
 }
 
-/* The addresses of all steps, in the order in which the loop's function knows them. */
-static void bind_loop(block *b, const flxi_step *s, step_state *t, const scan_shape *c)
+static flxi_chain_carry carry_of(const block *b, const flxi_step *s, const scan_shape *c, uint32_t k, uint32_t part)
 {
-    block *body = &t->bodies[0];
-    for (uint32_t k = 0; k < c->carries; k++) {
-        flxi_chain_carry *y = &t->carries[k];
-        unsigned char *result = result_at(b, s, k), *other = carry_place(b, s, k, 0);
-        bool is_even = c->length % 2 == 0; /* the last step writes the result itself */
-        *y = (flxi_chain_carry){.in = operand_at(b, s, k), .place = {is_even ? other : result, is_even ? result : other}};
-        if (!c->a->save_trajectory)
-            continue;
-        flxi_chain_row row = row_of(c, result, operand_bytes(b, s, k));
-        y->place[0] = y->place[1] = row.at;
-        y->step = row.step;
+    size_t piece = operand_bytes(b, s, k) / c->parts;
+    flxi_chain_carry y = {.in = (const unsigned char *)operand_at(b, s, k) + part * piece};
+    if (c->a->save_trajectory) {
+        flxi_chain_row row = row_of(c, result_at(b, s, k), piece, part);
+        y.place[0] = y.place[1] = row.at;
+        y.step = row.step;
+        return y;
     }
-    const flxi_chain_loop *loop = body->l->chain->loop;
-    for (uint32_t i = 0; i < loop->num_shared; i++)
-        body->at[loop->shared[i].slot] = b->at[s->slots[loop->shared[i].value]];
-    for (uint32_t i = 0; i < loop->num_rows; i++)
-        t->rows[i] = row_of(c, b->at[s->slots[loop->rows[i].value]], body->l->slots[loop->rows[i].slot].nbytes);
+    unsigned last = c->length % 2 == 0; /* the last step writes the result itself */
+    y.place[last] = (unsigned char *)result_at(b, s, k) + part * piece;
+    y.place[!last] = carry_place(b, s, k, 0, part);
+    return y;
+}
+
+typedef struct {
+    running *r;
+    block *b;
+    const flxi_step *s;
+    step_state *t;
+    const scan_shape *c;
+    atomic_bool is_stopped;
+} looping;
+
+/* All steps for some parts of the examples. Addresses are in the order in which the loop's function knows them. */
+static void run_parts(void *user, int64_t begin, int64_t end)
+{
+    looping *l = user;
+    const scan_shape *c = l->c;
+    for (uint32_t part = (uint32_t)begin; part < end; part++) {
+        block *body = &l->t->bodies[part];
+        const flxi_chain_loop *loop = body->l->chain->loop;
+        flxi_chain_carry *carries = l->t->carries + (size_t)part * loop->num_carries;
+        flxi_chain_row *rows = l->t->rows + (size_t)part * loop->num_rows;
+        for (uint32_t k = 0; k < c->carries; k++)
+            carries[k] = carry_of(l->b, l->s, c, k, part);
+        for (uint32_t i = 0; i < loop->num_shared; i++)
+            body->at[loop->shared[i].slot] = l->b->at[l->s->slots[loop->shared[i].value]];
+        for (uint32_t i = 0; i < loop->num_rows; i++)
+            rows[i] =
+                row_of(c, l->b->at[l->s->slots[loop->rows[i].value]], body->l->slots[loop->rows[i].slot].nbytes, part);
+        for (int64_t from = 0, to; from < c->length; from = to) {
+            to = c->length - from > steps_at_once ? from + steps_at_once : c->length;
+            if (is_cancelled(l->r)) {
+                atomic_store_explicit(&l->is_stopped, true, memory_order_relaxed);
+                return;
+            }
+            body->l->chain->run_loop(body->at, rows, carries, from, to);
+        }
+    }
 }
 
 /* A trajectory that is thinned has rows for some steps only. */
@@ -411,34 +459,26 @@ static bool is_one_function(const running *r, const step_state *t, const scan_sh
     return t->bodies[0].l->chain && t->bodies[0].l->chain->run_loop && uses_chains(r) && !is_thinned && c->length > 0;
 }
 
-static flx_code run_loop(running *r, block *b, const flxi_step *s, step_state *t, const scan_shape *c)
-{
-    block *body = &t->bodies[0];
-    bind_loop(b, s, t, c);
-    for (int64_t from = 0, to; from < c->length; from = to) {
-        to = c->length - from > steps_at_once ? from + steps_at_once : c->length;
-        if (is_cancelled(r))
-            return flxi_run_cancelled(r->err);
-        body->l->chain->run_loop(body->at, t->rows, t->carries, from, to);
-    }
-    return FLX_OK;
-}
-
 static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t)
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
-    scan_shape c = {.a = n->attrs, .results = n->nout};
+    scan_shape c = {.a = n->attrs, .results = n->nout, .parts = parts_of(s)};
     c.carries = (uint32_t)c.a->num_carry;
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
     c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
     for (uint32_t k = 0; c.length == 0 && !c.a->save_trajectory && k < c.carries; k++)
         copy(result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k));
-    if (is_one_function(r, t, &c))
-        return run_loop(r, b, s, t, &c);
-    for (int64_t step = 0; step < c.length; step++) {
-        bind_scan(b, s, t, &c, step);
-        FLXI_TRY(run_block(r, &t->bodies[0], t->body_in, t->body_out));
+    if (is_one_function(r, t, &c)) {
+        looping l = {.r = r, .b = b, .s = s, .t = t, .c = &c};
+        atomic_init(&l.is_stopped, false);
+        flxi_pool_run(c.parts > 1 ? r->setup->pool : NULL, (int64_t)c.parts, 1, run_parts, &l);
+        return atomic_load_explicit(&l.is_stopped, memory_order_relaxed) ? flxi_run_cancelled(r->err) : FLX_OK;
     }
+    for (uint32_t part = 0; part < c.parts; part++)
+        for (int64_t step = 0; step < c.length; step++) {
+            bind_scan(b, s, t, &c, step, part);
+            FLXI_TRY(run_block(r, &t->bodies[part], t->body_in, t->body_out));
+        }
     return FLX_OK;
 }
 
@@ -447,7 +487,7 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
     const while_attrs *a = flxi_node_at(b->l->g, s->node)->attrs;
     const flxi_lir *cond = s->bodies[0];
     int32_t dtype = flxi_type_at(cond->g, cond->g->outputs.at[0].val)->dtype;
-    void *answer = carry_place(b, s, s->num_reads, 0);
+    void *answer = carry_place(b, s, s->num_reads, 0, 0);
     for (uint32_t k = 0; k < s->num_reads; k++)
         t->body_in[k] = operand_at(b, s, k);
     for (int64_t i = 0;; i++) {
@@ -462,7 +502,7 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
         if (!goes_on)
             break;
         for (uint32_t k = 0; k < s->num_reads; k++)
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)i & 1);
+            t->body_out[k] = carry_place(b, s, k, (uint32_t)i & 1, 0);
         FLXI_TRY(run_block(r, &t->bodies[1], t->body_in, t->body_out));
         for (uint32_t k = 0; k < s->num_reads; k++)
             t->body_in[k] = t->body_out[k];

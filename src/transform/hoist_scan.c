@@ -27,7 +27,7 @@ typedef struct {
     part once, before, loop, after;
     bool *has_rows;     /* by value made inside: its rows of all steps are a result of the new scan */
     uint32_t *row_root; /* which one: its number + 1 */
-    flx_val *outer;     /* by value of the body: what it is outside, with the axis of the steps in front where it has one */
+    flx_val *outer; /* by value of the body: what it is outside, with the axis of the steps in front where it has one */
     flx_error *err;
 } hoisting;
 
@@ -519,7 +519,10 @@ static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *bo
 {
     const scan_attrs *a = n->attrs;
     const flxi_allocator *mem = &c->from->ctx->mem;
-    flxi_hoist_plan plan = {.body = body, .a = a, .length = length, .carries = (uint32_t)a->num_carry,
+    flxi_hoist_plan plan = {.body = body,
+                            .a = a,
+                            .length = length,
+                            .carries = (uint32_t)a->num_carry,
                             .shared = (uint32_t)(a->num_carry + a->num_bcast)};
     flxi_hoist_plan first = plan;
     flx_graph *turned = NULL;

@@ -30,7 +30,7 @@ static void compile_case(const flx_module *m, const flx_graph *g)
     flx_error err = {0};
     size_t n = flx_graph_output_count(g);
     (void)m;
-    if (flx_graph_input_count(g) || n == 0 || n % 2 || !case_turn(12))
+    if (flx_graph_input_count(g) || n == 0 || n % 2 || !case_turn(40))
         return;
     flx_tensor **out = calloc(n, sizeof *out);
     CHECK_OK(flx_run(g, NULL, NULL, 0, out, &err), &err);

@@ -316,7 +316,7 @@ static void run_case(const flx_module *m, const flx_graph *g)
     size_t checks = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (is_of_kind(&kinds[i], suffix + 2)) {
-            if (!is_compiling || (!kinds[i].lane_by_lane && case_turn(24)))
+            if (!is_compiling || (!kinds[i].lane_by_lane && case_turn(80)))
                 run_kind(&p, &kinds[i]);
             checks++;
         }

@@ -7,5 +7,5 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 for script in sorted(os.listdir(here)):
-    if script.endswith(".py") and script not in ("oracle.py", "noise.py", "make_all.py"):
+    if script.endswith(".py") and script not in ("oracle.py", "noise.py", "make_all.py", "stablehlo_export.py"):
         runpy.run_path(os.path.join(here, script), run_name="__main__")

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARE = 64, LANES = 2 };
+enum { SHARE = 300, LANES = 2 };
 
 static bundle_spread now = {.most = 300, .check = bundle_check};
 

@@ -1,8 +1,8 @@
 /* compiled_samples.c: samples of every op, compiled, on random and on special values (NaN, infinities, zeros of both signs,
    extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
 
-   A compiler takes ten milliseconds and more for each, so every way of compiling gets one case in so many, others with each
-   seed, and the first of each op and dtype without optimisation. FLX_COMPILED_ALL: every case in every way. */
+   A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in so many,
+   others with each seed, and the first of each op and dtype without optimisation. FLX_COMPILED_ALL: every case in every way. */
 #include "../ops/sample.h"
 #include "../test.h"
 #include "bundle.h"
@@ -96,7 +96,8 @@ static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, samp
     flx_tensor *values[SAMPLE_MAX_OPERANDS];
     uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
     for (size_t i = 0; i < flx_graph_input_count(g); i++) {
-        values[i] = sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
+        values[i] =
+            sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
         CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
     }
     char about[160];

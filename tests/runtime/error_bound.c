@@ -6,6 +6,7 @@
 #include "ir/eval.h"
 #include "ir/ir.h"
 #include "ops/decomposed.h"
+#include "transform/transform.h"
 
 #include <complex.h>
 #include <math.h>
@@ -169,7 +170,7 @@ static flx_code run_node(const noisy *r, const flx_graph *g, const flxi_node *n,
     const flxi_op *op = &flxi_ops[n->op];
     const flx_tensor **in = calloc((size_t)n->nin + 1, sizeof *in);
     flx_tensor **out = calloc((size_t)n->nout + 1, sizeof *out);
-    bool is_decomposed = r->state && op->rules->decompose && n->nout, is_noisy = r->state && !is_decomposed;
+    bool is_noisy = r->state && op->rules->eval != flxi_eval_decomposed; /* else what it consists of is */
     CHECK(in && out);
     for (uint32_t k = 0; k < n->nout; k++) {
         out[k] = values[n->first + k] = flx_tensor_new(g->ctx, flxi_type_at(g, n->first + k), NULL, r->err);
@@ -190,7 +191,7 @@ static flx_code run_node(const noisy *r, const flx_graph *g, const flxi_node *n,
                    .run_body = run_noisy_body,
                    .print = ignore_value,
                    .report = ignore_status};
-    flx_code code = is_decomposed ? flxi_eval_decomposed(&e) : op->rules->eval(&e);
+    flx_code code = op->rules->eval(&e);
     for (uint32_t k = 0; is_noisy && op_rounds(n->op) && op->op_class != CLASS_CONTROL && k < n->nout; k++) {
         by.overall = is_transform(n->op) ? largest(out[k]) : 0;
         add_noise(out[k], &by);
@@ -239,6 +240,21 @@ static double coarsest_unit(const flx_graph *g)
     return unit;
 }
 
+static bool is_composite(const flx_graph *g, uint32_t i, const void *user)
+{
+    (void)user;
+    return flxi_ops[flxi_node_at(g, i)->op].rules->decompose;
+}
+
+/* The graph with what its ops consist of in their places. */
+static flx_graph *decomposed(const flx_graph *g)
+{
+    flx_error err = {0};
+    flx_graph *parts = NULL;
+    CHECK_OK(flxi_decompose(g, is_composite, NULL, &parts, NULL, &err), &err);
+    return parts;
+}
+
 /* No result (NULL) is an infinite error. */
 static void take_in(const flx_tensor *with, const flx_tensor *without, double *most)
 {
@@ -254,25 +270,30 @@ void noise_bounds(const flx_graph *g, flx_tensor *const *values, flx_tensor *con
 {
     size_t n = flx_graph_output_count(g);
     flx_tensor **out = calloc(n + 1, sizeof *out);
-    double limit = sqrt(coarsest_unit(g));
+    flx_graph *parts = decomposed(g);
+    double limit = sqrt(coarsest_unit(g)), scale = 0;
     CHECK(out);
     for (size_t k = 0; k < n; k++) {
-        bounds[k] = unit_of(expected[k]->type.dtype) > 0 ? calloc((size_t)expected[k]->count + 1, sizeof **bounds) : NULL;
+        bounds[k] =
+            unit_of(expected[k]->type.dtype) > 0 ? calloc((size_t)expected[k]->count + 1, sizeof **bounds) : NULL;
         CHECK(bounds[k] || unit_of(expected[k]->type.dtype) == 0);
     }
     for (uint64_t r = 1; r <= RUNS; r++) {
         flx_error err = {0};
-        noisy_run(g, values, r, out, &err);
+        noisy_run(parts, values, r, out, &err);
         for (size_t k = 0; k < n; k++) {
             if (bounds[k])
                 take_in(out[k], expected[k], bounds[k]);
             flx_tensor_release(out[k]);
         }
     }
+    for (size_t k = 0; k < flx_graph_input_count(g); k++)
+        scale = fmax(scale, unit_of(values[k]->type.dtype) > 0 ? largest(values[k]) : 0);
     for (size_t k = 0; k < n; k++) {
-        double most = limit * largest(expected[k]);
+        double most = limit * fmax(scale, largest(expected[k]));
         for (int64_t i = 0; bounds[k] && i < expected[k]->count; i++)
             bounds[k][i] = fmin(safety * bounds[k][i], most);
     }
+    flx_graph_free(parts);
     free(out);
 }

@@ -7,14 +7,15 @@
    element sees its operands moved as well, as algorithms are as good as that (backward stable) at best; ops that consist of
    others are computed by those. With y the result without noise and y_r the results with it, the bound for an element is
 
-       8 units of |y|  +  8 max_r |y_r - y|,   the second part at most sqrt(unit) of the largest element of its tensor.
+       8 units of |y|  +  8 max_r |y_r - y|,   the second part at most sqrt(unit) of the largest number of its tensor and the inputs.
 
    The first 8 stand for the op that makes the result, whose function may be off by 4 units (docs/performance.md), rounded in
-   compiled code and in the reference; the second 8 for the same of all ops before it, whose noise is one unit. The limit is half
-   of the digits: a graph that loses more says nothing about the compiler, and must not pass for that reason. Where nothing
-   cancels the bound is a few units, and a relative error of 1e-5 in f32 is found.
+   compiled code and in the reference; the second 8 for the same of all ops before it, whose noise is one unit. (The noise of a
+   sum of n terms is sqrt(n)/8 units where that is more, as its roundings add up.) The limit is half of the digits: a graph that
+   loses more says nothing about the compiler, and must not pass for that reason. Where nothing cancels the bound is about 16 units,
+   and a relative error of 1e-5 in f32 is found.
 
-   Integers, bools and results of ops that do not round are exact; a NaN agrees with any NaN, an infinity only with itself. */
+   Integers and bools are exact; a NaN agrees with any NaN, an infinity only with itself. */
 #ifndef FLX_ERROR_BOUND_H
 #define FLX_ERROR_BOUND_H
 

@@ -232,6 +232,24 @@ static const pair pairs[] = {
      "\"check.expect_almost_eq\"(%a, %b) : (tensor<2xf32>, tensor<2xf32>) -> ()"},
     {"check.expect_close %a, %b {max_ulp_difference = 3 : i64} : tensor<2xf32>, tensor<2xf32>",
      "\"check.expect_close\"(%a, %b) {max_ulp_difference = 3 : i64} : (tensor<2xf32>, tensor<2xf32>) -> ()"},
+    {"%0 = sdy.sharding_constraint %a <@mesh, [{\"x\"}]> : tensor<2xf32>",
+     "%0 = \"sdy.sharding_constraint\"(%a) <{sharding = #sdy.sharding<@mesh, [{\"x\"}]>}> : (tensor<2xf32>) -> "
+     "tensor<2xf32>"},
+    /* other dialects that compute shapes */
+    {"%0 = arith.constant 3 : index", "%0 = \"arith.constant\"() <{value = 3 : index}> : () -> index"},
+    {"%0 = arith.constant true", "%0 = \"arith.constant\"() <{value = true}> : () -> i1"},
+    {"%0 = arith.constant dense<[1, 2]> : tensor<2xindex>",
+     "%0 = \"arith.constant\"() <{value = dense<[1, 2]> : tensor<2xindex>}> : () -> tensor<2xindex>"},
+    {"%0 = arith.index_cast %i : tensor<i64> to tensor<index>",
+     "%0 = \"arith.index_cast\"(%i) : (tensor<i64>) -> tensor<index>"},
+    {"%0 = tensor.cast %a : tensor<2xf32> to tensor<?xf32>",
+     "%0 = \"tensor.cast\"(%a) : (tensor<2xf32>) -> tensor<?xf32>"},
+    {"%l = arith.constant 0 : index\n%0 = tensor.dim %m, %l : tensor<4x8xf32>",
+     "%l = arith.constant 0 : index\n%0 = \"tensor.dim\"(%m, %l) : (tensor<4x8xf32>, index) -> index"},
+    {"%l = arith.constant 0 : index\n%0 = tensor.from_elements %l, %l : tensor<2xindex>",
+     "%l = arith.constant 0 : index\n%0 = \"tensor.from_elements\"(%l, %l) : (index, index) -> tensor<2xindex>"},
+    {"%0 = shape.broadcast %v, %v : tensor<2xi64>, tensor<2xi64> -> tensor<2xindex>",
+     "%0 = \"shape.broadcast\"(%v, %v) : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xindex>"},
     /* chlo */
     {"%0:2 = chlo.top_k(%m, k=3) : tensor<4x8xf32> -> (tensor<4x3xf32>, tensor<4x3xi32>)",
      "%0:2 = \"chlo.top_k\"(%m) {k = 3 : i64} : (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>)"},
@@ -386,7 +404,7 @@ static const struct {
     {"// nothing\n", ""},
     {"module {\n}", ""},
     {"module @m attributes {mhlo.num_partitions = 1 : i32, jax.x = #sdy.mesh<[\"x\"=2]>} {\n"
-     "  sdy.mesh @mesh = <[\"x\"=2, \"y\"=4]>\n"
+     "  sdy.mesh @mesh = <[\"x\"=2, \"y\"=4]> {a = {b = []}}\n  \"sdy.mesh\"() <{sym_name = \"n\"}> {c} : () -> ()\n"
      "  func.func private @f() attributes {a, b = 2 : i64} {\n    return\n  }\n}",
      "module @m\nprivate @f () {\n() = func.return() {}\n} -> of 0 values\n"},
     {"builtin.module @\"a b\" {\n}\n", "module @a b\n"},

@@ -36,7 +36,7 @@ static void puts_of(program *p, const char *text)
     put(p, text, strlen(text));
 }
 
-/* One type after the other, with `before` in front of each: "%0: " with `numbered`. Returns how many. */
+/* One type after the other; with `numbered` as arguments: %0: type. Returns how many. */
 static int put_types(program *p, const char *types, bool numbered)
 {
     int count = 0;
@@ -185,7 +185,8 @@ static const typed_use refused[] = {
      FLX_E_DTYPE, "does not fit"},
     {"compare", "4xi32; 4xi32", "4xi1",
      "comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type "
-     "UNSIGNED>", FLX_E_DTYPE, "does not fit"},
+     "UNSIGNED>",
+     FLX_E_DTYPE, "does not fit"},
     {"complex", "4xf32; 4xf32", "4xcomplex<f64>", "", FLX_E_DTYPE, "must hold"},
     {"complex", "4xi32; 4xi32", "4xcomplex<f32>", "", FLX_E_DTYPE, "must hold"},
     {"complex", "4xf32; 4xf64", "4xcomplex<f32>", "", FLX_E_DTYPE, "differ"},
@@ -221,10 +222,8 @@ static const typed_use refused[] = {
     {"transpose", "2x3xf32", "3x2xf64", "permutation = array<i64: 1, 0>", FLX_E_DTYPE, "differ"},
     {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64: 0>", FLX_E_SHAPE,
      "axis 0 of x, of shape [4], cannot become 2"},
-    {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64: 2>", FLX_E_ATTRIBUTE,
-     "but there are"},
-    {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64: -1>", FLX_E_ATTRIBUTE,
-     "but there are"},
+    {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64: 2>", FLX_E_ATTRIBUTE, "but there are"},
+    {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64: -1>", FLX_E_ATTRIBUTE, "but there are"},
     {"broadcast_in_dim", "4x4xf32", "4x4xf32", "broadcast_dimensions = array<i64: 1, 1>", FLX_E_ATTRIBUTE, "twice"},
     {"broadcast_in_dim", "4xf32", "2x4xf32", "broadcast_dimensions = array<i64>", FLX_E_ATTRIBUTE,
      "entries, but needs"},
@@ -240,23 +239,19 @@ static const typed_use refused[] = {
     {"slice", "4xf32", "2xf32",
      "start_indices = array<i64: -1>, limit_indices = array<i64: 1>, strides = array<i64: 1>", FLX_E_ATTRIBUTE,
      "but must be at least"},
+    {"slice", "4xf32", "2xf32", "start_indices = array<i64: 3>, limit_indices = array<i64: 5>, strides = array<i64: 1>",
+     FLX_E_ATTRIBUTE, "start=3, limit=5 do not fit axis 0 of x, of "},
+    {"slice", "4xf32", "2xf32", "start_indices = array<i64: 3>, limit_indices = array<i64: 1>, strides = array<i64: 1>",
+     FLX_E_ATTRIBUTE, "start=3, limit=1 do not fit axis 0 of x, of "},
+    {"slice", "4xf32", "2xf32", "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 0>",
+     FLX_E_ATTRIBUTE, "but must be at least"},
+    {"slice", "4xf32", "2xf32", "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 1>",
+     FLX_E_SHAPE, "but the text says"},
     {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 3>, limit_indices = array<i64: 5>, strides = array<i64: 1>", FLX_E_ATTRIBUTE,
-     "start=3, limit=5 do not fit axis 0 of x, of "},
-    {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 3>, limit_indices = array<i64: 1>, strides = array<i64: 1>", FLX_E_ATTRIBUTE,
-     "start=3, limit=1 do not fit axis 0 of x, of "},
-    {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 0>", FLX_E_ATTRIBUTE,
-     "but must be at least"},
-    {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 1>", FLX_E_SHAPE,
-     "but the text says"},
-    {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1, 1>",
-     FLX_E_ATTRIBUTE, "entries, but needs"},
-    {"slice", "4xf32", "2xi32",
-     "start_indices = array<i64: 0>, limit_indices = array<i64: 2>, strides = array<i64: 1>", FLX_E_DTYPE, "differ"},
+     "start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1, 1>", FLX_E_ATTRIBUTE,
+     "entries, but needs"},
+    {"slice", "4xf32", "2xi32", "start_indices = array<i64: 0>, limit_indices = array<i64: 2>, strides = array<i64: 1>",
+     FLX_E_DTYPE, "differ"},
     {"pad", "4xf32; 4xf32", "6xf32",
      "edge_padding_low = array<i64: 1>, edge_padding_high = array<i64: 1>, interior_padding = array<i64: 0>",
      FLX_E_SHAPE, "but must have"},
@@ -302,57 +297,65 @@ static const typed_use refused[] = {
     {"get_dimension_size", "4xf32", "1xi32", "dimension = 0 : i64", FLX_E_SHAPE, "but must have"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x3xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>", FLX_E_SHAPE,
-     "lc and rc pair axis 1 of l with axis 0 of r,"},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>",
+     FLX_E_SHAPE, "lc and rc pair axis 1 of l with axis 0 of r,"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>", FLX_E_ATTRIBUTE, "but there are"},
+     "lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>",
+     FLX_E_ATTRIBUTE, "but there are"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [-1], rhs_contracting_dimensions = [-1]>", FLX_E_ATTRIBUTE, "but there are"},
+     "lhs_contracting_dimensions = [-1], rhs_contracting_dimensions = [-1]>",
+     FLX_E_ATTRIBUTE, "but there are"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>", FLX_E_SHAPE, "but the text says"},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>",
+     FLX_E_SHAPE, "but the text says"},
     {"dot_general", "2x3xf32; 2x3xf32", "2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
-     "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]>", FLX_E_ATTRIBUTE,
-     "axis 0 is both in lc and in lb"},
+     "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]>",
+     FLX_E_ATTRIBUTE, "axis 0 is both in lc and in lb"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0, 1]>", FLX_E_ATTRIBUTE,
-     "1 against 2 entries"},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0, 1]>",
+     FLX_E_ATTRIBUTE, "1 against 2 entries"},
     {"dot_general", "2x3xf32; 2x3xf32", "2x3xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>", FLX_E_SHAPE, "but the text says"},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>",
+     FLX_E_SHAPE, "but the text says"},
     {"cholesky", "2x2xi32", "2x2xi32", "", FLX_E_DTYPE, "must hold"},
-    {"cholesky", "2x3xf32", "2x3xf32", "", FLX_E_SHAPE, "[2, 3] and [3, 2]"},
+    {"cholesky", "2x3xf32", "2x3xf32", "", FLX_E_SHAPE, "must be square"},
     {"cholesky", "3x3xf32", "3x3xf64", "", FLX_E_DTYPE, "differ"},
     {"fft", "4xi32", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 4>", FLX_E_DTYPE,
      "must hold"},
     {"fft", "4xf32", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 4>", FLX_E_DTYPE,
-     "but the text says"},
+     "goes from complex to complex"},
     {"fft", "4xcomplex<f32>", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 5>",
      FLX_E_SHAPE, "fft_length asks for 5 elements, but the oper"},
     {"fft", "4xcomplex<f32>", "4xf32", "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 4>", FLX_E_DTYPE,
+     "goes from complex to complex"},
+    {"fft", "4xf32", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>", FLX_E_SHAPE,
      "but the text says"},
-    {"fft", "4xf32", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type RFFT>, fft_length = array<i64: 4>",
-     FLX_E_SHAPE, "but the text says"},
     {"gather", "2x3xf32; 2x1xf32", "2x3xf32",
      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
-     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>", FLX_E_DTYPE, "must hold"},
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>",
+     FLX_E_DTYPE, "must hold"},
     {"gather", "2x3xf32; 2x1xi32", "2x3xf32",
      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [5], "
-     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>", FLX_E_ATTRIBUTE, "but there are"},
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>",
+     FLX_E_ATTRIBUTE, "but there are"},
     {"gather", "2x3xf32; 2x1xi32", "2x3xf32",
      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
-     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>", FLX_E_ATTRIBUTE,
-     "slice_sizes is 4 along axis 1 of x, which is"},
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>",
+     FLX_E_ATTRIBUTE, "slice_sizes is 4 along axis 1 of x, which is"},
     {"gather", "2x3xf32; 2x1xi32", "2x3xf32",
      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
-     "index_vector_dim = 1>, slice_sizes = array<i64: 1>", FLX_E_ATTRIBUTE, "entries, but needs"},
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1>",
+     FLX_E_ATTRIBUTE, "entries, but needs"},
     {"gather", "2x3xf32; 2x1xi32", "2x3xi32",
      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
-     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>", FLX_E_DTYPE, "differ"},
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>",
+     FLX_E_DTYPE, "differ"},
     {"triangular_solve", "2x2xf32; 3x2xf32", "3x2xf32",
      "left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>",
      FLX_E_SHAPE, "t is [2, 2], b is [3, 2]"},
@@ -365,8 +368,8 @@ static const typed_use refused[] = {
      "epsilon = 0.1 : f32, feature_index = 2 : i64", FLX_E_ATTRIBUTE, "but there are"},
     {"rng", "f32; i32; 1xi64", "4xf32", "rng_distribution = #stablehlo<rng_distribution UNIFORM>", FLX_E_DTYPE,
      "differ"},
-    {"rng_bit_generator", "2xf32", "2xf32; 4xui32", "rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>",
-     FLX_E_DTYPE, "must hold"},
+    {"rng_bit_generator", "2xf32", "2xf32; 4xui32", "rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>", FLX_E_DTYPE,
+     "must hold"},
     {"dynamic_reshape", "4xf32; f32", "2x2xf32", "", FLX_E_DTYPE, "must hold"},
     {"dynamic_iota", "1xf32", "?xf32", "iota_dimension = 0 : i64", FLX_E_DTYPE, "must hold"},
     {"dynamic_broadcast_in_dim", "4xf32; 2xi32", "2x4xf32", "broadcast_dimensions = array<i64: 2>", FLX_E_ATTRIBUTE,
@@ -390,6 +393,39 @@ static const typed_use refused[] = {
     {"iota", "4xf32", "4xf32", "iota_dimension = 0 : i64", FLX_E_ARITY, "operands, but takes"},
     {"add", "tuple<tensor<4xf32>>; tuple<tensor<4xf32>>", "tuple<tensor<4xf32>>", "", FLX_E_DTYPE, "must hold"},
     {"add", "!stablehlo.token; !stablehlo.token", "!stablehlo.token", "", FLX_E_DTYPE, "must hold"},
+    {"fft", "4xf32", "4xf32", "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 4>", FLX_E_DTYPE,
+     "goes from complex to complex"},
+    {"fft", "3xcomplex<f32>", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type IRFFT>, fft_length = array<i64: 4>",
+     FLX_E_DTYPE, "goes from complex to real"},
+    {"gather", "2x3xf32; 2x1xi32", "2x1x3xf32",
+     "dimension_numbers = #stablehlo.gather<offset_dims = [2, 1], start_index_map = [0], index_vector_dim = 1>, "
+     "slice_sizes = array<i64: 1, 3>",
+     FLX_E_ATTRIBUTE, "offset_dims must be sorted"},
+    {"gather", "2x3xf32; 2x1xi32", "2x3xf32",
+     "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
+     "index_vector_dim = 3>, slice_sizes = array<i64: 1, 3>",
+     FLX_E_ATTRIBUTE, "index_vector_dim has 3"},
+    {"gather", "2x3xf32; 2x1xi32", "2x3xf32",
+     "dimension_numbers = #stablehlo.gather<offset_dims = [-1], collapsed_slice_dims = [0], start_index_map = [0], "
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>",
+     FLX_E_ATTRIBUTE, "offset_dims has -1"},
+    {"bitcast_convert", "4xcomplex<f32>", "4x2xf32", "", FLX_E_DTYPE, "real numbers do not become complex"},
+    {"bitcast_convert", "4x2xf32", "4xcomplex<f32>", "", FLX_E_DTYPE, "real numbers do not become complex"},
+    {"convert", "4x!quant.uniform<i8:f32, 0.5>", "4xf32", "", FLX_E_DTYPE, "must hold"},
+    {"transpose", "4x!quant.uniform<i8:f32, 0.5>", "4x!quant.uniform<i8:f32, 0.25>", "permutation = array<i64: 0>",
+     FLX_E_DTYPE, "differ"},
+    {"constant", "", "4xi8", "value = dense<1> : tensor<4xi4>", FLX_E_DTYPE, "the literal is tensor<4xi4>"},
+    {"constant", "", "4xi8", "value = dense<1> : tensor<5xi8>", FLX_E_SHAPE, "the literal is tensor<5xi8>"},
+    {"tuple", "4xf32", "tuple<tensor<4xi32>>", "", FLX_E_DTYPE, "operand 0 is tensor<4xf32>"},
+    {"tuple", "4xf32", "tuple<tensor<4xf32>, tensor<4xf32>>", "", FLX_E_ARITY, "it has 1 operands"},
+    {"tuple", "4xf32", "4xf32", "", FLX_E_ARITY, "that are tuples"},
+    {"get_tuple_element", "tuple<tensor<4xf32>, tensor<i4>>", "i8", "index = 1 : i32", FLX_E_DTYPE,
+     "result 0 is tensor<i8>"},
+    {"get_tuple_element", "tuple<tensor<4xf32>>", "4xf32", "index = 1 : i32", FLX_E_ATTRIBUTE, "no element 1"},
+    {"optimization_barrier", "4xi4", "4xi8", "", FLX_E_DTYPE, "result 0 is tensor<4xi8>"},
+    {"optimization_barrier", "4xf32", "4xf32; 4xf32", "", FLX_E_ARITY, "it has 2 results"},
+    {"broadcast", "4xf32", "2x4xi32", "broadcast_sizes = array<i64: 2>", FLX_E_DTYPE, "differ"},
+    {"broadcast", "4xf32", "3x4xf32", "broadcast_sizes = array<i64: 2>", FLX_E_SHAPE, "but the text says"},
 };
 
 TEST(stablehlo_refuses_ill_typed_operations)
@@ -490,13 +526,15 @@ static const typed_use accepted[] = {
     {"compare", "4xf32; 4xf32", "4xi1", "comparison_direction = #stablehlo<comparison_direction GE>", FLX_OK, NULL},
     {"compare", "4xi1; 4xi1", "4xi1",
      "comparison_direction = #stablehlo<comparison_direction EQ>, compare_type = #stablehlo<comparison_type "
-     "UNSIGNED>", FLX_OK, NULL},
+     "UNSIGNED>",
+     FLX_OK, NULL},
     {"compare", "4xcomplex<f32>; 4xcomplex<f32>", "4xi1",
      "comparison_direction = #stablehlo<comparison_direction EQ>, compare_type = #stablehlo<comparison_type FLOAT>",
      FLX_OK, NULL},
     {"compare", "4xf32; 4xf32", "4xi1",
      "comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type "
-     "TOTALORDER>", FLX_OK, NULL},
+     "TOTALORDER>",
+     FLX_OK, NULL},
     {"convert", "4xi1", "4xi1", "", FLX_OK, NULL},
     {"convert", "4xi1", "4xi32", "", FLX_OK, NULL},
     {"convert", "4xi1", "4xf32", "", FLX_OK, NULL},
@@ -559,12 +597,12 @@ static const typed_use accepted[] = {
     {"broadcast_in_dim", "1x2xf32", "2x3xf32", "broadcast_dimensions = array<i64: 1, 0>", FLX_OK, NULL},
     {"concatenate", "4xf32; 4xf32; 0xf32", "8xf32", "dimension = 0 : i64", FLX_OK, NULL},
     {"concatenate", "4xf32", "4xf32", "dimension = 0 : i64", FLX_OK, NULL},
-    {"slice", "4xf32", "2xf32",
-     "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 2>", FLX_OK, NULL},
-    {"slice", "4xf32", "0xf32",
-     "start_indices = array<i64: 4>, limit_indices = array<i64: 4>, strides = array<i64: 1>", FLX_OK, NULL},
-    {"slice", "4xf32", "1xf32",
-     "start_indices = array<i64: 0>, limit_indices = array<i64: 3>, strides = array<i64: 7>", FLX_OK, NULL},
+    {"slice", "4xf32", "2xf32", "start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 2>",
+     FLX_OK, NULL},
+    {"slice", "4xf32", "0xf32", "start_indices = array<i64: 4>, limit_indices = array<i64: 4>, strides = array<i64: 1>",
+     FLX_OK, NULL},
+    {"slice", "4xf32", "1xf32", "start_indices = array<i64: 0>, limit_indices = array<i64: 3>, strides = array<i64: 7>",
+     FLX_OK, NULL},
     {"pad", "4xf32; f32", "8xf32",
      "edge_padding_low = array<i64: -1>, edge_padding_high = array<i64: 2>, interior_padding = array<i64: 1>", FLX_OK,
      NULL},
@@ -579,16 +617,20 @@ static const typed_use accepted[] = {
     {"get_dimension_size", "2x3xf32", "i32", "dimension = 1 : i64", FLX_OK, NULL},
     {"dot_general", "2x3xf32; 2x3xf32", "2x2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>", FLX_OK, NULL},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>",
+     FLX_OK, NULL},
     {"dot_general", "2x3xf32; 2x3xf32", "2xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>", FLX_OK, NULL},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>",
+     FLX_OK, NULL},
     {"dot_general", "2x3xf32; 2x3xf32", "2x3x2x3xf32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [], rhs_contracting_dimensions = []>", FLX_OK, NULL},
+     "lhs_contracting_dimensions = [], rhs_contracting_dimensions = []>",
+     FLX_OK, NULL},
     {"dot_general", "2x3xi8; 2x3xi8", "2x2xi32",
      "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>", FLX_OK, NULL},
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>",
+     FLX_OK, NULL},
     {"cholesky", "3x3xf32", "3x3xf32", "", FLX_OK, NULL},
     {"fft", "4xcomplex<f32>", "4xcomplex<f32>", "fft_type = #stablehlo<fft_type IFFT>, fft_length = array<i64: 4>",
      FLX_OK, NULL},
@@ -603,6 +645,15 @@ static const typed_use accepted[] = {
     {"uniform_quantize", "4x!quant.uniform<i8:f32, 0.5>", "4x!quant.uniform<i16:f32, 0.25:3>", "", FLX_OK, NULL},
     {"negate", "4x!quant.uniform<i4<-7:7>:f32:0, {0.5, 0.25:1, 1.0, 2.0}>",
      "4x!quant.uniform<i4<-7:7>:f32:0, {0.5, 0.25:1, 1.0, 2.0}>", "", FLX_OK, NULL},
+    {"broadcast", "4xf32", "2x4xf32", "broadcast_sizes = array<i64: 2>", FLX_OK, NULL},
+    {"tuple", "4xf32; i4", "tuple<tensor<4xf32>, tensor<i4>>", "", FLX_OK, NULL},
+    {"get_tuple_element", "tuple<tensor<4xf32>, tensor<i4>>", "i4", "index = 1 : i32", FLX_OK, NULL},
+    {"optimization_barrier", "4xi4; i1", "4xi4; i1", "", FLX_OK, NULL},
+    {"constant", "", "4xi4", "value = dense<1> : tensor<4xi4>", FLX_OK, NULL},
+    {"gather", "2x3xf32; 2xi32", "2x3xf32",
+     "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
+     "index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>",
+     FLX_OK, NULL},
 };
 
 TEST(stablehlo_takes_well_typed_operations)
@@ -613,12 +664,13 @@ TEST(stablehlo_takes_well_typed_operations)
 /* ---- Regions and calls ---- */
 
 typedef struct {
-    const char *text; /* of the operation, from line 2 on; %f: tensor<4xf32>, %s: tensor<f32>, %i: tensor<i32>, %b: tensor<i1> */
+    const char *
+        text; /* of the operation, from line 2 on; %f: tensor<4xf32>, %s: tensor<f32>, %i: tensor<i32>, %b: tensor<i1> */
     flx_code code;
     const char *message;
 } region_use;
 
-#define WHILE(cond, body) \
+#define WHILE(cond, body)                                                                                  \
     "%r = \"stablehlo.while\"(%i) ({\n^bb0(%x: tensor<i32>):\n" cond "}, {\n^bb0(%x: tensor<i32>):\n" body \
     "}) : (tensor<i32>) -> tensor<i32>"
 #define TRUE "%t = stablehlo.constant dense<true> : tensor<i1>\nstablehlo.return %t : tensor<i1>\n"
@@ -629,19 +681,21 @@ typedef struct {
     "%r = \"stablehlo.reduce\"(" operands ") ({\n" body "}) {" attrs "} : " types
 #define DIM0 "dimensions = array<i64: 0>"
 #define F_S "(tensor<4xf32>, tensor<f32>) -> tensor<f32>"
-#define LESS "%z = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>\nstablehlo.return %z : tensor<i1>\n"
+#define LESS \
+    "%z = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>\nstablehlo.return %z : tensor<i1>\n"
 #define SORT(body, attrs) "%r = \"stablehlo.sort\"(%f) ({\n" body "}) {" attrs "} : (tensor<4xf32>) -> tensor<4xf32>"
-#define SCATTER(indices, updates, body) \
-    "%j = stablehlo.constant dense<1> : tensor<2x1x" indices ">\n%u = stablehlo.constant dense<1> : tensor<2x" updates ">\n" \
-    "%r = \"stablehlo.scatter\"(%f, %j, %u) ({\n" body "}) {scatter_dimension_numbers = #stablehlo.scatter<" \
-    "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : (tensor<4xf32>, tensor<2x1x" \
-    indices ">, tensor<2x" updates ">) -> tensor<4xf32>"
+#define SCATTER(indices, updates, body)                                                                                \
+    "%j = stablehlo.constant dense<1> : tensor<2x1x" indices ">\n%u = stablehlo.constant dense<1> : tensor<2x" updates \
+    ">\n"                                                                                                              \
+    "%r = \"stablehlo.scatter\"(%f, %j, %u) ({\n" body "}) {scatter_dimension_numbers = #stablehlo.scatter<"           \
+    "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : (tensor<4xf32>, "        \
+    "tensor<2x1x" indices ">, tensor<2x" updates ">) -> tensor<4xf32>"
 
 static const region_use in_regions[] = {
     {WHILE(TRUE, SAME_X), FLX_OK, NULL},
     {WHILE(SAME_X, SAME_X), FLX_E_DTYPE, "value 0 is tensor<i32>, but must be tensor<i1>"},
-    {WHILE("%t = stablehlo.constant dense<true> : tensor<1xi1>\nstablehlo.return %t : tensor<1xi1>\n", SAME_X), FLX_E_SHAPE,
-     "value 0 is tensor<1xi1>, but must be tensor<i1>"},
+    {WHILE("%t = stablehlo.constant dense<true> : tensor<1xi1>\nstablehlo.return %t : tensor<1xi1>\n", SAME_X),
+     FLX_E_SHAPE, "value 0 is tensor<1xi1>, but must be tensor<i1>"},
     {WHILE(TRUE, TRUE), FLX_E_DTYPE, "value 0 is tensor<i1>, but must be tensor<i32>"},
     {WHILE(TRUE, "stablehlo.return %x, %x : tensor<i32>, tensor<i32>\n"), FLX_E_ARITY, "it has 2 values"},
     {"%r = \"stablehlo.while\"(%i) ({\n^bb0(%x: tensor<i64>):\n" TRUE "}, {\n^bb0(%x: tensor<i32>):\n" SAME_X
@@ -650,10 +704,12 @@ static const region_use in_regions[] = {
     {"%r = \"stablehlo.while\"(%i) ({\n^bb0(%x: tensor<i32>):\n" TRUE "}, {\n^bb0(%x: tensor<i32>):\n" SAME_X
      "}) : (tensor<i32>) -> tensor<i64>",
      FLX_E_DTYPE, "result 0 is tensor<i64>"},
-    {"%r = \"stablehlo.if\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return %f : tensor<4xf32>\n}) : "
+    {"%r = \"stablehlo.if\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return %f : tensor<4xf32>\n}) "
+     ": "
      "(tensor<i1>) -> tensor<4xf32>",
      FLX_OK, NULL},
-    {"%r = \"stablehlo.if\"(%i) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return %f : tensor<4xf32>\n}) : "
+    {"%r = \"stablehlo.if\"(%i) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return %f : tensor<4xf32>\n}) "
+     ": "
      "(tensor<i32>) -> tensor<4xf32>",
      FLX_E_DTYPE, "operand 0 is tensor<i32>, but must hold i1"},
     {"%r = \"stablehlo.if\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return %s : tensor<f32>\n}) : "
@@ -662,23 +718,24 @@ static const region_use in_regions[] = {
     {"%r = \"stablehlo.if\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}, {\nstablehlo.return\n}) : "
      "(tensor<i1>) -> tensor<4xf32>",
      FLX_E_ARITY, "it has 0 values"},
-    {"%r = \"stablehlo.case\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}) : (tensor<i1>) -> tensor<4xf32>", FLX_E_DTYPE,
-     "operand 0 is tensor<i1>, but must hold i32"},
-    {"%r = \"stablehlo.case\"(%i) ({\nstablehlo.return %i : tensor<i32>\n}) : (tensor<i32>) -> tensor<4xf32>", FLX_E_DTYPE,
-     "value 0 is tensor<i32>"},
+    {"%r = \"stablehlo.case\"(%b) ({\nstablehlo.return %f : tensor<4xf32>\n}) : (tensor<i1>) -> tensor<4xf32>",
+     FLX_E_DTYPE, "operand 0 is tensor<i1>, but must hold i32"},
+    {"%r = \"stablehlo.case\"(%i) ({\nstablehlo.return %i : tensor<i32>\n}) : (tensor<i32>) -> tensor<4xf32>",
+     FLX_E_DTYPE, "value 0 is tensor<i32>"},
     {REDUCE("%f, %s", TWO_F SUM, DIM0, F_S), FLX_OK, NULL},
     {REDUCE("%f, %s", TWO_F SUM, "dimensions = array<i64: 0, 0>", F_S), FLX_E_ATTRIBUTE, "dimensions has 0 twice"},
     {REDUCE("%f, %s", TWO_F SUM, "dimensions = array<i64: 1>", F_S), FLX_E_ATTRIBUTE, "dimensions has 1"},
     {REDUCE("%f, %s", TWO_F SUM, "", F_S), FLX_E_ATTRIBUTE, "attribute dimensions is missing"},
     {REDUCE("%f, %f", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<4xf32>) -> tensor<f32>"), FLX_E_SHAPE,
      "operand 1 is tensor<4xf32>, but must be tensor<f32>"},
-    {REDUCE("%f, %i", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<i32>) -> tensor<f32>"), FLX_E_DTYPE, "operand 1 is tensor<i32>"},
+    {REDUCE("%f, %i", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<i32>) -> tensor<f32>"), FLX_E_DTYPE,
+     "operand 1 is tensor<i32>"},
     {REDUCE("%f", TWO_F SUM, DIM0, "(tensor<4xf32>) -> tensor<f32>"), FLX_E_ARITY, "it has 1 operands"},
     {REDUCE("%f, %s", TWO_F LESS, DIM0, F_S), FLX_E_DTYPE, "value 0 is tensor<i1>, but must be tensor<f32>"},
     {REDUCE("%f, %s", "^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n", DIM0, F_S), FLX_E_ARITY,
      "it has 1 arguments"},
-    {REDUCE("%f, %s", "^bb0(%x: tensor<4xf32>, %y: tensor<f32>):\nstablehlo.return %y : tensor<f32>\n", DIM0, F_S), FLX_E_SHAPE,
-     "argument 0 is tensor<4xf32>, but must be tensor<f32>"},
+    {REDUCE("%f, %s", "^bb0(%x: tensor<4xf32>, %y: tensor<f32>):\nstablehlo.return %y : tensor<f32>\n", DIM0, F_S),
+     FLX_E_SHAPE, "argument 0 is tensor<4xf32>, but must be tensor<f32>"},
     {REDUCE("%f, %s", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<f32>) -> tensor<1xf32>"), FLX_E_SHAPE, "the text says"},
     {SORT(TWO_F LESS, "dimension = 0 : i64"), FLX_OK, NULL},
     {SORT(TWO_F LESS, "dimension = -1 : i64"), FLX_OK, NULL},
@@ -686,13 +743,16 @@ static const region_use in_regions[] = {
     {SORT(TWO_F LESS, "dimension = -2 : i64"), FLX_E_ATTRIBUTE, "dimension has -2"},
     {SORT(TWO_F SUM, "dimension = 0 : i64"), FLX_E_DTYPE, "value 0 is tensor<f32>, but must be tensor<i1>"},
     {SORT("^bb0(%x: tensor<f32>):\n" TRUE, "dimension = 0 : i64"), FLX_E_ARITY, "it has 1 arguments"},
-    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n}) {dimensions = array<i64: 0>} "
+    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n}) {dimensions = "
+     "array<i64: 0>} "
      ": (tensor<4xf32>) -> tensor<4xf32>",
      FLX_OK, NULL},
-    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n}) {dimensions = array<i64: 0>} "
+    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n}) {dimensions = "
+     "array<i64: 0>} "
      ": (tensor<4xf32>) -> tensor<4xi32>",
      FLX_E_DTYPE, "value 0 is tensor<f32>"},
-    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f64>):\nstablehlo.return %x : tensor<f64>\n}) {dimensions = array<i64: 0>} "
+    {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f64>):\nstablehlo.return %x : tensor<f64>\n}) {dimensions = "
+     "array<i64: 0>} "
      ": (tensor<4xf32>) -> tensor<4xf64>",
      FLX_E_DTYPE, "argument 0 is tensor<f64>"},
     {"%r = \"stablehlo.reduce_window\"(%f, %s) ({\n" TWO_F SUM "}) {window_dimensions = array<i64: 0>} : "
@@ -702,7 +762,8 @@ static const region_use in_regions[] = {
      "(tensor<4xf32>, tensor<f32>) -> tensor<3xf32>",
      FLX_E_ATTRIBUTE, "window_dimensions has 2 entries"},
     {"%r = \"stablehlo.reduce_window\"(%f, %s) ({\n" TWO_F SUM
-     "}) {window_dimensions = array<i64: 2>, window_strides = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>",
+     "}) {window_dimensions = array<i64: 2>, window_strides = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> "
+     "tensor<3xf32>",
      FLX_E_ATTRIBUTE, "window_strides has 0"},
     {"%r = \"stablehlo.select_and_scatter\"(%f, %s, %s) ({\n" TWO_F SUM "}, {\n" TWO_F SUM
      "}) {window_dimensions = array<i64: 4>} : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>",
@@ -710,13 +771,15 @@ static const region_use in_regions[] = {
     {"%r = func.call @callee(%f) : (tensor<4xf32>) -> tensor<4xf32>", FLX_OK, NULL},
     {"%r = func.call @callee(%s) : (tensor<f32>) -> tensor<4xf32>", FLX_E_SHAPE, "operand 0 is tensor<f32>"},
     {"%r = func.call @callee(%f) : (tensor<4xf32>) -> tensor<4xi32>", FLX_E_DTYPE, "result 0 is tensor<4xi32>"},
-    {"%r = func.call @callee(%f, %f) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>", FLX_E_ARITY, "it has 2 operands"},
-    {"%r:2 = func.call @callee(%f) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)", FLX_E_ARITY, "it has 2 results"},
+    {"%r = func.call @callee(%f, %f) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>", FLX_E_ARITY,
+     "it has 2 operands"},
+    {"%r:2 = func.call @callee(%f) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)", FLX_E_ARITY,
+     "it has 2 results"},
     {"%r = func.call @nowhere(%f) : (tensor<4xf32>) -> tensor<4xf32>", FLX_E_NAME, "@nowhere"},
-    {"%r = \"stablehlo.composite\"(%s) {name = \"a.b\", decomposition = @callee} : (tensor<f32>) -> tensor<4xf32>", FLX_E_SHAPE,
-     "operand 0 is tensor<f32>"},
-    {"%r = \"stablehlo.composite\"(%f) {name = \"a.b\", decomposition = @callee} : (tensor<4xf32>) -> tensor<4xf32>", FLX_OK,
-     NULL},
+    {"%r = \"stablehlo.composite\"(%s) {name = \"a.b\", decomposition = @callee} : (tensor<f32>) -> tensor<4xf32>",
+     FLX_E_SHAPE, "operand 0 is tensor<f32>"},
+    {"%r = \"stablehlo.composite\"(%f) {name = \"a.b\", decomposition = @callee} : (tensor<4xf32>) -> tensor<4xf32>",
+     FLX_OK, NULL},
 };
 
 /* The scatter stands in line 4. */
@@ -725,7 +788,8 @@ static const region_use in_scatters[] = {
     {SCATTER("f32", "f32", TWO_F SUM), FLX_E_DTYPE, "the indices, must hold integers"},
     {SCATTER("i32", "f64", TWO_F SUM), FLX_E_DTYPE, "operand 2 is tensor<2xf64>, but must be tensor<2xf32>"},
     {SCATTER("i32", "f32", TWO_F LESS), FLX_E_DTYPE, "value 0 is tensor<i1>, but must be tensor<f32>"},
-    {SCATTER("i32", "f32", "^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n"), FLX_E_ARITY, "it has 1 arguments"},
+    {SCATTER("i32", "f32", "^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n"), FLX_E_ARITY,
+     "it has 1 arguments"},
 };
 
 static void expect_regions(const region_use *uses, size_t n, const char *line)
@@ -735,7 +799,8 @@ static void expect_regions(const region_use *uses, size_t n, const char *line)
     CHECK(ctx != NULL);
     for (size_t i = 0; i < n; i++) {
         snprintf(text, sizeof text,
-                 "func.func @main(%%f: tensor<4xf32>, %%s: tensor<f32>, %%i: tensor<i32>, %%b: tensor<i1>) {\n  %s\n  return\n}\n"
+                 "func.func @main(%%f: tensor<4xf32>, %%s: tensor<f32>, %%i: tensor<i32>, %%b: tensor<i1>) {\n  %s\n  "
+                 "return\n}\n"
                  "func.func private @callee(%%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %%x : tensor<4xf32>\n}\n",
                  uses[i].text);
         expect(ctx, text, uses[i].code, uses[i].message, line);

@@ -112,11 +112,25 @@ static int read_inline(const args *a, int64_t *out)
     return STATUS_OK;
 }
 
+static int refuse_onnx(const char *path)
+{
+    static const char extension[] = ".onnx";
+    size_t n = strlen(path);
+    size_t k = sizeof extension - 1;
+    if (n < k || strcmp(path + n - k, extension) != 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_UNSUPPORTED, "%s: ONNX models cannot be read", path);
+    hint("StableHLO text (.mlir) can");
+    return status;
+}
+
 static int run_import(const args *a)
 {
     weights w = {0};
     const char *out = args_value(a, "-o");
-    int status = read_inline(a, &w.inline_bytes);
+    int status = refuse_onnx(a->operand);
+    if (!status)
+        status = read_inline(a, &w.inline_bytes);
     if (status)
         return status;
     model m;

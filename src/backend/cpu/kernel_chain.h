@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     const flxi_chain_call *calls; /* in order */
     uint32_t n;
-    const flxi_chain_loop *loop;  /* of the body of a scan; NULL: it is none */
+    const flxi_chain_loop *loop; /* of the body of a scan; NULL: it is none */
     /* Set by compiling; NULL: the steps are run one by one. `at`: addresses by slot. The loop runs steps [from, to). */
     void (*run)(void *const *at);
     void (*run_loop)(void **at, const flxi_chain_row *rows, flxi_chain_carry *carries, int64_t from, int64_t to);

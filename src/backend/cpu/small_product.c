@@ -27,7 +27,8 @@ static bool join_rows(flxi_gemm *g)
             continue;
         if (g->b.batch[k] != 0 || !is_dense || g->c_batch[k] != g->m * g->c_row)
             return false;
-        g->a.line = (flxi_walk){.rank = 1, .dims = {g->m * n}, .steps = {g->m == 1 ? g->a.batch[k] : walk_step(&g->a.line)}};
+        g->a.line =
+            (flxi_walk){.rank = 1, .dims = {g->m * n}, .steps = {g->m == 1 ? g->a.batch[k] : walk_step(&g->a.line)}};
         g->m *= n;
     }
     return true;
@@ -52,8 +53,12 @@ const char *flxi_small_product_of(const flxi_gemm *given, int threads, flxi_smal
         return "it sums over more than one chunk";
     if (g.m * g.n > (threads > 1 ? most_products : most_products_alone) / g.k)
         return threads > 1 ? "it is large enough for threads" : "it is large enough for blocks";
-    *out = (flxi_small_product){.dtype = g.dtype, .rows = g.m, .cols = g.n, .depth = g.k,
-                                .a_row = walk_step(&g.a.line), .a_col = walk_step(&g.a.depth),
+    *out = (flxi_small_product){.dtype = g.dtype,
+                                .rows = g.m,
+                                .cols = g.n,
+                                .depth = g.k,
+                                .a_row = walk_step(&g.a.line),
+                                .a_col = walk_step(&g.a.depth),
                                 .b_row = walk_step(&g.b.depth)};
     return NULL;
 }
@@ -175,7 +180,8 @@ void flxi_small_product_write(const flxi_small_product *p, const char *name, flx
     writing w = {p, f, {.type = (uint32_t)p->dtype, .result = (uint32_t)p->dtype, .lanes = lanes}};
     int vectors = (int)(p->cols / lanes);
     tile t = choose_tile((int)p->rows, vectors, f->vector_bytes);
-    int64_t low = p->rows - p->rows % t.rows, whole = (int64_t)vectors * lanes, narrow = vectors % t.vectors * (int64_t)lanes;
+    int64_t low = p->rows - p->rows % t.rows, whole = (int64_t)vectors * lanes,
+            narrow = vectors % t.vectors * (int64_t)lanes;
     const struct {
         int vectors;
         int64_t from, to;

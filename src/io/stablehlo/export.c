@@ -9,23 +9,47 @@ enum { MAX_DEPTH = 32 }; /* rewrites are a few levels deep; more is a cycle amon
 
 /* ---- What decompositions ask of transforms ---- */
 
-static flx_graph *no_derivative(flxi_site *s)
+static flx_graph *made_or_failed(flxi_site *s, flx_graph *g, const flx_error *err)
 {
-    flxi_site_fail(s, FLX_E_UNSUPPORTED, "differentiate the graph first, then export it",
-                   "it needs a derivative to be written as StableHLO");
-    return NULL;
+    if (!g)
+        flxi_graph_fail(s->g, err);
+    return g;
 }
 
-static flx_graph *no_vjp(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
+/* Names of the chosen leaves; how many there are in *n. */
+static const char **chosen_names(flxi_site *s, const flx_graph *body, const bool *chosen, size_t *n)
 {
-    (void)body, (void)seeded, (void)wanted;
-    return no_derivative(s);
+    const char **names = flxi_rule_new(s, const char *, body->leaves.n);
+    *n = 0;
+    for (size_t i = 0; names && i < body->leaves.n; i++)
+        if (chosen[i])
+            names[(*n)++] = flxi_value_at(body, body->leaves.at[i])->name;
+    return names;
 }
 
-static flx_graph *no_jvp(flxi_site *s, const flx_graph *body, const bool *active)
+static flx_graph *reversed_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
 {
-    (void)body, (void)active;
-    return no_derivative(s);
+    static const flx_grad_options options = {.struct_size = sizeof options,
+                                             .flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO};
+    flx_error err = {0};
+    size_t n;
+    const char **names = chosen_names(s, body, wanted, &n);
+    if (!names)
+        return NULL;
+    if (body->outputs.n != 1 || !seeded[0]) {
+        flxi_site_fail(s, FLX_E_UNSUPPORTED, "differentiate the graph first, then export it",
+                       "it is made of a derivative that cannot be taken here");
+        return NULL;
+    }
+    return made_or_failed(s, flx_grad(body, names, n, &options, &err), &err);
+}
+
+static flx_graph *pushed_body(flxi_site *s, const flx_graph *body, const bool *active)
+{
+    flx_error err = {0};
+    size_t n;
+    const char **names = chosen_names(s, body, active, &n);
+    return names ? made_or_failed(s, flx_jvp(body, names, n, &err), &err) : NULL;
 }
 
 /* Every output gets the batch axis, whatever it depends on. */
@@ -40,10 +64,7 @@ static flx_graph *batched_body(flxi_site *s, const flx_graph *body, const bool *
         axes[i] = (flx_vmap_axis){flxi_value_at(body, body->leaves.at[i])->name, batched[i] ? 0 : FLX_NO_AXIS};
     for (size_t k = 0; k < body->outputs.n; k++)
         out[k] = true;
-    flx_graph *g = flx_vmap(body, axes, body->leaves.n, NULL, 0, s->size, &err);
-    if (!g)
-        flxi_graph_fail(s->g, &err);
-    return g;
+    return made_or_failed(s, flx_vmap(body, axes, body->leaves.n, NULL, 0, s->size, &err), &err);
 }
 
 static flx_graph *as_it_is(flxi_site *s, flx_graph *body)
@@ -52,7 +73,7 @@ static flx_graph *as_it_is(flxi_site *s, flx_graph *body)
     return body;
 }
 
-static const flxi_body_transforms transforms = {no_vjp, no_jvp, batched_body, as_it_is};
+static const flxi_body_transforms transforms = {reversed_body, pushed_body, batched_body, as_it_is};
 
 /* ---- Nodes ---- */
 
@@ -79,9 +100,16 @@ static flx_graph *rewritten(exporter *w, const export_row *row, const flxi_op *o
         snprintf(name, sizeof name, "x%u", i);
         x[i] = flx_input(t, name, flxi_type_at(g, n->in[i]));
     }
-    flxi_site s = {.g = t, .ctx = w->ctx, .op = op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .x = x,
+    flxi_site s = {.g = t,
+                   .ctx = w->ctx,
+                   .op = op,
+                   .attrs = n->attrs,
+                   .nin = n->nin,
+                   .nout = n->nout,
+                   .x = x,
                    .bodies = &transforms};
-    rule(&s, y);
+    if (!t->error.code)
+        rule(&s, y);
     for (uint32_t k = 0; k < n->nout && !t->error.code; k++) {
         const flx_type *made = flx_val_type(t, y[k]);
         if (made && !flxi_type_equal(made, flxi_type_at(g, n->first + k)))
@@ -152,10 +180,14 @@ static void write_node(exporter *w, const flx_graph *g, const flxi_node *n, uint
     }
     export_query q = {.op = op, .attrs = n->attrs, .nin = n->nin, .in = types};
     if (n->op == w->wrapped || is_plain(row, &q)) {
-        for (uint32_t k = 0; k < n->nout; k++)
-            out[k].number = w->next++;
-        export_node node = {.w = w, .op = op, .attrs = n->attrs, .name = row->name, .nin = n->nin, .nout = n->nout,
-                            .in = in, .out = out};
+        export_node node = {.w = w,
+                            .op = op,
+                            .attrs = n->attrs,
+                            .name = row->name,
+                            .nin = n->nin,
+                            .nout = n->nout,
+                            .in = in,
+                            .out = out};
         row->write(&node);
         for (uint32_t k = 0; k < n->nout; k++)
             number[n->first + k] = out[k].number;
@@ -214,7 +246,10 @@ void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *ar
 static void write_return(exporter *w, const char *op, const export_val *v, uint32_t n)
 {
     flxi_export_line(w);
-    flxi_addf(&w->out, "%s ", op);
+    flxi_add_text(&w->out, op);
+    if (n == 0)
+        return;
+    flxi_add_char(&w->out, ' ');
     flxi_export_values(w, v, n);
     flxi_add_text(&w->out, " : ");
     flxi_export_types(w, v, n);

@@ -9,7 +9,7 @@
 
 #include "ir/site.h"
 
-/* A value of the text: its number, which is its name, and its type. */
+/* A value of the text: its number, which is its name, and its type. It gets the number where it is defined. */
 typedef struct {
     uint32_t number;
     const flx_type *type;
@@ -24,9 +24,9 @@ typedef struct {
     const flx_graph *main; /* the first numbers are its leaves and print as their names */
     uint32_t next;         /* number of the next value */
     int indent;
-    int depth;             /* of rewrites within rewrites */
-    flxi_opcode wrapped;   /* in a rewritten node: the op that is the counterpart as it stands; OP_NONE: none */
-    flx_error error;       /* the first one */
+    int depth;           /* of rewrites within rewrites */
+    flxi_opcode wrapped; /* in a rewritten node: the op that is the counterpart as it stands; OP_NONE: none */
+    flx_error error;     /* the first one */
 } exporter;
 
 /* A node about to be written. */
@@ -37,7 +37,7 @@ typedef struct {
     const char *name; /* of the row */
     uint32_t nin, nout;
     export_val *in;
-    export_val *out; /* numbers are fresh; a writer may put others in their place */
+    export_val *out; /* without numbers: a writer gives them theirs */
 } export_node;
 
 /* What the decision between writing and rewriting is made from. */
@@ -50,8 +50,8 @@ typedef struct {
 
 typedef struct {
     const char *name;                          /* "stablehlo.add" */
-    void (*write)(export_node *n);                /* NULL: always rewritten */
-    bool (*plain)(const export_query *q);         /* whether a node is written as it is; NULL: always */
+    void (*write)(export_node *n);             /* NULL: always rewritten */
+    bool (*plain)(const export_query *q);      /* whether a node is written as it is; NULL: always */
     void (*rewrite)(flxi_site *s, flx_val *y); /* NULL: the op's decomposition */
     bool wraps; /* the rule prepares operands and results for its own op, which then stands for the counterpart */
 } export_row;
@@ -82,6 +82,15 @@ static inline const flx_graph *export_graph(const flxi_op *op, const void *attrs
 /* Whether an attribute that takes words has this one. */
 bool flxi_export_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word);
 
+static inline bool export_is_half(int32_t dtype)
+{
+    return dtype == FLX_F16 || dtype == FLX_BF16;
+}
+static inline bool export_is_empty(const flx_type *t)
+{
+    return flxi_static_extent(t, 0, t->rank) == 0;
+}
+
 /* ---- Text (export_text.c) ---- */
 
 void flxi_export_fail(exporter *w, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
@@ -91,24 +100,24 @@ void flxi_export_value(exporter *w, uint32_t number);
 void flxi_export_type(exporter *w, const flx_type *t);
 void flxi_export_types(exporter *w, const export_val *v, uint32_t n);
 void flxi_export_values(exporter *w, const export_val *v, uint32_t n);
-void flxi_export_list(exporter *w, const int64_t *v, size_t n); /* [1, 2] */
+void flxi_export_list(exporter *w, const int64_t *v, size_t n);                    /* [1, 2] */
 void flxi_export_array(exporter *w, const char *name, const int64_t *v, size_t n); /* name = array<i64: 1, 2> */
-void flxi_export_results(exporter *w, const export_val *v, uint32_t n); /* on a new line: %1, %2 = */
+/* On a new line: %1, %2 =, which get their numbers here. */
+void flxi_export_results(exporter *w, export_val *v, uint32_t n);
 void flxi_export_signature(exporter *w, const export_val *in, uint32_t nin, const export_val *out, uint32_t nout);
 
 /* %out = "name"(%in…), to be followed by attributes, regions and the signature. */
-void flxi_export_generic(exporter *w, const char *name, const export_val *in, uint32_t nin, const export_val *out,
-                      uint32_t nout);
+void flxi_export_generic(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val *out,
+                         uint32_t nout);
 
-export_val flxi_export_fresh(exporter *w, const flx_type *t);
 /* %out = name %in…, to be followed by attributes and the signature. */
-void flxi_export_open(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val out);
+void flxi_export_open(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val *out);
 
 /* A constant of `count` elements, or of one repeated. */
-void flxi_export_constant(exporter *w, const flx_type *t, const void *data, bool is_splat, export_val out);
+void flxi_export_constant(exporter *w, const flx_type *t, const void *data, bool is_splat, export_val *out);
 export_val flxi_export_number(exporter *w, const flx_type *scalar, double x); /* a new constant */
 /* One element of a type from a real number, as bytes. */
-void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val out);
+void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val *out);
 /* v with the shape of `to`, right-aligned, which keeps v's dtype; v itself where it has it. */
 export_val flxi_export_broadcast(exporter *w, export_val v, const flx_type *to);
 export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype);

@@ -5,16 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_half(int32_t dtype)
-{
-    return dtype == FLX_F16 || dtype == FLX_BF16;
-}
-
-static int64_t integer(const flxi_site *s, const char *name)
-{
-    return export_int(s->op, s->attrs, name);
-}
-
 static flx_type scalar_of(int32_t dtype)
 {
     return flx_type_make((flx_dtype)dtype, 0, NULL);
@@ -35,18 +25,19 @@ void flxi_export_as_keep_dims(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
     flx_dtype dtype = (flx_dtype)t->dtype;
-    flx_ints axes = export_ints(s->op, s->attrs, "axes");
+    flx_ints axes = site_ints(s, "axes");
     void *attrs = flxi_site_attrs(s);
     flx_type kept = *t;
     if (!attrs)
         return;
-    bool keep = integer(s, "keep_dims");
-    *(int64_t *)((char *)attrs + ((const char *)flxi_export_field(s->op, attrs, "keep_dims") - (const char *)attrs)) = 0;
+    bool keep = site_int(s, "keep_dims");
+    *(int64_t *)((char *)attrs + ((const char *)flxi_export_field(s->op, attrs, "keep_dims") - (const char *)attrs)) =
+        0;
     for (size_t i = 0; i < axes.n; i++)
         kept.dims[axes.v[i]] = 1;
-    flx_val x = is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
+    flx_val x = export_is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
     flx_val v = flxi_emit1(s, attrs, &x, 1);
-    v = is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
+    v = export_is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
     y[0] = keep ? flxi_reshape_to(s, v, kept.rank, kept.dims) : v;
 }
 
@@ -55,7 +46,7 @@ void flxi_export_as_reduce(flxi_site *s, flx_val *y)
 {
     uint32_t n = s->nin / 2;
     flx_val *x = flxi_rule_new(s, flx_val, s->nin);
-    flx_attr body = flx_attr_graph("body", export_graph(s->op, s->attrs, "body"));
+    flx_attr body = flx_attr_graph("body", site_graph(s, "body"));
     if (!x)
         return;
     for (uint32_t i = 0; i < n; i++) {
@@ -121,11 +112,11 @@ static flx_graph *winner_body(flxi_site *s, int32_t dtype, int32_t index, bool l
 static void write_arg(flxi_site *s, flx_val *y, bool largest)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
-    int axis = (int)integer(s, "axis");
+    int axis = (int)site_int(s, "axis");
     flx_dtype index = t->dims[axis] > INT32_MAX ? FLX_I64 : FLX_I32;
     flx_graph *body = winner_body(s, t->dtype, index, largest);
-    flx_val in[4] = {s->x[0], flxi_export_iota(s, index, t, axis),
-                     largest ? lowest(s, t->dtype) : highest(s, t->dtype), highest(s, index)};
+    flx_val in[4] = {s->x[0], flxi_export_iota(s, index, t, axis), largest ? lowest(s, t->dtype) : highest(s, t->dtype),
+                     highest(s, index)};
     flx_val out[2] = {FLX_NONE, FLX_NONE};
     flx_type kept = *t;
     if (!body)
@@ -133,8 +124,8 @@ static void write_arg(flxi_site *s, flx_val *y, bool largest)
     kept.dims[axis] = 1;
     flx_reduce(s->g, in, 4, body, FLX_INTS(axis), out, 2);
     flx_graph_free(body);
-    y[0] = flx_cast(s->g, out[1], (flx_dtype)integer(s, "dtype"));
-    if (integer(s, "keep_dims"))
+    y[0] = flx_cast(s->g, out[1], (flx_dtype)site_int(s, "dtype"));
+    if (site_int(s, "keep_dims"))
         y[0] = flxi_reshape_to(s, y[0], kept.rank, kept.dims);
 }
 
@@ -180,10 +171,10 @@ static flx_graph *order_body(flxi_site *s, int64_t keys, bool descending)
 
 void flxi_export_as_sort(flxi_site *s, flx_val *y)
 {
-    flx_graph *body = order_body(s, integer(s, "num_keys"), integer(s, "descending"));
+    flx_graph *body = order_body(s, site_int(s, "num_keys"), site_int(s, "descending"));
     flx_sort_attrs a = FLX_SORT_ATTRS;
-    a.axis = integer(s, "axis");
-    a.stable = (int)integer(s, "stable");
+    a.axis = site_int(s, "axis");
+    a.stable = (int)site_int(s, "stable");
     a.compare = body;
     if (body)
         flx_sort(s->g, s->x, s->nin, &a, y, s->nout);
@@ -206,16 +197,16 @@ static void sort_with_positions(flxi_site *s, int axis, bool descending, flx_val
 void flxi_export_as_argsort(flxi_site *s, flx_val *y)
 {
     flx_val out[2];
-    sort_with_positions(s, (int)integer(s, "axis"), integer(s, "descending"), out);
-    y[0] = flx_cast(s->g, out[1], (flx_dtype)integer(s, "dtype"));
+    sort_with_positions(s, (int)site_int(s, "axis"), site_int(s, "descending"), out);
+    y[0] = flx_cast(s->g, out[1], (flx_dtype)site_int(s, "dtype"));
 }
 
 static void take_largest(flxi_site *s, int axis, flx_val out[2])
 {
-    flx_dim k = integer(s, "k");
+    flx_dim k = site_int(s, "k");
     sort_with_positions(s, axis, true, out);
     out[0] = flx_narrow(s->g, out[0], axis, 0, k);
-    out[1] = flx_cast(s->g, flx_narrow(s->g, out[1], axis, 0, k), (flx_dtype)integer(s, "dtype"));
+    out[1] = flx_cast(s->g, flx_narrow(s->g, out[1], axis, 0, k), (flx_dtype)site_int(s, "dtype"));
 }
 
 void flxi_export_as_topk(flxi_site *s, flx_val *y)
@@ -227,7 +218,7 @@ void flxi_export_as_topk(flxi_site *s, flx_val *y)
 
 void flxi_export_as_top_k(flxi_site *s, flx_val *y)
 {
-    take_largest(s, (int)integer(s, "axis"), y);
+    take_largest(s, (int)site_int(s, "axis"), y);
 }
 
 /* ---- Running folds ---- */
@@ -245,14 +236,14 @@ static flx_ints one_axis(flxi_site *s, int rank, int axis, int64_t value, int64_
 static flx_val running(flxi_site *s, flx_val x, flx_val init, flx_combine combine)
 {
     const flx_type *t = flxi_typeof(s, x);
-    int axis = (int)integer(s, "axis");
+    int axis = (int)site_int(s, "axis");
     int64_t extent = t->dims[axis];
-    bool reverse = integer(s, "reverse");
+    bool reverse = site_int(s, "reverse");
     flx_ints none = one_axis(s, t->rank, axis, 0, 0);
     flx_val y = FLX_NONE;
     if (extent == 0)
         return x;
-    if (integer(s, "exclusive"))
+    if (site_int(s, "exclusive"))
         x = flx_pad(s->g, x, init, one_axis(s, t->rank, axis, reverse ? -1 : 1, 0),
                     one_axis(s, t->rank, axis, reverse ? 1 : -1, 0), none);
     flx_reduce_window_attrs a = FLX_REDUCE_WINDOW_ATTRS;
@@ -272,9 +263,9 @@ void flxi_export_as_cumsum(flxi_site *s, flx_val *y)
 void flxi_export_as_cumprod(flxi_site *s, flx_val *y)
 {
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    flx_val x = is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
+    flx_val x = export_is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
     flx_val v = running(s, x, flxi_number(s, x, 1.0), (flx_combine){"mul", NULL});
-    y[0] = is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
+    y[0] = export_is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
 }
 
 void flxi_export_as_cummax(flxi_site *s, flx_val *y)
@@ -307,14 +298,14 @@ static flx_graph *log_add_body(flxi_site *s, int32_t dtype)
 void flxi_export_as_cumlogsumexp(flxi_site *s, flx_val *y)
 {
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    flx_dtype wide = is_half(dtype) ? FLX_F32 : dtype;
-    flx_val x = is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
+    flx_dtype wide = export_is_half(dtype) ? FLX_F32 : dtype;
+    flx_val x = export_is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];
     flx_graph *body = log_add_body(s, wide);
     if (!body)
         return;
     flx_val v = running(s, x, flxi_number(s, x, -INFINITY), (flx_combine){NULL, body});
     flx_graph_free(body);
-    y[0] = is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
+    y[0] = export_is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
 }
 
 /* ---- Windows ---- */
@@ -335,7 +326,7 @@ static flx_ints behind_two(flxi_site *s, flx_ints list, size_t from, size_t step
 void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
-    flx_ints padding = export_ints(s->op, s->attrs, "padding");
+    flx_ints padding = site_ints(s, "padding");
     flx_dim places = flxi_static_extent(t, 2, t->rank);
     flx_type row = flx_type_make(FLX_I32, 1, &places);
     flx_val place = flxi_reshape_to(s, flx_iota(s->g, &row, 0), t->rank - 2, t->dims + 2);
@@ -345,8 +336,8 @@ void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
     flx_reduce_window_attrs a = FLX_REDUCE_WINDOW_ATTRS;
     if (!body)
         return;
-    a.window = behind_two(s, export_ints(s->op, s->attrs, "kernel_size"), 0, 1, 1);
-    a.strides = behind_two(s, export_ints(s->op, s->attrs, "stride"), 0, 1, 1);
+    a.window = behind_two(s, site_ints(s, "kernel_size"), 0, 1, 1);
+    a.strides = behind_two(s, site_ints(s, "stride"), 0, 1, 1);
     a.pad_low = behind_two(s, padding, 0, 2, 0);
     a.pad_high = behind_two(s, padding, 1, 2, 0);
     a.combine = (flx_combine){NULL, body};
@@ -361,17 +352,24 @@ void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
 static flx_val transform(flxi_site *s, flx_val z)
 {
     const flx_type *t = flxi_typeof(s, z);
-    bool inverse = integer(s, "inverse");
+    bool inverse = site_int(s, "inverse");
+    if (t->rank < 1)
+        return z; /* an error stands in the graph */
     double n = (double)t->dims[t->rank - 1];
     double scale = 1.0;
-    if (flxi_export_is_word(s->op, s->attrs, "norm", "ortho"))
+    if (site_says(s, "norm", "ortho"))
         scale = inverse ? sqrt(n) : 1.0 / sqrt(n);
-    else if (flxi_export_is_word(s->op, s->attrs, "norm", "forward"))
+    else if (site_says(s, "norm", "forward"))
         scale = inverse ? n : 1.0 / n;
-    else if (flxi_export_is_word(s->op, s->attrs, "norm", "none"))
+    else if (site_says(s, "norm", "none"))
         scale = inverse ? n : 1.0;
     flx_val y = flx_fft(s->g, z, inverse, "backward");
-    return scale == 1.0 ? y : flx_mul(s->g, y, flxi_number(s, y, scale));
+    if (scale == 1.0)
+        return y;
+    flx_val re = flx_real(s->g, y); /* one by one: an infinity times a complex number would be NaN */
+    flx_val im = flx_imag(s->g, y);
+    return flx_complex(s->g, flx_mul(s->g, re, flxi_number(s, re, scale)),
+                       flx_mul(s->g, im, flxi_number(s, im, scale)));
 }
 
 /* Real dtypes hold the real parts and then the imaginary ones. */
@@ -396,6 +394,8 @@ void flxi_export_as_fft(flxi_site *s, flx_val *y)
 static flx_val angles(flxi_site *s, flx_val table, int64_t half, bool heads_first)
 {
     const flx_type *t = flxi_typeof(s, table);
+    if (t->rank < 2)
+        return table; /* an error stands in the graph */
     flx_dim n = t->rank == 3 ? t->dims[0] : 1;
     flx_dim tokens = t->dims[t->rank - 2];
     flx_dim shape[4] = {n, heads_first ? 1 : tokens, heads_first ? tokens : 1, half};
@@ -407,14 +407,14 @@ void flxi_export_as_rope(flxi_site *s, flx_val *y)
     flx_graph *g = s->g;
     const flx_type *t = flxi_typeof(s, s->x[0]);
     flx_dtype dtype = (flx_dtype)t->dtype;
-    bool heads_first = flxi_export_is_word(s->op, s->attrs, "layout", "bhsd");
-    int64_t size = integer(s, "head_dim");
-    int64_t turned = integer(s, "n_rot");
+    bool heads_first = site_says(s, "layout", "bhsd");
+    int64_t size = site_int(s, "head_dim");
+    int64_t turned = site_int(s, "n_rot");
     int64_t half = turned / 2;
-    flx_dim shape[4] = {t->dims[0], t->dims[1], t->rank == 4 ? t->dims[2] : integer(s, "num_heads"), size};
+    flx_dim shape[4] = {t->dims[0], t->dims[1], t->rank == 4 ? t->dims[2] : site_int(s, "num_heads"), size};
     flx_val v[3];
     for (int i = 0; i < 3; i++)
-        v[i] = is_half(dtype) ? flx_cast(g, s->x[i], FLX_F32) : s->x[i];
+        v[i] = export_is_half(dtype) ? flx_cast(g, s->x[i], FLX_F32) : s->x[i];
     flx_val x = flxi_reshape_to(s, v[0], 4, shape);
     flx_val c = angles(s, v[1], half, heads_first);
     flx_val d = angles(s, v[2], half, heads_first);
@@ -423,5 +423,5 @@ void flxi_export_as_rope(flxi_site *s, flx_val *y)
     flx_val parts[3] = {flx_sub(g, flx_mul(g, a, c), flx_mul(g, b, d)), flx_add(g, flx_mul(g, b, c), flx_mul(g, a, d)),
                         flx_narrow(g, x, 3, turned, size - turned)};
     flx_val joined = flxi_reshape_to(s, flx_concat(g, parts, 3, 3), t->rank, t->dims);
-    y[0] = is_half(dtype) ? flx_cast(g, joined, dtype) : joined;
+    y[0] = export_is_half(dtype) ? flx_cast(g, joined, dtype) : joined;
 }

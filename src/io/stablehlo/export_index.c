@@ -7,14 +7,9 @@
    who read StableHLO. */
 #include "export_rules.h"
 
-static flx_ints ints(const flxi_site *s, const char *name)
-{
-    return export_ints(s->op, s->attrs, name);
-}
-
 static bool is_oob(const flxi_site *s, const char *word)
 {
-    return flxi_export_is_word(s->op, s->attrs, "oob", word);
+    return site_says(s, "oob", word);
 }
 
 /* first, first + 1 … */
@@ -31,14 +26,9 @@ static flx_val as_index(flxi_site *s, flx_val v)
     return flxi_is_int(flxi_typeof(s, v)->dtype) ? v : flx_cast(s->g, v, FLX_I64);
 }
 
-static bool is_empty(const flx_type *t)
-{
-    return flxi_static_extent(t, 0, t->rank) == 0;
-}
-
 /* ---- Ops with one index ---- */
 
-static const char *oob_word(const flxi_site *s)
+const char *flxi_export_oob(const flxi_site *s)
 {
     return is_oob(s, "zero") ? "zero" : is_oob(s, "clamp") ? "clamp" : "error";
 }
@@ -46,7 +36,7 @@ static const char *oob_word(const flxi_site *s)
 void flxi_export_as_gather(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
-    int axis = (int)export_int(s->op, s->attrs, "axis");
+    int axis = (int)site_int(s, "axis");
     int places = flxi_typeof(s, s->x[1])->rank;
     int64_t *sizes = flxi_rule_new(s, int64_t, t->rank);
     int64_t *offset = flxi_rule_new(s, int64_t, t->rank);
@@ -62,14 +52,14 @@ void flxi_export_as_gather(flxi_site *s, flx_val *y)
     a.start_index_map = a.collapsed_axes = FLX_INTS(axis);
     a.offset_axes = (flx_ints){offset, (size_t)t->rank - 1};
     a.index_vector_axis = places;
-    a.oob = oob_word(s);
+    a.oob = flxi_export_oob(s);
     y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
 }
 
 void flxi_export_as_take_along(flxi_site *s, flx_val *y)
 {
     int rank = flxi_typeof(s, s->x[0])->rank;
-    int axis = (int)export_int(s->op, s->attrs, "axis");
+    int axis = (int)site_int(s, "axis");
     int64_t *others = flxi_rule_new(s, int64_t, rank);
     int64_t *sizes = flxi_rule_new(s, int64_t, rank);
     if (!others || !sizes)
@@ -84,7 +74,7 @@ void flxi_export_as_take_along(flxi_site *s, flx_val *y)
     a.start_index_map = a.collapsed_axes = FLX_INTS(axis);
     a.operand_batching_axes = a.indices_batching_axes = (flx_ints){others, (size_t)rank - 1};
     a.index_vector_axis = rank;
-    a.oob = oob_word(s);
+    a.oob = flxi_export_oob(s);
     y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
 }
 
@@ -92,14 +82,14 @@ void flxi_export_as_scatter_add(flxi_site *s, flx_val *y)
 {
     const flx_type *upd = flxi_typeof(s, s->x[0]);
     int places = flxi_typeof(s, s->x[1])->rank;
-    flx_type t = {.dtype = upd->dtype, .rank = 1 + upd->rank - places, .dims = {export_int(s->op, s->attrs, "R")}};
+    flx_type t = {.dtype = upd->dtype, .rank = 1 + upd->rank - places, .dims = {site_int(s, "R")}};
     for (int i = places; i < upd->rank; i++)
         t.dims[1 + i - places] = upd->dims[i];
     flx_scatter_nd_attrs a = FLX_SCATTER_ND_ATTRS;
     a.start_index_map = a.collapsed_axes = FLX_INTS(0);
     a.offset_axes = count_from(s, places, upd->rank - places);
     a.index_vector_axis = places;
-    a.oob = oob_word(s);
+    a.oob = flxi_export_oob(s);
     y[0] = flx_scatter_nd(s->g, flxi_zeros(s, &t), s->x[1], s->x[0], &a);
 }
 
@@ -137,13 +127,13 @@ void flxi_export_as_dynamic_update_slice(flxi_site *s, flx_val *y)
 
 typedef struct {
     flxi_site *s;
-    const flx_type *x;       /* what is read or written */
+    const flx_type *x; /* what is read or written */
     flx_val indices;
-    const flx_type *out;     /* the shape of what is read, or of the updates */
+    const flx_type *out;          /* the shape of what is read, or of the updates */
     int64_t window[FLX_MAX_RANK]; /* by axis of x */
     int index_axis[FLX_MAX_RANK]; /* the axes of out that run over index axes, in order */
     int num_index;
-    int64_t v;               /* index_vector_axis */
+    int64_t v; /* index_vector_axis */
 } geometry;
 
 static size_t place_in(flx_ints list, int64_t axis)
@@ -161,14 +151,14 @@ static bool has(flx_ints list, int64_t axis)
 
 static bool is_window_axis(const geometry *q, int axis)
 {
-    return !has(ints(q->s, "collapsed_axes"), axis) && !has(ints(q->s, "operand_batching_axes"), axis);
+    return !has(site_ints(q->s, "collapsed_axes"), axis) && !has(site_ints(q->s, "operand_batching_axes"), axis);
 }
 
 static void read_geometry(geometry *q, flxi_site *s, const flx_type *out)
 {
-    flx_ints offset = ints(s, "offset_axes");
+    flx_ints offset = site_ints(s, "offset_axes");
     *q = (geometry){.s = s, .x = flxi_typeof(s, s->x[0]), .indices = as_index(s, s->x[1]), .out = out};
-    q->v = export_int(s->op, s->attrs, "index_vector_axis");
+    q->v = site_int(s, "index_vector_axis");
     for (int k = 0; k < out->rank; k++)
         if (!has(offset, k))
             q->index_axis[q->num_index++] = k;
@@ -183,7 +173,7 @@ static flx_val component(const geometry *q, size_t j)
     flxi_site *s = q->s;
     const flx_type *t = flxi_typeof(s, q->indices);
     flx_type rest = *t;
-    if (q->v == t->rank)
+    if (q->v >= t->rank)
         return q->indices;
     for (int k = (int)q->v; k + 1 < t->rank; k++)
         rest.dims[k] = t->dims[k + 1];
@@ -203,8 +193,8 @@ static flx_val target(const geometry *q, int axis)
 {
     flxi_site *s = q->s;
     flx_graph *g = s->g;
-    flx_ints starts = ints(s, "start_index_map");
-    flx_ints batching = ints(s, "operand_batching_axes");
+    flx_ints starts = site_ints(s, "start_index_map");
+    flx_ints batching = site_ints(s, "operand_batching_axes");
     flx_ints shape = {q->out->dims, (size_t)q->out->rank};
     flx_val at = FLX_NONE;
     if (has(starts, axis)) {
@@ -213,13 +203,13 @@ static flx_val target(const geometry *q, int axis)
     }
     int along = -1;
     if (has(batching, axis)) {
-        int64_t k = ints(s, "indices_batching_axes").v[place_in(batching, axis)];
+        int64_t k = site_ints(s, "indices_batching_axes").v[place_in(batching, axis)];
         along = q->index_axis[k > q->v ? k - 1 : k];
     } else if (is_window_axis(q, axis)) {
         int before = 0;
         for (int a = 0; a < axis; a++)
             before += is_window_axis(q, a);
-        along = (int)ints(s, "offset_axes").v[before];
+        along = (int)site_ints(s, "offset_axes").v[before];
     }
     flx_val step = along < 0 ? FLX_NONE : flxi_export_iota(s, FLX_I64, q->out, along);
     if (flxi_is_none(at) && flxi_is_none(step)) {
@@ -234,7 +224,7 @@ static flx_val target(const geometry *q, int axis)
 static flx_val inside(const geometry *q)
 {
     flx_graph *g = q->s->g;
-    flx_ints starts = ints(q->s, "start_index_map");
+    flx_ints starts = site_ints(q->s, "start_index_map");
     flx_type t = *q->out;
     t.dtype = FLX_BOOL;
     flx_val ok = flxi_full(q->s, &t, 1.0);
@@ -249,7 +239,7 @@ static flx_val inside(const geometry *q)
 /* Whether a window could lie partly inside. */
 static bool may_hang_over(const geometry *q)
 {
-    flx_ints starts = ints(q->s, "start_index_map");
+    flx_ints starts = site_ints(q->s, "start_index_map");
     for (size_t j = 0; j < starts.n; j++)
         if (q->window[starts.v[j]] != 1)
             return true;
@@ -275,9 +265,9 @@ static flx_type gathered_type(flxi_site *s)
 {
     const flx_type *x = flxi_typeof(s, s->x[0]);
     const flx_type *i = flxi_typeof(s, s->x[1]);
-    flx_ints offset = ints(s, "offset_axes");
-    flx_ints sizes = ints(s, "slice_sizes");
-    int64_t v = export_int(s->op, s->attrs, "index_vector_axis");
+    flx_ints offset = site_ints(s, "offset_axes");
+    flx_ints sizes = site_ints(s, "slice_sizes");
+    int64_t v = site_int(s, "index_vector_axis");
     geometry q = {.s = s};
     flx_type t = {.dtype = x->dtype, .rank = i->rank - (v < i->rank) + (int)offset.n};
     int from_index = 0;
@@ -298,13 +288,13 @@ static flx_type gathered_type(flxi_site *s)
 static flx_val gather_clamped(flxi_site *s, flx_val indices)
 {
     flx_gather_nd_attrs a = {
-        .slice_sizes = ints(s, "slice_sizes"),
-        .start_index_map = ints(s, "start_index_map"),
-        .offset_axes = ints(s, "offset_axes"),
-        .collapsed_axes = ints(s, "collapsed_axes"),
-        .operand_batching_axes = ints(s, "operand_batching_axes"),
-        .indices_batching_axes = ints(s, "indices_batching_axes"),
-        .index_vector_axis = export_int(s->op, s->attrs, "index_vector_axis"),
+        .slice_sizes = site_ints(s, "slice_sizes"),
+        .start_index_map = site_ints(s, "start_index_map"),
+        .offset_axes = site_ints(s, "offset_axes"),
+        .collapsed_axes = site_ints(s, "collapsed_axes"),
+        .operand_batching_axes = site_ints(s, "operand_batching_axes"),
+        .indices_batching_axes = site_ints(s, "indices_batching_axes"),
+        .index_vector_axis = site_int(s, "index_vector_axis"),
         .oob = "clamp",
     };
     return flx_gather_nd(s->g, s->x[0], indices, &a);
@@ -331,7 +321,7 @@ void flxi_export_as_gather_nd(flxi_site *s, flx_val *y)
 {
     flx_type out = gathered_type(s);
     geometry q;
-    if (is_empty(&out) || is_empty(flxi_typeof(s, s->x[0]))) {
+    if (export_is_empty(&out) || export_is_empty(flxi_typeof(s, s->x[0]))) {
         y[0] = flxi_zeros(s, &out);
         return;
     }
@@ -351,7 +341,7 @@ static flx_val clamped_starts(const geometry *q)
 {
     flxi_site *s = q->s;
     flx_graph *g = s->g;
-    flx_ints starts = ints(s, "start_index_map");
+    flx_ints starts = site_ints(s, "start_index_map");
     flx_val *parts = flxi_rule_new(s, flx_val, starts.n);
     flx_val wide = flx_cast(g, q->indices, FLX_I64);
     bool is_vector = q->v < flxi_typeof(s, q->indices)->rank;
@@ -371,11 +361,11 @@ static flx_val emit_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val up
     static const char *const words[] = {"add", "mul", "min", "max", "set"};
     a.combine = (flx_combine){"add", c->graph};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (flxi_export_is_word(s->op, s->attrs, "combine", words[i]))
+        if (site_says(s, "combine", words[i]))
             a.combine.word = words[i];
     if (c->graph)
         a.combine.word = NULL;
-    a.unique = (int)export_int(s->op, s->attrs, "unique");
+    a.unique = (int)site_int(s, "unique");
     a.oob = is_oob(s, "zero") ? "zero" : "error";
     return flx_scatter_nd(s->g, x, indices, updates, &a);
 }
@@ -383,10 +373,10 @@ static flx_val emit_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val up
 void flxi_export_as_scatter_nd(flxi_site *s, flx_val *y)
 {
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    bool widen = (dtype == FLX_F16 || dtype == FLX_BF16) && flxi_export_is_word(s->op, s->attrs, "combine", "add");
+    bool widen = (dtype == FLX_F16 || dtype == FLX_BF16) && site_says(s, "combine", "add");
     const flx_type *updates = flxi_typeof(s, s->x[2]);
     geometry q;
-    if (is_empty(updates) || is_empty(flxi_typeof(s, s->x[0]))) {
+    if (export_is_empty(updates) || export_is_empty(flxi_typeof(s, s->x[0]))) {
         y[0] = s->x[0];
         return;
     }
@@ -400,11 +390,11 @@ void flxi_export_as_scatter_nd(flxi_site *s, flx_val *y)
         a.start_index_map = a.collapsed_axes = count_from(s, 0, q.x->rank);
         a.index_vector_axis = updates->rank;
     } else {
-        a.start_index_map = ints(s, "start_index_map");
-        a.offset_axes = ints(s, "offset_axes");
-        a.collapsed_axes = ints(s, "collapsed_axes");
-        a.operand_batching_axes = ints(s, "operand_batching_axes");
-        a.indices_batching_axes = ints(s, "indices_batching_axes");
+        a.start_index_map = site_ints(s, "start_index_map");
+        a.offset_axes = site_ints(s, "offset_axes");
+        a.collapsed_axes = site_ints(s, "collapsed_axes");
+        a.operand_batching_axes = site_ints(s, "operand_batching_axes");
+        a.indices_batching_axes = site_ints(s, "indices_batching_axes");
         a.index_vector_axis = q.v;
     }
     flx_val v = emit_scatter(s, x, indices, u, a);

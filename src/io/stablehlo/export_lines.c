@@ -25,7 +25,7 @@ static void put_list(export_node *n, const char *before, flx_ints list)
 /* name %in…, with what follows the operands still to come. */
 static void open_line(export_node *n)
 {
-    flxi_export_open(n->w, n->name, n->in, n->nin, n->out[0]);
+    flxi_export_open(n->w, n->name, n->in, n->nin, n->out);
 }
 
 static void close_line(export_node *n)
@@ -64,7 +64,9 @@ void flxi_export_write_chlo(export_node *n)
 void flxi_export_write_compare(export_node *n)
 {
     int32_t dtype = n->in[0].type->dtype;
-    const char *kind = flxi_is_signed(dtype) ? "SIGNED" : flxi_in(FLXI_UNSIGNED | FLXI_BOOL, dtype) ? "UNSIGNED" : "FLOAT";
+    const char *kind = flxi_is_signed(dtype)                       ? "SIGNED"
+                       : flxi_in(FLXI_UNSIGNED | FLXI_BOOL, dtype) ? "UNSIGNED"
+                                                                   : "FLOAT";
     stretch_operands(n);
     flxi_export_results(n->w, n->out, 1);
     flxi_addf(&n->w->out, "stablehlo.compare %s, ", n->name);
@@ -130,13 +132,13 @@ void flxi_export_write_check(export_node *n)
 void flxi_export_write_const(export_node *n)
 {
     const flx_tensor *t = *(const flx_tensor *const *)flxi_export_field(n->op, n->attrs, "data");
-    flxi_export_constant(n->w, &t->type, t->data, false, n->out[0]);
+    flxi_export_constant(n->w, &t->type, t->data, false, n->out);
 }
 
 void flxi_export_write_full(export_node *n)
 {
     const flx_tensor *t = *(const flx_tensor *const *)flxi_export_field(n->op, n->attrs, "value");
-    flxi_export_constant(n->w, n->out[0].type, t->data, true, n->out[0]);
+    flxi_export_constant(n->w, n->out[0].type, t->data, true, n->out);
 }
 
 void flxi_export_write_iota(export_node *n)
@@ -275,7 +277,7 @@ static export_val sum_of(export_node *n, flx_type *wide)
     bool is_narrow = n->out[0].type->dtype == FLX_F16 || n->out[0].type->dtype == FLX_BF16;
     *wide = *n->out[0].type;
     wide->dtype = is_narrow ? FLX_F32 : wide->dtype;
-    return is_narrow ? flxi_export_fresh(n->w, wide) : n->out[0];
+    return (export_val){.type = wide};
 }
 
 static void close_product(export_node *n, export_val sum)
@@ -288,7 +290,7 @@ void flxi_export_write_dot_general(export_node *n)
 {
     flx_type wide;
     export_val sum = sum_of(n, &wide);
-    flxi_export_open(n->w, n->name, n->in, 2, sum);
+    flxi_export_open(n->w, n->name, n->in, 2, &sum);
     if (ints(n, "lb").n)
         put_pair(n, ", batching_dims = ", "lb", "rb");
     put_pair(n, ", contracting_dims = ", "lc", "rc");

@@ -15,21 +15,18 @@ static extents extents_of(const flx_type *t)
                      (flx_dtype)t->dtype};
 }
 
-static flx_val in_batch(flxi_site *s, flx_val v)
+flx_val flxi_export_in_batch(flxi_site *s, flx_val v)
 {
     extents e = extents_of(flxi_typeof(s, v));
     return flxi_reshape_to(s, v, 3, (flx_dim[]){e.batch, e.rows, e.columns});
 }
 
-static bool is_empty(const flx_type *t)
-{
-    return flxi_static_extent(t, 0, t->rank) == 0;
-}
-
-static flx_val adjoint(flxi_site *s, flx_val v)
+flx_val flxi_export_adjoint(flxi_site *s, flx_val v)
 {
     int rank = flxi_typeof(s, v)->rank;
     int64_t perm[FLX_MAX_RANK];
+    if (rank < 2)
+        return v; /* an error stands in the graph */
     for (int i = 0; i < rank; i++)
         perm[i] = i;
     perm[rank - 1] = rank - 2;
@@ -40,6 +37,8 @@ static flx_val adjoint(flxi_site *s, flx_val v)
 static flx_val identity_like(flxi_site *s, flx_val v)
 {
     const flx_type *t = flxi_typeof(s, v);
+    if (t->rank < 2)
+        return v; /* an error stands in the graph */
     flx_val one = flx_eye(s->g, t->dims[t->rank - 2], t->dims[t->rank - 1], 0, (flx_dtype)t->dtype);
     return flxi_expand_to(s, one, t->rank, t->dims);
 }
@@ -52,13 +51,16 @@ void flxi_export_as_cholesky(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
     flx_val a = s->x[0];
-    if (is_empty(flxi_typeof(s, a))) {
+    if (export_is_empty(flxi_typeof(s, a))) {
         y[0] = a;
         return;
     }
-    flx_val mean = flx_mul(g, flx_add(g, a, adjoint(s, a)), flxi_number(s, a, 0.5));
+    flx_val mean = flx_mul(g, flx_add(g, a, flxi_export_adjoint(s, a)), flxi_number(s, a, 0.5));
     flx_val l = flxi_emit1(s, NULL, &mean, 1);
-    y[0] = export_int(s->op, s->attrs, "lower") ? flx_tril(g, l, 0) : flx_triu(g, l, 0);
+    int rank = flxi_typeof(s, l)->rank;
+    l = site_int(s, "lower") ? flx_tril(g, l, 0) : flx_triu(g, l, 0);
+    flx_val sound = flx_reduce_sum(g, flx_mul(g, l, flxi_number(s, l, 0.0)), FLX_INTS(rank - 2, rank - 1), 1);
+    y[0] = flx_add(g, l, sound); /* 0, or NaN */
 }
 
 /* Both operands with the same axes in front; a vector is a matrix of one column (or row) meanwhile. */
@@ -68,10 +70,12 @@ void flxi_export_as_solve_triangular(flxi_site *s, flx_val *y)
     flx_type a = *flxi_typeof(s, s->x[0]);
     flx_type b = *flxi_typeof(s, s->x[1]);
     bool vector = b.rank == a.rank - 1;
-    bool left = export_int(s->op, s->attrs, "left_side");
+    bool left = site_int(s, "left_side");
     int at = left ? b.rank : b.rank - 1;
     flx_val sides = vector ? flx_unsqueeze(g, s->x[1], FLX_INTS(at)) : s->x[1];
     b = *flxi_typeof(s, sides);
+    if (s->g->error.code)
+        return;
     int rank = a.rank > b.rank ? a.rank : b.rank;
     flx_type lead = {.dtype = a.dtype, .rank = rank};
     for (int i = 0; i < rank - 2; i++) {
@@ -86,7 +90,7 @@ void flxi_export_as_solve_triangular(flxi_site *s, flx_val *y)
         full_b.dims[rank - i] = b.dims[b.rank - i];
     }
     flx_val x[2] = {flxi_expand_like(s, s->x[0], &full_a), flxi_expand_like(s, sides, &full_b)};
-    flx_val v = is_empty(&full_b) ? flxi_zeros(s, &full_b) : flxi_emit1(s, NULL, x, 2);
+    flx_val v = export_is_empty(&full_b) ? flxi_zeros(s, &full_b) : flxi_emit1(s, NULL, x, 2);
     y[0] = vector ? flx_squeeze(g, v, FLX_INTS(left ? rank - 1 : rank - 2)) : v;
 }
 
@@ -179,8 +183,9 @@ static void write_elimination(column_step *c, extents e)
     flx_val perm = flx_take_along(g, c->b, exchanged, 1, "clamp");
 
     flx_val top = row(c, a, e);
-    flx_val head = flx_dynamic_slice(g, (flx_val[]){top, flx_scalar(g, FLX_I64, 0.0), flx_scalar(g, FLX_I64, 0.0), c->k},
-                                     4, FLX_INTS(e.batch, 1, 1));
+    flx_val head =
+        flx_dynamic_slice(g, (flx_val[]){top, flx_scalar(g, FLX_I64, 0.0), flx_scalar(g, FLX_I64, 0.0), c->k}, 4,
+                          FLX_INTS(e.batch, 1, 1));
     flx_val zero = flxi_number(&c->in, head, 0.0);
     flx_val none = flx_eq(g, head, zero);
     flx_val divisor = flx_where(g, none, flxi_number(&c->in, head, 1.0), head);
@@ -209,7 +214,7 @@ void flxi_export_as_lu(flxi_site *s, flx_val *y)
     column_step c;
     pivots.dims[t->rank - 2] = steps;
     flx_val start = flx_iota(s->g, &order, 1);
-    if (is_empty(t)) {
+    if (export_is_empty(t)) {
         y[0] = s->x[0];
         y[1] = flxi_zeros(s, &pivots);
         y[2] = flxi_reshape_to(s, start, perm.rank, perm.dims);
@@ -218,7 +223,7 @@ void flxi_export_as_lu(flxi_site *s, flx_val *y)
     if (!step_begin(&c, s, e, &matrix, &order))
         return;
     write_elimination(&c, e);
-    run_steps(s, &c, in_batch(s, s->x[0]), start, steps, out, 3);
+    run_steps(s, &c, flxi_export_in_batch(s, s->x[0]), start, steps, out, 3);
     y[0] = flxi_reshape_to(s, out[0], t->rank, t->dims);
     y[1] = flxi_reshape_to(s, flx_transpose(s->g, out[2], FLX_INTS(1, 0)), pivots.rank, pivots.dims);
     y[2] = flxi_reshape_to(s, out[1], perm.rank, perm.dims);
@@ -235,7 +240,7 @@ void flxi_export_as_solve(flxi_site *s, flx_val *y)
 
 void flxi_export_as_inv(flxi_site *s, flx_val *y)
 {
-    bool none = is_empty(flxi_typeof(s, s->x[0]));
+    bool none = export_is_empty(flxi_typeof(s, s->x[0]));
     y[0] = none ? s->x[0] : flx_solve(s->g, s->x[0], identity_like(s, s->x[0]));
 }
 
@@ -260,11 +265,11 @@ void flxi_export_as_adjugate(flxi_site *s, flx_val *y)
     flx_type matrix = flx_type_make(wide, 3, (flx_dim[]){e.batch, e.rows, e.rows});
     flx_val out[2] = {FLX_NONE, FLX_NONE};
     column_step c;
-    if (is_empty(t)) {
+    if (export_is_empty(t)) {
         y[0] = s->x[0];
         return;
     }
-    flx_val a = flx_cast(s->g, in_batch(s, s->x[0]), wide);
+    flx_val a = flx_cast(s->g, flxi_export_in_batch(s, s->x[0]), wide);
     flx_val one = identity_like(s, a);
     if (e.rows > 1) {
         if (!step_begin(&c, s, e, &matrix, &matrix))
@@ -286,9 +291,9 @@ void flxi_export_as_adjugate(flxi_site *s, flx_val *y)
 void flxi_export_as_sparse_solve(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
-    flx_ints rows = export_ints(s->op, s->attrs, "rows");
-    flx_ints cols = export_ints(s->op, s->attrs, "cols");
-    flx_dim n = export_int(s->op, s->attrs, "n");
+    flx_ints rows = site_ints(s, "rows");
+    flx_ints cols = site_ints(s, "cols");
+    flx_dim n = site_int(s, "n");
     flx_type pairs = flx_type_make(FLX_I64, 2, (flx_dim[]){(flx_dim)rows.n, 2});
     flx_type matrix = flx_type_make((flx_dtype)flxi_typeof(s, s->x[0])->dtype, 2, (flx_dim[]){n, n});
     flx_tensor *places = flx_tensor_new(s->ctx, &pairs, NULL, NULL);
@@ -309,8 +314,7 @@ void flxi_export_as_sparse_solve(flxi_site *s, flx_val *y)
 
 /* ---- qr ---- */
 
-/* v / |v|, 1 where v is 0. */
-static flx_val phase_of(flxi_site *in, flx_val v)
+flx_val flxi_export_phase(flxi_site *in, flx_val v)
 {
     flx_graph *g = in->g;
     flx_val zero = flx_eq(g, v, flxi_number(in, v, 0.0));
@@ -326,7 +330,7 @@ static flx_val cast_like(flxi_site *in, flx_val v, flx_val like)
 /* a - 2 v (v^H a) / |v|^2 */
 static flx_val reflected(flxi_site *in, flx_val a, flx_val v, flx_val scale)
 {
-    flx_val inner = flx_matmul(in->g, adjoint(in, v), a);
+    flx_val inner = flx_matmul(in->g, flxi_export_adjoint(in, v), a);
     return flx_sub(in->g, a, flx_matmul(in->g, flx_mul(in->g, v, scale), inner));
 }
 
@@ -342,7 +346,7 @@ static void write_reflection(column_step *c, extents e)
     flx_val square = flx_reduce_sum(g, is_complex ? flx_complex_norm_sq(g, x) : flx_square(g, x), FLX_INTS(1), 1);
     flx_val here = flx_eq(g, at, c->k);
     flx_val head = flx_reduce_sum(g, flx_where(g, here, x, zero), FLX_INTS(1), 1);
-    flx_val reach = flx_mul(g, phase_of(&c->in, head), cast_like(&c->in, flx_sqrt(g, square), head));
+    flx_val reach = flx_mul(g, flxi_export_phase(&c->in, head), cast_like(&c->in, flx_sqrt(g, square), head));
     flx_val v = flx_where(g, here, flx_add(g, x, reach), x);
     flx_val length = flx_reduce_sum(g, is_complex ? flx_complex_norm_sq(g, v) : flx_square(g, v), FLX_INTS(1), 1);
     flx_val none = flx_eq(g, length, flxi_number(&c->in, length, 0.0));
@@ -367,7 +371,7 @@ void flxi_export_as_qr(flxi_site *s, flx_val *y)
     column_step c;
     tq.dims[t->rank - 1] = steps;
     tr.dims[t->rank - 2] = steps;
-    if (is_empty(t)) {
+    if (export_is_empty(t)) {
         y[0] = flxi_zeros(s, &tq);
         y[1] = flxi_zeros(s, &tr);
         return;
@@ -375,10 +379,11 @@ void flxi_export_as_qr(flxi_site *s, flx_val *y)
     if (!step_begin(&c, s, e, &matrix, &square))
         return;
     write_reflection(&c, e);
-    run_steps(s, &c, in_batch(s, s->x[0]), identity_like(s, flxi_zeros(s, &square)), steps, out, 2);
+    run_steps(s, &c, flxi_export_in_batch(s, s->x[0]), identity_like(s, flxi_zeros(s, &square)), steps, out, 2);
     flx_val r = flx_triu(g, flx_narrow(g, out[0], 1, 0, steps), 0);
     flx_val qh = flx_narrow(g, out[1], 1, 0, steps);
-    flx_val turn = flx_unsqueeze(g, flxi_conj(s, phase_of(s, flx_diag(g, r, 0))), FLX_INTS(2)); /* a positive diagonal */
-    y[0] = flxi_reshape_to(s, adjoint(s, flx_mul(g, turn, qh)), tq.rank, tq.dims);
+    flx_val turn =
+        flx_unsqueeze(g, flxi_conj(s, flxi_export_phase(s, flx_diag(g, r, 0))), FLX_INTS(2)); /* a positive diagonal */
+    y[0] = flxi_reshape_to(s, flxi_export_adjoint(s, flx_mul(g, turn, qh)), tq.rank, tq.dims);
     y[1] = flxi_reshape_to(s, flx_mul(g, turn, r), tr.rank, tr.dims);
 }

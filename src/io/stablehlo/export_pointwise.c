@@ -24,15 +24,15 @@ flx_val flxi_export_iota(flxi_site *s, flx_dtype dtype, const flx_type *shape, i
 }
 
 /* Rules that are one formula: x and b are the operands. */
-#define FORMULA(name, formula)                                                   \
-    void flxi_export_as_##name(flxi_site *s, flx_val *y)                         \
-    {                                                                            \
-        flx_graph *g = s->g;                                                     \
-        flx_val x = s->x[0];                                                     \
-        flx_val b = s->nin > 1 ? s->x[1] : x;                                    \
-        (void)g;                                                                 \
-        (void)b;                                                                 \
-        y[0] = (formula);                                                        \
+#define FORMULA(name, formula)                           \
+    void flxi_export_as_##name(flxi_site *s, flx_val *y) \
+    {                                                    \
+        flx_graph *g = s->g;                             \
+        flx_val x = s->x[0];                             \
+        flx_val b = s->nin > 1 ? s->x[1] : x;            \
+        (void)g;                                         \
+        (void)b;                                         \
+        y[0] = (formula);                                \
     }
 
 FORMULA(or, flx_or(g, x, b))
@@ -43,13 +43,14 @@ FORMULA(log10, flx_div(g, flx_log(g, x), flxi_number(s, x, 2.3025850929940456840
 FORMULA(reciprocal, flx_div(g, flxi_number(s, x, 1.0), x))
 FORMULA(square, flx_mul(g, x, x))
 FORMULA(relu, flx_max(g, x, flxi_number(s, x, 0.0)))
-FORMULA(silu, flx_mul(g, x, flx_sigmoid(g, x)))
+FORMULA(silu, flx_where(g, flx_eq(g, x, flxi_number(s, x, -INFINITY)), flxi_number(s, x, -0.0),
+                        flx_mul(g, x, flx_sigmoid(g, x))))
 FORMULA(trunc, flx_where(g, flx_lt(g, x, flxi_number(s, x, 0.0)), flx_ceil(g, x), flx_floor(g, x)))
-FORMULA(sign, flx_min(g, x, flxi_number(s, x, 1.0))) /* of unsigned numbers */
-FORMULA(where, flx_where(g, flxi_export_truth(s, x), b, s->x[2]))
+FORMULA(sign, flx_min(g, x, flxi_number(s, x, 1.0)))                           /* of unsigned numbers */
+FORMULA(where, flx_where(g, flx_ne(g, x, flxi_number(s, x, 0.0)), b, s->x[2])) /* NaN is not 0 */
 FORMULA(conjugate, flx_complex(g, flx_real(g, x), flx_neg(g, flx_imag(g, x))))
 FORMULA(complex_norm_sq, flx_add(g, flx_square(g, flx_real(g, x)), flx_square(g, flx_imag(g, x))))
-FORMULA(dim_size, flx_scalar(g, FLX_I64, (double)flxi_typeof(s, x)->dims[export_int(s->op, s->attrs, "axis")]))
+FORMULA(dim_size, flx_scalar(g, FLX_I64, (double)flxi_typeof(s, x)->dims[site_int(s, "axis")]))
 
 /* Operands as they are; what is more than that happens to no value. */
 void flxi_export_as_identity(flxi_site *s, flx_val *y)
@@ -86,16 +87,11 @@ void flxi_export_as_fma(flxi_site *s, flx_val *y)
     y[0] = widen ? flx_cast(g, sum, dtype) : sum;
 }
 
-static bool is_half(int32_t dtype)
-{
-    return dtype == FLX_F16 || dtype == FLX_BF16;
-}
-
 void flxi_export_as_add_n(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    bool widen = is_half(dtype);
+    bool widen = export_is_half(dtype);
     flx_val sum = widen ? flx_cast(g, s->x[0], FLX_F32) : s->x[0];
     for (uint32_t i = 1; i < s->nin; i++)
         sum = flx_add(g, sum, widen ? flx_cast(g, s->x[i], FLX_F32) : s->x[i]);
@@ -154,7 +150,7 @@ void flxi_export_as_cast(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
     flx_val x = s->x[0];
-    flx_dtype to = (flx_dtype)export_int(s->op, s->attrs, "to");
+    flx_dtype to = (flx_dtype)site_int(s, "to");
     y[0] = to == FLX_BOOL ? flx_ne(g, x, flxi_number(s, x, 0.0)) : flx_cast(g, flx_real(g, x), to);
 }
 
@@ -198,9 +194,14 @@ void flxi_export_as_bitcast(flxi_site *s, flx_val *y)
 {
     const flx_type *from = flxi_typeof(s, s->x[0]);
     flx_type to = *from;
-    to.dtype = (int32_t)export_int(s->op, s->attrs, "to");
+    to.dtype = (int32_t)site_int(s, "to");
     flx_dim old_size = (flx_dim)flx_dtype_size(from->dtype);
     flx_dim new_size = (flx_dim)flx_dtype_size(to.dtype);
+    if (from->rank + 3 > FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_UNSUPPORTED, "flatten it first: reshape",
+                       "%d axes leave no room for those of the bytes", from->rank);
+        return;
+    }
     if (new_size < old_size)
         to.dims[to.rank++] = old_size / new_size;
     else if (new_size > old_size)
@@ -246,12 +247,12 @@ void flxi_export_as_bessel_i0e(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    flx_val x = flx_abs(g, is_half(dtype) ? flx_cast(g, s->x[0], FLX_F32) : s->x[0]);
+    flx_val x = flx_abs(g, export_is_half(dtype) ? flx_cast(g, s->x[0], FLX_F32) : s->x[0]);
     flx_val limit = flxi_number(s, x, bessel_far);
     flx_val near = bessel_near(s, flx_min(g, x, limit));
     flx_val far = bessel_series(s, flx_max(g, x, limit));
     flx_val v = flx_where(g, flx_gt(g, x, limit), far, near);
-    y[0] = is_half(dtype) ? flx_cast(g, v, dtype) : v;
+    y[0] = export_is_half(dtype) ? flx_cast(g, v, dtype) : v;
 }
 
 /* ---- Leaves ---- */
@@ -259,10 +260,10 @@ void flxi_export_as_bessel_i0e(flxi_site *s, flx_val *y)
 void flxi_export_as_eye(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
-    flx_dim dims[2] = {export_int(s->op, s->attrs, "n"), export_int(s->op, s->attrs, "m")};
+    flx_dim dims[2] = {site_int(s, "n"), site_int(s, "m")};
     flx_type t = flx_type_make(FLX_I64, 2, dims);
-    flx_val k = flx_scalar(g, FLX_I64, (double)export_int(s->op, s->attrs, "k"));
+    flx_val k = flx_scalar(g, FLX_I64, (double)site_int(s, "k"));
     flx_val same = flx_eq(g, flx_iota(g, &t, 1), flx_add(g, flx_iota(g, &t, 0), k));
-    flx_dtype dtype = (flx_dtype)export_int(s->op, s->attrs, "dtype");
+    flx_dtype dtype = (flx_dtype)site_int(s, "dtype");
     y[0] = dtype == FLX_BOOL ? same : flx_cast(g, same, dtype);
 }

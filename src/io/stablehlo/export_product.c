@@ -1,16 +1,6 @@
 /* export_product.c: products and convolutions in terms of StableHLO's dot_general and convolution. See export_rules.h. */
 #include "export_rules.h"
 
-static flx_ints ints(const flxi_site *s, const char *name)
-{
-    return export_ints(s->op, s->attrs, name);
-}
-
-static bool is_half(int32_t dtype)
-{
-    return dtype == FLX_F16 || dtype == FLX_BF16;
-}
-
 /* ---- matmul ---- */
 
 /* v with the given axes in front of its last two. */
@@ -75,23 +65,14 @@ void flxi_export_as_conv(flxi_site *s, flx_val *y)
 
 /* ---- grouped_matmul ---- */
 
-static const char *oob_word(const flxi_site *s)
-{
-    static const char *const words[] = {"error", "zero", "clamp"};
-    for (size_t i = 1; i < sizeof words / sizeof *words; i++)
-        if (flxi_export_is_word(s->op, s->attrs, "oob", words[i]))
-            return words[i];
-    return words[0];
-}
-
 /* Rows times the matrices that their indices name; a row without one is 0. */
 static flx_val times_chosen(flxi_site *s, int64_t contracted)
 {
     flx_graph *g = s->g;
     flx_dim groups = flxi_typeof(s, s->x[1])->dims[0];
-    flx_val chosen = flx_gather(g, s->x[1], s->x[2], 0, oob_word(s));
+    flx_val chosen = flx_gather(g, s->x[1], s->x[2], 0, flxi_export_oob(s));
     flx_val rows = flx_dot_general(g, s->x[0], chosen, FLX_INTS(1), FLX_INTS(contracted), FLX_INTS(0), FLX_INTS(0));
-    if (strcmp(oob_word(s), "zero") != 0)
+    if (strcmp(flxi_export_oob(s), "zero") != 0)
         return rows;
     flx_val e = flx_cast(g, s->x[2], FLX_I64);
     flx_val inside = flx_and(g, flx_ge(g, e, flxi_number(s, e, 0.0)), flx_lt(g, e, flxi_number(s, e, (double)groups)));
@@ -112,11 +93,11 @@ void flxi_export_as_grouped_matmul_weight_backward(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
     flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
-    flx_val x = is_half(dtype) ? flx_cast(g, s->x[0], FLX_F32) : s->x[0];
-    flx_val d = is_half(dtype) ? flx_cast(g, s->x[1], FLX_F32) : s->x[1];
+    flx_val x = export_is_half(dtype) ? flx_cast(g, s->x[0], FLX_F32) : s->x[0];
+    flx_val d = export_is_half(dtype) ? flx_cast(g, s->x[1], FLX_F32) : s->x[1];
     flx_val outer = flx_mul(g, flx_unsqueeze(g, x, FLX_INTS(2)), flx_unsqueeze(g, d, FLX_INTS(1)));
-    flx_val sums = flx_scatter_add(g, outer, s->x[2], export_int(s->op, s->attrs, "E"), oob_word(s));
-    y[0] = is_half(dtype) ? flx_cast(g, sums, dtype) : sums;
+    flx_val sums = flx_scatter_add(g, outer, s->x[2], site_int(s, "E"), flxi_export_oob(s));
+    y[0] = export_is_half(dtype) ? flx_cast(g, sums, dtype) : sums;
 }
 
 /* ---- Convolutions backwards ---- */
@@ -128,8 +109,8 @@ typedef struct {
 
 static sliding axis_of(const flxi_site *s, int64_t size, int64_t kernel, int64_t result, int k)
 {
-    return (sliding){size, (kernel - 1) * ints(s, "dilation").v[k] + 1, (result - 1) * ints(s, "stride").v[k] + 1,
-                     ints(s, "padding").v[2 * k]};
+    return (sliding){size, (kernel - 1) * site_ints(s, "dilation").v[k] + 1,
+                     (result - 1) * site_ints(s, "stride").v[k] + 1, site_ints(s, "padding").v[2 * k]};
 }
 
 /* w [Cout, Cin/G, K…] with its feature axes exchanged within each group: [Cin, Cout/G, K…]. */
@@ -138,6 +119,10 @@ static flx_val exchanged(flxi_site *s, flx_val w, int64_t groups)
     const flx_type *t = flxi_typeof(s, w);
     flx_type split = *t;
     int64_t perm[FLX_MAX_RANK];
+    if (t->rank == FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_UNSUPPORTED, NULL, "%d axes leave no room for one of groups", t->rank);
+        return w;
+    }
     split.rank = t->rank + 1;
     split.dims[0] = groups;
     split.dims[1] = t->dims[0] / groups;
@@ -145,7 +130,8 @@ static flx_val exchanged(flxi_site *s, flx_val w, int64_t groups)
         split.dims[i + 1] = t->dims[i];
     for (int i = 0; i < split.rank; i++)
         perm[i] = i == 1 ? 2 : i == 2 ? 1 : i;
-    flx_val swapped = flx_transpose(s->g, flxi_reshape_to(s, w, split.rank, split.dims), (flx_ints){perm, (size_t)split.rank});
+    flx_val swapped =
+        flx_transpose(s->g, flxi_reshape_to(s, w, split.rank, split.dims), (flx_ints){perm, (size_t)split.rank});
     flx_type joined = *t;
     joined.dims[0] = groups * t->dims[1];
     joined.dims[1] = split.dims[1];
@@ -156,8 +142,8 @@ void flxi_export_as_conv_backward_input(flxi_site *s, flx_val *y)
 {
     const flx_type *z = flxi_typeof(s, s->x[0]);
     const flx_type *w = flxi_typeof(s, s->x[1]);
-    int64_t groups = export_int(s->op, s->attrs, "groups");
-    flx_ints sizes = ints(s, "input_size");
+    int64_t groups = site_int(s, "groups");
+    flx_ints sizes = site_ints(s, "input_size");
     int64_t padding[2 * FLX_MAX_RANK];
     int64_t flips[FLX_MAX_RANK];
     int n = z->rank - 2;
@@ -169,9 +155,9 @@ void flxi_export_as_conv_backward_input(flxi_site *s, flx_val *y)
     }
     flx_conv_attrs a = FLX_CONV_ATTRS;
     a.padding = (flx_ints){padding, 2 * (size_t)n};
-    a.dilation = ints(s, "dilation");
+    a.dilation = site_ints(s, "dilation");
     a.groups = groups;
-    a.input_dilation = ints(s, "stride");
+    a.input_dilation = site_ints(s, "stride");
     a.reverse = (flx_ints){flips, (size_t)n};
     y[0] = flx_conv(s->g, s->x[0], exchanged(s, s->x[1], groups), &a);
 }
@@ -180,7 +166,7 @@ void flxi_export_as_conv_backward_weight(flxi_site *s, flx_val *y)
 {
     const flx_type *x = flxi_typeof(s, s->x[0]);
     const flx_type *z = flxi_typeof(s, s->x[1]);
-    flx_ints sizes = ints(s, "kernel_size");
+    flx_ints sizes = site_ints(s, "kernel_size");
     int64_t padding[2 * FLX_MAX_RANK];
     int64_t axes[FLX_MAX_RANK];
     int n = x->rank - 2;
@@ -193,10 +179,10 @@ void flxi_export_as_conv_backward_weight(flxi_site *s, flx_val *y)
         axes[i] = i < 2 ? 1 - i : i;
     flx_ints swapped = {axes, (size_t)x->rank};
     flx_conv_attrs a = FLX_CONV_ATTRS;
-    a.stride = ints(s, "dilation");
+    a.stride = site_ints(s, "dilation");
     a.padding = (flx_ints){padding, 2 * (size_t)n};
-    a.dilation = ints(s, "stride");
-    a.batch_groups = export_int(s->op, s->attrs, "groups");
+    a.dilation = site_ints(s, "stride");
+    a.batch_groups = site_int(s, "groups");
     a.input_axes = a.kernel_axes = a.output_axes = swapped;
     y[0] = flx_conv(s->g, s->x[0], s->x[1], &a);
 }

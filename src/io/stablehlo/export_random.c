@@ -24,7 +24,7 @@ static flx_val key_number(flxi_site *s, bool has_key)
     flx_dim one = 1;
     if (has_key)
         return flxi_reshape_to(s, flx_bitcast(s->g, s->x[0], FLX_U64), 1, &one);
-    uint64_t seed = (uint64_t)export_int(s->op, s->attrs, "seed");
+    uint64_t seed = (uint64_t)site_int(s, "seed");
     return const_words(s, FLX_U64, &seed, 1);
 }
 
@@ -55,7 +55,7 @@ static flx_val shaped(flxi_site *s, flx_val v, flx_dim n, const flx_type *t)
 
 static flx_type result_type(flxi_site *s, flx_dtype dtype)
 {
-    flx_ints shape = export_ints(s->op, s->attrs, "shape");
+    flx_ints shape = site_ints(s, "shape");
     return flx_type_make(dtype, (int)shape.n, shape.v);
 }
 
@@ -74,11 +74,11 @@ static flx_val joined(flxi_site *s, flx_val v, flx_dim n)
 
 void flxi_export_as_rng_bits(flxi_site *s, flx_val *y)
 {
-    flx_dtype dtype = (flx_dtype)export_int(s->op, s->attrs, "dtype");
+    flx_dtype dtype = (flx_dtype)site_int(s, "dtype");
     bool is_wide = flxi_int_bits(dtype) == 64;
     flx_type t = result_type(s, dtype);
     int64_t n = count_of(&t);
-    bool is_philox = flxi_export_is_word(s->op, s->attrs, "algorithm", "philox4x32");
+    bool is_philox = site_says(s, "algorithm", "philox4x32");
     if (n == 0) {
         y[0] = flxi_zeros(s, &t);
         return;
@@ -107,7 +107,7 @@ static flx_val keys(flxi_site *s, flx_val block, uint64_t stream, flx_dim n)
 
 void flxi_export_as_rng_split(flxi_site *s, flx_val *y)
 {
-    flx_dim n = export_int(s->op, s->attrs, "num");
+    flx_dim n = site_int(s, "num");
     flx_type none = flx_type_make(FLX_U32, 2, (flx_dim[]){0, 2});
     y[0] = n == 0 ? flxi_zeros(s, &none) : keys(s, from_zero(s), split_stream, n);
 }
@@ -170,15 +170,15 @@ static flx_val stored(flxi_site *s, flx_val v, const flx_type *t)
 
 void flxi_export_as_rng_uniform(flxi_site *s, flx_val *y)
 {
-    flx_type t = result_type(s, (flx_dtype)export_int(s->op, s->attrs, "dtype"));
-    double lo = export_real(s->op, s->attrs, "lo");
-    double hi = export_real(s->op, s->attrs, "hi");
+    flx_type t = result_type(s, (flx_dtype)site_int(s, "dtype"));
+    double lo = site_real(s, "lo");
+    double hi = site_real(s, "hi");
     int64_t n = count_of(&t);
     if (n == 0) {
         y[0] = flxi_zeros(s, &t);
         return;
     }
-    draws d = draw(s, (flx_dtype)t.dtype, n, s->nin > 0, (uint64_t)export_int(s->op, s->attrs, "stream"));
+    draws d = draw(s, (flx_dtype)t.dtype, n, s->nin > 0, (uint64_t)site_int(s, "stream"));
     y[0] = stored(s, plus(s, times(s, uniform(s, d), hi - lo), lo), &t);
 }
 
@@ -186,7 +186,7 @@ void flxi_export_as_rng_uniform(flxi_site *s, flx_val *y)
 void flxi_export_as_rng_normal(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
-    flx_type t = result_type(s, (flx_dtype)export_int(s->op, s->attrs, "dtype"));
+    flx_type t = result_type(s, (flx_dtype)site_int(s, "dtype"));
     int64_t n = count_of(&t);
     flx_dim even = n + n % 2;
     flx_dim pairs[2] = {even / 2, 2};
@@ -194,20 +194,20 @@ void flxi_export_as_rng_normal(flxi_site *s, flx_val *y)
         y[0] = flxi_zeros(s, &t);
         return;
     }
-    draws d = draw(s, (flx_dtype)t.dtype, even, s->nin > 0, (uint64_t)export_int(s->op, s->attrs, "stream"));
+    draws d = draw(s, (flx_dtype)t.dtype, even, s->nin > 0, (uint64_t)site_int(s, "stream"));
     flx_val both = flxi_reshape_to(s, d.steps, 2, pairs);
     flx_val u1 = times(s, plus(s, flx_narrow(g, both, 1, 0, 1), 1.0), d.step);
     flx_val angle = times(s, times(s, flx_narrow(g, both, 1, 1, 1), d.step), 6.283185307179586476925286766559);
     flx_val radius = flx_sqrt(g, times(s, flx_log(g, u1), -2.0));
     flx_val z[2] = {flx_mul(g, radius, flx_cos(g, angle)), flx_mul(g, radius, flx_sin(g, angle))};
     flx_val normal = flxi_reshape_to(s, flx_concat(g, z, 2, 1), 1, &even);
-    double mean = export_real(s->op, s->attrs, "mean");
-    y[0] = stored(s, plus(s, times(s, normal, export_real(s->op, s->attrs, "std")), mean), &t);
+    double mean = site_real(s, "mean");
+    y[0] = stored(s, plus(s, times(s, normal, site_real(s, "std")), mean), &t);
 }
 
 void flxi_export_as_exponential(flxi_site *s, flx_val *y)
 {
-    flx_type t = result_type(s, (flx_dtype)export_int(s->op, s->attrs, "dtype"));
+    flx_type t = result_type(s, (flx_dtype)site_int(s, "dtype"));
     if (count_of(&t) == 0) {
         y[0] = flxi_zeros(s, &t);
         return;
@@ -220,7 +220,7 @@ void flxi_export_as_truncated_normal(flxi_site *s, flx_val *y)
 {
     static const double root_of_two = 1.41421356237309504880;
     static const double reach = 0.95449973610364158560; /* erf of it */
-    flx_type t = result_type(s, (flx_dtype)export_int(s->op, s->attrs, "dtype"));
+    flx_type t = result_type(s, (flx_dtype)site_int(s, "dtype"));
     if (count_of(&t) == 0) {
         y[0] = flxi_zeros(s, &t);
         return;
@@ -250,7 +250,7 @@ void flxi_export_as_categorical(flxi_site *s, flx_val *y)
 
 void flxi_export_as_permutation(flxi_site *s, flx_val *y)
 {
-    flx_dim n = export_int(s->op, s->attrs, "n");
+    flx_dim n = site_int(s, "n");
     flx_type t = flx_type_make(FLX_I32, 1, &n);
     if (n == 0) {
         y[0] = flxi_zeros(s, &t);

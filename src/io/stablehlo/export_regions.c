@@ -28,18 +28,19 @@ static double lowest(int32_t dtype)
 /* The value that a fold starts from, as a scalar constant. */
 static export_val identity_of(exporter *w, const char *word, const flx_type *scalar)
 {
-    export_val v = flxi_export_fresh(w, scalar);
+    export_val v = {.type = scalar};
     int32_t dtype = scalar->dtype;
-    uint64_t highest = UINT64_MAX >> (64 - flxi_int_bits(dtype) + (flxi_is_signed(dtype) ? 1 : 0));
+    int magnitude = flxi_int_bits(dtype) - (flxi_is_signed(dtype) ? 1 : 0);
+    uint64_t highest = magnitude > 0 ? UINT64_MAX >> (64 - magnitude) : 0;
     bool is_bool = dtype == FLX_BOOL;
     if (strcmp(word, "min") == 0 && flxi_is_int(dtype))
-        flxi_export_constant(w, scalar, &highest, true, v); /* a double would round it */
+        flxi_export_constant(w, scalar, &highest, true, &v); /* a double would round it */
     else if (strcmp(word, "min") == 0)
-        flxi_export_splat(w, scalar, is_bool ? 1.0 : INFINITY, v);
+        flxi_export_splat(w, scalar, is_bool ? 1.0 : INFINITY, &v);
     else if (strcmp(word, "max") == 0)
-        flxi_export_splat(w, scalar, is_bool ? 0.0 : lowest(dtype), v);
+        flxi_export_splat(w, scalar, is_bool ? 0.0 : lowest(dtype), &v);
     else
-        flxi_export_splat(w, scalar, strcmp(word, "mul") == 0 ? 1.0 : 0.0, v);
+        flxi_export_splat(w, scalar, strcmp(word, "mul") == 0 ? 1.0 : 0.0, &v);
     return v;
 }
 
@@ -237,6 +238,9 @@ void flxi_export_write_while(export_node *n)
     }
     uint32_t count = find_carries(n, body, bound, dropped, in, out);
     flxi_export_generic(n->w, n->name, in, count, out, count);
+    for (uint32_t i = 0, at = 0; i < n->nin; i++)
+        if (!dropped[i])
+            n->out[i].number = out[at++].number;
     put(n, " (");
     flxi_export_region(n->w, export_graph(n->op, n->attrs, "cond"), bound, NULL);
     put(n, ", ");

@@ -5,16 +5,10 @@
 
 /* ---- Which nodes are written as they are ---- */
 
-static bool is_half(int32_t dtype)
-{
-    return dtype == FLX_F16 || dtype == FLX_BF16;
-}
-
 static bool not_bool(const export_query *q)
 {
     return q->in[0]->dtype != FLX_BOOL;
 }
-
 
 static bool not_unsigned(const export_query *q)
 {
@@ -49,8 +43,7 @@ static bool checks_bools(const export_query *q)
 static bool converts(const export_query *q)
 {
     int32_t to = (int32_t)export_int(q->op, q->attrs, "to");
-    return q->in[0]->dtype == to ||
-           (to != FLX_BOOL && (!flxi_is_complex(q->in[0]->dtype) || flxi_is_complex(to)));
+    return q->in[0]->dtype == to || (to != FLX_BOOL && (!flxi_is_complex(q->in[0]->dtype) || flxi_is_complex(to)));
 }
 
 static bool shows_bits(const export_query *q)
@@ -66,7 +59,7 @@ static bool drops_axes(const export_query *q)
 
 static bool drops_axes_exactly(const export_query *q)
 {
-    return drops_axes(q) && !is_half(q->in[0]->dtype);
+    return drops_axes(q) && !export_is_half(q->in[0]->dtype);
 }
 
 static bool has_axes(const export_query *q)
@@ -82,7 +75,7 @@ static bool has_named_add(const export_query *q)
 
 static bool folds_exactly(const export_query *q)
 {
-    return !is_half(q->in[0]->dtype) || !has_named_add(q);
+    return !export_is_half(q->in[0]->dtype) || !has_named_add(q);
 }
 
 static bool has_compare(const export_query *q)
@@ -145,7 +138,7 @@ static bool scatters_elements(const export_query *q)
 
 static bool scatters_plainly(const export_query *q)
 {
-    bool exact = !is_half(q->in[0]->dtype) || !flxi_export_is_word(q->op, q->attrs, "combine", "add");
+    bool exact = !export_is_half(q->in[0]->dtype) || !flxi_export_is_word(q->op, q->attrs, "combine", "add");
     bool in_range = is_oob(q, "error") || (is_oob(q, "zero") && scatters_elements(q));
     return exact && in_range && flxi_is_int(q->in[1]->dtype) && flxi_static_extent(q->in[0], 0, q->in[0]->rank) > 0 &&
            flxi_static_extent(q->in[2], 0, q->in[2]->rank) > 0;
@@ -166,19 +159,30 @@ static bool loops_plainly(const export_query *q)
 /* ---- Rows ---- */
 
 #define SAME(op, theirs) [OP_##op] = {.name = "stablehlo." theirs, .write = flxi_export_write_pointwise}
-#define SAME_IF(op, theirs, when, rule) \
-    [OP_##op] = {.name = "stablehlo." theirs, .write = flxi_export_write_pointwise, .plain = (when), .rewrite = flxi_export_as_##rule}
+#define SAME_IF(op, theirs, when, rule)                \
+    [OP_##op] = {.name = "stablehlo." theirs,          \
+                 .write = flxi_export_write_pointwise, \
+                 .plain = (when),                      \
+                 .rewrite = flxi_export_as_##rule}
 #define CHLO(op, theirs) [OP_##op] = {.name = "chlo." theirs, .write = flxi_export_write_chlo}
 #define COMPARE(op, direction) [OP_##op] = {.name = direction, .write = flxi_export_write_compare}
 #define ALIAS(op) [OP_##op] = {.write = flxi_export_write_alias}
 #define LINE(op, theirs, writer) [OP_##op] = {.name = "stablehlo." theirs, .write = flxi_export_write_##writer}
-#define LINE_IF(op, theirs, writer, when, rule) \
-    [OP_##op] = {.name = "stablehlo." theirs, .write = flxi_export_write_##writer, .plain = (when), .rewrite = flxi_export_as_##rule}
+#define LINE_IF(op, theirs, writer, when, rule)       \
+    [OP_##op] = {.name = "stablehlo." theirs,         \
+                 .write = flxi_export_write_##writer, \
+                 .plain = (when),                     \
+                 .rewrite = flxi_export_as_##rule}
 #define REDUCTION(op, word, when) \
-    [OP_##op] = {.name = word, .write = flxi_export_write_reduction, .plain = (when), .rewrite = flxi_export_as_keep_dims}
+    [OP_##op] = {                 \
+        .name = word, .write = flxi_export_write_reduction, .plain = (when), .rewrite = flxi_export_as_keep_dims}
 #define RULE(op) [OP_##op] = {.rewrite = flxi_export_as_##op}
-#define WRAPPED(op, theirs, writer) \
-    [OP_##op] = {.name = "stablehlo." theirs, .write = flxi_export_write_##writer, .plain = never, .rewrite = flxi_export_as_##op, .wraps = true}
+#define WRAPPED(op, theirs, writer)                   \
+    [OP_##op] = {.name = "stablehlo." theirs,         \
+                 .write = flxi_export_write_##writer, \
+                 .plain = never,                      \
+                 .rewrite = flxi_export_as_##op,      \
+                 .wraps = true}
 
 static bool never(const export_query *q)
 {
@@ -343,6 +347,7 @@ static const export_row rows[OP_COUNT] = {
     LINE_IF(conv, "convolution", conv, not_bool, conv),
     RULE(conv_backward_input),
     RULE(conv_backward_weight),
+    RULE(dequant_moe_weights),
     /* linear algebra */
     WRAPPED(cholesky, "cholesky", cholesky),
     WRAPPED(solve_triangular, "triangular_solve", solve_triangular),
@@ -353,6 +358,10 @@ static const export_row rows[OP_COUNT] = {
     RULE(adjugate),
     RULE(qr),
     RULE(sparse_solve),
+    RULE(eigh),
+    RULE(svd),
+    RULE(pinv),
+    RULE(expm),
     /* random numbers */
     LINE_IF(rng_bit_generator, "rng_bit_generator", rng_bit_generator, has_wide_state, rng_bit_generator),
     RULE(rng_bits),
@@ -364,6 +373,8 @@ static const export_row rows[OP_COUNT] = {
     RULE(truncated_normal),
     RULE(categorical),
     RULE(permutation),
+    RULE(sample),
+    RULE(gamma),
     /* a mesh of one process */
     ALIAS(broadcast),
     ALIAS(send),
@@ -376,6 +387,8 @@ static const export_row rows[OP_COUNT] = {
     RULE(scan),
     RULE(fixed_point),
     RULE(cg),
+    RULE(gmres),
+    RULE(root),
 };
 
 const export_row *flxi_export_row(flxi_opcode op)

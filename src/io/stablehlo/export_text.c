@@ -52,11 +52,6 @@ void flxi_export_line(exporter *w)
         flxi_add_text(&w->out, "  ");
 }
 
-export_val flxi_export_fresh(exporter *w, const flx_type *t)
-{
-    return (export_val){w->next++, t};
-}
-
 void flxi_export_value(exporter *w, uint32_t number)
 {
     size_t leaves = w->main->leaves.n;
@@ -77,9 +72,11 @@ void flxi_export_values(exporter *w, const export_val *v, uint32_t n)
 static const char *element_name(int32_t dtype)
 {
     static const char *const names[FLX_DTYPE_COUNT] = {
-        [FLX_F64] = "f64", [FLX_F32] = "f32", [FLX_F16] = "f16",   [FLX_BF16] = "bf16", [FLX_C64] = "complex<f32>",
-        [FLX_C128] = "complex<f64>", [FLX_I64] = "i64", [FLX_I32] = "i32", [FLX_I16] = "i16", [FLX_I8] = "i8",
-        [FLX_U64] = "ui64", [FLX_U32] = "ui32", [FLX_U16] = "ui16", [FLX_U8] = "ui8", [FLX_BOOL] = "i1",
+        [FLX_F64] = "f64",   [FLX_F32] = "f32",          [FLX_F16] = "f16",
+        [FLX_BF16] = "bf16", [FLX_C64] = "complex<f32>", [FLX_C128] = "complex<f64>",
+        [FLX_I64] = "i64",   [FLX_I32] = "i32",          [FLX_I16] = "i16",
+        [FLX_I8] = "i8",     [FLX_U64] = "ui64",         [FLX_U32] = "ui32",
+        [FLX_U16] = "ui16",  [FLX_U8] = "ui8",           [FLX_BOOL] = "i1",
     };
     return names[dtype];
 }
@@ -118,9 +115,11 @@ void flxi_export_array(exporter *w, const char *name, const int64_t *v, size_t n
 
 /* ---- Lines ---- */
 
-void flxi_export_results(exporter *w, const export_val *v, uint32_t n)
+void flxi_export_results(exporter *w, export_val *v, uint32_t n)
 {
     flxi_export_line(w);
+    for (uint32_t i = 0; i < n; i++)
+        v[i].number = w->next++;
     flxi_export_values(w, v, n);
     if (n)
         flxi_add_text(&w->out, " = ");
@@ -135,7 +134,7 @@ void flxi_export_signature(exporter *w, const export_val *in, uint32_t nin, cons
     flxi_add_text(&w->out, nout == 1 ? "" : ")");
 }
 
-void flxi_export_generic(exporter *w, const char *name, const export_val *in, uint32_t nin, const export_val *out,
+void flxi_export_generic(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val *out,
                          uint32_t nout)
 {
     flxi_export_results(w, out, nout);
@@ -144,9 +143,9 @@ void flxi_export_generic(exporter *w, const char *name, const export_val *in, ui
     flxi_add_char(&w->out, ')');
 }
 
-void flxi_export_open(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val out)
+void flxi_export_open(exporter *w, const char *name, const export_val *in, uint32_t nin, export_val *out)
 {
-    flxi_export_results(w, &out, 1);
+    flxi_export_results(w, out, 1);
     flxi_addf(&w->out, "%s ", name);
     flxi_export_values(w, in, nin);
 }
@@ -233,12 +232,12 @@ static bool is_repeated(const char *data, int64_t count, size_t size)
     return count > 1 && memcmp(data, data + size, (size_t)(count - 1) * size) == 0;
 }
 
-void flxi_export_constant(exporter *w, const flx_type *t, const void *data, bool is_splat, export_val out)
+void flxi_export_constant(exporter *w, const flx_type *t, const void *data, bool is_splat, export_val *out)
 {
     int64_t count = flxi_static_extent(t, 0, t->rank);
     size_t size = flx_dtype_size(t->dtype);
     int64_t at = 0;
-    flxi_export_results(w, &out, 1);
+    flxi_export_results(w, out, 1);
     flxi_add_text(&w->out, "stablehlo.constant dense<");
     if (count == 0)
         ;
@@ -252,7 +251,7 @@ void flxi_export_constant(exporter *w, const flx_type *t, const void *data, bool
     flxi_export_type(w, t);
 }
 
-void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val out)
+void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val *out)
 {
     unsigned char element[16] = {0};
     if (flxi_is_complex(t->dtype))
@@ -264,8 +263,8 @@ void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val out)
 
 export_val flxi_export_number(exporter *w, const flx_type *scalar, double x)
 {
-    export_val v = flxi_export_fresh(w, scalar);
-    flxi_export_splat(w, scalar, x, v);
+    export_val v = {.type = scalar};
+    flxi_export_splat(w, scalar, x, &v);
     return v;
 }
 
@@ -287,10 +286,10 @@ export_val flxi_export_broadcast(exporter *w, export_val v, const flx_type *to)
     t.dtype = v.type->dtype;
     if (flxi_type_equal(v.type, &t))
         return v;
-    export_val out = flxi_export_fresh(w, new_type(w, &t));
+    export_val out = {.type = new_type(w, &t)};
     for (int i = 0; i < v.type->rank; i++)
         dims[i] = to->rank - v.type->rank + i;
-    flxi_export_open(w, "stablehlo.broadcast_in_dim", &v, 1, out);
+    flxi_export_open(w, "stablehlo.broadcast_in_dim", &v, 1, &out);
     flxi_add_text(&w->out, ", dims = ");
     flxi_export_list(w, dims, (size_t)v.type->rank);
     flxi_export_signature(w, &v, 1, &out, 1);
@@ -303,8 +302,8 @@ export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype)
     t.dtype = dtype;
     if (v.type->dtype == dtype)
         return v;
-    export_val out = flxi_export_fresh(w, new_type(w, &t));
-    flxi_export_open(w, "stablehlo.convert", &v, 1, out);
+    export_val out = {.type = new_type(w, &t)};
+    flxi_export_open(w, "stablehlo.convert", &v, 1, &out);
     flxi_export_signature(w, &v, 1, &out, 1);
     return out;
 }

@@ -270,20 +270,36 @@ static const struct {
     arithmetic calculate;
     uint32_t flags;
 } pointwise[] = {
-    {OP_add, add, 0},         {OP_sub, sub, 0},     {OP_mul, mul, 0},
-    {OP_div, quotient, 0},    {OP_neg, neg, 0},     {OP_rem, remainder_of, 0},
-    {OP_mod, remainder_of, 0}, {OP_max, max, 0},    {OP_min, min, 0},
-    {OP_sign, sign, 0},       {OP_abs, size, 0},    {OP_cast, same, 0},
-    {OP_eq, eq, 0},           {OP_ne, ne, 0},       {OP_ge, ge, 0},
-    {OP_le, le, 0},           {OP_lt, lt, 0},       {OP_gt, gt, 0},
-    {OP_not, negation, 0},         {OP_and, both, TAKES_UNKNOWN}, {OP_or, either, TAKES_UNKNOWN},
-    {OP_where, where, TAKES_UNKNOWN}, {OP_clamp, clamp, 0}, {OP_optimization_barrier, same, 0},
+    {OP_add, add, 0},
+    {OP_sub, sub, 0},
+    {OP_mul, mul, 0},
+    {OP_div, quotient, 0},
+    {OP_neg, neg, 0},
+    {OP_rem, remainder_of, 0},
+    {OP_mod, remainder_of, 0},
+    {OP_max, max, 0},
+    {OP_min, min, 0},
+    {OP_sign, sign, 0},
+    {OP_abs, size, 0},
+    {OP_cast, same, 0},
+    {OP_eq, eq, 0},
+    {OP_ne, ne, 0},
+    {OP_ge, ge, 0},
+    {OP_le, le, 0},
+    {OP_lt, lt, 0},
+    {OP_gt, gt, 0},
+    {OP_not, negation, 0},
+    {OP_and, both, TAKES_UNKNOWN},
+    {OP_or, either, TAKES_UNKNOWN},
+    {OP_where, where, TAKES_UNKNOWN},
+    {OP_clamp, clamp, 0},
+    {OP_optimization_barrier, same, 0},
     {OP_check, same, 0},
 };
 
 /* Move elements and do nothing else. */
-static const uint32_t movements[] = {OP_reshape, OP_transpose, OP_expand,  OP_broadcast_in_dim, OP_squeeze, OP_unsqueeze,
-                                     OP_tile,    OP_narrow,    OP_slice,   OP_reverse,          OP_concat,  OP_stack,
+static const uint32_t movements[] = {OP_reshape, OP_transpose, OP_expand, OP_broadcast_in_dim, OP_squeeze, OP_unsqueeze,
+                                     OP_tile,    OP_narrow,    OP_slice,  OP_reverse,          OP_concat,  OP_stack,
                                      OP_pad};
 
 /* ---- Evaluation ---- */
@@ -315,10 +331,17 @@ static bool depends_on_run(flx_context *ctx, flx_dim d)
     return found;
 }
 
+/* False, with the error that ends everything in the graph. */
+static bool starve(const evaluation *e)
+{
+    flxi_hlo_fail(e->s, FLX_E_OOM, NULL, "no memory for extents");
+    return false;
+}
+
 static bool keep(evaluation *e, int64_t *refs, int64_t i, hlo_extent x)
 {
     refs[i] = (int64_t)e->elements.n;
-    return flxi_push(e->s->l->arena.mem, &e->elements, x);
+    return flxi_push(e->s->l->arena.mem, &e->elements, x) || starve(e);
 }
 
 /* A literal, or the extent of an axis. */
@@ -399,6 +422,8 @@ static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
     uint32_t id = ok ? flxi_add_node(g, n->op, ids, n->nin, attrs) : 0;
     if (id && flx_output(g, (flx_val){id, g->serial}, NULL) == FLX_OK)
         flx_run(g, NULL, NULL, 0, &y, &err);
+    if (!g || err.code == FLX_E_OOM || flx_graph_error(g, NULL) == FLX_E_OOM)
+        starve(e);
     flx_graph_free(g);
     return y;
 }
@@ -497,8 +522,8 @@ static bool is_floor_quotient(evaluation *e, const flxi_node *n, uint32_t *a, ui
     return is_op(e, q, OP_div, a, b) && is_op(e, n->in[1], OP_sub, &q, &one) &&
            is_op(e, n->in[0], OP_and, &signs, &nonzero) && is_op(e, nonzero, OP_ne, &rest, &zero) &&
            is_op(e, rest, OP_rem, a, b) && is_op(e, signs, OP_ne, &sign_of[0], &sign_of[1]) &&
-           is_op(e, sign_of[0], OP_sign, a, &none) && is_op(e, sign_of[1], OP_sign, b, &none) && is_literal(e, one, 1) &&
-           is_literal(e, zero, 0);
+           is_op(e, sign_of[0], OP_sign, a, &none) && is_op(e, sign_of[1], OP_sign, b, &none) &&
+           is_literal(e, one, 1) && is_literal(e, zero, 0);
 }
 
 static bool evaluate_flooring(evaluation *e, const flxi_node *n, int64_t *refs)
@@ -575,7 +600,17 @@ static bool evaluate(evaluation *e, uint32_t id, memo *out)
     if (e->names_unknown && flxi_is_int(flxi_type_at(g, id)->dtype))
         found = name_unknown(e, id, refs, count, found);
     *out = (memo){id, found ? refs : NULL, count};
-    return !flxi_hlo_failed(e->s) && flxi_push(e->s->l->arena.mem, &e->memos, *out);
+    if (flxi_hlo_failed(e->s))
+        return false;
+    return flxi_push(e->s->l->arena.mem, &e->memos, *out) || starve(e);
+}
+
+/* Evaluates v; what came of it while the table of dimensions had no memory is not to be trusted. */
+static bool evaluate_value(evaluation *e, flx_val v, memo *out)
+{
+    unsigned before = flxi_dim_starvations(e->s->l->ctx);
+    bool ok = !flxi_hlo_failed(e->s) && v.id && evaluate(e, v.id, out);
+    return before == flxi_dim_starvations(e->s->l->ctx) ? ok : starve(e);
 }
 
 hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n)
@@ -583,7 +618,7 @@ hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n)
     evaluation e = {.s = s};
     memo m = {0};
     hlo_extent *out = NULL;
-    if (!flxi_hlo_failed(s) && v.id && evaluate(&e, v.id, &m) && m.refs)
+    if (evaluate_value(&e, v, &m) && m.refs)
         out = flxi_hlo_new(s, hlo_extent, m.n);
     for (int64_t i = 0; out && i < m.n; i++)
         out[i] = e.elements.at[m.refs[i]];
@@ -610,8 +645,8 @@ bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *ou
 {
     evaluation e = {.s = s, .names_unknown = true};
     memo m[2] = {{0}};
-    bool ok = !flxi_hlo_failed(s) && a.id && b.id && evaluate(&e, a.id, &m[0]) && evaluate(&e, b.id, &m[1]) &&
-              m[0].refs && m[1].refs && m[0].n == m[1].n;
+    bool ok =
+        evaluate_value(&e, a, &m[0]) && evaluate_value(&e, b, &m[1]) && m[0].refs && m[1].refs && m[0].n == m[1].n;
     int64_t *dims = ok ? flxi_hlo_new(s, int64_t, m[0].n) : NULL;
     ok = ok && dims;
     for (int64_t i = 0; ok && i < m[0].n; i++) {

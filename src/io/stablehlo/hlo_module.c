@@ -202,18 +202,16 @@ static flx_code open_generic(hlo_parser *p, const hlo_draft *d)
 {
     FLXI_TRY(flxi_hlop_expect(p, "("));
     FLXI_TRY(flxi_hlop_expect(p, ")"));
-    if (flxi_hlop_eat(p, "<")) {
-        FLXI_TRY(flxi_hlop_optional_dict(p, d));
-        FLXI_TRY(flxi_hlop_expect(p, ">"));
-    }
-    return flxi_hlop_expect(p, "(");
+    if (!flxi_hlop_eat(p, "<"))
+        return FLX_OK;
+    FLXI_TRY(flxi_hlop_optional_dict(p, d));
+    return flxi_hlop_expect(p, ">");
 }
 
-/* ) {…} : () -> () */
+/* {…} : () -> () */
 static flx_code close_generic(hlo_parser *p, const hlo_draft *d)
 {
     const hlo_type *ignored;
-    FLXI_TRY(flxi_hlop_expect(p, ")"));
     FLXI_TRY(flxi_hlop_optional_dict(p, d));
     FLXI_TRY(flxi_hlop_expect(p, ":"));
     FLXI_TRY(flxi_hlop_function_type(p, &ignored));
@@ -270,7 +268,9 @@ static flx_code parse_generic_function(hlo_parser *p, hlo_place at)
     hlo_draft d = {.name = "func.func", .at = at, .entries = p->entries.n};
     p->num_values = 0;
     FLXI_TRY(open_generic(p, &d));
+    FLXI_TRY(flxi_hlop_expect(p, "("));
     FLXI_TRY(parse_generic_body(p, &f));
+    FLXI_TRY(flxi_hlop_expect(p, ")"));
     FLXI_TRY(close_generic(p, &d));
     FLXI_TRY(describe_function(p, d.entries, &f));
     FLXI_TRY(check_return(p, &f));
@@ -286,12 +286,14 @@ static flx_code parse_generic_module(hlo_parser *p, hlo_place at, const char **m
 {
     hlo_draft d = {.name = "builtin.module", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
+    FLXI_TRY(flxi_hlop_expect(p, "("));
     FLXI_TRY(flxi_hlop_expect(p, "{"));
     if (flxi_hlop_eat(p, "^")) {
         flxi_hlop_suffix(p);
         FLXI_TRY(flxi_hlop_expect(p, ":"));
     }
     FLXI_TRY(parse_items(p, module_name, '}'));
+    FLXI_TRY(flxi_hlop_expect(p, ")"));
     FLXI_TRY(close_generic(p, &d));
     const hlo_attr *name = find_entry(p, d.entries, "sym_name");
     *module_name = name && name->kind == HLO_A_STRING ? name->text : NULL;
@@ -320,7 +322,18 @@ static flx_code skip_mesh(hlo_parser *p)
     FLXI_TRY(flxi_hlop_expect(p, "="));
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     FLXI_TRY(flxi_hlop_skip_balanced(p, '>'));
+    if (flxi_hlop_eat(p, "{"))
+        FLXI_TRY(flxi_hlop_skip_balanced(p, '}'));
     return flxi_hlop_skip_location(p);
+}
+
+static flx_code skip_generic_mesh(hlo_parser *p, hlo_place at)
+{
+    hlo_draft d = {.name = "sdy.mesh", .at = at, .entries = p->entries.n};
+    FLXI_TRY(open_generic(p, &d));
+    FLXI_TRY(close_generic(p, &d));
+    p->entries.n = d.entries;
+    return FLX_OK;
 }
 
 static flx_code outside_function(hlo_parser *p, hlo_place at, hlo_span name)
@@ -339,6 +352,8 @@ static flx_code parse_quoted(hlo_parser *p, const char **module_name, bool is_in
         return parse_generic_function(p, at);
     if (flxi_hlop_is(name, "builtin.module") && !is_inside)
         return parse_generic_module(p, at, module_name);
+    if (flxi_hlop_is(name, "sdy.mesh"))
+        return skip_generic_mesh(p, at);
     return outside_function(p, at, name);
 }
 

@@ -6,7 +6,8 @@
    A signature is a pattern for each operand, "->", a pattern for each result. A pattern is
      a shape     nothing: any; a digit: the rank; A, B: one shape for all values with that letter
      elements    E, F, G: one element type for all values with that letter; P: the real type of E's parts; Z: the
-                 complex type with parts of E; lower-case letters: any of these classes; .: anything
+                 complex type with parts of E; lower-case letters: any of these classes; T: any tensor; .: anything,
+                 tuples and tokens too
      : classes   which classes E, F or G may be
      *           the pattern repeats for all values that are left; ?: the value may be absent
    Classes: b i1, i signed, u unsigned, f float, c complex, q quantised, x index, j exactly i32. */
@@ -72,7 +73,7 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.batch_norm_grad", "AE:fq 1E 1E 1E AE -> AE 1E 1E"},
     {"stablehlo.batch_norm_inference", "AE:fq 1E 1E 1E 1E -> AE"},
     {"stablehlo.batch_norm_training", "AE:fq 1E 1E -> AE 1E 1E"},
-    {"stablehlo.bitcast_convert", ". -> ."},
+    {"stablehlo.bitcast_convert", "T -> T"},
     {"stablehlo.broadcast", "E -> E"},
     {"stablehlo.broadcast_in_dim", "E -> E"},
     {"stablehlo.case", "0j -> .*"},
@@ -83,15 +84,15 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.compare", "E E -> b"},
     {"stablehlo.complex", "E:f E -> Z"},
     {"stablehlo.concatenate", "E E* -> E"},
-    {"stablehlo.convert", ". -> ."},
-    {"stablehlo.convolution", ". . -> ."},
+    {"stablehlo.convert", "biufcx -> biufcx"},
+    {"stablehlo.convolution", "T T -> T"},
     {"stablehlo.cosine", "E:fcq -> E"},
     {"stablehlo.count_leading_zeros", "E:iu -> E"},
     {"stablehlo.divide", "E:iufcq E -> E"},
-    {"stablehlo.dot", ". . -> ."},
-    {"stablehlo.dot_general", ". . -> ."},
+    {"stablehlo.dot", "T T -> T"},
+    {"stablehlo.dot_general", "T T -> T"},
     {"stablehlo.dynamic_broadcast_in_dim", "E 1iux -> E"},
-    {"stablehlo.dynamic_conv", ". . iux -> ."},
+    {"stablehlo.dynamic_conv", "T T iux -> T"},
     {"stablehlo.dynamic_gather", "E iux 1iux -> E"},
     {"stablehlo.dynamic_iota", "1iux -> iufcq"},
     {"stablehlo.dynamic_pad", "E 0E 1iux 1iux 1iux -> E"},
@@ -103,7 +104,7 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.fft", "fc -> fc"},
     {"stablehlo.floor", "E:fq -> E"},
     {"stablehlo.gather", "E iux -> E"},
-    {"stablehlo.get_dimension_size", ". -> 0j"},
+    {"stablehlo.get_dimension_size", "T -> 0j"},
     {"stablehlo.if", "0b -> .*"},
     {"stablehlo.imag", "E:fc -> P"},
     {"stablehlo.iota", "-> iufcq"},
@@ -111,7 +112,7 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.log", "E:fcq -> E"},
     {"stablehlo.log_plus_one", "E:fcq -> E"},
     {"stablehlo.logistic", "E:fcq -> E"},
-    {"stablehlo.map", "A. A.* -> A."},
+    {"stablehlo.map", "AT AT* -> AT"},
     {"stablehlo.maximum", "E:biufcq E -> E"},
     {"stablehlo.minimum", "E:biufcq E -> E"},
     {"stablehlo.multiply", "E:biufcq E -> E"},
@@ -123,7 +124,9 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.power", "E:iufcq E -> E"},
     {"stablehlo.real", "E:fc -> P"},
     {"stablehlo.real_dynamic_slice", "E 1F:iux 1F 1F -> E"},
+    {"stablehlo.reduce", "T* -> T*"},
     {"stablehlo.reduce_precision", "E:fq -> E"},
+    {"stablehlo.reduce_window", "T* -> T*"},
     {"stablehlo.remainder", "E:iufcq E -> E"},
     {"stablehlo.reshape", "E -> E"},
     {"stablehlo.reverse", "E -> E"},
@@ -132,6 +135,7 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.round_nearest_afz", "E:fq -> E"},
     {"stablehlo.round_nearest_even", "E:fq -> E"},
     {"stablehlo.rsqrt", "E:fcq -> E"},
+    {"stablehlo.scatter", "T* -> T*"},
     {"stablehlo.select", "b AE AE -> AE"},
     {"stablehlo.select_and_scatter", "AE E 0E -> AE"},
     {"stablehlo.set_dimension_size", "E 0j -> E"},
@@ -141,6 +145,7 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.sign", "E:ifcq -> E"},
     {"stablehlo.sine", "E:fcq -> E"},
     {"stablehlo.slice", "E -> E"},
+    {"stablehlo.sort", "T* -> T*"},
     {"stablehlo.sqrt", "E:fcq -> E"},
     {"stablehlo.subtract", "E:iufcq E -> E"},
     {"stablehlo.tan", "E:fcq -> E"},
@@ -287,6 +292,17 @@ static bool refuse_elements(matching *m, const char *who, const hlo_type *t, con
     return false;
 }
 
+/* What moves quantised elements leaves their scales; stretching and choosing may give them others. */
+static bool keeps_scales(const hlo_site *s)
+{
+    static const char *const free_ones[] = {"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim",
+                                            "stablehlo.select", "stablehlo.convert"};
+    for (size_t i = 0; i < sizeof free_ones / sizeof *free_ones; i++)
+        if (strcmp(s->op->name, free_ones[i]) == 0)
+            return false;
+    return (s->rule->flags & HLO_MOVES) != 0;
+}
+
 static bool match_group(matching *m, const char *who, const hlo_type *t, size_t group)
 {
     if (!m->element[group]) {
@@ -294,12 +310,13 @@ static bool match_group(matching *m, const char *who, const hlo_type *t, size_t 
         snprintf(m->element_of[group], sizeof m->element_of[group], "%s", who);
         return true;
     }
-    if (flxi_hlo_same_element(t, m->element[group]))
+    const hlo_type *first = m->element[group];
+    if (flxi_hlo_same_element(t, first) && (!keeps_scales(m->s) || flxi_hlo_same_quant(t->quant, first->quant)))
         return true;
     char text[120];
     char other[120];
     flxi_hlo_type_print(t, text, sizeof text);
-    flxi_hlo_type_print(m->element[group], other, sizeof other);
+    flxi_hlo_type_print(first, other, sizeof other);
     flxi_hlo_fail(m->s, FLX_E_DTYPE, NULL, "the element types of %s, %.60s, and %s, %.60s, differ",
                   m->element_of[group], other, who, text);
     return false;
@@ -410,14 +427,16 @@ static const char *match_side(matching *m, const char *p, const side *d)
     return p;
 }
 
-/* Flags of rules without a row: shapes and elements of operands alike. */
+/* That of a rule without a row follows from its flags. */
 static const char *signature_of(const hlo_site *s)
 {
     const hlo_signature *row =
         bsearch(s->op->name, flxi_hlo_signatures, flxi_hlo_num_signatures, sizeof *flxi_hlo_signatures, by_name);
     if (row)
         return row->signature;
-    return s->rule->flags & HLO_ELEMENTS ? "E* -> .*" : s->rule->flags & HLO_SAME_TYPE ? ".* -> .*" : NULL;
+    if (s->rule->flags & HLO_TAKES_ANY)
+        return NULL;
+    return s->rule->flags & HLO_ELEMENTS ? "E* -> T T*" : "T* -> T T*";
 }
 
 bool flxi_hlo_check_signature(hlo_site *s)

@@ -3,7 +3,6 @@
 #include "io/stablehlo/hlo_number.h"
 
 #include "base/number.h"
-#include "base/strbuf.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -25,6 +25,7 @@ static const hlo_rule *const tables[] = {
     flxi_hlo_scatter_rules,
     flxi_hlo_sort_rules,
     flxi_hlo_control_rules,
+    flxi_hlo_loop_rules,
     flxi_hlo_dynamic_rules,
     flxi_hlo_quant_rules,
 };
@@ -193,6 +194,16 @@ static bool fits(const flx_type *t, const hlo_type *declared)
     return true;
 }
 
+/* Where the text has a number, an extent that was a symbol is that number. */
+static bool learn_extents(hlo_site *s, flx_val v, const hlo_type *declared)
+{
+    const flx_type *t = flxi_hlo_typeof(s, v);
+    for (int i = 0; i < t->rank && !declared->is_unranked; i++)
+        if (declared->dims[i] != HLO_DYNAMIC && !flxi_hlo_equal_extents(s, t->dims[i], declared->dims[i]))
+            return false;
+    return true;
+}
+
 static void refuse_result(hlo_site *s, size_t i, const flx_type *got, const hlo_type *declared)
 {
     char ours[160];
@@ -215,6 +226,8 @@ static bool bind_results(hlo_site *s)
             refuse_result(s, i, flxi_hlo_typeof(s, s->y[at]), r->type);
             return false;
         }
+        if (r->type->kind == HLO_TENSOR && !learn_extents(s, s->y[at], r->type))
+            return false;
         if (!flxi_hlo_bind(s->scope, r, s->y + at, n))
             return false;
         at += n;
@@ -251,7 +264,7 @@ static bool lower_op(hlo_scope *sc, const hlo_op *op)
     for (size_t i = 0; i < op->num_results; i++)
         s.ny += flxi_hlo_parts(op->results[i]->type);
     s.y = flxi_hlo_new(&s, flx_val, s.ny);
-    if (!s.y || !flxi_hlo_check_signature(&s) || !flxi_hlo_check_constraints(&s))
+    if (!s.y || !flxi_hlo_check_signature(&s) || !flxi_hlo_check_attributes(&s) || !flxi_hlo_check_agreement(&s))
         return false;
     if (flxi_hlo_is_expressed(&s)) {
         flxi_hlo_lower_expressed(&s);
@@ -498,6 +511,8 @@ static bool list_captures(hlo_site *s, const value_list *all, hlo_captures *out)
         }
         if (is_constant_binding(s, b))
             continue;
+        if (flxi_hlo_failed(s))
+            return false;
         values[out->num_values++] = all->at[i];
         for (size_t k = 0; k < b->n; k++)
             vals[out->num_vals++] = b->v[k];

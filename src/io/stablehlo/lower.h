@@ -57,6 +57,7 @@ extern const hlo_rule flxi_hlo_fold_rules[];        /* lower_region_fold.c */
 extern const hlo_rule flxi_hlo_scatter_rules[];     /* lower_region_scatter.c */
 extern const hlo_rule flxi_hlo_sort_rules[];        /* lower_region_sort.c */
 extern const hlo_rule flxi_hlo_control_rules[];     /* lower_control.c */
+extern const hlo_rule flxi_hlo_loop_rules[];        /* lower_loop.c */
 extern const hlo_rule flxi_hlo_product_rules[];     /* lower_product.c */
 extern const hlo_rule flxi_hlo_gather_rules[];      /* lower_gather.c */
 extern const hlo_rule flxi_hlo_linalg_rules[];      /* lower_linalg.c */

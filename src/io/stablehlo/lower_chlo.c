@@ -21,15 +21,17 @@ static bool align(hlo_site *s, flx_val x[2])
     if (!axes.v)
         return true;
     if (axes.n != (size_t)t[low]->rank) {
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "broadcast_dimensions has %zu entries, but the operand of lower rank has %d axes",
-                      axes.n, t[low]->rank);
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
+                      "broadcast_dimensions has %zu entries, but the operand of lower rank has %d axes", axes.n,
+                      t[low]->rank);
         return false;
     }
     for (int i = 0; i < t[1 - low]->rank; i++)
         dims[i] = 1;
     for (size_t i = 0; i < axes.n; i++) {
         if (axes.v[i] < 0 || axes.v[i] >= t[1 - low]->rank || (i && axes.v[i] <= axes.v[i - 1])) {
-            flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "broadcast_dimensions must ascend and stay below %d", t[1 - low]->rank);
+            flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "broadcast_dimensions must ascend and stay below %d",
+                          t[1 - low]->rank);
             return false;
         }
         dims[axes.v[i]] = t[low]->dims[i];
@@ -106,7 +108,8 @@ static void lower_top_k(hlo_site *s)
     const flx_type *x = flxi_hlo_typeof(s, s->x[0]);
     int64_t k = flxi_hlo_int(s, "k", -1);
     if (s->ny != 2 || x->rank < 1 || k < 0) {
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "it takes k >= 0 and an operand with an axis, and gives values and indices");
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
+                      "it takes k >= 0 and an operand with an axis, and gives values and indices");
         return;
     }
     flx_top_k(s->g, s->x[0], k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
@@ -156,8 +159,14 @@ static void lower_mulhi(hlo_site *s)
     s->y[0] = flx_cast(g, is_signed ? flx_shr_arith(g, product, by) : flx_shr_logical(g, product, by), d);
 }
 
-#define BROADCASTING(name) {"chlo.broadcast_" name, 2, 0, HLO_ELEMENTS, lower_broadcasting, "stablehlo." name, NULL}
-#define OWN(name) {"chlo.broadcast_" name, 2, 0, HLO_ELEMENTS, lower_broadcasting, "chlo." name, NULL}
+#define BROADCASTING(name)                                                                      \
+    {                                                                                           \
+        "chlo.broadcast_" name, 2, 0, HLO_ELEMENTS, lower_broadcasting, "stablehlo." name, NULL \
+    }
+#define OWN(name)                                                                          \
+    {                                                                                      \
+        "chlo.broadcast_" name, 2, 0, HLO_ELEMENTS, lower_broadcasting, "chlo." name, NULL \
+    }
 
 const hlo_rule flxi_hlo_chlo_rules[] = {
     BROADCASTING("add"),

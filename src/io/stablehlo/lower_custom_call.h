@@ -9,6 +9,9 @@ typedef struct {
     void (*lower)(hlo_site *s);
 } hlo_call_target;
 
+/* The function that attribute called_computations names; NULL with the error in the graph. */
+const hlo_function *flxi_hlo_called(hlo_site *s);
+
 /* The tables, each ended by a row without target; lower_custom_call.c lists them. */
 extern const hlo_call_target flxi_hlo_check_targets[];
 extern const hlo_call_target flxi_hlo_jax_targets[];

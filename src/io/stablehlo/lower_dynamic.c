@@ -144,7 +144,11 @@ static void lower_tensor_dim(hlo_site *s)
 static void lower_get_extent(hlo_site *s)
 {
     flx_ints axis;
-    if (flxi_hlo_extents(s, s->x[1], &axis))
+    if (!flxi_hlo_extents(s, s->x[1], &axis))
+        return;
+    if (axis.n != 1)
+        flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "operand 1 must be one number");
+    else
         s->y[0] = flx_reshape(s->g, flx_narrow(s->g, s->x[0], 0, axis.v[0], 1), FLX_NO_INTS);
 }
 
@@ -263,8 +267,7 @@ static const hlo_attr *list_attr(hlo_site *s, flx_val v)
     return a;
 }
 
-/* The function named by called_computations. */
-static const hlo_function *called(hlo_site *s)
+const hlo_function *flxi_hlo_called(hlo_site *s)
 {
     const hlo_attr *a = flxi_hlo_attr(s->op, "called_computations");
     bool is_one = a && a->kind == HLO_A_ARRAY && a->num_items == 1 && a->items[0]->kind == HLO_A_SYMBOL;
@@ -281,7 +284,7 @@ static void dynamic_reduce_window(hlo_site *s)
 {
     static const char *const names[5] = {"window_dimensions", "window_strides", "base_dilations", "window_dilations",
                                          "padding"};
-    const hlo_function *f = called(s);
+    const hlo_function *f = flxi_hlo_called(s);
     size_t n = s->nx >= 7 ? (s->nx - 5) / 2 : 0;
     if (!f)
         return;

@@ -87,6 +87,52 @@ static void lower_part(hlo_site *s)
         s->y[0] = flxi_hlo_fill(s, flxi_hlo_number(s, s->x[0], 0), flxi_hlo_typeof(s, s->x[0]));
 }
 
+/* ---- Functions of complex numbers that ours are not ---- */
+
+static bool is_complex(const hlo_site *s)
+{
+    return flxi_is_complex((int32_t)flxi_hlo_dtype(s, s->x[0]));
+}
+
+/* The principal branch: z^(1/3). */
+static void lower_cbrt(hlo_site *s)
+{
+    if (is_complex(s))
+        s->y[0] = flx_pow(s->g, s->x[0], flxi_hlo_number(s, s->x[0], 1.0 / 3));
+    else
+        lower_named(s);
+}
+
+/* -i log((x + iy) / √(x² + y²)) */
+static void lower_atan2(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    if (!is_complex(s)) {
+        lower_named(s);
+        return;
+    }
+    flx_dtype part = flxi_hlo_dtype(s, s->x[0]) == FLX_C64 ? FLX_F32 : FLX_F64;
+    flx_val i = flx_complex(g, flx_scalar(g, part, 0), flx_scalar(g, part, 1));
+    flx_val point = flx_add(g, s->x[1], flx_mul(g, i, s->x[0]));
+    flx_val length = flx_sqrt(g, flx_add(g, flx_square(g, s->x[0]), flx_square(g, s->x[1])));
+    s->y[0] = flx_mul(g, flx_neg(g, i), flx_log(g, flx_div(g, point, length)));
+}
+
+/* Complex numbers are in the order of their real parts, then of their imaginary parts. */
+static void lower_extreme(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    if (!is_complex(s)) {
+        lower_named(s);
+        return;
+    }
+    flx_val re[2] = {flx_real(g, s->x[0]), flx_real(g, s->x[1])};
+    flx_val im[2] = {flx_imag(g, s->x[0]), flx_imag(g, s->x[1])};
+    const char *before = strcmp(s->rule->ours, "max") == 0 ? "gt" : "lt";
+    flx_val first = flx_where(g, flx_eq(g, re[0], re[1]), flxi_hlo_emit(s, before, im, 2), flxi_hlo_emit(s, before, re, 2));
+    s->y[0] = flx_where(g, first, s->x[0], s->x[1]);
+}
+
 /* ---- Choices ---- */
 
 static void lower_clamp(hlo_site *s)
@@ -102,7 +148,7 @@ static void lower_clamp(hlo_site *s)
 
 const hlo_rule flxi_hlo_elementwise_rules[] = {
     UNARY("abs", "abs"),
-    UNARY("cbrt", "cbrt"),
+    {"stablehlo.cbrt", 1, 0, HLO_SAME_TYPE, lower_cbrt, "cbrt", NULL},
     UNARY("ceil", "ceil"),
     UNARY("cosine", "cos"),
     UNARY("exponential", "exp"),
@@ -122,11 +168,11 @@ const hlo_rule flxi_hlo_elementwise_rules[] = {
     UNARY("tan", "tan"),
     UNARY("tanh", "tanh"),
     BINARY("add", "add"),
-    BINARY("atan2", "atan2"),
+    {"stablehlo.atan2", 2, 0, SAME, lower_atan2, "atan2", NULL},
     BINARY("complex", "complex"),
     BINARY("divide", "div"),
-    BINARY("maximum", "max"),
-    BINARY("minimum", "min"),
+    {"stablehlo.maximum", 2, 0, SAME, lower_extreme, "max", NULL},
+    {"stablehlo.minimum", 2, 0, SAME, lower_extreme, "min", NULL},
     BINARY("multiply", "mul"),
     BINARY("power", "pow"),
     BINARY("remainder", "rem"),

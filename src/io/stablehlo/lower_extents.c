@@ -60,7 +60,7 @@ static bool assume(hlo_site *s, flx_dim a, flx_dim b)
 {
     hlo_lowering *l = s->l;
     const char *name = symbol_of(l->ctx, a);
-    if (!name || has_symbol(l->ctx, b, name))
+    if (b == FLX_DIM_INVALID || !name || has_symbol(l->ctx, b, name))
         return false;
     if (flxi_push(l->arena.mem, &l->assumed, ((flx_dim_binding){name, b})))
         l->restarts = true;
@@ -86,38 +86,53 @@ flx_dim flxi_hlo_assumed_extent(hlo_lowering *l, flx_dim d)
 
 /* ---- Extents in bodies ---- */
 
-static const hlo_extent *scalar_extent(hlo_site *s, flx_val v)
+/* The extents that v holds, a scalar or a short list; NULL when it is anything else. */
+static const hlo_extent *extents_in(hlo_site *s, flx_val v, size_t *n)
 {
+    enum { MAX_EXTENTS = 64 };
     const flx_type *t = flxi_hlo_typeof(s, v);
-    size_t n;
-    if (t->rank != 0 || !flxi_is_int(t->dtype) || s->g->symbols.n == 0)
+    if (t->rank > 1 || !flxi_is_int(t->dtype) || s->g->symbols.n == 0)
         return NULL;
-    const hlo_extent *x = flxi_hlo_extent_values(s, v, &n);
-    return x && x->dim != FLX_DIM_INVALID && (flxi_dim_is_number(x->dim) || x->least >= 0) ? x : NULL;
+    const hlo_extent *x = flxi_hlo_extent_values(s, v, n);
+    bool ok = x && *n > 0 && *n <= MAX_EXTENTS;
+    for (size_t i = 0; ok && i < *n; i++)
+        ok = x[i].dim != FLX_DIM_INVALID && (flxi_dim_is_number(x[i].dim) || x[i].least >= 0);
+    return ok ? x : NULL;
 }
 
 bool flxi_hlo_is_extent(hlo_site *s, flx_val v)
 {
-    return scalar_extent(s, v) != NULL;
+    size_t n;
+    return extents_in(s, v, &n) != NULL;
+}
+
+/* A dimension as a scalar: the extent of a tensor that has it. */
+static flx_val extent_value(flx_graph *g, flx_dim d, const flx_tensor *any, flx_dtype dtype)
+{
+    if (flxi_dim_is_number(d))
+        return flx_scalar(g, dtype, (double)d);
+    flx_type row = flx_type_make(FLX_BOOL, 1, &d);
+    return flx_cast(g, flx_dim_size(g, flx_full(g, &row, any), 0), dtype);
 }
 
 flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v)
 {
-    const hlo_extent *x = scalar_extent(s, v);
-    flx_dtype dtype = flxi_hlo_dtype(s, v);
+    size_t n = 0;
+    const hlo_extent *x = extents_in(s, v, &n);
     flx_error err = {0};
-    if (!x)
-        return FLX_NONE;
-    if (flxi_dim_is_number(x->dim))
-        return flx_scalar(body, dtype, (double)x->dim);
-    flx_type row = flx_type_make(FLX_BOOL, 1, &x->dim);
     flx_type scalar = {.dtype = FLX_BOOL};
-    flx_tensor *no = flx_tensor_new(s->l->ctx, &scalar, &(unsigned char){0}, &err);
-    if (!no)
+    flx_tensor *any = flx_tensor_new(s->l->ctx, &scalar, NULL, &err);
+    flx_val *copies = flxi_hlo_new(s, flx_val, n);
+    for (size_t i = 0; x && any && copies && i < n; i++)
+        copies[i] = extent_value(body, x[i].dim, any, flxi_hlo_dtype(s, v));
+    if (any)
+        flx_graph_error(s->g, &err);
+    flx_tensor_release(any);
+    if (!x || !copies || !any) {
         flxi_graph_fail(body, &err);
-    flx_val size = no ? flx_dim_size(body, flx_full(body, &row, no), 0) : FLX_NONE;
-    flx_tensor_release(no);
-    return flx_cast(body, size, dtype);
+        return FLX_NONE;
+    }
+    return flxi_hlo_typeof(s, v)->rank ? flx_stack(body, copies, n, 0) : copies[0];
 }
 
 /* ---- Assertions ---- */
@@ -147,7 +162,8 @@ static void learn_least(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
     hlo_lowering *l = s->l;
     flx_dim rest = flx_dim_sub(l->ctx, a->dim, b->dim);
     int64_t extent;
-    const char *name = rest == FLX_DIM_INVALID || flxi_dim_is_number(rest) ? NULL : flxi_dim_solve(l->ctx, rest, 0, &extent);
+    const char *name =
+        rest == FLX_DIM_INVALID || flxi_dim_is_number(rest) ? NULL : flxi_dim_solve(l->ctx, rest, 0, &extent);
     if (!name || flx_dim_sub(l->ctx, flx_dim_symbol(l->ctx, name), extent) != rest)
         return;
     if (!flxi_push(l->arena.mem, &l->at_least, ((flx_dim_binding){name, extent})))

@@ -47,8 +47,9 @@ static void lower_torch_index_select(hlo_site *s)
     dim += dim < 0 ? x->rank : 0;
     batch += batch < 0 ? index->rank : 0;
     if (dim < 0 || dim >= x->rank || batch < 0 || batch > dim || batch > index->rank) {
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "dim is %lld and batch_dims is %lld, but the operand has %d axes, index %d",
-                      (long long)dim, (long long)batch, x->rank, index->rank);
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
+                      "dim is %lld and batch_dims is %lld, but the operand has %d axes, index %d", (long long)dim,
+                      (long long)batch, x->rank, index->rank);
         return;
     }
     int64_t kept = index->rank - batch; /* axes that stand in place of dim */

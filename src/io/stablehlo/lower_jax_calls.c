@@ -2,6 +2,7 @@
    operations that were written as calls. */
 #include "io/stablehlo/lower_custom_call.h"
 #include "io/stablehlo/lower_linalg.h"
+#include "io/stablehlo/lowering.h"
 
 #include <string.h>
 
@@ -60,6 +61,40 @@ static void mhlo_topk(hlo_site *s)
 static void xla_top_k(hlo_site *s)
 {
     top_k(s, true);
+}
+
+/* Arrays, then a first value for each: sorted by the function along one axis, of which the first top_k positions stay. Here
+   nothing is approximate. */
+static void approx_top_k(hlo_site *s)
+{
+    static const char config[] = "mhlo.backend_config";
+    const hlo_function *before = flxi_hlo_called(s);
+    int64_t axis = flxi_hlo_member_int(s, config, "reduction_dim", -1);
+    int64_t k = flxi_hlo_member_int(s, config, "top_k", -1);
+    hlo_op *op = flxi_hlo_new(s, hlo_op, 1);
+    hlo_attr *values = flxi_hlo_new(s, hlo_attr, 2);
+    hlo_entry *attrs = flxi_hlo_new(s, hlo_entry, 2);
+    if (!before || !op || !values || !attrs || flxi_hlo_failed(s))
+        return;
+    if (s->nx != 2 * s->ny || s->ny == 0 || !flxi_hlo_member_int(s, config, "aggregate_to_topk", 1)) {
+        flxi_hlo_unsupported(s,
+                             "an ApproxTopK that is not of arrays and first values, or leaves more than top_k of them");
+        return;
+    }
+    values[0] = (hlo_attr){.kind = HLO_A_INT, .at = s->op->at, .integer = axis};
+    values[1] = (hlo_attr){.kind = HLO_A_BOOL, .at = s->op->at, .integer = 1};
+    attrs[0] = (hlo_entry){"dimension", &values[0]};
+    attrs[1] = (hlo_entry){"is_stable", &values[1]};
+    *op = *s->op;
+    op->name = "stablehlo.sort";
+    op->num_operands = s->ny;
+    op->attrs = attrs;
+    op->num_attrs = 2;
+    op->regions = &before->body;
+    op->num_regions = 1;
+    flxi_hlo_lower_as(s, op, s->x, s->ny);
+    for (size_t i = 0; i < s->ny && !flxi_hlo_failed(s); i++)
+        s->y[i] = flx_narrow(s->g, s->y[i], axis, 0, k);
 }
 
 /* ---- Matrices ---- */
@@ -167,6 +202,7 @@ const hlo_call_target flxi_hlo_jax_targets[] = {
     {"mhlo.tan", function},
     {"mhlo.topk", mhlo_topk},
     {"TopK", xla_top_k},
+    {"ApproxTopK", approx_top_k},
     {"Qr", qr},
     {"ProductOfElementaryHouseholderReflectors", reflections},
     {"LuDecomposition", lu},

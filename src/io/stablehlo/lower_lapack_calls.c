@@ -100,7 +100,9 @@ static void trsm(hlo_site *s)
 {
     char trans = letter(s, "trans_x", 'N');
     hlo_triangular how = {letter(s, "side", 'L') == 'L', letter(s, "uplo", 'L') == 'L', letter(s, "diag", 'N') == 'U',
-                          trans == 'C' ? "adjoint" : trans == 'T' ? "transpose" : "none"};
+                          trans == 'C'   ? "adjoint"
+                          : trans == 'T' ? "transpose"
+                                         : "none"};
     if (takes(s, 2, 1))
         s->y[0] = flxi_hlo_solve_triangular(s, s->x[0], s->x[1], &how);
 }
@@ -226,8 +228,16 @@ static void geev(hlo_site *s)
     s->y[at + 2] = nan_info(s, pair[1]);
 }
 
-#define REAL(name, rule) {"lapack_s" name "_ffi", rule}, {"lapack_d" name "_ffi", rule}
-#define COMPLEX(name, rule) {"lapack_c" name "_ffi", rule}, {"lapack_z" name "_ffi", rule}
+#define REAL(name, rule)             \
+    {"lapack_s" name "_ffi", rule},  \
+    {                                \
+        "lapack_d" name "_ffi", rule \
+    }
+#define COMPLEX(name, rule)          \
+    {"lapack_c" name "_ffi", rule},  \
+    {                                \
+        "lapack_z" name "_ffi", rule \
+    }
 #define BOTH(name, rule) REAL(name, rule), COMPLEX(name, rule)
 
 const hlo_call_target flxi_hlo_lapack_targets[] = {

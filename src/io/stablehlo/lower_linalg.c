@@ -33,6 +33,11 @@ flx_val flxi_hlo_lower_mask(hlo_site *s, flx_val a, int64_t k)
 
 flx_val flxi_hlo_hermitian(hlo_site *s, flx_val a, bool lower)
 {
+    const flx_type *t = flxi_hlo_typeof(s, a);
+    if (t->dims[t->rank - 2] != t->dims[t->rank - 1]) {
+        flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the matrix must be square");
+        return FLX_NONE;
+    }
     flx_val half = lower ? flx_tril(s->g, a, -1) : flx_triu(s->g, a, 1);
     flx_val diagonal = flx_tril(s->g, flx_triu(s->g, a, 0), 0);
     if (flxi_is_complex((int32_t)flxi_hlo_dtype(s, a))) { /* of the diagonal only the real part counts */

@@ -3,11 +3,11 @@
 #include "io/stablehlo/lower.h"
 
 typedef struct {
-    int axis;                     /* of the features */
+    int axis; /* of the features */
     int rank;
-    int64_t there[FLX_MAX_RANK];  /* permutation that puts the features last */
+    int64_t there[FLX_MAX_RANK]; /* permutation that puts the features last */
     int64_t back[FLX_MAX_RANK];
-    flx_dim dims[FLX_MAX_RANK];   /* in the new order */
+    flx_dim dims[FLX_MAX_RANK]; /* in the new order */
     flx_dim examples, features;
     double eps;
 } batch_axes;
@@ -18,7 +18,8 @@ static bool find_axes(hlo_site *s, batch_axes *b)
     const hlo_attr *eps = flxi_hlo_attr(s->op, "epsilon");
     int64_t axis = flxi_hlo_int(s, "feature_index", 0);
     if (axis < 0 || axis >= t->rank) {
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "feature_index is %lld, but the operand has %d axes", (long long)axis, t->rank);
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "feature_index is %lld, but the operand has %d axes", (long long)axis,
+                      t->rank);
         return false;
     }
     if (!eps || eps->kind != HLO_A_REAL) {
@@ -54,8 +55,9 @@ static void lower_inference(hlo_site *s)
 {
     batch_axes b;
     if (find_axes(s, &b))
-        s->y[0] = restored(s, &b, flx_batch_norm_inference(s->g, flattened(s, &b, s->x[0]), s->x[1], s->x[2], s->x[3], s->x[4],
-                                                           b.eps));
+        s->y[0] = restored(
+            s, &b,
+            flx_batch_norm_inference(s->g, flattened(s, &b, s->x[0]), s->x[1], s->x[2], s->x[3], s->x[4], b.eps));
 }
 
 static void lower_training(hlo_site *s)

@@ -142,12 +142,13 @@ static void convolve(hlo_site *s, flx_ints padding)
     flx_val x[2];
     flx_conv_attrs a = FLX_CONV_ATTRS;
     a.input_axes = axes_of(s, "input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions");
-    a.kernel_axes = axes_of(s, "kernel_output_feature_dimension", "kernel_input_feature_dimension",
-                            "kernel_spatial_dimensions");
+    a.kernel_axes =
+        axes_of(s, "kernel_output_feature_dimension", "kernel_input_feature_dimension", "kernel_spatial_dimensions");
     a.output_axes = axes_of(s, "output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions");
     size_t n = a.input_axes.n >= 2 ? a.input_axes.n - 2 : 0;
     if (padding.n != 2 * n)
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "padding has %zu numbers, but %zu spatial axes need %zu", padding.n, n, 2 * n);
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "padding has %zu numbers, but %zu spatial axes need %zu", padding.n, n,
+                      2 * n);
     a.padding = padding;
     a.stride = flxi_hlo_ints_of(s, "window_strides", n, 1);
     a.input_dilation = flxi_hlo_ints_of(s, "lhs_dilation", n, 1);
@@ -166,11 +167,45 @@ static void lower_convolution(hlo_site *s)
     convolve(s, flxi_hlo_ints_of(s, "padding", 2 * n, 0));
 }
 
+/* Padding that depends on extents is put around the operand before the convolution, which takes numbers only. */
+static void convolve_padded(hlo_site *s, flx_ints padding)
+{
+    flx_ints spatial = flxi_hlo_member_ints(s, "dimension_numbers", "input_spatial_dimensions");
+    flx_ints dilation = flxi_hlo_ints_of(s, "lhs_dilation", spatial.n, 1);
+    size_t rank = (size_t)flxi_hlo_typeof(s, s->x[0])->rank;
+    int64_t *edges = flxi_hlo_new(s, int64_t, 2 * rank);
+    int64_t *none = flxi_hlo_new(s, int64_t, padding.n);
+    if (!edges || !none || flxi_hlo_failed(s))
+        return;
+    for (size_t i = 0; i < spatial.n && 2 * i + 1 < padding.n; i++) {
+        if (dilation.v[i] != 1 || spatial.v[i] < 0 || (size_t)spatial.v[i] >= rank) {
+            flxi_hlo_unsupported(s, "padding that depends on extents beside lhs_dilation");
+            return;
+        }
+        edges[spatial.v[i]] = padding.v[2 * i];
+        edges[rank + (size_t)spatial.v[i]] = padding.v[2 * i + 1];
+    }
+    flx_val zero = flxi_hlo_number(s, s->x[0], 0);
+    flx_val padded = flx_pad(s->g, s->x[0], zero, (flx_ints){edges, rank}, (flx_ints){edges + rank, rank}, FLX_ALL);
+    const flx_val x[2] = {padded, s->x[1]};
+    hlo_site inner = *s;
+    inner.x = x;
+    inner.nx = 2;
+    convolve(&inner, (flx_ints){none, padding.n});
+}
+
 static void lower_dynamic_conv(hlo_site *s)
 {
     flx_ints padding;
-    if (flxi_hlo_extents(s, s->x[2], &padding))
+    bool is_static = true;
+    if (!flxi_hlo_extents(s, s->x[2], &padding))
+        return;
+    for (size_t i = 0; i < padding.n; i++)
+        is_static &= flx_dim_is_static(padding.v[i]) != 0;
+    if (is_static)
         convolve(s, padding);
+    else
+        convolve_padded(s, padding);
 }
 
 const hlo_rule flxi_hlo_product_rules[] = {

@@ -83,8 +83,9 @@ static bool has_scales(hlo_site *s, const flx_type *t, const hlo_quant *q)
 {
     if (q->axis < 0 || (q->axis < t->rank && t->dims[q->axis] == (int64_t)q->num_scales))
         return true;
-    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "a quantised type has %zu scales along axis %lld, but its extent is another one",
-                  q->num_scales, (long long)q->axis);
+    flxi_hlo_fail(s, FLX_E_SHAPE, NULL,
+                  "a quantised type has %zu scales along axis %lld, but its extent is another one", q->num_scales,
+                  (long long)q->axis);
     return false;
 }
 
@@ -146,6 +147,10 @@ void flxi_hlo_lower_expressed(hlo_site *s)
 {
     const hlo_op *op = s->op;
     hlo_op plain = *op;
+    if (s->nx != op->num_operands || s->ny != op->num_results) {
+        flxi_hlo_unsupported(s, "quantised tensors beside tuples or tokens");
+        return;
+    }
     plain.operands = expressed_values(s, op->operands, op->num_operands);
     plain.results = expressed_values(s, op->results, op->num_results);
     flx_val *x = flxi_hlo_new(s, flx_val, s->nx);
@@ -168,8 +173,8 @@ static void lower_uniform_quantize(hlo_site *s)
     flx_val x = from->quant ? dequantised(s, s->x[0], from->quant) : s->x[0];
     hlo_element expressed = from->quant ? from->quant->expressed : from->element;
     if (expressed != to->expressed)
-        flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "operand 0 expresses %s, but the result %s", flxi_hlo_element(expressed)->text,
-                      flxi_hlo_element(to->expressed)->text);
+        flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "operand 0 expresses %s, but the result %s",
+                      flxi_hlo_element(expressed)->text, flxi_hlo_element(to->expressed)->text);
     else
         s->y[0] = quantised(s, x, to);
 }
@@ -179,7 +184,8 @@ static void lower_uniform_dequantize(hlo_site *s)
     const hlo_quant *q = flxi_hlo_operand_type(s, 0)->quant;
     if (flxi_hlo_result_type(s, 0)->element != q->expressed)
         flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "operand 0 expresses %s, but the result is %s",
-                      flxi_hlo_element(q->expressed)->text, flxi_hlo_element(flxi_hlo_result_type(s, 0)->element)->text);
+                      flxi_hlo_element(q->expressed)->text,
+                      flxi_hlo_element(flxi_hlo_result_type(s, 0)->element)->text);
     else
         s->y[0] = dequantised(s, s->x[0], q);
 }

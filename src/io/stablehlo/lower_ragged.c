@@ -1,4 +1,5 @@
-/* lower_ragged.c: chlo.ragged_dot: products in which consecutive runs of an axis of the first operand, the groups, go their own ways.
+/* lower_ragged.c: chlo.ragged_dot: products in which consecutive runs of an axis of the first operand, the groups, go
+   their own ways.
 
    The operands get an axis for the group and are zero outside of it, so that one batched product serves all groups; what zeros
    meet in the other operand (infinities, NaNs) is masked as well. Rows that belong to no group give zero. */
@@ -10,7 +11,7 @@ typedef struct {
     flx_ints lc, rc;
     int64_t ragged; /* axis of the first operand */
     flx_dim groups, length;
-    flx_val mask;   /* bool [groups, length]: the position is in the group */
+    flx_val mask; /* bool [groups, length]: the position is in the group */
 } ragged;
 
 static flx_val group_mask(hlo_site *s, flx_dim groups, flx_dim length)
@@ -20,7 +21,8 @@ static flx_val group_mask(hlo_site *s, flx_dim groups, flx_dim length)
     flx_val end = flx_cumsum(g, flx_cast(g, s->x[2], FLX_I64), 0, 0, 0);
     flx_val begin = flx_sub(g, end, flx_cast(g, s->x[2], FLX_I64));
     flx_val at = flx_iota(g, &plane, 1);
-    return flx_and(g, flx_le(g, flx_unsqueeze(g, begin, FLX_INTS(1)), at), flx_lt(g, at, flx_unsqueeze(g, end, FLX_INTS(1))));
+    return flx_and(g, flx_le(g, flx_unsqueeze(g, begin, FLX_INTS(1)), at),
+                   flx_lt(g, at, flx_unsqueeze(g, end, FLX_INTS(1))));
 }
 
 /* x [..] as [groups, ..], zero where the position along `axis` is outside the group; the mask may be that of another tensor. */

@@ -4,6 +4,7 @@
    columns behind. The product of reflections is 1 − V T V^H with the triangle T = (1 + D striu(V^H V))^-1 D, D being the
    taus on a diagonal; a tau of 0, which stands for no reflection, needs no exception in it. */
 #include "io/stablehlo/lower_linalg.h"
+#include "io/stablehlo/lower_region.h"
 
 #include "ir/type.h"
 
@@ -82,13 +83,13 @@ static flx_val line(flx_graph *g, flx_dim rows, flx_dim columns, int axis)
 
 static const flx_graph *step_body(hlo_site *s, const flx_type *type)
 {
-    flx_graph *g = flx_graph_new(s->g->ctx, "reflect");
-    if (!flxi_hlo_keep(s, g))
+    flx_graph *g = flxi_hlo_new_body(s);
+    if (!g)
         return NULL;
     flx_type index = flx_type_make(FLX_I64, 0, NULL);
     reflection r = {.g = g, .dtype = (flx_dtype)type->dtype, .is_complex = flxi_is_complex(type->dtype)};
-    r.a = flx_input(g, "a", type);
-    flx_val k = flx_input(g, "k", &index);
+    r.a = flxi_hlo_body_input(g, 0, type);
+    flx_val k = flxi_hlo_body_input(g, 1, &index);
     flx_val row = line(g, type->dims[type->rank - 2], 1, 0);
     flx_val column = line(g, 1, type->dims[type->rank - 1], 1);
     r.at = flx_eq(g, row, k);
@@ -98,7 +99,7 @@ static const flx_graph *step_body(hlo_site *s, const flx_type *type)
     flx_val tau = FLX_NONE;
     flx_output(g, step(&r, &tau), "a");
     flx_output(g, flx_squeeze(g, tau, FLX_INTS(-2, -1)), "tau");
-    return g;
+    return flxi_hlo_finished(s, g);
 }
 
 /* ---- Factors ---- */
@@ -128,8 +129,9 @@ void flxi_hlo_reflect(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus)
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
     attrs.body = step_body(s, t);
     attrs.num_carry = 1;
-    if (attrs.body)
-        flx_scan(s->g, operands, 2, &attrs, results, 2);
+    if (!attrs.body)
+        return;
+    flx_scan(s->g, operands, 2, &attrs, results, 2);
     *packed = results[0];
     *taus = first_axis_last(s, results[1]);
 }

@@ -3,6 +3,7 @@
 
 #include "ir/eval.h"
 #include "ir/site.h"
+#include "ir/type.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -221,13 +222,27 @@ bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v)
 
 /* ---- Operands ---- */
 
+/* Whether elements may be converted without being asked: to a type of the same kind that is no narrower. */
+static bool is_promotable(int32_t from, int32_t to)
+{
+    bool same_kind = flxi_is_float(from) == flxi_is_float(to) && flxi_is_complex(from) == flxi_is_complex(to) &&
+                     flxi_is_int(from) == flxi_is_int(to) && flxi_is_signed(from) == flxi_is_signed(to);
+    return same_kind && flx_dtype_size(from) <= flx_dtype_size(to);
+}
+
 flx_val *flxi_hlo_promoted(hlo_site *s, const hlo_region *r, size_t first, const flx_val *x, size_t n)
 {
     flx_val *y = flxi_hlo_new(s, flx_val, n);
     for (size_t i = 0; y && i < n; i++) {
         const hlo_type *wanted = first + i < r->num_args ? r->args[first + i]->type : NULL;
-        bool is_same = !wanted || wanted->kind != HLO_TENSOR || flxi_hlo_carrier(wanted) == flxi_hlo_dtype(s, x[i]);
-        y[i] = is_same ? x[i] : flx_cast(s->g, x[i], flxi_hlo_carrier(wanted));
+        int32_t from = (int32_t)flxi_hlo_dtype(s, x[i]);
+        int32_t to = wanted && wanted->kind == HLO_TENSOR ? (int32_t)flxi_hlo_carrier(wanted) : from;
+        if (!is_promotable(from, to)) {
+            flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "its region takes elements of type %s, which %s cannot become",
+                          flx_dtype_name(to), flx_dtype_name(from));
+            return NULL;
+        }
+        y[i] = from == to ? x[i] : flx_cast(s->g, x[i], (flx_dtype)to);
     }
     return y;
 }

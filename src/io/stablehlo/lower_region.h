@@ -1,9 +1,9 @@
 /* lower_region.h: regions that work on single elements, as the bodies of our ops.
 
-   Such a region becomes a graph of scalars. What it uses from outside is brought in as a constant where its value is known;
-   other scalars become further inputs behind the arguments, and the op carries them along as operands that it does not
-   change. Whether a body is one of the combinations that our ops have a word for is seen from the graph, not from the
-   text, so element types that need rounding after each operation are never taken for plain ones. */
+   Such a region becomes a graph of scalars. What it uses from outside is brought in as a constant where its value is
+   known; other scalars become further inputs behind the arguments, and the op carries them along as operands that it
+   does not change. Whether a body is one of the combinations that our ops have a word for is seen from the graph, not
+   from the text, so element types that need rounding after each operation are never taken for plain ones. */
 #ifndef FLXI_STABLEHLO_LOWER_REGION_H
 #define FLXI_STABLEHLO_LOWER_REGION_H
 
@@ -19,8 +19,8 @@ typedef struct {
 /* Region r, which must have num_args scalar arguments; false with the error in s->g. */
 bool flxi_hlo_element_body(hlo_site *s, const hlo_region *r, size_t num_args, hlo_element_body *out);
 
-/* A body under construction, which the lowering holds, or NULL; input i of it; and the same once it is complete, or NULL
-   with its error in s->g. */
+/* A body under construction, which the lowering holds, or NULL; input i of it; and the same once it is complete, or
+   NULL with its error in s->g. */
 flx_graph *flxi_hlo_new_body(hlo_site *s);
 flx_val flxi_hlo_body_input(flx_graph *g, size_t i, const flx_type *type);
 const flx_graph *flxi_hlo_finished(hlo_site *s, const flx_graph *g);
@@ -57,7 +57,7 @@ bool flxi_hlo_rounds(const hlo_combine_name *name, flx_dtype dtype);
 /* Whether v is known to be the neutral value of the combination. */
 bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v);
 
-/* Copies x and converts it to the element types of the region's arguments from `first` on; NULL with the error in s->g. */
+/* x converted to the element types of the arguments from `first` on; NULL with the error in s->g. */
 flx_val *flxi_hlo_promoted(hlo_site *s, const hlo_region *r, size_t first, const flx_val *x, size_t n);
 
 /* Attribute padding, of shape [rank, 2], as two lists; all 0 where it is absent. */

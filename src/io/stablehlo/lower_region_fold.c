@@ -1,8 +1,8 @@
 /* lower_region_fold.c: reduce, map and reduce_window.
 
    A fold with one of the named combinations becomes the reduction of that name, which sums in wider numbers than a fold
-   that rounds at each step; the language leaves the order of folding and the number of times that the initial value takes
-   part open. All other bodies are folded as they are written, in row-major order from the initial value. */
+   that rounds at each step; the language leaves the order of folding and the number of times that the initial value
+   takes part open. All other bodies are folded as they are written, in row-major order from the initial value. */
 #include "io/stablehlo/lower_region.h"
 
 #include "ir/opcode.h"
@@ -118,8 +118,8 @@ static bool is_used_in(const hlo_op *op, uint32_t number)
     return false;
 }
 
-/* Reductions to the place of the largest or smallest element, where the value itself is not asked for: on equal zeros of
-   both signs the fold keeps another one than the reduction would. */
+/* Reductions to the place of the largest or smallest element, where the value itself is not asked for: on equal zeros
+   of both signs the fold keeps another one than the reduction would. */
 static bool reduce_to_place(hlo_site *s, const fold *f, flx_ints axes)
 {
     static const struct {
@@ -229,8 +229,8 @@ static bool is_running(const windows *w, const flx_type *x, int64_t *axis, bool 
     return *axis >= 0;
 }
 
-/* Windows of up to so many elements are folded as the body says, rounding at each step; sums and products over longer ones
-   are left to ops that use wider numbers and, for running folds, fewer steps. */
+/* Windows of up to so many elements are folded as the body says, rounding at each step; sums and products over longer
+   ones are left to ops that use wider numbers and, for running folds, fewer steps. */
 enum { SHORT_WINDOW = 64 };
 
 static bool is_short(const windows *w)

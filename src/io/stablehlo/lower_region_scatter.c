@@ -1,8 +1,8 @@
 /* lower_region_scatter.c: scatter and select_and_scatter.
 
-   scatter_nd takes one array and a body of two scalars. Several arrays at once are scattered one after the other where their
-   results do not depend on each other; where they do, or where the body needs scalars that only a run knows, a loop over
-   the updates reads, combines and writes one element of each array at a time. */
+   scatter_nd takes one array and a body of two scalars. Several arrays at once are scattered one after the other where
+   their results do not depend on each other; where they do, or where the body needs scalars that only a run knows, a
+   loop over the updates reads, combines and writes one element of each array at a time. */
 #include "io/stablehlo/lower_region.h"
 
 #include "ir/site.h"
@@ -88,6 +88,8 @@ static flx_val scatter_one(hlo_site *s, flx_scatter_nd_attrs a, const flx_graph 
     bool is_argument = flxi_hlo_combination(body, 0, &c) && !c.op;
     if (is_argument && c.a == 0)
         return x;
+    if (name && name->neutral == HLO_ZERO && flxi_hlo_rounds(name, flxi_hlo_dtype(s, x)))
+        name = NULL; /* the word would round once, the body does so at each step, as all other words do */
     a.combine.word = name ? name->word : is_argument ? "set" : NULL;
     a.combine.graph = a.combine.word ? NULL : body;
     return flx_scatter_nd(s->g, x, indices, update, &a);
@@ -137,8 +139,8 @@ static void window_sizes(const flx_scatter_nd_attrs *a, const flx_type *x, const
     }
 }
 
-/* For each update the place of its element in the flattened array, −1 where there is none: numbers from 1 are gathered as
-   the updates are scattered, and what lies outside is 0. */
+/* For each update the place of its element in the flattened array, −1 where there is none: numbers from 1 are gathered
+   as the updates are scattered, and what lies outside is 0. */
 static flx_val update_places(hlo_site *s, const flx_scatter_nd_attrs *a, flx_val x, flx_val indices, flx_val update)
 {
     int64_t sizes[FLX_MAX_RANK];
@@ -260,8 +262,8 @@ static const char *selection_word(const hlo_element_body *b)
     return NULL;
 }
 
-/* A fold to the selected element and its place, −1 before the first: inputs are value, place and outer values so far, then
-   value and place of an element, and what stands beside the outer values. */
+/* A fold to the selected element and its place, −1 before the first: inputs are value, place and outer values so far,
+   then value and place of an element, and what stands beside the outer values. */
 static const flx_graph *selection_fold(hlo_site *s, const hlo_element_body *b)
 {
     size_t m = b->num_outer;

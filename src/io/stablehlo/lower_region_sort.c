@@ -1,8 +1,8 @@
 /* lower_region_sort.c: sort.
 
-   Most comparators say K(a) < K(b), or > throughout, for some keys K in lexicographic order. Then the keys are computed for
-   all elements at once and our sort orders by them: that puts NaN behind all numbers where a comparator that is no order
-   leaves it open. Any other comparator is asked for each pair. */
+   Most comparators say K(a) < K(b), or > throughout, for some keys K in lexicographic order. Then the keys are computed
+   for all elements at once and our sort orders by them: that puts NaN behind all numbers where a comparator that is no
+   order leaves it open. Any other comparator is asked for each pair. */
 #include "io/stablehlo/lower_region.h"
 
 #include "ir/opcode.h"

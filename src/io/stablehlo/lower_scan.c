@@ -1,8 +1,6 @@
 /* lower_scan.c: chlo.scan: its region takes a slice of each input and the carries and gives a slice of each output and the new
    carries. Ours has the carries first and runs along the first axis. */
-#include "io/stablehlo/lower.h"
-
-#include <stdio.h>
+#include "io/stablehlo/lower_region.h"
 
 typedef struct {
     size_t inputs, carries, outputs;
@@ -38,7 +36,8 @@ static bool find_parts(hlo_site *s, scanning *c)
     c->outputs = (size_t)out.v[0];
     for (size_t i = 0; i < c->inputs; i++)
         if (c->axis < 0 || c->axis >= flxi_hlo_typeof(s, s->x[i])->rank) {
-            flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "dimension is %lld, which input %zu does not have", (long long)c->axis, i);
+            flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "dimension is %lld, which input %zu does not have",
+                          (long long)c->axis, i);
             return false;
         }
     return flxi_hlo_captures(s, s->op->regions, 1, &c->captures);
@@ -57,37 +56,27 @@ static const flx_type *slice_type(hlo_site *s, flx_val x, int64_t axis)
     return t;
 }
 
-static flx_val argument(flx_graph *g, size_t i, const flx_type *type)
-{
-    char name[32];
-    snprintf(name, sizeof name, "x%zu", i);
-    return flx_input(g, name, type);
-}
-
 /* The region with its arguments and results in our order. */
 static const flx_graph *turned_body(hlo_site *s, const scanning *c, const flx_graph *body, const flx_type *const *types)
 {
-    flx_graph *g = flx_graph_new(s->g->ctx, "scan");
+    flx_graph *g = flxi_hlo_new_body(s);
     size_t n = c->inputs + c->carries + c->captures.num_vals;
     flx_val *x = flxi_hlo_new(s, flx_val, n);
     flx_val *y = flxi_hlo_new(s, flx_val, c->outputs + c->carries);
-    if (!flxi_hlo_keep(s, g) || !x || !y)
+    if (!g || !x || !y)
         return NULL;
     for (size_t i = 0; i < c->carries; i++)
-        x[c->inputs + i] = argument(g, c->inputs + i, types[c->inputs + i]);
+        x[c->inputs + i] = flxi_hlo_body_input(g, c->inputs + i, types[c->inputs + i]);
     for (size_t i = c->inputs + c->carries; i < n; i++)
-        x[i] = argument(g, i, flxi_hlo_typeof(s, c->captures.vals[i - c->inputs - c->carries]));
+        x[i] = flxi_hlo_body_input(g, i, flxi_hlo_typeof(s, c->captures.vals[i - c->inputs - c->carries]));
     for (size_t i = 0; i < c->inputs; i++)
-        x[i] = argument(g, i, types[i]);
+        x[i] = flxi_hlo_body_input(g, i, types[i]);
     flx_inline(g, body, x, n, y, c->outputs + c->carries);
     for (size_t i = 0; i < c->carries; i++)
         flx_output(g, y[c->outputs + i], NULL);
     for (size_t i = 0; i < c->outputs; i++)
         flx_output(g, y[i], NULL);
-    flx_error err = {0};
-    if (flx_graph_error(g, &err) != FLX_OK)
-        flxi_graph_fail(s->g, &err);
-    return g;
+    return flxi_hlo_finished(s, g);
 }
 
 static const flx_graph *scan_body(hlo_site *s, const scanning *c)
@@ -104,8 +93,8 @@ static const flx_graph *scan_body(hlo_site *s, const scanning *c)
     }
     const flx_graph *body = flxi_hlo_failed(s) ? NULL : flxi_hlo_body(s, &s->op->regions[0], types, &c->captures);
     if (body && flx_graph_output_count(body) != c->outputs + c->carries) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but must return %zu", flx_graph_output_count(body),
-                      c->outputs + c->carries);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but must return %zu",
+                      flx_graph_output_count(body), c->outputs + c->carries);
         return NULL;
     }
     return body ? turned_body(s, c, body, types) : NULL;

@@ -14,6 +14,20 @@ static void lower_broadcast_in_dim(hlo_site *s)
         s->y[0] = flx_broadcast_in_dim(s->g, s->x[0], dims_of(&to), axes);
 }
 
+/* New axes in front. */
+static void lower_broadcast(hlo_site *s)
+{
+    const flx_type *t = flxi_hlo_typeof(s, s->x[0]);
+    flx_ints sizes = flxi_hlo_ints(s, "broadcast_sizes");
+    int64_t *shape = flxi_hlo_new(s, int64_t, sizes.n + (size_t)t->rank);
+    for (size_t i = 0; shape && i < sizes.n; i++)
+        shape[i] = sizes.v[i];
+    for (int i = 0; shape && i < t->rank; i++)
+        shape[sizes.n + (size_t)i] = t->dims[i];
+    if (shape)
+        s->y[0] = flx_expand(s->g, s->x[0], (flx_ints){shape, sizes.n + (size_t)t->rank});
+}
+
 static void lower_reshape(hlo_site *s)
 {
     flx_type to;
@@ -69,6 +83,7 @@ static void lower_dynamic_update_slice(hlo_site *s)
 }
 
 const hlo_rule flxi_hlo_shape_rules[] = {
+    {"stablehlo.broadcast", 1, 0, HLO_MOVES, lower_broadcast, NULL, NULL},
     {"stablehlo.broadcast_in_dim", 1, 0, HLO_MOVES, lower_broadcast_in_dim, NULL, NULL},
     {"stablehlo.reshape", 1, 0, HLO_MOVES, lower_reshape, NULL, NULL},
     {"stablehlo.transpose", 1, 0, HLO_MOVES, lower_transpose, NULL, NULL},

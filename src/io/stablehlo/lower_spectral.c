@@ -35,7 +35,8 @@ static void lower_fft(hlo_site *s)
     bool is_irfft = strcmp(type, "IRFFT") == 0;
     flx_val parts[2];
     if (length.n < 1 || length.n > 3 || first < 0) {
-        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "fft_length must have 1 to 3 entries, and no more than the operand has axes");
+        flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
+                      "fft_length must have 1 to 3 entries, and no more than the operand has axes");
         return;
     }
     if (!lengths_fit(s, x, length, is_irfft))

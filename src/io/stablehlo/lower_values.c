@@ -1,7 +1,9 @@
 /* lower_values.c: what rules read: attributes, types, and values that follow from the program alone. */
 #include "io/stablehlo/lowering.h"
 
+#include "ir/dim.h"
 #include "ir/eval.h"
+#include "ir/opcode.h"
 #include "ir/site.h"
 
 #include <fluxion/run.h>
@@ -205,7 +207,9 @@ bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_ty
         out->dims[i] = extent_for(g, t->dims[i], name, i);
         known = out->dims[i] != FLX_DIM_INVALID;
     }
-    if (!known) {
+    if (!known && name && flxi_dim_starved(g->ctx)) {
+        flxi_graph_failf(g, FLX_E_OOM, NULL, "no memory for the extents of %s", name);
+    } else if (!known) {
         char text[160];
         flxi_hlo_type_print(t, text, sizeof text);
         flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known here", text);
@@ -241,36 +245,45 @@ typedef FLXI_VEC(uint32_t) id_list;
 
 enum { MAX_SLICE = 1 << 16 }; /* nodes that may be evaluated to know one value */
 
+/* A loop may take long or not end at all: it is left to a run. */
 static bool is_evaluable(const flxi_node *n)
 {
-    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n);
+    bool is_loop = n->op == OP_while || n->op == OP_scan;
+    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n) && !is_loop;
 }
 
-/* Lists the nodes that value `id` follows from, marking them in the map; false when one of them is an input. */
+/* What cannot be worked out for want of memory must not pass for unknown. */
+static void note_no_memory(hlo_site *s)
+{
+    flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);
+}
+
+/* Adds a node to the list, marked in the map; false when memory is exhausted. */
+static bool list_node(hlo_site *s, uint32_t node, id_list *nodes)
+{
+    uint32_t *mark = &s->l->map.at[flxi_node_at(s->g, node)->first];
+    if (*mark)
+        return true;
+    if (!flxi_push(s->l->arena.mem, nodes, node)) {
+        flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory to work out a value");
+        return false;
+    }
+    *mark = UINT32_MAX;
+    return true;
+}
+
+/* Lists the nodes that value `id` follows from; false when one of them is an input. */
 static bool list_slice(hlo_site *s, uint32_t id, id_list *nodes)
 {
-    const flxi_allocator *mem = s->l->arena.mem;
-    uint32_t *map = s->l->map.at;
     const flx_graph *g = s->g;
-    uint32_t first = flxi_value_at(g, id)->node;
-    if (!flxi_push(mem, nodes, first))
-        return false;
-    map[flxi_node_at(g, first)->first] = UINT32_MAX;
-    for (size_t i = 0; i < nodes->n; i++) {
+    bool ok = list_node(s, flxi_value_at(g, id)->node, nodes);
+    for (size_t i = 0; i < nodes->n && ok; i++) {
         const flxi_node *n = flxi_node_at(g, nodes->at[i]);
-        if (!is_evaluable(n) || nodes->n > MAX_SLICE)
-            return false;
-        for (uint32_t k = 0; k < n->nin; k++) {
-            uint32_t node = flxi_value_at(g, n->in[k])->node;
-            uint32_t mark = flxi_node_at(g, node)->first;
-            if (map[mark] == 0) {
-                map[mark] = UINT32_MAX;
-                if (!flxi_push(mem, nodes, node))
-                    return false;
-            }
-        }
+        ok = is_evaluable(n) && nodes->n <= MAX_SLICE;
+        for (uint32_t k = 0; k < n->nin && ok; k++)
+            ok = list_node(s, flxi_value_at(g, n->in[k])->node, nodes);
     }
-    return true;
+    return ok;
 }
 
 static int by_id(const void *a, const void *b)
@@ -291,16 +304,20 @@ static flx_tensor *run_slice(hlo_site *s, const id_list *nodes, uint32_t id)
     if (code == FLX_OK)
         code = flx_output(g, (flx_val){s->l->map.at[id], g->serial}, NULL);
     if (code == FLX_OK)
-        flx_run(g, NULL, NULL, 0, &value, &err);
+        code = flx_run(g, NULL, NULL, 0, &value, &err);
     flx_graph_free(g);
+    if (code == FLX_E_OOM)
+        note_no_memory(s);
     return value;
 }
 
 static bool reserve_map(hlo_site *s)
 {
     while (s->l->map.n <= s->g->value_count)
-        if (!flxi_push(s->l->arena.mem, &s->l->map, 0))
+        if (!flxi_push(s->l->arena.mem, &s->l->map, 0)) {
+            note_no_memory(s);
             return false;
+        }
     return true;
 }
 

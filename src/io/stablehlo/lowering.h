@@ -70,7 +70,8 @@ extern const hlo_signature flxi_hlo_signatures[];
 extern const size_t flxi_hlo_num_signatures;
 
 bool flxi_hlo_check_signature(hlo_site *s);
-bool flxi_hlo_check_constraints(hlo_site *s); /* on attributes and regions */
+bool flxi_hlo_check_attributes(hlo_site *s); /* see hlo_constraints.c */
+bool flxi_hlo_check_agreement(hlo_site *s);  /* see hlo_agreement.c */
 /* Operands and results against what the function declares. */
 bool flxi_hlo_check_call(hlo_site *s, const hlo_function *f);
 
@@ -103,7 +104,7 @@ hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n);
 /* a − b for each element; they may be known only in their difference. False when that is not known (no error). */
 bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *out);
 
-/* Whether v is a scalar that follows from extents alone; and the same value in a body, which knows the symbols too. */
+/* Whether v holds a few integers that follow from extents alone; and the same value in a body, which knows the symbols too. */
 bool flxi_hlo_is_extent(hlo_site *s, flx_val v);
 flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v);
 

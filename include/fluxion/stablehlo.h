@@ -14,7 +14,8 @@ FLX_API flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, siz
                                          flx_error *err);
 
 /** Writes `g` as a StableHLO module whose @main takes the inputs and parameters of `g` in order of declaration and returns
-    its outputs. An op without counterpart is written as its decomposition; one that has none is FLX_E_UNSUPPORTED. */
+    its outputs. An op without counterpart is written as its decomposition; one that has none is FLX_E_UNSUPPORTED, and so is a
+    symbolic dimension: flx_specialise() first. */
 FLX_API flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *err);
 
 FLX_END_DECLS

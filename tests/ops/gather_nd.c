@@ -195,3 +195,23 @@ TEST(scatter_nd_fold_gradient_follows_the_order)
     check_gradient("graph f(a: f64[], b: f64[]) { return add(mul(a, b), b) }\n" SCATTER("1", "2", "[0, 0]", ", combine=@f"),
                    rows, 2);
 }
+
+/* 256 + 1 is 256 in bf16: the word adds in wider numbers and rounds once, a graph is applied as it is, one op or not. */
+TEST(scatters_with_a_graph_round_at_each_step)
+{
+#define TWICE "scatter_nd(x, i, u, start_index_map=[0], collapsed_axes=[0], index_vector_axis=1, combine="
+    text_run r = text_begin("graph add1(a: bf16[], b: bf16[]) { return add(b, a) }\n"
+                            "graph add2(a: bf16[], b: bf16[]) { return neg(sub(neg(a), b)) }\n"
+                            "graph g() {\n"
+                            "  x = const(bf16[1], [256])\n"
+                            "  i = const(i32[2], [0, 0])\n"
+                            "  u = const(bf16[2], [1, 1])\n"
+                            "  return " TWICE "add), " TWICE "@add1), " TWICE "@add2)\n"
+                            "}\n");
+#undef TWICE
+    static const double expected[] = {258, 256, 256};
+    CHECK_OK(r.code, &r.err);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR(flx_tensor_get(r.out[i], 0), expected[i], 0);
+    text_end(&r);
+}

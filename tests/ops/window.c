@@ -198,3 +198,26 @@ TEST(window_gradients_with_symbolic_extents)
     flx_module_free(m);
     flx_context_free(ctx);
 }
+
+/* 256 + 1 is 256 in bf16. The word sums in wider numbers; a graph is applied as it is, one op or not. */
+TEST(windows_with_a_graph_round_at_each_step)
+{
+    text_run r = text_begin(
+        "graph add1(a: bf16[], b: bf16[]) { return add(b, a) }\n"
+        "graph add2(a: bf16[], b: bf16[]) { return neg(sub(neg(a), b)) }\n"
+        "graph g() {\n"
+        "  x = const(bf16[3], [256, 1, 1])\n"
+        "  zero = full(bf16[], 0)\n"
+        "  w = reduce_window(x, zero, window=[3], combine=add)\n"
+        "  f = reduce_window(x, zero, window=[3], combine=@add1)\n"
+        "  h = reduce_window(x, zero, window=[3], combine=@add2)\n"
+        "  s = const(bf16[5], [256, 1, 1, 5, 5])\n"
+        "  u = select_and_scatter(full(bf16[3], 0), s, zero, window=[3], pad_low=[2], pad_high=[2], combine=@add1)\n"
+        "  return w, f, h, u\n"
+        "}\n");
+    static const double expected[] = {258, 256, 256, 256};
+    CHECK_OK(r.code, &r.err);
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(flx_tensor_get(r.out[i], 0), expected[i], 0);
+    text_end(&r);
+}

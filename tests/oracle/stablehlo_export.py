@@ -38,7 +38,7 @@ DIFFERS = {
     "reduce": "bodies that depend on the order: StableHLO leaves the order open",
 }
 # Functions of XLA that are off by more than a few units: by so many units of 1, which is the size of what they are sums of.
-ROUGH = {"lgamma": 8, "log1p": 16, "polygamma": 8}
+ROUGH = {"lgamma": 32, "log1p": 16, "polygamma": 8}
 NO_SUCH_CALL = "custom_call"  # checks: XLA's runtime does not know the name
 
 

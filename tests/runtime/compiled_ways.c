@@ -6,6 +6,7 @@
 #include "base/hash.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -46,6 +47,9 @@ const char *way_name(size_t way)
 
 bool way_takes(size_t way, const char *case_name)
 {
+    const char *only = getenv("FLX_COMPILED_WAY");
+    if (only)
+        return strcmp(only, ways[way].name) == 0;
     return getenv("FLX_COMPILED_ALL") || (flxi_hash_text(test_seed(), case_name) >> 32) % WAY_COUNT == way;
 }
 

@@ -3,7 +3,7 @@
 
    A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and the
    seed choose: many cases together go through all of them, and each case goes through others with other seeds.
-   FLX_COMPILED_ALL in the environment: every case in every way. */
+   FLX_COMPILED_ALL in the environment: every case in every way, or with FLX_COMPILED_WAY=NAME in that one. */
 #ifndef FLX_COMPILED_WAYS_H
 #define FLX_COMPILED_WAYS_H
 

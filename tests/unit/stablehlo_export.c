@@ -1,5 +1,5 @@
-/* stablehlo_export.c: graphs as StableHLO text. Every sample of every op is written, read back and run again, unless its op is
-   among those that have no counterpart; then what is special about the text.
+/* stablehlo_export.c: graphs as StableHLO text. Every sample of every op is written, read back and run again, unless
+   its op is among those that have no counterpart; then what is special about the text.
 
    FLX_EXPORT_SAMPLES=FOLDER also writes each text there, with values, results and how far others may be from them:
    tests/oracle/stablehlo_export.py gives them to another compiler. */
@@ -224,7 +224,8 @@ static void read_back(trip *t)
     flx_module_free(m);
 }
 
-/* Of complex numbers it is open which part an infinity makes NaN; elsewhere sums of infinities depend on their order. */
+/* Of complex numbers it is open which part an infinity makes NaN; elsewhere sums of infinities depend on their order.
+   */
 static bool takes_special_values(const sample_case *c)
 {
     flxi_class k = flxi_ops[c->op].op_class;

@@ -310,6 +310,18 @@ static const hlo_row calls[] = {
      "3x1xf64",
      "[[1.0], [2.0], [3.0]]",
      "almost_eq"},
+    {"gtsv of a batch",
+     {{"2x2xf32", "[[0x7FC00000, 1.0], [9.0, 0.0]]"},
+      {"2x2xf32", "[[0.0, 2.0], [4.0, 5.0]]"},
+      {"2x2xf32", "[[1.0, 9.0], [0.0, 0x7FC00000]]"},
+      {"2x2x1xf32", "[[[2.0], [5.0]], [[4.0], [10.0]]]"}},
+     "  %l, %m, %u, %r, %i = stablehlo.custom_call @lapack_sgtsv_ffi(%a, %b, %c, %d) : (tensor<2x2xf32>, "
+     "tensor<2x2xf32>, "
+     "tensor<2x2xf32>, tensor<2x2x1xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2x1xf32>, "
+     "tensor<2xi32>)",
+     "2x2x1xf32",
+     "[[[1.0], [2.0]], [[1.0], [2.0]]]",
+     "almost_eq"},
     {"syevd",
      {{"2x2xf64", "[[2.0, 99.0], [1.0, 2.0]]"}},
      "  %v, %r, %i = " LAPACK(

@@ -94,7 +94,8 @@ static inline void starve_program(const char *text, const char *name)
         CHECK_MSG(m || !ctx || err.code == FLX_E_OOM, "%s: request %zu: %s: %s", name, n, err.where, err.message);
         flx_module_free(m);
         flx_context_free(ctx);
-        CHECK_MSG(fault_is_clean(&f), "%s: request %zu: %zu blocks leaked, %zu errors", name, n, f.live_blocks, f.errors);
+        CHECK_MSG(fault_is_clean(&f), "%s: request %zu: %zu blocks leaked, %zu errors", name, n, f.live_blocks,
+                  f.errors);
         if (!f.failed)
             break;
     }

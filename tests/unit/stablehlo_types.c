@@ -101,6 +101,26 @@ static const typed narrow[] = {
      CONVERT("%y", "%x", "4", "i32", "i2") CONSTANT(
          "%z", "0", "4xi2") "  %r = stablehlo.compare LT, %y, %z : (tensor<4xi2>, tensor<4xi2>) -> tensor<4xi1>\n",
      "bool[4] 0 1 1 0"},
+    /* complex numbers: real parts first */
+    {"4xf32", "4xi1",
+     CONSTANT("%o", "2.0",
+              "4xf32") "  %m = stablehlo.minimum %x, %o : tensor<4xf32>\n"
+                       "  %a = stablehlo.complex %m, %x : tensor<4xcomplex<f32>>\n" CONSTANT(
+                           "%b", "(2.0, 3.0)",
+                           "4xcomplex<f32>") "  %r = stablehlo.compare LE, %a, %b : (tensor<4xcomplex<f32>>, "
+                                             "tensor<4xcomplex<f32>>) -> tensor<4xi1>\n",
+     "bool[4] 1 1 1 0"},
+    {"4xf32", "4xf32",
+     CONSTANT("%o", "2.0",
+              "4xf32") "  %m = stablehlo.minimum %x, %o : tensor<4xf32>\n"
+                       "  %a = stablehlo.complex %m, %x : tensor<4xcomplex<f32>>\n" CONSTANT("%l", "(1.0, 2.0)",
+                                                                                             "complex<f32>")
+                           CONSTANT("%h", "(2.0, 3.0)",
+                                    "complex<f32>") "  %c = stablehlo.clamp %l, %a, %h : (tensor<complex<f32>>, "
+                                                    "tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> "
+                                                    "tensor<4xcomplex<f32>>\n  %r = stablehlo.imag %c : "
+                                                    "(tensor<4xcomplex<f32>>) -> tensor<4xf32>\n",
+     "f32[4] 2 2 3 3"},
     {"4xui8", "4x2xi4", "  %r = stablehlo.bitcast_convert %x : (tensor<4xui8>) -> tensor<4x2xi4>\n",
      "i8[4, 2] 1 0 2 0 3 0 4 0"},
     {"2xi16", "2x4xui4", "  %r = stablehlo.bitcast_convert %x : (tensor<2xi16>) -> tensor<2x4xui4>\n",

@@ -1,11 +1,12 @@
-/* export.c: a graph as a StableHLO module: the walk over its nodes, rewriting where it must be, and regions. See export.h. */
+/* export.c: a graph as a StableHLO module: the walk over its nodes, rewriting where it must be, and regions. See
+   export.h. */
 #include "export.h"
 
 #include <fluxion/stablehlo.h>
 #include <fluxion/transform.h>
 #include <stdio.h>
 
-enum { MAX_DEPTH = 32 }; /* rewrites are a few levels deep; more is a cycle among them */
+enum { MAX_DEPTH = 256 }; /* a few levels for each level of bodies; more is a cycle among rewrites */
 
 /* ---- What decompositions ask of transforms ---- */
 
@@ -196,6 +197,9 @@ static void write_node(exporter *w, const flx_graph *g, const flxi_node *n, uint
         for (uint32_t k = 0; k < n->nout; k++)
             number[n->first + k] = numbers[n->nin + k];
     }
+    const char *label = n->nout ? flxi_value_at(g, n->first)->name : NULL;
+    if (w->error.code && w->depth == 0)
+        flxi_at(&w->error, "%s/%s", g->name, label ? label : op->name);
     flxi_arena_rewind(&w->scratch, mark);
 }
 

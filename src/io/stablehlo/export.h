@@ -1,9 +1,10 @@
 /* export.h: writing graphs as StableHLO text.
 
-   A table (export_table.c) has a row for each op that StableHLO or CHLO can say: its name there and how the rest of the
-   line is written. An op without a row, or a node that its row cannot express, is first rewritten in terms of other ops:
-   by a rule of the table where meanings differ, else by the op's own decomposition. The rewritten nodes are written in its
-   place, and may be rewritten in turn. So text is made only of what has exactly one counterpart. */
+   A table (export_table.c) has a row for each op that StableHLO or CHLO can say: its name there and how the rest of
+   the line is written. An op without a row, or a node that its row cannot express, is first rewritten in terms of
+   other ops: by a rule of the table where meanings differ, else by the op's own decomposition. The rewritten nodes
+   are written in its place, and may be rewritten in turn. So text is made only of what has exactly one counterpart.
+   */
 #ifndef FLXI_STABLEHLO_EXPORT_H
 #define FLXI_STABLEHLO_EXPORT_H
 
@@ -127,8 +128,8 @@ export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype);
 /* Writes the nodes that the outputs need. args: numbers of the leaves; results: receives those of the outputs. */
 void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *args, uint32_t *results);
 
-/* " ({ … })" without what stands around: a region of the body. Leaves with bound[i] are values from outside, the others are
-   arguments of the block; bound NULL: all. Outputs k with dropped[k] are not returned; NULL: none. */
+/* " ({ … })" without what stands around: a region of the body. Leaves with bound[i] are values from outside, the
+   others are arguments of the block; bound NULL: all. Outputs k with dropped[k] are not returned; NULL: none. */
 void flxi_export_region(exporter *w, const flx_graph *body, const uint32_t *bound, const bool *dropped);
 /* The same for an op of two scalars by its name, or for "set", the second of them. */
 void flxi_export_word_region(exporter *w, const char *word, int32_t dtype);

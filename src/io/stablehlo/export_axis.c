@@ -1,5 +1,5 @@
-/* export_axis.c: reductions, running folds, orders and other ops along axes in terms of those that StableHLO has too. See
-   export_rules.h. */
+/* export_axis.c: reductions, running folds, orders and other ops along axes in terms of those that StableHLO has too.
+   See export_rules.h. */
 #include "export_rules.h"
 
 #include <math.h>

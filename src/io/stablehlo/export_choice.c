@@ -1,5 +1,5 @@
-/* export_choice.c: draws whose counters StableHLO's generator does not count through, one per row or per attempt: Philox 4x32
-   with 10 rounds in integer arithmetic, and the ops that use it so. See export_rules.h. */
+/* export_choice.c: draws whose counters StableHLO's generator does not count through, one per row or per attempt:
+   Philox 4x32 with 10 rounds in integer arithmetic, and the ops that use it so. See export_rules.h. */
 #include "export_loop.h"
 
 #include <math.h>

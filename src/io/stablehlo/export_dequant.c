@@ -1,8 +1,8 @@
 /* export_dequant.c: the packed blocks of GGUF files as arithmetic on bytes. See export_rules.h.
 
-   A number of a block is d·scale·(code − zero) − least·minimum, where scale, code and minimum are small integers put together
-   from fields of bits. Which bits of which bytes depends on the number's place alone, so a field is four lists of constants: the
-   byte, how far to shift it down, what to keep of it, how far to shift that up. */
+   A number of a block is d·scale·(code − zero) − least·minimum, where scale, code and minimum are small integers put
+   together from fields of bits. Which bits of which bytes depends on the number's place alone, so a field is four
+   lists of constants: the byte, how far to shift it down, what to keep of it, how far to shift that up. */
 #include "export_rules.h"
 
 enum { MOST = 256 }; /* numbers in a block */

@@ -1,7 +1,7 @@
 /* export_implicit.c: results that equations define, as loops that run until they have settled. See export_rules.h.
 
-   Linear equations without symmetry are solved by elimination: the body, batched over a basis, gives the matrix. Complex ones
-   are solved over the reals, since a body need only be linear over them. */
+   Linear equations without symmetry are solved by elimination: the body, batched over a basis, gives the matrix.
+   Complex ones are solved over the reals, since a body need only be linear over them. */
 #include "export_loop.h"
 
 #include <float.h>
@@ -166,8 +166,8 @@ static flx_val of_numbers(flxi_site *in, flx_val v, flx_dim k, const flx_type *t
     return flxi_reshape_to(in, v, t->rank + 1, dims);
 }
 
-/* x with J x = b, where `map` (its first leaf, or the one called `along`) gives J times a vector. `args` are its leaves; that one
-   is left out. The result is result `k` of map. */
+/* x with J x = b, where `map` (its first leaf, or the one called `along`) gives J times a vector. `args` are its
+   leaves; that one is left out. The result is result `k` of map. */
 static flx_val solve_map(flxi_site *in, const flx_graph *map, size_t leaf, flx_val *args, uint32_t k, flx_val b)
 {
     const flx_type *t = flxi_typeof(in, b);

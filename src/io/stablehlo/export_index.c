@@ -1,10 +1,10 @@
 /* export_index.c: reading and writing at positions that tensors hold, in terms of StableHLO's gather and scatter. See
    export_rules.h.
 
-   What is out of range: StableHLO moves a window of a gather until it fits, and drops what a scatter writes outside. So clamp
-   needs work for a scatter, zero for a gather; an index that would be an error at run time is written as if it were none.
-   Windows that may hang over an edge are taken apart into elements, since only for elements zero and dropping agree with all
-   who read StableHLO. */
+   What is out of range: StableHLO moves a window of a gather until it fits, and drops what a scatter writes outside.
+   So clamp needs work for a scatter, zero for a gather; an index that would be an error at run time is written as if
+   it were none. Windows that may hang over an edge are taken apart into elements, since only for elements zero and
+   dropping agree with all who read StableHLO. */
 #include "export_rules.h"
 
 static bool is_oob(const flxi_site *s, const char *word)

@@ -1,7 +1,7 @@
 /* export_matrix.c: linear algebra in terms of StableHLO's triangular_solve, cholesky and loops. See export_rules.h.
 
-   StableHLO has no pivoted elimination and no reflections, so lu and qr are written as scans over their columns. Matrices are
-   brought to [batch, rows, columns] first, whatever axes they have in front. */
+   StableHLO has no pivoted elimination and no reflections, so lu and qr are written as scans over their columns.
+   Matrices are brought to [batch, rows, columns] first, whatever axes they have in front. */
 #include "export_rules.h"
 
 typedef struct {
@@ -45,8 +45,8 @@ static flx_val identity_like(flxi_site *s, flx_val v)
 
 /* ---- Triangles ---- */
 
-/* What is read is the Hermitian part, what is given has zeros on the other side. A matrix that is not positive definite gives
-   NaN everywhere. */
+/* What is read is the Hermitian part, what is given has zeros on the other side. A matrix that is not positive
+   definite gives NaN everywhere. */
 void flxi_export_as_cholesky(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
@@ -169,7 +169,8 @@ static flx_val size_of(flx_graph *g, flx_val v, extents e)
 
 /* ---- lu ---- */
 
-/* Exchanges row k with the row of the largest element on or below it, and subtracts multiples of it from those below. */
+/* Exchanges row k with the row of the largest element on or below it, and subtracts multiples of it from those below.
+   */
 static void write_elimination(column_step *c, extents e)
 {
     flx_graph *g = c->in.g;
@@ -256,7 +257,8 @@ void flxi_export_as_det(flxi_site *s, flx_val *y)
     y[0] = flx_reduce_prod(g, turned, FLX_INTS(rows->rank - 1), 0);
 }
 
-/* det(a) a^-1 without dividing by a pivot, by the recursion of Faddeev and LeVerrier: m = a m - tr(a m)/k, from 1 on. */
+/* det(a) a^-1 without dividing by a pivot, by the recursion of Faddeev and LeVerrier: m = a m - tr(a m)/k, from 1 on.
+   */
 void flxi_export_as_adjugate(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);

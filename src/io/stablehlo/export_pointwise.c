@@ -214,8 +214,8 @@ void flxi_export_as_bitcast(flxi_site *s, flx_val *y)
 enum { BESSEL_POINTS = 64, BESSEL_TERMS = 12 };
 static const double bessel_far = 64.0;
 
-/* cos t - 1 at the middles of 64 equal parts of (0, pi): the mean of exp(x (cos t - 1)) over them is that over the interval
-   to full precision up to bessel_far, since the function is periodic and smooth. */
+/* cos t - 1 at the middles of 64 equal parts of (0, pi): the mean of exp(x (cos t - 1)) over them is that over the
+   interval to full precision up to bessel_far, since the function is periodic and smooth. */
 static flx_val bessel_near(flxi_site *s, flx_val x)
 {
     flx_graph *g = s->g;

@@ -1,4 +1,5 @@
-/* export_product.c: products and convolutions in terms of StableHLO's dot_general and convolution. See export_rules.h. */
+/* export_product.c: products and convolutions in terms of StableHLO's dot_general and convolution. See
+   export_rules.h. */
 #include "export_rules.h"
 
 /* ---- matmul ---- */

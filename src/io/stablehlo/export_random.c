@@ -1,5 +1,5 @@
-/* export_random.c: random numbers in terms of StableHLO's rng_bit_generator, whose Philox is the same function of key and
-   counter: the state (key, block, stream) is the counter of ops.md 11. See export_rules.h. */
+/* export_random.c: random numbers in terms of StableHLO's rng_bit_generator, whose Philox is the same function of key
+   and counter: the state (key, block, stream) is the counter of ops.md 11. See export_rules.h. */
 #include "export_rules.h"
 
 static const uint64_t split_stream = UINT64_MAX;

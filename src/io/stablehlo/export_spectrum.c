@@ -1,9 +1,10 @@
-/* export_spectrum.c: eigenvalues, singular values and the exponential of matrices as loops over rotations and squarings. See
-   export_rules.h.
+/* export_spectrum.c: eigenvalues, singular values and the exponential of matrices as loops over rotations and
+   squarings. See export_rules.h.
 
-   StableHLO has nothing of the kind. Jacobi's method needs only arithmetic: a step rotates n/2 disjoint pairs of columns at
-   once, each so that its product becomes zero, and n - 1 steps, a sweep, meet every pair once: in step t, i meets the j with
-   i + j = 2t modulo n - 1, as in a tournament. Matrices are [batch, rows, columns], in f64 whatever they were. */
+   StableHLO has nothing of the kind. Jacobi's method needs only arithmetic: a step rotates n/2 disjoint pairs of
+   columns at once, each so that its product becomes zero, and n - 1 steps, a sweep, meet every pair once: in step t,
+   i meets the j with i + j = 2t modulo n - 1, as in a tournament. Matrices are [batch, rows, columns], in f64
+   whatever they were. */
 #include "export_rules.h"
 
 #include <float.h>
@@ -160,7 +161,8 @@ static flx_val ordered(flxi_site *s, flx_val v, flx_val order)
     return flx_take_along(s->g, v, flxi_expand_to(s, at, 3, t->dims), 2, "clamp");
 }
 
-/* What makes the first component of at least half the largest modulus of each column real and positive: [batch, 1, n]. */
+/* What makes the first component of at least half the largest modulus of each column real and positive: [batch, 1,
+   n]. */
 static flx_val anchor_phase(flxi_site *s, flx_val v)
 {
     flx_graph *g = s->g;

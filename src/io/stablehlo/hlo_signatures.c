@@ -80,11 +80,11 @@ const hlo_signature flxi_hlo_signatures[] = {
     {"stablehlo.cbrt", "E:fcq -> E"},
     {"stablehlo.ceil", "E:fq -> E"},
     {"stablehlo.cholesky", "AE:fcq -> AE"},
-    {"stablehlo.clamp", "E:biufq AE E -> AE"},
+    {"stablehlo.clamp", "E:biufcq AE E -> AE"},
     {"stablehlo.compare", "E E -> b"},
     {"stablehlo.complex", "E:f E -> Z"},
     {"stablehlo.concatenate", "E E* -> E"},
-    {"stablehlo.convert", "biufcx -> biufcx"},
+    {"stablehlo.convert", "biufc -> biufc"},
     {"stablehlo.convolution", "T T -> T"},
     {"stablehlo.cosine", "E:fcq -> E"},
     {"stablehlo.count_leading_zeros", "E:iu -> E"},
@@ -389,6 +389,13 @@ static bool refuse_count(matching *m, const side *d)
     return false;
 }
 
+/* Bare elements and tensors of unknown rank are known to other dialects only. */
+static bool is_value(const hlo_site *s, const hlo_type *t)
+{
+    bool is_own = strncmp(s->op->name, "stablehlo.", 10) == 0 || strncmp(s->op->name, "chlo.", 5) == 0;
+    return is_own ? t->kind == HLO_TENSOR && !t->is_unranked : t->kind == HLO_TENSOR || t->kind == HLO_SCALAR;
+}
+
 /* Matches all values of one side; returns where the patterns end, NULL after an error. */
 static const char *match_side(matching *m, const char *p, const side *d)
 {
@@ -408,7 +415,7 @@ static const char *match_side(matching *m, const char *p, const side *d)
         }
         if (t->kind != HLO_TENSOR && t->kind != HLO_SCALAR && now.element == '.' && now.num_classes == 0)
             continue;
-        if (t->kind != HLO_TENSOR && t->kind != HLO_SCALAR) {
+        if (!is_value(m->s, t)) {
             refuse_elements(m, who, t, "the elements of a tensor");
             return NULL;
         }

@@ -41,6 +41,15 @@ static flx_val total_order_key(hlo_site *s, flx_val x)
     return flx_where(s->g, flx_lt(s->g, bits, zero), flx_bit_xor(s->g, flx_bit_not(s->g, bits), lowest), bits);
 }
 
+/* Complex numbers are in the order of their real parts, then of their imaginary parts. */
+static flx_val compare_complex(hlo_site *s, const char *op, flx_val a, flx_val b)
+{
+    flx_graph *g = s->g;
+    flx_val re[2] = {flx_real(g, a), flx_real(g, b)};
+    flx_val im[2] = {flx_imag(g, a), flx_imag(g, b)};
+    return flx_where(g, flx_eq(g, re[0], re[1]), flxi_hlo_emit(s, op, im, 2), flxi_hlo_emit(s, op, re, 2));
+}
+
 static void lower_compare(hlo_site *s)
 {
     static const char *const directions[][2] = {{"EQ", "eq"}, {"NE", "ne"}, {"GE", "ge"},
@@ -53,7 +62,9 @@ static void lower_compare(hlo_site *s)
             x[i] = total_order_key(s, x[i]);
     for (size_t i = 0; i < sizeof directions / sizeof *directions; i++)
         if (strcmp(direction, directions[i][0]) == 0) {
-            s->y[0] = flxi_hlo_emit(s, directions[i][1], x, 2);
+            bool is_ordered = i >= 2 && flxi_is_complex((int32_t)flxi_hlo_dtype(s, x[0]));
+            s->y[0] = is_ordered ? compare_complex(s, directions[i][1], x[0], x[1])
+                                 : flxi_hlo_emit(s, directions[i][1], x, 2);
             return;
         }
     flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "comparison_direction must be EQ, NE, GE, GT, LE or LT");
@@ -73,7 +84,8 @@ static void lower_bitcast(hlo_site *s)
 
 static void lower_reduce_precision(hlo_site *s)
 {
-    s->y[0] = flx_reduce_precision(s->g, s->x[0], flxi_hlo_int(s, "exponent_bits", 0), flxi_hlo_int(s, "mantissa_bits", 0));
+    s->y[0] =
+        flx_reduce_precision(s->g, s->x[0], flxi_hlo_int(s, "exponent_bits", 0), flxi_hlo_int(s, "mantissa_bits", 0));
 }
 
 /* real and imag of a real number are the number and zero. */
@@ -118,33 +130,45 @@ static void lower_atan2(hlo_site *s)
     s->y[0] = flx_mul(g, flx_neg(g, i), flx_log(g, flx_div(g, point, length)));
 }
 
-/* Complex numbers are in the order of their real parts, then of their imaginary parts. */
 static void lower_extreme(hlo_site *s)
 {
-    flx_graph *g = s->g;
     if (!is_complex(s)) {
         lower_named(s);
         return;
     }
-    flx_val re[2] = {flx_real(g, s->x[0]), flx_real(g, s->x[1])};
-    flx_val im[2] = {flx_imag(g, s->x[0]), flx_imag(g, s->x[1])};
     const char *before = strcmp(s->rule->ours, "max") == 0 ? "gt" : "lt";
-    flx_val first = flx_where(g, flx_eq(g, re[0], re[1]), flxi_hlo_emit(s, before, im, 2), flxi_hlo_emit(s, before, re, 2));
-    s->y[0] = flx_where(g, first, s->x[0], s->x[1]);
+    s->y[0] = flx_where(s->g, compare_complex(s, before, s->x[0], s->x[1]), s->x[0], s->x[1]);
 }
 
 /* ---- Choices ---- */
 
 static void lower_clamp(hlo_site *s)
 {
-    s->y[0] = flx_clamp(s->g, s->x[0], s->x[1], s->x[2]);
+    if (!is_complex(s)) {
+        s->y[0] = flx_clamp(s->g, s->x[0], s->x[1], s->x[2]);
+        return;
+    }
+    flx_val x = flx_where(s->g, compare_complex(s, "lt", s->x[1], s->x[0]), s->x[0], s->x[1]);
+    s->y[0] = flx_where(s->g, compare_complex(s, "gt", x, s->x[2]), s->x[2], x);
 }
 
 #define SAME (HLO_SAME_TYPE | HLO_ELEMENTS)
-#define UNARY(theirs, ours) {"stablehlo." theirs, 1, 0, HLO_SAME_TYPE, lower_named, ours, NULL}
-#define BINARY(theirs, ours) {"stablehlo." theirs, 2, 0, SAME, lower_named, ours, NULL}
-#define LOGIC(theirs, n, ours, ours_bool) {"stablehlo." theirs, n, 0, SAME, lower_named, ours, ours_bool}
-#define CHLO(theirs, n, ours) {"chlo." theirs, n, 0, SAME, lower_named, ours, NULL}
+#define UNARY(theirs, ours)                                               \
+    {                                                                     \
+        "stablehlo." theirs, 1, 0, HLO_SAME_TYPE, lower_named, ours, NULL \
+    }
+#define BINARY(theirs, ours)                                     \
+    {                                                            \
+        "stablehlo." theirs, 2, 0, SAME, lower_named, ours, NULL \
+    }
+#define LOGIC(theirs, n, ours, ours_bool)                             \
+    {                                                                 \
+        "stablehlo." theirs, n, 0, SAME, lower_named, ours, ours_bool \
+    }
+#define CHLO(theirs, n, ours)                               \
+    {                                                       \
+        "chlo." theirs, n, 0, SAME, lower_named, ours, NULL \
+    }
 
 const hlo_rule flxi_hlo_elementwise_rules[] = {
     UNARY("abs", "abs"),

@@ -99,24 +99,16 @@ static void approx_top_k(hlo_site *s)
 
 /* ---- Matrices ---- */
 
-static bool is_matrix(hlo_site *s)
-{
-    if (flxi_hlo_typeof(s, s->x[0])->rank >= 2)
-        return true;
-    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the operand must be a matrix");
-    return false;
-}
-
 static void qr(hlo_site *s)
 {
-    if (counts(s, 1, 2) && is_matrix(s))
+    if (counts(s, 1, 2) && flxi_hlo_need_matrix(s, s->x[0]))
         flxi_hlo_reflect(s, s->x[0], &s->y[0], &s->y[1]);
 }
 
 static void reflections(hlo_site *s)
 {
     const flx_type *a = s->nx ? flxi_hlo_typeof(s, s->x[0]) : NULL;
-    if (counts(s, 2, 1) && is_matrix(s))
+    if (counts(s, 2, 1) && flxi_hlo_need_matrix(s, s->x[0]))
         s->y[0] = flxi_hlo_reflected(s, s->x[0], s->x[1], a->dims[a->rank - 1]);
 }
 
@@ -134,7 +126,7 @@ static void lu(hlo_site *s)
 static void eigh(hlo_site *s)
 {
     flx_val pair[2];
-    if (!counts(s, 1, 2) || !is_matrix(s))
+    if (!counts(s, 1, 2) || !flxi_hlo_need_matrix(s, s->x[0]))
         return;
     flx_eigh(s->g, flxi_hlo_hermitian(s, s->x[0], flxi_hlo_word(s, "backend_config", "1")[0] == '1'), pair);
     s->y[0] = pair[1];

@@ -22,10 +22,7 @@ static bool takes(hlo_site *s, size_t operands, size_t results)
                       flxi_hlo_word(s, "call_target_name", ""), operands, results, s->nx, s->ny);
         return false;
     }
-    if (flxi_hlo_typeof(s, s->x[0])->rank >= 2)
-        return true;
-    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the operand must be a matrix");
-    return false;
+    return flxi_hlo_need_matrix(s, s->x[0]);
 }
 
 /* Zeros of the declared type of result i. */
@@ -96,6 +93,8 @@ static void orgqr(hlo_site *s)
 
 /* ---- Systems ---- */
 
+enum { MAX_BAND = 1 << 22 }; /* rows of tridiagonal matrices, whose places are a list */
+
 static void trsm(hlo_site *s)
 {
     char trans = letter(s, "trans_x", 'N');
@@ -121,26 +120,73 @@ static bool is_used(const hlo_op *op, uint32_t number)
     return false;
 }
 
-/* gtsv: three diagonals, each as long as the matrix has rows, and right sides. The factors that it leaves in their place are
-   not known here; neither has anyone been seen to use them. */
-static void gtsv(hlo_site *s)
+/* The rows of all matrices of a batch, one after the other: a matrix with blocks along its diagonal. */
+typedef struct {
+    int64_t n, all; /* rows of one matrix, of all */
+} band;
+
+static bool find_band(hlo_site *s, band *b)
+{
+    const flx_type *d = flxi_hlo_typeof(s, s->x[1]);
+    const flx_type *x = flxi_hlo_typeof(s, s->x[3]);
+    bool fits = d->rank >= 1 && x->rank == d->rank + 1;
+    b->all = 1;
+    for (int i = 0; i < d->rank && fits; i++) {
+        if (!flx_dim_is_static(d->dims[i]) || (d->dims[i] && b->all > MAX_BAND / d->dims[i])) {
+            flxi_hlo_unsupported(s, "diagonals that are longer than %d, or of a length that is not known", MAX_BAND);
+            return false;
+        }
+        fits = x->dims[i] == d->dims[i];
+        b->all *= d->dims[i];
+        b->n = d->dims[i];
+    }
+    if (!fits)
+        flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "gtsv takes three diagonals and a matrix of right sides with as many rows");
+    return fits;
+}
+
+/* A diagonal as a list; what would lie outside of its matrix is 0 on the main diagonal. */
+static flx_val diagonal(hlo_site *s, const band *b, int k, int64_t *cols)
 {
     flx_graph *g = s->g;
-    flx_val matrix = FLX_NONE;
+    flx_type line = flx_type_make(FLX_I64, 1, &(flx_dim){b->n});
+    int64_t outside = k == 0 ? 0 : k == 2 ? b->n - 1 : -1;
+    for (int64_t i = 0; i < b->all; i++)
+        cols[i] = b->n && i % b->n == outside ? i : i + k - 1;
+    flx_val is_outside = flx_eq(g, flx_iota(g, &line, 0), flx_scalar(g, FLX_I64, (double)outside));
+    flx_val kept = flx_where(g, is_outside, flxi_hlo_number(s, s->x[k], 0), s->x[k]);
+    return flx_reshape(g, kept, FLX_INTS(b->all));
+}
+
+/* gtsv: three diagonals, each as long as the matrix has rows, and right sides. The factors that LAPACK leaves in place of the
+   diagonals are not known here. */
+static void gtsv(hlo_site *s)
+{
+    band b = {0};
+    flx_val parts[3];
     if (s->nx != 4 || s->ny != 5) {
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "gtsv takes 4 operands and gives 5 results, not %zu and %zu", s->nx, s->ny);
         return;
     }
-    flx_val square = flx_diag_set(g, s->x[1]);
+    if (!find_band(s, &b))
+        return;
+    int64_t *rows = flxi_hlo_new(s, int64_t, 3 * b.all);
+    int64_t *cols = flxi_hlo_new(s, int64_t, 3 * b.all);
+    if (!rows || !cols)
+        return;
     for (int k = 0; k < 3; k++) {
-        flx_val row = flx_unsqueeze(g, s->x[k], FLX_INTS(-1));
-        flx_val is_here = flx_xor(g, flxi_hlo_lower_mask(s, square, k - 1), flxi_hlo_lower_mask(s, square, k - 2));
-        matrix = flx_where(g, is_here, row, k ? matrix : flxi_hlo_number(s, row, 0));
         if (is_used(s->op->next, s->op->results[k]->number))
             flxi_hlo_unsupported(s, "the factors that gtsv leaves in place of the diagonals");
+        parts[k] = diagonal(s, &b, k, cols + k * b.all);
+        for (int64_t i = 0; i < b.all; i++)
+            rows[k * b.all + i] = i;
         s->y[k] = nothing(s, (size_t)k);
     }
-    s->y[3] = flx_solve(g, matrix, s->x[3]);
+    const flx_type *x = flxi_hlo_typeof(s, s->x[3]);
+    flx_ints places = {rows, 3 * (size_t)b.all};
+    flx_val sides = flx_reshape(s->g, s->x[3], FLX_INTS(b.all, x->dims[x->rank - 1]));
+    flx_val y = flx_sparse_solve(s->g, flx_concat(s->g, parts, 3, 0), sides, places, (flx_ints){cols, places.n}, b.all);
+    s->y[3] = flx_reshape(s->g, y, (flx_ints){x->dims, (size_t)x->rank});
     s->y[4] = nan_info(s, s->y[3]);
 }
 

@@ -7,6 +7,14 @@
 
 /* ---- Parts of matrices ---- */
 
+bool flxi_hlo_need_matrix(hlo_site *s, flx_val a)
+{
+    if (flxi_hlo_typeof(s, a)->rank >= 2)
+        return true;
+    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "operands must be matrices, with two axes or more");
+    return false;
+}
+
 flx_val flxi_hlo_transposed(hlo_site *s, flx_val a)
 {
     int rank = flxi_hlo_typeof(s, a)->rank;
@@ -25,6 +33,8 @@ flx_val flxi_hlo_adjoint(hlo_site *s, flx_val a)
 flx_val flxi_hlo_lower_mask(hlo_site *s, flx_val a, int64_t k)
 {
     const flx_type *t = flxi_hlo_typeof(s, a);
+    if (!flxi_hlo_need_matrix(s, a))
+        return FLX_NONE;
     flx_type plane = flx_type_make(FLX_I64, 2, t->dims + t->rank - 2);
     flx_val row = flx_iota(s->g, &plane, 0);
     flx_val column = flx_iota(s->g, &plane, 1);
@@ -34,16 +44,16 @@ flx_val flxi_hlo_lower_mask(hlo_site *s, flx_val a, int64_t k)
 flx_val flxi_hlo_hermitian(hlo_site *s, flx_val a, bool lower)
 {
     const flx_type *t = flxi_hlo_typeof(s, a);
+    if (!flxi_hlo_need_matrix(s, a))
+        return FLX_NONE;
     if (t->dims[t->rank - 2] != t->dims[t->rank - 1]) {
         flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "the matrix must be square");
         return FLX_NONE;
     }
     flx_val half = lower ? flx_tril(s->g, a, -1) : flx_triu(s->g, a, 1);
     flx_val diagonal = flx_tril(s->g, flx_triu(s->g, a, 0), 0);
-    if (flxi_is_complex((int32_t)flxi_hlo_dtype(s, a))) { /* of the diagonal only the real part counts */
-        flx_val re = flx_real(s->g, diagonal);
-        diagonal = flx_complex(s->g, re, flx_sub(s->g, re, re));
-    }
+    if (flxi_is_complex((int32_t)flxi_hlo_dtype(s, a))) /* of the diagonal only the real part counts */
+        diagonal = flx_cast(s->g, flx_real(s->g, diagonal), flxi_hlo_dtype(s, a));
     return flx_add(s->g, flx_add(s->g, half, diagonal), flxi_hlo_adjoint(s, half));
 }
 
@@ -59,20 +69,12 @@ flx_val flxi_hlo_narrowed(hlo_site *s, flx_val a, flx_val like)
     return d == FLX_F16 || d == FLX_BF16 ? flx_cast(s->g, a, d) : a;
 }
 
-static bool need_matrix(hlo_site *s, flx_val a)
-{
-    if (flxi_hlo_typeof(s, a)->rank >= 2)
-        return true;
-    flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "operands must be matrices, with two axes or more");
-    return false;
-}
-
 /* ---- cholesky, triangular_solve ---- */
 
 static void lower_cholesky(hlo_site *s)
 {
     bool lower = flxi_hlo_flag(s, "lower", false);
-    if (!need_matrix(s, s->x[0]))
+    if (!flxi_hlo_need_matrix(s, s->x[0]))
         return;
     flx_val a = flxi_hlo_hermitian(s, flxi_hlo_widened(s, s->x[0]), lower);
     s->y[0] = flxi_hlo_narrowed(s, flx_cholesky(s->g, a, lower), s->x[0]);
@@ -97,7 +99,7 @@ static void lower_triangular_solve(hlo_site *s)
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT");
         return;
     }
-    if (!need_matrix(s, s->x[0]) || !need_matrix(s, s->x[1]))
+    if (!flxi_hlo_need_matrix(s, s->x[0]) || !flxi_hlo_need_matrix(s, s->x[1]))
         return;
     flx_val x = flxi_hlo_solve_triangular(s, flxi_hlo_widened(s, s->x[0]), flxi_hlo_widened(s, s->x[1]), &how);
     s->y[0] = flxi_hlo_narrowed(s, x, s->x[1]);

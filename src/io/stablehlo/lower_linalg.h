@@ -4,6 +4,9 @@
 
 #include "io/stablehlo/lower.h"
 
+/* Fails unless `a` has two axes or more. */
+bool flxi_hlo_need_matrix(hlo_site *s, flx_val a);
+
 /* The last two axes swapped, and conjugated. */
 flx_val flxi_hlo_transposed(hlo_site *s, flx_val a);
 flx_val flxi_hlo_adjoint(hlo_site *s, flx_val a);

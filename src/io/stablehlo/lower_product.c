@@ -99,10 +99,10 @@ static flx_ints axes_of(hlo_site *s, const char *first, const char *second, cons
     return (flx_ints){v, rest.n + 2};
 }
 
-/* Extent of n elements with d − 1 others between neighbours. */
-static int64_t spread(int64_t n, int64_t d)
+/* Extent of n elements with d − 1 others between neighbours, as far as double counts exactly. */
+static double spread(int64_t n, int64_t d)
 {
-    return n > 0 ? (n - 1) * d + 1 : 0;
+    return n > 0 ? (double)(n - 1) * (double)d + 1 : 0;
 }
 
 /* Whether a window reaches beyond the padded input along some axis, so that there is no place for it and the result is empty. */
@@ -117,7 +117,8 @@ static bool is_too_large(hlo_site *s, const flx_conv_attrs *a)
         if (from < 0 || from >= x->rank || to < 0 || to >= w->rank || !flx_dim_is_static(x->dims[from]) ||
             !flx_dim_is_static(w->dims[to]))
             return false;
-        int64_t room = spread(x->dims[from], a->input_dilation.v[k]) + a->padding.v[2 * k] + a->padding.v[2 * k + 1];
+        double padding = (double)a->padding.v[2 * k] + (double)a->padding.v[2 * k + 1];
+        double room = spread(x->dims[from], a->input_dilation.v[k]) + padding;
         beyond |= spread(w->dims[to], a->dilation.v[k]) > room;
     }
     return beyond;

@@ -33,7 +33,7 @@ static flx_val grouped(hlo_site *s, const ragged *r, flx_val x, int64_t axis, bo
     int rank = t->rank + (has_groups ? 0 : 1);
     flx_dim dims[FLX_MAX_RANK];
     for (int i = 0; i < rank; i++)
-        dims[i] = i == 0 ? r->groups : i == axis + 1 ? r->length : 1;
+        dims[i] = i == 0 ? r->groups : i - 1 == axis ? r->length : 1;
     flx_val mask = flx_reshape(g, r->mask, (flx_ints){dims, (size_t)rank});
     return flx_where(g, mask, has_groups ? x : flx_unsqueeze(g, x, FLX_INTS(0)), flxi_hlo_number(s, x, 0));
 }
@@ -43,7 +43,7 @@ static flx_ints behind(hlo_site *s, flx_ints axes)
 {
     int64_t *v = flxi_hlo_new(s, int64_t, axes.n);
     for (size_t i = 0; v && i < axes.n; i++)
-        v[i] = axes.v[i] + 1;
+        v[i] = axes.v[i] + (axes.v[i] < INT64_MAX); /* what is no axis stays none */
     return (flx_ints){v, v ? axes.n : 0};
 }
 
@@ -75,7 +75,8 @@ static bool find_groups(hlo_site *s, ragged *r)
         flxi_hlo_unsupported(s, "batches of groups");
         return false;
     }
-    if (axes.n != 1 || axes.v[0] < 0 || axes.v[0] >= l->rank || r->lc.n != r->rc.n || l->rank + 1 > FLX_MAX_RANK) {
+    if (axes.n != 1 || axes.v[0] < 0 || axes.v[0] >= l->rank || r->lc.n != r->rc.n || l->rank >= FLX_MAX_RANK ||
+        flxi_hlo_typeof(s, s->x[1])->rank >= FLX_MAX_RANK) {
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "lhs_ragged_dimensions must name one axis of the first operand");
         return false;
     }

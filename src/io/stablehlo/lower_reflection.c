@@ -117,6 +117,8 @@ static flx_val first_axis_last(hlo_site *s, flx_val x)
 void flxi_hlo_reflect(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus)
 {
     const flx_type *t = flxi_hlo_typeof(s, a);
+    if (!flxi_hlo_need_matrix(s, a))
+        return;
     flx_dim m = t->dims[t->rank - 2];
     flx_dim n = t->dims[t->rank - 1];
     if (!flx_dim_is_static(m) || !flx_dim_is_static(n)) {
@@ -142,6 +144,8 @@ flx_val flxi_hlo_reflected(hlo_site *s, flx_val packed, flx_val taus, flx_dim co
     const flx_type *t = flxi_hlo_typeof(s, packed);
     const flx_type *tau_type = flxi_hlo_typeof(s, taus);
     flx_dtype d = (flx_dtype)t->dtype;
+    if (!flxi_hlo_need_matrix(s, packed))
+        return FLX_NONE;
     flx_dim m = t->dims[t->rank - 2];
     flx_dim k = tau_type->rank ? tau_type->dims[tau_type->rank - 1] : 0;
     flx_val below = flx_tril(g, flx_narrow(g, packed, -1, 0, k), -1);

@@ -443,3 +443,37 @@ TEST(compiled_scans_in_parts_have_the_bits_of_one_thread)
         bench_close(&b);
     }
 }
+
+/* ---- Loops among many kernels ---- */
+
+/* Text is cut into files for several compilers, wherever the kernels of a loop are. */
+TEST(compiled_scans_are_functions_in_any_file)
+{
+    enum { SCANS = 12 };
+    char text[8000];
+    size_t n = 0;
+    for (int i = 0; i < SCANS; i++) {
+        int k = 40 + 8 * i;
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "graph s%d(h: f32[4, %d], w: f32[%d, %d]) {\n"
+                              "  n = tanh(matmul(h, w))\n  return sub(0.5, matmul(n, w))\n}\n",
+                              i, k, k, k);
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, "graph f(x: f32[200], y: f32[3, 5]");
+    for (int i = 0; i < SCANS; i++) {
+        int k = 40 + 8 * i;
+        n += (size_t)snprintf(text + n, sizeof text - n, ", h%d: f32[4, %d], w%d: f32[%d, %d]", i, k, i, k, k);
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, ") {\n  return exp(x), sin(y)");
+    for (int i = 0; i < SCANS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, ", scan(h%d, w%d, body=@s%d, num_bcast=1, length=3)", i, i, i);
+    snprintf(text + n, sizeof text - n, "\n}\n");
+    text_bench b = bench_open(text, NULL);
+    char *report = report_of(b.g, &(flx_compile_options){.threads = 1});
+    int functions = 0;
+    for (const char *p = report; (p = strstr(p, "one function with the loop around it")); p++)
+        functions++;
+    EXPECT_MSG(functions == SCANS, "%d functions for %d loops\n%s", functions, SCANS, report);
+    free(report);
+    bench_close(&b);
+}

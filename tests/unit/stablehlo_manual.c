@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/strbuf.h"
-#include "io/stablehlo/lowering.h"
+#include "io/stablehlo/lower/lower_scope.h"
 #include "ir/context.h"
 
 #include <stdio.h>

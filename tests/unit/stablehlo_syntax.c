@@ -336,7 +336,7 @@ static const struct {
     const char *name, *format;
 } known[] = {
 #define PRETTY(name, format) {name, format},
-#include "io/stablehlo/hlo_pretty.def"
+#include "io/stablehlo/syntax/hlo_pretty.def"
 #undef PRETTY
 };
 

@@ -7,7 +7,7 @@
 #include "../test.h"
 #include "base/half.h"
 #include "base/number.h"
-#include "io/stablehlo/syntax.h"
+#include "io/stablehlo/syntax/syntax.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -101,6 +101,10 @@ static const typed narrow[] = {
      CONVERT("%y", "%x", "4", "i32", "i2") CONSTANT(
          "%z", "0", "4xi2") "  %r = stablehlo.compare LT, %y, %z : (tensor<4xi2>, tensor<4xi2>) -> tensor<4xi1>\n",
      "bool[4] 0 1 1 0"},
+    {"2xf32", "2xf8E5M2",
+     CONVERT("%y", "%x", "2", "f32",
+             "f8E5M2") "  %r = chlo.next_after %y, %y : tensor<2xf8E5M2>, tensor<2xf8E5M2> -> tensor<2xf8E5M2>\n",
+     "UNSUPPORTED: unsupported: chlo.next_after: neighbours among the numbers of f8E5M2 at t:3:8"},
     /* complex numbers: real parts first */
     {"4xf32", "4xi1",
      CONSTANT("%o", "2.0",

@@ -1,6 +1,6 @@
 /* stablehlo_verify.c: what the language allows and what it does not. Our ops would stretch operands, count axes from the back
    or take one dtype for two element types; a program that relies on it is refused, with its place and the reason. */
-#include "io/stablehlo/lowering.h"
+#include "io/stablehlo/lower/lower_scope.h"
 #include "test.h"
 
 #include <fluxion/stablehlo.h>

@@ -15,6 +15,7 @@ static const uint64_t max_pieces = 64;
 struct flxi_native_code {
     const flxi_allocator *mem;
     flxi_c_unit units[MAX_FILES];
+    size_t first[MAX_FILES + 1]; /* kernel of each, and one more than the last */
     size_t n;
 };
 
@@ -56,6 +57,27 @@ static size_t files_for(size_t kernels)
     return files < most ? files : most;
 }
 
+/* Kernels in order, as many in each file; but those of a chain stay together, as long as they would not fill a file of their own. */
+static void cut_files(flxi_native_code *code, const flxi_native_program *p)
+{
+    for (size_t f = 0; f <= code->n; f++)
+        code->first[f] = (f * p->n + code->n - 1) / code->n;
+    for (size_t i = 0; i < p->num_chains; i++) {
+        const flxi_chain *c = &p->chains[i];
+        size_t low = p->n, high = 0;
+        for (uint32_t k = 0; k < c->n; k++)
+            if (c->calls[k].kind == CHAIN_KERNEL) {
+                low = c->calls[k].kernel < low ? c->calls[k].kernel : low;
+                high = c->calls[k].kernel > high ? c->calls[k].kernel : high;
+            }
+        for (size_t f = 1; f < code->n && low < high && high - low < KERNELS_PER_FILE; f++)
+            if (low < code->first[f] && code->first[f] <= high)
+                code->first[f] = high + 1;
+    }
+    for (size_t f = 1; f < code->n; f++)
+        code->first[f] = code->first[f] < code->first[f - 1] ? code->first[f - 1] : code->first[f];
+}
+
 /* DIR/kernels_<number>.c */
 static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *text, flx_error *err)
 {
@@ -74,8 +96,10 @@ static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *tex
 static flx_code find_functions(const flxi_native_code *code, const flxi_native_program *p, const flxi_kentry *entries,
                                flxi_native *out, flx_error *err)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        flxi_object *o = code->units[i * code->n / p->n].object;
+    for (size_t i = 0, f = 0; i < p->n; i++) {
+        while (i >= code->first[f + 1])
+            f++;
+        flxi_object *o = code->units[f].object;
         *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
         out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
         if (!out[i].run)
@@ -114,21 +138,17 @@ static flx_code write_file(const flxi_native_program *p, const flxi_native_optio
     return code;
 }
 
-/* Kernel i goes to file i * files / n, in order. */
 static flx_code build(flxi_native_code *code, flxi_compile_service *s, const flxi_native_program *p,
                       const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, const char **scalar,
                       flx_error *err)
 {
-    for (size_t f = 0, i = 0; f < code->n; f++) {
-        size_t end = i;
-        while (end < p->n && end * code->n / p->n == f)
-            end++;
-        FLXI_TRY(write_file(p, o, entries, scalar, i, end, f, &texts[f], err));
+    cut_files(code, p);
+    for (size_t f = 0; f < code->n; f++) {
+        FLXI_TRY(write_file(p, o, entries, scalar, code->first[f], code->first[f + 1], f, &texts[f], err));
         if (o->dump_dir)
             FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
         code->units[f].text = texts[f].at;
         code->units[f].n = texts[f].n;
-        i = end;
     }
     return flxi_compile_c(s, code->units, code->n, o->level, o->flags, err);
 }

@@ -1,0 +1,98 @@
+/* lower_shape.c: operations that move elements. */
+#include "io/stablehlo/lower/lower_site.h"
+
+static flx_ints dims_of(const flx_type *t)
+{
+    return (flx_ints){t->dims, (size_t)t->rank};
+}
+
+static void lower_broadcast_in_dim(hlo_site *s)
+{
+    flx_type to;
+    flx_ints axes = flxi_hlo_ints_of(s, "broadcast_dimensions", (size_t)flxi_hlo_typeof(s, s->x[0])->rank, 0);
+    if (flxi_hlo_static_result(s, 0, &to))
+        s->y[0] = flx_broadcast_in_dim(s->g, s->x[0], dims_of(&to), axes);
+}
+
+/* New axes in front. */
+static void lower_broadcast(hlo_site *s)
+{
+    const flx_type *t = flxi_hlo_typeof(s, s->x[0]);
+    flx_ints sizes = flxi_hlo_ints(s, "broadcast_sizes");
+    int64_t *shape = flxi_hlo_new(s, int64_t, sizes.n + (size_t)t->rank);
+    for (size_t i = 0; shape && i < sizes.n; i++)
+        shape[i] = sizes.v[i];
+    for (int i = 0; shape && i < t->rank; i++)
+        shape[sizes.n + (size_t)i] = t->dims[i];
+    if (shape)
+        s->y[0] = flx_expand(s->g, s->x[0], (flx_ints){shape, sizes.n + (size_t)t->rank});
+}
+
+static void lower_reshape(hlo_site *s)
+{
+    flx_type to;
+    if (flxi_hlo_static_result(s, 0, &to))
+        s->y[0] = flx_reshape(s->g, s->x[0], dims_of(&to));
+}
+
+static void lower_transpose(hlo_site *s)
+{
+    s->y[0] = flx_transpose(s->g, s->x[0], flxi_hlo_ints_of(s, "permutation", (size_t)flxi_hlo_typeof(s, s->x[0])->rank, 0));
+}
+
+static void lower_reverse(hlo_site *s)
+{
+    s->y[0] = flx_reverse(s->g, s->x[0], flxi_hlo_ints(s, "dimensions"));
+}
+
+static void lower_slice(hlo_site *s)
+{
+    size_t rank = (size_t)flxi_hlo_typeof(s, s->x[0])->rank;
+    s->y[0] = flx_slice(s->g, s->x[0], flxi_hlo_ints_of(s, "start_indices", rank, 0),
+                        flxi_hlo_ints_of(s, "limit_indices", rank, 0), flxi_hlo_ints_of(s, "strides", rank, 1));
+}
+
+static void lower_pad(hlo_site *s)
+{
+    size_t rank = (size_t)flxi_hlo_typeof(s, s->x[0])->rank;
+    s->y[0] = flx_pad(s->g, s->x[0], s->x[1], flxi_hlo_ints_of(s, "edge_padding_low", rank, 0),
+                      flxi_hlo_ints_of(s, "edge_padding_high", rank, 0), flxi_hlo_ints_of(s, "interior_padding", rank, 0));
+}
+
+static void lower_concatenate(hlo_site *s)
+{
+    s->y[0] = flx_concat(s->g, s->x, s->nx, flxi_hlo_int(s, "dimension", 0));
+}
+
+static void lower_iota(hlo_site *s)
+{
+    flx_type to;
+    if (flxi_hlo_static_result(s, 0, &to))
+        s->y[0] = flx_iota(s->g, &to, flxi_hlo_int(s, "iota_dimension", 0));
+}
+
+static void lower_dynamic_slice(hlo_site *s)
+{
+    size_t rank = (size_t)flxi_hlo_typeof(s, s->x[0])->rank;
+    s->y[0] = flx_dynamic_slice(s->g, s->x, s->nx, flxi_hlo_ints_of(s, "slice_sizes", rank, 0));
+}
+
+static void lower_dynamic_update_slice(hlo_site *s)
+{
+    s->y[0] = flx_dynamic_update_slice(s->g, s->x, s->nx);
+}
+
+const hlo_rule flxi_hlo_shape_rules[] = {
+    {"stablehlo.broadcast", 1, 0, HLO_MOVES, lower_broadcast, NULL, NULL},
+    {"stablehlo.broadcast_in_dim", 1, 0, HLO_MOVES, lower_broadcast_in_dim, NULL, NULL},
+    {"stablehlo.reshape", 1, 0, HLO_MOVES, lower_reshape, NULL, NULL},
+    {"stablehlo.transpose", 1, 0, HLO_MOVES, lower_transpose, NULL, NULL},
+    {"stablehlo.reverse", 1, 0, HLO_MOVES, lower_reverse, NULL, NULL},
+    {"stablehlo.slice", 1, 0, HLO_MOVES, lower_slice, NULL, NULL},
+    {"stablehlo.pad", 2, 0, HLO_MOVES, lower_pad, NULL, NULL},
+    {"stablehlo.concatenate", HLO_MANY, 0, HLO_MOVES, lower_concatenate, NULL, NULL},
+    {"stablehlo.iota", 0, 0, 0, lower_iota, NULL, NULL},
+    {"stablehlo.dynamic_slice", HLO_MANY, 0, HLO_MOVES, lower_dynamic_slice, NULL, NULL},
+    {"stablehlo.dynamic_update_slice", HLO_MANY, 0, HLO_MOVES, lower_dynamic_update_slice, NULL, NULL},
+    {0},
+};

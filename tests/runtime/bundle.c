@@ -250,6 +250,19 @@ typedef struct {
     size_t nin, nout;
 } whole;
 
+/* A compiler that fails leaves the evaluator, which would agree with itself. */
+static void check_is_compiled(const flx_exec *e, const flx_compile_options *o)
+{
+    flx_error err = {0};
+    flx_buffer report = {0};
+    if (o->flags & FLX_COMPILE_INTERPRET)
+        return;
+    CHECK_OK(flx_exec_report(e, &report, &err), &err);
+    const char *note = strstr(report.data, "note: no machine code");
+    CHECK_MSG(!note, "%s", note);
+    flx_buffer_free(&report);
+}
+
 static flx_tensor **run_whole(const whole *w, const flx_compile_options *o)
 {
     flx_error err = {0};
@@ -257,6 +270,7 @@ static flx_tensor **run_whole(const whole *w, const flx_compile_options *o)
     flx_tensor **out = calloc(w->nout + 1, sizeof *out);
     CHECK(out);
     CHECK_OK(flx_compile(w->g, o, &e, &err), &err);
+    check_is_compiled(e, o);
     CHECK_OK(flx_exec_run(e, NULL, w->feeds, w->nin, out, &err), &err);
     flx_exec_free(e);
     return out;

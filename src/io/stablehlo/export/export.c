@@ -205,39 +205,75 @@ static void write_node(exporter *w, const flx_graph *g, const flxi_node *n, uint
 
 /* ---- Graphs ---- */
 
-/* Which values the outputs and the effects need. */
-static void mark_needed(const flx_graph *g, bool *needed)
+/* The nodes that effects and outputs need, each behind what it reads: an order that follows from the graph alone. That in which
+   nodes were made does not: a C compiler chooses the order in which the arguments of nested builders are evaluated. */
+typedef struct {
+    const flx_graph *g;
+    bool *seen;      /* by node */
+    uint32_t *stack; /* nodes that wait for their operands */
+    uint32_t *next;  /* operand that each of them waits for */
+    uint32_t *order;
+    uint32_t n;
+} node_order;
+
+static bool order_new(exporter *w, const flx_graph *g, node_order *o)
 {
-    for (size_t k = 0; k < g->outputs.n; k++)
-        needed[g->outputs.at[k].val] = true;
-    for (uint32_t i = g->node_count; i-- > 0;) {
-        const flxi_node *n = flxi_node_at(g, i);
-        bool wanted = flxi_has_effect(n);
-        for (uint32_t k = 0; k < n->nout; k++)
-            wanted |= needed[n->first + k];
-        for (uint32_t k = 0; wanted && k < n->nout; k++)
-            needed[n->first + k] = true;
-        for (uint32_t k = 0; wanted && k < n->nin; k++)
-            needed[n->in[k]] = true;
+    size_t n = (size_t)g->node_count + 1;
+    *o = (node_order){.g = g,
+                      .seen = flxi_new(&w->scratch, bool, n),
+                      .stack = flxi_new(&w->scratch, uint32_t, n),
+                      .next = flxi_new(&w->scratch, uint32_t, n),
+                      .order = flxi_new(&w->scratch, uint32_t, n)};
+    return o->seen && o->stack && o->next && o->order;
+}
+
+static void order_visit(node_order *o, uint32_t root)
+{
+    size_t depth = 0;
+    if (o->seen[root])
+        return;
+    o->seen[root] = true;
+    o->stack[depth++] = root;
+    while (depth) {
+        uint32_t i = o->stack[depth - 1];
+        const flxi_node *n = flxi_node_at(o->g, i);
+        if (o->next[i] == n->nin) {
+            o->order[o->n++] = i;
+            depth--;
+            continue;
+        }
+        uint32_t operand = flxi_value_at(o->g, n->in[o->next[i]++])->node;
+        if (!o->seen[operand]) {
+            o->seen[operand] = true;
+            o->stack[depth++] = operand;
+        }
     }
+}
+
+static void order_fill(node_order *o)
+{
+    for (uint32_t i = 0; i < o->g->node_count; i++)
+        if (flxi_has_effect(flxi_node_at(o->g, i)))
+            order_visit(o, i);
+    for (size_t k = 0; k < o->g->outputs.n; k++)
+        order_visit(o, flxi_value_at(o->g, o->g->outputs.at[k].val)->node);
 }
 
 void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *args, uint32_t *results)
 {
     flxi_mark mark = flxi_arena_mark(&w->scratch);
     uint32_t *number = flxi_new(&w->scratch, uint32_t, (size_t)g->value_count + 1);
-    bool *needed = flxi_new(&w->scratch, bool, (size_t)g->value_count + 1);
-    if (!number || !needed) {
+    node_order o;
+    if (!number || !order_new(w, g, &o)) {
         flxi_export_fail(w, FLX_E_OOM, NULL, "out of memory: exporting");
         return;
     }
-    mark_needed(g, needed);
+    order_fill(&o);
     for (size_t i = 0; i < g->leaves.n; i++)
         number[g->leaves.at[i]] = args[i];
-    for (uint32_t i = 0; i < g->node_count && !w->error.code && !w->out.failed; i++) {
-        const flxi_node *n = flxi_node_at(g, i);
-        bool wanted = flxi_has_effect(n) || (n->nout && needed[n->first]);
-        if (wanted && !(flxi_ops[n->op].traits & TRAIT_DECLARED))
+    for (uint32_t i = 0; i < o.n && !w->error.code && !w->out.failed; i++) {
+        const flxi_node *n = flxi_node_at(g, o.order[i]);
+        if (!(flxi_ops[n->op].traits & TRAIT_DECLARED))
             write_node(w, g, n, number);
     }
     for (size_t k = 0; k < g->outputs.n; k++)

@@ -159,7 +159,7 @@ hlo_span flxi_hlop_suffix(hlo_parser *p)
 
 bool flxi_hlop_is(hlo_span s, const char *text)
 {
-    return s.length && s.at[0] == text[0] && strncmp(s.at, text, s.length) == 0 && text[s.length] == 0;
+    return s.length == strlen(text) && memcmp(s.at, text, s.length) == 0;
 }
 
 bool flxi_hlop_at_word(hlo_parser *p, const char *word)

@@ -101,7 +101,7 @@ static flx_code parse_storage(hlo_parser *p, hlo_quant *q)
     hlo_place at = flxi_hlop_place(p);
     hlo_span word = flxi_hlop_word(p);
     char text[16];
-    if (word.length && word.length < 8 && word.at[0] == 'u' && word.at[1] != 'i') {
+    if (word.length > 1 && word.length < 8 && word.at[0] == 'u' && word.at[1] != 'i') {
         snprintf(text, sizeof text, "ui%.*s", (int)word.length - 1, word.at + 1);
         word = (hlo_span){text, strlen(text)};
     }

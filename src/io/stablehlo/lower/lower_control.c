@@ -99,14 +99,11 @@ static bool is_alone(hlo_site *s, const char *name)
 /* What a single process gets from a collective operation: its own values, in the element types of the results. */
 static void pass_on(hlo_site *s)
 {
-    if (s->ny != s->nx) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
-        return;
-    }
-    for (size_t i = 0; i < s->nx; i++) {
-        const hlo_type *t = i < s->op->num_results ? flxi_hlo_result_type(s, i) : NULL;
-        bool is_same = !t || t->kind != HLO_TENSOR || flxi_hlo_carrier(t) == flxi_hlo_dtype(s, s->x[i]);
-        s->y[i] = is_same ? s->x[i] : flx_cast(s->g, s->x[i], flxi_hlo_carrier(t));
+    flxi_hlo_pass_on(s);
+    for (size_t i = 0; i < s->op->num_results && i < s->ny && !flxi_hlo_failed(s); i++) {
+        const hlo_type *t = flxi_hlo_result_type(s, i);
+        if (t->kind == HLO_TENSOR && flxi_hlo_carrier(t) != flxi_hlo_dtype(s, s->y[i]))
+            s->y[i] = flx_cast(s->g, s->y[i], flxi_hlo_carrier(t));
     }
 }
 

@@ -158,7 +158,7 @@ static void lower_from_elements(hlo_site *s)
     if (s->nx == 0)
         flxi_hlo_unsupported(s, "no elements");
     else if (flxi_hlo_static_result(s, 0, &type))
-        s->y[0] = flx_reshape(s->g, flx_stack(s->g, s->x, s->nx, 0), (flx_ints){type.dims, (size_t)type.rank});
+        s->y[0] = flx_reshape(s->g, flx_stack(s->g, s->x, s->nx, 0), flxi_hlo_dims(&type));
 }
 
 static void lower_as_carrier(hlo_site *s)

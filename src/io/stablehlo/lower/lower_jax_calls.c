@@ -6,18 +6,6 @@
 
 #include <string.h>
 
-/* ---- Notes ---- */
-
-static void identity(hlo_site *s)
-{
-    if (s->nx != s->ny) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
-        return;
-    }
-    for (size_t i = 0; i < s->nx; i++)
-        s->y[i] = s->x[i];
-}
-
 /* ---- Operations of MHLO ---- */
 
 static bool counts(hlo_site *s, size_t operands, size_t results)
@@ -172,16 +160,16 @@ static void threefry(hlo_site *s)
 }
 
 const hlo_call_target flxi_hlo_jax_targets[] = {
-    {"Sharding", identity},
-    {"SPMDFullToShardShape", identity},
-    {"SPMDShardToFullShape", identity},
-    {"annotate_device_placement", identity},
-    {"LayoutConstraint", identity},
-    {"MoveToHost", identity},
-    {"MoveToDevice", identity},
-    {"xla.sdy.FuncResultSharding", identity},
-    {"xla.sdy.GlobalToLocalShape", identity},
-    {"xla.sdy.LocalToGlobalShape", identity},
+    {"Sharding", flxi_hlo_pass_on},
+    {"SPMDFullToShardShape", flxi_hlo_pass_on},
+    {"SPMDShardToFullShape", flxi_hlo_pass_on},
+    {"annotate_device_placement", flxi_hlo_pass_on},
+    {"LayoutConstraint", flxi_hlo_pass_on},
+    {"MoveToHost", flxi_hlo_pass_on},
+    {"MoveToDevice", flxi_hlo_pass_on},
+    {"xla.sdy.FuncResultSharding", flxi_hlo_pass_on},
+    {"xla.sdy.GlobalToLocalShape", flxi_hlo_pass_on},
+    {"xla.sdy.LocalToGlobalShape", flxi_hlo_pass_on},
     {"mhlo.acos", function},
     {"mhlo.acosh", function},
     {"mhlo.asin", function},

@@ -186,7 +186,7 @@ static void gtsv(hlo_site *s)
     flx_ints places = {rows, 3 * (size_t)b.all};
     flx_val sides = flx_reshape(s->g, s->x[3], FLX_INTS(b.all, x->dims[x->rank - 1]));
     flx_val y = flx_sparse_solve(s->g, flx_concat(s->g, parts, 3, 0), sides, places, (flx_ints){cols, places.n}, b.all);
-    s->y[3] = flx_reshape(s->g, y, (flx_ints){x->dims, (size_t)x->rank});
+    s->y[3] = flx_reshape(s->g, y, flxi_hlo_dims(x));
     s->y[4] = nan_info(s, s->y[3]);
 }
 

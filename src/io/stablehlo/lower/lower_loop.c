@@ -262,7 +262,7 @@ static flx_code copy_node(const loop *l, flx_graph *g, uint32_t i, uint32_t *map
         return flxi_graft(g, l->body, i, map, err);
     const flx_type *t = flxi_type_at(l->body, n->first);
     flx_val row = {map[n->in[0]], g->serial};
-    map[n->first] = flx_reshape(g, row, (flx_ints){t->dims, (size_t)t->rank}).id;
+    map[n->first] = flx_reshape(g, row, flxi_hlo_dims(t)).id;
     return FLX_OK;
 }
 
@@ -291,7 +291,7 @@ static const flx_graph *scan_step(const loop *l)
         if (l->roles[k] == WRITTEN) {
             flx_type row = row_type(flxi_type_at(body, body->leaves.at[k]));
             flx_val v = {map[node_of(body, body->outputs.at[k].val)->in[1]], g->serial};
-            flx_output(g, flx_reshape(g, v, (flx_ints){row.dims, (size_t)row.rank}), NULL);
+            flx_output(g, flx_reshape(g, v, flxi_hlo_dims(&row)), NULL);
         }
     return flxi_hlo_finished(l->s, g);
 }

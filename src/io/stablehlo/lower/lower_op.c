@@ -39,24 +39,27 @@ bool flxi_hlo_failed(const hlo_site *s)
     return flx_graph_error(s->g, NULL) != FLX_OK;
 }
 
-void flxi_hlo_fail(hlo_site *s, flx_code code, const char *hint, const char *fmt, ...)
+static void fail_va(hlo_site *s, flx_code code, const char *hint, const char *prefix, const char *fmt, va_list args)
 {
     char text[200];
+    vsnprintf(text, sizeof text, fmt, args);
+    flxi_graph_failf(s->g, code, hint, "%s%s: %s", prefix, s->op->name, text);
+}
+
+void flxi_hlo_fail(hlo_site *s, flx_code code, const char *hint, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    fail_va(s, code, hint, "", fmt, args);
     va_end(args);
-    flxi_graph_failf(s->g, code, hint, "%s: %s", s->op->name, text);
 }
 
 void flxi_hlo_unsupported(hlo_site *s, const char *fmt, ...)
 {
-    char text[200];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    fail_va(s, FLX_E_UNSUPPORTED, NULL, "unsupported: ", fmt, args);
     va_end(args);
-    flxi_graph_failf(s->g, FLX_E_UNSUPPORTED, NULL, "unsupported: %s: %s", s->op->name, text);
 }
 
 /* The first error of a graph is that of the lowering; the place is that of the innermost operation. */
@@ -659,17 +662,4 @@ const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type 
     else
         flxi_graph_fail(s->g, &err);
     return NULL;
-}
-
-const hlo_op *flxi_hlo_single_op(const hlo_region *r, bool *swapped)
-{
-    const hlo_op *op = r->first;
-    if (!op || !op->next || op->next->next || r->num_args != 2 || op->num_operands != 2 || op->num_results != 1 ||
-        op->num_regions || op->next->num_operands != 1 || op->next->operands[0]->number != op->results[0]->number)
-        return NULL;
-    uint32_t a = op->operands[0]->number;
-    uint32_t b = op->operands[1]->number;
-    *swapped = a == r->args[1]->number;
-    bool in_order = a == r->args[0]->number && b == r->args[1]->number;
-    return in_order || (*swapped && b == r->args[0]->number) ? op : NULL;
 }

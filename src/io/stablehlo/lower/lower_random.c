@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static flx_ints dims_of(const flx_type *t)
-{
-    return (flx_ints){t->dims, (size_t)t->rank};
-}
-
 /* The unsigned integers of a dtype's width. */
 static flx_dtype bits_of(flx_dtype d)
 {
@@ -43,7 +38,7 @@ static void lower_rng_bit_generator(hlo_site *s)
         flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "bits are integers or floats, not %s", flx_dtype_name(to.dtype));
         return;
     }
-    flx_rng_bit_generator(s->g, s->x[0], dims_of(&to), bits_of(d), algorithm, s->y);
+    flx_rng_bit_generator(s->g, s->x[0], flxi_hlo_dims(&to), bits_of(d), algorithm, s->y);
     if (d != bits_of(d))
         s->y[1] = flx_bitcast(s->g, s->y[1], d);
 }
@@ -55,7 +50,7 @@ static flx_val whole_numbers(hlo_site *s, const flx_type *to, int64_t stream)
 {
     flx_dtype d = (flx_dtype)to->dtype;
     flx_val seed[2] = {flx_scalar(s->g, FLX_U32, (double)(stream & UINT32_MAX)), flx_scalar(s->g, FLX_U32, 0)};
-    flx_val bits = flx_rng_bits(s->g, flx_stack(s->g, seed, 2, 0), dims_of(to), FLX_U64, NULL);
+    flx_val bits = flx_rng_bits(s->g, flx_stack(s->g, seed, 2, 0), flxi_hlo_dims(to), FLX_U64, NULL);
     flx_val width = flx_cast(s->g, flx_sub(s->g, s->x[1], s->x[0]), FLX_U64);
     return flx_add(s->g, s->x[0], flx_cast(s->g, flx_rem(s->g, bits, width), d));
 }

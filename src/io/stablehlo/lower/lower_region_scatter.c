@@ -121,7 +121,7 @@ static flx_val numbered(hlo_site *s, flx_val x, double first)
     for (int k = 0; k < t->rank; k++)
         numbers.dims[0] *= t->dims[k];
     flx_val number = flx_add(s->g, flx_iota(s->g, &numbers, 0), flx_scalar(s->g, FLX_I64, first));
-    return flx_reshape(s->g, number, (flx_ints){t->dims, (size_t)t->rank});
+    return flx_reshape(s->g, number, flxi_hlo_dims(t));
 }
 
 /* Extents of the window of updates along the axes of x. */
@@ -213,7 +213,7 @@ static void update_each(hlo_site *s, const hlo_element_body *b, const flx_val *x
     flx_scan(s->g, in, 2 * n + 1 + b->num_outer, &a, y, n);
     for (size_t i = 0; i < n; i++) {
         const flx_type *t = flxi_hlo_typeof(s, x[i]);
-        y[i] = flx_reshape(s->g, y[i], (flx_ints){t->dims, (size_t)t->rank});
+        y[i] = flx_reshape(s->g, y[i], flxi_hlo_dims(t));
     }
 }
 

@@ -1,17 +1,12 @@
 /* lower_shape.c: operations that move elements. */
 #include "io/stablehlo/lower/lower_site.h"
 
-static flx_ints dims_of(const flx_type *t)
-{
-    return (flx_ints){t->dims, (size_t)t->rank};
-}
-
 static void lower_broadcast_in_dim(hlo_site *s)
 {
     flx_type to;
     flx_ints axes = flxi_hlo_ints_of(s, "broadcast_dimensions", (size_t)flxi_hlo_typeof(s, s->x[0])->rank, 0);
     if (flxi_hlo_static_result(s, 0, &to))
-        s->y[0] = flx_broadcast_in_dim(s->g, s->x[0], dims_of(&to), axes);
+        s->y[0] = flx_broadcast_in_dim(s->g, s->x[0], flxi_hlo_dims(&to), axes);
 }
 
 /* New axes in front. */
@@ -32,7 +27,7 @@ static void lower_reshape(hlo_site *s)
 {
     flx_type to;
     if (flxi_hlo_static_result(s, 0, &to))
-        s->y[0] = flx_reshape(s->g, s->x[0], dims_of(&to));
+        s->y[0] = flx_reshape(s->g, s->x[0], flxi_hlo_dims(&to));
 }
 
 static void lower_transpose(hlo_site *s)

@@ -118,6 +118,13 @@ void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size);
 flx_val flxi_hlo_number(hlo_site *s, flx_val like, double x);
 /* `v` (a scalar) stretched to a type's shape. */
 flx_val flxi_hlo_fill(hlo_site *s, flx_val v, const flx_type *type);
+/* The extents of a type as the attribute `shape` takes them. */
+static inline flx_ints flxi_hlo_dims(const flx_type *t)
+{
+    return (flx_ints){t->dims, (size_t)t->rank};
+}
+/* The rule of operations that give their operands. */
+void flxi_hlo_pass_on(hlo_site *s);
 /* One of our ops by name, with one result. */
 flx_val flxi_hlo_emit(hlo_site *s, const char *op, const flx_val *x, size_t n);
 
@@ -156,10 +163,6 @@ size_t flxi_hlo_inline_region(hlo_site *s, const hlo_region *r, const flx_val *a
 /* The function's nodes appended likewise. */
 size_t flxi_hlo_inline_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
                             size_t capacity);
-
-/* The single operation of a region (args…) { r = op(arg0, arg1); return r }, NULL where it is anything else. *swapped:
-   the operands are (arg1, arg0). */
-const hlo_op *flxi_hlo_single_op(const hlo_region *r, bool *swapped);
 
 /* Takes over a graph that rules built; freed with the lowering. Returns it. */
 const flx_graph *flxi_hlo_keep(hlo_site *s, flx_graph *g);

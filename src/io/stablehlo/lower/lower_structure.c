@@ -59,7 +59,7 @@ static void lower_composite(hlo_site *s)
 
 /* ---- Values passed on ---- */
 
-static void lower_identity(hlo_site *s)
+void flxi_hlo_pass_on(hlo_site *s)
 {
     if (s->ny != s->nx) {
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
@@ -105,7 +105,7 @@ const hlo_rule flxi_hlo_structure_rules[] = {
     {"chlo.constant", 0, 0, HLO_MOVES | HLO_TAKES_ANY, lower_constant, NULL, NULL},
     {"func.call", HLO_MANY, 0, HLO_MOVES | HLO_TAKES_ANY, lower_call, NULL, NULL},
     {"stablehlo.composite", HLO_MANY, 0, HLO_MOVES | HLO_TAKES_ANY, lower_composite, NULL, NULL},
-    {"stablehlo.tuple", HLO_MANY, 0, HLO_MOVES | HLO_TAKES_ANY, lower_identity, NULL, NULL},
+    {"stablehlo.tuple", HLO_MANY, 0, HLO_MOVES | HLO_TAKES_ANY, flxi_hlo_pass_on, NULL, NULL},
     {"stablehlo.get_tuple_element", 1, 0, HLO_MOVES | HLO_TAKES_ANY, lower_get_tuple_element, NULL, NULL},
     {"stablehlo.optimization_barrier", HLO_MANY, 0, HLO_MOVES | HLO_TAKES_ANY, lower_barrier, NULL, NULL},
     {"stablehlo.create_token", 0, 0, HLO_MOVES | HLO_TAKES_ANY, lower_nothing, NULL, NULL},

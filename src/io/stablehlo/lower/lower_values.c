@@ -231,7 +231,7 @@ flx_val flxi_hlo_number(hlo_site *s, flx_val like, double x)
 
 flx_val flxi_hlo_fill(hlo_site *s, flx_val v, const flx_type *type)
 {
-    return flx_expand(s->g, v, (flx_ints){type->dims, (size_t)type->rank});
+    return flx_expand(s->g, v, flxi_hlo_dims(type));
 }
 
 flx_val flxi_hlo_emit(hlo_site *s, const char *op, const flx_val *x, size_t n)

@@ -2,11 +2,11 @@
    one is found. It looks inside the library: no public function runs one product alone.
 
        bench_gemm [THREADS]      (default: one per core) */
-#include "backend/cpu/blas.h"
-#include "backend/cpu/gemm.h"
-#include "backend/cpu/routes.h"
-#include "ir/opcode.h"
-#include "ops/conv.h"
+#include "backend/cpu/gemm/blas.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/routes/routes.h"
+#include "graph/op/opcode.h"
+#include "ops/signal/conv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

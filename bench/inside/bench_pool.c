@@ -1,7 +1,7 @@
 /* bench_pool.c: what starting and ending a parallel loop costs: empty loops back to back, after pauses, and in a run.
 
        bench_pool [THREADS]      (default: one for each core) */
-#include "base/thread_pool.h"
+#include "base/host/thread_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

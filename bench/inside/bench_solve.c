@@ -2,10 +2,11 @@
    GFLOP/s. It looks inside the library: routes are run whether they apply or not.
 
        bench_solve [THREADS] [EXTENT...]      (default: one thread; 32 64 128 256 512 1024) */
-#include "backend/cpu/lapack.h"
-#include "backend/cpu/routes.h"
-#include "ir/opcode.h"
-#include "ir/tensor.h"
+#include "backend/cpu/linalg/lapack.h"
+#include "backend/cpu/routes/routes.h"
+#include "graph/op/eval.h"
+#include "graph/op/opcode.h"
+#include "graph/type/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
    operations, decimals or hexadecimal data.
 
        bench_stablehlo [FILE...] */
-#include "io/stablehlo/syntax/syntax.h"
+#include "stablehlo/syntax/syntax.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,20 +22,20 @@ typedef struct flx_op_view {
     const char *operands; /* "x, [beta]", "x..." ; suffixes :index :pred :key :any :int :pair tell the role */
     const char *results;  /* "values, indices"; "..." as many as the op says */
     const char *doc;
-    uint32_t dtypes;      /* bit 1 << flx_dtype for each the op takes */
+    uint32_t dtypes;                    /* bit 1 << flx_dtype for each the op takes */
     int32_t min_operands, max_operands; /* max -1: any number */
     uint32_t num_attrs;
-    int32_t vjp, jvp, vmap, order2;     /* FLX_RULE_… */
-    const char *reason;   /* why undefined, or "" */
+    int32_t vjp, jvp, vmap, order2; /* FLX_RULE_… */
+    const char *reason;             /* why undefined, or "" */
 } flx_op_view;
 
 typedef struct flx_attr_view {
     const char *name;
-    const char *kind;    /* "int", "ints", "bool", "real", "word", "dtype", "graph" … */
-    const char *words;   /* the words of an enumeration, separated by spaces, or "" */
-    int32_t required;    /* 1: must be given */
-    int32_t positional;  /* 1: written without its name in text */
-    char fallback[48];   /* the default as text; "" when the attribute must be given */
+    const char *kind;   /* "int", "ints", "bool", "real", "word", "dtype", "graph" … */
+    const char *words;  /* the words of an enumeration, separated by spaces, or "" */
+    int32_t required;   /* 1: must be given */
+    int32_t positional; /* 1: written without its name in text */
+    char fallback[48];  /* the default as text; "" when the attribute must be given */
 } flx_attr_view;
 
 FLX_API size_t flx_op_count(void);

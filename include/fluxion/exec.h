@@ -14,12 +14,14 @@ FLX_BEGIN_DECLS
 
 typedef struct flx_exec flx_exec;
 
-enum { /* flags of flx_compile_options */
-    FLX_COMPILE_UNFUSED = 1,   /* every op is a kernel of its own */
-    FLX_COMPILE_INTERPRET = 2, /* no compiler is started: routes and the reference evaluator compute everything */
-    FLX_COMPILE_SCALAR = 4,    /* emitted text without vector types */
-    FLX_COMPILE_BACKGROUND = 8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: see flx_exec_is_ready() */
-    FLX_COMPILE_FLUSH = 16 /* subnormal numbers, operands and results, are taken for zero during a run, on all of its threads
+enum {                            /* flags of flx_compile_options */
+       FLX_COMPILE_UNFUSED = 1,   /* every op is a kernel of its own */
+       FLX_COMPILE_INTERPRET = 2, /* no compiler is started: routes and the reference evaluator compute everything */
+       FLX_COMPILE_SCALAR = 4,    /* emitted text without vector types */
+       FLX_COMPILE_BACKGROUND =
+           8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: see flx_exec_is_ready() */
+       FLX_COMPILE_FLUSH =
+           16 /* subnormal numbers, operands and results, are taken for zero during a run, on all of its threads
                               but those of a BLAS; faster where they abound. x86 only, without effect elsewhere */
 };
 
@@ -34,18 +36,19 @@ typedef struct flx_share { /* by position */
 } flx_share;
 
 typedef struct flx_compile_options {
-    uint32_t struct_size;   /* sizeof(flx_compile_options); 0 means the first published layout */
-    uint32_t flags;         /* FLX_COMPILE_… */
-    const char *device;     /* NULL or "cpu" */
-    int32_t threads;        /* 0: one for each core; results do not depend on it */
-    int32_t optimisation;   /* of the C compiler: 0 usual, 1 … 4 for -O0 … -O3 */
-    int32_t cache;          /* a flx_cache_mode */
-    int32_t reserved;       /* 0 */
-    const char *cache_dir;  /* NULL: $FLX_CACHE_DIR, else the user's cache folder */
-    const char *dump_dir;   /* emitted text is written there; NULL: nowhere */
+    uint32_t struct_size;        /* sizeof(flx_compile_options); 0 means the first published layout */
+    uint32_t flags;              /* FLX_COMPILE_… */
+    const char *device;          /* NULL or "cpu" */
+    int32_t threads;             /* 0: one for each core; results do not depend on it */
+    int32_t optimisation;        /* of the C compiler: 0 usual, 1 … 4 for -O0 … -O3 */
+    int32_t cache;               /* a flx_cache_mode */
+    int32_t reserved;            /* 0 */
+    const char *cache_dir;       /* NULL: $FLX_CACHE_DIR, else the user's cache folder */
+    const char *dump_dir;        /* emitted text is written there; NULL: nowhere */
     const flx_dim_binding *dims; /* extents of symbolic dimensions that are known already */
     size_t num_dims;
-    const flx_share *shares; /* inputs and outputs that should be in one place where that is safe: see flx_exec_may_share() */
+    const flx_share
+        *shares; /* inputs and outputs that should be in one place where that is safe: see flx_exec_may_share() */
     size_t num_shares;
     const char *record_path; /* a run that fails is recorded there, as by flx_exec_record(); NULL: nowhere */
 } flx_compile_options;
@@ -54,7 +57,8 @@ typedef struct flx_compile_options {
     others when they are first run. Without a working C compiler everything is computed as with FLX_COMPILE_INTERPRET, and the
     report says so. The graph may be freed afterwards. Free the result with flx_exec_free(). */
 FLX_API flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err);
-FLX_API void flx_exec_free(flx_exec *e); /* NULL is fine; no run may be going on. Waits for a compiler in the background */
+FLX_API void
+flx_exec_free(flx_exec *e); /* NULL is fine; no run may be going on. Waits for a compiler in the background */
 
 /** Whether nothing is being compiled in the background: 1 without FLX_COMPILE_BACKGROUND. Runs that begin later use the compiled
     program. Results may differ between the two in the last bits, as they may between devices. */
@@ -120,8 +124,8 @@ typedef struct flx_step {
     const char *why;      /* why no better way was taken; "" when there is nothing to say */
     int32_t depth;        /* 0, or how deep inside loops and branches */
     int32_t reserved;
-    int64_t bytes;        /* that one run reads and writes at least */
-    int64_t flops;        /* of one run at least; 0: none, or not known */
+    int64_t bytes; /* that one run reads and writes at least */
+    int64_t flops; /* of one run at least; 0: none, or not known */
 } flx_step;
 
 /** Step i, each before those of its bodies; of the extents that were compiled last. NAME when there is none. */
@@ -129,12 +133,12 @@ FLX_API flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out);
 
 /* What a step of a run took. */
 typedef struct flx_step_time {
-    const char *name;    /* of the kernel, route or op; lives as long as the executable */
-    int64_t runs;        /* how often it ran */
-    int64_t time_ns;     /* in all */
-    int64_t bytes;       /* that one run reads and writes at least */
-    int64_t flops;       /* of one run at least; 0: none, or not known */
-    int32_t depth;       /* 0, or how deep inside loops and branches, whose time includes it */
+    const char *name; /* of the kernel, route or op; lives as long as the executable */
+    int64_t runs;     /* how often it ran */
+    int64_t time_ns;  /* in all */
+    int64_t bytes;    /* that one run reads and writes at least */
+    int64_t flops;    /* of one run at least; 0: none, or not known */
+    int32_t depth;    /* 0, or how deep inside loops and branches, whose time includes it */
     int32_t reserved;
 } flx_step_time;
 
@@ -147,8 +151,8 @@ FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, c
 /** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their memory, or the
     C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where they are not, MIR is
     the graph without blocks. */
-FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
-                                flx_error *err);
+FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options,
+                                flx_buffer *out, flx_error *err);
 
 FLX_END_DECLS
 #endif

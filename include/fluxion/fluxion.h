@@ -4,12 +4,12 @@
 
 #include <fluxion/catalogue.h>
 #include <fluxion/custom.h>
+#include <fluxion/exec.h>
 #include <fluxion/graph.h>
 #include <fluxion/kernel.h>
 #include <fluxion/lower.h>
 #include <fluxion/nn.h>
 #include <fluxion/ops.h>
-#include <fluxion/exec.h>
 #include <fluxion/recording.h>
 #include <fluxion/run.h>
 #include <fluxion/stablehlo.h>

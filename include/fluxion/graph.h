@@ -25,7 +25,8 @@ typedef struct flx_context_options {
     uint32_t flags;       /* none yet; must be 0 */
     flx_alloc_fn alloc;   /* NULL: the C library's */
     void *alloc_user;     /* handed to alloc */
-    int64_t memory_limit; /* bytes that one tensor, one file or the memory of one run may take; 0: what the machine has */
+    int64_t
+        memory_limit; /* bytes that one tensor, one file or the memory of one run may take; 0: what the machine has */
 } flx_context_options;
 
 /** A new context, or NULL when memory is exhausted. `options` may be NULL. Free with flx_context_free(), after
@@ -127,25 +128,24 @@ typedef struct flx_types {
 #else
 #define FLX_ALL ((flx_ints){0, 0})
 /* A list in place: FLX_INTS(0, 2). */
-#define FLX_INTS(...)                                                  \
-    ((flx_ints){(const int64_t[]){__VA_ARGS__},                        \
-                sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
+#define FLX_INTS(...) \
+    ((flx_ints){(const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
 #define FLX_NO_INTS ((flx_ints){(const int64_t[]){0}, 0})
 #endif
 
-enum { /* kinds of flx_attr */
-    FLX_ATTR_INT = 1,    /* i: an integer, dimension, or 0/1 */
-    FLX_ATTR_REAL = 2,   /* r */
-    FLX_ATTR_WORD = 3,   /* s: a bare word: an enumerator, true/false, a dtype or a symbol */
-    FLX_ATTR_STRING = 4, /* s: quoted text; NUL-terminated */
-    FLX_ATTR_INTS = 5,   /* ints */
-    FLX_ATTR_REALS = 6,  /* reals */
-    FLX_ATTR_PAIRS = 7,  /* ints: low, high, low, high … as in padding=[[0, 1], [2, 2]] */
-    FLX_ATTR_TYPE = 8,   /* type */
-    FLX_ATTR_TYPES = 9,  /* types */
-    FLX_ATTR_GRAPH = 10, /* graph: kept alive by the graph that uses it, and read-only from then on */
-    FLX_ATTR_GRAPHS = 11, /* graphs */
-    FLX_ATTR_TENSOR = 12 /* tensor: kept alive */
+enum {                       /* kinds of flx_attr */
+       FLX_ATTR_INT = 1,     /* i: an integer, dimension, or 0/1 */
+       FLX_ATTR_REAL = 2,    /* r */
+       FLX_ATTR_WORD = 3,    /* s: a bare word: an enumerator, true/false, a dtype or a symbol */
+       FLX_ATTR_STRING = 4,  /* s: quoted text; NUL-terminated */
+       FLX_ATTR_INTS = 5,    /* ints */
+       FLX_ATTR_REALS = 6,   /* reals */
+       FLX_ATTR_PAIRS = 7,   /* ints: low, high, low, high … as in padding=[[0, 1], [2, 2]] */
+       FLX_ATTR_TYPE = 8,    /* type */
+       FLX_ATTR_TYPES = 9,   /* types */
+       FLX_ATTR_GRAPH = 10,  /* graph: kept alive by the graph that uses it, and read-only from then on */
+       FLX_ATTR_GRAPHS = 11, /* graphs */
+       FLX_ATTR_TENSOR = 12  /* tensor: kept alive */
 };
 
 typedef struct flx_attr {
@@ -195,8 +195,8 @@ typedef struct flx_node_view {
 } flx_node_view;
 
 FLX_API flx_code flx_graph_node(const flx_graph *g, size_t i, flx_node_view *out);
-FLX_API flx_val flx_node_input(const flx_graph *g, size_t i, uint32_t k);  /* FLX_NONE when out of range */
-FLX_API flx_val flx_node_result(const flx_graph *g, size_t i, uint32_t k); /* FLX_NONE when out of range */
+FLX_API flx_val flx_node_input(const flx_graph *g, size_t i, uint32_t k);          /* FLX_NONE when out of range */
+FLX_API flx_val flx_node_result(const flx_graph *g, size_t i, uint32_t k);         /* FLX_NONE when out of range */
 FLX_API const flx_graph *flx_node_graph(const flx_graph *g, size_t i, uint32_t k); /* NULL when out of range */
 
 FLX_API size_t flx_graph_input_count(const flx_graph *g); /* inputs and parameters, in order of declaration */
@@ -206,8 +206,8 @@ FLX_API size_t flx_graph_output_count(const flx_graph *g);
 FLX_API flx_val flx_graph_output(const flx_graph *g, size_t i);
 FLX_API const char *flx_graph_output_name(const flx_graph *g, size_t i); /* NULL when out of range */
 
-FLX_API const flx_type *flx_val_type(const flx_graph *g, flx_val v); /* NULL for none or a foreign handle */
-FLX_API const char *flx_val_name(const flx_graph *g, flx_val v);     /* NULL when unnamed */
+FLX_API const flx_type *flx_val_type(const flx_graph *g, flx_val v);  /* NULL for none or a foreign handle */
+FLX_API const char *flx_val_name(const flx_graph *g, flx_val v);      /* NULL when unnamed */
 FLX_API flx_val flx_graph_find(const flx_graph *g, const char *name); /* an input, parameter or output by name */
 
 /** Names of the symbols the graph's types and attributes use, in order of first use; NULL when `i` is out of range. */

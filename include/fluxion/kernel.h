@@ -63,12 +63,12 @@ typedef enum flx_kernel_usage {
 
 /* Conditions on a buffer's count, in prefix order: AND and OR are followed by two, NOT by one. */
 typedef enum flx_kernel_test {
-    FLX_KERNEL_COUNT_GE = 1, /* count >= a */
-    FLX_KERNEL_COUNT_LE,     /* count <= a */
-    FLX_KERNEL_COUNT_EQ,     /* count == a */
+    FLX_KERNEL_COUNT_GE = 1,   /* count >= a */
+    FLX_KERNEL_COUNT_LE,       /* count <= a */
+    FLX_KERNEL_COUNT_EQ,       /* count == a */
     FLX_KERNEL_COUNT_MULTIPLE, /* count is a multiple of a */
-    FLX_KERNEL_COUNT_MOD,    /* count mod a == b */
-    FLX_KERNEL_COUNT_AFFINE, /* b <= a * count <= c */
+    FLX_KERNEL_COUNT_MOD,      /* count mod a == b */
+    FLX_KERNEL_COUNT_AFFINE,   /* b <= a * count <= c */
     FLX_KERNEL_COUNT_AND,
     FLX_KERNEL_COUNT_OR,
     FLX_KERNEL_COUNT_NOT
@@ -83,15 +83,15 @@ typedef struct flx_kernel_buffer {
     uint32_t struct_size; /* sizeof(flx_kernel_buffer); 0 means the first published layout */
     uint32_t flags;       /* FLX_KERNEL_OUTPUT … */
     const char *name;
-    uint32_t access;      /* a flx_kernel_access */
-    uint32_t element;     /* a flx_dtype or flx_kernel_type */
-    uint64_t count;       /* elements; 0: decided at dispatch */
-    uint32_t binding;     /* slot; ignored for workgroup and private buffers */
-    uint32_t usage;       /* a flx_kernel_usage */
-    uint64_t range_begin, range_end; /* of an output: the bytes that are read back; both 0: all */
+    uint32_t access;                          /* a flx_kernel_access */
+    uint32_t element;                         /* a flx_dtype or flx_kernel_type */
+    uint64_t count;                           /* elements; 0: decided at dispatch */
+    uint32_t binding;                         /* slot; ignored for workgroup and private buffers */
+    uint32_t usage;                           /* a flx_kernel_usage */
+    uint64_t range_begin, range_end;          /* of an output: the bytes that are read back; both 0: all */
     uint32_t alignment, locality, coalescing; /* hints, never change meaning */
     const flx_kernel_predicate *predicates;
-    size_t num_predicates; /* entries of the list */
+    size_t num_predicates;  /* entries of the list */
     const void *descriptor; /* what a descriptive element type describes */
     size_t descriptor_size;
 } flx_kernel_buffer;
@@ -104,7 +104,7 @@ typedef struct flx_kernel_buffer {
 
 /* How a target writes it. Text of the program itself: it is trusted. */
 typedef struct flx_kernel_spelling {
-    const char *text;    /* an expression (of a statement: a statement), with $0 $1 … for operands, $T for the type of the
+    const char *text; /* an expression (of a statement: a statement), with $0 $1 … for operands, $T for the type of the
                             result, $P for the payload's bytes as 1, 2, 3, $$ for a dollar; NULL: the target cannot run it */
     const char *prelude; /* functions and includes that it needs, written once before all kernels; or NULL */
 } flx_kernel_spelling;
@@ -122,7 +122,7 @@ typedef struct flx_kernel_extension {
     uint64_t fingerprint; /* of its meaning, not 0: a kernel that was written for another one is refused */
     uint32_t id;          /* its number in bytes, not 0 */
     uint32_t num_args;
-    void *user;           /* handed to the functions */
+    void *user; /* handed to the functions */
     /** The type of the result for operands of these types, 0 if it does not take them. */
     uint32_t (*type)(void *user, const uint32_t *types, size_t num_args);
     /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: none is looked at. */
@@ -289,7 +289,8 @@ FLX_API flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_
 /* ---- Text and bytes ---- */
 
 /** Reads `.flk` text that holds one kernel. On failure NULL, with FILE:LINE:COL in err->where. The kernel is validated. */
-FLX_API flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
+FLX_API flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file,
+                                     flx_error *err);
 /** Writes text that reads back to the same kernel. */
 FLX_API flx_code flx_kernel_print(const flx_kernel *k, flx_buffer *out, flx_error *err);
 /** The wire form: equal kernels have equal bytes. */
@@ -322,9 +323,9 @@ enum {
 };
 
 typedef struct flx_kernel_finding {
-    char code[4];  /* "K23" */
+    char code[4]; /* "K23" */
     int32_t is_warning;
-    char path[120];    /* statement numbers from the top, as in "body/2/else/0" */
+    char path[120]; /* statement numbers from the top, as in "body/2/else/0" */
     char message[240];
     char hint[120];
     uint32_t place; /* offset + 1 in the text it was read from, or 0 */
@@ -366,7 +367,7 @@ typedef struct flx_kernel_run_options {
     uint32_t schedule;      /* a flx_kernel_schedule; of the interpreter */
     uint32_t subgroup_size; /* 0: 32 */
     uint64_t seed;
-    uint64_t max_steps;     /* 0: 2^33 evaluated nodes */
+    uint64_t max_steps; /* 0: 2^33 evaluated nodes */
 } flx_kernel_run_options;
 
 /** One dispatch over grid[0] * grid[1] * grid[2] workgroups. Every bound buffer needs memory. */
@@ -409,8 +410,8 @@ typedef struct flx_kernel_need {
     const char *forward; /* the forward buffer that it belongs to, or "" */
     uint32_t role;       /* a flx_kernel_role */
     uint32_t element;
-    uint32_t flags;      /* FLX_KERNEL_NEED_… */
-    const char *length;  /* elements, as an expression of forward lengths and the grid, such as "buf_len(x)" */
+    uint32_t flags;     /* FLX_KERNEL_NEED_… */
+    const char *length; /* elements, as an expression of forward lengths and the grid, such as "buf_len(x)" */
 } flx_kernel_need;
 
 enum {

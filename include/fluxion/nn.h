@@ -80,7 +80,8 @@ typedef struct flx_nn_block_options {
 
 /** A transformer block: attention and a feed-forward network, each added to what goes into it. Parameters of `name`.attention,
     `name`.up, `name`.down (and `name`.gate), `name`.norm1, `name`.norm2. */
-FLX_API flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x, const flx_nn_block_options *options);
+FLX_API flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x,
+                                         const flx_nn_block_options *options);
 
 /* ---- Positions ---- */
 
@@ -118,8 +119,8 @@ FLX_API flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val tar
 FLX_API flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q);
 /** Connectionist temporal classification: log_probs [N, T, C], labels [N, L] (integers, not `blank`), lengths [N] of both. The
     mean of -log p(labels); infinite where the input is too short for its labels. */
-FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths, flx_val label_lengths,
-                           int64_t blank);
+FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths,
+                           flx_val label_lengths, int64_t blank);
 
 /* ---- First values of parameters ---- */
 

@@ -135,74 +135,7 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
     return y;
 }
 
-/* ---- leaf ---- */
-
-/** a literal tensor */
-static inline flx_val flx_const(flx_graph *g, const flx_type *type, const flx_tensor *data)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!type))
-        flx_a[flx_n++] = flx_attr_type("type", type);
-    if (!(!data))
-        flx_a[flx_n++] = flx_attr_tensor("data", data);
-    return flx_op1(g, "const", NULL, 0, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** one value everywhere */
-static inline flx_val flx_full(flx_graph *g, const flx_type *type, const flx_tensor *value)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!type))
-        flx_a[flx_n++] = flx_attr_type("type", type);
-    if (!(!value))
-        flx_a[flx_n++] = flx_attr_tensor("value", value);
-    return flx_op1(g, "full", NULL, 0, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** 0, 1, 2 … along axis, the same along the others; integers wrap */
-static inline flx_val flx_iota(flx_graph *g, const flx_type *type, int64_t axis)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!type))
-        flx_a[flx_n++] = flx_attr_type("type", type);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "iota", NULL, 0, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** [n, m] matrix with ones where column - row = k, zeros elsewhere */
-static inline flx_val flx_eye(flx_graph *g, flx_dim n, flx_dim m, int64_t k, flx_dtype dtype)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    if (!(n == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("n", n);
-    if (!(m == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("m", m);
-    if (!(k == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("k", k);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "eye", NULL, 0, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** the extent of one axis of x, an i64 scalar */
-static inline flx_val flx_dim_size(flx_graph *g, flx_val x, int64_t axis)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- identity ---- */
+/* ---- elementwise ---- */
 
 /** x, with derivative zero */
 static inline flx_val flx_stop_gradient(flx_graph *g, flx_val x)
@@ -280,9 +213,6 @@ static inline flx_val flx_check(flx_graph *g, flx_val x, flx_val ok, const char 
         flx_a[flx_n++] = flx_attr_string("message", message);
     return flx_op1(g, "check", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
-
-
-/* ---- arith ---- */
 
 /** a + b; integers wrap, bool: or */
 static inline flx_val flx_add(flx_graph *g, flx_val a, flx_val b)
@@ -408,9 +338,6 @@ static inline flx_val flx_add_n(flx_graph *g, const flx_val *operands, size_t nu
 {
     return flx_op1(g, "add_n", operands, num_operands, NULL, 0);
 }
-
-
-/* ---- compare ---- */
 
 /** a = b, as bool; false with NaN */
 static inline flx_val flx_eq(flx_graph *g, flx_val a, flx_val b)
@@ -612,9 +539,6 @@ static inline flx_val flx_where(flx_graph *g, flx_val c, flx_val a, flx_val b)
     flx_x[2] = b;
     return flx_op1(g, "where", flx_x, 3, NULL, 0);
 }
-
-
-/* ---- unary ---- */
 
 /** e^x */
 static inline flx_val flx_exp(flx_graph *g, flx_val x)
@@ -876,9 +800,6 @@ static inline flx_val flx_round_away(flx_graph *g, flx_val x)
     return flx_op1(g, "round_away", flx_x, 1, NULL, 0);
 }
 
-
-/* ---- activation ---- */
-
 /** x > 0 ? x : 0; NaN stays NaN */
 static inline flx_val flx_relu(flx_graph *g, flx_val x)
 {
@@ -1024,9 +945,6 @@ static inline flx_val flx_prelu(flx_graph *g, flx_val x, flx_val slope)
     return flx_op1(g, "prelu", flx_x, 2, NULL, 0);
 }
 
-
-/* ---- special ---- */
-
 /** error function: 2/sqrt(pi) * integral of exp(-t^2) from 0 to x */
 static inline flx_val flx_erf(flx_graph *g, flx_val x)
 {
@@ -1101,9 +1019,6 @@ static inline flx_val flx_bessel_i1e(flx_graph *g, flx_val x)
     return flx_op1(g, "bessel_i1e", flx_x, 1, NULL, 0);
 }
 
-
-/* ---- complex ---- */
-
 /** re + i*im; f32 gives c64, f64 gives c128 */
 static inline flx_val flx_complex(flx_graph *g, flx_val re, flx_val im)
 {
@@ -1154,349 +1069,71 @@ static inline flx_val flx_complex_norm_sq(flx_graph *g, flx_val z)
 }
 
 
-/* ---- reduce ---- */
+/* ---- shape ---- */
 
-/** sum over axes, 0 of nothing; bool: or */
-static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+/** a literal tensor */
+static inline flx_val flx_const(flx_graph *g, const flx_type *type, const flx_tensor *data)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_sum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+    if (!(!type))
+        flx_a[flx_n++] = flx_attr_type("type", type);
+    if (!(!data))
+        flx_a[flx_n++] = flx_attr_tensor("data", data);
+    return flx_op1(g, "const", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** sum over axes / count, NaN of nothing */
-static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+/** one value everywhere */
+static inline flx_val flx_full(flx_graph *g, const flx_type *type, const flx_tensor *value)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_mean", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+    if (!(!type))
+        flx_a[flx_n++] = flx_attr_type("type", type);
+    if (!(!value))
+        flx_a[flx_n++] = flx_attr_tensor("value", value);
+    return flx_op1(g, "full", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** largest over axes, NaN if any is; -inf or the type's minimum of nothing; bool: or */
-static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+/** 0, 1, 2 … along axis, the same along the others; integers wrap */
+static inline flx_val flx_iota(flx_graph *g, const flx_type *type, int64_t axis)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_max", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** smallest over axes, NaN if any is; +inf or the type's maximum of nothing; bool: and */
-static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_min", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** product over axes, 1 of nothing; bool: and */
-static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_prod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** true if any element over axes is */
-static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_any", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** true if all elements over axes are */
-static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "reduce_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** position of the largest along axis; ties: the lowest; the first NaN wins */
-static inline flx_val flx_argmax(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
+    if (!(!type))
+        flx_a[flx_n++] = flx_attr_type("type", type);
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+    return flx_op1(g, "iota", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** position of the smallest along axis; ties: the lowest; the first NaN wins */
-static inline flx_val flx_argmin(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argmin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** x1, ..., init1, ...: accumulators = body(accumulators, elements), folded in row-major order over axes from init */
-static inline uint32_t flx_reduce(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, flx_ints axes, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    return flx_op(g, "reduce", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-/** body applied to the elements of equally shaped operands */
-static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-
-/* ---- axis ---- */
-
-/** exp(x - max) / sum exp(x - max) along axis */
-static inline flx_val flx_softmax(flx_graph *g, flx_val x, int64_t axis)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** x - max - log(sum exp(x - max)) along axis */
-static inline flx_val flx_log_softmax(flx_graph *g, flx_val x, int64_t axis)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "log_softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** running sum along axis; exclusive starts from 0; bool: or */
-static inline flx_val flx_cumsum(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    if (!(reverse < 0))
-        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumsum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** running product along axis; exclusive starts from 1; bool: and */
-static inline flx_val flx_cumprod(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    if (!(reverse < 0))
-        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumprod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** largest so far along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
-static inline flx_val flx_cummax(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    if (!(reverse < 0))
-        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cummax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** smallest so far along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
-static inline flx_val flx_cummin(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    if (!(reverse < 0))
-        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cummin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** log of the running sum of exp(x) along axis; exclusive starts from -inf */
-static inline flx_val flx_cumlogsumexp(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    if (!(reverse < 0))
-        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
-    return flx_op1(g, "cumlogsumexp", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- sort ---- */
-
-/** positions of the k largest along the last axis, largest first */
-static inline flx_val flx_topk(flx_graph *g, flx_val x, flx_dim k, flx_dtype dtype)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(k == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("k", k);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "topk", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** the k largest along axis and their positions, largest first */
-static inline void flx_top_k(flx_graph *g, flx_val x, flx_dim k, int64_t axis, flx_dtype dtype, flx_val results[2])
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(k == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("k", k);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    flx_op(g, "top_k", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
-}
-
-typedef struct flx_sort_attrs {
-    int64_t axis; /* -1 */
-    int64_t num_keys; /* 1 */
-    int stable; /* true */
-    int descending; /* false */
-    const flx_graph *compare; /* none */
-} flx_sort_attrs;
-#define FLX_SORT_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL}
-
-/** operands reordered alike along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a goes first */
-static inline uint32_t flx_sort(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_sort_attrs *attrs, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[5];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(attrs->axis == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
-        if (!(attrs->num_keys == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_keys", attrs->num_keys);
-        if (!(attrs->stable < 0))
-            flx_a[flx_n++] = flx_attr_int("stable", attrs->stable);
-        if (!(attrs->descending < 0))
-            flx_a[flx_n++] = flx_attr_int("descending", attrs->descending);
-        if (!(!attrs->compare))
-            flx_a[flx_n++] = flx_attr_graph("compare", attrs->compare);
-    }
-    return flx_op(g, "sort", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-/** the permutation that sorts along axis */
-static inline flx_val flx_argsort(flx_graph *g, flx_val x, int64_t axis, int stable, int descending, flx_dtype dtype)
+/** [n, m] matrix with ones where column - row = k, zeros elsewhere */
+static inline flx_val flx_eye(flx_graph *g, flx_dim n, flx_dim m, int64_t k, flx_dtype dtype)
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(m == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("m", m);
+    if (!(k == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("k", k);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "eye", NULL, 0, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the extent of one axis of x, an i64 scalar */
+static inline flx_val flx_dim_size(flx_graph *g, flx_val x, int64_t axis)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
     if (!(axis == FLX_DEFAULT))
         flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(stable < 0))
-        flx_a[flx_n++] = flx_attr_int("stable", stable);
-    if (!(descending < 0))
-        flx_a[flx_n++] = flx_attr_int("descending", descending);
-    if (!(dtype == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
-    return flx_op1(g, "argsort", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+    return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
-
-
-/* ---- shape ---- */
 
 /** x's elements in row-major order with another shape; one entry may be -1, which is inferred */
 static inline flx_val flx_reshape(flx_graph *g, flx_val x, flx_ints shape)
@@ -1571,59 +1208,6 @@ static inline flx_val flx_unsqueeze(flx_graph *g, flx_val x, flx_ints axes)
         flx_a[flx_n++] = flx_attr_ints("axes", axes);
     return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
-
-/** repeats[k] copies of x side by side along axis k */
-static inline flx_val flx_tile(flx_graph *g, flx_val x, flx_ints repeats)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!repeats.v))
-        flx_a[flx_n++] = flx_attr_ints("repeats", repeats);
-    return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** each element repeats times in a row along axis */
-static inline flx_val flx_repeat(flx_graph *g, flx_val x, flx_dim repeats, int64_t axis)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(repeats == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("repeats", repeats);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "repeat", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** y[(i + shift) mod n] = x[i] along axis */
-static inline flx_val flx_roll(flx_graph *g, flx_val x, int64_t shift, int64_t axis)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(shift == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("shift", shift);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    return flx_op1(g, "roll", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** result k is vector k spread over the grid of all; xy swaps the first two axes */
-static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_t num_operands, const char *indexing, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    if (!(!indexing))
-        flx_a[flx_n++] = flx_attr_word("indexing", indexing);
-    return flx_op(g, "meshgrid", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-
-/* ---- movement ---- */
 
 /** positions start … start + len - 1 along axis */
 static inline flx_val flx_narrow(flx_graph *g, flx_val x, int64_t axis, flx_dim start, flx_dim len)
@@ -1768,6 +1352,392 @@ static inline flx_val flx_diag(flx_graph *g, flx_val x, int64_t k)
     return flx_op1(g, "diag", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** repeats[k] copies of x side by side along axis k */
+static inline flx_val flx_tile(flx_graph *g, flx_val x, flx_ints repeats)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!repeats.v))
+        flx_a[flx_n++] = flx_attr_ints("repeats", repeats);
+    return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** each element repeats times in a row along axis */
+static inline flx_val flx_repeat(flx_graph *g, flx_val x, flx_dim repeats, int64_t axis)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(repeats == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("repeats", repeats);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "repeat", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** y[(i + shift) mod n] = x[i] along axis */
+static inline flx_val flx_roll(flx_graph *g, flx_val x, int64_t shift, int64_t axis)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(shift == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("shift", shift);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "roll", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** result k is vector k spread over the grid of all; xy swaps the first two axes */
+static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_t num_operands, const char *indexing, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!indexing))
+        flx_a[flx_n++] = flx_attr_word("indexing", indexing);
+    return flx_op(g, "meshgrid", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+
+/* ---- reduce ---- */
+
+/** sum over axes, 0 of nothing; bool: or */
+static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_sum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** sum over axes / count, NaN of nothing */
+static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_mean", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** largest over axes, NaN if any is; -inf or the type's minimum of nothing; bool: or */
+static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_max", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** smallest over axes, NaN if any is; +inf or the type's maximum of nothing; bool: and */
+static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_min", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** product over axes, 1 of nothing; bool: and */
+static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_prod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** true if any element over axes is */
+static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_any", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** true if all elements over axes are */
+static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "reduce_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** position of the largest along axis; ties: the lowest; the first NaN wins */
+static inline flx_val flx_argmax(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** position of the smallest along axis; ties: the lowest; the first NaN wins */
+static inline flx_val flx_argmin(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "argmin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** exp(x - max) / sum exp(x - max) along axis */
+static inline flx_val flx_softmax(flx_graph *g, flx_val x, int64_t axis)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x - max - log(sum exp(x - max)) along axis */
+static inline flx_val flx_log_softmax(flx_graph *g, flx_val x, int64_t axis)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    return flx_op1(g, "log_softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** running sum along axis; exclusive starts from 0; bool: or */
+static inline flx_val flx_cumsum(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    if (!(reverse < 0))
+        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
+    return flx_op1(g, "cumsum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** running product along axis; exclusive starts from 1; bool: and */
+static inline flx_val flx_cumprod(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    if (!(reverse < 0))
+        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
+    return flx_op1(g, "cumprod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** largest so far along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
+static inline flx_val flx_cummax(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    if (!(reverse < 0))
+        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
+    return flx_op1(g, "cummax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** smallest so far along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
+static inline flx_val flx_cummin(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    if (!(reverse < 0))
+        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
+    return flx_op1(g, "cummin", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** log of the running sum of exp(x) along axis; exclusive starts from -inf */
+static inline flx_val flx_cumlogsumexp(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    if (!(reverse < 0))
+        flx_a[flx_n++] = flx_attr_int("reverse", reverse);
+    return flx_op1(g, "cumlogsumexp", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x1, ..., init1, ...: accumulators = body(accumulators, elements), folded in row-major order over axes from init */
+static inline uint32_t flx_reduce(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, flx_ints axes, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    return flx_op(g, "reduce", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** body applied to the elements of equally shaped operands */
+static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** positions of the k largest along the last axis, largest first */
+static inline flx_val flx_topk(flx_graph *g, flx_val x, flx_dim k, flx_dtype dtype)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(k == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("k", k);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "topk", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the k largest along axis and their positions, largest first */
+static inline void flx_top_k(flx_graph *g, flx_val x, flx_dim k, int64_t axis, flx_dtype dtype, flx_val results[2])
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(k == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("k", k);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    flx_op(g, "top_k", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+typedef struct flx_sort_attrs {
+    int64_t axis; /* -1 */
+    int64_t num_keys; /* 1 */
+    int stable; /* true */
+    int descending; /* false */
+    const flx_graph *compare; /* none */
+} flx_sort_attrs;
+#define FLX_SORT_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL}
+
+/** operands reordered alike along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a goes first */
+static inline uint32_t flx_sort(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_sort_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[5];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(attrs->axis == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+        if (!(attrs->num_keys == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_keys", attrs->num_keys);
+        if (!(attrs->stable < 0))
+            flx_a[flx_n++] = flx_attr_int("stable", attrs->stable);
+        if (!(attrs->descending < 0))
+            flx_a[flx_n++] = flx_attr_int("descending", attrs->descending);
+        if (!(!attrs->compare))
+            flx_a[flx_n++] = flx_attr_graph("compare", attrs->compare);
+    }
+    return flx_op(g, "sort", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** the permutation that sorts along axis */
+static inline flx_val flx_argsort(flx_graph *g, flx_val x, int64_t axis, int stable, int descending, flx_dtype dtype)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(stable < 0))
+        flx_a[flx_n++] = flx_attr_int("stable", stable);
+    if (!(descending < 0))
+        flx_a[flx_n++] = flx_attr_int("descending", descending);
+    if (!(dtype == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
+    return flx_op1(g, "argsort", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
 
 /* ---- index ---- */
 
@@ -1849,9 +1819,6 @@ static inline flx_val flx_dynamic_update_slice(flx_graph *g, const flx_val *oper
 {
     return flx_op1(g, "dynamic_update_slice", operands, num_operands, NULL, 0);
 }
-
-
-/* ---- gather_nd ---- */
 
 typedef struct flx_gather_nd_attrs {
     flx_ints slice_sizes; /* must be given */
@@ -1970,16 +1937,6 @@ static inline flx_val flx_dot_general(flx_graph *g, flx_val l, flx_val r, flx_in
     return flx_op1(g, "dot_general", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** products of all operands summed over the letters of eq that its result does not have */
-static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t num_operands, const char *eq)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    if (!(!eq))
-        flx_a[flx_n++] = flx_attr_string("eq", eq);
-    return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
 /** matmul(x, w) + scale * matmul(matmul(x, a), b) */
 static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_val a, flx_val b, double scale)
 {
@@ -1993,6 +1950,16 @@ static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_va
     if (!(scale != scale))
         flx_a[flx_n++] = flx_attr_real("scale", scale);
     return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** products of all operands summed over the letters of eq that its result does not have */
+static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t num_operands, const char *eq)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!eq))
+        flx_a[flx_n++] = flx_attr_string("eq", eq);
+    return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** y[i] = x[i] w[e[i]], w being a list of matrices */
@@ -2040,7 +2007,7 @@ static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x
 }
 
 
-/* ---- solve ---- */
+/* ---- linalg ---- */
 
 /** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors */
 static inline flx_val flx_solve(flx_graph *g, flx_val a, flx_val b)
@@ -2083,25 +2050,6 @@ static inline flx_val flx_lu_solve(flx_graph *g, flx_val lu, flx_val perm, flx_v
     return flx_op1(g, "lu_solve", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; op by trans */
-static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, int lower, const char *trans, int unit_diagonal, int left_side)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = t;
-    flx_x[1] = b;
-    if (!(lower < 0))
-        flx_a[flx_n++] = flx_attr_int("lower", lower);
-    if (!(!trans))
-        flx_a[flx_n++] = flx_attr_word("trans", trans);
-    if (!(unit_diagonal < 0))
-        flx_a[flx_n++] = flx_attr_int("unit_diagonal", unit_diagonal);
-    if (!(left_side < 0))
-        flx_a[flx_n++] = flx_attr_int("left_side", left_side);
-    return flx_op1(g, "solve_triangular", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
-}
-
 /** the inverse of each matrix */
 static inline flx_val flx_inv(flx_graph *g, flx_val a)
 {
@@ -2109,9 +2057,6 @@ static inline flx_val flx_inv(flx_graph *g, flx_val a)
     flx_x[0] = a;
     return flx_op1(g, "inv", flx_x, 1, NULL, 0);
 }
-
-
-/* ---- factor ---- */
 
 /** a[perm] = L U: L below the diagonal of lu, with ones on its own, U from it on; row k was exchanged with pivots[k] */
 static inline void flx_lu(flx_graph *g, flx_val a, flx_val results[3])
@@ -2131,14 +2076,6 @@ static inline flx_val flx_cholesky(flx_graph *g, flx_val a, int lower)
     if (!(lower < 0))
         flx_a[flx_n++] = flx_attr_int("lower", lower);
     return flx_op1(g, "cholesky", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** a = q r with q^H q = 1 and r upper triangular, its diagonal positive; of the smaller extent, not the full one */
-static inline void flx_qr(flx_graph *g, flx_val a, flx_val results[2])
-{
-    flx_val flx_x[1];
-    flx_x[0] = a;
-    flx_op(g, "qr", flx_x, 1, NULL, 0, results, 2);
 }
 
 /** the determinant of each matrix */
@@ -2172,9 +2109,6 @@ static inline flx_val flx_adjugate(flx_graph *g, flx_val a)
     flx_x[0] = a;
     return flx_op1(g, "adjugate", flx_x, 1, NULL, 0);
 }
-
-
-/* ---- matrix ---- */
 
 /** the sum of the diagonal of each matrix */
 static inline flx_val flx_trace(flx_graph *g, flx_val a)
@@ -2221,24 +2155,21 @@ static inline flx_val flx_diag_set(flx_graph *g, flx_val x)
     return flx_op1(g, "diag_set", flx_x, 1, NULL, 0);
 }
 
-/** (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
-static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
+/** the exponential of a matrix, 1 + a + a a / 2 + ..., computed in double */
+static inline flx_val flx_expm(flx_graph *g, flx_val a)
 {
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
     flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(ord != ord))
-        flx_a[flx_n++] = flx_attr_real("ord", ord);
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(keep_dims < 0))
-        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
-    return flx_op1(g, "norm", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+    flx_x[0] = a;
+    return flx_op1(g, "expm", flx_x, 1, NULL, 0);
 }
 
-
-/* ---- sparse ---- */
+/** a = q r with q^H q = 1 and r upper triangular, its diagonal positive; of the smaller extent, not the full one */
+static inline void flx_qr(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "qr", flx_x, 1, NULL, 0, results, 2);
+}
 
 /** the product of the matrix with n rows and x, a vector or a matrix */
 static inline flx_val flx_spmv(flx_graph *g, flx_val v, flx_val x, flx_ints rows, flx_ints cols, int64_t n)
@@ -2274,8 +2205,40 @@ static inline flx_val flx_sparse_solve(flx_graph *g, flx_val v, flx_val x, flx_i
     return flx_op1(g, "sparse_solve", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; op by trans */
+static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, int lower, const char *trans, int unit_diagonal, int left_side)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = t;
+    flx_x[1] = b;
+    if (!(lower < 0))
+        flx_a[flx_n++] = flx_attr_int("lower", lower);
+    if (!(!trans))
+        flx_a[flx_n++] = flx_attr_word("trans", trans);
+    if (!(unit_diagonal < 0))
+        flx_a[flx_n++] = flx_attr_int("unit_diagonal", unit_diagonal);
+    if (!(left_side < 0))
+        flx_a[flx_n++] = flx_attr_int("left_side", left_side);
+    return flx_op1(g, "solve_triangular", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
 
-/* ---- spectrum ---- */
+/** (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
+static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(ord != ord))
+        flx_a[flx_n++] = flx_attr_real("ord", ord);
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(keep_dims < 0))
+        flx_a[flx_n++] = flx_attr_int("keep_dims", keep_dims);
+    return flx_op1(g, "norm", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
 
 /** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; derivatives of vectors count equal eigenvalues as zero contributions */
 static inline void flx_eigh(flx_graph *g, flx_val a, flx_val results[2])
@@ -2299,6 +2262,22 @@ static inline void flx_eig_pairs(flx_graph *g, flx_val a, flx_val results[2])
     flx_val flx_x[1];
     flx_x[0] = a;
     flx_op(g, "eig_pairs", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** a = u p with p = sqrt(a^H a) and u's columns or rows orthonormal */
+static inline void flx_polar(flx_graph *g, flx_val a, flx_val results[2])
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    flx_op(g, "polar", flx_x, 1, NULL, 0, results, 2);
+}
+
+/** the largest singular value divided by the smallest; inf for a singular matrix, nan for an empty one */
+static inline flx_val flx_cond(flx_graph *g, flx_val a)
+{
+    flx_val flx_x[1];
+    flx_x[0] = a;
+    return flx_op1(g, "cond", flx_x, 1, NULL, 0);
 }
 
 /** a = u diag(s) vt: s descending and real, as many as the smaller extent; the columns of u and the rows of vt are orthonormal */
@@ -2330,35 +2309,168 @@ static inline flx_val flx_lstsq(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "lstsq", flx_x, 2, NULL, 0);
 }
 
-/** a = u p with p = sqrt(a^H a) and u's columns or rows orthonormal */
-static inline void flx_polar(flx_graph *g, flx_val a, flx_val results[2])
+
+/* ---- implicit ---- */
+
+/** solves body(x, params...) = b, body being linear in x, Hermitian and positive definite, until |b - body(x)| <= tol |b|, by conjugate gradients */
+static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
-    flx_val flx_x[1];
-    flx_x[0] = a;
-    flx_op(g, "polar", flx_x, 1, NULL, 0, results, 2);
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "cg", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the largest singular value divided by the smallest; inf for a singular matrix, nan for an empty one */
-static inline flx_val flx_cond(flx_graph *g, flx_val a)
+/** solves body(x, params...) = b, body being linear in x, until |b - body(x)| <= tol |b|, by GMRES */
+static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
-    flx_val flx_x[1];
-    flx_x[0] = a;
-    return flx_op1(g, "cond", flx_x, 1, NULL, 0);
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "gmres", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** x = body(x, params...), repeated from x0 until a step is no longer than tol (1 + |x|) */
+static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "fixed_point", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** solves body(x, params...) = 0 by Newton's method from x0 until a step is no longer than tol (1 + |x|) */
+static inline flx_val flx_root(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(tol != tol))
+        flx_a[flx_n++] = flx_attr_real("tol", tol);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op1(g, "root", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** ys[k] is the solution of y' = body(y, t, params...) at ts[k], starting with y0 at ts[0]; Runge-Kutta 5(4) with local errors below atol + rtol |y| */
+static inline flx_val flx_odeint(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double rtol, double atol)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(rtol != rtol))
+        flx_a[flx_n++] = flx_attr_real("rtol", rtol);
+    if (!(atol != atol))
+        flx_a[flx_n++] = flx_attr_real("atol", atol);
+    return flx_op1(g, "odeint", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 
-/* ---- matrix_function ---- */
+/* ---- signal ---- */
 
-/** the exponential of a matrix, 1 + a + a a / 2 + ..., computed in double */
-static inline flx_val flx_expm(flx_graph *g, flx_val a)
+/** the discrete Fourier transform of the last axis; real dtypes hold [re..., im...] there */
+static inline flx_val flx_fft(flx_graph *g, flx_val x, int inverse, const char *norm)
 {
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
     flx_val flx_x[1];
-    flx_x[0] = a;
-    return flx_op1(g, "expm", flx_x, 1, NULL, 0);
+    flx_x[0] = x;
+    if (!(inverse < 0))
+        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fft", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** fft along axis */
+static inline flx_val flx_fft_axis(flx_graph *g, flx_val x, int64_t axis, int inverse, const char *norm)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(inverse < 0))
+        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fft_axis", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
 
-/* ---- conv ---- */
+/** fft along each of axes; several axes need complex numbers */
+static inline flx_val flx_fftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "fftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the inverse of fftn */
+static inline flx_val flx_ifftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(!axes.v))
+        flx_a[flx_n++] = flx_attr_ints("axes", axes);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "ifftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** bins 0 to n//2 of the transform of a real signal, padded with zeros or cut to n */
+static inline void flx_rfft(flx_graph *g, flx_val x, flx_dim n, const char *norm, flx_val results[2])
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    flx_op(g, "rfft", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** the real signal of length n with these bins; the imaginary parts of bins 0 and n/2 are ignored */
+static inline flx_val flx_irfft(flx_graph *g, flx_val re, flx_val im, flx_dim n, const char *norm)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = re;
+    flx_x[1] = im;
+    if (!(n == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n", n);
+    if (!(!norm))
+        flx_a[flx_n++] = flx_attr_word("norm", norm);
+    return flx_op1(g, "irfft", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
 
 typedef struct flx_conv_attrs {
     flx_ints stride; /* all 1 */
@@ -2503,9 +2615,6 @@ static inline flx_val flx_conv_transpose(flx_graph *g, flx_val x, flx_val w, con
     return flx_op1(g, "conv_transpose", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-
-/* ---- window ---- */
-
 typedef struct flx_pool_attrs {
     const char *kind; /* must be given */
     flx_ints kernel_size; /* must be given */
@@ -2570,80 +2679,6 @@ static inline flx_val flx_max_pool_backward(flx_graph *g, flx_val x, flx_val dy,
     return flx_op1(g, "max_pool_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-typedef struct flx_reduce_window_attrs {
-    flx_ints window; /* must be given */
-    flx_combine combine; /* must be given */
-    flx_ints strides; /* all 1 */
-    flx_ints base_dilation; /* all 1 */
-    flx_ints window_dilation; /* all 1 */
-    flx_ints pad_low; /* all 0 */
-    flx_ints pad_high; /* all 0 */
-} flx_reduce_window_attrs;
-#define FLX_REDUCE_WINDOW_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
-
-/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding holds init */
-static inline uint32_t flx_reduce_window(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_reduce_window_attrs *attrs, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[7];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(!attrs->window.v))
-            flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
-        if (!(!attrs->combine.word && !attrs->combine.graph))
-            flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
-        if (!(!attrs->strides.v))
-            flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
-        if (!(!attrs->base_dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("base_dilation", attrs->base_dilation);
-        if (!(!attrs->window_dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("window_dilation", attrs->window_dilation);
-        if (!(!attrs->pad_low.v))
-            flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
-        if (!(!attrs->pad_high.v))
-            flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
-    }
-    return flx_op(g, "reduce_window", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-typedef struct flx_select_and_scatter_attrs {
-    flx_ints window; /* must be given */
-    flx_combine select; /* ge */
-    flx_combine combine; /* add */
-    flx_ints strides; /* all 1 */
-    flx_ints pad_low; /* all 0 */
-    flx_ints pad_high; /* all 0 */
-} flx_select_and_scatter_attrs;
-#define FLX_SELECT_AND_SCATTER_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
-
-/** each window of x keeps the position select prefers; source is combined into a tensor of init at those positions */
-static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val source, flx_val init, const flx_select_and_scatter_attrs *attrs)
-{
-    flx_attr flx_a[6];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = source;
-    flx_x[2] = init;
-    if (attrs) {
-        if (!(!attrs->window.v))
-            flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
-        if (!(!attrs->select.word && !attrs->select.graph))
-            flx_a[flx_n++] = flx_attr_combine("select", attrs->select);
-        if (!(!attrs->combine.word && !attrs->combine.graph))
-            flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
-        if (!(!attrs->strides.v))
-            flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
-        if (!(!attrs->pad_low.v))
-            flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
-        if (!(!attrs->pad_high.v))
-            flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
-    }
-    return flx_op1(g, "select_and_scatter", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- resize ---- */
-
 /** [N, C, H, W] to [N, C, 2H, 2W], each element repeated 2 by 2 */
 static inline flx_val flx_resize_nearest_2x(flx_graph *g, flx_val x)
 {
@@ -2666,96 +2701,6 @@ static inline flx_val flx_resize(flx_graph *g, flx_val x, flx_ints shape, const 
     if (!(!coordinates))
         flx_a[flx_n++] = flx_attr_word("coordinates", coordinates);
     return flx_op1(g, "resize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- spectral ---- */
-
-/** the discrete Fourier transform of the last axis; real dtypes hold [re..., im...] there */
-static inline flx_val flx_fft(flx_graph *g, flx_val x, int inverse, const char *norm)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(inverse < 0))
-        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    return flx_op1(g, "fft", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** fft along axis */
-static inline flx_val flx_fft_axis(flx_graph *g, flx_val x, int64_t axis, int inverse, const char *norm)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(inverse < 0))
-        flx_a[flx_n++] = flx_attr_int("inverse", inverse);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    return flx_op1(g, "fft_axis", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** fft along each of axes; several axes need complex numbers */
-static inline flx_val flx_fftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    return flx_op1(g, "fftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** the inverse of fftn */
-static inline flx_val flx_ifftn(flx_graph *g, flx_val x, flx_ints axes, const char *norm)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!axes.v))
-        flx_a[flx_n++] = flx_attr_ints("axes", axes);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    return flx_op1(g, "ifftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** bins 0 to n//2 of the transform of a real signal, padded with zeros or cut to n */
-static inline void flx_rfft(flx_graph *g, flx_val x, flx_dim n, const char *norm, flx_val results[2])
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(n == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("n", n);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    flx_op(g, "rfft", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
-}
-
-/** the real signal of length n with these bins; the imaginary parts of bins 0 and n/2 are ignored */
-static inline flx_val flx_irfft(flx_graph *g, flx_val re, flx_val im, flx_dim n, const char *norm)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = re;
-    flx_x[1] = im;
-    if (!(n == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("n", n);
-    if (!(!norm))
-        flx_a[flx_n++] = flx_attr_word("norm", norm);
-    return flx_op1(g, "irfft", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 /** rfft of the frames of x that start every hop elements: [frames, .., 2*bins], re then im */
@@ -2877,200 +2822,79 @@ static inline void flx_welch_peaks(flx_graph *g, flx_val spec, flx_dim k, flx_va
     flx_op(g, "welch_peaks", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
 }
 
+typedef struct flx_reduce_window_attrs {
+    flx_ints window; /* must be given */
+    flx_combine combine; /* must be given */
+    flx_ints strides; /* all 1 */
+    flx_ints base_dilation; /* all 1 */
+    flx_ints window_dilation; /* all 1 */
+    flx_ints pad_low; /* all 0 */
+    flx_ints pad_high; /* all 0 */
+} flx_reduce_window_attrs;
+#define FLX_REDUCE_WINDOW_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/* ---- splat ---- */
-
-typedef struct flx_gaussian_splat_render_attrs {
-    int64_t width; /* must be given */
-    int64_t height; /* must be given */
-    int64_t tile_size; /* must be given */
-    double radius_scale; /* must be given */
-    double alpha_cutoff; /* must be given */
-    int64_t max_splat_steps; /* must be given */
-    double transmittance_threshold; /* must be given */
-    int64_t max_list_entries; /* must be given */
-} flx_gaussian_splat_render_attrs;
-#define FLX_GAUSSIAN_SPLAT_RENDER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
-
-/** an image [height*width*4] of n splats: colour as light adds up along each ray, then coverage */
-static inline flx_val flx_gaussian_splat_render(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_render_attrs *attrs)
+/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding holds init */
+static inline uint32_t flx_reduce_window(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_reduce_window_attrs *attrs, flx_val *results, size_t capacity)
 {
-    flx_attr flx_a[8];
+    flx_attr flx_a[7];
     size_t flx_n = 0;
-    flx_val flx_x[7];
-    flx_x[0] = positions;
-    flx_x[1] = log_scales;
-    flx_x[2] = rotations;
-    flx_x[3] = opacity;
-    flx_x[4] = colours;
-    flx_x[5] = sh;
-    flx_x[6] = meta;
     if (attrs) {
-        if (!(attrs->width == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
-        if (!(attrs->height == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
-        if (!(attrs->tile_size == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
-        if (!(attrs->radius_scale != attrs->radius_scale))
-            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
-        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
-            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
-        if (!(attrs->max_splat_steps == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
-        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
-            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
-        if (!(attrs->max_list_entries == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+        if (!(!attrs->window.v))
+            flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
+        if (!(!attrs->combine.word && !attrs->combine.graph))
+            flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
+        if (!(!attrs->strides.v))
+            flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
+        if (!(!attrs->base_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("base_dilation", attrs->base_dilation);
+        if (!(!attrs->window_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("window_dilation", attrs->window_dilation);
+        if (!(!attrs->pad_low.v))
+            flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
+        if (!(!attrs->pad_high.v))
+            flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     }
-    return flx_op1(g, "gaussian_splat_render", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
+    return flx_op(g, "reduce_window", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-typedef struct flx_gaussian_splat_render_backward_attrs {
-    int64_t width; /* must be given */
-    int64_t height; /* must be given */
-    int64_t tile_size; /* must be given */
-    double radius_scale; /* must be given */
-    double alpha_cutoff; /* must be given */
-    int64_t max_splat_steps; /* must be given */
-    double transmittance_threshold; /* must be given */
-    int64_t max_list_entries; /* must be given */
-    double clip; /* none */
-    int64_t sh_bands; /* none */
-    double max_anisotropy; /* none */
-} flx_gaussian_splat_render_backward_attrs;
-#define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN}
+typedef struct flx_select_and_scatter_attrs {
+    flx_ints window; /* must be given */
+    flx_combine select; /* ge */
+    flx_combine combine; /* add */
+    flx_ints strides; /* all 1 */
+    flx_ints pad_low; /* all 0 */
+    flx_ints pad_high; /* all 0 */
+} flx_select_and_scatter_attrs;
+#define FLX_SELECT_AND_SCATTER_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** the cotangents of the first six operands of gaussian_splat_render, one after the other */
-static inline flx_val flx_gaussian_splat_render_backward(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, flx_val d_rgba, const flx_gaussian_splat_render_backward_attrs *attrs)
+/** each window of x keeps the position select prefers; source is combined into a tensor of init at those positions */
+static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val source, flx_val init, const flx_select_and_scatter_attrs *attrs)
 {
-    flx_attr flx_a[11];
+    flx_attr flx_a[6];
     size_t flx_n = 0;
-    flx_val flx_x[8];
-    flx_x[0] = positions;
-    flx_x[1] = log_scales;
-    flx_x[2] = rotations;
-    flx_x[3] = opacity;
-    flx_x[4] = colours;
-    flx_x[5] = sh;
-    flx_x[6] = meta;
-    flx_x[7] = d_rgba;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = source;
+    flx_x[2] = init;
     if (attrs) {
-        if (!(attrs->width == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
-        if (!(attrs->height == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
-        if (!(attrs->tile_size == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
-        if (!(attrs->radius_scale != attrs->radius_scale))
-            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
-        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
-            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
-        if (!(attrs->max_splat_steps == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
-        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
-            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
-        if (!(attrs->max_list_entries == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
-        if (!(attrs->clip != attrs->clip))
-            flx_a[flx_n++] = flx_attr_real("clip", attrs->clip);
-        if (!(attrs->sh_bands == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("sh_bands", attrs->sh_bands);
-        if (!(attrs->max_anisotropy != attrs->max_anisotropy))
-            flx_a[flx_n++] = flx_attr_real("max_anisotropy", attrs->max_anisotropy);
+        if (!(!attrs->window.v))
+            flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
+        if (!(!attrs->select.word && !attrs->select.graph))
+            flx_a[flx_n++] = flx_attr_combine("select", attrs->select);
+        if (!(!attrs->combine.word && !attrs->combine.graph))
+            flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
+        if (!(!attrs->strides.v))
+            flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
+        if (!(!attrs->pad_low.v))
+            flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
+        if (!(!attrs->pad_high.v))
+            flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     }
-    return flx_op1(g, "gaussian_splat_render_backward", flx_x, 8, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_gaussian_splat_prepare_attrs {
-    int64_t width; /* must be given */
-    int64_t height; /* must be given */
-    int64_t tile_size; /* must be given */
-    double radius_scale; /* must be given */
-    double alpha_cutoff; /* must be given */
-    int64_t max_splat_steps; /* must be given */
-    double transmittance_threshold; /* must be given */
-    int64_t max_list_entries; /* must be given */
-} flx_gaussian_splat_prepare_attrs;
-#define FLX_GAUSSIAN_SPLAT_PREPARE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
-
-/** what rays see of each splat (19 numbers), lists of splats front to back, their range for each tile, rays, parameters */
-static inline flx_val flx_gaussian_splat_prepare(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_prepare_attrs *attrs)
-{
-    flx_attr flx_a[8];
-    size_t flx_n = 0;
-    flx_val flx_x[7];
-    flx_x[0] = positions;
-    flx_x[1] = log_scales;
-    flx_x[2] = rotations;
-    flx_x[3] = opacity;
-    flx_x[4] = colours;
-    flx_x[5] = sh;
-    flx_x[6] = meta;
-    if (attrs) {
-        if (!(attrs->width == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
-        if (!(attrs->height == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
-        if (!(attrs->tile_size == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
-        if (!(attrs->radius_scale != attrs->radius_scale))
-            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
-        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
-            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
-        if (!(attrs->max_splat_steps == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
-        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
-            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
-        if (!(attrs->max_list_entries == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
-    }
-    return flx_op1(g, "gaussian_splat_prepare", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_gaussian_splat_rasterize_attrs {
-    int64_t width; /* must be given */
-    int64_t height; /* must be given */
-    int64_t tile_size; /* must be given */
-    double radius_scale; /* must be given */
-    double alpha_cutoff; /* must be given */
-    int64_t max_splat_steps; /* must be given */
-    double transmittance_threshold; /* must be given */
-    int64_t max_list_entries; /* must be given */
-} flx_gaussian_splat_rasterize_attrs;
-#define FLX_GAUSSIAN_SPLAT_RASTERIZE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
-
-/** the image of a prepared scene */
-static inline flx_val flx_gaussian_splat_rasterize(flx_graph *g, flx_val prep, flx_val meta, const flx_gaussian_splat_rasterize_attrs *attrs)
-{
-    flx_attr flx_a[8];
-    size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = prep;
-    flx_x[1] = meta;
-    if (attrs) {
-        if (!(attrs->width == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
-        if (!(attrs->height == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
-        if (!(attrs->tile_size == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
-        if (!(attrs->radius_scale != attrs->radius_scale))
-            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
-        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
-            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
-        if (!(attrs->max_splat_steps == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
-        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
-            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
-        if (!(attrs->max_list_entries == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
-    }
-    return flx_op1(g, "gaussian_splat_rasterize", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+    return flx_op1(g, "select_and_scatter", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
 
-/* ---- attention ---- */
+/* ---- nn ---- */
 
 typedef struct flx_attention_attrs {
     const char *layout; /* must be given */
@@ -3168,49 +2992,6 @@ static inline flx_val flx_attention_backward(flx_graph *g, flx_val q, flx_val k,
     return flx_op1(g, "attention_backward", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-
-/* ---- rotary ---- */
-
-/** elements i and i + n_rot/2 of each head turned by the angle whose cosine and sine the tables have for its token; those from n_rot on pass */
-static inline flx_val flx_rope(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = cos;
-    flx_x[2] = sin;
-    if (!(!layout))
-        flx_a[flx_n++] = flx_attr_word("layout", layout);
-    if (!(head_dim == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
-    if (!(n_rot == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
-    if (!(num_heads == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
-    return flx_op1(g, "rope", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** rope(dy, cos, -sin): the cotangent of rope's x */
-static inline flx_val flx_rope_backward(flx_graph *g, flx_val dy, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = dy;
-    flx_x[1] = cos;
-    flx_x[2] = sin;
-    if (!(!layout))
-        flx_a[flx_n++] = flx_attr_word("layout", layout);
-    if (!(head_dim == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
-    if (!(n_rot == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
-    if (!(num_heads == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
-    return flx_op1(g, "rope_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
 typedef struct flx_axial_rope2d_attrs {
     int64_t end_x; /* must be given */
     int64_t end_y; /* must be given */
@@ -3245,547 +3026,32 @@ static inline flx_val flx_axial_rope2d(flx_graph *g, flx_val x, const flx_axial_
     return flx_op1(g, "axial_rope2d", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero ignores labels out of range: 0 */
+static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_val logits, flx_val labels, const char *oob)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = logits;
+    flx_x[1] = labels;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
 
-/* ---- fused ---- */
-
-/** act(matmul(x, w) + b) */
-static inline flx_val flx_fused_matmul_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+/** the cotangent of its logits, (softmax(logits) - onehot) dl */
+static inline flx_val flx_softmax_cross_entropy_backward(flx_graph *g, flx_val logits, flx_val labels, flx_val dl, const char *oob)
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
     flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = b;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "fused_matmul_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+    flx_x[0] = logits;
+    flx_x[1] = labels;
+    flx_x[2] = dl;
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "softmax_cross_entropy_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
-
-/** up * silu(gate), where up and gate are the first and second half of p along its last axis */
-static inline flx_val flx_fused_swiglu(flx_graph *g, flx_val p, int gate_first, flx_dtype cast_to)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = p;
-    if (!(gate_first < 0))
-        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
-    if (!(cast_to == FLX_DTYPE_NONE))
-        flx_a[flx_n++] = flx_attr_dtype("cast_to", cast_to);
-    return flx_op1(g, "fused_swiglu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_fused_conv_bias_act_attrs {
-    const char *act; /* none */
-    flx_ints stride; /* all 1 */
-    flx_ints padding; /* all 0 */
-    flx_ints dilation; /* all 1 */
-    flx_dim groups; /* 1 */
-    flx_ints input_dilation; /* all 1 */
-    flx_dim batch_groups; /* 1 */
-    flx_ints reverse; /* all false */
-    flx_ints input_axes; /* [0, 1, 2, ...] */
-    flx_ints kernel_axes; /* [0, 1, 2, ...] */
-    flx_ints output_axes; /* [0, 1, 2, ...] */
-} flx_fused_conv_bias_act_attrs;
-#define FLX_FUSED_CONV_BIAS_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
-
-/** act(conv(x, w) + b), one element of b for each output feature */
-static inline flx_val flx_fused_conv_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_fused_conv_bias_act_attrs *attrs)
-{
-    flx_attr flx_a[11];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = b;
-    if (attrs) {
-        if (!(!attrs->act))
-            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-        if (!(!attrs->stride.v))
-            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-        if (!(!attrs->padding.v))
-            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-        if (!(!attrs->dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
-        if (!(attrs->groups == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-        if (!(!attrs->input_dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
-        if (!(attrs->batch_groups == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-        if (!(!attrs->reverse.v))
-            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-        if (!(!attrs->input_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-        if (!(!attrs->kernel_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-        if (!(!attrs->output_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
-    }
-    return flx_op1(g, "fused_conv_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_fused_conv_affine_act_attrs {
-    const char *act; /* none */
-    flx_ints stride; /* all 1 */
-    flx_ints padding; /* all 0 */
-    flx_ints dilation; /* all 1 */
-    flx_dim groups; /* 1 */
-    flx_ints input_dilation; /* all 1 */
-    flx_dim batch_groups; /* 1 */
-    flx_ints reverse; /* all false */
-    flx_ints input_axes; /* [0, 1, 2, ...] */
-    flx_ints kernel_axes; /* [0, 1, 2, ...] */
-    flx_ints output_axes; /* [0, 1, 2, ...] */
-} flx_fused_conv_affine_act_attrs;
-#define FLX_FUSED_CONV_AFFINE_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
-
-/** act(conv(x, w) * scale + shift), one element of scale and shift for each output feature */
-static inline flx_val flx_fused_conv_affine_act(flx_graph *g, flx_val x, flx_val w, flx_val scale, flx_val shift, const flx_fused_conv_affine_act_attrs *attrs)
-{
-    flx_attr flx_a[11];
-    size_t flx_n = 0;
-    flx_val flx_x[4];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = scale;
-    flx_x[3] = shift;
-    if (attrs) {
-        if (!(!attrs->act))
-            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-        if (!(!attrs->stride.v))
-            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-        if (!(!attrs->padding.v))
-            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-        if (!(!attrs->dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
-        if (!(attrs->groups == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-        if (!(!attrs->input_dilation.v))
-            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
-        if (!(attrs->batch_groups == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-        if (!(!attrs->reverse.v))
-            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-        if (!(!attrs->input_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-        if (!(!attrs->kernel_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-        if (!(!attrs->output_axes.v))
-            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
-    }
-    return flx_op1(g, "fused_conv_affine_act", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** matmul(x, w) + res */
-static inline flx_val flx_fused_matmul_residual(flx_graph *g, flx_val x, flx_val w, flx_val res)
-{
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = res;
-    return flx_op1(g, "fused_matmul_residual", flx_x, 3, NULL, 0);
-}
-
-/** res + gate * x */
-static inline flx_val flx_fused_gated_residual(flx_graph *g, flx_val x, flx_val gate, flx_val res)
-{
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = gate;
-    flx_x[2] = res;
-    return flx_op1(g, "fused_gated_residual", flx_x, 3, NULL, 0);
-}
-
-/** layer_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
-static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[5];
-    flx_x[0] = x;
-    flx_x[1] = res;
-    size_t num_operands = 2;
-    if (bias.id)
-        flx_x[num_operands++] = bias;
-    if (gamma.id)
-        flx_x[num_operands++] = gamma;
-    if (beta.id)
-        flx_x[num_operands++] = beta;
-    if (!(has_bias < 0))
-        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
-    if (!(eps != eps))
-        flx_a[flx_n++] = flx_attr_real("eps", eps);
-    return flx_op1(g, "fused_residual_ln", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** rms_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
-static inline flx_val flx_fused_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[5];
-    flx_x[0] = x;
-    flx_x[1] = res;
-    size_t num_operands = 2;
-    if (bias.id)
-        flx_x[num_operands++] = bias;
-    if (gamma.id)
-        flx_x[num_operands++] = gamma;
-    if (beta.id)
-        flx_x[num_operands++] = beta;
-    if (!(has_bias < 0))
-        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
-    if (!(eps != eps))
-        flx_a[flx_n++] = flx_attr_real("eps", eps);
-    return flx_op1(g, "fused_residual_rms_norm", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** layer_norm(x, 1, 0) * (1 + scale) + shift, along the last axis */
-static inline flx_val flx_fused_ada_layer_norm(flx_graph *g, flx_val x, flx_val scale, flx_val shift, double eps)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = scale;
-    flx_x[2] = shift;
-    if (!(eps != eps))
-        flx_a[flx_n++] = flx_attr_real("eps", eps);
-    return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x from token to token, from 0 */
-static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta, flx_val a, flx_val b, flx_val c)
-{
-    flx_val flx_x[5];
-    flx_x[0] = x;
-    flx_x[1] = delta;
-    flx_x[2] = a;
-    flx_x[3] = b;
-    flx_x[4] = c;
-    return flx_op1(g, "selective_scan", flx_x, 5, NULL, 0);
-}
-
-/** from token to token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), T[N, H, n, n] from state or 0; with carry_state the last T is a second result */
-static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val beta, flx_val state, int carry_state, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[6];
-    flx_x[0] = q;
-    flx_x[1] = k;
-    flx_x[2] = v;
-    flx_x[3] = gamma;
-    flx_x[4] = beta;
-    flx_x[5] = state;
-    size_t num_operands = 6;
-    while (num_operands > 5 && !flx_x[num_operands - 1].id)
-        num_operands--;
-    if (!(carry_state < 0))
-        flx_a[flx_n++] = flx_attr_int("carry_state", carry_state);
-    return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-/** body on all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
-static inline flx_val flx_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    return flx_op1(g, "elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** body, as in elementwise_region, on the slices [starts, starts + lens) of the operands along the axis, concatenated */
-static inline flx_val flx_batch_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, int64_t axis, flx_ints starts, flx_ints lens)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(!starts.v))
-        flx_a[flx_n++] = flx_attr_ints("starts", starts);
-    if (!(!lens.v))
-        flx_a[flx_n++] = flx_attr_ints("lens", lens);
-    return flx_op1(g, "batch_elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** body on x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by constants for each channel */
-static inline flx_val flx_transform_region(flx_graph *g, flx_val x, const flx_graph *body)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = x;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    return flx_op1(g, "transform_region", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_fused_attention_block_attrs {
-    int64_t num_heads; /* must be given */
-    int64_t head_dim; /* as wqkv shows */
-    int has_bias; /* false */
-    int has_rope; /* false */
-    const char *mask_kind; /* custom */
-    int64_t window; /* none */
-    double score_scale; /* 1/√head_dim */
-    double softcap; /* none */
-} flx_fused_attention_block_attrs;
-#define FLX_FUSED_ATTENTION_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL, FLX_DEFAULT, NAN, NAN}
-
-/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. Behind wo: mask, which only the mask kinds custom and bias read and need; with has_bias bqkv, bo; with has_rope cos, sin, by which q and k are turned */
-static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_attention_block_attrs *attrs)
-{
-    flx_attr flx_a[8];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(attrs->num_heads == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
-        if (!(attrs->head_dim == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
-        if (!(attrs->has_bias < 0))
-            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
-        if (!(attrs->has_rope < 0))
-            flx_a[flx_n++] = flx_attr_int("has_rope", attrs->has_rope);
-        if (!(!attrs->mask_kind))
-            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
-        if (!(attrs->window == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
-        if (!(attrs->score_scale != attrs->score_scale))
-            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
-        if (!(attrs->softcap != attrs->softcap))
-            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
-    }
-    return flx_op1(g, "fused_attention_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_fused_transformer_layer_attrs {
-    int64_t num_heads; /* must be given */
-    int64_t head_dim; /* as wqkv shows */
-    int64_t ffn_dim; /* as w1 shows */
-    const char *act; /* gelu */
-    int has_bias; /* true */
-    double eps1; /* 1e-05 */
-    double eps2; /* 1e-05 */
-} flx_fused_transformer_layer_attrs;
-#define FLX_FUSED_TRANSFORMER_LAYER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, -1, NAN, NAN}
-
-/** h = layer_norm(block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask */
-static inline flx_val flx_fused_transformer_layer(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_transformer_layer_attrs *attrs)
-{
-    flx_attr flx_a[7];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(attrs->num_heads == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
-        if (!(attrs->head_dim == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
-        if (!(attrs->ffn_dim == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("ffn_dim", attrs->ffn_dim);
-        if (!(!attrs->act))
-            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-        if (!(attrs->has_bias < 0))
-            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
-        if (!(attrs->eps1 != attrs->eps1))
-            flx_a[flx_n++] = flx_attr_real("eps1", attrs->eps1);
-        if (!(attrs->eps2 != attrs->eps2))
-            flx_a[flx_n++] = flx_attr_real("eps2", attrs->eps2);
-    }
-    return flx_op1(g, "fused_transformer_layer", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- block ---- */
-
-/** act(matmul(x, w) + b) */
-static inline flx_val flx_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = b;
-    size_t num_operands = 3;
-    while (num_operands > 2 && !flx_x[num_operands - 1].id)
-        num_operands--;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** act(matmul(x, w) + b), lowered to one op unless it is to be differentiated */
-static inline flx_val flx_fused_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = b;
-    size_t num_operands = 3;
-    while (num_operands > 2 && !flx_x[num_operands - 1].id)
-        num_operands--;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "fused_linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** act1(matmul(x, w1) + b1) and act2(matmul(x, w2) + b2) */
-static inline void flx_linear_pair(flx_graph *g, flx_val x, flx_val w1, flx_val w2, flx_val b1, flx_val b2, const char *act1, const char *act2, flx_val results[2])
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[5];
-    flx_x[0] = x;
-    flx_x[1] = w1;
-    flx_x[2] = w2;
-    flx_x[3] = b1;
-    flx_x[4] = b2;
-    size_t num_operands = 5;
-    while (num_operands > 3 && !flx_x[num_operands - 1].id)
-        num_operands--;
-    if (!(!act1))
-        flx_a[flx_n++] = flx_attr_word("act1", act1);
-    if (!(!act2))
-        flx_a[flx_n++] = flx_attr_word("act2", act2);
-    flx_op(g, "linear_pair", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, 2);
-}
-
-/** matmul(act(matmul(x, w_gate)) * matmul(x, w_up), w_down) */
-static inline flx_val flx_gated_ffn(flx_graph *g, flx_val x, flx_val w_gate, flx_val w_up, flx_val w_down, const char *act)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[4];
-    flx_x[0] = x;
-    flx_x[1] = w_gate;
-    flx_x[2] = w_up;
-    flx_x[3] = w_down;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "gated_ffn", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** matmul(up * silu(gate), w_out), where up and gate are the halves of matmul(x, w_in) */
-static inline flx_val flx_swiglu_ffn(flx_graph *g, flx_val x, flx_val w_in, flx_val w_out, int gate_first)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w_in;
-    flx_x[2] = w_out;
-    if (!(gate_first < 0))
-        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
-    return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), act behind each but the last, then out_act */
-static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_operands, const char *act, const char *out_act, int bias)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    if (!(!out_act))
-        flx_a[flx_n++] = flx_attr_word("out_act", out_act);
-    if (!(bias < 0))
-        flx_a[flx_n++] = flx_attr_int("bias", bias);
-    return flx_op1(g, "mlp", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** sum = x + res and y = rms_norm(sum, gamma) over the last axis */
-static inline void flx_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val gamma, double eps, flx_val results[2])
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = res;
-    flx_x[2] = gamma;
-    if (!(eps != eps))
-        flx_a[flx_n++] = flx_attr_real("eps", eps);
-    flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
-}
-
-/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], 0 before the sequence begins */
-static inline flx_val flx_causal_conv1d(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = b;
-    size_t num_operands = 3;
-    while (num_operands > 2 && !flx_x[num_operands - 1].id)
-        num_operands--;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "causal_conv1d", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-typedef struct flx_decoder_block_attrs {
-    int64_t num_heads; /* must be given */
-    int64_t num_kv_heads; /* num_heads */
-    const char *act; /* silu */
-    const char *mask_kind; /* causal */
-    int64_t window; /* none */
-    double eps; /* 1e-05 */
-    double score_scale; /* 1/sqrt(head_dim) */
-    double softcap; /* none */
-} flx_decoder_block_attrs;
-#define FLX_DECODER_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, FLX_DEFAULT, NAN, NAN, NAN}
-
-/** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, and for rotation cos, sin */
-static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_decoder_block_attrs *attrs)
-{
-    flx_attr flx_a[8];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(attrs->num_heads == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
-        if (!(attrs->num_kv_heads == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
-        if (!(!attrs->act))
-            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-        if (!(!attrs->mask_kind))
-            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
-        if (!(attrs->window == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
-        if (!(attrs->eps != attrs->eps))
-            flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
-        if (!(attrs->score_scale != attrs->score_scale))
-            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
-        if (!(attrs->softcap != attrs->softcap))
-            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
-    }
-    return flx_op1(g, "decoder_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** matmul(x + act(matmul(x, w)), w_out): logits of a token further ahead */
-static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const char *act)
-{
-    flx_attr flx_a[1];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = w_out;
-    if (!(!act))
-        flx_a[flx_n++] = flx_attr_word("act", act);
-    return flx_op1(g, "draft_head", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- norm ---- */
 
 /** gamma (x - mean) / sqrt(variance + eps) + beta, with mean and variance of x along axis */
 static inline flx_val flx_layer_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, int64_t axis, double eps)
@@ -4054,99 +3320,76 @@ static inline flx_val flx_batch_norm_inference_backward_beta(flx_graph *g, flx_v
     return flx_op1(g, "batch_norm_inference_backward_beta", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
+/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x from token to token, from 0 */
+static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta, flx_val a, flx_val b, flx_val c)
+{
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = delta;
+    flx_x[2] = a;
+    flx_x[3] = b;
+    flx_x[4] = c;
+    return flx_op1(g, "selective_scan", flx_x, 5, NULL, 0);
+}
 
-/* ---- loss ---- */
-
-/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero ignores labels out of range: 0 */
-static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_val logits, flx_val labels, const char *oob)
+/** from token to token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), T[N, H, n, n] from state or 0; with carry_state the last T is a second result */
+static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val beta, flx_val state, int carry_state, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = logits;
-    flx_x[1] = labels;
-    if (!(!oob))
-        flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+    flx_val flx_x[6];
+    flx_x[0] = q;
+    flx_x[1] = k;
+    flx_x[2] = v;
+    flx_x[3] = gamma;
+    flx_x[4] = beta;
+    flx_x[5] = state;
+    size_t num_operands = 6;
+    while (num_operands > 5 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(carry_state < 0))
+        flx_a[flx_n++] = flx_attr_int("carry_state", carry_state);
+    return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** the cotangent of its logits, (softmax(logits) - onehot) dl */
-static inline flx_val flx_softmax_cross_entropy_backward(flx_graph *g, flx_val logits, flx_val labels, flx_val dl, const char *oob)
+/** elements i and i + n_rot/2 of each head turned by the angle whose cosine and sine the tables have for its token; those from n_rot on pass */
+static inline flx_val flx_rope(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
 {
-    flx_attr flx_a[1];
+    flx_attr flx_a[4];
     size_t flx_n = 0;
     flx_val flx_x[3];
-    flx_x[0] = logits;
-    flx_x[1] = labels;
-    flx_x[2] = dl;
-    if (!(!oob))
-        flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "softmax_cross_entropy_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- backward ---- */
-
-/** x > 0 ? dy : 0 */
-static inline flx_val flx_relu_backward(flx_graph *g, flx_val x, flx_val dy)
-{
-    flx_val flx_x[2];
     flx_x[0] = x;
-    flx_x[1] = dy;
-    return flx_op1(g, "relu_backward", flx_x, 2, NULL, 0);
+    flx_x[1] = cos;
+    flx_x[2] = sin;
+    if (!(!layout))
+        flx_a[flx_n++] = flx_attr_word("layout", layout);
+    if (!(head_dim == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
+    if (!(n_rot == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
+    if (!(num_heads == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
+    return flx_op1(g, "rope", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** dy f'(x) for the function `kind` */
-static inline flx_val flx_activation_backward(flx_graph *g, flx_val x, flx_val dy, const char *kind)
+/** rope(dy, cos, -sin): the cotangent of rope's x */
+static inline flx_val flx_rope_backward(flx_graph *g, flx_val dy, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
 {
-    flx_attr flx_a[1];
+    flx_attr flx_a[4];
     size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = x;
-    flx_x[1] = dy;
-    if (!(!kind))
-        flx_a[flx_n++] = flx_attr_word("kind", kind);
-    return flx_op1(g, "activation_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** the cotangent of cumsum's x: the sum of dy from each position to the end */
-static inline flx_val flx_cumsum_backward(flx_graph *g, flx_val dy, int64_t axis, int exclusive)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
+    flx_val flx_x[3];
     flx_x[0] = dy;
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(exclusive < 0))
-        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
-    return flx_op1(g, "cumsum_backward", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** the cotangent of gather's table of that shape: dy added up where idx read it */
-static inline flx_val flx_gather_backward(flx_graph *g, flx_val dy, flx_val idx, flx_ints shape, int64_t axis, const char *oob)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    flx_val flx_x[2];
-    flx_x[0] = dy;
-    flx_x[1] = idx;
-    if (!(!shape.v))
-        flx_a[flx_n++] = flx_attr_ints("shape", shape);
-    if (!(axis == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("axis", axis);
-    if (!(!oob))
-        flx_a[flx_n++] = flx_attr_word("oob", oob);
-    return flx_op1(g, "gather_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** 2 dy z, the cotangent of complex_norm_sq's z */
-static inline flx_val flx_complex_norm_sq_backward(flx_graph *g, flx_val z, flx_val dy)
-{
-    flx_val flx_x[2];
-    flx_x[0] = z;
-    flx_x[1] = dy;
-    return flx_op1(g, "complex_norm_sq_backward", flx_x, 2, NULL, 0);
+    flx_x[1] = cos;
+    flx_x[2] = sin;
+    if (!(!layout))
+        flx_a[flx_n++] = flx_attr_word("layout", layout);
+    if (!(head_dim == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("head_dim", head_dim);
+    if (!(n_rot == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("n_rot", n_rot);
+    if (!(num_heads == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("num_heads", num_heads);
+    return flx_op1(g, "rope_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -4184,6 +3427,52 @@ static inline flx_val flx_dequantize(flx_graph *g, flx_val q, flx_reals scales, 
     if (!(dtype == FLX_DTYPE_NONE))
         flx_a[flx_n++] = flx_attr_dtype("dtype", dtype);
     return flx_op1(g, "dequantize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul of x with the matrix that w holds packed as scheme says; side holds its scales, and zero points or a global scale */
+static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const char *scheme, int64_t bs)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(bs == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("bs", bs);
+    return flx_op1(g, "dequant_matmul", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** y[i] = x[i] times matrix e[i] of those that w holds packed */
+static inline flx_val flx_dequant_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *scheme, flx_dim N)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = e;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(N == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("N", N);
+    return flx_op1(g, "dequant_grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** E packed matrices of N rows of K numbers as f32 [E, K, N]: y[e, p, j] is number p of row j of matrix e */
+static inline flx_val flx_dequant_moe_weights(flx_graph *g, flx_val w, const char *scheme, flx_dim E, flx_dim K, flx_dim N)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = w;
+    if (!(!scheme))
+        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
+    if (!(E == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("E", E);
+    if (!(K == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("K", K);
+    if (!(N == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("N", N);
+    return flx_op1(g, "dequant_moe_weights", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 typedef struct flx_fake_quantize_attrs {
@@ -4388,55 +3677,6 @@ static inline flx_val flx_q_conv(flx_graph *g, flx_val x, flx_val w, flx_val bia
             flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     }
     return flx_op1(g, "q_conv", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- dequant ---- */
-
-/** matmul of x with the matrix that w holds packed as scheme says; side holds its scales, and zero points or a global scale */
-static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const char *scheme, int64_t bs)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!scheme))
-        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
-    if (!(bs == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("bs", bs);
-    return flx_op1(g, "dequant_matmul", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** y[i] = x[i] times matrix e[i] of those that w holds packed */
-static inline flx_val flx_dequant_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *scheme, flx_dim N)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    flx_val flx_x[3];
-    flx_x[0] = x;
-    flx_x[1] = w;
-    flx_x[2] = e;
-    if (!(!scheme))
-        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
-    if (!(N == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("N", N);
-    return flx_op1(g, "dequant_grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** E packed matrices of N rows of K numbers as f32 [E, K, N]: y[e, p, j] is number p of row j of matrix e */
-static inline flx_val flx_dequant_moe_weights(flx_graph *g, flx_val w, const char *scheme, flx_dim E, flx_dim K, flx_dim N)
-{
-    flx_attr flx_a[4];
-    size_t flx_n = 0;
-    flx_val flx_x[1];
-    flx_x[0] = w;
-    if (!(!scheme))
-        flx_a[flx_n++] = flx_attr_word("scheme", scheme);
-    if (!(E == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("E", E);
-    if (!(K == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("K", K);
-    if (!(N == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("N", N);
-    return flx_op1(g, "dequant_moe_weights", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 
@@ -4676,7 +3916,258 @@ static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints s
 }
 
 
-/* ---- custom_kernel ---- */
+/* ---- control ---- */
+
+/** then(x...) where the one-element pred is nonzero and not NaN, else(x...) */
+static inline uint32_t flx_if(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *then, const flx_graph *else_, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    if (!(!then))
+        flx_a[flx_n++] = flx_attr_graph("then", then);
+    if (!(!else_))
+        flx_a[flx_n++] = flx_attr_graph("else", else_);
+    return flx_op(g, "if", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** branches[index](x...); an index outside the list takes the last branch */
+static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t num_operands, flx_graphs branches, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!branches.v))
+        flx_a[flx_n++] = flx_attr_graphs("branches", branches);
+    return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** c = body(c) as long as cond(c) holds, at most max_iterations times */
+static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, int64_t max_iterations, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!cond))
+        flx_a[flx_n++] = flx_attr_graph("cond", cond);
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op(g, "while", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_custom_fn_attrs {
+    const flx_graph *fwd_body; /* must be given */
+    const flx_graph *vjp_body; /* none */
+    const flx_graph *jvp_body; /* none */
+    int64_t num_residuals; /* 0 */
+    flx_ints zero_grads; /* [] */
+    int recompute; /* false */
+} flx_custom_fn_attrs;
+#define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
+
+/** fwd_body(x...) with derivatives given by the user; with recompute reverse mode computes its inside once more instead of keeping it */
+static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_custom_fn_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[6];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->fwd_body))
+            flx_a[flx_n++] = flx_attr_graph("fwd_body", attrs->fwd_body);
+        if (!(!attrs->vjp_body))
+            flx_a[flx_n++] = flx_attr_graph("vjp_body", attrs->vjp_body);
+        if (!(!attrs->jvp_body))
+            flx_a[flx_n++] = flx_attr_graph("jvp_body", attrs->jvp_body);
+        if (!(attrs->num_residuals == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_residuals", attrs->num_residuals);
+        if (!(!attrs->zero_grads.v))
+            flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
+        if (!(attrs->recompute < 0))
+            flx_a[flx_n++] = flx_attr_int("recompute", attrs->recompute);
+    }
+    return flx_op(g, "custom_fn", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_attrs {
+    const flx_graph *body; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    int64_t num_xs; /* the rest */
+    flx_dim length; /* extent of the xs */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    int64_t num_checkpoints; /* 0 */
+} flx_scan_attrs;
+#define FLX_SCAN_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, FLX_DEFAULT}
+
+/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); gives the final carries (or their trajectories), then the stacked ys */
+static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->num_xs == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_xs", attrs->num_xs);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(attrs->num_checkpoints == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
+    }
+    return flx_op(g, "scan", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at the start */
+static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, const flx_graph *body_vjp, int64_t max_iterations, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[4];
+    size_t flx_n = 0;
+    if (!(!cond))
+        flx_a[flx_n++] = flx_attr_graph("cond", cond);
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    if (!(!body_vjp))
+        flx_a[flx_n++] = flx_attr_graph("body_vjp", body_vjp);
+    if (!(max_iterations == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
+    return flx_op(g, "while_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_backward_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    flx_dim length; /* extent of the trajectory */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    flx_ints wanted; /* all floating inputs */
+    flx_ints seeded; /* all floating outputs */
+} flx_scan_backward_attrs;
+#define FLX_SCAN_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}}
+
+/** the cotangents of a scan's carries at the start, then of its wanted broadcast inputs: operands are init..., trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
+static inline uint32_t flx_scan_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[9];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+    }
+    return flx_op(g, "scan_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+typedef struct flx_scan_backward_xs_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* 1 */
+    int64_t num_bcast; /* 0 */
+    flx_dim length; /* extent of the trajectory */
+    int reverse; /* false */
+    int save_trajectory; /* false */
+    flx_ints wanted; /* all floating inputs */
+    flx_ints seeded; /* all floating outputs */
+    int64_t i; /* 0 */
+} flx_scan_backward_xs_attrs;
+#define FLX_SCAN_BACKWARD_XS_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
+
+/** the cotangent of a scan's sequence i; operands as for scan_backward */
+static inline flx_val flx_scan_backward_xs(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_xs_attrs *attrs)
+{
+    flx_attr flx_a[10];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->save_trajectory < 0))
+            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+        if (!(attrs->i == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("i", attrs->i);
+    }
+    return flx_op1(g, "scan_backward_xs", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_scan_replay_backward_attrs {
+    const flx_graph *body; /* must be given */
+    const flx_graph *body_vjp; /* must be given */
+    int64_t num_carry; /* must be given */
+    int64_t num_bcast; /* must be given */
+    flx_dim length; /* must be given */
+    int reverse; /* false */
+    int64_t num_checkpoints; /* must be given */
+    flx_ints wanted; /* must be given */
+    flx_ints seeded; /* must be given */
+} flx_scan_replay_backward_attrs;
+#define FLX_SCAN_REPLAY_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, FLX_DEFAULT, {NULL, 0}, {NULL, 0}}
+
+/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are the scan's, then cotangents of the seeded outputs; gives cotangents of the wanted inputs */
+static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_replay_backward_attrs *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[9];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(!attrs->body))
+            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+        if (!(!attrs->body_vjp))
+            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
+        if (!(attrs->num_carry == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
+        if (!(attrs->num_bcast == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
+        if (!(attrs->length == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
+        if (!(attrs->reverse < 0))
+            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
+        if (!(attrs->num_checkpoints == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
+        if (!(!attrs->wanted.v))
+            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
+        if (!(!attrs->seeded.v))
+            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
+    }
+    return flx_op(g, "scan_replay_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+
+/* ---- custom ---- */
 
 typedef struct flx_kernel_call_attrs {
     const char *kernel; /* must be given */
@@ -4717,6 +4208,20 @@ static inline uint32_t flx_kernel_call(flx_graph *g, const flx_val *operands, si
             flx_a[flx_n++] = flx_attr_string("lengths", attrs->lengths);
     }
     return flx_op(g, "kernel_call", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+/** the operation that the program registered under this name, with attributes of its own */
+static inline uint32_t flx_custom(flx_graph *g, const flx_val *operands, size_t num_operands, const char *name, int effect, const char *attrs, flx_val *results, size_t capacity)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!name))
+        flx_a[flx_n++] = flx_attr_string("name", name);
+    if (!(effect < 0))
+        flx_a[flx_n++] = flx_attr_int("effect", effect);
+    if (!(!attrs))
+        flx_a[flx_n++] = flx_attr_string("attrs", attrs);
+    return flx_op(g, "custom", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
 
@@ -4839,344 +4344,761 @@ static inline flx_val flx_axis_index(flx_graph *g, const char *axis_name)
 }
 
 
-/* ---- host_op ---- */
+/* ---- splat ---- */
 
-/** the operation that the program registered under this name, with attributes of its own */
-static inline uint32_t flx_custom(flx_graph *g, const flx_val *operands, size_t num_operands, const char *name, int effect, const char *attrs, flx_val *results, size_t capacity)
+typedef struct flx_gaussian_splat_render_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_render_attrs;
+#define FLX_GAUSSIAN_SPLAT_RENDER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** an image [height*width*4] of n splats: colour as light adds up along each ray, then coverage */
+static inline flx_val flx_gaussian_splat_render(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_render_attrs *attrs)
 {
-    flx_attr flx_a[3];
+    flx_attr flx_a[8];
     size_t flx_n = 0;
-    if (!(!name))
-        flx_a[flx_n++] = flx_attr_string("name", name);
-    if (!(effect < 0))
-        flx_a[flx_n++] = flx_attr_int("effect", effect);
-    if (!(!attrs))
-        flx_a[flx_n++] = flx_attr_string("attrs", attrs);
-    return flx_op(g, "custom", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    flx_val flx_x[7];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_render", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_render_backward_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+    double clip; /* none */
+    int64_t sh_bands; /* none */
+    double max_anisotropy; /* none */
+} flx_gaussian_splat_render_backward_attrs;
+#define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN}
+
+/** the cotangents of the first six operands of gaussian_splat_render, one after the other */
+static inline flx_val flx_gaussian_splat_render_backward(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, flx_val d_rgba, const flx_gaussian_splat_render_backward_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[8];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    flx_x[7] = d_rgba;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+        if (!(attrs->clip != attrs->clip))
+            flx_a[flx_n++] = flx_attr_real("clip", attrs->clip);
+        if (!(attrs->sh_bands == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("sh_bands", attrs->sh_bands);
+        if (!(attrs->max_anisotropy != attrs->max_anisotropy))
+            flx_a[flx_n++] = flx_attr_real("max_anisotropy", attrs->max_anisotropy);
+    }
+    return flx_op1(g, "gaussian_splat_render_backward", flx_x, 8, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_prepare_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_prepare_attrs;
+#define FLX_GAUSSIAN_SPLAT_PREPARE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** what rays see of each splat (19 numbers), lists of splats front to back, their range for each tile, rays, parameters */
+static inline flx_val flx_gaussian_splat_prepare(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_prepare_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[7];
+    flx_x[0] = positions;
+    flx_x[1] = log_scales;
+    flx_x[2] = rotations;
+    flx_x[3] = opacity;
+    flx_x[4] = colours;
+    flx_x[5] = sh;
+    flx_x[6] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_prepare", flx_x, 7, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_gaussian_splat_rasterize_attrs {
+    int64_t width; /* must be given */
+    int64_t height; /* must be given */
+    int64_t tile_size; /* must be given */
+    double radius_scale; /* must be given */
+    double alpha_cutoff; /* must be given */
+    int64_t max_splat_steps; /* must be given */
+    double transmittance_threshold; /* must be given */
+    int64_t max_list_entries; /* must be given */
+} flx_gaussian_splat_rasterize_attrs;
+#define FLX_GAUSSIAN_SPLAT_RASTERIZE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
+
+/** the image of a prepared scene */
+static inline flx_val flx_gaussian_splat_rasterize(flx_graph *g, flx_val prep, flx_val meta, const flx_gaussian_splat_rasterize_attrs *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = prep;
+    flx_x[1] = meta;
+    if (attrs) {
+        if (!(attrs->width == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("width", attrs->width);
+        if (!(attrs->height == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("height", attrs->height);
+        if (!(attrs->tile_size == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("tile_size", attrs->tile_size);
+        if (!(attrs->radius_scale != attrs->radius_scale))
+            flx_a[flx_n++] = flx_attr_real("radius_scale", attrs->radius_scale);
+        if (!(attrs->alpha_cutoff != attrs->alpha_cutoff))
+            flx_a[flx_n++] = flx_attr_real("alpha_cutoff", attrs->alpha_cutoff);
+        if (!(attrs->max_splat_steps == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_splat_steps", attrs->max_splat_steps);
+        if (!(attrs->transmittance_threshold != attrs->transmittance_threshold))
+            flx_a[flx_n++] = flx_attr_real("transmittance_threshold", attrs->transmittance_threshold);
+        if (!(attrs->max_list_entries == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("max_list_entries", attrs->max_list_entries);
+    }
+    return flx_op1(g, "gaussian_splat_rasterize", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
 
-/* ---- control ---- */
+/* ---- composite ---- */
 
-/** then(x...) where the one-element pred is nonzero and not NaN, else(x...) */
-static inline uint32_t flx_if(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *then, const flx_graph *else_, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[2];
-    size_t flx_n = 0;
-    if (!(!then))
-        flx_a[flx_n++] = flx_attr_graph("then", then);
-    if (!(!else_))
-        flx_a[flx_n++] = flx_attr_graph("else", else_);
-    return flx_op(g, "if", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-/** branches[index](x...); an index outside the list takes the last branch */
-static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t num_operands, flx_graphs branches, flx_val *results, size_t capacity)
+/** act(matmul(x, w) + b) */
+static inline flx_val flx_fused_matmul_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
-    if (!(!branches.v))
-        flx_a[flx_n++] = flx_attr_graphs("branches", branches);
-    return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "fused_matmul_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** c = body(c) as long as cond(c) holds, at most max_iterations times */
-static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, int64_t max_iterations, flx_val *results, size_t capacity)
+/** up * silu(gate), where up and gate are the first and second half of p along its last axis */
+static inline flx_val flx_fused_swiglu(flx_graph *g, flx_val p, int gate_first, flx_dtype cast_to)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = p;
+    if (!(gate_first < 0))
+        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
+    if (!(cast_to == FLX_DTYPE_NONE))
+        flx_a[flx_n++] = flx_attr_dtype("cast_to", cast_to);
+    return flx_op1(g, "fused_swiglu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul(x, w) + res */
+static inline flx_val flx_fused_matmul_residual(flx_graph *g, flx_val x, flx_val w, flx_val res)
+{
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = res;
+    return flx_op1(g, "fused_matmul_residual", flx_x, 3, NULL, 0);
+}
+
+/** res + gate * x */
+static inline flx_val flx_fused_gated_residual(flx_graph *g, flx_val x, flx_val gate, flx_val res)
+{
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = gate;
+    flx_x[2] = res;
+    return flx_op1(g, "fused_gated_residual", flx_x, 3, NULL, 0);
+}
+
+/** x > 0 ? dy : 0 */
+static inline flx_val flx_relu_backward(flx_graph *g, flx_val x, flx_val dy)
+{
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    return flx_op1(g, "relu_backward", flx_x, 2, NULL, 0);
+}
+
+/** dy f'(x) for the function `kind` */
+static inline flx_val flx_activation_backward(flx_graph *g, flx_val x, flx_val dy, const char *kind)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = dy;
+    if (!(!kind))
+        flx_a[flx_n++] = flx_attr_word("kind", kind);
+    return flx_op1(g, "activation_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of cumsum's x: the sum of dy from each position to the end */
+static inline flx_val flx_cumsum_backward(flx_graph *g, flx_val dy, int64_t axis, int exclusive)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = dy;
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(exclusive < 0))
+        flx_a[flx_n++] = flx_attr_int("exclusive", exclusive);
+    return flx_op1(g, "cumsum_backward", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** the cotangent of gather's table of that shape: dy added up where idx read it */
+static inline flx_val flx_gather_backward(flx_graph *g, flx_val dy, flx_val idx, flx_ints shape, int64_t axis, const char *oob)
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
-    if (!(!cond))
-        flx_a[flx_n++] = flx_attr_graph("cond", cond);
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op(g, "while", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    flx_val flx_x[2];
+    flx_x[0] = dy;
+    flx_x[1] = idx;
+    if (!(!shape.v))
+        flx_a[flx_n++] = flx_attr_ints("shape", shape);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(!oob))
+        flx_a[flx_n++] = flx_attr_word("oob", oob);
+    return flx_op1(g, "gather_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-typedef struct flx_scan_attrs {
-    const flx_graph *body; /* must be given */
-    int64_t num_carry; /* 1 */
-    int64_t num_bcast; /* 0 */
-    int64_t num_xs; /* the rest */
-    flx_dim length; /* extent of the xs */
-    int reverse; /* false */
-    int save_trajectory; /* false */
-    int64_t num_checkpoints; /* 0 */
-} flx_scan_attrs;
-#define FLX_SCAN_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, FLX_DEFAULT}
+/** 2 dy z, the cotangent of complex_norm_sq's z */
+static inline flx_val flx_complex_norm_sq_backward(flx_graph *g, flx_val z, flx_val dy)
+{
+    flx_val flx_x[2];
+    flx_x[0] = z;
+    flx_x[1] = dy;
+    return flx_op1(g, "complex_norm_sq_backward", flx_x, 2, NULL, 0);
+}
 
-/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); gives the final carries (or their trajectories), then the stacked ys */
-static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_attrs *attrs, flx_val *results, size_t capacity)
+/** act(matmul(x, w) + b) */
+static inline flx_val flx_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** act(matmul(x, w) + b), lowered to one op unless it is to be differentiated */
+static inline flx_val flx_fused_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "fused_linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** act1(matmul(x, w1) + b1) and act2(matmul(x, w2) + b2) */
+static inline void flx_linear_pair(flx_graph *g, flx_val x, flx_val w1, flx_val w2, flx_val b1, flx_val b2, const char *act1, const char *act2, flx_val results[2])
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = w1;
+    flx_x[2] = w2;
+    flx_x[3] = b1;
+    flx_x[4] = b2;
+    size_t num_operands = 5;
+    while (num_operands > 3 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act1))
+        flx_a[flx_n++] = flx_attr_word("act1", act1);
+    if (!(!act2))
+        flx_a[flx_n++] = flx_attr_word("act2", act2);
+    flx_op(g, "linear_pair", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** matmul(act(matmul(x, w_gate)) * matmul(x, w_up), w_down) */
+static inline flx_val flx_gated_ffn(flx_graph *g, flx_val x, flx_val w_gate, flx_val w_up, flx_val w_down, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = w_gate;
+    flx_x[2] = w_up;
+    flx_x[3] = w_down;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "gated_ffn", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** matmul(up * silu(gate), w_out), where up and gate are the halves of matmul(x, w_in) */
+static inline flx_val flx_swiglu_ffn(flx_graph *g, flx_val x, flx_val w_in, flx_val w_out, int gate_first)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w_in;
+    flx_x[2] = w_out;
+    if (!(gate_first < 0))
+        flx_a[flx_n++] = flx_attr_int("gate_first", gate_first);
+    return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), act behind each but the last, then out_act */
+static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_operands, const char *act, const char *out_act, int bias)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    if (!(!out_act))
+        flx_a[flx_n++] = flx_attr_word("out_act", out_act);
+    if (!(bias < 0))
+        flx_a[flx_n++] = flx_attr_int("bias", bias);
+    return flx_op1(g, "mlp", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** sum = x + res and y = rms_norm(sum, gamma) over the last axis */
+static inline void flx_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val gamma, double eps, flx_val results[2])
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    flx_x[2] = gamma;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
+}
+
+/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], 0 before the sequence begins */
+static inline flx_val flx_causal_conv1d(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    size_t num_operands = 3;
+    while (num_operands > 2 && !flx_x[num_operands - 1].id)
+        num_operands--;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "causal_conv1d", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_decoder_block_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t num_kv_heads; /* num_heads */
+    const char *act; /* silu */
+    const char *mask_kind; /* causal */
+    int64_t window; /* none */
+    double eps; /* 1e-05 */
+    double score_scale; /* 1/√head_dim */
+    double softcap; /* none */
+} flx_decoder_block_attrs;
+#define FLX_DECODER_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, FLX_DEFAULT, NAN, NAN, NAN}
+
+/** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, and for rotation cos, sin */
+static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_decoder_block_attrs *attrs)
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
     if (attrs) {
-        if (!(!attrs->body))
-            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
-        if (!(attrs->num_carry == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
-        if (!(attrs->num_bcast == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
-        if (!(attrs->num_xs == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_xs", attrs->num_xs);
-        if (!(attrs->length == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
-        if (!(attrs->reverse < 0))
-            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
-        if (!(attrs->save_trajectory < 0))
-            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
-        if (!(attrs->num_checkpoints == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->num_kv_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->eps != attrs->eps))
+            flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
     }
-    return flx_op(g, "scan", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    return flx_op1(g, "decoder_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-typedef struct flx_custom_fn_attrs {
-    const flx_graph *fwd_body; /* must be given */
-    const flx_graph *vjp_body; /* none */
-    const flx_graph *jvp_body; /* none */
-    int64_t num_residuals; /* 0 */
-    flx_ints zero_grads; /* [] */
-    int recompute; /* false */
-} flx_custom_fn_attrs;
-#define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
-
-/** fwd_body(x...) with derivatives given by the user; with recompute reverse mode computes its inside once more instead of keeping it */
-static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_custom_fn_attrs *attrs, flx_val *results, size_t capacity)
+/** matmul(x + act(matmul(x, w)), w_out): logits of a token further ahead */
+static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const char *act)
 {
-    flx_attr flx_a[6];
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = w_out;
+    if (!(!act))
+        flx_a[flx_n++] = flx_attr_word("act", act);
+    return flx_op1(g, "draft_head", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_attention_block_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t head_dim; /* as wqkv shows */
+    int has_bias; /* false */
+    int has_rope; /* false */
+    const char *mask_kind; /* custom */
+    int64_t window; /* none */
+    double score_scale; /* 1/√head_dim */
+    double softcap; /* none */
+} flx_fused_attention_block_attrs;
+#define FLX_FUSED_ATTENTION_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL, FLX_DEFAULT, NAN, NAN}
+
+/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. Behind wo: mask, which only the mask kinds custom and bias read and need; with has_bias bqkv, bo; with has_rope cos, sin, by which q and k are turned */
+static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_attention_block_attrs *attrs)
+{
+    flx_attr flx_a[8];
     size_t flx_n = 0;
     if (attrs) {
-        if (!(!attrs->fwd_body))
-            flx_a[flx_n++] = flx_attr_graph("fwd_body", attrs->fwd_body);
-        if (!(!attrs->vjp_body))
-            flx_a[flx_n++] = flx_attr_graph("vjp_body", attrs->vjp_body);
-        if (!(!attrs->jvp_body))
-            flx_a[flx_n++] = flx_attr_graph("jvp_body", attrs->jvp_body);
-        if (!(attrs->num_residuals == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_residuals", attrs->num_residuals);
-        if (!(!attrs->zero_grads.v))
-            flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
-        if (!(attrs->recompute < 0))
-            flx_a[flx_n++] = flx_attr_int("recompute", attrs->recompute);
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->has_bias < 0))
+            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
+        if (!(attrs->has_rope < 0))
+            flx_a[flx_n++] = flx_attr_int("has_rope", attrs->has_rope);
+        if (!(!attrs->mask_kind))
+            flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+        if (!(attrs->window == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+        if (!(attrs->score_scale != attrs->score_scale))
+            flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+        if (!(attrs->softcap != attrs->softcap))
+            flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
     }
-    return flx_op(g, "custom_fn", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    return flx_op1(g, "fused_attention_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at the start */
-static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, const flx_graph *body_vjp, int64_t max_iterations, flx_val *results, size_t capacity)
+typedef struct flx_fused_transformer_layer_attrs {
+    int64_t num_heads; /* must be given */
+    int64_t head_dim; /* as wqkv shows */
+    int64_t ffn_dim; /* as w1 shows */
+    const char *act; /* gelu */
+    int has_bias; /* true */
+    double eps1; /* 1e-05 */
+    double eps2; /* 1e-05 */
+} flx_fused_transformer_layer_attrs;
+#define FLX_FUSED_TRANSFORMER_LAYER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, -1, NAN, NAN}
+
+/** h = layer_norm(block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask */
+static inline flx_val flx_fused_transformer_layer(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_transformer_layer_attrs *attrs)
+{
+    flx_attr flx_a[7];
+    size_t flx_n = 0;
+    if (attrs) {
+        if (!(attrs->num_heads == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+        if (!(attrs->head_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+        if (!(attrs->ffn_dim == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("ffn_dim", attrs->ffn_dim);
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(attrs->has_bias < 0))
+            flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
+        if (!(attrs->eps1 != attrs->eps1))
+            flx_a[flx_n++] = flx_attr_real("eps1", attrs->eps1);
+        if (!(attrs->eps2 != attrs->eps2))
+            flx_a[flx_n++] = flx_attr_real("eps2", attrs->eps2);
+    }
+    return flx_op1(g, "fused_transformer_layer", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_conv_bias_act_attrs {
+    const char *act; /* none */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
+    flx_dim groups; /* 1 */
+    flx_ints input_dilation; /* all 1 */
+    flx_dim batch_groups; /* 1 */
+    flx_ints reverse; /* all false */
+    flx_ints input_axes; /* [0, 1, 2, ...] */
+    flx_ints kernel_axes; /* [0, 1, 2, ...] */
+    flx_ints output_axes; /* [0, 1, 2, ...] */
+} flx_fused_conv_bias_act_attrs;
+#define FLX_FUSED_CONV_BIAS_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
+
+/** act(conv(x, w) + b), one element of b for each output feature */
+static inline flx_val flx_fused_conv_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_fused_conv_bias_act_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = b;
+    if (attrs) {
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->stride.v))
+            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
+        if (!(!attrs->padding.v))
+            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
+        if (!(!attrs->dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
+        if (!(attrs->groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
+        if (!(!attrs->input_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
+        if (!(attrs->batch_groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
+        if (!(!attrs->reverse.v))
+            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
+        if (!(!attrs->input_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
+        if (!(!attrs->kernel_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
+        if (!(!attrs->output_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
+    }
+    return flx_op1(g, "fused_conv_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+typedef struct flx_fused_conv_affine_act_attrs {
+    const char *act; /* none */
+    flx_ints stride; /* all 1 */
+    flx_ints padding; /* all 0 */
+    flx_ints dilation; /* all 1 */
+    flx_dim groups; /* 1 */
+    flx_ints input_dilation; /* all 1 */
+    flx_dim batch_groups; /* 1 */
+    flx_ints reverse; /* all false */
+    flx_ints input_axes; /* [0, 1, 2, ...] */
+    flx_ints kernel_axes; /* [0, 1, 2, ...] */
+    flx_ints output_axes; /* [0, 1, 2, ...] */
+} flx_fused_conv_affine_act_attrs;
+#define FLX_FUSED_CONV_AFFINE_ACT_ATTRS {NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, FLX_DEFAULT, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
+
+/** act(conv(x, w) * scale + shift), one element of scale and shift for each output feature */
+static inline flx_val flx_fused_conv_affine_act(flx_graph *g, flx_val x, flx_val w, flx_val scale, flx_val shift, const flx_fused_conv_affine_act_attrs *attrs)
+{
+    flx_attr flx_a[11];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = x;
+    flx_x[1] = w;
+    flx_x[2] = scale;
+    flx_x[3] = shift;
+    if (attrs) {
+        if (!(!attrs->act))
+            flx_a[flx_n++] = flx_attr_word("act", attrs->act);
+        if (!(!attrs->stride.v))
+            flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
+        if (!(!attrs->padding.v))
+            flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
+        if (!(!attrs->dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
+        if (!(attrs->groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
+        if (!(!attrs->input_dilation.v))
+            flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
+        if (!(attrs->batch_groups == FLX_DEFAULT))
+            flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
+        if (!(!attrs->reverse.v))
+            flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
+        if (!(!attrs->input_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
+        if (!(!attrs->kernel_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
+        if (!(!attrs->output_axes.v))
+            flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
+    }
+    return flx_op1(g, "fused_conv_affine_act", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** layer_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    size_t num_operands = 2;
+    if (bias.id)
+        flx_x[num_operands++] = bias;
+    if (gamma.id)
+        flx_x[num_operands++] = gamma;
+    if (beta.id)
+        flx_x[num_operands++] = beta;
+    if (!(has_bias < 0))
+        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_residual_ln", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** rms_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+static inline flx_val flx_fused_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[5];
+    flx_x[0] = x;
+    flx_x[1] = res;
+    size_t num_operands = 2;
+    if (bias.id)
+        flx_x[num_operands++] = bias;
+    if (gamma.id)
+        flx_x[num_operands++] = gamma;
+    if (beta.id)
+        flx_x[num_operands++] = beta;
+    if (!(has_bias < 0))
+        flx_a[flx_n++] = flx_attr_int("has_bias", has_bias);
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_residual_rms_norm", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** layer_norm(x, 1, 0) * (1 + scale) + shift, along the last axis */
+static inline flx_val flx_fused_ada_layer_norm(flx_graph *g, flx_val x, flx_val scale, flx_val shift, double eps)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[3];
+    flx_x[0] = x;
+    flx_x[1] = scale;
+    flx_x[2] = shift;
+    if (!(eps != eps))
+        flx_a[flx_n++] = flx_attr_real("eps", eps);
+    return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** body on all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
+static inline flx_val flx_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    if (!(!body))
+        flx_a[flx_n++] = flx_attr_graph("body", body);
+    return flx_op1(g, "elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+}
+
+/** body, as in elementwise_region, on the slices [starts, starts + lens) of the operands along the axis, concatenated */
+static inline flx_val flx_batch_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, int64_t axis, flx_ints starts, flx_ints lens)
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
-    if (!(!cond))
-        flx_a[flx_n++] = flx_attr_graph("cond", cond);
     if (!(!body))
         flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(!body_vjp))
-        flx_a[flx_n++] = flx_attr_graph("body_vjp", body_vjp);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op(g, "while_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+    if (!(axis == FLX_DEFAULT))
+        flx_a[flx_n++] = flx_attr_int("axis", axis);
+    if (!(!starts.v))
+        flx_a[flx_n++] = flx_attr_ints("starts", starts);
+    if (!(!lens.v))
+        flx_a[flx_n++] = flx_attr_ints("lens", lens);
+    return flx_op1(g, "batch_elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-typedef struct flx_scan_replay_backward_attrs {
-    const flx_graph *body; /* must be given */
-    const flx_graph *body_vjp; /* must be given */
-    int64_t num_carry; /* must be given */
-    int64_t num_bcast; /* must be given */
-    flx_dim length; /* must be given */
-    int reverse; /* false */
-    int64_t num_checkpoints; /* must be given */
-    flx_ints wanted; /* must be given */
-    flx_ints seeded; /* must be given */
-} flx_scan_replay_backward_attrs;
-#define FLX_SCAN_REPLAY_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, FLX_DEFAULT, {NULL, 0}, {NULL, 0}}
-
-/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are the scan's, then cotangents of the seeded outputs; gives cotangents of the wanted inputs */
-static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_replay_backward_attrs *attrs, flx_val *results, size_t capacity)
+/** body on x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by constants for each channel */
+static inline flx_val flx_transform_region(flx_graph *g, flx_val x, const flx_graph *body)
 {
-    flx_attr flx_a[9];
+    flx_attr flx_a[1];
     size_t flx_n = 0;
-    if (attrs) {
-        if (!(!attrs->body))
-            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
-        if (!(!attrs->body_vjp))
-            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
-        if (!(attrs->num_carry == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
-        if (!(attrs->num_bcast == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
-        if (!(attrs->length == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
-        if (!(attrs->reverse < 0))
-            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
-        if (!(attrs->num_checkpoints == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
-        if (!(!attrs->wanted.v))
-            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-        if (!(!attrs->seeded.v))
-            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
-    }
-    return flx_op(g, "scan_replay_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-typedef struct flx_scan_backward_attrs {
-    const flx_graph *body; /* must be given */
-    const flx_graph *body_vjp; /* must be given */
-    int64_t num_carry; /* 1 */
-    int64_t num_bcast; /* 0 */
-    flx_dim length; /* extent of the trajectory */
-    int reverse; /* false */
-    int save_trajectory; /* false */
-    flx_ints wanted; /* all floating inputs */
-    flx_ints seeded; /* all floating outputs */
-} flx_scan_backward_attrs;
-#define FLX_SCAN_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}}
-
-/** the cotangents of a scan's carries at the start, then of its wanted broadcast inputs: operands are init..., trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
-static inline uint32_t flx_scan_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_attrs *attrs, flx_val *results, size_t capacity)
-{
-    flx_attr flx_a[9];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(!attrs->body))
-            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
-        if (!(!attrs->body_vjp))
-            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
-        if (!(attrs->num_carry == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
-        if (!(attrs->num_bcast == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
-        if (!(attrs->length == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
-        if (!(attrs->reverse < 0))
-            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
-        if (!(attrs->save_trajectory < 0))
-            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
-        if (!(!attrs->wanted.v))
-            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-        if (!(!attrs->seeded.v))
-            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
-    }
-    return flx_op(g, "scan_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
-}
-
-typedef struct flx_scan_backward_xs_attrs {
-    const flx_graph *body; /* must be given */
-    const flx_graph *body_vjp; /* must be given */
-    int64_t num_carry; /* 1 */
-    int64_t num_bcast; /* 0 */
-    flx_dim length; /* extent of the trajectory */
-    int reverse; /* false */
-    int save_trajectory; /* false */
-    flx_ints wanted; /* all floating inputs */
-    flx_ints seeded; /* all floating outputs */
-    int64_t i; /* 0 */
-} flx_scan_backward_xs_attrs;
-#define FLX_SCAN_BACKWARD_XS_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
-
-/** the cotangent of a scan's sequence i; operands as for scan_backward */
-static inline flx_val flx_scan_backward_xs(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_xs_attrs *attrs)
-{
-    flx_attr flx_a[10];
-    size_t flx_n = 0;
-    if (attrs) {
-        if (!(!attrs->body))
-            flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
-        if (!(!attrs->body_vjp))
-            flx_a[flx_n++] = flx_attr_graph("body_vjp", attrs->body_vjp);
-        if (!(attrs->num_carry == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_carry", attrs->num_carry);
-        if (!(attrs->num_bcast == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("num_bcast", attrs->num_bcast);
-        if (!(attrs->length == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("length", attrs->length);
-        if (!(attrs->reverse < 0))
-            flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
-        if (!(attrs->save_trajectory < 0))
-            flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
-        if (!(!attrs->wanted.v))
-            flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-        if (!(!attrs->seeded.v))
-            flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
-        if (!(attrs->i == FLX_DEFAULT))
-            flx_a[flx_n++] = flx_attr_int("i", attrs->i);
-    }
-    return flx_op1(g, "scan_backward_xs", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-
-/* ---- implicit ---- */
-
-/** solves body(x, params...) = b, body being linear in x, Hermitian and positive definite, until |b - body(x)| <= tol |b|, by conjugate gradients */
-static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
     if (!(!body))
         flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(tol != tol))
-        flx_a[flx_n++] = flx_attr_real("tol", tol);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op1(g, "cg", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** solves body(x, params...) = b, body being linear in x, until |b - body(x)| <= tol |b|, by GMRES */
-static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(tol != tol))
-        flx_a[flx_n++] = flx_attr_real("tol", tol);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op1(g, "gmres", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** x = body(x, params...), repeated from x0 until a step is no longer than tol (1 + |x|) */
-static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(tol != tol))
-        flx_a[flx_n++] = flx_attr_real("tol", tol);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op1(g, "fixed_point", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** solves body(x, params...) = 0 by Newton's method from x0 until a step is no longer than tol (1 + |x|) */
-static inline flx_val flx_root(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(tol != tol))
-        flx_a[flx_n++] = flx_attr_real("tol", tol);
-    if (!(max_iterations == FLX_DEFAULT))
-        flx_a[flx_n++] = flx_attr_int("max_iterations", max_iterations);
-    return flx_op1(g, "root", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
-}
-
-/** ys[k] is the solution of y' = body(y, t, params...) at ts[k], starting with y0 at ts[0]; Runge-Kutta 5(4) with local errors below atol + rtol |y| */
-static inline flx_val flx_odeint(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double rtol, double atol)
-{
-    flx_attr flx_a[3];
-    size_t flx_n = 0;
-    if (!(!body))
-        flx_a[flx_n++] = flx_attr_graph("body", body);
-    if (!(rtol != rtol))
-        flx_a[flx_n++] = flx_attr_real("rtol", rtol);
-    if (!(atol != atol))
-        flx_a[flx_n++] = flx_attr_real("atol", atol);
-    return flx_op1(g, "odeint", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
+    return flx_op1(g, "transform_region", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 FLX_END_DECLS

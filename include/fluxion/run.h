@@ -15,20 +15,23 @@ typedef struct flx_feed {
 typedef void (*flx_print_fn)(void *user, const char *message, const flx_tensor *value);
 
 enum { /* flags of flx_run_options */
-    FLX_RUN_CHECK_FINITE = 1 /* the first infinity or NaN that is computed fails the run with NUMERIC, naming op and element */
+       FLX_RUN_CHECK_FINITE =
+           1 /* the first infinity or NaN that is computed fails the run with NUMERIC, naming op and element */
 };
 
 enum { /* what a run reports in *flx_run_options.status */
-    FLX_RUN_LOOP_CUT = 1, /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its tol */
-    FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
-    FLX_RUN_LIST_FULL = 4 /* a scene of splats has more entries than max_list_entries: some are missing from the image */
+       FLX_RUN_LOOP_CUT =
+           1, /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its tol */
+       FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
+       FLX_RUN_LIST_FULL =
+           4 /* a scene of splats has more entries than max_list_entries: some are missing from the image */
 };
 
 typedef struct flx_run_options {
-    uint32_t struct_size;   /* sizeof(flx_run_options); 0 means the first published layout */
-    uint32_t flags;         /* FLX_RUN_CHECK_FINITE or 0 */
-    const char *device;     /* NULL or "ref": the reference evaluator; "cpu": compiled code (exec.h) */
-    flx_print_fn print;     /* NULL: `print` ops are silent */
+    uint32_t struct_size; /* sizeof(flx_run_options); 0 means the first published layout */
+    uint32_t flags;       /* FLX_RUN_CHECK_FINITE or 0 */
+    const char *device;   /* NULL or "ref": the reference evaluator; "cpu": compiled code (exec.h) */
+    flx_print_fn print;   /* NULL: `print` ops are silent */
     void *print_user;
     const flx_dim_binding *dims; /* extents of symbols that no input shows */
     size_t num_dims;

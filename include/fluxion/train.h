@@ -15,16 +15,11 @@ FLX_BEGIN_DECLS
              p -= lr m' / (sqrt(v') + epsilon) where m' = m / (1 - beta1^t), v' = v / (1 - beta2^t)      [m, v, step t]
    ADAMW     like ADAM, and p -= lr weight_decay p
    Weight decay adds weight_decay p to the gradient, except with ADAMW, where it is no part of it. */
-typedef enum flx_optimiser {
-    FLX_SGD = 0,
-    FLX_MOMENTUM = 1,
-    FLX_ADAM = 2,
-    FLX_ADAMW = 3
-} flx_optimiser;
+typedef enum flx_optimiser { FLX_SGD = 0, FLX_MOMENTUM = 1, FLX_ADAM = 2, FLX_ADAMW = 3 } flx_optimiser;
 
-enum { /* flags of flx_train_options */
-    FLX_TRAIN_NESTEROV = 1, /* with FLX_MOMENTUM only */
-    FLX_TRAIN_RATE_INPUT = 2 /* the rate is a scalar input `lr`, given in each step */
+enum {                          /* flags of flx_train_options */
+       FLX_TRAIN_NESTEROV = 1,  /* with FLX_MOMENTUM only */
+       FLX_TRAIN_RATE_INPUT = 2 /* the rate is a scalar input `lr`, given in each step */
 };
 
 /* Numbers may not be negative; 0 means the default. */
@@ -71,7 +66,8 @@ FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, fl
     first step, unless there are ops that only the reference evaluator knows. Values are checked first, and an error found
     there changes nothing: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE. After an error of an op while running, parameters
     may be from before or after the step, each for itself. One thread at a time. */
-FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss, flx_error *err);
+FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss,
+                                  flx_error *err);
 
 /** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when there is
     none of that name. */

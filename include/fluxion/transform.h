@@ -8,12 +8,14 @@
 
 FLX_BEGIN_DECLS
 
-enum { /* flags of flx_grad and flx_hvp */
-    FLX_GRAD_VALUE = 1,        /* keep the loss (and for hvp the gradient) among the outputs */
-    FLX_GRAD_MISSING_ZERO = 2, /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
-    FLX_GRAD_SEED_INPUT = 4,   /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
-    FLX_GRAD_UNBOUNDED_ERROR = 8, /* a `while` without max_iterations gives UNBOUNDED_LOOP instead of a tape that grows */
-    FLX_GRAD_FUSED_BACKWARD = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead of
+enum {                            /* flags of flx_grad and flx_hvp */
+       FLX_GRAD_VALUE = 1,        /* keep the loss (and for hvp the gradient) among the outputs */
+       FLX_GRAD_MISSING_ZERO = 2, /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
+       FLX_GRAD_SEED_INPUT = 4,   /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
+       FLX_GRAD_UNBOUNDED_ERROR =
+           8, /* a `while` without max_iterations gives UNBOUNDED_LOOP instead of a tape that grows */
+       FLX_GRAD_FUSED_BACKWARD =
+           16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead of
                                     the derivative of its decomposition; equal to rounding */
 };
 
@@ -46,14 +48,14 @@ typedef struct flx_vmap_axis {
 FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs, flx_dim size, flx_error *err);
 
-enum { /* how flx_jacobian works */
-    FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */
-    FLX_JACOBIAN_FORWARD = 1,
-    FLX_JACOBIAN_REVERSE = 2
+enum {                        /* how flx_jacobian works */
+       FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */
+       FLX_JACOBIAN_FORWARD = 1,
+       FLX_JACOBIAN_REVERSE = 2
 };
 
-enum { /* flags of flx_jacobian and flx_hessian */
-    FLX_JACOBIAN_DENSE = 1 /* do not look for zeros: a direction for each element */
+enum {                        /* flags of flx_jacobian and flx_hessian */
+       FLX_JACOBIAN_DENSE = 1 /* do not look for zeros: a direction for each element */
 };
 
 typedef struct flx_jacobian_options {

@@ -36,21 +36,21 @@ FLX_API const char *flx_version(void);
 /* ---- Dtypes ---- */
 
 /* X(ENUM, value, text, bytes, kind). Values are part of the ABI and never reused. */
-#define FLX_DTYPE_MAP(X)         \
-    X(F64, 1, f64, 8, FLOAT)     \
-    X(F32, 2, f32, 4, FLOAT)     \
-    X(F16, 3, f16, 2, FLOAT)     \
-    X(BF16, 4, bf16, 2, FLOAT)   \
-    X(C64, 5, c64, 8, COMPLEX)   \
+#define FLX_DTYPE_MAP(X)          \
+    X(F64, 1, f64, 8, FLOAT)      \
+    X(F32, 2, f32, 4, FLOAT)      \
+    X(F16, 3, f16, 2, FLOAT)      \
+    X(BF16, 4, bf16, 2, FLOAT)    \
+    X(C64, 5, c64, 8, COMPLEX)    \
     X(C128, 6, c128, 16, COMPLEX) \
-    X(I64, 7, i64, 8, SIGNED)    \
-    X(I32, 8, i32, 4, SIGNED)    \
-    X(I16, 9, i16, 2, SIGNED)    \
-    X(I8, 10, i8, 1, SIGNED)     \
-    X(U64, 11, u64, 8, UNSIGNED) \
-    X(U32, 12, u32, 4, UNSIGNED) \
-    X(U16, 13, u16, 2, UNSIGNED) \
-    X(U8, 14, u8, 1, UNSIGNED)   \
+    X(I64, 7, i64, 8, SIGNED)     \
+    X(I32, 8, i32, 4, SIGNED)     \
+    X(I16, 9, i16, 2, SIGNED)     \
+    X(I8, 10, i8, 1, SIGNED)      \
+    X(U64, 11, u64, 8, UNSIGNED)  \
+    X(U32, 12, u32, 4, UNSIGNED)  \
+    X(U16, 13, u16, 2, UNSIGNED)  \
+    X(U8, 14, u8, 1, UNSIGNED)    \
     X(BOOL, 15, bool, 1, BOOL)
 
 typedef enum flx_dtype {
@@ -59,7 +59,7 @@ typedef enum flx_dtype {
 #define FLX_DTYPE_ENUM(name, value, text, bytes, kind) FLX_##name = value,
     FLX_DTYPE_MAP(FLX_DTYPE_ENUM)
 #undef FLX_DTYPE_ENUM
-    FLX_DTYPE_COUNT = 16
+        FLX_DTYPE_COUNT = 16
 } flx_dtype;
 
 /** The spelling used in text ("f32"), or "none" for a value that is no dtype. Static storage. */
@@ -91,34 +91,34 @@ FLX_API flx_type flx_type_make(flx_dtype dtype, int32_t rank, const flx_dim *dim
 /* ---- Errors ---- */
 
 /* X(NAME, value, exit status of the command line, what it means). Values are never reused. */
-#define FLX_ERROR_MAP(X)                                                                    \
-    X(SYNTAX, 1, 2, "the text or file could not be read")                                   \
-    X(STAGE, 2, 2, "the operation does not exist at this stage of the compiler")            \
-    X(ARITY, 3, 2, "wrong number of operands or results")                                   \
-    X(ATTRIBUTE, 4, 2, "an attribute is unknown, missing, repeated or out of range")        \
-    X(NAME, 5, 2, "a name is not defined")                                                  \
-    X(DUP_NAME, 6, 2, "a name is defined twice")                                            \
-    X(SHAPE, 7, 2, "shapes do not fit")                                                     \
-    X(DTYPE, 8, 2, "the dtype is not accepted here")                                        \
-    X(UNBOUND_DIM, 9, 2, "a symbolic dimension has no extent")                              \
-    X(NO_RULE, 10, 2, "no derivative or batching rule exists")                              \
-    X(NO_GRAD_PATH, 11, 2, "the loss does not depend on an input it is differentiated by")  \
-    X(NON_SCALAR, 12, 2, "a loss with more than one element needs a seed")                  \
-    X(NOT_DIFFERENTIABLE, 13, 2, "values of this dtype carry no derivative")                \
-    X(UNSUPPORTED, 14, 2, "valid, but not supported here")                                  \
-    X(UNBOUNDED_LOOP, 15, 2, "the loop has no bound where one is needed")                   \
-    X(ILLEGAL_OP, 16, 2, "the op may not stand here")                                       \
-    X(MISSING_INPUT, 17, 2, "an input has no value")                                        \
-    X(SIZE, 18, 2, "a size is too large or overflows")                                      \
-    X(INDEX, 19, 2, "an index is out of range at run time")                                 \
-    X(CHECK, 20, 1, "a run-time check failed")                                              \
-    X(NUMERIC, 21, 2, "a value cannot be computed with, such as a NaN where none may be")   \
-    X(KERNEL, 22, 2, "a kernel is not valid")                                               \
-    X(OOM, 23, 3, "out of memory")                                                          \
-    X(DEVICE, 24, 3, "a device or compiler is missing or was lost")                         \
-    X(IO, 25, 2, "a file could not be read or written")                                     \
-    X(VERSION, 26, 2, "the file was written by an incompatible version")                    \
-    X(USAGE, 27, 2, "a function was called with an argument it does not accept")            \
+#define FLX_ERROR_MAP(X)                                                                   \
+    X(SYNTAX, 1, 2, "the text or file could not be read")                                  \
+    X(STAGE, 2, 2, "the operation does not exist at this stage of the compiler")           \
+    X(ARITY, 3, 2, "wrong number of operands or results")                                  \
+    X(ATTRIBUTE, 4, 2, "an attribute is unknown, missing, repeated or out of range")       \
+    X(NAME, 5, 2, "a name is not defined")                                                 \
+    X(DUP_NAME, 6, 2, "a name is defined twice")                                           \
+    X(SHAPE, 7, 2, "shapes do not fit")                                                    \
+    X(DTYPE, 8, 2, "the dtype is not accepted here")                                       \
+    X(UNBOUND_DIM, 9, 2, "a symbolic dimension has no extent")                             \
+    X(NO_RULE, 10, 2, "no derivative or batching rule exists")                             \
+    X(NO_GRAD_PATH, 11, 2, "the loss does not depend on an input it is differentiated by") \
+    X(NON_SCALAR, 12, 2, "a loss with more than one element needs a seed")                 \
+    X(NOT_DIFFERENTIABLE, 13, 2, "values of this dtype carry no derivative")               \
+    X(UNSUPPORTED, 14, 2, "valid, but not supported here")                                 \
+    X(UNBOUNDED_LOOP, 15, 2, "the loop has no bound where one is needed")                  \
+    X(ILLEGAL_OP, 16, 2, "the op may not stand here")                                      \
+    X(MISSING_INPUT, 17, 2, "an input has no value")                                       \
+    X(SIZE, 18, 2, "a size is too large or overflows")                                     \
+    X(INDEX, 19, 2, "an index is out of range at run time")                                \
+    X(CHECK, 20, 1, "a run-time check failed")                                             \
+    X(NUMERIC, 21, 2, "a value cannot be computed with, such as a NaN where none may be")  \
+    X(KERNEL, 22, 2, "a kernel is not valid")                                              \
+    X(OOM, 23, 3, "out of memory")                                                         \
+    X(DEVICE, 24, 3, "a device or compiler is missing or was lost")                        \
+    X(IO, 25, 2, "a file could not be read or written")                                    \
+    X(VERSION, 26, 2, "the file was written by an incompatible version")                   \
+    X(USAGE, 27, 2, "a function was called with an argument it does not accept")           \
     X(INTERNAL, 99, 3, "a bug in the library; please report it")
 
 typedef enum flx_code {

@@ -3,8 +3,8 @@
 #ifndef FLXI_KERNEL_CACHE_H
 #define FLXI_KERNEL_CACHE_H
 
-#include "ir/context.h"
-#include "kernel/kernel.h"
+#include "base/context.h"
+#include "kernel/program/kernel.h"
 
 typedef struct flxi_kcached flxi_kcached;
 

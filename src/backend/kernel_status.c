@@ -1,8 +1,8 @@
 /* kernel_status.c: what a dispatch says about itself when it is over. */
 #include "backend/kernel_status.h"
 
-#include "codegen/kernel_emit.h"
-#include "kernel/kernel_code.h"
+#include "emit/kernel_emit.h"
+#include "kernel/interpret/kernel_code.h"
 
 static flx_code fail_trap(const flxi_kdispatch *d, const uint32_t *status, flx_error *err)
 {

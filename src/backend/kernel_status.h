@@ -2,7 +2,7 @@
 #ifndef FLXI_KERNEL_STATUS_H
 #define FLXI_KERNEL_STATUS_H
 
-#include "kernel/kernel_run.h"
+#include "kernel/interpret/kernel_run.h"
 
 flx_code flxi_kernel_report_status(const flxi_kdispatch *d, const uint32_t *status, flx_error *err);
 

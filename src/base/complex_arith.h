@@ -55,9 +55,8 @@ static inline double _Complex flxi_cdiv(double _Complex a, double _Complex b)
     a = flxi_cscale(a, &ka);
     b = flxi_cscale(b, &kb);
     /* Where the imaginary part is the larger one: a / b = (a/i) / (b/i), and z/i = im - i·re. */
-    double _Complex y = fabs(creal(b)) < fabs(cimag(b))
-                            ? flxi_cdiv_by_real(cimag(a), -creal(a), cimag(b), -creal(b))
-                            : flxi_cdiv_by_real(creal(a), cimag(a), creal(b), cimag(b));
+    double _Complex y = fabs(creal(b)) < fabs(cimag(b)) ? flxi_cdiv_by_real(cimag(a), -creal(a), cimag(b), -creal(b))
+                                                        : flxi_cdiv_by_real(creal(a), cimag(a), creal(b), cimag(b));
     return flxi_cmake(ldexp(creal(y), kb - ka), ldexp(cimag(y), kb - ka));
 }
 

@@ -22,11 +22,11 @@ const char *flxi_printable(char *buffer, size_t size, const char *s, size_t n);
 flx_code flxi_oom(flx_error *err, const char *what);
 
 /* The only macro with control flow: passes a failure on. */
-#define FLXI_TRY(call)                \
-    do {                              \
-        flx_code flxi_try_ = (call);  \
-        if (flxi_try_ != FLX_OK)      \
-            return flxi_try_;         \
+#define FLXI_TRY(call)               \
+    do {                             \
+        flx_code flxi_try_ = (call); \
+        if (flxi_try_ != FLX_OK)     \
+            return flxi_try_;        \
     } while (0)
 
 #endif

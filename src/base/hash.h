@@ -8,7 +8,7 @@
 
 /* FNV-1a over bytes, continuing from `h`; start with FLXI_HASH_SEED. A change of one byte always changes it. */
 uint64_t flxi_hash_bytes(uint64_t h, const void *data, size_t n);
-uint64_t flxi_hash_u64(uint64_t h, uint64_t v); /* as its 8 little-endian bytes */
+uint64_t flxi_hash_u64(uint64_t h, uint64_t v);     /* as its 8 little-endian bytes */
 uint64_t flxi_hash_text(uint64_t h, const char *s); /* with its terminating 0 */
 
 /* Open addressing from a hash to a number; several numbers may share a hash, the caller compares what they stand for. */

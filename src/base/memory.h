@@ -65,12 +65,12 @@ bool flxi_vec_grow(const flxi_allocator *mem, void **at, size_t n, size_t *cap, 
 
 #define flxi_reserve(mem, v) flxi_vec_grow((mem), (void **)&(v)->at, (v)->n, &(v)->cap, sizeof *(v)->at)
 #define flxi_push(mem, v, x) (flxi_reserve((mem), (v)) && ((v)->at[(v)->n++] = (x), true))
-#define flxi_vec_free(mem, v)                                              \
-    do {                                                                   \
-        if ((v)->at)                                                       \
-            flxi_free((mem), (v)->at, (v)->cap, sizeof *(v)->at);          \
-        (v)->at = NULL;                                                    \
-        (v)->n = (v)->cap = 0;                                             \
+#define flxi_vec_free(mem, v)                                     \
+    do {                                                          \
+        if ((v)->at)                                              \
+            flxi_free((mem), (v)->at, (v)->cap, sizeof *(v)->at); \
+        (v)->at = NULL;                                           \
+        (v)->n = (v)->cap = 0;                                    \
     } while (0)
 
 #endif

@@ -16,7 +16,7 @@ void flxi_strbuf_free(flxi_strbuf *b);
 void flxi_add_bytes(flxi_strbuf *b, const void *data, size_t n);
 void flxi_add_text(flxi_strbuf *b, const char *s);
 void flxi_add_char(flxi_strbuf *b, char c);
-void flxi_add_quoted(flxi_strbuf *b, const char *s); /* "…", with \n \t \" \\ for what needs it */
+void flxi_add_quoted(flxi_strbuf *b, const char *s);                   /* "…", with \n \t \" \\ for what needs it */
 void flxi_addf(flxi_strbuf *b, const char *fmt, ...) FLX_PRINTF(2, 3); /* no floats: number.h */
 
 #endif

@@ -3,7 +3,7 @@
    used only transposed is computed that way: transpose(a b) is the product of transpose(b) and transpose(a). */
 #include "passes/pass.h"
 
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
 

@@ -70,8 +70,8 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = c->remap.id[n->in[k]];
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
-    uint32_t first = c->attrs.dim ? flxi_add_node(c->to, n->op, in, n->nin, attrs)
-                                  : flxi_add_copy(c->to, c->from, n, in, attrs);
+    uint32_t first =
+        c->attrs.dim ? flxi_add_node(c->to, n->op, in, n->nin, attrs) : flxi_add_copy(c->to, c->from, n, in, attrs);
     c->to->pending_label = NULL;
     if (!first)
         return graph_code(c->to, c->err);
@@ -108,4 +108,14 @@ flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap 
     else
         flxi_remap_free(&c->remap);
     return FLX_OK;
+}
+
+flx_code flxi_built(const flx_graph *g, flx_error *err)
+{
+    if (g->error.code && err) {
+        *err = g->error;
+        if (strncmp(err->where, g->name, sizeof err->where - 1) == 0) /* no place: the graph is still being made */
+            err->where[0] = 0;
+    }
+    return (flx_code)g->error.code;
 }

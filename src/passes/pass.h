@@ -6,7 +6,7 @@
 #ifndef FLXI_PASS_H
 #define FLXI_PASS_H
 
-#include "ir/ir.h"
+#include "graph/graph.h"
 
 typedef struct {
     uint32_t *id; /* by old id */
@@ -37,6 +37,9 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
 /* Copies the outputs and hands over the graph and the remap (NULL: not wanted). On failure frees everything. */
 flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap);
+
+/* The code of an error kept in a graph under construction, copied to err. */
+flx_code flxi_built(const flx_graph *g, flx_error *err);
 
 /* ---- Passes ---- */
 
@@ -72,7 +75,8 @@ flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_re
 
 /* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out where it does
    not treat each of them for itself, or they are too few, or too little work. Bits do not change. */
-flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out, flx_error *err);
+flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out,
+                             flx_error *err);
 
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);

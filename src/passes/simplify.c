@@ -4,9 +4,9 @@
    direction, so the rounds end; their number is bounded besides.
 
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
-#include "ir/eval.h"
-#include "ir/opcode.h"
-#include "ops/decomposed.h"
+#include "graph/op/eval.h"
+#include "graph/op/opcode.h"
+#include "ops/rule/decomposed.h"
 #include "passes/pass.h"
 
 #include <fluxion/ops.h>

@@ -4,7 +4,7 @@
    are take part: elementwise ones, views along other axes, and products large enough to be products in either case. */
 #include "passes/pass.h"
 
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
 /* Multiplications of a step, for one thread, below which it does not pay: about a microsecond. And elements of a value, for one
    thread, above which what is done in a step is better cut among threads than the examples. */

@@ -3,7 +3,7 @@
    join the work around them in one kernel. A product that sums over a single element is no sum at all, whatever its size. */
 #include "passes/pass.h"
 
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
 
@@ -116,7 +116,8 @@ static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
         return false;
     int64_t sum = extent_of(l, &l->summed);
     bool fits = l->batch.n + l->own.n + r->own.n + l->summed.n <= FLX_MAX_RANK;
-    return fits && results > 0 && (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
+    return fits && results > 0 &&
+           (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
 }
 
 /* An operand over the axes of the product: place[k] is where those of list k begin. */

@@ -2,7 +2,7 @@
    types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype. Everything else is
    inferred anew. A body is widened once however often it is used. What depends on the width of a float, such as `bitcast`, need
    not fit any more; then inference says so. */
-#include "kernel/kernel_widen.h"
+#include "kernel/derive/kernel_widen.h"
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
@@ -110,9 +110,12 @@ static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void
         return FLX_OK;
     }
     case ATTR_DATA:
-    case ATTR_VALUE: return widen_constant(w, field, err);
-    case ATTR_STRING: return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
-    default: return FLX_OK;
+    case ATTR_VALUE:
+        return widen_constant(w, field, err);
+    case ATTR_STRING:
+        return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
+    default:
+        return FLX_OK;
     }
 }
 

@@ -1,11 +1,11 @@
 /* device.c: where graphs can run, and what is known about it. Nothing is looked for before it is asked about. */
 #include "runtime/device.h"
 
-#include "backend/cpu/blas.h"
-#include "backend/cpu/c_compiler.h"
-#include "backend/cpu/routes.h"
+#include "backend/cpu/gemm/blas.h"
+#include "backend/cpu/jit/c_compiler.h"
+#include "backend/cpu/routes/routes.h"
 #include "backend/opencl/opencl_api.h"
-#include "codegen/vector_emit.h"
+#include "emit/vector/vector_emit.h"
 
 #include <fluxion/run.h>
 #include <stdio.h>

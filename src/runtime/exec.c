@@ -1,9 +1,9 @@
 /* exec.c: executables: options, parameters, and the ways to run one. What runs is a variant (variant.c). */
 #include "runtime/exec.h"
 
-#include "backend/cpu/shared_pool.h"
-#include "base/float_mode.h"
-#include "ir/opcode.h"
+#include "backend/cpu/jit/shared_pool.h"
+#include "base/host/float_mode.h"
+#include "graph/op/opcode.h"
 #include "runtime/recording.h"
 
 /* ---- Options ---- */
@@ -388,14 +388,14 @@ int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
 {
     if (!e || !e->fixed || !flx_exec_is_ready(e))
         return 0;
-    const flxi_module *m = &e->fixed->on->program.module; /* it changes no more */
-    return flxi_lir_may_share(m, m->main, input, output);
+    const flxi_program *m = &e->fixed->on->program.program; /* it changes no more */
+    return flxi_routine_may_share(m, m->main, input, output);
 }
 
 /* With the lock held. */
 static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf *out)
 {
-    const flxi_program *p = &v->on->program;
+    const flxi_static_program *p = &v->on->program;
     flxi_program_report(p, out);
     if (e->options.flags & FLX_COMPILE_BACKGROUND)
         flxi_addf(out, "tier: %s%.200s\n",

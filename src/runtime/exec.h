@@ -2,28 +2,11 @@
 #ifndef FLXI_EXEC_H
 #define FLXI_EXEC_H
 
-#include "runtime/compile.h"
+#include "compile/pipeline.h"
 #include "runtime/feeds.h"
-#include "runtime/lir_run.h"
+#include "runtime/run_steps.h"
 
 #include <fluxion/exec.h>
-
-/* ---- Programs (static_program.c) ---- */
-
-/* A compiled graph of static types. */
-typedef struct {
-    flxi_module module;
-    char note[200]; /* why there is no machine code, or "" */
-} flxi_program;
-
-/* With the compiler, or without if it does not work. Freed by flxi_program_free() in any case. */
-flx_code flxi_program_make(flxi_program *p, const flx_graph *g, const flx_compile_options *o, flx_error *err);
-void flxi_program_free(flxi_program *p);
-
-const char *flxi_step_kind_name(const flxi_lir *l, const flxi_step *s);
-/* The steps as text; explained: with what each computes, and why. */
-void flxi_lir_print(const flxi_module *m, const flxi_lir *l, bool is_explained, flxi_strbuf *out);
-void flxi_program_report(const flxi_program *p, flxi_strbuf *out);
 
 /* ---- Variants (variant.c): the graph for one binding of its symbolic dimensions ---- */
 
@@ -33,7 +16,7 @@ enum { FLXI_MAX_VARIANTS = 64 };
 
 /* A program and what its runs work in. States belong to the program they were made for. */
 typedef struct {
-    flxi_program program;
+    flxi_static_program program;
     FLXI_VEC(flxi_state *) states; /* that no run uses; guarded by the executable's lock */
 } flxi_tier;
 
@@ -79,7 +62,7 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
                           flx_error *err);
 /* The module that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long as the
    executable. */
-const flxi_module *flxi_exec_module(const flx_exec *e);
+const flxi_program *flxi_exec_program(const flx_exec *e);
 /* What runs worked in and the next will work in. */
 size_t flxi_exec_held_bytes(const flx_exec *e);
 

@@ -2,7 +2,7 @@
 #ifndef FLXI_FEEDS_H
 #define FLXI_FEEDS_H
 
-#include "ir/ir.h"
+#include "graph/graph.h"
 
 #include <fluxion/run.h>
 

@@ -5,10 +5,10 @@ flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
 {
     if (!e || !out)
         return FLX_E_USAGE;
-    const flxi_module *m = flxi_exec_module(e);
+    const flxi_program *m = flxi_exec_program(e);
     if (!m || i >= m->places.n)
         return FLX_E_NAME;
-    const flxi_lir *l = m->places.at[i].block;
+    const flxi_routine *l = m->places.at[i].block;
     const flxi_step *s = &l->steps[m->places.at[i].step];
     *out = (flx_step){
         .kind = flxi_step_kind_name(l, s),
@@ -30,18 +30,18 @@ typedef struct {
     size_t n, capacity;
 } profile;
 
-static void begin_profile(profile *p, const flxi_module *m)
+static void begin_profile(profile *p, const flxi_program *m)
 {
     p->n = m->places.n;
     for (size_t i = 0; i < p->n && i < p->capacity; i++) {
-        const flxi_lir *l = m->places.at[i].block;
+        const flxi_routine *l = m->places.at[i].block;
         const flxi_step *s = &l->steps[m->places.at[i].step];
         p->times[i] =
             (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};
     }
 }
 
-static void observe(void *user, const flxi_lir *l, unsigned char *base, uint32_t step, int64_t time_ns)
+static void observe(void *user, const flxi_routine *l, unsigned char *base, uint32_t step, int64_t time_ns)
 {
     profile *p = user;
     size_t i = l->steps[step].number;

@@ -7,8 +7,8 @@
        failure CODE MESSAGE     when the run failed
 
    Inputs are numbered as the graph declares them. */
-#include "io/npy.h"
-#include "io/zip.h"
+#include "format/npy.h"
+#include "format/zip.h"
 #include "runtime/recording.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "runtime/recording.h"
 
 #include "base/number.h"
-#include "io/npy.h"
-#include "io/zip.h"
+#include "format/npy.h"
+#include "format/zip.h"
 
 #include <stdio.h>
 

@@ -41,15 +41,15 @@ static flx_code show_lowered(const flx_graph *g, const flx_compile_options *o, f
 static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compile_options *o, flxi_strbuf *out,
                             flx_error *err)
 {
-    flxi_module m;
-    flxi_module_init(&m, g->ctx);
+    flxi_program m;
+    flxi_program_init(&m, g->ctx);
     m.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
     m.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
-    flx_code code = flxi_lir_compile(&m, g, &m.main, err);
+    flx_code code = flxi_routine_compile(&m, g, &m.main, err);
     if (code == FLX_OK && stage == FLX_STAGE_LIR) {
-        code = flxi_lir_plan(&m, m.main, err);
+        code = flxi_routine_plan(&m, m.main, err);
         if (code == FLX_OK)
-            flxi_lir_print(&m, m.main, false, out);
+            flxi_routine_print(&m, m.main, false, out);
     } else if (code == FLX_OK) {
         flx_kernel **list = flxi_new(&m.arena, flx_kernel *, m.kernels.n);
         flxi_kentry *entries = flxi_new(&m.arena, flxi_kentry, m.kernels.n);
@@ -59,7 +59,7 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
         code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, NULL, err)
                                : flxi_oom(err, "text");
     }
-    flxi_module_free(&m);
+    flxi_program_free(&m);
     return code;
 }
 

@@ -2,7 +2,7 @@
 #ifndef FLXI_TRAIN_H
 #define FLXI_TRAIN_H
 
-#include "ir/ir.h"
+#include "graph/graph.h"
 
 #include <fluxion/train.h>
 

@@ -3,7 +3,7 @@
    that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 #include "passes/pass.h"
 
 /* What a leaf of the training graph is bound to. */

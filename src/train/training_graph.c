@@ -3,8 +3,8 @@
    compiler sees that a gradient is used once, by the update, and never needs memory for it where both are one kernel. */
 #include "train/train.h"
 
-#include "ir/opcode.h"
-#include "transform/transform.h"
+#include "autodiff/autodiff.h"
+#include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* blas_route.c: the library route computes the same products, whatever the threads, and says why it does not apply. */
-#include "backend/cpu/blas.h"
-#include "backend/cpu/routes.h"
+#include "backend/cpu/gemm/blas.h"
+#include "backend/cpu/routes/routes.h"
 #include "test.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef FLX_TEST_CACHE_FIXTURE_H
 #define FLX_TEST_CACHE_FIXTURE_H
 
-#include "backend/cpu/compile_c.h"
+#include "backend/cpu/jit/compile_c.h"
 #include "backend/failing_system.h"
 #include "test.h"
 

@@ -1,8 +1,8 @@
-/* failing_system.h: the calls of base/system.h, made to fail, to do less than asked, or to compile without a compiler. */
+/* failing_system.h: the calls of base/host/system.h, made to fail, to do less than asked, or to compile without a compiler. */
 #ifndef FLX_TEST_FAILING_SYSTEM_H
 #define FLX_TEST_FAILING_SYSTEM_H
 
-#include "base/system.h"
+#include "base/host/system.h"
 
 typedef struct {
     int fail_at; /* the call that fails with `error`, counted from 1; 0: none */

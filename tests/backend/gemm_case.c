@@ -1,7 +1,7 @@
 /* gemm_case.c: see gemm_case.h. */
 #include "gemm_case.h"
 
-#include "ir/eval.h"
+#include "graph/op/eval.h"
 #include "test.h"
 
 #include <complex.h>

@@ -2,7 +2,7 @@
 #ifndef FLX_GEMM_CASE_H
 #define FLX_GEMM_CASE_H
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 
 typedef struct {
     int32_t dtype;

@@ -2,7 +2,7 @@
    bits for any number of threads and any instruction set. */
 #include "gemm_case.h"
 
-#include "ir/eval.h"
+#include "graph/op/eval.h"
 #include "test.h"
 
 #include <math.h>

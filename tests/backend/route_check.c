@@ -1,6 +1,6 @@
 /* route_check.c: see route_check.h. */
 #include "route_check.h"
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
 #include "backend/ref/ref.h"
 #include "test.h"
@@ -108,7 +108,7 @@ static double largest(const flx_type *t, const void *data)
     return most;
 }
 
-/* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this ops/fourier.h
+/* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this numeric/fourier.h
    allows 32 log2(n) units. */
 static double fourier_bound(const subject *s)
 {

@@ -2,7 +2,7 @@
 #ifndef FLX_ROUTE_CHECK_H
 #define FLX_ROUTE_CHECK_H
 
-#include "backend/cpu/routes.h"
+#include "backend/cpu/routes/routes.h"
 
 #include <fluxion/fluxion.h>
 

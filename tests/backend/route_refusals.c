@@ -1,7 +1,7 @@
 /* route_refusals.c: routes that do not apply say why, and what must fail fails as the definition does. */
 #include "route_check.h"
 
-#include "ir/ir.h"
+#include "graph/graph.h"
 #include "test.h"
 
 #include <string.h>
@@ -25,12 +25,8 @@ static void check_refusal(const char *text, const char *expected)
         in[k] = flxi_type_at(g, node->in[k]);
     for (uint32_t k = 0; k < node->nout; k++)
         out[k] = flxi_type_at(g, node->first + k);
-    flxi_route_node n = {.op = node->op,
-                         .attrs = node->attrs,
-                         .nin = node->nin,
-                         .nout = node->nout,
-                         .in_types = in,
-                         .out_types = out};
+    flxi_route_node n = {
+        .op = node->op, .attrs = node->attrs, .nin = node->nin, .nout = node->nout, .in_types = in, .out_types = out};
     flxi_route_reasons reasons;
     test_fail_context("%s", text);
     CHECK(flxi_route_find(&n, &reasons) == NULL);

@@ -1,5 +1,5 @@
 /* route_samples.c: every route on the samples of its op, and on shapes large enough for blocks, chunks and threads. */
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 #include "route_check.h"
 
 #include "ops/sample.h"

@@ -1,10 +1,10 @@
 /* solve_route.c: factors and solves of dense matrices by blocks and by a LAPACK, judged by what is left over: elementwise
    backward errors (Higham, Accuracy and Stability of Numerical Algorithms, theorems 8.5, 9.3, 9.4 and 10.3), which hold for any
    order of the sums. */
-#include "backend/cpu/lapack.h"
-#include "backend/cpu/routes.h"
-#include "ir/eval.h"
-#include "ir/opcode.h"
+#include "backend/cpu/linalg/lapack.h"
+#include "backend/cpu/routes/routes.h"
+#include "graph/op/eval.h"
+#include "graph/op/opcode.h"
 #include "test.h"
 
 #include <fluxion/fluxion.h>

@@ -2,7 +2,7 @@
    hand, attributes of the right and of the wrong kind, names, pins, outputs. A call that fails leaves its error in the
    graph and later calls do nothing; a graph without one must hold together. */
 #include "fuzz_checks.h"
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,8 +38,9 @@ static void keep(script *s, flx_val v)
 
 static int64_t integer(script *s)
 {
-    static const int64_t odd[] = {INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_C(1) << 62, -(INT64_C(1) << 62),
-                                  INT32_MAX, INT32_MIN, INT64_C(1) << 40, 1000, -1000};
+    static const int64_t odd[] = {
+        INT64_MAX,        INT64_MIN, INT64_MAX - 1, INT64_C(1) << 62, -(INT64_C(1) << 62), INT32_MAX, INT32_MIN,
+        INT64_C(1) << 40, 1000,      -1000};
     unsigned k = next(s);
     if (k < 200)
         return (int64_t)(k % 12) - 3;

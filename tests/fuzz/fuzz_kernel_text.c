@@ -2,7 +2,7 @@
    with its place. Most changes are to tokens. */
 #include "kernel_checks.h"
 
-#include "kernel/kernel_lex.h"
+#include "kernel/text/kernel_lex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
@@ -184,9 +184,15 @@ static void change_tokens(void)
         tokens.at[at] = any_token();
         break;
     case 2:
-    case 3: copy_statement(); break;
-    case 4: tokens.at[at] = any_token(); break;
-    default: tokens.at[at] = like(tokens.at[at]); break;
+    case 3:
+        copy_statement();
+        break;
+    case 4:
+        tokens.at[at] = any_token();
+        break;
+    default:
+        tokens.at[at] = like(tokens.at[at]);
+        break;
     }
 }
 

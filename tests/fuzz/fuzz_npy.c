@@ -1,7 +1,7 @@
 /* fuzz_npy.c: the decoders of tensor files. The first byte of the input selects one: .npy, .npz, .safetensors, bare
    DEFLATE data, bare JSON. Tensors that come back are read in full. */
-#include "io/inflate.h"
-#include "io/json.h"
+#include "format/inflate.h"
+#include "format/json.h"
 
 #include <fluxion/tensor.h>
 #include <stdlib.h>

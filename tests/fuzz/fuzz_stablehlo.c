@@ -2,7 +2,7 @@
    every region ends with its terminator; what it refuses has an error with a place. Then the same text is imported: that
    gives graphs that verify, or an error. */
 #include "fuzz_checks.h"
-#include "io/stablehlo/syntax/syntax.h"
+#include "stablehlo/syntax/syntax.h"
 
 #include <fluxion/stablehlo.h>
 

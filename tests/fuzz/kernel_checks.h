@@ -5,7 +5,7 @@
 
 #include "fuzz_checks.h"
 
-#include "kernel/kernel_validate.h"
+#include "kernel/check/kernel_validate.h"
 
 #include <fluxion/kernel.h>
 

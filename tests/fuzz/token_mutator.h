@@ -4,9 +4,9 @@
 #ifndef FLX_FUZZ_TOKEN_MUTATOR_H
 #define FLX_FUZZ_TOKEN_MUTATOR_H
 
-#include "ir/lex.h"
-#include "ir/op.h"
-#include "ir/opcode.h"
+#include "graph/op/op.h"
+#include "graph/op/opcode.h"
+#include "graph/text/lex.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,10 +42,50 @@ static inline flxi_token token_of(const char *s)
 
 static inline flxi_token any_token(token_text *t)
 {
-    static const char *const some[] = {"0", "1", "-", "2", "0.5", "inf", "nan", "true", "none", "N", "f32", "i32", "bool",
-                                       "c64", "f16", "u8", "[", "]", "(", ")", ",", "=", ":", "@", "*", "/", "//", "+",
-                                       "return", "pin", "_", "param", "\"\"", "\"00\"", "axis", "axes", "shape", "4",
-                                       "4611686018427387904", "9007199254740993", "1e30", "0x1p-149", "out0", "a_2"};
+    static const char *const some[] = {"0",
+                                       "1",
+                                       "-",
+                                       "2",
+                                       "0.5",
+                                       "inf",
+                                       "nan",
+                                       "true",
+                                       "none",
+                                       "N",
+                                       "f32",
+                                       "i32",
+                                       "bool",
+                                       "c64",
+                                       "f16",
+                                       "u8",
+                                       "[",
+                                       "]",
+                                       "(",
+                                       ")",
+                                       ",",
+                                       "=",
+                                       ":",
+                                       "@",
+                                       "*",
+                                       "/",
+                                       "//",
+                                       "+",
+                                       "return",
+                                       "pin",
+                                       "_",
+                                       "param",
+                                       "\"\"",
+                                       "\"00\"",
+                                       "axis",
+                                       "axes",
+                                       "shape",
+                                       "4",
+                                       "4611686018427387904",
+                                       "9007199254740993",
+                                       "1e30",
+                                       "0x1p-149",
+                                       "out0",
+                                       "a_2"};
     if (t->n && below(t, 3))
         return t->tokens[below(t, t->n)];
     if (below(t, 4) == 0)

@@ -17,13 +17,13 @@ typedef struct {
     char *text;
     size_t n;
     int indent;
-    int vars;          /* float variables v0 … in scope */
-    int first_own;     /* of the innermost scope */
-    int names;         /* given out so far */
+    int vars;      /* float variables v0 … in scope */
+    int first_own; /* of the innermost scope */
+    int names;     /* given out so far */
     int var_names[MAX_VARS];
-    int loops;         /* loop variables in scope */
+    int loops; /* loop variables in scope */
     int loop_names[MAX_DEPTH + 2];
-    int statements;    /* still to write */
+    int statements; /* still to write */
     bool has_phases;
 } writer;
 
@@ -56,14 +56,35 @@ static void put_indent(writer *w)
 /* ---- Expressions: %s in a form is an operand ---- */
 
 static const char *const unary_forms[] = {
-    "sin(%s)",          "cos(%s)",           "tanh(%s)",          "sigmoid(%s)",       "erf(%s)",           "erfc(%s)",
-    "atan(%s)",         "asinh(%s)",         "-(%s)",             "exp(-abs(%s))",     "exp2(tanh(%s))",    "expm1(tanh(%s))",
-    "sqrt(1.0 + (%s) * (%s))",               "rsqrt(2.0 + sin(%s))",                   "recip(2.0 + cos(%s))",
-    "log(3.0 + sin(%s))",                    "log2(3.0 + cos(%s))",                    "log10(3.0 + sin(%s))",
-    "log1p(1.5 + cos(%s))",                  "tan(0.5 * tanh(%s))",                    "asin(0.7 * tanh(%s))",
-    "acos(0.7 * sin(%s))",                   "sinh(tanh(%s))",                         "cosh(tanh(%s))",
-    "acosh(2.5 + sin(%s))",                  "atanh(0.6 * tanh(%s))",                  "abs(%s)",
-    "stop_gradient(cos(0.3)) * (%s)",                "cast<f64>(cast<f32>(0.0 * floor(%s))) + 0.25",
+    "sin(%s)",
+    "cos(%s)",
+    "tanh(%s)",
+    "sigmoid(%s)",
+    "erf(%s)",
+    "erfc(%s)",
+    "atan(%s)",
+    "asinh(%s)",
+    "-(%s)",
+    "exp(-abs(%s))",
+    "exp2(tanh(%s))",
+    "expm1(tanh(%s))",
+    "sqrt(1.0 + (%s) * (%s))",
+    "rsqrt(2.0 + sin(%s))",
+    "recip(2.0 + cos(%s))",
+    "log(3.0 + sin(%s))",
+    "log2(3.0 + cos(%s))",
+    "log10(3.0 + sin(%s))",
+    "log1p(1.5 + cos(%s))",
+    "tan(0.5 * tanh(%s))",
+    "asin(0.7 * tanh(%s))",
+    "acos(0.7 * sin(%s))",
+    "sinh(tanh(%s))",
+    "cosh(tanh(%s))",
+    "acosh(2.5 + sin(%s))",
+    "atanh(0.6 * tanh(%s))",
+    "abs(%s)",
+    "stop_gradient(cos(0.3)) * (%s)",
+    "cast<f64>(cast<f32>(0.0 * floor(%s))) + 0.25",
     "scaled(%s)",
 };
 
@@ -91,18 +112,31 @@ static void put_form(writer *w, const char *form, int depth);
 static void put_leaf(writer *w)
 {
     switch (pick(w, 9)) {
-    case 0: put(w, "x[i]"); break;
-    case 1: put(w, "x[(i + %u) %% %d]", pick(w, 4), RANDOM_KERNEL_COUNT); break;
-    case 2: put(w, "y[k[i]]"); break;
+    case 0:
+        put(w, "x[i]");
+        break;
+    case 1:
+        put(w, "x[(i + %u) %% %d]", pick(w, 4), RANDOM_KERNEL_COUNT);
+        break;
+    case 2:
+        put(w, "y[k[i]]");
+        break;
     case 3:
         if (w->loops)
-            put(w, "y[(i * %u + n%d) %% %d]", pick(w, 3) + 1, w->loop_names[pick(w, (uint32_t)w->loops)], RANDOM_KERNEL_TABLE);
+            put(w, "y[(i * %u + n%d) %% %d]", pick(w, 3) + 1, w->loop_names[pick(w, (uint32_t)w->loops)],
+                RANDOM_KERNEL_TABLE);
         else
             put(w, "y[l + %u]", pick(w, 3)); /* may lie beyond the end: reads 0 */
         break;
-    case 4: put(w, "mem[i]"); break;
-    case 5: put(w, "pr[%u]", pick(w, 2)); break;
-    case 6: put(w, "%u.%u", pick(w, 2), pick(w, 9) + 1); break;
+    case 4:
+        put(w, "mem[i]");
+        break;
+    case 5:
+        put(w, "pr[%u]", pick(w, 2));
+        break;
+    case 6:
+        put(w, "%u.%u", pick(w, 2), pick(w, 9) + 1);
+        break;
     default:
         if (w->vars)
             put(w, "v%d", w->var_names[pick(w, (uint32_t)w->vars)]);
@@ -158,9 +192,14 @@ static void put_assign(writer *w)
 {
     put_indent(w);
     switch (w->vars ? pick(w, 4) : pick(w, 2)) {
-    case 0: put(w, "mem[i] = "); break;
-    case 1: put(w, "pr[%u] = ", pick(w, 2)); break;
-    default: put(w, "v%d = ", w->var_names[pick(w, (uint32_t)w->vars)]);
+    case 0:
+        put(w, "mem[i] = ");
+        break;
+    case 1:
+        put(w, "pr[%u] = ", pick(w, 2));
+        break;
+    default:
+        put(w, "v%d = ", w->var_names[pick(w, (uint32_t)w->vars)]);
     }
     put_value(w, 3);
     put(w, ";\n");
@@ -242,10 +281,14 @@ static void put_statement(writer *w, int depth, bool is_uniform)
 {
     switch (pick(w, depth > 0 ? 10 : 6)) {
     case 0:
-    case 1: put_let(w); break;
+    case 1:
+        put_let(w);
+        break;
     case 2:
     case 3:
-    case 4: put_assign(w); break;
+    case 4:
+        put_assign(w);
+        break;
     case 5:
         if (is_uniform)
             put_phase(w);
@@ -253,8 +296,11 @@ static void put_statement(writer *w, int depth, bool is_uniform)
             put_atomic(w);
         break;
     case 6:
-    case 7: put_if(w, depth); break;
-    default: put_loop(w, depth, is_uniform);
+    case 7:
+        put_if(w, depth);
+        break;
+    default:
+        put_loop(w, depth, is_uniform);
     }
 }
 

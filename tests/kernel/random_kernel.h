@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-    RANDOM_KERNEL_WIDTH = 4,  /* invocations of a workgroup */
+    RANDOM_KERNEL_WIDTH = 4, /* invocations of a workgroup */
     RANDOM_KERNEL_GROUPS = 2,
     RANDOM_KERNEL_COUNT = RANDOM_KERNEL_WIDTH * RANDOM_KERNEL_GROUPS, /* elements of x, mem, k and out */
     RANDOM_KERNEL_TABLE = 5,                                          /* elements of y */

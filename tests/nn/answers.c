@@ -1,7 +1,7 @@
 /* answers.c: see answers.h. */
 #include "answers.h"
 
-#include "../test.h"
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>

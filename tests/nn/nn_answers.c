@@ -1,7 +1,7 @@
 /* nn_answers.c: layers and losses against the answers of another framework (tests/oracle/nn.py), values and gradients, on both
    devices. What is summed up for a gradient is the result times a random cotangent. */
-#include "../test.h"
 #include "answers.h"
+#include "test.h"
 
 /* An input of the type that the answers have for it. */
 static flx_val input(const answers *a, const char *name)

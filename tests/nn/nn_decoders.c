@@ -1,8 +1,8 @@
 /* nn_decoders.c: the decoders of examples/, built in C and read from text, against the answers of another framework
    (tests/oracle/nn_decoders.py): loss, logits and all gradients in f64, on both devices. */
-#include "../test.h"
 #include "answers.h"
 #include "example_models.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <string.h>

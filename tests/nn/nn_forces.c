@@ -1,8 +1,8 @@
 /* nn_forces.c: the model of examples/forces.c, whose loss holds a gradient, against the answers of another framework
    (tests/oracle/nn_forces.py), against differences, and against the laws of mechanics. */
-#include "../test.h"
 #include "answers.h"
 #include "example_models.h"
+#include "test.h"
 
 #include <math.h>
 #include <string.h>

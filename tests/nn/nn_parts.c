@@ -1,5 +1,5 @@
 /* nn_parts.c: names and shapes of parameters, positions, first values, dropout, and mistakes. */
-#include "../test.h"
+#include "test.h"
 
 #include <fluxion/fluxion.h>
 #include <math.h>

@@ -5,10 +5,10 @@
    examples. What the batched op gives for an example has the bits of what the op gives for it alone. And
    differentiating a batch is batching the derivative: the gradient of the summed losses is each example's own
    gradient, summed over the batch for an operand that is shared. */
-#include "../test.h"
 #include "experiment.h"
-#include "ir/opcode.h"
-#include "ir/site.h"
+#include "graph/op/opcode.h"
+#include "graph/op/site.h"
+#include "test.h"
 
 #include <fluxion/transform.h>
 #include <math.h>

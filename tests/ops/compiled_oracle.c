@@ -1,11 +1,11 @@
 /* compiled_oracle.c: see compiled_oracle.h. */
 #include "compiled_oracle.h"
 
+#include "compile/error_bound.h"
 #include "fixture.h"
-#include "ir/eval.h"
-#include "ir/opcode.h"
+#include "graph/op/eval.h"
+#include "graph/op/opcode.h"
 #include "passes/pass.h"
-#include "runtime/error_bound.h"
 #include "test.h"
 
 #include <complex.h>

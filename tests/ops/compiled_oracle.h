@@ -1,10 +1,10 @@
-/* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways (runtime/compiled_ways.h).
+/* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways (compile/compiled_ways.h).
    Compiled code may be farther from an answer than the reference evaluator by as much as it may differ from that
-   (runtime/error_bound.h). */
+   (compile/error_bound.h). */
 #ifndef FLX_TEST_COMPILED_ORACLE_H
 #define FLX_TEST_COMPILED_ORACLE_H
 
-#include "runtime/bundle.h"
+#include "compile/bundle.h"
 
 /* The graph must give the answers, one for each output; `case_name` and the names of outputs of `scales` (or NULL) say how
    closely (fixture.h). `find` gives inputs by name. Everything is copied. */

@@ -1,8 +1,8 @@
 /* decompositions.c: an op and its decomposition give the same values, on every sample of the table, in f64 and c128 (where both
    round alike) and, for pointwise ops, on NaN, infinities and zeros as well. */
-#include "../test.h"
+#include "autodiff/autodiff.h"
 #include "sample.h"
-#include "transform/transform.h"
+#include "test.h"
 
 #include <math.h>
 

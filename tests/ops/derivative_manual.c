@@ -1,9 +1,9 @@
 /* derivative_manual.c: docs/derivatives.md, which says for each op what rules it has and how often each law is tried
    on it. The laws count their cases, so a law that an op escapes is a hole in the table, and a hole fails. */
-#include "../test.h"
 #include "experiment.h"
-#include "ir/ir.h"
-#include "ir/opcode.h"
+#include "graph/graph.h"
+#include "graph/op/opcode.h"
+#include "test.h"
 
 #include <fluxion/catalogue.h>
 #include <stdio.h>
@@ -54,12 +54,17 @@ static bool is_owed(flxi_opcode op, int column)
         return false; /* there only where a program registers it: host_op.c */
     bool derives = law_needs_derivative(op) && !law_has_only_shadows(op);
     switch (column) {
-    case COLUMN_BATCH: return !batching_has_streams(op);
-    case COLUMN_MODES: return derives || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
+    case COLUMN_BATCH:
+        return !batching_has_streams(op);
+    case COLUMN_MODES:
+        return derives || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
     case COLUMN_COMMUTE:
-    case COLUMN_JACOBIAN: return derives;
-    case COLUMN_HESSIAN: return derives && law_has_hessian(op);
-    default: return derives && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
+    case COLUMN_JACOBIAN:
+        return derives;
+    case COLUMN_HESSIAN:
+        return derives && law_has_hessian(op);
+    default:
+        return derives && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
     }
 }
 
@@ -137,7 +142,8 @@ static void write_reasons(FILE *f)
             n);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "- `%s`: %s\n", flxi_ops[e[i].op].name, e[i].reason);
-    fputs("\nThese have integers on one side; their derivatives, which are f32 there, are tried on chains of them:\n\n", f);
+    fputs("\nThese have integers on one side; their derivatives, which are f32 there, are tried on chains of them:\n\n",
+          f);
     for (int i = 1; i < OP_COUNT; i++)
         if (law_needs_derivative((flxi_opcode)i) && law_has_only_shadows((flxi_opcode)i))
             fprintf(f, "- `%s`\n", flxi_ops[i].name);

@@ -5,11 +5,11 @@
    with differences; the four ways to u'Ht agree with each other and with differences of the gradient; the Hessian is
    symmetric; and the Jacobians by columns and by rows are one matrix. An op whose derivative is zero by definition
    gives exact zeros. */
-#include "../test.h"
+#include "autodiff/autodiff.h"
 #include "experiment.h"
-#include "ir/opcode.h"
-#include "ir/site.h"
-#include "transform/transform.h"
+#include "graph/op/opcode.h"
+#include "graph/op/site.h"
+#include "test.h"
 
 #include <fluxion/catalogue.h>
 #include <math.h>
@@ -29,11 +29,15 @@ typedef enum {
 static law_left law_left_of(flxi_opcode op)
 {
     switch (op) {
-    case OP_reduce_precision: return STRAIGHT_THROUGH;
+    case OP_reduce_precision:
+        return STRAIGHT_THROUGH;
     case OP_fake_quantize:
-    case OP_fake_quantize_backward: return FROZEN_SCALE;
-    case OP_fake_quantize_lsq: return NOT_A_GRADIENT;
-    default: return DERIVED;
+    case OP_fake_quantize_backward:
+        return FROZEN_SCALE;
+    case OP_fake_quantize_lsq:
+        return NOT_A_GRADIENT;
+    default:
+        return DERIVED;
     }
 }
 
@@ -260,7 +264,8 @@ static void check_second_order(experiment *x, const flx_graph *grad)
                    "forward over reverse %.15g, reverse over reverse %.15g, reverse over forward %.15g, "
                    "forward over forward %.15g, difference %.15g",
                    a, b, c, d, e);
-        EXPECT_MSG(left == FROZEN_SCALE || experiment_close(a, e, 1e-5, size), "second order %.12g, difference of gradients %.12g", a, e);
+        EXPECT_MSG(left == FROZEN_SCALE || experiment_close(a, e, 1e-5, size),
+                   "second order %.12g, difference of gradients %.12g", a, e);
     }
     flx_graph_free(along);
     flx_graph_free(tangent_loss);

@@ -101,7 +101,7 @@ bool law_needs_derivative(flxi_opcode op);
 /* Whether its second derivatives are those of a function. */
 bool law_has_hessian(flxi_opcode op);
 
-/* Whether integers are on one side of it, so that the laws find nothing to differentiate: tests/ops/quant.c tries them on
+/* Whether integers are on one side of it, so that the laws find nothing to differentiate: tests/ops/quant/quant.c tries them on
    chains. */
 bool law_has_only_shadows(flxi_opcode op);
 
@@ -116,7 +116,7 @@ const precision_exception *precision_exceptions(size_t *n);
 /* Why batching an op changes bits, or NULL. */
 const char *batching_exception(flxi_opcode op);
 
-/* Examples of a batch draw from streams of their own (tests/ops/random.c), which a loop over one example does not
+/* Examples of a batch draw from streams of their own (tests/ops/random/random.c), which a loop over one example does not
    know. */
 bool batching_has_streams(flxi_opcode op);
 

@@ -1,11 +1,11 @@
 /* generic.c: what must hold for every op, tried on every sample of the table in every dtype. A new op is tested here without
    a line being written. */
-#include "../fault.h"
-#include "../test.h"
-#include "ir/ir.h"
-#include "ir/opcode.h"
+#include "fault.h"
+#include "graph/graph.h"
+#include "graph/op/opcode.h"
 #include "passes/pass.h"
 #include "sample.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ TEST(generic_table_is_complete)
         EXPECT_MSG(declared || registered || has_sample(r, true), "%s has no valid sample", op->name);
         EXPECT_MSG(declared || has_sample(r, false), "%s has no sample that must fail", op->name);
         EXPECT_MSG(!r->undefined || *r->undefined, "%s: an empty reason", op->name);
-        EXPECT_MSG(flxi_op_lookup(op->name, strlen(op->name)) == (flxi_opcode)i, "%s is found under its name", op->name);
+        EXPECT_MSG(flxi_op_lookup(op->name, strlen(op->name)) == (flxi_opcode)i, "%s is found under its name",
+                   op->name);
         check_schema(op);
         test_count_case();
     }
@@ -204,7 +205,8 @@ static char *replace_symbol(const char *text, const char *number)
     size_t size = 0;
     FILE *f = open_memstream(&out, &size);
     for (const char *p = text; *p; p++) {
-        bool word_before = p > text && (p[-1] == '_' || (p[-1] | 32) >= 'a' ? (p[-1] | 32) <= 'z' || p[-1] == '_' : false);
+        bool word_before =
+            p > text && (p[-1] == '_' || (p[-1] | 32) >= 'a' ? (p[-1] | 32) <= 'z' || p[-1] == '_' : false);
         bool word_after = p[1] == '_' || ((p[1] | 32) >= 'a' && (p[1] | 32) <= 'z') || (p[1] >= '0' && p[1] <= '9');
         if (*p == 'N' && !word_before && !word_after)
             fputs(number, f);

@@ -1,8 +1,8 @@
 /* sample.c: see sample.h. */
 #include "sample.h"
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
 
-#include "../test.h"
+#include "test.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef FLX_SAMPLE_H
 #define FLX_SAMPLE_H
 
-#include "ir/op.h"
+#include "graph/op/op.h"
 
 #include <fluxion/fluxion.h>
 

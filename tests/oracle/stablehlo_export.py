@@ -4,7 +4,7 @@ give Fluxion's numbers.
     python3 tests/oracle/stablehlo_export.py --tests build/flx_tests --flx build/flx [--every 7] [--only REGEX]
 
 The texts are the samples of all ops (flx_tests writes them when FLX_EXPORT_SAMPLES names a folder, with values, results and the
-bounds of tests/runtime/error_bound.h), and the graphs of examples/ and tests/golden/ that have no symbolic dimension or only
+bounds of tests/compile/error_bound.h), and the graphs of examples/ and tests/golden/ that have no symbolic dimension or only
 some that can be 3. All are parsed; of the samples one in `every` is compiled and run.
 """
 import argparse

@@ -1,5 +1,5 @@
 """Programs on element types narrower than any dtype, with answers from ml_dtypes, as StableHLO text that checks itself:
-fixtures/stablehlo/<type>.mlir. tests/unit/stablehlo_types.c runs them.
+fixtures/stablehlo/<type>.mlir. tests/stablehlo/stablehlo_types.c runs them.
 
 Floats: what every code stands for; the code of every value, of every tie between neighbours and of the floats next to it, and
 of numbers beyond the format, from f32 and f64; sums and products of all codes with some. Integers: each operation on all pairs.

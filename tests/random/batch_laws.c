@@ -2,8 +2,8 @@
    of the summed losses is that of the examples, each its own for a batched input and added up for a shared one. */
 #include "law_values.h"
 
-#include "../test.h"
 #include "passes/pass.h"
+#include "test.h"
 
 #include <fluxion/transform.h>
 #include <math.h>

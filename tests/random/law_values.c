@@ -1,9 +1,9 @@
 /* law_values.c: see law_values.h. */
 #include "law_values.h"
 
-#include "../test.h"
-#include "ir/type.h"
+#include "graph/type/type.h"
 #include "plain_subject.h"
+#include "test.h"
 
 #include <fluxion/transform.h>
 #include <math.h>

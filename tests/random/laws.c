@@ -7,9 +7,9 @@
    and its derivatives may lose three digits more. */
 #include "law_values.h"
 
-#include "../test.h"
 #include "passes/pass.h"
 #include "plain_subject.h"
+#include "test.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* plain_subject.c: see plain_subject.h. */
-#include "ir/opcode.h"
 #include "plain_subject.h"
+#include "graph/op/opcode.h"
 
-#include "../test.h"
 #include "passes/pass.h"
+#include "test.h"
 
 #include <fluxion/transform.h>
 #include <string.h>

@@ -2,7 +2,7 @@
    elements. */
 #include "random_graph.h"
 
-#include "../test.h"
+#include "test.h"
 
 #include <string.h>
 

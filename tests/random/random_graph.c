@@ -1,8 +1,8 @@
 /* random_graph.c: see random_graph.h. Which statements there are is said in random_ops.c. */
 #include "random_graph.h"
 
-#include "../test.h"
-#include "ir/ir.h"
+#include "graph/graph.h"
+#include "test.h"
 
 #include <fluxion/transform.h>
 #include <math.h>

@@ -2,7 +2,7 @@
    precision, and those that count as constant. */
 #include "random_graph.h"
 
-#include "../test.h"
+#include "test.h"
 
 enum { PLACES = 3 };
 

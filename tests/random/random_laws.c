@@ -2,12 +2,12 @@
    file for tests/regress, with the seed and what was found.
 
    FLX_RANDOM_GRAPHS: how many graphs. FLX_RANDOM_SEED: only the graph of this seed. */
-#include "../test.h"
-#include "ir/ir.h"
-#include "ir/opcode.h"
+#include "graph/graph.h"
+#include "graph/op/opcode.h"
 #include "laws.h"
 #include "plain_subject.h"
 #include "shrink.h"
+#include "test.h"
 
 #include <stdlib.h>
 #include <string.h>

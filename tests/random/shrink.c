@@ -2,8 +2,8 @@
    graph still fails and has fewer nodes or outputs, so the search ends. */
 #include "shrink.h"
 
-#include "../test.h"
 #include "passes/pass.h"
+#include "test.h"
 
 #include <fluxion/ops.h>
 #include <fluxion/text.h>

@@ -1,8 +1,8 @@
 /* exec_faults.c: executables when something goes wrong: memory runs out at any request of compiling and running, the compiler
    is missing or misbehaves, names are hostile. */
-#include "../backend/cache_fixture.h"
-#include "../fault.h"
-#include "../unit/transform_text.h"
+#include "autodiff/transform_text.h"
+#include "backend/cache_fixture.h"
+#include "fault.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* exec_steps.c: what an executable says about its steps: what they compute, why, how much work it is, and the text that is
    written for them. */
-#include "../fault.h"
-#include "../test.h"
+#include "fault.h"
+#include "test.h"
 
 #include <fluxion/fluxion.h>
 #include <stdio.h>

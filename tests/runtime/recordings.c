@@ -1,6 +1,6 @@
 /* recordings.c: runs in files: what comes back is what was run, failures repeat, damaged files are errors. */
 #include "damage.h"
-#include "io/zip.h"
+#include "format/zip.h"
 #include "session_case.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* run_checks.c: values that are not finite, subnormal numbers, and the memory of a run. */
-#include "base/float_mode.h"
-#include "ir/finite.h"
+#include "base/host/float_mode.h"
+#include "graph/type/finite.h"
 #include "session_case.h"
 
 #include <math.h>

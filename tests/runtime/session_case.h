@@ -3,7 +3,7 @@
 #define FLX_SESSION_CASE_H
 
 #include "fault.h"
-#include "unit/graph_text.h"
+#include "graph/graph_text.h"
 
 typedef struct {
     fault memory;

@@ -9,7 +9,7 @@
 
 /* Weights alone, in the order given; each is read by the forward pass, and the later ones by the backward pass. */
 #define DEEP(params)                                            \
-    "graph deep(x: f32[64, 24], " params ") {\n"                 \
+    "graph deep(x: f32[64, 24], " params ") {\n"                \
     "  y = matmul(tanh(matmul(tanh(matmul(x, w1)), w2)), w3)\n" \
     "  return reduce_mean(square(y))\n}\n"
 

@@ -53,10 +53,12 @@ static const option options[] = {
     {"--missing", "error|zero", "what to do about an input that the loss does not depend on; error\nunless given",
      MAY_BE_GIVEN},
     {"--unbounded", "tape|error",
-     "what to do about a while loop without max_iterations: keep a tape that\ngrows as it runs, as without this option, or refuse",
+     "what to do about a while loop without max_iterations: keep a tape that\ngrows as it runs, as without this "
+     "option, or refuse",
      MAY_BE_GIVEN},
     {"--fused-backward", NULL,
-     "backward ops, such as layer_norm_backward_input, where an op has them,\ninstead of the derivative of its decomposition",
+     "backward ops, such as layer_norm_backward_input, where an op has them,\ninstead of the derivative of its "
+     "decomposition",
      MAY_BE_GIVEN},
     OPTION_OUTPUT,
     OPTION_JSON,

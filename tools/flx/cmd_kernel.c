@@ -308,9 +308,9 @@ static const command command_kernel_jvp = {
 /* ---- All of them ---- */
 
 const command *const kernel_commands[] = {
-    &command_kernel_check,    &command_kernel_show, &command_kernel_run,  &command_kernel_vjp,    &command_kernel_grad,
-    &command_kernel_jvp,      &command_kernel_fuse, &command_kernel_emit, &command_kernel_encode, &command_kernel_decode,
-    &command_kernel_optimise, NULL,
+    &command_kernel_check,  &command_kernel_show,   &command_kernel_run,      &command_kernel_vjp,
+    &command_kernel_grad,   &command_kernel_jvp,    &command_kernel_fuse,     &command_kernel_emit,
+    &command_kernel_encode, &command_kernel_decode, &command_kernel_optimise, NULL,
 };
 
 const command *kernel_command_find(const char *name)

@@ -80,7 +80,8 @@ static int run_run(const args *a)
     return status;
 }
 
-static const option run_rows[] = {OPTION_GRID, OPTION_KERNEL_IN, OPTION_LENGTH, OPTION_KERNEL_OUT, OPTION_KERNEL_DEVICE, {0}};
+static const option run_rows[] = {OPTION_GRID,       OPTION_KERNEL_IN,     OPTION_LENGTH,
+                                  OPTION_KERNEL_OUT, OPTION_KERNEL_DEVICE, {0}};
 
 static const char *const run_examples[] = {
     "flx kernel run examples/saxpy.flk --grid 16 --in x=iota --in y=ones",
@@ -202,7 +203,8 @@ static int run_vjp(const args *a)
         status = grid_read(a, grid);
     if (!status)
         status = kernel_open(&f, a->operand);
-    if (!status && !(d = flx_kernel_grad(f.kernel, outputs.items, outputs.count, inputs.items, inputs.count, NULL, &err)))
+    if (!status &&
+        !(d = flx_kernel_grad(f.kernel, outputs.items, outputs.count, inputs.items, inputs.count, NULL, &err)))
         status = report_transform(&err);
     if (!status) {
         tell_warnings(d);

@@ -12,7 +12,7 @@ typedef struct {
     char operand[MAX_OPERANDS][NAME_SIZE];
     int num_operands;
     int num_leading; /* operands before the first that may be left out */
-    int variadic; /* then all operands are one list */
+    int variadic;    /* then all operands are one list */
     int num_results; /* -1: as many as the op says */
     int as_struct;   /* attributes in a struct instead of parameters */
 } op_entry;
@@ -111,10 +111,14 @@ static const char *c_name(const char *name, char *buffer)
 static const char header_head[] =
     "/* fluxion/ops.h: one function per op. Generated from src/ops/ by script/generate; do not edit.\n"
     "\n"
-    "   Each appends a node to the graph and returns its result (several: in `results`). Operands come first, then the\n"
-    "   attributes in the manual's order (docs/ops.md); more than four attributes are fields of a struct, which starts as\n"
-    "   FLX_<OP>_ATTRS and may be NULL. To take an attribute's default pass FLX_DEFAULT (integers), -1 (flags), NAN (reals),\n"
-    "   NULL (words, graphs), FLX_DTYPE_NONE or {NULL, 0} (lists). Errors stay in the graph: flx_graph_error(). All of this is\n"
+    "   Each appends a node to the graph and returns its result (several: in `results`). Operands come first, then "
+    "the\n"
+    "   attributes in the manual's order (docs/ops.md); more than four attributes are fields of a struct, which starts "
+    "as\n"
+    "   FLX_<OP>_ATTRS and may be NULL. To take an attribute's default pass FLX_DEFAULT (integers), -1 (flags), NAN "
+    "(reals),\n"
+    "   NULL (words, graphs), FLX_DTYPE_NONE or {NULL, 0} (lists). Errors stay in the graph: flx_graph_error(). All of "
+    "this is\n"
     "   inline over flx_op(), so no symbol of the library depends on the set of ops. */\n"
     "#ifndef FLUXION_OPS_H\n"
     "#define FLUXION_OPS_H\n"
@@ -154,24 +158,24 @@ static void write_attr_maker(FILE *f, const char *name, const char *type, const 
             name, type, kind, field);
 }
 
-static const char header_tail[] =
-    "\nstatic inline flx_attr flx_attr_dtype(const char *key, flx_dtype v)\n"
-    "{\n"
-    "    return flx_attr_int(key, (int64_t)v);\n"
-    "}\n"
-    "\nstatic inline flx_attr flx_attr_combine(const char *key, flx_combine v)\n"
-    "{\n"
-    "    return v.graph ? flx_attr_graph(key, v.graph) : flx_attr_word(key, v.word);\n"
-    "}\n"
-    "\nstatic inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, size_t n, const flx_attr *attrs,\n"
-    "                              size_t num_attrs)\n"
-    "{\n"
-    "    flx_val y;\n"
-    "    y.id = 0;\n"
-    "    y.graph = 0;\n"
-    "    flx_op(g, op, in, n, attrs, num_attrs, &y, 1);\n"
-    "    return y;\n"
-    "}\n";
+static const char header_tail[] = "\nstatic inline flx_attr flx_attr_dtype(const char *key, flx_dtype v)\n"
+                                  "{\n"
+                                  "    return flx_attr_int(key, (int64_t)v);\n"
+                                  "}\n"
+                                  "\nstatic inline flx_attr flx_attr_combine(const char *key, flx_combine v)\n"
+                                  "{\n"
+                                  "    return v.graph ? flx_attr_graph(key, v.graph) : flx_attr_word(key, v.word);\n"
+                                  "}\n"
+                                  "\nstatic inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, "
+                                  "size_t n, const flx_attr *attrs,\n"
+                                  "                              size_t num_attrs)\n"
+                                  "{\n"
+                                  "    flx_val y;\n"
+                                  "    y.id = 0;\n"
+                                  "    y.graph = 0;\n"
+                                  "    flx_op(g, op, in, n, attrs, num_attrs, &y, 1);\n"
+                                  "    return y;\n"
+                                  "}\n";
 
 static void write_struct(FILE *f, const op_entry *e)
 {
@@ -256,8 +260,9 @@ static void write_body(FILE *f, const op_entry *e)
         for (int i = e->num_leading; i < e->num_operands; i++)
             fprintf(f, "    if (%s.id)\n        flx_x[num_operands++] = %s;\n", e->operand[i], e->operand[i]);
     } else if (optional) { /* absent operands are none at the end */
-        fprintf(f, "    size_t num_operands = %d;\n    while (num_operands > %d && !flx_x[num_operands - 1].id)\n"
-                   "        num_operands--;\n",
+        fprintf(f,
+                "    size_t num_operands = %d;\n    while (num_operands > %d && !flx_x[num_operands - 1].id)\n"
+                "        num_operands--;\n",
                 e->num_operands, e->view.min_operands);
     }
     if (e->as_struct)
@@ -270,7 +275,8 @@ static void write_body(FILE *f, const op_entry *e)
     if (e->num_results == 1)
         fprintf(f, "    return flx_op1(g, \"%s\", %s, %s, %s);\n", e->view.name, inputs, count, attrs);
     else if (e->num_results < 0)
-        fprintf(f, "    return flx_op(g, \"%s\", %s, %s, %s, results, capacity);\n", e->view.name, inputs, count, attrs);
+        fprintf(f, "    return flx_op(g, \"%s\", %s, %s, %s, results, capacity);\n", e->view.name, inputs, count,
+                attrs);
     else
         fprintf(f, "    flx_op(g, \"%s\", %s, %s, %s, results, %d);\n", e->view.name, inputs, count, attrs,
                 e->num_results);
@@ -358,9 +364,12 @@ static void write_manual(FILE *f)
 {
     fputs("<!-- Generated from src/ops/ by script/generate; do not edit. -->\n"
           "# Ops\n\n"
-          "Every op as it is written in text: operands, then attributes; `=` gives the default, an attribute without one must\n"
-          "be given. `x...` is any number of operands, `[x]` one that may be left out. Operands share one dtype out of those\n"
-          "listed, except those with a role: `:index` any integer dtype (or floats that hold integers), `:pred` anything\n"
+          "Every op as it is written in text: operands, then attributes; `=` gives the default, an attribute without "
+          "one must\n"
+          "be given. `x...` is any number of operands, `[x]` one that may be left out. Operands share one dtype out of "
+          "those\n"
+          "listed, except those with a role: `:index` any integer dtype (or floats that hold integers), `:pred` "
+          "anything\n"
           "nonzero, `:key` a u32[2], `:int` any integer dtype, `:any` as the op says. `flx ops NAME` prints one row.\n",
           f);
     const char *family = "";
@@ -389,7 +398,8 @@ static void write_errors(FILE *f)
 {
     fputs("<!-- Generated from include/fluxion/types.h by script/generate; do not edit. -->\n"
           "# Errors\n\n"
-          "Every failure is a value: a code, a message that names the thing, the place, and where it helps a hint. The library\n"
+          "Every failure is a value: a code, a message that names the thing, the place, and where it helps a hint. The "
+          "library\n"
           "never aborts, exits or prints. The last column is the exit status of `flx`.\n\n"
           "| code | number | meaning | exit status |\n|---|---|---|---|\n",
           f);
@@ -419,7 +429,8 @@ static int write_file(const char *dir, const char *path, void (*write)(FILE *))
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        fprintf(stderr, "usage: flx_gen DIR   (writes DIR/include/fluxion/ops.h, DIR/docs/ops.md, DIR/docs/errors.md)\n");
+        fprintf(stderr,
+                "usage: flx_gen DIR   (writes DIR/include/fluxion/ops.h, DIR/docs/ops.md, DIR/docs/errors.md)\n");
         return 2;
     }
     int status = write_file(argv[1], "include/fluxion/ops.h", write_header);

@@ -3,7 +3,7 @@
 #include "backend/kernel_cache.h"
 #include "backend/kernel_status.h"
 #include "backend/opencl/opencl_api.h"
-#include "codegen/kernel_emit.h"
+#include "emit/kernel_emit.h"
 
 #include <stdio.h>
 

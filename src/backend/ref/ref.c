@@ -3,15 +3,15 @@
    given, not evaluated. */
 #include "backend/ref/ref.h"
 
-#include "ir/finite.h"
-#include "ir/opcode.h"
+#include "graph/op/opcode.h"
+#include "graph/type/finite.h"
 
 struct flxi_run {
     const flx_graph *g;
     const flx_run_options *options;
     const flxi_allocator *mem;
-    flx_tensor **values;  /* by id; NULL before the node ran and after the last use */
-    uint32_t *last_use;   /* by id: index of the last node that reads it; UINT32_MAX: an output */
+    flx_tensor **values; /* by id; NULL before the node ran and after the last use */
+    uint32_t *last_use;  /* by id: index of the last node that reads it; UINT32_MAX: an output */
     flx_error *err;
 };
 
@@ -82,7 +82,8 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
     FLXI_TRY(e.op->rules->eval(&e));
     bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && n->op != OP_const;
     for (uint32_t k = 0; is_checked && k < n->nout; k++)
-        FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data, e.op->name, flxi_value_at(r->g, n->first + k)->name, r->err));
+        FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data, e.op->name, flxi_value_at(r->g, n->first + k)->name,
+                                   r->err));
     return FLX_OK;
 }
 
@@ -133,8 +134,8 @@ static flx_code run_all(flxi_run *r, const flx_tensor *const *in, flx_tensor **o
     return FLX_OK;
 }
 
-flx_code flxi_ref_run(const flx_graph *g, const flx_run_options *options, const flx_tensor *const *in,
-                      flx_tensor **out, flx_error *err)
+flx_code flxi_ref_run(const flx_graph *g, const flx_run_options *options, const flx_tensor *const *in, flx_tensor **out,
+                      flx_error *err)
 {
     size_t ids = (size_t)g->value_count + 1;
     flxi_run r = {.g = g, .options = options, .mem = &g->ctx->mem, .err = err};

@@ -2,13 +2,13 @@
 #ifndef FLXI_REF_H
 #define FLXI_REF_H
 
-#include "ir/eval.h"
-#include "ir/ir.h"
+#include "graph/graph.h"
+#include "graph/op/eval.h"
 
 #include <fluxion/run.h>
 
 /* Runs g, whose types are all static, on one tensor per leaf, in order. `out` receives one new hold per output. */
-flx_code flxi_ref_run(const flx_graph *g, const flx_run_options *options, const flx_tensor *const *in,
-                      flx_tensor **out, flx_error *err);
+flx_code flxi_ref_run(const flx_graph *g, const flx_run_options *options, const flx_tensor *const *in, flx_tensor **out,
+                      flx_error *err);
 
 #endif

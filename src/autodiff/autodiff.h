@@ -1,0 +1,111 @@
+/* autodiff.h: the engines behind the public transforms. Each works on a prepared graph and one target graph. */
+#ifndef FLXI_AUTODIFF_H
+#define FLXI_AUTODIFF_H
+
+#include "passes/decompose.h"
+
+#include <fluxion/transform.h>
+
+/* ---- Reverse ---- */
+
+typedef struct {
+    const flx_graph *src; /* prepared */
+    flx_graph *g;         /* gets the forward computation and the cotangents */
+    uint32_t *map;        /* ids of src to ids of g; the leaves are filled in by the caller */
+    const bool *wrt;      /* by id of src: cotangents are wanted for these */
+    flx_val *cotangent; /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: no derivative arrives) */
+    bool *active;       /* by id: depends on a wrt value through derivatives that are not zero */
+    flx_val **saved;    /* by node: what its primal rule kept */
+    bool bounded;       /* a loop without a bound is an error */
+    bool fused;         /* dedicated backward ops are wanted; src is prepared for MODE_FUSED_VJP */
+} flxi_reverse;
+
+/* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
+flx_code flxi_reverse_forward(flxi_reverse *r, flx_error *err);
+flx_code flxi_reverse_sweep(flxi_reverse *r, flx_error *err);
+void flxi_reverse_free(flxi_reverse *r);
+
+/* ---- Forward ---- */
+
+typedef struct {
+    const flx_graph *src;
+    flx_graph *g;
+    uint32_t *map;
+    flx_val *tangent; /* by id of src: those of leaves in, all others out */
+} flxi_forward;
+
+flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
+
+/* The tangents of one node's results from those of its operands, by whichever rule the op has; false when it has none. */
+bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty);
+
+/* ---- Batching ---- */
+
+typedef struct {
+    const flx_graph *src;
+    flx_graph *g;
+    uint32_t *map;
+    bool *batched; /* by id of src: has the batch axis in front; those of leaves in, all others out */
+    flx_dim size;
+} flxi_batching;
+
+flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err);
+
+/* ---- Leaves ---- */
+
+/* Declares in g the leaves of src, with the types `type` gives (NULL: their own), and fills map. */
+flx_code flxi_copy_leaves(const flx_graph *src, flx_graph *g, uint32_t *map, flx_error *err);
+
+/* A new leaf called prefix + name, with the suffix _2, _3 … where that is taken. */
+flx_val flxi_new_leaf(flx_graph *g, const char *prefix, const char *name, const flx_type *type);
+
+/* ---- Rearranging finished graphs ---- */
+
+typedef struct {
+    size_t output;  /* of the given graph */
+    char name[300]; /* "" keeps its name */
+} flxi_choice;
+
+/* A copy with these outputs in this order, simplified; and one called `name`. */
+flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
+flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
+                                  flx_error *err);
+
+/* An input, parameter or pinned value that can be differentiated by. */
+flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
+
+/* Simplifies *g, which is replaced. */
+flx_code flxi_finish(flx_graph **g, flx_error *err);
+
+/* ---- History and errors (history.c) ---- */
+
+typedef struct {
+    char s[300];
+} flxi_name;
+
+/* `name.suffix`, where suffix is the transform's; and an empty graph of that name, NULL when memory is exhausted. */
+const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name *name);
+flx_graph *flxi_derived_graph(const flx_graph *g, const char *suffix);
+
+/* Says of an error in which transform of which graph it arose, earlier transforms included. */
+void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g);
+
+/* "exp 'y' (f32[3])"; the name is the value's own where none is given. */
+typedef struct {
+    char s[160];
+} flxi_value_text;
+const char *flxi_value_str(const flx_graph *g, uint32_t id, const char *name, flxi_value_text *text);
+
+/* Fails with NO_RULE for a node without a derivative in "reverse", "forward" or "Taylor" mode. */
+flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, const char *mode);
+
+/* Fails with NAME and a hint that lists the inputs. */
+flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name);
+
+/* Replaces the hints of flx_grad, which name options of its own, for a transform that has none of them. */
+void flxi_without_options(flx_error *err);
+
+/* Adds the place of a node, unless an inner one is known. */
+void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n);
+
+#endif

@@ -1,0 +1,204 @@
+/* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each gives. */
+#include "autodiff/autodiff.h"
+
+#include "graph/op/opcode.h"
+
+/* What the first three start with: the prepared body, an empty graph and a map. */
+typedef struct {
+    flx_graph *prepared;
+    flx_graph *g;
+    uint32_t *map;
+    flx_val *vals; /* by id: cotangents or tangents */
+    bool *flags;   /* by id: wrt, or batched */
+    size_t ids;
+    const flxi_allocator *mem;
+    flx_error err;
+} work;
+
+static flx_code work_begin(work *w, const flx_graph *body, flxi_mode mode)
+{
+    w->mem = &body->ctx->mem;
+    FLXI_TRY(flxi_prepare(body, mode, &w->prepared, NULL, &w->err));
+    w->ids = (size_t)w->prepared->value_count + 1;
+    w->g = flx_graph_new(body->ctx, body->name);
+    w->map = flxi_alloc(w->mem, w->ids, sizeof *w->map);
+    w->vals = flxi_alloc(w->mem, w->ids, sizeof *w->vals);
+    w->flags = flxi_alloc(w->mem, w->ids, sizeof *w->flags);
+    return w->g && w->map && w->vals && w->flags ? FLX_OK : flxi_oom(&w->err, "transforming a body");
+}
+
+/* Hands over the simplified graph, or NULL with the error in the graph that the rule builds. */
+static flx_graph *work_end(work *w, flx_code code, flxi_site *s)
+{
+    if (code == FLX_OK)
+        code = flxi_finish(&w->g, &w->err);
+    else {
+        flx_graph_free(w->g);
+        w->g = NULL;
+    }
+    if (code != FLX_OK)
+        flxi_graph_fail(s->g, &w->err);
+    flx_graph_free(w->prepared);
+    flxi_free(w->mem, w->map, w->ids, sizeof *w->map);
+    flxi_free(w->mem, w->vals, w->ids, sizeof *w->vals);
+    flxi_free(w->mem, w->flags, w->ids, sizeof *w->flags);
+    return w->g;
+}
+
+static bool carries_derivative(const flx_type *t)
+{
+    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
+}
+
+static flxi_site plain_site(flx_graph *g)
+{
+    return (flxi_site){.g = g, .ctx = g->ctx, .op = &flxi_ops[OP_add]};
+}
+
+static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const flxi_site *rule)
+{
+    const flx_graph *src = w->prepared;
+    flxi_reverse r = {.src = src,
+                      .g = w->g,
+                      .map = w->map,
+                      .wrt = w->flags,
+                      .cotangent = w->vals,
+                      .bounded = rule->bounded,
+                      .fused = rule->fused};
+    flxi_site s = plain_site(w->g);
+    FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
+    for (size_t i = 0; i < src->leaves.n; i++)
+        w->flags[src->leaves.at[i]] = wanted[i] && carries_derivative(flxi_type_at(src, src->leaves.at[i]));
+    for (size_t k = 0; k < src->outputs.n; k++) { /* one value may be several outputs: their cotangents add up */
+        uint32_t id = src->outputs.at[k].val;
+        if (!seeded[k] || !carries_derivative(flxi_type_at(src, id)))
+            continue;
+        flx_val seed = flxi_new_leaf(w->g, "d_", src->outputs.at[k].name, flxi_type_at(src, id));
+        w->vals[id] = flxi_sum(&s, w->vals[id], seed);
+    }
+    flx_code code = flxi_reverse_forward(&r, &w->err);
+    if (code == FLX_OK)
+        code = flxi_reverse_sweep(&r, &w->err);
+    flxi_reverse_free(&r);
+    FLXI_TRY(code);
+    for (size_t i = 0; i < src->leaves.n; i++) {
+        uint32_t id = src->leaves.at[i];
+        if (!w->flags[id])
+            continue;
+        flx_val d = w->vals[id];
+        flx_output(w->g, flxi_is_none(d) ? flxi_zeros(&s, flxi_type_at(src, id)) : d, NULL);
+    }
+    return flxi_built(w->g, &w->err);
+}
+
+static flx_graph *vjp_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
+{
+    work w = {0};
+    flx_code code = work_begin(&w, body, s->fused ? MODE_FUSED_VJP : MODE_VJP);
+    if (code == FLX_OK)
+        code = run_vjp(&w, seeded, wanted, s);
+    return work_end(&w, code, s);
+}
+
+static flx_code run_jvp(work *w, const bool *active)
+{
+    const flx_graph *src = w->prepared;
+    flxi_forward f = {.src = src, .g = w->g, .map = w->map, .tangent = w->vals};
+    flxi_site s = plain_site(w->g);
+    FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
+    for (size_t i = 0; i < src->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(src, src->leaves.at[i]);
+        if (active[i] && carries_derivative(v->type))
+            w->vals[src->leaves.at[i]] = flxi_new_leaf(w->g, "tangent_", v->name, v->type);
+    }
+    FLXI_TRY(flxi_forward_sweep(&f, &w->err));
+    for (size_t k = 0; k < src->outputs.n; k++)
+        flx_output(w->g, (flx_val){w->map[src->outputs.at[k].val], w->g->serial}, src->outputs.at[k].name);
+    for (size_t k = 0; k < src->outputs.n; k++) {
+        uint32_t id = src->outputs.at[k].val;
+        if (!carries_derivative(flxi_type_at(src, id)))
+            continue;
+        flx_val t = w->vals[id];
+        flx_output(w->g, flxi_is_none(t) ? flxi_zeros(&s, flxi_type_at(src, id)) : t, NULL);
+    }
+    return flxi_built(w->g, &w->err);
+}
+
+static flx_graph *jvp_body(flxi_site *s, const flx_graph *body, const bool *active)
+{
+    work w = {0};
+    flx_code code = work_begin(&w, body, MODE_JVP);
+    if (code == FLX_OK)
+        code = run_jvp(&w, active);
+    return work_end(&w, code, s);
+}
+
+static flx_val with_batch_axis(flxi_site *s, flx_val v, const flx_type *example)
+{
+    flx_dim dims[FLX_MAX_RANK];
+    if (example->rank == FLX_MAX_RANK) {
+        flxi_graph_failf(s->g, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit",
+                         example->rank);
+        return FLX_NONE;
+    }
+    dims[0] = s->size;
+    memcpy(dims + 1, example->dims, (size_t)example->rank * sizeof *dims);
+    return flxi_expand_to(s, v, example->rank + 1, dims);
+}
+
+static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, bool fixed)
+{
+    const flx_graph *src = w->prepared;
+    flxi_batching b = {.src = src, .g = w->g, .map = w->map, .batched = w->flags, .size = size};
+    flxi_site s = plain_site(w->g);
+    s.size = size;
+    for (size_t i = 0; i < src->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(src, src->leaves.at[i]);
+        flx_type type = *v->type;
+        if (batched[i]) {
+            if (type.rank == FLX_MAX_RANK)
+                return flxi_fail(&w->err, FLX_E_SIZE, "a batch axis on a tensor of rank %d exceeds the limit",
+                                 type.rank);
+            memmove(type.dims + 1, type.dims, (size_t)type.rank * sizeof(flx_dim));
+            type.dims[0] = size;
+            type.rank++;
+        }
+        uint32_t id = flxi_add_leaf(w->g, flxi_node_at(src, v->node)->op, v->name, &type);
+        if (!id)
+            return flxi_built(w->g, &w->err);
+        w->map[src->leaves.at[i]] = id;
+        w->flags[src->leaves.at[i]] = batched[i];
+    }
+    FLXI_TRY(flxi_batch_sweep(&b, &w->err));
+    for (size_t k = 0; k < src->outputs.n; k++) {
+        uint32_t id = src->outputs.at[k].val;
+        flx_val v = {w->map[id], w->g->serial};
+        if (!fixed)
+            out[k] = w->flags[id];
+        else if (out[k] && !w->flags[id])
+            v = with_batch_axis(&s, v, flxi_type_at(src, id));
+        else if (!out[k] && w->flags[id])
+            return flxi_fail(&w->err, FLX_E_INTERNAL, "an output that must not be batched is");
+        flx_output(w->g, v, src->outputs.at[k].name);
+    }
+    return flxi_built(w->g, &w->err);
+}
+
+static flx_graph *vmap_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed)
+{
+    work w = {0};
+    flx_code code = work_begin(&w, body, MODE_BATCH);
+    if (code == FLX_OK)
+        code = run_vmap(&w, batched, s->size, out, fixed);
+    return work_end(&w, code, s);
+}
+
+static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
+{
+    flx_error err = {0};
+    if (flxi_finish(&body, &err) != FLX_OK)
+        flxi_graph_fail(s->g, &err);
+    return body;
+}
+
+const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body, simplify_body};

@@ -1,0 +1,229 @@
+/* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the way back say what);
+   then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a value that is
+   differentiated: both sides prune. Contributions to one value are added in ascending order of their consumers and operands,
+   three or more as one n-ary sum. */
+#include "autodiff/autodiff.h"
+
+#include <fluxion/catalogue.h>
+
+typedef struct {
+    flx_val v;
+    uint32_t next; /* position + 1 of the contribution from the consumer before; 0: none */
+} contribution;
+
+typedef struct {
+    flxi_reverse *r;
+    const flxi_allocator *mem;
+    uint32_t *head; /* by id: position + 1 of the latest contribution */
+    FLXI_VEC(contribution) parts;
+    flx_error *err;
+} sweep;
+
+/* Whether operand k of a node needs a cotangent. */
+static bool wants(const flxi_reverse *r, const flxi_node *n, uint32_t k)
+{
+    return r->active[n->in[k]] && flxi_takes_derivative(&flxi_ops[n->op], flxi_type_at(r->src, n->in[k])->dtype);
+}
+
+static void find_active(flxi_reverse *r)
+{
+    const flx_graph *g = r->src;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        const flxi_op *op = &flxi_ops[n->op];
+        bool any = false;
+        bool quantised = false;
+        for (uint32_t k = 0; flxi_rule_kind(op, MODE_VJP) != FLX_RULE_ZERO && k < n->nin; k++)
+            if (wants(r, n, k)) {
+                any = true;
+                quantised |= flxi_is_int(flxi_type_at(g, n->in[k])->dtype);
+            }
+        for (uint32_t k = 0; k < n->nout; k++)
+            r->active[n->first + k] =
+                r->wrt[n->first + k] ||
+                (any && flxi_gives_derivative(op, flxi_type_at(g, n->first + k)->dtype, quantised));
+    }
+}
+
+/* ---- Forward part ---- */
+
+static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
+{
+    const flxi_node *n = flxi_node_at(r->src, i);
+    flxi_site s = flxi_site_of(r->g, r->src, i, r->map);
+    FLXI_TRY(flxi_built(r->g, err));
+    flx_val *y = flxi_new(&r->g->arena, flx_val, n->nout);
+    s.fused = r->fused;
+    r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
+    if (!y || !r->saved[i])
+        return flxi_oom(err, "differentiating");
+    s.op->rules->primal(&s, y, r->saved[i]);
+    for (uint32_t k = 0; k < n->nout && !r->g->error.code; k++) {
+        const flxi_value *v = flxi_value_at(r->src, n->first + k);
+        r->map[n->first + k] = y[k].id;
+        flxi_value_at(r->g, y[k].id)->pinned |= v->pinned;
+        if (v->name)
+            flxi_label(r->g, y[k].id, v->name, strlen(v->name));
+    }
+    return flxi_built(r->g, err);
+}
+
+static bool any_active(const flxi_reverse *r, const flxi_node *n)
+{
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (wants(r, n, k))
+            return true;
+    return false;
+}
+
+flx_code flxi_reverse_forward(flxi_reverse *r, flx_error *err)
+{
+    const flxi_allocator *mem = &r->g->ctx->mem;
+    r->active = flxi_alloc(mem, (size_t)r->src->value_count + 1, sizeof *r->active);
+    r->saved = flxi_alloc(mem, r->src->node_count, sizeof *r->saved);
+    if (!r->active || !r->saved)
+        return flxi_oom(err, "differentiating");
+    find_active(r);
+    for (uint32_t i = 0; i < r->src->node_count; i++) {
+        const flxi_node *n = flxi_node_at(r->src, i);
+        if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+            continue;
+        if (flxi_ops[n->op].rules->primal && any_active(r, n))
+            FLXI_TRY(keep_primal(r, i, err));
+        else
+            FLXI_TRY(flxi_graft(r->g, r->src, i, r->map, err));
+    }
+    return flxi_built(r->g, err);
+}
+
+void flxi_reverse_free(flxi_reverse *r)
+{
+    const flxi_allocator *mem = &r->g->ctx->mem;
+    flxi_free(mem, r->active, (size_t)r->src->value_count + 1, sizeof *r->active);
+    flxi_free(mem, r->saved, r->src->node_count, sizeof *r->saved);
+    r->active = NULL;
+    r->saved = NULL;
+}
+
+/* ---- Cotangents ---- */
+
+static flx_code contribute(sweep *w, uint32_t id, flx_val v)
+{
+    if (!flxi_push(w->mem, &w->parts, ((contribution){v, w->head[id]})))
+        return flxi_oom(w->err, "cotangents");
+    w->head[id] = (uint32_t)w->parts.n;
+    return FLX_OK;
+}
+
+/* Contributions were made from the last consumer to the first, so the list from the head is already ascending. */
+static flx_code gather(sweep *w, uint32_t id, flx_val *out)
+{
+    flx_graph *g = w->r->g;
+    size_t n = 0;
+    *out = FLX_NONE;
+    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next)
+        n++;
+    if (n == 0)
+        return FLX_OK;
+    flx_val *terms = flxi_new(&g->arena, flx_val, n);
+    if (!terms)
+        return flxi_oom(w->err, "cotangents");
+    size_t at = 0;
+    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next)
+        terms[at++] = w->parts.at[k - 1].v;
+    *out = n == 1 ? terms[0] : n == 2 ? flx_add(g, terms[0], terms[1]) : flx_add_n(g, terms, n);
+    return flxi_built(g, w->err);
+}
+
+/* A complex cotangent of a real operand keeps its real part; a real one of a complex operand is widened. */
+static flx_val fit_dtype(flxi_site *s, flx_val v, const flx_type *to)
+{
+    const flx_type *t = flxi_typeof(s, v);
+    if (t->dtype == to->dtype)
+        return v;
+    return flx_cast(s->g, v, (flx_dtype)to->dtype);
+}
+
+static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const flx_type *wanted)
+{
+    const flx_type *t = flx_val_type(w->r->g, v);
+    flxi_type_text a;
+    flxi_type_text b;
+    if (t && flxi_type_equal(t, wanted))
+        return FLX_OK;
+    return flxi_fail(w->err, FLX_E_INTERNAL, "%s: a cotangent is %s where %s is needed", s->op->name,
+                     t ? flxi_type_str(s->ctx, t, &a) : "none", flxi_type_str(s->ctx, wanted, &b));
+}
+
+static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_val *dy, flx_val *dx)
+{
+    flxi_site s = flxi_site_of(w->r->g, w->r->src, i, w->r->map);
+    FLXI_TRY(flxi_built(w->r->g, w->err));
+    bool *wanted = flxi_new(&w->r->g->arena, bool, n->nin);
+    if (!wanted)
+        return flxi_oom(w->err, "a rule");
+    for (uint32_t k = 0; k < n->nin; k++)
+        wanted[k] = wants(w->r, n, k);
+    s.wanted = wanted;
+    s.saved = w->r->saved[i];
+    s.bounded = w->r->bounded;
+    s.fused = w->r->fused;
+    if (s.fused && s.op->rules->fused_vjp)
+        s.op->rules->fused_vjp(&s, dy, dx);
+    else if (s.op->rules->vjp)
+        s.op->rules->vjp(&s, dy, dx);
+    else if (s.op->rules->partial || s.op->rules->mask)
+        flxi_pointwise_vjp(&s, dy, dx);
+    else
+        return flxi_no_rule(w->err, w->r->src, n, "reverse");
+    FLXI_TRY(flxi_built(w->r->g, w->err));
+    for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand on: lists grow at their head */
+        if (!wanted[k] || flxi_is_none(dx[k]))
+            continue;
+        flx_type type = flxi_tangent_type(flxi_type_at(w->r->src, n->in[k]));
+        flx_val v = fit_dtype(&s, flxi_unbroadcast(&s, dx[k], &type), &type);
+        FLXI_TRY(flxi_built(w->r->g, w->err));
+        FLXI_TRY(check_cotangent(w, &s, v, &type));
+        FLXI_TRY(contribute(w, n->in[k], v));
+    }
+    return FLX_OK;
+}
+
+static flx_code visit(sweep *w, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(w->r->src, i);
+    flx_graph *g = w->r->g;
+    bool arrived = false;
+    flx_val *dy = flxi_new(&g->arena, flx_val, n->nout);
+    flx_val *dx = flxi_new(&g->arena, flx_val, n->nin);
+    if (!dy || !dx)
+        return flxi_oom(w->err, "cotangents");
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (w->r->active[n->first + k])
+            FLXI_TRY(gather(w, n->first + k, &dy[k]));
+        w->r->cotangent[n->first + k] = dy[k];
+        arrived |= !flxi_is_none(dy[k]);
+    }
+    if (!arrived || !any_active(w->r, n) || flxi_rule_kind(&flxi_ops[n->op], MODE_VJP) == FLX_RULE_ZERO)
+        return FLX_OK;
+    flx_code code = call_rule(w, n, i, dy, dx);
+    if (code != FLX_OK)
+        flxi_at_node(w->err, w->r->src, n);
+    return code;
+}
+
+flx_code flxi_reverse_sweep(flxi_reverse *r, flx_error *err)
+{
+    size_t ids = (size_t)r->src->value_count + 1;
+    sweep w = {.r = r, .mem = &r->g->ctx->mem, .err = err};
+    w.head = flxi_alloc(w.mem, ids, sizeof *w.head);
+    flx_code code = w.head ? FLX_OK : flxi_oom(err, "differentiating");
+    for (size_t id = 1; code == FLX_OK && id < ids; id++)
+        if (!flxi_is_none(r->cotangent[id]))
+            code = contribute(&w, (uint32_t)id, r->cotangent[id]);
+    for (uint32_t i = r->src->node_count; code == FLX_OK && i-- > 0;)
+        code = visit(&w, i);
+    flxi_free(w.mem, w.head, ids, sizeof *w.head);
+    flxi_vec_free(w.mem, &w.parts);
+    return code;
+}

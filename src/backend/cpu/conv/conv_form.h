@@ -1,0 +1,25 @@
+/* conv_form.h: a convolution as the trilinear form of ops/signal/conv.c, whatever its layout and which of the three factors is
+   the result. */
+#ifndef FLXI_CONV_FORM_H
+#define FLXI_CONV_FORM_H
+
+#include "backend/cpu/routes/routes.h"
+#include "ops/signal/conv.h"
+
+/* One factor of the form, its axes by part: batch or output feature, feature, then spatial ones. */
+typedef struct {
+    int64_t dims[FLX_MAX_RANK + 1], steps[FLX_MAX_RANK + 1];
+} flxi_conv_factor;
+
+typedef struct {
+    int spatial; /* at least 1: a point has one position and one tap */
+    int64_t groups, batch_groups;
+    flxi_conv_factor x, w, z;
+    flxi_slide slide[FLX_MAX_RANK];
+    bool reverse[FLX_MAX_RANK];
+} flxi_conv_form;
+
+/* Computes the node term by term, leaving out those that meet padding; slow. */
+void flxi_conv_plain(const flxi_route_node *n, const flxi_conv_form *f);
+
+#endif

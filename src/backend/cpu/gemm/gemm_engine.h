@@ -1,0 +1,99 @@
+/* gemm_engine.h: what the files of the matrix product share: kernels by kind and instruction set, packing, and
+   finishing. */
+#ifndef FLXI_GEMM_ENGINE_H
+#define FLXI_GEMM_ENGINE_H
+
+#include "backend/cpu/gemm/gemm.h"
+
+/* In what products are computed. */
+typedef enum { GEMM_F32, GEMM_F64, GEMM_C64, GEMM_C128, GEMM_U32, GEMM_U64, GEMM_TRUTH, GEMM_KINDS } flxi_gemm_kind;
+
+/* One tile of C: `rows` rows of `cols` columns (a multiple of the kernels' lanes) from a packed or plain A and B.
+   Complex numbers are split: imaginary parts stand `a_part` behind the real ones, and so on. */
+typedef struct {
+    int rows, cols;
+    int64_t depth;
+    const void *a;
+    int64_t a_row, a_col, a_part;
+    const void *b;
+    int64_t b_step, b_part; /* from one k to the next */
+    void *keep;             /* or NULL: where to put B as a packed panel; real tiles of the largest size only */
+    void *c;
+    int64_t c_row, c_part;
+    bool add; /* to what c holds */
+} flxi_tile;
+
+typedef struct {
+    size_t size;    /* bytes of one real part */
+    int parts;      /* 2 for complex numbers */
+    int rows, cols; /* the largest tile */
+    int lanes;      /* tiles have a multiple of this many columns */
+    int wide;       /* columns of a one-row tile that reads B in place; 0: not special */
+    bool can_keep;  /* tiles heed `keep` */
+    void (*tile)(const flxi_tile *t);
+    /* Σ a[k] b[k]; NULL where there is none. */
+    void (*dot)(int64_t depth, const void *a, const void *b, void *sum);
+} flxi_gemm_kernels;
+
+/* The kernels of a kind; NULL when this machine lacks the instruction set. */
+const flxi_gemm_kernels *flxi_gemm_kernels_of(flxi_gemm_kind kind, flxi_isa isa);
+extern const flxi_gemm_kernels flxi_gemm_plain[GEMM_KINDS]; /* U32, U64, TRUTH */
+
+flxi_gemm_kind flxi_gemm_kind_of(int32_t dtype);
+/* Whether memory of this dtype can be read and written by its kind's kernels as it is. */
+bool flxi_gemm_is_native(int32_t dtype);
+
+/* Packs a panel: lines [line, line + lines) and depths [depth, depth + depths) of the matrix at `base`; element (i, d)
+   goes to[d * width + i], zeros fill lines up to `width`. Complex: width real, then width imaginary parts. */
+void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
+                    int64_t lines, int64_t depth, int64_t depths);
+
+/* The same for a block with one step along lines and one along the depth, in elements; complex numbers excepted. */
+void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
+                          int64_t depths, int64_t depth_step);
+size_t flxi_gemm_packed_size(int32_t dtype); /* bytes of one packed part */
+
+/* A block of finished sums, and where it belongs. */
+typedef struct {
+    const void *sums;
+    int64_t sums_row, sums_part;
+    int64_t i, j, rows, cols;
+    void *c;              /* of this matrix of the batch */
+    const void *residual; /* likewise */
+} flxi_gemm_block;
+void flxi_gemm_finish(const flxi_gemm *p, const flxi_gemm_block *b);
+
+/* The offset of an index; *run receives how many indices from it on lie one innermost step apart. */
+int64_t flxi_walk_at(const flxi_walk *w, int64_t index, int64_t *run);
+static inline int64_t flxi_walk_step(const flxi_walk *w)
+{
+    return w->rank ? w->steps[w->rank - 1] : 0;
+}
+
+/* ---- Half floats, exactly; base/half.h goes by way of double ---- */
+
+static inline float flxi_float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline float flxi_widen_bf16(uint16_t h)
+{
+    return flxi_float_of_bits((uint32_t)h << 16);
+}
+
+static inline float flxi_widen_f16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t rest = h & 0x7fff;
+    if (rest >= 0x7c00)
+        return flxi_float_of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00 ? 0x400000 : 0));
+    if (rest >= 0x400)
+        return flxi_float_of_bits(sign | ((rest << 13) + 0x38000000));
+    float subnormal = (float)rest * 0x1p-24f;
+    return sign ? -subnormal : subnormal;
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
+#include "backend/cpu/jit/native.h"
+
+#include "emit/vector/vector_emit.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A file with more kernels than this is cut, so that several compilers can work. */
+enum { KERNELS_PER_FILE = 12, MAX_FILES = 16 };
+/* Pieces of a dispatch: enough to balance any number of threads that is likely. */
+static const uint64_t max_pieces = 64;
+
+struct flxi_native_code {
+    const flxi_allocator *mem;
+    flxi_c_unit units[MAX_FILES];
+    size_t first[MAX_FILES + 1]; /* kernel of each, and one more than the last */
+    size_t n;
+};
+
+/* ---- Compiling ---- */
+
+static flx_code write_kernels(flxi_kfile *file, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
+                              flxi_kentry *entries, const char **scalar, flx_error *err)
+{
+    file->may_alias = true; /* an output may take the place of an operand that is read for the last time */
+    for (size_t i = 0; i < n; i++) {
+        FLXI_TRY(flxi_kernel_check_target(kernels[i], &flxi_target_c, err));
+        if (scalar)
+            scalar[i] = "vectors are switched off";
+        if (o->is_scalar)
+            FLXI_TRY(flxi_kernel_write(file, kernels[i], &entries[i], err));
+        else
+            FLXI_TRY(flxi_vector_write(file, kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err));
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
+                          flxi_kentry *entries, const char **scalar, flx_error *err)
+{
+    flxi_kfile file;
+    flxi_kfile_init(&file, &flxi_target_c, out->mem);
+    flx_code code = write_kernels(&file, kernels, n, o, entries, scalar, err);
+    if (code == FLX_OK)
+        code = flxi_kfile_text(&file, out, err);
+    flxi_kfile_free(&file);
+    return code;
+}
+
+static size_t files_for(size_t kernels)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = cores > 1 ? (size_t)cores : 1, files = (kernels + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
+    most = most < MAX_FILES ? most : MAX_FILES;
+    return files < most ? files : most;
+}
+
+/* Kernels in order, as many in each file; but those of a chain stay together, as long as they would not fill a file of their own. */
+static void cut_files(flxi_native_code *code, const flxi_native_program *p)
+{
+    for (size_t f = 0; f <= code->n; f++)
+        code->first[f] = (f * p->n + code->n - 1) / code->n;
+    for (size_t i = 0; i < p->num_chains; i++) {
+        const flxi_chain *c = &p->chains[i];
+        size_t low = p->n, high = 0;
+        for (uint32_t k = 0; k < c->n; k++)
+            if (c->calls[k].kind == CHAIN_KERNEL) {
+                low = c->calls[k].kernel < low ? c->calls[k].kernel : low;
+                high = c->calls[k].kernel > high ? c->calls[k].kernel : high;
+            }
+        for (size_t f = 1; f < code->n && low < high && high - low < KERNELS_PER_FILE; f++)
+            if (low < code->first[f] && code->first[f] <= high)
+                code->first[f] = high + 1;
+    }
+    for (size_t f = 1; f < code->n; f++)
+        code->first[f] = code->first[f] < code->first[f - 1] ? code->first[f - 1] : code->first[f];
+}
+
+/* DIR/kernels_<number>.c */
+static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *text, flx_error *err)
+{
+    char path[4096], shown[120];
+    int n = snprintf(path, sizeof path, "%s/kernels_%zu.c", dir, number);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
+    bool ok = f && fwrite(text->at, 1, text->n, f) == text->n;
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    if (ok)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_IO, "the folder must exist and be writable", "cannot write kernels_%zu.c to '%s'",
+                          number, flxi_printable(shown, sizeof shown, dir, strlen(dir)));
+}
+
+static flx_code find_functions(const flxi_native_code *code, const flxi_native_program *p, const flxi_kentry *entries,
+                               flxi_native *out, flx_error *err)
+{
+    for (size_t i = 0, f = 0; i < p->n; i++) {
+        while (i >= code->first[f + 1])
+            f++;
+        flxi_object *o = code->units[f].object;
+        *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
+        out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
+        if (!out[i].run)
+            return flxi_fail_hint(err, FLX_E_DEVICE, "FLX_CC names another compiler",
+                                  "the compiler made an object without the function '%s'", entries[i].name);
+    }
+    for (size_t i = 0; i < p->num_chains; i++) {
+        flxi_chain_name name;
+        flxi_chain *c = &p->chains[i];
+        if (!c->file)
+            continue;
+        flxi_object *o = code->units[c->file - 1].object;
+        *(void **)&c->run = flxi_object_symbol(o, flxi_chain_function(&name, i));
+        if (c->loop)
+            *(void **)&c->run_loop = flxi_object_symbol(o, flxi_chain_loop_function(&name, i));
+    }
+    return FLX_OK;
+}
+
+/* The kernels [begin, end), and the chains that need no others. */
+static flx_code write_file(const flxi_native_program *p, const flxi_native_options *o, flxi_kentry *entries,
+                           const char **scalar, size_t begin, size_t end, size_t number, flxi_strbuf *text,
+                           flx_error *err)
+{
+    flxi_kfile file;
+    flxi_kfile_init(&file, &flxi_target_c, text->mem);
+    flx_code code = write_kernels(&file, p->kernels + begin, end - begin, o, entries + begin, scalar + begin, err);
+    for (size_t i = 0; code == FLX_OK && i < p->num_chains; i++)
+        if (!p->chains[i].file && flxi_chain_fits(&p->chains[i], entries, begin, end)) {
+            flxi_chain_write(&p->chains[i], i, entries, &file);
+            p->chains[i].file = number + 1;
+        }
+    if (code == FLX_OK)
+        code = flxi_kfile_text(&file, text, err);
+    flxi_kfile_free(&file);
+    return code;
+}
+
+static flx_code build(flxi_native_code *code, flxi_compile_service *s, const flxi_native_program *p,
+                      const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, const char **scalar,
+                      flx_error *err)
+{
+    cut_files(code, p);
+    for (size_t f = 0; f < code->n; f++) {
+        FLXI_TRY(write_file(p, o, entries, scalar, code->first[f], code->first[f + 1], f, &texts[f], err));
+        if (o->dump_dir)
+            FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
+        code->units[f].text = texts[f].at;
+        code->units[f].n = texts[f].n;
+    }
+    return flxi_compile_c(s, code->units, code->n, o->level, o->flags, err);
+}
+
+flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p, const flxi_native_options *o,
+                           flxi_native *out, flxi_native_code **code, flx_error *err)
+{
+    size_t n = p->n;
+    *code = NULL;
+    if (n == 0)
+        return FLX_OK;
+    const flxi_allocator *mem = flxi_kernel_mem(p->kernels[0]);
+    flxi_native_code *c = flxi_alloc(mem, 1, sizeof *c);
+    flxi_kentry *entries = flxi_alloc(mem, n, sizeof *entries);
+    const char **scalar = flxi_alloc(mem, n, sizeof *scalar);
+    flxi_strbuf texts[MAX_FILES];
+    for (size_t f = 0; f < MAX_FILES; f++)
+        flxi_strbuf_init(&texts[f], mem);
+    flx_code result = c && entries && scalar ? FLX_OK : flxi_oom(err, "compiled kernels");
+    if (c)
+        c->mem = mem; /* it is freed by this, whatever else is missing */
+    if (result == FLX_OK) {
+        c->n = files_for(n);
+        result = build(c, s, p, o, texts, entries, scalar, err);
+    }
+    if (result == FLX_OK)
+        result = find_functions(c, p, entries, out, err);
+    for (size_t i = 0; result == FLX_OK && i < n; i++)
+        out[i].scalar = scalar[i];
+    for (size_t f = 0; f < MAX_FILES; f++)
+        flxi_strbuf_free(&texts[f]);
+    if (entries)
+        flxi_free(mem, entries, n, sizeof *entries);
+    if (scalar)
+        flxi_free(mem, scalar, n, sizeof *scalar);
+    if (result == FLX_OK)
+        *code = c;
+    else
+        flxi_native_free(c);
+    return result;
+}
+
+void flxi_native_free(flxi_native_code *code)
+{
+    if (!code)
+        return;
+    for (size_t i = 0; i < code->n; i++)
+        flxi_object_free(code->units[i].object);
+    flxi_free(code->mem, code, 1, sizeof *code);
+}
+
+/* ---- Running ---- */
+
+typedef struct {
+    const flxi_native *k;
+    const flxi_native_args *args;
+    unsigned char *scratch;
+    atomic_uint_least64_t free_parts; /* of the scratch: a bit for each */
+} dispatch;
+
+static int take_part(dispatch *d)
+{
+    for (;;) {
+        uint64_t parts = atomic_load_explicit(&d->free_parts, memory_order_relaxed);
+        int i = parts ? __builtin_ctzll(parts) : -1;
+        if (i >= 0 && atomic_compare_exchange_weak_explicit(&d->free_parts, &parts, parts & ~(UINT64_C(1) << i),
+                                                            memory_order_acquire, memory_order_relaxed))
+            return i;
+    }
+}
+
+static void run_piece(void *user, int64_t begin, int64_t end)
+{
+    dispatch *d = user;
+    uint32_t status[KSTATUS_WORDS] = {0};
+    int part = d->k->scratch ? take_part(d) : 0;
+    d->k->run(d->args, (uint64_t)begin, (uint64_t)end, d->scratch + (size_t)part * d->k->scratch, status);
+    if (d->k->scratch)
+        atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
+}
+
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch)
+{
+    uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
+    uint32_t status[KSTATUS_WORDS] = {0};
+    if (groups == 0)
+        return;
+    if (!pool) {
+        k->run(args, 0, groups, scratch, status);
+        return;
+    }
+    dispatch d = {k, args, scratch, 0};
+    atomic_init(&d.free_parts,
+                flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
+    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + max_pieces - 1) / max_pieces), run_piece, &d);
+}

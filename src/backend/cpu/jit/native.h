@@ -1,0 +1,52 @@
+/* native.h: kernels of an executable as machine code. */
+#ifndef FLXI_NATIVE_H
+#define FLXI_NATIVE_H
+
+#include "backend/cpu/jit/compile_c.h"
+#include "backend/cpu/jit/kernel_chain.h"
+#include "base/host/thread_pool.h"
+#include "emit/kernel_emit.h"
+
+/* The layout that emitted code knows as k_dispatch. */
+typedef struct {
+    void *const *data;
+    const uint32_t *count; /* never read: the buffers of such kernels have fixed lengths */
+    uint32_t grid[3], lanes;
+} flxi_native_args;
+
+typedef struct {
+    void (*run)(const flxi_native_args *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
+    size_t scratch;     /* bytes for each thread that runs it */
+    const char *scalar; /* why it works on one invocation at a time; NULL: in vectors */
+} flxi_native;
+
+typedef struct flxi_native_code flxi_native_code; /* what holds the functions */
+
+typedef struct {
+    flxi_c_level level;
+    unsigned flags;       /* of compile_c.h */
+    bool is_scalar;       /* text without vector types */
+    const char *dump_dir; /* a folder: the text of each file is written to kernels_0.c, kernels_1.c … there; or NULL */
+} flxi_native_options;
+
+/* The text of all kernels, in one file. `scalar` has room for n: see flxi_native; or is NULL. */
+flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
+                          flxi_kentry *entries, const char **scalar, flx_error *err);
+
+typedef struct {
+    flx_kernel *const *kernels;
+    size_t n;
+    flxi_chain *chains; /* of these kernels */
+    size_t num_chains;
+} flxi_native_program;
+
+/* Compiles the kernels and chains; `out` has room for as many as there are kernels. IO when the text cannot be written to
+   dump_dir. */
+flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p, const flxi_native_options *o,
+                           flxi_native *out, flxi_native_code **code, flx_error *err);
+void flxi_native_free(flxi_native_code *code); /* NULL is fine */
+
+/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller). `scratch` has room for each thread. */
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch);
+
+#endif

@@ -1,0 +1,88 @@
+/* routes.c: the table of routes and what they share. */
+#include "backend/cpu/routes/routes.h"
+
+#include "graph/op/opcode.h"
+
+#include <string.h>
+
+static const flxi_route routes[] = {
+#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL},
+#define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
+    {OP_##op, #route, applies, scratch, run, kept, prepare},
+#include "backend/cpu/routes/routes.def"
+#undef ROUTE
+#undef PREPARED_ROUTE
+};
+
+const flxi_route *flxi_route_list(size_t *count)
+{
+    *count = sizeof routes / sizeof *routes;
+    return routes;
+}
+
+const flxi_route *flxi_route_find(const flxi_route_node *n, flxi_route_reasons *reasons)
+{
+    if (reasons)
+        reasons->count = 0;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (routes[i].op != n->op)
+            continue;
+        const char *why = routes[i].applies(n);
+        if (!why)
+            return &routes[i];
+        if (reasons && reasons->count < (int)(sizeof reasons->at / sizeof *reasons->at)) {
+            reasons->at[reasons->count].route = routes[i].name;
+            reasons->at[reasons->count++].why = why;
+        }
+    }
+    return NULL;
+}
+
+/* ---- For routes ---- */
+
+/* A route asks only for attributes that its op has. */
+static const void *attribute(const flxi_route_node *n, const char *name)
+{
+    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            return (const char *)n->attrs + a->offset;
+    return NULL;
+}
+
+int64_t flxi_route_int(const flxi_route_node *n, const char *name)
+{
+    const int64_t *x = attribute(n, name);
+    return x ? *x : 0;
+}
+
+flx_ints flxi_route_ints(const flxi_route_node *n, const char *name)
+{
+    const flx_ints *x = attribute(n, name);
+    return x ? *x : (flx_ints){0};
+}
+
+bool flxi_route_has_graph(const flxi_route_node *n, const char *name)
+{
+    const flx_graph *const *x = attribute(n, name);
+    return x && *x;
+}
+
+int64_t flxi_route_count(const flx_type *t)
+{
+    int64_t count;
+    return flxi_static_count(t, &count) ? count : 0;
+}
+
+int64_t flxi_route_chunk(int64_t count, int64_t bytes_each)
+{
+    static const int64_t worth = 1 << 16;
+    int64_t chunk = bytes_each > 0 ? worth / bytes_each : count;
+    return chunk < 1 ? 1 : chunk > count ? count : chunk;
+}
+
+size_t flxi_no_scratch(const flxi_route_node *n, int threads)
+{
+    (void)n;
+    (void)threads;
+    return 0;
+}

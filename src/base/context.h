@@ -1,0 +1,38 @@
+/* context.h: what all graphs of one program part share: the allocator, limits and the symbolic dimensions. */
+#ifndef FLXI_CONTEXT_H
+#define FLXI_CONTEXT_H
+
+#include "base/hash.h"
+#include "base/strbuf.h"
+
+#include <fluxion/text.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct flxi_dim_table flxi_dim_table;
+typedef struct flxi_attachment flxi_attachment;
+
+struct flx_context {
+    flxi_allocator mem;
+    int64_t memory_limit;
+    atomic_uint next_serial;   /* of graphs; 0 is never given out */
+    flxi_dim_table *dims;      /* of graph/type/dim.c, which attaches it */
+    pthread_mutex_t lock;      /* guards dims and attached */
+    flxi_attachment *attached; /* what other folders keep with the context */
+};
+
+/* A context without symbolic dimensions; flx_context_new() adds them. */
+flx_context *flxi_context_open(const flx_context_options *options);
+const flxi_allocator *flxi_context_mem(const flx_context *ctx);
+int64_t flxi_context_limit(const flx_context *ctx);
+
+/* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`; freed
+   with the context by `discard`. */
+void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
+/* The same if it was made already, else NULL. */
+void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx));
+
+/* Hands finished text or bytes to the caller; frees them when building failed. */
+flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);
+
+#endif

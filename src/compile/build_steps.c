@@ -1,0 +1,372 @@
+/* build_steps.c: from groups to steps, and slots for what they read and write. */
+#include "compile/program.h"
+#include "graph/op/opcode.h"
+#include "ops/control/control.h"
+#include "passes/pass.h"
+
+typedef struct {
+    flxi_program *m;
+    flxi_routine *l;
+    const flx_graph *g;
+    flxi_grouping fusion;
+    FLXI_VEC(flxi_slot) slots;
+    FLXI_VEC(flxi_step) steps;
+    FLXI_VEC(uint32_t) list; /* slots of the step being made */
+    const flxi_allocator *mem;
+    flx_error *err;
+} builder;
+
+/* ---- Slots ---- */
+
+static flxi_slot describe(const builder *b, uint32_t value)
+{
+    flxi_slot s = {.value = value, .segment = SEGMENT_ARENA};
+    uint32_t i = flxi_value_at(b->g, value)->node;
+    const flxi_node *n = flxi_node_at(b->g, i);
+    flxi_static_bytes(flxi_type_at(b->g, value), &s.nbytes);
+    if (n->op == OP_const) {
+        s.segment = SEGMENT_CONST;
+        s.data = flxi_const_data(n)->data;
+    } else if (b->fusion.kind[i] == NODE_HELD) {
+        s.segment = SEGMENT_INPUT;
+        while (b->g->leaves.at[s.index] != value)
+            s.index++;
+    }
+    return s;
+}
+
+/* The slot of a value's memory, made when it is first wanted. */
+static flx_code slot_of(builder *b, uint32_t value, uint32_t *slot)
+{
+    uint32_t real = b->fusion.alias_of[value] ? b->fusion.alias_of[value] : value;
+    if (!b->l->slot_of[real]) {
+        if (!flxi_push(b->mem, &b->slots, describe(b, real)))
+            return flxi_oom(b->err, "slots");
+        b->l->slot_of[real] = (uint32_t)b->slots.n;
+    }
+    *slot = b->l->slot_of[real] - 1;
+    return FLX_OK;
+}
+
+static flx_code list_slot(builder *b, uint32_t value, bool is_written)
+{
+    uint32_t slot;
+    FLXI_TRY(slot_of(b, value, &slot));
+    flxi_slot *s = &b->slots.at[slot];
+    uint32_t now = (uint32_t)b->steps.n;
+    if (is_written)
+        s->from = now;
+    if (s->to < now)
+        s->to = now;
+    return flxi_push(b->mem, &b->list, slot) ? FLX_OK : flxi_oom(b->err, "slots");
+}
+
+static flx_code add_step(builder *b, flxi_step *s)
+{
+    s->num_slots = (uint32_t)b->list.n;
+    s->slots = flxi_dup(&b->l->arena, uint32_t, b->list.at, b->list.n);
+    b->list.n = 0;
+    return s->slots && flxi_push(b->mem, &b->steps, *s) ? FLX_OK : flxi_oom(b->err, "steps");
+}
+
+/* ---- Kernels ---- */
+
+static int64_t count_of(const flx_graph *g, uint32_t value)
+{
+    int64_t n = 0;
+    flxi_static_count(flxi_type_at(g, value), &n);
+    return n;
+}
+
+static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
+{
+    flxi_group_kernel r;
+    FLXI_TRY(flxi_group_to_kernel(&b->fusion, group, &b->l->arena, &r, b->err));
+    flxi_step s = {.kind = STEP_KERNEL,
+                   .node = group->nodes[group->num_nodes - 1],
+                   .group = number,
+                   .lanes = r.lanes,
+                   .nodes = flxi_dup(&b->l->arena, uint32_t, group->nodes, group->num_nodes),
+                   .num_nodes = group->num_nodes};
+    memcpy(s.grid, r.grid, sizeof s.grid);
+    flx_code code = s.nodes ? FLX_OK : flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; code == FLX_OK && i < r.num_values; i++) {
+        bool is_written = r.kernel->buffers[i + 1].access != FLX_KERNEL_READ;
+        s.work += count_of(b->g, r.values[i]);
+        code = list_slot(b, r.values[i], is_written);
+    }
+    if (code != FLX_OK) {
+        flx_kernel_free(r.kernel);
+        return code;
+    }
+    FLXI_TRY(flxi_program_keep(b->m, &r, &s.kernel, b->err));
+    return add_step(b, &s);
+}
+
+/* ---- Called nodes ---- */
+
+/* The bodies of control flow that is compiled; 0: it is not. */
+static uint32_t bodies_of(const flxi_node *n, const flx_graph *const **list, const flx_graph *few[2])
+{
+    *list = few;
+    if (n->op == OP_scan) {
+        few[0] = ((const scan_attrs *)n->attrs)->body;
+        return 1;
+    }
+    if (n->op == OP_while) {
+        few[0] = ((const while_attrs *)n->attrs)->cond;
+        few[1] = ((const while_attrs *)n->attrs)->body;
+        return 2;
+    }
+    if (n->op == OP_if) {
+        few[0] = ((const if_attrs *)n->attrs)->then_body;
+        few[1] = ((const if_attrs *)n->attrs)->else_body;
+        return 2;
+    }
+    if (n->op == OP_case) {
+        *list = (const flx_graph *const *)((const case_attrs *)n->attrs)->branches.v;
+        return (uint32_t)((const case_attrs *)n->attrs)->branches.n;
+    }
+    return 0;
+}
+
+static flxi_step_kind kind_of_step(const flxi_node *n)
+{
+    if (n->op == OP_scan)
+        return STEP_SCAN;
+    return n->op == OP_while ? STEP_WHILE : STEP_BRANCH;
+}
+
+static flx_code compile_bodies(builder *b, const flx_graph *const *list, uint32_t n, flxi_step *s)
+{
+    flxi_routine **bodies = flxi_new(&b->l->arena, flxi_routine *, n);
+    if (!bodies)
+        return flxi_oom(b->err, "steps");
+    s->bodies = bodies;
+    for (; s->num_bodies < n; s->num_bodies++)
+        FLXI_TRY(flxi_routine_compile(b->m, list[s->num_bodies], &bodies[s->num_bodies], b->err));
+    return FLX_OK;
+}
+
+static void free_bodies(const flxi_step *s)
+{
+    for (uint32_t k = 0; k < s->num_bodies; k++)
+        flxi_routine_free(s->bodies[k]);
+}
+
+/* The examples of a scan are cut into as many equal parts as threads can run. */
+static flx_code split_scan(builder *b, const flxi_node *n, const flx_graph **body, flx_graph **made, flxi_step *s)
+{
+    const scan_attrs *a = n->attrs;
+    bool *is_shared = flxi_new(&b->l->arena, bool, n->nin + 1);
+    s->parts = 1;
+    if (!is_shared)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; i < n->nin; i++)
+        is_shared[i] = i >= a->num_carry && i < a->num_carry + a->num_bcast;
+    bool fuses = !b->m->fusion.evaluate_all && !b->m->fusion.keep_apart;
+    for (int parts = b->m->threads; fuses && parts > 1 && !*made; parts--) {
+        FLXI_TRY(flxi_split_examples(a->body, is_shared, parts, made, b->err));
+        s->parts = *made ? (uint32_t)parts : 1;
+    }
+    *body = *made ? *made : a->body;
+    return FLX_OK;
+}
+
+/* Parts are for loops that are one function: the steps of others are cut among threads one by one. */
+static flx_code compile_scan(builder *b, const flxi_node *n, flxi_step *s)
+{
+    const flx_graph *body = NULL;
+    flx_graph *made = NULL;
+    flx_code code = split_scan(b, n, &body, &made, s);
+    if (code == FLX_OK)
+        code = compile_bodies(b, &body, 1, s);
+    flx_graph_free(made);
+    if (code != FLX_OK || s->parts == 1 || flxi_routine_is_loop_function(b->m, s->bodies[0]))
+        return code;
+    free_bodies(s);
+    s->num_bodies = 0;
+    s->parts = 1;
+    body = ((const scan_attrs *)n->attrs)->body;
+    return compile_bodies(b, &body, 1, s);
+}
+
+/* The tables that a route keeps, which live as long as the steps. */
+static flx_code prepare_route(builder *b, flxi_route_node *node, flxi_step *s)
+{
+    size_t nbytes = s->route->kept ? s->route->kept(node) : 0;
+    if (!nbytes)
+        return FLX_OK;
+    void *kept = flxi_arena_alloc(&b->l->arena, nbytes, 1, 64);
+    if (!kept)
+        return flxi_oom(b->err, "the tables of a route");
+    s->kept = kept;
+    node->err = b->err;
+    return s->route->prepare(node, kept, b->mem);
+}
+
+/* A hand-written way to compute the node, if there is one. */
+static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
+{
+    const flx_type **types = flxi_new(&b->l->arena, const flx_type *, (size_t)n->nin + n->nout);
+    if (!types)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t k = 0; k < n->nin; k++)
+        types[k] = flxi_type_at(b->g, n->in[k]);
+    for (uint32_t k = 0; k < n->nout; k++)
+        types[n->nin + k] = flxi_type_at(b->g, n->first + k);
+    flxi_route_node node = {
+        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = types, .out_types = types + n->nin};
+    flxi_route_reasons reasons;
+    s->route = flxi_route_find(&node, &reasons);
+    if (reasons.count) {
+        s->refused = flxi_dup(&b->l->arena, flxi_route_reasons, &reasons, 1);
+        if (!s->refused)
+            return flxi_oom(b->err, "steps");
+    }
+    if (!s->route)
+        return FLX_OK;
+    s->kind = STEP_ROUTE;
+    s->scratch = s->route->scratch(&node, b->m->threads);
+    return prepare_route(b, &node, s);
+}
+
+static flx_code add_called(builder *b, uint32_t i, uint32_t number)
+{
+    const flxi_node *n = flxi_node_at(b->g, i);
+    const flx_graph *few[2];
+    const flx_graph *const *list;
+    flxi_step s = {.kind = STEP_EVALUATE, .node = i, .group = number, .num_reads = n->nin};
+    for (uint32_t k = 0; k < n->nin; k++)
+        FLXI_TRY(list_slot(b, n->in[k], false));
+    for (uint32_t k = 0; k < n->nout; k++) {
+        FLXI_TRY(list_slot(b, n->first + k, true));
+        s.work += count_of(b->g, n->first + k);
+    }
+    uint32_t bodies = bodies_of(n, &list, few);
+    if (bodies) {
+        s.kind = (uint8_t)kind_of_step(n);
+        flx_code code = n->op == OP_scan ? compile_scan(b, n, &s) : compile_bodies(b, list, bodies, &s);
+        if (code == FLX_OK)
+            code = add_step(b, &s);
+        if (code != FLX_OK)
+            free_bodies(&s);
+        return code;
+    }
+    FLXI_TRY(find_route(b, n, &s));
+    return add_step(b, &s);
+}
+
+/* ---- Outputs ---- */
+
+/* The memory of a computed value becomes the output itself; an input, a constant or a value that is an output already is
+   copied. */
+static flx_code bind_output(builder *b, uint32_t k)
+{
+    uint32_t value = b->g->outputs.at[k].val, slot;
+    FLXI_TRY(slot_of(b, value, &slot));
+    if (b->slots.at[slot].segment == SEGMENT_ARENA) {
+        b->slots.at[slot].segment = SEGMENT_OUTPUT;
+        b->slots.at[slot].index = k;
+        b->l->outputs[k] = slot;
+        return FLX_OK;
+    }
+    flxi_step s = {.kind = STEP_COPY, .node = flxi_value_at(b->g, value)->node, .num_reads = 1};
+    flxi_slot copy = {.value = value,
+                      .segment = SEGMENT_OUTPUT,
+                      .index = k,
+                      .nbytes = b->slots.at[slot].nbytes,
+                      .from = (uint32_t)b->steps.n,
+                      .to = (uint32_t)b->steps.n};
+    b->slots.at[slot].to = (uint32_t)b->steps.n;
+    s.work = (int64_t)copy.nbytes;
+    b->l->outputs[k] = (uint32_t)b->slots.n;
+    if (!flxi_push(b->mem, &b->slots, copy) || !flxi_push(b->mem, &b->list, slot) ||
+        !flxi_push(b->mem, &b->list, b->l->outputs[k]))
+        return flxi_oom(b->err, "slots");
+    return add_step(b, &s);
+}
+
+/* ---- The whole ---- */
+
+static flx_code list_views(builder *b)
+{
+    uint32_t n = b->g->node_count;
+    b->l->views = flxi_new(&b->l->arena, uint32_t, n);
+    if (!b->l->views)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; i < n; i++)
+        if (b->fusion.kind[i] == NODE_VIEW)
+            b->l->views[b->l->num_views++] = i;
+    return FLX_OK;
+}
+
+static flx_code build(builder *b)
+{
+    flxi_routine *l = b->l;
+    FLXI_TRY(flxi_rewrite_patterns(b->g, &b->m->fusion, &b->fusion, b->err));
+    l->slot_of = flxi_new(&l->arena, uint32_t, b->g->value_count + 1);
+    l->outputs = flxi_new(&l->arena, uint32_t, b->g->outputs.n);
+    if (!l->slot_of || !l->outputs)
+        return flxi_oom(b->err, "slots");
+    for (uint32_t i = 0; i < b->fusion.num_groups; i++) {
+        const flxi_group *group = &b->fusion.groups[i];
+        FLXI_TRY(group->called ? add_called(b, group->called - 1, i) : add_kernel(b, group, i));
+    }
+    for (uint32_t k = 0; k < b->g->outputs.n; k++)
+        FLXI_TRY(bind_output(b, k));
+    return list_views(b);
+}
+
+static flx_code finish(builder *b)
+{
+    flxi_routine *l = b->l;
+    l->num_slots = (uint32_t)b->slots.n;
+    l->slots = flxi_dup(&l->arena, flxi_slot, b->slots.at, b->slots.n);
+    l->num_steps = (uint32_t)b->steps.n;
+    l->steps = flxi_dup(&l->arena, flxi_step, b->steps.at, b->steps.n);
+    if (l->slots && l->steps)
+        return FLX_OK;
+    l->num_steps = 0;
+    return flxi_oom(b->err, "steps");
+}
+
+flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, flx_error *err)
+{
+    flxi_routine *l = flxi_alloc(m->mem, 1, sizeof *l);
+    *out = NULL;
+    if (!l) {
+        flx_graph_free(g);
+        return flxi_oom(err, "steps");
+    }
+    l->g = g;
+    l->module = m;
+    flxi_arena_init(&l->arena, m->mem);
+    builder b = {.m = m, .l = l, .g = g, .mem = m->mem, .err = err};
+    flx_code code = build(&b);
+    if (code == FLX_OK)
+        code = finish(&b);
+    for (size_t i = 0; code != FLX_OK && l->num_steps == 0 && i < b.steps.n; i++)
+        free_bodies(&b.steps.at[i]);
+    flxi_vec_free(b.mem, &b.slots);
+    flxi_vec_free(b.mem, &b.steps);
+    flxi_vec_free(b.mem, &b.list);
+    flxi_grouping_free(&b.fusion);
+    if (code == FLX_OK)
+        *out = l;
+    else
+        flxi_routine_free(l);
+    return code;
+}
+
+void flxi_routine_free(flxi_routine *l)
+{
+    if (!l)
+        return;
+    const flxi_allocator *mem = l->arena.mem;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        free_bodies(&l->steps[i]);
+    flx_graph_free(l->g);
+    flxi_arena_free(&l->arena);
+    flxi_free(mem, l, 1, sizeof *l);
+}

@@ -1,0 +1,30 @@
+/* check_steps.c: looking at what a step wrote, for runs that want the first value that is not finite. */
+#include "compile/program.h"
+#include "graph/type/finite.h"
+
+bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
+{
+    return l->chain && l->chain->run && s->kind != STEP_KERNEL;
+}
+
+bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)
+{
+    if (s->kind == STEP_KERNEL)
+        return m->kernels.at[s->kernel].kernel->buffers[k + 1].access != FLX_KERNEL_READ;
+    return k >= s->num_reads;
+}
+
+flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, void *const *at, flx_error *err)
+{
+    for (uint32_t k = 0; k < s->num_slots && s->kind != STEP_COPY; k++) { /* a copy makes nothing new */
+        if (!flxi_step_writes(l->module, s, k))
+            continue;
+        const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
+        const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
+        flx_code code = flxi_check_finite(v->type, at[s->slots[k]], op, v->name, err);
+        if (code != FLX_OK && s->num_nodes > 1 && s->computes)
+            flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
+        FLXI_TRY(code);
+    }
+    return FLX_OK;
+}

@@ -1,0 +1,750 @@
+/* group_kernel.c: from a group to a kernel. Three forms:
+
+     map      no folds: one invocation for each element, or for each element of the last axis when others need their index;
+     lanes    folds along the innermost axes: a workgroup for each row, whose lanes take its elements in turn and then fold
+              what they have together; with folds by columns a workgroup has several rows, one after the other, and adds their
+              elements to sums in memory;
+     serial   all other folds: an invocation for each row, which walks along the row.
+
+   Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what the folds
+   of that phase want, and stores the elements that are known by then. Elements are computed again in each phase rather than
+   kept: their operands are in the nearest cache by then. */
+#include "compile/group_kernel.h"
+
+#include "compile/express_node.h"
+#include "graph/op/opcode.h"
+
+#include <stdio.h>
+
+/* Workgroups of maps; the emitter makes one loop of a line of them. */
+enum { MAP_WIDTH = 256, MIN_LANES = 8, MAX_LANES = 16 };
+
+typedef struct {
+    uint32_t value;
+    flxi_kindex at;
+    flxi_kval x;
+} known;
+
+typedef struct {
+    uint32_t node;
+    uint32_t re, im; /* variables of the accumulator */
+} running_fold;
+
+typedef struct {
+    const flxi_grouping *f;
+    const flxi_group *group;
+    const flx_graph *g;
+    uint32_t number; /* of the group, + 1 */
+    flxi_kb *k;
+    const flxi_allocator *mem;
+    uint32_t lanes;
+    flxi_group_kernel *out;
+    flx_type anchor, row_anchor; /* the shapes that the indices below are of */
+    flxi_kindex element, row;    /* at hand */
+    uint32_t part, row_of_part;  /* of the rows that are folded by columns: expressions */
+    uint32_t place;              /* of the element in its row */
+    FLXI_VEC(known) known;       /* values at indices; those of inner scopes last */
+    FLXI_VEC(uint32_t) values;   /* of buffers */
+    FLXI_VEC(bool) in_place;     /* likewise */
+    FLXI_VEC(running_fold) folds;
+    uint8_t *phase; /* by place in the group's list */
+    bool failed;    /* memory is exhausted */
+    bool is_lost;   /* a fold was wanted at another row than the one at hand: fusion must not allow that */
+} writer;
+
+/* ---- Emitting without a node ---- */
+
+static flxi_express emitter(writer *w)
+{
+    return (flxi_express){.k = w->k};
+}
+
+static uint32_t u32(writer *w, int64_t value)
+{
+    return flxi_kb_u32(w->k, (uint32_t)value);
+}
+
+/* After the op, not after the label: equal work in different places must be the same kernel. */
+static const char *name_of(writer *w, uint32_t value)
+{
+    const flxi_value *v = flxi_value_at(w->g, value);
+    return flxi_kb_fresh_name(w->k, flxi_ops[flxi_node_at(w->g, v->node)->op].name);
+}
+
+/* ---- Memory ---- */
+
+static uint32_t buffer_of(writer *w, uint32_t value, flx_kernel_access access)
+{
+    for (size_t i = 0; i < w->values.n; i++)
+        if (w->values.at[i] == value)
+            return (uint32_t)i + 1;
+    const flx_type *t = flxi_type_at(w->g, value);
+    int64_t count = 0;
+    flxi_static_count(t, &count);
+    flxi_kbuffer b = {.name = name_of(w, value),
+                      .binding = (uint32_t)w->values.n,
+                      .access = (uint8_t)access,
+                      .element = (uint8_t)flxi_kernel_storage(t->dtype),
+                      .count = (uint64_t)count * (flxi_is_complex(t->dtype) ? 2 : 1)};
+    w->failed |= !flxi_push(w->mem, &w->values, value) || !flxi_push(w->mem, &w->in_place, !w->group->has_rows);
+    return flxi_kb_buffer(w->k, &b);
+}
+
+static flxi_kval load(writer *w, uint32_t value, uint32_t flat)
+{
+    flxi_express e = emitter(w);
+    int32_t dtype = flxi_type_at(w->g, value)->dtype;
+    uint32_t b = buffer_of(w, value, FLX_KERNEL_READ);
+    if (flat != w->element.flat && b && b <= w->in_place.n)
+        w->in_place.at[b - 1] = false;
+    if (flxi_is_complex(dtype)) {
+        uint32_t at = flxi_ku_mul(&e, flat, 2);
+        return (flxi_kval){flxi_kb_load(w->k, b, at), flxi_kb_load(w->k, b, flxi_ku_add(&e, at, u32(w, 1)))};
+    }
+    uint32_t x = flxi_kb_load(w->k, b, flat);
+    return flxi_kreal(dtype == FLX_BOOL ? flxi_kb_binary(w->k, KBIN_ne, x, flxi_kb_literal(w->k, FLX_U8, 0)) : x);
+}
+
+static void store(writer *w, uint32_t value, uint32_t flat, flxi_kval x)
+{
+    flxi_express e = emitter(w);
+    int32_t dtype = flxi_type_at(w->g, value)->dtype;
+    uint32_t b = buffer_of(w, value, FLX_KERNEL_WRITE);
+    if (flxi_is_complex(dtype)) {
+        uint32_t at = flxi_ku_mul(&e, flat, 2);
+        flxi_kb_store(w->k, b, at, x.re);
+        flxi_kb_store(w->k, b, flxi_ku_add(&e, at, u32(w, 1)), x.im);
+        return;
+    }
+    if (dtype == FLX_BOOL)
+        x.re = flxi_kb_select(w->k, x.re, flxi_kb_literal(w->k, FLX_U8, 1), flxi_kb_literal(w->k, FLX_U8, 0));
+    flxi_kb_store(w->k, b, flat, x.re);
+}
+
+/* ---- Elements ---- */
+
+static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at);
+
+static flxi_kval answer(flxi_express *e, uint32_t operand, const flxi_kindex *at)
+{
+    const flxi_express_frame *l = e->user;
+    writer *w = l->user;
+    return element_of(w, flxi_node_at(w->g, l->node)->in[operand], at);
+}
+
+/* A constant of one element, or of elements that are all the same, is a number in the text. */
+static bool is_literal(const writer *w, uint32_t value, flxi_kval *x)
+{
+    const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, value)->node);
+    const flx_type *t = flxi_type_at(w->g, value);
+    if (n->op != OP_const || flxi_is_complex(t->dtype))
+        return false;
+    const flx_tensor *data = flxi_const_data(n);
+    size_t size = flx_dtype_size(t->dtype);
+    if (data->count == 0)
+        return false;
+    for (int64_t i = 1; i < data->count; i++)
+        if (memcmp(data->data, (const char *)data->data + (size_t)i * size, size) != 0)
+            return false;
+    uint64_t bits = 0;
+    memcpy(&bits, data->data, size);
+    *x = flxi_kreal(t->dtype == FLX_BOOL ? flxi_kb_bool(w->k, bits != 0)
+                                         : flxi_kb_literal(w->k, flxi_kernel_dtype(t->dtype), bits));
+    return true;
+}
+
+/* Equal positions, or equal indices along every axis: the same place may be written in both ways. */
+static bool is_same_place(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
+{
+    if (a->flat && a->flat == b->flat)
+        return true;
+    for (int k = 0; k < t->rank; k++)
+        if (t->dims[k] != 1 && (!a->dim[k] || a->dim[k] != b->dim[k]))
+            return false;
+    return true;
+}
+
+static bool recall(const writer *w, uint32_t value, const flxi_kindex *at, flxi_kval *x)
+{
+    const flx_type *t = flxi_type_at(w->g, value);
+    for (size_t i = w->known.n; i-- > 0;)
+        if (w->known.at[i].value == value && is_same_place(t, &w->known.at[i].at, at)) {
+            *x = w->known.at[i].x;
+            return true;
+        }
+    return false;
+}
+
+static void remember(writer *w, uint32_t value, const flxi_kindex *at, flxi_kval x)
+{
+    known k = {value, *at, x};
+    w->failed |= !flxi_push(w->mem, &w->known, k);
+}
+
+static uint32_t bind(writer *w, uint32_t value, uint32_t x)
+{
+    const flxi_kx *e = flxi_kb_expr(w->k, x);
+    if (!e || e->kind == KX_LITERAL || e->kind == KX_VAR)
+        return x;
+    return flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x));
+}
+
+/* The index at hand for a value of the group. */
+static flxi_kindex index_for(writer *w, uint32_t value, flxi_level level)
+{
+    flxi_express e = emitter(w);
+    const flx_type *t = flxi_type_at(w->g, value);
+    const flx_type *anchor = level == LEVEL_ROW ? &w->row_anchor : &w->anchor;
+    flxi_kindex *at = level == LEVEL_ROW ? &w->row : &w->element;
+    if (t->rank == anchor->rank && memcmp(t->dims, anchor->dims, (size_t)t->rank * sizeof *t->dims) == 0)
+        return *at;
+    return w->group->needs_axes ? flxi_at_reshape(&e, t, anchor, at) : (flxi_kindex){.flat = at->flat};
+}
+
+static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
+{
+    flxi_express e = emitter(w);
+    flxi_kindex there = *at;
+    uint32_t flat = flxi_at_flat(&e, flxi_type_at(w->g, value), &there);
+    uint32_t i = flxi_value_at(w->g, value)->node;
+    const flxi_node *n = flxi_node_at(w->g, i);
+    flxi_kval x;
+    if (recall(w, value, &there, &x) || is_literal(w, value, &x))
+        return x;
+    bool is_ours = w->f->group_of[i] == w->number;
+    if (is_ours) { /* the place at hand may have been asked for in a roundabout way */
+        flxi_kindex here = index_for(w, value, (flxi_level)w->f->level[i]);
+        there = is_same_place(flxi_type_at(w->g, value), &here, &there) ? here : there;
+    }
+    if (w->f->kind[i] == NODE_VIEW)
+        return flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
+    if (is_ours && w->f->kind[i] == NODE_FOLDED) {
+        w->is_lost = true;
+        x = flxi_kzero(&e, flxi_type_at(w->g, value)->dtype);
+    } else if (!is_ours)
+        x = load(w, value, flat);
+    else
+        x = flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
+    x.re = bind(w, value, x.re);
+    x.im = x.im ? bind(w, value, x.im) : 0;
+    remember(w, value, &there, x);
+    return x;
+}
+
+static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
+{
+    flxi_kindex at = index_for(w, value, level);
+    return element_of(w, value, &at);
+}
+
+/* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is written:
+   a result may lie where an operand of another was. */
+static void store_all(writer *w, flxi_level level, int phase)
+{
+    for (int writes = 0; writes < 2; writes++)
+        for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+            uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
+            if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
+                continue;
+            flxi_kindex at = index_for(w, value, level);
+            flxi_kval x = element_of(w, value, &at);
+            if (writes)
+                store(w, value, at.flat, x);
+        }
+}
+
+/* ---- Indices ---- */
+
+/* The axes [from, to) of the anchor from a position among them. */
+static void unfold(writer *w, const flx_type *t, int from, int to, uint32_t position, flxi_kindex *at)
+{
+    flxi_express e = emitter(w);
+    for (int k = to; k-- > from;) {
+        int64_t extent = t->dims[k] ? t->dims[k] : 1;
+        bool is_first = true;
+        for (int j = from; j < k; j++)
+            is_first &= t->dims[j] == 1;
+        at->dim[k] = t->dims[k] == 1 ? u32(w, 0) : is_first ? position : flxi_ku_mod(&e, position, extent);
+        position = is_first ? position : flxi_ku_div(&e, position, extent);
+    }
+}
+
+/* ---- Maps ---- */
+
+/* The shape with the most axes among those stored: others follow from it. */
+static const flx_type *find_anchor(const writer *w)
+{
+    const flx_type *best = NULL;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t r = 0; r < n->nout; r++) {
+            const flx_type *t = flxi_type_at(w->g, n->first + r);
+            if (w->f->is_stored[n->first + r] && (!best || t->rank > best->rank))
+                best = t;
+        }
+    }
+    return best;
+}
+
+static void open_guarded(writer *w, uint32_t index, int64_t count)
+{
+    flxi_kb_if(w->k, flxi_kb_binary(w->k, KBIN_lt, index, u32(w, count)));
+}
+
+static uint32_t blocks(int64_t count, uint32_t width)
+{
+    return (uint32_t)((count + width - 1) / width);
+}
+
+static uint32_t bound_id(writer *w, const char *name, flx_kernel_id id, uint32_t axis)
+{
+    return flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, name), flxi_kb_id(w->k, id, axis)));
+}
+
+/* How many trailing axes the invocations of a line run along. */
+static int64_t line_of(const writer *w, int64_t count)
+{
+    const flx_type *t = &w->anchor;
+    int last = t->rank - 1;
+    if (!w->group->needs_axes || last < 0 || t->dims[last] < MAX_LANES)
+        return count;
+    return t->dims[last];
+}
+
+static void write_map(writer *w)
+{
+    flxi_express e = emitter(w);
+    int64_t count = flxi_static_extent(&w->anchor, 0, w->anchor.rank), line = line_of(w, count);
+    uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
+    w->element.flat = i;
+    w->out->grid[0] = blocks(line, w->k->k->size[0]);
+    open_guarded(w, i, line);
+    if (line != count) {
+        uint32_t o = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1);
+        w->out->grid[1] = (uint32_t)(count / line);
+        open_guarded(w, o, count / line); /* always so; it tells how large indices are */
+        w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, o, line), i);
+        unfold(w, &w->anchor, 0, w->anchor.rank - 1, o, &w->element);
+        w->element.dim[w->anchor.rank - 1] = i;
+    }
+    store_all(w, LEVEL_ELEMENT, -1);
+    if (line != count)
+        flxi_kb_end(w->k);
+    flxi_kb_end(w->k);
+}
+
+/* ---- Folds ---- */
+
+static bool is_fold(const writer *w, uint32_t j)
+{
+    uint32_t i = w->group->nodes[j];
+    return w->f->kind[i] == NODE_FOLDED && w->f->level[i] == LEVEL_ROW;
+}
+
+static bool is_column_fold(const writer *w, uint32_t j)
+{
+    return w->f->level[w->group->nodes[j]] == LEVEL_COLUMN;
+}
+
+/* How many folds of the group come before this value. */
+static uint8_t phase_of(const writer *w, uint32_t value)
+{
+    uint32_t i = flxi_value_at(w->g, value)->node;
+    const flxi_node *n = flxi_node_at(w->g, i);
+    uint8_t most = 0;
+    if (w->f->kind[i] == NODE_VIEW) {
+        for (uint32_t k = 0; k < n->nin; k++) {
+            uint8_t p = phase_of(w, n->in[k]);
+            most = p > most ? p : most;
+        }
+        return most;
+    }
+    for (uint32_t j = 0; w->f->group_of[i] == w->number && j < w->group->num_nodes; j++)
+        if (w->group->nodes[j] == i)
+            return w->phase[j];
+    return 0;
+}
+
+static uint8_t find_phases(writer *w)
+{
+    uint8_t last = 0;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t k = 0; k < n->nin; k++) {
+            uint8_t p = phase_of(w, n->in[k]);
+            w->phase[j] = p > w->phase[j] ? p : w->phase[j];
+        }
+        w->phase[j] = (uint8_t)(w->phase[j] + is_fold(w, j));
+        last = w->phase[j] > last ? w->phase[j] : last;
+    }
+    return last;
+}
+
+static void start_folds(writer *w, int phase)
+{
+    w->folds.n = 0;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        if (!is_fold(w, j) || w->phase[j] != phase + 1)
+            continue;
+        running_fold f = {.node = w->group->nodes[j]};
+        flxi_kval acc = flxi_express_start(w->g, w->k, f.node);
+        f.re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), acc.re);
+        f.im = acc.im ? flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), acc.im) : 0;
+        w->failed |= !flxi_push(w->mem, &w->folds, f);
+    }
+}
+
+static flxi_kval accumulator(writer *w, const running_fold *f)
+{
+    return (flxi_kval){flxi_kb_var(w->k, f->re), f->im ? flxi_kb_var(w->k, f->im) : 0};
+}
+
+static void set_accumulator(writer *w, const running_fold *f, flxi_kval x)
+{
+    if (!f->im) {
+        flxi_kb_assign(w->k, f->re, x.re);
+        return;
+    }
+    uint32_t re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "re"), x.re);
+    flxi_kb_assign(w->k, f->im, x.im);
+    flxi_kb_assign(w->k, f->re, flxi_kb_var(w->k, re));
+}
+
+static uint32_t if_row(writer *w, int64_t row, uint32_t then, uint32_t otherwise)
+{
+    return flxi_kb_select(w->k, flxi_kb_binary(w->k, KBIN_eq, w->row_of_part, u32(w, row)), then, otherwise);
+}
+
+/* Adds the element at hand to what its column has so far: the first row starts it, the last one finishes it. */
+static void fold_column(writer *w, uint32_t node)
+{
+    flxi_express e = emitter(w);
+    const flxi_node *n = flxi_node_at(w->g, node);
+    int64_t rows = w->group->column_rows;
+    flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
+    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->place);
+    uint32_t b = buffer_of(w, n->first, FLX_KERNEL_READ_WRITE);
+    uint32_t acc = if_row(w, 0, flxi_express_start(w->g, w->k, node).re, flxi_kb_load(w->k, b, at));
+    acc = flxi_khold(&e, flxi_express_step(w->g, w->k, node, flxi_kreal(acc), x).re);
+    uint32_t whole = flxi_express_finish(w->g, w->k, node, flxi_kreal(acc), rows).re;
+    flxi_kb_store(w->k, b, at, whole == acc ? acc : if_row(w, rows - 1, whole, acc));
+}
+
+static void fold_columns(writer *w, int phase)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++)
+        if (is_column_fold(w, j) && w->phase[j] == phase)
+            fold_column(w, w->group->nodes[j]);
+}
+
+/* What one element of the row is for: folds of this phase, and what is stored in it. */
+static void visit_element(writer *w, int phase)
+{
+    size_t outside = w->known.n;
+    for (size_t i = 0; i < w->folds.n; i++) {
+        const running_fold *f = &w->folds.at[i];
+        flxi_kval x = value_here(w, flxi_node_at(w->g, f->node)->in[0], LEVEL_ELEMENT);
+        set_accumulator(w, f, flxi_express_step(w->g, w->k, f->node, accumulator(w, f), x));
+    }
+    store_all(w, LEVEL_ELEMENT, phase);
+    fold_columns(w, phase);
+    w->known.n = outside;
+}
+
+/* Lane l and lane l ^ d exchange what they have, for d = half of the lanes down to 1: all end with the same. */
+static flxi_kval fold_lanes(writer *w, const running_fold *f, uint32_t lane)
+{
+    flxi_kval x = accumulator(w, f);
+    for (uint32_t d = w->lanes / 2; d > 0; d /= 2) {
+        uint32_t from = flxi_kb_binary(w->k, KBIN_bit_xor, lane, u32(w, d));
+        flxi_kval other = {flxi_kb_subgroup_shuffle(w->k, x.re, from),
+                           x.im ? flxi_kb_subgroup_shuffle(w->k, x.im, from) : 0};
+        x = flxi_express_join(w->g, w->k, f->node, x, other);
+        x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.re));
+        x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.im)) : 0;
+    }
+    return x;
+}
+
+static void end_folds(writer *w, uint32_t lane)
+{
+    for (size_t i = 0; i < w->folds.n; i++) {
+        const running_fold *f = &w->folds.at[i];
+        uint32_t value = flxi_node_at(w->g, f->node)->first;
+        flxi_kval x = w->lanes ? fold_lanes(w, f, lane) : accumulator(w, f);
+        x = flxi_express_finish(w->g, w->k, f->node, x, w->group->space.extent);
+        x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x.re));
+        x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x.im)) : 0;
+        flxi_kindex at = index_for(w, value, LEVEL_ROW);
+        remember(w, value, &at, x);
+    }
+}
+
+/* Values of the row that are known by now, so that the next loop need not compute them for each element. */
+static void compute_rows(writer *w, int phase)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        uint32_t i = w->group->nodes[j];
+        const flxi_node *n = flxi_node_at(w->g, i);
+        for (uint32_t r = 0; !is_fold(w, j) && w->f->level[i] == LEVEL_ROW && w->phase[j] == phase && r < n->nout; r++)
+            value_here(w, n->first + r, LEVEL_ROW);
+    }
+}
+
+static bool has_element_stores(const writer *w, int phase)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        if (is_column_fold(w, j) && w->phase[j] == phase)
+            return true;
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t r = 0; w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT && w->phase[j] == phase && r < n->nout;
+             r++)
+            if (w->f->is_stored[n->first + r])
+                return true;
+    }
+    return false;
+}
+
+/* Where element k of the row is. The axes of the anchor: those of outer, of the extent, of inner. */
+static void set_element(writer *w, int from, int to, uint32_t outer, uint32_t k, uint32_t inner)
+{
+    flxi_express e = emitter(w);
+    const flxi_space *s = &w->group->space;
+    w->element = w->row;
+    unfold(w, &w->anchor, from, to, k, &w->element);
+    uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, outer, s->extent), k);
+    w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), inner);
+    w->place = k;
+}
+
+typedef struct {
+    int from, to; /* the folded axes of the anchor */
+    uint32_t outer, inner, lane;
+} row_frame;
+
+static void loop_over_row(writer *w, const row_frame *r, int phase)
+{
+    flxi_express e = emitter(w);
+    int64_t extent = w->group->space.extent, width = w->lanes ? w->lanes : 1, full = extent / width;
+    if (full > 0) {
+        uint32_t b = flxi_kb_var(w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "k"), u32(w, 0), u32(w, full)));
+        uint32_t k = w->lanes ? flxi_ku_add(&e, flxi_ku_mul(&e, b, width), r->lane) : b;
+        set_element(w, r->from, r->to, r->outer, k, r->inner);
+        visit_element(w, phase);
+        flxi_kb_end(w->k);
+    }
+    if (extent % width) {
+        open_guarded(w, r->lane, extent % width);
+        set_element(w, r->from, r->to, r->outer, flxi_ku_add(&e, r->lane, u32(w, full * width)), r->inner);
+        visit_element(w, phase);
+        flxi_kb_end(w->k);
+    }
+}
+
+static void write_phases(writer *w, const row_frame *r)
+{
+    int last = find_phases(w);
+    for (int phase = 0; phase <= last; phase++) {
+        compute_rows(w, phase);
+        start_folds(w, phase);
+        if (w->folds.n > 0 || has_element_stores(w, phase))
+            loop_over_row(w, r, phase);
+        end_folds(w, r->lane);
+    }
+    if (w->lanes)
+        open_guarded(w, r->lane, 1);
+    store_all(w, LEVEL_ROW, -1);
+    if (w->lanes)
+        flxi_kb_end(w->k);
+}
+
+/* The group's first fold; without one along the rows, the first by columns. */
+static uint32_t first_fold(const writer *w)
+{
+    uint32_t found = 0;
+    for (uint32_t j = w->group->num_nodes; j-- > 0;)
+        if (is_fold(w, j) || (is_column_fold(w, j) && !is_fold(w, found)))
+            found = j;
+    return found;
+}
+
+/* The input of the first fold gives the shape: it knows where the folded axes are. Those behind the ones of a fold by columns
+   are the row's. */
+static row_frame find_frame(writer *w)
+{
+    row_frame r = {0};
+    uint32_t j = first_fold(w);
+    const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    w->anchor = w->row_anchor = *flxi_type_at(w->g, n->in[0]);
+    r.from = axes->n ? (int)axes->v[0] : w->anchor.rank;
+    r.to = r.from + (int)axes->n;
+    if (is_column_fold(w, j)) {
+        r.from = r.to;
+        r.to = w->anchor.rank;
+    }
+    for (int k = r.from; k < r.to; k++)
+        w->row_anchor.dims[k] = 1;
+    return r;
+}
+
+static void set_row(writer *w, const row_frame *r)
+{
+    flxi_express e = emitter(w);
+    unfold(w, &w->row_anchor, 0, r->from, r->outer, &w->row);
+    unfold(w, &w->row_anchor, r->from, r->to, u32(w, 0), &w->row);
+    unfold(w, &w->row_anchor, r->to, w->row_anchor.rank, r->inner, &w->row);
+    w->row.flat = flxi_ku_add(&e, flxi_ku_mul(&e, r->outer, w->group->space.inner), r->inner);
+}
+
+static void write_lanes(writer *w)
+{
+    flxi_express e = emitter(w);
+    row_frame r = find_frame(w);
+    int64_t rows = w->group->column_rows ? w->group->column_rows : 1, parts = w->group->space.outer / rows;
+    w->part = parts == 1 ? u32(w, 0) : bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
+    r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 0);
+    r.inner = u32(w, 0);
+    w->out->grid[0] = (uint32_t)parts;
+    open_guarded(w, w->part, parts);
+    r.outer = w->part;
+    if (w->group->column_rows) {
+        w->row_of_part = flxi_kb_var(w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "r"), u32(w, 0), u32(w, rows)));
+        r.outer = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, rows), w->row_of_part);
+    }
+    set_row(w, &r);
+    write_phases(w, &r);
+    if (w->group->column_rows)
+        flxi_kb_end(w->k);
+    flxi_kb_end(w->k);
+}
+
+static void write_serial(writer *w)
+{
+    flxi_express e = emitter(w);
+    const flxi_space *s = &w->group->space;
+    row_frame r = find_frame(w);
+    uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
+    bool is_wide = s->inner >= MAX_LANES;
+    open_guarded(w, i, is_wide ? s->inner : flxi_space_rows(s));
+    w->out->grid[0] = blocks(is_wide ? s->inner : flxi_space_rows(s), w->k->k->size[0]);
+    r.outer = is_wide ? bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1) : flxi_ku_div(&e, i, s->inner ? s->inner : 1);
+    r.inner = is_wide || s->outer == 1 ? i : flxi_ku_mod(&e, i, s->inner ? s->inner : 1);
+    if (s->outer == 1)
+        r.outer = u32(w, 0);
+    if (is_wide) {
+        w->out->grid[1] = (uint32_t)s->outer;
+        open_guarded(w, r.outer, s->outer);
+    }
+    set_row(w, &r);
+    write_phases(w, &r);
+    if (is_wide)
+        flxi_kb_end(w->k);
+    flxi_kb_end(w->k);
+}
+
+/* ---- The whole ---- */
+
+static bool runs_along_lanes(const flxi_group *g)
+{
+    return g->space.inner == 1 && g->space.extent >= 2 * MAX_LANES;
+}
+
+static uint32_t width_of(const writer *w)
+{
+    if (w->group->has_rows)
+        return 64;
+    int64_t line = line_of(w, flxi_static_extent(&w->anchor, 0, w->anchor.rank));
+    int64_t rounded = (line + MAX_LANES - 1) / MAX_LANES * MAX_LANES;
+    return rounded < MAP_WIDTH ? (uint32_t)(rounded ? rounded : MAX_LANES) : MAP_WIDTH;
+}
+
+static bool has_wide_values(const flx_kernel *k)
+{
+    for (uint32_t i = 1; i <= k->num_exprs; i++)
+        if (flxi_ktype_of(k->exprs[i].type)->bits == 64)
+            return true;
+    return false;
+}
+
+static void write_group(writer *w)
+{
+    if (!w->group->has_rows)
+        write_map(w);
+    else if (w->lanes)
+        write_lanes(w);
+    else
+        write_serial(w);
+}
+
+static flx_code lower(writer *w, flx_error *err)
+{
+    char name[64];
+    const flxi_node *last = flxi_node_at(w->g, w->group->nodes[w->group->num_nodes - 1]);
+    snprintf(name, sizeof name, "%.40s_%u", flxi_ops[last->op].name, w->group->num_nodes);
+    if (!w->group->has_rows)
+        w->anchor = *find_anchor(w);
+    const uint32_t size[3] = {w->lanes ? w->lanes : width_of(w), 1, 1};
+    w->k = flxi_kb_new(w->g->ctx, name, size, err);
+    if (!w->k)
+        return FLX_E_OOM;
+    w->out->grid[0] = w->out->grid[1] = w->out->grid[2] = 1;
+    w->out->lanes = w->lanes;
+    write_group(w);
+    w->out->kernel = flxi_kb_finish(w->k, err);
+    return w->out->kernel ? FLX_OK : err && err->code ? (flx_code)err->code : FLX_E_OOM;
+}
+
+static void forget(writer *w)
+{
+    w->known.n = w->values.n = w->in_place.n = w->folds.n = 0;
+    w->element = w->row = (flxi_kindex){0};
+    memset(w->phase, 0, w->group->num_nodes);
+}
+
+/* The number of lanes follows from the widest value, which is known when the kernel is there. */
+static flx_code lower_with_lanes(writer *w, flx_error *err)
+{
+    bool has_lanes = w->group->has_rows && runs_along_lanes(w->group);
+    w->lanes = has_lanes ? MAX_LANES : 0;
+    FLXI_TRY(lower(w, err));
+    if (!has_lanes || !has_wide_values(w->out->kernel))
+        return FLX_OK;
+    flx_kernel_free(w->out->kernel);
+    forget(w);
+    w->lanes = MIN_LANES;
+    return lower(w, err);
+}
+
+flx_code flxi_group_to_kernel(const flxi_grouping *f, const flxi_group *group, flxi_arena *out, flxi_group_kernel *r,
+                              flx_error *err)
+{
+    flx_error local = {0};
+    writer w = {
+        .f = f, .group = group, .g = f->g, .number = f->group_of[group->nodes[0]], .mem = &f->g->ctx->mem, .out = r};
+    *r = (flxi_group_kernel){0};
+    w.phase = flxi_alloc(w.mem, group->num_nodes, 1);
+    flx_code code = w.phase ? lower_with_lanes(&w, &local) : flxi_oom(&local, "a kernel");
+    if (code == FLX_OK && w.failed)
+        code = flxi_oom(&local, "a kernel");
+    if (code == FLX_OK && w.is_lost)
+        code = flxi_fail(&local, FLX_E_INTERNAL, "the group of '%s' reads a fold at another row", r->kernel->name);
+    r->values = code == FLX_OK ? flxi_dup(out, uint32_t, w.values.at, w.values.n) : NULL;
+    r->reads_in_place = code == FLX_OK ? flxi_dup(out, bool, w.in_place.at, w.in_place.n) : NULL;
+    r->num_values = (uint32_t)w.values.n;
+    if (code == FLX_OK && (!r->values || !r->reads_in_place))
+        code = flxi_oom(&local, "a kernel");
+    if (code != FLX_OK) {
+        flx_kernel_free(r->kernel);
+        r->kernel = NULL;
+        if (err)
+            *err = local;
+    }
+    flxi_vec_free(w.mem, &w.known);
+    flxi_vec_free(w.mem, &w.values);
+    flxi_vec_free(w.mem, &w.in_place);
+    flxi_vec_free(w.mem, &w.folds);
+    if (w.phase)
+        flxi_free(w.mem, w.phase, group->num_nodes, 1);
+    return code;
+}

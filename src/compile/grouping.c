@@ -1,0 +1,669 @@
+/* grouping.c: sorting nodes into groups.
+
+   First every node gets its kind, and the accesses of each are found (access.c). Then, in the order of the graph, each node
+   tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two groups join if
+   their spaces agree, every access between them is at the element or row at hand, and no path leads from one to the other
+   through a third (the merged group would have to run both before and after it). For that test the groups are kept in an order
+   in which they can run: a path from one to another passes only those between them. What others read is stored. */
+#include "compile/grouping.h"
+
+#include "compile/access.h"
+#include "graph/op/opcode.h"
+#include "ops/express/express.h"
+
+#include <stdlib.h>
+
+/* Larger groups cost compile time more than linearly, and spill registers. */
+static const uint32_t usual_max_nodes = 64;
+/* A search for paths gives up, and the groups stay apart. */
+enum { MAX_VISITS = 1000 };
+/* Rules of views call each other: chains longer than this are cut by storing a link. */
+enum { MAX_VIEWS = 16 };
+/* With fewer rows than this, threads and lanes stay idle; then only small work joins a fold. */
+static const int64_t min_rows = 8, small_count = 32768;
+/* Rows of fewer elements do not run along the lanes, and only those that do can be folded by columns. */
+static const int64_t min_line = 32;
+
+typedef struct {
+    flxi_space space; /* without rows: outer holds all */
+    bool has_rows;
+    int64_t column_rows;
+    uint32_t first, last; /* members, chained by `next` */
+    uint32_t place;       /* in the order */
+    uint32_t size;
+} cluster;
+
+typedef struct {
+    flxi_grouping *f;
+    const flx_graph *g;
+    const flxi_grouping_options *o;
+    const flxi_allocator *mem;
+    flxi_arena *scratch;
+    flxi_accesses *reads; /* by node */
+    uint32_t *users_from; /* by value: where its users begin in `users`; one more than there are values */
+    uint32_t *users;      /* nodes that read it, through views */
+    uint32_t *parent;     /* by node: towards the one that stands for its cluster */
+    uint32_t *next;       /* by node: the cluster's next member + 1 */
+    cluster *clusters;    /* by the node that stands for it */
+    uint32_t *order;      /* clusters by place; those that became part of another leave a gap, UINT32_MAX */
+    uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
+    uint32_t *mark, now;  /* by node: visited in search number `now` */
+    FLXI_VEC(uint32_t) stack;
+    uint32_t *moved; /* no more than a search visits */
+    flx_error *err;
+} maker;
+
+/* ---- Kinds ---- */
+
+static int64_t count_of(const flx_graph *g, uint32_t value)
+{
+    int64_t n = 0;
+    flxi_static_count(flxi_type_at(g, value), &n);
+    return n;
+}
+
+/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of them must
+   not overflow. */
+static bool is_small(const flx_type *t)
+{
+    int64_t n = 2;
+    for (int k = 0; k < t->rank; k++)
+        if (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > INT32_MAX))
+            return false;
+    return true;
+}
+
+static bool is_small_enough(const flx_graph *g, const flxi_node *n)
+{
+    bool fits = true;
+    for (uint32_t k = 0; k < n->nout; k++)
+        fits &= is_small(flxi_type_at(g, n->first + k));
+    for (uint32_t k = 0; k < n->nin; k++)
+        fits &= is_small(flxi_type_at(g, n->in[k]));
+    return fits;
+}
+
+static bool can_lower(const maker *m, const flxi_node *n)
+{
+    const flx_type *few[8];
+    const flx_type **in = n->nin <= 8 ? few : flxi_new(m->scratch, const flx_type *, n->nin);
+    for (uint32_t k = 0; in && k < n->nin; k++)
+        in[k] = flxi_type_at(m->g, n->in[k]);
+    return in && n->nout == 1 && !flxi_has_effect(n) && is_small_enough(m->g, n) &&
+           flxi_can_express(&flxi_ops[n->op], n->attrs, in, n->nin);
+}
+
+/* Reading such a node's elements where they are used costs next to nothing. */
+static bool is_movement(const flxi_op *op)
+{
+    return op->rules->pull &&
+           (op->op_class == CLASS_SHAPE || op->op_class == CLASS_LEAF || op->op_class == CLASS_IDENTITY);
+}
+
+static flxi_node_kind kind_of(const maker *m, const flxi_node *n)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    flxi_space space;
+    if ((op->traits & TRAIT_DECLARED) || n->op == OP_const)
+        return NODE_HELD;
+    if (!can_lower(m, n) || m->o->evaluate_all)
+        return NODE_CALLED;
+    if (op->rules->fold)
+        return flxi_fold_space(m->g, n, &space) ? NODE_FOLDED : NODE_CALLED;
+    return is_movement(op) && !m->o->keep_apart ? NODE_VIEW : NODE_FUSED;
+}
+
+/* How many views the longest chain has that ends with node i. */
+static uint8_t chain_of(const maker *m, const uint8_t *chain, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(m->g, i);
+    uint8_t longest = 0;
+    for (uint32_t k = 0; k < n->nin; k++) {
+        uint8_t c = chain[flxi_value_at(m->g, n->in[k])->node];
+        longest = c > longest ? c : longest;
+    }
+    return (uint8_t)(longest + 1);
+}
+
+/* A view that somebody wants in memory: either it is memory that is there already, under another shape, or it is computed. */
+static flx_code settle_view(maker *m, uint32_t value)
+{
+    flxi_grouping *f = m->f;
+    uint32_t i = flxi_value_at(m->g, value)->node;
+    const flxi_node *n = flxi_node_at(m->g, i);
+    if (f->kind[i] != NODE_VIEW || f->alias_of[value])
+        return FLX_OK;
+    flxi_accesses a;
+    FLXI_TRY(flxi_find_accesses(m->g, f->kind, i, value - n->first, m->scratch, &a, m->err));
+    const flx_type *t = flxi_type_at(m->g, value);
+    bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
+                   flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
+    if (is_same)
+        f->alias_of[value] = a.at[0].value;
+    else
+        f->kind[i] = NODE_FUSED;
+    return FLX_OK;
+}
+
+static flx_code find_kinds(maker *m)
+{
+    const flx_graph *g = m->g;
+    uint8_t *chain = flxi_new(m->scratch, uint8_t, g->node_count);
+    if (!chain)
+        return flxi_oom(m->err, "fusion");
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        flxi_node_kind kind = kind_of(m, flxi_node_at(g, i));
+        if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
+            kind = NODE_FUSED;
+            chain[i] = 0;
+        }
+        m->f->kind[i] = (uint8_t)kind;
+    }
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        for (uint32_t k = 0; m->f->kind[i] == NODE_CALLED && k < n->nin; k++)
+            FLXI_TRY(settle_view(m, n->in[k]));
+    }
+    for (size_t k = 0; k < g->outputs.n; k++)
+        FLXI_TRY(settle_view(m, g->outputs.at[k].val));
+    return FLX_OK;
+}
+
+static bool is_in_group(const maker *m, uint32_t i)
+{
+    return m->f->kind[i] == NODE_FUSED || m->f->kind[i] == NODE_FOLDED;
+}
+
+/* ---- Who reads what ---- */
+
+static uint32_t node_of(const maker *m, uint32_t value)
+{
+    return flxi_value_at(m->g, value)->node;
+}
+
+static uint32_t real_value(const maker *m, uint32_t value)
+{
+    return m->f->alias_of[value] ? m->f->alias_of[value] : value;
+}
+
+static flx_code find_reads(maker *m, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(m->g, i);
+    flxi_accesses *r = &m->reads[i];
+    if (m->f->kind[i] == NODE_CALLED) {
+        r->n = n->nin;
+        r->at = flxi_new(m->scratch, flxi_access, n->nin);
+        if (!r->at)
+            return flxi_oom(m->err, "fusion");
+        for (uint32_t k = 0; k < n->nin; k++)
+            r->at[k] = (flxi_access){.value = real_value(m, n->in[k]), .kind = ACCESS_OTHER};
+        return FLX_OK;
+    }
+    if (!is_in_group(m, i))
+        return FLX_OK;
+    return flxi_find_accesses(m->g, m->f->kind, i, 0, m->scratch, r, m->err);
+}
+
+static flx_code list_users(maker *m)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
+        FLXI_TRY(find_reads(m, i));
+        for (uint32_t k = 0; k < m->reads[i].n; k++)
+            m->users_from[m->reads[i].at[k].value + 1]++;
+        total += m->reads[i].n;
+    }
+    m->users = flxi_new(m->scratch, uint32_t, total);
+    uint32_t *fill = flxi_new(m->scratch, uint32_t, m->g->value_count + 2);
+    if (!m->users || !fill)
+        return flxi_oom(m->err, "fusion");
+    for (uint32_t v = 0; v <= m->g->value_count; v++)
+        m->users_from[v + 1] += m->users_from[v];
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        for (uint32_t k = 0; k < m->reads[i].n; k++) {
+            uint32_t v = m->reads[i].at[k].value;
+            m->users[m->users_from[v] + fill[v]++] = i;
+        }
+    return FLX_OK;
+}
+
+/* ---- Clusters: groups in the making; a called node is one too, which nothing joins ---- */
+
+static uint32_t root_of(maker *m, uint32_t i)
+{
+    while (m->parent[i] != i) {
+        m->parent[i] = m->parent[m->parent[i]];
+        i = m->parent[i];
+    }
+    return i;
+}
+
+static int64_t elements(const cluster *c)
+{
+    return c->space.outer * c->space.extent * c->space.inner;
+}
+
+static void start_cluster(maker *m, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(m->g, i);
+    cluster *c = &m->clusters[i];
+    *c = (cluster){.first = i, .last = i, .place = i, .size = 1};
+    m->parent[i] = i;
+    m->order[i] = i;
+    if (m->f->kind[i] == NODE_FOLDED) {
+        flxi_fold_space(m->g, n, &c->space);
+        c->has_rows = true;
+        m->f->level[i] = LEVEL_ROW;
+    } else if (m->f->kind[i] == NODE_FUSED) {
+        c->space = (flxi_space){count_of(m->g, n->first), 1, 1};
+    }
+}
+
+static bool spaces_equal(const flxi_space *a, const flxi_space *b)
+{
+    return a->outer == b->outer && a->extent == b->extent && a->inner == b->inner;
+}
+
+/* ---- Whether two clusters fit ---- */
+
+typedef struct {
+    uint32_t a, b; /* roots */
+    flxi_space space;
+    bool has_rows;
+    int lowered;     /* 0: none; 1: a's elements are rows of b; 2: the other way round */
+    bool by_columns; /* b is a fold over rows of a */
+} proposal;
+
+static flxi_level level_in(maker *m, const proposal *p, uint32_t i)
+{
+    uint32_t r = root_of(m, i);
+    if (p->by_columns && r == p->b)
+        return LEVEL_COLUMN;
+    if ((p->lowered == 1 && r == p->a) || (p->lowered == 2 && r == p->b))
+        return LEVEL_ROW;
+    return (flxi_level)m->f->level[i];
+}
+
+static bool access_fits(maker *m, const proposal *p, uint32_t reader, const flxi_access *a)
+{
+    flxi_level from = level_in(m, p, node_of(m, a->value));
+    flxi_level to = m->f->kind[reader] == NODE_FOLDED ? LEVEL_ELEMENT : level_in(m, p, reader);
+    if (a->kind == ACCESS_SAME)
+        return from == to;
+    return a->kind == ACCESS_SPREAD && from == LEVEL_ROW && to == LEVEL_ELEMENT && p->has_rows &&
+           spaces_equal(&a->space, &p->space);
+}
+
+/* Every access of a member of `to` to a member of `from`. */
+static bool accesses_fit(maker *m, const proposal *p, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = m->clusters[to].first + 1; i; i = m->next[i - 1]) {
+        const flxi_accesses *r = &m->reads[i - 1];
+        for (uint32_t k = 0; k < r->n; k++) {
+            uint32_t source = node_of(m, r->at[k].value);
+            if (is_in_group(m, source) && root_of(m, source) == from && !access_fits(m, p, i - 1, &r->at[k]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool join_spaces(const maker *m, proposal *p)
+{
+    const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    const cluster *with_rows = a->has_rows ? a : b;
+    if (elements(a) == 0 || elements(b) == 0) /* nothing to gain, and spaces of nothing agree without being the same */
+        return false;
+    p->space = with_rows->space;
+    p->has_rows = a->has_rows || b->has_rows;
+    if (p->lowered == 1)
+        return !a->has_rows && b->has_rows && elements(a) == flxi_space_rows(&b->space);
+    if (p->lowered == 2)
+        return !b->has_rows && a->has_rows && elements(b) == flxi_space_rows(&a->space);
+    return elements(a) == elements(b) && (!a->has_rows || !b->has_rows || spaces_equal(&a->space, &b->space));
+}
+
+static bool is_worth_it(const proposal *p)
+{
+    int64_t n = p->space.outer * p->space.extent * p->space.inner;
+    return !p->has_rows || flxi_space_rows(&p->space) >= min_rows || n <= small_count;
+}
+
+/* Marks `r`, which runs after what was visited last; false when the search has to end. */
+static bool visit(maker *m, uint32_t r, int *visits)
+{
+    if (m->mark[r] == m->now)
+        return true;
+    m->mark[r] = m->now;
+    return ++*visits <= MAX_VISITS && flxi_push(m->mem, &m->stack, r);
+}
+
+/* Whether `to`, which comes later, can be reached from `from` through others. Afterwards those between them that can be
+   reached from `from` are marked. */
+static bool is_reachable(maker *m, uint32_t from, uint32_t to)
+{
+    int visits = 0;
+    m->now++;
+    m->stack.n = 0;
+    if (!visit(m, from, &visits))
+        return true;
+    while (m->stack.n > 0) {
+        uint32_t c = m->stack.at[--m->stack.n];
+        for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
+            const flxi_node *n = flxi_node_at(m->g, i - 1);
+            uint32_t end = n->nout ? m->users_from[n->first + n->nout] : 0;
+            for (uint32_t u = n->nout ? m->users_from[n->first] : 0; u < end + (m->after[i - 1] ? 1 : 0); u++) {
+                uint32_t r = root_of(m, u < end ? m->users[u] : m->after[i - 1] - 1);
+                if (r == to && c != from)
+                    return true;
+                if (m->clusters[r].place < m->clusters[to].place && !visit(m, r, &visits))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The joined cluster goes behind all between the two that do not depend on the first, and before those that do: these were
+   marked by the search. */
+static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
+{
+    uint32_t begin = m->clusters[first].place, end = m->clusters[last].place, to = begin;
+    size_t later = 0;
+    for (uint32_t i = begin + 1; i < end; i++) {
+        uint32_t c = m->order[i];
+        if (c == UINT32_MAX)
+            continue;
+        if (m->mark[c] == m->now) {
+            m->moved[later++] = c;
+            continue;
+        }
+        m->order[to] = c;
+        m->clusters[c].place = to++;
+    }
+    m->order[to] = joined;
+    m->clusters[joined].place = to++;
+    for (size_t i = 0; i < later; i++) {
+        m->order[to] = m->moved[i];
+        m->clusters[m->moved[i]].place = to++;
+    }
+    while (to <= end)
+        m->order[to++] = UINT32_MAX;
+}
+
+/* ---- Joining ---- */
+
+static void join(maker *m, const proposal *p)
+{
+    cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    uint32_t lowered = p->lowered == 1 ? p->a : p->b;
+    for (uint32_t i = p->lowered ? m->clusters[lowered].first + 1 : 0; i; i = m->next[i - 1])
+        m->f->level[i - 1] = LEVEL_ROW;
+    m->next[a->last] = b->first + 1;
+    a->last = b->last;
+    a->size += b->size;
+    a->space = p->space;
+    a->has_rows = p->has_rows;
+    m->parent[p->b] = p->a;
+}
+
+static bool join_unless_reachable(maker *m, const proposal *p)
+{
+    bool is_in_order = m->clusters[p->a].place < m->clusters[p->b].place;
+    uint32_t first = is_in_order ? p->a : p->b, last = is_in_order ? p->b : p->a;
+    if (is_reachable(m, first, last))
+        return false;
+    reorder(m, first, last, p->a);
+    join(m, p);
+    return true;
+}
+
+static void try_join(maker *m, uint32_t x, uint32_t y)
+{
+    proposal p = {.a = root_of(m, x), .b = root_of(m, y)};
+    uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
+    if (p.a == p.b || m->clusters[p.a].size + m->clusters[p.b].size > limit)
+        return;
+    for (; p.lowered < 3; p.lowered++)
+        if (join_spaces(m, &p) && accesses_fit(m, &p, p.a, p.b) && accesses_fit(m, &p, p.b, p.a) && is_worth_it(&p))
+            break;
+    if (p.lowered < 3)
+        join_unless_reachable(m, &p);
+}
+
+static void join_producers(maker *m)
+{
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        for (uint32_t k = 0; is_in_group(m, i) && k < m->reads[i].n; k++) {
+            uint32_t source = node_of(m, m->reads[i].at[k].value);
+            if (is_in_group(m, source) && m->reads[i].at[k].kind != ACCESS_OTHER)
+                try_join(m, source, i);
+        }
+}
+
+static bool reads_same(const maker *m, uint32_t i, uint32_t value)
+{
+    for (uint32_t k = 0; k < m->reads[i].n; k++)
+        if (m->reads[i].at[k].value == value && m->reads[i].at[k].kind == ACCESS_SAME)
+            return true;
+    return false;
+}
+
+/* Readers of the same memory: what is loaded once need not be loaded again. */
+static void join_siblings(maker *m)
+{
+    for (uint32_t v = 1; v <= m->g->value_count; v++) {
+        uint32_t before = 0; /* + 1 */
+        for (uint32_t u = m->users_from[v]; u < m->users_from[v + 1]; u++) {
+            uint32_t i = m->users[u];
+            if (!is_in_group(m, i) || !reads_same(m, i, v))
+                continue;
+            if (before)
+                try_join(m, before - 1, i);
+            before = i + 1;
+        }
+    }
+}
+
+/* ---- Folds by columns ---- */
+
+/* What is summed up in memory has the result's dtype: it must not be wider. */
+static bool folds_in_memory(const maker *m, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(m->g, i);
+    if (m->f->kind[i] != NODE_FOLDED)
+        return false;
+    int32_t dtype = flxi_type_at(m->g, n->first)->dtype;
+    return dtype == FLX_F32 || dtype == FLX_F64;
+}
+
+/* The fold of cluster b takes whole rows of a, in parts of equally many. */
+static bool columns_fit(const maker *m, proposal *p)
+{
+    const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    const flxi_space *s = &b->space;
+    p->space = (flxi_space){s->outer * s->extent, s->inner, 1};
+    bool is_same = a->has_rows ? spaces_equal(&a->space, &p->space) : elements(a) == elements(b);
+    bool has_work = elements(b) > 0 && (s->outer >= min_rows || elements(b) <= small_count);
+    return is_same && has_work && s->inner >= min_line && (!a->column_rows || a->column_rows == s->extent);
+}
+
+static void try_columns(maker *m, uint32_t x, uint32_t fold)
+{
+    proposal p = {.a = root_of(m, x), .b = root_of(m, fold), .has_rows = true, .by_columns = true};
+    uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
+    if (p.a == p.b || m->clusters[p.b].size > 1 || m->clusters[p.a].size >= limit || !columns_fit(m, &p) ||
+        !accesses_fit(m, &p, p.a, p.b) || !accesses_fit(m, &p, p.b, p.a))
+        return;
+    int64_t rows = m->clusters[p.b].space.extent;
+    if (!join_unless_reachable(m, &p))
+        return;
+    m->clusters[p.a].column_rows = rows;
+    m->f->level[fold] = LEVEL_COLUMN;
+}
+
+/* With the group that computes what is folded, or else with one that reads it at the same element. */
+static void join_columns(maker *m)
+{
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
+        if (!folds_in_memory(m, i) || m->reads[i].n != 1 || m->reads[i].at[0].kind != ACCESS_SAME)
+            continue;
+        uint32_t v = m->reads[i].at[0].value;
+        if (is_in_group(m, node_of(m, v)))
+            try_columns(m, node_of(m, v), i);
+        for (uint32_t u = m->users_from[v]; u < m->users_from[v + 1] && m->f->level[i] != LEVEL_COLUMN; u++)
+            if (is_in_group(m, m->users[u]) && m->f->kind[m->users[u]] == NODE_FUSED && reads_same(m, m->users[u], v))
+                try_columns(m, m->users[u], i);
+    }
+}
+
+/* ---- What is stored ---- */
+
+static void store(maker *m, uint32_t value)
+{
+    m->f->is_stored[real_value(m, value)] = true;
+}
+
+static void find_stored(maker *m)
+{
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        for (uint32_t k = 0; k < m->reads[i].n; k++) {
+            uint32_t v = m->reads[i].at[k].value, source = node_of(m, v);
+            if (!is_in_group(m, source) || !is_in_group(m, i) || root_of(m, source) != root_of(m, i))
+                store(m, v);
+        }
+    for (size_t k = 0; k < m->g->outputs.n; k++)
+        store(m, m->g->outputs.at[k].val);
+}
+
+/* ---- What comes out ---- */
+
+static bool is_step(const maker *m, uint32_t i)
+{
+    return is_in_group(m, i) || m->f->kind[i] == NODE_CALLED;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static flx_code emit_group(maker *m, uint32_t c)
+{
+    flxi_grouping *f = m->f;
+    const cluster *k = &m->clusters[c];
+    flxi_group *out = &f->groups[f->num_groups++];
+    *out = (flxi_group){.space = k->space, .has_rows = k->has_rows, .column_rows = k->column_rows};
+    if (f->kind[c] == NODE_CALLED) {
+        out->called = c + 1;
+        f->group_of[c] = f->num_groups;
+        return FLX_OK;
+    }
+    uint32_t *nodes = flxi_new(&f->arena, uint32_t, k->size);
+    if (!nodes)
+        return flxi_oom(m->err, "fusion");
+    for (uint32_t i = k->first + 1; i; i = m->next[i - 1]) {
+        nodes[out->num_nodes++] = i - 1;
+        f->group_of[i - 1] = f->num_groups;
+        for (uint32_t r = 0; r < m->reads[i - 1].n; r++) {
+            const flxi_access *a = &m->reads[i - 1].at[r];
+            out->needs_axes |= a->kind != ACCESS_SAME && count_of(m->g, a->value) != 1;
+        }
+        const flxi_op *op = &flxi_ops[flxi_node_at(m->g, i - 1)->op];
+        out->needs_axes |= op->rules->pull && !m->reads[i - 1].n;
+    }
+    qsort(nodes, out->num_nodes, sizeof *nodes, compare_nodes);
+    out->nodes = nodes;
+    return FLX_OK;
+}
+
+/* Nobody reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to compute. */
+static bool stores_something(const maker *m, uint32_t c)
+{
+    for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
+        const flxi_node *n = flxi_node_at(m->g, i - 1);
+        for (uint32_t r = 0; r < n->nout; r++)
+            if (m->f->is_stored[n->first + r])
+                return true;
+    }
+    return false;
+}
+
+static flx_code emit_groups(maker *m)
+{
+    uint32_t steps = 0;
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        steps += is_step(m, i) && root_of(m, i) == i;
+    m->f->groups = flxi_new(&m->f->arena, flxi_group, steps);
+    if (!m->f->groups)
+        return flxi_oom(m->err, "fusion");
+    for (uint32_t i = 0; i < m->g->node_count; i++)
+        if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
+            (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))
+            FLXI_TRY(emit_group(m, m->order[i]));
+    return FLX_OK;
+}
+
+/* ---- The whole ---- */
+
+static flx_code fuse(maker *m)
+{
+    FLXI_TRY(find_kinds(m));
+    FLXI_TRY(list_users(m));
+    uint32_t last_effect = 0;
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
+        start_cluster(m, i);
+        if (flxi_has_effect(flxi_node_at(m->g, i))) {
+            if (last_effect)
+                m->after[last_effect - 1] = i + 1;
+            last_effect = i + 1;
+        }
+    }
+    if (!m->o->keep_apart) {
+        join_producers(m);
+        join_siblings(m);
+        join_columns(m);
+    }
+    find_stored(m);
+    return emit_groups(m);
+}
+
+flx_code flxi_rewrite_patterns(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err)
+{
+    static const flxi_grouping_options usual = {0};
+    flxi_arena scratch;
+    flxi_arena_init(&scratch, &g->ctx->mem);
+    *out = (flxi_grouping){.g = g};
+    flxi_arena_init(&out->arena, &g->ctx->mem);
+    maker m = {.f = out, .g = g, .o = o ? o : &usual, .mem = &g->ctx->mem, .scratch = &scratch, .err = err};
+    size_t nodes = (size_t)g->node_count + 1, values = (size_t)g->value_count + 2;
+    out->kind = flxi_new(&out->arena, uint8_t, nodes);
+    out->level = flxi_new(&out->arena, uint8_t, nodes);
+    out->group_of = flxi_new(&out->arena, uint32_t, nodes);
+    out->alias_of = flxi_new(&out->arena, uint32_t, values);
+    out->is_stored = flxi_new(&out->arena, bool, values);
+    m.reads = flxi_new(&scratch, flxi_accesses, nodes);
+    m.users_from = flxi_new(&scratch, uint32_t, values + 1);
+    m.parent = flxi_new(&scratch, uint32_t, nodes);
+    m.next = flxi_new(&scratch, uint32_t, nodes);
+    m.clusters = flxi_new(&scratch, cluster, nodes);
+    m.mark = flxi_new(&scratch, uint32_t, nodes);
+    m.order = flxi_new(&scratch, uint32_t, nodes);
+    m.after = flxi_new(&scratch, uint32_t, nodes);
+    m.moved = flxi_new(&scratch, uint32_t, MAX_VISITS);
+    bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
+              m.parent && m.next && m.clusters && m.mark && m.order && m.after && m.moved;
+    flx_code code = ok ? fuse(&m) : flxi_oom(err, "fusion");
+    flxi_vec_free(m.mem, &m.stack);
+    flxi_arena_free(&scratch);
+    if (code != FLX_OK)
+        flxi_grouping_free(out);
+    return code;
+}
+
+void flxi_grouping_free(flxi_grouping *f)
+{
+    flxi_arena_free(&f->arena);
+    *f = (flxi_grouping){0};
+}

@@ -1,0 +1,212 @@
+/* plan_memory.c: places in the arena for the slots of a block and for what its steps need besides; and the check that a plan is
+   sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
+#include "compile/arena_plan.h"
+#include "compile/program.h"
+#include "ops/control/control.h"
+
+static size_t rounded(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+/* ---- Scratch ---- */
+
+/* Carries are kept twice: a step of the loop reads one and writes the other. */
+static size_t carries_bytes(const flxi_routine *l, const flxi_step *s, size_t carries, size_t parts)
+{
+    size_t sum = 0;
+    for (size_t k = 0; k < carries; k++)
+        sum += 2 * rounded(l->slots[s->slots[k]].nbytes / parts);
+    return sum;
+}
+
+static size_t carries_of(const flxi_routine *l, const flxi_step *s)
+{
+    return (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry;
+}
+
+static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flxi_step *s)
+{
+    size_t sum = 0, most = 0;
+    for (uint32_t k = 0; k < s->num_bodies; k++) {
+        sum += rounded(s->bodies[k]->arena_bytes);
+        most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
+    }
+    switch (s->kind) {
+    case STEP_KERNEL:
+        return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
+    case STEP_SCAN:
+        return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
+    case STEP_WHILE:
+        return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
+    case STEP_BRANCH:
+        return most;
+    default:
+        return s->scratch; /* what a route asked for */
+    }
+}
+
+/* ---- Taking over memory ---- */
+
+static bool is_taken(const flxi_routine *l, const flxi_step *s, uint32_t slot)
+{
+    for (uint32_t j = 0; j < s->num_slots; j++)
+        if (l->slots[s->slots[j]].taken_over == slot + 1)
+            return true;
+    return false;
+}
+
+/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element that
+   it writes; kernels compute all elements before they write one. */
+static void take_over(const flxi_program *m, flxi_routine *l, uint32_t step)
+{
+    const flxi_step *s = &l->steps[step];
+    if (s->kind != STEP_KERNEL)
+        return;
+    const flxi_program_kernel *k = &m->kernels.at[s->kernel];
+    for (uint32_t o = 0; o < s->num_slots; o++) {
+        flxi_slot *out = &l->slots[s->slots[o]];
+        if (k->kernel->buffers[o + 1].access == FLX_KERNEL_READ || out->segment != SEGMENT_ARENA || !out->nbytes)
+            continue;
+        for (uint32_t j = 0; j < s->num_slots && !out->taken_over; j++) {
+            const flxi_slot *in = &l->slots[s->slots[j]];
+            if (in != out && in->segment == SEGMENT_ARENA && in->to == step && in->from < step &&
+                in->nbytes == out->nbytes && k->reads_in_place[j] && !is_taken(l, s, s->slots[j]))
+                out->taken_over = s->slots[j] + 1;
+        }
+    }
+}
+
+/* ---- Placing ---- */
+
+static uint32_t first_owner(const flxi_routine *l, uint32_t slot)
+{
+    while (l->slots[slot].taken_over)
+        slot = l->slots[slot].taken_over - 1;
+    return slot;
+}
+
+static flx_code place(flxi_routine *l, flxi_interval *v, uint32_t *owner_of, const flxi_allocator *mem, flx_error *err)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *s = &l->slots[i];
+        if (s->segment != SEGMENT_ARENA)
+            continue;
+        uint32_t first = first_owner(l, i);
+        if (first == i) {
+            owner_of[i] = (uint32_t)n;
+            v[n++] = (flxi_interval){.nbytes = s->nbytes, .from = s->from, .to = s->to};
+        } else {
+            owner_of[i] = owner_of[first];
+            v[owner_of[i]].to = s->to > v[owner_of[i]].to ? s->to : v[owner_of[i]].to;
+        }
+    }
+    size_t scratch = n;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        v[n++] = (flxi_interval){.nbytes = l->steps[i].scratch, .from = i, .to = i};
+    flxi_arena_size size;
+    FLXI_TRY(flxi_plan_arena(mem, v, n, &size, err));
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        if (l->slots[i].segment == SEGMENT_ARENA)
+            l->slots[i].offset = v[owner_of[i]].offset;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        l->steps[i].scratch_offset = v[scratch + i].offset;
+    l->arena_bytes = size.bytes;
+    l->max_live = size.max_live;
+    return FLX_OK;
+}
+
+flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        flxi_step *s = &l->steps[i];
+        for (uint32_t k = 0; k < s->num_bodies; k++)
+            FLXI_TRY(flxi_routine_plan(m, s->bodies[k], err));
+        s->scratch = scratch_of(m, l, s);
+        take_over(m, l, i);
+    }
+    size_t n = (size_t)l->num_slots + l->num_steps;
+    flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);
+    uint32_t *owner_of = flxi_alloc(m->mem, l->num_slots, sizeof *owner_of);
+    flx_code code = v && owner_of ? place(l, v, owner_of, m->mem, err) : flxi_oom(err, "a memory plan");
+    if (v)
+        flxi_free(m->mem, v, n, sizeof *v);
+    if (owner_of)
+        flxi_free(m->mem, owner_of, l->num_slots, sizeof *owner_of);
+    return code == FLX_OK ? flxi_routine_verify(l, err) : code;
+}
+
+/* ---- Checking ---- */
+
+static flx_code check_slot(const flxi_routine *l, uint32_t i, flx_error *err)
+{
+    const flxi_slot *s = &l->slots[i];
+    if (s->segment != SEGMENT_ARENA)
+        return FLX_OK;
+    if (s->offset % 64 || s->offset > l->arena_bytes || s->nbytes > l->arena_bytes - s->offset)
+        return flxi_fail(err, FLX_E_INTERNAL, "slot %u at %zu is outside of the arena, or not aligned", i, s->offset);
+    if (s->from > s->to || s->to >= l->num_steps)
+        return flxi_fail(err, FLX_E_INTERNAL, "slot %u lives from step %u to step %u", i, s->from, s->to);
+    return FLX_OK;
+}
+
+/* Every read comes after the one write. */
+static flx_code check_order(const flxi_routine *l, uint32_t step, flx_error *err)
+{
+    const flxi_step *s = &l->steps[step];
+    for (uint32_t j = 0; j < s->num_slots; j++) {
+        const flxi_slot *at = &l->slots[s->slots[j]];
+        bool is_computed = at->segment == SEGMENT_ARENA || at->segment == SEGMENT_OUTPUT;
+        if (is_computed && (step < at->from || step > at->to))
+            return flxi_fail(err, FLX_E_INTERNAL, "step %u uses slot %u, which lives from %u to %u", step, s->slots[j],
+                             at->from, at->to);
+    }
+    return FLX_OK;
+}
+
+static bool intersect(size_t a, size_t a_bytes, size_t b, size_t b_bytes)
+{
+    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
+}
+
+static bool took_over(const flxi_slot *late, const flxi_slot *early, uint32_t early_number)
+{
+    return late->taken_over == early_number + 1 && late->from == early->to && late->offset == early->offset;
+}
+
+static flx_code check_pair(const flxi_routine *l, uint32_t i, uint32_t j, flx_error *err)
+{
+    const flxi_slot *a = &l->slots[i], *b = &l->slots[j];
+    if (b->segment != SEGMENT_ARENA || a->from > b->to || b->from > a->to ||
+        !intersect(a->offset, a->nbytes, b->offset, b->nbytes) || took_over(a, b, j) || took_over(b, a, i))
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_INTERNAL, "slots %u and %u share memory at %zu while both are needed", i, j, a->offset);
+}
+
+flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *s = &l->slots[i];
+        if (s->segment != SEGMENT_ARENA)
+            continue;
+        for (uint32_t j = i + 1; j < l->num_slots; j++)
+            FLXI_TRY(check_pair(l, i, j, err));
+        for (uint32_t t = s->from; t <= s->to && t < l->num_steps; t++)
+            if (intersect(s->offset, s->nbytes, l->steps[t].scratch_offset, l->steps[t].scratch))
+                return flxi_fail(err, FLX_E_INTERNAL, "slot %u lies in the scratch memory of step %u", i, t);
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err)
+{
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        FLXI_TRY(check_slot(l, i, err));
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        FLXI_TRY(check_order(l, i, err));
+#ifdef FLX_DEBUG
+    FLXI_TRY(flxi_routine_verify_offsets(l, err));
+#endif
+    return FLX_OK;
+}

@@ -1,0 +1,86 @@
+/* share_memory.c: inputs and outputs in one place. A caller that runs a graph again and again on what it computed (a training
+   step, a simulation) wants the new value where the old one was. That is safe when the kernel that writes the output is the
+   last step to read the input, and reads each element only where it writes it. Steps may be moved back to make it so. */
+#include "compile/program.h"
+
+/* The place of the input among the buffers of the kernel that writes the output, if it reads each element where it writes it;
+   num_slots: it does not. */
+static uint32_t find_reading(const flxi_program *m, const flxi_routine *l, const flx_share *pair)
+{
+    const flxi_slot *out = &l->slots[l->outputs[pair->output]];
+    const flxi_step *s = &l->steps[out->from];
+    if (s->kind != STEP_KERNEL || out->index != pair->output)
+        return s->num_slots;
+    for (uint32_t j = 0; j < s->num_slots; j++) {
+        const flxi_slot *in = &l->slots[s->slots[j]];
+        if (in->segment == SEGMENT_INPUT && in->index == pair->input)
+            return m->kernels.at[s->kernel].reads_in_place[j] &&
+                           flxi_type_equal(flxi_type_at(l->g, in->value), flxi_type_at(l->g, out->value))
+                       ? j
+                       : s->num_slots;
+    }
+    return s->num_slots;
+}
+
+static bool exists(const flxi_routine *l, const flx_share *pair)
+{
+    return pair->input < l->g->leaves.n && pair->output < l->g->outputs.n && l->num_steps;
+}
+
+bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t input, size_t output)
+{
+    flx_share pair = {input, output};
+    if (!exists(l, &pair))
+        return false;
+    uint32_t step = l->slots[l->outputs[output]].from, j = find_reading(m, l, &pair);
+    return j < l->steps[step].num_slots && l->slots[l->steps[step].slots[j]].to == step;
+}
+
+/* ---- Moving steps back ---- */
+
+/* Whether no other step reads what this one writes. */
+static bool ends_here(const flxi_program *m, const flxi_routine *l, uint32_t step)
+{
+    const flxi_step *s = &l->steps[step];
+    for (uint32_t k = 0; k < s->num_slots; k++)
+        if (flxi_step_writes(m, s, k) && l->slots[s->slots[k]].to > step)
+            return false;
+    return true;
+}
+
+static uint32_t renumbered(uint32_t step, uint32_t from, uint32_t to)
+{
+    if (step == from)
+        return to;
+    return step > from && step <= to ? step - 1 : step;
+}
+
+/* Step `from` becomes step `to`, and those between move up by one. */
+static void move_step(flxi_routine *l, uint32_t from, uint32_t to)
+{
+    flxi_step moved = l->steps[from];
+    memmove(&l->steps[from], &l->steps[from + 1], (to - from) * sizeof *l->steps);
+    l->steps[to] = moved;
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        l->slots[i].from = renumbered(l->slots[i].from, from, to);
+        l->slots[i].to = renumbered(l->slots[i].to, from, to);
+    }
+    for (uint32_t k = 0; k < moved.num_slots; k++) {
+        flxi_slot *used = &l->slots[moved.slots[k]];
+        used->to = used->to < to ? to : used->to;
+    }
+}
+
+void flxi_routine_share(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!exists(l, &pairs[i]))
+            continue;
+        uint32_t step = l->slots[l->outputs[pairs[i].output]].from, j = find_reading(m, l, &pairs[i]);
+        if (j == l->steps[step].num_slots)
+            continue;
+        uint32_t last = l->slots[l->steps[step].slots[j]].to;
+        if (last > step && ends_here(m, l, step))
+            move_step(l, step, last);
+    }
+}

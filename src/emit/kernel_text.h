@@ -1,0 +1,154 @@
+/* kernel_text.h: the text of kernels under construction: targets, templates and the functions a file needs.
+
+   Everything that differs between C, CUDA C and OpenCL C stands in a flxi_ktarget: how types, ops, pointers and threads
+   are spelled. What they share stands in kernel_text.c. Spellings are templates; a template that begins with '{' is the
+   body of a function, which is written into the file once for each type it is used with. So a file holds the functions
+   that its kernels call and no others, and several kernels can go into one file.
+
+   No text of a program ever enters a file: names are made from numbers, so quotes, newlines or code in a buffer's name
+   have no way in. What an extension was registered with does: it is the host's own code. */
+#ifndef FLXI_KERNEL_TEXT_H
+#define FLXI_KERNEL_TEXT_H
+
+#include "base/strbuf.h"
+#include "kernel/program/kernel_scalar.h"
+
+/* ---- Targets ---- */
+
+/* How an op is written, by the kind of its operands; NULL: as in the shared table. */
+typedef struct {
+    const char *of_bool, *of_unsigned, *of_signed, *of_float;
+    const char *of_word; /* of u32 and u64, where C says what the op means; NULL: as other unsigned types */
+    bool is_exact;       /* a 16-bit float's result needs no rounding */
+} flxi_kspelling;
+
+/* A function of the file: its whole text. A name that ends in '*' stands for all that begin so. `by` says what its name carries: the operand's type, the result's … */
+typedef struct {
+    const char *name;
+    unsigned by; /* KBY_… */
+    const char *text;
+} flxi_khelper;
+
+enum { KBY_TYPE = 1, KBY_RESULT = 2, KBY_SPACE = 4 };
+
+/* Where memory lies. */
+typedef enum { KADDRESS_STORAGE, KADDRESS_WORKGROUP, KADDRESS_PRIVATE, KADDRESS_COUNT } flxi_kaddress;
+
+typedef struct flxi_kwriter flxi_kwriter;
+
+/* Targets whose invocations are threads, for kernel_threads.c. */
+typedef struct {
+    const char *kernel;                   /* before the name; takes the workgroup's size */
+    const char *restricts;                /* of a pointer */
+    const char *shared;                   /* of a workgroup's array */
+    const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
+    const char *axes, *id_end;            /* … and the axes' names, and what follows */
+    const char *lanes_parameter;          /* the width of subgroups, or NULL */
+    const char *declare_lanes[4]; /* lines, until NULL: lane, lanes and whatever subgroup ops take, from l and size */
+    const char *lanes_memory;     /* an array of `size` elements for subgroup ops, or NULL */
+} flxi_kthreads;
+
+typedef struct {
+    const char *name;
+    size_t spelling;                                 /* of extensions: offset in flx_kernel_extension */
+    uint32_t abilities;                              /* FLX_KERNEL_HAS_… */
+    uint64_t max_workgroup_bytes, max_private_bytes; /* 0: the usual limits */
+    bool is_serial;      /* a function runs whole workgroups; invocations are loops in the text */
+    bool has_words;      /* 4-bit elements are accessed in words of 32 bits, not in bytes */
+    const char *heading; /* first lines of a file; the next two follow where f64, or atomics of 64 bits, are used */
+    const char *heading_f64, *heading_wide_atomics;
+    const char *function;                /* qualifiers of a function of the file */
+    const char *space[KADDRESS_COUNT];   /* qualifiers of what a pointer points to */
+    const char *suffix[KADDRESS_COUNT];  /* in the names of functions that take such a pointer; "" where one fits all */
+    const char *u64_suffix, *i64_suffix; /* of literals */
+    const char *f32_suffix;              /* of mathematical functions */
+    const char *atomic32, *atomic64;     /* how names of atomic functions begin */
+    const flxi_kspelling *unaries, *binaries; /* by op; NULL: none differ */
+    const flxi_kspelling *strict;             /* binaries by op, unless contraction is permitted; or NULL */
+    const char *fma;
+    unsigned native_atomics, native_float_atomics; /* bit o: op o is the helper fetch_…, else atomic_… */
+    const char *barrier;                           /* the statement */
+    const char *subgroup_arguments; /* that come first in calls of subgroup_add …; serial targets have none */
+    const flxi_kthreads *threads;   /* NULL: serial */
+    void (*write)(flxi_kwriter *w); /* writes the kernel's function around its statements */
+    const flxi_khelper *helpers;    /* ends with a row of zeros; come before the shared ones */
+} flxi_ktarget;
+
+extern const flxi_ktarget flxi_target_c, flxi_target_cuda, flxi_target_opencl;
+
+const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL: there is none */
+
+/* ---- A file under construction ---- */
+
+typedef struct flxi_vector_options flxi_vector_options; /* vector_emit.h */
+
+typedef struct {
+    const flxi_ktarget *target;
+    const flxi_allocator *mem;
+    flxi_arena arena;
+    flxi_strings written; /* names of the functions that are in `functions` */
+    flxi_strbuf functions, kernels;
+    uint32_t num_kernels;
+    uint32_t flags;                    /* of the kernel that is being written: FLX_KERNEL_CONTRACT … */
+    const flxi_vector_options *vector; /* how it is to be vectorised; NULL: not at all */
+    const char *vector_reason;         /* why the last one was not */
+    unsigned vector_bytes;             /* of a vector; the same for all kernels of a file */
+    bool uses_f64, uses_wide_atomics;
+    bool may_alias; /* set by the caller: buffers may share memory, element by element */
+    bool failed;    /* memory is exhausted, or a template is wrong */
+} flxi_kfile;
+
+void flxi_kfile_init(flxi_kfile *f, const flxi_ktarget *target, const flxi_allocator *mem);
+void flxi_kfile_free(flxi_kfile *f);
+/* The whole text: heading, functions, kernels. */
+flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err);
+
+/* ---- Templates ----
+
+   $a $b $c   operands                      $T $R   types of operand and result
+   $U $S $X   of the operand's width (as it is held): unsigned, signed, what arithmetic is done in without a sign
+   $f $g      "f" for f32; "" or "d" for f64     $w $m   its bits, and one less
+   $L $M      least and largest integer of the result's type; $l $h: these as floats of the operand's type, $h one more
+   $E $Q      type of an element in memory, qualifiers of the pointer
+   $D $V $C   element i of b as a value, likewise not to be read twice, and v as an element in memory
+   $K         4-bit elements in one unit of memory
+   $N         the new value of an atomic, of `old` and `v`    $o      its op     $p      how its function begins
+   $Z         what changes nothing when it is added
+   $F $n      qualifiers and name of the function that is being defined
+   @name      a function of the file, for the same types; @name:f32 for another one (or :U :X :R)
+   %1name     a function of the C library of so many doubles
+
+   In functions on vectors, where @name is one too:
+   $v $q      vectors of the operand's type and of the result's       $B      masks of the kernel
+   $i $u      of the operand's width: signed, unsigned                $e      elements as they lie in memory
+   $G $H      values of the elements r, elements of the values a      $k      lanes in a vector
+   $A $I $J   a, a, … and 0, 1, … and 0, 2, … for all lanes          $j      integers as wide as elements
+   $t $d      vectors of half as many lanes: f32, f64                 @/name  a function on these */
+typedef struct {
+    const char *x[3];
+    uint32_t type, result;
+    flxi_kaddress space;
+    uint8_t atomic;
+    unsigned lanes;   /* of a vector; 0: one value */
+    const char *name; /* of the function that is being defined */
+} flxi_ksubject;
+
+void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const flxi_ksubject *s);
+/* Writes the name of a function into `out` and sees to it that the file holds it. */
+void flxi_kfile_name(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s);
+
+/* The name of a type in the file: "k_f32"; in memory: "k_u16" for f16. */
+const char *flxi_ktext_type(uint32_t type);
+const char *flxi_ktext_element(const flxi_ktarget *t, uint32_t element);
+/* Writes the literal with these bits. */
+void flxi_ktext_literal(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits);
+
+/* ---- Ops on texts ---- */
+
+void flxi_ktext_unary(flxi_kfile *f, flxi_strbuf *out, flxi_kunary op, uint32_t type, const char *x);
+void flxi_ktext_binary(flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *x, const char *y);
+void flxi_ktext_fma(flxi_kfile *f, flxi_strbuf *out, uint32_t type, const char *const x[3]);
+void flxi_ktext_cast(flxi_kfile *f, flxi_strbuf *out, uint32_t to, uint32_t from, const char *x);
+void flxi_ktext_bitcast(flxi_kfile *f, flxi_strbuf *out, uint32_t to, uint32_t from, const char *x);
+
+#endif

@@ -1,0 +1,108 @@
+/* kernel_threads.c: the function of a kernel where each invocation is a thread of the device: CUDA C and OpenCL C.
+
+   Its parameters are, in this order, a pointer and a length for each bound buffer, in the order of their declaration; where
+   the kernel traps or asks for another stage the status; where OpenCL has subgroups their width; where CUDA has grid
+   barriers the word that counts arrivals. Statements follow as they are: barriers, subgroup ops and returns are the
+   device's. */
+#include "emit/kernel_writer.h"
+
+static void write_parameters(flxi_kwriter *w)
+{
+    const flxi_kthreads *t = w->target->threads;
+    const char *separator = "";
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
+        if (!flxi_kw_is_bound(w, i))
+            continue;
+        flxi_kw_addf(w, "%s\n    %s%s%s *%s b%u, k_u32 n%u", separator, w->is_written[i] ? "" : "const ",
+                     w->target->space[KADDRESS_STORAGE], flxi_ktext_element(w->target, w->k->buffers[i].element),
+                     t->restricts, i, i);
+        separator = ",";
+    }
+    if (w->has_traps || w->has_indirect) {
+        flxi_kw_addf(w, "%s\n    %sk_u32 *status", separator, w->target->space[KADDRESS_STORAGE]);
+        separator = ",";
+    }
+    if (w->uses_lanes && t->lanes_parameter) {
+        flxi_kw_addf(w, "%s\n    %s", separator, t->lanes_parameter);
+        separator = ",";
+    }
+    if (w->has_grid_barrier)
+        flxi_kw_addf(w, "%s\n    %sk_u32 *arrivals", separator, w->target->space[KADDRESS_STORAGE]);
+}
+
+static bool has_shared(const flxi_kwriter *w)
+{
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+            return true;
+    return false;
+}
+
+/* Those that are used; l is the linear local id. */
+static void declare_ids(flxi_kwriter *w)
+{
+    static const char names[FLX_KERNEL_ID_COUNT] = {'i', 'w', 'l', 'q'};
+    const flxi_kthreads *t = w->target->threads;
+    const uint32_t *size = w->k->size;
+    bool needs_linear = w->uses_lanes || has_shared(w);
+    uint8_t used[FLX_KERNEL_ID_COUNT];
+    memcpy(used, w->ids, sizeof used);
+    used[FLX_KERNEL_WORKGROUP_ID] |= used[FLX_KERNEL_INVOCATION_ID];
+    used[FLX_KERNEL_LOCAL_ID] |= (uint8_t)(used[FLX_KERNEL_INVOCATION_ID] | (needs_linear ? 7 : 0));
+    for (unsigned i = FLX_KERNEL_WORKGROUP_ID; i < FLX_KERNEL_ID_COUNT; i++)
+        for (unsigned a = 0; a < 3; a++)
+            if (used[i] >> a & 1)
+                flxi_kw_line(w, "const k_u32 %c%u = %s%c%s;", names[i], a, t->ids[i], t->axes[a], t->id_end);
+    for (unsigned a = 0; a < 3; a++)
+        if (used[FLX_KERNEL_INVOCATION_ID] >> a & 1)
+            flxi_kw_line(w, "const k_u32 i%u = w%u * %uu + l%u;", a, a, size[a], a);
+    if (needs_linear)
+        flxi_kw_line(w, "const k_u32 l = (l2 * %uu + l1) * %uu + l0;", size[1], size[0]);
+}
+
+static void declare_lanes(flxi_kwriter *w)
+{
+    const flxi_kthreads *t = w->target->threads;
+    uint32_t n = flxi_kernel_workgroup(w->k);
+    if (!w->uses_lanes)
+        return;
+    flxi_kw_line(w, "const k_u32 size = %uu;", n);
+    for (int i = 0; t->declare_lanes[i]; i++)
+        flxi_kw_line(w, "%s", t->declare_lanes[i]);
+    if (t->lanes_memory)
+        flxi_kw_line(w, "%s[%u];", t->lanes_memory, n);
+}
+
+/* Workgroup memory: declared, and zeroed by all together. */
+static void declare_shared(flxi_kwriter *w)
+{
+    uint32_t n = flxi_kernel_workgroup(w->k);
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+            flxi_kw_line(w, "%s%s b%u[%lu];", w->target->threads->shared,
+                         flxi_ktext_element(w->target, w->k->buffers[i].element), i,
+                         (unsigned long)flxi_kw_array_count(w, i));
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+            flxi_kw_line(w, "for (k_u32 j = l; j < %luu; j += %uu) b%u[j] = 0;",
+                         (unsigned long)flxi_kw_array_count(w, i), n, i);
+    if (has_shared(w))
+        flxi_kw_line(w, "%s", w->target->barrier);
+}
+
+void flxi_kw_write_threads(flxi_kwriter *w)
+{
+    const flxi_kthreads *t = w->target->threads;
+    flxi_kw_restart(w);
+    flxi_kw_addf(w, t->kernel, w->k->size[0], w->k->size[1], w->k->size[2]);
+    flxi_kw_addf(w, "%s(", w->entry->name);
+    write_parameters(w);
+    flxi_kw_add(w, ")\n{\n");
+    w->depth++;
+    declare_ids(w);
+    declare_lanes(w);
+    declare_shared(w);
+    flxi_kw_declare_private(w);
+    flxi_kw_list(w, w->k->body);
+    flxi_kw_close(w);
+}

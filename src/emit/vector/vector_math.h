@@ -1,0 +1,142 @@
+/* vector_math.h: shorthands for the texts of mathematical functions on vectors.
+
+   All functions are branch-free but for sin, cos and tan of huge numbers, use the fused multiply-add as it is
+   (never one the compiler might form), and give the same bits on every machine. Specials (NaN, infinities, zeros
+   with their signs, subnormals, overflow) are exact; errors in units of the last place: docs/performance.md. */
+#ifndef FLXI_VECTOR_MATH_H
+#define FLXI_VECTOR_MATH_H
+
+#include "emit/vector/vector_spelling.h"
+
+/* A polynomial in z by Horner's rule: FIRST of the highest power, then one step for each lower one. */
+#define FIRST(c) "    $v q = @all(" c ");\n"
+#define STEP(c) "    q = @fma(q, z, @all(" c "));\n"
+#define ROW(name, text)           \
+    {                             \
+        {name, KBY_TYPE, text}, 0 \
+    }
+
+/* The same text for both types, with the constants of one. */
+
+/* e^x: the scaled one with nothing added. -0 is what disappears in an addition. */
+#define TEXT_EXP "$F $v $n($v x)\n{ return @exp_scaled(x, @all(-(($T)0)), ($i){0}); }\n"
+
+/* Where the argument is too large for the reduction, the library's function, lane by lane. */
+#define TEXT_FAR(limit, function)                                   \
+    "static __attribute__((noinline, cold)) $v $n($v x, $v y)\n{\n" \
+    "    for (int j = 0; j < $k; j++)\n"                            \
+    "        if (__builtin_fabs$f(x[j]) > " limit ")\n"             \
+    "            y[j] = ($T)%1" function "((k_f64)x[j]);\n"         \
+    "    return y;\n}\n"
+#define FAR(limit, function)                                  \
+    "    if (@any(@mask(($i)(@abs(x) > @all(" limit ")))))\n" \
+    "        y = @" function "_far(x, y);\n"
+
+#define REDUCED                            \
+    "    $v r;\n"                          \
+    "    const $i n = @quadrant(x, &r);\n" \
+    "    const $v z = r * r, s = @sin_part(r, z), c = @cos_part(z);\n"
+
+#define TEXT_SIN(limit)                                                           \
+    "$F $v $n($v x)\n{\n" REDUCED "    $v y = @pick(($i)((n & 1) != 0), c, s);\n" \
+    "    y = ($v)(($u)y ^ ((($u)n & 2) << ($m - 1)));\n" FAR(                     \
+        limit, "sin") "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
+#define TEXT_COS(limit)                                                           \
+    "$F $v $n($v x)\n{\n" REDUCED "    $v y = @pick(($i)((n & 1) != 0), s, c);\n" \
+    "    y = ($v)(($u)y ^ ((($u)n + 1 & 2) << ($m - 1)));\n" FAR(limit, "cos") "    return y;\n}\n"
+#define TEXT_TAN(limit)                                                                     \
+    "$F $v $n($v x)\n{\n" REDUCED                                                           \
+    "    $v y = @pick(($i)((n & 1) != 0), c, s) / @pick(($i)((n & 1) != 0), -s, c);\n" FAR( \
+        limit, "tan") "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
+
+/* What all logarithms of x do with zero, negative numbers, infinity and NaN. */
+#define LOG_ENDS                                                              \
+    "    y = @pick(($i)(x < @all(__builtin_inf$f())), y, x);\n"               \
+    "    y = @pick(($i)(x < @all(($T)0)), @all(__builtin_nan$f(\"\")), y);\n" \
+    "    return @pick(($i)(x == @all(($T)0)), @all(-__builtin_inf$f()), y);\n"
+
+#define TEXT_LOG(ln2_high, ln2_low)         \
+    "$F $v $n($v x)\n{\n"                   \
+    "    $v f;\n"                           \
+    "    const $v e = @log_split(x, &f);\n" \
+    "    $v y = @fma(e, @all(" ln2_high "), f + @fma(e, @all(" ln2_low "), @log_rest(f)));\n" LOG_ENDS "}\n"
+
+/* Another base: f and the rest times 1/ln(base), in two parts each. */
+#define TEXT_LOG_BASE(high, low, log2_high, log2_low)                                                            \
+    "$F $v $n($v x)\n{\n"                                                                                        \
+    "    $v f;\n"                                                                                                \
+    "    const $v e = @log_split(x, &f);\n"                                                                      \
+    "    const $v small = @fma(@log_rest(f), @all(" high "), @fma(e, @all(" log2_low "), f * @all(" low ")));\n" \
+    "    $v y = @fma(e, @all(" log2_high "), @fma(f, @all(" high "), small));\n" LOG_ENDS "}\n"
+
+/* log(u) for u = 1 + x, and what was lost in the sum; near 0 the sum is not needed. */
+#define TEXT_LOG1P(ln2_high, ln2_low)                                                       \
+    "$F $v $n($v x)\n{\n"                                                                   \
+    "    const $v one = @all(($T)1), u = one + x;\n"                                        \
+    "    const $i near = ($i)(x > @all(($T)-0.25)) & ($i)(x < @all(($T)0.375));\n"          \
+    "    const $v lost = @pick(($i)(x > one), one - (u - x), x - (u - one)) / u;\n"         \
+    "    $v g;\n"                                                                           \
+    "    const $v d = @log_split(u, &g), e = ($v)(($i)d & ~near), f = @pick(near, x, g);\n" \
+    "    const $v rest = @log_rest(f) + ($v)(($i)lost & ~near);\n"                          \
+    "    $v y = @fma(e, @all(" ln2_high "), f + @fma(e, @all(" ln2_low "), rest));\n"       \
+    "    y = @pick(($i)(u < @all(__builtin_inf$f())), y, u);\n"                             \
+    "    y = @pick(($i)(u < @all(($T)0)), @all(__builtin_nan$f(\"\")), y);\n"               \
+    "    y = @pick(($i)(u == @all(($T)0)), @all(-__builtin_inf$f()), y);\n"                 \
+    "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
+
+#define TEXT_SIGMOID                                        \
+    "$F $v $n($v x)\n{\n"                                   \
+    "    const $v e = @exp(-@abs(x)), one = @all(($T)1);\n" \
+    "    return @pick(($i)(x < @all(($T)0)), e, one) / (one + e);\n}\n"
+
+#define TEXT_COSH                                                           \
+    "$F $v $n($v x)\n{\n"                                                   \
+    "    const $v e = @exp_scaled(@abs(x), @all(-(($T)0)), ($i){0} - 1);\n" \
+    "    return e + @all(($T)0.25) / e;\n}\n"
+
+#define TEXT_SINH                                                                                           \
+    "$F $v $n($v x)\n{\n"                                                                                   \
+    "    const $v a = @abs(x), e = @exp_scaled(a, @all(-(($T)0)), ($i){0} - 1), one = @all(($T)1);\n"       \
+    "    const $v m = @expm1(@pick(($i)(a < one), a, one));\n"                                              \
+    "    const $v y = @pick(($i)(a < one), (m + m / (m + one)) * @all(($T)0.5), e - @all(($T)0.25) / e);\n" \
+    "    return @copysign(y, x);\n}\n"
+
+#define TEXT_ATAN(half_pi, half_pi_low)                                                       \
+    "$F $v $n($v x)\n{\n"                                                                     \
+    "    const $v a = @abs(x), one = @all(($T)1);\n"                                          \
+    "    const $i is_large = ($i)(a > one);\n"                                                \
+    "    const $v p = @atan_part(@pick(is_large, one / a, a));\n"                             \
+    "    const $v y = @pick(is_large, @all(" half_pi ") - (p - @all(" half_pi_low ")), p);\n" \
+    "    return @copysign(y, x);\n}\n"
+
+#define TEXT_ATAN2(half_pi, half_pi_low, pi, pi_low)                                    \
+    "$F $v $n($v y, $v x)\n{\n"                                                         \
+    "    const $v a = @abs(x), b = @abs(y), zero = @all(($T)0);\n"                      \
+    "    const $i is_steep = ($i)(b > a), is_same = ($i)(a == b);\n"                    \
+    "    const $v big = @pick(is_steep, b, a), small = @pick(is_steep, a, b);\n"        \
+    "    $v t = small / big;\n"                                                         \
+    "    t = @pick(is_same, @pick(($i)(a == zero), zero, @all(($T)1)), t);\n"           \
+    "    $v p = @atan_part(t);\n"                                                       \
+    "    p = @pick(is_steep, @all(" half_pi ") - (p - @all(" half_pi_low ")), p);\n"    \
+    "    p = @pick(($i)(($i)x < ($i){0}), @all(" pi ") - (p - @all(" pi_low ")), p);\n" \
+    "    p = @pick(($i)((a != a) | (b != b)), a + b, p);\n"                             \
+    "    return @copysign(p, y);\n}\n"
+
+/* Both: P of a small argument w, where w^2 = z. */
+#define ASIN_CORE                                                                                    \
+    "    const $v a = @abs(x), half = @all(($T)0.5), one = @all(($T)1);\n"                           \
+    "    const $i is_large = ($i)(a > half);\n"                                                      \
+    "    const $v z = @pick(is_large, (one - a) * half, a * a), w = @pick(is_large, @sqrt(z), a);\n" \
+    "    const $v p = @fma(w * z, @asin_part(z), w);\n"
+
+#define TEXT_ASIN(half_pi, half_pi_low)                                                                               \
+    "$F $v $n($v x)\n{\n" ASIN_CORE "    const $v y = @pick(is_large, @all(" half_pi ") - (p + p - @all(" half_pi_low \
+    ")), p);\n"                                                                                                       \
+    "    return @copysign(y, x);\n}\n"
+
+#define TEXT_ACOS(half_pi, half_pi_low, pi, pi_low)                                                 \
+    "$F $v $n($v x)\n{\n" ASIN_CORE "    const $v zero = @all(($T)0), s = @copysign(p, x);\n"       \
+    "    const $v far = @pick(($i)(x < zero), @all(" pi ") - (p + p - @all(" pi_low ")), p + p);\n" \
+    "    return @pick(is_large, far, @all(" half_pi ") - (s - @all(" half_pi_low ")));\n}\n"
+
+#endif

@@ -1,0 +1,373 @@
+/* safetensors.c: .safetensors files: eight bytes with the length of a header, the header as JSON, then all tensors'
+   bytes, little-endian and row-major. For each tensor the header has dtype, shape and where in the data it begins and
+   ends. The whole header is checked whichever tensor is asked for: it must be JSON, every tensor must be described in
+   full, and none may lie outside the data. Only the tensor asked for is read. What is written has no gaps, and data that
+   begins at a multiple of eight. */
+#include "format/array.h"
+#include "format/endian.h"
+#include "format/json.h"
+#include "format/key_list.h"
+#include "graph/type/tensor.h"
+
+/* The format's own limit. */
+static const uint64_t header_max = 100000000;
+
+static const struct {
+    const char *name;
+    int32_t dtype;
+} dtypes[] = {
+    {"F64", FLX_F64}, {"F32", FLX_F32}, {"F16", FLX_F16}, {"BF16", FLX_BF16}, {"C64", FLX_C64},
+    {"I64", FLX_I64}, {"I32", FLX_I32}, {"I16", FLX_I16}, {"I8", FLX_I8},     {"U64", FLX_U64},
+    {"U32", FLX_U32}, {"U16", FLX_U16}, {"U8", FLX_U8},   {"BOOL", FLX_BOOL},
+};
+
+typedef struct {
+    char dtype[24]; /* as written, cut */
+    flx_type type;
+    int64_t rank; /* as written; type.rank stops at FLX_MAX_RANK */
+    uint64_t begin, end;
+    unsigned seen; /* bit per field */
+} description;
+
+enum { saw_dtype = 1, saw_shape = 2, saw_offsets = 4, saw_all = 7 };
+
+/* ---- The header ---- */
+
+static flx_code malformed(const flxi_json *j, const char *what, flx_error *err)
+{
+    return flxi_fail(err, FLX_E_SYNTAX, "the safetensors header is malformed at byte %zu: %s", j->at,
+                     j->error ? j->error : what);
+}
+
+/* The elements of an array of integers, one per call; *more is false at its end. */
+static flx_code next_integer(flxi_json *j, uint64_t *out, bool *more, flx_error *err)
+{
+    flxi_json_token t = flxi_json_next(j);
+    *more = t != FLXI_JSON_ARRAY_END;
+    if (!*more)
+        return FLX_OK;
+    if (t != FLXI_JSON_NUMBER || !flxi_json_u64(j, out))
+        return malformed(j, "a size is expected", err);
+    return FLX_OK;
+}
+
+static flx_code parse_shape(flxi_json *j, description *d, flx_error *err)
+{
+    for (;;) {
+        uint64_t dim = 0;
+        bool more;
+        FLXI_TRY(next_integer(j, &dim, &more, err));
+        if (!more)
+            return FLX_OK;
+        if (dim > INT64_MAX)
+            return malformed(j, "a dimension is too large", err);
+        if (d->type.rank < FLX_MAX_RANK)
+            d->type.dims[d->type.rank++] = (int64_t)dim;
+        d->rank++;
+    }
+}
+
+static flx_code parse_offsets(flxi_json *j, description *d, flx_error *err)
+{
+    uint64_t extra;
+    bool one, two, three;
+    FLXI_TRY(next_integer(j, &d->begin, &one, err));
+    if (one) {
+        FLXI_TRY(next_integer(j, &d->end, &two, err));
+        if (two) {
+            FLXI_TRY(next_integer(j, &extra, &three, err));
+            if (!three)
+                return FLX_OK;
+        }
+    }
+    return malformed(j, "data_offsets are not two numbers", err);
+}
+
+/* The field whose key was just read. Unknown fields are passed over. */
+static flx_code parse_field(flxi_json *j, description *d, flx_error *err)
+{
+    unsigned field = flxi_json_is(j, "dtype")          ? saw_dtype
+                     : flxi_json_is(j, "shape")        ? saw_shape
+                     : flxi_json_is(j, "data_offsets") ? saw_offsets
+                                                       : 0;
+    if (d->seen & field)
+        return malformed(j, "a field stands there twice", err);
+    d->seen |= field;
+    flxi_json_token t = flxi_json_next(j);
+    if (field == 0)
+        return flxi_json_skip(j, t) ? FLX_OK : malformed(j, "", err);
+    if (t != (field == saw_dtype ? FLXI_JSON_STRING : FLXI_JSON_ARRAY))
+        return malformed(j, field == saw_dtype ? "the dtype is not a string" : "a list is expected", err);
+    if (field == saw_shape)
+        return parse_shape(j, d, err);
+    if (field == saw_offsets)
+        return parse_offsets(j, d, err);
+    flxi_json_text(j, d->dtype, sizeof d->dtype);
+    return FLX_OK;
+}
+
+static flx_code parse_description(flxi_json *j, uint64_t data_size, description *d, flx_error *err)
+{
+    *d = (description){.rank = 0};
+    if (flxi_json_next(j) != FLXI_JSON_OBJECT)
+        return malformed(j, "a tensor's description is expected", err);
+    flxi_json_token t;
+    while ((t = flxi_json_next(j)) == FLXI_JSON_KEY)
+        FLXI_TRY(parse_field(j, d, err));
+    if (t != FLXI_JSON_OBJECT_END)
+        return malformed(j, "", err);
+    if (d->seen != saw_all)
+        return malformed(j, "dtype, shape or data_offsets is missing", err);
+    if (d->begin > d->end || d->end > data_size)
+        return malformed(j, "a tensor lies outside the file", err);
+    return FLX_OK;
+}
+
+/* Walks the header and picks the description of `key`. */
+static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, description *found, flx_error *err)
+{
+    flxi_key_list known = {0};
+    bool have = false;
+    flxi_json_token t;
+    if (j->size == 0 || j->text[0] != '{' || flxi_json_next(j) != FLXI_JSON_OBJECT)
+        return malformed(j, "it does not begin with {", err);
+    while ((t = flxi_json_next(j)) == FLXI_JSON_KEY) {
+        if (flxi_json_is(j, "__metadata__")) {
+            if (!flxi_json_skip(j, flxi_json_next(j)))
+                return malformed(j, "", err);
+            continue;
+        }
+        char name[64];
+        size_t n = flxi_json_text(j, name, sizeof name);
+        bool wanted = flxi_json_is(j, key);
+        flxi_key_list_add(&known, name, n);
+        if (wanted && have)
+            return malformed(j, "the tensor stands there twice", err);
+        description d;
+        FLXI_TRY(parse_description(j, data_size, &d, err));
+        have |= wanted;
+        if (wanted)
+            *found = d;
+    }
+    if (t != FLXI_JSON_OBJECT_END || flxi_json_next(j) != FLXI_JSON_END)
+        return malformed(j, "", err);
+    if (have)
+        return FLX_OK;
+    char shown[64];
+    flxi_printable(shown, sizeof shown, key, strlen(key));
+    flxi_fail(err, FLX_E_NAME, "the file has no tensor named '%s'", shown);
+    flxi_key_list_hint(&known, err);
+    return FLX_E_NAME;
+}
+
+static flx_code to_array(const description *d, uint64_t data_at, flxi_array *a, flx_error *err)
+{
+    *a = (flxi_array){.type = d->type, .at = data_at + d->begin, .size = d->end - d->begin};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtypes[i].name, d->dtype) == 0)
+            a->type.dtype = dtypes[i].dtype;
+    if (a->type.dtype == FLX_DTYPE_NONE) {
+        char shown[sizeof d->dtype];
+        flxi_printable(shown, sizeof shown, d->dtype, strlen(d->dtype));
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "tensors of dtype '%s' cannot be read", shown);
+    }
+    if (d->rank > FLX_MAX_RANK)
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "the tensor has %lld dimensions, more than %d", (long long)d->rank,
+                         FLX_MAX_RANK);
+    return FLX_OK;
+}
+
+/* ---- Reading ---- */
+
+static flx_code header_size(const flxi_source *s, int64_t limit, size_t *size, flx_error *err)
+{
+    unsigned char head[8];
+    if (s->size < sizeof head)
+        return flxi_fail(err, FLX_E_SYNTAX, "not a safetensors file: it has only %llu bytes",
+                         (unsigned long long)s->size);
+    FLXI_TRY(flxi_source_read(s, 0, head, sizeof head, err));
+    uint64_t n = flxi_get64(head);
+    if (n > s->size - sizeof head)
+        return flxi_fail(err, FLX_E_SYNTAX, "not a safetensors file: its header would have %llu bytes",
+                         (unsigned long long)n);
+    if (n > header_max || (limit > 0 && n > (uint64_t)limit))
+        return flxi_fail(err, FLX_E_SIZE, "the safetensors header has %llu bytes, more than the limit",
+                         (unsigned long long)n);
+    *size = (size_t)n;
+    return FLX_OK;
+}
+
+static flx_code locate(const flxi_allocator *mem, const flxi_source *s, size_t n, const char *key, flxi_array *a,
+                       flx_error *err)
+{
+    uint64_t data_at = 8 + (uint64_t)n;
+    description d = {.rank = 0};
+    char *copy = NULL;
+    flx_code code = FLX_OK;
+    if (!s->bytes) {
+        copy = flxi_alloc(mem, n, 1);
+        code = copy ? flxi_source_read(s, 8, copy, n, err) : flxi_oom(err, "a safetensors header");
+    }
+    if (code == FLX_OK) {
+        flxi_json j = flxi_json_begin(copy ? copy : (const char *)s->bytes + 8, n);
+        code = find_tensor(&j, s->size - data_at, key, &d, err);
+    }
+    if (code == FLX_OK)
+        code = to_array(&d, data_at, a, err);
+    flxi_free(mem, copy, n, 1);
+    return code;
+}
+
+static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
+{
+    size_t n = 0;
+    flxi_array a = {.at = 0};
+    if (header_size(s, flxi_context_limit(ctx), &n, err) != FLX_OK ||
+        locate(flxi_context_mem(ctx), s, n, key, &a, err) != FLX_OK)
+        return NULL;
+    return flxi_array_load(ctx, &a, s, err);
+}
+
+flx_tensor *flx_safetensors_decode(flx_context *ctx, const void *bytes, size_t size, const char *key, flx_error *err)
+{
+    if (!ctx || (!bytes && size) || !key) {
+        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_decode: context, bytes and key must be given");
+        return NULL;
+    }
+    flxi_source s = flxi_source_memory(bytes, size);
+    return load(ctx, &s, key, err);
+}
+
+flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char *key, flx_error *err)
+{
+    flxi_source s;
+    flx_tensor *t = NULL;
+    if (!ctx || !path || !key) {
+        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_read: context, path and key must be given");
+        return NULL;
+    }
+    if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
+        t = load(ctx, &s, key, err);
+        flxi_source_close(&s);
+    }
+    if (!t)
+        flxi_at(err, "%s", path);
+    return t;
+}
+
+/* ---- Writing ---- */
+
+static const char *dtype_name(int32_t dtype)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (dtypes[i].dtype == dtype)
+            return dtypes[i].name;
+    return NULL;
+}
+
+static void add_json_string(flxi_strbuf *b, const char *s)
+{
+    flxi_add_char(b, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < 32)
+            flxi_addf(b, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            flxi_addf(b, "\\%c", c);
+        else
+            flxi_add_char(b, *s);
+    }
+    flxi_add_char(b, '"');
+}
+
+/* Describes one tensor, whose data begins at `at`. */
+static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tensor *t, uint64_t at, flx_error *err)
+{
+    const char *dtype = dtype_name(t->type.dtype);
+    if (!dtype)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_npz_write keeps it",
+                              "tensor '%.100s' is %s, which safetensors files do not have", key,
+                              flx_dtype_name(t->type.dtype));
+    if (strcmp(key, "__metadata__") == 0)
+        return flxi_fail(err, FLX_E_NAME, "a tensor cannot be called __metadata__");
+    add_json_string(b, key);
+    flxi_addf(b, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
+    for (int32_t i = 0; i < t->type.rank; i++)
+        flxi_addf(b, "%s%lld", i ? "," : "", (long long)t->type.dims[i]);
+    flxi_addf(b, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, (unsigned long long)(at + t->nbytes));
+    return FLX_OK;
+}
+
+static flx_code make_header(flxi_strbuf *b, const char *const *keys, const flx_tensor *const *tensors, size_t count,
+                            flx_error *err)
+{
+    uint64_t at = 0;
+    flxi_add_char(b, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            flxi_add_char(b, ',');
+        FLXI_TRY(add_description(b, keys[i], tensors[i], at, err));
+        at += tensors[i]->nbytes;
+    }
+    flxi_add_char(b, '}');
+    while (b->n % 8 && !b->failed)
+        flxi_add_char(b, ' ');
+    if (b->n > header_max)
+        return flxi_fail(err, FLX_E_SIZE, "the header would have more than %llu bytes", (unsigned long long)header_max);
+    return b->failed ? flxi_oom(err, "a safetensors header") : FLX_OK;
+}
+
+/* The elements as the file has them: on a machine that stores the highest byte first a copy, turned as reading turns it. */
+static flx_code save_elements(flxi_save *out, const flx_tensor *t, flx_error *err)
+{
+    if (!flxi_host_is_big_endian())
+        return flxi_save_bytes(out, t->data, t->nbytes, err);
+    flxi_source s = flxi_source_memory(t->data, t->nbytes);
+    flx_tensor *turned = flxi_array_load(t->ctx, &(flxi_array){.type = t->type, .size = t->nbytes}, &s, err);
+    flx_code code = turned ? flxi_save_bytes(out, turned->data, turned->nbytes, err) : FLX_E_OOM;
+    flx_tensor_release(turned);
+    return code;
+}
+
+static flx_code save_all(flxi_save *out, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
+                         flx_error *err)
+{
+    unsigned char size[8];
+    flxi_put64(size, header->n);
+    FLXI_TRY(flxi_save_bytes(out, size, sizeof size, err));
+    FLXI_TRY(flxi_save_bytes(out, header->at, header->n, err));
+    for (size_t i = 0; i < count; i++)
+        FLXI_TRY(save_elements(out, tensors[i], err));
+    return FLX_OK;
+}
+
+static flx_code save_file(const char *path, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
+                          flx_error *err)
+{
+    flxi_save out;
+    FLXI_TRY(flxi_save_begin(&out, path, err));
+    flx_code code = save_all(&out, header, tensors, count, err);
+    if (code == FLX_OK)
+        return flxi_save_end(&out, err);
+    flxi_save_abandon(&out);
+    return code;
+}
+
+flx_code flx_safetensors_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
+                               size_t count, flx_error *err)
+{
+    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* a file of nothing has no context */
+    FLXI_TRY(flxi_keyed_check("flx_safetensors_write", path, keys, tensors, count, err));
+    const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
+    flxi_strbuf header;
+    flxi_strbuf_init(&header, mem);
+    flx_code code = flxi_keys_check(mem, keys, count, err);
+    if (code == FLX_OK)
+        code = make_header(&header, keys, tensors, count, err);
+    if (code == FLX_OK)
+        code = save_file(path, &header, tensors, count, err);
+    flxi_strbuf_free(&header);
+    if (code != FLX_OK)
+        flxi_at(err, "%s", path);
+    return code;
+}

@@ -1,0 +1,42 @@
+/* lex.h: tokens of the text form. */
+#ifndef FLXI_LEX_H
+#define FLXI_LEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    TOKEN_END,
+    TOKEN_NAME,   /* [A-Za-z_][A-Za-z0-9_.]* */
+    TOKEN_NUMBER, /* starts with a digit; whether it is well-formed is for whoever reads it */
+    TOKEN_STRING, /* "…" with its quotes; escapes are not taken apart */
+    TOKEN_MARK,   /* one of ( ) { } [ ] , : = @ * / + - or // */
+    TOKEN_BAD     /* anything else, or a string without its end */
+} flxi_token_kind;
+
+typedef struct {
+    flxi_token_kind kind;
+    const char *s;
+    size_t n;
+} flxi_token;
+
+typedef struct {
+    const char *text;
+    const char *end;
+    const char *at;
+    flxi_token token; /* the current one */
+} flxi_lexer;
+
+void flxi_lex_start(flxi_lexer *x, const char *text, const char *end, const char *at);
+void flxi_lex_next(flxi_lexer *x);
+
+static inline bool flxi_is_mark(const flxi_token *t, char c)
+{
+    return t->kind == TOKEN_MARK && t->n == 1 && *t->s == c;
+}
+bool flxi_is_word(const flxi_token *t, const char *word);
+
+/* Line and column (in bytes) of a place in the text, from 1. Linear in the text: for errors only. */
+void flxi_lex_position(const flxi_lexer *x, const char *at, size_t *line, size_t *column);
+
+#endif

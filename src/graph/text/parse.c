@@ -1,0 +1,491 @@
+/* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and
+   when it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name
+   them. A graph that is met again while it waits calls itself, which is an error; so the recursion is as deep as
+   graphs nest, which FLXI_MAX_NESTING bounds. */
+#include "graph/text/parse.h"
+
+#include "graph/module.h"
+#include "graph/op/opcode.h"
+
+#include <fluxion/text.h>
+#include <stdio.h>
+
+typedef enum { UNREAD, READING, READ } read_state;
+
+typedef struct {
+    flxi_token name;
+    const char *at; /* behind the name */
+    read_state state;
+    flx_graph *graph;                /* the parser's hold; NULL for a kernel */
+    const char *kernel, *kernel_end; /* the text of a kernel; NULL for a graph */
+} entry;
+
+struct flxi_parser {
+    flx_context *ctx;
+    const char *text;
+    const char *end;
+    const char *file;
+    FLXI_VEC(entry) entries;
+    flxi_index by_name; /* of entries */
+    flx_error *err;
+};
+
+/* ---- Errors ---- */
+
+flx_error *flxi_parse_error(flxi_reader *r)
+{
+    return r->p->err;
+}
+
+static void set_place(flxi_parser *p, const char *at)
+{
+    flxi_lexer x = {.text = p->text, .end = p->end};
+    size_t line;
+    size_t column;
+    char place[48];
+    flxi_lex_position(&x, at, &line, &column);
+    int n = snprintf(place, sizeof place, ":%zu:%zu", line, column);
+    snprintf(p->err->where, sizeof p->err->where, "%.*s%s", (int)sizeof p->err->where - n - 1, p->file, place);
+}
+
+flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    flxi_fail_va(r->p->err, code, hint, fmt, args);
+    va_end(args);
+    set_place(r->p, at);
+    return code;
+}
+
+flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)
+{
+    *r->p->err = *err;
+    set_place(r->p, at);
+    return (flx_code)err->code;
+}
+
+flx_code flxi_expected(flxi_reader *r, const char *what)
+{
+    const flxi_token *t = &r->x.token;
+    char text[40];
+    if (t->kind == TOKEN_END)
+        return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "expected %s, found the end of the text", what);
+    if (t->kind == TOKEN_BAD && *t->s == '"')
+        return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "this string has no end on its line");
+    if (t->kind == TOKEN_BAD && (*t->s < 32 || *t->s > 126))
+        return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "expected %s, found the byte 0x%02x", what,
+                            (unsigned)(unsigned char)*t->s);
+    return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "expected %s, found '%s'", what,
+                        flxi_printable(text, sizeof text, t->s, t->n));
+}
+
+flx_code flxi_expect_mark(flxi_reader *r, char c)
+{
+    char what[8] = {'\'', c, '\'', 0};
+    if (!flxi_is_mark(&r->x.token, c))
+        return flxi_expected(r, what);
+    flxi_lex_next(&r->x);
+    return FLX_OK;
+}
+
+/* ---- Names in scope ---- */
+
+uint32_t flxi_find_value(const flxi_reader *r, const char *s, size_t n)
+{
+    uint32_t i;
+    uint64_t h = flxi_hash_bytes(FLXI_HASH_SEED, s, n);
+    for (flxi_probe p = flxi_index_first(&r->scope, h); flxi_index_next(&r->scope, &p, &i);)
+        if (r->defined.at[i].n == n && memcmp(r->defined.at[i].s, s, n) == 0)
+            return r->defined.at[i].id;
+    return 0;
+}
+
+static flx_code check_new_name(flxi_reader *r, const flxi_token *t)
+{
+    char text[60];
+    if (t->kind != TOKEN_NAME)
+        return flxi_expected(r, "a name");
+    flxi_printable(text, sizeof text, t->s, t->n);
+    if (!flxi_is_name(t->s, t->n))
+        return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
+    if (flxi_find_value(r, t->s, t->n))
+        return flxi_fail_at(r, t->s, FLX_E_DUP_NAME, NULL, "the name '%s' is defined twice", text);
+    return FLX_OK;
+}
+
+static flx_code define(flxi_reader *r, const flxi_token *t, uint32_t id)
+{
+    const flxi_allocator *mem = &r->g->ctx->mem;
+    if (!flxi_reserve(mem, &r->defined) ||
+        !flxi_index_add(mem, &r->scope, flxi_hash_bytes(FLXI_HASH_SEED, t->s, t->n), (uint32_t)r->defined.n))
+        return flxi_fail_at(r, t->s, FLX_E_OOM, NULL, "out of memory: names");
+    r->defined.at[r->defined.n].s = t->s;
+    r->defined.at[r->defined.n].n = t->n;
+    r->defined.at[r->defined.n++].id = id;
+    return FLX_OK;
+}
+
+/* ---- Declarations and statements ---- */
+
+static flx_code parse_decl(flxi_reader *r)
+{
+    flxi_opcode op = OP_input;
+    flx_type type;
+    if (flxi_is_word(&r->x.token, "param")) {
+        op = OP_param;
+        flxi_lex_next(&r->x);
+    }
+    flxi_token name = r->x.token;
+    FLXI_TRY(check_new_name(r, &name));
+    flxi_lex_next(&r->x);
+    FLXI_TRY(flxi_expect_mark(r, ':'));
+    FLXI_TRY(flxi_parse_type(r, &type));
+    const char *text = flxi_arena_text(&r->scratch, name.s, name.n);
+    uint32_t id = text ? flxi_add_leaf(r->g, op, text, &type) : 0;
+    if (!text)
+        return flxi_fail_at(r, name.s, FLX_E_OOM, NULL, "out of memory: names");
+    if (!id)
+        return flxi_pass_at(r, name.s, &r->g->error);
+    return define(r, &name, id);
+}
+
+static flx_code parse_decls(flxi_reader *r)
+{
+    FLXI_TRY(flxi_expect_mark(r, '('));
+    while (!flxi_is_mark(&r->x.token, ')')) {
+        FLXI_TRY(parse_decl(r));
+        if (!flxi_is_mark(&r->x.token, ','))
+            break;
+        flxi_lex_next(&r->x);
+    }
+    return flxi_expect_mark(r, ')');
+}
+
+typedef FLXI_VEC(flxi_token) token_list;
+
+static flx_code parse_names(flxi_reader *r, token_list *names)
+{
+    for (;;) {
+        flxi_token t = r->x.token;
+        if (!flxi_is_word(&t, "_"))
+            FLXI_TRY(check_new_name(r, &t));
+        if (!flxi_push(&r->g->ctx->mem, names, t))
+            return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: names");
+        flxi_lex_next(&r->x);
+        if (!flxi_is_mark(&r->x.token, ','))
+            return FLX_OK;
+        flxi_lex_next(&r->x);
+    }
+}
+
+static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t first, uint32_t count, bool alias,
+                           bool pinned)
+{
+    if (names->n != count)
+        return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, "_ discards a result", "%zu name%s for %u result%s",
+                            names->n, names->n == 1 ? "" : "s", count, count == 1 ? "" : "s");
+    for (uint32_t i = 0; i < count; i++) {
+        flxi_token t = names->at[i];
+        if (pinned)
+            flxi_value_at(r->g, first + i)->pinned = 1;
+        if (flxi_is_word(&t, "_"))
+            continue;
+        if (flxi_find_value(r, t.s, t.n)) /* twice in this very statement */
+            return check_new_name(r, &t);
+        FLXI_TRY(define(r, &t, first + i));
+        if (!alias)
+            flxi_label(r->g, first + i, t.s, t.n);
+    }
+    return r->g->error.code ? flxi_pass_at(r, names->at[0].s, &r->g->error) : FLX_OK;
+}
+
+static bool at_pin(const flxi_reader *r)
+{
+    flxi_lexer ahead = r->x;
+    if (!flxi_is_word(&ahead.token, "pin"))
+        return false;
+    flxi_lex_next(&ahead);
+    return ahead.token.kind == TOKEN_NAME;
+}
+
+static flx_code parse_statement(flxi_reader *r, token_list *names)
+{
+    uint32_t first;
+    uint32_t count;
+    bool alias;
+    bool pinned = at_pin(r);
+    if (pinned)
+        flxi_lex_next(&r->x);
+    names->n = 0;
+    FLXI_TRY(parse_names(r, names));
+    FLXI_TRY(flxi_expect_mark(r, '='));
+    const char *label = flxi_arena_text(&r->scratch, names->at[0].s, names->at[0].n);
+    if (!label)
+        return flxi_fail_at(r, names->at[0].s, FLX_E_OOM, NULL, "out of memory: names");
+    FLXI_TRY(flxi_parse_expr(r, label, &first, &count, &alias));
+    return bind_names(r, names, first, count, alias, pinned);
+}
+
+static flx_code parse_output(flxi_reader *r)
+{
+    uint32_t first;
+    uint32_t count;
+    bool is_name;
+    char position[24];
+    flxi_token t = r->x.token;
+    FLXI_TRY(flxi_parse_expr(r, NULL, &first, &count, &is_name));
+    if (count != 1)
+        return flxi_fail_at(r, t.s, FLX_E_ARITY, "name the results in a statement first",
+                            "a returned call must have one result, not %u", count);
+    snprintf(position, sizeof position, "out%zu", r->g->outputs.n);
+    const char *name = is_name ? flxi_arena_text(&r->scratch, t.s, t.n) : position;
+    if (!name)
+        return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: names");
+    if (flx_output(r->g, (flx_val){first, r->g->serial}, name) != FLX_OK)
+        return flxi_pass_at(r, t.s, &r->g->error);
+    return FLX_OK;
+}
+
+static flx_code parse_returns(flxi_reader *r)
+{
+    flxi_lex_next(&r->x); /* return */
+    while (!flxi_is_mark(&r->x.token, '}')) {
+        FLXI_TRY(parse_output(r));
+        if (!flxi_is_mark(&r->x.token, ','))
+            break;
+        flxi_lex_next(&r->x);
+    }
+    return flxi_is_mark(&r->x.token, '}') ? FLX_OK : flxi_expected(r, "',' or '}' behind the returned values");
+}
+
+static flx_code parse_body(flxi_reader *r, token_list *names)
+{
+    FLXI_TRY(parse_decls(r));
+    FLXI_TRY(flxi_expect_mark(r, '{'));
+    while (!flxi_is_word(&r->x.token, "return")) {
+        if (r->x.token.kind != TOKEN_NAME)
+            return flxi_expected(r, "a statement or 'return'");
+        flxi_mark mark = flxi_arena_mark(&r->scratch);
+        FLXI_TRY(parse_statement(r, names));
+        flxi_arena_rewind(&r->scratch, mark);
+    }
+    return parse_returns(r);
+}
+
+/* ---- Graphs ---- */
+
+static flx_code read_graph(flxi_parser *p, entry *e, int depth)
+{
+    flxi_reader r = {.p = p, .depth = depth};
+    const flxi_allocator *mem = &p->ctx->mem;
+    token_list names = {0};
+    flxi_lex_start(&r.x, p->text, p->end, e->at);
+    flxi_arena_init(&r.scratch, mem);
+    const char *name = flxi_arena_text(&r.scratch, e->name.s, e->name.n);
+    r.g = name ? flx_graph_new(p->ctx, name) : NULL;
+    e->state = READING;
+    flx_code code = r.g ? parse_body(&r, &names) : flxi_fail_at(&r, e->at, FLX_E_OOM, NULL, "out of memory: a graph");
+    e->state = READ;
+    if (code == FLX_OK)
+        e->graph = r.g;
+    else
+        flx_graph_free(r.g);
+    flxi_vec_free(mem, &names);
+    flxi_vec_free(mem, &r.defined);
+    flxi_index_free(mem, &r.scope);
+    flxi_arena_free(&r.scratch);
+    return code;
+}
+
+static uint64_t hash_name(const flxi_token *name)
+{
+    return flxi_hash_bytes(FLXI_HASH_SEED, name->s, name->n);
+}
+
+static entry *find_entry(const flxi_parser *p, const flxi_token *name)
+{
+    uint32_t i;
+    for (flxi_probe k = flxi_index_first(&p->by_name, hash_name(name)); flxi_index_next(&p->by_name, &k, &i);)
+        if (p->entries.at[i].name.n == name->n && memcmp(p->entries.at[i].name.s, name->s, name->n) == 0)
+            return &p->entries.at[i];
+    return NULL;
+}
+
+flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out)
+{
+    char text[60];
+    entry *e = find_entry(r->p, name);
+    flxi_printable(text, sizeof text, name->s, name->n);
+    if (!e || e->kernel)
+        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a kernel" : NULL, "there is no graph called '%s'", text);
+    if (e->state == READING)
+        return flxi_fail_at(r, name->s, FLX_E_NAME, "graphs must not call themselves, not even through others",
+                            "the graph '%s' calls itself", text);
+    if (r->depth >= FLXI_MAX_NESTING)
+        return flxi_fail_at(r, name->s, FLX_E_SIZE, NULL, "graphs nest deeper than %d", FLXI_MAX_NESTING);
+    if (e->state == UNREAD)
+        FLXI_TRY(read_graph(r->p, e, r->depth + 1));
+    *out = e->graph;
+    return FLX_OK;
+}
+
+flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **out)
+{
+    char text[60];
+    const entry *e = find_entry(r->p, name);
+    flxi_printable(text, sizeof text, name->s, name->n);
+    if (!e || !e->kernel)
+        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a graph" : NULL, "there is no kernel called '%s'", text);
+    *out = flxi_arena_text(&r->scratch, e->kernel, (size_t)(e->kernel_end - e->kernel));
+    return *out ? FLX_OK : flxi_fail_at(r, name->s, FLX_E_OOM, NULL, "out of memory: a kernel");
+}
+
+/* Kernel text has marks and comments of its own; of it only strings, comments and braces matter here. Returns what is
+   behind the kernel's last brace, or NULL. */
+static const char *kernel_end(const char *s, const char *end)
+{
+    size_t depth = 0;
+    while (s < end) {
+        bool is_line = *s == '#' || (*s == '/' && end - s > 1 && s[1] == '/');
+        bool is_comment = *s == '/' && end - s > 1 && s[1] == '*';
+        if (is_line) {
+            while (s < end && *s != '\n')
+                s++;
+        } else if (is_comment) {
+            for (s += 2; end - s > 1 && (s[0] != '*' || s[1] != '/'); s++)
+                ;
+            s = end - s > 1 ? s + 2 : end;
+        } else if (*s == '"') {
+            for (s++; s < end && *s != '"' && *s != '\n'; s++)
+                s += *s == '\\' && s + 1 < end;
+            s += s < end;
+        } else {
+            depth += *s == '{';
+            if (*s++ == '}' && depth-- <= 1)
+                return s;
+        }
+    }
+    return NULL;
+}
+
+/* The name behind "graph" or "kernel" becomes an entry. */
+static flx_code add_entry(flxi_parser *p, flxi_reader *r, entry *e)
+{
+    const flxi_allocator *mem = &p->ctx->mem;
+    char text[60];
+    const char *what = e->kernel ? "kernel" : "graph";
+    flxi_printable(text, sizeof text, e->name.s, e->name.n);
+    if (!flxi_is_name(e->name.s, e->name.n))
+        return flxi_fail_at(r, e->name.s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
+    const entry *other = find_entry(p, &e->name);
+    if (other)
+        return flxi_fail_at(r, e->name.s, FLX_E_DUP_NAME,
+                            !other->kernel != !e->kernel ? "graphs and kernels share names" : NULL,
+                            "the %s '%s' is defined twice", what, text);
+    if (!flxi_push(mem, &p->entries, *e) ||
+        !flxi_index_add(mem, &p->by_name, hash_name(&e->name), (uint32_t)p->entries.n - 1))
+        return flxi_fail_at(r, e->name.s, FLX_E_OOM, NULL, "out of memory: graphs");
+    return FLX_OK;
+}
+
+static flx_code find_one_kernel(flxi_parser *p, flxi_reader *r)
+{
+    entry e = {.kernel = r->x.token.s, .state = READ};
+    flxi_lex_next(&r->x);
+    e.name = r->x.token;
+    if (e.name.kind != TOKEN_NAME)
+        return flxi_expected(r, "the name of the kernel");
+    e.at = r->x.at;
+    e.kernel_end = kernel_end(r->x.at, r->x.end);
+    FLXI_TRY(add_entry(p, r, &e));
+    if (!e.kernel_end)
+        return flxi_fail_at(r, e.kernel, FLX_E_SYNTAX, NULL, "this kernel has no end");
+    flxi_lex_start(&r->x, p->text, p->end, e.kernel_end);
+    return FLX_OK;
+}
+
+/* Braces occur only around bodies, so a graph ends at the next closing one. */
+static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
+{
+    while (r->x.token.kind != TOKEN_END) {
+        if (flxi_is_word(&r->x.token, "kernel")) {
+            FLXI_TRY(find_one_kernel(p, r));
+            continue;
+        }
+        if (!flxi_is_word(&r->x.token, "graph"))
+            return flxi_expected(r, "'graph' or 'kernel'");
+        flxi_lex_next(&r->x);
+        entry e = {.name = r->x.token, .at = r->x.at};
+        if (e.name.kind != TOKEN_NAME)
+            return flxi_expected(r, "the name of the graph");
+        FLXI_TRY(add_entry(p, r, &e));
+        while (r->x.token.kind != TOKEN_END && !flxi_is_mark(&r->x.token, '}'))
+            flxi_lex_next(&r->x);
+        if (r->x.token.kind == TOKEN_END) { /* reading it says best what is missing */
+            FLXI_TRY(read_graph(p, &p->entries.at[p->entries.n - 1], 1));
+            return flxi_expected(r, "'}'");
+        }
+        flxi_lex_next(&r->x);
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_dim_read(flx_graph *g, const char *text, flx_dim *out, flx_error *err)
+{
+    flxi_parser p = {.ctx = g->ctx, .text = text, .end = text + strlen(text), .file = "dimension", .err = err};
+    flxi_reader r = {.p = &p, .g = g};
+    flxi_arena_init(&r.scratch, &g->ctx->mem);
+    flxi_lex_start(&r.x, p.text, p.end, p.text);
+    flx_code code = flxi_parse_dim(&r, out);
+    if (code == FLX_OK && r.x.token.kind != TOKEN_END)
+        code = flxi_expected(&r, "the end of the dimension");
+    flxi_arena_free(&r.scratch);
+    return code;
+}
+
+static flx_code read_all(flxi_parser *p, flx_module *m)
+{
+    flxi_reader r = {.p = p};
+    flxi_lex_start(&r.x, p->text, p->end, p->text);
+    FLXI_TRY(find_graphs(p, &r));
+    size_t graphs = 0;
+    for (size_t i = 0; i < p->entries.n; i++)
+        graphs += !p->entries.at[i].kernel;
+    if (graphs == 0)
+        return flxi_fail_at(&r, p->text, FLX_E_SYNTAX, NULL, "the text holds no graph");
+    for (size_t i = 0; i < p->entries.n; i++) {
+        entry *e = &p->entries.at[i];
+        if (e->kernel)
+            continue;
+        if (e->state == UNREAD)
+            FLXI_TRY(read_graph(p, e, 1));
+        if (flxi_module_add(m, e->graph) != FLX_OK)
+            return flxi_fail_at(&r, e->at, FLX_E_OOM, NULL, "out of memory: graphs");
+    }
+    return FLX_OK;
+}
+
+flx_module *flx_parse(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
+{
+    flx_error ignored;
+    if (!ctx || (!text && length)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_parse: context and text must be given");
+        return NULL;
+    }
+    if (!text)
+        text = "";
+    flxi_parser p = {
+        .ctx = ctx, .text = text, .end = text + length, .file = file ? file : "text", .err = err ? err : &ignored};
+    memset(p.err, 0, sizeof *p.err);
+    flx_module *m = flxi_module_new(ctx);
+    flx_code code = m ? read_all(&p, m) : flxi_oom(p.err, "a module");
+    for (size_t i = 0; i < p.entries.n; i++)
+        flx_graph_free(p.entries.at[i].graph);
+    flxi_vec_free(&ctx->mem, &p.entries);
+    flxi_index_free(&ctx->mem, &p.by_name);
+    if (code == FLX_OK)
+        return m;
+    flx_module_free(m);
+    return NULL;
+}

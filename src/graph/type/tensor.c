@@ -1,0 +1,112 @@
+/* tensor.c: reference-counted tensors. */
+#include "graph/type/tensor.h"
+
+#include "base/error.h"
+#include "graph/op/eval.h"
+
+#include <math.h>
+
+enum { DATA_ALIGN = 64 }; /* a cache line, and the widest vector */
+
+flx_tensor *flx_tensor_new(flx_context *ctx, const flx_type *type, const void *data, flx_error *err)
+{
+    size_t nbytes;
+    if (!ctx || !type) {
+        flxi_fail(err, FLX_E_USAGE, "flx_tensor_new: context and type must be given");
+        return NULL;
+    }
+    if (flxi_type_check(ctx, type, err) != FLX_OK)
+        return NULL;
+    if (!flxi_type_is_static(type)) {
+        flxi_type_text text;
+        flxi_fail(err, FLX_E_UNBOUND_DIM, "a tensor needs numbers for its dimensions, not %s",
+                  flxi_type_str(ctx, type, &text));
+        return NULL;
+    }
+    if (!flxi_static_bytes(type, &nbytes) || (ctx->memory_limit && nbytes > (size_t)ctx->memory_limit)) {
+        flxi_type_text text;
+        flxi_fail(err, FLX_E_SIZE, "a tensor of type %s is larger than the limit", flxi_type_str(ctx, type, &text));
+        return NULL;
+    }
+    flx_tensor *t = flxi_alloc(&ctx->mem, 1, sizeof *t);
+    void *block = flxi_alloc(&ctx->mem, nbytes + DATA_ALIGN, 1);
+    if (!t || !block) {
+        flxi_free(&ctx->mem, t, 1, sizeof *t);
+        flxi_free(&ctx->mem, block, nbytes + DATA_ALIGN, 1);
+        flxi_fail(err, FLX_E_OOM, "out of memory: a tensor of %zu bytes", nbytes);
+        return NULL;
+    }
+    t->ctx = ctx;
+    atomic_init(&t->refs, 1);
+    t->type = *type;
+    flxi_static_count(type, &t->count);
+    t->nbytes = nbytes;
+    t->block = block;
+    t->block_size = nbytes + DATA_ALIGN;
+    t->data = (void *)(((uintptr_t)block + DATA_ALIGN - 1) & ~(uintptr_t)(DATA_ALIGN - 1));
+    if (data && nbytes)
+        memcpy(t->data, data, nbytes);
+    return t;
+}
+
+flx_tensor *flx_tensor_retain(flx_tensor *t)
+{
+    if (t)
+        atomic_fetch_add(&t->refs, 1);
+    return t;
+}
+
+void flx_tensor_release(flx_tensor *t)
+{
+    if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
+        return;
+    const flxi_allocator *mem = &t->ctx->mem;
+    flxi_free(mem, t->block, t->block_size, 1);
+    flxi_free(mem, t, 1, sizeof *t);
+}
+
+const flx_type *flx_tensor_type(const flx_tensor *t)
+{
+    return t ? &t->type : NULL;
+}
+
+void *flx_tensor_data(flx_tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+const void *flx_tensor_bytes(const flx_tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+size_t flx_tensor_size(const flx_tensor *t)
+{
+    return t ? t->nbytes : 0;
+}
+
+int64_t flx_tensor_count(const flx_tensor *t)
+{
+    return t ? t->count : 0;
+}
+
+double flx_tensor_get(const flx_tensor *t, int64_t i)
+{
+    if (!t || i < 0 || i >= t->count)
+        return NAN;
+    return flxi_load_double(t->type.dtype, t->data, i);
+}
+
+flx_tensor *flx_tensor_cast(const flx_tensor *t, flx_dtype to, flx_error *err)
+{
+    if (!t) {
+        flxi_fail(err, FLX_E_USAGE, "flx_tensor_cast: the tensor is NULL");
+        return NULL;
+    }
+    flx_type type = t->type;
+    type.dtype = (int32_t)to;
+    flx_tensor *y = flx_tensor_new(t->ctx, &type, NULL, err);
+    for (int64_t i = 0; y && i < t->count; i++)
+        flxi_cast_element(t->type.dtype, t->data, i, type.dtype, y->data, i);
+    return y;
+}

@@ -1,0 +1,223 @@
+/* kernel_derive.c: the frame around both modes of differentiation. */
+#include "kernel/derive/kernel_derive.h"
+
+#include "kernel/check/kernel_validate.h"
+#include "kernel/derive/kernel_affine.h"
+#include "kernel/optimise/kernel_optimise.h"
+#include "kernel/program/kernel_origin.h"
+
+#include <stdio.h>
+
+/* ---- Beginning ---- */
+
+static flx_code find_buffers(const flx_kernel *k, const char *const *names, size_t n, uint8_t *flags, const char *what,
+                             flx_error *err)
+{
+    if (n == 0)
+        return flxi_fail(err, FLX_E_USAGE, "a derivative needs at least one %s", what);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t b = names && names[i] ? flxi_kernel_find_buffer(k, names[i]) : 0;
+        if (!b)
+            return flxi_kernel_fail(err, "buffer not found", "flx kernel check lists a kernel's buffers",
+                                    "'%.80s', asked for as an %s of '%.80s'", names && names[i] ? names[i] : "NULL",
+                                    what, k->name);
+        if (k->buffers[b].access == FLX_KERNEL_WORKGROUP || k->buffers[b].access == FLX_KERNEL_PRIVATE)
+            return flxi_kernel_fail(err, "buffer not found", "name a bound buffer",
+                                    "'%.80s' lives only while the kernel runs, so it is no %s", names[i], what);
+        flags[b] = 1;
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *const *outputs, size_t num_outputs,
+                            const char *const *inputs, size_t num_inputs, const flx_kernel_grad_options *options,
+                            flx_error *err)
+{
+    if (!k)
+        return flxi_fail(err, FLX_E_USAGE, "the kernel is NULL");
+    if (options && options->struct_size != 0 && options->struct_size < sizeof *options)
+        return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_grad_options");
+    if (options)
+        d->options = *options;
+    FLXI_TRY(flxi_kernel_check(k, err));
+    flxi_arena_init(&d->arena, flxi_kernel_mem(k));
+    d->has_arena = true;
+    flxi_ksimplify_options simplify = {0};
+    flx_kernel *numbered = flxi_kernel_numbered(k, err);
+    d->source = k;
+    d->k = numbered ? flxi_kernel_simplify(numbered, &simplify, err) : NULL;
+    flx_kernel_free(numbered);
+    if (!d->k)
+        return (flx_code)err->code;
+    k = d->k;
+    d->inputs = flxi_new(&d->arena, uint8_t, k->num_buffers + 1);
+    d->outputs = flxi_new(&d->arena, uint8_t, k->num_buffers + 1);
+    if (!d->inputs || !d->outputs)
+        return flxi_oom(err, "the derivative of a kernel");
+    FLXI_TRY(find_buffers(k, outputs, num_outputs, d->outputs, "output", err));
+    FLXI_TRY(find_buffers(k, inputs, num_inputs, d->inputs, "input", err));
+    d->result = flxi_kernel_derived_new(k, err);
+    return d->result ? FLX_OK : FLX_E_OOM;
+}
+
+/* ---- Types ---- */
+
+/* The first operation on what comes from the buffer, in the order of the text. */
+static const flxi_kx *first_operation(const flx_kernel *k, flxi_klist list, uint32_t buffer, uint8_t *tainted)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        const flxi_ks *s = &list.at[i];
+        const flxi_kx *e = &k->exprs[s->a];
+        bool comes = e->kind == KX_LOAD && e->ref == buffer;
+        for (int j = 0; j < flxi_kx_operands(e); j++) {
+            const flxi_kx *x = &k->exprs[e->x[j]];
+            if (e->kind != KX_LOAD && x->kind == KX_VAR && tainted[x->ref])
+                return e;
+        }
+        comes |= e->kind == KX_VAR && tainted[e->ref];
+        if (comes && (s->kind == KS_LET || s->kind == KS_ASSIGN))
+            tainted[s->var] = 1;
+        const flxi_kx *found = first_operation(k, s->body, buffer, tainted);
+        if (!found)
+            found = first_operation(k, s->other, buffer, tainted);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+flx_code flxi_kderive_check_types(const flxi_kderive *d, const flx_kernel *normalised, flx_error *err)
+{
+    const flx_kernel *k = d->k;
+    for (uint32_t i = 1; i <= k->num_buffers; i++) {
+        if ((!d->inputs[i] && !d->outputs[i]) || flxi_ktype_is_float(k->buffers[i].element))
+            continue;
+        flxi_arena scratch;
+        flxi_arena_init(&scratch, flxi_kernel_mem(k));
+        uint8_t *tainted = flxi_new(&scratch, uint8_t, normalised->num_vars + 1);
+        const flxi_kx *e = tainted ? first_operation(normalised, normalised->body, i, tainted) : NULL;
+        flxi_arena_free(&scratch);
+        return flxi_kernel_fail(err, "not differentiable", "differentiate by buffers of floats only",
+                                "%s: buffer '%.80s' holds %s, which carries no derivative",
+                                e ? flxi_kx_name(e) : "buffer", k->buffers[i].name,
+                                flxi_ktype_of(k->buffers[i].element)->name);
+    }
+    return FLX_OK;
+}
+
+/* ---- Warnings ---- */
+
+static flx_code warn_about(flxi_kderive *d, const flxi_kflow *w, const flxi_kstep *step, const flxi_kx *e,
+                           flx_error *err)
+{
+    char path[120], text[240];
+    flxi_kflow_path(w, step, path, sizeof path);
+    if (d->options.flags & FLX_KERNEL_STRICT) {
+        flxi_kernel_fail(err, "not differentiable", "wrap its operand in stop_gradient if that is meant",
+                         "%s is piecewise constant: its derivative is zero", flxi_kx_name(e));
+        return flxi_at(err, "%s", path);
+    }
+    snprintf(text, sizeof text, "%s: %s is piecewise constant, its derivative is zero", path, flxi_kx_name(e));
+    return flxi_kernel_derived_warn(d->result, text) ? FLX_OK : flxi_oom(err, "the derivative of a kernel");
+}
+
+static flx_code warn_steps(flxi_kderive *d, const flxi_kflow *w, flxi_ksteps steps, flx_error *err)
+{
+    for (size_t i = 0; i < steps.n; i++) {
+        const flxi_kstep *step = &steps.at[i];
+        const flxi_kx *e = &w->k->exprs[step->s->a];
+        bool matters =
+            step->s->kind == KS_LET && ((w->vars[step->s->var].activity & KUSEFUL) || !flxi_ktype_is_float(e->type));
+        for (int j = 0; matters && j < flxi_kx_operands(e); j++) {
+            const flxi_kx *x = &w->k->exprs[e->x[j]];
+            if (x->kind == KX_VAR && (w->vars[x->ref].activity & KVARIED) && flxi_kernel_pass(w->k, e, j) == KPASS_ZERO)
+                FLXI_TRY(warn_about(d, w, step, e, err));
+        }
+        FLXI_TRY(warn_steps(d, w, step->body, err));
+        FLXI_TRY(warn_steps(d, w, step->other, err));
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_kderive_warn(flxi_kderive *d, const flxi_kflow *w, flx_error *err)
+{
+    return warn_steps(d, w, w->top, err);
+}
+
+static bool is_certain(const flxi_kstep *step)
+{
+    for (; step; step = step->parent)
+        if (step->s->kind == KS_IF || step->s->kind == KS_LOOP)
+            return false;
+    return true;
+}
+
+flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err)
+{
+    for (size_t i = 0; i < w->top.n; i++) {
+        const flxi_kstep *step = &w->top.at[i];
+        const flxi_ks *s = step->s;
+        char path[120];
+        if (s->kind != KS_STORE || w->k->buffers[s->buffer].access == FLX_KERNEL_PRIVATE || !is_certain(step) ||
+            flxi_kernel_workgroup(w->k) == 1 || !flxi_kernel_is_group_leaf(w, s->a))
+            continue;
+        flxi_kernel_fail(
+            err, "racy", "guard the store, as in if (local_id(0) == 0), or use an index of the invocation's own",
+            "all invocations of a workgroup store to one element of '%.80s'", w->k->buffers[s->buffer].name);
+        return flxi_at(err, "%s", flxi_kflow_path(w, step, path, sizeof path));
+    }
+    return FLX_OK;
+}
+
+flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w)
+{
+    return (flxi_kreverse_request){
+        .w = w, .k = normalised, .options = &d->options, .inputs = d->inputs, .outputs = d->outputs, .d = d->result};
+}
+
+/* ---- Ending ---- */
+
+/* The fresh kernel is not shared yet, so its table may be put right in place. */
+static void bind_densely(flx_kernel *k)
+{
+    uint32_t next = 0;
+    flxi_kbuffer *buffers = (flxi_kbuffer *)(uintptr_t)k->buffers;
+    for (uint32_t i = 1; i <= k->num_buffers; i++)
+        if (buffers[i].access != FLX_KERNEL_WORKGROUP && buffers[i].access != FLX_KERNEL_PRIVATE)
+            buffers[i].binding = next++;
+}
+
+/* Needs of buffers that simplification dropped are dropped too. */
+static void drop_needs(flx_kernel_derived *d, const flx_kernel *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->needs.n; i++)
+        if (flxi_kernel_find_buffer(k, d->needs.at[i].name))
+            d->needs.at[n++] = d->needs.at[i];
+    d->needs.n = n;
+}
+
+flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err)
+{
+    bind_densely(k);
+    drop_needs(d->result, k);
+    for (uint32_t a = 0; a < 3; a++)
+        d->result->lone_axes[a] = !flxi_kernel_mentions_axis(d->k, a);
+    flx_code code = flxi_kernel_check(k, err);
+    if (code != FLX_OK)
+        flx_kernel_free(k);
+    else if (!flxi_kernel_derived_add_kernel(d->result, k))
+        code = flxi_oom(err, "the derivative of a kernel");
+    return code;
+}
+
+flx_kernel_derived *flxi_kderive_end(flxi_kderive *d, flx_code code)
+{
+    flx_kernel_free(d->k);
+    if (d->has_arena)
+        flxi_arena_free(&d->arena);
+    if (code == FLX_OK)
+        return d->result;
+    flx_kernel_derived_free(d->result);
+    return NULL;
+}

@@ -1,0 +1,231 @@
+/* kernel_extension.c: the extensions of a context, a list that only grows, and what is asked of them. */
+#include "kernel/program/kernel_extension.h"
+
+#include "base/registry.h"
+#include "kernel/derive/kernel_normalise.h"
+
+#include <stdio.h>
+
+static void *make_registry(flx_context *ctx)
+{
+    return flxi_registry_new(ctx);
+}
+
+static const flxi_kextension *find_in(const flxi_registry *r, const char *name, uint32_t id)
+{
+    const flxi_kextension *x = r->first;
+    while (x && (name ? strcmp(x->is.name, name) != 0 : x->is.id != id))
+        x = x->next;
+    return x;
+}
+
+const flxi_kextension *flxi_kextension_find(flx_context *ctx, const char *name, uint32_t id)
+{
+    flxi_registry *r = flxi_context_find_attached(ctx, make_registry);
+    if (!r)
+        return NULL;
+    pthread_mutex_lock(&r->lock);
+    const flxi_kextension *found = find_in(r, name, id);
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+/* ---- Registering ---- */
+
+/* Operands that a spelling names must exist. */
+static bool is_spelling(const flx_kernel_spelling *s, uint32_t num_args)
+{
+    for (const char *at = s->text ? strchr(s->text, '$') : NULL; at; at = strchr(at, '$')) {
+        uint32_t number = 0;
+        const char *digit = ++at;
+        while (*digit >= '0' && *digit <= '9' && number < 1000)
+            number = number * 10 + (uint32_t)(*digit++ - '0');
+        if (digit == at ? !*at || !strchr("TP$", *at) : number >= num_args)
+            return false;
+        at = digit == at ? at + 1 : digit;
+    }
+    return true;
+}
+
+static flx_code check_spellings(const flx_kernel_extension *x, flx_error *err)
+{
+    const flx_kernel_spelling *const all[] = {&x->c, &x->cuda, &x->opencl};
+    static const char *const names[] = {"c", "cuda", "opencl"};
+    for (size_t i = 0; i < 3; i++)
+        if (!is_spelling(all[i], x->num_args))
+            return flxi_fail_hint(
+                err, FLX_E_USAGE, "write $0 $1 … for operands, $T for the type, $P for the payload, $$ for a dollar",
+                "extension '%.60s': its text for %s names an operand that it does not have", x->name, names[i]);
+    return FLX_OK;
+}
+
+static flx_code check_extension(const flx_kernel_extension *x, flx_error *err)
+{
+    bool is_statement = (x->flags & FLX_KERNEL_EXTENSION_STATEMENT) != 0;
+    if (x->struct_size != 0 && x->struct_size < sizeof *x)
+        return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_extension");
+    if (!x->name || !x->name[0] || x->id == 0 || x->fingerprint == 0)
+        return flxi_fail_hint(err, FLX_E_USAGE, "give it all three", "an extension without name, id or fingerprint");
+    if (x->flags & ~(uint32_t)(FLX_KERNEL_EXTENSION_IMPURE | FLX_KERNEL_EXTENSION_STATEMENT))
+        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has flags that do not exist", x->name);
+    if (is_statement && (x->type || x->derivative || x->num_args))
+        return flxi_fail_hint(err, FLX_E_USAGE, "leave them out",
+                              "extension '%.60s' is a statement: it has no operands, type or derivative", x->name);
+    if (!is_statement && (!x->type || !x->evaluate))
+        return flxi_fail_hint(err, FLX_E_USAGE, "give it both",
+                              "extension '%.60s' lacks its type rule or its evaluator", x->name);
+    if (x->num_args > FLXI_KEXTENSION_MAX_ARGS)
+        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has %u operands, and at most %d are possible", x->name,
+                         (unsigned)x->num_args, FLXI_KEXTENSION_MAX_ARGS);
+    if (x->derivative && (x->flags & FLX_KERNEL_EXTENSION_IMPURE))
+        return flxi_fail_hint(err, FLX_E_USAGE, "leave the derivative out, or make it pure",
+                              "extension '%.60s' is impure: it has no derivative", x->name);
+    return check_spellings(x, err);
+}
+
+/* *text becomes a copy; NULL stays. */
+static bool keep(flxi_arena *arena, const char **text)
+{
+    if (*text)
+        *text = flxi_arena_text(arena, *text, strlen(*text));
+    return *text != NULL;
+}
+
+static flx_code add(flxi_registry *r, const flx_kernel_extension *x, flx_error *err)
+{
+    if (find_in(r, x->name, 0))
+        return flxi_fail(err, FLX_E_DUP_NAME, "there is an extension '%.60s' already", x->name);
+    const flxi_kextension *same = find_in(r, NULL, x->id);
+    if (same)
+        return flxi_fail(err, FLX_E_DUP_NAME, "extension '%.60s' has the number 0x%x already", same->is.name,
+                         (unsigned)x->id);
+    flxi_kextension *kept = flxi_new(&r->arena, flxi_kextension, 1);
+    if (!kept)
+        return flxi_oom(err, "an extension");
+    *kept = (flxi_kextension){*x, r->first};
+    const char **const texts[] = {&kept->is.name,        &kept->is.derivative,    &kept->is.c.text,
+                                  &kept->is.c.prelude,   &kept->is.cuda.text,     &kept->is.cuda.prelude,
+                                  &kept->is.opencl.text, &kept->is.opencl.prelude};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i] && !keep(&r->arena, texts[i]))
+            return flxi_oom(err, "an extension");
+    r->first = kept;
+    return FLX_OK;
+}
+
+flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extension *extension, flx_error *err)
+{
+    if (!ctx || !extension)
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_register_extension: the %s is NULL",
+                         ctx ? "extension" : "context");
+    FLXI_TRY(check_extension(extension, err));
+    flxi_registry *r = flxi_context_attached(ctx, make_registry, flxi_registry_free);
+    if (!r)
+        return flxi_oom(err, "an extension");
+    pthread_mutex_lock(&r->lock);
+    flx_code code = add(r, extension, err);
+    pthread_mutex_unlock(&r->lock);
+    return code;
+}
+
+/* ---- Evaluating ---- */
+
+/* A NaN that was computed is the positive quiet one without payload, whoever computed it. */
+static uint64_t canonical(uint32_t type, uint64_t bits)
+{
+    static const struct {
+        uint32_t type;
+        uint64_t infinity, quiet;
+    } floats[] = {
+        {FLX_F64, UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff8000000000000)},
+        {FLX_F32, 0x7f800000, 0x7fc00000},
+        {FLX_F16, 0x7c00, 0x7e00},
+        {FLX_BF16, 0x7f80, 0x7fc0},
+    };
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        uint64_t magnitude = bits & (floats[i].infinity | (floats[i].infinity - 1));
+        if (type == floats[i].type && magnitude > floats[i].infinity)
+            return floats[i].quiet;
+    }
+    return bits;
+}
+
+uint64_t flxi_kextension_eval(const flxi_kopaque *o, const uint32_t *types, const uint64_t *args, size_t n)
+{
+    const flx_kernel_extension *x = &o->known->is;
+    uint64_t bits = x->evaluate ? x->evaluate(x->user, o->payload, o->payload_size, types, args, n) : 0;
+    uint8_t width = flxi_ktype_of(o->type)->bits;
+    if (o->type == FLX_BOOL)
+        return bits != 0;
+    if (width < 64)
+        bits &= (UINT64_C(1) << width) - 1;
+    return canonical(o->type, bits);
+}
+
+/* ---- Derivatives ---- */
+
+static void add_payload(flxi_strbuf *out, const flxi_kopaque *o)
+{
+    const unsigned char *bytes = o->payload;
+    flxi_add_char(out, '"');
+    for (size_t i = 0; i < o->payload_size; i++)
+        flxi_addf(out, "%02x", bytes[i]);
+    flxi_add_char(out, '"');
+}
+
+static void add_expanded(flxi_strbuf *out, const char *text, const flxi_kopaque *o)
+{
+    uint32_t derivative_type = o->type == FLX_F64 ? FLX_F64 : FLX_F32;
+    for (const char *at; (at = strchr(text, '$')); text = at + 2) {
+        flxi_add_bytes(out, text, (size_t)(at - text));
+        if (at[1] == 'T')
+            flxi_add_text(out, flxi_ktype_of(o->type)->name);
+        else if (at[1] == 'G')
+            flxi_add_text(out, flxi_ktype_of(derivative_type)->name);
+        else if (at[1] == 'P')
+            add_payload(out, o);
+        else
+            flxi_add_bytes(out, at, at[1] ? 2 : 1); /* the reader will complain */
+        if (!at[1])
+            return;
+    }
+    flxi_add_text(out, text);
+}
+
+/* A kernel without statements: `self`, which computes the operation, and its derivatives. */
+static flx_kernel *read_derivative(flx_context *ctx, const flx_kernel *k, const flxi_kx *e, flx_error *err)
+{
+    const flxi_kopaque *o = &k->opaques[e->ref];
+    const char *type = flxi_ktype_of(o->type)->name;
+    char file[100];
+    flxi_strbuf text;
+    flx_kernel *d = NULL;
+    flxi_strbuf_init(&text, flxi_context_mem(ctx));
+    flxi_add_text(&text, "kernel derivative() { fn self(");
+    for (size_t i = 0; i < e->num_args; i++)
+        flxi_addf(&text, "%sx%zu: %s", i ? ", " : "", i, flxi_ktype_of(k->exprs[e->args[i]].type)->name);
+    flxi_addf(&text, ") -> %s { return opaque<%s>(0x%x, ", type, type, (unsigned)o->known->is.id);
+    add_payload(&text, o);
+    for (size_t i = 0; i < e->num_args; i++)
+        flxi_addf(&text, ", x%zu", i);
+    flxi_add_text(&text, "); }\n");
+    add_expanded(&text, o->known->is.derivative, o);
+    flxi_add_text(&text, "\n}\n");
+    snprintf(file, sizeof file, "the derivative of '%.60s'", o->extension);
+    if (text.failed)
+        flxi_oom(err, "the derivative of an extension");
+    else
+        d = flx_kernel_parse(ctx, text.at, text.n, file, err);
+    flxi_strbuf_free(&text);
+    return d;
+}
+
+uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx *e)
+{
+    if (!flxi_kb_ok(b))
+        return 0;
+    flx_kernel *d = read_derivative(k->ctx, k, e, &b->err);
+    uint32_t fn = d ? flxi_kernel_copy_rule(b, d, k->opaques[e->ref].extension) : 0;
+    flx_kernel_free(d);
+    return fn;
+}

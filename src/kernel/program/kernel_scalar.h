@@ -1,0 +1,52 @@
+/* kernel_scalar.h: what one op does to the bits of its operands, and how elements lie in memory. The meaning of
+   kernel arithmetic stands here once: the interpreter runs it and constant folding calls it.
+
+   A value is its bit pattern in the low bits of a uint64_t, the rest zero: the i8 -1 is 0xff, a bool is 0 or 1. All
+   functions are total: nothing faults, and an op on a type it does not take gives 0. Results that are NaN are the
+   positive quiet NaN without payload. What only moves data (select, bitcast, min and max of numbers, loads and stores
+   of arithmetic types) keeps all bits, and neg, abs and copysign touch the sign bit alone, also of a NaN. */
+#ifndef FLXI_KERNEL_SCALAR_H
+#define FLXI_KERNEL_SCALAR_H
+
+#include "kernel/program/kernel.h"
+
+/* `type` is that of the operands; the result has the type flxi_kop_type() gives. The operands of logical_and and
+   logical_or may differ in type: they are compared with 0. */
+uint64_t flxi_kscalar_unary(flxi_kunary op, uint32_t type, uint64_t x);
+uint64_t flxi_kscalar_binary(flxi_kbinary op, uint32_t type, uint64_t x, uint64_t y);
+uint64_t flxi_kscalar_fma(uint32_t type, uint64_t x, uint64_t y, uint64_t z);
+uint64_t flxi_kscalar_cast(uint32_t to, uint32_t from, uint64_t x);
+
+/* The value of a unary, binary, select, fma, cast or bitcast expression `e` whose operands have these types and bits.
+   False for other expressions and for ill-typed ones. */
+bool flxi_kscalar_eval(const flxi_kx *e, const uint32_t *types, const uint64_t *x, uint64_t *result);
+
+/* What checked mode reports about an op that is defined all the same: "division by zero" or "signed overflow"; else
+   NULL. */
+const char *flxi_kscalar_unary_fault(flxi_kunary op, uint32_t type, uint64_t x);
+const char *flxi_kscalar_binary_fault(flxi_kbinary op, uint32_t type, uint64_t x, uint64_t y);
+
+/* What an atomic leaves in the element that held `old`; `expected` matters to compare-exchange only, which compares
+   bits. */
+uint64_t flxi_kscalar_atomic(flx_kernel_atomic op, uint32_t type, uint64_t old, uint64_t value, uint64_t expected);
+
+/* Between values and doubles, for literals, messages and tests. From double: floats are rounded once, integers are
+   truncated and saturate, NaN is 0 where there is none. To double: exact, but for integers beyond 2^53. */
+uint64_t flxi_kscalar_from_double(uint32_t type, double value);
+double flxi_kscalar_to_double(uint32_t type, uint64_t x);
+
+/* Elements of a buffer. `index` must be in range. A load gives the bits of flxi_ktype_of(element)->value; a store
+   takes them and rounds to nearest, ties to even codes:
+   - f8e4m3 has no infinities: what rounds beyond 448 becomes NaN; f8e5m2 has them.
+   - fp4 (0 0.5 1 1.5 2 3 4 6 and negatives) and nf4 (flxi_knf4) have neither infinities nor NaN: what is larger
+     becomes the largest value, NaN becomes 0.
+   - i4 and u4 keep the low 4 bits, as casts between integers do.
+   4-bit elements share a byte, low half first; a store keeps the other half. Descriptive elements load 0 and are not
+   stored. */
+uint64_t flxi_kscalar_load(uint32_t element, const void *memory, uint64_t index);
+void flxi_kscalar_store(uint32_t element, void *memory, uint64_t index, uint64_t value);
+
+extern const float flxi_kfp4[16]; /* values by code */
+extern const float flxi_knf4[16]; /* values by code, in rising order */
+
+#endif

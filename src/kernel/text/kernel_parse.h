@@ -1,0 +1,35 @@
+/* kernel_parse.h: reading kernel text, and what the printer must know of it. How it is read: kernel_reader.h. */
+#ifndef FLXI_KERNEL_PARSE_H
+#define FLXI_KERNEL_PARSE_H
+
+#include "kernel/program/kernel.h"
+
+/* Reads text that holds one kernel, without validating it: names that stand for nothing are in it as unknown variables,
+   buffer 0 or function 0, and the places of statements are kept. */
+flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
+
+/* Writes FILE:LINE:COL of a place (offset + 1, as in a finding or a statement) to err->where. */
+void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t place);
+
+/* ---- What the printer must know too ---- */
+
+/* How strongly a binary operator binds, as in C; 11 is the strength of unary ones. */
+uint8_t flxi_kbinary_strength(uint8_t op);
+/* Peers are the operands of an expression that must have one type: those from *first on; returns their number. */
+uint32_t flxi_kx_peers(uint8_t kind, uint8_t op, uint32_t *first);
+const char *flxi_kcallee_name(uint8_t kind); /* "select" of KX_SELECT */
+/* Whether the name is that of an op or of a statement written as a call. */
+bool flxi_kname_is_callee(const char *s, size_t n);
+
+/* A statement written as a call. Its arguments: b and t the two buffers, x and y the two expressions, n a number, g a tag,
+   o an ordering. */
+typedef struct {
+    const char *name;
+    const char *args;
+    uint8_t kind;
+    uint8_t order;
+} flxi_kform;
+
+const flxi_kform *flxi_kform_of(const flxi_ks *s);
+
+#endif

@@ -1,0 +1,133 @@
+/* counter_rng.c: Philox, Threefry, and the uniform and normal draws made from their words. */
+#include "numeric/counter_rng.h"
+
+#include <math.h>
+
+static uint32_t low32(uint64_t x)
+{
+    return (uint32_t)(x & UINT32_MAX);
+}
+
+static uint32_t high32(uint64_t x)
+{
+    return (uint32_t)(x >> 32);
+}
+
+/* ---- Block functions ---- */
+
+void flxi_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
+    uint32_t k[2] = {key[0], key[1]};
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = UINT64_C(0xD2511F53) * c[0];
+        uint64_t p1 = UINT64_C(0xCD9E8D57) * c[2];
+        c[0] = high32(p1) ^ c[1] ^ k[0];
+        c[2] = high32(p0) ^ c[3] ^ k[1];
+        c[1] = low32(p1);
+        c[3] = low32(p0);
+        k[0] += UINT32_C(0x9E3779B9); /* the golden ratio and the root of 3, less 1, in 32 bits */
+        k[1] += UINT32_C(0xBB67AE85);
+    }
+    for (int i = 0; i < 4; i++)
+        out[i] = c[i];
+}
+
+static uint32_t rotated(uint32_t x, int by)
+{
+    return x << by | x >> (32 - by);
+}
+
+/* Five groups of four rounds; a round adds, rotates and mixes, and the key goes in before the first group and after
+   each. */
+void flxi_threefry2x32(const uint32_t counter[2], const uint32_t key[2], uint32_t out[2])
+{
+    static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+    const uint32_t k[3] = {key[0], key[1], key[0] ^ key[1] ^ UINT32_C(0x1BD11BDA)};
+    uint32_t a = counter[0] + k[0];
+    uint32_t b = counter[1] + k[1];
+    for (uint32_t group = 0; group < 5; group++) {
+        for (int round = 0; round < 4; round++) {
+            a += b;
+            b = rotated(b, rotations[group % 2][round]) ^ a;
+        }
+        a += k[(group + 1) % 3];
+        b += k[(group + 2) % 3] + group + 1;
+    }
+    out[0] = a;
+    out[1] = b;
+}
+
+/* ---- Words ---- */
+
+flxi_rng flxi_rng_keyed(const uint32_t key[2], uint64_t stream)
+{
+    return (flxi_rng){.algorithm = FLXI_PHILOX, .key = {key[0], key[1]}, .high = stream};
+}
+
+flxi_rng flxi_rng_seeded(uint64_t seed, uint64_t stream)
+{
+    return flxi_rng_keyed((const uint32_t[2]){low32(seed), high32(seed)}, stream);
+}
+
+int flxi_rng_block_words(const flxi_rng *g)
+{
+    return g->algorithm == FLXI_PHILOX ? 4 : 2;
+}
+
+uint32_t flxi_rng_word(const flxi_rng *g, uint64_t i)
+{
+    uint32_t out[4];
+    uint64_t words = (uint64_t)flxi_rng_block_words(g);
+    uint64_t low = g->low + i / words;
+    uint64_t high = g->high + (low < g->low); /* the counter is one number of 128 bits */
+    if (g->algorithm == FLXI_PHILOX)
+        flxi_philox4x32((const uint32_t[4]){low32(low), high32(low), low32(high), high32(high)}, g->key, out);
+    else
+        flxi_threefry2x32((const uint32_t[2]){low32(low), high32(low)}, g->key, out);
+    return out[i % words];
+}
+
+uint64_t flxi_rng_wide(const flxi_rng *g, uint64_t i)
+{
+    return flxi_rng_word(g, 2 * i) | (uint64_t)flxi_rng_word(g, 2 * i + 1) << 32;
+}
+
+/* ---- Draws ---- */
+
+/* Draw i as a whole number of steps of `step`. */
+static double steps(const flxi_rng *g, flxi_rng_bits bits, uint64_t i, double *step)
+{
+    if (bits == FLXI_RNG_24) {
+        *step = 0x1p-24;
+        return (double)(flxi_rng_word(g, i) >> 8);
+    }
+    *step = 0x1p-53;
+    return (double)(flxi_rng_wide(g, i) >> 11);
+}
+
+double flxi_rng_uniform(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+{
+    double step;
+    double k = steps(g, bits, i, &step);
+    return k * step;
+}
+
+double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+{
+    double step;
+    double k = steps(g, bits, i, &step);
+    double u = k * step + step / 2;
+    return u < 1 ? u : 1 - step; /* the last of 2^53 middles rounds up to 1 */
+}
+
+double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+{
+    static const double tau = 6.283185307179586476925286766559;
+    double step;
+    uint64_t first = i - i % 2;
+    double u1 = (steps(g, bits, first, &step) + 1) * step; /* in (0, 1]: its logarithm is finite */
+    double u2 = flxi_rng_uniform(g, bits, first + 1);
+    double radius = sqrt(-2 * log(u1));
+    return radius * (i % 2 == 0 ? cos(tau * u2) : sin(tau * u2));
+}

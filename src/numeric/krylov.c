@@ -1,0 +1,212 @@
+/* krylov.c: see krylov.h. Both methods start over with the true residual when they believe to be done: what they
+   carry along drifts from it by rounding, most of all where the operator computes in few bits. */
+#include "numeric/krylov.h"
+
+#include <math.h>
+#include <stddef.h>
+
+enum { RESTART = 64 };
+
+static double dot(int64_t n, const double *x, const double *y)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+double flxi_norm2(int64_t n, const double *x)
+{
+    double largest = 0.0;
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fabs(x[i]) > largest || isnan(x[i]) ? fabs(x[i]) : largest;
+    if (largest == 0.0 || !isfinite(largest))
+        return largest;
+    for (int64_t i = 0; i < n; i++)
+        sum += (x[i] / largest) * (x[i] / largest);
+    return largest * sqrt(sum);
+}
+
+static void add_scaled(int64_t n, double *y, double by, const double *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += by * x[i];
+}
+
+static flx_code apply(flxi_krylov *k, double *x, double *y)
+{
+    k->iterations--;
+    return k->apply(k->user, x, y);
+}
+
+/* r = b - A x; before the first product x is zero. */
+static flx_code residual(flxi_krylov *k, const double *b, double *x, double *r, bool first)
+{
+    if (!first)
+        FLXI_TRY(apply(k, x, r));
+    for (int64_t i = 0; i < k->n; i++)
+        r[i] = first ? b[i] : b[i] - r[i];
+    return FLX_OK;
+}
+
+/* ---- Rounds ---- */
+
+/* One round improves x until its own idea of the residual is below `enough`; r is the residual at the start. */
+typedef flx_code (*round_fn)(flxi_krylov *k, double *x, double *r, double enough, double *room);
+
+/* Rounds until the true residual is small, or hardly becomes smaller any more. */
+static flx_code run_rounds(flxi_krylov *k, const double *b, double *x, round_fn run, size_t room)
+{
+    size_t n = (size_t)k->n;
+    double enough = k->tol * flxi_norm2(k->n, b);
+    double before = INFINITY;
+    double *block = flxi_alloc(k->mem, n + room, sizeof *block);
+    if (!block)
+        return flxi_oom(k->err, "solving a system");
+    double *r = block;
+    flx_code code = FLX_OK;
+    for (int64_t i = 0; i < k->n; i++)
+        x[i] = 0.0;
+    k->solved = false;
+    for (int i = 0; code == FLX_OK && !k->solved; i++) {
+        code = residual(k, b, x, r, i == 0);
+        double size = flxi_norm2(k->n, r);
+        k->solved = code == FLX_OK && size <= enough;
+        for (int64_t j = 0; j < k->n && !isfinite(size); j++)
+            x[j] = NAN;
+        if (code != FLX_OK || k->solved || !(size <= 0.99 * before) || !isfinite(size) || k->iterations <= 0)
+            break;
+        before = size;
+        code = run(k, x, r, enough, block + n);
+    }
+    flxi_free(k->mem, block, n + room, sizeof *block);
+    return code;
+}
+
+/* ---- Conjugate gradients ---- */
+
+static flx_code cg_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
+{
+    int64_t n = k->n;
+    double *p = room;
+    double *ap = room + n;
+    double rr = dot(n, r, r);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = r[i];
+    while (k->iterations > 0 && flxi_norm2(n, r) > enough) {
+        FLXI_TRY(apply(k, p, ap));
+        double curvature = dot(n, p, ap);
+        if (!(curvature > 0.0)) /* not positive definite, or rounding has the last word */
+            return FLX_OK;
+        double step = dot(n, p, r) / curvature; /* rr / curvature, but for the rounding of p */
+        add_scaled(n, x, step, p);
+        add_scaled(n, r, -step, ap);
+        double next = dot(n, r, r);
+        for (int64_t i = 0; i < n; i++)
+            p[i] = r[i] + next / rr * p[i];
+        rr = next;
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_krylov_cg(flxi_krylov *k, const double *b, double *x)
+{
+    return run_rounds(k, b, x, cg_round, 2 * (size_t)k->n);
+}
+
+/* ---- GMRES ---- */
+
+static int64_t basis_size(int64_t n)
+{
+    return n < RESTART ? n : RESTART;
+}
+
+/* The least-squares problem of the basis, kept triangular by rotations: column j of h has j + 1 numbers. */
+typedef struct {
+    double h[RESTART][RESTART + 1];
+    double c[RESTART], s[RESTART];
+    double g[RESTART + 1];
+} triangle;
+
+/* Orthogonalises column j of h against the basis, twice: once leaves what rounding makes of cancellation. */
+static void orthogonalise(int64_t n, const double *basis, int64_t j, double *w, double *h)
+{
+    for (int64_t i = 0; i <= j; i++)
+        h[i] = 0.0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i <= j; i++) {
+            double part = dot(n, basis + i * n, w);
+            h[i] += part;
+            add_scaled(n, w, -part, basis + i * n);
+        }
+    h[j + 1] = flxi_norm2(n, w);
+}
+
+static void rotate_column(triangle *t, int64_t j)
+{
+    double *h = t->h[j];
+    for (int64_t i = 0; i < j; i++) {
+        double upper = t->c[i] * h[i] + t->s[i] * h[i + 1];
+        h[i + 1] = t->c[i] * h[i + 1] - t->s[i] * h[i];
+        h[i] = upper;
+    }
+    double r = hypot(h[j], h[j + 1]);
+    t->c[j] = r > 0.0 ? h[j] / r : 1.0;
+    t->s[j] = r > 0.0 ? h[j + 1] / r : 0.0;
+    h[j] = r;
+    t->g[j + 1] = -t->s[j] * t->g[j];
+    t->g[j] = t->c[j] * t->g[j];
+}
+
+/* x += basis y with T y = g; a vanishing diagonal element, of a singular operator, gives its coordinate up. */
+static void add_solution(int64_t n, triangle *t, const double *basis, int64_t columns, double *x)
+{
+    for (int64_t j = columns - 1; j >= 0; j--) {
+        double y = t->h[j][j] > 0.0 ? t->g[j] / t->h[j][j] : 0.0;
+        for (int64_t i = 0; i < j; i++)
+            t->g[i] -= t->h[j][i] * y;
+        add_scaled(n, x, y, basis + j * n);
+    }
+}
+
+static flx_code grow_basis(flxi_krylov *k, triangle *t, double *basis, double enough, int64_t *columns)
+{
+    int64_t n = k->n;
+    int64_t most = basis_size(n);
+    for (int64_t j = 0; j < most && k->iterations > 0 && fabs(t->g[j]) > enough; j++) {
+        double *w = basis + (j + 1) * n;
+        double before = t->g[j];
+        FLXI_TRY(apply(k, basis + j * n, w));
+        orthogonalise(n, basis, j, w, t->h[j]);
+        double size = t->h[j][j + 1];
+        rotate_column(t, j);
+        *columns = j + 1;
+        if (!(size > 1e-15 * fabs(before)) || !(size > 0.0)) /* nothing new: the basis is closed */
+            return FLX_OK;
+        for (int64_t i = 0; i < n; i++)
+            w[i] /= size;
+    }
+    return FLX_OK;
+}
+
+static flx_code gmres_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
+{
+    triangle *t = flxi_alloc(k->mem, 1, sizeof *t);
+    int64_t columns = 0;
+    if (!t)
+        return flxi_oom(k->err, "solving a system");
+    t->g[0] = flxi_norm2(k->n, r);
+    for (int64_t i = 0; i < k->n; i++)
+        room[i] = r[i] / t->g[0];
+    flx_code code = grow_basis(k, t, room, enough, &columns);
+    if (code == FLX_OK)
+        add_solution(k->n, t, room, columns, x);
+    flxi_free(k->mem, t, 1, sizeof *t);
+    return code;
+}
+
+flx_code flxi_krylov_gmres(flxi_krylov *k, const double *b, double *x)
+{
+    return run_rounds(k, b, x, gmres_round, (size_t)(basis_size(k->n) + 1) * (size_t)k->n);
+}

@@ -1,0 +1,104 @@
+/* control.h: attributes of the ops with sub-graphs, and their derivative and batching rules: branch_rules.c, while_loop.c,
+   scan_rules.c, custom_rules.c. */
+#ifndef FLXI_CONTROL_H
+#define FLXI_CONTROL_H
+
+#include "graph/op/infer.h"
+#include "graph/op/site.h"
+
+typedef struct {
+    const flx_graph *then_body, *else_body;
+} if_attrs;
+
+typedef struct {
+    flx_graphs branches;
+} case_attrs;
+
+typedef struct {
+    const flx_graph *cond, *body;
+    int64_t max_iterations; /* FLXI_ABSENT: no bound */
+} while_attrs;
+
+typedef struct {
+    const flx_graph *fwd_body, *vjp_body, *jvp_body;
+    int64_t num_residuals;
+    flx_ints zero_grads;
+    int64_t recompute; /* reverse mode computes the insides once more instead of keeping them */
+} custom_attrs;
+
+typedef struct {
+    const flx_graph *body;
+    int64_t num_carry, num_bcast, num_xs; /* num_xs absent: all the rest, which is its only legal value */
+    flx_dim length;                       /* absent: the leading extent of the sequences */
+    int64_t reverse, save_trajectory, num_checkpoints;
+} scan_attrs;
+
+typedef struct {     /* of the backward ops of scan */
+    scan_attrs scan; /* first, so that the rules of scan can read it */
+    const flx_graph *body_vjp;
+    flx_ints wanted, seeded; /* flags per input and output of the body */
+    int64_t i;               /* scan_backward_xs: which sequence */
+} scan_backward_attrs;
+
+/* Which of the branches of a `case` an index chooses: the last one when it is no index. */
+uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);
+
+/* The row of a saved trajectory that holds the carry after the step-th step walked of `length`; -1: none does. */
+int64_t flxi_trajectory_row(const scan_attrs *a, int64_t length, int64_t step);
+
+void flxi_vjp_if(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_if(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_if(flxi_site *s, flx_val *by);
+void flxi_vjp_case(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_case(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_case(flxi_site *s, flx_val *by);
+void flxi_vjp_while(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_while(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_while(flxi_site *s, flx_val *by);
+uint32_t flxi_saved_scan(const flxi_site *s);
+void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved);
+void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_scan(flxi_site *s, flx_val *by);
+uint32_t flxi_saved_custom(const flxi_site *s);
+void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved);
+void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_custom(flxi_site *s, flx_val *by);
+
+/* What takes part in the backward scan. */
+typedef struct {
+    bool *varies;      /* per carry: floating */
+    bool *seeded;      /* per body output: has a cotangent */
+    bool *wanted;      /* per body input: a cotangent is computed */
+    bool *has_rows;    /* per carry: a trajectory's cotangent arrives row by row */
+    uint32_t dcarries; /* floating carries */
+    uint32_t dbcasts;  /* wanted broadcast inputs */
+} flxi_backward_plan;
+
+/* By the flags of the attributes; false where memory is short. */
+bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p);
+
+/* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy the
+   cotangents by output; y receives one for each wanted input of the body. */
+void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
+                    const flx_val *dy, flx_val *y);
+
+/* scan_replay_backward as an ordinary recording scan and one backward scan. */
+void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y);
+
+/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step` gets the
+   types that one step sees. */
+flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
+
+/* ---- What these rules share (body_work.c) ---- */
+
+bool flxi_can_vary(const flx_type *t); /* floating or complex: has derivatives */
+
+/* A graph with these inputs (NULL names: x, x_2 …) to be filled by the caller; NULL with the error in s->g. */
+flx_graph *flxi_new_body(flxi_site *s, const char *name);
+/* The error of a body under construction goes to the graph being built; frees the body and gives NULL then. */
+flx_graph *flxi_finish_body(flxi_site *s, flx_graph *body);
+
+#endif

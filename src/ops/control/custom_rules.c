@@ -1,0 +1,311 @@
+/* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes
+   jvp_body (which is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
+   or differentiates fwd_body. When only one of the two is given the other mode ignores it: that is the user's
+   contract.
+
+   With recompute=true the node stays whole in the forward part, so that nothing inside it is kept, and its vjp is
+   another such node, which computes the insides once more. Each needs its inside only while it runs, and so does what
+   comes of differentiating either of them again. */
+#include "ops/control/control.h"
+
+#include <stdio.h>
+
+static uint32_t results_of(const custom_attrs *a)
+{
+    return (uint32_t)(a->fwd_body->outputs.n - (size_t)a->num_residuals);
+}
+
+uint32_t flxi_saved_custom(const flxi_site *s)
+{
+    const custom_attrs *a = s->attrs;
+    return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;
+}
+
+static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n,
+                       flx_val *out, uint32_t nout)
+{
+    flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
+    made.fwd_body = body;
+    made.num_residuals = residuals;
+    made.recompute = 1;
+    flx_custom_fn(s->g, in, n, &made, out, nout);
+}
+
+static bool keeps_rule(const custom_attrs *a)
+{
+    return a->jvp_body && !a->vjp_body;
+}
+
+/* The forward body is inlined, so that what the way back needs of it is at hand: residuals, and values that its own
+   differentiation would compute again. Once vjp_body is used the forward part has no rule of its own any more; a
+   jvp_body alone stays with it. */
+void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
+{
+    const custom_attrs *a = s->attrs;
+    if (keeps_rule(a)) {
+        flxi_append(s, NULL, s->x, s->nin, y);
+        return;
+    }
+    if (a->recompute) {
+        emit_whole(s, a->fwd_body, a->num_residuals, s->x, s->nin, y, s->nout);
+        return;
+    }
+    flx_val *out = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
+    if (!out)
+        return;
+    flxi_inline(s->g, a->fwd_body, s->x, out);
+    for (uint32_t k = 0; k < s->nout; k++)
+        y[k] = out[k];
+    for (uint32_t k = 0; k < flxi_saved_custom(s); k++)
+        saved[k] = out[s->nout + k];
+}
+
+static bool has_zero_grad(const custom_attrs *a, uint32_t i)
+{
+    for (size_t k = 0; k < a->zero_grads.n; k++)
+        if (a->zero_grads.v[k] == i)
+            return true;
+    return false;
+}
+
+static void by_vjp_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_val *in = flxi_rule_new(s, flx_val, a->vjp_body->leaves.n);
+    flx_val *out = flxi_rule_new(s, flx_val, a->vjp_body->outputs.n);
+    uint32_t n = 0;
+    if (!in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = s->y[k];
+    for (uint32_t k = 0; k < (uint32_t)a->num_residuals; k++)
+        in[n++] = s->saved[k];
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
+    flxi_inline(s->g, a->vjp_body, in, out);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!has_zero_grad(a, i) && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+/* jvp_body as a function of its tangents, transposed. */
+static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    size_t leaves = a->jvp_body->leaves.n;
+    bool *wanted = flxi_rule_new(s, bool, leaves);
+    bool *seeded = flxi_rule_new(s, bool, s->nout);
+    flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    uint32_t n = 0;
+    if (!wanted || !seeded || !in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t i = 0; i < s->nin; i++) { /* linear in them: any value serves */
+        wanted[n] = s->wanted[i];
+        in[n++] = flxi_zeros_like(s, s->x[i]);
+    }
+    for (uint32_t k = 0; k < s->nout; k++)
+        in[n++] = s->y[k];
+    for (uint32_t k = 0; k < s->nout; k++) {
+        seeded[k] = !flxi_is_none(dy[k]);
+        if (seeded[k])
+            in[n++] = dy[k];
+    }
+    flx_graph *transposed = s->bodies->vjp(s, a->jvp_body, seeded, wanted);
+    if (!transposed)
+        return;
+    flxi_inline(s->g, transposed, in, out);
+    flx_graph_free(transposed);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+static void by_forward_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    bool *seeded = flxi_rule_new(s, bool, a->fwd_body->outputs.n);
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    uint32_t n = 0;
+    if (!seeded || !in || !out)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < results_of(a); k++) {
+        seeded[k] = !flxi_is_none(dy[k]);
+        if (seeded[k])
+            in[n++] = dy[k];
+    }
+    flx_graph *back = s->bodies->vjp(s, a->fwd_body, seeded, s->wanted);
+    if (!back)
+        return;
+    flxi_inline(s->g, back, in, out);
+    flx_graph_free(back);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
+            dx[i] = out[at++];
+}
+
+static void by_rule(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    if (a->vjp_body)
+        by_vjp_body(s, a, dy, dx);
+    else if (a->jvp_body)
+        by_transposed_jvp(s, a, dy, dx);
+    else
+        by_forward_body(s, a, dy, dx);
+}
+
+/* ---- Recomputing ---- */
+
+static flx_val declare(flx_graph *g, const flx_type *t)
+{
+    char name[32];
+    snprintf(name, sizeof name, "r%zu", g->leaves.n);
+    return flx_input(g, name, t);
+}
+
+/* (x…, dy…) → dx…: the forward body once more, then the rule. */
+static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_graph *g = flxi_new_body(s, a->fwd_body->name);
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *d = flxi_rule_new(s, flx_val, s->nout);
+    flx_val *y = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
+    if (!g || !x || !d || !y) {
+        flx_graph_free(g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = declare(g, flxi_typeof(s, s->x[i]));
+    for (uint32_t k = 0; k < s->nout; k++)
+        if (!flxi_is_none(dy[k]))
+            d[k] = declare(g, flxi_typeof(s, s->y[k]));
+    flxi_site inner = *s;
+    inner.g = g;
+    inner.x = x;
+    inner.y = y;
+    inner.saved = y + s->nout;
+    if (keeps_rule(a))
+        flxi_append(&inner, NULL, x, s->nin, y);
+    else
+        flxi_inline(g, a->fwd_body, x, y);
+    by_rule(&inner, a, d, dx);
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (!flxi_is_none(dx[i]))
+            flx_output(g, dx[i], NULL);
+    return s->bodies->simplify(s, g);
+}
+
+static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
+{
+    flx_val *inside = flxi_rule_new(s, flx_val, s->nin);
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, s->nin);
+    flx_graph *body = inside && in && out ? recomputing_body(s, a, dy, inside) : NULL;
+    uint32_t n = 0;
+    if (!body)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    for (uint32_t k = 0; k < s->nout; k++)
+        if (!flxi_is_none(dy[k]))
+            in[n++] = dy[k];
+    if (body->outputs.n)
+        emit_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
+    flx_graph_free(body);
+    for (uint32_t i = 0, at = 0; i < s->nin; i++)
+        if (!flxi_is_none(inside[i]))
+            dx[i] = out[at++];
+}
+
+void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const custom_attrs *a = s->attrs;
+    if (a->recompute)
+        by_recomputing(s, a, dy, dx);
+    else
+        by_rule(s, a, dy, dx);
+}
+
+/* ---- Forward mode ---- */
+
+void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const custom_attrs *a = s->attrs;
+    flx_val *in = flxi_rule_new(s, flx_val, 2 * s->nin + s->nout);
+    flx_val *out = flxi_rule_new(s, flx_val, 2 * a->fwd_body->outputs.n);
+    bool *active = flxi_rule_new(s, bool, s->nin);
+    uint32_t n = 0;
+    if (!in || !out || !active)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[n++] = s->x[i];
+    if (a->jvp_body) {
+        for (uint32_t i = 0; i < s->nin; i++)
+            in[n++] = flxi_or_zeros(s, tx[i], s->x[i]);
+        for (uint32_t k = 0; k < s->nout; k++)
+            in[n++] = s->y[k];
+        flxi_inline(s->g, a->jvp_body, in, ty);
+        return;
+    }
+    for (uint32_t i = 0; i < s->nin; i++) {
+        active[i] = !flxi_is_none(tx[i]);
+        if (active[i])
+            in[n++] = tx[i];
+    }
+    flx_graph *pushed = s->bodies->jvp(s, a->fwd_body, active);
+    if (!pushed)
+        return;
+    if (a->recompute)
+        emit_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
+    else
+        flxi_inline(s->g, pushed, in, out);
+    flx_graph_free(pushed);
+    size_t at = a->fwd_body->outputs.n;
+    for (uint32_t k = 0; k < s->nout; k++) {
+        s->new_y[k] = out[k];
+        if (flxi_can_vary(flxi_typeof(s, s->y[k])))
+            ty[k] = out[at++];
+    }
+}
+
+/* ---- Batching ---- */
+
+/* A body with every input and output batched; NULL for none. */
+static flx_graph *batch_body(flxi_site *s, const flx_graph *body)
+{
+    size_t most = body ? body->leaves.n + body->outputs.n : 0;
+    bool *all = body ? flxi_rule_new(s, bool, most) : NULL;
+    for (size_t i = 0; all && i < most; i++)
+        all[i] = true;
+    return all ? s->bodies->vmap(s, body, all, all, true) : NULL;
+}
+
+/* Operands that are shared are stretched, so that a vjp_body's cotangents have their types. */
+void flxi_batch_custom(flxi_site *s, flx_val *by)
+{
+    const custom_attrs *a = s->attrs;
+    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
+    for (uint32_t i = 0; x && i < s->nin; i++)
+        x[i] = flxi_lift(s, i);
+    flx_graph *fwd = batch_body(s, a->fwd_body);
+    flx_graph *vjp = batch_body(s, a->vjp_body);
+    flx_graph *jvp = batch_body(s, a->jvp_body);
+    if (x && !s->g->error.code) {
+        flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
+        made.fwd_body = fwd;
+        made.vjp_body = vjp;
+        made.jvp_body = jvp;
+        made.num_residuals = a->num_residuals;
+        made.zero_grads = a->zero_grads;
+        made.recompute = (int)a->recompute;
+        flx_custom_fn(s->g, x, s->nin, &made, by, s->nout);
+    }
+    flx_graph_free(fwd);
+    flx_graph_free(vjp);
+    flx_graph_free(jvp);
+}

@@ -1,0 +1,371 @@
+/* special.c: error function, gamma family, Hurwitz zeta and modified Bessel functions.
+
+   erf, erfc and lgamma are the C library's. The others are computed here from the formula that stands above each: no
+   tables but the Bernoulli numbers, no fitted polynomials. They are plain rather than fast, and within a few units in the
+   last place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the error
+   is relative to the terms that cancel. */
+#include "ops/elementwise/special.h"
+
+#include "ops/express/express_formula.h"
+#include "ops/rule/element.h"
+#include "ops/rule/partial.h"
+
+#include <float.h>
+
+static const double pi = 3.14159265358979323846;
+static const double two_over_sqrt_pi = 1.12837916709551257390;
+
+/* ---- Inverse error function ---- */
+
+/* Winitzki's closed form from log(1 - x²), good to 0.002: y² = √(h² - l/a) - h with h = 2/(πa) + l/2. It starts the
+   iteration below. The difference is taken as a quotient where it would cancel. */
+static double erf_inv_guess(double log_one_minus_xx)
+{
+    const double a = 0.147;
+    double t = -log_one_minus_xx / a;
+    double h = 2 / (pi * a) + 0.5 * log_one_minus_xx;
+    double root = sqrt(h * h + t);
+    return sqrt(h > 0 ? t / (root + h) : root - h);
+}
+
+/* Halley's iteration on f(y) = erf(y) - x, for which f''/f' = -2y: the error is cubed each time, so three steps are one
+   more than needed. From ½ on, f is taken from erfc and 1 - x, which is exact there, so the result stays accurate
+   however close x comes to 1. Below 1e-8 the next term of the series, πx³/12, is too small to count. */
+double flxi_erf_inv(double x)
+{
+    double m = fabs(x);
+    if (!(m < 1))
+        return m == 1 ? copysign(INFINITY, x) : NAN;
+    if (m < 1e-8)
+        return x / two_over_sqrt_pi;
+    double rest = 1 - m;
+    double y = erf_inv_guess(m < 0.5 ? log1p(-m * m) : log(rest * (1 + m)));
+    for (int k = 0; k < 3; k++) {
+        double f = m < 0.5 ? erf(y) - m : rest - erfc(y);
+        double newton = f / (two_over_sqrt_pi * exp(-y * y));
+        y -= newton / (1 + y * newton);
+    }
+    return copysign(y, x);
+}
+
+/* ---- Gamma family ---- */
+
+enum { BERNOULLI_COUNT = 10 };
+
+/* B(2), B(4) … B(20) */
+static const double bernoulli[BERNOULLI_COUNT] = {
+    1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+    -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330,
+};
+
+/* lgamma() would also write the global signgam, which threads share. */
+static double log_gamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+/* ψ(a) ~ log a - 1/(2a) - Σ B(2k) / (2k·a^2k), for a ≥ 10. */
+static double digamma_asymptotic(double a)
+{
+    double u = 1 / (a * a);
+    double sum = 0;
+    for (int k = BERNOULLI_COUNT; k-- > 0;)
+        sum = (sum + bernoulli[k] / (2 * k + 2)) * u;
+    return log(a) - 0.5 / a - sum;
+}
+
+/* For 0 < x < 10, as the difference from ψ(r) = 0, so that the result is accurate relative to itself right up to the
+   root r = 1.46…: with d = x - r,
+
+       ψ(x) - ψ(r) = Σ d / ((x+k)(r+k)) over k = 0 … 9, plus ψ(a) - ψ(b) for a = x + 10, b = r + 10.
+
+   In the difference of the two asymptotic series every term has the factor d, too: log(a/b) = log1p(d/b), and for the
+   polynomial P of the Bernoulli terms P(v) - P(u) = (v - u)·P[u, v] with u = 1/a², v = 1/b² and the divided difference
+   P[u, v] by Horner's scheme. All that is added has the sign of d. */
+static double digamma_near_root(double x)
+{
+    const double r = 0x1.762d86356be3fp+0;
+    const double r_low = 0x1.b86a722197829p-54; /* the root is r + r_low */
+    double d = (x - r) - r_low;
+    double a = x + 10;
+    double b = r + 10;
+    double u = 1 / (a * a);
+    double v = 1 / (b * b);
+    double value = 0;   /* P(u) so far */
+    double divided = 0; /* P[u, v] so far */
+    for (int k = BERNOULLI_COUNT; k-- > 0;) {
+        divided = divided * v + value;
+        value = value * u + bernoulli[k] / (2 * k + 2);
+    }
+    divided = divided * v + value; /* P has no constant term */
+    double slope = 0.5 / (a * b) + (a + b) * u * v * divided;
+    for (int k = 9; k >= 0; k--)
+        slope += 1 / ((x + k) * (r + k));
+    return log1p(d / b) + d * slope;
+}
+
+/* Negative x by reflection: ψ(x) = ψ(1 - x) - π / tan(πx). The fraction of x, on which the tangent depends, is exact. */
+static double digamma(double x)
+{
+    if (isnan(x) || x == -INFINITY)
+        return NAN;
+    if (x == 0)
+        return copysign(INFINITY, -x); /* as -1/x */
+    if (x < 0) {
+        double fraction = x - rint(x);
+        return fraction == 0 ? NAN : digamma(1 - x) - pi / tan(pi * fraction);
+    }
+    return x < 10 ? digamma_near_root(x) : digamma_asymptotic(x);
+}
+
+/* unit^s · ζ(s, q) for s > 1, q > 0: the first terms of the sum of (q+k)^-s up to a = q + N, and the rest by
+   Euler–Maclaurin:
+
+       a^(1-s) · (1/(s-1) + (½ + Σ B(2j)/(2j)! · s(s+1)…(s+2j-2) / a^(2j-1)) / a)
+
+   With a ≥ s + 12 ten Bernoulli terms leave less than 1e-17 of it. Large s need not go so far: below a = s the terms
+   halve at least, and the sum ends when what is left cannot count. The bound on N is for q beyond 2^53, where q + 1 = q. */
+static double hurwitz(double s, double q, double unit)
+{
+    double a = q;
+    double sum = 0;
+    double power = pow(a / unit, -s);
+    for (int k = 0; k < 128 && a < s + 12; k++) {
+        sum += power;
+        a += 1;
+        power = pow(a / unit, -s);
+        if (isinf(sum) || power * (1 + a / (s - 1)) <= DBL_EPSILON / 8 * sum)
+            return sum;
+    }
+    double tail = 0.5;
+    double factor = 0.5 * s / a; /* s(s+1)…(s+2j-2) / ((2j)! a^(2j-1)), here for j = 1 */
+    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
+        tail += bernoulli[j - 1] * factor;
+        factor *= (s + 2 * j - 1) / ((2 * j + 1) * a) * ((s + 2 * j) / ((2 * j + 2) * a));
+    }
+    return sum + pow(a / unit, 1 - s) * unit * (1 / (s - 1) + tail / a);
+}
+
+/* For q < 0 the powers are real only if s is an integer. Then the terms with negative base q, q+1 … p-1, where p in (0, 1)
+   is the first positive one, have the magnitudes 1-p, 2-p … -q, and their sum is (-1)^s·(ζ(s, 1-p) - ζ(s, 1-q)). For odd
+   s the large terms of ζ(s, p) and ζ(s, 1-p) cancel near p = ½, so their difference is taken first. */
+static double zeta(double s, double q)
+{
+    if (isnan(q) || !(s >= 1) || q == -INFINITY)
+        return NAN;
+    if (s == 1)
+        return INFINITY;
+    if (q > 0)
+        return isinf(q) ? 0.0 : hurwitz(s, q, 1);
+    if (q == floor(q))
+        return INFINITY;
+    if (isinf(s) || s != floor(s))
+        return NAN;
+    double sign = fmod(s, 2) == 0 ? 1 : -1;
+    double both_sides = hurwitz(s, q - floor(q), 1) + sign * hurwitz(s, ceil(q) - q, 1);
+    return both_sides - sign * hurwitz(s, 1 - q, 1);
+}
+
+/* ψ^(n)(x) = (-1)^(n+1) · n! · ζ(n+1, x). Either factor may leave the range of double although the product does not.
+   When the factorial does, the rest of its factors follow one by one, which is few before the product is infinite. When
+   ζ does, x^-s is taken out of its sum and the two meet as logarithms, at the cost of about three digits. */
+static double polygamma(double n, double x)
+{
+    if (!(n >= 0) || isinf(n) || n != floor(n))
+        return NAN;
+    if (n == 0)
+        return digamma(x);
+    double s = n + 1;
+    double sign = fmod(n, 2) == 0 ? -1 : 1;
+    double z = zeta(s, x);
+    if (x > 0 && z < DBL_MIN) {
+        double scale = exp(log_gamma(s) - s * log(x));
+        return sign * (scale == 0 || isinf(scale) ? scale : scale * hurwitz(s, x, x));
+    }
+    const double last = 171; /* Γ(171) = 170! is the last finite factorial */
+    double product = z * tgamma(fmin(s, last));
+    for (double k = last; k < s && isfinite(product) && product != 0; k++)
+        product *= k;
+    return sign * product;
+}
+
+/* ---- Modified Bessel functions of the first kind, times e^-|x| ---- */
+
+/* I0(x) = 1/π ∫ e^(x·cos θ) dθ and I1(x) = x/π ∫ e^(x·cos θ)·sin² θ dθ over 0 … π. The integrands are periodic and
+   analytic, so the trapezoidal rule converges faster than any power: with n intervals the error is about I(2n), below
+   1e-25 of the value for |x| ≤ 30. The factor e^-x goes into the exponent, x·(cos θ - 1) = -2x·sin²(θ/2), and all that is
+   added is positive; the small values come first. More digits, where there are some, keep the errors of 33 terms away. */
+static double bessel_integral(double x, int order)
+{
+    enum { INTERVALS = 32 };
+    const long double quarter_turn = 3.14159265358979323846264338327950288L / 2;
+    long double sum = 0;
+    for (int j = INTERVALS; j >= 0; j--) {
+        long double s = sinl(j * (quarter_turn / INTERVALS));
+        long double ss = s * s;
+        long double f = expl(-2 * x * ss) * (order == 0 ? 1 : 4 * ss * (1 - ss));
+        sum += j == 0 || j == INTERVALS ? f / 2 : f;
+    }
+    return (double)((order == 0 ? 1 : x) * sum / INTERVALS);
+}
+
+/* e^-x I(x) ~ 1/√(2πx) · Σ t(k) with t(0) = 1, t(k) = t(k-1) · ((2k-1)² - 4·order²) / (8kx). For x ≥ 30 the terms fall
+   below rounding long before they grow again, at k near 2x. */
+static double bessel_asymptotic(double x, int order)
+{
+    const long double tau = 2 * 3.14159265358979323846264338327950288L;
+    long double sum = 1;
+    long double term = 1;
+    for (int k = 1; k < 60 && fabsl(term) > LDBL_EPSILON / 8; k++) {
+        int odd = 2 * k - 1;
+        term *= (odd * odd - 4 * order) / (8 * k * (long double)x); /* order² = order for 0 and 1 */
+        sum += term;
+    }
+    return (double)(sum / sqrtl(tau * x));
+}
+
+static double bessel_scaled(double x, int order)
+{
+    double m = fabs(x);
+    return m < 30 ? bessel_integral(m, order) : bessel_asymptotic(m, order);
+}
+
+/* ---- Samples ---- */
+
+#define SAMPLES(range, other)                                                                                      \
+    {                                                                                                              \
+        {"T[3, 4]" range, NULL, NULL, FLX_OK}, {"T[]" range, NULL, NULL, FLX_OK}, {"T[0, 3]", NULL, NULL, FLX_OK}, \
+            {"T[N, 2]" other, NULL, NULL, FLX_OK}, {"i32[3]", NULL, NULL, FLX_E_DTYPE},                            \
+            {"c64[3]", NULL, NULL, FLX_E_DTYPE}, {"T[3]", "n=1", NULL, FLX_E_ATTRIBUTE}, {0},                      \
+    }
+
+static const flxi_sample samples_any[] = SAMPLES("", "{-4..4}");
+static const flxi_sample samples_inside_one[] = SAMPLES("{-0.95..0.95}", "{-0.5..0.5}");
+static const flxi_sample samples_positive[] = SAMPLES("{0.2..6}", "{-2.8..-2.2}");
+static const flxi_sample samples_wide[] = SAMPLES("{0.05..2}", "{-40..-0.3}"); /* away from the kink at 0 */
+
+#define BINARY_FAILURES                                                                   \
+    {"T[3], T[4]", NULL, NULL, FLX_E_SHAPE}, {"i32[3], i32[3]", NULL, NULL, FLX_E_DTYPE}, \
+        {"f32[3], f64[3]", NULL, NULL, FLX_E_DTYPE},                                      \
+    {                                                                                     \
+        "T[3]", NULL, NULL, FLX_E_ARITY                                                   \
+    }
+
+/* n must be an integer: ranges of one value give those. */
+static const flxi_sample samples_polygamma[] = {
+    {"T[]{0..0}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[3, 4]{1..1}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[2, 1]{2..2}, T[3]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[]{3..3}, T[]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[1, 3]{1..1}, T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 1]{1..1}, T[N, 3]{0.5..4}", NULL, NULL, FLX_OK},
+    BINARY_FAILURES,
+    {0},
+};
+
+static const flxi_sample samples_zeta[] = {
+    {"T[3, 4]{1.5..4}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[]{1.5..4}, T[5]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[2, 1]{1.5..4}, T[3]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[]{1.5..4}, T[]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[1, 3]{1.5..4}, T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 1]{1.5..4}, T[N, 3]{0.5..4}", NULL, NULL, FLX_OK},
+    BINARY_FAILURES,
+    {0},
+};
+
+/* ---- Rules ---- */
+
+ELEMENT_REAL(erf_f, erf(x[0]))
+ELEMENT_REAL(erfc_f, erfc(x[0]))
+ELEMENT_REAL(erf_inv_f, flxi_erf_inv(x[0]))
+ELEMENT_REAL(lgamma_f, log_gamma(x[0]))
+ELEMENT_REAL(digamma_f, digamma(x[0]))
+ELEMENT_REAL(polygamma_f, polygamma(x[0], x[1]))
+ELEMENT_REAL(zeta_f, zeta(x[0], x[1]))
+ELEMENT_REAL(bessel_i0e_f, bessel_scaled(x[0], 0))
+ELEMENT_REAL(bessel_i1e_f, copysign(bessel_scaled(x[0], 1), x[0]))
+
+/* ---- Derivatives ---- */
+
+static flx_val bell(flxi_site *s) /* 2/√π·e^(-x²) */
+{
+    flx_graph *g = s->g;
+    return flx_mul(g, K(two_over_sqrt_pi), flx_exp(g, flx_neg(g, flx_square(g, s->x[0]))));
+}
+
+PARTIAL(erf, bell(s))
+PARTIAL(erfc, flx_neg(g, bell(s)))
+PARTIAL(erf_inv, flx_mul(g, K(1 / two_over_sqrt_pi), flx_exp(g, flx_square(g, y))))
+PARTIAL(lgamma, flx_digamma(g, x))
+PARTIAL(digamma, flx_polygamma(g, K(1), x))
+PARTIAL(bessel_i0e, flx_sub(g, flx_bessel_i1e(g, x), flx_mul(g, flx_sign(g, x), y)))
+
+/* i1e(x)/x. For |x| < 1, where the derivatives of the quotient would cancel, it is e^-|x|·Σ (x²/4)^k / (2·k!·(k+1)!), which ten
+   terms give to rounding. What is not chosen sees 0 or 1, so that nothing overflows there. */
+static flx_val bessel_quotient(flxi_site *s)
+{
+    enum { TERMS = 10 };
+    flx_graph *g = s->g;
+    flx_val small = flx_lt(g, flx_abs(g, s->x[0]), K(1));
+    flx_val near = flx_where(g, small, s->x[0], K(0));
+    flx_val far = flx_where(g, small, K(1), s->x[0]);
+    flx_val square = flx_square(g, near);
+    flx_val sum = K(1);
+    for (int k = TERMS - 1; k > 0; k--)
+        sum = flx_add(g, K(1), flx_mul(g, flx_mul(g, K(0.25 / (k * (k + 1))), square), sum));
+    flx_val series = flx_mul(g, flx_mul(g, K(0.5), flx_exp(g, flx_neg(g, flx_abs(g, near)))), sum);
+    return flx_where(g, small, series, flx_div(g, s->y[0], far));
+}
+
+/* i0e - sign(x)·i1e - i1e/x */
+static flx_val partial_bessel_i1e(flxi_site *s, uint32_t i)
+{
+    (void)i;
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    flx_val rest = flx_sub(g, flx_bessel_i0e(g, x), flx_mul(g, flx_sign(g, x), s->y[0]));
+    return flx_sub(g, rest, bessel_quotient(s));
+}
+
+static flx_val no_partial(flxi_site *s, const char *operand)
+{
+    flxi_site_fail(s, FLX_E_NO_RULE, "stop_gradient() of that operand cuts the path", "there is no derivative in %s",
+                   operand);
+    return FLX_NONE;
+}
+
+static flx_val partial_polygamma(flxi_site *s, uint32_t i)
+{
+    if (i == 0)
+        return no_partial(s, "n, which must be an integer");
+    return flx_polygamma(s->g, flx_add(s->g, s->x[0], K(1)), s->x[1]);
+}
+
+static flx_val partial_zeta(flxi_site *s, uint32_t i)
+{
+    flx_graph *g = s->g;
+    flx_val x = s->x[0];
+    if (i == 0)
+        return no_partial(s, "x");
+    return flx_neg(g, flx_mul(g, x, flx_zeta(g, flx_add(g, x, K(1)), s->x[1])));
+}
+
+/* Kernels have functions for these two only; the others are left to the evaluator. */
+ELEMENT_KERNEL_1(erf, F1(erf, x))
+ELEMENT_KERNEL_1(erfc, F1(erfc, x))
+
+#define SPECIAL(op, op_samples, ...)                                                                \
+    const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .scalar = op##_f, .partial = partial_##op, \
+                                        .samples = (op_samples), __VA_ARGS__}
+
+SPECIAL(erf, samples_any, .element = element_erf);
+SPECIAL(erfc, samples_any, .element = element_erfc);
+SPECIAL(erf_inv, samples_inside_one, .element = NULL);
+SPECIAL(lgamma, samples_positive, .element = NULL);
+SPECIAL(digamma, samples_positive, .element = NULL);
+SPECIAL(polygamma, samples_polygamma, .element = NULL);
+SPECIAL(zeta, samples_zeta, .element = NULL);
+SPECIAL(bessel_i0e, samples_wide, .element = NULL);
+SPECIAL(bessel_i1e, samples_wide, .element = NULL);

@@ -1,0 +1,110 @@
+/* express.h: lowering ops to kernels, seen from the rule of an op.
+
+   The rules say what one element of a result is, as expressions of a kernel: `element` for pointwise ops, `pull` for ops that
+   read their operands elsewhere, `fold` for reductions. Which elements are computed together, in what order and by how many
+   lanes is decided by the caller (src/codegen), which also turns the elements of operands into loads or into the expressions
+   of their own ops. All shapes are numbers by then. Rules cannot fail: the builder keeps the first error. */
+#ifndef FLXI_EXPRESS_H
+#define FLXI_EXPRESS_H
+
+#include "graph/graph.h"
+#include "kernel/program/kernel.h"
+
+/* Where an element is: expressions of type u32. Either form may be missing (0) as long as the other is there. */
+struct flxi_kindex {
+    uint32_t flat;              /* position in row-major order */
+    uint32_t dim[FLX_MAX_RANK]; /* of each axis */
+};
+
+struct flxi_express {
+    flxi_kb *k;
+    const flxi_op *op;
+    const void *attrs;
+    uint32_t nin, nout;
+    const flx_type *const *in; /* f16 and bf16 are seen as f32 by `element` and `fold` (see `dtype`) */
+    const flx_type *const *out;
+    int32_t dtype; /* of x[0] in `element` and of the accumulator in `fold`: what arithmetic is done in */
+    /* The operand's element at an index of its type; of the dtype that the operand has (f16 and bf16 are not widened). */
+    flxi_kval (*operand)(flxi_express *e, uint32_t operand, const flxi_kindex *at);
+    void *user;
+};
+
+/* A reduction: acc = start; for each element acc = step(acc, x); finish(acc). `step` must be associative and commutative up to
+   rounding, with `start` as its neutral element: lanes and chunks are folded apart and then together. */
+typedef struct flxi_kfold {
+    flxi_kval (*start)(flxi_express *e);
+    flxi_kval (*step)(flxi_express *e, flxi_kval acc, flxi_kval x);
+    flxi_kval (*finish)(flxi_express *e, flxi_kval acc, int64_t count); /* NULL: nothing to do */
+    const flx_ints *(*axes)(const void *attrs);                         /* sorted, of operand 0 */
+} flxi_kfold;
+
+/* Whether a node can become (part of) a kernel. */
+bool flxi_can_express(const flxi_op *op, const void *attrs, const flx_type *const *in, uint32_t nin);
+
+/* ---- Types ---- */
+
+/* The kernel type of an element's value (of one part, for complex dtypes); bool values are bool. */
+uint32_t flxi_kernel_dtype(int32_t dtype);
+/* The kernel type in which a buffer holds elements: as above, but bool as u8; complex numbers take two neighbours. */
+uint32_t flxi_kernel_storage(int32_t dtype);
+
+/* ---- Arithmetic ---- */
+
+static inline flxi_kval flxi_kreal(uint32_t re)
+{
+    return (flxi_kval){re, 0};
+}
+uint32_t flxi_k1(flxi_express *e, flxi_kunary op, uint32_t x);
+uint32_t flxi_k2(flxi_express *e, flxi_kbinary op, uint32_t x, uint32_t y);
+uint32_t flxi_kc(flxi_express *e, uint32_t like, double value); /* a number of the type of `like` */
+/* A value that is used several times, in a variable: expressions are trees, each use of one computes it anew. */
+uint32_t flxi_khold(flxi_express *e, uint32_t x);
+flxi_kval flxi_khold_value(flxi_express *e, flxi_kval x);
+const char *flxi_kname(flxi_express *e); /* for a new variable */
+/* The integer type of the same width without a sign, or with one. */
+uint32_t flxi_kunsigned(uint32_t type);
+uint32_t flxi_ksigned(uint32_t type);
+/* Part by part. */
+flxi_kval flxi_kparts(flxi_express *e, flxi_kbinary op, flxi_kval x, flxi_kval y);
+/* What `cast` to bool makes of a value. */
+uint32_t flxi_ktruth(flxi_express *e, flxi_kval x);
+
+/* For `lowers`: the rule does not know complex numbers. */
+bool flxi_expresses_reals(const void *attrs, const flx_type *const *in, uint32_t nin);
+
+/* ---- Indices: sums, products, quotients and remainders of u32, simplified where it is plain to see ---- */
+
+uint32_t flxi_ku(flxi_express *e, int64_t value);
+uint32_t flxi_ku_add(flxi_express *e, uint32_t x, uint32_t y);
+uint32_t flxi_ku_sub(flxi_express *e, uint32_t x, uint32_t y);
+uint32_t flxi_ku_mul(flxi_express *e, uint32_t x, int64_t c);
+uint32_t flxi_ku_div(flxi_express *e, uint32_t x, int64_t c); /* c > 0 */
+uint32_t flxi_ku_mod(flxi_express *e, uint32_t x, int64_t c);
+
+/* The index along one axis, and the position; worked out from the other form if need be and remembered in `at`. */
+uint32_t flxi_at_axis(flxi_express *e, const flx_type *t, flxi_kindex *at, int axis);
+uint32_t flxi_at_flat(flxi_express *e, const flx_type *t, flxi_kindex *at);
+/* The index of a broadcast operand of type `t` for an index of the result type `to`. */
+flxi_kindex flxi_at_broadcast(flxi_express *e, const flx_type *t, const flx_type *to, flxi_kindex *at);
+
+/* The index of a tensor of type `from` that is read under the shape of `to`, which has as many elements. Axes that agree keep
+   their index, so that nothing is divided in vain. */
+flxi_kindex flxi_at_reshape(flxi_express *e, const flx_type *from, const flx_type *to, flxi_kindex *at);
+
+/* The index of each axis of result 0. */
+flxi_kindex flxi_at_axes(flxi_express *e, const flxi_kindex *at);
+/* x where c holds, else 0. */
+uint32_t flxi_ku_guarded(flxi_express *e, uint32_t c, uint32_t x);
+
+/* The operand's element. */
+static inline flxi_kval flxi_operand_at(flxi_express *e, uint32_t operand, const flxi_kindex *at)
+{
+    return e->operand(e, operand, at);
+}
+
+/* Zero and one of a dtype; chooses a where c. */
+flxi_kval flxi_kzero(flxi_express *e, int32_t dtype);
+flxi_kval flxi_kone(flxi_express *e, int32_t dtype);
+flxi_kval flxi_kchoose(flxi_express *e, uint32_t c, flxi_kval a, flxi_kval b);
+
+#endif

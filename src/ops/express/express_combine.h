@@ -1,0 +1,17 @@
+/* express_combine.h: the operators that reductions and windows fold with, as expressions of kernels in the dtype
+   e->dtype. */
+#ifndef FLXI_KERNEL_COMBINE_H
+#define FLXI_KERNEL_COMBINE_H
+
+#include "ops/express/express.h"
+
+typedef enum { FLXI_COMBINE_ADD, FLXI_COMBINE_MAX, FLXI_COMBINE_MIN, FLXI_COMBINE_MUL } flxi_kcombining;
+
+/* The neutral element: 0 (-0 of floats is left to the caller), the lowest and the highest number, 1. */
+flxi_kval flxi_kcombine_start(flxi_express *e, flxi_kcombining op);
+flxi_kval flxi_kcombine(flxi_express *e, flxi_kcombining op, flxi_kval acc, flxi_kval x);
+
+/* Real values between the dtype of an operand and the one that it is folded in, and back. */
+flxi_kval flxi_kas(flxi_express *e, flxi_kval x, int32_t dtype);
+
+#endif

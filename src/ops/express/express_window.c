@@ -1,0 +1,60 @@
+/* express_window.c: see express_window.h. Positions are u32 and wrap below 0, so that one comparison finds both ends
+   outside. */
+#include "ops/express/express_window.h"
+
+enum { MOST_TAPS = 64 };
+
+/* Positions of windows' first taps, from the first window to the last. */
+static int64_t travel(const flxi_windows *w, int axis)
+{
+    return (w->count[axis] > 0 ? w->count[axis] - 1 : 0) * w->axis[axis].stride;
+}
+
+bool flxi_kwindow_expresses(const flxi_windows *w)
+{
+    const int64_t most = INT32_MAX / 4;
+    int64_t taps = 1;
+    for (int k = 0; k < w->rank; k++) {
+        const flxi_slide *s = &w->axis[k];
+        if (s->window > MOST_TAPS || (taps *= s->window) > MOST_TAPS)
+            return false;
+        if (s->extent > most / s->base_dilation || s->low > most || s->low < -most || s->high > most ||
+            s->dilation > most / MOST_TAPS)
+            return false;
+    }
+    return true;
+}
+
+static void require(flxi_express *e, flxi_ktap *t, uint32_t condition)
+{
+    t->inside = t->inside ? flxi_k2(e, KBIN_logical_and, t->inside, condition) : condition;
+}
+
+static void along_axis(flxi_express *e, const flxi_windows *w, int axis, uint32_t o, int64_t k, flxi_ktap *t)
+{
+    const flxi_slide *s = &w->axis[axis];
+    int64_t shift = k * s->dilation - s->low;
+    int64_t last = travel(w, axis) + shift;
+    int64_t end = s->extent * s->base_dilation;
+    t->never |= last < 0 || shift >= end || end == 0;
+    uint32_t from = flxi_ku_mul(e, o, s->stride);
+    uint32_t at = flxi_ku_add(e, from, flxi_ku(e, shift));
+    if (shift < 0 || last >= end)
+        require(e, t, flxi_k2(e, KBIN_lt, at, flxi_ku(e, end)));
+    if (s->base_dilation > 1)
+        require(e, t, flxi_k2(e, KBIN_eq, flxi_ku_mod(e, at, s->base_dilation), flxi_ku(e, 0)));
+    t->at.dim[axis] = flxi_ku_div(e, at, s->base_dilation);
+}
+
+flxi_ktap flxi_kwindow_tap(flxi_express *e, const flxi_windows *w, const flxi_kindex *o, const int64_t *k)
+{
+    flxi_ktap t = {.never = false};
+    for (int axis = 0; axis < w->rank; axis++)
+        along_axis(e, w, axis, o->dim[axis], k[axis], &t);
+    if (!t.inside)
+        return t;
+    t.inside = flxi_khold(e, t.inside);
+    for (int axis = 0; axis < w->rank; axis++)
+        t.at.dim[axis] = flxi_ku_guarded(e, t.inside, t.at.dim[axis]);
+    return t;
+}

@@ -1,0 +1,200 @@
+/* matrix_function.c: functions of square matrices.
+
+   expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is good
+   to the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
+#include "base/complex_arith.h"
+#include "graph/op/eval.h"
+#include "ops/linalg/matrix_rules.h"
+#include "ops/linalg/matrix_view.h"
+
+typedef double _Complex cplx;
+
+/* ---- Evaluation ---- */
+
+static void multiply(int64_t n, const cplx *a, const cplx *b, cplx *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            cplx sum = 0.0;
+            for (int64_t k = 0; k < n; k++)
+                sum += flxi_cmul(a[i * n + k], b[k * n + j]);
+            y[i * n + j] = sum;
+        }
+}
+
+/* c6 a6 + c4 a4 + c2 a2 + c0 I, the constant only where the caller wants one. */
+static void combine(int64_t n, cplx *const powers[3], const double c[4], cplx *y)
+{
+    for (int64_t i = 0; i < n * n; i++) {
+        y[i] = c[3] * powers[2][i] + c[2] * powers[1][i] + c[1] * powers[0][i];
+        if (i % (n + 1) == 0)
+            y[i] += c[0];
+    }
+}
+
+/* The numerator's even and odd parts v and u: of x = a, p(x) = v + u and the denominator is v - u. */
+static void pade_parts(int64_t n, const cplx *a, cplx *const powers[3], cplx *u, cplx *v, cplx *room)
+{
+    static const double b[14] = {64764752532480000.0,
+                                 32382376266240000.0,
+                                 7771770303897600.0,
+                                 1187353796428800.0,
+                                 129060195264000.0,
+                                 10559470521600.0,
+                                 670442572800.0,
+                                 33522128640.0,
+                                 1323241920.0,
+                                 40840800.0,
+                                 960960.0,
+                                 16380.0,
+                                 182.0,
+                                 1.0};
+    const double odd_high[4] = {0.0, b[9], b[11], b[13]};
+    const double odd_low[4] = {b[1], b[3], b[5], b[7]};
+    const double even_high[4] = {0.0, b[8], b[10], b[12]};
+    const double even_low[4] = {b[0], b[2], b[4], b[6]};
+    combine(n, powers, odd_high, v);
+    multiply(n, powers[2], v, u);
+    combine(n, powers, odd_low, v);
+    for (int64_t i = 0; i < n * n; i++)
+        room[i] = u[i] + v[i];
+    multiply(n, a, room, u);
+    combine(n, powers, even_high, room);
+    multiply(n, powers[2], room, v);
+    combine(n, powers, even_low, room);
+    for (int64_t i = 0; i < n * n; i++)
+        v[i] += room[i];
+}
+
+/* b becomes the solution of a x = b; a is destroyed. */
+static void solve(int64_t n, cplx *a, cplx *b, int64_t *pivots)
+{
+    const flxi_dense *d = flxi_dense_of(true);
+    d->lu(a, n, n, pivots);
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t j = 0; pivots[k] != k && j < n; j++) {
+            cplx t = b[k * n + j];
+            b[k * n + j] = b[pivots[k] * n + j];
+            b[pivots[k] * n + j] = t;
+        }
+    d->triangular(a, &(flxi_triangle){.n = n, .row = n, .col = 1, .lower = true, .unit = true}, b, n);
+    d->triangular(a, &(flxi_triangle){.n = n, .row = n, .col = 1}, b, n);
+}
+
+/* How often to halve: until the largest column sum is at most 5.37. Negative: it is not finite. */
+static int halvings(int64_t n, const cplx *a)
+{
+    double most = 0.0;
+    int exponent = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double sum = 0.0;
+        for (int64_t i = 0; i < n; i++)
+            sum += cabs(a[i * n + j]);
+        if (!isfinite(sum))
+            return -1;
+        most = fmax(most, sum);
+    }
+    frexp(most / 5.371920351148152, &exponent);
+    return exponent > 0 ? exponent : 0;
+}
+
+enum { MATRICES = 7 }; /* a, three powers, u, v, room */
+
+static void exponential(int64_t n, cplx *m, int64_t *pivots)
+{
+    cplx *at[MATRICES];
+    for (int i = 0; i < MATRICES; i++)
+        at[i] = m + i * n * n;
+    int times = halvings(n, m);
+    for (int64_t i = 0; i < n * n; i++)
+        m[i] = times < 0 ? flxi_cmake(NAN, NAN) : flxi_cmake(ldexp(creal(m[i]), -times), ldexp(cimag(m[i]), -times));
+    if (times < 0)
+        return;
+    multiply(n, m, m, at[1]);
+    multiply(n, at[1], at[1], at[2]);
+    multiply(n, at[2], at[1], at[3]);
+    pade_parts(n, m, at + 1, at[4], at[5], at[6]);
+    for (int64_t i = 0; i < n * n; i++) {
+        m[i] = at[5][i] + at[4][i];
+        at[1][i] = at[5][i] - at[4][i];
+    }
+    solve(n, at[1], m, pivots);
+    for (int k = 0; k < times; k++) {
+        multiply(n, m, m, at[1]);
+        for (int64_t i = 0; i < n * n; i++)
+            m[i] = at[1][i];
+    }
+}
+
+static flx_code eval_expm(flxi_eval *e)
+{
+    const flx_type *t = &e->in[0]->type;
+    int64_t n = t->dims[t->rank - 1];
+    if (e->in[0]->count == 0)
+        return FLX_OK;
+    size_t room = MATRICES * (size_t)n * (size_t)n;
+    cplx *m = flxi_alloc(e->mem, room, sizeof *m);
+    int64_t *pivots = flxi_alloc(e->mem, (size_t)n, sizeof *pivots);
+    flx_code code = m && pivots ? FLX_OK : flxi_oom(e->err, e->op->name);
+    for (int64_t b = 0; code == FLX_OK && b < flxi_matrix_count(t); b++) {
+        for (int64_t i = 0; i < n * n; i++)
+            m[i] = flxi_load_complex(t->dtype, e->in[0]->data, b * n * n + i);
+        exponential(n, m, pivots);
+        for (int64_t i = 0; i < n * n; i++)
+            flxi_store_complex(t->dtype, e->out[0]->data, b * n * n + i, m[i]);
+    }
+    flxi_free(e->mem, m, room, sizeof *m);
+    flxi_free(e->mem, pivots, (size_t)n, sizeof *pivots);
+    return code;
+}
+
+/* ---- Derivatives ---- */
+
+/* The upper right block of expm([[a, t], [0, a]]): the derivative of expm at a along t. */
+static flx_val along(flxi_site *s, flx_val a, flx_val t)
+{
+    flx_graph *g = s->g;
+    flx_type type = *flxi_typeof(s, a);
+    if (type.rank < 2)
+        return FLX_NONE;
+    int64_t columns = type.rank - 1;
+    int64_t rows = type.rank - 2;
+    flx_dim n = type.dims[columns];
+    flx_val upper = flx_concat(g, (const flx_val[]){a, t}, 2, columns);
+    flx_val lower = flx_concat(g, (const flx_val[]){flxi_zeros(s, &type), a}, 2, columns);
+    flx_val block = flx_concat(g, (const flx_val[]){upper, lower}, 2, rows);
+    flx_val y = flxi_emit1(s, NULL, &block, 1);
+    return flx_narrow(g, flx_narrow(g, y, rows, 0, n), columns, n, n);
+}
+
+static void jvp_expm(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] = along(s, s->x[0], tx[0]);
+}
+
+static void vjp_expm(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    dx[0] = along(s, flxi_adjoint(s, s->x[0]), dy[0]);
+}
+
+static const flxi_sample samples_expm[] = {
+    {"T[3, 3]", NULL, NULL, FLX_OK},
+    {"T[1, 1]", NULL, NULL, FLX_OK},
+    {"T[2, 2, 2]{-0.5..0.5}", NULL, NULL, FLX_OK},
+    {"T[N, N]", NULL, NULL, FLX_OK},
+    {"T[0, 0]", NULL, NULL, FLX_OK},
+    {"T[0, 2, 2]", NULL, NULL, FLX_OK},
+    {"T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 3]", NULL, NULL, FLX_E_SHAPE},
+    {"f16[2, 2]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_expm = {
+    .infer = flxi_infer_square,
+    .eval = eval_expm,
+    .vjp = vjp_expm,
+    .jvp = jvp_expm,
+    .batch = flxi_batch_matrices,
+    .samples = samples_expm,
+};

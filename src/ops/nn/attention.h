@@ -1,0 +1,34 @@
+/* attention.h: what attention and the fused ops around it share. */
+#ifndef FLXI_ATTENTION_H
+#define FLXI_ATTENTION_H
+
+#include "ops/nn/head_layout.h"
+
+#define FLXI_MASK_KINDS "none causal sliding_window custom bias"
+typedef enum { MASK_NONE, MASK_CAUSAL, MASK_SLIDING_WINDOW, MASK_CUSTOM, MASK_BIAS } flxi_mask_kind;
+
+typedef struct {
+    int64_t layout;
+    int64_t num_heads, head_dim, num_kv_heads;
+    int64_t mask_kind;
+    int64_t window;              /* of sliding_window: how many keys before its own a query sees */
+    double score_scale, softcap; /* NaN: 1/sqrt(head_dim), none */
+    int64_t wrt;                 /* attention_backward: which operand's cotangent */
+} flxi_attention_attrs;
+
+/* Rows of a schema for the fields that say how scores become weights. */
+#define A_SCORES(T) \
+    A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/√head_dim"), A_REAL_OPT(T, softcap, "none")
+
+static inline bool flxi_mask_is_operand(int64_t mask_kind)
+{
+    return mask_kind == MASK_CUSTOM || mask_kind == MASK_BIAS;
+}
+
+/* Fails with ATTRIBUTE when window, softcap or score_scale do not fit the mask kind or their range. */
+flx_code flxi_check_scores(flxi_infer *f, int64_t mask_kind, int64_t window, double score_scale, double softcap);
+
+/* Fails with DTYPE or SHAPE unless operand i is a mask of that kind for scores [N, H, Sq, Sk]. */
+flx_code flxi_check_mask(flxi_infer *f, uint32_t operand, int64_t mask_kind, int32_t dtype, const flx_dim *scores);
+
+#endif

@@ -1,0 +1,35 @@
+/* random.h: what the files of the random family share. */
+#ifndef FLXI_RANDOM_H
+#define FLXI_RANDOM_H
+
+#include "graph/op/eval.h"
+#include "graph/op/infer.h"
+#include "numeric/counter_rng.h"
+
+/* A result of the attribute `shape`, of a dtype that must be in `accepted`. */
+flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, flxi_dtypes accepted, flx_type *out);
+
+typedef struct { /* of rng_uniform and rng_normal */
+    flx_ints shape;
+    int64_t dtype;
+    double offset, scale; /* lo and hi, or mean and std */
+    int64_t seed, stream;
+} flxi_draw_attrs;
+
+/* Batching of the ops that have a stream (random_rules.c). */
+void flxi_batch_draw(flxi_site *s, flx_val *by);
+void flxi_batch_sample(flxi_site *s, flx_val *by);
+
+/* The words of stream 0 of a key operand. */
+flxi_rng flxi_key_rng(const flx_tensor *key);
+
+/* f64 is drawn with 53 bits, everything else with 24. */
+static inline flxi_rng_bits flxi_draw_bits(int32_t dtype)
+{
+    return dtype == FLX_F64 ? FLXI_RNG_53 : FLXI_RNG_24;
+}
+
+/* Element i becomes the draw x, which f16 and bf16 see as an f32. */
+void flxi_store_draw(flx_tensor *y, int64_t i, double x);
+
+#endif

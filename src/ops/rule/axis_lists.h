@@ -1,0 +1,51 @@
+/* axis_lists.h: axis lists and ranks as the indexing and product families check them in infer. Their lists default to the
+   empty one (not to "all axes"), keep the order they are given in where they are paired with another list, and decide
+   together what rank the result has. */
+#ifndef FLXI_AXIS_LISTS_H
+#define FLXI_AXIS_LISTS_H
+
+#include "ops/rule/extent.h"
+
+/* Distinct axes, normalised, in the given order; absent becomes the empty list. */
+static inline flx_code flxi_norm_axes_or_none(flxi_infer *f, const char *name, flx_ints *axes, int rank)
+{
+    if (!axes->v)
+        return flxi_norm_list(f, name, axes, 0, 0);
+    return flxi_norm_axes(f, name, axes, rank, false);
+}
+
+static inline bool flxi_has_axis(flx_ints axes, int64_t axis)
+{
+    for (size_t i = 0; i < axes.n; i++)
+        if (axes.v[i] == axis)
+            return true;
+    return false;
+}
+
+/* Two lists of axes name none in common. */
+static inline flx_code flxi_need_disjoint(flxi_infer *f, const char *name_a, flx_ints a, const char *name_b, flx_ints b)
+{
+    for (size_t i = 0; i < a.n; i++)
+        if (flxi_has_axis(b, a.v[i]))
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "axis %lld is both in %s and in %s", (long long)a.v[i],
+                                   name_a, name_b);
+    return FLX_OK;
+}
+
+/* Two lists pair their entries: they are equally long. */
+static inline flx_code flxi_need_paired(flxi_infer *f, const char *name_a, flx_ints a, const char *name_b, flx_ints b)
+{
+    if (a.n == b.n)
+        return FLX_OK;
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s and %s pair axes: %zu against %zu entries", name_a, name_b,
+                           a.n, b.n);
+}
+
+/* Appends axes [from, to) of t to y, which has room for them. */
+static inline void flxi_append_dims(flx_type *y, const flx_type *t, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++)
+        y->dims[y->rank++] = t->dims[k];
+}
+
+#endif

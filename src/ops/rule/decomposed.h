@@ -1,0 +1,17 @@
+/* decomposed.h: the rules of an op by way of its decomposition, for ops that have a rule of their own for some attributes
+   and none for others. (An op that has none at all leaves its rules out and is decomposed beforehand.) The decomposition is
+   made into a graph, transformed, and inlined; the op itself stays in the forward computation. */
+#ifndef FLXI_DECOMPOSED_H
+#define FLXI_DECOMPOSED_H
+
+#include "graph/op/eval.h"
+#include "graph/op/site.h"
+
+void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_decomposed(flxi_site *s, flx_val *by);
+
+/* The evaluation of an op that is defined by its decomposition. */
+flx_code flxi_eval_decomposed(flxi_eval *e);
+
+#endif

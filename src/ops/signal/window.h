@@ -1,0 +1,63 @@
+/* window.h: what the window family's files share: attributes, and the parts that derivative rules of windows are built from. */
+#ifndef FLXI_WINDOW_H
+#define FLXI_WINDOW_H
+
+#include "graph/op/site.h"
+#include "ops/signal/sliding.h"
+
+/* ---- Attributes of reduce_window and select_and_scatter ---- */
+
+typedef struct { /* the first member of both; one entry per axis */
+    flx_ints window, strides, pad_low, pad_high;
+} flxi_window_common;
+
+typedef struct {
+    flxi_window_common common;
+    flx_ints base_dilation, window_dilation;
+    flxi_combine combine;
+} flxi_reduce_window_attrs;
+
+typedef struct {
+    flxi_window_common common;
+    flxi_combine select, combine;
+} flxi_select_and_scatter_attrs;
+
+enum { FLXI_WINDOW_ADD, FLXI_WINDOW_MAX, FLXI_WINDOW_MIN, FLXI_WINDOW_MUL };
+#define FLXI_WINDOW_COMBINES "add max min mul"
+enum { FLXI_SELECT_GE, FLXI_SELECT_LE, FLXI_SELECT_GT, FLXI_SELECT_LT };
+#define FLXI_WINDOW_SELECTS "ge le gt lt"
+
+/* The word for a combination: the one given, or what a graph of one op comes to apart from rounding, which such a graph does at
+   each step. −1 for other graphs. */
+int64_t flxi_window_word(const flxi_combine *c);
+
+/* How the window moves along axis k, of that extent; not dilated. */
+flxi_slide flxi_window_slide(const flxi_window_common *a, int k, flx_dim extent);
+/* How many windows there are; none when the window does not fit. */
+flx_dim flxi_window_count(flx_context *ctx, const flxi_slide *m);
+
+/* ---- Parts of rules; m has one slide for each axis of x ---- */
+
+/* reduce_window with a named combine. */
+flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double init, const flxi_slide *m);
+/* The transpose of sums over windows ("add" from 0), to a tensor of type x: each element is the sum of those of v whose
+   windows it lies in. */
+flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const flx_type *x);
+
+/* The windows themselves, [counts…, taps…]; padding holds the scalar `padding`. An axis along which windows have one tap gets
+   no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their numbers. */
+flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m, int64_t *taps, size_t *n);
+
+/* ---- Rules ---- */
+
+void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_reduce_window(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_reduce_window(flxi_site *s, flx_val *by);
+void flxi_decompose_reduce_window(flxi_site *s, flx_val *y);
+
+void flxi_vjp_select_and_scatter(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_jvp_select_and_scatter(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_batch_select_and_scatter(flxi_site *s, flx_val *by);
+void flxi_decompose_select_and_scatter(flxi_site *s, flx_val *y);
+
+#endif

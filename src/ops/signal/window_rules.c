@@ -1,0 +1,460 @@
+/* window_rules.c: derivatives, batching and decompositions of reduce_window and select_and_scatter.
+
+   A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with the
+   same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the cotangent. All
+   other folds are decomposed by laying the windows side by side along new axes ("unfolding"), where the reductions along
+   axes have rules. A maximum goes to the first winner of each window, the init from which the fold starts being the first
+   candidate.
+
+   select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
+   position, and a scatter to them. Positions have no derivative. */
+#include "ops/signal/window.h"
+
+#include "ops/rule/decomposed.h"
+#include "ops/rule/rule_lists.h"
+
+/* ---- Sums over windows ---- */
+
+static flx_ints listed(const int64_t *v, int n)
+{
+    return (flx_ints){v, (size_t)n};
+}
+
+flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double init, const flxi_slide *m)
+{
+    enum { WINDOW, STRIDES, BASE, DILATION, LOW, HIGH, LISTS };
+    int64_t list[LISTS][FLX_MAX_RANK];
+    flx_val in[2] = {x, flxi_number(s, x, init)};
+    flx_val y = FLX_NONE;
+    int rank = flxi_typeof(s, x)->rank;
+    for (int k = 0; k < rank; k++) {
+        list[WINDOW][k] = m[k].window;
+        list[STRIDES][k] = m[k].stride;
+        list[BASE][k] = m[k].base_dilation;
+        list[DILATION][k] = m[k].dilation;
+        list[LOW][k] = m[k].low;
+        list[HIGH][k] = m[k].high;
+    }
+    flx_reduce_window_attrs a = {
+        .window = listed(list[WINDOW], rank),
+        .combine = {.word = combine},
+        .strides = listed(list[STRIDES], rank),
+        .base_dilation = listed(list[BASE], rank),
+        .window_dilation = listed(list[DILATION], rank),
+        .pad_low = listed(list[LOW], rank),
+        .pad_high = listed(list[HIGH], rank),
+    };
+    flx_reduce_window(s->g, in, 2, &a, &y, 1);
+    return y;
+}
+
+/* How windows slide over their own `count` results to reach the elements they came from. */
+static flxi_slide slide_back(flxi_site *s, const flxi_slide *m, flx_dim count)
+{
+    flx_context *ctx = s->ctx;
+    flx_dim reach = flx_dim_sub(ctx, flxi_dilated(ctx, m->window, m->dilation), 1);
+    flx_dim spread = flxi_dilated(ctx, m->extent, m->base_dilation);
+    flx_dim strided = flxi_dilated(ctx, count, m->stride);
+    if (!flxi_dim_is_number(m->stride))
+        flxi_site_fail(s, FLX_E_UNBOUND_DIM, "give the stride as a number",
+                       "the gradient of windows that overlap needs to know their stride");
+    return (flxi_slide){
+        .extent = count,
+        .low = flx_dim_sub(ctx, reach, m->low),
+        .high = flx_dim_add(ctx, flx_dim_sub(ctx, spread, strided), m->low),
+        .window = m->window,
+        .stride = m->base_dilation,
+        .base_dilation = m->stride,
+        .dilation = m->dilation,
+    };
+}
+
+/* Windows that lie side by side, or of which there is one: no element is in two. */
+static bool is_tiled(const flxi_slide *m, flx_dim count)
+{
+    return (m->dilation == 1 || m->window == 1) && m->base_dilation == 1 && (m->stride == m->window || count == 1);
+}
+
+/* Each element of v repeated throughout its window along the tiled axes, cut and padded with zeros to x's extents. */
+static flx_val spread_tiles(flxi_site *s, flx_val v, const flxi_slide *m, const bool *tiled)
+{
+    flx_dim apart[2 * FLX_MAX_RANK];
+    flx_dim wide[2 * FLX_MAX_RANK];
+    flx_dim joined[FLX_MAX_RANK];
+    flx_dim low[FLX_MAX_RANK] = {0};
+    flx_dim high[FLX_MAX_RANK] = {0};
+    flx_type t = *flxi_typeof(s, v);
+    int n = 0;
+    bool cut = false;
+    for (int k = 0; k < t.rank; k++) {
+        apart[n] = wide[n] = joined[k] = t.dims[k];
+        n++;
+        if (!tiled[k])
+            continue;
+        joined[k] = flx_dim_mul(s->ctx, t.dims[k], m[k].window);
+        low[k] = flx_dim_sub(s->ctx, 0, m[k].low);
+        high[k] = flx_dim_sub(s->ctx, flx_dim_sub(s->ctx, m[k].extent, joined[k]), low[k]);
+        cut |= low[k] || high[k];
+        if (m[k].window != 1) {
+            apart[n] = 1;
+            wide[n++] = m[k].window;
+        }
+    }
+    v = flxi_expand_to(s, flxi_reshape_to(s, v, n, apart), n, wide);
+    v = flxi_reshape_to(s, v, t.rank, joined);
+    return cut ? flx_pad(s->g, v, flxi_number(s, v, 0.0), listed(low, t.rank), listed(high, t.rank),
+                         (flx_ints){NULL, 0})
+               : v;
+}
+
+flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const flx_type *x)
+{
+    flxi_slide back[FLX_MAX_RANK];
+    bool tiled[FLX_MAX_RANK];
+    flx_type t = *flxi_typeof(s, v);
+    bool overlap = false;
+    int room = FLX_MAX_RANK - t.rank; /* for an axis of taps behind each tiled one */
+    for (int k = 0; k < t.rank; k++) {
+        tiled[k] = is_tiled(&m[k], t.dims[k]) && (m[k].window == 1 || room-- > 0);
+        overlap |= !tiled[k];
+        back[k] = tiled[k] ? (flxi_slide){.window = 1, .stride = 1, .base_dilation = 1, .dilation = 1}
+                           : slide_back(s, &m[k], t.dims[k]);
+    }
+    if (overlap)
+        v = flxi_window_fold(s, v, "add", 0.0, back);
+    return flxi_reshape_like(s, spread_tiles(s, v, m, tiled), x);
+}
+
+/* ---- Unfolding ---- */
+
+/* o·stride + k·dilation for each window o and tap k; without the axis of taps where there is one. */
+static flx_val tap_positions(flxi_site *s, const flxi_slide *m)
+{
+    flx_graph *g = s->g;
+    flx_dim count = flxi_window_count(s->ctx, m);
+    flx_type starts = flx_type_make(FLX_I64, m->window == 1 ? 1 : 2, (const flx_dim[]){count, 1});
+    flx_type taps = flx_type_make(FLX_I64, 1, &m->window);
+    flx_val o = flx_mul(g, flx_iota(g, &starts, 0), flxi_index_number(s, FLX_I64, m->stride));
+    if (m->window == 1)
+        return o;
+    return flx_add(g, o, flx_mul(g, flx_iota(g, &taps, 0), flxi_index_number(s, FLX_I64, m->dilation)));
+}
+
+/* x spread, padded and cropped as the slides say. */
+static flx_val padded(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m)
+{
+    int64_t low[FLX_MAX_RANK];
+    int64_t high[FLX_MAX_RANK];
+    int64_t interior[FLX_MAX_RANK];
+    int rank = flxi_typeof(s, x)->rank;
+    bool any = false;
+    for (int k = 0; k < rank; k++) {
+        low[k] = m[k].low;
+        high[k] = m[k].high;
+        interior[k] = m[k].base_dilation - 1;
+        any |= low[k] || high[k] || interior[k];
+    }
+    return any ? flx_pad(s->g, x, padding, listed(low, rank), listed(high, rank), listed(interior, rank)) : x;
+}
+
+flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m, int64_t *taps, size_t *n)
+{
+    int64_t perm[FLX_MAX_RANK];
+    int rank = flxi_typeof(s, x)->rank;
+    int wide = 0; /* windows with several taps */
+    flx_val v = padded(s, x, padding, m);
+    for (int k = rank; k-- > 0;) {
+        wide += m[k].window != 1;
+        if (m[k].window != 1 || m[k].stride != 1)
+            v = flx_gather(s->g, v, tap_positions(s, &m[k]), k, NULL);
+    }
+    *n = (size_t)wide;
+    if (rank + wide > FLX_MAX_RANK)
+        return FLX_NONE;                                   /* and the gathers have failed */
+    for (int k = 0, from = 0, tap = rank; k < rank; k++) { /* now [count, taps] stands where each axis stood */
+        perm[k] = from++;
+        if (m[k].window != 1)
+            perm[tap++] = from++;
+    }
+    for (int k = 0; k < wide; k++)
+        taps[k] = rank + k;
+    return flx_transpose(s->g, v, listed(perm, rank + wide));
+}
+
+/* ---- reduce_window: decomposition ---- */
+
+static void slides_of(flxi_site *s, flxi_slide *m)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    for (int k = 0; k < x->rank; k++) {
+        m[k] = flxi_window_slide(&a->common, k, x->dims[k]);
+        m[k].base_dilation = a->base_dilation.v[k];
+        m[k].dilation = a->window_dilation.v[k];
+    }
+}
+
+/* The value of the first winner in each row of v [rows…, taps…], init being the first candidate of all. */
+static flx_val first_winner(flxi_site *s, flx_val v, flx_val init, int rank, bool largest)
+{
+    flx_graph *g = s->g;
+    flx_type t = *flxi_typeof(s, v);
+    if (rank == FLX_MAX_RANK) {
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "an axis of candidates on a tensor of rank %d exceeds the limit", rank);
+        return FLX_NONE;
+    }
+    flx_type row = flx_type_make((flx_dtype)t.dtype, rank + 1, t.dims);
+    row.dims[rank] = 1;
+    flx_val first = flxi_expand_like(s, init, &row);
+    row.dims[rank] = flxi_dims_product(s->ctx, &t, rank, t.rank);
+    flx_val candidates = flx_concat(g, (flx_val[]){first, flxi_reshape_like(s, v, &row)}, 2, rank);
+    flx_val i = largest ? flx_argmax(g, candidates, rank, 1, FLX_I64) : flx_argmin(g, candidates, rank, 1, FLX_I64);
+    return flxi_reshape_to(s, flx_take_along(g, candidates, i, rank, NULL), rank, t.dims);
+}
+
+static flx_val fold_unfolded(flxi_site *s, flx_val v, flx_ints taps, int rank)
+{
+    flx_graph *g = s->g;
+    const flxi_reduce_window_attrs *a = s->attrs;
+    flx_val init = s->x[1];
+    switch (a->combine.word) {
+    case FLXI_WINDOW_ADD:
+        return flx_add(g, init, flx_reduce_sum(g, v, taps, 0));
+    case FLXI_WINDOW_MUL:
+        return flx_mul(g, init, flx_reduce_prod(g, v, taps, 0));
+    default:
+        return first_winner(s, v, init, rank, a->combine.word == FLXI_WINDOW_MAX);
+    }
+}
+
+/* Results without any element; there, padding may have cropped more than there is. */
+static bool is_empty(flxi_site *s, const flxi_slide *m, int rank, flx_val *y)
+{
+    flx_type none = {.rank = rank};
+    bool empty = false;
+    for (int k = 0; k < rank; k++) {
+        none.dims[k] = flxi_window_count(s->ctx, &m[k]);
+        empty |= none.dims[k] == 0;
+    }
+    for (uint32_t i = 0; empty && i < s->nout; i++) {
+        none.dtype = flxi_typeof(s, s->x[i])->dtype;
+        y[i] = flxi_zeros(s, &none);
+    }
+    return empty;
+}
+
+void flxi_decompose_reduce_window(flxi_site *s, flx_val *y)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    flxi_slide m[FLX_MAX_RANK];
+    int64_t taps[FLX_MAX_RANK];
+    size_t wide = 0;
+    int rank = flxi_typeof(s, s->x[0])->rank;
+    flx_val *in = flxi_new(&s->g->arena, flx_val, s->nin);
+    slides_of(s, m);
+    if (!in) {
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+        return;
+    }
+    if (is_empty(s, m, rank, y))
+        return;
+    for (uint32_t i = 0; i < s->nout; i++) {
+        in[i] = flxi_unfold_windows(s, s->x[i], s->x[s->nout + i], m, taps, &wide);
+        in[s->nout + i] = s->x[s->nout + i];
+    }
+    if (a->combine.graph)
+        flx_reduce(s->g, in, s->nin, a->combine.graph, (flx_ints){taps, wide}, y, s->nout);
+    else
+        y[0] = fold_unfolded(s, in[0], (flx_ints){taps, wide}, rank);
+}
+
+/* ---- reduce_window: rules ---- */
+
+static bool is_sum(const flxi_combine *c)
+{
+    return flxi_window_word(c) == FLXI_WINDOW_ADD;
+}
+
+void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    flxi_slide m[FLX_MAX_RANK];
+    if (!is_sum(&a->combine)) {
+        flxi_vjp_decomposed(s, dy, dx);
+        return;
+    }
+    slides_of(s, m);
+    if (s->wanted[0])
+        dx[0] = flxi_window_sum_back(s, dy[0], m, flxi_typeof(s, s->x[0]));
+    if (s->wanted[1]) { /* a window counts init once for itself and once for each padded position */
+        flx_val times = flxi_emit1(s, NULL, (flx_val[]){flxi_zeros_like(s, s->x[0]), flxi_number(s, s->x[1], 1.0)}, 2);
+        dx[1] = flx_mul(s->g, dy[0], times);
+    }
+}
+
+void flxi_jvp_reduce_window(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    if (is_sum(&a->combine))
+        ty[0] = flxi_emit1(s, NULL, (flx_val[]){flxi_or_zeros(s, tx[0], s->x[0]), flxi_or_zeros(s, tx[1], s->x[1])}, 2);
+    else
+        flxi_jvp_decomposed(s, tx, ty);
+}
+
+static void shift_windows(flxi_site *s, flxi_window_common *a)
+{
+    a->window = flxi_list_behind(s, 1, a->window, 0);
+    a->strides = flxi_list_behind(s, 1, a->strides, 0);
+    a->pad_low = flxi_list_behind(s, 0, a->pad_low, 0);
+    a->pad_high = flxi_list_behind(s, 0, a->pad_high, 0);
+}
+
+/* Windows of extent 1 along the batch axis; an init for each example needs another way. */
+void flxi_batch_reduce_window(flxi_site *s, flx_val *by)
+{
+    flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
+    flxi_reduce_window_attrs *a = flxi_site_attrs(s);
+    if (!x)
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+    if (!x || !a)
+        return;
+    for (uint32_t i = s->nout; i < s->nin; i++)
+        if (s->batched[i]) {
+            flxi_batch_decomposed(s, by);
+            return;
+        }
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = i < s->nout ? flxi_lift(s, i) : s->x[i];
+    shift_windows(s, &a->common);
+    a->base_dilation = flxi_list_behind(s, 1, a->base_dilation, 0);
+    a->window_dilation = flxi_list_behind(s, 1, a->window_dilation, 0);
+    flxi_append(s, a, x, s->nin, by);
+}
+
+/* ---- select_and_scatter ---- */
+
+static const char *const combine_names[] = {"add", "max", "min", "mul"};
+static const char *const select_names[] = {"ge", "le", "gt", "lt"};
+
+/* One step of a window: (kept, its position) and (candidate, its position) to what is kept. Padding has position -1, and so
+   has what is kept before the first element. */
+static flx_graph *keep_step(flxi_site *s, int32_t dtype, const flxi_combine *select)
+{
+    flx_graph *t = flx_graph_new(s->ctx, "keep");
+    flx_type value = {.dtype = dtype};
+    flx_type index = {.dtype = FLX_I64};
+    if (!t) {
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
+        return NULL;
+    }
+    flx_val kept = flx_input(t, "kept", &value);
+    flx_val kept_at = flx_input(t, "kept_at", &index);
+    flx_val next = flx_input(t, "next", &value);
+    flx_val next_at = flx_input(t, "next_at", &index);
+    flx_val pair[2] = {kept, next};
+    flx_val zero = flx_scalar(t, FLX_I64, 0);
+    flx_val stays = FLX_NONE;
+    if (select->graph)
+        flxi_inline(t, select->graph, pair, &stays);
+    else
+        stays = flx_op1(t, select_names[select->word], pair, 2, NULL, 0);
+    stays = flx_or(t, flx_lt(t, next_at, zero), flx_and(t, flx_ge(t, kept_at, zero), stays));
+    flx_output(t, flx_where(t, stays, kept, next), NULL);
+    flx_output(t, flx_where(t, stays, kept_at, next_at), NULL);
+    return t;
+}
+
+/* The place in x, flattened, that each window keeps, as a list; -1 where there is padding only. */
+static flx_val kept_positions(flxi_site *s)
+{
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_dim count = flxi_dims_product(s->ctx, x, 0, x->rank);
+    flx_type list = flx_type_make(FLX_I64, 1, &count);
+    flx_val kept[2] = {FLX_NONE, FLX_NONE};
+    flx_graph *step = keep_step(s, x->dtype, &a->select);
+    flx_val in[4] = {
+        flx_stop_gradient(s->g, s->x[0]),
+        flxi_reshape_like(s, flx_iota(s->g, &list, 0), x),
+        flxi_number(s, s->x[0], 0.0),
+        flx_scalar(s->g, FLX_I64, -1),
+    };
+    flx_reduce_window_attrs to = FLX_REDUCE_WINDOW_ATTRS;
+    to.window = a->common.window;
+    to.combine.graph = step;
+    to.strides = a->common.strides;
+    to.pad_low = a->common.pad_low;
+    to.pad_high = a->common.pad_high;
+    if (step)
+        flx_reduce_window(s->g, in, 4, &to, kept, 2);
+    flx_graph_free(step);
+    const flx_type *windows = flxi_typeof(s, s->x[1]);
+    count = flxi_dims_product(s->ctx, windows, 0, windows->rank);
+    return flxi_reshape_to(s, kept[1], 1, &count);
+}
+
+void flxi_decompose_select_and_scatter(flxi_site *s, flx_val *y)
+{
+    static const int64_t first[1] = {0};
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    const flx_type *source = flxi_typeof(s, s->x[1]);
+    flx_dim count = flxi_dims_product(s->ctx, x, 0, x->rank);
+    flx_dim windows = flxi_dims_product(s->ctx, source, 0, source->rank);
+    flx_scatter_nd_attrs to = FLX_SCATTER_ND_ATTRS;
+    to.start_index_map = listed(first, 1);
+    to.collapsed_axes = listed(first, 1);
+    to.index_vector_axis = 1;
+    to.oob = "zero";
+    to.combine.graph = a->combine.graph;
+    if (!a->combine.graph)
+        to.combine.word = combine_names[a->combine.word];
+    flx_val start = flxi_expand_to(s, s->x[2], 1, &count);
+    flx_val updates = flxi_reshape_to(s, s->x[1], 1, &windows);
+    if (count != 0)
+        start = flx_scatter_nd(s->g, start, kept_positions(s), updates, &to);
+    y[0] = flxi_reshape_like(s, start, x);
+}
+
+void flxi_vjp_select_and_scatter(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    if (!is_sum(&a->combine)) {
+        flxi_vjp_decomposed(s, dy, dx);
+        return;
+    }
+    if (s->wanted[1]) {
+        const flx_type *x = flxi_typeof(s, s->x[0]);
+        flx_dim count = flxi_dims_product(s->ctx, x, 0, x->rank);
+        flx_val flat = flxi_reshape_to(s, dy[0], 1, &count);
+        dx[1] = flxi_reshape_like(s, flx_gather(s->g, flat, kept_positions(s), 0, "zero"), flxi_typeof(s, s->x[1]));
+    }
+    if (s->wanted[2])
+        dx[2] = dy[0];
+}
+
+void flxi_jvp_select_and_scatter(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    if (!is_sum(&a->combine)) {
+        flxi_jvp_decomposed(s, tx, ty);
+        return;
+    }
+    if (flxi_is_none(tx[1]) && flxi_is_none(tx[2]))
+        return; /* x only says where to */
+    flx_val x[3] = {s->x[0], flxi_or_zeros(s, tx[1], s->x[1]), flxi_or_zeros(s, tx[2], s->x[2])};
+    ty[0] = flxi_emit1(s, NULL, x, 3);
+}
+
+void flxi_batch_select_and_scatter(flxi_site *s, flx_val *by)
+{
+    flxi_select_and_scatter_attrs *a = flxi_site_attrs(s);
+    if (!a)
+        return;
+    if (s->batched[2]) {
+        flxi_batch_decomposed(s, by);
+        return;
+    }
+    shift_windows(s, &a->common);
+    flxi_append(s, a, (flx_val[]){flxi_lift(s, 0), flxi_lift(s, 1), s->x[2]}, 3, by);
+}

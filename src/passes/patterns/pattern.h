@@ -1,0 +1,136 @@
+/* pattern.h: fusion of patterns, seen from a pattern.
+
+   A pattern looks at a node, the root, and proposes: "this op, on these operands, with these attributes, would give the root's
+   value". A proposal may be wrong, since it is only believed after a proof: the op's own decomposition is built on operands of
+   those types, and the graph must hold just that (pattern_match.c). So a pattern is a few loose steps up the graph, and no
+   mistake in it can change a value. */
+#ifndef FLXI_PATTERN_H
+#define FLXI_PATTERN_H
+
+#include "graph/graph.h"
+#include "graph/op/opcode.h"
+
+#include <fluxion/lower.h>
+#include <fluxion/ops.h>
+
+enum { FLXI_MOST_OPERANDS = 6, FLXI_MOST_ATTRS = 12 };
+
+typedef enum { VIEW_NONE, VIEW_RESHAPE, VIEW_TRANSPOSE } flxi_view;
+
+typedef struct { /* an operand: a value of the graph, perhaps in another shape */
+    uint32_t id;
+    flxi_view view;
+    int rank;
+    int64_t dims[FLX_MAX_RANK]; /* the shape, or the permutation */
+} flxi_pattern_operand;
+
+typedef struct flxi_proposal flxi_proposal;
+
+/* What the op means to a pattern that takes graphs which differ from its decomposition in corner cases. */
+typedef flx_val (*flxi_plain)(flx_graph *g, const flx_val *x, const flxi_proposal *p);
+
+struct flxi_proposal {
+    flxi_opcode op;
+    uint32_t nin;
+    flxi_pattern_operand in[FLXI_MOST_OPERANDS];
+    size_t nattrs;
+    flx_attr attrs[FLXI_MOST_ATTRS]; /* what they point to lives as long as the graph */
+    flxi_plain plain;                /* NULL: the decomposition */
+    const char *differs;             /* with `plain`: in what, for the report */
+    const void *user;                /* for `plain` */
+    bool stops_cancel;               /* a stop_gradient of the decomposition may be missing: what it stops is zero */
+};
+
+typedef struct flxi_rewriting flxi_rewriting; /* rewrite_patterns.c: one graph, one round */
+
+const flx_graph *flxi_fused_graph(const flxi_rewriting *f);
+
+/* Proves the proposal for the root at hand. True: it will be fused, and nothing more is to be proposed. Otherwise the reason is
+   kept for the report. */
+bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p);
+
+/* ---- Patterns: each proposes for one root ---- */
+
+typedef void (*flxi_pattern)(flxi_rewriting *f, uint32_t root);
+
+void flxi_pattern_softmax(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_log_softmax(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_norm(flxi_rewriting *f, uint32_t root); /* layer_norm and rms_norm */
+void flxi_pattern_residual_norm(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_cross_entropy(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_matmul_bias(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_matmul_residual(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_conv_bias(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_swiglu(flxi_rewriting *f, uint32_t root);
+void flxi_pattern_attention(flxi_rewriting *f, uint32_t root);
+
+/* ---- Looking at a graph ---- */
+
+static inline const flxi_node *flxi_maker(const flx_graph *g, uint32_t id)
+{
+    return flxi_node_at(g, flxi_value_at(g, id)->node);
+}
+
+/* The node that makes a value, if it is this op; else NULL. */
+static inline const flxi_node *flxi_made_by(const flx_graph *g, uint32_t id, flxi_opcode op)
+{
+    const flxi_node *n = flxi_maker(g, id);
+    return n->op == op ? n : NULL;
+}
+
+/* An attribute by its name; NULL when the op has none. */
+const void *flxi_node_attr(const flxi_node *n, const char *name);
+int64_t flxi_node_int(const flxi_node *n, const char *name);
+const flx_ints *flxi_node_ints(const flxi_node *n, const char *name);
+
+/* The one real number that all elements have. */
+bool flxi_known_number(const flx_graph *g, uint32_t id, double *x);
+
+/* Whether the value is another with its elements in the same order and another shape; *base becomes that one. */
+bool flxi_is_reshaped(const flx_graph *g, uint32_t id, uint32_t *base);
+/* What such a value is made of, through any number of them. */
+uint32_t flxi_reshaped_from(const flx_graph *g, uint32_t id);
+
+/* An operand that is the vector of n elements which v is, in whatever shape that stretches. */
+bool flxi_as_vector(const flx_graph *g, uint32_t v, flx_dim n, flxi_pattern_operand *out);
+
+/* ---- Building proposals ---- */
+
+static inline flxi_pattern_operand flxi_whole(uint32_t id)
+{
+    return (flxi_pattern_operand){.id = id};
+}
+
+void flxi_propose_attr(flxi_proposal *p, flx_attr a);
+/* All attributes of n that the proposed op has under the same name. */
+void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n);
+/* A real attribute, with as few digits as stand for the same number in the dtype. */
+double flxi_short_number(int32_t dtype, double x);
+
+/* The activation that the op is; FLXI_ACT_none when it is none. */
+int64_t flxi_activation_of(flxi_opcode op);
+
+/* ---- Proving (pattern_match.c) ---- */
+
+typedef struct {
+    bool found;
+    bool differs;    /* something is the same in real numbers only */
+    uint32_t *nodes; /* of the graph, that the pattern covers; the caller frees them */
+    size_t n, cap;
+    uint32_t culprit; /* not found: the value that does not fit, and the op that should stand there */
+    flxi_opcode wanted;
+} flxi_agreement;
+
+/* Whether value `root` of g is the value of output 0 of `pattern`, whose leaf i stands for value in[i] of g. */
+flx_code flxi_agree(const flx_graph *pattern, const uint32_t *in, const flx_graph *g, uint32_t root, bool stops_cancel,
+                    flxi_agreement *out, flx_error *err);
+
+/* ---- Regions (elementwise_regions.c) ---- */
+
+/* Runs of pointwise ops as elementwise_region; *count grows by their number. */
+flx_code flxi_rewrite_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err);
+
+/* How often each value is read, as an operand and as an output; by id. The caller frees value_count + 1 entries. */
+uint32_t *flxi_count_uses(const flx_graph *g);
+
+#endif

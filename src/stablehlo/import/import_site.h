@@ -1,0 +1,170 @@
+/* import_site.h: from the tree of a StableHLO program to a graph, seen from the rule of one operation.
+
+   A rule reads its operands `x` and attributes, appends nodes to `g` and puts its results in `y`. Like the rules of ops it
+   needs no error plumbing: builders and readers of attributes leave the first error in the graph, and the caller adds the
+   place in the text. What the caller also does for every rule: it counts operands, results and regions, takes quantised
+   operands apart and puts results together, rounds results of element types narrower than their carrier, and compares
+   the types of the results with those in the text. */
+#ifndef FLXI_STABLEHLO_LOWER_SITE_H
+#define FLXI_STABLEHLO_LOWER_SITE_H
+
+#include "graph/graph.h"
+#include "stablehlo/syntax/syntax.h"
+
+#include <fluxion/ops.h>
+
+typedef struct hlo_lowering hlo_lowering; /* of one program */
+typedef struct hlo_scope hlo_scope;       /* a function being called, or a region being built */
+typedef struct hlo_rule hlo_rule;
+
+typedef struct {
+    hlo_lowering *l;
+    hlo_scope *scope;
+    const hlo_rule *rule;
+    const hlo_op *op;
+    flx_graph *g;
+    const flx_val *x; /* operands; a tuple counts with its parts, a token is nothing */
+    size_t nx;
+    flx_val *y; /* results, likewise; the rule fills them in */
+    size_t ny;
+} hlo_site;
+
+enum {                    /* flags of a rule */
+       HLO_MOVES = 1,     /* results hold elements of the operands or literals: nothing is rounded */
+       HLO_TAKES_ANY = 2, /* operands may be tuples and tokens, quantised ones come as they are stored */
+       HLO_SAME_TYPE = 4, /* operands and results have one shape */
+       HLO_ELEMENTS = 8   /* of operands one element type, apart from quantisation */
+};
+
+enum { HLO_MANY = -1 };
+
+struct hlo_rule {
+    const char *name; /* with its dialect */
+    int num_operands; /* HLO_MANY: any number */
+    int num_regions;
+    uint32_t flags;
+    void (*lower)(hlo_site *s);
+    const char *ours;      /* the op of ours, where the rule serves several operations */
+    const char *ours_bool; /* the same for i1; NULL: the same op */
+};
+
+/* The tables, each ended by a row without name; import_op.c lists them. */
+extern const hlo_rule flxi_hlo_structure_rules[];   /* import_structure.c: constants, calls, tuples, tokens */
+extern const hlo_rule flxi_hlo_elementwise_rules[]; /* import_elementwise.c */
+extern const hlo_rule flxi_hlo_shape_rules[];       /* import_shape.c */
+extern const hlo_rule flxi_hlo_custom_call_rules[]; /* import_custom_call.c */
+extern const hlo_rule flxi_hlo_fold_rules[];        /* import_region_fold.c */
+extern const hlo_rule flxi_hlo_scatter_rules[];     /* import_region_scatter.c */
+extern const hlo_rule flxi_hlo_sort_rules[];        /* import_region_sort.c */
+extern const hlo_rule flxi_hlo_control_rules[];     /* import_control.c */
+extern const hlo_rule flxi_hlo_loop_rules[];        /* import_loop.c */
+extern const hlo_rule flxi_hlo_product_rules[];     /* import_product.c */
+extern const hlo_rule flxi_hlo_gather_rules[];      /* import_gather.c */
+extern const hlo_rule flxi_hlo_linalg_rules[];      /* import_linalg.c */
+extern const hlo_rule flxi_hlo_spectral_rules[];    /* import_spectral.c */
+extern const hlo_rule flxi_hlo_random_rules[];      /* import_random.c */
+extern const hlo_rule flxi_hlo_norm_rules[];        /* import_norm.c */
+extern const hlo_rule flxi_hlo_chlo_rules[];        /* import_chlo.c */
+extern const hlo_rule flxi_hlo_scan_rules[];        /* import_scan.c */
+extern const hlo_rule flxi_hlo_ragged_rules[];      /* import_ragged.c */
+extern const hlo_rule flxi_hlo_quant_rules[];       /* import_quant.c */
+extern const hlo_rule flxi_hlo_dynamic_rules[];     /* import_dynamic.c: shapes as operands */
+
+/* ---- Errors ---- */
+
+/* Fails in the graph being built with "stablehlo.op: …". */
+void flxi_hlo_fail(hlo_site *s, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
+/* The same with UNSUPPORTED. */
+void flxi_hlo_unsupported(hlo_site *s, const char *fmt, ...) FLX_PRINTF(2, 3);
+bool flxi_hlo_failed(const hlo_site *s);
+
+/* ---- Attributes: absent ones give the default, others of the wrong kind fail ---- */
+
+bool flxi_hlo_has(const hlo_site *s, const char *name);
+int64_t flxi_hlo_int(hlo_site *s, const char *name, int64_t absent);
+bool flxi_hlo_flag(hlo_site *s, const char *name, bool absent);
+/* An enumerator or a string. */
+const char *flxi_hlo_word(hlo_site *s, const char *name, const char *absent);
+/* Integers: array<i64: …>, [1, 2], dense<…> or one number. {NULL, 0} when absent; lives as long as the lowering. */
+flx_ints flxi_hlo_ints(hlo_site *s, const char *name);
+/* The same with n entries, all `absent` where the attribute is missing; another count is an error. */
+flx_ints flxi_hlo_ints_of(hlo_site *s, const char *name, size_t n, int64_t absent);
+/* Members of an attribute that is a structure, such as dimension_numbers. */
+flx_ints flxi_hlo_member_ints(hlo_site *s, const char *name, const char *member);
+int64_t flxi_hlo_member_int(hlo_site *s, const char *name, const char *member, int64_t absent);
+/* Any attribute as integers; false when it is none. */
+bool flxi_hlo_ints_in(hlo_site *s, const hlo_attr *a, flx_ints *out);
+
+/* ---- Types and values ---- */
+
+/* Type of a value of the graph; after an error a harmless one. */
+const flx_type *flxi_hlo_typeof(const hlo_site *s, flx_val v);
+flx_dtype flxi_hlo_dtype(const hlo_site *s, flx_val v);
+
+/* Number of values of the graph that a value of this type stands for. */
+size_t flxi_hlo_parts(const hlo_type *t);
+/* The declared type of operand or result i as in the text. */
+const hlo_type *flxi_hlo_operand_type(const hlo_site *s, size_t i);
+const hlo_type *flxi_hlo_result_type(const hlo_site *s, size_t i);
+/* The declared tensor type of result i as one of ours; fails where an extent is `?`. */
+bool flxi_hlo_static_result(hlo_site *s, size_t i, flx_type *out);
+flx_dtype flxi_hlo_carrier(const hlo_type *t); /* of its elements, quantised ones as stored */
+
+/* Room that lives as long as the lowering; NULL with the error in the graph. */
+#define flxi_hlo_new(s, T, n) ((T *)flxi_hlo_alloc((s), (size_t)(n), sizeof(T)))
+void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size);
+
+/* A scalar of the dtype of `like`; x is rounded to it. */
+flx_val flxi_hlo_number(hlo_site *s, flx_val like, double x);
+/* `v` (a scalar) stretched to a type's shape. */
+flx_val flxi_hlo_fill(hlo_site *s, flx_val v, const flx_type *type);
+/* The extents of a type as the attribute `shape` takes them. */
+static inline flx_ints flxi_hlo_dims(const flx_type *t)
+{
+    return (flx_ints){t->dims, (size_t)t->rank};
+}
+/* The rule of operations that give their operands. */
+void flxi_hlo_pass_on(hlo_site *s);
+/* One of our ops by name, with one result. */
+flx_val flxi_hlo_append(hlo_site *s, const char *op, const flx_val *x, size_t n);
+
+/* The value of v if it follows from the program alone, without its inputs; NULL when it does not (no error). The caller
+   releases it. */
+flx_tensor *flxi_hlo_known(hlo_site *s, flx_val v);
+/* The elements of an integer value as extents: known numbers, or symbolic ones built from the sizes of inputs. False with
+   an UNSUPPORTED error that names the operand otherwise. */
+bool flxi_hlo_extents(hlo_site *s, flx_val v, flx_ints *out);
+
+/* ---- Regions ---- */
+
+/* What regions use from outside. Constants are not among them: they are copied into the body. */
+typedef struct {
+    const hlo_value *const *values;
+    size_t num_values;
+    const flx_val *vals; /* in s->g, all parts of tuples */
+    size_t num_vals;
+    bool are_carried; /* a body gives them back as they are, behind its results */
+} hlo_captures;
+
+/* Of `n` regions together, in a fixed order. */
+bool flxi_hlo_captures(hlo_site *s, const hlo_region *regions, size_t n, hlo_captures *out);
+
+/* The region as a graph. Its inputs: the arguments with all parts of tuples, of the types given (NULL: the declared ones),
+   then the captures.
+   Its outputs: what the region returns. The lowering holds it; NULL with the error in s->g. */
+const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type *const *arg_types,
+                               const hlo_captures *captures);
+
+/* The region's nodes appended to s->g itself, its arguments standing for `args`; returns the number of values returned,
+   the first `capacity` of them in `out`. */
+size_t flxi_hlo_inline_region(hlo_site *s, const hlo_region *r, const flx_val *args, size_t num_args, flx_val *out,
+                              size_t capacity);
+
+/* The function's nodes appended likewise. */
+size_t flxi_hlo_inline_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
+                            size_t capacity);
+
+/* Takes over a graph that rules built; freed with the lowering. Returns it. */
+const flx_graph *flxi_hlo_keep(hlo_site *s, flx_graph *g);
+
+#endif

@@ -1,0 +1,206 @@
+/* hlo_parser.h: what the files of the StableHLO parser share: the text being read, and the stacks things are gathered on.
+
+   The parser reads characters, not tokens: `tensor<4x5xf32>`, `[0:4:2]` and `e8m10` would fall into different tokens in
+   different places. Lists are gathered on stacks of the parser and copied to the arena of the module when they are
+   complete, so that a function which fails has nothing to free. */
+#ifndef FLXI_STABLEHLO_PARSER_H
+#define FLXI_STABLEHLO_PARSER_H
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "stablehlo/syntax/syntax.h"
+
+enum { HLO_MAX_DEPTH = 256 }; /* of types, attributes and regions within each other */
+
+/* Where the parser stands; saved and set back to read something twice. */
+typedef struct {
+    const char *at;
+    const char *line_start;
+    uint32_t line;
+} hlo_cursor;
+
+/* A value that is used, and where. */
+typedef struct {
+    const hlo_value *value;
+    hlo_place at;
+} hlo_use;
+
+/* The results that one name stands for: %0:2 are two, none where the name is not visible. */
+typedef struct {
+    const hlo_value *const *values;
+    size_t num_values;
+} hlo_group;
+
+/* A name left of the `=`, before its values exist. */
+typedef struct {
+    size_t name; /* number in names */
+    size_t num_values;
+    hlo_place at;
+} hlo_target;
+
+/* What a text stands for: #name = …, !name = …, a tensor type by its text, or the data of a resource. */
+typedef enum { HLO_ALIAS_ATTR, HLO_ALIAS_TYPE, HLO_ALIAS_RESOURCE } hlo_alias_kind;
+typedef struct {
+    hlo_alias_kind kind;
+    const char *text;
+    size_t length;
+    const hlo_attr *attr; /* of a resource: once it was read */
+    const hlo_type *type;
+    hlo_cursor data;
+} hlo_alias;
+
+typedef struct {
+    const char *end; /* of the text */
+    const char *text;
+    hlo_cursor c;
+    const char *file;
+    const flxi_allocator *mem;
+    flxi_arena *arena; /* of the module */
+    flx_error *err;
+    int depth;
+
+    flxi_strings names;          /* texts that stay: names of values, operations, attributes */
+    FLXI_VEC(hlo_group) visible; /* by number of the name */
+    FLXI_VEC(size_t) scope;      /* names to take back, innermost last */
+    uint32_t num_values;         /* of the function being read */
+    FLXI_VEC(hlo_alias) aliases;
+    flxi_index alias_index;
+    bool has_resources; /* they are among the aliases */
+
+    FLXI_VEC(const void *) items;
+    FLXI_VEC(hlo_entry) entries;
+    FLXI_VEC(int64_t) ints;
+    FLXI_VEC(double) reals;
+    FLXI_VEC(hlo_use) uses;
+    FLXI_VEC(hlo_region) regions;
+    FLXI_VEC(hlo_target) targets;
+    FLXI_VEC(hlo_function) functions;
+    flxi_index symbols; /* of functions, by the hash of their names */
+} hlo_parser;
+
+/* Adds to a stack of the parser; fails with OOM from the function that uses it. */
+#define HLO_PUSH(p, stack, x)                       \
+    do {                                            \
+        if (!flxi_push((p)->mem, &(p)->stack, (x))) \
+            return flxi_hlop_oom(p);                \
+    } while (0)
+
+/* Moves what lies on a stack above `base` to the arena; NULL with the error set when memory is exhausted. */
+void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size);
+#define HLO_TAKE(p, T, stack, base, count)                    \
+    (*(count) = (p)->stack.n - (base), (p)->stack.n = (base), \
+     (const T *)flxi_hlop_take((p), (p)->stack.at ? (p)->stack.at + (base) : NULL, *(count), sizeof(T)))
+
+/* ---- hlo_lexer.c ---- */
+
+hlo_place flxi_hlop_position(hlo_parser *p); /* of what comes next */
+flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_place at, flx_code code, const char *hint, const char *fmt, ...)
+    FLX_PRINTF(5, 6);
+flx_code flxi_hlop_oom(hlo_parser *p);
+/* "expected X, found Y" here. */
+flx_code flxi_hlop_expected(hlo_parser *p, const char *what);
+
+void flxi_hlop_skip_space(hlo_parser *p);
+char flxi_hlop_peek(hlo_parser *p); /* the next character, 0 at the end */
+bool flxi_hlop_eat(hlo_parser *p, const char *punctuation);
+bool flxi_hlop_eat_word(hlo_parser *p, const char *word);
+bool flxi_hlop_at_word(hlo_parser *p, const char *word);
+flx_code flxi_hlop_expect(hlo_parser *p, const char *punctuation);
+flx_code flxi_hlop_expect_word(hlo_parser *p, const char *word);
+
+/* An identifier (letters, digits, _ $ .); length 0 when none comes next. */
+typedef struct {
+    const char *at;
+    size_t length;
+} hlo_span;
+hlo_span flxi_hlop_word(hlo_parser *p);
+hlo_span flxi_hlop_peek_word(hlo_parser *p);
+hlo_span flxi_hlop_suffix(hlo_parser *p); /* behind % @ # ! ^: 12, name, a-b; no space before it */
+bool flxi_hlop_is(hlo_span s, const char *text);
+const char *flxi_hlop_keep(hlo_parser *p, hlo_span s); /* the text with a 0 behind it; NULL with the error set */
+
+/* "…": as it stands between the quotes, and with escapes resolved; both are not ended by a 0. */
+flx_code flxi_hlop_raw_string(hlo_parser *p, hlo_span *out);
+flx_code flxi_hlop_string(hlo_parser *p, hlo_span *out);
+
+flx_code flxi_hlop_enter(hlo_parser *p); /* one level deeper */
+void flxi_hlop_leave(hlo_parser *p);
+/* Passes over everything up to the bracket that closes the one just eaten. */
+flx_code flxi_hlop_skip_balanced(hlo_parser *p, char close);
+flx_code flxi_hlop_skip_location(hlo_parser *p); /* loc(…), where one stands */
+
+/* ---- hlo_type.c ---- */
+
+flx_code flxi_hlop_type(hlo_parser *p, const hlo_type **out);
+/* Comma-separated types on `items` up to `close`, which is eaten. */
+flx_code flxi_hlop_types_until(hlo_parser *p, const char *close);
+/* (a, b) -> c, (a) -> (b, c) */
+flx_code flxi_hlop_function_type(hlo_parser *p, const hlo_type **out);
+/* The type of an alias. It may be used often, also in other aliases, so its size is bounded: otherwise a short text could
+   describe a type too large to compare. */
+flx_code flxi_hlop_alias_type(hlo_parser *p, const hlo_type **out);
+bool flxi_hlop_at_type(hlo_parser *p);
+bool flxi_hlop_same_type(const hlo_type *a, const hlo_type *b);
+hlo_type *flxi_hlop_new_type(hlo_parser *p, hlo_type_kind kind);
+/* tensor<dims x element>; NULL with the error set. */
+const hlo_type *flxi_hlop_tensor_of(hlo_parser *p, hlo_element element, int rank, const int64_t *dims);
+const hlo_type *flxi_hlop_scalar_of(hlo_parser *p, hlo_element element);
+
+/* ---- hlo_attr.c ---- */
+
+flx_code flxi_hlop_attr(hlo_parser *p, const hlo_attr **out);
+/* {a = 1, b}: the entries on `entries`; the brace is eaten already. */
+flx_code flxi_hlop_dict_entries(hlo_parser *p, const char *close);
+hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_place at);
+flx_code flxi_hlop_add_attr(hlo_parser *p, const char *name, const hlo_attr *value);
+/* [1, 2]: a list of i64 (of i1 where it holds true and false). */
+flx_code flxi_hlop_int_list(hlo_parser *p, const hlo_attr **out);
+flx_code flxi_hlop_int(hlo_parser *p, hlo_element element, const hlo_attr **out);
+flx_code flxi_hlop_word_attr(hlo_parser *p, const hlo_attr **out);
+flx_code flxi_hlop_define_alias(hlo_parser *p, char mark);
+hlo_alias *flxi_hlop_find_alias(const hlo_parser *p, hlo_alias_kind kind, hlo_span name);
+flx_code flxi_hlop_add_alias(hlo_parser *p, hlo_alias a);
+flx_code flxi_hlop_struct(hlo_parser *p, const char *name, const hlo_attr **out); /* <a = 1, …> */
+/* [b, 0, f]x[0, i, o]->[b, 0, f] */
+flx_code flxi_hlop_conv_dims(hlo_parser *p, const hlo_attr **out);
+/* Brings older spellings of an operation's attribute into today's: dense<…> of one axis into a list, strings into words. */
+flx_code flxi_hlop_modernise(hlo_parser *p, hlo_entry *e);
+
+/* ---- hlo_literal.c ---- */
+
+flx_code flxi_hlop_dense(hlo_parser *p, hlo_place at, const hlo_attr **out);          /* behind the word dense */
+flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_place at, const hlo_attr **out); /* behind dense_resource */
+
+/* ---- hlo_op.c ---- */
+
+/* An operation while it is read: where its parts begin on the stacks. */
+typedef struct {
+    const char *name;
+    hlo_place at;
+    size_t uses, entries, regions;
+    const hlo_type *const *types; /* of the results */
+    size_t num_types;
+} hlo_draft;
+
+flx_code flxi_hlop_use(hlo_parser *p);  /* %a or %a#1, on `uses` */
+flx_code flxi_hlop_uses(hlo_parser *p); /* none or several with commas between */
+/* A value, and the name it is known by from here on. */
+hlo_value *flxi_hlop_new_value(hlo_parser *p, const char *name, const hlo_type *type);
+flx_code flxi_hlop_define(hlo_parser *p, hlo_target target, const hlo_value *const *values);
+flx_code flxi_hlop_target(hlo_parser *p, hlo_target *out); /* %name */
+/* Compares the operands with the types they are declared to have. */
+flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_type *const *types, size_t n);
+/* {…}: a region. Its arguments lie on `items` above `args`, unless a label names them; what became visible above `scope`
+   is hidden at its end. */
+flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *out);
+flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out); /* %a: type */
+void flxi_hlop_close_scope(hlo_parser *p, size_t base);      /* hides what became visible since */
+bool flxi_hlop_is_terminator(const char *name);
+flx_code flxi_hlop_optional_dict(hlo_parser *p, const hlo_draft *d); /* {…} on `entries` */
+
+/* ---- hlo_pretty.c ---- */
+
+/* The part behind the name, for operations written without quotes. */
+flx_code flxi_hlop_pretty(hlo_parser *p, hlo_draft *d);
+
+#endif

@@ -1,0 +1,199 @@
+/* compiled_samples.c: samples of every op, compiled, on random and on special values (NaN, infinities, zeros of both signs,
+   extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
+
+   A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in so many,
+   others with each seed, and the first of each op and dtype without optimisation. FLX_COMPILED_ALL: every case in every way. */
+#include "compile/bundle.h"
+#include "graph/op/opcode.h"
+#include "graph/type/type.h"
+#include "ops/sample.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef bool (*case_filter)(const sample_case *c);
+
+static bundle_spread now = {.most = 500, .check = bundle_check};
+static size_t now_way;
+static case_filter now_filter;
+
+/* ---- How close ---- */
+
+static bool is_one_of(const char *const *list, const char *name)
+{
+    while (*list && strcmp(*list, name) != 0)
+        list++;
+    return *list;
+}
+
+/* Ops whose result is the exact one rounded, or an operand: with numbers of any dtype but complex ones, whose parts are
+   several operations. In f32 the reference rounds twice, from double, which for one operation gives the same. */
+static bool is_exact_op(const sample_case *c)
+{
+    static const char *const names[] = {"add",
+                                        "sub",
+                                        "mul",
+                                        "div",
+                                        "max",
+                                        "min",
+                                        "clamp",
+                                        "nextafter",
+                                        "sqrt",
+                                        "neg",
+                                        "abs",
+                                        "sign",
+                                        "floor",
+                                        "ceil",
+                                        "trunc",
+                                        "round",
+                                        "square",
+                                        "where",
+                                        "round_away",
+                                        "reduce_max",
+                                        "cast",
+                                        "reduce_min",
+                                        "gather",
+                                        "take_along",
+                                        "sort",
+                                        "topk",
+                                        "top_k",
+                                        "bitcast",
+                                        "gather_nd",
+                                        "dynamic_slice",
+                                        "dynamic_update_slice",
+                                        "cummax",
+                                        "cummin",
+                                        "relu",
+                                        "threshold",
+                                        "reciprocal",
+                                        NULL};
+    bool moves = flxi_ops[c->op].op_class == CLASS_SHAPE && c->op != OP_resize; /* which interpolates */
+    return moves || (is_one_of(names, flxi_ops[c->op].name) && !flxi_is_complex(c->dtype));
+}
+
+/* ---- Cases ---- */
+
+static flx_graph *parse_bound(flx_context *ctx, const sample_case *c, flx_module **m)
+{
+    flx_error err = {0};
+    flx_dim_binding dims[8];
+    size_t n = 0;
+    *m = sample_parse(ctx, c, &err);
+    CHECK_MSG(*m, "%s: %s", sample_describe(c), err.message);
+    flx_graph *g = flx_module_main(*m);
+    for (const char *s; n < 8 && (s = flx_graph_symbol(g, n)) != NULL; n++)
+        dims[n] = (flx_dim_binding){s, SAMPLE_EXTENT};
+    flx_graph *bound = flx_specialise(g, dims, n, &err);
+    CHECK_MSG(bound, "%s: %s", sample_describe(c), err.message);
+    return bound;
+}
+
+static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, sample_fill fill)
+{
+    flx_error err = {0};
+    flx_tensor *values[SAMPLE_MAX_OPERANDS];
+    uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        values[i] =
+            sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);
+        CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
+    }
+    char about[160];
+    static const char *const fills[] = {"", "special values: ", "special values: ", ""};
+    snprintf(about, sizeof about, "%s%s", fills[fill], sample_describe(c));
+    if (is_exact_op(c))
+        bundle_add_exact(b, g, values, about);
+    else
+        bundle_add(b, g, values, about);
+}
+
+/* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z + y z
+   only while all are finite. */
+static bool takes_special_values(const sample_case *c)
+{
+    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum;
+}
+
+static void add_case(const sample_case *c)
+{
+    if (c->sample->error != FLX_OK || (!getenv("FLX_COMPILED_ALL") && !now_filter(c)))
+        return;
+    bundle *b = bundle_spread_open(&now, now_way);
+    flx_module *m;
+    flx_graph *g = parse_bound(now.at[now_way].ctx, c, &m);
+    bool takes_extremes = flxi_ops[c->op].op_class == CLASS_POINTWISE || is_exact_op(c);
+    add_filled(b, c, g, FILL_RANDOM);
+    if (takes_special_values(c))
+        add_filled(b, c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
+    flx_graph_free(g);
+    flx_module_free(m);
+}
+
+/* ---- Ways ---- */
+
+static bool is_usual_dtype(const sample_case *c)
+{
+    static const int32_t usual[] = {FLX_DTYPE_NONE, FLX_F32, FLX_F64, FLX_BF16, FLX_I32, FLX_BOOL, FLX_C64};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (usual[i] == c->dtype)
+            return true;
+    return false;
+}
+
+/* One case in `share`. */
+static bool is_turn(uint64_t share)
+{
+    static uint64_t turn;
+    return (turn++ + test_seed()) % share == 0;
+}
+
+static bool is_first_of_dtype(const sample_case *c)
+{
+    static sample_case last;
+    static uint64_t seen;
+    if (last.op != c->op)
+        seen = 0;
+    last = *c;
+    bool is_first = !(seen >> c->dtype & 1);
+    seen |= UINT64_C(1) << c->dtype;
+    return is_first;
+}
+
+static bool is_first_or_turn(const sample_case *c)
+{
+    bool is_first = is_first_of_dtype(c);
+    return is_turn(11) || is_first;
+}
+
+static bool is_usual_turn(const sample_case *c)
+{
+    return is_usual_dtype(c) && is_turn(9);
+}
+
+static bool is_rare_turn(const sample_case *c)
+{
+    (void)c;
+    return is_turn(97);
+}
+
+static case_filter filter_of(size_t way)
+{
+    return way == WAY_without_optimisation ? is_first_or_turn : way == WAY_fused ? is_usual_turn : is_rare_turn;
+}
+
+static void check_way(size_t way)
+{
+    now_way = way;
+    now_filter = filter_of(way);
+    sample_each(add_case);
+    bundle_spread_end(&now);
+}
+
+#define SAMPLES_TEST(name, threads, flags, level, compiler) \
+    TEST(compiled_samples_##name)                           \
+    {                                                       \
+        check_way(WAY_##name);                              \
+    }
+COMPILED_WAYS(SAMPLES_TEST)

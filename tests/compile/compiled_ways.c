@@ -1,0 +1,62 @@
+/* compiled_ways.c: see compiled_ways.h. */
+#include "compile/compiled_ways.h"
+
+#include "backend/cpu/jit/c_compiler.h"
+#include "base/hash.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    flx_compile_options o;
+    const char *compiler;
+} ways[] = {
+#define WAY_ROW(name, threads_, flags_, level, compiler) \
+    {#name, {.threads = threads_, .flags = flags_, .optimisation = level}, compiler},
+    COMPILED_WAYS(WAY_ROW)
+#undef WAY_ROW
+};
+
+static bool is_compiler_set;
+
+flx_compile_options way_begin(size_t way)
+{
+    flxi_cc cc;
+    flx_error err = {0};
+    is_compiler_set = ways[way].compiler && !getenv("FLX_CC");
+    if (is_compiler_set)
+        setenv("FLX_CC", ways[way].compiler, 1);
+    if (is_compiler_set && flxi_cc_find(&cc, &err) != FLX_OK)
+        way_end();
+    return ways[way].o;
+}
+
+void way_end(void)
+{
+    if (is_compiler_set)
+        unsetenv("FLX_CC");
+    is_compiler_set = false;
+}
+
+const char *way_name(size_t way)
+{
+    return ways[way].name;
+}
+
+bool way_takes(size_t way, const char *case_name)
+{
+    const char *only = getenv("FLX_COMPILED_WAY");
+    if (only)
+        return strcmp(only, ways[way].name) == 0;
+    return getenv("FLX_COMPILED_ALL") || (flxi_hash_text(test_seed(), case_name) >> 32) % WAY_COUNT == way;
+}
+
+bool case_turn(unsigned share)
+{
+    static uint64_t turn;
+    const char *rarely = getenv("FLX_COMPILED_RARELY");
+    uint64_t n = rarely ? strtoull(rarely, NULL, 10) : 1;
+    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % (share * (n ? n : 1)) == 0;
+}

@@ -1,0 +1,129 @@
+/* random_compiled.c: random graphs and their gradients, each compiled in one of the ways, against the reference evaluator.
+
+   FLX_COMPILED_GRAPHS: how many. FLX_RANDOM_SEED: only the graph of this seed. FLX_COMPILED_ALL: in all ways. */
+#include "compile/bundle.h"
+#include "graph/graph.h"
+#include "random/plain_subject.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t graphs_wanted(void)
+{
+    const char *given = getenv("FLX_COMPILED_GRAPHS");
+#if defined(FLX_DEBUG)
+    int64_t usual = 12;
+#else
+    int64_t usual = 36;
+#endif
+    return given && *given ? strtoll(given, NULL, 10) : usual;
+}
+
+static const flx_tensor *find_input(const void *user, const char *name)
+{
+    const subject *s = user;
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->in[k].name, name) == 0)
+            return s->in[k].x;
+    return NULL;
+}
+
+static flx_graph *gradient_of(const flx_graph *g, const subject *s)
+{
+    flx_error err = {0};
+    const char *wrt[RANDOM_MAX_INPUTS];
+    size_t n = 0;
+    for (size_t k = 0; k < s->n; k++)
+        if (s->in[k].t)
+            wrt[n++] = s->in[k].name;
+    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
+    return flx_grad(g, wrt, n, &o, &err);
+}
+
+static void add_graph(bundle_spread *b, const flx_graph *g, const subject *s, const char *about)
+{
+    CHECK_MSG(bundle_spread_copy(b, g, find_input, s, about), "%s: does not run", about);
+}
+
+static void add_subject(bundle_spread *b, uint64_t seed)
+{
+    subject s;
+    flx_module *module;
+    flx_error err = {0};
+    if (!random_subject(&s, seed, &module))
+        return;
+    flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+    CHECK_MSG(bound, "%s", err.message);
+    char about[80];
+    snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
+    add_graph(b, bound, &s, about);
+    flx_graph *grad = gradient_of(bound, &s);
+    if (grad) {
+        snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu, gradient", (unsigned long long)seed);
+        add_graph(b, grad, &s, about);
+        flx_graph_free(grad);
+    }
+    flx_graph_free(bound);
+    random_subject_free(&s, module);
+}
+
+/* ---- Integers ---- */
+
+/* The integers and bools among the values of the graph; NULL when there are none. */
+static flx_graph *integers_of(const flx_graph *g)
+{
+    enum { MOST = 64 };
+    flx_error err = {0};
+    flx_val found[MOST];
+    size_t n = 0;
+    for (uint32_t id = 1; id <= g->value_count && n < MOST; id++) {
+        const flxi_op *op = &flxi_ops[flxi_node_at(g, flxi_value_at(g, id)->node)->op];
+        if (flxi_type_at(g, id)->dtype >= FLX_I64 && op->op_class != CLASS_LEAF)
+            found[n++] = (flx_val){id, g->serial};
+    }
+    return n ? flx_extract(g, found, n, &err) : NULL;
+}
+
+/* Comparisons, roundings and indices of random graphs do not lie near a step, so they are what the reference says. */
+TEST(random_integers_compiled_are_exact)
+{
+    uint64_t first = test_seed() % 1000000;
+    flx_context *ctx = flx_context_new(NULL);
+    bundle *b = bundle_new(ctx);
+    for (uint64_t seed = first; seed < first + 400 && bundle_size(b) < 24; seed++) {
+        subject s;
+        flx_module *module;
+        flx_error err = {0};
+        if (!random_subject(&s, seed, &module))
+            continue;
+        flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+        CHECK_MSG(bound, "%s", err.message);
+        flx_graph *integers = integers_of(bound);
+        char about[80];
+        snprintf(about, sizeof about, "seed %llu, integers", (unsigned long long)seed);
+        if (integers)
+            CHECK_MSG(bundle_add_copy(b, integers, find_input, &s, about), "%s: does not run", about);
+        flx_graph_free(integers);
+        flx_graph_free(bound);
+        random_subject_free(&s, module);
+    }
+    CHECK(bundle_size(b) >= 12);
+    bundle_check(b, WAY_without_optimisation);
+    bundle_check(b, WAY_unfused);
+    bundle_free(b);
+    flx_context_free(ctx);
+}
+
+TEST(random_graphs_compiled_agree_with_the_reference)
+{
+    const char *seed = getenv("FLX_RANDOM_SEED");
+    uint64_t n = seed ? 1 : (uint64_t)graphs_wanted();
+    uint64_t first = seed ? strtoull(seed, NULL, 10) : test_seed() % 1000000;
+    bundle_spread b = {.most = 12, .check = bundle_check};
+    for (uint64_t i = 0; i < n; i++)
+        add_subject(&b, first + i);
+    bundle_spread_end(&b);
+}

@@ -1,0 +1,345 @@
+/* kernel_vector.c: the vector form of kernels against the interpreter. */
+#include "emit/emit_programs.h"
+#include "emit/emit_random.h"
+#include "emit/vector_pair.h"
+#include "kernel/program/op_matrix.h"
+
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+TEST(kernel_vector_every_exact_op_on_every_type)
+{
+    op_matrix m;
+    op_matrix_make(&m, flk_context(), OP_MATRIX_EXACT);
+    CHECK(vector_prepare(m.at, m.n, NULL) >= 60);
+    op_matrix_check(&m, "vector", 0);
+    vector_forget();
+    op_matrix_free(&m);
+}
+
+/* Programs that do not fit are written in the scalar form, so all of them run. */
+TEST(kernel_vector_programs)
+{
+    enum { MAX = 64 };
+    static flx_kernel *kernels[MAX];
+    CHECK(num_emit_programs <= MAX);
+    size_t n = 0;
+    static const emit_program *programs[MAX];
+    for (size_t i = 0; i < num_emit_programs; i++)
+        if (!(emit_programs[i].flags & (PROGRAM_TRAPS | PROGRAM_SERIAL))) {
+            programs[n] = &emit_programs[i];
+            kernels[n++] = flk(emit_programs[i].text);
+        }
+    vector_prepare(kernels, n, NULL);
+    for (size_t i = 0; i < n; i++) {
+        emit_program_check(programs[i], kernels[i], "vector", 0);
+        flx_kernel_free(kernels[i]);
+    }
+    vector_forget();
+}
+
+/* FLX_EMITTED_KERNELS of them, 40 in one file. */
+TEST(kernel_vector_random_kernels)
+{
+    enum { BATCH = 40 };
+    flx_kernel *kernels[BATCH];
+    const char *wanted = getenv("FLX_EMITTED_KERNELS");
+    size_t total = wanted && wanted[0] ? strtoull(wanted, NULL, 10) : BATCH;
+    uint64_t seed = test_seed();
+    for (size_t done = 0; done < total && !test_failed(); done += BATCH) {
+        flx_context *ctx = flx_context_new(NULL);
+        for (size_t i = 0; i < BATCH; i++)
+            kernels[i] = emit_random(ctx, seed + done + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT);
+        vector_prepare(kernels, BATCH, NULL);
+        for (size_t i = 0; i < BATCH; i++) {
+            device_pair p = {.device = "vector", .grid = {4, 2, 1}, .open_count = 100, .seed = seed + done + i};
+            p.max_index = i % 2 ? 70 : 0;
+            p.subgroup_size = i % 3 ? 32 : 3;
+            device_pair_check(kernels[i], &p);
+            flx_kernel_free(kernels[i]);
+        }
+        vector_forget();
+        flx_context_free(ctx);
+    }
+}
+
+/* ---- Shapes ---- */
+
+typedef struct {
+    const char *text;
+    uint32_t grid[3];
+    size_t count;
+    unsigned bytes, parts;
+} shape;
+
+#define MAP                                                                                                      \
+    "kernel map(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer out: f32[] output;" \
+    " let i = invocation_id(0); if (i < buf_len(out)) { out[i] = fma(x[i], y[i], 0.5) * x[i] - max(x[i], y[i]); } }"
+#define MAP_64                                                                                                      \
+    "kernel map_64(workgroup = [64, 1, 1]) { buffer x: f64[] read; buffer y: i64[] read; buffer out: f64[] output;" \
+    " let i = invocation_id(0); if (i < 250) { out[i] = select(x[i] > 1.0f64, fma(x[i], x[i], 0.5f64), "            \
+    "cast<f64>(y[i])); } }"
+#define PLANE                                                                                                        \
+    "kernel plane(workgroup = [32, 1, 1]) { buffer x: f32[] read; buffer row: f32[] read; buffer out: f32[] output;" \
+    " let i = invocation_id(0); let r = workgroup_id(1); let p = workgroup_id(2);"                                   \
+    " if (i < 37) { out[(p * 3 + r) * 37 + i] = x[(p * 3 + r) * 37 + i] * row[r] + row[i]; } }"
+#define COLUMNS                                                                                \
+    "kernel columns(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;" \
+    " let i = invocation_id(0); if (i < 100) { let s = 0.0; let t = 1.0;"                      \
+    " for (r in 0..7) { s = s + x[r * 100 + i]; t = t * x[r * 100 + i]; } out[i] = s; out[i + 100] = t; } }"
+#define ROWS                                                                                                 \
+    "kernel rows(workgroup = [16, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"                  \
+    " let row = workgroup_id(0); let lane = local_id(0); let acc = 0.0; let m = -1000.0;"                    \
+    " for (k in 0..3) { acc = acc + x[row * 53 + k * 16 + lane]; m = max(m, x[row * 53 + k * 16 + lane]); }" \
+    " if (lane < 5) { acc = acc + x[row * 53 + 48 + lane]; m = max(m, x[row * 53 + 48 + lane]); }"           \
+    " let total = subgroup_add(acc);"                                                                        \
+    " m = max(m, subgroup_shuffle(m, lane ^ 8)); m = max(m, subgroup_shuffle(m, lane ^ 4));"                 \
+    " m = max(m, subgroup_shuffle(m, lane ^ 2)); m = max(m, subgroup_shuffle(m, lane ^ 1));"                 \
+    " for (k in 0..3) { out[row * 53 + k * 16 + lane] = x[row * 53 + k * 16 + lane] * total - m; }"          \
+    " if (lane < 5) { out[row * 53 + 48 + lane] = x[row * 53 + 48 + lane] * total - m; } }"
+#define ROWS_64                                                                                      \
+    "kernel rows_64(workgroup = [8, 1, 1]) { buffer x: f64[] read; buffer out: f64[] output;"        \
+    " let row = workgroup_id(0); let lane = subgroup_lane(); let acc = 0.0f64;"                      \
+    " for (k in 0..4) { acc = fma(x[row * 32 + k * 8 + lane], 2.0f64, acc); }"                       \
+    " let total = subgroup_add(acc); let b = subgroup_ballot(acc > 1.0f64);"                         \
+    " let other = subgroup_shuffle(acc, (lane + 3) % subgroup_size()) + subgroup_shuffle(acc, 5) + " \
+    "subgroup_shuffle(acc, lane ^ 7);"                                                               \
+    " for (k in 0..4) { out[row * 32 + k * 8 + lane] = total + other + cast<f64>(b); } }"
+#define MASKS                                                                                                      \
+    "kernel masks(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer k: u32[] read; buffer out: f32[] output;" \
+    " let i = invocation_id(0); let v = x[i]; let n = k[i] % 9; let s = 0.0;"                                      \
+    " if (v > 0.0) { s = v; if (n > 3) { s = s * 2.0; out[i + 128] = s; } else { s = s - 1.0; } }"                 \
+    " for (j in 0..n) { if (x[j] < v) { s = s + x[j * 3 + i]; } for (q in j..3) { s = s + cast<f32>(q); } }"       \
+    " if (i < 120) { out[i] = s; } }"
+#define NARROW                                                                                                       \
+    "kernel narrow(workgroup = [64, 1, 1]) { buffer a: f16[] read; buffer b: bf16[] read; buffer c: u8[] read;"      \
+    " buffer d: i16[] read; buffer t: bool[] read; buffer e: f8e4m3[] read; buffer f: i4[] read;"                    \
+    " buffer oa: f16[] output; buffer ob: bf16[] output; buffer oc: u8[] output; buffer od: i16[] output;"           \
+    " buffer ot: bool[] output; buffer oe: f8e4m3[] output; buffer of: i4[] output; buffer os: u8[] output; buffer " \
+    "idx: u32[] read;"                                                                                               \
+    " let i = invocation_id(0); oa[i] = a[i] * a[i] + a[63 - i % 64]; ob[i] = b[i] * b[i] - b[idx[i]];"              \
+    " oc[i] = c[i] + c[i] * cast<u8>(3); od[i] = d[i] * d[i + 1]; ot[i] = t[i] || (c[i] > cast<u8>(5));"             \
+    " oe[i] = e[i] + 1.0; of[i] = f[i] - f[i * 2]; os[(i * 5 + 3) % 256] = c[idx[i] / 2]; }"
+#define STRIDED                                                                                                    \
+    "kernel strided(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output; buffer ids: u32[] "  \
+    "output;"                                                                                                      \
+    " let i = invocation_id(0); let j = i * 2 + 1; let back = 127 - i; out[j] = x[back] + x[j] + cast<f32>(back);" \
+    " ids[back] = j / 3 + j % 7 + (i >> 1); }"
+
+#define CALLS                                                                                                         \
+    "kernel calls(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] output;"                          \
+    " fn bend(a: f32, t: bool, n: u32) -> f32 { let r = a; for (j in 0..n) { r = r * a; } return select(t, r, -r); }" \
+    " let i = invocation_id(0); out[i] = bend(x[i], x[i] > 1.0, i % 4) + bend(x[i], true, 2); }"
+
+#define COMPLEX                                                                                                      \
+    "kernel complex(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer z: f64[] read; buffer out: f32[] output;" \
+    " buffer zs: f64[] output; let i = invocation_id(0); if (i < 120) { let re = x[i * 2]; let im = x[i * 2 + 1];"   \
+    " out[2 * i] = re * re - im * im; out[2 * i + 1] = 2.0 * re * im; zs[i] = z[i * 2 + 3] - z[2 * i]; } }"
+
+#define ROW_OF_TABLE                                                                                                 \
+    "kernel table(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer ids: i64[] read; buffer out: f32[] output;" \
+    " let i = invocation_id(0); let r = workgroup_id(1); let id = cast<u32>(ids[r]) % 3;"                            \
+    " if (i < 60) { out[r * 60 + i] = x[id * 60 + i] * cast<f32>(ids[r + 1]); } }"
+
+static const shape shapes[] = {
+    {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0}, {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},
+    {COMPLEX, {2, 1, 1}, 230, 64, 0},      {COMPLEX, {2, 1, 1}, 239, 16, 2},      {CALLS, {2, 1, 1}, 130, 32, 0},
+    {CALLS, {2, 1, 1}, 120, 64, 0},        {MAP, {4, 1, 1}, 250, 32, 0},          {MAP, {4, 1, 1}, 250, 32, 2},
+    {MAP, {4, 1, 1}, 256, 64, 0},          {MAP, {4, 1, 1}, 250, 16, 4},          {MAP_64, {4, 1, 1}, 250, 32, 0},
+    {MAP_64, {4, 1, 1}, 250, 64, 2},       {PLANE, {2, 3, 2}, 222, 32, 0},        {PLANE, {2, 3, 2}, 220, 64, 0},
+    {COLUMNS, {2, 1, 1}, 700, 32, 4},      {COLUMNS, {2, 1, 1}, 690, 64, 0},      {ROWS, {5, 1, 1}, 265, 32, 0},
+    {ROWS, {5, 1, 1}, 265, 64, 0},         {ROWS, {5, 1, 1}, 260, 16, 0},         {ROWS_64, {5, 1, 1}, 160, 32, 0},
+    {ROWS_64, {5, 1, 1}, 160, 64, 0},      {MASKS, {2, 1, 1}, 300, 32, 0},        {MASKS, {2, 1, 1}, 140, 64, 0},
+    {MASKS, {2, 1, 1}, 140, 16, 2},        {NARROW, {4, 1, 1}, 260, 32, 0},       {NARROW, {4, 1, 1}, 250, 64, 0},
+    {STRIDED, {2, 1, 1}, 260, 32, 0},      {STRIDED, {2, 1, 1}, 128, 64, 0},
+};
+
+enum { NUM_SHAPES = sizeof shapes / sizeof *shapes };
+
+static void check_shape(const shape *s, const flx_kernel *k)
+{
+    for (uint64_t seed = 0; seed < 3; seed++)
+        device_pair_check(k, &(device_pair){.device = "vector",
+                                            .grid = {s->grid[0], s->grid[1], s->grid[2]},
+                                            .open_count = s->count,
+                                            .max_index = 300,
+                                            .subgroup_size = k->size[0] <= 16 ? k->size[0] : 0,
+                                            .seed = test_seed() + seed});
+}
+
+TEST(kernel_vector_shapes_in_vectors_of_every_size)
+{
+    for (size_t i = 0; i < NUM_SHAPES; i++) {
+        flx_kernel *k = flk(shapes[i].text);
+        flxi_vector_options o = {.bytes = shapes[i].bytes, .parts = shapes[i].parts};
+        CHECK_MSG(vector_prepare(&k, 1, &o) == 1, "shape %zu is not in vectors", i);
+        check_shape(&shapes[i], k);
+        vector_forget();
+        flx_kernel_free(k);
+    }
+}
+
+/* The same bits with every compiler and level. */
+TEST(kernel_vector_shapes_with_every_compiler)
+{
+    static const char *const compilers[] = {"gcc", "clang"}, *const levels[] = {"-O0", "-O1", "-O3"};
+    flx_kernel *kernels[NUM_SHAPES];
+    for (size_t i = 0; i < NUM_SHAPES; i++)
+        kernels[i] = flk(shapes[i].text);
+    for (size_t c = 0; c < 2; c++) {
+        char command[80];
+        snprintf(command, sizeof command, "command -v %s >/dev/null", compilers[c]);
+        if (system(command) != 0)
+            continue;
+        for (size_t l = 0; l < 3; l++) {
+            vector_compiler = compilers[c];
+            vector_level = levels[l];
+            CHECK(vector_prepare(kernels, NUM_SHAPES, NULL) == NUM_SHAPES);
+            for (size_t i = 0; i < NUM_SHAPES; i++)
+                check_shape(&shapes[i], kernels[i]);
+            vector_forget();
+        }
+    }
+    vector_compiler = "cc";
+    vector_level = "-O2";
+    for (size_t i = 0; i < NUM_SHAPES; i++)
+        flx_kernel_free(kernels[i]);
+}
+
+#if defined(__x86_64__)
+/* Instructions that this machine may not have are at least known to the compilers. */
+TEST(kernel_vector_compiles_for_other_machines)
+{
+    static const char *const machines[] = {"-O1 -march=skylake-avx512", "-O1 -march=x86-64"};
+    flx_kernel *kernels[NUM_SHAPES + 1];
+    for (size_t i = 0; i < NUM_SHAPES; i++)
+        kernels[i] = flk(shapes[i].text);
+    kernels[NUM_SHAPES] = flk(
+        "kernel ops(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer z: f64[] read; buffer out: f32[] output;"
+        " buffer zs: f64[] output; let i = invocation_id(0); let a = x[i]; let b = z[i]; zs[i] = sqrt(b) + floor(b) +"
+        " ceil(b) + trunc(b) + rint(b) + fma(b, b, b) + exp(b) + sin(b); out[i] = sqrt(a) + floor(a) + ceil(a) +"
+        " trunc(a) + rint(a) + fma(a, a, a) + pow(a, a) + cos(a); }");
+    for (size_t m = 0; m < 2; m++) {
+        vector_level = machines[m];
+        flxi_vector_options o = {.bytes = m == 0 ? 64 : 16};
+        CHECK(vector_prepare(kernels, NUM_SHAPES + 1, &o) == NUM_SHAPES + 1);
+        vector_forget();
+    }
+    vector_level = "-O2";
+    for (size_t i = 0; i <= NUM_SHAPES; i++)
+        flx_kernel_free(kernels[i]);
+}
+#endif
+
+/* All codes of 16 bits; f32 of all upper halves, with lower halves around the points where a rounding turns. */
+static void fill_halves(const flx_kernel_buffer *b, void *data, size_t count, uint64_t seed)
+{
+    static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001, 0x2fff,
+                                   0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xffff};
+    for (size_t i = 0; i < count && b->access == FLX_KERNEL_READ; i++)
+        device_pair_put(b->element, data, i, b->element == FLX_F32 ? i << 16 | low[(i * 7 + seed) % 12] : i);
+}
+
+TEST(kernel_vector_halves)
+{
+    flx_kernel *k =
+        flk("kernel halves(workgroup = [64, 1, 1]) { buffer x: f32[65536] read; buffer h: f16[65536] read;"
+            " buffer b: bf16[65536] read; buffer xh: f16[65536] output; buffer xb: bf16[65536] output;"
+            " buffer hx: f32[65536] output; buffer bx: f32[65536] output; let i = invocation_id(0);"
+            " xh[i] = cast<f16>(x[i]); xb[i] = cast<bf16>(x[i]); hx[i] = cast<f32>(h[i]); bx[i] = cast<f32>(b[i]); }");
+    for (unsigned bytes = 16; bytes <= 64; bytes *= 2) {
+        CHECK(vector_prepare(&k, 1, &(flxi_vector_options){.bytes = bytes}) == 1);
+        for (uint64_t seed = 0; seed < 12; seed++)
+            device_pair_check(
+                k, &(device_pair){.device = "vector", .grid = {1024, 1, 1}, .fill = fill_halves, .seed = seed * 3 + 1});
+        vector_forget();
+    }
+    flx_kernel_free(k);
+}
+
+/* Elements that a list names go past the cache, and nothing else changes. */
+TEST(kernel_vector_streams_what_is_asked_for)
+{
+    flx_kernel *k = flk("kernel stream(workgroup = [64, 1, 1]) { buffer x: f32[256] read; buffer out: f32[256] output;"
+                        " let i = invocation_id(0); if (i < 256) { out[i] = x[i] * 2.0; } }");
+    const uint32_t which[] = {2};
+    flxi_vector_options o = {.stream = which, .num_streams = 1};
+    const char *reason;
+    char *text = vector_text(k, &o, &reason);
+    CHECK(!reason && strstr(text, "k_stream_f32") && strstr(text, "__builtin_ia32_sfence"));
+    free(text);
+    CHECK(vector_prepare(&k, 1, &o) == 1);
+    device_pair_check(k, &(device_pair){.device = "vector", .grid = {4, 1, 1}, .seed = test_seed()});
+    vector_forget();
+    flx_kernel_free(k);
+}
+
+/* Memory runs out at every single request. */
+TEST(kernel_vector_out_of_memory)
+{
+    static const char *const texts[] = {ROWS, MASKS, NARROW, CALLS};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        flx_code code = FLX_E_OOM;
+        for (size_t at = 1; code != FLX_OK; at++) {
+            fault f = {0};
+            flx_error err = {0};
+            flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
+            flx_kernel *k = flk_in(ctx, texts[i]);
+            flxi_kfile file;
+            flxi_kentry entry;
+            flxi_strbuf text;
+            f.fail_at = f.calls + at;
+            flxi_kfile_init(&file, &flxi_target_c, flxi_kernel_mem(k));
+            flxi_strbuf_init(&text, flxi_kernel_mem(k));
+            code = flxi_vector_write(&file, k, NULL, &entry, NULL, &err);
+            if (code == FLX_OK)
+                code = flxi_kfile_text(&file, &text, &err);
+            CHECK(code == FLX_OK || code == FLX_E_OOM);
+            CHECK((code == FLX_OK) == (f.failed == 0));
+            flxi_strbuf_free(&text);
+            flxi_kfile_free(&file);
+            flx_kernel_free(k);
+            flx_context_free(ctx);
+            CHECK(fault_is_clean(&f));
+        }
+        test_count_case();
+    }
+}
+
+/* What does not fit says why, and runs in the scalar form. */
+TEST(kernel_vector_tells_why_not)
+{
+    static const struct {
+        const char *text, *reason;
+    } cases[] = {
+        {"kernel a(workgroup = [16, 1, 1]) { buffer n: u32[4] output; atomic_add(n[0], invocation_id(0)); }",
+         "an atomic"},
+        {"kernel b(workgroup = [8, 2, 1]) { buffer n: u32[] output; n[invocation_id(0)] = 1; }",
+         "a workgroup with several axes"},
+        {"kernel c(workgroup = [24, 1, 1]) { buffer n: u32[] output; n[invocation_id(0)] = subgroup_lane(); }",
+         "a workgroup that is not one subgroup"},
+        {"kernel d(workgroup = [3, 1, 1]) { buffer n: u32[] output; n[invocation_id(0)] = workgroup_id(0); }",
+         "workgroups that do not hold whole vectors"},
+        {"kernel e(workgroup = [16, 1, 1]) { buffer n: u32[] read_write; let i = invocation_id(0);"
+         " if (n[i] > 3) { return; } n[i] = i; }",
+         "a return where lanes go separate ways"},
+        {"kernel f(workgroup = [16, 1, 1]) { buffer n: u32[] read_write; buffer x: u32[] read; let i = "
+         "invocation_id(0);"
+         " n[i] = x[n[i]]; }",
+         "an index comes from memory that the kernel writes"},
+        {"kernel g(workgroup = [16, 1, 1]) { buffer n: u32[] output; let i = invocation_id(0);"
+         " if (i % 3 == 1) { n[i] = subgroup_add(i); } }",
+         "a subgroup op where lanes go separate ways"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_kernel *k = flk(cases[i].text);
+        const char *reason;
+        char *text = vector_text(k, NULL, &reason);
+        EXPECT_MSG(reason && strcmp(reason, cases[i].reason) == 0, "case %zu: %s", i, reason ? reason : "in vectors");
+        EXPECT_MSG(strstr(text, "One invocation at a time"), "case %zu", i);
+        free(text);
+        flx_kernel_free(k);
+    }
+}

@@ -1,0 +1,239 @@
+/* Fourier transforms against their definition, and the traps of their derivatives. Values: tests/oracle/spectral.py; derivatives:
+   tests/oracle/functions/spectra.py. */
+#include "numeric/fourier.h"
+#include "ops/gradient_text.h"
+#include "ops/run_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- The transform ---- */
+
+static const flxi_allocator mem = {flxi_default_alloc, NULL};
+
+/* Σ_j x_j exp(-2πi jk/n), term by term in long double; x and y are [re…, im…]. */
+static void transform_by_definition(int64_t n, const double *x, long double *y)
+{
+    long double *roots = malloc(2 * (size_t)n * sizeof *roots);
+    for (int64_t k = 0; k < n; k++) {
+        long double angle = 2 * acosl(-1.0L) * (long double)k / (long double)n;
+        roots[2 * k] = cosl(angle);
+        roots[2 * k + 1] = -sinl(angle);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        long double re = 0, im = 0;
+        for (int64_t j = 0; j < n; j++) {
+            const long double *w = roots + 2 * (j * k % n);
+            re += x[j] * w[0] - x[n + j] * w[1];
+            im += x[j] * w[1] + x[n + j] * w[0];
+        }
+        y[k] = re;
+        y[n + k] = im;
+    }
+    free(roots);
+}
+
+/* One signal by the library, [re…, im…]. */
+static void transform_wide(const flxi_fourier *p, double *x)
+{
+    flx_error err = {0};
+    double *table = malloc((flxi_fourier_table_count(p) + 1) * sizeof *table);
+    double *work = malloc(flxi_fourier_work_count(p) * sizeof *work);
+    CHECK_OK(flxi_fourier_fill(p, FLX_F64, table, &mem, &err), &err);
+    flxi_fourier_f64(p, table, x, x + p->n, 1, work);
+    free(table);
+    free(work);
+}
+
+static void transform_narrow(const flxi_fourier *p, double *x)
+{
+    flx_error err = {0};
+    size_t count = 2 * (size_t)p->n;
+    float *table = malloc((flxi_fourier_table_count(p) + 1) * sizeof *table);
+    float *work = malloc((flxi_fourier_work_count(p) + count) * sizeof *work);
+    float *own = work + flxi_fourier_work_count(p);
+    CHECK_OK(flxi_fourier_fill(p, FLX_F32, table, &mem, &err), &err);
+    for (size_t i = 0; i < count; i++)
+        own[i] = (float)x[i];
+    flxi_fourier_f32(p, table, own, own + p->n, 1, work);
+    for (size_t i = 0; i < count; i++)
+        x[i] = own[i];
+    free(table);
+    free(work);
+}
+
+/* ‖found - want‖ in units of ‖want‖ log2(n). */
+static double error_in_units(int64_t n, const double *found, const long double *want, double unit)
+{
+    long double wrong = 0, all = 0;
+    for (int64_t i = 0; i < 2 * n; i++) {
+        wrong += (found[i] - want[i]) * (found[i] - want[i]);
+        all += want[i] * want[i];
+    }
+    return (double)(sqrtl(wrong / all) / unit) / (log2((double)n) + 1);
+}
+
+static void check_length(int64_t n)
+{
+    flxi_fourier p;
+    uint64_t seed = test_seed();
+    double *x = malloc(4 * (size_t)n * sizeof *x), *y = x + 2 * n;
+    long double *want = malloc(2 * (size_t)n * sizeof *want);
+    test_fail_context("length %lld", (long long)n);
+    CHECK(flxi_fourier_plan(n, &p));
+    for (int64_t i = 0; i < 2 * n; i++)
+        x[i] = (float)(2 * test_uniform(&seed) - 1);
+    transform_by_definition(n, x, want);
+    double bound = p.is_chirp ? 32 : 8;
+    memcpy(y, x, 2 * (size_t)n * sizeof *y);
+    transform_wide(&p, y);
+    EXPECT_MSG(error_in_units(n, y, want, 0x1p-53) < bound, "f64: %g units", error_in_units(n, y, want, 0x1p-53));
+    memcpy(y, x, 2 * (size_t)n * sizeof *y);
+    transform_narrow(&p, y);
+    EXPECT_MSG(error_in_units(n, y, want, 0x1p-24) < bound, "f32: %g units", error_in_units(n, y, want, 0x1p-24));
+    test_count_case();
+    free(x);
+    free(want);
+}
+
+TEST(fourier_transform_is_the_sum_for_every_length)
+{
+    static const int64_t more[] = {211, 256, 499, 960, 997, 1024, 1999, 2401, 4096, 4999};
+    for (int64_t n = 1; n <= 200; n++)
+        check_length(n);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        check_length(more[i]);
+}
+
+/* Whatever the number of lanes, and so the vectors, a signal has the same bits. */
+TEST(fourier_lanes_are_independent_to_the_bit)
+{
+    static const int64_t lengths[] = {4, 15, 31, 37, 60, 64};
+    enum { MOST_LANES = 9, LONGEST = 64, WORK = 4 * 128 };
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        flxi_fourier p;
+        flx_error err = {0};
+        uint64_t seed = test_seed();
+        int64_t n = lengths[i];
+        CHECK(flxi_fourier_plan(n, &p));
+        float one[2 * LONGEST], first[2 * LONGEST], many[2 * LONGEST * MOST_LANES], work[WORK * MOST_LANES];
+        float *table = malloc(flxi_fourier_table_count(&p) * sizeof *table);
+        CHECK_OK(flxi_fourier_fill(&p, FLX_F32, table, &mem, &err), &err);
+        for (int64_t k = 0; k < 2 * n; k++)
+            one[k] = first[k] = (float)test_uniform(&seed);
+        flxi_fourier_f32(&p, table, one, one + n, 1, work);
+        for (int64_t lanes = 2; lanes <= MOST_LANES; lanes++) {
+            for (int64_t k = 0; k < 2 * n * lanes; k++)
+                many[k] = k % lanes == lanes - 1 ? first[k / lanes] : (float)test_uniform(&seed);
+            flxi_fourier_f32(&p, table, many, many + n * lanes, lanes, work);
+            for (int64_t k = 0; k < 2 * n; k++)
+                CHECK_MSG(many[k * lanes + lanes - 1] == one[k], "length %lld, %lld lanes, number %lld", (long long)n,
+                          (long long)lanes, (long long)k);
+        }
+        free(table);
+    }
+}
+
+TEST(fourier_good_length_is_the_next_without_large_factors)
+{
+    for (int64_t n = 1; n < 3000; n++) {
+        int64_t want = n;
+        for (;; want++) {
+            int64_t rest = want;
+            for (int64_t r = 2; r <= 5; r++)
+                while (rest % r == 0)
+                    rest /= r;
+            if (rest == 1)
+                break;
+        }
+        CHECK_EQ_I64(flxi_fourier_good_length(n), want);
+    }
+}
+
+TEST(fourier_of_absurd_lengths_is_refused)
+{
+    flxi_fourier p;
+    CHECK(!flxi_fourier_plan(0, &p) && !flxi_fourier_plan(-4, &p) && !flxi_fourier_plan(INT64_MAX, &p));
+}
+
+/* ---- Traps ---- */
+
+#define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
+
+/* Re y_0 is α times the sum of the real parts: its gradient is α of the forward node, as precise as x. */
+TEST(trap_64_fft_cotangent_has_the_factor_of_the_forward_transform)
+{
+    static const double third = 1.0 / 3.0;
+    CHECK_ROW("graph g(x: f64[6]) { return narrow(fft(x), axis=0, start=0, len=1) }", {1, 2, 3, 4, 5, 6}, {1, 1, 1});
+    CHECK_ROW("graph g(x: f64[6]) { return narrow(fft(x, norm=forward), axis=0, start=0, len=1) }", {1, 2, 3, 4, 5, 6},
+              {third, third, third});
+    CHECK_ROW("graph g(x: f64[6]) { return narrow(fft(x, inverse=true), axis=0, start=0, len=1) }", {1, 2, 3, 4, 5, 6},
+              {third, third, third});
+    CHECK_ROW("graph g(x: f64[8]) { return narrow(fft(x, norm=ortho), axis=0, start=0, len=1) }", {1},
+              {0.5, 0.5, 0.5, 0.5});
+    CHECK_ROW("graph g(x: f64[6]) { return narrow(fft(x, inverse=true, norm=none), axis=0, start=0, len=1) }", {1},
+              {1, 1, 1});
+    CHECK_ROW("graph g(x: c128[2]) { return narrow(fft(x), axis=0, start=1, len=1) }", {1, 2, 3, 4}, {1, 0, -1, 0});
+}
+
+static void check_values(const char *text, int output, const double *want, int64_t count)
+{
+    text_run r = text_begin(text);
+    CHECK_OK(r.code, &r.err);
+    CHECK_EQ_I64(flx_tensor_count(r.out[output]), count);
+    for (int64_t i = 0; i < count; i++)
+        CHECK_NEAR(flx_tensor_get(r.out[output], i), want[i], 0);
+    text_end(&r);
+}
+
+/* Three numbers have two bins, at 0 and 1/3; padded to four they would have three. */
+TEST(trap_65_rfft_does_not_pad_to_a_power_of_two)
+{
+    const char text[] = "graph g() { re, im = rfft(const(f64[3], [1, 2, 4])) return re, im }";
+    check_values(text, 0, (const double[]){7, -2}, 2);
+}
+
+/* y_0 = (X_0 + 2 Re X_1 + X_2) / 4 and y_1 = (X_0 - 2 Im X_1 - X_2) / 4; for odd n = 3, y_0 = (X_0 + 2 Re X_1) / 3. */
+TEST(trap_66_irfft_counts_unpaired_bins_once)
+{
+    static const double third = 1.0 / 3.0;
+    const gradient_row first[] = {{"re", {1, 2, 3}, {0.25, 0.5, 0.25}}, {"im", {4, 5, 6}, {0}}};
+    const gradient_row second[] = {{"re", {1, 2, 3}, {0.25, 0, -0.25}}, {"im", {4, 5, 6}, {0, -0.5, 0}}};
+    const gradient_row odd[] = {{"re", {1, 2}, {third, 2 * third}}, {"im", {4, 5}, {0}}};
+    check_gradient("graph g(re: f64[3], im: f64[3]) { return narrow(irfft(re, im), axis=0, start=0, len=1) }", first,
+                   2);
+    check_gradient("graph g(re: f64[3], im: f64[3]) { return narrow(irfft(re, im), axis=0, start=1, len=1) }", second,
+                   2);
+    check_gradient("graph g(re: f64[2], im: f64[2]) { return narrow(irfft(re, im, n=3), axis=0, start=0, len=1) }", odd,
+                   2);
+    check_values("graph g() { return irfft(const(f64[3], [4, 0, 0]), const(f64[3], [9, 0, 9])) }", 0,
+                 (const double[]){1, 1, 1, 1}, 4);
+}
+
+/* N = 4: bin 3 mirrors bin 1 and has no part in the features. At the floor, reached exactly or not, nothing passes. */
+TEST(trap_67_log_mel_has_no_gradient_at_the_floor_nor_for_mirrored_bins)
+{
+    static const double slope = 1 / 2.30258509299404568402;
+    CHECK_ROW("graph g(x: f64[8]) { return log_mel(x, const(f64[1, 3], [[1, 1, 1]])) }", {1, 0, 0, 5, 0, 0, 0, 7},
+              {2 * slope});
+    CHECK_ROW("graph g(x: f64[8]) { return log_mel(x, const(f64[1, 3], [[1, 1, 1]]), floor=4) }",
+              {0, 2, 0, 5, 0, 0, 0, 7}, {0});
+    CHECK_ROW("graph g(x: f64[8]) { return log_mel(x, const(f64[1, 3], [[1, 1, 1]]), floor=4.5) }",
+              {0, 2, 0, 5, 0, 0, 0, 7}, {0});
+}
+
+/* ---- Messages ---- */
+
+TEST(spectral_errors_say_what_differs)
+{
+    check_text_fails("graph g(x: f32[2, 5]) { return fft(x) }", FLX_E_SHAPE,
+                     "fft: the last axis of x must hold as many imaginary as real parts: it is [2, 5]");
+    check_text_fails("graph g(x: f32[2, 4]) { return fftn(x) }", FLX_E_DTYPE,
+                     "fftn: a transform along 2 axes needs complex numbers: x is f32");
+    check_text_fails("graph g(s: f32[2, 8], f: f32[5, 4]) { return log_mel(s, f) }", FLX_E_SHAPE,
+                     "log_mel: filt must be [M, N//2 + 1]: spec is [2, 8], filt is [5, 4]");
+    check_text_fails("graph g(x: f32[9], w: f32[5]) { return stft(x, w, frame_len=4, hop=2) }", FLX_E_SHAPE,
+                     "stft: window must be [frame_len]: frame_len is 4, window is [5]");
+    check_text_fails("graph g(a: f32[1], b: f32[1]) { return irfft(a, b) }", FLX_E_SHAPE,
+                     "irfft: a transform has at least one number: n is 0");
+}

@@ -1,0 +1,81 @@
+/* passes_absorb.c: transposes that products take over, and those that they must leave. */
+#include "passes/pass.h"
+#include "test.h"
+
+#include <fluxion/fluxion.h>
+#include <string.h>
+
+static const struct {
+    const char *text;
+    size_t transposes; /* that are left */
+} rows[] = {
+    {"graph g(a: f64[4, 3], b: f64[4, 5]) { return matmul(transpose(a, perm=[1, 0]), b) }", 0},
+    {"graph g(a: f64[3, 4], b: f64[5, 4]) { return matmul(a, transpose(b, perm=[1, 0])) }", 0},
+    {"graph g(a: f64[4, 3], b: f64[5, 4]) { return matmul(transpose(a, perm=[1, 0]), transpose(b, perm=[1, 0])) }", 0},
+    {"graph g(a: f64[3, 4], b: f64[4, 5]) { return transpose(matmul(a, b), perm=[1, 0]) }", 0},
+    {"graph g(a: f64[4, 3], b: f64[4, 5]) { return transpose(matmul(transpose(a, perm=[1, 0]), b), perm=[1, 0]) }", 0},
+    {"graph g(a: f64[2, 4, 3], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[0, 2, 1]), b) }", 0},
+    {"graph g(a: f64[2, 3, 4], b: f64[2, 4, 5]) { return transpose(matmul(a, b), perm=[0, 2, 1]) }", 0},
+    /* The product is wanted as it is too. */
+    {"graph g(a: f64[3, 4], b: f64[4, 5]) { y = matmul(a, b) return y, transpose(y, perm=[1, 0]) }", 1},
+    /* Other axes, or a batch that broadcasts. */
+    {"graph g(a: f64[3, 2, 4], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[1, 0, 2]), b) }", 1},
+    {"graph g(a: f64[4, 3], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[1, 0]), b) }", 1},
+};
+
+static size_t count(const flx_graph *g, const char *op)
+{
+    size_t n = 0;
+    flx_node_view v;
+    for (size_t i = 0; flx_graph_node(g, i, &v) == FLX_OK; i++)
+        n += strcmp(v.op, op) == 0;
+    return n;
+}
+
+static void run(const flx_graph *g, flx_tensor **out)
+{
+    flx_feed feeds[2];
+    flx_error err = {0};
+    for (size_t i = 0; i < 2; i++) {
+        flx_val v = flx_graph_input(g, i);
+        flx_tensor *t = flx_tensor_new(flx_graph_context(g), flx_val_type(g, v), NULL, &err);
+        CHECK(t);
+        for (int64_t k = 0; k < flx_tensor_count(t); k++)
+            ((double *)flx_tensor_data(t))[k] = (double)((k * 7 + (int64_t)i * 3) % 11 - 5);
+        feeds[i] = (flx_feed){flx_val_name(g, v), t};
+    }
+    flx_run_options o = {.device = "ref"};
+    CHECK_OK(flx_run(g, &o, feeds, 2, out, &err), &err);
+    for (size_t i = 0; i < 2; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
+}
+
+TEST(absorb_transposes_into_products)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        flx_module *m = flx_parse(ctx, rows[i].text, strlen(rows[i].text), "row", &err);
+        CHECK_MSG(m, "%s: %s", rows[i].text, err.message);
+        flx_graph *g = flx_module_main(m), *absorbed = NULL, *clean = NULL;
+        CHECK_OK(flxi_pass_absorb_transposes(g, &absorbed, NULL, &err), &err);
+        CHECK_OK(flxi_pass_dce(absorbed, &clean, NULL, &err), &err);
+        EXPECT_MSG(count(clean, "transpose") == rows[i].transposes, "%s: %zu transposes are left", rows[i].text,
+                   count(clean, "transpose"));
+        flx_tensor *want[2], *got[2];
+        run(g, want);
+        run(clean, got);
+        for (size_t k = 0; k < flx_graph_output_count(g); k++) {
+            size_t bytes = (size_t)flx_tensor_count(want[k]) * sizeof(double);
+            EXPECT_MSG(memcmp(flx_tensor_bytes(want[k]), flx_tensor_bytes(got[k]), bytes) == 0, "%s: output %zu",
+                       rows[i].text, k);
+            flx_tensor_release(want[k]);
+            flx_tensor_release(got[k]);
+        }
+        flx_graph_free(absorbed);
+        flx_graph_free(clean);
+        flx_module_free(m);
+        flx_context_free(ctx);
+        test_count_case();
+    }
+}

@@ -1,0 +1,73 @@
+/* stablehlo_manual.c: docs/stablehlo.md lists the operations that have a rule, no more and no less. */
+#include "test.h"
+
+#include "base/context.h"
+#include "base/strbuf.h"
+#include "stablehlo/import/import_scope.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Those whose rule says why they cannot be done; the manual has them among the limits. */
+static bool is_refused(const char *name)
+{
+    static const char *const names[] = {"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* A line for each dialect: | `chlo` | `acos` `acosh` … | */
+static void list_rules(const hlo_lowering *l, flxi_strbuf *out)
+{
+    size_t dialect = 0; /* length of the name of the one being listed */
+    const char *last = "";
+    flxi_add_text(out, "\n| dialect | operations |\n|---|---|\n");
+    for (size_t i = 0; i < l->num_rules; i++) {
+        const char *name = l->rules[i]->name;
+        size_t n = strcspn(name, ".");
+        if (is_refused(name))
+            continue;
+        if (n != dialect || strncmp(name, last, n) != 0)
+            flxi_addf(out, "%s| `%.*s` |", dialect ? " |\n" : "", (int)n, name);
+        flxi_addf(out, " `%s`", name + n + 1);
+        dialect = n;
+        last = name;
+    }
+    flxi_add_text(out, " |\n\n");
+}
+
+static char *read_manual(void)
+{
+    FILE *f = fopen(FLX_SOURCE_DIR "/docs/stablehlo.md", "rb");
+    CHECK_MSG(f != NULL, "docs/stablehlo.md is missing");
+    char *text = calloc(1, 1 << 20);
+    CHECK(text != NULL);
+    CHECK(fread(text, 1, (1 << 20) - 1, f) > 0);
+    fclose(f);
+    return text;
+}
+
+TEST(stablehlo_manual_lists_the_operations)
+{
+    static const char begin_mark[] = "<!-- operations -->\n";
+    flx_context *ctx = flx_context_new(NULL);
+    hlo_lowering l = {.ctx = ctx};
+    flxi_strbuf wanted;
+    flxi_arena_init(&l.arena, &ctx->mem);
+    flxi_strbuf_init(&wanted, &ctx->mem);
+    CHECK(flxi_hlo_index_rules(&l));
+    list_rules(&l, &wanted);
+    char *manual = read_manual();
+    char *begin = strstr(manual, begin_mark);
+    char *end = strstr(manual, "<!-- end -->");
+    CHECK_MSG(begin && end && begin < end, "docs/stablehlo.md has no place for operations");
+    *end = 0;
+    CHECK_EQ_STR(begin + sizeof begin_mark - 1, wanted.at);
+    free(manual);
+    flxi_strbuf_free(&wanted);
+    flxi_arena_free(&l.arena);
+    flx_context_free(ctx);
+}

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* y = table[x], linear between its entries, constant outside. The table stands for anything a program can compute. */
+/* y = table[x], linear between its entries, constant outside. A program can compute anything in this way. */
 static const float table[] = {0, 1, 4, 9, 16};
 enum { LAST = 4 };
 

@@ -1,10 +1,11 @@
-/* decoder_training.h: what examples/gpt2.c and examples/llama.c share: the task and the training. Sequences climb by an equal
-   step modulo 11, and the decoder shall say how they go on. The step differs from sequence to sequence, so it must be found by
-   looking back; only the first word does not tell it, which leaves a loss of log(3) / 8 = 0.137 at best. */
+/* decoder_training.h: what examples/gpt2.c and examples/llama.c share: the task and the training. A sequence counts up
+   by a fixed step modulo 11, and the decoder predicts the next word. The step differs between sequences, so the decoder
+   must infer it from earlier words. The first word alone does not determine it, so the best possible loss is
+   log(3) / 8 = 0.137. */
 #ifndef DECODER_TRAINING_H
 #define DECODER_TRAINING_H
 
-#include "first_values.h"
+#include "initialise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void fill_batch(flx_tensor *words, flx_tensor *next)
     }
 }
 
-/* The loss of the last step; it begins near log(11). */
+/* The loss of the last step; it starts near log(11). */
 static flx_code train(flx_trainer *t, flx_tensor *words, flx_tensor *next, double *loss, flx_error *err)
 {
     const flx_feed feeds[] = {{"words", words}, {"next", next}};
@@ -49,14 +50,14 @@ static flx_code train_compiled(flx_context *ctx, const flx_graph *g, flx_trainer
 {
     flx_type type = flx_type_make(FLX_I32, 2, (const flx_dim[]){BATCH, TOKENS});
     flx_tensor *words = flx_tensor_new(ctx, &type, NULL, err), *next = flx_tensor_new(ctx, &type, NULL, err);
-    if (words && next && set_first_values(ctx, g, t, err) == FLX_OK)
+    if (words && next && initialise(ctx, g, t, err) == FLX_OK)
         train(t, words, next, loss, err);
     flx_tensor_release(words);
     flx_tensor_release(next);
     return (flx_code)err->code;
 }
 
-/* Trains the loss `g` with inputs words and next [N, TOKENS]. Returns the status of the program: 0 when it has learnt. */
+/* Trains the loss `g` with inputs words and next [N, TOKENS]. Returns the exit status: 0 if it has learned the task. */
 static int train_decoder(flx_context *ctx, const flx_graph *g)
 {
     flx_error err = {0};

@@ -1,20 +1,19 @@
-/* Builds y = x * exp(-x) and runs it. */
 #include <fluxion/fluxion.h>
 #include <stdio.h>
 int main(void)
 {
+    static const char text[] = "graph f(x: f32[3]) { return reduce_sum(mul(x, exp(neg(x)))) }";
+    float x[3] = {0, 1, 2}, dx[3];
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = flx_graph_new(ctx, "first");
-    flx_type row = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
-    flx_val x = flx_input(g, "x", &row);
-    flx_output(g, flx_mul(g, x, flx_exp(g, flx_neg(g, x))), "y"); /* a mistake would stay in g ... */
-    flx_tensor *in = flx_tensor_new(ctx, &row, (float[]){0, 1, 2}, &err), *y = NULL;
-    if (flx_run(g, NULL, &(flx_feed){"x", in}, 1, &y, &err) == FLX_OK) /* ... and be reported here */
-        printf("%g %g %g\n", flx_tensor_get(y, 0), flx_tensor_get(y, 1), flx_tensor_get(y, 2));
-    flx_tensor_release(in);
-    flx_tensor_release(y);
-    flx_graph_free(g);
+    flx_module *f = flx_parse(ctx, text, sizeof text - 1, "f", &err);
+    flx_graph *df = f ? flx_grad(flx_module_main(f), (const char *[]){"x"}, 1, NULL, &err) : NULL; /* a new graph */
+    flx_exec *e = NULL;
+    if (df && !flx_compile(df, NULL, &e, &err) && !flx_exec_run_at(e, (const void *[]){x}, (void *[]){dx}, &err))
+        printf("%g %g %g\n", (double)dx[0], (double)dx[1], (double)dx[2]); /* (1 - x) exp(-x): 1 0 -0.135335 */
+    flx_exec_free(e);
+    flx_graph_free(df);
+    flx_module_free(f);
     flx_context_free(ctx);
     return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
 }

@@ -1,7 +1,7 @@
-/* Learns the forces between atoms. A network gives an energy for each pair of atoms by their distance; the forces are minus
-   the gradient of the sum by the positions, and the loss compares both, so a gradient is part of what is differentiated to
-   train. The truth is a Morse potential. */
-#include "first_values.h"
+/* Learns the forces between atoms. A network gives an energy for each pair of atoms from their distance; the forces are
+   minus the gradient of the total energy with respect to the positions. The loss compares both, so training
+   differentiates a gradient. The reference is a Morse potential. */
+#include "initialise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static flx_val squared_distances(flx_graph *g, flx_val x)
     return flx_reduce_sum(g, flx_square(g, d), FLX_INTS(-1), 0);
 }
 
-/* Energies [N] of positions x [N, ATOMS, AXES]. Distances enter as bells exp(-r² / s) of several widths s = 1/2, 1, 2 …, smooth
-   where atoms meet themselves, a pair that does not count. */
+/* Energies [N] of positions x [N, ATOMS, AXES]. The features of a distance are exp(-r² / s) for s = 1/2, 1, 2 …,
+   which are smooth at r = 0, the distance of an atom to itself, a pair that does not count. */
 static flx_graph *build_energy(flx_context *ctx, flx_dtype dtype)
 {
     flx_graph *g = flx_graph_new(ctx, "energy");
@@ -34,7 +34,7 @@ static flx_graph *build_energy(flx_context *ctx, flx_dtype dtype)
     return g;
 }
 
-/* ---- The truth ---- */
+/* ---- The reference ---- */
 
 static uint64_t seed = 1;
 
@@ -44,7 +44,7 @@ static double uniform(void)
     return (double)(seed >> 11) / 9007199254740992.0;
 }
 
-/* Adds the energy of atoms i and j, e^(-2(r - 1)) - 2 e^(-(r - 1)), and what it pushes them with. */
+/* Adds the energy of atoms i and j, e^(-2(r - 1)) - 2 e^(-(r - 1)), and the forces on them. */
 static double add_pair(const float *xi, const float *xj, float *fi, float *fj)
 {
     double r = 0;
@@ -59,7 +59,7 @@ static double add_pair(const float *xi, const float *xj, float *fi, float *fj)
     return near * near - 2 * near;
 }
 
-/* Corners of a tetrahedron with edges near 1.4, shaken. */
+/* The corners of a tetrahedron with edges near 1.4, moved at random. */
 static void draw_batch(float *x, float *energy, float *forces)
 {
     static const float corners[ATOMS][AXES] = {{0, 0, 0}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}};
@@ -81,7 +81,7 @@ enum { POSITIONS, ENERGY, FORCES, NUM_FEEDS };
 
 static const char *const feed_names[NUM_FEEDS] = {"x", "target_energy", "target_forces"};
 
-/* Root of the mean square of the forces' errors, by that of the forces: 1 would be no better than no forces at all. */
+/* Root mean square error of the forces, relative to the forces: 1 is no better than predicting no forces. */
 static double force_error(const flx_tensor *forces, const flx_tensor *target)
 {
     double error = 0, size = 0;
@@ -121,7 +121,7 @@ static double train_compiled(flx_context *ctx, const flx_graph *loss, flx_traine
            (in[made] = flx_tensor_new(ctx, flx_val_type(sized, flx_graph_find(sized, feed_names[made])), NULL, err)))
         made++;
     double error = INFINITY;
-    if (made == NUM_FEEDS && set_first_values(ctx, loss, t, err) == FLX_OK)
+    if (made == NUM_FEEDS && initialise(ctx, loss, t, err) == FLX_OK)
         error = train(t, in, err);
     for (int i = 0; i < NUM_FEEDS; i++)
         flx_tensor_release(in[i]);

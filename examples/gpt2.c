@@ -1,10 +1,10 @@
-/* A small decoder in the style of GPT-2: learned positions, layer norms before the layers, gelu, one table for reading and
-   writing words. It learns to go on with simple sequences. examples/gpt2.flx is the same model as text. */
+/* A small decoder in the style of GPT-2: learned positions, layer norms before the layers, gelu, one table for
+   embedding and output. It learns to continue simple sequences. examples/gpt2.flx is the same model as text. */
 #include "decoder_training.h"
 
 enum { WIDTH = 16, HEADS = 2, HIDDEN = 32, LAYERS = 2 };
 
-/* The mean of -log p(next word) for words [N, TOKENS], next [N, TOKENS]; output 1 are the logits. */
+/* The mean of -log p(next word) for words [N, TOKENS], next [N, TOKENS]; output 1 is the logits. */
 static flx_graph *build_gpt2(flx_context *ctx, flx_dtype dtype)
 {
     flx_graph *g = flx_graph_new(ctx, "gpt2");

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """JAX functions run and differentiated by Fluxion.
 
-Each function is lowered by JAX to StableHLO text, which `flx run` runs as it is; `flx grad` turns the text into the graph of
+JAX writes each function as StableHLO text, which `flx run` runs as it is; `flx grad` turns the text into the graph of
 its gradient, which is piped to `flx run`. Values and gradients are compared with those of JAX.
 
     examples/jax_functions.py [--device cpu|ref] [--flx PROGRAM] [--keep DIR] [NAME...]
 
-needs jax and numpy, and build/flx (script/build). Prints the largest error of each function, |a - b| / max(1, |b|), and how
-long the commands took, compiling included; the exit status is 1 if an error is above the tolerance.
+Needs jax, numpy and build/flx (script/build). Prints the largest error of each function, |a - b| / max(1, |b|), and the
+time of the commands, compilation included; the exit status is 1 if an error is above the tolerance.
 """
 import argparse
 import os
@@ -69,7 +69,7 @@ class Flx:
         return [out[f"d_arg{i}"] for i in wrt]
 
 
-# ---- The functions: name, function, arguments, by which of them it is differentiated ----
+# ---- The functions: name, function, arguments, which of them are differentiated with respect to ----
 
 rng = np.random.default_rng(0)
 

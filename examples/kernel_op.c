@@ -2,7 +2,7 @@
 #include <fluxion/fluxion.h>
 #include <stdio.h>
 
-/* y[i] = x[i] / (1 + x[i]²): what the rest of the graph knows of it is its inputs, outputs and grid. */
+/* y[i] = x[i] / (1 + x[i]²). The rest of the graph knows only its inputs, outputs and grid. */
 static const char kernel[] = "kernel bell(workgroup = [1, 1, 1]) {\n"
                              "  buffer x: f32[] read;\n"
                              "  buffer y: f32[] output;\n"

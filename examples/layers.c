@@ -1,5 +1,6 @@
-/* A network of layers learns the exclusive or: built with fluxion/nn.h, trained, asked. */
-#include "first_values.h"
+/* A network of layers learns the exclusive or: built with fluxion/nn.h, trained, evaluated. */
+#include "initialise.h"
+#include <fluxion/nn.h>
 #include <stdio.h>
 
 enum { BATCH = 4, STEPS = 200 };
@@ -35,7 +36,7 @@ static flx_code train(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_
     flx_tensor *x = flx_tensor_new(ctx, points, (const float[]){0, 0, 0, 1, 1, 0, 1, 1}, err);
     flx_tensor *label = flx_tensor_new(ctx, labels, (const int32_t[]){0, 1, 1, 0}, err);
     const flx_feed feeds[] = {{"x", x}, {"label", label}};
-    flx_code code = x && label ? set_first_values(ctx, g, t, err) : (flx_code)err->code;
+    flx_code code = x && label ? initialise(ctx, g, t, err) : (flx_code)err->code;
     for (int step = 1; code == FLX_OK && step <= STEPS; step++) {
         double loss;
         code = flx_trainer_step(t, feeds, 2, &loss, err);
@@ -55,7 +56,7 @@ int main(void)
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build(ctx);
-    const flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.05};
+    const flx_train_options adam = {.struct_size = sizeof adam, .optimiser = FLX_ADAM, .rate = 0.05};
     flx_trainer *t = NULL;
     show_params(ctx, g);
     if (flx_compile_training(g, &adam, NULL, &t, &err) == FLX_OK)

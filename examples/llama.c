@@ -1,11 +1,11 @@
-/* A small decoder in the style of Llama: positions by rotation, rms norms, queries that share keys and values by twos, a gated
-   feed-forward network, no biases. It learns to go on with simple sequences. examples/llama.flx is the same model as text,
-   with a block for each layer. */
+/* A small decoder in the style of Llama: rotary positions, rms norms, pairs of heads that share keys and values, a
+   gated feed-forward network, no biases. It learns to continue simple sequences. examples/llama.flx is the same model
+   as text, with one composite op for each layer. */
 #include "decoder_training.h"
 
 enum { WIDTH = 16, HEADS = 4, KV_HEADS = 2, HIDDEN = 24, LAYERS = 2 };
 
-/* The mean of -log p(next word) for words [N, TOKENS], next [N, TOKENS]; output 1 are the logits. */
+/* The mean of -log p(next word) for words [N, TOKENS], next [N, TOKENS]; output 1 is the logits. */
 static flx_graph *build_llama(flx_context *ctx, flx_dtype dtype)
 {
     flx_graph *g = flx_graph_new(ctx, "llama");

@@ -1,4 +1,4 @@
-/* Compiles a graph once and runs it in several ways: with a parameter that stays, beside the caller, checked, and from a
+/* Compiles a graph once and runs it in several ways: with a parameter that stays, asynchronously, checked, and from a
    recording. */
 #include <fluxion/fluxion.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static flx_code run_all(flx_context *ctx, flx_exec *e, flx_tensor *x, flx_tensor
     flx_tensor *y;
     flx_code code = flx_exec_set_param(e, "w", w, err);
     if (code == FLX_OK)
-        code = flx_exec_run(e, NULL, &feed, 1, &y, err); /* at once, by the interpreter */
+        code = flx_exec_run(e, NULL, &feed, 1, &y, err); /* at once, without machine code */
     if (code == FLX_OK)
         show("interpreted or compiled", y);
     if (code == FLX_OK)
@@ -67,11 +67,11 @@ static flx_code run_all(flx_context *ctx, flx_exec *e, flx_tensor *x, flx_tensor
     flx_job *job = code == FLX_OK ? flx_exec_start(e, NULL, &feed, 1, err) : NULL;
     if (!job)
         return (flx_code)err->code;
-    code = flx_job_wait(job, &y, err); /* or do something else meanwhile */
+    code = flx_job_wait(job, &y, err); /* or do something else in the meantime */
     if (code == FLX_OK)
-        show("beside the caller", y);
+        show("asynchronous", y);
     flx_job_free(job);
-    printf("a run works in %zu bytes\n", flx_exec_memory(e));
+    printf("a run needs %zu bytes of working memory\n", flx_exec_memory(e));
     if (code == FLX_OK)
         code = profile(e, &feed, err);
     ((float *)flx_tensor_data(x))[1] = 0; /* whose logarithm is -inf */

@@ -1,5 +1,6 @@
-/* Trains a small network to tell two spirals apart, on compiled code: builds the loss, compares its gradient with differences,
-   compiles the training step, runs it, and counts how many fresh points the trained network gets right. */
+/* Trains a small network to separate two spirals, with compiled code: builds the loss, checks its gradient against
+   finite differences, compiles the training step, runs it, and counts how many new points the trained network
+   classifies correctly. */
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static flx_val layer(flx_graph *g, flx_val x, int k, flx_dim from, flx_dim to)
     return flx_add(g, product, flx_param(g, names[2 * k + 1], &b));
 }
 
-/* Output 0 is the loss: the mean of -log p(label). Output 1, the guesses, comes along. */
+/* Output 0 is the loss, the mean of -log p(label); output 1 is the predicted labels. */
 static flx_graph *build_loss(flx_context *ctx)
 {
     flx_graph *g = flx_graph_new(ctx, "spirals");
@@ -93,7 +94,7 @@ static double loss_at(const flx_graph *wide, const flx_feed *feeds, flx_error *e
     return loss;
 }
 
-/* The largest difference between the gradient and (L(p + h) - L(p - h)) / 2h, by an element of each parameter. */
+/* The largest difference between the gradient and (L(p + h) - L(p - h)) / 2h, for one element of each parameter. */
 static double gradient_error(const flx_graph *loss, const flx_feed *feeds, flx_error *err)
 {
     flx_graph *wide = flx_widen(loss, err);
@@ -145,7 +146,7 @@ static void show(int step, double loss, int right)
     fflush(stdout);
 }
 
-/* Each step draws new points, so what the network gets right before the update it has never seen. */
+/* Each step draws new points, so the accuracy before the update is measured on points that the network has not seen. */
 static double train(flx_trainer *t, flx_tensor *x, flx_tensor *label, flx_error *err)
 {
     flx_feed feeds[] = {{"x", x}, {"label", label}};
@@ -188,7 +189,7 @@ int main(void)
         double error = gradient_error(loss, feeds, &err);
         printf("gradient check: the largest difference is %.1e\n", error);
         accuracy = error < 1e-6 ? train(t, x, label, &err) : 0;
-        printf("accuracy on fresh points: %.1f %%\n", accuracy);
+        printf("accuracy on new points: %.1f %%\n", accuracy);
         for (int i = 0; i < 2 + NUM_PARAMS; i++)
             flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
     }

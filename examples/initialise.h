@@ -1,12 +1,13 @@
-/* first_values.h: first values for the parameters of a trainer, by the usual kind for each name; shared by the examples that
-   train networks of fluxion/nn.h. */
-#ifndef FIRST_VALUES_H
-#define FIRST_VALUES_H
+/* initialise.h: initialises the parameters of a trainer, each in the way that is usual for its name; shared by the
+   examples that train networks of fluxion/nn.h. */
+#ifndef INITIALISE_H
+#define INITIALISE_H
 
 #include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 
-/* `g` is the loss that the trainer was made of. */
-static flx_code set_first_values(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_error *err)
+/* `g` is the loss that the trainer was compiled from. */
+static flx_code initialise(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_error *err)
 {
     flx_code code = FLX_OK;
     for (size_t i = 0; code == FLX_OK && i < flx_graph_input_count(g); i++) {

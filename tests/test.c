@@ -28,8 +28,7 @@
 #endif
 
 enum {
-    max_reports = 20,      /* failures printed per test; the rest are counted */
-    default_timeout = 900, /* seconds before a test counts as hanging */
+    max_reports = 20, /* failures printed per test; the rest are counted */
 };
 
 static struct {
@@ -207,6 +206,27 @@ uint64_t test_seed(void)
     return hash + seed_offset();
 }
 
+const char *test_case_wanted(void)
+{
+    const char *text = getenv("FLX_TEST_CASE");
+    return text && text[0] ? text : NULL;
+}
+
+bool test_case_seed(uint64_t *seed)
+{
+    const char *text = test_case_wanted();
+    if (!text || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *seed = strtoull(text, NULL, 10);
+    return true;
+}
+
+const char *test_keep_dir(void)
+{
+    const char *dir = getenv("FLX_TEST_KEEP");
+    return dir && dir[0] ? dir : NULL;
+}
+
 uint64_t test_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -300,12 +320,6 @@ static void catch_signals(void)
         signal(crashes[i], on_signal);
 }
 
-static unsigned timeout_seconds(void)
-{
-    const char *text = getenv("FLX_TEST_TIMEOUT");
-    return text ? (unsigned)strtoul(text, NULL, 10) : default_timeout;
-}
-
 static double now(void)
 {
     struct timespec t;
@@ -322,7 +336,7 @@ static bool run_test(const test_case *t, bool verbose)
     const char *seed = getenv("FLX_TEST_SEED");
     snprintf(run.rerun, sizeof run.rerun, "%s%s%s%s %s", seed ? "FLX_TEST_SEED=" : "", seed ? seed : "",
              seed ? " " : "", run.program, t->name);
-    alarm(timeout_seconds());
+    alarm((unsigned)effort(EFFORT_timeout));
     if (setjmp(run.end) == 0)
         t->run();
     alarm(0);
@@ -484,10 +498,14 @@ int main(int argc, char **argv)
             list = true;
         } else if (strcmp(argv[first], "--verbose") == 0) {
             verbose = true;
+        } else if (strcmp(argv[first], "--amounts") == 0) {
+            effort_print();
+            return effort_is_valid(stderr) ? 0 : 2;
         } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
             jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
         } else if (strncmp(argv[first], "--except=", 9) != 0) {
-            fprintf(stderr, "usage: %s [--list] [--verbose] [--jobs=N] [--except=TEXT]... [FILTER...]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]\n",
+                    argv[0]);
             return 2;
         }
     }
@@ -496,7 +514,7 @@ int main(int argc, char **argv)
     run.program = argv[0];
     run.thread = pthread_self();
     run.tests = sort_tests(run.tests);
-    if (!names_are_unique())
+    if (!names_are_unique() || !effort_is_valid(stderr))
         return 2;
 
     catch_signals();

@@ -36,13 +36,12 @@ TEST(kernel_emit_c_programs)
     }
 }
 
-/* FLX_EMITTED_KERNELS of them, 40 in one file; a file takes the compiler two seconds. */
+/* Effort emitted_kernels: how many, 40 in one file; a file takes the compiler two seconds. */
 TEST(kernel_emit_c_random_kernels)
 {
     enum { BATCH = 40 };
     flx_kernel *kernels[BATCH];
-    const char *wanted = getenv("FLX_EMITTED_KERNELS");
-    size_t total = wanted && wanted[0] ? strtoull(wanted, NULL, 10) : BATCH;
+    size_t total = (size_t)effort(EFFORT_emitted_kernels);
     uint64_t seed = test_seed();
     for (size_t done = 0; done < total && !test_failed(); done += BATCH) {
         flx_context *ctx = flx_context_new(NULL);

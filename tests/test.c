@@ -274,6 +274,52 @@ const char *test_temp_dir(void)
     return run.temp_dir;
 }
 
+const char *test_missing_path(const char *name)
+{
+    static char paths[8][sizeof run.temp_dir + 64];
+    static size_t count;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(strrchr(paths[i], '/') + 1, name) == 0)
+            return paths[i];
+    CHECK(count < sizeof paths / sizeof *paths);
+    snprintf(paths[count], sizeof paths[count], "%s/missing/%s", test_temp_dir(), name);
+    return paths[count++];
+}
+
+/* ---- Probing ---- */
+
+/* In the child: a crash is quiet, and a CHECK that fails ends the process with what was printed. */
+static void run_probe(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        signal(crashes[i], SIG_DFL);
+    alarm(60);
+    if (setjmp(run.end) == 0 && probe(reason, size))
+        _exit(0);
+    fflush(stdout);
+    _exit(test_failed() ? 2 : 1);
+}
+
+bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+{
+    int status = 0;
+    char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        run_probe(probe, shared, size);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    if (WIFSIGNALED(status))
+        snprintf(reason, size, "it ended a process with signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(reason, size, "%s", shared);
+    munmap(shared, size);
+    CHECK_MSG(!WIFEXITED(status) || WEXITSTATUS(status) < 2, "the probe failed");
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 /* ---- Running ---- */
 
 /* Only calls that are allowed in a signal handler. The default action then ends the program as if there were no

@@ -110,6 +110,14 @@ const char *test_source_dir(void);
 /* A folder for the files a test writes; made on first use, removed with all it holds when the program ends. */
 const char *test_temp_dir(void);
 
+/* Calls `probe` in a process of its own: whether that returns true. Otherwise `reason` receives what the probe wrote there,
+   or which signal ended the process. For code of others that may crash: drivers. */
+bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size);
+
+/* A path that does not exist, in a folder that does not: no fixed name is sure to be free on every machine. The text lives
+   until the program ends. */
+const char *test_missing_path(const char *name);
+
 /* ---- What the macros call ---- */
 
 void test_require(const char *file, int line, bool ok, const char *text, const char *fmt, ...) FLX_PRINTF(5, 6);

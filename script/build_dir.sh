@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # build_dir.sh: what the scripts share: configuring and building one folder. Sourced, not run.
 #

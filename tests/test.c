@@ -28,8 +28,7 @@
 #endif
 
 enum {
-    max_reports = 20,      /* failures printed per test; the rest are counted */
-    default_timeout = 900, /* seconds before a test counts as hanging */
+    max_reports = 20, /* failures printed per test; the rest are counted */
 };
 
 static struct {
@@ -207,6 +206,27 @@ uint64_t test_seed(void)
     return hash + seed_offset();
 }
 
+const char *test_case_wanted(void)
+{
+    const char *text = getenv("FLX_TEST_CASE");
+    return text && text[0] ? text : NULL;
+}
+
+bool test_case_seed(uint64_t *seed)
+{
+    const char *text = test_case_wanted();
+    if (!text || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *seed = strtoull(text, NULL, 10);
+    return true;
+}
+
+const char *test_keep_dir(void)
+{
+    const char *dir = getenv("FLX_TEST_KEEP");
+    return dir && dir[0] ? dir : NULL;
+}
+
 uint64_t test_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -252,6 +272,52 @@ const char *test_temp_dir(void)
     memcpy(run.temp_dir, path, sizeof path);
     atexit(remove_temp_dir);
     return run.temp_dir;
+}
+
+const char *test_missing_path(const char *name)
+{
+    static char paths[8][sizeof run.temp_dir + 64];
+    static size_t count;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(strrchr(paths[i], '/') + 1, name) == 0)
+            return paths[i];
+    CHECK(count < sizeof paths / sizeof *paths);
+    snprintf(paths[count], sizeof paths[count], "%s/missing/%s", test_temp_dir(), name);
+    return paths[count++];
+}
+
+/* ---- Probing ---- */
+
+/* In the child: a crash is quiet, and a CHECK that fails ends the process with what was printed. */
+static void run_probe(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        signal(crashes[i], SIG_DFL);
+    alarm(60);
+    if (setjmp(run.end) == 0 && probe(reason, size))
+        _exit(0);
+    fflush(stdout);
+    _exit(test_failed() ? 2 : 1);
+}
+
+bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+{
+    int status = 0;
+    char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        run_probe(probe, shared, size);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    if (WIFSIGNALED(status))
+        snprintf(reason, size, "it ended a process with signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(reason, size, "%s", shared);
+    munmap(shared, size);
+    CHECK_MSG(!WIFEXITED(status) || WEXITSTATUS(status) < 2, "the probe failed");
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* ---- Running ---- */
@@ -300,12 +366,6 @@ static void catch_signals(void)
         signal(crashes[i], on_signal);
 }
 
-static unsigned timeout_seconds(void)
-{
-    const char *text = getenv("FLX_TEST_TIMEOUT");
-    return text ? (unsigned)strtoul(text, NULL, 10) : default_timeout;
-}
-
 static double now(void)
 {
     struct timespec t;
@@ -322,7 +382,7 @@ static bool run_test(const test_case *t, bool verbose)
     const char *seed = getenv("FLX_TEST_SEED");
     snprintf(run.rerun, sizeof run.rerun, "%s%s%s%s %s", seed ? "FLX_TEST_SEED=" : "", seed ? seed : "",
              seed ? " " : "", run.program, t->name);
-    alarm(timeout_seconds());
+    alarm((unsigned)effort(EFFORT_timeout));
     if (setjmp(run.end) == 0)
         t->run();
     alarm(0);
@@ -484,10 +544,14 @@ int main(int argc, char **argv)
             list = true;
         } else if (strcmp(argv[first], "--verbose") == 0) {
             verbose = true;
+        } else if (strcmp(argv[first], "--amounts") == 0) {
+            effort_print();
+            return effort_is_valid(stderr) ? 0 : 2;
         } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
             jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
         } else if (strncmp(argv[first], "--except=", 9) != 0) {
-            fprintf(stderr, "usage: %s [--list] [--verbose] [--jobs=N] [--except=TEXT]... [FILTER...]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]\n",
+                    argv[0]);
             return 2;
         }
     }
@@ -496,7 +560,7 @@ int main(int argc, char **argv)
     run.program = argv[0];
     run.thread = pthread_self();
     run.tests = sort_tests(run.tests);
-    if (!names_are_unique())
+    if (!names_are_unique() || !effort_is_valid(stderr))
         return 2;
 
     catch_signals();

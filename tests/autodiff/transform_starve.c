@@ -2,8 +2,8 @@
    then on, the transform ends with OOM or, where it can do without, with the graph it always gives; nothing leaks,
    and the graph it was given is as it was.
 
-   Each pair of transform and text makes thousands of requests. Of long ones a spread is tried; FLX_STARVE=all tries
-   every one. */
+   Each pair of transform and text makes thousands of requests. Of long ones a spread is tried: the effort
+   starved_transforms says how many; 1000000 tries every one. */
 #include "autodiff/transform_text.h"
 
 /* ---- What is transformed ---- */
@@ -137,13 +137,10 @@ static size_t count_requests(const char *text, transform_fn transform)
 
 static void starve(transform_fn transform)
 {
-    enum { TRIED = 60 }; /* of each text, once and for good */
-    const char *wish = getenv("FLX_STARVE");
-    bool all = wish && strcmp(wish, "all") == 0;
     uint64_t state = test_seed();
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         size_t requests = count_requests(texts[i], transform);
-        size_t stride = all ? 1 : requests / TRIED + 1;
+        size_t stride = requests / (size_t)effort(EFFORT_starved_transforms) + 1; /* each once and for good */
         for (size_t n = 1 + (size_t)(test_uniform(&state) * (double)stride); n <= requests; n += stride)
             for (int forever = 0; forever < 2; forever++) {
                 CHECK_MSG(starve_once(texts[i], transform, n, forever != 0), "request %zu of %zu is not made", n,

@@ -230,13 +230,14 @@ static size_t dynamic_end(const char *path)
 TEST(compile_service_survives_bad_compilers)
 {
     cache_fixture f;
-    cache_fixture_begin(&f, "/nonexistent/cc");
+    cache_fixture_begin(&f, test_missing_path("cc"));
     char text[2000];
     flx_error err = {0};
     int answer;
     flxi_compile_service *s = new_service(&f, NULL);
     CHECK_CODE(compile_answer(s, answer_text, &answer, &err), FLX_E_DEVICE, &err);
-    CHECK_EQ_STR(err.message, "FLX_CC is '/nonexistent/cc', which is no program");
+    snprintf(text, sizeof text, "FLX_CC is '%s', which is no program", test_missing_path("cc"));
+    CHECK_EQ_STR(err.message, text);
     unsetenv("FLX_CC");
     check_bad_compiler(&f, "#!/bin/sh\nkill -9 $$\n", "was ended by signal 9");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "kill -11 $$\n", "was ended by signal 11");

@@ -78,14 +78,16 @@ TEST(kernel_cpu_without_a_compiler)
     snprintf(text, sizeof text, "#!/bin/sh\nprintf 'no\\033 good' >&2\nyes x | head -c 100000 >&2\nexit 3\n");
     write_program(noisy, text);
     write_program(silent, "#!/bin/sh\nexit 0\n");
-    fails_to_compile("FLX_CC", "/nonexistent/cc", "FLX_CC is '/nonexistent/cc', which is no program");
+    snprintf(text, sizeof text, "FLX_CC is '%s', which is no program", test_missing_path("cc"));
+    fails_to_compile("FLX_CC", test_missing_path("cc"), text);
     fails_to_compile("FLX_CC", "no-such-compiler", "is no program");
     fails_to_compile("FLX_CC", "/bin/false", "'/bin/false' failed");
     fails_to_compile("FLX_CC", noisy, "failed: no? goodx?x?x");
     fails_to_compile("FLX_CC", silent, "cannot load");
     fails_to_compile("PATH", "", "no C compiler");
-    fails_to_compile("PATH", "/nonexistent:::/also/nonexistent", "no C compiler");
-    fails_to_compile("TMPDIR", "/nonexistent", "cannot make a directory");
+    snprintf(text, sizeof text, "%s:::%s", test_missing_path("bin"), test_missing_path("sbin"));
+    fails_to_compile("PATH", text, "no C compiler");
+    fails_to_compile("TMPDIR", test_missing_path("tmp"), "cannot make a directory");
 }
 
 static size_t count_files(const char *dir)

@@ -1,5 +1,5 @@
 /* bound_strength.c: what the derived bounds (error_bound.h) are worth: without noise the evaluator behind them is the reference, and
-   a wrong factor is beyond them on nearly every sample. FLX_BOUND_REPORT: says on which it is not. */
+   a wrong factor is beyond them on nearly every sample. With FLX_TEST_EFFORT=full,report=1 it says on which it is not. */
 #include "compile/error_bound.h"
 #include "graph/op/eval.h"
 #include "ops/sample.h"
@@ -133,7 +133,7 @@ static void try_factor(const sample_case *c)
                 bool is_seen = is_found(t.expected[k], bounds[k]);
                 tried++;
                 found += is_seen;
-                if (!is_seen && getenv("FLX_BOUND_REPORT"))
+                if (!is_seen && effort(EFFORT_report))
                     printf("not found: %s, output %zu\n", sample_describe(c), k);
             }
             free(bounds[k]);

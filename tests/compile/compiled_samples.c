@@ -2,7 +2,7 @@
    extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
 
    A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in so many,
-   others with each seed, and the first of each op and dtype without optimisation. FLX_COMPILED_ALL: every case in every way. */
+   others with each seed, and the first of each op and dtype without optimisation. Effort compiled_all: every case in every way. */
 #include "compile/bundle.h"
 #include "graph/op/opcode.h"
 #include "graph/type/type.h"
@@ -118,7 +118,7 @@ static bool takes_special_values(const sample_case *c)
 
 static void add_case(const sample_case *c)
 {
-    if (c->sample->error != FLX_OK || (!getenv("FLX_COMPILED_ALL") && !now_filter(c)))
+    if (c->sample->error != FLX_OK || (!effort(EFFORT_compiled_all) && !now_filter(c)))
         return;
     bundle *b = bundle_spread_open(&now, now_way);
     flx_module *m;

@@ -124,7 +124,7 @@ TEST(compiled_small_products_join_their_surroundings)
 /* How many functions of chains the text of the kernels has. */
 static int count_chains(const char *dir)
 {
-    char path[64], line[400];
+    char path[700], line[400];
     int n = 0;
     snprintf(path, sizeof path, "%s/kernels_0.c", dir);
     FILE *f = fopen(path, "r");
@@ -139,9 +139,10 @@ static int count_chains(const char *dir)
 /* Runs a graph of x: f32[4, 4] plainly, where the function serves, and with each step looked at, where it does not. */
 static void check_chain_at(const char *text, int chains, int32_t optimisation)
 {
-    char dir[] = "/tmp/flx-chain-XXXXXX";
+    char dir[600];
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
+    snprintf(dir, sizeof dir, "%s/chain-XXXXXX", test_temp_dir());
     CHECK(mkdtemp(dir));
     flx_module *m = flx_parse(ctx, text, strlen(text), "chain", &err);
     CHECK_MSG(m, "%s", err.message);

@@ -47,16 +47,15 @@ const char *way_name(size_t way)
 
 bool way_takes(size_t way, const char *case_name)
 {
-    const char *only = getenv("FLX_COMPILED_WAY");
-    if (only)
-        return strcmp(only, ways[way].name) == 0;
-    return getenv("FLX_COMPILED_ALL") || (flxi_hash_text(test_seed(), case_name) >> 32) % WAY_COUNT == way;
+    int64_t only = effort(EFFORT_compiled_way);
+    if (only > 0)
+        return (size_t)only == way + 1;
+    return effort(EFFORT_compiled_all) || (flxi_hash_text(test_seed(), case_name) >> 32) % WAY_COUNT == way;
 }
 
 bool case_turn(unsigned share)
 {
     static uint64_t turn;
-    const char *rarely = getenv("FLX_COMPILED_RARELY");
-    uint64_t n = rarely ? strtoull(rarely, NULL, 10) : 1;
-    return getenv("FLX_COMPILED_ALL") || (turn++ + test_seed()) % (share * (n ? n : 1)) == 0;
+    int64_t n = effort(EFFORT_compiled_share);
+    return effort(EFFORT_compiled_all) || (turn++ + test_seed()) % (share * (uint64_t)(n > 0 ? n : 1)) == 0;
 }

@@ -3,7 +3,7 @@
 
    A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and the
    seed choose: many cases together go through all of them, and each case goes through others with other seeds.
-   FLX_COMPILED_ALL in the environment: every case in every way, or with FLX_COMPILED_WAY=NAME in that one. */
+   Efforts: compiled_all: every case in every way; compiled_way=K: in the K-th. */
 #ifndef FLX_COMPILED_WAYS_H
 #define FLX_COMPILED_WAYS_H
 
@@ -40,8 +40,8 @@ const char *way_name(size_t way);
 /* Whether a case of this name is compiled in this way. */
 bool way_takes(size_t way, const char *case_name);
 
-/* Whether it is a case's turn at all: one in so many, others with each seed; FLX_COMPILED_RARELY=N: one in N times as many;
-   FLX_COMPILED_ALL: always. */
+/* Whether it is a case's turn at all: one in `share` times the effort compiled_share, others with each seed; with the effort
+   compiled_all always. */
 bool case_turn(unsigned share);
 
 #endif

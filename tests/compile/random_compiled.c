@@ -1,6 +1,6 @@
 /* random_compiled.c: random graphs and their gradients, each compiled in one of the ways, against the reference evaluator.
 
-   FLX_COMPILED_GRAPHS: how many. FLX_RANDOM_SEED: only the graph of this seed. FLX_COMPILED_ALL: in all ways. */
+   Efforts: compiled_graphs of them; compiled_all: in all ways. FLX_TEST_CASE=SEED: only the graph of this seed. */
 #include "compile/bundle.h"
 #include "graph/graph.h"
 #include "random/plain_subject.h"
@@ -10,17 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t graphs_wanted(void)
-{
-    const char *given = getenv("FLX_COMPILED_GRAPHS");
-#if defined(FLX_DEBUG)
-    int64_t usual = 12;
-#else
-    int64_t usual = 36;
-#endif
-    return given && *given ? strtoll(given, NULL, 10) : usual;
-}
 
 static const flx_tensor *find_input(const void *user, const char *name)
 {
@@ -58,11 +47,11 @@ static void add_subject(bundle_spread *b, uint64_t seed)
     flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
     CHECK_MSG(bound, "%s", err.message);
     char about[80];
-    snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
+    snprintf(about, sizeof about, "FLX_TEST_CASE=%llu", (unsigned long long)seed);
     add_graph(b, bound, &s, about);
     flx_graph *grad = gradient_of(bound, &s);
     if (grad) {
-        snprintf(about, sizeof about, "FLX_RANDOM_SEED=%llu, gradient", (unsigned long long)seed);
+        snprintf(about, sizeof about, "FLX_TEST_CASE=%llu, gradient", (unsigned long long)seed);
         add_graph(b, grad, &s, about);
         flx_graph_free(grad);
     }
@@ -119,9 +108,8 @@ TEST(random_integers_compiled_are_exact)
 
 TEST(random_graphs_compiled_agree_with_the_reference)
 {
-    const char *seed = getenv("FLX_RANDOM_SEED");
-    uint64_t n = seed ? 1 : (uint64_t)graphs_wanted();
-    uint64_t first = seed ? strtoull(seed, NULL, 10) : test_seed() % 1000000;
+    uint64_t first = test_seed() % 1000000;
+    uint64_t n = test_case_seed(&first) ? 1 : (uint64_t)effort(EFFORT_compiled_graphs);
     bundle_spread b = {.most = 12, .check = bundle_check};
     for (uint64_t i = 0; i < n; i++)
         add_subject(&b, first + i);

@@ -14,17 +14,11 @@ static struct {
     unsigned number; /* of files so far */
 } cuda;
 
-static const char *folder(void)
-{
-    const char *dir = getenv("FLX_CUDA_DIR");
-    return dir && dir[0] ? dir : NULL;
-}
-
 void cuda_file_add(const flx_kernel *k)
 {
     flxi_kentry entry;
     flx_error err = {0};
-    if (!folder())
+    if (!test_keep_dir())
         return;
     if (flxi_kernel_check_target(k, &flxi_target_cuda, &err) != FLX_OK) {
         printf("   %s: CUDA is left out: %s\n", test_name(), err.message);
@@ -53,7 +47,7 @@ void cuda_file_end(void)
         return;
     flxi_strbuf_init(&text, &mem);
     CHECK_OK(flxi_kfile_text(&cuda.file, &text, &err), &err);
-    snprintf(path, sizeof path, "%s/%s_%u.cu", folder(), test_name(), ++cuda.number);
+    snprintf(path, sizeof path, "%s/%s_%u.cu", test_keep_dir(), test_name(), ++cuda.number);
     FILE *f = fopen(path, "w");
     CHECK_MSG(f && fwrite(text.at, 1, text.n, f) == text.n, "cannot write %s", path);
     fclose(f);

@@ -1,5 +1,5 @@
 /* cuda_file.h: the CUDA text of kernels that tests check, for a compiler to read. Nothing happens unless the variable
-   FLX_CUDA_DIR names a folder; script/cuda sets it and compiles what is written there. */
+   FLX_TEST_KEEP names a folder; script/cuda sets it and compiles what is written there. */
 #ifndef CUDA_FILE_H
 #define CUDA_FILE_H
 

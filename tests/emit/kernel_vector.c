@@ -40,13 +40,12 @@ TEST(kernel_vector_programs)
     vector_forget();
 }
 
-/* FLX_EMITTED_KERNELS of them, 40 in one file. */
+/* Effort emitted_kernels: how many, 40 in one file. */
 TEST(kernel_vector_random_kernels)
 {
     enum { BATCH = 40 };
     flx_kernel *kernels[BATCH];
-    const char *wanted = getenv("FLX_EMITTED_KERNELS");
-    size_t total = wanted && wanted[0] ? strtoull(wanted, NULL, 10) : BATCH;
+    size_t total = (size_t)effort(EFFORT_emitted_kernels);
     uint64_t seed = test_seed();
     for (size_t done = 0; done < total && !test_failed(); done += BATCH) {
         flx_context *ctx = flx_context_new(NULL);

@@ -296,13 +296,12 @@ static flx_kernel *make(flx_context *ctx, uint64_t seed)
     return flk_in(ctx, text);
 }
 
-/* FLX_EMITTED_KERNELS of them, 20 in one file. */
+/* Effort emitted_kernels: how many, 20 in one file. */
 TEST(kernel_vector_random_kernels_that_fit)
 {
     enum { BATCH = 20 };
     flx_kernel *kernels[BATCH];
-    const char *wanted = getenv("FLX_EMITTED_KERNELS");
-    size_t total = wanted && wanted[0] ? strtoull(wanted, NULL, 10) : BATCH;
+    size_t total = (size_t)effort(EFFORT_emitted_kernels);
     uint64_t seed = test_seed();
     for (size_t done = 0; done < total && !test_failed(); done += BATCH) {
         flx_context *ctx = flx_context_new(NULL);

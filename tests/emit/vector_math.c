@@ -1,8 +1,7 @@
 /* vector_math.c: the mathematical functions on vectors against the C library in the next larger format.
 
-   f32: one bit pattern in FLX_VECTOR_STRIDE (4099; 1 is all of them), beginning with FLX_VECTOR_FIRST; f64: random numbers and
-   special cases. The errors in units of the last place that are allowed here are those that docs/performance.md states.
-   FLX_VECTOR_REPORT prints what was found. */
+   f32: one bit pattern in vector_stride (an effort), from vector_first; f64: random numbers and special cases. The errors in units of the last place that are allowed here are those that docs/performance.md states.
+   The effort report=1 prints what was found. */
 #include "emit/vector_pair.h"
 
 #include <math.h>
@@ -102,7 +101,7 @@ static const double library_limit = 4;
 
 static void report(const char *name, const char *type, double worst, double at, double limit)
 {
-    if (getenv("FLX_VECTOR_REPORT"))
+    if (effort(EFFORT_report))
         printf("%-8s %s %.2f ULP at %a\n", name, type, worst, at);
     EXPECT_MSG(worst <= (limit > 0 ? limit : library_limit), "%s of %s: %.3g ULP at %a, at most %.3g are allowed", name,
                type, worst, at, limit);
@@ -113,8 +112,8 @@ static void check_f32(const flx_kernel *k, const function *f, uint32_t stride)
 {
     static float x[BLOCK], out[BLOCK];
     double worst = 0, at = 0;
-    const char *first = getenv("FLX_VECTOR_FIRST");
-    uint64_t bits = first ? strtoull(first, NULL, 10) : test_seed() % stride; /* another seed, other patterns */
+    int64_t first = effort(EFFORT_vector_first);
+    uint64_t bits = first >= 0 ? (uint64_t)first : test_seed() % stride; /* another seed, other patterns */
     while (bits <= UINT32_MAX) {
         uint32_t n = 0;
         for (; n < BLOCK && bits <= UINT32_MAX; n++, bits += stride)
@@ -252,7 +251,7 @@ static void check_pair(const flx_kernel *k, const pair_function *f)
             }
         }
     }
-    if (getenv("FLX_VECTOR_REPORT"))
+    if (effort(EFFORT_report))
         printf("%-8s %s %.2f ULP at %a, %a\n", f->name, f->type, worst, at_x, at_y);
     EXPECT_MSG(worst <= f->max, "%s of %s: %.3g ULP at %a, %a", f->name, f->type, worst, at_x, at_y);
 }
@@ -279,12 +278,11 @@ TEST(vector_math_functions_of_two)
 TEST(vector_math_f32_functions)
 {
     flx_kernel *k[NUM_FUNCTIONS];
-    const char *stride = getenv("FLX_VECTOR_STRIDE");
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
         k[i] = make_kernel(functions[i].name, "f32");
     CHECK(vector_prepare(k, NUM_FUNCTIONS, NULL) == NUM_FUNCTIONS);
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
-        check_f32(k[i], &functions[i], stride ? (uint32_t)strtoul(stride, NULL, 10) : 4099);
+        check_f32(k[i], &functions[i], (uint32_t)effort(EFFORT_vector_stride));
     vector_forget();
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
         flx_kernel_free(k[i]);
@@ -297,7 +295,7 @@ TEST(vector_math_f64_functions)
         k[i] = make_kernel(functions[i].name, "f64");
     CHECK(vector_prepare(k, NUM_FUNCTIONS, NULL) == NUM_FUNCTIONS);
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
-        check_f64(k[i], &functions[i], getenv("FLX_VECTOR_STRIDE") ? 2000 : 25);
+        check_f64(k[i], &functions[i], (size_t)effort(EFFORT_vector_blocks));
     vector_forget();
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
         flx_kernel_free(k[i]);

@@ -296,12 +296,11 @@ bool experiment_made(const flx_graph *g, const char *what, const flx_error *err)
 static op_law law_under_way;
 static uint64_t turn;
 
-/* FLX_LAWS_RARELY=N: one case in N, others with each seed. */
+/* One case in laws_share, others with each seed. */
 static bool is_its_turn(void)
 {
-    const char *rarely = getenv("FLX_LAWS_RARELY");
-    uint64_t n = rarely ? strtoull(rarely, NULL, 10) : 1;
-    return (turn++ + test_seed()) % (n ? n : 1) == 0;
+    int64_t n = effort(EFFORT_laws_share);
+    return (turn++ + test_seed()) % (uint64_t)(n > 0 ? n : 1) == 0;
 }
 
 static void try_sample(const sample_case *c)

@@ -183,7 +183,7 @@ static void visit_file(const char *path, const char *filter, void (*visit)(const
 void fixture_each(const char *folder, void (*visit)(const flx_module *m, const flx_graph *g))
 {
     char path[4096];
-    const char *filter = getenv("FLX_ORACLE");
+    const char *filter = test_case_wanted();
     snprintf(path, sizeof path, "%s/tests/oracle/%s", test_source_dir(), folder);
     DIR *dir = opendir(path);
     CHECK_MSG(dir != NULL, "%s cannot be opened", path);

@@ -5,8 +5,8 @@
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>
 
-/* Calls `visit` for each graph of each .flx file in a folder of tests/oracle. FLX_ORACLE=softmax in the environment keeps only
-   the files and graphs whose name contains that. */
+/* Calls `visit` for each graph of each .flx file in a folder of tests/oracle. FLX_TEST_CASE=softmax keeps only the
+   files and graphs whose name contains that. */
 void fixture_each(const char *folder, void (*visit)(const flx_module *m, const flx_graph *g));
 
 /* How close is in the case's name: __ulp<N> allows N units in the last place of each element, __rel<N> N units in the last

@@ -182,7 +182,7 @@ const char *sample_describe(const sample_case *c)
 
 void sample_each(void (*fn)(const sample_case *c))
 {
-    const char *filter = getenv("FLX_OP");
+    const char *filter = test_case_wanted();
     for (int op = 1; op < OP_COUNT; op++) {
         if ((filter && !strstr(flxi_ops[op].name, filter)) || !flxi_ops[op].rules->samples)
             continue;
@@ -192,7 +192,7 @@ void sample_each(void (*fn)(const sample_case *c))
                 sample_case c = {.op = (flxi_opcode)op, .sample = s, .dtype = d};
                 if (matrix && !(flxi_ops[op].dtypes >> d & 1))
                     continue;
-                test_fail_context("%s; rerun with FLX_OP=%s", sample_describe(&c), flxi_ops[op].name);
+                test_fail_context("%s; rerun with FLX_TEST_CASE=%s", sample_describe(&c), flxi_ops[op].name);
                 fn(&c);
             }
         }

@@ -23,7 +23,7 @@ typedef struct {
     int32_t real;  /* not 0: what f32 in the sample's text becomes, for derivative tests; with f64, c64 becomes c128 */
 } sample_case;
 
-/* Calls fn for every op (whose name contains the variable FLX_OP, if set), sample and dtype. */
+/* Calls fn for every op (whose name contains the variable FLX_TEST_CASE, if set), sample and dtype. */
 void sample_each(void (*fn)(const sample_case *c));
 
 /* The text of a graph `sample` that applies the op to inputs a0, a1 … and returns its results. `operands` limits how many of

@@ -3,7 +3,7 @@ give Fluxion's numbers.
 
     python3 tests/oracle/stablehlo_export.py --tests build/flx_tests --flx build/flx [--every 7] [--only REGEX]
 
-The texts are the samples of all ops (flx_tests writes them when FLX_EXPORT_SAMPLES names a folder, with values, results and the
+The texts are the samples of all ops (flx_tests writes them when FLX_TEST_KEEP names a folder, with values, results and the
 bounds of tests/compile/error_bound.h), and the graphs of examples/ and tests/golden/ that have no symbolic dimension or only
 some that can be 3. All are parsed; of the samples one in `every` is compiled and run.
 """
@@ -136,7 +136,7 @@ def main():
     with tempfile.TemporaryDirectory() as name, jax_mlir.make_ir_context():
         folder = pathlib.Path(name)
         subprocess.run([given.tests, "stablehlo_export_keeps_samples"], check=True, stdout=subprocess.DEVNULL,
-                       env={"FLX_EXPORT_SAMPLES": name, "PATH": "/usr/bin:/bin"})
+                       env={"FLX_TEST_KEEP": name, "PATH": "/usr/bin:/bin"})
         check_samples(folder, report, given.every, given.only)
         check_graphs(given.flx, folder, report)
     for what, path, wrong in report.failures:

@@ -200,7 +200,7 @@ static flx_module *probe(random_maker *m, const char *expr, int results, const i
         random_say(&l, "%sr%d", i ? ", " : "", i);
     random_say(&l, "\n}\n");
     flx_module *p = flx_parse(m->ctx, l.s, l.n, "probe", &err);
-    if (!p && getenv("FLX_RANDOM_VERBOSE"))
+    if (!p && effort(EFFORT_report))
         fprintf(stderr, "%s: %s\n%s", flx_code_name(err.code), err.message, l.s);
     return p;
 }

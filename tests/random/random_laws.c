@@ -1,7 +1,7 @@
 /* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a
    file for tests/regress, with the seed and what was found.
 
-   FLX_RANDOM_GRAPHS: how many graphs. FLX_RANDOM_SEED: only the graph of this seed. */
+   Effort random_graphs: how many. FLX_TEST_CASE=SEED: only the graph of this seed. */
 #include "graph/graph.h"
 #include "graph/op/opcode.h"
 #include "laws.h"
@@ -11,17 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t graphs_wanted(void)
-{
-    const char *given = getenv("FLX_RANDOM_GRAPHS");
-#if defined(FLX_DEBUG)
-    int64_t usual = 300; /* sanitizers and debug builds */
-#else
-    int64_t usual = 2000;
-#endif
-    return given && *given ? strtoll(given, NULL, 10) : usual;
-}
 
 typedef struct {
     subject s;
@@ -79,7 +68,7 @@ static void report(const subject *s, const law *l, const char *found)
     else
         fprintf(f, "# cannot be printed: %s\n", err.message);
     fclose(f);
-    EXPECT_MSG(false, "%s; rerun with FLX_RANDOM_SEED=%llu\n%s", l->name, (unsigned long long)s->seed, text);
+    EXPECT_MSG(false, "%s; rerun with FLX_TEST_CASE=%llu\n%s", l->name, (unsigned long long)s->seed, text);
     free(text);
     flx_buffer_free(&graph);
     flx_graph_free(small);
@@ -89,7 +78,7 @@ static bool try_seed(uint64_t seed, bool every_law)
 {
     subject s;
     flx_module *module;
-    test_fail_context("FLX_RANDOM_SEED=%llu", (unsigned long long)seed);
+    test_fail_context("FLX_TEST_CASE=%llu", (unsigned long long)seed);
     if (!random_subject(&s, seed, &module))
         return false;
     uint64_t state = seed;
@@ -106,11 +95,11 @@ static bool try_seed(uint64_t seed, bool every_law)
 
 TEST(random_graphs_obey_the_laws)
 {
-    const char *only = getenv("FLX_RANDOM_SEED");
-    int64_t wanted = graphs_wanted();
+    int64_t wanted = effort(EFFORT_random_graphs);
     int64_t made = 0;
-    if (only && *only) {
-        CHECK(try_seed(strtoull(only, NULL, 10), true));
+    uint64_t only;
+    if (test_case_seed(&only)) {
+        CHECK(try_seed(only, true));
         return;
     }
     for (int64_t i = 0; i < wanted; i++)

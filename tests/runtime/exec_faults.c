@@ -85,14 +85,12 @@ static attempt try_everything(const char *cache_dir, size_t n, bool forever, boo
 
 TEST(starved_executables_fail_with_oom)
 {
-    enum { TRIED = 300 };
     cache_fixture f;
     bool failed;
     cache_fixture_begin(&f, NULL);
     CHECK_EQ_I64(try_everything(f.dir, 0, false, &failed).code, FLX_OK); /* from now on the compiler is not needed */
     size_t requests = try_everything(f.dir, 0, false, &failed).requests, refused = 0, tried = 0;
-    const char *wish = getenv("FLX_STARVE");
-    size_t stride = wish && strcmp(wish, "all") == 0 ? 1 : requests / TRIED + 1;
+    size_t stride = requests / (size_t)effort(EFFORT_starved_runs) + 1;
     uint64_t state = test_seed();
     for (size_t n = 1 + (size_t)(test_uniform(&state) * (double)stride); n <= requests; n += stride)
         for (int forever = 0; forever < 2; forever++) {

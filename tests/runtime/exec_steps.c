@@ -177,8 +177,9 @@ TEST(exec_step_says_why_a_kernel_has_no_vectors)
 
 TEST(compile_writes_the_text_of_kernels_to_a_folder)
 {
-    char dir[] = "/tmp/flx-dump-XXXXXX", path[64], line[40] = "";
+    char dir[600], path[700], line[40] = "";
     flx_error err = {0};
+    snprintf(dir, sizeof dir, "%s/dump-XXXXXX", test_temp_dir());
     CHECK_MSG(mkdtemp(dir), "no folder");
     flx_context *ctx = flx_context_new(NULL);
     flx_compile_options o = {.dump_dir = dir};

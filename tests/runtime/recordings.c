@@ -116,14 +116,14 @@ TEST(recording_that_cannot_be_written_does_not_hide_the_failure)
     flx_compile_options o = {.struct_size = sizeof o,
                              .flags = FLX_COMPILE_INTERPRET,
                              .threads = 1,
-                             .record_path = "/nonexistent/folder/file"};
+                             .record_path = test_missing_path("recording")};
     CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
     flx_feed feed = {"x", session_f32(&c, 3, 0)};
     flx_run_options run = {.flags = FLX_RUN_CHECK_FINITE};
     flx_tensor *out;
     CHECK_CODE(flx_exec_run(c.exec, &run, &feed, 1, &out, &c.err), FLX_E_NUMERIC, &c.err);
     CHECK_MSG(strstr(c.err.hint, "could not be recorded"), "%s", c.err.hint);
-    CHECK_CODE(flx_exec_record(c.exec, NULL, &feed, 1, "/nonexistent/folder/file", &c.err), FLX_E_IO, &c.err);
+    CHECK_CODE(flx_exec_record(c.exec, NULL, &feed, 1, test_missing_path("recording"), &c.err), FLX_E_IO, &c.err);
     CHECK_CODE(flx_exec_record(c.exec, NULL, &feed, 1, NULL, &c.err), FLX_E_USAGE, &c.err);
     CHECK_CODE(flx_exec_record(c.exec, NULL, NULL, 0, path_of("none"), &c.err), FLX_E_MISSING_INPUT, &c.err);
     session_end(&c);

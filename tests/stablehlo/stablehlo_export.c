@@ -1,7 +1,7 @@
 /* stablehlo_export.c: graphs as StableHLO text. Every sample of every op is written, read back and run again, unless
    its op is among those that have no counterpart; then what is special about the text.
 
-   FLX_EXPORT_SAMPLES=FOLDER also writes each text there, with values, results and how far others may be from them:
+   FLX_TEST_KEEP=FOLDER also writes each text there, with values, results and how far others may be from them:
    tests/oracle/stablehlo_export.py gives them to another compiler. */
 #include "compile/error_bound.h"
 #include "fault.h"
@@ -277,7 +277,7 @@ static void note_refusal(const sample_case *c)
 TEST(stablehlo_export_names_what_has_no_counterpart)
 {
     sample_each(note_refusal);
-    for (const char *const *name = without_counterpart; *name && !getenv("FLX_OP"); name++)
+    for (const char *const *name = without_counterpart; *name && !test_case_wanted(); name++)
         EXPECT_MSG(refused[flxi_op_lookup(*name, strlen(*name))], "%s can be written after all", *name);
 }
 
@@ -342,7 +342,7 @@ static void keep_case(const sample_case *c)
     begin_trip(&t, c);
     if (is_written(&t)) {
         if (fill_trip(&t, FILL_RANDOM))
-            keep_sample(&t, getenv("FLX_EXPORT_SAMPLES"), number++);
+            keep_sample(&t, test_keep_dir(), number++);
         empty_trip(&t);
     }
     end_trip(&t);
@@ -350,7 +350,7 @@ static void keep_case(const sample_case *c)
 
 TEST(stablehlo_export_keeps_samples)
 {
-    if (getenv("FLX_EXPORT_SAMPLES"))
+    if (test_keep_dir())
         sample_each(keep_case);
 }
 

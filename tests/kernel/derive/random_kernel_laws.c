@@ -1,6 +1,6 @@
 /* random_kernel_laws.c: what must hold for every kernel, on random ones: reading back, schedules, simplification, forward
-   mode against differences, reverse mode against forward mode, second order. FLX_RANDOM_KERNELS says how many,
-   FLX_RANDOM_KERNEL runs one seed. */
+   mode against differences, reverse mode against forward mode, second order. Effort random_kernels: how many;
+   FLX_TEST_CASE=SEED: only this seed. */
 #include "kernel/flk.h"
 #include "kernel/random_kernel.h"
 
@@ -367,18 +367,12 @@ static void check_second(problem *p)
     flx_kernel_derived_free(backward);
 }
 
-static uint64_t count_wanted(void)
-{
-    const char *text = getenv("FLX_RANDOM_KERNELS");
-    return text ? strtoull(text, NULL, 10) : 300;
-}
-
 TEST(kernel_random_laws)
 {
     static problem p;
-    const char *only = getenv("FLX_RANDOM_KERNEL");
-    uint64_t first = only ? strtoull(only, NULL, 10) : 1 + 1000000 * (test_seed() % 1000000);
-    uint64_t last = only ? first : first + count_wanted() - 1, smooth = 0, usable = 0;
+    uint64_t first = 1 + 1000000 * (test_seed() % 1000000);
+    bool only = test_case_seed(&first);
+    uint64_t last = only ? first : first + (uint64_t)effort(EFFORT_random_kernels) - 1, smooth = 0, usable = 0;
     for (uint64_t seed = first; seed <= last; seed++) {
         start(&p, seed);
         results r = {0}, tangent = {0};

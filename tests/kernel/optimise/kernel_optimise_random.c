@@ -1,6 +1,6 @@
 /* kernel_optimise_random.c: random kernels full of literals, integers, overwritten variables and memory: every pass
-   alone, and all together, leave the same bits in memory. FLX_OPTIMISE_SEED runs one seed, FLX_OPTIMISE_RANDOM says
-   how many. */
+   alone, and all together, leave the same bits in memory. Effort optimised_kernels: how many;
+   FLX_TEST_CASE=SEED: only this seed. */
 #include "kernel/optimise/optimise_case.h"
 
 #include <stdarg.h>
@@ -401,13 +401,11 @@ static void check_seed(writer *w, uint64_t seed)
 TEST(kernel_optimise_random_kernels)
 {
     static writer w;
-    const char *seed = getenv("FLX_OPTIMISE_SEED"), *number = getenv("FLX_OPTIMISE_RANDOM");
-    uint64_t state = test_seed();
-    long count = number ? atol(number) : 150;
-    if (seed) {
-        check_seed(&w, strtoull(seed, NULL, 10));
+    uint64_t state = test_seed(), only;
+    if (test_case_seed(&only)) {
+        check_seed(&w, only);
         return;
     }
-    for (long i = 0; i < count; i++)
+    for (int64_t i = 0; i < effort(EFFORT_optimised_kernels); i++)
         check_seed(&w, test_random(&state));
 }

@@ -1,6 +1,7 @@
-/* bench_compiler.c: how fast the compiler's own front end is, and that its cost grows linearly: building through the API,
-   printing, parsing, verifying, hashing, encoding, decoding, specialising and transforming graphs of 10^3 … 10^6 simple
-   nodes.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_compiler.c: how fast the compiler's own front end is, and that its cost grows linearly: building through the
+   API, printing, parsing, verifying, hashing, encoding, decoding, specialising and transforming graphs of 10^3 … 10^6
+   simple nodes.
 
        bench_compiler [LARGEST]      (default 1000000)
 

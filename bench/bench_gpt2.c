@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_gpt2.c: a GPT-2 training step built from primitives: how long each part of compiling takes, and a step.
 
        bench_gpt2 [LAYERS [BATCH [TOKENS]]]      (default 12 4 64; 768 channels, 12 heads, 50304 words)

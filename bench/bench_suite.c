@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_suite.c: workloads with known results, compiled and timed; one JSON line each.
 
        bench_suite [NAME...]      (default: all)
 
-   Inputs come from a counter hash, so that every workload has a check value that any implementation must reproduce. Times are
-   medians of batches of runs on memory of the caller, as in the peers that print the same keys. `limit` is what the memory of
-   the machine would need for the bytes alone, measured in the same process by copying. */
+   Inputs come from a counter hash, so that every workload has a check value that any implementation must reproduce.
+   Times are medians of batches of runs on memory of the caller, as in the peers that print the same keys. `limit` is
+   what the memory of the machine would need for the bytes alone, measured in the same process by copying. */
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An operation of the program as an op of a graph: a table with linear interpolation, and its derivative. */
 #include <fluxion/fluxion.h>
 #include <math.h>

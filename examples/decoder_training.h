@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decoder_training.h: what examples/gpt2.c and examples/llama.c share: the task and the training. A sequence counts up
    by a fixed step modulo 11, and the decoder predicts the next word. The step differs between sequences, so the decoder
    must infer it from earlier words. The first word alone does not determine it, so the best possible loss is

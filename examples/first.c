@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fluxion/fluxion.h>
 #include <stdio.h>
 int main(void)

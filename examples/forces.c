@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Learns the forces between atoms. A network gives an energy for each pair of atoms from their distance; the forces are
    minus the gradient of the total energy with respect to the positions. The loss compares both, so training
    differentiates a gradient. The reference is a Morse potential. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small decoder in the style of GPT-2: learned positions, layer norms before the layers, gelu, one table for
    embedding and output. It learns to continue simple sequences. examples/gpt2.flx is the same model as text. */
 #include "decoder_training.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* initialise.h: initialises the parameters of a trainer, each in the way that is usual for its name; shared by the
    examples that train networks of fluxion/nn.h. */
 #ifndef INITIALISE_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """JAX functions run and differentiated by Fluxion.
 
 JAX writes each function as StableHLO text, which `flx run` runs as it is; `flx grad` turns the text into the graph of

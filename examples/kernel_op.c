@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel written by hand as an op of a graph, and its gradient. */
 #include <fluxion/fluxion.h>
 #include <stdio.h>

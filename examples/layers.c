@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A network of layers learns the exclusive or: built with fluxion/nn.h, trained, evaluated. */
 #include "initialise.h"
 #include <fluxion/nn.h>

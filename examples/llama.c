@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small decoder in the style of Llama: rotary positions, rms norms, pairs of heads that share keys and values, a
    gated feed-forward network, no biases. It learns to continue simple sequences. examples/llama.flx is the same model
    as text, with one composite op for each layer. */

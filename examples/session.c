@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a graph once and runs it in several ways: with a parameter that stays, asynchronously, checked, and from a
    recording. */
 #include <fluxion/fluxion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a small network to separate two spirals, with compiled code: builds the loss, checks its gradient against
    finite differences, compiles the training step, runs it, and counts how many new points the trained network
    classifies correctly. */

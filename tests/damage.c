@@ -1,5 +1,6 @@
-/* damage.c: see damage.h. Each attempt gets a copy of exactly its size on the heap, so that a sanitizer sees a read past
-   its end. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* damage.c: see damage.h. Each attempt gets a copy of exactly its size on the heap, so that a sanitizer sees a read
+   past its end. */
 #include "damage.h"
 
 #include "fault.h"

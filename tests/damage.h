@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* damage.h: what every decoder of a file format must withstand: cut files, changed bytes, memory that runs out. It may
    answer with an error or with a tensor, but must not crash, leak, or ask for more memory than the file justifies. */
 #ifndef FLX_DAMAGE_H

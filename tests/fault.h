@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.h: an allocator for tests that fails on demand and keeps accounts.
 
        fault f = {.fail_at = 3};
@@ -5,8 +6,8 @@
        …
        CHECK(fault_is_clean(&f));
 
-   Each request for memory counts as a call; frees do not count and never fail. Every block carries a hidden header, so a
-   free or resize that states another size than was asked for, or a block that is not ours, is counted as an error, as
+   Each request for memory counts as a call; frees do not count and never fail. Every block carries a hidden header, so
+   a free or resize that states another size than was asked for, or a block that is not ours, is counted as an error, as
    is a write just past the end. Fresh memory is filled with rubbish, freed memory is overwritten, and a resize always
    moves. May be used by several threads at once. */
 #ifndef FLX_FAULT_H

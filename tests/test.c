@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test.c: the runner behind test.h.
 
    Tests put themselves on a list before main starts. The runner sorts the list by name, runs what the filters select,
@@ -486,8 +487,8 @@ static void show(FILE *f)
     fclose(f);
 }
 
-/* Each process takes the next test until none is left; what it prints is shown when it has ended. A process that dies is
-   one more failure. */
+/* Each process takes the next test until none is left; what it prints is shown when it has ended. A process that dies
+   is one more failure. */
 static void run_in_processes(shared_run *s, const test_case **tests, int count, int jobs, bool verbose)
 {
     FILE *outputs[MAX_JOBS];

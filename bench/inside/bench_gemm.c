@@ -1,5 +1,6 @@
-/* bench_gemm.c: matrix products and convolutions beside the machine's peak of fused multiply-adds, and beside a BLAS where
-   one is found. It looks inside the library: no public function runs one product alone.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_gemm.c: matrix products and convolutions beside the machine's peak of fused multiply-adds, and beside a BLAS
+   where one is found. It looks inside the library: no public function runs one product alone.
 
        bench_gemm [THREADS]      (default: one per core) */
 #include "backend/cpu/gemm/blas.h"

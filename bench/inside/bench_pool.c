@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_pool.c: what starting and ending a parallel loop costs: empty loops back to back, after pauses, and in a run.
 
        bench_pool [THREADS]      (default: one for each core) */

@@ -1,5 +1,6 @@
-/* bench_stablehlo.c: how fast StableHLO text is parsed, in MB/s of text: of files, and of text made for it where most is
-   operations, decimals or hexadecimal data.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_stablehlo.c: how fast StableHLO text is parsed, in MB/s of text: of files, and of text made for it where most
+   is operations, decimals or hexadecimal data.
 
        bench_stablehlo [FILE...] */
 #include "stablehlo/syntax/syntax.h"

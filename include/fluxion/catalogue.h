@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/catalogue.h: the op table as data, for tools and bindings. Everything here is static and read-only. */
 #ifndef FLUXION_CATALOGUE_H
 #define FLUXION_CATALOGUE_H

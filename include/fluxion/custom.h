@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* custom.h: operations that a program adds to graphs, computed by functions of the program.
 
    They belong to a context: registered once, they can be used by every graph of it, from C
@@ -6,9 +7,9 @@
        y = custom(x, name="soft_clip", limit=2.5)
 
    Attributes beside `name` are the operation's own: numbers, strings, flags, lists of numbers. An operation has as many
-   operands and results as its `infer` says. Derivatives and batching are functions that append nodes to a graph, so they
-   can be differentiated again; what is missing is reported as NO_RULE when it is asked for, except for `batch`: without it
-   examples are computed one after the other. For work inside the compiled code see fluxion/kernel.h. */
+   operands and results as its `infer` says. Derivatives and batching are functions that append nodes to a graph, so
+   they can be differentiated again; what is missing is reported as NO_RULE when it is asked for, except for `batch`:
+   without it examples are computed one after the other. For work inside the compiled code see fluxion/kernel.h. */
 #ifndef FLUXION_CUSTOM_H
 #define FLUXION_CUSTOM_H
 
@@ -27,8 +28,8 @@ FLX_API size_t flx_custom_num_results(const flx_custom_call *c); /* 0 in `infer`
 /** NULL when there are not as many. */
 FLX_API const flx_type *flx_custom_input(const flx_custom_call *c, size_t i);
 FLX_API const flx_type *flx_custom_result(const flx_custom_call *c, size_t i);
-/** The attribute of this name as it was given, in its own kind (FLX_ATTR_INT, REAL, WORD for flags, STRING, INTS, REALS), or
-    NULL. It lives as long as the call. */
+/** The attribute of this name as it was given, in its own kind (FLX_ATTR_INT, REAL, WORD for flags, STRING, INTS,
+    REALS), or NULL. It lives as long as the call. */
 FLX_API const flx_attr *flx_custom_attr(const flx_custom_call *c, const char *key);
 /** A number, whole or not; `otherwise` when there is none of this name. */
 FLX_API double flx_custom_real(const flx_custom_call *c, const char *key, double otherwise);
@@ -48,7 +49,8 @@ typedef struct flx_custom_op {
     /** Elements, dense and in row-major order; all types are static. Results come zeroed. */
     flx_code (*eval)(void *user, const flx_custom_call *c, const void *const *inputs, void *const *results,
                      flx_error *err);
-    /** Cotangents of results (FLX_NONE: zero) to cotangents of operands, appended to g; those left alone are zero. Or NULL. */
+    /** Cotangents of results (FLX_NONE: zero) to cotangents of operands, appended to g; those left alone are zero. Or
+        NULL. */
     flx_code (*vjp)(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *inputs, const flx_val *results,
                     const flx_val *cotangents, flx_val *out, flx_error *err);
     /** Tangents of operands (FLX_NONE: zero) to tangents of results. Or NULL. */

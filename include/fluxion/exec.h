@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/exec.h: compiling a graph once and running it many times.
 
-   An executable holds machine code, constants and parameters. Any number of threads may run one at the same time; each run
-   works in memory of its own, which is kept for the next. Symbolic dimensions are bound by the first values that show them;
-   every binding is compiled once. */
+   An executable holds machine code, constants and parameters. Any number of threads may run one at the same time; each
+   run works in memory of its own, which is kept for the next. Symbolic dimensions are bound by the first values that
+   show them; every binding is compiled once. */
 #ifndef FLUXION_EXEC_H
 #define FLUXION_EXEC_H
 
@@ -53,35 +54,38 @@ typedef struct flx_compile_options {
     const char *record_path; /* a run that fails is recorded there, as by flx_exec_record(); NULL: nowhere */
 } flx_compile_options;
 
-/** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at once,
-    others when they are first run. Without a working C compiler everything is computed as with FLX_COMPILE_INTERPRET, and the
-    report says so. The graph may be freed afterwards. Free the result with flx_exec_free(). */
+/** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at
+    once, others when they are first run. Without a working C compiler everything is computed as with
+    FLX_COMPILE_INTERPRET, and the report says so. The graph may be freed afterwards. Free the result with
+    flx_exec_free(). */
 FLX_API flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err);
 FLX_API void
 flx_exec_free(flx_exec *e); /* NULL is fine; no run may be going on. Waits for a compiler in the background */
 
-/** Whether nothing is being compiled in the background: 1 without FLX_COMPILE_BACKGROUND. Runs that begin later use the compiled
-    program. Results may differ between the two in the last bits, as they may between devices. */
+/** Whether nothing is being compiled in the background: 1 without FLX_COMPILE_BACKGROUND. Runs that begin later use the
+    compiled program. Results may differ between the two in the last bits, as they may between devices. */
 FLX_API int flx_exec_is_ready(const flx_exec *e);
-/** Waits until it is so. An error tells why compiling failed; the executable runs all the same, without machine code. */
+/** Waits until it is so. An error tells why compiling failed; the executable runs all the same, without machine
+    code. */
 FLX_API flx_code flx_exec_wait_ready(flx_exec *e, flx_error *err);
 
 /** Runs on values given by name, as flx_run() does; parameters that were set need not be given. */
 FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                               flx_tensor **outputs, flx_error *err);
 
-/** Runs on memory of the caller, by position: inputs and parameters in the order of their declaration, then outputs. All types
-    must be static. Nothing is copied and nothing is allocated after the first run, except by ops that only the reference
-    evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may be NULL. */
+/** Runs on memory of the caller, by position: inputs and parameters in the order of their declaration, then outputs.
+    All types must be static. Nothing is copied and nothing is allocated after the first run, except by ops that only
+    the reference evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may
+    be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
-/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed then takes
-    the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs may share at once.
-    Naming the pairs in flx_compile_options.shares makes it so more often. */
+/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed
+    then takes the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs
+    may share at once. Naming the pairs in flx_compile_options.shares makes it so more often. */
 FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
 
-/** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when the value
-    does not fit. No run may be going on. */
+/** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when
+    the value does not fit. No run may be going on. */
 FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
 /** The value of a parameter, which the caller releases; NULL when it was not set. */
 FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
@@ -90,28 +94,31 @@ FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
 
 typedef struct flx_job flx_job;
 
-/** Starts a run like flx_exec_run() on a thread of its own. Any number of jobs of one executable may go on at once. Feeds are
-    held and names copied; *options->status and what options->print uses must live until the job is waited for, and print is
-    called on the job's thread. NULL with an error when the run cannot be started. Free with flx_job_free(), before the
-    executable. */
+/** Starts a run like flx_exec_run() on a thread of its own. Any number of jobs of one executable may go on at once.
+    Feeds are held and names copied; *options->status and what options->print uses must live until the job is waited
+    for, and print is called on the job's thread. NULL with an error when the run cannot be started. Free with
+    flx_job_free(), before the executable. */
 FLX_API flx_job *flx_exec_start(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                 flx_error *err);
 FLX_API int flx_job_is_done(const flx_job *j);
-/** Waits for the end of the run and hands out its outputs, once, or what it failed with. One thread may wait for a job. */
+/** Waits for the end of the run and hands out its outputs, once, or what it failed with. One thread may wait for a
+    job. */
 FLX_API flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err);
-/** Asks the run to stop before its next step, also inside loops; it then fails with CHECK. What is finished stays so. Any thread
-    may call it. */
+/** Asks the run to stop before its next step, also inside loops; it then fails with CHECK. What is finished stays so.
+    Any thread may call it. */
 FLX_API void flx_job_cancel(flx_job *j);
 FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits */
 
 /* ---- What an executable is made of ---- */
 
-/** Bytes that one run works in, besides inputs, parameters, constants and outputs; 0 before a graph with symbolic dimensions
-    has been run. Known before running: no run of these extents takes more. The memory is allocated by the first run, once for
-    as many runs as go on at the same time; where it is larger than the context's memory_limit, runs fail with SIZE. */
+/** Bytes that one run works in, besides inputs, parameters, constants and outputs; 0 before a graph with symbolic
+    dimensions has been run. Known before running: no run of these extents takes more. The memory is allocated by the
+    first run, once for as many runs as go on at the same time; where it is larger than the context's memory_limit, runs
+    fail with SIZE. */
 FLX_API size_t flx_exec_memory(const flx_exec *e);
 
-/** Which kernel, route or evaluator computes each op, what it reads and writes, and why no better way was taken, as text. */
+/** Which kernel, route or evaluator computes each op, what it reads and writes, and why no better way was taken, as
+    text. */
 FLX_API flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err);
 
 /* A step of a run. Texts live as long as the executable. */
@@ -142,15 +149,15 @@ typedef struct flx_step_time {
     int32_t reserved;
 } flx_step_time;
 
-/** Runs once like flx_exec_run() and writes the times of up to `capacity` steps, in the order of flx_exec_step(); *count
-    receives how many there are, which may be more. */
+/** Runs once like flx_exec_run() and writes the times of up to `capacity` steps, in the order of flx_exec_step();
+    *count receives how many there are, which may be more. */
 FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                   flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count,
                                   flx_error *err);
 
-/** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their memory, or the
-    C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where they are not, MIR is
-    the graph without blocks. */
+/** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their
+    memory, or the C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where
+    they are not, MIR is the graph without blocks. */
 FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options,
                                 flx_buffer *out, flx_error *err);
 

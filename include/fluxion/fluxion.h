@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/fluxion.h: the whole public API. */
 #ifndef FLUXION_FLUXION_H
 #define FLUXION_FLUXION_H

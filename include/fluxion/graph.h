@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/graph.h: contexts, and building and inspecting graphs.
 
    A context owns the allocator and the symbolic dimensions; graphs made in it may be built by different threads at the
-   same time, but one graph by one thread at a time. A graph owns its nodes; handles die with it. Building is sticky: the
-   first error is kept in the graph, later calls do nothing and return FLX_NONE, so a caller checks once, with
+   same time, but one graph by one thread at a time. A graph owns its nodes; handles die with it. Building is sticky:
+   the first error is kept in the graph, later calls do nothing and return FLX_NONE, so a caller checks once, with
    flx_graph_error(). A finished graph may be read by many threads. */
 #ifndef FLUXION_GRAPH_H
 #define FLUXION_GRAPH_H
@@ -170,10 +171,11 @@ typedef struct flx_attr {
 FLX_API uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                         size_t num_attrs, flx_val *results, size_t capacity);
 
-/** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of declaration,
-    standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs and parameters of g
-    that have their names, and those that g has not yet are declared. Writes the values of the first `capacity` outputs to `results`
-    and returns how many there are, 0 on error (the graph keeps it). So a gradient can be part of a larger graph. */
+/** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of
+    declaration, standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs
+    and parameters of g that have their names, and those that g has not yet are declared. Writes the values of the first
+    `capacity` outputs to `results` and returns how many there are, 0 on error (the graph keeps it). So a gradient can
+    be part of a larger graph. */
 FLX_API uint32_t flx_inline(flx_graph *g, const flx_graph *body, const flx_val *inputs, size_t num_inputs,
                             flx_val *results, size_t capacity);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/kernel.h: kernels: small data-parallel programs of loops, loads, stores and barriers; reading, building,
    checking, running, differentiating and emitting them. docs/kernels.md is the guide.
 
@@ -12,8 +13,8 @@ FLX_BEGIN_DECLS
 
 /* ---- Types of values and of buffer elements ---- */
 
-/* Those a kernel computes with have the numbers of flx_dtype. The others are elements of buffers only: a load widens (to
-   f32, i32 or u32), a store rounds. Descriptive types are carried, never computed with. */
+/* Those a kernel computes with have the numbers of flx_dtype. The others are elements of buffers only: a load widens
+   (to f32, i32 or u32), a store rounds. Descriptive types are carried, never computed with. */
 typedef enum flx_kernel_type {
     FLX_KERNEL_F8E4M3 = 32,
     FLX_KERNEL_F8E5M2 = 33,
@@ -98,8 +99,8 @@ typedef struct flx_kernel_buffer {
 
 /* ---- Extensions ----
 
-   Operations that a program adds to kernels. They belong to a context, are registered before the kernels that use them are
-   made, and stay as long as the context. In text: opaque<f32>("name", "payload", fingerprint, pure, operands …), or
+   Operations that a program adds to kernels. They belong to a context, are registered before the kernels that use them
+   are made, and stay as long as the context. In text: opaque<f32>("name", "payload", fingerprint, pure, operands …), or
    opaque<f32>(id, "payload", operands …), which says the same and is written to bytes by its number. */
 
 /* How a target writes it. Text of the program itself: it is trusted. */
@@ -114,7 +115,8 @@ enum {
     FLX_KERNEL_EXTENSION_STATEMENT = 2 /* a statement, without operands or result */
 };
 
-/* Values are bit patterns in the low bits of a uint64_t, the rest zero. Threads may call the functions at the same time. */
+/* Values are bit patterns in the low bits of a uint64_t, the rest zero. Threads may call the functions at the same
+   time. */
 typedef struct flx_kernel_extension {
     uint32_t struct_size; /* sizeof(flx_kernel_extension); 0 means the first published layout */
     uint32_t flags;       /* FLX_KERNEL_EXTENSION_… */
@@ -125,7 +127,8 @@ typedef struct flx_kernel_extension {
     void *user; /* handed to the functions */
     /** The type of the result for operands of these types, 0 if it does not take them. */
     uint32_t (*type)(void *user, const uint32_t *types, size_t num_args);
-    /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: none is looked at. */
+    /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: none is
+        looked at. */
     int32_t (*check)(void *user, const void *payload, size_t size, char *why, size_t room);
     /** What it gives, of the operands' types and bits. Of a statement it may be NULL: nothing happens. */
     uint64_t (*evaluate)(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,
@@ -142,8 +145,8 @@ FLX_API flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kerne
 
 /* ---- Building ----
 
-   The first error sticks: later calls return 0 and do nothing; flx_kernel_finish() reports it. An expression is a number
-   that belongs to its builder; it may be used several times, and each use is a computation of its own. */
+   The first error sticks: later calls return 0 and do nothing; flx_kernel_finish() reports it. An expression is a
+   number that belongs to its builder; it may be used several times, and each use is a computation of its own. */
 
 typedef struct flx_kernel flx_kernel;
 typedef struct flx_kernel_builder flx_kernel_builder;
@@ -204,7 +207,8 @@ enum {
     FLX_KERNEL_REGION_RECORD = 8         /* … or keeps its values */
 };
 
-/** Starts a kernel with workgroups of sx * sy * sz invocations. NULL when memory is exhausted or an argument is NULL. */
+/** Starts a kernel with workgroups of sx * sy * sz invocations. NULL when memory is exhausted or an argument is
+    NULL. */
 FLX_API flx_kernel_builder *flx_kernel_begin(flx_context *ctx, const char *name, uint32_t sx, uint32_t sy, uint32_t sz);
 /** The finished kernel, validated, or NULL with the first error. The builder is gone in any case. */
 FLX_API flx_kernel *flx_kernel_finish(flx_kernel_builder *b, flx_error *err);
@@ -259,8 +263,8 @@ FLX_API void flx_kernel_end(flx_kernel_builder *b);
 FLX_API void flx_kernel_region_adjoint(flx_kernel_builder *b);
 /** There: the adjoint that a variable, which the region assigns, has behind it; f64 for f64, else f32. */
 FLX_API flx_kx flx_kx_adjoint(flx_kernel_builder *b, flx_kx variable);
-/** There: adds to the adjoint that a variable has before the region. Linear in adjoints; other variables have the values
-    that they have behind the region. */
+/** There: adds to the adjoint that a variable has before the region. Linear in adjoints; other variables have the
+    values that they have behind the region. */
 FLX_API void flx_kernel_contribute(flx_kernel_builder *b, flx_kx variable, flx_kx value);
 FLX_API void flx_kernel_barrier(flx_kernel_builder *b, flx_kernel_order order);
 FLX_API void flx_kernel_return(flx_kernel_builder *b);
@@ -288,7 +292,8 @@ FLX_API flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_
 
 /* ---- Text and bytes ---- */
 
-/** Reads `.flk` text that holds one kernel. On failure NULL, with FILE:LINE:COL in err->where. The kernel is validated. */
+/** Reads `.flk` text that holds one kernel. On failure NULL, with FILE:LINE:COL in err->where. The kernel is
+    validated. */
 FLX_API flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file,
                                      flx_error *err);
 /** Writes text that reads back to the same kernel. */
@@ -331,12 +336,13 @@ typedef struct flx_kernel_finding {
     uint32_t place; /* offset + 1 in the text it was read from, or 0 */
 } flx_kernel_finding;
 
-/** As flx_kernel_parse(), with all that is wrong: `found` receives the number of errors and warnings, `findings` the first
-    `room` of them. Text that is malformed has none, only `err`. */
+/** As flx_kernel_parse(), with all that is wrong: `found` receives the number of errors and warnings, `findings` the
+    first `room` of them. Text that is malformed has none, only `err`. */
 FLX_API flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t length, const char *file,
                                               flx_kernel_finding *findings, size_t room, size_t *found, flx_error *err);
-/** All errors and warnings in program order: `found` receives their number, `findings` the first `room` of them. `target`
-    NULL: the reference interpreter, which has everything. FLX_OK if there is no error, FLX_E_KERNEL if there is one. */
+/** All errors and warnings in program order: `found` receives their number, `findings` the first `room` of them.
+    `target` NULL: the reference interpreter, which has everything. FLX_OK if there is no error, FLX_E_KERNEL if there
+    is one. */
 FLX_API flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *target, flx_kernel_finding *findings,
                                      size_t room, size_t *found, flx_error *err);
 
@@ -381,14 +387,14 @@ FLX_API flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], con
 FLX_API flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *passes, flx_error *err);
 
 /** A kernel that does what dispatching `first` and then `second` over the same grid does. Bound buffers of one name are
-    the same memory. NULL with the reason when an invocation of the second may need what another one of the first did, or
-    when they do not fit together otherwise. Optimise it: then little need go through memory. */
+    the same memory. NULL with the reason when an invocation of the second may need what another one of the first did,
+    or when they do not fit together otherwise. Optimise it: then little need go through memory. */
 FLX_API flx_kernel *flx_kernel_fuse(const flx_kernel *first, const flx_kernel *second, flx_error *err);
 
-/** A kernel that does for many examples what `k` does for one; no example sees the others. The buffers named in `batched`
-    hold the elements of all examples, one after the other; buffers that `k` may write must be among them. Examples go along
-    `axis` of the grid, which takes `groups` workgroups for each: dispatch with grid[axis] = groups * size. Either `size` or
-    `groups` may be 0: then the dispatch decides it. */
+/** A kernel that does for many examples what `k` does for one; no example sees the others. The buffers named in
+    `batched` hold the elements of all examples, one after the other; buffers that `k` may write must be among them.
+    Examples go along `axis` of the grid, which takes `groups` workgroups for each: dispatch with grid[axis] = groups *
+    size. Either `size` or `groups` may be 0: then the dispatch decides it. */
 FLX_API flx_kernel *flx_kernel_vmap(const flx_kernel *k, const char *const *batched, size_t num_batched, uint32_t axis,
                                     uint32_t groups, uint64_t size, flx_error *err);
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/lower.h: the stages of a graph, and the way from the first to the second.
 
-   HIR is what a person writes: ops, and blocks such as `linear` and `gated_ffn`. MIR has ops only; compiling and all transforms
-   work on it. A block means its decomposition (docs/ops.md), so it needs no lowering before it is run, differentiated or
-   batched: lowering chooses what it becomes, and shows it. */
+   HIR is what a person writes: ops, and blocks such as `linear` and `gated_ffn`. MIR has ops only; compiling and all
+   transforms work on it. A block means its decomposition (docs/ops.md), so it needs no lowering before it is run,
+   differentiated or batched: lowering chooses what it becomes, and shows it. */
 #ifndef FLUXION_LOWER_H
 #define FLUXION_LOWER_H
 
@@ -17,8 +18,8 @@ typedef enum flx_stage {
     FLX_STAGE_C = 4    /* text of kernels */
 } flx_stage;
 
-/** FLX_STAGE_HIR for a graph as it is built or read; FLX_STAGE_MIR for one that was lowered and for what passes and transforms
-    make of it. Adding a block to the latter, or an op whose body has one, is an error (STAGE). */
+/** FLX_STAGE_HIR for a graph as it is built or read; FLX_STAGE_MIR for one that was lowered and for what passes and
+    transforms make of it. Adding a block to the latter, or an op whose body has one, is an error (STAGE). */
 FLX_API flx_stage flx_graph_stage(const flx_graph *g);
 
 typedef enum flx_policy {
@@ -28,8 +29,8 @@ typedef enum flx_policy {
         2 /* no fused op at all: whatever has a derivative has a rule for it, not a decomposition */
 } flx_policy;
 
-/** The graph without blocks, bodies included; values do not change by a bit, whatever the policy. Inputs, outputs, names of values
-    and pins stay. The result is of stage MIR; the caller frees it. NULL on failure. */
+/** The graph without blocks, bodies included; values do not change by a bit, whatever the policy. Inputs, outputs,
+    names of values and pins stay. The result is of stage MIR; the caller frees it. NULL on failure. */
 FLX_API flx_graph *flx_lower(const flx_graph *g, flx_policy policy, flx_error *err);
 
 /* ---- Fusing ---- */
@@ -83,11 +84,12 @@ typedef struct
 /** "softmax"; NULL when there is no such pattern. */
 FLX_API const char *flx_fuse_pattern_name(uint32_t pattern);
 
-/** The graph, simplified, with patterns of primitive ops replaced by the ops that mean them, in bodies too, until none is left.
-    A pattern is replaced only if the op's decomposition stands in the graph and nothing else reads what is inside: outputs
-    and pinned values stay. Values change by rounding where a pattern is spelled in another way (x / sqrt(v) for x rsqrt(v)),
-    and attention gives 0 instead of NaN to a query whose mask or bias allows no key; FLX_FUSE_EXACT takes neither. flx_lower
-    with FLX_POLICY_FOR_AUTODIFF undoes it. `options` and `report` may be NULL. The caller frees the graph; NULL on failure. */
+/** The graph, simplified, with patterns of primitive ops replaced by the ops that mean them, in bodies too, until none
+    is left. A pattern is replaced only if the op's decomposition stands in the graph and nothing else reads what is
+    inside: outputs and pinned values stay. Values change by rounding where a pattern is spelled in another way (x /
+    sqrt(v) for x rsqrt(v)), and attention gives 0 instead of NaN to a query whose mask or bias allows no key;
+    FLX_FUSE_EXACT takes neither. flx_lower with FLX_POLICY_FOR_AUTODIFF undoes it. `options` and `report` may be NULL.
+    The caller frees the graph; NULL on failure. */
 FLX_API flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fuse_report *report,
                             flx_error *err);
 

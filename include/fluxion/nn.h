@@ -1,6 +1,8 @@
-/* nn.h: parts of networks, as ordinary functions over a graph. There is nothing behind them but ops: a layer declares its
-   parameters in the graph under names that begin with its own ("encoder.0.w"), and returns a value. What they build is
-   differentiated, batched, printed and compiled like anything else. Errors stick in the graph, as everywhere: check once.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nn.h: parts of networks, as ordinary functions over a graph. There is nothing behind them but ops: a layer declares
+   its parameters in the graph under names that begin with its own ("encoder.0.w"), and returns a value. What they build
+   is differentiated, batched, printed and compiled like anything else. Errors stick in the graph, as everywhere: check
+   once.
 
    Layers take activations of any rank [..., width]; sequences are [N, S, width]. Parameters have the dtype of x. An
    activation is the name of an op of one operand ("relu", "gelu", "silu" …), NULL for none. */
@@ -42,8 +44,8 @@ typedef struct flx_nn_conv_options {
     const char *activation; /* NULL: none */
 } flx_nn_conv_options;
 
-/** act(norm(conv(x) + b)) for x [N, C, spatial...], padded by (kernel - 1) / 2 on both sides. Parameters `name`.w, `name`.b,
-    and `name`.gamma, `name`.beta if there is a norm. */
+/** act(norm(conv(x) + b)) for x [N, C, spatial...], padded by (kernel - 1) / 2 on both sides. Parameters `name`.w,
+    `name`.b, and `name`.gamma, `name`.beta if there is a norm. */
 FLX_API flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t channels,
                                   const flx_nn_conv_options *options);
 
@@ -78,15 +80,15 @@ typedef struct flx_nn_block_options {
     double eps;             /* 0: 1e-5 */
 } flx_nn_block_options;
 
-/** A transformer block: attention and a feed-forward network, each added to what goes into it. Parameters of `name`.attention,
-    `name`.up, `name`.down (and `name`.gate), `name`.norm1, `name`.norm2. */
+/** A transformer block: attention and a feed-forward network, each added to what goes into it. Parameters of
+    `name`.attention, `name`.up, `name`.down (and `name`.gate), `name`.norm1, `name`.norm2. */
 FLX_API flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x,
                                          const flx_nn_block_options *options);
 
 /* ---- Positions ---- */
 
-/** [length, width] of sines and cosines: sin(p f_i) in the even columns, cos(p f_i) in the odd ones, f_i = theta^(-2i / width);
-    theta 0: 10000. */
+/** [length, width] of sines and cosines: sin(p f_i) in the even columns, cos(p f_i) in the odd ones, f_i = theta^(-2i /
+    width); theta 0: 10000. */
 FLX_API flx_val flx_nn_sinusoids(flx_graph *g, flx_dim length, int64_t width, double theta, flx_dtype dtype);
 /** The tables [length, head_dim / 2] that the op rope takes. theta 0: 10000. */
 FLX_API void flx_nn_rope_tables(flx_graph *g, flx_dim length, int64_t head_dim, double theta, flx_dtype dtype,
@@ -94,8 +96,8 @@ FLX_API void flx_nn_rope_tables(flx_graph *g, flx_dim length, int64_t head_dim, 
 
 /* ---- Recurrence ----
 
-   Sequences x [N, S, width]; the result is the sequence of states [N, S, units], computed by a scan. *last (if it is not
-   NULL) gets the last state [N, units]. States start at zero. */
+   Sequences x [N, S, width]; the result is the sequence of states [N, S, units], computed by a scan. *last (if it is
+   not NULL) gets the last state [N, units]. States start at zero. */
 
 /** h' = tanh(x w + h u + b). */
 FLX_API flx_val flx_nn_rnn(flx_graph *g, const char *name, flx_val x, int64_t units, flx_val *last);
@@ -117,8 +119,8 @@ FLX_API flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val label
 FLX_API flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target);
 /** Sum over the last axis of p (log p - log_q), the mean over the others; 0 where p is 0. */
 FLX_API flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q);
-/** Connectionist temporal classification: log_probs [N, T, C], labels [N, L] (integers, not `blank`), lengths [N] of both. The
-    mean of -log p(labels); infinite where the input is too short for its labels. */
+/** Connectionist temporal classification: log_probs [N, T, C], labels [N, L] (integers, not `blank`), lengths [N] of
+    both. The mean of -log p(labels); infinite where the input is too short for its labels. */
 FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths,
                            flx_val label_lengths, int64_t blank);
 
@@ -134,8 +136,9 @@ typedef enum flx_nn_init_kind {
     FLX_NN_ORTHOGONAL      /* orthonormal rows or columns, of the matrix with all axes but the last joined */
 } flx_nn_init_kind;
 
-/** A tensor of a static floating type, times `gain`. Inputs and outputs are the first and last extents of a matrix; those of a
-    convolution's [out, in, spatial...] are counted with the spatial ones. Equal seeds give equal numbers. NULL on failure. */
+/** A tensor of a static floating type, times `gain`. Inputs and outputs are the first and last extents of a matrix;
+    those of a convolution's [out, in, spatial...] are counted with the spatial ones. Equal seeds give equal numbers.
+    NULL on failure. */
 FLX_API flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind kind, double gain,
                                 uint64_t seed, flx_error *err);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/run.h: running a graph once. */
 #ifndef FLUXION_RUN_H
 #define FLUXION_RUN_H
@@ -21,7 +22,9 @@ enum { /* flags of flx_run_options */
 
 enum { /* what a run reports in *flx_run_options.status */
        FLX_RUN_LOOP_CUT =
-           1, /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its tol */
+           /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its
+              tol */
+       1,
        FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
        FLX_RUN_LIST_FULL =
            4 /* a scene of splats has more entries than max_list_entries: some are missing from the image */
@@ -41,13 +44,14 @@ typedef struct flx_run_options {
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents
     from them and from options->dims. `outputs` has room for flx_graph_output_count(g) tensors; on success the caller
     releases each, on failure all are NULL. An output that is an input is the very tensor that was fed. Many threads may
-    run one graph. On device cpu the context keeps what was compiled, and the memory of its runs, for the next run of an equal
-    graph: some sixteen of them, the least recently used go first. flx_compile() (exec.h) gives control over it. */
+    run one graph. On device cpu the context keeps what was compiled, and the memory of its runs, for the next run of an
+    equal graph: some sixteen of them, the least recently used go first. flx_compile() (exec.h) gives control over
+    it. */
 FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                          flx_tensor **outputs, flx_error *err);
 
-/** Name and state of device i ("ref"); FLX_OK if graphs can run on it, FLX_E_DEVICE if not, FLX_E_NAME when `i` is out of
-    range. `detail` receives one line of text. */
+/** Name and state of device i ("ref"); FLX_OK if graphs can run on it, FLX_E_DEVICE if not, FLX_E_NAME when `i` is out
+    of range. `detail` receives one line of text. */
 FLX_API flx_code flx_device(size_t i, const char **name, char *detail, size_t size);
 
 /** Fact k about device i: what it is about ("compiler") and a line of text; FLX_E_NAME behind the last. With text NULL

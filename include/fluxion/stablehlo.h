@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/stablehlo.h: programs as StableHLO text (.mlir), in and out. */
 #ifndef FLUXION_STABLEHLO_H
 #define FLUXION_STABLEHLO_H
@@ -7,15 +8,16 @@
 FLX_BEGIN_DECLS
 
 /** Reads StableHLO text. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the only public
-    function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are out0, out1 …; calls of
-    check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). What is valid but not known
-    here is FLX_E_UNSUPPORTED and names the operation. On failure NULL, with FILE:LINE:COL in err->where. */
+    function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are out0, out1 …;
+    calls of check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). What is
+    valid but not known here is FLX_E_UNSUPPORTED and names the operation. On failure NULL, with FILE:LINE:COL in
+    err->where. */
 FLX_API flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file,
                                          flx_error *err);
 
-/** Writes `g` as a StableHLO module whose @main takes the inputs and parameters of `g` in order of declaration and returns
-    its outputs. An op without counterpart is written as its decomposition; one that has none is FLX_E_UNSUPPORTED, and so is a
-    symbolic dimension: flx_specialise() first. */
+/** Writes `g` as a StableHLO module whose @main takes the inputs and parameters of `g` in order of declaration and
+    returns its outputs. An op without counterpart is written as its decomposition; one that has none is
+    FLX_E_UNSUPPORTED, and so is a symbolic dimension: flx_specialise() first. */
 FLX_API flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *err);
 
 FLX_END_DECLS

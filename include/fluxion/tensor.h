@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/tensor.h: values in memory, and the files that hold them. */
 #ifndef FLUXION_TENSOR_H
 #define FLUXION_TENSOR_H
@@ -46,8 +47,8 @@ FLX_API flx_tensor *flx_safetensors_decode(flx_context *ctx, const void *bytes, 
                                            flx_error *err);
 FLX_API flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char *key, flx_error *err);
 
-/** Writes a .safetensors file of `count` tensors, in that order. c128, which the format lacks, is FLX_E_UNSUPPORTED. The file
-    appears whole or not at all. */
+/** Writes a .safetensors file of `count` tensors, in that order. c128, which the format lacks, is FLX_E_UNSUPPORTED.
+    The file appears whole or not at all. */
 FLX_API flx_code flx_safetensors_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
                                        size_t count, flx_error *err);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/text.h: graphs as text (.flx) and as bytes (.flxb), and modules: the graphs of one file. */
 #ifndef FLUXION_TEXT_H
 #define FLUXION_TEXT_H

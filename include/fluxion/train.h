@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/train.h: training. A training step is a graph like any other: the loss, its gradients and the update of the
    optimiser, so that the compiler fuses all three. A trainer is that graph compiled, together with the memory of the
    parameters and of the optimiser's state, which lives on from step to step. */
@@ -39,42 +40,42 @@ typedef struct flx_train_options {
 } flx_train_options;
 
 /** The training step of a graph whose output 0 is the loss, a scalar. Inputs: those of the graph, then for each trained
-    parameter p its state `state_<p>_m`, `state_<p>_v` and the counter `state_step`, all parameters that begin as zero, then `lr`
-    where the rate is an input. Outputs: the loss, the graph's other outputs, then `new_<p>` for each trained parameter and
-    `new_state_…` for each state, in the order of the inputs. Where a name is taken, a suffix _2, _3 … is added.
-    Parameters narrower than f32 are updated in f32, and so is their state. NULL on failure: USAGE when there is nothing to
-    train or an option is out of range, NAME and DUP_NAME for a wrong list, NON_SCALAR, NO_GRAD_PATH. */
+    parameter p its state `state_<p>_m`, `state_<p>_v` and the counter `state_step`, all parameters that begin as zero,
+    then `lr` where the rate is an input. Outputs: the loss, the graph's other outputs, then `new_<p>` for each trained
+    parameter and `new_state_…` for each state, in the order of the inputs. Where a name is taken, a suffix _2, _3 … is
+    added. Parameters narrower than f32 are updated in f32, and so is their state. NULL on failure: USAGE when there is
+    nothing to train or an option is out of range, NAME and DUP_NAME for a wrong list, NON_SCALAR, NO_GRAD_PATH. */
 FLX_API flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_options *options, flx_error *err);
 
 typedef struct flx_trainer flx_trainer;
 
-/** Compiles the training step of `loss`. Symbolic dimensions must be bound in compile->dims: UNBOUND_DIM otherwise. Parameters
-    have no value yet, state is zero. The graph may be freed afterwards. Options may be NULL; without compile options subnormal
-    numbers are taken for zero (FLX_COMPILE_FLUSH). Free with flx_trainer_free(). */
+/** Compiles the training step of `loss`. Symbolic dimensions must be bound in compile->dims: UNBOUND_DIM otherwise.
+    Parameters have no value yet, state is zero. The graph may be freed afterwards. Options may be NULL; without compile
+    options subnormal numbers are taken for zero (FLX_COMPILE_FLUSH). Free with flx_trainer_free(). */
 FLX_API flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options,
                                       const flx_compile_options *compile, flx_trainer **out, flx_error *err);
 FLX_API void flx_trainer_free(flx_trainer *t); /* NULL is fine */
 
-/** Sets a parameter, trained or not, or a state, to a copy of the value. NAME when there is none of that name, DTYPE or SHAPE
-    when the value does not fit. */
+/** Sets a parameter, trained or not, or a state, to a copy of the value. NAME when there is none of that name, DTYPE or
+    SHAPE when the value does not fit. */
 FLX_API flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const flx_tensor *value, flx_error *err);
 
 /** A copy of a parameter or state as it is now, which the caller releases. MISSING_INPUT when it has no value yet. */
 FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error *err);
 
-/** One step on these values of the inputs; *loss (may be NULL) receives the loss before the update. Allocates nothing after the
-    first step, unless there are ops that only the reference evaluator knows. Values are checked first, and an error found
-    there changes nothing: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE. After an error of an op while running, parameters
-    may be from before or after the step, each for itself. One thread at a time. */
+/** One step on these values of the inputs; *loss (may be NULL) receives the loss before the update. Allocates nothing
+    after the first step, unless there are ops that only the reference evaluator knows. Values are checked first, and an
+    error found there changes nothing: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE. After an error of an op while
+    running, parameters may be from before or after the step, each for itself. One thread at a time. */
 FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss,
                                   flx_error *err);
 
-/** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when there is
-    none of that name. */
+/** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when
+    there is none of that name. */
 FLX_API const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *name);
 
-/** Bytes that parameters and state take. A parameter that is updated in place is there once, others twice. What a step works in
-    besides is flx_exec_memory() of its executable. */
+/** Bytes that parameters and state take. A parameter that is updated in place is there once, others twice. What a step
+    works in besides is flx_exec_memory() of its executable. */
 FLX_API size_t flx_trainer_memory(const flx_trainer *t);
 
 /** The compiled step, for reports; borrowed. */

@@ -1,6 +1,8 @@
-/* fluxion/transform.h: graph-to-graph transforms. Each takes a finished graph and gives a new, ordinary one (NULL on failure,
-   with `err` filled), which the caller frees; the input is left as it was. So they compose in any order and to any depth.
-   Inputs to differentiate or batch are named, never numbered. Results are simplified. Many threads may transform one graph. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fluxion/transform.h: graph-to-graph transforms. Each takes a finished graph and gives a new, ordinary one (NULL on
+   failure, with `err` filled), which the caller frees; the input is left as it was. So they compose in any order and to
+   any depth. Inputs to differentiate or batch are named, never numbered. Results are simplified. Many threads may
+   transform one graph. */
 #ifndef FLUXION_TRANSFORM_H
 #define FLUXION_TRANSFORM_H
 
@@ -24,8 +26,8 @@ typedef struct flx_grad_options {
     uint32_t flags;       /* FLX_GRAD_… */
 } flx_grad_options;
 
-/** Reverse mode. Output 0 of `g` is the loss. Outputs: the loss (with FLX_GRAD_VALUE), the other outputs, then `d_<input>` for
-    each name in `wrt` (inputs, parameters, or pinned values that have a name). */
+/** Reverse mode. Output 0 of `g` is the loss. Outputs: the loss (with FLX_GRAD_VALUE), the other outputs, then
+    `d_<input>` for each name in `wrt` (inputs, parameters, or pinned values that have a name). */
 FLX_API flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
                             flx_error *err);
 
@@ -43,8 +45,8 @@ typedef struct flx_vmap_axis {
     int64_t axis;     /* where its batch axis is; negative counts on the batched rank; FLX_NO_AXIS: shared */
 } flx_vmap_axis;
 
-/** Batching over an axis of extent `size` (a number or a symbol). Inputs that are not listed are shared. `out_axes` says where
-    each output has the axis (FLX_NO_AXIS: the output must not depend on the batch); NULL means 0 for all. */
+/** Batching over an axis of extent `size` (a number or a symbol). Inputs that are not listed are shared. `out_axes`
+    says where each output has the axis (FLX_NO_AXIS: the output must not depend on the batch); NULL means 0 for all. */
 FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs, flx_dim size, flx_error *err);
 
@@ -66,11 +68,12 @@ typedef struct flx_jacobian_options {
     uint32_t flags;       /* FLX_JACOBIAN_DENSE */
 } flx_jacobian_options;
 
-/** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run over the
-    basis of the inputs or outputs, or chunks of it; where the graph shows that the Jacobian is zero off a diagonal or a band
-    (elementwise functions, independent rows, stencils), elements that do not meet share a direction. The budget is for the
-    values that exist once per direction and what they are computed from; inputs and the result come on top. A complex output
-    needs real inputs and forward mode, a complex input real outputs and reverse mode. */
+/** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run
+    over the basis of the inputs or outputs, or chunks of it; where the graph shows that the Jacobian is zero off a
+    diagonal or a band
+    (elementwise functions, independent rows, stencils), elements that do not meet share a direction. The budget is for
+    the values that exist once per direction and what they are computed from; inputs and the result come on top. A
+    complex output needs real inputs and forward mode, a complex input real outputs and reverse mode. */
 FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
                                 const flx_jacobian_options *options, flx_error *err);
 
@@ -78,8 +81,8 @@ FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size
 FLX_API flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
                                const flx_jacobian_options *options, flx_error *err);
 
-/** Directional derivatives along `tangent_<input>` up to `order`: outputs of `g`, then `taylor_<output>_k` for k = 1 … order:
-    d^k/dt^k of f(x + t·tangent) at t = 0, without 1/k!. */
+/** Directional derivatives along `tangent_<input>` up to `order`: outputs of `g`, then `taylor_<output>_k` for k = 1 …
+    order: d^k/dt^k of f(x + t·tangent) at t = 0, without 1/k!. */
 FLX_API flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_error *err);
 
 /** The n-th gradient by `wrt`, contracting with ones between the levels: G_1 = grad f, G_k = grad <1, G_(k-1)>. Output
@@ -93,36 +96,38 @@ typedef struct flx_force_options {
     double force_weight;
 } flx_force_options;
 
-/** The loss of a model of energies. Output 0 of `energy` is an energy, or one for each example of a batch; forces are minus its
-    gradient by the input `positions`. Extra inputs `target_energy` and `target_forces`; outputs `loss`, `energy`, `forces`, where
-    loss = energy_weight mean((energy - target_energy)²) + force_weight mean((forces - target_forces)²). Without the force
-    term there are no forces and no target for them. NULL options: both weights are 1. For other losses with a gradient in them
+/** The loss of a model of energies. Output 0 of `energy` is an energy, or one for each example of a batch; forces are
+    minus its gradient by the input `positions`. Extra inputs `target_energy` and `target_forces`; outputs `loss`,
+    `energy`, `forces`, where loss = energy_weight mean((energy - target_energy)²) + force_weight mean((forces -
+    target_forces)²). Without the force term there are no forces and no target for them. NULL options: both weights are
+    1. For other losses with a gradient in them
     (masks, units) use flx_grad() and flx_inline(). */
 FLX_API flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
                                          const flx_force_options *options, flx_error *err);
 
-/** f'(x) for a pointwise op of one operand with its default attributes ("gelu", "tanh", "floor" …), appended to the graph under
-    construction that `x` belongs to; the result can be differentiated again. On failure FLX_NONE, and the graph keeps the
-    error: NAME for an unknown op, NO_RULE for one without such a derivative. */
+/** f'(x) for a pointwise op of one operand with its default attributes ("gelu", "tanh", "floor" …), appended to the
+    graph under construction that `x` belongs to; the result can be differentiated again. On failure FLX_NONE, and the
+    graph keeps the error: NAME for an unknown op, NO_RULE for one without such a derivative. */
 FLX_API flx_val flx_activation_derivative(flx_graph *g, const char *op, flx_val x);
 
 /** Constant folding, exact algebraic identities, common subexpressions, dead code. Values do not change by a bit. */
 FLX_API flx_graph *flx_simplify(const flx_graph *g, flx_error *err);
 
-/** The same computation in double precision: f32, f16 and bf16 become f64 and c64 becomes c128, in inputs, constants, casts and
-    bodies. Constants keep their values. Fails where an op depends on the width of a float (`bitcast`). */
+/** The same computation in double precision: f32, f16 and bf16 become f64 and c64 becomes c128, in inputs, constants,
+    casts and bodies. Constants keep their values. Fails where an op depends on the width of a float (`bitcast`). */
 FLX_API flx_graph *flx_widen(const flx_graph *g, flx_error *err);
 
-/** The part of `g` that computes the given values of it, which are its outputs, each under its own name. Inputs and parameters
-    stay, needed or not. */
+/** The part of `g` that computes the given values of it, which are its outputs, each under its own name. Inputs and
+    parameters stay, needed or not. */
 FLX_API flx_graph *flx_extract(const flx_graph *g, const flx_val *values, size_t count, flx_error *err);
 
-/* Whether the constant, which would be the parameter `name`, becomes one: 1, or 0. The value may be kept: flx_tensor_retain(). */
+/* Whether the constant, which would be the parameter `name`, becomes one: 1, or 0. The value may be kept:
+   flx_tensor_retain(). */
 typedef int (*flx_constant_fn)(void *user, const char *name, flx_tensor *value);
 
-/** The same computation with the constants that `choose` picks as parameters, behind the inputs and parameters of `g` and in
-    the order in which it was asked. A parameter is called as its constant is, or weight0, weight1 … Constants in bodies
-    stay. */
+/** The same computation with the constants that `choose` picks as parameters, behind the inputs and parameters of `g`
+    and in the order in which it was asked. A parameter is called as its constant is, or weight0, weight1 … Constants in
+    bodies stay. */
 FLX_API flx_graph *flx_constants_to_params(const flx_graph *g, flx_constant_fn choose, void *user, flx_error *err);
 
 FLX_END_DECLS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/types.h: what every other public header needs: linkage, dtypes, dimensions, types, errors. */
 #ifndef FLUXION_TYPES_H
 #define FLUXION_TYPES_H

@@ -1,5 +1,7 @@
-/* activation_derivative.c: f'(x) of a pointwise op of one operand, as ordinary nodes in the graph that x belongs to. It is the
-   factor that both modes multiply with, so that hand-written backward passes cannot disagree with the transforms. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* activation_derivative.c: f'(x) of a pointwise op of one operand, as ordinary nodes in the graph that x belongs to. It
+   is the factor that both modes multiply with, so that hand-written backward passes cannot disagree with the
+   transforms. */
 #include "autodiff/autodiff.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* autodiff.h: the engines behind the public transforms. Each works on a prepared graph and one target graph. */
 #ifndef FLXI_AUTODIFF_H
 #define FLXI_AUTODIFF_H
@@ -36,7 +37,8 @@ typedef struct {
 
 flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
 
-/* The tangents of one node's results from those of its operands, by whichever rule the op has; false when it has none. */
+/* The tangents of one node's results from those of its operands, by whichever rule the op has; false when it has
+   none. */
 bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty);
 
 /* ---- Batching ---- */

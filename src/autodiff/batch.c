@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch.c: the batching sweep. Values that depend on no batched input are shared as they are. All others have the
    batch axis in front. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one
    runs in a loop over the examples, which is a scan with no carry: right for every op, if slow; so does one whose

@@ -1,4 +1,6 @@
-/* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each gives. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each
+   gives. */
 #include "autodiff/autodiff.h"
 
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or over chunks that
    a scan walks, so that only a chunk's worth of memory is used at a time. Inside the scan a step makes its own
    directions from its number; the whole set never exists. */

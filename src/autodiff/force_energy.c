@@ -1,9 +1,11 @@
-/* force_energy.c: the loss of a model of energies that is trained on forces too. Forces are minus the gradient of the energy by
-   the positions; that gradient is a graph, which becomes part of the loss, so that the gradient of the loss by the parameters
-   goes through it: one sweep back over a sweep back, at the cost of a few evaluations and without a Hessian.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* force_energy.c: the loss of a model of energies that is trained on forces too. Forces are minus the gradient of the
+   energy by the positions; that gradient is a graph, which becomes part of the loss, so that the gradient of the loss
+   by the parameters goes through it: one sweep back over a sweep back, at the cost of a few evaluations and without a
+   Hessian.
 
-   A batch of energies is summed before it is differentiated: each energy depends on its own positions only, so the gradient of
-   the sum holds the forces of all. */
+   A batch of energies is summed before it is differentiated: each energy depends on its own positions only, so the
+   gradient of the sum holds the forces of all. */
 #include "autodiff/autodiff.h"
 
 #include <math.h>

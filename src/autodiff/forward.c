@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* forward.c: the forward sweep. Every node is copied, and if a tangent reaches it, its tangent is emitted beside it. An
-   absent tangent is zero and costs nothing. In order of preference an op uses its own rule, its partials, its linearity (the
-   op applied to the tangents), its multilinearity (one operand at a time), or its vjp: that is linear in the cotangent u, so
-   its derivative by u, applied to the tangent, is the tangent of the result. */
+   absent tangent is zero and costs nothing. In order of preference an op uses its own rule, its partials, its linearity
+   (the op applied to the tangents), its multilinearity (one operand at a time), or its vjp: that is linear in the
+   cotangent u, so its derivative by u, applied to the tangent, is the tangent of the result. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/catalogue.h>
@@ -57,8 +58,8 @@ static void multilinear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- From the vjp ---- */
 
-/* A graph of the op's vjp: inputs x…, y…, u… (a cotangent for each result that can have one), outputs the cotangents of the
-   operands with a tangent. */
+/* A graph of the op's vjp: inputs x…, y…, u… (a cotangent for each result that can have one), outputs the cotangents of
+   the operands with a tangent. */
 static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_u)
 {
     flx_graph *t = flx_graph_new(s->ctx, "vjp");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grad.c: reverse mode for users: names, seeds, what is missing, and the outputs in their order. */
 #include "autodiff/autodiff.h"
 

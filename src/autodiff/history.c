@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history.c: which transforms a graph went through, and how errors speak of it. The name of what a transform makes
    says so: `mlp.grad.vmap` is a batched gradient of `mlp`. Text and bytes keep names, so the history survives a pipe,
    and an error says "vmap of grad of 'mlp'". */

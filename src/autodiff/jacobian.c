@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jacobian.c: Jacobians and Hessians, made of the other transforms.
 
    Forward: the jvp is batched over its tangent and run on directions that together see every element of an input.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jacobian.h: what Jacobians are made of: where they are zero (sparsity.c), how much a direction costs
    (live_bytes.c), and running one graph on many directions (directions.c). */
 #ifndef FLXI_JACOBIAN_H
@@ -62,7 +63,8 @@ typedef struct {
 /* Runs `one` on a direction for each colour; out[k] gets an axis of that extent in front. */
 flx_code flxi_run_many(flxi_many *m, flx_val *out);
 
-/* From [colours, other…] to [elements, other…]: each element finds its own colour, and what the ties exclude is zero. */
+/* From [colours, other…] to [elements, other…]: each element finds its own colour, and what the ties exclude is
+   zero. */
 flx_val flxi_spread_colours(flxi_site *s, const flxi_directions *d, flx_val v, const flxi_tie *ties, size_t n);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jvp.c: forward mode for users, and the Hessian product made of forward over reverse. */
 #include "autodiff/autodiff.h"
 

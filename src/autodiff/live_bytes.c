@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* live_bytes.c: how much memory a graph needs while it runs, before it runs: every value from the node that makes it
    to the last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values
    that depend on the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any

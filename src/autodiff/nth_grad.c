@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nth_grad.c: gradients of gradients, contracted with ones between the levels. */
 #include "autodiff/autodiff.h"
 

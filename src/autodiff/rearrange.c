@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rearrange.c: leaves and outputs of the graphs that transforms make. */
 #include "autodiff/autodiff.h"
 

@@ -1,7 +1,8 @@
-/* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the way back say what);
-   then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a value that is
-   differentiated: both sides prune. Contributions to one value are added in ascending order of their consumers and operands,
-   three or more as one n-ary sum. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the way back say
+   what); then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a
+   value that is differentiated: both sides prune. Contributions to one value are added in ascending order of their
+   consumers and operands, three or more as one n-ary sum. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/catalogue.h>

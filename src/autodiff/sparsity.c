@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparsity.c: where a Jacobian is zero because of how the graph is built.
 
    For each value and each axis of one leaf we follow a single fact: "position i along axis p depends only on the

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* taylor.c: Taylor mode: the derivatives d^k/dt^k of f(x + t v) at t = 0 for k = 1 … K, without nesting K transforms.
 
-   Every value y of the graph becomes a curve y(t), known by its derivatives Y_0, Y_1 … Linear ops act on each alone; products
-   follow Leibniz, Z_k = Σ C(k,j) X_j Y_{k−j}; quotients solve that for Z_k. For any other op the derivative of its result is
-   y' = w with w = jvp(x, x'), a small expression of x, y and x'; so Y_k = W_{k−1}, and the derivatives of w are found by the
-   same rules, one order lower. The expressions are written once, into a graph of expressions, where equal ones are shared:
-   sin and cos refer to each other, exp to itself, and the whole costs O(K²) terms for them. Expressions of expressions are at
-   most K deep, since each level needs one order less.
+   Every value y of the graph becomes a curve y(t), known by its derivatives Y_0, Y_1 … Linear ops act on each alone;
+   products follow Leibniz, Z_k = Σ C(k,j) X_j Y_{k−j}; quotients solve that for Z_k. For any other op the derivative of
+   its result is y' = w with w = jvp(x, x'), a small expression of x, y and x'; so Y_k = W_{k−1}, and the derivatives of
+   w are found by the same rules, one order lower. The expressions are written once, into a graph of expressions, where
+   equal ones are shared: sin and cos refer to each other, exp to itself, and the whole costs O(K²) terms for them.
+   Expressions of expressions are at most K deep, since each level needs one order less.
 
-   A value at depth d takes part with its derivative j in round j + d. In a round, the expressions of a node come before the
-   node; everything else they refer to was computed in an earlier round. */
+   A value at depth d takes part with its derivative j in round j + d. In a round, the expressions of a node come before
+   the node; everything else they refer to was computed in an earlier round. */
 #include "autodiff/autodiff.h"
 
 #include "graph/op/opcode.h"
@@ -150,9 +151,9 @@ static void mark_active(taylor *w, uint32_t from)
     }
 }
 
-/* The leaf that stands for the derivative of a value in expressions of the given depth or a greater one. A leaf that is only
-   one deeper than its value takes its derivatives in the round that computes them; where the value belongs to a node that these
-   expressions are written for, that is too early, and their own depth is right. */
+/* The leaf that stands for the derivative of a value in expressions of the given depth or a greater one. A leaf that is
+   only one deeper than its value takes its derivatives in the round that computes them; where the value belongs to a
+   node that these expressions are written for, that is too early, and their own depth is right. */
 static flx_code derivative_leaf(taylor *w, uint32_t id, uint32_t depth, flx_val *out)
 {
     uint32_t known = w->curves.at[id].derivative;
@@ -256,8 +257,8 @@ static flx_code schedule_value(taylor *w, uint32_t id, uint32_t depth)
     return w->curves.at[id].depth < depth ? FLX_OK : schedule_node(w, flxi_value_at(w->t, id)->node);
 }
 
-/* Expressions, operands and what a leaf stands for come before a node: mostly they are there already, but an operand may have
-   given way to an equal value of an expression that belongs to a later node. */
+/* Expressions, operands and what a leaf stands for come before a node: mostly they are there already, but an operand
+   may have given way to an equal value of an expression that belongs to a later node. */
 static flx_code schedule_node(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);

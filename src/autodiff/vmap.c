@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
 #include "autodiff/autodiff.h"
 

@@ -1,5 +1,6 @@
-/* kernel_cache.c: see kernel_cache.h. Entries are compared byte by byte: a hash alone could be made to collide, and the code
-   of another kernel must never run on this one's memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_cache.c: see kernel_cache.h. Entries are compared byte by byte: a hash alone could be made to collide, and the
+   code of another kernel must never run on this one's memory. */
 #include "backend/kernel_cache.h"
 
 /* Kernels that are kept when none of them runs. */

@@ -1,5 +1,6 @@
-/* kernel_cache.h: compiled kernels in memory, by their wire form: equal kernels are compiled once. Each back end has a cache
-   of its own for each context. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_cache.h: compiled kernels in memory, by their wire form: equal kernels are compiled once. Each back end has a
+   cache of its own for each context. */
 #ifndef FLXI_KERNEL_CACHE_H
 #define FLXI_KERNEL_CACHE_H
 
@@ -32,8 +33,8 @@ void flxi_kcache_key_free(flxi_kcache_key *key);
 
 /* The entry of a kernel, held until it is put back, or NULL. */
 flxi_kcached *flxi_kcache_find(flxi_kcache *c, const flxi_kcache_key *key);
-/* Keeps `data`, taking it and the key over in any case; if another thread was faster, gives its entry instead. The oldest
-   entries that nobody holds make room. Held until it is put back. */
+/* Keeps `data`, taking it and the key over in any case; if another thread was faster, gives its entry instead. The
+   oldest entries that nobody holds make room. Held until it is put back. */
 flx_code flxi_kcache_keep(flxi_kcache *c, flxi_kcache_key *key, void *data, flxi_kcached **held, flx_error *err);
 void flxi_kcache_put_back(flxi_kcache *c, flxi_kcached *entry);
 void *flxi_kcached_data(const flxi_kcached *entry);

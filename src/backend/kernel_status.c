@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_status.c: what a dispatch says about itself when it is over. */
 #include "backend/kernel_status.h"
 

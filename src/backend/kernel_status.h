@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_status.h: the status words of a dispatch (kernel_emit.h) as the error the interpreter would give. */
 #ifndef FLXI_KERNEL_STATUS_H
 #define FLXI_KERNEL_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* complex_arith.h: products and quotients of complex numbers, spelled out.
 
    C's own * and / repair results in which an infinity met a NaN (annex G); which repairs happen depends on compiler

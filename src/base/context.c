@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.c: making and freeing contexts, and the buffers they give to callers. */
 #include "base/context.h"
 

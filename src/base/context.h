@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.h: what all graphs of one program part share: the allocator, limits and the symbolic dimensions. */
 #ifndef FLXI_CONTEXT_H
 #define FLXI_CONTEXT_H
@@ -26,8 +27,8 @@ flx_context *flxi_context_open(const flx_context_options *options);
 const flxi_allocator *flxi_context_mem(const flx_context *ctx);
 int64_t flxi_context_limit(const flx_context *ctx);
 
-/* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`; freed
-   with the context by `discard`. */
+/* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`;
+   freed with the context by `discard`. */
 void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
 /* The same if it was made already, else NULL. */
 void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* error.c: errors as values. Messages are cut to fit, never allocated. */
 #include "base/error.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* error.h: filling in a flx_error. The first thing to know: err may be NULL everywhere. */
 #ifndef FLXI_ERROR_H
 #define FLXI_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* half.c: see half.h. All formats share one encoder and one decoder, written for E exponent and M mantissa bits.
 
    A magnitude is handled as its encoding, the integer (exponent field << M) + mantissa. Encodings of one format are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* half.h: bit-exact conversions between double and the narrow float formats.
 
    To narrow: round to nearest, ties to even, straight from double (never through float, which would round twice).

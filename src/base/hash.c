@@ -1,4 +1,6 @@
-/* hash.c: see hash.h. The index spreads FNV's low bits with one multiplication, since FNV alone clusters on short keys. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hash.c: see hash.h. The index spreads FNV's low bits with one multiplication, since FNV alone clusters on short
+   keys. */
 #include "base/hash.h"
 
 uint64_t flxi_hash_bytes(uint64_t h, const void *data, size_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.h: hashing bytes (the same on every machine), and an index from hashes to numbers. */
 #ifndef FLXI_HASH_H
 #define FLXI_HASH_H
@@ -11,7 +12,8 @@ uint64_t flxi_hash_bytes(uint64_t h, const void *data, size_t n);
 uint64_t flxi_hash_u64(uint64_t h, uint64_t v);     /* as its 8 little-endian bytes */
 uint64_t flxi_hash_text(uint64_t h, const char *s); /* with its terminating 0 */
 
-/* Open addressing from a hash to a number; several numbers may share a hash, the caller compares what they stand for. */
+/* Open addressing from a hash to a number; several numbers may share a hash, the caller compares what they stand
+   for. */
 typedef struct {
     uint64_t *hashes;
     uint32_t *values; /* value + 1; 0 is an empty slot */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memory.h: the allocator, arenas and growable arrays that all of src/ uses.
 
    Nothing outside this folder calls malloc: memory comes from the allocator of a context. An arena hands out pieces of

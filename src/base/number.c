@@ -1,5 +1,7 @@
-/* number.c: see number.h. The C library rounds correctly but speaks the locale's dialect. The only thing a locale changes
-   is the decimal point, so it never sees one: before reading, a numeral is rewritten as an integer with an exponent
+/* SPDX-License-Identifier: Apache-2.0 */
+/* number.c: see number.h. The C library rounds correctly but speaks the locale's dialect. The only thing a locale
+   changes is the decimal point, so it never sees one: before reading, a numeral is rewritten as an integer with an
+   exponent
    (1.25e3 becomes 125e1), and of what it prints only the digits are taken. No locale is switched, nothing is shared. */
 #include "base/number.h"
 

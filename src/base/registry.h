@@ -1,4 +1,6 @@
-/* registry.h: what a program registers in a context: a list that only grows, under a lock, and goes with the context. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry.h: what a program registers in a context: a list that only grows, under a lock, and goes with the
+   context. */
 #ifndef FLXI_REGISTRY_H
 #define FLXI_REGISTRY_H
 
@@ -13,7 +15,8 @@ typedef struct {
     const void *first; /* of the list */
 } flxi_registry;
 
-/* For flxi_context_attached(), which knows a registry by the function that makes it: whoever has one wraps this in its own. */
+/* For flxi_context_attached(), which knows a registry by the function that makes it: whoever has one wraps this in its
+   own. */
 void *flxi_registry_new(flx_context *ctx);
 void flxi_registry_free(void *registry);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.c: see sha256.h. Blocks of 64 bytes go through 64 rounds; x86 processors with instructions for them do it some
    ten times as fast, with the same result. */
 #include "base/sha256.h"
@@ -67,8 +68,8 @@ static void add_blocks_plain(uint32_t state[8], const unsigned char *p, size_t b
 }
 
 #if defined(__x86_64__)
-/* The instructions keep the state as (a b e f) and (c d g h), highest first. Each step makes four rounds with four words,
-   then replaces them by the words of 16 rounds later. */
+/* The instructions keep the state as (a b e f) and (c d g h), highest first. Each step makes four rounds with four
+   words, then replaces them by the words of 16 rounds later. */
 __attribute__((target("sha,sse4.1"))) static void add_blocks_fast(uint32_t state[8], const unsigned char *p,
                                                                   size_t blocks)
 {

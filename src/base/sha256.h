@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.h: SHA-256 (FIPS 180-4), for names and digests that must not collide even when somebody tries. */
 #ifndef FLXI_SHA256_H
 #define FLXI_SHA256_H

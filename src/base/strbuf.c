@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strbuf.c: see strbuf.h. */
 #include "base/strbuf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strbuf.h: text or bytes under construction. Failure to grow is remembered, so writers check once at the end. */
 #ifndef FLXI_STRBUF_H
 #define FLXI_STRBUF_H

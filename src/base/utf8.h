@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h: whether bytes are UTF-8. */
 #ifndef FLXI_UTF8_H
 #define FLXI_UTF8_H

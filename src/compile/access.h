@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* access.h: where a node reads its operands, found by asking the op's own lowering rule about a symbolic element. */
 #ifndef FLXI_ACCESS_H
 #define FLXI_ACCESS_H

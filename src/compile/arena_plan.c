@@ -1,15 +1,18 @@
-/* arena_plan.c: packing of intervals of time, each with a size, into as few bytes as possible. The problem (dynamic storage
-   allocation) is NP-hard, so several cheap heuristics are tried and the least peak wins:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena_plan.c: packing of intervals of time, each with a size, into as few bytes as possible. The problem (dynamic
+   storage allocation) is NP-hard, so several cheap heuristics are tried and the least peak wins:
 
-     fit     intervals in some order, each into the tightest gap between the intervals that are already placed and overlap it
-             in time: the largest first, the longest-lived first, the largest area first. Sees the whole of time, packs best.
+     fit     intervals in some order, each into the tightest gap between the intervals that are already placed and
+     overlap it
+             in time: the largest first, the longest-lived first, the largest area first. Sees the whole of time, packs
+             best.
      first   the same, the largest first, into the lowest gap instead of the tightest.
      sweep   forward or backward in time, as a heap would serve the same requests. O(n log n) whatever overlaps what.
      again   a fit whose order is mended: what came to lie on top goes first in the next attempt.
 
-   A fit has to look at every overlap, of which there may be n^2 / 2. It therefore works on an allowance; the intervals that
-   are left when it is spent (the smallest, or the shortest-lived) are swept into a region of their own above the others.
-   The search ends early when a plan is as small as the most that is live at one step, which no plan can beat.
+   A fit has to look at every overlap, of which there may be n^2 / 2. It therefore works on an allowance; the intervals
+   that are left when it is spent (the smallest, or the shortest-lived) are swept into a region of their own above the
+   others. The search ends early when a plan is as small as the most that is live at one step, which no plan can beat.
 
    Sizes and offsets are counted in units of the alignment, so every offset is aligned and sums of two cannot wrap. */
 #include "compile/arena_plan.h"
@@ -71,8 +74,8 @@ typedef struct {
     uint32_t *by_from, *by_to; /* items in these orders */
     uint32_t *order;           /* in which a fit places the items */
 
-    /* Fit. The tree has a leaf per item in the order of by_from; a node holds the latest end of the placed ones below it,
-       plus one. */
+    /* Fit. The tree has a leaf per item in the order of by_from; a node holds the latest end of the placed ones below
+       it, plus one. */
     uint64_t *tree;
     uint32_t leaves;    /* power of two */
     uint32_t *leaf_of;  /* by item */
@@ -177,8 +180,8 @@ static void tree_raise(planner *p, uint32_t id)
         p->tree[k] = end;
 }
 
-/* Collects the placed items among the first `count` leaves that end at or after `from`; false as soon as they are more than
-   `most`. */
+/* Collects the placed items among the first `count` leaves that end at or after `from`; false as soon as they are more
+   than `most`. */
 static bool tree_collect(planner *p, uint32_t from, uint32_t count, uint32_t most)
 {
     subtree stack[64]; /* one sibling per level waits */

@@ -1,4 +1,6 @@
-/* arena_plan.h: places for buffers in one arena, so that buffers which are needed at the same time never share bytes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena_plan.h: places for buffers in one arena, so that buffers which are needed at the same time never share
+   bytes. */
 #ifndef FLXI_ARENA_PLAN_H
 #define FLXI_ARENA_PLAN_H
 
@@ -19,8 +21,8 @@ typedef struct {
 } flxi_arena_size;
 
 /* Gives each interval an offset. An interval without bytes gets offset 0 and no room. The same intervals give the same
-   plan. Time: O(n log n) and a bounded amount of work on top (see arena_plan.c). On failure nothing is written: SIZE when the
-   arena cannot be addressed, OOM, INTERNAL when an interval ends before it begins. */
+   plan. Time: O(n log n) and a bounded amount of work on top (see arena_plan.c). On failure nothing is written: SIZE
+   when the arena cannot be addressed, OOM, INTERNAL when an interval ends before it begins. */
 flx_code flxi_plan_arena(const flxi_allocator *mem, flxi_interval *v, size_t n, flxi_arena_size *out, flx_error *err);
 
 #endif

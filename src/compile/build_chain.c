@@ -1,5 +1,7 @@
-/* build_chain.c: small blocks as one function (backend/cpu/jit/kernel_chain.h): which blocks are, and what their functions consist of.
-   The body of a scan may hold products and copies beside kernels, and its function has the loop around it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_chain.c: small blocks as one function (backend/cpu/jit/kernel_chain.h): which blocks are, and what their
+   functions consist of. The body of a scan may hold products and copies beside kernels, and its function has the loop
+   around it. */
 #include "backend/cpu/routes/contraction_route.h"
 #include "compile/pipeline.h"
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_steps.c: from groups to steps, and slots for what they read and write. */
 #include "compile/program.h"
 #include "graph/op/opcode.h"
@@ -259,8 +260,8 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
 
 /* ---- Outputs ---- */
 
-/* The memory of a computed value becomes the output itself; an input, a constant or a value that is an output already is
-   copied. */
+/* The memory of a computed value becomes the output itself; an input, a constant or a value that is an output already
+   is copied. */
 static flx_code bind_output(builder *b, uint32_t k)
 {
     uint32_t value = b->g->outputs.at[k].val, slot;

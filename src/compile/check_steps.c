@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_steps.c: looking at what a step wrote, for runs that want the first value that is not finite. */
 #include "compile/program.h"
 #include "graph/type/finite.h"

@@ -1,5 +1,6 @@
-/* explain_steps.c: what is said about the steps of a block to people: which nodes each computes, why no better way was taken, and
-   how much work it is. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain_steps.c: what is said about the steps of a block to people: which nodes each computes, why no better way was
+   taken, and how much work it is. */
 #include "compile/flops.h"
 #include "compile/program.h"
 #include "ops/express/express.h"

@@ -1,5 +1,6 @@
-/* express_node.c: the frame around an op's lowering rule: operands are broadcast and widened before it, the result is rounded
-   after it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* express_node.c: the frame around an op's lowering rule: operands are broadcast and widened before it, the result is
+   rounded after it. */
 #include "compile/express_node.h"
 
 enum { FEW = 8 };

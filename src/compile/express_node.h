@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_node.h: running the lowering rules of one node. */
 #ifndef FLXI_EXPRESS_NODE_H
 #define FLXI_EXPRESS_NODE_H

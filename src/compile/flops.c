@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flops.c: see flops.h. Sizes come from the types alone; a count that does not fit is the largest that does. */
 #include "compile/flops.h"
 
@@ -60,8 +61,8 @@ static int64_t pairs_of_grouped(const flx_type *rows, const flx_type *w)
     return times(rows->dims[0], times(w->dims[1], w->dims[2]));
 }
 
-/* Eliminations: the leading terms, `sixths` / 6 of the cube of the extent for each matrix, and half a product of the matrix with
-   the right-hand sides for each triangle. */
+/* Eliminations: the leading terms, `sixths` / 6 of the cube of the extent for each matrix, and half a product of the
+   matrix with the right-hand sides for each triangle. */
 static int64_t pairs_of_elimination(const flx_graph *g, const flxi_node *n, int64_t sixths, int64_t triangles)
 {
     const flx_type *a = operand(g, n, 0);

@@ -1,14 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_kernel.c: from a group to a kernel. Three forms:
 
-     map      no folds: one invocation for each element, or for each element of the last axis when others need their index;
-     lanes    folds along the innermost axes: a workgroup for each row, whose lanes take its elements in turn and then fold
-              what they have together; with folds by columns a workgroup has several rows, one after the other, and adds their
+     map      no folds: one invocation for each element, or for each element of the last axis when others need their
+     index;
+     lanes    folds along the innermost axes: a workgroup for each row, whose lanes take its elements in turn and then
+     fold
+              what they have together; with folds by columns a workgroup has several rows, one after the other, and adds
+              their
               elements to sums in memory;
      serial   all other folds: an invocation for each row, which walks along the row.
 
-   Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what the folds
-   of that phase want, and stores the elements that are known by then. Elements are computed again in each phase rather than
-   kept: their operands are in the nearest cache by then. */
+   Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
+   the folds of that phase want, and stores the elements that are known by then. Elements are computed again in each
+   phase rather than kept: their operands are in the nearest cache by then. */
 #include "compile/group_kernel.h"
 
 #include "compile/express_node.h"
@@ -237,8 +241,8 @@ static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
     return element_of(w, value, &at);
 }
 
-/* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is written:
-   a result may lie where an operand of another was. */
+/* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is
+   written: a result may lie where an operand of another was. */
 static void store_all(writer *w, flxi_level level, int phase)
 {
     for (int writes = 0; writes < 2; writes++)
@@ -568,8 +572,8 @@ static uint32_t first_fold(const writer *w)
     return found;
 }
 
-/* The input of the first fold gives the shape: it knows where the folded axes are. Those behind the ones of a fold by columns
-   are the row's. */
+/* The input of the first fold gives the shape: it knows where the folded axes are. Those behind the ones of a fold by
+   columns are the row's. */
 static row_frame find_frame(writer *w)
 {
     row_frame r = {0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_kernel.h: a group of nodes as one kernel. */
 #ifndef FLXI_GROUP_KERNEL_H
 #define FLXI_GROUP_KERNEL_H

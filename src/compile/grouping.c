@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grouping.c: sorting nodes into groups.
 
-   First every node gets its kind, and the accesses of each are found (access.c). Then, in the order of the graph, each node
-   tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two groups join if
-   their spaces agree, every access between them is at the element or row at hand, and no path leads from one to the other
-   through a third (the merged group would have to run both before and after it). For that test the groups are kept in an order
-   in which they can run: a path from one to another passes only those between them. What others read is stored. */
+   First every node gets its kind, and the accesses of each are found (access.c). Then, in the order of the graph, each
+   node tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two
+   groups join if their spaces agree, every access between them is at the element or row at hand, and no path leads from
+   one to the other through a third (the merged group would have to run both before and after it). For that test the
+   groups are kept in an order in which they can run: a path from one to another passes only those between them. What
+   others read is stored. */
 #include "compile/grouping.h"
 
 #include "compile/access.h"
@@ -62,8 +64,8 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
     return n;
 }
 
-/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of them must
-   not overflow. */
+/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of
+   them must not overflow. */
 static bool is_small(const flx_type *t)
 {
     int64_t n = 2;
@@ -125,7 +127,8 @@ static uint8_t chain_of(const maker *m, const uint8_t *chain, uint32_t i)
     return (uint8_t)(longest + 1);
 }
 
-/* A view that somebody wants in memory: either it is memory that is there already, under another shape, or it is computed. */
+/* A view that somebody wants in memory: either it is memory that is there already, under another shape, or it is
+   computed. */
 static flx_code settle_view(maker *m, uint32_t value)
 {
     flxi_grouping *f = m->f;
@@ -364,8 +367,8 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
     return false;
 }
 
-/* The joined cluster goes behind all between the two that do not depend on the first, and before those that do: these were
-   marked by the search. */
+/* The joined cluster goes behind all between the two that do not depend on the first, and before those that do: these
+   were marked by the search. */
 static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
 {
     uint32_t begin = m->clusters[first].place, end = m->clusters[last].place, to = begin;
@@ -578,7 +581,8 @@ static flx_code emit_group(maker *m, uint32_t c)
     return FLX_OK;
 }
 
-/* Nobody reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to compute. */
+/* Nobody reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to
+   compute. */
 static bool stores_something(const maker *m, uint32_t c)
 {
     for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {

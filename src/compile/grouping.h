@@ -1,20 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grouping.h: which nodes of a graph are computed together.
 
    Every node is one of these:
      held      inputs, parameters and constants: memory that is there before the run;
-     view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota …;
+     view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota
+     …;
      fused     a pointwise op or the like: part of a group;
      folded    a reduction over neighbouring axes: part of a group;
      called    everything else: a step of its own, by a route or by the reference evaluator.
 
-   A group becomes one kernel. Its nodes share a space of outer × extent × inner elements. A value of the group has either one
-   element for each of these (LEVEL_ELEMENT) or, once folds run over `extent`, one for each row, outer × inner in all
-   (LEVEL_ROW). Within a group a value is read at the very element or row at which it is computed, so it need not be in memory
-   unless others want it.
+   A group becomes one kernel. Its nodes share a space of outer × extent × inner elements. A value of the group has
+   either one element for each of these (LEVEL_ELEMENT) or, once folds run over `extent`, one for each row, outer ×
+   inner in all
+   (LEVEL_ROW). Within a group a value is read at the very element or row at which it is computed, so it need not be in
+   memory unless others want it.
 
    A group may also fold its elements the other way, over rows that follow each other (LEVEL_COLUMN): the sums that the
-   parameters of a norm or a bias get as gradients, made of the elements that the rows compute anyway. Such a fold is complete
-   only when the kernel has ended, so it is read by other groups only. */
+   parameters of a norm or a bias get as gradients, made of the elements that the rows compute anyway. Such a fold is
+   complete only when the kernel has ended, so it is read by other groups only. */
 #ifndef FLXI_GROUPING_H
 #define FLXI_GROUPING_H
 

@@ -1,5 +1,6 @@
-/* pipeline.c: the compiler. flxi_routine_compile() lists the passes over one graph in order; flxi_program_compile() goes from a graph
-   to machine code. Reading these two is reading the compiler. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c: the compiler. flxi_routine_compile() lists the passes over one graph in order; flxi_program_compile()
+   goes from a graph to machine code. Reading these two is reading the compiler. */
 #include "compile/pipeline.h"
 
 #include "autodiff/autodiff.h"

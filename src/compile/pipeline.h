@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.h: from a graph to a module that can run. */
 #ifndef FLXI_COMPILE_H
 #define FLXI_COMPILE_H

@@ -1,5 +1,6 @@
-/* plan_memory.c: places in the arena for the slots of a block and for what its steps need besides; and the check that a plan is
-   sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan_memory.c: places in the arena for the slots of a block and for what its steps need besides; and the check that a
+   plan is sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
 #include "compile/arena_plan.h"
 #include "compile/program.h"
 #include "ops/control/control.h"
@@ -56,8 +57,8 @@ static bool is_taken(const flxi_routine *l, const flxi_step *s, uint32_t slot)
     return false;
 }
 
-/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element that
-   it writes; kernels compute all elements before they write one. */
+/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element
+   that it writes; kernels compute all elements before they write one. */
 static void take_over(const flxi_program *m, flxi_routine *l, uint32_t step)
 {
     const flxi_step *s = &l->steps[step];

@@ -1,5 +1,6 @@
-/* print_program.c: steps as text: which kernel, route or op each is, what it reads and writes and where that lies; and the report
-   that says why. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print_program.c: steps as text: which kernel, route or op each is, what it reads and writes and where that lies; and
+   the report that says why. */
 #include "compile/program.h"
 
 static const char *const kind_names[] = {

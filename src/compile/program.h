@@ -1,12 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program.h: the last stage of a graph: steps in order, and a place for everything they read and write.
 
-   A block is one graph; bodies of control flow are blocks of their own, which a step of the outer block runs. Each value that
-   is in memory has a slot. Slots are parts of the arena, or memory of the caller (inputs, outputs), or constants. Nothing is
-   decided after this stage: running a block is walking its steps.
+   A block is one graph; bodies of control flow are blocks of their own, which a step of the outer block runs. Each
+   value that is in memory has a slot. Slots are parts of the arena, or memory of the caller (inputs, outputs), or
+   constants. Nothing is decided after this stage: running a block is walking its steps.
 
    Invariants, checked by flxi_routine_verify():
      (a) a slot is written by one step, before every step that reads it;
-     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the memory of
+     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the memory
+     of
          the other in the step where that one died;
      (c) every place lies inside the arena and is aligned to 64 bytes;
      (d) every output has a slot that some step writes, and every input is one of the graph's. */
@@ -119,19 +121,21 @@ flx_code flxi_routine_compile(flxi_program *m, const flx_graph *g, flxi_routine 
 flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, flx_error *err);
 /* Places in the arena; after the kernels' own scratch is known. */
 flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err);
-/* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that reads the
-   other, and reads each element where it writes it. */
+/* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that
+   reads the other, and reads each element where it writes it. */
 bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t input, size_t output);
 /* Moves steps back so that these pairs may share where that is possible; before places are planned. */
 void flxi_routine_share(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n);
 flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err);
-/* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug builds. */
+/* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug
+   builds. */
 flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err);
 void flxi_routine_free(flxi_routine *l);
 /* Steps with fewer elements than this run on one thread. */
 enum { FLXI_MIN_PARALLEL = 16384 };
 
-/* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they are. */
+/* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they
+   are. */
 flx_code flxi_routine_explain(flxi_program *m, flxi_routine *l, flx_error *err);
 
 /* Whether a block of a scan whose examples are cut among threads can be one function with its loop (build_chain.c). */

@@ -1,4 +1,6 @@
-/* static_program.c: a graph of static types with its machine code, or with the reference evaluator where there is none. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* static_program.c: a graph of static types with its machine code, or with the reference evaluator where there is
+   none. */
 #include "backend/cpu/jit/shared_pool.h"
 #include "compile/pipeline.h"
 

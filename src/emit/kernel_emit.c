@@ -1,4 +1,6 @@
-/* kernel_emit.c: a kernel's text as a whole: its functions, then the kernel, written by the target around the statements. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_emit.c: a kernel's text as a whole: its functions, then the kernel, written by the target around the
+   statements. */
 #include "emit/kernel_emit.h"
 
 #include "base/context.h"

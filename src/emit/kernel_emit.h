@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_emit.h: source text of kernels, for one target, any number of kernels in one file. */
 #ifndef FLXI_KERNEL_EMIT_H
 #define FLXI_KERNEL_EMIT_H
 
 #include "emit/kernel_text.h"
 
-/* Words of the status: 1 when a trap was taken, its number, its address, the invocation's ids; one more than the number of
-   the indirect dispatch that was asked for. Both are counted in the order of the text. */
+/* Words of the status: 1 when a trap was taken, its number, its address, the invocation's ids; one more than the number
+   of the indirect dispatch that was asked for. Both are counted in the order of the text. */
 enum { KSTATUS_TRAPPED, KSTATUS_SITE, KSTATUS_ADDRESS, KSTATUS_ID, KSTATUS_INDIRECT = 6, KSTATUS_WORDS };
 
 /* What a caller of a kernel's function has to know. */

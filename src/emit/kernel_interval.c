@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_interval.c: serial targets: one thread runs all invocations of a workgroup.
 
    The text between two places where invocations meet (barriers, subgroup ops) becomes a loop over the invocations, an
-   interval. Ifs and loops that hold such a place stay outside of these loops. Where all invocations agree on the condition
-   or the bounds, those of the first one decide; else every invocation's are kept in an array, and a mask says who takes part
-   inside. Variables that are used in another interval than their own become arrays with an element for each invocation; the
-   first of two walks finds out which. */
+   interval. Ifs and loops that hold such a place stay outside of these loops. Where all invocations agree on the
+   condition or the bounds, those of the first one decide; else every invocation's are kept in an array, and a mask says
+   who takes part inside. Variables that are used in another interval than their own become arrays with an element for
+   each invocation; the first of two walks finds out which. */
 #include "emit/kernel_writer.h"
 
 uint32_t flxi_kw_array(flxi_kwriter *w, char prefix, uint32_t number, uint8_t type)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_opaque.c: extensions, as they were registered to be written. */
 #include "emit/kernel_writer.h"
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_spelling.c: what the targets' texts have in common: ops, casts, narrow formats, memory.
 
-   The meaning of everything here is that of kernel_scalar.c, written so that no operation is undefined in C whatever its
-   operands, and without branches where that can be had, so that loops over it vectorise. 16-bit floats are held as f32
-   whose value the format has; an op on them is the op on f32 and a rounding. */
+   The meaning of everything here is that of kernel_scalar.c, written so that no operation is undefined in C whatever
+   its operands, and without branches where that can be had, so that loops over it vectorise. 16-bit floats are held as
+   f32 whose value the format has; an op on them is the op on f32 and a rounding. */
 #include "emit/kernel_spelling.h"
 
 /* ---- Ops ---- */
@@ -504,9 +505,10 @@ const flxi_khelper flxi_khelpers[] = {
      "    return a != a ? 7u : r;\n"
      "}\n"},
 
-    /* Memory: n elements; out of bounds a load gives 0 and a store does nothing. `peek` reads what others may be writing,
-       for a value that decides about an address: it must not be read twice. `at` and `put` are for proven indices. Elements of
-       4 bits share a unit of memory with others: where other threads may be writing these, put_half is the target's. */
+    /* Memory: n elements; out of bounds a load gives 0 and a store does nothing. `peek` reads what others may be
+       writing, for a value that decides about an address: it must not be read twice. `at` and `put` are for proven
+       indices. Elements of 4 bits share a unit of memory with others: where other threads may be writing these,
+       put_half is the target's. */
     {"load", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $D : 0; }\n"},
     {"peek", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $V : 0; }\n"},
     {"at", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 i)\n{ return $D; }\n"},

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_spelling.h: the spellings that C, CUDA C and OpenCL C share. Templates: kernel_text.h. */
 #ifndef FLXI_KERNEL_SPELLING_H
 #define FLXI_KERNEL_SPELLING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_statement.c: statements as text, one invocation at a time. */
 #include "emit/kernel_spelling.h"
 #include "emit/kernel_writer.h"

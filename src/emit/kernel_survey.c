@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_survey.c: what the writer has to know about a kernel before it writes the first line. */
 #include "emit/kernel_writer.h"
 
@@ -15,8 +16,8 @@ static bool looks_at_bits(const flx_kernel *k, const flxi_kx *e)
            (e->kind == KX_BINARY && e->op == KBIN_copysign);
 }
 
-/* Atomics whose results depend on who comes first: those that do not commute with themselves, or with another kind on the
-   same buffer. */
+/* Atomics whose results depend on who comes first: those that do not commute with themselves, or with another kind on
+   the same buffer. */
 static bool depends_on_order(flxi_kwriter *w, const flxi_kx *e)
 {
     bool adds = e->op == FLX_KERNEL_ATOMIC_ADD || e->op == FLX_KERNEL_ATOMIC_SUB;

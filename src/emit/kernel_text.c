@@ -1,4 +1,6 @@
-/* kernel_text.c: see kernel_text.h. Templates are expanded here, and the functions they name are written on first use. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_text.c: see kernel_text.h. Templates are expanded here, and the functions they name are written on first
+   use. */
 #include "emit/kernel_text.h"
 
 #include "emit/kernel_spelling.h"

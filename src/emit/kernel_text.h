@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_text.h: the text of kernels under construction: targets, templates and the functions a file needs.
 
    Everything that differs between C, CUDA C and OpenCL C stands in a flxi_ktarget: how types, ops, pointers and threads
@@ -22,7 +23,8 @@ typedef struct {
     bool is_exact;       /* a 16-bit float's result needs no rounding */
 } flxi_kspelling;
 
-/* A function of the file: its whole text. A name that ends in '*' stands for all that begin so. `by` says what its name carries: the operand's type, the result's … */
+/* A function of the file: its whole text. A name that ends in '*' stands for all that begin so. `by` says what its name
+   carries: the operand's type, the result's … */
 typedef struct {
     const char *name;
     unsigned by; /* KBY_… */

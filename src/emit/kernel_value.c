@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_value.c: expressions as text.
 
    A tree becomes nested text as long as it is shallow; deeper parts are bound to temporaries, since compilers limit how

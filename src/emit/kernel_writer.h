@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_writer.h: the walk over one kernel that writes its text; shared by the files that make it up.
 
    kernel_emit.c       what surrounds the statements, and the public function

@@ -1,5 +1,6 @@
-/* array.c: see array.h. Bytes are read straight into the tensor and put right there; only an array in Fortran order needs
-   a second buffer. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* array.c: see array.h. Bytes are read straight into the tensor and put right there; only an array in Fortran order
+   needs a second buffer. */
 #include "format/array.h"
 
 #include "graph/type/tensor.h"

@@ -1,5 +1,6 @@
-/* crc32.c: see crc32.h. The checksum is linear over bits, so eight bytes are folded in at once: each byte's effect, as it
-   is after the bytes behind it, comes from a table of its own. The tables are computed for each use (some thousand
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crc32.c: see crc32.h. The checksum is linear over bits, so eight bytes are folded in at once: each byte's effect, as
+   it is after the bytes behind it, comes from a table of its own. The tables are computed for each use (some thousand
    steps, little against what is summed), so there is nothing shared to initialise. */
 #include "format/crc32.h"
 

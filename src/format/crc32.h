@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc32.h: the checksum of ZIP archives (polynomial 0x04c11db7, reflected). */
 #ifndef FLXI_CRC32_H
 #define FLXI_CRC32_H

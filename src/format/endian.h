@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* endian.h: integers in files, lowest byte first, from and to any address. */
 #ifndef FLXI_ENDIAN_H
 #define FLXI_ENDIAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.c: see file.h. Every call to the system goes through the table at the end, is repeated when a signal interrupts
    it, and may do less than it was asked to. */
 #include "format/file.h"

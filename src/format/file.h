@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.h: reading ranges of files and saving files whole.
 
    A source is something that bytes can be read from at any place: memory, a part of another source, or a file. Only

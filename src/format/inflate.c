@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.c: see inflate.h. The format is RFC 1951; section numbers below are its.
 
    Bits are taken from the low end of a 64-bit reservoir, so that a length, a distance and their extra bits (48 bits at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.h: decoding DEFLATE data (RFC 1951). */
 #ifndef FLXI_INFLATE_H
 #define FLXI_INFLATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.c: see json.h. The grammar is a machine with a state of a few values and a stack of one bit per level: whether
    the level is an object. Strings are checked when they are passed, so decoding them later cannot fail. */
 #include "format/json.h"

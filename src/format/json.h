@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.h: a strict JSON reader (RFC 8259) that walks a text token by token.
 
-   Nothing is allocated and nothing recurses; nesting is bounded. The text must be UTF-8. Numbers and strings stay in the
-   text until they are asked for. Repeated keys are passed on as they come.
+   Nothing is allocated and nothing recurses; nesting is bounded. The text must be UTF-8. Numbers and strings stay in
+   the text until they are asked for. Repeated keys are passed on as they come.
 
        flxi_json j = flxi_json_begin(text, size);
        for (flxi_json_token t; (t = flxi_json_next(&j)) > FLXI_JSON_END;) … */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* key_list.c: see key_list.h. Names are shown whole or not at all. */
 #include "format/key_list.h"
 

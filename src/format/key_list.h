@@ -1,5 +1,6 @@
-/* key_list.h: the names of the tensors in one file: the first few that it has, for the hint of "no such key", and what is
-   demanded of those that a new one gets. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key_list.h: the names of the tensors in one file: the first few that it has, for the hint of "no such key", and what
+   is demanded of those that a new one gets. */
 #ifndef FLXI_KEY_LIST_H
 #define FLXI_KEY_LIST_H
 

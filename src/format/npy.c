@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* npy.c: NumPy's .npy: a magic string, the version, and a Python dictionary as text that tells dtype, order and shape;
-   then the elements. The format is described in NumPy's NEP 1; versions 1.0, 2.0 and 3.0 differ only in the width of the
-   length field and the encoding of the text. The dictionary is read by a small scanner that accepts the three known keys
-   in any order and with any spacing, and nothing else. */
+   then the elements. The format is described in NumPy's NEP 1; versions 1.0, 2.0 and 3.0 differ only in the width of
+   the length field and the encoding of the text. The dictionary is read by a small scanner that accepts the three known
+   keys in any order and with any spacing, and nothing else. */
 #include "format/npy.h"
 
 #include "base/number.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* npy.h: NumPy's .npy format, as a file of its own or inside an archive. */
 #ifndef FLXI_NPY_H
 #define FLXI_NPY_H

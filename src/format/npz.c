@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* npz.c: NumPy's .npz, a zip archive with a .npy file for each array; array `w` is the entry `w.npy`. */
 #include "format/key_list.h"
 #include "format/npy.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors.c: .safetensors files: eight bytes with the length of a header, the header as JSON, then all tensors'
    bytes, little-endian and row-major. For each tensor the header has dtype, shape and where in the data it begins and
    ends. The whole header is checked whichever tensor is asked for: it must be JSON, every tensor must be described in
-   full, and none may lie outside the data. Only the tensor asked for is read. What is written has no gaps, and data that
-   begins at a multiple of eight. */
+   full, and none may lie outside the data. Only the tensor asked for is read. What is written has no gaps, and data
+   that begins at a multiple of eight. */
 #include "format/array.h"
 #include "format/endian.h"
 #include "format/json.h"
@@ -317,7 +318,8 @@ static flx_code make_header(flxi_strbuf *b, const char *const *keys, const flx_t
     return b->failed ? flxi_oom(err, "a safetensors header") : FLX_OK;
 }
 
-/* The elements as the file has them: on a machine that stores the highest byte first a copy, turned as reading turns it. */
+/* The elements as the file has them: on a machine that stores the highest byte first a copy, turned as reading turns
+   it. */
 static flx_code save_elements(flxi_save *out, const flx_tensor *t, flx_error *err)
 {
     if (!flxi_host_is_big_endian())

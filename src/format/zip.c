@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zip.c: see zip.h. Written from PKWARE's APPNOTE 6.3; section numbers below are its.
 
    Nothing in an archive is believed: every offset and size is checked against the file before it is used, and a size is

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zip.h: reading and writing ZIP archives, as far as .npz needs them.
 
-   Reading goes by the central directory at the end of the file; sizes beyond 4 GiB (zip64) are understood. Entries may be
-   stored or deflated. Not read: encrypted entries, other methods, archives in several parts, archives with something
+   Reading goes by the central directory at the end of the file; sizes beyond 4 GiB (zip64) are understood. Entries may
+   be stored or deflated. Not read: encrypted entries, other methods, archives in several parts, archives with something
    glued in front. Names are only compared, never used as paths. Writing stores entries uncompressed. */
 #ifndef FLXI_ZIP_H
 #define FLXI_ZIP_H
@@ -37,8 +38,8 @@ void flxi_zip_close(flxi_zip *z);
 flx_code flxi_zip_next(const flxi_zip *z, size_t *at, flxi_zip_entry *entry, bool *more, flx_error *err);
 
 /* The entry's contents, checksum verified: a part of the archive's source when it is stored, memory when it was
-   deflated, and then *block, of content->size bytes, is to be freed by the caller; it is NULL otherwise. Contents larger
-   than `limit` (0: none) are SIZE. */
+   deflated, and then *block, of content->size bytes, is to be freed by the caller; it is NULL otherwise. Contents
+   larger than `limit` (0: none) are SIZE. */
 flx_code flxi_zip_content(const flxi_zip *z, const flxi_zip_entry *entry, int64_t limit, flxi_source *content,
                           void **block, flx_error *err);
 

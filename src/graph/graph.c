@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c: building graphs and reading them back. flxi_add_node is the one place where nodes are made. */
 #include "graph/graph.h"
 
@@ -53,7 +54,8 @@ flx_graph *flx_graph_retain(flx_graph *g)
 }
 
 #ifdef FLX_DEBUG
-/* Debug builds keep the header of a freed graph until its context is freed, so that using it is an error, not a crash. */
+/* Debug builds keep the header of a freed graph until its context is freed, so that using it is an error, not a
+   crash. */
 typedef struct {
     const flxi_allocator *mem;
     flx_graph *first;

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.h: the graph itself.
 
-   Nodes are appended in topological order and never change. Ids of values start at 1; results of one node have consecutive
-   ids. Nodes and values live in chunks of doubling size inside the graph's arena, so pointers to them stay valid while the
-   graph grows. Types are kept once per graph: within a graph, equal types are equal pointers. */
+   Nodes are appended in topological order and never change. Ids of values start at 1; results of one node have
+   consecutive ids. Nodes and values live in chunks of doubling size inside the graph's arena, so pointers to them stay
+   valid while the graph grows. Types are kept once per graph: within a graph, equal types are equal pointers. */
 #ifndef FLXI_IR_H
 #define FLXI_IR_H
 
@@ -84,11 +85,12 @@ static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
     return flxi_value_at(g, id)->type;
 }
 
-/* A value's number that does not depend on when leaves were declared: leaves come first, in order, then all other results, in
-   order. Hash and binary form use it; text reads back that way. */
+/* A value's number that does not depend on when leaves were declared: leaves come first, in order, then all other
+   results, in order. Hash and binary form use it; text reads back that way. */
 uint32_t flxi_value_number(const flx_graph *g, uint32_t id);
 
-/* Whether the node may fail or talk at run time, itself or in its bodies: then it is never removed, merged or folded. */
+/* Whether the node may fail or talk at run time, itself or in its bodies: then it is never removed, merged or
+   folded. */
 bool flxi_has_effect(const flxi_node *n);
 
 /* Position of the leaf or of the output with this name; false when there is none. */
@@ -103,11 +105,12 @@ flx_code flxi_graph_fail(flx_graph *g, const flx_error *err);
 flx_code flxi_graph_failf(flx_graph *g, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
 /* The one function that makes nodes: builders, parser, decoder and passes all come here. `attrs` is in g's arena (from
-   flxi_attrs_fill or flxi_attrs_clone) and is normalised in place. Returns the id of result 0, or 0 with the error in g. */
+   flxi_attrs_fill or flxi_attrs_clone) and is normalised in place. Returns the id of result 0, or 0 with the error in
+   g. */
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs);
 
-/* The same for a copy of node n of graph `like`, whose operands have the types they have there: nothing is inferred anew. The
-   verifier checks such nodes like all others. */
+/* The same for a copy of node n of graph `like`, whose operands have the types they have there: nothing is inferred
+   anew. The verifier checks such nodes like all others. */
 uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, const uint32_t *in, void *attrs);
 
 /* Declares a leaf. */

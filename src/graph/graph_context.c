@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_context.c: contexts as graphs need them: with a table of symbolic dimensions from the start. */
 #include "graph/type/dim.h"
 

@@ -1,5 +1,7 @@
-/* inline.c: the public way to put one graph's nodes into another that is under construction. What transforms make can so become
-   part of a larger graph: a gradient inside a loss. Types must agree exactly, since nodes are copied with theirs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inline.c: the public way to put one graph's nodes into another that is under construction. What transforms make can
+   so become part of a larger graph: a gradient inside a loss. Types must agree exactly, since nodes are copied with
+   theirs. */
 #include "graph/op/site.h"
 
 /* Errors of the arguments as a whole, kept in g. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* module.c: see module.h. */
 #include "graph/module.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* module.h: the graphs of one file. */
 #ifndef FLXI_MODULE_H
 #define FLXI_MODULE_H

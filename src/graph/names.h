@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.h: names no two things share. Who comes later gets the suffix _2, _3 … */
 #ifndef FLXI_NAMES_H
 #define FLXI_NAMES_H
@@ -12,8 +13,8 @@ typedef struct {
 void flxi_names_init(flxi_names *names, flxi_arena *arena);
 void flxi_names_free(flxi_names *names);
 
-/* The wanted name if it is free, otherwise the first one with a suffix that is; it is taken from then on. NULL when memory
-   is exhausted. Linear in the number of calls, however often one name is wanted. */
+/* The wanted name if it is free, otherwise the first one with a suffix that is; it is taken from then on. NULL when
+   memory is exhausted. Linear in the number of calls, however often one name is wanted. */
 const char *flxi_unique_name(flxi_names *names, const char *wanted);
 
 #endif

@@ -1,6 +1,8 @@
-/* verify.c: every invariant of a graph, checked from scratch: order, arities, types equal to what inference says, attributes
-   in normal form, leaves listed, names legal and unique; and the structural hash, which rests on the same facts. Nothing
-   is followed before it is known to lead somewhere, so a graph that is wrong is reported and not tripped over. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c: every invariant of a graph, checked from scratch: order, arities, types equal to what inference says,
+   attributes in normal form, leaves listed, names legal and unique; and the structural hash, which rests on the same
+   facts. Nothing is followed before it is known to lead somewhere, so a graph that is wrong is reported and not tripped
+   over. */
 #include "graph/module.h"
 
 #include "graph/op/opcode.h"
@@ -199,7 +201,8 @@ static uint64_t hash_type(flx_context *ctx, uint64_t h, const flx_type *t)
     return h;
 }
 
-/* A graph in use as a body cannot change, so its hash is kept: shared bodies would otherwise be walked again and again. */
+/* A graph in use as a body cannot change, so its hash is kept: shared bodies would otherwise be walked again and
+   again. */
 static uint64_t hash_body(const flx_graph *g);
 
 static uint64_t hash_node(const flx_graph *g, const flxi_node *n, uint64_t h)

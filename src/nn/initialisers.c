@@ -1,4 +1,6 @@
-/* initialisers.c: first values of parameters, computed by small graphs, so that a seed gives the same numbers on every machine. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* initialisers.c: first values of parameters, computed by small graphs, so that a seed gives the same numbers on every
+   machine. */
 #include "nn/layer.h"
 
 #include <fluxion/run.h>
@@ -55,7 +57,8 @@ static flx_val normal(flx_graph *g, const flx_type *t, double deviation, uint64_
     return flx_op1(g, "rng_normal", NULL, 0, attrs, 5);
 }
 
-/* Q of a random matrix with at least as many rows as columns, in f64; transposed if the type has it the other way round. */
+/* Q of a random matrix with at least as many rows as columns, in f64; transposed if the type has it the other way
+   round. */
 static flx_val orthogonal(flx_graph *g, const flx_type *t, double gain, uint64_t seed)
 {
     int64_t columns = t->rank ? t->dims[t->rank - 1] : 1, rows = 1;

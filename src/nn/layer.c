@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer.c: layers without memory: linear, norms, embedding, convolution, dropout. */
 #include "nn/layer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer.h: what layers share. Everything here goes through the public API. */
 #ifndef FLXI_LAYER_H
 #define FLXI_LAYER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* losses.c: how far a network is from what it should give; each a scalar, the mean over the examples. */
 #include "nn/layer.h"
 
@@ -55,9 +56,9 @@ flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q)
 
 /* ---- Connectionist temporal classification ----
 
-   Labels with a blank before, between and behind them are M = 2 L + 1 places. alpha[s] is the log probability of all ways to be at
-   place s by now; a step stays, goes on by one, or by two if that skips a blank between different labels. Log probabilities of
-   the impossible are -inf, which must not reach a derivative: hence the guards. */
+   Labels with a blank before, between and behind them are M = 2 L + 1 places. alpha[s] is the log probability of all
+   ways to be at place s by now; a step stays, goes on by one, or by two if that skips a blank between different labels.
+   Log probabilities of the impossible are -inf, which must not reach a derivative: hence the guards. */
 
 /* log(e^a + e^b + …), -inf if all are. */
 static flx_val log_sum(flx_graph *g, const flx_val *x, size_t n)

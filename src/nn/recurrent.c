@@ -1,5 +1,6 @@
-/* recurrent.c: layers with a state, each a scan over the sequence. What does not depend on the state is computed for all steps at
-   once, before the scan: the product of the whole sequence with w. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recurrent.c: layers with a state, each a scan over the sequence. What does not depend on the state is computed for
+   all steps at once, before the scan: the product of the whole sequence with w. */
 #include "nn/layer.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transformer.c: attention, transformer blocks and the positions they know of. */
 #include "nn/layer.h"
 

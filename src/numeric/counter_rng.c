@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counter_rng.c: Philox, Threefry, and the uniform and normal draws made from their words. */
 #include "numeric/counter_rng.h"
 

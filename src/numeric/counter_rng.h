@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counter_rng.h: random words as a pure function of a key and a counter.
 
    Two published block functions: Philox 4×32 with 10 rounds and Threefry 2×32 with 20 rounds (Salmon, Moraes, Dror and

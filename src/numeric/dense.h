@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dense.h: dense matrices of doubles or complex doubles in scratch memory, and the factorisations that evaluators of
    linear algebra use.
 
    Everything is total: a singular matrix, an infinity or a NaN gives infinities and NaNs, never a read outside. A
    function that returns bool says whether the matrix was regular. Orders of operations are fixed, and columns of
-   right-hand sides do not know of each other, so that solving for several at once gives the bits of solving for each. */
+   right-hand sides do not know of each other, so that solving for several at once gives the bits of solving for
+   each. */
 #ifndef FLXI_DENSE_H
 #define FLXI_DENSE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dense_body.h: the functions of dense.h for one kind of numbers. Included by dense.c once for each: NUM is the type,
    and MUL, DIV, CONJ, SIZE (what pivots are compared by), REAL and NAME(x) say the rest. */
 

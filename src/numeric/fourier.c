@@ -1,4 +1,6 @@
-/* fourier.c: see fourier.h. The passes are in fourier_pass.inc, written once for every precision and width of vectors. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fourier.c: see fourier.h. The passes are in fourier_pass.inc, written once for every precision and width of
+   vectors. */
 #include "numeric/fourier.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fourier.h: the discrete Fourier transform of any length, in f64 and f32, for the reference evaluator and for routes.
 
-   y_k = Σ_j x_j exp(-2πi jk/n). Lengths whose prime factors are at most FLXI_FOURIER_PRIME go through Stockham's passes, one
-   for each factor; any other length is a convolution with a chirp (Bluestein), whose transforms have a power of two for a
-   length. Both take O(n log n).
+   y_k = Σ_j x_j exp(-2πi jk/n). Lengths whose prime factors are at most FLXI_FOURIER_PRIME go through Stockham's
+   passes, one for each factor; any other length is a convolution with a chirp (Bluestein), whose transforms have a
+   power of two for a length. Both take O(n log n).
 
-   Error: with u = 2^-53 (f32: 2^-24) and in the 2-norm, at most 8 u log2(n) of the result, times 4 for a chirp. Roots of unity
-   come from sin and cos of an angle of at most π/4, each on its own, never from a recurrence.
+   Error: with u = 2^-53 (f32: 2^-24) and in the 2-norm, at most 8 u log2(n) of the result, times 4 for a chirp. Roots
+   of unity come from sin and cos of an angle of at most π/4, each on its own, never from a recurrence.
 
    Nothing here depends on the vectors of the machine but the time: every variant computes the same bits. */
 #ifndef FLXI_FOURIER_H
@@ -36,8 +37,8 @@ size_t flxi_fourier_work_count(const flxi_fourier *plan);
 flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table, const flxi_allocator *mem,
                            flx_error *err);
 
-/* Transforms `lanes` signals at once, in place: number k of lane l is at re[k * lanes + l] and im[k * lanes + l]. To go in the
-   other direction, exchange re and im. */
+/* Transforms `lanes` signals at once, in place: number k of lane l is at re[k * lanes + l] and im[k * lanes + l]. To go
+   in the other direction, exchange re and im. */
 void flxi_fourier_f32(const flxi_fourier *plan, const float *table, float *re, float *im, int64_t lanes, float *work);
 void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re, double *im, int64_t lanes,
                       double *work);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_block.c: see gguf_block.h. Numbers are little-endian; d, dmin and m are f16 unless a block says otherwise.
    Blocks of 32 put the first 16 numbers into the low halves of their bytes and the last 16 into the high halves.
    Blocks of 256 ("k") are divided into 8 or 16 sub-blocks, each with small integer scales of its own below the

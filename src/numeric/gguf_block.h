@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_block.h: the packed blocks of GGUF files. A block holds 32 or 256 numbers as small integers with one or more
    scales; a row of a matrix is a whole number of blocks. */
 #ifndef FLXI_GGUF_BLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jacobi.c: see jacobi.h. */
 #include "numeric/jacobi.h"
 

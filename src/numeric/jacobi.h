@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jacobi.h: eigenvalues of Hermitian matrices and singular values by Jacobi rotations, in complex double. Slow for
    large matrices, and as accurate as any method; real matrices stay real to the bit, since every phase is then 1 or
    -1.

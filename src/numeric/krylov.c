@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* krylov.c: see krylov.h. Both methods start over with the true residual when they believe to be done: what they
    carry along drifts from it by rounding, most of all where the operator computes in few bits. */
 #include "numeric/krylov.h"

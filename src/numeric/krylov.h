@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* krylov.h: solving linear systems that are known only by what they do to a vector. Vectors are arrays of double;
    a complex vector is one of twice as many, which serves every operator that is linear over the reals. */
 #ifndef FLXI_KRYLOV_H

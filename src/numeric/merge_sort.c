@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* merge_sort.c: a merge sort from runs of one position up. */
 #include "numeric/merge_sort.h"
 

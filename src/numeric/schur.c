@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schur.c: see schur.h. */
 #include "numeric/schur.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schur.h: eigenvalues and eigenvectors of a general matrix, by unitary reduction to Hessenberg and then to triangular
    form (shifted QR), in complex double.
 

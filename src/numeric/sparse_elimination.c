@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_elimination.c: see sparse_elimination.h. Real numbers are complex ones here: following the lists costs more
    than the arithmetic. */
 #include "numeric/sparse_elimination.h"

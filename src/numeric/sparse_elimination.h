@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_elimination.h: a system whose matrix is mostly zeros, solved by elimination on lists of what is not. */
 #ifndef FLXI_SPARSE_ELIMINATION_H
 #define FLXI_SPARSE_ELIMINATION_H

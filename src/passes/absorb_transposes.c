@@ -1,6 +1,8 @@
-/* absorb_transposes.c: products of transposed matrices read them as they lie. matmul(transpose(a), b) becomes a dot_general that
-   contracts another axis of a: the product packs its operands anyway, and a transposed one costs it nothing. A product that is
-   used only transposed is computed that way: transpose(a b) is the product of transpose(b) and transpose(a). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* absorb_transposes.c: products of transposed matrices read them as they lie. matmul(transpose(a), b) becomes a
+   dot_general that contracts another axis of a: the product packs its operands anyway, and a transposed one costs it
+   nothing. A product that is used only transposed is computed that way: transpose(a b) is the product of transpose(b)
+   and transpose(a). */
 #include "passes/pass.h"
 
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* body_map.c: see body_map.h. */
 #include "passes/body_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* body_map.h: a pass that goes into bodies: each body is mapped once, however often it is used. */
 #ifndef FLXI_BODY_MAP_H
 #define FLXI_BODY_MAP_H

@@ -1,5 +1,6 @@
-/* constants_to_params.c: constants become parameters, whose values the caller keeps elsewhere: a file of weights beside the
-   graph. Constants of bodies stay, since a body sees nothing but its operands. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* constants_to_params.c: constants become parameters, whose values the caller keeps elsewhere: a file of weights beside
+   the graph. Constants of bodies stay, since a body sees nothing but its operands. */
 #include "graph/op/opcode.h"
 #include "passes/pass.h"
 

@@ -1,5 +1,6 @@
-/* cse.c: common subexpression elimination by hashing op, (already merged) operands and attributes. Bodies are the same when
-   their nodes are: rules make a new one each time. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cse.c: common subexpression elimination by hashing op, (already merged) operands and attributes. Bodies are the same
+   when their nodes are: rules make a new one each time. */
 #include "passes/pass.h"
 
 /* ---- Bodies ---- */

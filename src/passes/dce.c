@@ -1,4 +1,6 @@
-/* dce.c: dead code elimination. One backward sweep marks what outputs, pins and effects need; one forward sweep copies. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dce.c: dead code elimination. One backward sweep marks what outputs, pins and effects need; one forward sweep
+   copies. */
 #include "passes/pass.h"
 
 bool flxi_is_root(const flx_graph *g, const flxi_node *n)

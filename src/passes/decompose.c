@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decompose.c: see decompose.h. A round replaces every node that has to be; rounds repeat until none is left. */
 #include "passes/decompose.h"
 

@@ -1,5 +1,6 @@
-/* extract.c: the part of a graph that computes chosen values. A copy gets them as its only outputs and dead code elimination
-   drops the rest; inputs and parameters stay, needed or not, so that the part is fed as the whole is. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extract.c: the part of a graph that computes chosen values. A copy gets them as its only outputs and dead code
+   elimination drops the rest; inputs and parameters stay, needed or not, so that the part is fed as the whole is. */
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>

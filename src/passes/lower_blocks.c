@@ -1,6 +1,7 @@
-/* lower_blocks.c: see lower_blocks.h. A policy is a choice of rules: which one takes a node apart, if any. Nodes are expanded until the
-   policy is content with all of them, then bodies are lowered the same way, each once however often it is used. Bodies come
-   second because an expansion may bring some along. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lower_blocks.c: see lower_blocks.h. A policy is a choice of rules: which one takes a node apart, if any. Nodes are
+   expanded until the policy is content with all of them, then bodies are lowered the same way, each once however often
+   it is used. Bodies come second because an expansion may bring some along. */
 #include "passes/lower_blocks.h"
 
 #include "passes/body_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lower_blocks.h: from HIR to MIR: blocks become ops. */
 #ifndef FLXI_LOWER_H
 #define FLXI_LOWER_H

@@ -1,7 +1,8 @@
-/* order.c: a canonical order of nodes. Two graphs that differ only in the order in which independent nodes were appended become
-   equal: same text, same hash. Leaves come first, in their order; then everything depth first, operands from left to right, from
-   the nodes with effects (which keep their order among themselves), the outputs and the pinned values. The walk keeps its own
-   stack, since graphs may be as deep as they are long. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* order.c: a canonical order of nodes. Two graphs that differ only in the order in which independent nodes were
+   appended become equal: same text, same hash. Leaves come first, in their order; then everything depth first, operands
+   from left to right, from the nodes with effects (which keep their order among themselves), the outputs and the pinned
+   values. The walk keeps its own stack, since graphs may be as deep as they are long. */
 #include "passes/pass.h"
 
 typedef struct {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass.c: remaps and copying, which all passes are made of. */
 #include "passes/pass.h"
 

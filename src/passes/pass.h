@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass.h: the frame of every pass: a function from a graph to a new graph and a remap.
 
-   remap.id[old] is the id that the value has in the new graph, 0 when it vanished. Whoever holds ids across a pass carries
-   them through the remap; raw ids of the old graph mean nothing in the new one. A pinned value never vanishes. Passes run one
-   after the other compose their remaps. A pass that fails leaves its input as it was and gives nothing back. */
+   remap.id[old] is the id that the value has in the new graph, 0 when it vanished. Whoever holds ids across a pass
+   carries them through the remap; raw ids of the old graph mean nothing in the new one. A pinned value never vanishes.
+   Passes run one after the other compose their remaps. A pass that fails leaves its input as it was and gives nothing
+   back. */
 #ifndef FLXI_PASS_H
 #define FLXI_PASS_H
 
@@ -30,8 +32,8 @@ typedef struct {
 
 /* An empty copy of `from`: same name, no nodes yet. */
 flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err);
-/* Copies node i; its operands must have been copied. Labels and pins come along. Types are inferred anew only where the copy
-   changes dimensions. */
+/* Copies node i; its operands must have been copied. Labels and pins come along. Types are inferred anew only where the
+   copy changes dimensions. */
 flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
 /* Says that value `old` is represented by `id` of the new graph. */
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
@@ -51,18 +53,19 @@ flx_code flxi_pass_dce(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 /* Whether a node stays even if no output needs it: leaves, pinned results, effects. */
 bool flxi_is_root(const flx_graph *g, const flxi_node *n);
 
-/* Puts nodes into an order that depends on the graph alone: depth first from effects, outputs and pins, operands from left to
-   right. What reaches none of these is dropped. */
+/* Puts nodes into an order that depends on the graph alone: depth first from effects, outputs and pins, operands from
+   left to right. What reaches none of these is dropped. */
 flx_code flxi_pass_order(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay apart. */
+/* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay
+   apart. */
 flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Constant folding, exact identities, cse and dce, until nothing changes. */
 flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* Reductions over neighbouring axes only, and long ones in parts. Those that are not a fold of parts (reduce_mean) must be
-   decomposed before where flxi_wants_splitting() says so. */
+/* Reductions over neighbouring axes only, and long ones in parts. Those that are not a fold of parts (reduce_mean) must
+   be decomposed before where flxi_wants_splitting() says so. */
 flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
 
@@ -73,15 +76,16 @@ flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_
 enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out where it does
-   not treat each of them for itself, or they are too few, or too little work. Bits do not change. */
+/* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out
+   where it does not treat each of them for itself, or they are too few, or too little work. Bits do not change. */
 flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out,
                              flx_error *err);
 
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
 
-/* The step cse is made of: node i is copied unless an equal one is filed in `seen`, which then takes its place (*merged). */
+/* The step cse is made of: node i is copied unless an equal one is filed in `seen`, which then takes its place
+   (*merged). */
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged);
 
 /* Replaces symbols by numbers throughout, sub-graphs included, and infers everything anew. */

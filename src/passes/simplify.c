@@ -1,7 +1,8 @@
-/* simplify.c: rewrites that make a graph smaller and change no value by a bit, then common subexpressions and dead code, until
-   nothing changes. Rewrites are rows of a table: an op, a function that looks at a node about to be copied (operands already
-   rewritten) and names a value that equals its result, and why that is exact. They only shrink or canonicalise, in one
-   direction, so the rounds end; their number is bounded besides.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simplify.c: rewrites that make a graph smaller and change no value by a bit, then common subexpressions and dead
+   code, until nothing changes. Rewrites are rows of a table: an op, a function that looks at a node about to be copied
+   (operands already rewritten) and names a value that equals its result, and why that is exact. They only shrink or
+   canonicalise, in one direction, so the rounds end; their number is bounded besides.
 
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
 #include "graph/op/eval.h"
@@ -296,8 +297,8 @@ static void leave_for_run_time(flxi_eval *e, uint32_t status)
     flxi_fail(e->err, FLX_E_NUMERIC, "%s: has a status to report: %u", e->op->name, status);
 }
 
-/* Evaluates the op on the given tensors, which give a value of `shape`: that of the result, or a scalar that all its elements
-   are. A failure (an index out of range, say) leaves it for run time. */
+/* Evaluates the op on the given tensors, which give a value of `shape`: that of the result, or a scalar that all its
+   elements are. A failure (an index out of range, say) leaves it for run time. */
 static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_type *shape)
 {
     flx_error err = {0};
@@ -506,8 +507,8 @@ static void replace(flx_graph **now, flxi_remap *total, flx_graph *next, flxi_re
     *now = next;
 }
 
-/* Operands are rewritten before their users, so one round does nearly everything; what it makes possible (a value that lost
-   its last other user, a constant made by a rewrite) is found by the next. */
+/* Operands are rewritten before their users, so one round does nearly everything; what it makes possible (a value that
+   lost its last other user, a constant made by a rewrite) is found by the next. */
 static flx_code run_rounds(flx_graph **now, flxi_remap *total, flx_error *err)
 {
     bool changed = true;

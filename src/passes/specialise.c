@@ -1,6 +1,7 @@
-/* specialise.c: binding symbolic dimensions. Every node is built anew with its shape-bearing attributes bound, so shapes
-   that only seemed to fit are found here. A sub-graph that uses none of the bound symbols is shared, any other is
-   specialised once however often it is used. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* specialise.c: binding symbolic dimensions. Every node is built anew with its shape-bearing attributes bound, so
+   shapes that only seemed to fit are found here. A sub-graph that uses none of the bound symbols is shared, any other
+   is specialised once however often it is used. */
 #include "passes/pass.h"
 
 typedef struct {

@@ -1,13 +1,15 @@
-/* split_examples.c: the body of a loop for a part of its examples. Where every op of a body treats the rows of its carries and
-   sequences, their first axis, each for itself, the loop over all of them is a loop over some of them and another over the rest,
-   and threads can run these side by side from the first step to the last. Only ops whose bits do not depend on how many rows there
-   are take part: elementwise ones, views along other axes, and products large enough to be products in either case. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* split_examples.c: the body of a loop for a part of its examples. Where every op of a body treats the rows of its
+   carries and sequences, their first axis, each for itself, the loop over all of them is a loop over some of them and
+   another over the rest, and threads can run these side by side from the first step to the last. Only ops whose bits do
+   not depend on how many rows there are take part: elementwise ones, views along other axes, and products large enough
+   to be products in either case. */
 #include "passes/pass.h"
 
 #include "graph/op/opcode.h"
 
-/* Multiplications of a step, for one thread, below which it does not pay: about a microsecond. And elements of a value, for one
-   thread, above which what is done in a step is better cut among threads than the examples. */
+/* Multiplications of a step, for one thread, below which it does not pay: about a microsecond. And elements of a value,
+   for one thread, above which what is done in a step is better cut among threads than the examples. */
 static const int64_t least_work = 1 << 15, most_elements = 1 << 13;
 
 typedef struct {
@@ -24,7 +26,8 @@ static const void *attr_of(const flxi_node *n, const char *name)
     return (const char *)n->attrs + a->offset;
 }
 
-/* Operands meet at their last axes: those with rows have all axes of the result, the others at most one of extent 1 there. */
+/* Operands meet at their last axes: those with rows have all axes of the result, the others at most one of extent 1
+   there. */
 static bool is_pointwise(const splitting *s, const flxi_node *n)
 {
     int rank = flxi_type_at(s->body, n->first)->rank;

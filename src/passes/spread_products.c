@@ -1,13 +1,16 @@
-/* spread_products.c: small products as sums of products, for which calling and packing would take longer than the arithmetic. A
-   product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum: views and a fold, which
-   join the work around them in one kernel. A product that sums over a single element is no sum at all, whatever its size. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spread_products.c: small products as sums of products, for which calling and packing would take longer than the
+   arithmetic. A product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum:
+   views and a fold, which join the work around them in one kernel. A product that sums over a single element is no sum
+   at all, whatever its size. */
 #include "passes/pass.h"
 
 #include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
 
-/* With more multiplications than this the products of the backend are faster; less so if lanes must gather what they read. */
+/* With more multiplications than this the products of the backend are faster; less so if lanes must gather what they
+   read. */
 static const int64_t most_products = FLXI_MOST_SPREAD, most_gathered = 512;
 /* From this many neighbouring results on they are computed side by side. */
 static const int64_t enough_columns = 16;

@@ -1,7 +1,8 @@
-/* widen.c: the same computation in double precision. Every f32, f16 and bf16 becomes f64 and every c64 becomes c128: in the
-   types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype. Everything else is
-   inferred anew. A body is widened once however often it is used. What depends on the width of a float, such as `bitcast`, need
-   not fit any more; then inference says so. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* widen.c: the same computation in double precision. Every f32, f16 and bf16 becomes f64 and every c64 becomes c128: in
+   the types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype.
+   Everything else is inferred anew. A body is widened once however often it is used. What depends on the width of a
+   float, such as `bitcast`, need not fit any more; then inference says so. */
 #include "kernel/derive/kernel_widen.h"
 #include "passes/pass.h"
 

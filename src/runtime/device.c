@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c: where graphs can run, and what is known about it. Nothing is looked for before it is asked about. */
 #include "runtime/device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.h: names of devices. */
 #ifndef FLXI_DEVICE_H
 #define FLXI_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec.c: executables: options, parameters, and the ways to run one. What runs is a variant (variant.c). */
 #include "runtime/exec.h"
 

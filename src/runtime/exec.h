@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec.h: executables, for the rest of the runtime. */
 #ifndef FLXI_EXEC_H
 #define FLXI_EXEC_H
@@ -10,8 +11,8 @@
 
 /* ---- Variants (variant.c): the graph for one binding of its symbolic dimensions ---- */
 
-/* How many an executable keeps; what was used least recently goes when one more is wanted. More only while all are in use or
-   pinned. */
+/* How many an executable keeps; what was used least recently goes when one more is wanted. More only while all are in
+   use or pinned. */
 enum { FLXI_MAX_VARIANTS = 64 };
 
 /* A program and what its runs work in. States belong to the program they were made for. */
@@ -60,8 +61,8 @@ void flxi_variant_pin(flxi_variant *v);
 void flxi_variant_free(flxi_variant *v); /* waits for its thread */
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
                           flx_error *err);
-/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long as the
-   executable. */
+/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long
+   as the executable. */
 const flxi_program *flxi_exec_program(const flx_exec *e);
 /* What runs worked in and the next will work in. */
 size_t flxi_exec_held_bytes(const flx_exec *e);

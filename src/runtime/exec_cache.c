@@ -1,9 +1,10 @@
-/* exec_cache.c: flx_run() on the compiled device. Executables are known by the binary form of their graph, which holds all that
-   a graph is; a hash finds candidates and comparing the bytes decides, so nothing is ever mistaken for something else. The
-   device has no options here but the standard ones, so they need no place in the key.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec_cache.c: flx_run() on the compiled device. Executables are known by the binary form of their graph, which holds
+   all that a graph is; a hash finds candidates and comparing the bytes decides, so nothing is ever mistaken for
+   something else. The device has no options here but the standard ones, so they need no place in the key.
 
-   Whoever wants a graph that another thread is compiling waits for it. What is used least recently goes when there are too
-   many entries, or when they hold too much memory; entries in use stay until their last user is gone. */
+   Whoever wants a graph that another thread is compiling waits for it. What is used least recently goes when there are
+   too many entries, or when they hold too much memory; entries in use stay until their last user is gone. */
 #include "runtime/exec_cache.h"
 
 static const size_t most_bytes = (size_t)256 << 20; /* held by entries that no run uses */

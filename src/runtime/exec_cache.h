@@ -1,4 +1,6 @@
-/* exec_cache.h: executables that flx_run() made, kept for the next run of the same graph. One cache for each context. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec_cache.h: executables that flx_run() made, kept for the next run of the same graph. One cache for each
+   context. */
 #ifndef FLXI_EXEC_CACHE_H
 #define FLXI_EXEC_CACHE_H
 

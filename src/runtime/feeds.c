@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feeds.c: what a run is given, matched with what the graph declares. */
 #include "runtime/feeds.h"
 

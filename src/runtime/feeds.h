@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* feeds.h: what a run is given, matched with what the graph declares; extents of symbolic dimensions follow from it. */
 #ifndef FLXI_FEEDS_H
 #define FLXI_FEEDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c: the steps of an executable, and how long each takes in a run. */
 #include "runtime/exec.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.c: writing a run to a file. The text of recording.txt is a line for each fact:
 
        fluxion recording 1

@@ -1,5 +1,6 @@
-/* recording.c: reading recordings and running them. The file comes from anywhere, so nothing in it is believed: the archive,
-   the graph and the arrays are checked by their own readers, the text here. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recording.c: reading recordings and running them. The file comes from anywhere, so nothing in it is believed: the
+   archive, the graph and the arrays are checked by their own readers, the text here. */
 #include "runtime/recording.h"
 
 #include "base/number.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recording.h: writing recordings, for the rest of the runtime. */
 #ifndef FLXI_RECORDING_H
 #define FLXI_RECORDING_H

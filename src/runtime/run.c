@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: running a graph once on a device: match the feeds with the inputs, bind symbolic dimensions, hand over. */
 #include "backend/ref/ref.h"
 #include "passes/pass.h"

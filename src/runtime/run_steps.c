@@ -1,6 +1,8 @@
-/* run_steps.c: running steps. A block's table holds the address of every slot; those in the arena never change, those of inputs
-   and outputs are set before the block runs. Bodies of loops read and write the outer block's memory directly: a row of a
-   sequence is an address, a carry is one of two places that take turns, and the last step writes the result itself. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_steps.c: running steps. A block's table holds the address of every slot; those in the arena never change, those
+   of inputs and outputs are set before the block runs. Bodies of loops read and write the outer block's memory
+   directly: a row of a sequence is an address, a carry is one of two places that take turns, and the last step writes
+   the result itself. */
 #include "runtime/run_steps.h"
 
 #include "backend/ref/ref.h"
@@ -83,8 +85,8 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies lie one behind the other in the step's scratch; branches share their place, and each part of a scan's examples has one of
-   its own. */
+/* Bodies lie one behind the other in the step's scratch; branches share their place, and each part of a scan's examples
+   has one of its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
     unsigned char *place = base + step->scratch_offset;

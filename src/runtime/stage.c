@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
 #include "passes/pass.h"
 #include "runtime/exec.h"

@@ -1,5 +1,6 @@
-/* optimiser.c: the optimisers, one row each. An update is a formula over ordinary values, written with primitive ops, so that
-   it is fused with the end of the gradient's computation and can itself be differentiated. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimiser.c: the optimisers, one row each. An update is a formula over ordinary values, written with primitive ops,
+   so that it is fused with the end of the gradient's computation and can itself be differentiated. */
 #include "train/train.h"
 
 #include <fluxion/ops.h>

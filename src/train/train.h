@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train.h: training steps as graphs, for the trainer. */
 #ifndef FLXI_TRAIN_H
 #define FLXI_TRAIN_H

@@ -1,6 +1,7 @@
-/* trainer.c: a compiled training step and the memory that lives on from step to step. A parameter or state that the step can
-   update in place has one buffer; the others have two that take turns. All memory and all tables are made with the trainer, so
-   that a step only looks up names and sets pointers. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trainer.c: a compiled training step and the memory that lives on from step to step. A parameter or state that the
+   step can update in place has one buffer; the others have two that take turns. All memory and all tables are made with
+   the trainer, so that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
 #include "graph/op/opcode.h"

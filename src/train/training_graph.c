@@ -1,6 +1,8 @@
-/* training_graph.c: from a loss to a training step. The gradient graph of the loss gets the optimiser's state as further
-   parameters and the update as further nodes; what the gradients were is then no output any more. Everything is one graph: the
-   compiler sees that a gradient is used once, by the update, and never needs memory for it where both are one kernel. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_graph.c: from a loss to a training step. The gradient graph of the loss gets the optimiser's state as
+   further parameters and the update as further nodes; what the gradients were is then no output any more. Everything is
+   one graph: the compiler sees that a gradient is used once, by the update, and never needs memory for it where both
+   are one kernel. */
 #include "train/train.h"
 
 #include "autodiff/autodiff.h"
@@ -200,7 +202,8 @@ static void declare_state(training_work *w)
 
 /* ---- The whole ---- */
 
-/* The gradients are outputs of w->g; the results of the update become outputs behind them, and then those are dropped. */
+/* The gradients are outputs of w->g; the results of the update become outputs behind them, and then those are
+   dropped. */
 static flx_code choose_outputs(training_work *w)
 {
     flxi_training *t = w->t;

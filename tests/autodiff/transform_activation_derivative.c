@@ -1,4 +1,6 @@
-/* f'(x) as a builder: every pointwise op of one operand against differences, in first and second order, and what it refuses. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* f'(x) as a builder: every pointwise op of one operand against differences, in first and second order, and what it
+   refuses. */
 #include "graph/op/opcode.h"
 #include "ops/sample.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that
    hit their bound or have none, and regions that are recomputed instead of kept. */
 #include "autodiff/transform_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform_errors.c: what every transform says about input it cannot take: message, place and hint, word for word,
    and the transforms that the graph has been through. */
 #include "autodiff/transform_text.h"

@@ -1,5 +1,6 @@
-/* The loss of energies and forces: exact numbers, what is left out with a weight of zero, and mistakes. The model with a network
-   is in tests/nn/nn_forces.c. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss of energies and forces: exact numbers, what is left out with a weight of zero, and mistakes. The model with
+   a network is in tests/nn/nn_forces.c. */
 #include "autodiff/transform_text.h"
 
 #include <math.h>

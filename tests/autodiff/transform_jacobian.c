@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that
    they are what the dense way gives; chunks and byte budgets. */
 #include "autodiff/transform_text.h"

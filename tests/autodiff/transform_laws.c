@@ -1,5 +1,6 @@
-/* transform_laws.c: what the transforms promise beyond the rules of single ops: names, seeds, errors, composition, control
-   flow, checkpoints, Jacobians, Taylor mode, cost. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transform_laws.c: what the transforms promise beyond the rules of single ops: names, seeds, errors, composition,
+   control flow, checkpoints, Jacobians, Taylor mode, cost. */
 #include "fault.h"
 #include "test.h"
 
@@ -262,7 +263,8 @@ TEST(scan_checkpoints_do_not_change_gradients)
     }
 }
 
-/* A carry of 64 KiB over 1000 steps: without checkpoints the backward pass holds a thousand of them, with 10 a dozen. */
+/* A carry of 64 KiB over 1000 steps: without checkpoints the backward pass holds a thousand of them, with 10 a
+   dozen. */
 static double peak_in_carries(const char *options)
 {
     enum { WIDE = 8192 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform_starve.c: memory runs out while a transform works on control flow. Whichever request fails, once or from
    then on, the transform ends with OOM or, where it can do without, with the graph it always gives; nothing leaks,
    and the graph it was given is as it was.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* transform_text.h: for tests of transforms: a graph given as text, values by name, runs, and errors word for word. */
 #ifndef FLX_TEST_TRANSFORM_TEXT_H
 #define FLX_TEST_TRANSFORM_TEXT_H

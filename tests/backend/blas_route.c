@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blas_route.c: the library route computes the same products, whatever the threads, and says why it does not apply. */
 #include "backend/cpu/gemm/blas.h"
 #include "backend/cpu/routes/routes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache_fixture.c: see cache_fixture.h. */
 #include "backend/cache_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache_fixture.h: a folder with a cache and a folder for temporary files, both empty at first, and small things to
    compile. */
 #ifndef FLX_TEST_CACHE_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compile_service.c: compiling C: several texts at once, compilers that misbehave, calls and allocations that fail. */
 #include "backend/cache_fixture.h"
 #include "fault.h"
@@ -136,8 +137,8 @@ TEST(compile_service_is_shared_by_threads)
 #define HAS_FEATURE(x) 0
 #endif
 
-/* In a program with these checks objects have them too when sanitizing_cc compiles them: an access out of bounds, or a sum
-   that overflows, ends it. */
+/* In a program with these checks objects have them too when sanitizing_cc compiles them: an access out of bounds, or a
+   sum that overflows, ends it. */
 #if HAS_FEATURE(address_sanitizer)
 static bool survives(const char *compiler, int element, int term)
 {
@@ -289,7 +290,8 @@ TEST(compile_service_bears_hosts_with_odd_signals)
     CHECK_OK(code, &err);
     CHECK_EQ_I64(answer, 42);
     flxi_compile_service_free(s);
-    /* It starts with no signal blocked, and those that it lives by are not ignored; some above 31 are, by the C library. */
+    /* It starts with no signal blocked, and those that it lives by are not ignored; some above 31 are, by the C
+       library. */
     char log[800], script[1200];
     size_t n;
     snprintf(log, sizeof log, "%.700s/../signals", f.temp);
@@ -377,8 +379,8 @@ TEST(compile_service_works_without_anonymous_memory)
     cache_fixture_end(&f);
 }
 
-/* Every call fails once, on an empty cache and on one that has the object. Then either the cache was bypassed, or the error
-   names the cause; nothing is left behind. */
+/* Every call fails once, on an empty cache and on one that has the object. Then either the cache was bypassed, or the
+   error names the cause; nothing is left behind. */
 TEST(compile_service_survives_every_failing_call)
 {
     static const int errors[] = {EIO, ENOSPC, EACCES, EMFILE};

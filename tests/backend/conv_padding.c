@@ -1,5 +1,6 @@
-/* conv_padding.c: an infinite weight beside padding. The definition leaves terms in the padding out; 0 times infinity in
-   their place would be NaN. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_padding.c: an infinite weight beside padding. The definition leaves terms in the padding out; 0 times infinity
+   in their place would be NaN. */
 #include "test.h"
 
 #include <fluxion/fluxion.h>

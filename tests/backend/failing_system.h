@@ -1,4 +1,6 @@
-/* failing_system.h: the calls of base/host/system.h, made to fail, to do less than asked, or to compile without a compiler. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failing_system.h: the calls of base/host/system.h, made to fail, to do less than asked, or to compile without a
+   compiler. */
 #ifndef FLX_TEST_FAILING_SYSTEM_H
 #define FLX_TEST_FAILING_SYSTEM_H
 

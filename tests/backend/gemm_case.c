@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_case.c: see gemm_case.h. */
 #include "gemm_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_case.h: one matrix product with its memory, for tests. */
 #ifndef FLX_GEMM_CASE_H
 #define FLX_GEMM_CASE_H

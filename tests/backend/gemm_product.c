@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_product.c: matrix products against plain sums, for every dtype, odd extents, transposes and batches; the same
    bits for any number of threads and any instruction set. */
 #include "gemm_case.h"
@@ -364,8 +365,8 @@ TEST(gemm_epilogue_scales_and_adds)
     }
 }
 
-/* C += A B, on the shapes of every way of computing: tiles in place, sides that change places, dots, pieces of the depth.
-   With small integers every sum is exact. */
+/* C += A B, on the shapes of every way of computing: tiles in place, sides that change places, dots, pieces of the
+   depth. With small integers every sum is exact. */
 static void check_adding(int32_t dtype, int64_t m, int64_t n, int64_t k, bool b_transposed)
 {
     uint64_t seed = test_seed();

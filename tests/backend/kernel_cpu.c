@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_cpu.c: compiling and running emitted C: what can go wrong, and that nothing is left behind. */
 #include "emit/device_pair.h"
 
@@ -215,8 +216,8 @@ TEST(kernel_cpu_repeats_itself)
 
 /* ---- Failing allocations ---- */
 
-/* Every allocation of emitting, compiling and running fails once; the compiler is one that hands out what a real one made
-   before, so that there is time for all of them. */
+/* Every allocation of emitting, compiling and running fails once; the compiler is one that hands out what a real one
+   made before, so that there is time for all of them. */
 TEST(kernel_cpu_survives_failing_allocations)
 {
     char kept[600], keeper[700], giver[700], text[2000];

@@ -1,5 +1,6 @@
-/* object_cache.c: the cache of compiled objects: what is corrupted is compiled again and never loaded, processes may race,
-   directories that others can write to are refused, and the oldest go. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object_cache.c: the cache of compiled objects: what is corrupted is compiled again and never loaded, processes may
+   race, directories that others can write to are refused, and the oldest go. */
 #include "backend/cache_fixture.h"
 #include "fault.h"
 
@@ -502,7 +503,8 @@ TEST(object_cache_finds_its_place_by_the_environment)
     cache_fixture_end(&f);
 }
 
-/* A directory that cannot be written to still serves. Permissions do not stop the superuser, so writing is made to fail. */
+/* A directory that cannot be written to still serves. Permissions do not stop the superuser, so writing is made to
+   fail. */
 TEST(object_cache_serves_from_a_full_disk)
 {
     cache_fixture f;

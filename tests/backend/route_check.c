@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* route_check.c: see route_check.h. */
 #include "route_check.h"
 #include "graph/op/opcode.h"
@@ -108,8 +109,8 @@ static double largest(const flx_type *t, const void *data)
     return most;
 }
 
-/* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this numeric/fourier.h
-   allows 32 log2(n) units. */
+/* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this
+   numeric/fourier.h allows 32 log2(n) units. */
 static double fourier_bound(const subject *s)
 {
     const flx_type *t = s->in_types[0];

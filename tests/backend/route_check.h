@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* route_check.h: a node computed by its route and by its definition. */
 #ifndef FLX_ROUTE_CHECK_H
 #define FLX_ROUTE_CHECK_H

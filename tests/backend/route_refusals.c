@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* route_refusals.c: routes that do not apply say why, and what must fail fails as the definition does. */
 #include "route_check.h"
 

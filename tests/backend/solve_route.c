@@ -1,6 +1,7 @@
-/* solve_route.c: factors and solves of dense matrices by blocks and by a LAPACK, judged by what is left over: elementwise
-   backward errors (Higham, Accuracy and Stability of Numerical Algorithms, theorems 8.5, 9.3, 9.4 and 10.3), which hold for any
-   order of the sums. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* solve_route.c: factors and solves of dense matrices by blocks and by a LAPACK, judged by what is left over:
+   elementwise backward errors (Higham, Accuracy and Stability of Numerical Algorithms, theorems 8.5, 9.3, 9.4 and
+   10.3), which hold for any order of the sums. */
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_half.c: the narrow float formats, over all their values and around every rounding boundary. */
 #include "test.h"
 

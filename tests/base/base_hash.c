@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_hash.c: the hash function's fixed values, the index and the string table. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_memory.c: the allocator's arithmetic, arenas, growable arrays and string buffers, with and without failures. */
 #include "test.h"
 

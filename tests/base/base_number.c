@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_number.c: numbers as text, forwards and back, whatever the locale. */
 #include "test.h"
 

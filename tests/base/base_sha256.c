@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_sha256.c: SHA-256 against the vectors of its standard, in pieces of every size. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base_thread_pool.c: every chunk runs once, whatever the number of threads, from several callers and nested. */
 #include "test.h"
 
@@ -167,8 +168,8 @@ static void pause_us(long us)
     nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
 }
 
-/* Loops after pauses around the time when workers fall asleep, inside and outside of runs, with more threads than cores and
-   with fewer: none is lost, and no chunk either. */
+/* Loops after pauses around the time when workers fall asleep, inside and outside of runs, with more threads than cores
+   and with fewer: none is lost, and no chunk either. */
 TEST(thread_pool_wakes_sleeping_workers)
 {
     static const long pauses[] = {0, 1, 30, 49, 50, 51, 60, 100, 1990, 2010, 5000};

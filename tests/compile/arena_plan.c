@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory plans: what is live together never shares bytes, whatever the sizes and lifetimes, and little room is lost. */
 #include "compile/arena_plan.h"
 #include "fault.h"
@@ -127,8 +128,8 @@ TEST(arena_plan_of_random_graphs_is_near_the_lower_bound)
 
 /* ---- Large sets: the fits run out of their allowance, the rest is swept ---- */
 
-/* Validity of many intervals: at each step in turn, what is live is in order of offset and does not overlap. The live ones are
-   kept in a list by offset, so this is independent of how the planner looks for gaps. */
+/* Validity of many intervals: at each step in turn, what is live is in order of offset and does not overlap. The live
+   ones are kept in a list by offset, so this is independent of how the planner looks for gaps. */
 static int by_from(const void *x, const void *y)
 {
     const flxi_interval *p = x;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bundle.c: see bundle.h. */
 #include "compile/bundle.h"
 

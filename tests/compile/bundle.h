@@ -1,6 +1,7 @@
-/* bundle.h: many small graphs as one, so that one call of the compiler serves them all. Each piece has inputs of its own; the
-   pieces are run by the reference evaluator, the whole by compiled code, and the results must agree within the bound that
-   error_bound.h derives for each piece. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle.h: many small graphs as one, so that one call of the compiler serves them all. Each piece has inputs of its
+   own; the pieces are run by the reference evaluator, the whole by compiled code, and the results must agree within the
+   bound that error_bound.h derives for each piece. */
 #ifndef FLX_BUNDLE_H
 #define FLX_BUNDLE_H
 
@@ -14,15 +15,15 @@ typedef struct bundle bundle;
 bundle *bundle_new(flx_context *ctx);
 void bundle_free(bundle *b);
 
-/* Adds a graph of static types; `values` are taken over. `about` names it in messages. False when the reference evaluator
-   cannot run it: then it is left out. */
+/* Adds a graph of static types; `values` are taken over. `about` names it in messages. False when the reference
+   evaluator cannot run it: then it is left out. */
 bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about);
 
 /* The same where results must agree to the bit, signs of zeros included. */
 bool bundle_add_exact(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about);
 
-/* The same as bundle_add() for a graph of another context, which is copied. `find` gives the value of an input by its name; it
-   is copied too. */
+/* The same as bundle_add() for a graph of another context, which is copied. `find` gives the value of an input by its
+   name; it is copied too. */
 typedef const flx_tensor *(*bundle_find)(const void *user, const char *name);
 bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void *user, const char *about);
 size_t bundle_size(const bundle *b);
@@ -37,8 +38,8 @@ void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user);
 /* By output of a piece: the bound of each of its elements beyond element_bound(); NULL for one that is exact. */
 double *const *bundle_bounds(bundle *b, size_t piece);
 
-/* All pieces as one graph, whose inputs are called i<piece>_<input>, with the values for them in its order; the caller frees
-   the graph and the array, not the values. */
+/* All pieces as one graph, whose inputs are called i<piece>_<input>, with the values for them in its order; the caller
+   frees the graph and the array, not the values. */
 flx_graph *bundle_join(const bundle *b, flx_feed **feeds);
 
 /* ---- A bundle for each way ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_regress.c: mistakes of compiled code that were found once. */
 #include "test.h"
 

@@ -1,8 +1,10 @@
-/* compiled_samples.c: samples of every op, compiled, on random and on special values (NaN, infinities, zeros of both signs,
-   extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiled_samples.c: samples of every op, compiled, on random and on special values (NaN, infinities, zeros of both
+   signs, extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
 
-   A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in so many,
-   others with each seed, and the first of each op and dtype without optimisation. Effort compiled_all: every case in every way. */
+   A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in so
+   many, others with each seed, and the first of each op and dtype without optimisation. Effort compiled_all: every case
+   in every way. */
 #include "compile/bundle.h"
 #include "graph/op/opcode.h"
 #include "graph/type/type.h"
@@ -109,8 +111,8 @@ static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, samp
         bundle_add(b, g, values, about);
 }
 
-/* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z + y z
-   only while all are finite. */
+/* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z +
+   y z only while all are finite. */
 static bool takes_special_values(const sample_case *c)
 {
     return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum;

@@ -1,6 +1,8 @@
-/* compiled_scans.c: scans in compiled code: what leaves the loop, what the loop's function consists of, and that the results are
-   those of the reference evaluator. Numbers are f64, small enough for the loops not to amplify differences, and sums have fewer than
-   500 terms: another order of additions changes them by less than 500 · 500 · 2^-53 of their size, far below the tolerance. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiled_scans.c: scans in compiled code: what leaves the loop, what the loop's function consists of, and that the
+   results are those of the reference evaluator. Numbers are f64, small enough for the loops not to amplify differences,
+   and sums have fewer than 500 terms: another order of additions changes them by less than 500 · 500 · 2^-53 of their
+   size, far below the tolerance. */
 #include "autodiff/transform_text.h"
 #include "test.h"
 
@@ -54,7 +56,8 @@ static void expect_same(const flx_graph *g, flx_tensor *const *a, flx_tensor *co
         }
 }
 
-/* The reference, compiled code whose scans are functions, and the same one step after the other: the last two agree to the bit. */
+/* The reference, compiled code whose scans are functions, and the same one step after the other: the last two agree to
+   the bit. */
 static void check_graph(flx_context *ctx, const flx_graph *g, uint32_t flags, double bound, const char *what)
 {
     flx_tensor *right[TEXT_OUTPUTS], *plain[TEXT_OUTPUTS], *watched[TEXT_OUTPUTS];

@@ -1,5 +1,7 @@
-/* compiled_shapes.c: graphs whose kernels take a particular form: sums of columns inside kernels of rows, and small products as
-   sums of products. Each must have the form (as many steps as said) and, compiled in every usual way, the reference's results. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiled_shapes.c: graphs whose kernels take a particular form: sums of columns inside kernels of rows, and small
+   products as sums of products. Each must have the form (as many steps as said) and, compiled in every usual way, the
+   reference's results. */
 #include "compile/bundle.h"
 #include "graph/graph.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_ways.c: see compiled_ways.h. */
 #include "compile/compiled_ways.h"
 

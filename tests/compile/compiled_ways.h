@@ -1,8 +1,9 @@
-/* compiled_ways.h: the ways in which tests compile: fused or not, one thread or two, vectors or not, levels of the C compiler, two
-   C compilers. All tests that compare compiled code with the reference go through this one list.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiled_ways.h: the ways in which tests compile: fused or not, one thread or two, vectors or not, levels of the C
+   compiler, two C compilers. All tests that compare compiled code with the reference go through this one list.
 
-   A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and the
-   seed choose: many cases together go through all of them, and each case goes through others with other seeds.
+   A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and
+   the seed choose: many cases together go through all of them, and each case goes through others with other seeds.
    Efforts: compiled_all: every case in every way; compiled_way=K: in the K-th. */
 #ifndef FLX_COMPILED_WAYS_H
 #define FLX_COMPILED_WAYS_H
@@ -10,8 +11,8 @@
 #include <fluxion/exec.h>
 #include <stdbool.h>
 
-/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one). With two threads the bits are
-   those of one thread. */
+/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one). With two threads the
+   bits are those of one thread. */
 #define COMPILED_WAYS(X)                                                    \
     X(without_optimisation, 1, 0, 1, NULL)                                  \
     X(fused, 1, 0, 0, NULL)                                                 \
@@ -31,8 +32,8 @@ enum {
         WAY_COUNT
 };
 
-/* The options of a way. Its C compiler is chosen by $FLX_CC until way_end(), unless that is set already or there is no such
-   compiler: then the way is one with the usual compiler. */
+/* The options of a way. Its C compiler is chosen by $FLX_CC until way_end(), unless that is set already or there is no
+   such compiler: then the way is one with the usual compiler. */
 flx_compile_options way_begin(size_t way);
 void way_end(void);
 const char *way_name(size_t way);
@@ -40,8 +41,8 @@ const char *way_name(size_t way);
 /* Whether a case of this name is compiled in this way. */
 bool way_takes(size_t way, const char *case_name);
 
-/* Whether it is a case's turn at all: one in `share` times the effort compiled_share, others with each seed; with the effort
-   compiled_all always. */
+/* Whether it is a case's turn at all: one in `share` times the effort compiled_share, others with each seed; with the
+   effort compiled_all always. */
 bool case_turn(unsigned share);
 
 #endif

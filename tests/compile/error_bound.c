@@ -1,5 +1,6 @@
-/* error_bound.c: see error_bound.h. The driver is that of the reference backend (src/backend/ref/ref.c) in small, with noise
-   between the nodes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* error_bound.c: see error_bound.h. The driver is that of the reference backend (src/backend/ref/ref.c) in small, with
+   noise between the nodes. */
 #include "compile/error_bound.h"
 
 #include "autodiff/autodiff.h"
@@ -77,8 +78,8 @@ static void move(int32_t part, void *data, int64_t i, double size, const noise *
         flxi_store_double(part, data, i, x);
 }
 
-/* Zeros stay where units are of the element: a rounding leaves them. A complex element has one size, but a part of it that is 0
-   stays as well: numbers on a branch cut stay there. */
+/* Zeros stay where units are of the element: a rounding leaves them. A complex element has one size, but a part of it
+   that is 0 stays as well: numbers on a branch cut stay there. */
 static void add_noise(flx_tensor *t, const noise *by)
 {
     int32_t dtype = t->type.dtype, part = flxi_part_dtype(dtype);
@@ -127,15 +128,15 @@ static bool mixes(flxi_opcode op)
     return op_rounds(op) && c != CLASS_POINTWISE && c != CLASS_CONTROL;
 }
 
-/* Fourier transforms have errors relative to all of the result: every element is a sum with terms of all sizes, but sums of
-   other terms go into it on the way. */
+/* Fourier transforms have errors relative to all of the result: every element is a sum with terms of all sizes, but
+   sums of other terms go into it on the way. */
 static bool is_transform(flxi_opcode op)
 {
     return op == OP_fft || op == OP_fft_axis || op == OP_fftn || op == OP_ifftn;
 }
 
-/* How many terms the sums of an op have, as the sizes of its operands tell: a product of [m, k] and [k, n] numbers, m n in all,
-   has k. */
+/* How many terms the sums of an op have, as the sizes of its operands tell: a product of [m, k] and [k, n] numbers, m n
+   in all, has k. */
 static double terms_of(const flxi_node *n, flx_tensor *const *values, const flx_tensor *out)
 {
     double count = fmax(1, (double)out->count), terms = 1, product = 1 / count;
@@ -149,8 +150,8 @@ static double terms_of(const flxi_node *n, flx_tensor *const *values, const flx_
     return n->nin > 1 ? fmax(terms, sqrt(product)) : terms;
 }
 
-/* The error of a sum grows with the square root of the number of its terms: with `safety` it is 8 units, or as many as that
-   root. */
+/* The error of a sum grows with the square root of the number of its terms: with `safety` it is 8 units, or as many as
+   that root. */
 static double steps_of(const flxi_node *n, flx_tensor *const *values, const flx_tensor *out)
 {
     return mixes(n->op) ? fmax(1, sqrt(terms_of(n, values, out)) / safety) : 1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lowering.c: the lowering rules of all ops against the reference evaluator, on the samples of the table: a kernel with
    one invocation for each element of a result is made from the rule, run by the interpreter and compared. Whatever
    moves elements or computes integers must agree to the bit.

@@ -1,4 +1,6 @@
-/* hoisted_scans.c: what the pass that empties the loops of scans moves, and what it leaves; and what it does without memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hoisted_scans.c: what the pass that empties the loops of scans moves, and what it leaves; and what it does without
+   memory. */
 #include "autodiff/transform_text.h"
 #include "compile/pipeline.h"
 #include "graph/graph.h"

@@ -1,5 +1,6 @@
-/* pass_meaning.c: each pass of the compiler alone, on random graphs and their gradients and on reductions that it changes: the
-   reference evaluator gives the same before and after. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_meaning.c: each pass of the compiler alone, on random graphs and their gradients and on reductions that it
+   changes: the reference evaluator gives the same before and after. */
 #include "autodiff/transform_text.h"
 #include "compile/pipeline.h"
 #include "random/plain_subject.h"

@@ -1,4 +1,6 @@
-/* random_compiled.c: random graphs and their gradients, each compiled in one of the ways, against the reference evaluator.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random_compiled.c: random graphs and their gradients, each compiled in one of the ways, against the reference
+   evaluator.
 
    Efforts: compiled_graphs of them; compiled_all: in all ways. FLX_TEST_CASE=SEED: only the graph of this seed. */
 #include "compile/bundle.h"

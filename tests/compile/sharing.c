@@ -1,5 +1,6 @@
-/* sharing.c: inputs and outputs in one place: where flx_exec_may_share() says so, results in the memory of the input are the
-   same bits as elsewhere. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharing.c: inputs and outputs in one place: where flx_exec_may_share() says so, results in the memory of the input
+   are the same bits as elsewhere. */
 #include "compile/bundle.h"
 #include "random/plain_subject.h"
 #include "test.h"

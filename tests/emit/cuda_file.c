@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_file.c: see cuda_file.h. */
 #include "emit/cuda_file.h"
 

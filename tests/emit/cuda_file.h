@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_file.h: the CUDA text of kernels that tests check, for a compiler to read. Nothing happens unless the variable
    FLX_TEST_KEEP names a folder; script/cuda sets it and compiles what is written there. */
 #ifndef CUDA_FILE_H

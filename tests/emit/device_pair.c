@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_pair.c: see device_pair.h. */
 #include "emit/device_pair.h"
 

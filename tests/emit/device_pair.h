@@ -1,5 +1,6 @@
-/* device_pair.h: one dispatch on the interpreter and on another device, with the same memory before and, it is checked, after.
-   Elements are compared bit by bit; all NaNs count as equal. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_pair.h: one dispatch on the interpreter and on another device, with the same memory before and, it is checked,
+   after. Elements are compared bit by bit; all NaNs count as equal. */
 #ifndef FLX_TEST_DEVICE_PAIR_H
 #define FLX_TEST_DEVICE_PAIR_H
 

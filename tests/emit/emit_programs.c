@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_programs.c: see emit_programs.h. */
 #include "emit/emit_programs.h"
 

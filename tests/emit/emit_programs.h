@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_programs.h: kernels that exercise control flow, memory and synchronisation, for every back end. */
 #ifndef FLX_TEST_EMIT_PROGRAMS_H
 #define FLX_TEST_EMIT_PROGRAMS_H

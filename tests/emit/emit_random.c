@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_random.c: see emit_random.h. Statements are drawn with a budget; what turns out invalid (a barrier where
    invocations diverge, say) is thrown away as a whole and drawn again with the next seed. */
 #include "emit/emit_random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_random.h: random kernels of all types, ops and statements, for comparing devices. */
 #ifndef FLX_TEST_EMIT_RANDOM_H
 #define FLX_TEST_EMIT_RANDOM_H

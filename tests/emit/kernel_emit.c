@@ -1,4 +1,6 @@
-/* kernel_emit.c: emitted C against the interpreter: every op on every type, control flow, memory, barriers, subgroups. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_emit.c: emitted C against the interpreter: every op on every type, control flow, memory, barriers,
+   subgroups. */
 #include "emit/emit_programs.h"
 #include "emit/emit_random.h"
 #include "kernel/program/op_matrix.h"
@@ -181,7 +183,8 @@ TEST(kernel_emit_errors)
     flx_kernel_free(diverging);
 }
 
-/* Each condition uses the one before it twice: whoever follows names to what they stand for must not follow all of them. */
+/* Each condition uses the one before it twice: whoever follows names to what they stand for must not follow all of
+   them. */
 TEST(kernel_emit_follows_few_names)
 {
     static char text[8000];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_vector.c: the vector form of kernels against the interpreter. */
 #include "emit/emit_programs.h"
 #include "emit/emit_random.h"

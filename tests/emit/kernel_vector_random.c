@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_vector_random.c: random kernels that fit the vector form, against the interpreter. They have what that
    form treats in ways of its own: values that are uniform, ramps or varying, masks, loops that lanes leave one by
    one, ends of buffers inside of a vector, subgroup ops. Stores go to places of the invocation's own, so no

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math.c: the mathematical functions on vectors against the C library in the next larger format.
 
-   f32: one bit pattern in vector_stride (an effort), from vector_first; f64: random numbers and special cases. The errors in units of the last place that are allowed here are those that docs/performance.md states.
-   The effort report=1 prints what was found. */
+   f32: one bit pattern in vector_stride (an effort), from vector_first; f64: random numbers and special cases. The
+   errors in units of the last place that are allowed here are those that docs/performance.md states. The effort
+   report=1 prints what was found. */
 #include "emit/vector_pair.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_pair.c: see vector_pair.h. */
 #include "emit/vector_pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_pair.h: the vector form of kernels as device "vector" of device_pair.h. */
 #ifndef FLX_TEST_VECTOR_PAIR_H
 #define FLX_TEST_VECTOR_PAIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_file.c: reading and saving files when the system does less than asked, is interrupted, or fails at any call. */
 #include "test.h"
 

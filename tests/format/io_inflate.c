@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_inflate.c: DEFLATE data made by zlib, made by hand, and broken in every way the format allows. */
 #include "test.h"
 
@@ -418,7 +419,8 @@ TEST(inflate_refuses_broken_runs)
     check_refused(&w, 0, "code lengths");
 }
 
-/* Literals 0 and 256 have one bit each, written as 1, 255 zeros, 1; then a repeat gives three distances the length 1. */
+/* Literals 0 and 256 have one bit each, written as 1, 255 zeros, 1; then a repeat gives three distances the length
+   1. */
 TEST(inflate_run_must_end_with_the_lengths)
 {
     for (unsigned num_distances = 1; num_distances <= 4; num_distances++) {

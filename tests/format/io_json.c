@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_json.c: the JSON reader: what it accepts, what it refuses, and the order of its tokens. */
 #include "test.h"
 

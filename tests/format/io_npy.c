@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_npy.c: .npy files: dtypes, orders, versions, headers good and bad, damage, and writing. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_npz.c: .npz archives: NumPy's own, archives made by hand with every field wrong once, damage, and writing. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io_safetensors.c: .safetensors files: dtypes, headers good and bad, damage, and reading from disk. */
 #include "test.h"
 

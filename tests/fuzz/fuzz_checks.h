@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_checks.h: what must hold for every graph, however it was made: it verifies, reads back from text and bytes, and
    runs without leaving its buffers. A check that fails ends the process, which is what a fuzzer looks for. */
 #ifndef FLX_FUZZ_CHECKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_graph.c: the building functions. The input is read as a sequence of calls: ops with operands among the values at
    hand, attributes of the right and of the wrong kind, names, pins, outputs. A call that fails leaves its error in the
    graph and later calls do nothing; a graph without one must hold together. */

@@ -1,5 +1,6 @@
-/* fuzz_kernel_text.c: kernels as text. What parses is valid, and is checked like every kernel; what does not gives an error
-   with its place. Most changes are to tokens. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_kernel_text.c: kernels as text. What parses is valid, and is checked like every kernel; what does not gives an
+   error with its place. Most changes are to tokens. */
 #include "kernel_checks.h"
 
 #include "kernel/text/kernel_lex.h"

@@ -1,6 +1,7 @@
-/* fuzz_kernel_wire.c: kernels as bytes. Half of the inputs are files as they stand; in the others, marked by their first
-   byte, length and checksum are made right, so that what lies behind them is explored. What decodes must be written with
-   the same bytes, and is checked like every kernel. Most changes keep the sections whole. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_kernel_wire.c: kernels as bytes. Half of the inputs are files as they stand; in the others, marked by their
+   first byte, length and checksum are made right, so that what lies behind them is explored. What decodes must be
+   written with the same bytes, and is checked like every kernel. Most changes keep the sections whole. */
 #include "kernel_checks.h"
 
 #include "kernel/wire/kernel_wire.h"

@@ -1,5 +1,6 @@
-/* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again, and
-   pass through the binary form; small graphs without loops also go through the passes and are run. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again,
+   and pass through the binary form; small graphs without loops also go through the passes and are run. */
 #include "fuzz_checks.h"
 #include "token_mutator.h"
 

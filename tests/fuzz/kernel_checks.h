@@ -1,5 +1,7 @@
-/* kernel_checks.h: what must hold for every kernel, however it was made: it is written and read back as bytes and, when it
-   is valid, as text; passes and derivatives give valid kernels; a run ends, and optimising does not change its result. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_checks.h: what must hold for every kernel, however it was made: it is written and read back as bytes and, when
+   it is valid, as text; passes and derivatives give valid kernels; a run ends, and optimising does not change its
+   result. */
 #ifndef FLX_FUZZ_KERNEL_CHECKS_H
 #define FLX_FUZZ_KERNEL_CHECKS_H
 

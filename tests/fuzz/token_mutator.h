@@ -1,6 +1,7 @@
-/* token_mutator.h: changes text token by token, so that most of what comes out gets past the lexer and much of it past the
-   parser: tokens are dropped, doubled, swapped, replaced by others of their kind; ops become other ops; statements that
-   call a random op on names of the text are put in. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token_mutator.h: changes text token by token, so that most of what comes out gets past the lexer and much of it past
+   the parser: tokens are dropped, doubled, swapped, replaced by others of their kind; ops become other ops; statements
+   that call a random op on names of the text are put in. */
 #ifndef FLX_FUZZ_TOKEN_MUTATOR_H
 #define FLX_FUZZ_TOKEN_MUTATOR_H
 
@@ -119,7 +120,8 @@ static inline flxi_token like(token_text *t, flxi_token token)
     return token;
 }
 
-/* `NAME = op(NAME, ..., key=...)` before a statement or the return; the name is one that ends in the count of tokens. */
+/* `NAME = op(NAME, ..., key=...)` before a statement or the return; the name is one that ends in the count of
+   tokens. */
 static inline void insert_call(token_text *t, size_t at)
 {
     static char names[8][24];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_binary.c: graphs as bytes: round trips, damage the checksum sees, and damage behind a checksum that is right. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"

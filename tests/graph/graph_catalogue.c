@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_catalogue.c: the op table as the outside sees it. */
 #include "graph/graph_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_dim.c: dimensions: canonical forms, arithmetic against plain integers, binding, solving, limits, text. */
 #include "graph/graph_text.h"
 

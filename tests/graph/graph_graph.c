@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_graph.c: building graphs through the C API, reading them back, and what misuse gives. */
 #include "graph/graph_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inlining: values, names of inputs, and everything that may be wrong with it. */
 #include "autodiff/transform_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_module.c: the graphs of one file. */
 #include "graph/graph_text.h"
 

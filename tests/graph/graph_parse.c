@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_parse.c: the grammar of the text form: files, graphs, declarations, statements, calls, returns, names, references,
    and the places that errors name. Numbers, dimensions and literals are in ir_parse_value.c. */
 #include "graph/graph_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_parse_hostile.c: text that nobody writes on purpose, or only on purpose: deep, huge, cut, changed. Parsing gives a
    module that verifies or an error with a message and a place, and takes time linear in the text. */
 #include "graph/graph_text.h"

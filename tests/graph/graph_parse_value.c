@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_parse_value.c: numbers and their dtypes, dimensions, literal tensors. */
 #include "graph/graph_text.h"
 
@@ -6,8 +7,8 @@
 
 /* ---- Bare numbers ---- */
 
-/* `call` is the right side of a statement in a graph with inputs of many dtypes; `constants` are the dtypes of the scalar
-   constants it makes, in order. */
+/* `call` is the right side of a statement in a graph with inputs of many dtypes; `constants` are the dtypes of the
+   scalar constants it makes, in order. */
 static void check_constants(const char *call, const char *constants)
 {
     char text[600];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_print.c: graphs as text: exact constants, numbers written inline, names that clash, files with bodies. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"

@@ -1,5 +1,6 @@
-/* ir_starve.c: memory runs out at every single request in turn, once and for good. What was asked for then fails with OOM,
-   nothing leaks, its inputs are as they were, and the context goes on working. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir_starve.c: memory runs out at every single request in turn, once and for good. What was asked for then fails with
+   OOM, nothing leaks, its inputs are as they were, and the context goes on working. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_tensor.c: tensors: making, sharing, reading, converting, limits. */
 #include "graph/graph_text.h"
 

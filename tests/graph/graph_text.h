@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_text.h: what tests of graphs share: text to graph and back, and comparing what comes of it. */
 #ifndef FLX_TEST_GRAPH_TEXT_H
 #define FLX_TEST_GRAPH_TEXT_H

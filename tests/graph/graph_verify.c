@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ir_verify.c: the verifier sees each way in which a graph can be wrong; the hash sees each way in which two differ. */
 #include "graph/graph_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rich_text.h: one file with a bit of everything: bodies, symbols, parameters, literals of all forms, pins, aliases. */
 #ifndef FLX_TEST_RICH_TEXT_H
 #define FLX_TEST_RICH_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uses an installed Fluxion: prints the version of the library it runs with, if that of its headers is the same. */
 #include <fluxion/fluxion.h>
 #include <stdio.h>

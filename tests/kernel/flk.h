@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flk.h: kernels from text, for tests. All of them share one context that lives as long as the program. */
 #ifndef FLX_TEST_FLK_H
 #define FLX_TEST_FLK_H

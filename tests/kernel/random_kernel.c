@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_kernel.c: the generator of random kernels. What it writes is valid and free of races by construction: an
-   invocation writes elements of its own only, sums by atomics, and reads what others wrote behind a barrier. Values stay
-   small, arguments away from poles. */
+   invocation writes elements of its own only, sums by atomics, and reads what others wrote behind a barrier. Values
+   stay small, arguments away from poles. */
 #include "kernel/random_kernel.h"
 
 #include "test.h"

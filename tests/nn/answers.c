@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* answers.c: see answers.h. */
 #include "answers.h"
 

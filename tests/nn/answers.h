@@ -1,5 +1,6 @@
-/* answers.h: what another framework computed (tests/oracle/fixtures/nn/<case>.npz), and comparing a graph with it. The arrays
-   of a file are called as the inputs and outputs of the graphs are. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answers.h: what another framework computed (tests/oracle/fixtures/nn/<case>.npz), and comparing a graph with it. The
+   arrays of a file are called as the inputs and outputs of the graphs are. */
 #ifndef TESTS_NN_ANSWERS_H
 #define TESTS_NN_ANSWERS_H
 
@@ -20,8 +21,8 @@ flx_tensor *answers_read(const answers *a, const char *key);
 /* Runs a graph on the answers' inputs and compares its outputs. */
 void answers_check(const answers *a, const flx_graph *g, const char *device);
 
-/* The same for the gradient of its loss by every input that the answers have a gradient for, on both devices. The number of
-   these inputs. */
+/* The same for the gradient of its loss by every input that the answers have a gradient for, on both devices. The
+   number of these inputs. */
 size_t answers_check_gradient(const answers *a, const flx_graph *g, uint32_t grad_flags);
 
 #endif

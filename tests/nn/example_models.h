@@ -1,5 +1,6 @@
-/* example_models.h: the graphs that the examples of the same names build. Each example is compiled into the tests by a file of
-   its own, with its main() renamed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* example_models.h: the graphs that the examples of the same names build. Each example is compiled into the tests by a
+   file of its own, with its main() renamed. */
 #ifndef TESTS_NN_EXAMPLE_MODELS_H
 #define TESTS_NN_EXAMPLE_MODELS_H
 

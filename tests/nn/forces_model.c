@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* forces_model.c: the graph of examples/forces.c. */
 #include "example_models.h"
 

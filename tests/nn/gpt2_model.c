@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gpt2_model.c: the graph of examples/gpt2.c. */
 #include "example_models.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* llama_model.c: the graph of examples/llama.c. */
 #include "example_models.h"
 

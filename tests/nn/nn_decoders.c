@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nn_decoders.c: the decoders of examples/, built in C and read from text, against the answers of another framework
    (tests/oracle/nn_decoders.py): loss, logits and all gradients in f64, on both devices. */
 #include "answers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nn_forces.c: the model of examples/forces.c, whose loss holds a gradient, against the answers of another framework
    (tests/oracle/nn_forces.py), against differences, and against the laws of mechanics. */
 #include "answers.h"
@@ -132,7 +133,8 @@ static double difference(const flx_graph *g, const inputs *in, const char *name,
     return (up - down) / (2 * h);
 }
 
-/* With h = 1e-5 both the error of the difference, h² times a third derivative, and rounding are some 1e-10 of the loss. */
+/* With h = 1e-5 both the error of the difference, h² times a third derivative, and rounding are some 1e-10 of the
+   loss. */
 TEST(forces_loss_has_the_gradient_that_differences_show)
 {
     static const char *const params[] = {"pair.0.w", "pair.0.b", "pair.1.w", "pair.1.b"};

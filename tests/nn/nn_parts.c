@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nn_parts.c: names and shapes of parameters, positions, first values, dropout, and mistakes. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch_text.h: a graph given as text, batched over some of its inputs and run on chosen values. */
 #ifndef FLX_TEST_BATCH_TEXT_H
 #define FLX_TEST_BATCH_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batching.c: what vmap owes to a loop over the examples and to the gradient, tried on every sample of the table.
 
    For every subset of batched operands the batch axis stands in turn at each place of each operand and of each
@@ -215,7 +216,8 @@ static bool begin_loop(loop *l, const sample_case *c)
     return l->operands > 0;
 }
 
-/* With more operands there are many subsets: those of one operand and of all but one are tried, and each has one turn. */
+/* With more operands there are many subsets: those of one operand and of all but one are tried, and each has one
+   turn. */
 enum { FEW_OPERANDS = 6 };
 
 static bool is_typical(unsigned subset, size_t operands)

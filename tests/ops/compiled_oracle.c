@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_oracle.c: see compiled_oracle.h. */
 #include "compiled_oracle.h"
 

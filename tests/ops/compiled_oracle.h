@@ -1,18 +1,20 @@
-/* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways (compile/compiled_ways.h).
-   Compiled code may be farther from an answer than the reference evaluator by as much as it may differ from that
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways
+   (compile/compiled_ways.h). Compiled code may be farther from an answer than the reference evaluator by as much as it
+   may differ from that
    (compile/error_bound.h). */
 #ifndef FLX_TEST_COMPILED_ORACLE_H
 #define FLX_TEST_COMPILED_ORACLE_H
 
 #include "compile/bundle.h"
 
-/* The graph must give the answers, one for each output; `case_name` and the names of outputs of `scales` (or NULL) say how
-   closely (fixture.h). `find` gives inputs by name. Everything is copied. */
+/* The graph must give the answers, one for each output; `case_name` and the names of outputs of `scales` (or NULL) say
+   how closely (fixture.h). `find` gives inputs by name. Everything is copied. */
 void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find find, const void *user,
                          flx_tensor *const *answers, const flx_graph *scales);
 
-/* The same for outputs 0, 2, 4 … of a graph without inputs, whose answers are the others: its constants become inputs, so that
-   nothing is computed before it runs. */
+/* The same for outputs 0, 2, 4 … of a graph without inputs, whose answers are the others: its constants become inputs,
+   so that nothing is computed before it runs. */
 void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs);
 
 /* Compiles and compares what was added since the last time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* derivative_manual.c: docs/derivatives.md, which says for each op what rules it has and how often each law is tried
    on it. The laws count their cases, so a law that an op escapes is a hole in the table, and a hole fails. */
 #include "experiment.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* derivatives.c: what the modes of differentiation owe each other, tried on every sample of the table in f64 and
    c128.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver_traps.c: places where the driver of derivatives, not a rule, goes wrong if written naively. */
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* experiment.c: see experiment.h. */
 #include "experiment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* experiment.h: one sample of the op table, set up so that the laws of derivatives can be tried on it.
 
    Of an op with results y_k the experiment makes the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so
@@ -101,8 +102,8 @@ bool law_needs_derivative(flxi_opcode op);
 /* Whether its second derivatives are those of a function. */
 bool law_has_hessian(flxi_opcode op);
 
-/* Whether integers are on one side of it, so that the laws find nothing to differentiate: tests/ops/quant/quant.c tries them on
-   chains. */
+/* Whether integers are on one side of it, so that the laws find nothing to differentiate: tests/ops/quant/quant.c tries
+   them on chains. */
 bool law_has_only_shadows(flxi_opcode op);
 
 /* Ops whose derivatives lose digits that the problem does not lose, and why. */
@@ -116,8 +117,8 @@ const precision_exception *precision_exceptions(size_t *n);
 /* Why batching an op changes bits, or NULL. */
 const char *batching_exception(flxi_opcode op);
 
-/* Examples of a batch draw from streams of their own (tests/ops/random/random.c), which a loop over one example does not
-   know. */
+/* Examples of a batch draw from streams of their own (tests/ops/random/random.c), which a loop over one example does
+   not know. */
 bool batching_has_streams(flxi_opcode op);
 
 /* sample_each() with a law; checks that it tries as many cases as it counts. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fixture.c: what the tests that run the fixtures of tests/oracle share. */
 #include "fixture.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fixture.h: reading the fixtures of tests/oracle, and holding results against the independent answers in them. */
 #ifndef FLX_TEST_FIXTURE_H
 #define FLX_TEST_FIXTURE_H
@@ -9,11 +10,12 @@
    files and graphs whose name contains that. */
 void fixture_each(const char *folder, void (*visit)(const flx_module *m, const flx_graph *g));
 
-/* How close is in the case's name: __ulp<N> allows N units in the last place of each element, __rel<N> N units in the last
-   place of the largest expected magnitude, or of 2^K where that is more and the answer's name (NULL is none) has __2p<K>
+/* How close is in the case's name: __ulp<N> allows N units in the last place of each element, __rel<N> N units in the
+   last place of the largest expected magnitude, or of 2^K where that is more and the answer's name (NULL is none) has
+   __2p<K>
    (__2m<K>: of 2^-K): for answers that cancellation makes small. Equal infinities agree, and so do two NaNs; integers
-   must be equal. What disagrees is reported with the case, the result's name, the element and both values, and the test goes
-   on. */
+   must be equal. What disagrees is reported with the case, the result's name, the element and both values, and the test
+   goes on. */
 void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
                    const char *answer_name);
 

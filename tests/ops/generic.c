@@ -1,5 +1,6 @@
-/* generic.c: what must hold for every op, tried on every sample of the table in every dtype. A new op is tested here without
-   a line being written. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generic.c: what must hold for every op, tried on every sample of the table in every dtype. A new op is tested here
+   without a line being written. */
 #include "fault.h"
 #include "graph/graph.h"
 #include "graph/op/opcode.h"

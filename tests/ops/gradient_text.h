@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gradient_text.h: exact derivatives of a graph given as text, at points chosen by hand (kinks, ties, zeros, poles). */
 #ifndef FLX_TEST_GRADIENT_TEXT_H
 #define FLX_TEST_GRADIENT_TEXT_H
@@ -163,8 +164,8 @@ static inline void gradient_reverse(gradient_run *r)
     flx_tensor_release(seed);
 }
 
-/* The one output of the text, at the point the rows give: reverse mode from the cotangent 1 gives each input its `want`.
-   One row for each input; all are differentiated. */
+/* The one output of the text, at the point the rows give: reverse mode from the cotangent 1 gives each input its
+   `want`. One row for each input; all are differentiated. */
 static inline void check_reverse(const char *text, const gradient_row *rows, size_t n)
 {
     gradient_run r = gradient_begin(text, rows, n);

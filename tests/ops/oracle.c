@@ -1,5 +1,6 @@
-/* oracle.c: runs the fixtures of tests/oracle. Each graph of a fixture returns pairs of a computed value and the answer of an
-   independent implementation; its name ends in __ulp<N> or __rel<N>, how close they must be (fixture.h). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oracle.c: runs the fixtures of tests/oracle. Each graph of a fixture returns pairs of a computed value and the answer
+   of an independent implementation; its name ends in __ulp<N> or __rel<N>, how close they must be (fixture.h). */
 #include "compiled_oracle.h"
 #include "fixture.h"
 #include "test.h"

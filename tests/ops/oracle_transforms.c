@@ -1,7 +1,8 @@
-/* oracle_transforms.c: derivatives and batching against JAX. A fixture of tests/oracle/transforms holds functions; for each a
-   graph FUNCTION__point that returns its inputs, with lanes along a leading axis where a case is batched, and tangents where
-   one has them; and cases called FUNCTION__KIND__rel<N> that return the answers. The transform that the kind names is applied
-   to the function and run at the point. Kinds and tolerances: tests/oracle/gradients.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oracle_transforms.c: derivatives and batching against JAX. A fixture of tests/oracle/transforms holds functions; for
+   each a graph FUNCTION__point that returns its inputs, with lanes along a leading axis where a case is batched, and
+   tangents where one has them; and cases called FUNCTION__KIND__rel<N> that return the answers. The transform that the
+   kind names is applied to the function and run at the point. Kinds and tolerances: tests/oracle/gradients.py. */
 #include "compiled_oracle.h"
 #include "fixture.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* precision.c: derivatives in f32, f16, bf16 and c64 against those in f64 and c128 at the same inputs, on every
    sample of the table.
 
@@ -366,8 +367,9 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph_free(jvp);
 }
 
-/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or begins
-   with c64, or says f32 beside the c64 of an op for complex numbers, is one of c64. False where the op does not take the dtype. */
+/* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or
+   begins with c64, or says f32 beside the c64 of an op for complex numbers, is one of c64. False where the op does not
+   take the dtype. */
 static bool narrow_case(const sample_case *wide, const format *f, sample_case *narrow)
 {
     bool is_complex = f->dtype == FLX_C64;

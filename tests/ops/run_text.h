@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_text.h: a graph given as text, built and run in one call, for tests of single ops. */
 #ifndef FLX_TEST_RUN_TEXT_H
 #define FLX_TEST_RUN_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c: see sample.h. */
 #include "sample.h"
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.h: turning the samples of the op table into graphs and input values, for all generic tests. */
 #ifndef FLX_SAMPLE_H
 #define FLX_SAMPLE_H
@@ -26,8 +27,8 @@ typedef struct {
 /* Calls fn for every op (whose name contains the variable FLX_TEST_CASE, if set), sample and dtype. */
 void sample_each(void (*fn)(const sample_case *c));
 
-/* The text of a graph `sample` that applies the op to inputs a0, a1 … and returns its results. `operands` limits how many of
-   the operands are used (-1: all); `extra` is appended to the attributes, or NULL. The caller frees it. */
+/* The text of a graph `sample` that applies the op to inputs a0, a1 … and returns its results. `operands` limits how
+   many of the operands are used (-1: all); `extra` is appended to the attributes, or NULL. The caller frees it. */
 char *sample_text(const sample_case *c, int operands, const char *extra);
 
 /* Parses it; the context is new and comes back too. NULL on error. */

@@ -1,5 +1,6 @@
-/* signatures.c: holds the public catalogue against tests/ops/signatures.txt, the contract as it was written down before the
-   ops were: every op, how many operands and results it has, its attributes with their defaults, second names. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signatures.c: holds the public catalogue against tests/ops/signatures.txt, the contract as it was written down before
+   the ops were: every op, how many operands and results it has, its attributes with their defaults, second names. */
 #include "run_text.h"
 
 #include <fluxion/catalogue.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* symbolic_text.h: what a graph with symbolic dimensions becomes: the type it shows, and what a run gives. */
 #ifndef FLX_TEST_SYMBOLIC_TEXT_H
 #define FLX_TEST_SYMBOLIC_TEXT_H

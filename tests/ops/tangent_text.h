@@ -1,5 +1,6 @@
-/* tangent_text.h: derivatives of a graph given as text, along directions and from cotangents chosen by hand. Where every
-   direction is 1, gradient_text.h is shorter. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tangent_text.h: derivatives of a graph given as text, along directions and from cotangents chosen by hand. Where
+   every direction is 1, gradient_text.h is shorter. */
 #ifndef FLX_TEST_TANGENT_TEXT_H
 #define FLX_TEST_TANGENT_TEXT_H
 
@@ -59,7 +60,8 @@ static inline void tangent_compare(const flx_tensor *found, const tangent_row *w
     }
 }
 
-/* Runs `made` (which is freed) at the rows named like its inputs, and compares the outputs named like the wanted ones. */
+/* Runs `made` (which is freed) at the rows named like its inputs, and compares the outputs named like the wanted
+   ones. */
 static inline void tangent_check(tangent_graph *t, flx_graph *made, const tangent_row *at, size_t n,
                                  const tangent_row *want, size_t num_want)
 {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the activation family: the formulas of the definition in mpmath; at special values their limits."""
 import mpmath as mp
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the arith family. Floats: NumPy in float64, rounded once. Integers: Python's own. Complex quotients and fma:
 exact fractions. nextafter: NumPy and JAX."""
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax and the running folds. Expected values are computed in float64 (SciPy, NumPy's accumulate) and rounded once.
 The library does the same in double (sums over f16 and bf16 in f32), so narrow floats differ by at most one unit in the
 last place; f64 by a few: exp, log and each addition may round differently."""

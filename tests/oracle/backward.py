@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cotangents of small ops against PyTorch's autograd in float64."""
 import numpy as np
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the compare family: NumPy; shifts and bit counts by JAX, which defines shifts past the width as we do."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the conv family: XLA's convolution and its transposes (jax.vjp) in double precision, rounded once."""
 import jax
 import numpy as np

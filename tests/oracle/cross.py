@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Geometries drawn at random, across the families: every attribute of gather_nd, scatter_nd, conv, reduce_window,
 select_and_scatter, dot_general, pad, sort and einsum at once, and small programs of control flow. The answers are XLA's (by
 way of jax.lax) and NumPy's. Where an integer dtype will do it is used, since then the answer is exact.

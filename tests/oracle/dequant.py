@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for products with packed weights: weights decoded by quant_decoders.py (GGUF, 8-bit floats, NVFP4) or by loops over
 elements here (integer blocks), and NumPy's product in float64. Derivatives by scales and zero points as sums over the blocks."""
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for factorisations and determinants: LAPACK by way of SciPy and NumPy in double precision, rounded once."""
 import numpy as np
 import scipy.linalg

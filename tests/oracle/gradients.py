@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the fixtures of derivatives and batching: functions as graphs, and what JAX says their gradients, Hessians, Jacobians,
 tangents, Taylor terms and batched values are. tests/ops/oracle_transforms.c applies the transforms to the graphs and compares.
 

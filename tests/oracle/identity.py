@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the identity family. Casts between all dtypes and reduce_precision follow the definitions in exact
 arithmetic; bitcast is NumPy's view."""
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for the index family: NumPy's take, take_along_axis and add.at, JAX's one_hot and dynamic slices. The policies
 oob=zero and oob=clamp are masks around NumPy's answer for a clipped index."""
 import jax

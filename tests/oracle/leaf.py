@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leaves: full, iota, eye and dim_size against NumPy."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Losses and their backward ops against PyTorch in float64."""
 import numpy as np
 import torch

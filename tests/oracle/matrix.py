@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for trace, kron, matrix_power, diagonals and norm: NumPy in double precision, rounded once."""
 import numpy as np
 from oracle import DTYPES, Fixtures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Minimax polynomials of src/codegen/vector_math_*.c that are fitted here: coefficients with the least largest relative
 error, lowest power first, rounded to the format.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cutting, padding, joining and masking against NumPy; exact, in every dtype. `pad` follows the definition of the manual,
 element by element: NumPy has neither interior nor negative padding."""
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of PyTorch for the layers and losses of fluxion/nn.h, in f64: results and gradients.
 
 Each case is fixtures/nn/<case>.npz with the inputs and parameters by the names they have in the graph, `out`, the cotangent

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of PyTorch for the decoders of examples/gpt2 and examples/llama, in f64: loss, logits and the gradient by every
 parameter.
 

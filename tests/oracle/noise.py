@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of an answer is rounding. A JAX program is run operation by operation, and again with the result of each operation
 that rounds multiplied by 1 + 2^-30 r, r uniform in [-1, 1] (Monte Carlo arithmetic). The answers then move as they do from
 the rounding itself, 2^23 times as far in f64. Cancellation shows, by the inputs' condition or inside of the formula, where an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normalisation and its backward ops. Expected values are PyTorch's in float64 (NumPy's for rms_norm; gradients by autograd),
 rounded once. The library computes f16 and bf16 in f32, and sums f32 in f32, so narrow results differ by a unit in the last
 place of the largest element, f32 and f64 by the rounding of a dozen operations."""

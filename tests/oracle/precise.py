@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementwise references for the scripts beside it: mpmath with 60 digits on ordinary points, and where mpmath has no
 answer (NaN, infinities, signed zeros, poles, overflow) the plain function given. Running this file does nothing."""
 import mpmath as mp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for quantisation: NumPy's rint and clip, in the dtype that the ops compute with (f32 for half floats), products of
 integers by NumPy and convolutions by JAX in int64."""
 import jax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packed weight formats, decoded slowly: a block is one long string of bits, and every field is cut out of it by its place, so
 that nothing of the usual byte arithmetic is repeated here. From the public descriptions of the formats (GGUF's block
 structures; OCP 8-bit floats; NVFP4). Numbers are exact fractions until the last step, but for scales that are not finite.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the random family (a file called random.py would hide the standard module). Philox and Threefry are written
 out in Python integers, rng_bit_generator comes from XLA; the rest follows ops.md 11 and the documentation of the ops with
 Python's and SciPy's functions."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions, argmax, argmin, reduce and map. Sums are exact (math.fsum on float64) and rounded once; the library adds
 in double (f16 and bf16: in f32) and rounds once, so one unit in the last place is enough, except for f64, where each of
 n additions may round."""

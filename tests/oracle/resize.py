@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of resize: positions as exact fractions, nearest by their definition, linear by numpy.interp, cubic by Keys'
 kernel; one axis after the other in double precision, rounded once."""
 from fractions import Fraction

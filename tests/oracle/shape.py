@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shape ops against NumPy. Elements are only moved, so every case must match exactly, in every dtype."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for linear systems: NumPy and SciPy in double precision, rounded once."""
 import numpy as np
 import scipy.linalg

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sorting. Results are permutations, so everything is exact. JAX gives lax.sort (NaN last, -0 equal to +0, stable) and
 lax.top_k (ties: the lower index); where its rules differ from ours (NaN in top_k, descending), the order is Python's
 stable sort under the key that the specification states."""

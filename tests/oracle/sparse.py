@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for spmv and sparse_solve: scipy.sparse for products and its direct solver for systems, in double precision."""
 import numpy as np
 import scipy.sparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the special family: mpmath on ordinary points, SciPy at poles and special values. The Hurwitz zeta function
 is summed here with 60 digits, as mpmath's own is accurate in the absolute sense only."""
 import mpmath as mp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for the spectral family: NumPy's transforms and plain sums in float64, rounded once."""
 import numpy as np
 from oracle import DTYPES, Fixtures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for eigenvalues, singular values, pseudoinverses and matrix exponentials, from NumPy, SciPy and mpmath, rounded once.
 Vectors get Fluxion's phase: the first component of at least half the largest modulus of its column is real and positive. Spectra
 with repeated values have no definite vectors: there what is made of them is compared."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers for Gaussian splats: a plain renderer, pixel by pixel and splat by splat as the specification has it, in float64; the
 cotangents from JAX, which differentiates the same steps."""
 import jax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gives exported StableHLO to JAX: its parser and verifier must take every text, and what XLA's CPU compiler makes of it must
 give Fluxion's numbers.
 

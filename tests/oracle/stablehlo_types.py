@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs on element types narrower than any dtype, with answers from ml_dtypes, as StableHLO text that checks itself:
 fixtures/stablehlo/<type>.mlir. tests/stablehlo/stablehlo_types.c runs them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the unary family. Floats: mpmath, special values NumPy. Complex: mpmath, on the branch cuts Python's cmath.
 Integers: Python's own. Differences accepted: two units in the last place of f64 for what the C library computes."""
 import cmath

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Oracle of the window family. Windows are spelled out: each case lists, for every window, the elements under it (None for
 padding), and NumPy folds them in double precision; where XLA has the same op, the answers must agree with it."""
 import itertools

@@ -1,4 +1,6 @@
-/* Lowering: what each policy makes of a block, that no value changes by it, and that a lowered graph takes no blocks. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering: what each policy makes of a block, that no value changes by it, and that a lowered graph takes no
+   blocks. */
 #include "passes/lower_blocks.h"
 #include "autodiff/transform_text.h"
 #include "graph/module.h"

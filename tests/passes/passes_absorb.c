@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_absorb.c: transposes that products take over, and those that they must leave. */
 #include "passes/pass.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_constants.c: constants that become parameters. */
 #include "fault.h"
 #include "graph/graph_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_extract.c: the part of a graph that computes chosen values. */
 #include "graph/graph_text.h"
 

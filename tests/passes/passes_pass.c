@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_pass.c: dead code elimination, common subexpressions, and the remaps that lead handles through them. */
 #include "graph/graph_text.h"
 
@@ -113,8 +114,8 @@ TEST(cse_merges_calls_of_one_body)
                "  a = custom_fn(x, fwd_body=@l) return add(a, a) }");
 }
 
-/* Rules make a new body each time: what counts is what is in it. One constant more, or another, is another body; and towers
-   of bodies that name the ones below twice are not walked exponentially often. */
+/* Rules make a new body each time: what counts is what is in it. One constant more, or another, is another body; and
+   towers of bodies that name the ones below twice are not walked exponentially often. */
 TEST(cse_merges_calls_of_equal_bodies)
 {
     check_pass(flxi_pass_cse,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_specialise.c: binding symbolic dimensions: what changes, what is shared, what is found out only then. */
 #include "graph/graph_text.h"
 

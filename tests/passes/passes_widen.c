@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* passes_widen.c: the same computation in double precision. */
 #include "fault.h"
 #include "graph/graph_text.h"

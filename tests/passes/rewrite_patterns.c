@@ -1,5 +1,6 @@
-/* Fusing: every pattern is found in its canonical graph and in other spellings, refused where a condition is broken, and
-   changes no value; lowering undoes it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fusing: every pattern is found in its canonical graph and in other spellings, refused where a condition is broken,
+   and changes no value; lowering undoes it. */
 #include "autodiff/transform_text.h"
 #include "graph/graph.h"
 #include "graph/op/eval.h"
@@ -566,7 +567,8 @@ TEST(fuse_of_damaged_patterns_keeps_values)
 
 /* ---- Several at once ---- */
 
-/* A mask is shared by two layers: it stays, and both are fused. A norm of primitive ops becomes part of a larger pattern. */
+/* A mask is shared by two layers: it stays, and both are fused. A norm of primitive ops becomes part of a larger
+   pattern. */
 #define LAYER(n, in)                                                                         \
     "  s" n " = mul(matmul(" in ", transpose(" in ", perm=[0, 1, 3, 2])), 0.5)\n"            \
     "  e" n " = where(m, s" n ", -inf)\n"                                                    \
@@ -672,8 +674,8 @@ static bool is_made(const char *op)
     return false;
 }
 
-/* Taken apart and fused again, an op gives the same bits; one that patterns make is there again, in every layout, with every
-   mask and with symbols. */
+/* Taken apart and fused again, an op gives the same bits; one that patterns make is there again, in every layout, with
+   every mask and with symbols. */
 static void refuse_sample(const sample_case *c)
 {
     flx_error err = {0};

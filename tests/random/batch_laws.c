@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch_laws.c: a batch is a loop over its examples, bit for bit and with the batch axis anywhere; and the gradient
    of the summed losses is that of the examples, each its own for a batched input and added up for a shared one. */
 #include "law_values.h"

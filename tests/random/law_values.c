@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* law_values.c: see law_values.h. */
 #include "law_values.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* law_values.h: what the laws share: running a graph at a point, comparing what it gives, and choosing what is
    differentiated. */
 #ifndef FLX_LAW_VALUES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* laws.c: see laws.h. Tolerances: two ways through the same arithmetic differ by rounding only, which sums of
    cancelling terms magnify, hence in double 1e-10 (first order) and 1e-8 (second) of the size of the terms;
    differences extrapolated once have an error of h^4 times a fifth derivative, and are believed, to 1e-5, only where

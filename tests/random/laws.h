@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* laws.h: what every transform of every graph must obey, tried at one point of one graph. */
 #ifndef FLX_LAWS_H
 #define FLX_LAWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plain_subject.c: see plain_subject.h. */
 #include "plain_subject.h"
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plain_subject.h: a subject as differences see it: in double precision, what stop_gradient holds being inputs. */
 #ifndef FLX_PLAIN_SUBJECT_H
 #define FLX_PLAIN_SUBJECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_bodies.c: statements with bodies: control flow, scans, functions of the user's own, maps and folds over
    elements. */
 #include "random_graph.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_graph.c: see random_graph.h. Which statements there are is said in random_ops.c. */
 #include "random_graph.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_graph.h: graphs made from a seed, with inputs at which all derivatives are tame, for testing the transforms.
 
    A graph is written as text, statement by statement. Each is tried before it is kept: on the values its operands

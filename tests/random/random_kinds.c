@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_kinds.c: statements that deal with other kinds of numbers than doubles: complex ones, those of single
    precision, and those that count as constant. */
 #include "random_graph.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a
    file for tests/regress, with the seed and what was found.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_ops.c: the statements that random graphs are made of: a table of rows for what is regular, a function for
    each family that must look at shapes. A function gives up (false) when the values at hand do not suit it. */
 #include "random_graph.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shrink.c: see shrink.h. Each step copies the graph with one change and drops what is dead; a step is kept when the
    graph still fails and has fewer nodes or outputs, so the search ends. */
 #include "shrink.h"

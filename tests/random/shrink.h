@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shrink.h: a small graph that fails as a large one does. */
 #ifndef FLX_SHRINK_H
 #define FLX_SHRINK_H

@@ -1,5 +1,7 @@
-/* concurrency.c: several threads compile and run at the same time: one graph, different graphs, one executable with more
-   extents than it keeps, jobs, the background and one cache on disk. ThreadSanitizer runs these too (script/test). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* concurrency.c: several threads compile and run at the same time: one graph, different graphs, one executable with
+   more extents than it keeps, jobs, the background and one cache on disk. ThreadSanitizer runs these too
+   (script/test). */
 #include "runtime/exec.h"
 #include "session_case.h"
 

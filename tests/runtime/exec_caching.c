@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec_caching.c: executables that flx_run() keeps: found again, told apart, thrown away, shared by threads. */
 #include "runtime/exec.h"
 #include "runtime/exec_cache.h"

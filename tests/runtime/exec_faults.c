@@ -1,5 +1,6 @@
-/* exec_faults.c: executables when something goes wrong: memory runs out at any request of compiling and running, the compiler
-   is missing or misbehaves, names are hostile. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec_faults.c: executables when something goes wrong: memory runs out at any request of compiling and running, the
+   compiler is missing or misbehaves, names are hostile. */
 #include "autodiff/transform_text.h"
 #include "backend/cache_fixture.h"
 #include "fault.h"
@@ -8,7 +9,8 @@
 #include <math.h>
 #include <unistd.h>
 
-/* A kernel with a fold, routes (matmul, sort), a scan, a while, an if, and an op that only the reference evaluator knows. */
+/* A kernel with a fold, routes (matmul, sort), a scan, a while, an if, and an op that only the reference evaluator
+   knows. */
 static const char everything[] = "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n"
                                  "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"
                                  "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"

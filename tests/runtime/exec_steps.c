@@ -1,5 +1,6 @@
-/* exec_steps.c: what an executable says about its steps: what they compute, why, how much work it is, and the text that is
-   written for them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec_steps.c: what an executable says about its steps: what they compute, why, how much work it is, and the text that
+   is written for them. */
 #include "fault.h"
 #include "test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c: runs beside the caller: results, several at once, cancelling, failures, misuse. */
 #include "session_case.h"
 

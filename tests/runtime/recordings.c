@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recordings.c: runs in files: what comes back is what was run, failures repeat, damaged files are errors. */
 #include "damage.h"
 #include "format/zip.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_checks.c: values that are not finite, subnormal numbers, and the memory of a run. */
 #include "base/host/float_mode.h"
 #include "graph/type/finite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_run.c: running a graph: feeds, symbols, devices, printing, failures, several threads. */
 #include "graph/graph_text.h"
 

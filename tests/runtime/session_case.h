@@ -1,4 +1,6 @@
-/* session_case.h: what the tests of executables share: a context that keeps accounts, a graph from text, and its inputs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_case.h: what the tests of executables share: a context that keeps accounts, a graph from text, and its
+   inputs. */
 #ifndef FLX_SESSION_CASE_H
 #define FLX_SESSION_CASE_H
 

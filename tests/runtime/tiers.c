@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tiers.c: compiling in the background, and what runs meanwhile. */
 #include "session_case.h"
 

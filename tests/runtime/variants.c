@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* variants.c: how many extents of a symbolic graph an executable keeps, and what stays although there are too many. */
 #include "runtime/exec.h"
 #include "session_case.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_check.c: the checks of self-checking programs: what they let pass, what they do not, and what they say. */
 #include "test.h"
 

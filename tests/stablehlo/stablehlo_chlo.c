@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_chlo.c: what CHLO has besides functions of one element. */
 #include "stablehlo/stablehlo_rows.h"
 

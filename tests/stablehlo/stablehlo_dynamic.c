@@ -1,5 +1,6 @@
-/* stablehlo_dynamic.c: shapes that are not numbers: extents `?` of @main's arguments, shapes computed from them, and what
-   programs demand of them. Each program runs with several extents. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_dynamic.c: shapes that are not numbers: extents `?` of @main's arguments, shapes computed from them, and
+   what programs demand of them. Each program runs with several extents. */
 #include "stablehlo/stablehlo_program.h"
 
 #include "base/context.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_export.c: graphs as StableHLO text. Every sample of every op is written, read back and run again, unless
    its op is among those that have no counterpart; then what is special about the text.
 

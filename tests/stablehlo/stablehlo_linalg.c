@@ -1,4 +1,6 @@
-/* stablehlo_linalg.c: matrices, transforms, normalisation, random bits, and the library functions that programs call. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_linalg.c: matrices, transforms, normalisation, random bits, and the library functions that programs
+   call. */
 #include "stablehlo/stablehlo_rows.h"
 
 #define LAPACK(name, config) "stablehlo.custom_call @lapack_" name "_ffi(%a) {mhlo.backend_config = {" config "}} : "

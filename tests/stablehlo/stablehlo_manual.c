@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_manual.c: docs/stablehlo.md lists the operations that have a rule, no more and no less. */
 #include "test.h"
 

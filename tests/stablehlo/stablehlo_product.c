@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_product.c: sums of products and elements picked by indices. */
 #include "stablehlo/stablehlo_rows.h"
 

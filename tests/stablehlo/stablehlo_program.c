@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_program.c: see stablehlo_program.h. */
 #include "stablehlo/stablehlo_program.h"
 

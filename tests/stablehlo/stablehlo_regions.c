@@ -1,5 +1,6 @@
-/* stablehlo_regions.c: operations with regions, each program by the reference evaluator and compiled: folds, windows, scatters,
-   sorts, loops and branches; what their regions may use from outside; what is refused, and where. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_regions.c: operations with regions, each program by the reference evaluator and compiled: folds, windows,
+   scatters, sorts, loops and branches; what their regions may use from outside; what is refused, and where. */
 #include "fault.h"
 #include "test.h"
 
@@ -531,7 +532,8 @@ TEST(stablehlo_sorts)
 #define BOOL "tensor<i1>"
 #define PAIR "tuple<" I32 ", " I32 ">"
 
-/* Two carries: %i counts to the limit, %d starts as `start` and becomes %g. Row %v is made by `read`; %w is that plus 0, 1, 2. */
+/* Two carries: %i counts to the limit, %d starts as `start` and becomes %g. Row %v is made by `read`; %w is that plus
+   0, 1, 2. */
 #define COUNTED(limit, start, type, read, write)                                                                     \
     NUMBER("z", "0")                                                                                                 \
     NUMBER("one", "1")                                                                                               \

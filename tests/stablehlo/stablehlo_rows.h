@@ -1,5 +1,6 @@
-/* stablehlo_rows.h: operations of StableHLO as rows of a table: operands, the lines that use them, and what must come out. All
-   rows of a table are one program, which runs by the reference evaluator and compiled. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_rows.h: operations of StableHLO as rows of a table: operands, the lines that use them, and what must come
+   out. All rows of a table are one program, which runs by the reference evaluator and compiled. */
 #ifndef FLX_STABLEHLO_ROWS_H
 #define FLX_STABLEHLO_ROWS_H
 

@@ -1,4 +1,6 @@
-/* stablehlo_starved.c: importing while memory runs out at any moment: an error that says so, and nothing left behind. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_starved.c: importing while memory runs out at any moment: an error that says so, and nothing left
+   behind. */
 #include "fault.h"
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* stablehlo_syntax_errors.c: StableHLO text that is wrong: each mistake is reported with its place and what is wrong. Then
-   text that nobody writes: deep, huge, cut, changed, and read while memory runs out. Nothing crashes, leaks, or takes more
-   memory than the text deserves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_syntax_errors.c: StableHLO text that is wrong: each mistake is reported with its place and what is wrong.
+   Then text that nobody writes: deep, huge, cut, changed, and read while memory runs out. Nothing crashes, leaks, or
+   takes more memory than the text deserves. */
 #include "stablehlo/stablehlo_tree.h"
 
 #include "fault.h"

@@ -1,5 +1,6 @@
-/* stablehlo_syntax_values.c: types, attributes, numbers and literals of StableHLO text. Numbers are checked against values
-   worked out by hand or against the C library, which rounds f32 and f64 correctly. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_syntax_values.c: types, attributes, numbers and literals of StableHLO text. Numbers are checked against
+   values worked out by hand or against the C library, which rounds f32 and f64 correctly. */
 #include "stablehlo/stablehlo_tree.h"
 
 #include <math.h>
@@ -216,8 +217,8 @@ TEST(stablehlo_literals_are_read)
 /* ---- Formats narrower than any dtype ---- */
 
 /* All codes of a format as the definition gives them: sign, exponent, mantissa, bias. `top` says what the largest codes
-   are: 'i' infinity and NaNs in the last exponent, 'n' NaN where all bits are set, 'z' NaN in place of the negative zero,
-   'f' nothing special. */
+   are: 'i' infinity and NaNs in the last exponent, 'n' NaN where all bits are set, 'z' NaN in place of the negative
+   zero, 'f' nothing special. */
 typedef struct {
     const char *type;
     int exponent, mantissa, bias;

@@ -1,5 +1,6 @@
-/* stablehlo_types.c: element types narrower than any dtype, and quantised ones. The answers for all codes and ties come from
-   ml_dtypes (tests/oracle/stablehlo_types.py); here are the operations around them. Arguments are 1, 2, 3 … */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_types.c: element types narrower than any dtype, and quantised ones. The answers for all codes and ties come
+   from ml_dtypes (tests/oracle/stablehlo_types.py); here are the operations around them. Arguments are 1, 2, 3 … */
 #include "stablehlo/stablehlo_program.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
-/* stablehlo_verify.c: what the language allows and what it does not. Our ops would stretch operands, count axes from the back
-   or take one dtype for two element types; a program that relies on it is refused, with its place and the reason. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_verify.c: what the language allows and what it does not. Our ops would stretch operands, count axes from
+   the back or take one dtype for two element types; a program that relies on it is refused, with its place and the
+   reason. */
 #include "stablehlo/import/import_scope.h"
 #include "test.h"
 
@@ -665,7 +667,8 @@ TEST(stablehlo_takes_well_typed_operations)
 
 typedef struct {
     const char *
-        text; /* of the operation, from line 2 on; %f: tensor<4xf32>, %s: tensor<f32>, %i: tensor<i32>, %b: tensor<i1> */
+        /* of the operation, from line 2 on; %f: tensor<4xf32>, %s: tensor<f32>, %i: tensor<i32>, %b: tensor<i1> */
+        text;
     flx_code code;
     const char *message;
 } region_use;

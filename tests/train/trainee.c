@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trainee.c: see trainee.h. */
 #include "trainee.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trainee.h: what tests of training share: small losses with parameters, and values for them. */
 #ifndef FLX_TRAINEE_H
 #define FLX_TRAINEE_H
@@ -8,8 +9,8 @@
 
 enum { TRAINEE_LEAVES = 24 };
 
-/* A network with one hidden layer; the batch N is symbolic in the text and bound by trainee_options(). %s is the dtype. The target
-   is a distribution over classes. */
+/* A network with one hidden layer; the batch N is symbolic in the text and bound by trainee_options(). %s is the dtype.
+   The target is a distribution over classes. */
 extern const char trainee_network[];
 
 /* The graph of the text, with its %s replaced by the dtype. */
@@ -21,7 +22,8 @@ flx_compile_options trainee_options(int32_t threads);
 /* Random elements of the type, between -1 and 1. */
 flx_tensor *trainee_random(flx_context *ctx, const flx_type *type, uint64_t *seed);
 
-/* A value for every leaf of a training graph of static types: state is zero, others are random. The caller releases them. */
+/* A value for every leaf of a training graph of static types: state is zero, others are random. The caller releases
+   them. */
 typedef struct {
     size_t n;
     flx_feed at[TRAINEE_LEAVES];

@@ -1,4 +1,6 @@
-/* trainer_use.c: trainers as their users meet them: what is updated in place, what is refused, and running out of memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trainer_use.c: trainers as their users meet them: what is updated in place, what is refused, and running out of
+   memory. */
 #include "fault.h"
 #include "trainee.h"
 

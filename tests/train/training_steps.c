@@ -1,5 +1,6 @@
-/* training_steps.c: what a training step computes: against formulas written out in C, against the same graph on the reference
-   evaluator, with any number of threads; and what it costs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training_steps.c: what a training step computes: against formulas written out in C, against the same graph on the
+   reference evaluator, with any number of threads; and what it costs. */
 #include "fault.h"
 #include "trainee.h"
 
@@ -158,8 +159,9 @@ static double reference_step(const flx_graph *step, trainee_values *v)
     return loss;
 }
 
-/* Sums of 16 or fewer terms, two layers, a few steps whose errors add up, and a division by what may be small: some thousand
-   units of the dtype that is computed in, of the largest element. A parameter that is stored in less rounds once a step. */
+/* Sums of 16 or fewer terms, two layers, a few steps whose errors add up, and a division by what may be small: some
+   thousand units of the dtype that is computed in, of the largest element. A parameter that is stored in less rounds
+   once a step. */
 static void check_equal(flx_trainer *t, const flx_feed *f)
 {
     flx_error err = {0};

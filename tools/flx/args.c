@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* args.c: options by table. What the user may have meant is part of every message. */
 #include "args.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* args.h: the command line of one command, read by its table of options. */
 #ifndef FLX_ARGS_H
 #define FLX_ARGS_H
@@ -32,8 +33,8 @@ const char *args_value(const args *a, const char *name);
 /* The next value of an option that repeats, or NULL; *at starts at 0. */
 const char *args_next(const args *a, const char *name, size_t *at);
 
-/* Splits `NAME=REST` of an option at the first '='. On success *name is allocated (the caller frees it) and *rest points
-   into `text`. */
+/* Splits `NAME=REST` of an option at the first '='. On success *name is allocated (the caller frees it) and *rest
+   points into `text`. */
 int args_split(const char *option_name, const char *text, const char *form, char **name, const char **rest);
 
 /* The whole of `text` as a number: decimal or hexadecimal, `inf` and `nan` with an optional sign. */

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_bench.c: `flx bench`: how long compiling and running take, and how much memory.
 
-   A compiled graph runs on memory that is there already, so that nothing but the graph is measured. The median of the runs is
-   the result; the spread is the distance of the quartiles in parts of the median. */
+   A compiled graph runs on memory that is there already, so that nothing but the graph is measured. The median of the
+   runs is the result; the spread is the distance of the quartiles in parts of the median. */
 #include "args.h"
 #include "cmd_devices.h"
 #include "commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c: `flx check`: read, infer, verify, and say what the graph takes, gives and consists of. */
 #include "args.h"
 #include "commands.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_compare.c: `flx compare`: the same inputs on two devices.
 
    Two floats differ by |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones. Equal values,
-   infinities included, and two NaNs do not differ; a NaN or infinity against anything else differs without limit. Complex
-   numbers are measured by their absolute values. Integers and bools must be equal. */
+   infinities included, and two NaNs do not differ; a NaN or infinity against anything else differs without limit.
+   Complex numbers are measured by their absolute values. Integers and bools must be equal. */
 #include "args.h"
 #include "cmd_devices.h"
 #include "commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_devices.c: `flx devices`, and the rules on device names that all commands share. */
 #include "cmd_devices.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_devices.h: where a graph can run. */
 #ifndef FLX_CMD_DEVICES_H
 #define FLX_CMD_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c: `flx export`: a graph as a program of another language. */
 #include "commands.h"
 #include "inputs.h"

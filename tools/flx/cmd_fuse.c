@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_fuse.c: `flx fuse`: a graph with patterns of ops replaced by single ops, and what was found. */
 #include "commands.h"
 #include "derive.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_grad.c: `flx grad`: reverse mode. */
 #include "commands.h"
 #include "derive.h"

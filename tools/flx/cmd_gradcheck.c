@@ -1,5 +1,6 @@
-/* cmd_gradcheck.c: `flx gradcheck`: are the derivatives right? Everything is computed in f64, whatever the graph says, so that
-   what is measured is the derivative and not the rounding. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_gradcheck.c: `flx gradcheck`: are the derivatives right? Everything is computed in f64, whatever the graph says,
+   so that what is measured is the derivative and not the rounding. */
 #include "args.h"
 #include "commands.h"
 #include "derive.h"
@@ -212,8 +213,8 @@ static void print_json(const subject *s, const request *q, int order, const chec
 
 /* ---- Where it went wrong ---- */
 
-/* The largest error when the value is taken for the loss; 0 when that cannot be differentiated. For order 1 only the number that
-   failed is looked at. */
+/* The largest error when the value is taken for the loss; 0 when that cannot be differentiated. For order 1 only the
+   number that failed is looked at. */
 static double error_of_value(const subject *s, const request *q, flx_val v, int order, const check_result *failed)
 {
     flx_error err = {0};
@@ -234,8 +235,8 @@ static double error_of_value(const subject *s, const request *q, flx_val v, int 
     return worst;
 }
 
-/* Finds the first value in the order of computation whose derivative by the inputs is wrong: those of its operands are right, so
-   the op that computes it is to blame. */
+/* Finds the first value in the order of computation whose derivative by the inputs is wrong: those of its operands are
+   right, so the op that computes it is to blame. */
 static bool find_culprit(const subject *s, const request *q, int order, const check_result *failed, flx_val *culprit,
                          const char **op)
 {

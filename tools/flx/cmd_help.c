@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_help.c: `flx help`, made from the tables of the commands. */
 #include "cmd_help.h"
 
@@ -37,8 +38,8 @@ static void print_usage(const command *c)
     putchar('\n');
 }
 
-/* The text of an option may have several lines; the later ones are put below the first. All are below a name that fills its
-   column. */
+/* The text of an option may have several lines; the later ones are put below the first. All are below a name that fills
+   its column. */
 static void print_option(const option *o)
 {
     char head[60];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_help.h: help pages. */
 #ifndef FLX_CMD_HELP_H
 #define FLX_CMD_HELP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_hessian.c: `flx hessian`: all second derivatives. */
 #include "commands.h"
 #include "derive.h"

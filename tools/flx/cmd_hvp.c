@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_hvp.c: `flx hvp`: Hessian times vector. */
 #include "commands.h"
 #include "derive.h"

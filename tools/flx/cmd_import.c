@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_import.c: `flx import`: a program of another language as a graph file, its weights beside it. */
 #include "commands.h"
 #include "derive.h"

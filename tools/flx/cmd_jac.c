@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_jac.c: `flx jac`: all first derivatives. */
 #include "commands.h"
 #include "derive.h"

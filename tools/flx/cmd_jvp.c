@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_jvp.c: `flx jvp`: forward mode. */
 #include "commands.h"
 #include "derive.h"

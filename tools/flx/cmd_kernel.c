@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_kernel.c: `flx kernel`: what can be done with a kernel beside running it: checking, printing, differentiating,
    emitting, and the wire form. */
 #include "cmd_kernel.h"

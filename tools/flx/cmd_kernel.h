@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_kernel.h: the commands behind `flx kernel`. */
 #ifndef FLX_CMD_KERNEL_H
 #define FLX_CMD_KERNEL_H

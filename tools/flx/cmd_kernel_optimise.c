@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_kernel_optimise.c: `flx kernel optimise` and `flx kernel fuse`: kernels that do the same with less. */
 #include "cmd_kernel.h"
 

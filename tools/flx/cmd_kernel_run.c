@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_kernel_run.c: `flx kernel run` and `flx kernel vjp`: buffers in, buffers out. */
 #include "cmd_kernel.h"
 #include "commands.h"

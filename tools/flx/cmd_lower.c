@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_lower.c: `flx lower`: a graph without blocks. */
 #include "commands.h"
 #include "derive.h"

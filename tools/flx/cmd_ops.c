@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_ops.c: `flx ops`: the op table of the library, for people and for programs. */
 #include "args.h"
 #include "commands.h"

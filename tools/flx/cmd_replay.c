@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_replay.c: `flx replay`: a recorded run again. */
 #include "args.h"
 #include "cmd_devices.h"

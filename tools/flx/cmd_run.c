@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_run.c: `flx run`: values in, values out. */
 #include "args.h"
 #include "cmd_devices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_show.c: `flx show`: a graph as text, at any stage of compiling. */
 #include "args.h"
 #include "cmd_devices.h"

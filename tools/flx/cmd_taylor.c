@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_taylor.c: `flx taylor`: derivatives of higher order along one direction. */
 #include "commands.h"
 #include "derive.h"

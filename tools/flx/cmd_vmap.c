@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_vmap.c: `flx vmap`: one graph for a whole batch. */
 #include "commands.h"
 #include "derive.h"

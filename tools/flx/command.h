@@ -1,5 +1,6 @@
-/* command.h: what a command of flx is. Each command is one constant of this type, in the file cmd_<name>.c; main.c lists
-   them. Parsing of options, usage lines and help pages all come from these tables. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.h: what a command of flx is. Each command is one constant of this type, in the file cmd_<name>.c; main.c
+   lists them. Parsing of options, usage lines and help pages all come from these tables. */
 #ifndef FLX_COMMAND_H
 #define FLX_COMMAND_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* commands.h: the commands, each defined in the file of its name. */
 #ifndef FLX_COMMANDS_H
 #define FLX_COMMANDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiling.c: see compiling.h. */
 #include "compiling.h"
 

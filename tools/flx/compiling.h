@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compiling.h: the options of commands that compile a graph, and what such a command does with them. */
 #ifndef FLX_COMPILING_H
 #define FLX_COMPILING_H
@@ -34,8 +35,8 @@
         "--record", "FILE", "write the graph, its inputs and options to FILE, for flx replay", MAY_BE_GIVEN \
     }
 
-/* Fills the options from what was given; dims are left to the caller. With a device that compiles nothing it is bad usage to
-   give any of them. */
+/* Fills the options from what was given; dims are left to the caller. With a device that compiles nothing it is bad
+   usage to give any of them. */
 int compiling_read(const args *a, const char *device, flx_compile_options *o);
 
 /* What flx_compile() or a run reports: a file that cannot be written is the system's failure. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* derive.c: from a file to the graph made of its main graph. */
 #include "derive.h"
 

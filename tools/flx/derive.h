@@ -1,5 +1,6 @@
-/* derive.h: what the commands that make a graph of a graph share: reading FILE, the names of --wrt, writing the result to
-   OUT. Each command brings one function that calls the library. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* derive.h: what the commands that make a graph of a graph share: reading FILE, the names of --wrt, writing the result
+   to OUT. Each command brings one function that calls the library. */
 #ifndef FLX_DERIVE_H
 #define FLX_DERIVE_H
 
@@ -35,8 +36,8 @@ int list_check_unique(const text_list *list, const char *option_name);
 /* The names of --wrt, which must be given, each once. */
 int wrt_read(text_list *wrt, const args *a);
 
-/* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which has
-   been reported. `words` is ended by NULL. */
+/* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which
+   has been reported. `words` is ended by NULL. */
 int choice_read(const args *a, const char *option_name, const char *const *words);
 
 /* How many directions of a Jacobian are followed at a time: --chunk and --budget. */

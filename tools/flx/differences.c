@@ -1,11 +1,13 @@
-/* differences.c: Richardson's extrapolation in the form of Ridders. Central differences with steps h, h/2, h/4 ... have errors
-   in even powers of the step, so each pair of neighbours gives a better value, each pair of those a still better one, and so on:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* differences.c: Richardson's extrapolation in the form of Ridders. Central differences with steps h, h/2, h/4 ... have
+   errors in even powers of the step, so each pair of neighbours gives a better value, each pair of those a still better
+   one, and so on:
 
        a[k][0] = difference with step h / 2^k        a[k][j] = a[k][j-1] + (a[k][j-1] - a[k-1][j-1]) / (4^j - 1)
 
-   Of all entries, the one is taken that differs least from the two it was made of. Large steps are exact up to truncation, small
-   ones lose digits, and steps across a kink, a jump or the edge of the domain are wrong altogether: then entries made of smaller
-   steps alone agree better. */
+   Of all entries, the one is taken that differs least from the two it was made of. Large steps are exact up to
+   truncation, small ones lose digits, and steps across a kink, a jump or the edge of the domain are wrong altogether:
+   then entries made of smaller steps alone agree better. */
 #include "differences.h"
 
 #include <math.h>

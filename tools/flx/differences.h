@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* differences.h: derivatives by central differences, extrapolated to step 0. */
 #ifndef FLX_DIFFERENCES_H
 #define FLX_DIFFERENCES_H
@@ -7,11 +8,12 @@
 /* Writes (f_i(h) - f_i(-h)) / 2h for each of the components to d. */
 typedef flx_code (*slope_fn)(void *user, double h, double *d, flx_error *err);
 
-/* |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones; without limit unless both are finite. */
+/* |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones; without limit unless both are
+   finite. */
 double scaled_error(double a, double b);
 
-/* The derivatives f_i'(0) of `count` functions, to `found`. Goes on to smaller steps while they differ from the claimed ones by
-   more than `close`. */
+/* The derivatives f_i'(0) of `count` functions, to `found`. Goes on to smaller steps while they differ from the claimed
+   ones by more than `close`. */
 flx_code differentiate_numerically(slope_fn slope, void *user, size_t count, const double *claimed, double close,
                                    double *found, flx_error *err);
 

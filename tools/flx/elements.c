@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elements.c: reading elements by kind and width. */
 #include "elements.h"
 

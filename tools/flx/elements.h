@@ -1,5 +1,6 @@
-/* elements.h: single elements of tensors, exactly. The library's flx_tensor_get() gives a double, which cannot hold every
-   64-bit integer, and only the real part of a complex number. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elements.h: single elements of tensors, exactly. The library's flx_tensor_get() gives a double, which cannot hold
+   every 64-bit integer, and only the real part of a complex number. */
 #ifndef FLX_ELEMENTS_H
 #define FLX_ELEMENTS_H
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gradient_check.c: what the library claims against what differences find.
 
-   Differences of the loss are taken element by element before they are summed up, so that a loss with large elements does not
-   drown those that change. All inputs are f64 or c128, so their tensors are arrays of doubles, and by the convention for complex
-   gradients (dL/dx + i dL/dy) the gradient is such an array too, of the same length. */
+   Differences of the loss are taken element by element before they are summed up, so that a loss with large elements
+   does not drown those that change. All inputs are f64 or c128, so their tensors are arrays of doubles, and by the
+   convention for complex gradients (dL/dx + i dL/dy) the gradient is such an array too, of the same length. */
 #include "gradient_check.h"
 
 #include "differences.h"
@@ -87,8 +88,8 @@ static void release_all(flx_tensor **tensors, size_t n)
     free(tensors);
 }
 
-/* Runs g, whose inputs are those of the point, then the weights where g has them, then tangents; gives its outputs, which
-   the caller releases. */
+/* Runs g, whose inputs are those of the point, then the weights where g has them, then tangents; gives its outputs,
+   which the caller releases. */
 static flx_code run_at(const checking *c, const flx_graph *g, flx_tensor ***outputs, flx_error *err)
 {
     const inputs *at = c->point->at;
@@ -156,8 +157,8 @@ static flx_code weigh_loss(checking *c, flx_error *err)
     return code;
 }
 
-/* The change of the loss when the number moves from a to b. An output may be an input itself, so what is needed of the outputs
-   is taken before that moves on. */
+/* The change of the loss when the number moves from a to b. An output may be an input itself, so what is needed of the
+   outputs is taken before that moves on. */
 static flx_code loss_change(checking *c, double a, double b, double *change, flx_error *err)
 {
     double *x = numbers(c->point->at->values[c->point->wrt[c->varied]]) + c->number;

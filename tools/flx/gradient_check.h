@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gradient_check.h: derivatives of a graph against finite differences, at one point. */
 #ifndef FLX_GRADIENT_CHECK_H
 #define FLX_GRADIENT_CHECK_H
@@ -23,9 +24,10 @@ typedef struct {
     double found;     /* by differences */
 } check_result;
 
-/* Order 1: the gradient, by reverse mode, against differences of the loss. Order 2: the Hessian times a fixed random vector, by
-   forward over reverse mode, against differences of the gradient along that vector. A loss of several elements is replaced by
-   their sum with fixed weights of random sign and sizes from 0.5 to 1.5. `results` has room for one per input of wrt. */
+/* Order 1: the gradient, by reverse mode, against differences of the loss. Order 2: the Hessian times a fixed random
+   vector, by forward over reverse mode, against differences of the gradient along that vector. A loss of several
+   elements is replaced by their sum with fixed weights of random sign and sizes from 0.5 to 1.5. `results` has room for
+   one per input of wrt. */
 flx_code check_derivatives(const check_point *p, int order, check_result *results, flx_error *err);
 
 /* The slopes of the loss on both sides of the point along number `at` of input wrt[0]. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inputs.c: which input gets which value.
 
    1. --set and --in are matched with the names of the graph.
@@ -250,8 +251,9 @@ static bool has_word(const char *text, const char *symbol)
     return false;
 }
 
-/* The extent of `symbol`, given that `dim`, in which it is the only unknown, is `found`; -1 when that does not decide it.
-   The library solves it when it runs a graph with an input of that shape; a vector of that extent tells the solution. */
+/* The extent of `symbol`, given that `dim`, in which it is the only unknown, is `found`; -1 when that does not decide
+   it. The library solves it when it runs a graph with an input of that shape; a vector of that extent tells the
+   solution. */
 static int64_t solve_symbol(const reading *r, const extent *symbol, flx_dim dim, int64_t found)
 {
     flx_type shown = flx_type_make(FLX_BOOL, 1, &dim);

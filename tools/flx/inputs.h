@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inputs.h: values for the inputs and parameters of a graph, from --in, --set and the file of parameters beside it. */
 #ifndef FLX_INPUTS_H
 #define FLX_INPUTS_H

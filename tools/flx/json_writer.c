@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_writer.c: commas, quotes and escapes. */
 #include "json_writer.h"
 

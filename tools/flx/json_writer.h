@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_writer.h: writing JSON to standard output, one object per line.
 
-   Numbers print so that they read back to the same value. JSON has no infinities and no NaN: they are the strings "inf",
-   "-inf" and "nan". Strings are UTF-8; bytes that are not become U+FFFD. */
+   Numbers print so that they read back to the same value. JSON has no infinities and no NaN: they are the strings
+   "inf", "-inf" and "nan". Strings are UTF-8; bytes that are not become U+FFFD. */
 #ifndef FLX_JSON_WRITER_H
 #define FLX_JSON_WRITER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_file.c: reading kernels and the contents of their buffers, and writing both. */
 #include "kernel_file.h"
 

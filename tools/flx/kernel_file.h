@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_file.h: the kernel a command works on, and its buffers as tensors. */
 #ifndef FLX_KERNEL_FILE_H
 #define FLX_KERNEL_FILE_H
@@ -15,7 +16,8 @@ typedef struct {
     flx_kernel *kernel;
 } kernel_file;
 
-/* Reads text or the wire form, whichever the file holds, and validates. Close with kernel_close(), also after a failure. */
+/* Reads text or the wire form, whichever the file holds, and validates. Close with kernel_close(), also after a
+   failure. */
 int kernel_open(kernel_file *f, const char *path);
 void kernel_close(kernel_file *f);
 /* The same, reporting all that is wrong with the kernel, and its warnings: `warnings` receives their number. */
@@ -44,8 +46,8 @@ typedef struct {
 /* --grid X[,Y,Z]. */
 int grid_read(const args *a, uint32_t grid[3]);
 
-/* The kernel's bound buffers and companions called prefix_<buffer>, if `prefix` is not NULL, with what --in and --length
-   give. Names that are neither are reported. Free with values_free(), also after a failure. */
+/* The kernel's bound buffers and companions called prefix_<buffer>, if `prefix` is not NULL, with what --in and
+   --length give. Names that are neither are reported. Free with values_free(), also after a failure. */
 int values_read(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3], const char *prefix);
 void values_free(buffer_values *v);
 buffer_value *values_find(buffer_values *v, const char *name);

@@ -1,5 +1,6 @@
-/* load.c: reading a graph file. The binary form is told by its first bytes, StableHLO by the name of the file or its first
-   word; everything else is .flx text, and what is wrong with it the parser says. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load.c: reading a graph file. The binary form is told by its first bytes, StableHLO by the name of the file or its
+   first word; everything else is .flx text, and what is wrong with it the parser says. */
 #include "load.h"
 
 #include "report.h"
@@ -132,7 +133,8 @@ static bool is_stablehlo(const char *path, const file_bytes *bytes)
 
 /* ---- Models ---- */
 
-/* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its place. */
+/* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its
+   place. */
 static int read_module(model *m, const file_bytes *bytes)
 {
     flx_error err = {0};

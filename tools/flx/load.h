@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.h: the file a command works on. */
 #ifndef FLX_LOAD_H
 #define FLX_LOAD_H
@@ -27,7 +28,8 @@ typedef struct {
     flx_graph *graph; /* the main one */
 } model;
 
-/* Reads text, the binary form or StableHLO, whichever the file holds. Close with model_close(), also after a failure. */
+/* Reads text, the binary form or StableHLO, whichever the file holds. Close with model_close(), also after a
+   failure. */
 int model_open(model *m, const char *path);
 void model_close(model *m);
 

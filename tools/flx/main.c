@@ -1,5 +1,6 @@
-/* main.c: the command line of Fluxion. This file knows the list of commands and what all of them share: --help, --version,
-   the suggestion for a misspelt command, and that a result which could not be written is a failure. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c: the command line of Fluxion. This file knows the list of commands and what all of them share: --help,
+   --version, the suggestion for a misspelt command, and that a result which could not be written is a failure. */
 #include "args.h"
 #include "cmd_help.h"
 #include "cmd_kernel.h"

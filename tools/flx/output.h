@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* output.h: writing results to files. */
 #ifndef FLX_OUTPUT_H
 #define FLX_OUTPUT_H

@@ -1,5 +1,6 @@
-/* profile_table.c: see profile_table.h. The time of a loop or branch includes that of the steps inside, which stand indented below
-   it, so shares are of the outermost steps. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_table.c: see profile_table.h. The time of a loop or branch includes that of the steps inside, which stand
+   indented below it, so shares are of the outermost steps. */
 #include "profile_table.h"
 
 #include "json_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile_table.h: what the steps of a run took, as a table or as JSON. */
 #ifndef FLX_PROFILE_TABLE_H
 #define FLX_PROFILE_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c: the form of error messages.
 
    FILE:LINE:COL: error: MESSAGE [CODE]
@@ -113,7 +114,8 @@ void hint_list_end(void)
 
 /* ---- What the library says ---- */
 
-/* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not used. */
+/* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not
+   used. */
 static const char *place_in(const char *where)
 {
     const char *s = where + strlen(where);

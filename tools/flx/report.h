@@ -1,5 +1,6 @@
-/* report.h: telling the user what went wrong. Every function prints to standard error at once and returns the exit status
-   that fits, so callers write `return fail(...)`: a status that is not 0 has been reported. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h: telling the user what went wrong. Every function prints to standard error at once and returns the exit
+   status that fits, so callers write `return fail(...)`: a status that is not 0 has been reported. */
 #ifndef FLX_REPORT_H
 #define FLX_REPORT_H
 
@@ -30,8 +31,8 @@ int report(const flx_error *err, const char *file);
 /* What a transform of the library reports: `error: MESSAGE (in grad of 'f') [CODE]`. */
 int report_transform(const flx_error *err);
 
-/* What is found in a kernel: `FILE:LINE:COL: error: K23 MESSAGE [KERNEL]` or `FILE:LINE:COL: warning: K30 MESSAGE`, and its
-   hint. `where` stands behind the file's name. */
+/* What is found in a kernel: `FILE:LINE:COL: error: K23 MESSAGE [KERNEL]` or `FILE:LINE:COL: warning: K30 MESSAGE`, and
+   its hint. `where` stands behind the file's name. */
 void report_finding(const char *file, const char *where, const flx_kernel_finding *f);
 
 /* Memory is exhausted. */

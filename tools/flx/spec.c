@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spec.c: from a SPEC to a tensor. Rules that fill (a number, iota, normal, uniform) are run as a graph of that one op,
    so that `--in x=normal:7` is by construction what `rng_normal(seed=7)` gives. */
 #include "spec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spec.h: the SPEC of --in: a file, or a rule that fills a tensor. */
 #ifndef FLX_SPEC_H
 #define FLX_SPEC_H

@@ -1,5 +1,6 @@
-/* suggest.c: the edit distance, with a swap of two neighbours as one edit (Damerau, restricted form). A candidate is near
-   when at most a third of its letters would have to change. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suggest.c: the edit distance, with a swap of two neighbours as one edit (Damerau, restricted form). A candidate is
+   near when at most a third of its letters would have to change. */
 #include "suggest.h"
 
 #include <limits.h>

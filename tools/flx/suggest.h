@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.h: guessing what a misspelt word was meant to be. */
 #ifndef FLX_SUGGEST_H
 #define FLX_SUGGEST_H

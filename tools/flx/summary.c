@@ -1,4 +1,6 @@
-/* summary.c: what a person wants to know of a tensor that is too large to print: its type, its range and how it begins. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.c: what a person wants to know of a tensor that is too large to print: its type, its range and how it
+   begins. */
 #include "summary.h"
 
 #include "elements.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* summary.h: a tensor in a few words. */
 #ifndef FLX_SUMMARY_H
 #define FLX_SUMMARY_H

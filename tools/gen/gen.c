@@ -1,5 +1,6 @@
-/* gen.c: writes what is generated from the tables: include/fluxion/ops.h, docs/ops.md and docs/errors.md, under the folder
-   given as argument. It reads the public catalogue only. Run it with script/generate. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen.c: writes what is generated from the tables: include/fluxion/ops.h, docs/ops.md and docs/errors.md, under the
+   folder given as argument. It reads the public catalogue only. Run it with script/generate. */
 #include <fluxion/catalogue.h>
 #include <stdio.h>
 #include <stdlib.h>

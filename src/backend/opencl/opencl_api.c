@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* opencl_api.c: see opencl_api.h. */
 #include "backend/opencl/opencl_api.h"
 

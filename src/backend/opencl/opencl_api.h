@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* opencl_api.h: the part of OpenCL 1.2 that is used here, from a library that is looked for at run time. No header of
    OpenCL is needed to build, and no library to run what does not use it. Names and values are those of the standard. */
 #ifndef FLXI_OPENCL_API_H

@@ -1,6 +1,7 @@
-/* ref.c: the reference evaluator's driver. Every value gets a tensor when its node runs and loses it after its last use.
-   Sub-graphs are run by recursion, whose depth FLXI_MAX_NESTING bounds. Nothing here knows an op, except that leaves are
-   given, not evaluated. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ref.c: the reference evaluator's driver. Every value gets a tensor when its node runs and loses it after its last
+   use. Sub-graphs are run by recursion, whose depth FLXI_MAX_NESTING bounds. Nothing here knows an op, except that
+   leaves are given, not evaluated. */
 #include "backend/ref/ref.h"
 
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ref.h: the reference backend: evaluates a static graph node by node with the ops' own definitions. */
 #ifndef FLXI_REF_H
 #define FLXI_REF_H

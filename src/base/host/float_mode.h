@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* float_mode.h: how this thread computes with subnormal numbers.
 
-   A mode is a word of the processor that belongs to the thread. Only x86 is known; elsewhere there is one mode, 0, and setting
-   it does nothing. */
+   A mode is a word of the processor that belongs to the thread. Only x86 is known; elsewhere there is one mode, 0, and
+   setting it does nothing. */
 #ifndef FLXI_FLOAT_MODE_H
 #define FLXI_FLOAT_MODE_H
 

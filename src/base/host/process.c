@@ -1,5 +1,6 @@
-/* process.c: see process.h. One thread starts and watches all programs: it sleeps until one of them prints, ends or runs
-   out of time. The end of a program shows as the end of its output. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process.c: see process.h. One thread starts and watches all programs: it sleeps until one of them prints, ends or
+   runs out of time. The end of a program shows as the end of its output. */
 #include "base/host/process.h"
 
 #include "base/host/system.h"

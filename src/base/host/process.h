@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.h: running several programs at once, with limits, and keeping the beginning of what they print.
 
    A program is started directly, never through a shell, in a process group of its own: when its time is over, the whole

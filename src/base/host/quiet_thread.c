@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quiet_thread.c: see quiet_thread.h. A new thread has the mask of the one that makes it. */
 #include "base/host/quiet_thread.h"
 

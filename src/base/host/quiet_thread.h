@@ -1,4 +1,6 @@
-/* quiet_thread.h: threads of the library's own. Signals are the business of the program's threads, so these block them all. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quiet_thread.h: threads of the library's own. Signals are the business of the program's threads, so these block them
+   all. */
 #ifndef FLXI_QUIET_THREAD_H
 #define FLXI_QUIET_THREAD_H
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* system.h: calls of the operating system that may fail, in one table, so that tests can make each of them fail.
 
-   The functions below the table are what code calls: they repeat a call that a signal interrupts and go on where one did
-   less than it was asked to. */
+   The functions below the table are what code calls: they repeat a call that a signal interrupts and go on where one
+   did less than it was asked to. */
 #ifndef FLXI_SYSTEM_H
 #define FLXI_SYSTEM_H
 

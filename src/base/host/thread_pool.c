@@ -1,16 +1,18 @@
-/* thread_pool.c: see thread_pool.h. One loop is open at a time. Each thread that may take part, the caller and some workers,
-   is given an equal run of chunks; who is done with his own helps the others, one chunk at a time. So neighbouring chunks stay
-   on one core, an uneven load evens out, and a worker that wakes late delays nobody: the caller does its work too.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_pool.c: see thread_pool.h. One loop is open at a time. Each thread that may take part, the caller and some
+   workers, is given an equal run of chunks; who is done with his own helps the others, one chunk at a time. So
+   neighbouring chunks stay on one core, an uneven load evens out, and a worker that wakes late delays nobody: the
+   caller does its work too.
 
    The whole protocol is one word for each worker:
 
        IDLE --caller--> OPEN --worker--> BUSY --worker--> IDLE
                         OPEN --caller--> IDLE             the loop is over before the worker came
 
-   What a loop is made of is written while all words are IDLE and read only by those who are BUSY, so a worker never sees a
-   loop that is over. The same word is what a worker sleeps on (a futex): whoever changes it while the other side has said
-   that it sleeps wakes it. "Says that it sleeps, then looks at the word" and "changes the word, then looks whether anyone
-   sleeps" must not pass each other, hence the sequentially consistent operations. */
+   What a loop is made of is written while all words are IDLE and read only by those who are BUSY, so a worker never
+   sees a loop that is over. The same word is what a worker sleeps on (a futex): whoever changes it while the other side
+   has said that it sleeps wakes it. "Says that it sleeps, then looks at the word" and "changes the word, then looks
+   whether anyone sleeps" must not pass each other, hence the sequentially consistent operations. */
 #include "base/host/thread_pool.h"
 
 #include "base/host/float_mode.h"
@@ -35,8 +37,8 @@ typedef struct {
     void *user;
 } loop;
 
-/* A taker of loops: the caller, whose state is not used, or a worker. All that goes from one thread to another when a loop
-   is started lies in one line. */
+/* A taker of loops: the caller, whose state is not used, or a worker. All that goes from one thread to another when a
+   loop is started lies in one line. */
 typedef struct {
     _Atomic uint32_t state;
     atomic_bool is_asleep;  /* the worker waits for the state to change */
@@ -67,8 +69,8 @@ struct flxi_pool {
 static _Thread_local bool inside_chunk;
 
 static const int most_threads = 4096;
-/* Waking a sleeper takes some 50 microseconds: waiting awake for as long costs at most twice of what is best. In a run the
-   next loop is sure to come, and 50 microseconds after two milliseconds are no loss. */
+/* Waking a sleeper takes some 50 microseconds: waiting awake for as long costs at most twice of what is best. In a run
+   the next loop is sure to come, and 50 microseconds after two milliseconds are no loss. */
 static const int64_t usual_spin_ns = 50000;
 static const int64_t run_spin_ns = 2000000;
 
@@ -124,8 +126,8 @@ static bool spin_while(flxi_pool *p, taker *w, uint32_t value)
     return false;
 }
 
-/* Waits while the state is `value`; `flag` tells the other side to wake this one. Returns at the latest when it changed, but
-   also when somebody wakes: then being awake is wanted. */
+/* Waits while the state is `value`; `flag` tells the other side to wake this one. Returns at the latest when it
+   changed, but also when somebody wakes: then being awake is wanted. */
 static void wait_while(flxi_pool *p, taker *w, uint32_t value, atomic_bool *flag)
 {
     if (spin_while(p, w, value))

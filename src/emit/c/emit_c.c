@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_c.c: kernels as C17 with the extensions that gcc and clang share.
 
    A kernel is a function over a range of workgroups:
@@ -5,12 +6,12 @@
        void flxk_0(const k_dispatch *d, k_u64 begin, k_u64 end, k_u8 *scratch, k_u32 *status);
 
    Without barriers, subgroup ops and workgroup memory the invocations of a row of workgroups are one loop, which the
-   compiler can vectorise; else each workgroup is a sequence of such loops (kernel_interval.c). Several threads may call it
-   with separate ranges and scratch.
+   compiler can vectorise; else each workgroup is a sequence of such loops (kernel_interval.c). Several threads may call
+   it with separate ranges and scratch.
 
-   Functions of the mathematical library are called on doubles and rounded, as the interpreter does, so that both agree to
-   the last bit; the rest is arithmetic that IEEE 754 defines. Contraction must be off (-ffp-contract=off) unless the kernel
-   permits it. No header is included: reading them takes longer than compiling a kernel. */
+   Functions of the mathematical library are called on doubles and rounded, as the interpreter does, so that both agree
+   to the last bit; the rest is arithmetic that IEEE 754 defines. Contraction must be off (-ffp-contract=off) unless the
+   kernel permits it. No header is included: reading them takes longer than compiling a kernel. */
 #include "emit/kernel_writer.h"
 
 #include <stdio.h>
@@ -242,7 +243,8 @@ const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr)
     return is_name ? &w->k->exprs[w->known.vars[e->ref].value] : e;
 }
 
-/* Whether e is i < n (or, negated, i >= n) for the first id of the invocation and a literal or a length; then n is `end`. */
+/* Whether e is i < n (or, negated, i >= n) for the first id of the invocation and a literal or a length; then n is
+   `end`. */
 static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uint32_t *end)
 {
     if (e->kind != KX_BINARY || (e->op != (negated ? KBIN_ge : KBIN_lt) && e->op != (negated ? KBIN_le : KBIN_gt)))
@@ -254,8 +256,8 @@ static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uin
            (n->kind == KX_LENGTH || n->kind == KX_LITERAL);
 }
 
-/* A kernel often is, behind some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then invocations
-   from n on do nothing, and the loop ends there: stores under a condition are what vectorises worst. */
+/* A kernel often is, behind some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then
+   invocations from n on do nothing, and the loop ends there: stores under a condition are what vectorises worst. */
 void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end)
 {
     flxi_klist list = w->k->body;

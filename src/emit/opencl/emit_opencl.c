@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emit_opencl.c: kernels as OpenCL C 1.2.
 
-   f64 and atomics of 64 bits need extensions, which the text asks for where it uses them; 16-bit floats need none, since
-   they are held in f32 and converted by integer arithmetic. Not every device has subgroups, so they are made of local
-   memory and barriers: any width, in uniform control flow. Build with -cl-fp32-correctly-rounded-divide-sqrt where the
-   device knows it: without it OpenCL lets f32 division and sqrt err. */
+   f64 and atomics of 64 bits need extensions, which the text asks for where it uses them; 16-bit floats need none,
+   since they are held in f32 and converted by integer arithmetic. Not every device has subgroups, so they are made of
+   local memory and barriers: any width, in uniform control flow. Build with -cl-fp32-correctly-rounded-divide-sqrt
+   where the device knows it: without it OpenCL lets f32 division and sqrt err. */
 #include "emit/kernel_writer.h"
 
 static const flxi_kspelling unaries[KUN_COUNT] = {

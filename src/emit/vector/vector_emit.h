@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_emit.h: kernels as C with explicit vectors: the lanes of a vector are consecutive invocations of axis 0.
 
    The text has the same entry and the same meaning as the scalar one of emit_c.c, with two differences: functions

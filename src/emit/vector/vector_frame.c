@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_frame.c: the loops over invocations around a kernel in vectors, and the public functions.
 
    All invocations of a row of workgroups are one loop in steps of whole vectors. What is left at its end, where the
@@ -69,7 +70,8 @@ static void write_rest(flxi_kwriter *w)
     flxi_kw_close(w);
 }
 
-/* A row of workgroups from g0 on, `run` of them. Rows may be short: the ids of the next one are counted, not divided. */
+/* A row of workgroups from g0 on, `run` of them. Rows may be short: the ids of the next one are counted, not
+   divided. */
 static void open_row(flxi_kwriter *w)
 {
     uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];

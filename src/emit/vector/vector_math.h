@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math.h: shorthands for the texts of mathematical functions on vectors.
 
    All functions are branch-free but for sin, cos and tan of huge numbers, use the fused multiply-add as it is

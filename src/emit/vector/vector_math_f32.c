@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math_f32.c: mathematical functions on vectors of f32, as texts. Polynomials are minimax fits of our own, the
    reductions those of Cody and Waite with the remainder of a constant in a second (third) part. */
 #include "emit/vector/vector_math.h"

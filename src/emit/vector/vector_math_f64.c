@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math_f64.c: mathematical functions on vectors of f64, as texts; see vector_math_f32.c. There are no
    conversions between f64 and integers of 64 bits and no signed shifts: AVX2 has neither, but the magic number does
    the same. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_spelling.c: see vector_spelling.h.
 
    A vector holds one value of each lane. Floats of 16 bits are held as f32, as in scalar text. A bool is 0 or -1 in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_spelling.h: how C with the vectors of gcc and clang writes ops and memory accesses for several invocations
    at once. Templates: kernel_text.h. Whatever has no spelling of its own is a function that loops over the lanes
    and does for each what the scalar text does, so everything can be written. */

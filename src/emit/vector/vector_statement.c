@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_statement.c: statements for all lanes of a vector, and for those that a mask says.
 
    Where all lanes agree, `if` and loops are those of C. Else a mask holds who takes part: everybody computes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_survey.c: which values differ between the lanes of a vector, and what stands in the way of writing a
    kernel so.
 

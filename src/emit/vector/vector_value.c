@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_value.c: expressions as vectors. See vector_writer.h.
 
    Trees become nested text, as in kernel_value.c. What is done lane by lane, calls of functions and elements that

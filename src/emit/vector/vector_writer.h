@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_writer.h: what the files share that write a kernel in vectors.
 
    vector_survey.c     which values differ between lanes and how; whether the kernel can be written so at all

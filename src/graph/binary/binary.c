@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* binary.c: graphs as bytes (.flxb).
 
    Layout, all numbers little-endian:
@@ -9,10 +10,10 @@
        attribute: text key, value by the schema's kind
        u32 results, per result: u8 flags (1 named, 2 pinned), text name if named
      u32 outputs, per output: u32 value number, text name
-   Text is u32 length and bytes. A dimension is u8 0 and i64, or u8 1 and its text form. Reading builds every node through
-   flxi_add_node, so what comes back is inferred and checked like any other graph; counts are checked against the bytes that
-   are left before anything is allocated. Only attributes that differ from their default are written, so a later version
-   that adds one still reads old files. */
+   Text is u32 length and bytes. A dimension is u8 0 and i64, or u8 1 and its text form. Reading builds every node
+   through flxi_add_node, so what comes back is inferred and checked like any other graph; counts are checked against
+   the bytes that are left before anything is allocated. Only attributes that differ from their default are written, so
+   a later version that adds one still reads old files. */
 #include "graph/module.h"
 #include "graph/op/eval.h"
 #include "graph/op/opcode.h"

@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attrs.c: everything that is done with attributes goes through the schema of the op: checking and filling in what was
-   given, copying to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in binary.c. */
+   given, copying to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in
+   binary.c. */
 #include "graph/graph.h"
 
 #include "graph/op/opcode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* catalogue.c: the op table for the outside: plain text and numbers, no pointers into the library's inner types. */
 #include "base/number.h"
 #include "graph/graph.h"

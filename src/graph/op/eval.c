@@ -1,4 +1,6 @@
-/* eval.c: what the reference evaluation rules of all ops share: elements of any dtype, arithmetic on them, positions. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* eval.c: what the reference evaluation rules of all ops share: elements of any dtype, arithmetic on them,
+   positions. */
 #include "graph/op/eval.h"
 
 #include "base/complex_arith.h"

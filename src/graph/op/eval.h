@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* eval.h: reference evaluation, seen from the rule of an op.
 
    Operands and results are dense, row-major, of static shape; results come zeroed. The rule must be total: whatever the
@@ -39,8 +40,8 @@ typedef union {
     int64_t i;
 } flxi_num;
 
-/* The arithmetic of a dtype. Loads widen; stores round once (floats) or wrap (integers). Integer results need no wrapping
-   in between except where noted. On bool, add and max are or, mul and min are and. */
+/* The arithmetic of a dtype. Loads widen; stores round once (floats) or wrap (integers). Integer results need no
+   wrapping in between except where noted. On bool, add and max are or, mul and min are and. */
 typedef struct {
     int32_t dtype;
     flxi_num (*load)(const void *base, int64_t i);
@@ -54,8 +55,8 @@ typedef struct {
     bool (*equal)(flxi_num a, flxi_num b);
     flxi_num zero, one;
     flxi_num lowest, highest; /* identities of max and min: -inf, +inf; integer limits */
-    /* Sums follow ops.md 0.2: f16 and bf16 accumulate in f32 (rounded at each step), others in double, complex double or
-       64-bit integers. */
+    /* Sums follow ops.md 0.2: f16 and bf16 accumulate in f32 (rounded at each step), others in double, complex double
+       or 64-bit integers. */
     flxi_num (*accumulate)(flxi_num sum, flxi_num x);
 } flxi_arith;
 
@@ -83,7 +84,8 @@ int64_t flxi_wrap_int(int32_t dtype, int64_t x);
 int64_t flxi_strides(const flx_type *t, int64_t strides[FLX_MAX_RANK]);
 /* Strides that walk `t` broadcast to `to`: 0 where it stretches. */
 void flxi_broadcast_strides(const flx_type *t, const flx_type *to, int64_t strides[FLX_MAX_RANK]);
-/* Next multi-index in row-major order over dims; false after the last. Start from all zeros, and only if no dim is 0. */
+/* Next multi-index in row-major order over dims; false after the last. Start from all zeros, and only if no dim is
+   0. */
 bool flxi_next(int64_t *index, const flx_dim *dims, int rank);
 /* Element offset of a multi-index. */
 static inline int64_t flxi_offset(const int64_t *index, const int64_t *strides, int rank)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* infer.c: what the inference rules of all ops share. */
 #include "graph/op/infer.h"
 
@@ -28,8 +29,8 @@ flx_code flxi_results(flxi_infer *f, size_t n)
     return FLX_OK;
 }
 
-/* Where the name of operand i begins. Optional operands that are left out are the last ones, though required ones may stand
-   behind them. NULL: the row does not name so many. */
+/* Where the name of operand i begins. Optional operands that are left out are the last ones, though required ones may
+   stand behind them. NULL: the row does not name so many. */
 static const char *operand_text(const flxi_infer *f, uint32_t i)
 {
     const flxi_operands *o = flxi_operands_of(f->op);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* infer.h: shape and dtype inference, seen from the rule of an op.
 
    When a rule runs, the number of operands, their dtypes and roles have been checked against the row, and the attribute

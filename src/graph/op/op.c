@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op.c: the op table, made from src/ops/ops.def, and looking things up in it. Nobody edits this to add an op. */
 #include "graph/op/op.h"
 

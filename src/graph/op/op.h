@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op.h: the op table. An op is one row of a family's .def file in src/ops and one flxi_rules in the .c beside it;
-   everything that reads ops (parser, printer, binary form, verifier, evaluator, transforms, manual) reads this table. */
+   everything that reads ops (parser, printer, binary form, verifier, evaluator, transforms, manual) reads this
+   table. */
 #ifndef FLXI_OP_H
 #define FLXI_OP_H
 
@@ -207,8 +209,10 @@ typedef struct flxi_int_type {
     bool is_signed;
 } flxi_int_type;
 
-/* One generic test case: types of operands, T for each dtype the op takes, each with its values in braces: {lo..hi} uniform
-   (integers: inclusive), {lo..hi+3I} with 3 added on diagonals of matrices. Without braces floats are in -2..2, integers in
+/* One generic test case: types of operands, T for each dtype the op takes, each with its values in braces: {lo..hi}
+   uniform
+   (integers: inclusive), {lo..hi+3I} with 3 added on diagonals of matrices. Without braces floats are in -2..2,
+   integers in
    -3..3 (unsigned 0..3). Example: {"T[3, 4], i32[5]{0..2}", "axis=0"}. */
 typedef struct flxi_sample {
     const char *operands;
@@ -231,25 +235,26 @@ typedef struct {
     size_t attrs_size;
 
     /* Derivatives and batching; what is absent is reported as NO_RULE. */
-    /* Pointwise ops with one result give ∂y/∂x_i, in broadcast shape or smaller: either a factor (`partial`) or, where the
-       factor is 1 on a set and 0 elsewhere, the set as a bool (`mask`), which selects with where and so lets no infinity
-       through. FLX_NONE says that this operand has no derivative. Both modes use it, so they cannot disagree. */
+    /* Pointwise ops with one result give ∂y/∂x_i, in broadcast shape or smaller: either a factor (`partial`) or, where
+       the factor is 1 on a set and 0 elsewhere, the set as a bool (`mask`), which selects with where and so lets no
+       infinity through. FLX_NONE says that this operand has no derivative. Both modes use it, so they cannot
+       disagree. */
     flx_val (*partial)(flxi_site *s, uint32_t operand);
     flx_val (*mask)(flxi_site *s, uint32_t operand);
-    /* Emits the forward computation together with what vjp wants to keep (returned in `saved`, whose room is `num_saved`
-       values); the results go to y. Only for ops that keep something. */
+    /* Emits the forward computation together with what vjp wants to keep (returned in `saved`, whose room is
+       `num_saved` values); the results go to y. Only for ops that keep something. */
     void (*primal)(flxi_site *s, flx_val *y, flx_val *saved);
     uint32_t (*num_saved)(const flxi_site *s);
     /* Cotangents of the results to cotangents of the operands with s->wanted; dx comes filled with FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* The same with dedicated backward ops, where grad is asked for them (FLX_GRAD_FUSED_BACKWARD); otherwise vjp, or the
-       decomposition, is used. Both agree to rounding. */
+    /* The same with dedicated backward ops, where grad is asked for them (FLX_GRAD_FUSED_BACKWARD); otherwise vjp, or
+       the decomposition, is used. Both agree to rounding. */
     void (*fused_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with FLX_NONE. An
-       op that is linear needs none, nor does one with partials. */
+    /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with
+       FLX_NONE. An op that is linear needs none, nor does one with partials. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
-    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a rule, or
-       when it leaves its first result unset, the op is run in a loop over the examples. */
+    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a
+       rule, or when it leaves its first result unset, the op is run in a loop over the examples. */
     void (*batch)(flxi_site *s, flx_val *by);
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
@@ -257,9 +262,10 @@ typedef struct {
     void (*fuse)(flxi_site *s, flx_val *y);
     const char *undefined; /* why there is no derivative */
 
-    /* Lowering to kernels (ops/express/express.h); an op has at most one of the three. Without any it is decomposed, or computed by a
-       route or by `eval`. */
-    /* Pointwise ops: one element from the operands' elements. f16 and bf16 come widened to f32 and are rounded afterwards. */
+    /* Lowering to kernels (ops/express/express.h); an op has at most one of the three. Without any it is decomposed, or
+       computed by a route or by `eval`. */
+    /* Pointwise ops: one element from the operands' elements. f16 and bf16 come widened to f32 and are rounded
+       afterwards. */
     flxi_kval (*element)(flxi_express *e, const flxi_kval *x);
     /* The element of result `result` at an index, from elements of the operands at indices computed from it. */
     flxi_kval (*pull)(flxi_express *e, uint32_t result, const flxi_kindex *at);
@@ -335,9 +341,9 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
 
 /* ---- Which values have derivatives ---- */
 
-/* Floats and complex numbers have, bools have not. An integer has when it is quantised: made by an op that quantises, or
-   from a quantised integer by an op with TRAIT_SHADOW. Its cotangents and tangents are f32 (its "shadow"), since rounded
-   to integers they would vanish. */
+/* Floats and complex numbers have, bools have not. An integer has when it is quantised: made by an op that quantises,
+   or from a quantised integer by an op with TRAIT_SHADOW. Its cotangents and tangents are f32 (its "shadow"), since
+   rounded to integers they would vanish. */
 static inline flx_type flxi_tangent_type(const flx_type *t)
 {
     flx_type y = *t;
@@ -348,7 +354,8 @@ static inline flx_type flxi_tangent_type(const flx_type *t)
 
 /* Whether the derivative of an operand of this dtype matters to the op. */
 bool flxi_takes_derivative(const flxi_op *op, int32_t dtype);
-/* Whether a result of this dtype has a derivative when such an operand has; `quantised`: when one of them is an integer. */
+/* Whether a result of this dtype has a derivative when such an operand has; `quantised`: when one of them is an
+   integer. */
 bool flxi_gives_derivative(const flxi_op *op, int32_t dtype, bool quantised);
 
 /* By name or synonym; OP_NONE when there is none. */

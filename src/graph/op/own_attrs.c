@@ -1,5 +1,6 @@
-/* own_attrs.c: see own_attrs.h. Text comes from files too, so reading trusts nothing: what is not exactly as it would be written
-   is refused. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_attrs.c: see own_attrs.h. Text comes from files too, so reading trusts nothing: what is not exactly as it would
+   be written is refused. */
 #include "graph/op/own_attrs.h"
 
 #include "base/number.h"

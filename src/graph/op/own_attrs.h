@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* own_attrs.h: attributes that no schema knows, those of operations that a program registers. They are kept as text,
 
      alpha=0.5, axes=[0, 1], mode="wrap"
 
-   sorted by name and with one spelling for each value, so that equal attributes are equal texts: what copies, compares, hashes
-   and stores a string serves for them too. A value is a number, a string, true or false, or a list of numbers. */
+   sorted by name and with one spelling for each value, so that equal attributes are equal texts: what copies, compares,
+   hashes and stores a string serves for them too. A value is a number, a string, true or false, or a list of
+   numbers. */
 #ifndef FLXI_OWN_ATTRS_H
 #define FLXI_OWN_ATTRS_H
 

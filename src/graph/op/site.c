@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* site.c: see site.h. */
 #include "graph/op/site.h"
 

@@ -1,9 +1,11 @@
-/* site.h: a node being differentiated, batched or decomposed, seen from the rule of an op; and what rules are built from.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* site.h: a node being differentiated, batched or decomposed, seen from the rule of an op; and what rules are built
+   from.
 
-   A rule appends nodes to `g`. It reads like its formula: builders (fluxion/ops.h) return values, the graph keeps the first
-   error, so there is no error plumbing. FLX_NONE stands for a symbolic zero: a cotangent or tangent that is zero and is
-   never materialised. The caller sums a cotangent over the axes its operand was stretched along, and checks that its type
-   is the operand's. */
+   A rule appends nodes to `g`. It reads like its formula: builders (fluxion/ops.h) return values, the graph keeps the
+   first error, so there is no error plumbing. FLX_NONE stands for a symbolic zero: a cotangent or tangent that is zero
+   and is never materialised. The caller sums a cotangent over the axes its operand was stretched along, and checks that
+   its type is the operand's. */
 #ifndef FLXI_SITE_H
 #define FLXI_SITE_H
 
@@ -14,14 +16,14 @@
 /* Transforms of sub-graphs, for the rules of control flow; src/transform fills this in. Each gives a new graph that the
    caller frees, or NULL with the error in the graph being built. */
 typedef struct {
-    /* Inputs: those of body, then a cotangent for each output k with seeded[k]. Outputs: a cotangent for each input i with
-       wanted[i], zeros where none arrives. */
+    /* Inputs: those of body, then a cotangent for each output k with seeded[k]. Outputs: a cotangent for each input i
+       with wanted[i], zeros where none arrives. */
     flx_graph *(*vjp)(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted);
     /* Inputs: those of body, then a tangent for each input i with active[i]. Outputs: those of body, then a tangent for
        each output, zeros where none arrives. Outputs of integer dtype have none. */
     flx_graph *(*jvp)(flxi_site *s, const flx_graph *body, const bool *active);
-    /* Inputs i with batched[i] have an axis of extent s->size in front, and so has every output k with out[k] (set by the
-       call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
+    /* Inputs i with batched[i] have an axis of extent s->size in front, and so has every output k with out[k] (set by
+       the call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
     flx_graph *(*vmap)(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed);
     /* What a rule has built as a body, simplified; consumes the body. */
     flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
@@ -69,8 +71,8 @@ void flxi_append(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin, flx_
 /* One result. */
 flx_val flxi_emit1(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin);
 
-/* Copies node i of src to g: operands and results by `map` (ids of src to ids of g), labels and pins included. The operands
-   have the same types in both graphs. */
+/* Copies node i of src to g: operands and results by `map` (ids of src to ids of g), labels and pins included. The
+   operands have the same types in both graphs. */
 flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *map, flx_error *err);
 
 /* Inlines a graph: its inputs become `in`, its outputs are returned in `out`. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lex.c: see lex.h. Bytes are classified by hand, so the locale plays no part and any byte is legal input. */
 #include "graph/text/lex.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lex.h: tokens of the text form. */
 #ifndef FLXI_LEX_H
 #define FLXI_LEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and
    when it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name
    them. A graph that is met again while it waits calls itself, which is an error; so the recursion is as deep as

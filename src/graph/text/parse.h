@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse.h: the parser's state, shared by parse.c (files, graphs, statements), parse_expr.c (expressions) and
    parse_value.c (attributes, dimensions, types, literals). */
 #ifndef FLXI_PARSE_H
@@ -53,7 +54,8 @@ flx_code flxi_parse_dim(flxi_reader *r, flx_dim *out);
 /* Reads a dimension from its own text, for the binary form. */
 flx_code flxi_dim_read(flx_graph *g, const char *text, flx_dim *out, flx_error *err);
 flx_code flxi_parse_type(flxi_reader *r, flx_type *out);
-/* The value of an attribute of this kind; lists go to the scratch arena. `type` is the one given before, for literals. */
+/* The value of an attribute of this kind; lists go to the scratch arena. `type` is the one given before, for
+   literals. */
 flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *type, flx_attr *out);
 /* A number with optional sign, true or false: *negative and the token. Advances. */
 typedef struct {

@@ -1,9 +1,10 @@
-/* parse_expr.c: expressions of the text form, read with an explicit stack instead of recursion: nesting is as deep as the
-   file makes it, and the machine's stack does not notice.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_expr.c: expressions of the text form, read with an explicit stack instead of recursion: nesting is as deep as
+   the file makes it, and the machine's stack does not notice.
 
-   One frame per open call. Operands and attributes of all open calls lie in two shared arrays; a frame remembers where its
-   own begin. A bare number is kept as text until its call closes, since its dtype is that of its neighbours; its constant
-   is made then, right before the call's node (print.c relies on that order). */
+   One frame per open call. Operands and attributes of all open calls lie in two shared arrays; a frame remembers where
+   its own begin. A bare number is kept as text until its call closes, since its dtype is that of its neighbours; its
+   constant is made then, right before the call's node (print.c relies on that order). */
 #include "graph/text/parse.h"
 
 #include "graph/op/eval.h"

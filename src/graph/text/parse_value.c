@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse_value.c: dimensions, types, attribute values and literal tensors in the text form. Nesting is bounded where
    functions recurse: parentheses of dimensions by a constant, literal lists by the rank of their type. */
 #include "graph/text/parse.h"

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print.c: graphs as text that reads back to the same graph.
 
-   One statement per node, in order. A scalar constant that is used once, has no name of its own and stands right before its
-   user is written as a bare number inside the call, if the reader would give it the same dtype; the reader makes such
-   constants in the same place (parse_expr.c), so ids come back equal. Names: leaves keep theirs; an output's name is the
-   name of its variable where possible, otherwise `name = variable` is written before the return. A pinned value of which
-   the statement cannot say so itself, a leaf or one of several results, gets the line `pin _ = variable`. */
+   One statement per node, in order. A scalar constant that is used once, has no name of its own and stands right before
+   its user is written as a bare number inside the call, if the reader would give it the same dtype; the reader makes
+   such constants in the same place (parse_expr.c), so ids come back equal. Names: leaves keep theirs; an output's name
+   is the name of its variable where possible, otherwise `name = variable` is written before the return. A pinned value
+   of which the statement cannot say so itself, a leaf or one of several results, gets the line `pin _ = variable`. */
 #include "base/number.h"
 #include "graph/module.h"
 #include "graph/names.h"
@@ -423,8 +424,9 @@ static void write_statement(printer *p, const flxi_node *n)
         write_pins(p, n);
 }
 
-/* Whether the reader gives output i its name when the value's variable is returned. It does for the variable's own name,
-   and `return z, z, z` gives z, z_2 and z_3; an alias says anything else. Outputs are asked for once and in order. */
+/* Whether the reader gives output i its name when the value's variable is returned. It does for the variable's own
+   name, and `return z, z, z` gives z, z_2 and z_3; an alias says anything else. Outputs are asked for once and in
+   order. */
 static bool reader_names_it(printer *p, size_t i)
 {
     const flxi_output *o = &p->g->outputs.at[i];
@@ -527,8 +529,8 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
 
 /* ---- Files ---- */
 
-/* The reader takes the last graph as the main one unless one is called main, so a main one that others use as a body comes
-   last all the same. */
+/* The reader takes the last graph as the main one unless one is called main, so a main one that others use as a body
+   comes last all the same. */
 static flx_code print_graphs(const flxi_graph_list *list, const flx_graph *main_graph, const char *const *names,
                              flxi_strbuf *out)
 {

@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dim.c: dimensions as polynomials in canonical form; see dim.h.
 
-   A table entry is a sum of terms, each an integer times a product of atoms. Terms are kept in graded lexicographic order
-   of their atoms (by name, quotients after symbols), like terms merged, zero terms dropped; a sum without atoms is a plain
-   number and has no entry. So two dimensions are equal as polynomials exactly when they are the same number. Division is
-   polynomial long division; what does not divide out becomes a quotient atom, either exact (checked when the symbols are
-   bound) or floor. Sizes are bounded (terms, factors, nesting, weight), so work per operation is bounded too, and so are
-   coefficients: each is itself a legal number. Beyond the bounds the result is FLX_DIM_INVALID. */
+   A table entry is a sum of terms, each an integer times a product of atoms. Terms are kept in graded lexicographic
+   order of their atoms (by name, quotients after symbols), like terms merged, zero terms dropped; a sum without atoms
+   is a plain number and has no entry. So two dimensions are equal as polynomials exactly when they are the same number.
+   Division is polynomial long division; what does not divide out becomes a quotient atom, either exact (checked when
+   the symbols are bound) or floor. Sizes are bounded (terms, factors, nesting, weight), so work per operation is
+   bounded too, and so are coefficients: each is itself a legal number. Beyond the bounds the result is
+   FLX_DIM_INVALID. */
 #include "graph/type/dim.h"
 
 #include "graph/graph.h"
@@ -586,8 +588,8 @@ flx_dim flx_dim_symbol(flx_context *ctx, const char *name)
     return d;
 }
 
-/* The sign of a - b where it is the same whatever the symbols are, 0 where it is not known or a and b are equal. Nothing
-   is stored, so it cannot fail for want of memory. */
+/* The sign of a - b where it is the same whatever the symbols are, 0 where it is not known or a and b are equal.
+   Nothing is stored, so it cannot fail for want of memory. */
 static int sure_sign(flx_context *ctx, flx_dim a, flx_dim b)
 {
     if (a == b || (flxi_dim_is_number(a) && flxi_dim_is_number(b)))
@@ -660,8 +662,8 @@ static bool least_by_terms(const flxi_dim_table *t, const poly *p, const symbol_
     return found;
 }
 
-/* The first term that is a number times ⌊x / n⌋, which lies between (x − n + 1) / n and x / n, gives way to the bound that
-   makes the sum smaller; times n everything stays whole. Each time one quotient goes. */
+/* The first term that is a number times ⌊x / n⌋, which lies between (x − n + 1) / n and x / n, gives way to the bound
+   that makes the sum smaller; times n everything stays whole. Each time one quotient goes. */
 static bool least_without_quotient(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out)
 {
     for (uint32_t i = 0; i < p->n; i++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dim.h: arithmetic on dimensions.
 
    A flx_dim at or above FLXI_DIM_SYMBOLIC_END is a plain number (negative ones occur only in attributes such as pad's
@@ -21,7 +22,8 @@ static inline bool flxi_dim_is_number(flx_dim d)
 /* A number, or a handle that the context gave out. */
 bool flxi_dim_is_known(flx_context *ctx, flx_dim d);
 
-/* How often memory ran out so far: when it changes while something is worked out, what came of it is not to be trusted. */
+/* How often memory ran out so far: when it changes while something is worked out, what came of it is not to be
+   trusted. */
 unsigned flxi_dim_starvations(flx_context *ctx);
 /* Whether the last FLX_DIM_INVALID came from want of memory. */
 bool flxi_dim_starved(flx_context *ctx);
@@ -43,8 +45,8 @@ bool flxi_dim_below(flx_context *ctx, flx_dim d, flx_dim bound);
 bool flxi_dim_least(flx_context *ctx, flx_dim d, int64_t (*least)(void *user, const char *symbol), void *user,
                     int64_t *out);
 
-/* d with the bound symbols replaced; it may be negative. FLX_DIM_INVALID with err filled: overflow, an inexact division,
-   memory exhausted. */
+/* d with the bound symbols replaced; it may be negative. FLX_DIM_INVALID with err filled: overflow, an inexact
+   division, memory exhausted. */
 flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, size_t n, flx_error *err);
 
 /* If d is `coef * symbol + rest` in one symbol alone, finds the extent that makes it `value`: for matching a declared

@@ -1,4 +1,6 @@
-/* finite.c: see finite.h. A float is not finite when all bits of its exponent are set; a complex number is two floats. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finite.c: see finite.h. A float is not finite when all bits of its exponent are set; a complex number is two
+   floats. */
 #include "graph/type/finite.h"
 
 #include "base/error.h"

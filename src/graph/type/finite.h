@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* finite.h: looking for infinities and NaNs. */
 #ifndef FLXI_FINITE_H
 #define FLXI_FINITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.c: reference-counted tensors. */
 #include "graph/type/tensor.h"
 

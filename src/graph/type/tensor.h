@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tensor.h: reference-counted buffers with a static type. */
 #ifndef FLXI_TENSOR_H
 #define FLXI_TENSOR_H

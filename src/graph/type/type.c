@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* type.c: see type.h. */
 #include "graph/type/type.h"
 

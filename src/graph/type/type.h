@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* type.h: questions about dtypes and types. */
 #ifndef FLXI_TYPE_H
 #define FLXI_TYPE_H

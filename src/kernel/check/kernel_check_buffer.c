@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_check_buffer.c: see kernel_check_buffer.h. */
 #include "kernel/check/kernel_check_buffer.h"
 

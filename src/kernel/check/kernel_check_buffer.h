@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_check_buffer.h: the rules of declarations: K01 to K09, and what a target has no types for. */
 #ifndef FLXI_KERNEL_CHECK_BUFFER_H
 #define FLXI_KERNEL_CHECK_BUFFER_H

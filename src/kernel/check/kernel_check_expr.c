@@ -1,5 +1,6 @@
-/* kernel_check_expr.c: see kernel_check_expr.h. An operand without a type was reported where it went wrong, so the rules
-   are silent about it: one mistake gives one finding. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_check_expr.c: see kernel_check_expr.h. An operand without a type was reported where it went wrong, so the
+   rules are silent about it: one mistake gives one finding. */
 #include "kernel/check/kernel_check_expr.h"
 
 #include "kernel/check/kernel_check_buffer.h"

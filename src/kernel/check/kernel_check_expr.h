@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_check_expr.h: the rules of expressions: types, access, atomics, calls and extensions. */
 #ifndef FLXI_KERNEL_CHECK_EXPR_H
 #define FLXI_KERNEL_CHECK_EXPR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_checker.c: see kernel_checker.h. */
 #include "kernel/check/kernel_checker.h"
 

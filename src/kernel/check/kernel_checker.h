@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_checker.h: what the rules of validation share: the program, the target, scopes, and where findings go. */
 #ifndef FLXI_KERNEL_CHECKER_H
 #define FLXI_KERNEL_CHECKER_H
@@ -80,11 +81,13 @@ static inline bool flxi_kchecker_is_uniform(const flxi_kchecker *c, const flxi_k
 void flxi_kfind(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 void flxi_kwarn(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
-/* The record of a text, made when it is new. Valid until the next call. Number 0 is none, used when memory is exhausted. */
+/* The record of a text, made when it is new. Valid until the next call. Number 0 is none, used when memory is
+   exhausted. */
 uint32_t flxi_kname_number(flxi_kchecker *c, const char *text);
 flxi_kname *flxi_kname_of(flxi_kchecker *c, const char *text);
 
-/* K09 unless the text is UTF-8; a name must also be of 1 to 1024 bytes without control bytes. Each text is looked at once. */
+/* K09 unless the text is UTF-8; a name must also be of 1 to 1024 bytes without control bytes. Each text is looked at
+   once. */
 void flxi_kcheck_name(flxi_kchecker *c, const char *what, const char *name);
 void flxi_kcheck_text(flxi_kchecker *c, const char *what, const char *text);
 

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_uniform.c: divergence analysis.
 
-   Everything starts as uniform. Some things diverge by themselves: ids inside a workgroup, loads of memory that others may
-   write, atomics, what comes from other lanes, extensions. The rest follows along a graph of what depends on what: an
-   expression on its operands, a variable on all values assigned to it and on the control flow at each assignment, a private
-   buffer likewise on its stores (value, index and control flow), control flow on conditions, loop bounds and on returns
-   that came before. Each dependence is followed once, so the time is linear; walking the program until nothing changes
-   would be quadratic.
+   Everything starts as uniform. Some things diverge by themselves: ids inside a workgroup, loads of memory that others
+   may write, atomics, what comes from other lanes, extensions. The rest follows along a graph of what depends on what:
+   an expression on its operands, a variable on all values assigned to it and on the control flow at each assignment, a
+   private buffer likewise on its stores (value, index and control flow), control flow on conditions, loop bounds and on
+   returns that came before. Each dependence is followed once, so the time is linear; walking the program until nothing
+   changes would be quadratic.
 
    Control flow is a number that changes where it may begin to differ: in the bodies of an `if` or loop, and behind a
-   statement that holds a return, since from there on some invocations may be missing. A loop that holds a return depends
-   on it from its first statement: the next iteration comes after it. */
+   statement that holds a return, since from there on some invocations may be missing. A loop that holds a return
+   depends on it from its first statement: the next iteration comes after it. */
 #include "kernel/check/kernel_uniform.h"
 
 typedef struct {

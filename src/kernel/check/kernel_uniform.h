@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_uniform.h: what is the same for all invocations of a workgroup, or of the whole grid. */
 #ifndef FLXI_KERNEL_UNIFORM_H
 #define FLXI_KERNEL_UNIFORM_H
@@ -16,7 +17,8 @@ typedef struct {
     size_t num_flow;
 } flxi_kuniform;
 
-/* Fills `u` for a program, valid or not; flxi_kuniform_free() when it succeeded. Time is linear in the program's size. */
+/* Fills `u` for a program, valid or not; flxi_kuniform_free() when it succeeded. Time is linear in the program's
+   size. */
 flx_code flxi_kuniform_find(const flx_kernel *k, flxi_kuniform_scope scope, flxi_kuniform *u, flx_error *err);
 void flxi_kuniform_free(flxi_kuniform *u);
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_validate.c: the rules of statements and functions, and the validation as a whole.
 
-   One walk over the text reports everything in its order. What a rule must know of the text behind it (how often a buffer
-   is used, whether a tag is waited for, where control flow diverges) is found out before. Names are looked up by the
-   pointer of their text, which a program keeps once, so all of it takes time linear in the program's size. */
+   One walk over the text reports everything in its order. What a rule must know of the text behind it (how often a
+   buffer is used, whether a tag is waited for, where control flow diverges) is found out before. Names are looked up by
+   the pointer of their text, which a program keeps once, so all of it takes time linear in the program's size. */
 #include "kernel/check/kernel_validate.h"
 
 #include "kernel/check/kernel_check_buffer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_validate.h: the rules a program must obey. */
 #ifndef FLXI_KERNEL_VALIDATE_H
 #define FLXI_KERNEL_VALIDATE_H

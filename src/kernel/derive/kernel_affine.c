@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_affine.c: proofs that accesses of different invocations do not meet.
 
-   An index is written as offset + sum of factor * term, the terms being ids and loop variables. Seen as digits of a number,
-   smallest factor first, the digits can be read off again if each factor exceeds all that the smaller ones can add up to.
-   Then an element tells which invocation touched it. A factor may be an unknown number S (such as a row length), as long
-   as it is the same for all invocations and the digits below are known to stay under S. Since u32 wraps around, all values
-   of the index must moreover lie within 2^32: ranges show it, or a condition is left for the time of the run. */
+   An index is written as offset + sum of factor * term, the terms being ids and loop variables. Seen as digits of a
+   number, smallest factor first, the digits can be read off again if each factor exceeds all that the smaller ones can
+   add up to. Then an element tells which invocation touched it. A factor may be an unknown number S (such as a row
+   length), as long as it is the same for all invocations and the digits below are known to stay under S. Since u32
+   wraps around, all values of the index must moreover lie within 2^32: ranges show it, or a condition is left for the
+   time of the run. */
 #include "kernel/derive/kernel_affine.h"
 
 #include "kernel/derive/kernel_normalise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_affine.h: indices as sums of ids and loop variables, and whether invocations can meet at an element. */
 #ifndef FLXI_KERNEL_AFFINE_H
 #define FLXI_KERNEL_AFFINE_H

@@ -1,6 +1,7 @@
-/* kernel_batch.c: from a kernel for one example to one for many. The examples stand side by side along an axis of the grid,
-   so they never share a workgroup: barriers, subgroups and workgroup memory need no change. What changes are ids and
-   lengths, which must read as if there were one example, and indices into buffers that hold all of them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_batch.c: from a kernel for one example to one for many. The examples stand side by side along an axis of the
+   grid, so they never share a workgroup: barriers, subgroups and workgroup memory need no change. What changes are ids
+   and lengths, which must read as if there were one example, and indices into buffers that hold all of them. */
 #include "kernel/derive/kernel_batch.h"
 
 #include "kernel/check/kernel_validate.h"
@@ -97,7 +98,8 @@ static uint32_t length(flxi_krewrite *r, uint32_t buffer)
 
 /* ---- Indices ---- */
 
-/* The index is used twice, so one that loads is computed before the statement: nested loads would grow exponentially. */
+/* The index is used twice, so one that loads is computed before the statement: nested loads would grow
+   exponentially. */
 static uint32_t bind_index(flxi_krewrite *r, uint32_t index)
 {
     const flxi_kx *e = flxi_kb_expr(r->to, index);
@@ -266,8 +268,8 @@ static flx_code check(const flx_kernel *k, const flxi_kbatch *b, flx_error *err)
 
 /* ---- The whole ---- */
 
-/* A view of k whose batched buffers are as large as all examples; it lives as long as the arena and is never freed. What a
-   declaration says about the count, and that no value occurs twice, is true of one example only. */
+/* A view of k whose batched buffers are as large as all examples; it lives as long as the arena and is never freed.
+   What a declaration says about the count, and that no value occurs twice, is true of one example only. */
 static bool view_large(const flx_kernel *k, const flxi_kbatch *b, flxi_arena *arena, flx_kernel *view)
 {
     flxi_kbuffer *buffers = flxi_dup(arena, flxi_kbuffer, k->buffers, k->num_buffers + 1);

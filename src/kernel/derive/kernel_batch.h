@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_batch.h: one kernel for many examples. */
 #ifndef FLXI_KERNEL_BATCH_H
 #define FLXI_KERNEL_BATCH_H
 
 #include "kernel/program/kernel.h"
 
-/* How the examples are laid out. Along `axis` the grid has groups * size workgroups: those of the first example, then those
-   of the second. Of `groups` and `size` one may be 0: not known before the dispatch. */
+/* How the examples are laid out. Along `axis` the grid has groups * size workgroups: those of the first example, then
+   those of the second. Of `groups` and `size` one may be 0: not known before the dispatch. */
 typedef struct {
     const uint8_t *batched; /* by number of buffer: it holds the elements of all examples, one after the other */
     uint32_t axis;
@@ -14,8 +15,8 @@ typedef struct {
 } flxi_kbatch;
 
 /* A kernel that does for every example what k does for one: the others are not seen, neither in ids nor in lengths nor
-   through indices out of bounds. Buffers that k may write must be batched. NULL with the error, "batching …", where k has
-   parts that cannot be told apart by example. */
+   through indices out of bounds. Buffers that k may write must be batched. NULL with the error, "batching …", where k
+   has parts that cannot be told apart by example. */
 flx_kernel *flxi_kernel_batch(const flx_kernel *k, const flxi_kbatch *how, flx_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_bits.c: see kernel_bits.h. */
 #include "kernel/derive/kernel_bits.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_derive.c: the frame around both modes of differentiation. */
 #include "kernel/derive/kernel_derive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_derive.h: what both modes of differentiation begin and end with. */
 #ifndef FLXI_KERNEL_DERIVE_H
 #define FLXI_KERNEL_DERIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_derived.c: holding a derived kernel and running it with all that it needs. */
 #include "kernel/derive/kernel_derived.h"
 

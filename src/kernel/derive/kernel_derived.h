@@ -1,4 +1,6 @@
-/* kernel_derived.h: what a derivative of a kernel consists of: dispatches in order, and what each of their buffers needs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_derived.h: what a derivative of a kernel consists of: dispatches in order, and what each of their buffers
+   needs. */
 #ifndef FLXI_KERNEL_DERIVED_H
 #define FLXI_KERNEL_DERIVED_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_flow.c: tree, crossings and activity of a normalised program. */
 #include "kernel/derive/kernel_flow.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_flow.h: what derivatives need to know about a normalised program: its tree with the variables that cross each
    body's border, who writes which buffer when, and which values carry derivatives. */
 #ifndef FLXI_KERNEL_FLOW_H

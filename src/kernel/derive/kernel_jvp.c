@@ -1,5 +1,7 @@
-/* kernel_jvp.c: flx_kernel_jvp: forward mode. Every varied variable and buffer has tangents beside it, every statement is
-   joined by that of its tangents, in the same control flow; so nothing is recorded and barriers stay where they are. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_jvp.c: flx_kernel_jvp: forward mode. Every varied variable and buffer has tangents beside it, every statement
+   is joined by that of its tangents, in the same control flow; so nothing is recorded and barriers stay where they
+   are. */
 #include "kernel/derive/kernel_bits.h"
 #include "kernel/derive/kernel_derive.h"
 #include "kernel/derive/kernel_normalise.h"

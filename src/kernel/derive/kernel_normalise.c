@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives want it. */
 #include "kernel/derive/kernel_normalise.h"
 

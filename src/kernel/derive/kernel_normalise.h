@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_normalise.h: the form of programs that derivatives are taken of. */
 #ifndef FLXI_KERNEL_NORMALISE_H
 #define FLXI_KERNEL_NORMALISE_H
@@ -5,7 +6,8 @@
 #include "kernel/program/kernel.h"
 
 /* An equal program in which
-   - every expression is one operation on leaves (literals, variables, ids, lengths), bound by a let; conditions, bounds,
+   - every expression is one operation on leaves (literals, variables, ids, lengths), bound by a let; conditions,
+     bounds,
      indices and stored and assigned values are leaves;
    - calls are inlined, except of functions that have a derivative of their own, and such a function stands for each
      extension that has one; blocks and regions are gone, what leaves
@@ -28,8 +30,8 @@ static inline bool flxi_kx_is_leaf(const flxi_kx *e)
 /* The number of the fragment that gives the derivative of `fn` by its parameter, or 0. */
 uint32_t flxi_kernel_adjoint_fn(const flx_kernel *k, uint32_t fn, uint32_t param);
 
-/* Emits the body of function `fn` of `k` into b and returns its result. Buffers of functions do not exist, so nothing but
-   the arguments enters. */
+/* Emits the body of function `fn` of `k` into b and returns its result. Buffers of functions do not exist, so nothing
+   but the arguments enters. */
 uint32_t flxi_kernel_inline_call(flxi_kb *b, const flx_kernel *k, uint32_t fn, const uint32_t *args, flx_error *err);
 
 /* Function 1 of `d`, `self`, and its derivatives into b under another name; the number. What they call is inlined. */

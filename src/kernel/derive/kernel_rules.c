@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_rules.c: local derivatives of kernel operations, one function per operation and operand, found by a table. */
 #include "kernel/derive/kernel_rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_rules.h: local derivatives of kernel operations. */
 #ifndef FLXI_KERNEL_RULES_H
 #define FLXI_KERNEL_RULES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_widen.c: from narrow floats to f64. */
 #include "kernel/derive/kernel_widen.h"
 

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_widen.h: the same kernel in double precision. */
 #ifndef FLXI_KERNEL_WIDEN_H
 #define FLXI_KERNEL_WIDEN_H
 
 #include "kernel/program/kernel.h"
 
-/* Every f32, f16 and bf16 becomes f64, in buffers, literals (whose values stay exactly as they are), casts and functions.
-   What depends on the width of a float, such as bitcast, need not be valid any more. */
+/* Every f32, f16 and bf16 becomes f64, in buffers, literals (whose values stay exactly as they are), casts and
+   functions. What depends on the width of a float, such as bitcast, need not be valid any more. */
 flx_kernel *flxi_kernel_widen(const flx_kernel *k, flx_error *err);
 
 #endif

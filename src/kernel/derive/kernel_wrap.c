@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_wrap.c: traps for dispatches in which an index would wrap around. Proofs that invocations do not meet hold for
-   numbers without end; where ranges do not show that an index stays below 2^32, the derivative checks it when it runs. */
+   numbers without end; where ranges do not show that an index stays below 2^32, the derivative checks it when it
+   runs. */
 #include "kernel/derive/kernel_wrap.h"
 
 #include "kernel/derive/kernel_normalise.h"

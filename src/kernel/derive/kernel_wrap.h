@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_wrap.h: what must hold at run time so that no index wraps around at 2^32. */
 #ifndef FLXI_KERNEL_WRAP_H
 #define FLXI_KERNEL_WRAP_H
 
 #include "kernel/derive/kernel_flow.h"
 
-/* known + factor * symbol * extent <= 2^32. `symbol` is a leaf that all invocations agree on, 0: 1. The extent is that of
-   an axis of the grid, in workgroups, or such a leaf. */
+/* known + factor * symbol * extent <= 2^32. `symbol` is a leaf that all invocations agree on, 0: 1. The extent is that
+   of an axis of the grid, in workgroups, or such a leaf. */
 typedef struct flxi_kwrap {
     uint64_t known, factor;
     uint32_t symbol;

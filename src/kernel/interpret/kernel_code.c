@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_code.c: see kernel_code.h. One walk over the program; expressions become instructions in the order of their
    evaluation, so that operands are evaluated left to right, all of them.
 

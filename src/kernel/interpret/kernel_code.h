@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_code.h: a program as linear code over registers, which the interpreter runs.
 
    Every variable and temporary has a register, a uint64_t with the bits of kernel_scalar.h; registers are reused when

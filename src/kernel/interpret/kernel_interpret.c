@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_interpret.c: the reference interpreter: which invocation runs when, and what barriers and subgroups do.
 
    Some workgroups are resident at a time: one in the schedules that run an invocation as far as it gets, more in

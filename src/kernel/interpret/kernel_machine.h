@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_machine.h: the state of a dispatch in the interpreter: invocations ("lanes"), workgroups, memory.
 
    A lane has its place in the code and its registers, so that it can stop anywhere and go on later: kernel_step.c runs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_race.c: see kernel_race.h. */
 #include "kernel/interpret/kernel_race.h"
 

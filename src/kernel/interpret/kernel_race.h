@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_race.h: finding conflicting accesses (section 7 of the specification: rule 4), and promises that are broken.
 
    Every element of memory that can race has a shadow. Two accesses by different invocations conflict when one writes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_run.c: from the caller's memory to a checked dispatch, and to the device that runs it. */
 #include "kernel/interpret/kernel_run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_run.h: a dispatch whose memory is bound and checked, and the devices that can run it. */
 #ifndef FLXI_KERNEL_RUN_H
 #define FLXI_KERNEL_RUN_H
@@ -26,8 +27,8 @@ typedef flx_code (*flxi_kernel_runner)(const flxi_kdispatch *d, flx_error *err);
 #define KERNEL_DEVICE(name, runner) flx_code runner(const flxi_kdispatch *d, flx_error *err);
 #include "kernel/interpret/kernel_devices.def"
 
-/* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that is
-   none. */
+/* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that
+   is none. */
 flx_code flxi_kernel_report_stage(const flxi_kdispatch *d, const flxi_ks *s, flx_error *err);
 
 /* What length() gives: lengths are u32, and so are indices. */

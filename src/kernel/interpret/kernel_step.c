@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_step.c: runs the code of one invocation up to the next point where it waits for others. */
 #include "kernel/interpret/kernel_machine.h"
 

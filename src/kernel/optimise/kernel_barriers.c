@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_barriers.c: barriers that keep nothing apart.
 
    A barrier is needed if something that may run since the barrier before it and something that may run until the next

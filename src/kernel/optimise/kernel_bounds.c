@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_bounds.c: intervals of unsigned expressions, comparisons that they decide, and accesses that they prove to
    be in range. An interval that might wrap around is the whole range of its type. Everything that is learned from a
    condition is about expressions that read neither assigned variables nor written buffers, so it stays true. */

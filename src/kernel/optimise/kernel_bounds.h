@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_bounds.h: which values an unsigned expression can have, and which accesses are surely in range.
 
    Ranges come from literals, ids, lengths, loop bounds and the conditions of enclosing branches; also a branch that

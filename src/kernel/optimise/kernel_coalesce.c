@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_coalesce.c: let t = e; … v = t; becomes v = e; … if nothing in between reads or assigns v, and t has no
    other use.
 

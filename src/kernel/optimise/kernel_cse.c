@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_cse.c: common subexpressions. The same walk is made twice: first to find what is worth sharing, then to
    rewrite.
 

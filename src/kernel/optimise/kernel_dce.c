@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_dce.c: dead code elimination by marking what results need and copying what is marked.
 
    Roots are what the world sees: stores and atomics on bound buffers, traps, extensions, copies between buffers. From

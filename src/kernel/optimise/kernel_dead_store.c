@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_dead_store.c: stores that are overwritten before anyone looks, and loads of what was just stored.
 
    One walk keeps the stores that are still in force: the element they wrote surely holds what they stored. Another

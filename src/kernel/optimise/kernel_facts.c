@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_facts.c: one walk over a program that notes who is declared, used, assigned and written where. Events are
    collected in the order of the text and then sorted into groups by counting, so that questions about spans are binary
    searches. */

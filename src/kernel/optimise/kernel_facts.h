@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_facts.h: what the passes of the optimiser know about a program: where its variables are declared, assigned
    and used, where its buffers are written, and whether an expression keeps its value from one place to another.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fold.c: constant folding with the interpreter's own evaluator, and identities that hold bit for bit.
 
    Identities with a literal and identities of an operand with itself are rows of tables; what needs a look at an

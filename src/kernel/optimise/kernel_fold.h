@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fold.h: simplifying one expression whose operands are as simple as they get. */
 #ifndef FLXI_KERNEL_FOLD_H
 #define FLXI_KERNEL_FOLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fusion.c: one kernel for a producer and its consumer.
 
    Between two dispatches everything that the first wrote is there for the second. In one kernel an invocation can

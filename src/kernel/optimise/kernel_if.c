@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_if.c: simpler branches. One pass takes decided ones away, the other makes selects of small ones.
 
    Inside a branch its condition is known, as long as nothing it reads changes there; so is what the condition

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_inline.c: blocks, regions and functions give way to what stands in them.
 
    A block disappears, and so does a region that carries no flags, up to a size; what they declare gets new names

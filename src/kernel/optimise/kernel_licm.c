@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_licm.c: loop-invariant code motion. Before each loop, from the outside in, come the lets of its body (and of
    the bodies of loops in it) that give the same value in every iteration, and new lets for costly invariant parts of
    other expressions. Code under a condition stays where it is, and so does a region with flags. Evaluation cannot fail,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_liveness.c: which variables are read later, by a walk against the order of the text.
 
    Changes of the set of live variables are logged, so that the branches of an `if` can start from the same set and be

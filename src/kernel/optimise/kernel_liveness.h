@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_liveness.h: assignments whose value nobody reads. */
 #ifndef FLXI_KERNEL_LIVENESS_H
 #define FLXI_KERNEL_LIVENESS_H

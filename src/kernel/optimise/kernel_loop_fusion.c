@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_loop_fusion.c: two loops in a row over the same range become one, and so do two branches in a row of the same
    condition; long loops become two.
 

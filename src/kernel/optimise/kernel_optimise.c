@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise.c: the pipeline. One function runs named passes in order, again and again until none of them changes
    anything; reading the tables below is reading the optimiser. */
 #include "kernel/optimise/kernel_optimise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and gives a new one that does the same
    with less; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result), and running it
    again on what it made changes nothing after finitely many times. kernel_optimise.c lists them in order. */

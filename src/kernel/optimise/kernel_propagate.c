@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_propagate.c: copy and constant propagation in one walk that folds as it goes.
 
    A let that is never assigned is replaced by its value where the value is a literal, a variable, or any pure

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_strength.c: costly operations with a literal operand become cheaper ones with the same result.
 
    Products, quotients and remainders by powers of two are shifts and masks; a signed quotient needs a bias, since

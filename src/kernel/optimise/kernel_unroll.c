@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_unroll.c: loops with known bounds: unrolling, peeling, strip-mining.
 
    None of them changes the order in which anything is computed. Loops are left alone if their body may not be

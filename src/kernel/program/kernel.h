@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h: how a kernel program is held in memory, and building one.
 
-   A program is a tree of statements over expressions. Expressions are interned: equal ones are the same number, operands
-   come before their users, and number 0 is none. Since evaluation reads state, an expression stands for a computation
-   and not for a value: two uses of a load are two loads. Variables are numbered; a name may occur in several scopes.
-   Programs are immutable once finished and shared by reference counts. Depth and size are bounded when a program is
-   built, so that code that walks a program may recurse. */
+   A program is a tree of statements over expressions. Expressions are interned: equal ones are the same number,
+   operands come before their users, and number 0 is none. Since evaluation reads state, an expression stands for a
+   computation and not for a value: two uses of a load are two loads. Variables are numbered; a name may occur in
+   several scopes. Programs are immutable once finished and shared by reference counts. Depth and size are bounded when
+   a program is built, so that code that walks a program may recurse. */
 #ifndef FLXI_KERNEL_H
 #define FLXI_KERNEL_H
 
@@ -295,8 +296,9 @@ static inline uint32_t flxi_kernel_workgroup(const flx_kernel *k)
 
 /* ---- Builder ----
 
-   Used by the text reader, the decoder, transforms and the public functions. The first error sticks; later calls return 0
-   and do nothing. Types are computed but not checked: that is validation. Every opened body is closed by flxi_kb_end. */
+   Used by the text reader, the decoder, transforms and the public functions. The first error sticks; later calls return
+   0 and do nothing. Types are computed but not checked: that is validation. Every opened body is closed by
+   flxi_kb_end. */
 
 typedef struct {
     flxi_klist first; /* the first branch of an `if` whose else is open */
@@ -309,8 +311,8 @@ typedef struct {
 
 typedef struct flx_kernel_builder flxi_kb;
 
-/* Of the adjoint of a region: what is added to the adjoint of a variable; or a variable, and the one that stands for its
-   adjoint there. */
+/* Of the adjoint of a region: what is added to the adjoint of a variable; or a variable, and the one that stands for
+   its adjoint there. */
 typedef struct {
     uint32_t var, value;
 } flxi_kterm;
@@ -381,8 +383,8 @@ uint32_t flxi_kb_subgroup_add(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_subgroup_shuffle(flxi_kb *b, uint32_t x, uint32_t lane);
 uint32_t flxi_kb_subgroup_ballot(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_opaque(flxi_kb *b, uint32_t opaque, const uint32_t *args, size_t n);
-/* Its number, the same for the same; texts and payload are copied. With an id the name, fingerprint and purity come from
-   the extension, which must be registered (K60). */
+/* Its number, the same for the same; texts and payload are copied. With an id the name, fingerprint and purity come
+   from the extension, which must be registered (K60). */
 uint32_t flxi_kb_add_opaque(flxi_kb *b, const flxi_kopaque *opaque);
 /* All opaque parts of k under their numbers, in a builder that has none yet. */
 void flxi_kb_copy_opaques(flxi_kb *b, const flx_kernel *k);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_api.c: the public functions that build a kernel: what is checked at the border, then the builder. */
 #include "kernel/program/kernel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_builder.c: building a program: interned expressions, scopes, nested bodies. Keeps depth and size bounded. */
 #include "kernel/program/kernel.h"
 

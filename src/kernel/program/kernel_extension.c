@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_extension.c: the extensions of a context, a list that only grows, and what is asked of them. */
 #include "kernel/program/kernel_extension.h"
 

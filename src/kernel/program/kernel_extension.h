@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_extension.h: operations that programs have added to a context: finding, evaluating and differentiating them.
 
-   A program's opaque part knows its extension from the moment it is built, if it was registered by then; without one it is
-   carried, printed and written, and nothing else. Extensions never change and live as long as their context. */
+   A program's opaque part knows its extension from the moment it is built, if it was registered by then; without one it
+   is carried, printed and written, and nothing else. Extensions never change and live as long as their context. */
 #ifndef FLXI_KERNEL_EXTENSION_H
 #define FLXI_KERNEL_EXTENSION_H
 
@@ -30,8 +31,8 @@ static inline bool flxi_kextension_is_statement(const flxi_kextension *x)
 /* The value of an opaque part that has an evaluator: its bits as kernel_scalar.h wants them. */
 uint64_t flxi_kextension_eval(const flxi_kopaque *o, const uint32_t *types, const uint64_t *args, size_t n);
 
-/* Declares in b, outside of all bodies, a function that computes opaque expression `e` of `k`, with the derivatives that its
-   extension has. Its number, or 0 with b's error. */
+/* Declares in b, outside of all bodies, a function that computes opaque expression `e` of `k`, with the derivatives
+   that its extension has. Its number, or 0 with b's error. */
 uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx *e);
 
 #endif

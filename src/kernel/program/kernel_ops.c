@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_ops.c: the tables of types, ops and spellings of kernel programs. */
 #include "kernel/program/kernel.h"
 

@@ -1,5 +1,6 @@
-/* kernel_origin.c: see kernel_origin.h. Positions count statements from 1 in the order of flxi_krewrite_run(): functions
-   first, each followed by its result, then the body. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_origin.c: see kernel_origin.h. Positions count statements from 1 in the order of flxi_krewrite_run():
+   functions first, each followed by its result, then the body. */
 #include "kernel/program/kernel_origin.h"
 
 #include "kernel/program/kernel_path.h"

@@ -1,14 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_origin.h: where the statements of a transformed program come from. */
 #ifndef FLXI_KERNEL_ORIGIN_H
 #define FLXI_KERNEL_ORIGIN_H
 
 #include "kernel/program/kernel.h"
 
-/* A copy of k whose statements have their position in k as their place. Transforms hand places on, so that a message about
-   what became of a statement can name the statement itself. */
+/* A copy of k whose statements have their position in k as their place. Transforms hand places on, so that a message
+   about what became of a statement can name the statement itself. */
 flx_kernel *flxi_kernel_numbered(const flx_kernel *k, flx_error *err);
 
-/* "body/2/else/0" or "fn f/1": the path of the statement of k at a position, written into buffer; NULL if there is none. */
+/* "body/2/else/0" or "fn f/1": the path of the statement of k at a position, written into buffer; NULL if there is
+   none. */
 const char *flxi_kernel_origin(const flx_kernel *k, uint32_t position, char *buffer, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_path.c: see kernel_path.h. */
 #include "kernel/program/kernel_path.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_path.h: where a statement stands, as text: the numbers of statements from the top, as in "body/2/else/0". */
 #ifndef FLXI_KERNEL_PATH_H
 #define FLXI_KERNEL_PATH_H

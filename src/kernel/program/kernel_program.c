@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_program.c: finished kernels: holding them and asking about them. */
 #include "kernel/program/kernel.h"
 

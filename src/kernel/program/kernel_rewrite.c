@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_rewrite.c: copying a program through a builder, with hooks. */
 #include "kernel/program/kernel_rewrite.h"
 

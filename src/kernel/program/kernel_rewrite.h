@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_rewrite.h: copying a program with changes: the frame of every pass of the optimiser.
 
    flxi_krewrite_run() walks a program in the order of its text, functions first, and builds the copy statement by

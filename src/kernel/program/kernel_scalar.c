@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_scalar.c: the arithmetic of kernels, see kernel_scalar.h.
 
    Integers are computed in 64 bits and cut to their width w; signed ones are extended first where the sign matters.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_scalar.h: what one op does to the bits of its operands, and how elements lie in memory. The meaning of
    kernel arithmetic stands here once: the interpreter runs it and constant folding calls it.
 

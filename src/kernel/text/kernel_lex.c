@@ -1,5 +1,6 @@
-/* kernel_lex.c: see kernel_lex.h. Bytes are classified by hand, so the locale plays no part and any byte is legal input.
-   A number ends before `..`, so that 0..4 is a range. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_lex.c: see kernel_lex.h. Bytes are classified by hand, so the locale plays no part and any byte is legal
+   input. A number ends before `..`, so that 0..4 is a range. */
 #include "kernel/text/kernel_lex.h"
 
 #include "base/number.h"

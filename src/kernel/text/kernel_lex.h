@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_lex.h: tokens of kernel text, and its literals, names and strings: what reader and printer must agree on. */
 #ifndef FLXI_KERNEL_LEX_H
 #define FLXI_KERNEL_LEX_H
@@ -46,8 +47,8 @@ void flxi_klex_position(const char *text, const char *at, size_t *line, size_t *
 bool flxi_kname_is_plain(const char *s, size_t n);
 /* Words that never name anything unless quoted. */
 bool flxi_kname_is_reserved(const char *s, size_t n);
-/* The bytes of a string token, without quotes and escapes, in `out` (room for t->n bytes). SIZE_MAX: a bad escape, whose
-   place is *bad. Escapes: \" \\ \n \t \r \xHH; never a 0 byte. */
+/* The bytes of a string token, without quotes and escapes, in `out` (room for t->n bytes). SIZE_MAX: a bad escape,
+   whose place is *bad. Escapes: \" \\ \n \t \r \xHH; never a 0 byte. */
 size_t flxi_kstring_read(const flxi_ktoken *t, char *out, const char **bad);
 
 /* Words of flags, bit by bit: of a kernel (FLX_KERNEL_FLUSH …), a buffer (FLX_KERNEL_OUTPUT …) and a region

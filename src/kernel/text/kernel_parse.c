@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_parse.c: reading a kernel from text: functions and statements. Statements nest by recursion, which the builder
    bounds (K70). Time is linear in the text: names are looked up by number, and a line and column are computed only for
    the one error that is reported. */

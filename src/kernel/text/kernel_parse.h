@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_parse.h: reading kernel text, and what the printer must know of it. How it is read: kernel_reader.h. */
 #ifndef FLXI_KERNEL_PARSE_H
 #define FLXI_KERNEL_PARSE_H
@@ -21,8 +22,8 @@ const char *flxi_kcallee_name(uint8_t kind); /* "select" of KX_SELECT */
 /* Whether the name is that of an op or of a statement written as a call. */
 bool flxi_kname_is_callee(const char *s, size_t n);
 
-/* A statement written as a call. Its arguments: b and t the two buffers, x and y the two expressions, n a number, g a tag,
-   o an ordering. */
+/* A statement written as a call. Its arguments: b and t the two buffers, x and y the two expressions, n a number, g a
+   tag, o an ordering. */
 typedef struct {
     const char *name;
     const char *args;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_parse_decl.c: what stands before the statements of a kernel: its header, metadata and buffers. */
 #include "kernel/text/kernel_reader.h"
 

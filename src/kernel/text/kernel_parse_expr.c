@@ -1,7 +1,8 @@
-/* kernel_parse_expr.c: expressions of kernel text. Operators and brackets wait on a stack of their own (no recursion, so
-   hostile nesting is refused at a fixed depth), and each operand is written behind those it uses. Literals without a
-   suffix have no type of their own: they are soft, and so is whatever is made of soft values alone. Types of hard values
-   flow up from the leaves, then demands flow down to the soft ones. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_parse_expr.c: expressions of kernel text. Operators and brackets wait on a stack of their own (no recursion,
+   so hostile nesting is refused at a fixed depth), and each operand is written behind those it uses. Literals without a
+   suffix have no type of their own: they are soft, and so is whatever is made of soft values alone. Types of hard
+   values flow up from the leaves, then demands flow down to the soft ones. */
 #include "kernel/text/kernel_parse.h"
 #include "kernel/text/kernel_reader.h"
 
@@ -10,7 +11,8 @@
 
 typedef enum { FORM_UNARY, FORM_BINARY, FORM_PAREN, FORM_INDEX, FORM_PLACE, FORM_CALL } frame_form;
 
-/* What must come next: an operand; an operator or the end of an operand; the end of an argument that is no expression. */
+/* What must come next: an operand; an operator or the end of an operand; the end of an argument that is no
+   expression. */
 typedef enum { WANT_OPERAND, HAVE_OPERAND, HAVE_ARGUMENT, HAVE_ALL } step;
 
 /* ---- Operators and callees ---- */

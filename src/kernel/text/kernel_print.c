@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_print.c: a kernel as text that reads back to the same kernel: fewest parentheses, two blanks of indent, one
    statement a line. A literal is written without its type where the reader would find that type by itself: it is soft
-   there, as kernel_parse_expr.c calls it, and so is what consists of soft values alone. Of a soft expression whose place
-   does not give its type the first literal gets a suffix, and the others follow it. */
+   there, as kernel_parse_expr.c calls it, and so is what consists of soft values alone. Of a soft expression whose
+   place does not give its type the first literal gets a suffix, and the others follow it. */
 #include "base/context.h"
 #include "base/number.h"
 #include "base/strbuf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_reader.c: see kernel_reader.h. */
 #include "kernel/text/kernel_reader.h"
 

@@ -1,5 +1,6 @@
-/* kernel_reader.h: the state of reading kernel text, its errors, tokens and names; shared by kernel_parse.c (functions and
-   statements), kernel_parse_decl.c (the header, metadata and buffers) and kernel_parse_expr.c (expressions). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_reader.h: the state of reading kernel text, its errors, tokens and names; shared by kernel_parse.c (functions
+   and statements), kernel_parse_decl.c (the header, metadata and buffers) and kernel_parse_expr.c (expressions). */
 #ifndef FLXI_KERNEL_READER_H
 #define FLXI_KERNEL_READER_H
 
@@ -45,7 +46,8 @@ typedef struct {
     size_t n;
 } flxi_kwaiting;
 
-/* A name that stands for nothing: reported with its own place and a near name, instead of what validation says of it. */
+/* A name that stands for nothing: reported with its own place and a near name, instead of what validation says of
+   it. */
 typedef struct {
     uint32_t statement; /* the place of its statement … */
     uint32_t place;     /* … and its own */
@@ -145,7 +147,8 @@ flx_code flxi_kbuild_nodes(flxi_kparser *p, uint32_t demand, uint32_t *out);
 bool flxi_kname_is_statement(const char *s, size_t n);
 /* adjoint(NAME), in the adjoint of a region: the variable that is named. */
 flx_code flxi_kread_bar(flxi_kparser *p, uint32_t *var);
-/* ("extension", "hex", fingerprint, pure: the number of the opaque. In a statement, type 0, it may end with the payload. */
+/* ("extension", "hex", fingerprint, pure: the number of the opaque. In a statement, type 0, it may end with the
+   payload. */
 flx_code flxi_kread_opaque(flxi_kparser *p, uint32_t type, uint32_t *opaque);
 
 #endif

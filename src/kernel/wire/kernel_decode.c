@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_decode.c: reading the wire form, which kernel_wire.h describes. Nothing in the bytes is trusted: counts are
-   compared with what is left before anything is allocated, depth is bounded, and all that the encoder would not have written
-   is refused. The program is made with the builder; whether it is valid is not asked here. */
+   compared with what is left before anything is allocated, depth is bounded, and all that the encoder would not have
+   written is refused. The program is made with the builder; whether it is valid is not asked here. */
 #include "kernel/wire/kernel_wire.h"
 
 #include "base/context.h"

@@ -1,5 +1,6 @@
-/* kernel_encode.c: writing the wire form, which kernel_wire.h describes. The sections behind the strings are written first,
-   since their order decides that of the strings. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_encode.c: writing the wire form, which kernel_wire.h describes. The sections behind the strings are written
+   first, since their order decides that of the strings. */
 #include "kernel/wire/kernel_wire.h"
 
 #include "base/context.h"

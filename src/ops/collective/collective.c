@@ -1,8 +1,10 @@
-/* collective.c: exchanges between processes. There is one process so far, so every op is an identity (or the start of a count)
-   and decomposes into one; its derivatives are written as exchanges all the same: they hold for any number of processes.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collective.c: exchanges between processes. There is one process so far, so every op is an identity (or the start of a
+   count) and decomposes into one; its derivatives are written as exchanges all the same: they hold for any number of
+   processes.
 
-   The convention is that of a loss that every process has a copy of (the losses are equal, and one is differentiated): the
-   cotangent of a sum over processes is the sum of the cotangents. */
+   The convention is that of a loss that every process has a copy of (the losses are equal, and one is differentiated):
+   the cotangent of a sum over processes is the sum of the cotangents. */
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
 #include "graph/op/site.h"

@@ -1,5 +1,6 @@
-/* backward.c: cotangents of small ops as ops of their own, for backends that compute them at once and for graphs written
-   by hand. Each is its decomposition; the forward ops emit them where grad is asked for them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backward.c: cotangents of small ops as ops of their own, for backends that compute them at once and for graphs
+   written by hand. Each is its decomposition; the forward ops emit them where grad is asked for them. */
 #include "ops/composite/backward.h"
 
 #include "graph/op/infer.h"

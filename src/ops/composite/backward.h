@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backward.h: emitting the backward ops of backward.c; each is the `fused_vjp` of the op it names. */
 #ifndef FLXI_BACKWARD_H
 #define FLXI_BACKWARD_H

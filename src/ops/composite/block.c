@@ -1,6 +1,7 @@
-/* block.c: blocks, which are ops with two lowerings. `decompose` is a block's meaning, in primitive ops or smaller blocks;
-   `fuse`, where it differs, is the same in terms of fused ops. Nothing else is written for a block: it is evaluated,
-   differentiated and batched by its decomposition. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* block.c: blocks, which are ops with two lowerings. `decompose` is a block's meaning, in primitive ops or smaller
+   blocks; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is written for a block: it is
+   evaluated, differentiated and batched by its decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 

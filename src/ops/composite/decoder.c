@@ -1,5 +1,6 @@
-/* decoder.c: blocks that decoders are made of: a norm of a sum, a causal convolution along the sequence, the whole pre-norm
-   block, and the head that drafts a token further ahead. As all blocks they mean their decomposition. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decoder.c: blocks that decoders are made of: a norm of a sum, a causal convolution along the sequence, the whole
+   pre-norm block, and the head that drafts a token further ahead. As all blocks they mean their decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 

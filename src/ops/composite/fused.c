@@ -1,5 +1,6 @@
-/* fused.c: see fused.h. An op here means its decomposition, bit for bit: it is evaluated by it, differentiated and batched
-   by it, and compiled by it wherever no backend has a way of its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fused.c: see fused.h. An op here means its decomposition, bit for bit: it is evaluated by it, differentiated and
+   batched by it, and compiled by it wherever no backend has a way of its own. */
 #include "ops/composite/fused.h"
 
 #include "ops/rule/decomposed.h"

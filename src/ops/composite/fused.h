@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused.h: pieces of networks that fused ops and blocks are made of. */
 #ifndef FLXI_FUSED_H
 #define FLXI_FUSED_H
@@ -37,7 +38,8 @@ flx_val flxi_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, int64_t act);
 /* up * silu(gate) of the halves of p. */
 flx_val flxi_swiglu(flxi_site *s, flx_val p, bool gate_first);
 
-/* The type of x w + b, for x [.., k], w [k, n], b [n]; `b` may be NULL. `w_name` and `b_name` are what messages call them. */
+/* The type of x w + b, for x [.., k], w [k, n], b [n]; `b` may be NULL. `w_name` and `b_name` are what messages call
+   them. */
 flx_code flxi_infer_linear(flxi_infer *f, const flx_type *x, const flx_type *w, const flx_type *b, const char *w_name,
                            const char *b_name, flx_type *y);
 

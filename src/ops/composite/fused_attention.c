@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fused_attention.c: an attention block with its projections, and a transformer layer around one. Both mean their
    decomposition; which operands there are is said by attributes, never guessed from how many are given. */
 #include "ops/nn/attention.h"

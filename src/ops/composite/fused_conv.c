@@ -1,5 +1,6 @@
-/* fused_conv.c: a convolution with what usually follows it: a bias or an affine map of each output feature, and an activation.
-   Attributes and layouts are those of conv; features lie along output_axes[1]. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fused_conv.c: a convolution with what usually follows it: a bias or an affine map of each output feature, and an
+   activation. Attributes and layouts are those of conv; features lie along output_axes[1]. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 #include "ops/signal/conv.h"

@@ -1,5 +1,6 @@
-/* fused_norm.c: normalisations with what usually stands around them: a residual that is added first, or a scale and a shift
-   that come from the data. All of them run along the last axis. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fused_norm.c: normalisations with what usually stands around them: a residual that is added first, or a scale and a
+   shift that come from the data. All of them run along the last axis. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 

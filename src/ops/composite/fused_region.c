@@ -1,10 +1,12 @@
-/* fused_region.c: chains of ops in one node, to be computed at once: elementwise_region, batch_elementwise_region, which runs
-   the chain on slices, and transform_region, a chain of geometric steps. The chain is a graph, and the op means that graph
-   replayed in its place.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fused_region.c: chains of ops in one node, to be computed at once: elementwise_region, batch_elementwise_region,
+   which runs the chain on slices, and transform_region, a chain of geometric steps. The chain is a graph, and the op
+   means that graph replayed in its place.
 
-   Elementwise bodies bind by element. An input of the body either has the type of its operand, or it is a scalar of that
-   dtype, which stands for each element of it; every step is then as wide as what it reads, broadcast. So one body serves
-   slices of several lengths. Inference walks over the steps with the operands' shapes, and the replay infers them anew. */
+   Elementwise bodies bind by element. An input of the body either has the type of its operand, or it is a scalar of
+   that dtype, which stands for each element of it; every step is then as wide as what it reads, broadcast. So one body
+   serves slices of several lengths. Inference walks over the steps with the operands' shapes, and the replay infers
+   them anew. */
 #include "graph/op/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"

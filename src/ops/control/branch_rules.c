@@ -1,6 +1,8 @@
-/* branch_rules.c: derivatives and batching of `if` and `case`. Both are a selector, captures and a list of branches; the
-   derivative is the same selector over the branches' derivatives, so only the branch that was taken is differentiated and
-   nothing leaks from the others. With a batched selector all branches run and each example selects its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* branch_rules.c: derivatives and batching of `if` and `case`. Both are a selector, captures and a list of branches;
+   the derivative is the same selector over the branches' derivatives, so only the branch that was taken is
+   differentiated and nothing leaks from the others. With a batched selector all branches run and each example selects
+   its own. */
 #include "ops/control/control.h"
 
 #include "graph/op/opcode.h"

@@ -1,5 +1,7 @@
-/* control.c: branches, loops and user-defined functions. Bodies are graphs of their own and see only their inputs, which bind
-   to the operands by position. Only the branch that is taken runs; a predicate holds when it is nonzero and not NaN. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.c: branches, loops and user-defined functions. Bodies are graphs of their own and see only their inputs,
+   which bind to the operands by position. Only the branch that is taken runs; a predicate holds when it is nonzero and
+   not NaN. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 

@@ -1,5 +1,6 @@
-/* control.h: attributes of the ops with sub-graphs, and their derivative and batching rules: branch_rules.c, while_loop.c,
-   scan_rules.c, custom_rules.c. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.h: attributes of the ops with sub-graphs, and their derivative and batching rules: branch_rules.c,
+   while_loop.c, scan_rules.c, custom_rules.c. */
 #ifndef FLXI_CONTROL_H
 #define FLXI_CONTROL_H
 
@@ -80,16 +81,16 @@ typedef struct {
 /* By the flags of the attributes; false where memory is short. */
 bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p);
 
-/* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy the
-   cotangents by output; y receives one for each wanted input of the body. */
+/* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy
+   the cotangents by output; y receives one for each wanted input of the body. */
 void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
                     const flx_val *dy, flx_val *y);
 
 /* scan_replay_backward as an ordinary recording scan and one backward scan. */
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y);
 
-/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step` gets the
-   types that one step sees. */
+/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step` gets
+   the types that one step sees. */
 flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
 
 /* ---- What these rules share (body_work.c) ---- */

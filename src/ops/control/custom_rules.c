@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes
    jvp_body (which is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
    or differentiates fwd_body. When only one of the two is given the other mode ignores it: that is the user's

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: a loop of known length over carries and sequences.
 
-   Operands are num_carry carries, then num_bcast inputs that every step sees whole, then sequences of which step t sees row
-   t. `reverse` walks t from the end; row t of every stack still belongs to step t. With save_trajectory a carry's result is
-   the stack of its values after each step. num_checkpoints = K then thins it to K rows: counted in walking order, the values
-   after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order of t. Without save_trajectory
-   num_checkpoints does not change any value: it is a wish for differentiation. */
+   Operands are num_carry carries, then num_bcast inputs that every step sees whole, then sequences of which step t sees
+   row t. `reverse` walks t from the end; row t of every stack still belongs to step t. With save_trajectory a carry's
+   result is the stack of its values after each step. num_checkpoints = K then thins it to K rows: counted in walking
+   order, the values after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order of t.
+   Without save_trajectory num_checkpoints does not change any value: it is a wish for differentiation. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 #include "ops/rule/extent.h"

@@ -1,14 +1,15 @@
-/* scan_backward.c: the cotangents of a scan as ops of their own: scan_backward gives those of the carries at the start and of
-   the broadcast inputs, scan_backward_xs those of one sequence.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scan_backward.c: the cotangents of a scan as ops of their own: scan_backward gives those of the carries at the start
+   and of the broadcast inputs, scan_backward_xs those of one sequence.
 
-   Operands of both, in this order: init… the carries at the start; trajectory… one per carry, row t being the carry after
-   step t; upstream… a cotangent for each seeded output of the body (for a carry that of the final value, or with
-   save_trajectory that of the trajectory; for the others that of the stack); bcast…; xs…. body_vjp takes the inputs of body and
-   a cotangent for each seeded output, and gives one for each wanted input; all floating carries are wanted and seeded. Absent,
-   `wanted` and `seeded` mean everything that is floating.
+   Operands of both, in this order: init… the carries at the start; trajectory… one per carry, row t being the carry
+   after step t; upstream… a cotangent for each seeded output of the body (for a carry that of the final value, or with
+   save_trajectory that of the trajectory; for the others that of the stack); bcast…; xs…. body_vjp takes the inputs of
+   body and a cotangent for each seeded output, and gives one for each wanted input; all floating carries are wanted and
+   seeded. Absent, `wanted` and `seeded` mean everything that is floating.
 
-   Both are the same backward scan, of which each shows a part: where several of them are taken apart, common subexpressions
-   make it one sweep again. */
+   Both are the same backward scan, of which each shows a part: where several of them are taken apart, common
+   subexpressions make it one sweep again. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 #include "ops/rule/decomposed.h"

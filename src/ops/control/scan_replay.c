@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_replay.c: scan_replay_backward, the vjp of a scan that keeps few carries and recomputes the rest.
 
-   With s checkpoints a range of L steps is reversed as follows: run ahead to a step in the middle, keep the carries there,
-   reverse what lies behind it with s − 1 checkpoints, drop them, reverse what lies before it. Where the middle is chosen by the
-   binomial rule (Griewank), no step is run ahead more than r times, r being the least number with C(s + r, s) ≥ L: the optimum.
-   At most s checkpoints, the start and the carries in motion are alive at any time. The values are those of the plain backward
-   scan, which is also this op's decomposition for derivatives of higher order and for batching. */
+   With s checkpoints a range of L steps is reversed as follows: run ahead to a step in the middle, keep the carries
+   there, reverse what lies behind it with s − 1 checkpoints, drop them, reverse what lies before it. Where the middle
+   is chosen by the binomial rule (Griewank), no step is run ahead more than r times, r being the least number with C(s
+   + r, s) ≥ L: the optimum. At most s checkpoints, the start and the carries in motion are alive at any time. The
+   values are those of the plain backward scan, which is also this op's decomposition for derivatives of higher order
+   and for batching. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 

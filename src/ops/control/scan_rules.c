@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_rules.c: derivatives and batching of `scan`.
 
    Forward mode scans over pairs of carries and tangents. Reverse mode keeps the carries before each step (as additional
-   stacked outputs of the forward scan, which the user does not see) and makes one backward scan: its carries are the cotangents
-   of the carries and the sums of the cotangents of the broadcast inputs; its sequences are the kept carries, the sequences, and
-   the cotangents of the stacked outputs; what it stacks are the cotangents of the sequences. All gradients come from this one
-   sweep, and it is an ordinary scan, so higher orders need nothing more. */
+   stacked outputs of the forward scan, which the user does not see) and makes one backward scan: its carries are the
+   cotangents of the carries and the sums of the cotangents of the broadcast inputs; its sequences are the kept carries,
+   the sequences, and the cotangents of the stacked outputs; what it stacks are the cotangents of the sequences. All
+   gradients come from this one sweep, and it is an ordinary scan, so higher orders need nothing more. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* while_loop.c: derivatives and batching of `while`.
 
-   Forward mode loops over carries and their tangents. Reverse mode is an op of its own, while_backward: it runs the loop once
-   more, keeps the carries of every iteration (the tape grows with the iterations that really happen), and applies the body's
-   vjp from the last to the first. Its decomposition, for derivatives of higher order and for batching, is made of whiles alone:
-   count the iterations, then walk back, recomputing the carries of each. */
+   Forward mode loops over carries and their tangents. Reverse mode is an op of its own, while_backward: it runs the
+   loop once more, keeps the carries of every iteration (the tape grows with the iterations that really happen), and
+   applies the body's vjp from the last to the first. Its decomposition, for derivatives of higher order and for
+   batching, is made of whiles alone: count the iterations, then walk back, recomputing the carries of each. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 
@@ -243,7 +244,8 @@ static flx_code eval_backward(flxi_eval *e)
 
 /* ---- The backward loop in terms of while ---- */
 
-/* (k, c…) → (k + 1, body(c)…): counts iterations. With `limit` there is a second number behind k that passes through. */
+/* (k, c…) → (k + 1, body(c)…): counts iterations. With `limit` there is a second number behind k that passes
+   through. */
 static flx_graph *counting_body(flxi_site *s, const flx_graph *body, const flx_type *const *types, size_t n, bool limit)
 {
     flx_graph *g = flxi_new_body(s, "count");

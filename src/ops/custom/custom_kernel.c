@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* custom_kernel.c: kernel_call: a kernel as an op of a graph.
 
-   The kernel is text in an attribute, `kernel`. `inputs` and `results` name the buffers that operands and results are, in
-   order; without them operands are the buffers to read, read_write and uniform, and results the outputs, as declared. A
-   buffer in both lists starts with its operand's elements and is returned. Its transforms: custom_kernel_rules.c and
-   custom_kernel_batch.c. */
+   The kernel is text in an attribute, `kernel`. `inputs` and `results` name the buffers that operands and results are,
+   in order; without them operands are the buffers to read, read_write and uniform, and results the outputs, as
+   declared. A buffer in both lists starts with its operand's elements and is returned. Its transforms:
+   custom_kernel_rules.c and custom_kernel_batch.c. */
 #include "ops/custom/custom_kernel.h"
 
 #include "base/number.h"
@@ -40,8 +41,8 @@ static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
     return 0;
 }
 
-/* One name of a list: as it stands up to the comma, or in quotes, where \ keeps the next character from having a meaning.
-   Returns what follows. */
+/* One name of a list: as it stands up to the comma, or in quotes, where \ keeps the next character from having a
+   meaning. Returns what follows. */
 static const char *read_name(const char *s, char *name, size_t room, size_t *n)
 {
     *n = 0;

@@ -1,5 +1,6 @@
-/* custom_kernel.h: what the files of kernel_call share: its attributes, which buffer is which operand or result, and its
-   transforms. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* custom_kernel.h: what the files of kernel_call share: its attributes, which buffer is which operand or result, and
+   its transforms. */
 #ifndef FLXI_CUSTOM_KERNEL_H
 #define FLXI_CUSTOM_KERNEL_H
 
@@ -14,8 +15,8 @@ typedef struct {
     flx_ints grid;
     const char *backward; /* the user's own reverse kernel, or "" */
     int64_t max_trips;
-    /* Names of buffers that exist only while the kernel runs, and how long each is: a product of numbers, "invocations" and
-       elements of one more operand behind the inputs, "counts[2]". */
+    /* Names of buffers that exist only while the kernel runs, and how long each is: a product of numbers, "invocations"
+       and elements of one more operand behind the inputs, "counts[2]". */
     const char *scratch, *lengths;
 } flxi_kernel_call;
 

@@ -1,5 +1,6 @@
-/* custom_kernel_batch.c: batching of kernel_call: the kernel itself is made to run all examples, side by side along an axis
-   of the grid. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* custom_kernel_batch.c: batching of kernel_call: the kernel itself is made to run all examples, side by side along an
+   axis of the grid. */
 #include "kernel/derive/kernel_batch.h"
 #include "ops/custom/custom_kernel.h"
 
@@ -23,8 +24,8 @@ static flx_dim extent(const flxi_kernel_call *a, uint32_t axis)
     return axis < a->grid.n ? a->grid.v[axis] : 1;
 }
 
-/* The examples go along the last axis that one example does not use, else along one whose extent is known; where none is,
-   the number of examples must be. */
+/* The examples go along the last axis that one example does not use, else along one whose extent is known; where none
+   is, the number of examples must be. */
 static bool choose_axis(batching *b)
 {
     flx_dim size = b->s->size;
@@ -45,8 +46,8 @@ static bool choose_axis(batching *b)
     return b->groups || b->size;
 }
 
-/* Which buffers hold all examples. A user's own reverse gives a gradient per example, so with one every operand does, and
-   the sum over examples that a shared operand needs is that of its expansion. */
+/* Which buffers hold all examples. A user's own reverse gives a gradient per example, so with one every operand does,
+   and the sum over examples that a shared operand needs is that of its expansion. */
 static bool choose_buffers(batching *b)
 {
     const flx_kernel *k = b->m.k;

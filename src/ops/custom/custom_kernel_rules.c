@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* custom_kernel_rules.c: derivatives of kernel_call. They come from the kernel's own transforms: the derived kernel is
    again a kernel_call, its tapes and scratch buffers being results that nobody uses. */
 #include "kernel/check/kernel_validate.h"
@@ -385,8 +386,8 @@ static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_ker
     flx_kernel_free(x.k);
 }
 
-/* The kernel with the counts that the operands' types tell: a loop over a buffer whose length is known needs a tape whose
-   length is known. */
+/* The kernel with the counts that the operands' types tell: a loop over a buffer whose length is known needs a tape
+   whose length is known. */
 static flx_kernel *with_counts(flxi_site *s, const flxi_kernel_binding *m, flx_error *err)
 {
     flxi_kbuffer *buffers = flxi_rule_new(s, flxi_kbuffer, m->k->num_buffers + 1);

@@ -1,5 +1,6 @@
-/* host_op.c: operations that a program registers: the list of them that a context has, and the rules of the op `custom`, which
-   call the functions of the one that is meant. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_op.c: operations that a program registers: the list of them that a context has, and the rules of the op
+   `custom`, which call the functions of the one that is meant. */
 #include "base/registry.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"

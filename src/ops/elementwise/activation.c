@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* activation.c: activations of neural networks.
 
    Each value is that of the formula in the row, written so that no intermediate overflows, cancels or underflows before
    the result does: the far tails are right to the last places, and at minus infinity the gated ones (x times something
-   in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula replaces it. */
+   in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula
+   replaces it. */
 #include "base/complex_arith.h"
 #include "graph/op/opcode.h"
 #include "ops/composite/backward.h"
@@ -33,8 +35,9 @@ static double x_exp_x(double x)
     return gated(x, half) * half;
 }
 
-/* The standard normal distribution below x ≤ 0: ½·erfc(t) at t = -x/√2. erfc falls so steeply that rounding t would cost
-   x²/2 units in the last place; the rounding error d of t is known, and erfc(t + d) = erfc(t) - d·(2/√π)·e^(-t²). */
+/* The standard normal distribution below x ≤ 0: ½·erfc(t) at t = -x/√2. erfc falls so steeply that rounding t would
+   cost x²/2 units in the last place; the rounding error d of t is known, and erfc(t + d) = erfc(t) -
+   d·(2/√π)·e^(-t²). */
 static double normal_tail(double x)
 {
     const double sqrt_half = 0x1.6a09e667f3bcdp-1;
@@ -325,8 +328,8 @@ static flx_val lower_side(flxi_site *s)
     return flx_where(s->g, is_positive(s), K(0), s->x[0]);
 }
 
-/* x kept within ±bound, beyond which the derivative has its limit in every dtype, so that no x² overflows and no infinite x
-   meets a factor that has become 0. */
+/* x kept within ±bound, beyond which the derivative has its limit in every dtype, so that no x² overflows and no
+   infinite x meets a factor that has become 0. */
 static flx_val bounded(flxi_site *s, double bound)
 {
     return flx_clamp(s->g, K(-bound), s->x[0], K(bound));

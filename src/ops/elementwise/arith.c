@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arith.c: arithmetic on two or more broadcast operands. Floats are computed in double and rounded once, integers wrap
    modulo 2^bits and are total, complex numbers use C99's principal branches and the products and quotients of
    complex_arith.h, bool knows or and and. */

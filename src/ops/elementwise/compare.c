@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compare.c: relations, questions about floats, logic on bool, bits of integers, and selection. None but `where` has a
    derivative other than zero. */
 #include "ops/express/express_formula.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* complex.c: making complex numbers and taking them apart. A complex tensor is stored as pairs of its part dtype, so
    the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number stands for
    itself with imaginary part 0. */

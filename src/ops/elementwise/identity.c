@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* identity.c: ops whose result is their operand, unchanged, in another dtype, in fewer bits, or with an effect beside
    it (`print` talks, `check` may fail). */
 #include "base/half.h"
@@ -394,8 +395,8 @@ static flx_code eval_print(flxi_eval *e)
     return flxi_eval_copy(e);
 }
 
-/* How many elements of x belong to each element of ok: one where both have one shape, the extent of the last axis where x
-   has one more, else none. */
+/* How many elements of x belong to each element of ok: one where both have one shape, the extent of the last axis where
+   x has one more, else none. */
 static int64_t elements_beside(const flx_type *x, const flx_type *ok)
 {
     for (int32_t k = 0; k < ok->rank && k < x->rank; k++)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* special.c: error function, gamma family, Hurwitz zeta and modified Bessel functions.
 
    erf, erfc and lgamma are the C library's. The others are computed here from the formula that stands above each: no
-   tables but the Bernoulli numbers, no fitted polynomials. They are plain rather than fast, and within a few units in the
-   last place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the error
-   is relative to the terms that cancel. */
+   tables but the Bernoulli numbers, no fitted polynomials. They are plain rather than fast, and within a few units in
+   the last place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the
+   error is relative to the terms that cancel. */
 #include "ops/elementwise/special.h"
 
 #include "ops/express/express_formula.h"
@@ -105,7 +106,8 @@ static double digamma_near_root(double x)
     return log1p(d / b) + d * slope;
 }
 
-/* Negative x by reflection: ψ(x) = ψ(1 - x) - π / tan(πx). The fraction of x, on which the tangent depends, is exact. */
+/* Negative x by reflection: ψ(x) = ψ(1 - x) - π / tan(πx). The fraction of x, on which the tangent depends, is
+   exact. */
 static double digamma(double x)
 {
     if (isnan(x) || x == -INFINITY)
@@ -125,7 +127,8 @@ static double digamma(double x)
        a^(1-s) · (1/(s-1) + (½ + Σ B(2j)/(2j)! · s(s+1)…(s+2j-2) / a^(2j-1)) / a)
 
    With a ≥ s + 12 ten Bernoulli terms leave less than 1e-17 of it. Large s need not go so far: below a = s the terms
-   halve at least, and the sum ends when what is left cannot count. The bound on N is for q beyond 2^53, where q + 1 = q. */
+   halve at least, and the sum ends when what is left cannot count. The bound on N is for q beyond 2^53, where q + 1 =
+   q. */
 static double hurwitz(double s, double q, double unit)
 {
     double a = q;
@@ -147,9 +150,9 @@ static double hurwitz(double s, double q, double unit)
     return sum + pow(a / unit, 1 - s) * unit * (1 / (s - 1) + tail / a);
 }
 
-/* For q < 0 the powers are real only if s is an integer. Then the terms with negative base q, q+1 … p-1, where p in (0, 1)
-   is the first positive one, have the magnitudes 1-p, 2-p … -q, and their sum is (-1)^s·(ζ(s, 1-p) - ζ(s, 1-q)). For odd
-   s the large terms of ζ(s, p) and ζ(s, 1-p) cancel near p = ½, so their difference is taken first. */
+/* For q < 0 the powers are real only if s is an integer. Then the terms with negative base q, q+1 … p-1, where p in (0,
+   1) is the first positive one, have the magnitudes 1-p, 2-p … -q, and their sum is (-1)^s·(ζ(s, 1-p) - ζ(s, 1-q)). For
+   odd s the large terms of ζ(s, p) and ζ(s, 1-p) cancel near p = ½, so their difference is taken first. */
 static double zeta(double s, double q)
 {
     if (isnan(q) || !(s >= 1) || q == -INFINITY)
@@ -194,8 +197,9 @@ static double polygamma(double n, double x)
 
 /* I0(x) = 1/π ∫ e^(x·cos θ) dθ and I1(x) = x/π ∫ e^(x·cos θ)·sin² θ dθ over 0 … π. The integrands are periodic and
    analytic, so the trapezoidal rule converges faster than any power: with n intervals the error is about I(2n), below
-   1e-25 of the value for |x| ≤ 30. The factor e^-x goes into the exponent, x·(cos θ - 1) = -2x·sin²(θ/2), and all that is
-   added is positive; the small values come first. More digits, where there are some, keep the errors of 33 terms away. */
+   1e-25 of the value for |x| ≤ 30. The factor e^-x goes into the exponent, x·(cos θ - 1) = -2x·sin²(θ/2), and all that
+   is added is positive; the small values come first. More digits, where there are some, keep the errors of 33 terms
+   away. */
 static double bessel_integral(double x, int order)
 {
     enum { INTERVALS = 32 };
@@ -302,8 +306,8 @@ PARTIAL(lgamma, flx_digamma(g, x))
 PARTIAL(digamma, flx_polygamma(g, K(1), x))
 PARTIAL(bessel_i0e, flx_sub(g, flx_bessel_i1e(g, x), flx_mul(g, flx_sign(g, x), y)))
 
-/* i1e(x)/x. For |x| < 1, where the derivatives of the quotient would cancel, it is e^-|x|·Σ (x²/4)^k / (2·k!·(k+1)!), which ten
-   terms give to rounding. What is not chosen sees 0 or 1, so that nothing overflows there. */
+/* i1e(x)/x. For |x| < 1, where the derivatives of the quotient would cancel, it is e^-|x|·Σ (x²/4)^k / (2·k!·(k+1)!),
+   which ten terms give to rounding. What is not chosen sees 0 or 1, so that nothing overflows there. */
 static flx_val bessel_quotient(flxi_site *s)
 {
     enum { TERMS = 10 };

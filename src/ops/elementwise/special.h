@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* special.h: special functions that other families draw on. */
 #ifndef FLXI_SPECIAL_H
 #define FLXI_SPECIAL_H

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unary.c: elementary functions of one operand.
 
    Real functions are those of the C library, which is within two units in the last place of the true value and handles
    the special values of IEEE 754; the few lines of our own below are for functions it lacks or has less accurately.
-   Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know only
-   the functions that stay among integers; they wrap. */
+   Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know
+   only the functions that stay among integers; they wrap. */
 #include "base/complex_arith.h"
 #include "ops/composite/backward.h"
 #include "ops/express/express_complex.h"
@@ -127,7 +128,8 @@ static void two_sum(double a, double b, double *sum, double *rest)
     *rest = (a - (*sum - part)) + (b - part);
 }
 
-/* |1+z|² - 1 = 2x + x² + y². The terms cancel near the circle |1+z| = 1, so they are added with their rounding errors. */
+/* |1+z|² - 1 = 2x + x² + y². The terms cancel near the circle |1+z| = 1, so they are added with their rounding
+   errors. */
 static double circle_excess(double x, double y)
 {
     double xx = x * x;
@@ -141,8 +143,8 @@ static double circle_excess(double x, double y)
     return sum + (low + rest);
 }
 
-/* log|1+z| + i·arg(1+z), the modulus by its excess over 1 where that is small. An overflow in the excess makes it infinite
-   or NaN, and the other branch is taken. */
+/* log|1+z| + i·arg(1+z), the modulus by its excess over 1 where that is small. An overflow in the excess makes it
+   infinite or NaN, and the other branch is taken. */
 static double complex log1p_c(const double complex *z, const void *a)
 {
     (void)a;
@@ -279,9 +281,9 @@ PARTIAL(sinh, flx_cosh(g, x))
 PARTIAL(cosh, flx_sinh(g, x))
 PARTIAL(tanh, flx_sub(g, K(1), flx_square(g, y)))
 
-/* The derivatives of inverse functions have roots whose sign depends on the side of a cut, which the sign of a zero imaginary
-   part tells. Subtracting a constant keeps that sign and adding one does not: so x + 1 is x - (-1), and 1 - x of a complex x
-   is -(x - 1). Of a real x that would be -0 at 1, where the poles shall be positive. */
+/* The derivatives of inverse functions have roots whose sign depends on the side of a cut, which the sign of a zero
+   imaginary part tells. Subtracting a constant keeps that sign and adding one does not: so x + 1 is x - (-1), and 1 - x
+   of a complex x is -(x - 1). Of a real x that would be -0 at 1, where the poles shall be positive. */
 static flx_val one_plus(flxi_site *s, flx_val x)
 {
     return flx_sub(s->g, x, K(-1));
@@ -307,7 +309,8 @@ PARTIAL(asinh, flx_rsqrt(g, one_plus(s, flx_square(g, x))))
 PARTIAL(acosh, flx_mul(g, flx_rsqrt(g, flx_sub(g, x, K(1))), flx_rsqrt(g, one_plus(s, x))))
 PARTIAL(atanh, flx_reciprocal(g, one_minus_square(s, x)))
 
-/* The rules from here on are their own adjoints, so that one function is both vjp and jvp; abs of complex is the exception. */
+/* The rules from here on are their own adjoints, so that one function is both vjp and jvp; abs of complex is the
+   exception. */
 
 static void derive_neg(flxi_site *s, const flx_val *d, flx_val *out)
 {
@@ -490,8 +493,8 @@ ELEMENT_KERNEL(neg, ((flxi_kval){F1(neg, x[0].re), x[0].im ? F1(neg, x[0].im) : 
 ELEMENT_KERNEL(abs, flxi_kreal(x[0].im ? F2(hypot, x[0].re, x[0].im) : F1(abs, x[0].re)))
 ELEMENT_KERNEL_1(sign, flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F1(sign, x)) : F1(sign, x))
 
-/* The sine of a c128 number is a product of two functions that kernels know to two units of the last place each; the C library has
-   the product to that. */
+/* The sine of a c128 number is a product of two functions that kernels know to two units of the last place each; the C
+   library has the product to that. */
 static bool lowers_but_c128(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)attrs, (void)nin;

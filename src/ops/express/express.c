@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express.c: what the lowering rules of all ops are built from: types, small expressions, indices. */
 #include "ops/express/express.h"
 
@@ -30,7 +31,8 @@ uint32_t flxi_k1(flxi_express *e, flxi_kunary op, uint32_t x)
     return flxi_kb_unary(e->k, op, x);
 }
 
-/* Kernels do not take the literal 0 for a divisor of integers: mostly it is a mistake. Ops divide by it all the same. */
+/* Kernels do not take the literal 0 for a divisor of integers: mostly it is a mistake. Ops divide by it all the
+   same. */
 static uint32_t as_divisor(flxi_express *e, uint32_t y)
 {
     const flxi_kx *n = flxi_kb_expr(e->k, y);

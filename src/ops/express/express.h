@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express.h: lowering ops to kernels, seen from the rule of an op.
 
-   The rules say what one element of a result is, as expressions of a kernel: `element` for pointwise ops, `pull` for ops that
-   read their operands elsewhere, `fold` for reductions. Which elements are computed together, in what order and by how many
-   lanes is decided by the caller (src/codegen), which also turns the elements of operands into loads or into the expressions
-   of their own ops. All shapes are numbers by then. Rules cannot fail: the builder keeps the first error. */
+   The rules say what one element of a result is, as expressions of a kernel: `element` for pointwise ops, `pull` for
+   ops that read their operands elsewhere, `fold` for reductions. Which elements are computed together, in what order
+   and by how many lanes is decided by the caller (src/codegen), which also turns the elements of operands into loads or
+   into the expressions of their own ops. All shapes are numbers by then. Rules cannot fail: the builder keeps the first
+   error. */
 #ifndef FLXI_EXPRESS_H
 #define FLXI_EXPRESS_H
 
@@ -24,13 +26,15 @@ struct flxi_express {
     const flx_type *const *in; /* f16 and bf16 are seen as f32 by `element` and `fold` (see `dtype`) */
     const flx_type *const *out;
     int32_t dtype; /* of x[0] in `element` and of the accumulator in `fold`: what arithmetic is done in */
-    /* The operand's element at an index of its type; of the dtype that the operand has (f16 and bf16 are not widened). */
+    /* The operand's element at an index of its type; of the dtype that the operand has (f16 and bf16 are not
+       widened). */
     flxi_kval (*operand)(flxi_express *e, uint32_t operand, const flxi_kindex *at);
     void *user;
 };
 
-/* A reduction: acc = start; for each element acc = step(acc, x); finish(acc). `step` must be associative and commutative up to
-   rounding, with `start` as its neutral element: lanes and chunks are folded apart and then together. */
+/* A reduction: acc = start; for each element acc = step(acc, x); finish(acc). `step` must be associative and
+   commutative up to rounding, with `start` as its neutral element: lanes and chunks are folded apart and then
+   together. */
 typedef struct flxi_kfold {
     flxi_kval (*start)(flxi_express *e);
     flxi_kval (*step)(flxi_express *e, flxi_kval acc, flxi_kval x);
@@ -87,8 +91,8 @@ uint32_t flxi_at_flat(flxi_express *e, const flx_type *t, flxi_kindex *at);
 /* The index of a broadcast operand of type `t` for an index of the result type `to`. */
 flxi_kindex flxi_at_broadcast(flxi_express *e, const flx_type *t, const flx_type *to, flxi_kindex *at);
 
-/* The index of a tensor of type `from` that is read under the shape of `to`, which has as many elements. Axes that agree keep
-   their index, so that nothing is divided in vain. */
+/* The index of a tensor of type `from` that is read under the shape of `to`, which has as many elements. Axes that
+   agree keep their index, so that nothing is divided in vain. */
 flxi_kindex flxi_at_reshape(flxi_express *e, const flx_type *from, const flx_type *to, flxi_kindex *at);
 
 /* The index of each axis of result 0. */

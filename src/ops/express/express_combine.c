@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_combine.c: see express_combine.h. On bool, add and max are or, mul and min are and. */
 #include "ops/express/express_combine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_combine.h: the operators that reductions and windows fold with, as expressions of kernels in the dtype
    e->dtype. */
 #ifndef FLXI_KERNEL_COMBINE_H

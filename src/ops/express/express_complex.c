@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_complex.c: see express_complex.h. The quotient is Smith's, on operands that are scaled by powers of two where
    they are c128: the square of a divisor of c64 is far inside the range of double. */
 #include "ops/express/express_complex.h"
@@ -89,8 +90,8 @@ flxi_kval flxi_kcdiv(flxi_express *e, flxi_kval a, flxi_kval b)
 
 /* ---- Functions ---- */
 
-/* e^x, beyond |x| = 700 as two equal factors, of which neither overflows or vanishes where the result does not. An infinite or
-   NaN angle leaves e^-inf = 0 and e^inf = inf. */
+/* e^x, beyond |x| = 700 as two equal factors, of which neither overflows or vanishes where the result does not. An
+   infinite or NaN angle leaves e^-inf = 0 and e^inf = inf. */
 flxi_kval flxi_kcexp(flxi_express *e, flxi_kval z)
 {
     flxi_kval w = flxi_kcwide(e, z);

@@ -1,5 +1,6 @@
-/* express_complex.h: arithmetic and a few functions of complex numbers as expressions of kernels. Products and quotients
-   are those of complex_arith.h, functions have the branches and special values of C99. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* express_complex.h: arithmetic and a few functions of complex numbers as expressions of kernels. Products and
+   quotients are those of complex_arith.h, functions have the branches and special values of C99. */
 #ifndef FLXI_KERNEL_COMPLEX_H
 #define FLXI_KERNEL_COMPLEX_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_formula.h: lowering rules of pointwise ops as one-line formulas.
 
    F1 and F2 apply an op of kernels, NUM is a number of the type of its first argument, PICK selects and HOLD keeps a

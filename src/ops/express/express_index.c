@@ -1,5 +1,6 @@
-/* express_index.c: see express_index.h. Indices are compared in a type that holds both them and the extent: 32 bits where
-   those suffice. A float is truncated, saturated and NaN becomes 0, as flxi_load_int does it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* express_index.c: see express_index.h. Indices are compared in a type that holds both them and the extent: 32 bits
+   where those suffice. A float is truncated, saturated and NaN becomes 0, as flxi_load_int does it. */
 #include "ops/express/express_index.h"
 
 #include "ops/express/express_formula.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_index.h: positions that index operands hold, as expressions of kernels: flxi_resolve_index in the terms of
    express.h. */
 #ifndef FLXI_KERNEL_INDEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_rng.c: see express_rng.h. Every element computes the block that its words are in. */
 #include "ops/express/express_rng.h"
 

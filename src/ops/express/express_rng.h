@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_rng.h: the draws of counter_rng.h as expressions of kernels. The position of an element is a u32. */
 #ifndef FLXI_KERNEL_RNG_H
 #define FLXI_KERNEL_RNG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* express_window.h: windows of a few taps (sliding.h) as expressions of kernels; every tap is written out. */
 #ifndef FLXI_KERNEL_WINDOW_H
 #define FLXI_KERNEL_WINDOW_H

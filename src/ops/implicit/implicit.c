@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* implicit.c: cg, gmres, fixed_point and root: inference and derivatives.
 
    With x defined by an equation, its derivative solves a linear one. For A(p) x = b that is A x' = b' - A' x, and in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* implicit.h: what the ops share whose result is defined by an equation that a body states. */
 #ifndef FLXI_IMPLICIT_H
 #define FLXI_IMPLICIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* implicit_eval.c: how equations are solved. Numbers are kept in double; the body sees and gives them in its dtype.
 
    tol below 8 units of the dtype's rounding counts as that. When a method stops at its bound, or where rounding

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* odeint.c: initial value problems, by the Runge-Kutta pair of Dormand and Prince of orders 5 and 4, with steps
    chosen so that the estimated local error stays below atol + rtol |y| in every element.
 

@@ -1,8 +1,9 @@
-/* dynamic_slice.c: windows at a position known at run time, read and overwritten. One scalar index for each axis; there is no
-   `oob`: an index is clamped so that the window fits, which is total: a fraction is cut off and NaN is 0.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dynamic_slice.c: windows at a position known at run time, read and overwritten. One scalar index for each axis; there
+   is no `oob`: an index is clamped so that the window fits, which is total: a fraction is cut off and NaN is 0.
 
-   Each op's derivative is the other. A batch in which every example has its own position becomes a pair of batching axes of
-   gather_nd and scatter_nd. */
+   Each op's derivative is the other. A batch in which every example has its own position becomes a pair of batching
+   axes of gather_nd and scatter_nd. */
 #include "ops/express/express_index.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/extent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_nd.c: gathering windows out of a tensor and scattering them into one, with several index components.
 
    Both ops share one geometry, a map from positions o of the gathered shape to positions of x. Each axis of o either
@@ -8,8 +9,9 @@
                           u = the part of o on offset_axes, on the axes of x that are neither collapsed nor batching
 
    is the element of x it stands for, or none under oob=zero. gather_nd reads it, scatter_nd combines an update into it.
-   scatter_nd with the word `add` keeps wide sums and rounds once; all other combines, graphs that add included, round at each
-   step, as the definition by single steps says. `unique` is a promise for faster code; here it changes nothing. */
+   scatter_nd with the word `add` keeps wide sums and rounds once; all other combines, graphs that add included, round
+   at each step, as the definition by single steps says. `unique` is a promise for faster code; here it changes
+   nothing. */
 #include "ops/index/gather_nd.h"
 #include "graph/op/opcode.h"
 #include "ops/express/express_index.h"
@@ -166,8 +168,8 @@ static flx_code check_geometry(flxi_infer *f, nd_attrs *a)
     return check_offset_axes(f, a);
 }
 
-/* Whether a window of 1 that is not in the result is left to evaluation: into an empty axis it is an error only where there
-   is an index or a batch position for it. */
+/* Whether a window of 1 that is not in the result is left to evaluation: into an empty axis it is an error only where
+   there is an index or a batch position for it. */
 static bool moves_freely(const nd_attrs *a, int64_t axis)
 {
     return flxi_has_axis(a->operand_batching_axes, axis) ||

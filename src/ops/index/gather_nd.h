@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_nd.h: the geometry that gather_nd and scatter_nd share, for their evaluators (gather_nd.c) and their rules
    (gather_nd_rules.c). What its parts mean is said in gather_nd.c. */
 #ifndef FLXI_GATHER_ND_H

@@ -1,16 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_nd_rules.c: derivatives and batching of gather_nd and scatter_nd.
 
-   Reading at the targets and adding at the targets are each other's transposes, under every policy of `oob`. What scatter_nd
-   sends back to x and to its updates depends on the combine:
+   Reading at the targets and adding at the targets are each other's transposes, under every policy of `oob`. What
+   scatter_nd sends back to x and to its updates depends on the combine:
 
        add      x: all of g                           update: g at its target
        set      x: g where nothing was written        update: g at its target if it was the last one written there
        mul      x: g times the updates of the target  update: g, x and the product of the other updates of its target
        min, max x and updates: those equal to the result share g equally
-       @f       where f adds as for add, else whatever the fold does: the op as a scan over its updates is differentiated
+       @f       where f adds as for add, else whatever the fold does: the op as a scan over its updates is
+       differentiated
 
-   Both modes use the same selections and weights. Selections are made with where, products with products (never by dividing one
-   factor out of the whole), so that zeros, infinities and second derivatives are right. */
+   Both modes use the same selections and weights. Selections are made with where, products with products (never by
+   dividing one factor out of the whole), so that zeros, infinities and second derivatives are right. */
 #include "graph/op/opcode.h"
 #include "ops/index/gather_nd.h"
 #include "ops/rule/oob.h"
@@ -93,8 +95,8 @@ void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* ---- Batching ---- */
 
-/* The geometry with a batch axis in front of the gathered shape: shared by x and indices, or one more axis of the window,
-   or one more index axis. x_batched and indices_batched are not both false. */
+/* The geometry with a batch axis in front of the gathered shape: shared by x and indices, or one more axis of the
+   window, or one more index axis. x_batched and indices_batched are not both false. */
 static void batch_geometry(flxi_site *s, flxi_nd_attrs *a, bool x_batched, bool indices_batched)
 {
     bool paired = x_batched && indices_batched;
@@ -173,8 +175,8 @@ static flx_val moved(flxi_site *s, flx_val v, int64_t by, double fill)
     return flx_pad(s->g, v, flxi_number(s, v, fill), FLX_INTS(by), FLX_INTS(-by), FLX_ALL);
 }
 
-/* For each of n sorted targets t, the product of the u that stand before it (step 1) or behind it (step -1) and have the same
-   target. Products over 1, 2, 4 … neighbours are joined, as long as the target is the same. */
+/* For each of n sorted targets t, the product of the u that stand before it (step 1) or behind it (step -1) and have
+   the same target. Products over 1, 2, 4 … neighbours are joined, as long as the target is the same. */
 static flx_val neighbours_product(flxi_site *s, flx_val t, flx_val u, int64_t n, int step)
 {
     flx_val one = flxi_number(s, u, 1.0);
@@ -186,7 +188,8 @@ static flx_val neighbours_product(flxi_site *s, flx_val t, flx_val u, int64_t n,
     return p;
 }
 
-/* For each update, the product of all others of its target; n updates. Equal targets are brought side by side by sorting. */
+/* For each update, the product of all others of its target; n updates. Equal targets are brought side by side by
+   sorting. */
 static flx_val others_product(flxi_site *s, int64_t n)
 {
     flx_graph *g = s->g;
@@ -314,7 +317,8 @@ static flx_graph *fold_step(flxi_site *s, const flx_type *c)
     return g;
 }
 
-/* The same, leaving the elements as they are where the target is 0. A branch, so that the step is not even tried there. */
+/* The same, leaving the elements as they are where the target is 0. A branch, so that the step is not even tried
+   there. */
 static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
 {
     flx_graph *step = fold_step(s, c);

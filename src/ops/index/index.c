@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: reading and writing at positions that other tensors hold.
 
    Every index goes through flxi_resolve_index, which knows the policies of `oob`, so a rule here sees positions
    that are in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error
    whatever stands beside it. Elements move as bytes; only scatter_add computes.
 
-   Reading and writing are each other's transposes under every policy, so each op's derivative is another op of this file
-   or of gather_nd.c. A batch in which every example has its own indices becomes a pair of batching axes of gather_nd and
-   scatter_nd: an index out of range stays one and never reads the neighbouring example. */
+   Reading and writing are each other's transposes under every policy, so each op's derivative is another op of this
+   file or of gather_nd.c. A batch in which every example has its own indices becomes a pair of batching axes of
+   gather_nd and scatter_nd: an index out of range stays one and never reads the neighbouring example. */
 #include "ops/index/index.h"
 
 #include "ops/express/express_index.h"
@@ -410,8 +411,8 @@ static const flxi_sample samples_take_along[] = {
     {0},
 };
 
-/* take_along in the terms of gather_nd and scatter_nd: each index is one number, for `axis`; all other axes of x and idx run
-   together. x_lead and idx_lead count the batch axes in front that one of them has alone. */
+/* take_along in the terms of gather_nd and scatter_nd: each index is one number, for `axis`; all other axes of x and
+   idx run together. x_lead and idx_lead count the batch axes in front that one of them has alone. */
 typedef struct {
     int64_t of_x[FLX_MAX_RANK], of_idx[FLX_MAX_RANK], axis;
     size_t n;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index.h: what index.c shares. */
 #ifndef FLXI_INDEX_H
 #define FLXI_INDEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* determinant.c: det, slogdet, logdet and adjugate.
 
    The derivative of a determinant is the adjugate, a polynomial in the elements: it exists for singular matrices,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: what the product moves by,
    seen between the inverses of the factors, falls into a lower and an upper part, one for each. */
 #include "ops/linalg/matrix_rules.h"

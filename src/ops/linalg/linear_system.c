@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* linear_system.c: see linear_system.h; also the inference of matrix_rules.h. */
 #include "ops/linalg/linear_system.h"
 

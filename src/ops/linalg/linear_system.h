@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* linear_system.h: what the ops have in common that take matrices and right-hand sides.
 
    The matrices are the last two axes of `a`. `b` holds one vector for each matrix when it has one axis less than `a`,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matrix_function.c: functions of square matrices.
 
    expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is good

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matrix_rules.h: what rules about matrices, which are the last two axes of a tensor, are built from. */
 #ifndef FLXI_MATRIX_RULES_H
 #define FLXI_MATRIX_RULES_H

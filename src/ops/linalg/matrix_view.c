@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* matrix_view.c: see matrix_view.h. */
 #include "ops/linalg/matrix_view.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* qr.c: a = q r by reflections. Matrices with more columns than rows are factored by their first columns a1 = q r1;
    what is left of r is q^H a2, and the rules say so. Where a, or a1, has not full rank, r cannot be inverted and
    there is no derivative: infinities and NaNs. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* solve.c: linear systems by LU factors, and the inverse.
 
    Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and what comes

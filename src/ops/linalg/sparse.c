@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse.c: products and systems with a matrix whose pattern is part of the op and whose values are an operand. Only
    the values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
 #include "numeric/sparse_elimination.h"

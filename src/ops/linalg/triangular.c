@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* triangular.c: solve_triangular. Only one triangle of the matrix is read, and only it has a derivative. */
 #include "ops/linalg/linear_system.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_norm.c: norm, of the numbers along the axes taken as one vector. The default, ord=2 over all axes, is the
    Frobenius norm of a matrix. Where a norm has a corner, at a vector of zeros, its derivative is 0. */
 #include "ops/linalg/matrix_rules.h"

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attention.c: attention and its cotangents, each defined by its decomposition.
 
-   Heads that share keys are never copied: the queries of a group stand under each other, [N, Hk, G*Sq, D], so that one product
-   with [N, Hk, D, Sk] gives all their scores, and the sums over the group that the cotangents of k and v need are part of a
-   product too. Besides the scores [N, H, Sq, Sk] nothing is larger than the operands.
+   Heads that share keys are never copied: the queries of a group stand under each other, [N, Hk, G*Sq, D], so that one
+   product with [N, Hk, D, Sk] gives all their scores, and the sums over the group that the cotangents of k and v need
+   are part of a product too. Besides the scores [N, H, Sq, Sk] nothing is larger than the operands.
 
-   Keys that are not allowed get the score -inf and so the weight 0. In a row where none is, 0 stands for -inf, so that the
-   softmax is finite, and the weights are set to 0 afterwards: nothing flows into or out of such a row, in either mode, to any
-   order. f16 and bf16 are computed in f32 and rounded at the end. */
+   Keys that are not allowed get the score -inf and so the weight 0. In a row where none is, 0 stands for -inf, so that
+   the softmax is finite, and the weights are set to 0 afterwards: nothing flows into or out of such a row, in either
+   mode, to any order. f16 and bf16 are computed in f32 and rounded at the end. */
 #include "ops/nn/attention.h"
 
 #include "graph/op/opcode.h"
@@ -381,7 +382,8 @@ static void decompose_backward(flxi_site *s, flx_val *d)
     }
 }
 
-/* One node for each operand that wants a cotangent; what they share is computed once when they are compiled together. */
+/* One node for each operand that wants a cotangent; what they share is computed once when they are compiled
+   together. */
 static void fused_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_val x[5] = {s->x[0], s->x[1], s->x[2], dy[0], s->nin > 3 ? s->x[3] : FLX_NONE};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attention.h: what attention and the fused ops around it share. */
 #ifndef FLXI_ATTENTION_H
 #define FLXI_ATTENTION_H

@@ -1,5 +1,7 @@
-/* axial_rope.c: axial_rope2d, a rotary embedding for tokens on a grid. It has no tables: the angles are computed from positions,
-   in f64, so that they are as exact as the dtype of x can show. They are few, one for each token and pair of a head. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* axial_rope.c: axial_rope2d, a rotary embedding for tokens on a grid. It has no tables: the angles are computed from
+   positions, in f64, so that they are as exact as the dtype of x can show. They are few, one for each token and pair of
+   a head. */
 #include "ops/nn/head_layout.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"

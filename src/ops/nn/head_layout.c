@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* head_layout.c: see head_layout.h. */
 #include "ops/nn/head_layout.h"
 

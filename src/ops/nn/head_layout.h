@@ -1,5 +1,6 @@
-/* head_layout.h: tensors of attention heads. Each op that takes some says in which order its axes stand; it is never guessed
-   from extents, which may be equal. Rules compute on [N, H, S, D]: batch, heads, tokens, width of a head. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_layout.h: tensors of attention heads. Each op that takes some says in which order its axes stand; it is never
+   guessed from extents, which may be equal. Rules compute on [N, H, S, D]: batch, heads, tokens, width of a head. */
 #ifndef FLXI_HEAD_LAYOUT_H
 #define FLXI_HEAD_LAYOUT_H
 
@@ -13,8 +14,8 @@ typedef struct {
     flx_dim n, heads, tokens, width;
 } flxi_heads;
 
-/* Reads operand i. *num_heads and *head_dim are checked against its shape where they are given; where they are FLXI_ABSENT
-   they become what the shape shows, and it is an error when it does not. */
+/* Reads operand i. *num_heads and *head_dim are checked against its shape where they are given; where they are
+   FLXI_ABSENT they become what the shape shows, and it is an error when it does not. */
 flx_code flxi_infer_heads(flxi_infer *f, uint32_t operand, int64_t layout, int64_t *num_heads, int64_t *head_dim,
                           flxi_heads *heads);
 

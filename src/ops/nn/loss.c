@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loss.c: losses of classifiers, and their cotangents as ops of their own. */
 #include "ops/nn/norm.h"
 #include "ops/rule/along.h"
@@ -69,8 +70,8 @@ static void decompose_loss(flxi_site *s, flx_val *y)
     y[0] = flxi_as_dtype(s, flx_sub(g, flxi_number(s, chosen, 0.0), chosen), logits->dtype);
 }
 
-/* (p - onehot) dl. Rows of ignored labels are 0 whatever stands in them: masked before the product for the derivative's sake,
-   and behind it for the value's. */
+/* (p - onehot) dl. Rows of ignored labels are 0 whatever stands in them: masked before the product for the derivative's
+   sake, and behind it for the value's. */
 static void decompose_loss_backward(flxi_site *s, flx_val *y)
 {
     const label_attrs *a = s->attrs;

@@ -1,5 +1,6 @@
-/* norm.c: normalisation of rows, groups and channels; see norm.h. Each op is its decomposition. With FLX_GRAD_FUSED_BACKWARD
-   reverse mode emits the ops of norm_backward.c instead of the decomposition's derivative. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* norm.c: normalisation of rows, groups and channels; see norm.h. Each op is its decomposition. With
+   FLX_GRAD_FUSED_BACKWARD reverse mode emits the ops of norm_backward.c instead of the decomposition's derivative. */
 #include "ops/nn/norm.h"
 
 #include "ops/rule/along.h"
@@ -367,8 +368,8 @@ static void fused_vjp_group_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
                              (flx_val[]){beside(s, s->x[0], s->x[i]), beside(s, dy[0], s->x[i])}, 2);
 }
 
-/* With d_gamma = Σ g (x - m) r and d_beta = Σ g: d_mean = -gamma r d_beta, d_var = -½ gamma r² d_gamma. All four in the wide
-   dtype, which the caller rounds to each operand's. */
+/* With d_gamma = Σ g (x - m) r and d_beta = Σ g: d_mean = -gamma r d_beta, d_var = -½ gamma r² d_gamma. All four in the
+   wide dtype, which the caller rounds to each operand's. */
 static void fused_vjp_batch_norm_inference(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_graph *g = s->g;

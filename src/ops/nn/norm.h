@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* norm.h: what normalisations and their backward ops share.
 
-   Every one of them has data operands (rows without a role: x, dy), all of one shape, and parameters (role any: gamma, beta,
-   mean, var), one element per channel. Narrow floats are computed in f32 and rounded once, so a parameter may be f32
-   beside them. Statistics are biased, eps is added under the root. */
+   Every one of them has data operands (rows without a role: x, dy), all of one shape, and parameters (role any: gamma,
+   beta, mean, var), one element per channel. Narrow floats are computed in f32 and rounded once, so a parameter may be
+   f32 beside them. Statistics are biased, eps is added under the root. */
 #ifndef FLXI_NORM_H
 #define FLXI_NORM_H
 

@@ -1,8 +1,10 @@
-/* norm_backward.c: the cotangents of normalisations as ops of their own, for backends that compute them at once. Each is its
-   closed form, statistics included, so their derivatives, and with them Hessian products, are exact.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* norm_backward.c: the cotangents of normalisations as ops of their own, for backends that compute them at once. Each
+   is its closed form, statistics included, so their derivatives, and with them Hessian products, are exact.
 
-   With h = gamma dy, x̂ = (x - mean) r and the mean M along what is normalised, d_x = r (h - M(h) - x̂ M(h x̂)); rms_norm, which
-   does not centre, lacks M(h). d_gamma = Σ dy x̂ and d_beta = Σ dy over all axes but that of the channels. */
+   With h = gamma dy, x̂ = (x - mean) r and the mean M along what is normalised, d_x = r (h - M(h) - x̂ M(h x̂));
+   rms_norm, which does not centre, lacks M(h). d_gamma = Σ dy x̂ and d_beta = Σ dy over all axes but that of the
+   channels. */
 #include "ops/nn/norm.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"

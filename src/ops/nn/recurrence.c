@@ -1,9 +1,10 @@
-/* recurrence.c: layers with a state that runs along a sequence: selective_scan (a diagonal state-space model whose step sizes
-   depend on the input) and gated_delta_net (a matrix that forgets and is corrected token by token).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recurrence.c: layers with a state that runs along a sequence: selective_scan (a diagonal state-space model whose step
+   sizes depend on the input) and gated_delta_net (a matrix that forgets and is corrected token by token).
 
-   Both are a `scan` over the tokens, and nothing is unrolled: what is differentiated, batched and compiled is the scan, so
-   graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all tokens
-   before, so narrow floats are computed in f32 and rounded once, at the end. */
+   Both are a `scan` over the tokens, and nothing is unrolled: what is differentiated, batched and compiled is the scan,
+   so graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all
+   tokens before, so narrow floats are computed in f32 and rounded once, at the end. */
 #include "ops/control/control.h"
 #include "ops/rule/along.h"
 #include "ops/rule/axis_letters.h"

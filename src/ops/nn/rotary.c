@@ -1,5 +1,6 @@
-/* rotary.c: rope, whose tables are operands, and its cotangent. rope is linear in x and, where it rotates, in the pair of
-   tables: the cotangent of x is the rotation back, the tangent the same rotation. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rotary.c: rope, whose tables are operands, and its cotangent. rope is linear in x and, where it rotates, in the pair
+   of tables: the cotangent of x is the rotation back, the tangent the same rotation. */
 #include "ops/nn/rotary.h"
 
 #include "graph/op/opcode.h"
@@ -140,7 +141,8 @@ static flx_val pair_parts(flxi_site *s, flx_val heads, bool second)
     return flx_narrow(s->g, heads, 3, second ? half : 0, half);
 }
 
-/* What each pair has for its angle, summed over all that share a row of the table; zeros behind the angles that are used. */
+/* What each pair has for its angle, summed over all that share a row of the table; zeros behind the angles that are
+   used. */
 static flx_val table_cotangent(flxi_site *s, flx_val sum, flx_val table)
 {
     flx_type t = *flxi_typeof(s, table);

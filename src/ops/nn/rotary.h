@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rotary.h: the tables of a rotary embedding, for ops that turn heads among other things. */
 #ifndef FLXI_ROTARY_H
 #define FLXI_ROTARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contraction.h: the one loop that defines every product: for each position of the result, the sum over the contracted
    positions of the product of one element of each operand.
 

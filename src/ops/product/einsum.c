@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: einsum and its notation.
 
        eq   := term {"," term} ["->" term]      one term for each operand, then that of the result
@@ -122,8 +123,8 @@ typedef struct {
     int label[FLX_MAX_RANK];
 } einsum_plan;
 
-/* Notes an operand's axes. *clash becomes the label whose extents do not fit, or stays. `f` is NULL after inference: then
-   unequal extents of a letter are a symbol and what it turned out to be. */
+/* Notes an operand's axes. *clash becomes the label whose extents do not fit, or stays. `f` is NULL after inference:
+   then unequal extents of a letter are a symbol and what it turned out to be. */
 static void note_operand(einsum_plan *p, const flx_type *x, const int *label, flxi_infer *f, int *clash)
 {
     for (int k = 0; k < x->rank; k++) {
@@ -466,8 +467,8 @@ static flx_val diagonal_mask(flxi_site *s, const labelled *x, const flx_type *t)
     return mask;
 }
 
-/* Labels that only operand i has were summed over: its cotangent repeats along them. Of axes with one label only the diagonal
-   was read. */
+/* Labels that only operand i has were summed over: its cotangent repeats along them. Of axes with one label only the
+   diagonal was read. */
 static flx_val einsum_cotangent(flxi_site *s, const einsum_view *w, uint32_t i, flx_val dy, const char name[LABELS])
 {
     const flx_type *t = flxi_typeof(s, s->x[i]);

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grouped_matmul.c: rows that each meet a matrix of their own, which an index chooses, as tokens meet experts.
 
    With T(x, w, z) = Σ_i z_i · (x_i w[e_i]), over the rows i whose index names a matrix, grouped_matmul is ∂T/∂z,
    grouped_matmul_input_backward is ∂T/∂x and grouped_matmul_weight_backward is ∂T/∂w, so the three are closed under
-   differentiation, as those of a convolution are. None makes a matrix for each row, or transposes one: the cotangent of the
-   weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
+   differentiation, as those of a convolution are. None makes a matrix for each row, or transposes one: the cotangent of
+   the weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
 #include "ops/rule/axis_letters.h"
 #include "ops/rule/extent.h"
 #include "ops/rule/oob.h"
@@ -133,9 +134,9 @@ static flx_val stacked(flxi_site *s, uint32_t i)
     return flxi_reshape_to(s, v, t.rank > 0 ? t.rank - 1 : 0, t.dims);
 }
 
-/* The indices when each of the B examples has `groups` matrices of its own, which stand behind one another: e of example b is
-   b·groups + e. They are read through a line of numbers first, which applies `oob` to the index alone: a bad one must not
-   reach the matrices of a neighbour. What was dropped becomes -1, to be dropped again. */
+/* The indices when each of the B examples has `groups` matrices of its own, which stand behind one another: e of
+   example b is b·groups + e. They are read through a line of numbers first, which applies `oob` to the index alone: a
+   bad one must not reach the matrices of a neighbour. What was dropped becomes -1, to be dropped again. */
 static flx_val offset_indices(flxi_site *s, flx_dim groups, int64_t oob)
 {
     flx_graph *g = s->g;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* product.c: matmul and dot_general. Both are contractions of two operands; the rules here say which axes of the result
    and of the sum each operand moves along. */
 #include "graph/op/site.h"
@@ -322,8 +323,9 @@ static dot_side side_of(flxi_site *s, uint32_t i)
     return d;
 }
 
-/* The cotangent of `to`: that of the result contracted with `other` along other's free axes, which begin at axis `at` of the
-   result. What comes out is [batch, to's free axes, other's contracted axes ascending]; each goes to its place in `to`. */
+/* The cotangent of `to`: that of the result contracted with `other` along other's free axes, which begin at axis `at`
+   of the result. What comes out is [batch, to's free axes, other's contracted axes ascending]; each goes to its place
+   in `to`. */
 static flx_val dot_cotangent(flxi_site *s, flx_val dy, const dot_side *to, const dot_side *other, int at)
 {
     int64_t block[FLX_MAX_RANK];
@@ -387,8 +389,8 @@ static void batch_dot_general(flxi_site *s, flx_val *by)
     by[0] = flxi_move_axis(s, flxi_emit1(s, a, s->x, 2), both ? 0 : at, 0);
 }
 
-/* An operand with its axes in groups: [batch, first, second], each flattened to one; `batch` is the extent of the first, in
-   which both operands agree. */
+/* An operand with its axes in groups: [batch, first, second], each flattened to one; `batch` is the extent of the
+   first, in which both operands agree. */
 static flx_val grouped(flxi_site *s, const dot_side *d, flx_dim batch, bool contracted_last)
 {
     const flx_type *t = flxi_typeof(s, d->x);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel.h: scales for a whole tensor or for each channel, as the ops of quantisation share them. Their attribute
    `axis` is FLXI_ABSENT for one scale, or the axis whose positions are the channels.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dequant.c: products with weights that are packed into a few bits. Each op means its decomposition: the weights
    decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a product. So scales, zero
    points and the global scale have derivatives, and the packed bytes have none. Half floats are multiplied in f32 and

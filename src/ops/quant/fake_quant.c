@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_quant.c: floats rounded to the grid that a quantised tensor would have, for training with the rounding in sight.
 
    y = clamp(round(x / s), -Q, Q) s with Q = 2^(bits - 1) - 1. The scale s comes from the tensor itself, from a moving

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* learned_step.c: rounding to multiples of a step s that is itself trained (learned step size quantisation).
 
    With z = x / s and Q = 2^(bits - 1) - 1: y = clamp(round(z), -Q, Q) s. Derivatives hold the rounding constant: in

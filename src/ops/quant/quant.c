@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant.c: numbers as 8-bit integers and back. The rounding is passed straight through by derivatives: the integer's
    cotangent, an f32 tensor, is that of round(x / s) + z as if nothing were rounded, and zero where the value
    saturates. */

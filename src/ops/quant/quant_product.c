@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_product.c: products and convolutions of 8-bit integers. The sum is exact: in i32 where it must fit, else in
    i64. It is scaled in f64, since f32 rounds it above 2^24, and rounded and saturated once.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and
    draws again numbers its attempts in a stream of its own, so that no element waits for another. */
 #include "numeric/merge_sort.h"

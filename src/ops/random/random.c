@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.c: random bits and keys, uniform and normal numbers. Everything is a function of key, stream and element
    index (counter_rng.h), so values depend neither on threads or devices nor on what else is drawn.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.h: what the files of the random family share. */
 #ifndef FLXI_RANDOM_H
 #define FLXI_RANDOM_H

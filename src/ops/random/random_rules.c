@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_rules.c: batching of the draws that have a stream. Example b draws from the stream b behind the op's own, so
    that examples differ even where their keys agree; a draw that no operand batches is shared by all examples. The
    stream of rng_uniform and rng_normal is an attribute, so a loop over the examples writes them out:

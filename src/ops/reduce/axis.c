@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axis.c: ops along one axis that keep the shape: softmax and the running folds.
 
-   Statistics are computed in double, except that sums over f16 and bf16 accumulate in f32; each element is rounded once,
-   when it is stored. NaN propagates: a running extremum is NaN from the first NaN on. */
+   Statistics are computed in double, except that sums over f16 and bf16 accumulate in f32; each element is rounded
+   once, when it is stored. NaN propagates: a running extremum is NaN from the first NaN on. */
 #include "ops/reduce/axis.h"
 
 #include "graph/op/eval.h"
@@ -158,8 +159,8 @@ static void jvp_log_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flx_sub(s->g, tx[0], sum_along(s, flx_mul(s->g, probabilities(s), tx[0])));
 }
 
-/* x - max, in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative cancels, so it is left
-   out. */
+/* x - max, in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative cancels, so it
+   is left out. */
 static flx_val below_max(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axis.h: what ops that work along an axis share: positions as results. */
 #ifndef FLXI_AXIS_H
 #define FLXI_AXIS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold.c: the two ops that apply a scalar body to the elements of tensors: `reduce`, an arbitrary fold over axes in
    row-major order, and `map`. */
 #include "graph/op/opcode.h"

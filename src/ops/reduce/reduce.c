@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: reductions over a set of axes, and positions of extrema along one axis. The forms with a body: fold.c.
 
    Every reduction folds its elements in row-major order. Sums of f16 and bf16 accumulate in f32, everything else in
@@ -69,8 +70,8 @@ static flxi_num divide_c(flxi_num sum, int64_t count)
     return (flxi_num){.c = sum.c / (double)count};
 }
 
-/* A sum of nothing is 0. One of something starts at -0, to which every number adds up to itself: 0 would turn -0 into 0, and a
-   sum of one term would not be that term. */
+/* A sum of nothing is 0. One of something starts at -0, to which every number adds up to itself: 0 would turn -0 into
+   0, and a sum of one term would not be that term. */
 static flxi_num sum_f(flxi_num sum, int64_t count)
 {
     return (flxi_num){.f = count ? sum.f : 0.0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduction.c: kept and reduced axes, in evaluation and in rules. */
 #include "ops/reduce/reduction.h"
 

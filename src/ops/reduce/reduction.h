@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reduction.h: the axes of a tensor parted into those that are kept and those that are reduced. */
 #ifndef FLXI_REDUCTION_H
 #define FLXI_REDUCTION_H

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sort.c: sorting along an axis, and what is a part of it: argsort, topk and top_k.
 
-   All of them order the positions of one row at a time by a stable sort and then read off values or positions. The order
-   is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With `compare`
-   a sub-graph decides instead. */
+   All of them order the positions of one row at a time by a stable sort and then read off values or positions. The
+   order is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With
+   `compare` a sub-graph decides instead. */
 #include "numeric/merge_sort.h"
 #include "ops/reduce/axis.h"
 #include "ops/rule/along.h"

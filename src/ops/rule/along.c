@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* along.c: see along.h.
 
    A recurrence of known length n is solved by doubling (Kogge and Stone, 1973): after the round of width w, r[k] holds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* along.h: what the rules of ops along axes, reductions included, are built from. */
 #ifndef FLXI_ALONG_H
 #define FLXI_ALONG_H
@@ -22,8 +23,8 @@ static inline flx_val flxi_widen(flxi_site *s, flx_val v)
     return flxi_as_dtype(s, v, flxi_wide_dtype(flxi_typeof(s, v)->dtype));
 }
 
-/* f(v, r) for a real r: on both parts of a complex v. As a product or quotient of complex numbers an infinite part would
-   meet the 0 of r's imaginary part, and spoil the other. */
+/* f(v, r) for a real r: on both parts of a complex v. As a product or quotient of complex numbers an infinite part
+   would meet the 0 of r's imaginary part, and spoil the other. */
 flx_val flxi_by_parts(flxi_site *s, flx_val v, flx_val r, flx_val (*f)(flx_graph *g, flx_val a, flx_val b));
 
 /* ---- Positions ---- */

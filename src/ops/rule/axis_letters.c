@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axis_letters.c: see axis_letters.h. */
 #include "ops/rule/axis_letters.h"
 

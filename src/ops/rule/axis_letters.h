@@ -1,5 +1,6 @@
-/* axis_letters.h: operands whose axes have names. A list of texts, one for each operand, gives each axis a letter ("NSH",
-   "Hn"); axes of one letter have one extent. Inference checks it, rules ask for the extents. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* axis_letters.h: operands whose axes have names. A list of texts, one for each operand, gives each axis a letter
+   ("NSH", "Hn"); axes of one letter have one extent. Inference checks it, rules ask for the extents. */
 #ifndef FLXI_AXIS_LETTERS_H
 #define FLXI_AXIS_LETTERS_H
 

@@ -1,6 +1,7 @@
-/* axis_lists.h: axis lists and ranks as the indexing and product families check them in infer. Their lists default to the
-   empty one (not to "all axes"), keep the order they are given in where they are paired with another list, and decide
-   together what rank the result has. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* axis_lists.h: axis lists and ranks as the indexing and product families check them in infer. Their lists default to
+   the empty one (not to "all axes"), keep the order they are given in where they are paired with another list, and
+   decide together what rank the result has. */
 #ifndef FLXI_AXIS_LISTS_H
 #define FLXI_AXIS_LISTS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axis_map.c: the walk behind the ops that move whole axes. */
 #include "ops/rule/axis_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axis_map.h: ops in which each axis of the result shows one axis of an operand, or none, independently of the others.
 
    transpose, expand, slice, pad, roll, tile and their kin differ in two answers only: which operand axis a result axis

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bodies.c: see bodies.h. */
 #include "ops/rule/bodies.h"
 

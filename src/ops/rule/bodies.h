@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bodies.h: what ops with sub-graphs share. */
 #ifndef FLXI_BODIES_H
 #define FLXI_BODIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* body_work.c: what the derivative and batching rules of control flow share. */
 #include "ops/control/control.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* broadcast.h: walks operands that broadcast to the shape of a result, one element at a time:
 
        for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h: elements that move as bytes, so that the payload of a NaN and the sign of a zero survive. */
 #ifndef FLXI_COPY_H
 #define FLXI_COPY_H

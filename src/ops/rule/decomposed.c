@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decomposed.c: see decomposed.h. */
 #include "ops/rule/decomposed.h"
 

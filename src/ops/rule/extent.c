@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent.c: checks on extents, counts and ranks. */
 #include "ops/rule/extent.h"
 

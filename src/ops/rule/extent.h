@@ -1,5 +1,6 @@
-/* extent.h: what inference asks of extents, counts and ranks, whatever the op: checks with one wording each. An extent that
-   depends on symbols passes; binding them runs the rule again on numbers. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extent.h: what inference asks of extents, counts and ranks, whatever the op: checks with one wording each. An extent
+   that depends on symbols passes; binding them runs the rule again on numbers. */
 #ifndef FLXI_EXTENT_H
 #define FLXI_EXTENT_H
 
@@ -36,7 +37,8 @@ flx_code flxi_norm_sizes(flxi_infer *f, const char *name, flx_ints *list, size_t
 /* Merges the extents of operand k into y, axis `except` aside (-1: none); fails with SHAPE where they differ. A number
    says more than a symbol. */
 flx_code flxi_merge_shape(flxi_infer *f, uint32_t k, int64_t except, flx_type *y);
-/* The first n operands have equal shapes, which *shape receives: operand 0's type with all that is known of the extents. */
+/* The first n operands have equal shapes, which *shape receives: operand 0's type with all that is known of the
+   extents. */
 flx_code flxi_equal_shapes(flxi_infer *f, uint32_t n, flx_type *shape);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold_body.c: the first n inputs of the body are the accumulators; they hold the state of a fold between its steps. */
 #include "ops/rule/fold_body.h"
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold_body.h: folds whose step is a sub-graph, as reduce and reduce_window have them.
 
-   Operands are n arrays, then their n initial values. The body takes n accumulators, then one element of each array, all
-   scalars, and returns the new accumulators. */
+   Operands are n arrays, then their n initial values. The body takes n accumulators, then one element of each array,
+   all scalars, and returns the new accumulators. */
 #ifndef FLXI_FOLD_BODY_H
 #define FLXI_FOLD_BODY_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* oob.h: the attribute `oob` of indexing ops: what happens to an index out of range (ops.md 0.7). */
 #ifndef FLXI_OOB_H
 #define FLXI_OOB_H

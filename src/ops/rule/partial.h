@@ -1,5 +1,6 @@
-/* partial.h: one-line derivatives of unary ops. The formula builds dy/dx from the operand x and the result y in the graph g;
-   K(v) is the constant v in their dtype. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* partial.h: one-line derivatives of unary ops. The formula builds dy/dx from the operand x and the result y in the
+   graph g; K(v) is the constant v in their dtype. */
 #ifndef FLXI_PARTIAL_H
 #define FLXI_PARTIAL_H
 

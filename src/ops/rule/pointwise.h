@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pointwise.h: the common part of every pointwise op's rules, for the families that hold such ops. */
 #ifndef FLXI_POINTWISE_H
 #define FLXI_POINTWISE_H

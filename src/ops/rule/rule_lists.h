@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule_lists.h: attribute lists and shapes as the rules of ops that move elements build them. */
 #ifndef FLXI_RULE_LISTS_H
 #define FLXI_RULE_LISTS_H
@@ -12,8 +13,8 @@ static inline void *flxi_rule_memory(flxi_site *s, void *p)
     return p;
 }
 
-/* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes behind a batch axis, with add = 0 extents
-   behind its own. */
+/* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes behind a batch axis, with add = 0
+   extents behind its own. */
 static inline flx_ints flxi_list_behind(flxi_site *s, int64_t first, flx_ints list, int64_t add)
 {
     static const int64_t none = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scalar_body.h: sub-graphs applied to single elements, as by reduce, map and sort's comparison.
 
    Each input of such a body is a scalar of the dtype of one operand; which one is said by a function, so that inference

@@ -1,5 +1,6 @@
-/* wide.h: a result that stays in the arithmetic of its dtype until it is complete, so that each element is rounded once,
-   whatever the order in which its parts arrive. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wide.h: a result that stays in the arithmetic of its dtype until it is complete, so that each element is rounded
+   once, whatever the order in which its parts arrive. */
 #ifndef FLXI_WIDE_H
 #define FLXI_WIDE_H
 

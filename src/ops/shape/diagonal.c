@@ -1,5 +1,6 @@
-/* diagonal.c: ops of the movement family that see the last two axes as matrices: tril, triu and diag. All are linear: masking is
-   its own transpose, taking out a diagonal that of putting one in. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* diagonal.c: ops of the movement family that see the last two axes as matrices: tril, triu and diag. All are linear:
+   masking is its own transpose, taking out a diagonal that of putting one in. */
 #include "graph/op/opcode.h"
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"

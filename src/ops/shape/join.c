@@ -1,5 +1,6 @@
-/* join.c: tensors laid side by side along an axis, and taken apart again. All four ops are linear, and joining and taking
-   apart are each other's transposes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join.c: tensors laid side by side along an axis, and taken apart again. All four ops are linear, and joining and
+   taking apart are each other's transposes. */
 #include "graph/op/eval.h"
 #include "ops/express/express.h"
 #include "ops/rule/extent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leaf.c: values that depend on no operand's elements: declarations, literals, counters, the identity matrix and the
    extent of an axis. Types are attributes; all but a literal's may be symbolic and get their extents when the symbols
    are bound. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* movement.c: elements that keep their values and change their places: cut out, spread, turned around. join.c has those
    that join tensors and take them apart, diagonal.c those that mask or move diagonals.
 

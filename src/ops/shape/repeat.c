@@ -1,12 +1,14 @@
-/* repeat.c: ops of the shape family that show each element several times or elsewhere along its axis: tile, repeat, roll,
-   meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* repeat.c: ops of the shape family that show each element several times or elsewhere along its axis: tile, repeat,
+   roll, meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- tile, repeat ---- */
 
-/* Both repeat blocks of elements that are neighbours in memory: seen as [outer, copies, block], the copies are equal. */
+/* Both repeat blocks of elements that are neighbours in memory: seen as [outer, copies, block], the copies are
+   equal. */
 
 static flx_dim product(flx_context *ctx, const flx_dim *dims, int from, int to)
 {

@@ -1,11 +1,12 @@
-/* shape.c: the same elements under another shape: reinterpreted, permuted, stretched. repeat.c has those that are repeated in
-   patterns or rotated.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape.c: the same elements under another shape: reinterpreted, permuted, stretched. repeat.c has those that are
+   repeated in patterns or rotated.
 
    Extents may be symbolic. What can be disproved is an error now; what only the values of the symbols decide is checked
    when they are bound, because binding runs these rules again on the normalised attributes.
 
-   All ops here are linear: the cotangent goes the way back, summed where an element was repeated. Under a batch axis they
-   are themselves, with every axis one further behind. */
+   All ops here are linear: the cotangent goes the way back, summed where an element was repeated. Under a batch axis
+   they are themselves, with every axis one further behind. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/rule_lists.h"

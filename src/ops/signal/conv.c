@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c: convolutions of any spatial rank.
 
    All four ops are faces of one trilinear form,

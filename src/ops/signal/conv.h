@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv.h: attributes and derivative rules of the convolutions, as conv.c and conv_rules.c share them. */
 #ifndef FLXI_CONV_H
 #define FLXI_CONV_H

@@ -1,16 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_rules.c: derivatives and batching of the convolutions.
 
-   conv, conv_backward_input and conv_backward_weight are the three derivatives of one trilinear form T(x, w, z) (conv.c), so
-   the cotangents of each are the other two, with the same geometry: nothing new arises, to any order. The general form of
-   conv (layouts, input_dilation, reverse, batch_groups) has no backward ops of its own; its cotangents are convs of that
-   form. With r the part of the padded input behind the last window, spans D of the spread input and W of the kernel, the
-   cotangent z is spread by stride, which gives low + D + high − r − W + 1 positions, and
+   conv, conv_backward_input and conv_backward_weight are the three derivatives of one trilinear form T(x, w, z)
+   (conv.c), so the cotangents of each are the other two, with the same geometry: nothing new arises, to any order. The
+   general form of conv (layouts, input_dilation, reverse, batch_groups) has no backward ops of its own; its cotangents
+   are convs of that form. With r the part of the padded input behind the last window, spans D of the spread input and W
+   of the kernel, the cotangent z is spread by stride, which gives low + D + high − r − W + 1 positions, and
        d_x slides the flipped kernel, its two features exchanged, over z padded by W − 1 − low and W − 1 − high + r,
        d_w slides z, its batch being the summed feature, over x padded by low and high − r.
    Feature groups become batch groups in d_w and the other way round. In complex dtypes the other operand is conjugated.
 
-   Batching folds the batch axis into an axis the form already has: into the batch where only activations are batched, into
-   the features of one operand and the result where only it is, and into the groups where both are. */
+   Batching folds the batch axis into an axis the form already has: into the batch where only activations are batched,
+   into the features of one operand and the result where only it is, and into the groups where both are. */
 #include "ops/signal/conv.h"
 
 #include "graph/op/site.h"

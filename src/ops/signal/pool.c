@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: pooling over the spatial axes of [N, C, spatial…]: plain windows, floor mode, padding at most window − 1.
 
    Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
@@ -285,7 +286,8 @@ static flx_val at_winners(flxi_site *s, flx_val v, flx_val position)
     return flxi_reshape_like(s, flx_take_along(s->g, as_planes(s, v), as_planes(s, position), 1, NULL), &t);
 }
 
-/* v, one number for each window, divided by how many elements the window's mean is taken of; in a dtype that holds this. */
+/* v, one number for each window, divided by how many elements the window's mean is taken of; in a dtype that holds
+   this. */
 static flx_val divided_by_taps(flxi_site *s, flx_val v, const flxi_slide *m)
 {
     const pool_attrs *a = s->attrs;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resize.c: a tensor sampled at other positions along its axes.
 
    Element i of an axis that grows or shrinks from n to m elements lies at the position
@@ -6,8 +7,8 @@
        asymmetric     i·n/m
    of the old axis. Positions are kept as exact fractions, so that nearest neighbours do not depend on rounding. nearest
    takes the closest element, the lower one of two equally close ones, or with asymmetric the one at or below; linear
-   weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that keep
-   their extent are left alone by all of them, since there every position is whole. */
+   weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that
+   keep their extent are left alone by all of them, since there every position is whole. */
 #include "ops/express/express.h"
 #include "ops/rule/along.h"
 #include "ops/rule/axis_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding.c: the arithmetic of sliding windows. Inference works on dimensions, which may be symbolic; evaluation on
    numbers. Positions are computed so that no attribute, however large, overflows: what inference let pass fits in a
    dimension, and the one difference that may not is checked. */

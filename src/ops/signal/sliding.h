@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding.h: windows that slide along the axes of a tensor, as convolution, pooling, reduce_window and
    select_and_scatter see them.
 

@@ -1,10 +1,12 @@
-/* spectral.c: Fourier transforms. fft is the only primitive of the family; all others are made of it and of ops that move
-   elements, which is where their derivatives, their batching and their compiled code come from.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spectral.c: Fourier transforms. fft is the only primitive of the family; all others are made of it and of ops that
+   move elements, which is where their derivatives, their batching and their compiled code come from.
 
-   Complex dtypes hold N numbers along the axis, real ones 2N: the N real parts, then the N imaginary parts. The transform is
-   y = α F x with F symmetric, so its adjoint is α times the transform in the other direction without a factor of its own. The
-   norms "backward" and "forward" differ in which direction carries 1/N: the adjoint of one is the transform in the other
-   direction with the other one. No factor is ever multiplied in, and so none can have the wrong dtype. */
+   Complex dtypes hold N numbers along the axis, real ones 2N: the N real parts, then the N imaginary parts. The
+   transform is y = α F x with F symmetric, so its adjoint is α times the transform in the other direction without a
+   factor of its own. The norms "backward" and "forward" differ in which direction carries 1/N: the adjoint of one is
+   the transform in the other direction with the other one. No factor is ever multiplied in, and so none can have the
+   wrong dtype. */
 #include "ops/signal/spectral.h"
 
 #include "base/complex_arith.h"
@@ -432,8 +434,8 @@ static flx_code infer_irfft(flxi_infer *f)
     return FLX_OK;
 }
 
-/* Bins n//2 + 1 … n - 1 are the conjugates of bins n - k: of 1 … m, m = (n - 1)//2. Bin 0 and, for even n, bin n/2 have no
-   partner, and no imaginary part: there are n//2 - m = 0 or 1 bins behind the first m + 1. */
+/* Bins n//2 + 1 … n - 1 are the conjugates of bins n - k: of 1 … m, m = (n - 1)//2. Bin 0 and, for even n, bin n/2 have
+   no partner, and no imaginary part: there are n//2 - m = 0 or 1 bins behind the first m + 1. */
 static flx_val bins_to_real(flxi_site *s, const flx_val parts[2], flx_dim n, int64_t norm)
 {
     flx_graph *g = s->g;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spectral.h: transforms as the decompositions of the spectral family emit them. */
 #ifndef FLXI_SPECTRAL_H
 #define FLXI_SPECTRAL_H

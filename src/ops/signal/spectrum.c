@@ -1,5 +1,6 @@
-/* spectrum.c: what signal processing makes of spectra: frames, powers, convolutions, mel features, peaks. All are composites of
-   the transforms in spectral.c. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spectrum.c: what signal processing makes of spectra: frames, powers, convolutions, mel features, peaks. All are
+   composites of the transforms in spectral.c. */
 #include "numeric/fourier.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
@@ -173,8 +174,8 @@ static flx_code infer_fft_conv1d(flxi_infer *f)
     return FLX_OK;
 }
 
-/* Behind the end of the convolution there is only what wraps around in a transform of that length; any longer one will do, so
-   it is one with small factors. */
+/* Behind the end of the convolution there is only what wraps around in a transform of that length; any longer one will
+   do, so it is one with small factors. */
 static void decompose_fft_conv1d(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* window.c: folds over windows of any geometry (reduce_window), and their counterpart that sends values back to one
    position of each window (select_and_scatter).
 

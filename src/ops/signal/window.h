@@ -1,4 +1,6 @@
-/* window.h: what the window family's files share: attributes, and the parts that derivative rules of windows are built from. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* window.h: what the window family's files share: attributes, and the parts that derivative rules of windows are built
+   from. */
 #ifndef FLXI_WINDOW_H
 #define FLXI_WINDOW_H
 
@@ -27,8 +29,8 @@ enum { FLXI_WINDOW_ADD, FLXI_WINDOW_MAX, FLXI_WINDOW_MIN, FLXI_WINDOW_MUL };
 enum { FLXI_SELECT_GE, FLXI_SELECT_LE, FLXI_SELECT_GT, FLXI_SELECT_LT };
 #define FLXI_WINDOW_SELECTS "ge le gt lt"
 
-/* The word for a combination: the one given, or what a graph of one op comes to apart from rounding, which such a graph does at
-   each step. −1 for other graphs. */
+/* The word for a combination: the one given, or what a graph of one op comes to apart from rounding, which such a graph
+   does at each step. −1 for other graphs. */
 int64_t flxi_window_word(const flxi_combine *c);
 
 /* How the window moves along axis k, of that extent; not dilated. */
@@ -44,8 +46,9 @@ flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double in
    windows it lies in. */
 flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const flx_type *x);
 
-/* The windows themselves, [counts…, taps…]; padding holds the scalar `padding`. An axis along which windows have one tap gets
-   no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their numbers. */
+/* The windows themselves, [counts…, taps…]; padding holds the scalar `padding`. An axis along which windows have one
+   tap gets no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their
+   numbers. */
 flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m, int64_t *taps, size_t *n);
 
 /* ---- Rules ---- */

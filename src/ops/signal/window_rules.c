@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* window_rules.c: derivatives, batching and decompositions of reduce_window and select_and_scatter.
 
-   A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with the
-   same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the cotangent. All
-   other folds are decomposed by laying the windows side by side along new axes ("unfolding"), where the reductions along
-   axes have rules. A maximum goes to the first winner of each window, the init from which the fold starts being the first
-   candidate.
+   A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with
+   the same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the
+   cotangent. All other folds are decomposed by laying the windows side by side along new axes ("unfolding"), where the
+   reductions along axes have rules. A maximum goes to the first winner of each window, the init from which the fold
+   starts being the first candidate.
 
    select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
    position, and a scatter to them. Positions have no derivative. */
@@ -336,8 +337,8 @@ void flxi_batch_reduce_window(flxi_site *s, flx_val *by)
 static const char *const combine_names[] = {"add", "max", "min", "mul"};
 static const char *const select_names[] = {"ge", "le", "gt", "lt"};
 
-/* One step of a window: (kept, its position) and (candidate, its position) to what is kept. Padding has position -1, and so
-   has what is kept before the first element. */
+/* One step of a window: (kept, its position) and (candidate, its position) to what is kept. Padding has position -1,
+   and so has what is kept before the first element. */
 static flx_graph *keep_step(flxi_site *s, int32_t dtype, const flxi_combine *select)
 {
     flx_graph *t = flx_graph_new(s->ctx, "keep");

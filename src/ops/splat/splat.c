@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* splat.c: the ops of Gaussian splats: shapes, evaluation, derivatives.
 
-   gaussian_splat_render has a closed form for its cotangents, which is an op of its own, gaussian_splat_render_backward. Both are
-   evaluated by the renderer (splat_render.c). Everything else comes from the renderer in tensor ops (splat_graph.c): tangents,
-   and the backward op as the reverse mode of that graph, from which its own derivatives follow to any order. The camera has no
-   derivatives. prepare and rasterize are the two halves of render for those who want them apart; a pair of them is made one
-   again before anything is differentiated. */
+   gaussian_splat_render has a closed form for its cotangents, which is an op of its own,
+   gaussian_splat_render_backward. Both are evaluated by the renderer (splat_render.c). Everything else comes from the
+   renderer in tensor ops (splat_graph.c): tangents, and the backward op as the reverse mode of that graph, from which
+   its own derivatives follow to any order. The camera has no derivatives. prepare and rasterize are the two halves of
+   render for those who want them apart; a pair of them is made one again before anything is differentiated. */
 #include "ops/splat/splat.h"
 
 #include "graph/op/eval.h"
@@ -263,8 +264,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     y[0] = flx_concat(s->g, parts, SPLAT_META, 0);
 }
 
-/* Cameras of samples are random, so some see nothing (tests/oracle/splat.py has better ones); and there are few samples, since
-   tests go through all subsets of operands. */
+/* Cameras of samples are random, so some see nothing (tests/oracle/splat.py has better ones); and there are few
+   samples, since tests go through all subsets of operands. */
 #define SCENE(n3, n4, n, m) \
     "T[" n3 "]{-1..1}, T[" n3 "]{-0.5..0.5}, T[" n4 "]{0.25..1}, T[" n "], T[" n3 "]{0.25..1}, T[" m "], T[23]{-3..3}"
 #define SIZES "width=2, height=2, tile_size=2, radius_scale=1.5, alpha_cutoff=0, max_splat_steps=9, "

@@ -1,12 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* splat.h: Gaussian splats: the scene, the camera, and the renderer that evaluators and routes share.
 
-   A scene is flat: positions and logarithms of scales (three numbers for each splat), rotations (x, y, z, w), logits of opacity,
-   colours (three), coefficients of spherical harmonics (`bands` for each splat, three channels each), and 23 numbers of the
-   camera: eye, target, up (three each), vertical field of view in degrees, near, far, background (three), and eight that repeat
-   the attributes, which count. An image is [height * width * 4], red, green, blue and coverage of each pixel.
+   A scene is flat: positions and logarithms of scales (three numbers for each splat), rotations (x, y, z, w), logits of
+   opacity, colours (three), coefficients of spherical harmonics (`bands` for each splat, three channels each), and 23
+   numbers of the camera: eye, target, up (three each), vertical field of view in degrees, near, far, background
+   (three), and eight that repeat the attributes, which count. An image is [height * width * 4], red, green, blue and
+   coverage of each pixel.
 
-   All is computed in double. What is decided by comparing (order, culling, the cutoff, where a ray ends) is locally constant, so
-   derivatives take it as it is. */
+   All is computed in double. What is decided by comparing (order, culling, the cutoff, where a ray ends) is locally
+   constant, so derivatives take it as it is. */
 #ifndef FLXI_SPLAT_H
 #define FLXI_SPLAT_H
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* splat_render.c: see splat.h. The renderer: for each pixel a ray, for each ray the splats front to back.
 
-   A splat dims a ray by α = α₀ exp(-ρ²/2), ρ the distance of the ray from its middle in its own units: with e the eye and w the
-   ray in those units, the nearest point is e + t w at t = -(e·w)/(w·w), and ρ² its square, which cannot be negative as the
-   difference e·e - (e·w)²/(w·w) can. */
+   A splat dims a ray by α = α₀ exp(-ρ²/2), ρ the distance of the ray from its middle in its own units: with e the eye
+   and w the ray in those units, the nearest point is e + t w at t = -(e·w)/(w·w), and ρ² its square, which cannot be
+   negative as the difference e·e - (e·w)²/(w·w) can. */
 #include "graph/op/eval.h"
 #include "numeric/merge_sort.h"
 #include "ops/splat/splat.h"
@@ -168,8 +169,8 @@ static void colour_splat(const flxi_scene *s, int64_t i, const double from_eye[3
         p->colour[ch] = p->colour[ch] <= 0 ? 0 : p->colour[ch];
 }
 
-/* The pixels [lo, hi] along one axis of the image that see a ball: its tangents have the angles of its middle, seen from the
-   eye, and the angle asin(radius / distance) more or less. One pixel more on both sides is for rounding. */
+/* The pixels [lo, hi] along one axis of the image that see a ball: its tangents have the angles of its middle, seen
+   from the eye, and the angle asin(radius / distance) more or less. One pixel more on both sides is for rounding. */
 static void reach(const flxi_camera *c, double across, double ahead, double radius, int axis, int64_t extent,
                   int64_t box[2])
 {
@@ -187,7 +188,8 @@ static void reach(const flxi_camera *c, double across, double ahead, double radi
         box[1] = hi >= 0 ? (int64_t)hi : -1;
 }
 
-/* Where α₀ exp(-ρ²/2) ≥ cutoff, ρ is at most sqrt(2 ln(α₀/cutoff)): the splat is inside a ball of that many largest σ. */
+/* Where α₀ exp(-ρ²/2) ≥ cutoff, ρ is at most sqrt(2 ln(α₀/cutoff)): the splat is inside a ball of that many largest
+   σ. */
 static void bound_splat(const flxi_view *v, const double from_eye[3], flxi_splat *p)
 {
     const flxi_splat_attrs *a = v->attrs;
@@ -380,8 +382,8 @@ static void add_crossing(const flxi_view *v, const crossing *c, const double ray
     }
 }
 
-/* Back to front: `behind` is the colour behind a splat for each unit of light that passes it, `after` the product of what the
-   splats behind it leave, so that nothing is divided by a 1 - α that may be 0. */
+/* Back to front: `behind` is the colour behind a splat for each unit of light that passes it, `after` the product of
+   what the splats behind it leave, so that nothing is divided by a 1 - α that may be 0. */
 static void pixel_backward(const flxi_view *v, const double ray[3], const double *d, splat_sums *sums, crossing *list)
 {
     light l = {.left = 1};

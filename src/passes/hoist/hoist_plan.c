@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hoist_plan.c: see hoist_plan.h.
 
-   Leaving the loop costs memory: a value of all steps instead of one. So only what would be a step of its own inside, products
-   above all, is worth it ("costly"), and with it what lies around it, as long as less has to be kept for it and not more. A carry
-   that is only added to, as the gradients of weights are, needs no loop either: the sum over the steps of products is one product
-   over all steps. Nodes with effects, random numbers and control flow stay. */
+   Leaving the loop costs memory: a value of all steps instead of one. So only what would be a step of its own inside,
+   products above all, is worth it ("costly"), and with it what lies around it, as long as less has to be kept for it
+   and not more. A carry that is only added to, as the gradients of weights are, needs no loop either: the sum over the
+   steps of products is one product over all steps. Nodes with effects, random numbers and control flow stay. */
 #include "passes/hoist/hoist_plan.h"
 
 #include "graph/op/opcode.h"
@@ -190,7 +191,8 @@ static void put_before(flxi_hoist_plan *p, uint32_t node)
     }
 }
 
-/* How many bytes node i reads of what is computed before the loop, if only through views; `gives`: by node, it gives such. */
+/* How many bytes node i reads of what is computed before the loop, if only through views; `gives`: by node, it gives
+   such. */
 static size_t early_bytes(const flxi_hoist_plan *p, uint32_t i, const bool *gives)
 {
     const flxi_node *n = flxi_node_at(p->body, i);
@@ -277,7 +279,8 @@ static void put_readers_after(flxi_hoist_plan *p, uint32_t node)
     }
 }
 
-/* Whether only those behind the loop read the node's results, and what they want of it is not less than what it wants. */
+/* Whether only those behind the loop read the node's results, and what they want of it is not less than what it
+   wants. */
 static bool follows(const flxi_hoist_plan *p, uint32_t node)
 {
     const flxi_node *n = flxi_node_at(p->body, node);
@@ -354,8 +357,8 @@ static bool has_rows(const flxi_hoist_plan *p, uint32_t value)
     return place == PLACE_BEFORE || place == PLACE_AFTER || p->is_stacked[value];
 }
 
-/* Whether the sum of a value over the steps can be made behind the loop: it consists of products; or, at the second look, of
-   sums of what is kept anyway. */
+/* Whether the sum of a value over the steps can be made behind the loop: it consists of products; or, at the second
+   look, of sums of what is kept anyway. */
 static bool can_sum(const flxi_hoist_plan *p, uint32_t value, bool is_second, int depth)
 {
     const flxi_node *n = flxi_hoist_node(p, value);

@@ -1,6 +1,7 @@
-/* hoist_plan.h: which part of a scan's body needs the loop. What does not depend on the carries is computed for all steps at
-   once before it, what no carry depends on for all steps at once behind it: a product of one step's few rows becomes a product
-   of all steps' rows. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hoist_plan.h: which part of a scan's body needs the loop. What does not depend on the carries is computed for all
+   steps at once before it, what no carry depends on for all steps at once behind it: a product of one step's few rows
+   becomes a product of all steps' rows. */
 #ifndef FLXI_HOIST_PLAN_H
 #define FLXI_HOIST_PLAN_H
 

@@ -1,6 +1,7 @@
-/* hoist_scan.c: a scan with as little as possible inside its loop. The plan (hoist_plan.h) says where each node of the body goes;
-   here the parts become graphs of their own, those outside the loop are batched over the steps and put before and behind the
-   scan, and sums over the steps become reductions and contractions over the axis of the steps. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hoist_scan.c: a scan with as little as possible inside its loop. The plan (hoist_plan.h) says where each node of the
+   body goes; here the parts become graphs of their own, those outside the loop are batched over the steps and put
+   before and behind the scan, and sums over the steps become reductions and contractions over the axis of the steps. */
 #include "passes/hoist/hoist_scan.h"
 
 #include "autodiff/autodiff.h"
@@ -9,8 +10,9 @@
 
 #include <stdio.h>
 
-/* What is kept of all steps may be so many times as large as what the scan itself keeps, its sequences and stacked results, and
-   this many bytes besides: memory grows by a factor at most, and what fits a cache may be kept in any case. */
+/* What is kept of all steps may be so many times as large as what the scan itself keeps, its sequences and stacked
+   results, and this many bytes besides: memory grows by a factor at most, and what fits a cache may be kept in any
+   case. */
 static const double most_growth = 4, always_kept = 1 << 20;
 
 typedef struct {
@@ -463,8 +465,8 @@ static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
     return flxi_dim_is_number(*length) && *length >= 2;
 }
 
-/* Weights of products as they want them: dot_general(x, w) over the last axes reads columns of w, and a transposed copy of what is
-   the same in all steps is made once. */
+/* Weights of products as they want them: dot_general(x, w) over the last axes reads columns of w, and a transposed copy
+   of what is the same in all steps is made once. */
 static bool reads_weight_columns(const flxi_hoist_plan *p, const flxi_node *n)
 {
     if (n->op != OP_dot_general || p->depends[n->in[1]] != 0 || p->depends[n->in[0]] == 0)

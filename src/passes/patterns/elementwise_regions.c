@@ -1,6 +1,8 @@
-/* elementwise_regions.c: runs of pointwise ops as one op each. From the last node on, a pointwise node that is in no region yet
-   begins one; an operand joins when it is pointwise, only the region reads it, it is not pinned and the region does not
-   come to read more than a region may. Nodes are visited in falling order, so all readers of an operand are known then. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elementwise_regions.c: runs of pointwise ops as one op each. From the last node on, a pointwise node that is in no
+   region yet begins one; an operand joins when it is pointwise, only the region reads it, it is not pinned and the
+   region does not come to read more than a region may. Nodes are visited in falling order, so all readers of an operand
+   are known then. */
 #include "autodiff/autodiff.h"
 #include "passes/patterns/pattern.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pattern.c: what patterns look at and build proposals from; see pattern.h. */
 #include "passes/patterns/pattern.h"
 

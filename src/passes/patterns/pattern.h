@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pattern.h: fusion of patterns, seen from a pattern.
 
-   A pattern looks at a node, the root, and proposes: "this op, on these operands, with these attributes, would give the root's
-   value". A proposal may be wrong, since it is only believed after a proof: the op's own decomposition is built on operands of
-   those types, and the graph must hold just that (pattern_match.c). So a pattern is a few loose steps up the graph, and no
-   mistake in it can change a value. */
+   A pattern looks at a node, the root, and proposes: "this op, on these operands, with these attributes, would give the
+   root's value". A proposal may be wrong, since it is only believed after a proof: the op's own decomposition is built
+   on operands of those types, and the graph must hold just that (pattern_match.c). So a pattern is a few loose steps up
+   the graph, and no mistake in it can change a value. */
 #ifndef FLXI_PATTERN_H
 #define FLXI_PATTERN_H
 
@@ -45,8 +46,8 @@ typedef struct flxi_rewriting flxi_rewriting; /* rewrite_patterns.c: one graph, 
 
 const flx_graph *flxi_fused_graph(const flxi_rewriting *f);
 
-/* Proves the proposal for the root at hand. True: it will be fused, and nothing more is to be proposed. Otherwise the reason is
-   kept for the report. */
+/* Proves the proposal for the root at hand. True: it will be fused, and nothing more is to be proposed. Otherwise the
+   reason is kept for the report. */
 bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p);
 
 /* ---- Patterns: each proposes for one root ---- */

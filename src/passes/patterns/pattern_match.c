@@ -1,10 +1,12 @@
-/* pattern_match.c: the proof behind a fusion: a value of a graph is that of a small graph, the pattern, whose leaves stand for
-   values of the first.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern_match.c: the proof behind a fusion: a value of a graph is that of a small graph, the pattern, whose leaves
+   stand for values of the first.
 
-   Both are compared from the end, node by node. Two values agree when their elements are the same once both are stretched
-   to a common shape: pointwise ops keep that, so it does not matter where an operand is stretched. All other ops need operands
-   of equal type. Besides the same op there are other spellings of it, a table of rewrites of which some are the same in
-   real numbers only, and then `differs` is set. Whatever the order of tries, the work is bounded. */
+   Both are compared from the end, node by node. Two values agree when their elements are the same once both are
+   stretched to a common shape: pointwise ops keep that, so it does not matter where an operand is stretched. All other
+   ops need operands of equal type. Besides the same op there are other spellings of it, a table of rewrites of which
+   some are the same in real numbers only, and then `differs` is set. Whatever the order of tries, the work is
+   bounded. */
 #include "passes/patterns/pattern.h"
 
 #include "graph/op/eval.h"

@@ -1,8 +1,9 @@
-/* patterns_attention.c: attention from its parts, in the layout bhsd: softmax(scale q k^T) v, with a soft cap, with a mask that is
-   causal, a window or given, or with a bias.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* patterns_attention.c: attention from its parts, in the layout bhsd: softmax(scale q k^T) v, with a soft cap, with a
+   mask that is causal, a window or given, or with a bias.
 
-   A given mask and a bias are proposed in a plain form too, since a graph hardly ever says what becomes of a query without
-   any allowed key; so is a scale on the queries instead of the scores. */
+   A given mask and a bias are proposed in a plain form too, since a graph hardly ever says what becomes of a query
+   without any allowed key; so is a scale on the queries instead of the scores. */
 #include "passes/patterns/pattern.h"
 
 #include <math.h>

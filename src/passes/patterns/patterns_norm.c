@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns_norm.c: softmax and normalisations from primitive ops, and what is made of them. */
 #include "ops/rule/oob.h"
 #include "passes/patterns/pattern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* patterns_product.c: products with what is done to them at once: a bias, an activation, a residual, a gate. */
 #include "ops/composite/fused.h"
 #include "passes/patterns/pattern.h"

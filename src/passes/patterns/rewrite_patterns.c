@@ -1,7 +1,9 @@
-/* rewrite_patterns.c: fusing: patterns of primitive ops become the ops that mean them. In a round every node is shown to the patterns
-   that end in its op, the last node first, so that the larger of two patterns that share an end comes first. What is proven
-   is claimed and replaced, and rounds go on until nothing is found. Ops that other patterns are made of come in an earlier
-   stage. Each node is looked at a bounded number of times in a round, and a round that replaces nothing is the last. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rewrite_patterns.c: fusing: patterns of primitive ops become the ops that mean them. In a round every node is shown
+   to the patterns that end in its op, the last node first, so that the larger of two patterns that share an end comes
+   first. What is proven is claimed and replaced, and rounds go on until nothing is found. Ops that other patterns are
+   made of come in an earlier stage. Each node is looked at a bounded number of times in a round, and a round that
+   replaces nothing is the last. */
 #include "autodiff/autodiff.h"
 #include "ops/rule/decomposed.h"
 #include "passes/body_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export.c: a graph as a StableHLO module: the walk over its nodes, rewriting where it must be, and regions. See
    export.h. */
 #include "stablehlo/export/export.h"
@@ -205,8 +206,9 @@ static void write_node(exporter *w, const flx_graph *g, const flxi_node *n, uint
 
 /* ---- Graphs ---- */
 
-/* The nodes that effects and outputs need, each behind what it reads: an order that follows from the graph alone. That in which
-   nodes were made does not: a C compiler chooses the order in which the arguments of nested builders are evaluated. */
+/* The nodes that effects and outputs need, each behind what it reads: an order that follows from the graph alone. That
+   in which nodes were made does not: a C compiler chooses the order in which the arguments of nested builders are
+   evaluated. */
 typedef struct {
     const flx_graph *g;
     bool *seen;      /* by node */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export.h: writing graphs as StableHLO text.
 
    A table (export_table.c) has a row for each op that StableHLO or CHLO can say: its name there and how the rest of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_axis.c: reductions, running folds, orders and other ops along axes in terms of those that StableHLO has too.
    See export_rules.h. */
 #include "stablehlo/export/export_rules.h"

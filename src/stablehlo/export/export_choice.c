@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_choice.c: draws whose counters StableHLO's generator does not count through, one per row or per attempt:
    Philox 4x32 with 10 rounds in integer arithmetic, and the ops that use it so. See export_rules.h. */
 #include "stablehlo/export/export_loop.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_control.c: control flow in terms of StableHLO's: predicates of other dtypes, bounded loops and scan. See
    export_rules.h. */
 #include "stablehlo/export/export_loop.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_dequant.c: the packed blocks of GGUF files as arithmetic on bytes. See export_rules.h.
 
    A number of a block is d·scale·(code − zero) − least·minimum, where scale, code and minimum are small integers put

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_implicit.c: results that equations define, as loops that run until they have settled. See export_rules.h.
 
    Linear equations without symmetry are solved by elimination: the body, batched over a basis, gives the matrix.

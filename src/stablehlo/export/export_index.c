@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_index.c: reading and writing at positions that tensors hold, in terms of StableHLO's gather and scatter. See
    export_rules.h.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_lines.c: operations of one line. See export_writers.h. */
 #include "stablehlo/export/export_writers.h"
 

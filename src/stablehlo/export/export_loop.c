@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_loop.c: see export_loop.h. */
 #include "stablehlo/export/export_loop.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_loop.h: making a `while` with a counter and any number of carries. */
 #ifndef FLXI_STABLEHLO_EXPORT_LOOP_H
 #define FLXI_STABLEHLO_EXPORT_LOOP_H

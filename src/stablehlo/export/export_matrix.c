@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_matrix.c: linear algebra in terms of StableHLO's triangular_solve, cholesky and loops. See export_rules.h.
 
    StableHLO has no pivoted elimination and no reflections, so lu and qr are written as scans over their columns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_product.c: products and convolutions in terms of StableHLO's dot_general and convolution. See
    export_rules.h. */
 #include "stablehlo/export/export_rules.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_random.c: random numbers in terms of StableHLO's rng_bit_generator, whose Philox is the same function of key
    and counter: the state (key, block, stream) is the counter of ops.md 11. See export_rules.h. */
 #include "stablehlo/export/export_rules.h"

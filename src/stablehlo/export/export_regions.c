@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_regions.c: operations with regions: folds, sorting, scattering, control flow. See export_writers.h. */
 #include "stablehlo/export/export_writers.h"
 

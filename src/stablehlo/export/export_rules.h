@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_rules.h: ops in terms of those that StableHLO has too, where the op's own decomposition does not do. The
    name of a rule is that of the op it is for, or says what is made of several. */
 #ifndef FLXI_STABLEHLO_EXPORT_RULES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_spectrum.c: eigenvalues, singular values and the exponential of matrices as loops over rotations and
    squarings. See export_rules.h.
 

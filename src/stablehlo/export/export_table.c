@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_table.c: what each op is called in StableHLO and CHLO. See export.h. */
 #include "graph/op/opcode.h"
 #include "stablehlo/export/export_rules.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_text.c: the text of StableHLO: values, types, constants, lines. See export.h. */
 #include "base/half.h"
 #include "base/number.h"

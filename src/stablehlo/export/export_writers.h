@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_writers.h: how the lines of rows look (export.h). Writers of single operations are in export_lines.c, of
    those with regions in export_regions.c. */
 #ifndef FLXI_STABLEHLO_EXPORT_WRITERS_H

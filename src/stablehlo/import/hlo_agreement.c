@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_agreement.c: types that must agree beyond what a signature says: the arguments and results of regions with
    the operation's own, those of calls with the function's, and a few operations. Extents written ? agree with any. */
 #include "stablehlo/import/import_scope.h"

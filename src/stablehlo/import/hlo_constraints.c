@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_constraints.c: what the language demands of attributes, one row per attribute.
 
    Our ops count axes from the back when they are negative and fill in what is left out; here that is a mistake in the

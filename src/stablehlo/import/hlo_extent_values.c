@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_extent_values.c: what an integer value of the graph is in terms of the extents of @main's arguments.
 
    The graph is evaluated backwards from the value with dimensions in place of numbers. Operations that only move

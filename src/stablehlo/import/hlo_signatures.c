@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_signatures.c: which element types and shapes an operation takes and gives, one row per operation.
 
    Our own ops are more generous than the language: they stretch operands, and formats narrower than any dtype look

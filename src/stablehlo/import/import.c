@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.c: flx_import_stablehlo: parse, then lower the entry function into a graph. */
 #include "base/context.h"
 #include "graph/module.h"

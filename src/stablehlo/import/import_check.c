@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_check.c: the check functions of self-checking programs: each becomes a `check` that the run makes. */
 #include "graph/type/type.h"
 #include "stablehlo/import/import_custom_call.h"

@@ -1,5 +1,6 @@
-/* import_chlo.c: operations of CHLO that are no function of one element: those that broadcast their operands, constants,
-   the largest elements, high halves of products, ragged products, scans. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_chlo.c: operations of CHLO that are no function of one element: those that broadcast their operands,
+   constants, the largest elements, high halves of products, ragged products, scans. */
 #include "stablehlo/import/import_site.h"
 
 #include "graph/type/type.h"
@@ -9,7 +10,8 @@
 
 /* ---- Broadcasting ---- */
 
-/* With broadcast_dimensions the axes of the operand of lower rank are those axes of the other; without, the last ones. */
+/* With broadcast_dimensions the axes of the operand of lower rank are those axes of the other; without, the last
+   ones. */
 static bool align(hlo_site *s, flx_val x[2])
 {
     const flx_type *t[2] = {flxi_hlo_typeof(s, s->x[0]), flxi_hlo_typeof(s, s->x[1])};

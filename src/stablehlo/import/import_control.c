@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_control.c: branches, and operations that talk to other processes, of which there are none here. Bodies of our
    branches see their operands only, so what regions use from outside becomes operands. */
 #include "stablehlo/import/import_site.h"

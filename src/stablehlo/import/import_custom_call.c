@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_custom_call.c: custom_call by the name of its target. */
 #include "stablehlo/import/import_custom_call.h"
 

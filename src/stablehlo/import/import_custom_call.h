@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_custom_call.h: functions outside the language that programs call by name. */
 #ifndef FLXI_STABLEHLO_LOWER_CUSTOM_CALL_H
 #define FLXI_STABLEHLO_LOWER_CUSTOM_CALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_dynamic.c: operations whose shapes are operands, and what other dialects compute shapes with. A shape is
    known when the program is read, as numbers or in terms of the extents of @main's arguments (import_extents.c). */
 #include "graph/type/type.h"

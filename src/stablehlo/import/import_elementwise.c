@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_elementwise.c: operations on each element. Most are an op of ours under another name. */
 #include "graph/type/type.h"
 #include "stablehlo/import/import_narrow.h"

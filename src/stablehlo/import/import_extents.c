@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_extents.c: extents that are not numbers.
 
    An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_gather.c: elements picked by indices. Starts are moved into range, as the language says. */
 #include "stablehlo/import/import_site.h"
 

@@ -1,5 +1,6 @@
-/* import_jax_calls.c: functions that programs of JAX and XLA call besides LAPACK: notes on placement, which change nothing, and
-   operations that were written as calls. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_jax_calls.c: functions that programs of JAX and XLA call besides LAPACK: notes on placement, which change
+   nothing, and operations that were written as calls. */
 #include "stablehlo/import/import_custom_call.h"
 #include "stablehlo/import/import_linalg.h"
 #include "stablehlo/import/import_scope.h"
@@ -51,8 +52,8 @@ static void xla_top_k(hlo_site *s)
     top_k(s, true);
 }
 
-/* Arrays, then a first value for each: sorted by the function along one axis, of which the first top_k positions stay. Here
-   nothing is approximate. */
+/* Arrays, then a first value for each: sorted by the function along one axis, of which the first top_k positions stay.
+   Here nothing is approximate. */
 static void approx_top_k(hlo_site *s)
 {
     static const char config[] = "mhlo.backend_config";

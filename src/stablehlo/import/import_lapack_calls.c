@@ -1,7 +1,9 @@
-/* import_lapack_calls.c: the LAPACK functions that programs of JAX call on the CPU, by their targets lapack_<letter><name>_ffi.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_lapack_calls.c: the LAPACK functions that programs of JAX call on the CPU, by their targets
+   lapack_<letter><name>_ffi.
 
-   Matrices are the last two axes; results are as LAPACK defines them, with `info` counting from 1 and 0 for success. What
-   LAPACK leaves undefined, such as the destroyed operand, is zeros here. */
+   Matrices are the last two axes; results are as LAPACK defines them, with `info` counting from 1 and 0 for success.
+   What LAPACK leaves undefined, such as the destroyed operand, is zeros here. */
 #include "graph/type/type.h"
 #include "stablehlo/import/import_custom_call.h"
 #include "stablehlo/import/import_linalg.h"
@@ -157,8 +159,8 @@ static flx_val diagonal(hlo_site *s, const band *b, int k, int64_t *cols)
     return flx_reshape(g, kept, FLX_INTS(b->all));
 }
 
-/* gtsv: three diagonals, each as long as the matrix has rows, and right sides. The factors that LAPACK leaves in place of the
-   diagonals are not known here. */
+/* gtsv: three diagonals, each as long as the matrix has rows, and right sides. The factors that LAPACK leaves in place
+   of the diagonals are not known here. */
 static void gtsv(hlo_site *s)
 {
     band b = {0};
@@ -202,7 +204,8 @@ static void syevd(hlo_site *s)
     s->y[2] = nan_info(s, pair[1]);
 }
 
-/* Columns made up to a basis of the whole space: those of the reflections that lead to them, from the first new one on. */
+/* Columns made up to a basis of the whole space: those of the reflections that lead to them, from the first new one
+   on. */
 static flx_val completed(hlo_site *s, flx_val u, flx_dim rows, flx_dim columns)
 {
     flx_val packed = FLX_NONE;
@@ -252,8 +255,8 @@ static flx_val normalised(hlo_site *s, flx_val v)
     return flx_div(g, flx_div(g, v, phase), length);
 }
 
-/* geev: w, or its real and imaginary parts for a real matrix; left and right eigenvectors, complex; info. The left ones are
-   the columns of the inverse's adjoint. */
+/* geev: w, or its real and imaginary parts for a real matrix; left and right eigenvectors, complex; info. The left ones
+   are the columns of the inverse's adjoint. */
 static void geev(hlo_site *s)
 {
     flx_graph *g = s->g;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_linalg.c: Cholesky factors and triangular systems, and what functions on matrices are made of. */
 #include "stablehlo/import/import_linalg.h"
 

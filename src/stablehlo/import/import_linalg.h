@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_linalg.h: matrices, as the rules of the language and of the library functions that programs call use them. */
 #ifndef FLXI_STABLEHLO_LOWER_LINALG_H
 #define FLXI_STABLEHLO_LOWER_LINALG_H
@@ -27,8 +28,8 @@ typedef struct {
 } hlo_triangular;
 flx_val flxi_hlo_solve_triangular(hlo_site *s, flx_val a, flx_val b, const hlo_triangular *how);
 
-/* Reflections H_k = 1 − tau_k v_k v_k^H, as LAPACK's geqrf leaves them: v_k has a one in row k, zeros above it and column k
-   of `packed` below; H_1 H_2 … packed's upper triangle = a. */
+/* Reflections H_k = 1 − tau_k v_k v_k^H, as LAPACK's geqrf leaves them: v_k has a one in row k, zeros above it and
+   column k of `packed` below; H_1 H_2 … packed's upper triangle = a. */
 void flxi_hlo_reflect(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus);
 /* The first `columns` columns of their product. */
 flx_val flxi_hlo_reflected(hlo_site *s, flx_val packed, flx_val taus, flx_dim columns);

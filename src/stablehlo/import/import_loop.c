@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_loop.c: while.
 
    A loop whose condition compares a counter with a limit, both known, becomes a scan of so many steps: what it carries
@@ -250,7 +251,8 @@ static void declare_role(const loop *l, flx_graph *g, carry_role role, uint32_t 
     }
 }
 
-/* Copies a node of the body; one that reads a row gives the row that the step has, one that writes a row is left out. */
+/* Copies a node of the body; one that reads a row gives the row that the step has, one that writes a row is left
+   out. */
 static flx_code copy_node(const loop *l, flx_graph *g, uint32_t i, uint32_t *map, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(l->body, i);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_narrow.c: element types narrower than any dtype.
 
    An i4 is held in an i8, an f8E4M3FN in an f32: a wider dtype carries the value itself, never a code. What is

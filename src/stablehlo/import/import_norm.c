@@ -1,5 +1,6 @@
-/* import_norm.c: batch normalisation. The axis of the features may be any; our ops have it second, so the other axes are
-   brought together in front of it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_norm.c: batch normalisation. The axis of the features may be any; our ops have it second, so the other axes
+   are brought together in front of it. */
 #include "stablehlo/import/import_site.h"
 
 typedef struct {
@@ -69,8 +70,8 @@ static void import_training(hlo_site *s)
     s->y[0] = restored(s, &b, s->y[0]);
 }
 
-/* With z = (x − mean) / sqrt(variance + eps): the cotangents of x, scale and offset in training, where mean and variance
-   are those of x. */
+/* With z = (x − mean) / sqrt(variance + eps): the cotangents of x, scale and offset in training, where mean and
+   variance are those of x. */
 static void import_grad(hlo_site *s)
 {
     batch_axes b;

@@ -1,4 +1,6 @@
-/* import_op.c: see import_site.h. One operation after the other: find its rule, hand it the operands, check what comes back. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_op.c: see import_site.h. One operation after the other: find its rule, hand it the operands, check what comes
+   back. */
 #include "stablehlo/import/import_site.h"
 
 #include "stablehlo/import/import_narrow.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_quant.c: quantised tensors. A value of such a type is the tensor of its stored integers.
 
    An operation on quantised operands is the operation on the numbers they express: (stored − zero point) · scale,

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_ragged.c: chlo.ragged_dot: products in which consecutive runs of an axis of the first operand, the groups, go
    their own ways.
 
-   The operands get an axis for the group and are zero outside of it, so that one batched product serves all groups; what zeros
-   meet in the other operand (infinities, NaNs) is masked as well. Rows that belong to no group give zero. */
+   The operands get an axis for the group and are zero outside of it, so that one batched product serves all groups;
+   what zeros meet in the other operand (infinities, NaNs) is masked as well. Rows that belong to no group give zero. */
 #include "stablehlo/import/import_site.h"
 
 static const char numbers[] = "ragged_dot_dimension_numbers";
@@ -25,7 +26,8 @@ static flx_val group_mask(hlo_site *s, flx_dim groups, flx_dim length)
                    flx_lt(g, at, flx_unsqueeze(g, end, FLX_INTS(1))));
 }
 
-/* x [..] as [groups, ..], zero where the position along `axis` is outside the group; the mask may be that of another tensor. */
+/* x [..] as [groups, ..], zero where the position along `axis` is outside the group; the mask may be that of another
+   tensor. */
 static flx_val grouped(hlo_site *s, const ragged *r, flx_val x, int64_t axis, bool has_groups)
 {
     flx_graph *g = s->g;

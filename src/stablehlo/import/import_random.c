@@ -1,5 +1,6 @@
-/* import_random.c: random numbers. rng_bit_generator is a function of its state, to the bit; rng leaves the values to the
-   implementation: every rng of a program draws from a stream of its own, the same in every run. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_random.c: random numbers. rng_bit_generator is a function of its state, to the bit; rng leaves the values to
+   the implementation: every rng of a program draws from a stream of its own, the same in every run. */
 #include "stablehlo/import/import_site.h"
 
 #include "graph/type/type.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_reflection.c: QR factors as reflections, the form in which LAPACK keeps and exchanges them.
 
-   The factorisation is a scan over the columns: step k reflects column k onto the axis k and applies the reflection to the
-   columns behind. The product of reflections is 1 − V T V^H with the triangle T = (1 + D striu(V^H V))^-1 D, D being the
-   taus on a diagonal; a tau of 0, which stands for no reflection, needs no exception in it. */
+   The factorisation is a scan over the columns: step k reflects column k onto the axis k and applies the reflection to
+   the columns behind. The product of reflections is 1 − V T V^H with the triangle T = (1 + D striu(V^H V))^-1 D, D
+   being the taus on a diagonal; a tau of 0, which stands for no reflection, needs no exception in it. */
 #include "graph/type/type.h"
 #include "stablehlo/import/import_linalg.h"
 #include "stablehlo/import/import_region.h"
@@ -47,8 +48,8 @@ static flx_val as_element(const reflection *r, flx_val x)
     return r->is_complex ? flx_cast(r->g, x, r->dtype) : x;
 }
 
-/* The column is reflected onto beta e_k: beta has the sign opposite to the real part of its element k, so that nothing cancels;
-   a column that is there already is left alone, with tau = 0. */
+/* The column is reflected onto beta e_k: beta has the sign opposite to the real part of its element k, so that nothing
+   cancels; a column that is there already is left alone, with tau = 0. */
 static flx_val step(const reflection *r, flx_val *tau)
 {
     flx_graph *g = r->g;

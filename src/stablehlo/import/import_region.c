@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_region.c: see import_region.h. */
 #include "stablehlo/import/import_region.h"
 

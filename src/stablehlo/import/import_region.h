@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_region.h: regions that work on single elements, as the bodies of our ops.
 
    Such a region becomes a graph of scalars. What it uses from outside is brought in as a constant where its value is

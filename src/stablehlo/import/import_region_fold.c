@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_region_fold.c: reduce, map and reduce_window.
 
    A fold with one of the named combinations becomes the reduction of that name, which sums in wider numbers than a fold

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_region_scatter.c: scatter and select_and_scatter.
 
    scatter_nd takes one array and a body of two scalars. Several arrays at once are scattered one after the other where

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_region_sort.c: sort.
 
    Most comparators say K(a) < K(b), or > throughout, for some keys K in lexicographic order. Then the keys are computed

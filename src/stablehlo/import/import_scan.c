@@ -1,5 +1,6 @@
-/* import_scan.c: chlo.scan: its region takes a slice of each input and the carries and gives a slice of each output and the new
-   carries. Ours has the carries first and runs along the first axis. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_scan.c: chlo.scan: its region takes a slice of each input and the carries and gives a slice of each output and
+   the new carries. Ours has the carries first and runs along the first axis. */
 #include "stablehlo/import/import_region.h"
 
 typedef struct {

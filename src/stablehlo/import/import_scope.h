@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_scope.h: what the files that drive the lowering share; rules see import_site.h only. */
 #ifndef FLXI_STABLEHLO_LOWER_SCOPE_H
 #define FLXI_STABLEHLO_LOWER_SCOPE_H
@@ -104,12 +105,13 @@ hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n);
 /* a − b for each element; they may be known only in their difference. False when that is not known (no error). */
 bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *out);
 
-/* Whether v holds a few integers that follow from extents alone; and the same value in a body, which knows the symbols too. */
+/* Whether v holds a few integers that follow from extents alone; and the same value in a body, which knows the symbols
+   too. */
 bool flxi_hlo_is_extent(hlo_site *s, flx_val v);
 flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v);
 
-/* Whether two extents are the same. Where one is an extent of @main's arguments that was a symbol of its own, it is taken to
-   be the other one and the lowering starts anew. */
+/* Whether two extents are the same. Where one is an extent of @main's arguments that was a symbol of its own, it is
+   taken to be the other one and the lowering starts anew. */
 bool flxi_hlo_equal_extents(hlo_site *s, flx_dim a, flx_dim b);
 typedef enum { HLO_FALSE, HLO_TRUE, HLO_OPEN } hlo_decision;
 /* What an assertion about extents, a scalar i1, comes to; an open one is learned from where it can be. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_shape.c: operations that move elements. */
 #include "stablehlo/import/import_site.h"
 

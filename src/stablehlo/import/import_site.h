@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_site.h: from the tree of a StableHLO program to a graph, seen from the rule of one operation.
 
-   A rule reads its operands `x` and attributes, appends nodes to `g` and puts its results in `y`. Like the rules of ops it
-   needs no error plumbing: builders and readers of attributes leave the first error in the graph, and the caller adds the
-   place in the text. What the caller also does for every rule: it counts operands, results and regions, takes quantised
-   operands apart and puts results together, rounds results of element types narrower than their carrier, and compares
-   the types of the results with those in the text. */
+   A rule reads its operands `x` and attributes, appends nodes to `g` and puts its results in `y`. Like the rules of ops
+   it needs no error plumbing: builders and readers of attributes leave the first error in the graph, and the caller
+   adds the place in the text. What the caller also does for every rule: it counts operands, results and regions, takes
+   quantised operands apart and puts results together, rounds results of element types narrower than their carrier, and
+   compares the types of the results with those in the text. */
 #ifndef FLXI_STABLEHLO_LOWER_SITE_H
 #define FLXI_STABLEHLO_LOWER_SITE_H
 
@@ -131,8 +132,8 @@ flx_val flxi_hlo_append(hlo_site *s, const char *op, const flx_val *x, size_t n)
 /* The value of v if it follows from the program alone, without its inputs; NULL when it does not (no error). The caller
    releases it. */
 flx_tensor *flxi_hlo_known(hlo_site *s, flx_val v);
-/* The elements of an integer value as extents: known numbers, or symbolic ones built from the sizes of inputs. False with
-   an UNSUPPORTED error that names the operand otherwise. */
+/* The elements of an integer value as extents: known numbers, or symbolic ones built from the sizes of inputs. False
+   with an UNSUPPORTED error that names the operand otherwise. */
 bool flxi_hlo_extents(hlo_site *s, flx_val v, flx_ints *out);
 
 /* ---- Regions ---- */
@@ -149,9 +150,9 @@ typedef struct {
 /* Of `n` regions together, in a fixed order. */
 bool flxi_hlo_captures(hlo_site *s, const hlo_region *regions, size_t n, hlo_captures *out);
 
-/* The region as a graph. Its inputs: the arguments with all parts of tuples, of the types given (NULL: the declared ones),
-   then the captures.
-   Its outputs: what the region returns. The lowering holds it; NULL with the error in s->g. */
+/* The region as a graph. Its inputs: the arguments with all parts of tuples, of the types given (NULL: the declared
+   ones), then the captures. Its outputs: what the region returns. The lowering holds it; NULL with the error in
+   s->g. */
 const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type *const *arg_types,
                                const hlo_captures *captures);
 

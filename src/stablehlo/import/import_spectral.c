@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_spectral.c: Fourier transforms of the last one, two or three axes. */
 #include "stablehlo/import/import_site.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_structure.c: operations that compute nothing: constants, calls, tuples, tokens, barriers. */
 #include "stablehlo/import/import_site.h"
 

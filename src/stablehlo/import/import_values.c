@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_values.c: what rules read: attributes, types, and values that follow from the program alone. */
 #include "stablehlo/import/import_scope.h"
 

@@ -1,5 +1,6 @@
-/* hlo_attr.c: attributes of StableHLO text. Those of the dialects stablehlo and chlo become words and structures; those of
-   other dialects are kept as written, for nothing here depends on them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_attr.c: attributes of StableHLO text. Those of the dialects stablehlo and chlo become words and structures; those
+   of other dialects are kept as written, for nothing here depends on them. */
 #include "stablehlo/syntax/hlo_number.h"
 
 /* ---- Making ---- */

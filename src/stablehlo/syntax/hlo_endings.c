@@ -1,5 +1,6 @@
-/* hlo_endings.c: the types at the end of an operation written without quotes: one for all, a function's type, and what lies
-   between. Operands are known by then, so their types are compared; the types of the results are taken over. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_endings.c: the types at the end of an operation written without quotes: one for all, a function's type, and what
+   lies between. Operands are known by then, so their types are compared; the types of the results are taken over. */
 #include "stablehlo/syntax/hlo_pretty.h"
 
 flx_code flxi_hlop_one_result(hlo_parser *p, hlo_draft *d, const hlo_type *type)

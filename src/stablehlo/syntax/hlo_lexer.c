@@ -1,5 +1,6 @@
-/* hlo_lexer.c: see hlo_parser.h. Space, words, strings and errors. A line ends in space or in a comment and nowhere else,
-   so lines are counted there and a place costs a subtraction. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_lexer.c: see hlo_parser.h. Space, words, strings and errors. A line ends in space or in a comment and nowhere
+   else, so lines are counted there and a place costs a subtraction. */
 #include "stablehlo/syntax/hlo_parser.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* hlo_literal.c: dense<…> : tensor<…> and dense_resource<…>. The type stands behind the data, so the data is passed over
-   once to find it and then read into elements of that type. A literal of one number stays one number, whatever the size
-   of its tensor; otherwise there is text for every element, so that a short text cannot ask for much memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_literal.c: dense<…> : tensor<…> and dense_resource<…>. The type stands behind the data, so the data is passed
+   over once to find it and then read into elements of that type. A literal of one number stays one number, whatever the
+   size of its tensor; otherwise there is text for every element, so that a short text cannot ask for much memory. */
 #include "stablehlo/syntax/hlo_number.h"
 
 typedef struct {

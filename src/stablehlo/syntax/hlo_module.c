@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_module.c: the whole text: modules, functions, aliases and resources; the entry to the parser. */
 #include "stablehlo/syntax/hlo_parser.h"
 

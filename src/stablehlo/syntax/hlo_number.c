@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_number.c: see hlo_number.h.
 
-   A decimal is read as the nearest double. Rounding that double again gives the wrong element only where it lies exactly
-   between two elements and the decimal does not: then the decimal is compared with the double digit by digit, and the
-   double is moved by one step to the side the decimal lies on before it is rounded. */
+   A decimal is read as the nearest double. Rounding that double again gives the wrong element only where it lies
+   exactly between two elements and the decimal does not: then the decimal is compared with the double digit by digit,
+   and the double is moved by one step to the side the decimal lies on before it is rounded. */
 #include "stablehlo/syntax/hlo_number.h"
 
 #include "base/half.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_number.h: numbers of StableHLO text as elements: integers checked against their width, decimals rounded once and
    straight to the format that is meant, bit patterns decoded. */
 #ifndef FLXI_STABLEHLO_NUMBER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_op.c: operations, regions and the values they define. A name is visible from its definition to the end of the
    region it stands in, inner regions included; a function sees nothing from outside. */
 #include "stablehlo/syntax/hlo_parser.h"

@@ -1,4 +1,6 @@
-/* hlo_parser.h: what the files of the StableHLO parser share: the text being read, and the stacks things are gathered on.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_parser.h: what the files of the StableHLO parser share: the text being read, and the stacks things are gathered
+   on.
 
    The parser reads characters, not tokens: `tensor<4x5xf32>`, `[0:4:2]` and `e8m10` would fall into different tokens in
    different places. Lists are gathered on stacks of the parser and copied to the arena of the module when they are
@@ -136,8 +138,8 @@ flx_code flxi_hlop_type(hlo_parser *p, const hlo_type **out);
 flx_code flxi_hlop_types_until(hlo_parser *p, const char *close);
 /* (a, b) -> c, (a) -> (b, c) */
 flx_code flxi_hlop_function_type(hlo_parser *p, const hlo_type **out);
-/* The type of an alias. It may be used often, also in other aliases, so its size is bounded: otherwise a short text could
-   describe a type too large to compare. */
+/* The type of an alias. It may be used often, also in other aliases, so its size is bounded: otherwise a short text
+   could describe a type too large to compare. */
 flx_code flxi_hlop_alias_type(hlo_parser *p, const hlo_type **out);
 bool flxi_hlop_at_type(hlo_parser *p);
 bool flxi_hlop_same_type(const hlo_type *a, const hlo_type *b);
@@ -163,7 +165,8 @@ flx_code flxi_hlop_add_alias(hlo_parser *p, hlo_alias a);
 flx_code flxi_hlop_struct(hlo_parser *p, const char *name, const hlo_attr **out); /* <a = 1, …> */
 /* [b, 0, f]x[0, i, o]->[b, 0, f] */
 flx_code flxi_hlop_conv_dims(hlo_parser *p, const hlo_attr **out);
-/* Brings older spellings of an operation's attribute into today's: dense<…> of one axis into a list, strings into words. */
+/* Brings older spellings of an operation's attribute into today's: dense<…> of one axis into a list, strings into
+   words. */
 flx_code flxi_hlop_modernise(hlo_parser *p, hlo_entry *e);
 
 /* ---- hlo_literal.c ---- */
@@ -190,8 +193,8 @@ flx_code flxi_hlop_define(hlo_parser *p, hlo_target target, const hlo_value *con
 flx_code flxi_hlop_target(hlo_parser *p, hlo_target *out); /* %name */
 /* Compares the operands with the types they are declared to have. */
 flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_type *const *types, size_t n);
-/* {…}: a region. Its arguments lie on `items` above `args`, unless a label names them; what became visible above `scope`
-   is hidden at its end. */
+/* {…}: a region. Its arguments lie on `items` above `args`, unless a label names them; what became visible above
+   `scope` is hidden at its end. */
 flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *out);
 flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out); /* %a: type */
 void flxi_hlop_close_scope(hlo_parser *p, size_t base);      /* hides what became visible since */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_parts.c: parts of operations that no list of items can describe: ranges, windows, loops, reductions. */
 #include "stablehlo/syntax/hlo_pretty.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_pretty.c: operations written without quotes. Their forms are data (hlo_pretty.def), read item by item. */
 #include "stablehlo/syntax/hlo_pretty.h"
 

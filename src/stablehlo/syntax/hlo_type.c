@@ -1,5 +1,6 @@
-/* hlo_type.c: types of StableHLO text: read, compared, printed. Programs repeat few tensor types very often, so those are
-   found again by their text; equal types are mostly the same pointer, but need not be. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hlo_type.c: types of StableHLO text: read, compared, printed. Programs repeat few tensor types very often, so those
+   are found again by their text; equal types are mostly the same pointer, but need not be. */
 #include "stablehlo/syntax/hlo_number.h"
 
 #include "base/number.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* syntax.h: a StableHLO program as it was read: modules, functions, regions, operations, attributes and types.
 
-   The parser brings both ways of writing an operation, the generic form and the pretty one, into the same shape: operands,
-   attributes by name, regions, result types. Whoever reads the tree never learns which of the two stood in the text.
-   Everything lives in the arena of the module and is only read once it is built. */
+   The parser brings both ways of writing an operation, the generic form and the pretty one, into the same shape:
+   operands, attributes by name, regions, result types. Whoever reads the tree never learns which of the two stood in
+   the text. Everything lives in the arena of the module and is only read once it is built. */
 #ifndef FLXI_STABLEHLO_SYNTAX_H
 #define FLXI_STABLEHLO_SYNTAX_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_validate.c: every rule of validation: a program that breaks it, with the finding it must give, and a near twin
    that does not. Programs are text, read without validation; what text cannot express is built. */
 #include "fault.h"
@@ -735,8 +736,8 @@ TEST(kernel_uniform_flags_variables_buffers_and_statements)
 
 /* ---- Time and memory ---- */
 
-/* Variables that become divergent one after the other, the last assignment first: walking the text until nothing changes
-   would walk it as often as there are variables. */
+/* Variables that become divergent one after the other, the last assignment first: walking the text until nothing
+   changes would walk it as often as there are variables. */
 TEST(kernel_validate_takes_linear_time)
 {
     enum { VARS = 20000 };

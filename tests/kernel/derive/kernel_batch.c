@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_batch.c: one kernel for many examples does what the kernel for one does, example by example: along every axis
    of the grid, with numbers known before the dispatch and not, under every schedule and without races. */
 #include "kernel/flk.h"

@@ -1,4 +1,6 @@
-/* kernel_bits_derivative.c: a derivative that gets lost in the bits of a float is refused; bits that only decide are not. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_bits_derivative.c: a derivative that gets lost in the bits of a float is refused; bits that only decide are
+   not. */
 #include "kernel/flk.h"
 
 #define HEAD                                                                                          \

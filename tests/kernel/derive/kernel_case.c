@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_case.c: checking kernels and their derivatives against lists of numbers and against each other. */
 #include "kernel/derive/kernel_case.h"
 

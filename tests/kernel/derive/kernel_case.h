@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_case.h: kernels with data in text, and what is expected of their values and derivatives.
 
-   Data is "name = 1, 2, 3/4; other = …": each name a buffer, its element type that of the kernel (of grad_x and tan_x that
-   of x, at least f32). Values are numbers, fractions of numbers, and a*n for n times a. */
+   Data is "name = 1, 2, 3/4; other = …": each name a buffer, its element type that of the kernel (of grad_x and tan_x
+   that of x, at least f32). Values are numbers, fractions of numbers, and a*n for n times a. */
 #ifndef KERNEL_CASE_H
 #define KERNEL_CASE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_gallery.c: fifty kernels with exact gradients. */
 #include "kernel/derive/kernel_case.h"
 #include "kernel/program/kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_grad_cost.c: what differentiating takes, and what is not done more often than needed in the result. */
 #include "kernel/derive/kernel_case.h"
 

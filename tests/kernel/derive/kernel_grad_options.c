@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_grad_options.c: what the options of flx_kernel_grad and flx_kernel_jvp promise. */
 #include "kernel/flk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_region_rule.c: regions with derivatives of their own, and regions that say what reverse mode keeps. */
 #include "fault.h"
 #include "kernel/derive/kernel_case.h"
@@ -450,7 +451,8 @@ TEST(kernel_region_recompute_keeps_what_cannot_be_repeated)
     CHECK_NEAR(kept.gradient, plain.gradient, 0);
 }
 
-/* With barriers and shared memory, on all schedules, to second order: the flags change what is kept and nothing else. */
+/* With barriers and shared memory, on all schedules, to second order: the flags change what is kept and nothing
+   else. */
 TEST(kernel_region_flags_with_barriers)
 {
     static const char *const flags[] = {"recompute", "record", "recompute record"};

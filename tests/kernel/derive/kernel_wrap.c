@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_wrap.c: indices that wrap around at 2^32: invocations that seem apart meet, and gradients must not be lost. */
 #include "kernel/flk.h"
 

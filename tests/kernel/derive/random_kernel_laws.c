@@ -1,5 +1,6 @@
-/* random_kernel_laws.c: what must hold for every kernel, on random ones: reading back, schedules, simplification, forward
-   mode against differences, reverse mode against forward mode, second order. Effort random_kernels: how many;
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random_kernel_laws.c: what must hold for every kernel, on random ones: reading back, schedules, simplification,
+   forward mode against differences, reverse mode against forward mode, second order. Effort random_kernels: how many;
    FLX_TEST_CASE=SEED: only this seed. */
 #include "kernel/flk.h"
 #include "kernel/random_kernel.h"

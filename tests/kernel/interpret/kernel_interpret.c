@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_interpret.c: the reference interpreter: what each construct does, schedules, budgets, bindings. Races have a
    file of their own. */
 #include "kernel/flk.h"

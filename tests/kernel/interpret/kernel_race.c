@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_race.c: the race detector: races that are there are found, with both accesses; orderly programs pass, in every
    schedule. Random programs are compared with a list of all accesses. */
 #include "kernel/flk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_regress.c: one test per bug that fuzzing found in kernels. */
 #include "kernel/flk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fusion.c: two kernels in one do what they do one after the other. */
 #include "kernel/optimise/optimise_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise.c: the passes that shorten programs: folding, propagation, common subexpressions, dead code. Every
    condition of legality is tested in both directions. */
 #include "kernel/optimise/optimise_case.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise_bounds.c: ranges of indices, what they decide, and inlining. */
 #include "kernel/optimise/optimise_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise_loops.c: the passes about loops and memory: code motion, unrolling, fusion, stores, barriers, cheaper
    operations. */
 #include "kernel/optimise/optimise_case.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise_random.c: random kernels full of literals, integers, overwritten variables and memory: every pass
    alone, and all together, leave the same bits in memory. Effort optimised_kernels: how many;
    FLX_TEST_CASE=SEED: only this seed. */

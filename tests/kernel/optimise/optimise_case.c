@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* optimise_case.c: see optimise_case.h. */
 #include "kernel/optimise/optimise_case.h"
 

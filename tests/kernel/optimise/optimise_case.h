@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* optimise_case.h: what a pass of the kernel optimiser makes of a text, and whether that still does the same.
 
    Bodies are written without a header: they stand in a kernel of 4 invocations per workgroup, run on 2 workgroups, with

@@ -1,6 +1,7 @@
-/* optimise_legality.c: the optimiser's contract as a table. For every row of the specification's list of passes there are
-   kernels that it must change, with the result, and for each condition that makes it legal one where the condition does not
-   hold, which must stay as it is. Every case is run before and after, on odd data (optimise_case.h). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimise_legality.c: the optimiser's contract as a table. For every row of the specification's list of passes there
+   are kernels that it must change, with the result, and for each condition that makes it legal one where the condition
+   does not hold, which must stay as it is. Every case is run before and after, on odd data (optimise_case.h). */
 #include "kernel/optimise/optimise_case.h"
 
 #include <stdio.h>
@@ -442,8 +443,8 @@ TEST(optimise_legality_bound_checks_in_text)
     }
 }
 
-/* Short vectors are no part of the language. Adjacent accesses become vectors in the compiler of the emitted text: across
-   lanes, since local ids are inner loops there, and across the kernel's own loops. */
+/* Short vectors are no part of the language. Adjacent accesses become vectors in the compiler of the emitted text:
+   across lanes, since local ids are inner loops there, and across the kernel's own loops. */
 TEST(optimise_legality_vector_access)
 {
     char path[600], command[1400];

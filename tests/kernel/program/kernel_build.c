@@ -1,5 +1,6 @@
-/* kernel_build.c: the public functions that build a kernel give what the text of the same kernel gives, and every misuse is
-   an error that finish() reports. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_build.c: the public functions that build a kernel give what the text of the same kernel gives, and every
+   misuse is an error that finish() reports. */
 #include "fault.h"
 #include "kernel/flk.h"
 

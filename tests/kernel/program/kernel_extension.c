@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_extension.c: operations that a program adds to kernels, through every part that has to know them. */
 #include "fault.h"
 #include "kernel/derive/kernel_case.h"

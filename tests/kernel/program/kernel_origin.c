@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_origin.c: what derivatives say about a statement names it as its author wrote it, whatever became of it. */
 #include "kernel/flk.h"
 

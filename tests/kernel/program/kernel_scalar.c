@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_scalar.c: the arithmetic of kernels against definitions written another way: integers in 128 bits, f32 in
    float, transcendentals in long double. All values of the 8-bit types and of the 16-bit floats, edges and samples of
    the rest. */

@@ -1,5 +1,6 @@
-/* kernel_starve.c: memory runs out at every single request of the transforms of kernels, of emission and of a run, once and
-   for good. What was asked for then fails with OOM, nothing leaks, and the kernel is as it was. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_starve.c: memory runs out at every single request of the transforms of kernels, of emission and of a run, once
+   and for good. What was asked for then fails with OOM, nothing leaks, and the kernel is as it was. */
 #include "fault.h"
 #include "kernel/flk.h"
 

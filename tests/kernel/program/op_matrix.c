@@ -1,5 +1,6 @@
-/* op_matrix.c: see op_matrix.h. A kernel holds all ops of one type, each with an output of its own; operands are all pairs
-   of edge cases, then random bits. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_matrix.c: see op_matrix.h. A kernel holds all ops of one type, each with an output of its own; operands are all
+   pairs of edge cases, then random bits. */
 #include "kernel/program/op_matrix.h"
 
 #include "kernel/program/kernel_scalar.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_matrix.h: kernels that apply every op to every type it takes, made from the op tables. */
 #ifndef FLX_TEST_OP_MATRIX_H
 #define FLX_TEST_OP_MATRIX_H

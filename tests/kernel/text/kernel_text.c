@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_text.c: kernels as text: what is read, how it is written, and that the two are inverse. */
 #include "kernel/flk.h"
 

@@ -1,4 +1,6 @@
-/* kernel_text_errors.c: kernel text that is refused: exact messages with their places, hostile input, lack of memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_text_errors.c: kernel text that is refused: exact messages with their places, hostile input, lack of
+   memory. */
 #include "fault.h"
 #include "kernel/flk.h"
 
@@ -457,8 +459,8 @@ TEST(kernel_text_deepest_expression_reads_back)
     }
 }
 
-/* Many names, each looked up again and again: linear, so a megabyte takes no noticeable time. A quadratic reader would take
-   minutes for these. */
+/* Many names, each looked up again and again: linear, so a megabyte takes no noticeable time. A quadratic reader would
+   take minutes for these. */
 TEST(kernel_text_a_megabyte_is_read_in_linear_time)
 {
     text_buffer t = {0};

@@ -1,4 +1,6 @@
-/* kernel_wire.c: kernels as bytes: round trips, the exact bytes of a small kernel, and everything that must be refused. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_wire.c: kernels as bytes: round trips, the exact bytes of a small kernel, and everything that must be
+   refused. */
 #include "fault.h"
 #include "kernel/flk.h"
 
@@ -141,18 +143,18 @@ TEST(kernel_wire_writes_known_bytes)
                                  "  if (x[i] < 2.0) { i = i + 7; } else { barrier(); }\n"
                                  "}\n");
     static const uint32_t words[] = {
-        0x4b584c46, 1,      0,     67,    0x93f89ac6, 0xca37551e,                         /* header */
-        1,          7,      3,     1,     'x',        1,          'k',   1,          'i', /* strings */
-        2,          20,     4,     1,     1, /* declarations: size of the workgroup */
-        1,          0x201,  0,     3,     0,          8,          0,     0,          0,
-        0,          0,      0,     0,     0,          0,          0, /* a buffer: access, name, binding, flags, count … */
-        0,                                                           /* no function */
-        3,          3,      1,     0,     0,                         /* metadata */
-        4,          23,     2,                                       /* body */
-        0x41,       2,      0x205, 1,                                /* let i = local_id(1) */
-        0x45,       0x1a09, 3,     1,     2,          0,          0x201, 0x40000000, /* if (x[i] < 2.0) */
-        1,          0x42,   0,     0x109, 2,          0,          0xc01, 7,          /* i = i + 7 */
-        1,          0x347,                                                           /* barrier() */
+        0x4b584c46, 1, 0, 67, 0x93f89ac6, 0xca37551e, /* header */
+        1, 7, 3, 1, 'x', 1, 'k', 1, 'i',              /* strings */
+        2, 20, 4, 1, 1,                               /* declarations: size of the workgroup */
+        1, 0x201, 0, 3, 0, 8, 0, 0, 0,
+        /* a buffer: access, name, binding, flags, count … */
+        0, 0, 0, 0, 0, 0, 0, 0,                      /* no function */
+        3, 3, 1, 0, 0,                               /* metadata */
+        4, 23, 2,                                    /* body */
+        0x41, 2, 0x205, 1,                           /* let i = local_id(1) */
+        0x45, 0x1a09, 3, 1, 2, 0, 0x201, 0x40000000, /* if (x[i] < 2.0) */
+        1, 0x42, 0, 0x109, 2, 0, 0xc01, 7,           /* i = i + 7 */
+        1, 0x347,                                    /* barrier() */
     };
     CHECK_EQ_U64(b.size, sizeof words);
     for (size_t i = 0; i < b.size / 4; i++) {

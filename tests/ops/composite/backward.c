@@ -1,5 +1,6 @@
-/* Backward ops: each kind of activation_backward against the gradient of its op, kinks, bodies, and scans that stay one sweep.
-   Values: tests/oracle/backward.py. That grad may choose them: fused_backward.c. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward ops: each kind of activation_backward against the gradient of its op, kinks, bodies, and scans that stay one
+   sweep. Values: tests/oracle/backward.py. That grad may choose them: fused_backward.c. */
 #include "autodiff/autodiff.h"
 #include "graph/graph.h"
 #include "graph/op/opcode.h"

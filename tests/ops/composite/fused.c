@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fused ops and blocks against formulas written down here, with the C library's functions; shapes and error texts. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

@@ -1,5 +1,7 @@
-/* fused_backward.c: FLX_GRAD_FUSED_BACKWARD. For every op that has a `fused_vjp`, on each of its samples in f64 and c128: the
-   gradient and the Hessian product with backward ops are those without them, and the backward ops are really there. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fused_backward.c: FLX_GRAD_FUSED_BACKWARD. For every op that has a `fused_vjp`, on each of its samples in f64 and
+   c128: the gradient and the Hessian product with backward ops are those without them, and the backward ops are really
+   there. */
 #include "graph/graph.h"
 #include "ops/experiment.h"
 #include "test.h"

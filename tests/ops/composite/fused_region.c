@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regions: how operands broadcast, what slices a body runs on, what a body may hold. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
@@ -60,8 +61,8 @@ TEST(elementwise_region_takes_sixteen_operands)
     check_text_fails(text, FLX_E_ARITY, "elementwise_region 'y': a region takes at most 16 operands, not 17");
 }
 
-/* Slices of several lengths, one body; an operand of extent 1 along the axis serves them all, and what lies between the slices
-   is left out. */
+/* Slices of several lengths, one body; an operand of extent 1 along the axis serves them all, and what lies between the
+   slices is left out. */
 TEST(batch_elementwise_region_concatenates_its_slices)
 {
     check_elements("graph f(x: f64[], y: f64[]) { return mul(x, y) }\n"

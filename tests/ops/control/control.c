@@ -1,5 +1,6 @@
-/* Control flow: what runs and what does not, where loops stop, which row belongs to which step. Values of whole programs:
-   tests/oracle/cross.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control flow: what runs and what does not, where loops stop, which row belongs to which step. Values of whole
+   programs: tests/oracle/cross.py. */
 #include "ops/run_text.h"
 
 #include <math.h>

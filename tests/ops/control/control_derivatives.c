@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Derivatives and batches of control flow where a naive rule goes wrong, at points where the numbers are exact. */
 #include "ops/batch_text.h"
 
@@ -174,8 +175,8 @@ TEST(trap_98_cotangents_of_unused_carries_have_their_dtype)
 
 #define SQUARE "graph square_it(x: f64[]) { return mul(x, x) }\n"
 
-/* The given tangent is 10 times the true one: reverse mode must transpose it. The given cotangent is 100 times: forward mode
-   must go through the body instead. */
+/* The given tangent is 10 times the true one: reverse mode must transpose it. The given cotangent is 100 times: forward
+   mode must go through the body instead. */
 TEST(trap_99_custom_fn_with_one_rule_has_both_modes)
 {
     static const gradient_row tenfold[] = {{"x", {3}, {60}}};

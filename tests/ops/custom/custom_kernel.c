@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_call: kernels as ops of a graph: values and derivatives in closed form, and what is refused. The kernels' own
    semantics and transforms: tests/kernel. */
 #include "graph/graph_text.h"

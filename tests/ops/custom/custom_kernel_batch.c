@@ -1,4 +1,6 @@
-/* Batching of kernel_call, with derivatives before and behind it: closed forms, and no loop over examples in the graph. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batching of kernel_call, with derivatives before and behind it: closed forms, and no loop over examples in the
+   graph. */
 #include "graph/graph_text.h"
 #include "ops/gradient_text.h"
 

@@ -1,5 +1,6 @@
-/* host_op.c: operations that a program registers. The ones here are y = a x^p (with derivatives of any order, a batch rule that
-   counts its calls) and a counter with effects and nothing else. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_op.c: operations that a program registers. The ones here are y = a x^p (with derivatives of any order, a batch
+   rule that counts its calls) and a counter with effects and nothing else. */
 #include "test.h"
 
 #include <fluxion/fluxion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations: kinks, tails and attributes. Values: tests/oracle/activation.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
@@ -133,8 +134,8 @@ TEST(trap_1_gated_activations_have_slope_one_half_at_zero)
     }
 }
 
-/* The limits 0 and 1 are taken by the derivative at infinity and where squares and cubes overflow, and the second derivative
-   is 0 there, in the widest and in the narrowest format. */
+/* The limits 0 and 1 are taken by the derivative at infinity and where squares and cubes overflow, and the second
+   derivative is 0 there, in the widest and in the narrowest format. */
 TEST(smooth_activations_have_finite_derivatives_everywhere)
 {
     static const char *const calls[] = {"gelu", "gelu_approx", "silu", "mish", "softplus"};

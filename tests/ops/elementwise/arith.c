@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic: signs of zero, totality and messages. Values: tests/oracle/arith.py. */
 #include "ops/batch_text.h"
 #include "ops/run_text.h"

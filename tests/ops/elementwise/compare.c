@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison, bits and selection: what oracle values cannot show. Values: tests/oracle/compare.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

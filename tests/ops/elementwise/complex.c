@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Complex numbers: branch cuts and parts that must not mix. Values: tests/oracle/complex.py, tests/oracle/arith.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

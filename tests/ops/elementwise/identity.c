@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identity-like ops: effects and messages. Values: tests/oracle/identity.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Special functions: poles, identities between them, no shared state. Values: tests/oracle/special.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
@@ -116,8 +117,8 @@ static void check_no_rule(const char *text, const char *wrt, const char *message
     flx_context_free(ctx);
 }
 
-/* The order of polygamma is an integer, and zeta's derivative in x is no function we have: asking is an error, not a zero,
-   unless the path is cut. */
+/* The order of polygamma is an integer, and zeta's derivative in x is no function we have: asking is an error, not a
+   zero, unless the path is cut. */
 TEST(special_orders_have_no_derivative)
 {
     static const char *const poly = "graph g(n: f64[], x: f64[]) { return polygamma(n, x) }";

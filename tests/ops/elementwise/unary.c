@@ -1,4 +1,6 @@
-/* Elementary functions: signs of zero, lowest integers, branch cuts, the real result of abs. Values: tests/oracle/unary.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementary functions: signs of zero, lowest integers, branch cuts, the real result of abs. Values:
+   tests/oracle/unary.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
@@ -166,8 +168,8 @@ TEST(trap_9_round_takes_halves_to_even)
     }
 }
 
-/* The slope of erf at 0 is 2/sqrt(pi) as each format holds it: an f32 constant would be off in the eighth digit of f64, and
-   its bytes no number of f16 and bf16. */
+/* The slope of erf at 0 is 2/sqrt(pi) as each format holds it: an f32 constant would be off in the eighth digit of f64,
+   and its bytes no number of f16 and bf16. */
 TEST(trap_16_constants_have_the_dtype_of_their_partner)
 {
     static const struct {

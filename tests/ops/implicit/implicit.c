@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Equations: where methods stop, what they report, derivatives that do not go through the iterations, and the
    accuracy of odeint against closed forms. Derivatives against JAX: tests/oracle/functions/implicit.py. */
 #include "ops/gradient_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gather_nd and scatter_nd: edges, order of updates and error texts. Values: tests/oracle/gather_nd.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
@@ -199,7 +200,8 @@ TEST(scatter_nd_fold_gradient_follows_the_order)
         2);
 }
 
-/* 256 + 1 is 256 in bf16: the word adds in wider numbers and rounds once, a graph is applied as it is, one op or not. */
+/* 256 + 1 is 256 in bf16: the word adds in wider numbers and rounds once, a graph is applied as it is, one op or
+   not. */
 TEST(scatters_with_a_graph_round_at_each_step)
 {
 #define TWICE "scatter_nd(x, i, u, start_index_map=[0], collapsed_axes=[0], index_vector_axis=1, combine="

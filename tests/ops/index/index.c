@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Indexing: bad indices, empty axes, bytes and error texts. Values: tests/oracle/index.py. */
 #include "ops/batch_text.h"
 #include "ops/symbolic_text.h"
@@ -168,8 +169,8 @@ TEST(dynamic_update_slice_gradient_is_cut_out)
     check_gradient("graph g(x: f64[4], u: f64[2]) { return dynamic_update_slice(x, u, 9) }", rows, 2);
 }
 
-/* The number in the message is the one that was read: 16777217 exists in integers and not in f32. Positions that are results
-   cannot be asked for in a float dtype at all. */
+/* The number in the message is the one that was read: 16777217 exists in integers and not in f32. Positions that are
+   results cannot be asked for in a float dtype at all. */
 TEST(trap_25_integer_indices_are_exact_beyond_f32)
 {
     static const struct {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Factorisations and determinants: conventions, singular matrices and the derivatives they have. Values:
    tests/oracle/factor.py. */
 #include "ops/gradient_text.h"

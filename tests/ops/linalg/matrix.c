@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Norms, powers and sparse matrices: corners, and constants of ops that are run by their decomposition. Values:
    tests/oracle/matrix.py, tests/oracle/sparse.py. */
 #include "ops/gradient_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linear systems: which factors a gradient uses, singular matrices, what of a triangle is read. Values:
    tests/oracle/solve.py. */
 #include "ops/gradient_text.h"

@@ -1,5 +1,6 @@
-/* Attention where a naive rule goes wrong: against closed forms for one query and two keys, and at points where the weights are
-   exact. Everything else comes from the samples and from the oracles. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention where a naive rule goes wrong: against closed forms for one query and two keys, and at points where the
+   weights are exact. Everything else comes from the samples and from the oracles. */
 #include "ops/batch_text.h"
 #include "ops/run_text.h"
 #include "ops/symbolic_text.h"

@@ -1,5 +1,6 @@
-/* Normalisation: numbers worked out by hand (every statistic is a power of two, so that they are exact), in both modes and
-   with backward ops; what degenerate rows give; dtypes of cotangents. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalisation: numbers worked out by hand (every statistic is a power of two, so that they are exact), in both modes
+   and with backward ops; what degenerate rows give; dtypes of cotangents. */
 #include "ops/run_text.h"
 #include "ops/tangent_text.h"
 
@@ -156,8 +157,8 @@ TEST(batch_norm_training_gives_biased_statistics_over_all_axes_but_the_second)
 
 /* ---- Dtypes ---- */
 
-/* Each cotangent has the dtype of its own operand, and that of an f32 parameter is not rounded to bf16 on the way: the sum
-   1 + 2^-10 needs 11 bits. */
+/* Each cotangent has the dtype of its own operand, and that of an f32 parameter is not rounded to bf16 on the way: the
+   sum 1 + 2^-10 needs 11 bits. */
 TEST(norm_cotangents_have_the_dtype_of_their_operands)
 {
     static const char *const texts[] = {

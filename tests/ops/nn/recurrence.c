@@ -1,5 +1,7 @@
-/* selective_scan and gated_delta_net: exact numbers, states, sequences of no token and of one, and that graphs do not grow with
-   the sequence. Values and derivatives at random points: tests/oracle/fused.py, tests/oracle/functions/recurrences.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* selective_scan and gated_delta_net: exact numbers, states, sequences of no token and of one, and that graphs do not
+   grow with the sequence. Values and derivatives at random points: tests/oracle/fused.py,
+   tests/oracle/functions/recurrences.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
 
@@ -151,8 +153,8 @@ TEST(recurrences_gradients_are_scans_whatever_the_length)
 
 /* ---- gated_delta_net ---- */
 
-/* One token of width 1 with γ = 0: T' = T + k (v − k T) β and y = q T'. The state that comes in is read only, the one that
-   goes out is a result with a cotangent of its own: dT'/dT = 1 − k² β. */
+/* One token of width 1 with γ = 0: T' = T + k (v − k T) β and y = q T'. The state that comes in is read only, the one
+   that goes out is a result with a cotangent of its own: dT'/dT = 1 − k² β. */
 TEST(trap_104_gated_delta_net_returns_its_state_instead_of_overwriting_it)
 {
     text_run r = text_begin("graph g() {\n  s = const(f64[1, 1, 1, 1], [[[[10]]]])\n"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary embeddings where a naive rule goes wrong. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
@@ -18,8 +19,8 @@ TEST(trap_53_rope_tangent_turns_as_the_value_does)
     check_gradient(weighed_rope, rows, COUNT(rows));
 }
 
-/* One row of the tables serves both items and both heads, and has an entry that nobody reads. The third element of a head
-   passes: however the tables move, it stays. */
+/* One row of the tables serves both items and both heads, and has an entry that nobody reads. The third element of a
+   head passes: however the tables move, it stays. */
 TEST(trap_54_rope_tables_have_cotangents)
 {
     static const gradient_row rows[] = {

@@ -1,4 +1,6 @@
-/* grouped_matmul: cotangents by group, indices out of range, what its gradient never makes. Values: tests/oracle/fused.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grouped_matmul: cotangents by group, indices out of range, what its gradient never makes. Values:
+   tests/oracle/fused.py. */
 #include "ops/batch_text.h"
 #include "ops/run_text.h"
 

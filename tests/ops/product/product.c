@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products: empty sums, the notation of einsum and error texts. Values: tests/oracle/product.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
@@ -133,8 +134,8 @@ TEST(einsum_gradient_of_diagonals_and_lone_letters)
     check_gradient("graph g(x: f64[1], y: f64[3]) { return einsum(x, y, eq=\"...,...->...\") }", stretched, 2);
 }
 
-/* The axes of "..." get letters of their own in the derivative; with all 52 in use the derivative still has enough, a batch
-   axis has none. */
+/* The axes of "..." get letters of their own in the derivative; with all 52 in use the derivative still has enough, a
+   batch axis has none. */
 TEST(einsum_runs_out_of_letters_with_an_error)
 {
     const char *text =

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packed weights: blocks written down byte by byte with the numbers they hold, derivatives of scales and zero points
    by hand, and the traps. Random blocks of every scheme are in tests/oracle/dequant.py. */
 #include "numeric/gguf_block.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantised numbers: values and straight-through derivatives against formulas worked out by hand, in all modes, along
    chains in which integers pass derivatives on; the traps of quantisation. */
 #include "ops/batch_text.h"

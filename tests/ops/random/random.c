@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: published vectors, moments, independence of shape, and errors. Exact values of every op:
    tests/oracle/random_draws.py.
 
@@ -228,7 +229,8 @@ TEST(dropout_of_everything_has_gradient_zero)
 
 /* ---- Batching ---- */
 
-/* The op `call`, which draws from k and is batched over it, against the same op written with stream + b for each example. */
+/* The op `call`, which draws from k and is batched over it, against the same op written with stream + b for each
+   example. */
 static void check_streams(const char *call, const char *dtype)
 {
     enum { EXAMPLES = 3, MOST = 7 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops along an axis: what oracle values cannot show. Values: tests/oracle/axis.py. */
 #include "ops/batch_text.h"
 #include "ops/gradient_text.h"

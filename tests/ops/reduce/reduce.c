@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: errors, and shapes that only a fold with a body can have. Values: tests/oracle/reduce.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sorting: comparisons that lie, and error texts. Values: tests/oracle/sort.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leaves: errors, and types that need an extent. Values: tests/oracle/leaf.py. */
 #include "ops/run_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Movement: ranges that lie outside, symbolic extents and error texts. Values: tests/oracle/movement.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"

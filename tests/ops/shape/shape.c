@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape ops: symbolic extents, empty tensors and error texts. Values: tests/oracle/shape.py. */
 #include "ops/symbolic_text.h"
 

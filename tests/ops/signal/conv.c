@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: extents that do not fit, symbols, and agreement of the four ops. Values: tests/oracle/conv.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resizing: errors and symbols. Values: tests/oracle/resize.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"

@@ -1,5 +1,6 @@
-/* Fourier transforms against their definition, and the traps of their derivatives. Values: tests/oracle/spectral.py; derivatives:
-   tests/oracle/functions/spectra.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fourier transforms against their definition, and the traps of their derivatives. Values: tests/oracle/spectral.py;
+   derivatives: tests/oracle/functions/spectra.py. */
 #include "numeric/fourier.h"
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows: errors, symbols and bodies. Values: tests/oracle/window.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"

@@ -1,11 +1,13 @@
-/* Gaussian splats: the traps of their derivatives, and the two halves of the renderer. Values and cotangents of larger scenes:
-   tests/oracle/splat.py. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gaussian splats: the traps of their derivatives, and the two halves of the renderer. Values and cotangents of larger
+   scenes: tests/oracle/splat.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
 #include <math.h>
 
-/* One splat straight ahead of a camera at the origin that looks along z; an image of one pixel, whose ray meets its middle. */
+/* One splat straight ahead of a camera at the origin that looks along z; an image of one pixel, whose ray meets its
+   middle. */
 #define ONE_PIXEL(cutoff)                                                                         \
     "width=1, height=1, tile_size=1, radius_scale=1, alpha_cutoff=" cutoff ", max_splat_steps=4," \
     "transmittance_threshold=0, max_list_entries=4"
@@ -44,8 +46,8 @@ TEST(trap_105_splat_gradient_sees_the_coverage_and_clips_nothing)
                  (const double[]){3}, 1);
 }
 
-/* Moving the splat by d sideways leaves α₀ exp(-ρ²/2) of it, ρ its distance in units of σ = 1: ρ² = d² up to the turn of the
-   ray, so the slope of the coverage at d is -d α. The image itself is asked, a little to both sides. */
+/* Moving the splat by d sideways leaves α₀ exp(-ρ²/2) of it, ρ its distance in units of σ = 1: ρ² = d² up to the turn
+   of the ray, so the slope of the coverage at d is -d α. The image itself is asked, a little to both sides. */
 TEST(trap_106_splat_gradient_is_that_of_the_image)
 {
     enum { POINTS = 3 };

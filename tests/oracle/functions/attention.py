@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention in every layout and with every mask, rotary embedding, and the fused ops around them. The JAX functions repeat heads,
 mask with where, and rotate with complex numbers or by pairs: none of it as the decompositions do."""
 import jax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complex functions of real losses. The gradient is dL/dx + i dL/dy, the conjugate of JAX's."""
 import jax
 import jax.numpy as jnp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops, branches and functions with rules of their own. JAX cannot differentiate a while loop in reverse: there the loop is as many
 masked steps as its bound, which has the derivative at the trip count."""
 import jax

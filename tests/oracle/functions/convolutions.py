@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Convolutions, windows and resizing, to second order: the Hessian of a convolution has blocks between input and weight."""
 import jax
 import jax.numpy as jnp

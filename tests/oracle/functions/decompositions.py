@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eigenvalues, singular values and what is made of them, and matrix exponentials, from jax.numpy.linalg. The losses do not depend on
 the phases of vectors, which JAX leaves open; where derivatives have a phase of their own, tests/ops/derivatives.c sees it."""
 import jax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fused ops, grouped products, recurrences and regions. Recurrences are lax.scan on JAX's side."""
 import jax
 import jax.numpy as jnp

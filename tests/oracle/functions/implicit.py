@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solutions of equations. JAX has them from dense solves, closed forms, or from as many unrolled steps as rounding asks for, and
 differentiates those; Fluxion differentiates the equation. Tolerances of 0 mean: to rounding."""
 import jax

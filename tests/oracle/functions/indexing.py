@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes, movement of data, gathers and scatters, with repeated and batched indices."""
 import jax
 import jax.numpy as jnp

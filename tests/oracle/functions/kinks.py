@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places where a derivative is a choice: ties, zeros, edges, branches that are not taken. Where JAX chooses otherwise, the JAX
 function is built from `where` and gathers so that it chooses as specified; the note says how JAX has it, and `plain` is that."""
 import jax

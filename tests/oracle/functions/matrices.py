@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear systems, factorisations, determinants and norms, from jax.numpy.linalg and jax.scipy.linalg."""
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole programs: test functions of optimisation, statistical models, physics, small networks."""
 import jax
 import jax.numpy as jnp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Derivatives in f16 and bf16. The answers are those of f64, rounded; each operation of ours rounds to the narrow type."""
 import jax
 import jax.numpy as jnp

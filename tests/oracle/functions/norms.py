@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normalisation, the loss of classifiers, and their backward ops: derivatives of first and second order. JAX has no such
 functions of its own, so they are written out with jnp.mean and jax.nn."""
 import jax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementwise functions and their compositions, each as the sum over a few points, so that the gradient is f', the Hessian is
 diag f'' and the third gradient f'''."""
 import jax

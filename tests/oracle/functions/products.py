@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matrix products, contractions and small pieces of linear algebra written with them."""
 import jax.numpy as jnp
 from jax import lax

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantisation: straight-through derivatives, which JAX is given as rules of its own for forward mode (custom_jvp); reverse mode,
 second order and batches follow from them. Scales are constant for every derivative. Integers carry f32 derivatives, so chains
 through them are of f32."""

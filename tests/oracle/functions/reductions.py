@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions, normalisations, losses and running sums."""
 import jax
 import jax.numpy as jnp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transforms and what is made of them. Losses are quartic in the spectrum, so that second derivatives depend on the point."""
 import jax.numpy as jnp
 

@@ -1,5 +1,6 @@
-/* conv_form.h: a convolution as the trilinear form of ops/signal/conv.c, whatever its layout and which of the three factors is
-   the result. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_form.h: a convolution as the trilinear form of ops/signal/conv.c, whatever its layout and which of the three
+   factors is the result. */
 #ifndef FLXI_CONV_FORM_H
 #define FLXI_CONV_FORM_H
 

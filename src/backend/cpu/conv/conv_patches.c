@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_patches.c: see conv_patches.h. Indices are taken apart once for each run of neighbours; within a run nothing is
    divided. */
 #include "backend/cpu/conv/conv_patches.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_patches.h: the matrix of patches that a convolution multiplies with: its rows are positions of the kernel, its
    columns the elements of the input under one tap and channel, 0 where the tap meets padding or a gap. It is never
    stored; the matrix product asks for parts of it while packing. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_plain.c: convolutions term by term, for operands with infinities and NaNs, which must not meet the zeros that
    stand for padding elsewhere. Each element of the result is one sum, in double and in a fixed order: over the channels
    of a group and the taps (conv), over the features of a group and the taps (to the input), or over the images and the

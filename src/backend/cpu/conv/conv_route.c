@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conv_route.c: convolutions as matrix products with the matrix of patches (conv_patches.h), which is made while
    packing: no copy of the input, and the packed parts are as fast to multiply with as any matrix.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blas.c: see blas.h. The functions are those of the CBLAS interface with 32-bit integers. */
 #include "backend/cpu/gemm/blas.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blas.h: a CBLAS that the machine may have, as another way to compute large matrix products.
 
    Looked for once, when first asked: $FLX_BLAS (a path, or "off"), else the usual names. It is used only where it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.c: matrix products by blocks (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication").
 
    C is cut into blocks that each one thread computes alone, over the whole depth; so threads share no sums and bits do
@@ -239,7 +240,8 @@ static void choose_blocks(plan *pl)
     }
 }
 
-/* Whether A is read where it lies: it is small, its rows are few, or each is read only once or twice, along its depth. */
+/* Whether A is read where it lies: it is small, its rows are few, or each is read only once or twice, along its
+   depth. */
 static bool is_read_in_place(const plan *pl)
 {
     const flxi_gemm *p = &pl->p;

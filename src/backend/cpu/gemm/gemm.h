@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.h: matrix products of every dtype, C[i, j] = alpha · Σ_k A[i, k] B[k, j] + bias + residual.
 
    An operand is seen as lines (rows of A, columns of B) of a common depth (the summed index). Lines and depth may each
@@ -61,8 +62,8 @@ typedef struct {
     int64_t bias_row, bias_col;
     const void *residual; /* or NULL: laid out like C, which it must not overlap */
 
-    /* C += …, for f32 and f64 without any of the above: chains begin with what C holds, where C is written in place (c_col
-       1, sides that did not change places), else the finished sums are added. */
+    /* C += …, for f32 and f64 without any of the above: chains begin with what C holds, where C is written in place
+       (c_col 1, sides that did not change places), else the finished sums are added. */
     bool add;
 } flxi_gemm;
 

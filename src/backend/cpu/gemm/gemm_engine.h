@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_engine.h: what the files of the matrix product share: kernels by kind and instruction set, packing, and
    finishing. */
 #ifndef FLXI_GEMM_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_pack.c: the border of the matrix product: elements of any dtype and layout come in as panels of the type
    products are computed in, and finished sums go out, rounded or wrapped once. */
 #include "backend/cpu/gemm/gemm_engine.h"

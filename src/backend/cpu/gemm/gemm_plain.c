@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_plain.c: tiles of integers and truth values. Integers are computed modulo 2^32 or 2^64, which is what wrapping
    around means at every narrower width too; truth values are masks, all bits or none. Loops of fixed length: the
    compiler makes vectors of them. */

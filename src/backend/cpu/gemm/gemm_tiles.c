@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_tiles.c: the kernels of the matrix product for each instruction set; the code is gemm_tiles.inc.
 
    Every variant adds with fused multiply-adds and in the same order, so they agree to the bit; what differs is the size

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* c_compiler.c: see c_compiler.h. */
 #include "backend/cpu/jit/c_compiler.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* c_compiler.h: which C compiler there is, what it is, and with which arguments it makes our objects. */
 #ifndef FLXI_C_COMPILER_H
 #define FLXI_C_COMPILER_H
@@ -15,12 +16,12 @@ typedef struct {
     flxi_cc_family family;
 } flxi_cc;
 
-/* $FLX_CC, else the first of gcc, clang and cc on the PATH: all make equally fast code, and gcc starts three times as fast
-   as clang. Knows path and identity then. DEVICE when there is none. */
+/* $FLX_CC, else the first of gcc, clang and cc on the PATH: all make equally fast code, and gcc starts three times as
+   fast as clang. Knows path and identity then. DEVICE when there is none. */
 flx_code flxi_cc_find(flxi_cc *cc, flx_error *err);
 
-/* Asks the compiler for its version and finds its family by it. The answer is kept in the cache as long as the compiler's
-   file stays the same, for some compilers take longer to answer than to compile. */
+/* Asks the compiler for its version and finds its family by it. The answer is kept in the cache as long as the
+   compiler's file stays the same, for some compilers take longer to answer than to compile. */
 void flxi_cc_probe(flxi_cc *cc, flxi_object_cache *cache, const flxi_process_limits *limits);
 
 /* ---- Arguments ---- */

@@ -1,5 +1,6 @@
-/* compile_c.c: see compile_c.h. A batch goes through four steps: find the compiler, take what the cache has, compile the
-   rest in a directory of its own, load that and give it to the cache. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile_c.c: see compile_c.h. A batch goes through four steps: find the compiler, take what the cache has, compile
+   the rest in a directory of its own, load that and give it to the cache. */
 #include "backend/cpu/jit/compile_c.h"
 
 #include "base/host/process.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compile_c.h: from C text to functions in this process, by the system's compiler.
 
    Several texts are compiled at once by several processes. What was made before, by any process of this user, is taken
@@ -38,9 +39,9 @@ typedef struct {
     flxi_object *object; /* out; the caller frees it */
 } flxi_c_unit;
 
-/* Compiles and loads all units, or none. Files are made only in a directory that only this user can enter and that is gone
-   when this returns. DEVICE when there is no compiler, it fails, takes too long or makes something else than an object;
-   the message has the beginning of what it printed. */
+/* Compiles and loads all units, or none. Files are made only in a directory that only this user can enter and that is
+   gone when this returns. DEVICE when there is no compiler, it fails, takes too long or makes something else than an
+   object; the message has the beginning of what it printed. */
 flx_code flxi_compile_c(flxi_compile_service *s, flxi_c_unit *units, size_t n, flxi_c_level level, unsigned flags,
                         flx_error *err);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_chain.c: see kernel_chain.h. */
 #include "backend/cpu/jit/kernel_chain.h"
 

@@ -1,6 +1,7 @@
-/* kernel_chain.h: the steps of a small block as one function. Where every step is small, calling them one by one costs as much as
-   their work; the compiler sees the calls of a chain with all their numbers and makes straight code of them. If the block is the
-   body of a scan, a second function is the whole loop. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_chain.h: the steps of a small block as one function. Where every step is small, calling them one by one costs
+   as much as their work; the compiler sees the calls of a chain with all their numbers and makes straight code of them.
+   If the block is the body of a scan, a second function is the whole loop. */
 #ifndef FLXI_KERNEL_CHAIN_H
 #define FLXI_KERNEL_CHAIN_H
 
@@ -25,7 +26,8 @@ typedef struct {
     int64_t step;
 } flxi_chain_row;
 
-/* A carry is read where the step before wrote it. It is written to the rows of a trajectory, or to two places in turns. */
+/* A carry is read where the step before wrote it. It is written to the rows of a trajectory, or to two places in
+   turns. */
 typedef struct {
     const unsigned char *in;
     unsigned char *place[2]; /* both the first row of a trajectory … */

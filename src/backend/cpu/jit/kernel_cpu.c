@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_cpu.c: device "cpu" of kernels: emits C, compiles it once, runs it on all cores. The same code serves all
    dispatches of a kernel: lengths, grid and subgroup size are arguments. */
 #include "backend/cpu/jit/kernel_cpu.h"
@@ -257,7 +258,8 @@ static bool is_aligned(const flxi_kbuffer *b, const void *data)
     return (uintptr_t)data % flxi_ktype_bytes(b->element, 1) == 0;
 }
 
-/* Compiled code expects natural alignment: memory without it is copied, and back when the kernel may have changed it. */
+/* Compiled code expects natural alignment: memory without it is copied, and back when the kernel may have changed
+   it. */
 static flx_code bind(dispatch *r, flx_error *err)
 {
     const flx_kernel *k = r->d->kernel;

@@ -1,15 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_cpu.h: kernels compiled to machine code through C, kept with their context. */
 #ifndef FLXI_KERNEL_CPU_H
 #define FLXI_KERNEL_CPU_H
 
 #include "kernel/interpret/kernel_run.h"
 
-/* Compiles the kernels in one go and keeps them, so that running them starts at once; those that are kept already are left
-   out. All must be of one context. */
+/* Compiles the kernels in one go and keeps them, so that running them starts at once; those that are kept already are
+   left out. All must be of one context. */
 flx_code flxi_cpu_prepare(flx_kernel *const *kernels, size_t n, flx_error *err);
 
-/* Device "cpu" of flx_kernel_run(): flxi_kernel_run_cpu() of kernel_run.h. Workgroups are spread over threads in pieces of
-   a size that does not depend on their number. A kernel whose result depends on the order of workgroups (float additions by
-   atomics, results of atomics that are used) runs them in order on one thread: the same input gives the same bits. */
+/* Device "cpu" of flx_kernel_run(): flxi_kernel_run_cpu() of kernel_run.h. Workgroups are spread over threads in pieces
+   of a size that does not depend on their number. A kernel whose result depends on the order of workgroups (float
+   additions by atomics, results of atomics that are used) runs them in order on one thread: the same input gives the
+   same bits. */
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
 #include "backend/cpu/jit/native.h"
 
@@ -57,7 +58,8 @@ static size_t files_for(size_t kernels)
     return files < most ? files : most;
 }
 
-/* Kernels in order, as many in each file; but those of a chain stay together, as long as they would not fill a file of their own. */
+/* Kernels in order, as many in each file; but those of a chain stay together, as long as they would not fill a file of
+   their own. */
 static void cut_files(flxi_native_code *code, const flxi_native_program *p)
 {
     for (size_t f = 0; f <= code->n; f++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* native.h: kernels of an executable as machine code. */
 #ifndef FLXI_NATIVE_H
 #define FLXI_NATIVE_H
@@ -40,13 +41,14 @@ typedef struct {
     size_t num_chains;
 } flxi_native_program;
 
-/* Compiles the kernels and chains; `out` has room for as many as there are kernels. IO when the text cannot be written to
-   dump_dir. */
+/* Compiles the kernels and chains; `out` has room for as many as there are kernels. IO when the text cannot be written
+   to dump_dir. */
 flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p, const flxi_native_options *o,
                            flxi_native *out, flxi_native_code **code, flx_error *err);
 void flxi_native_free(flxi_native_code *code); /* NULL is fine */
 
-/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller). `scratch` has room for each thread. */
+/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller). `scratch` has room for each
+   thread. */
 void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object_cache.c: see object_cache.h. Where the cache lies is found anew for each use, and everything in it is reached
    through one descriptor of the directory that was checked, so that nobody can put another one in its place between. */
 #include "backend/cpu/jit/object_cache.h"
@@ -375,8 +376,9 @@ static void evict(flxi_object_cache *c, int dir)
     count(c, &c->stats.evicted, evicted);
 }
 
-/* Looking through the directory takes long, so not every write does it, but each with a chance in proportion to its size:
-   then 1/64 of the bound is written between two of them, however many processes write. The key is random enough. */
+/* Looking through the directory takes long, so not every write does it, but each with a chance in proportion to its
+   size: then 1/64 of the bound is written between two of them, however many processes write. The key is random
+   enough. */
 static bool is_eviction_due(const flxi_object_cache *c, const unsigned char *key, uint64_t size)
 {
     double chance = (double)size * 64 / (double)c->max_bytes;
@@ -385,7 +387,8 @@ static bool is_eviction_due(const flxi_object_cache *c, const unsigned char *key
 
 /* ---- Writing ---- */
 
-/* A fresh file; the leftover of a process that was killed, or of one with the same number elsewhere, is stepped over. */
+/* A fresh file; the leftover of a process that was killed, or of one with the same number elsewhere, is stepped
+   over. */
 static int open_temp(flxi_object_cache *c, int dir, char name[NAME_BYTES])
 {
     for (int tries = 0; tries < 100; tries++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object_cache.h: compiled objects on disk, found by the SHA-256 of all that went into them.
 
    A writable cache is code execution, so nothing is believed. The directory must belong to this user and be closed to

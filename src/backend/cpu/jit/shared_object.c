@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_object.c: see shared_object.h. */
 #include "backend/cpu/jit/shared_object.h"
 
@@ -65,8 +66,8 @@ static int seal_bytes(const unsigned char *bytes, size_t n, const unsigned char 
     return -1;
 }
 
-/* The loader takes a path it has seen before for the object it has loaded then, and numbers of descriptors come again. So
-   each path is another one: bits of a serial number become parts of it that lead nowhere else. */
+/* The loader takes a path it has seen before for the object it has loaded then, and numbers of descriptors come again.
+   So each path is another one: bits of a serial number become parts of it that lead nowhere else. */
 static void *load_descriptor(int fd)
 {
     static atomic_uint last;

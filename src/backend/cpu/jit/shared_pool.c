@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_pool.c: made when it is first wanted, with one thread for each core. */
 #include "backend/cpu/jit/shared_pool.h"
 

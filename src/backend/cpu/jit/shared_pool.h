@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_pool.h: the threads of a context: one pool for all that runs on the CPU. */
 #ifndef FLXI_SHARED_POOL_H
 #define FLXI_SHARED_POOL_H

@@ -1,15 +1,16 @@
-/* small_product.c: see small_product.h. The result is cut into tiles whose sums stay in registers; a tile walks down the depth
-   with one vector of b for each of its columns of vectors and one number of a for each of its rows. The size of tiles is chosen
-   by counting what a processor of our time can do in a cycle: two multiply-adds, two to three loads, and four cycles until a sum is
-   there. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* small_product.c: see small_product.h. The result is cut into tiles whose sums stay in registers; a tile walks down
+   the depth with one vector of b for each of its columns of vectors and one number of a for each of its rows. The size
+   of tiles is chosen by counting what a processor of our time can do in a cycle: two multiply-adds, two to three loads,
+   and four cycles until a sum is there. */
 #include "backend/cpu/jit/small_product.h"
 
 #include "emit/vector/vector_emit.h"
 
 #include <stdio.h>
 
-/* With more rows than this b would be read so often that packing it pays; with more multiplications than these so would threads,
-   where there are some, or blocks that stay in caches. */
+/* With more rows than this b would be read so often that packing it pays; with more multiplications than these so would
+   threads, where there are some, or blocks that stay in caches. */
 static const int64_t most_rows = 64, most_products = 1 << 18, most_products_alone = 1 << 21;
 
 static int64_t walk_step(const flxi_walk *w)
@@ -112,7 +113,8 @@ static void line(const writing *w, const char *text)
     flxi_kfile_expand(w->f, &w->f->kernels, text, &w->subject);
 }
 
-/* c<row>_<vector>, all of them, through a template that has the row in $a and the vector in $b; $c: the vector's first column. */
+/* c<row>_<vector>, all of them, through a template that has the row in $a and the vector in $b; $c: the vector's first
+   column. */
 static void each_sum(const writing *w, tile t, const char *text)
 {
     char row[12], vector[12], column[12];

@@ -1,6 +1,7 @@
-/* small_product.h: a product of few rows as C text, for functions that run a whole block (kernel_chain.h). Inside a loop such a
-   product costs less than calling one that fits all shapes: everything is a number in the text, nothing is packed. Its bits are
-   those of gemm.h: each element is one chain of fused multiply-adds in order of the depth. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* small_product.h: a product of few rows as C text, for functions that run a whole block (kernel_chain.h). Inside a
+   loop such a product costs less than calling one that fits all shapes: everything is a number in the text, nothing is
+   packed. Its bits are those of gemm.h: each element is one chain of fused multiply-adds in order of the depth. */
 #ifndef FLXI_SMALL_PRODUCT_H
 #define FLXI_SMALL_PRODUCT_H
 

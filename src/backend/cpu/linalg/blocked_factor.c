@@ -1,8 +1,10 @@
-/* blocked_factor.c: factor_engine.h by recursion. A matrix is cut in half until a few columns are left; all that happens
-   between the halves is a matrix product, which is nearly all of the work.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blocked_factor.c: factor_engine.h by recursion. A matrix is cut in half until a few columns are left; all that
+   happens between the halves is a matrix product, which is nearly all of the work.
 
-   Products here only add (flxi_gemm.add), so one factor of each is kept with its sign changed: the multipliers of LU until all
-   is done, solutions of triangles likewise, and for Cholesky the part that the product is added to. Changing a sign is exact.
+   Products here only add (flxi_gemm.add), so one factor of each is kept with its sign changed: the multipliers of LU
+   until all is done, solutions of triangles likewise, and for Cholesky the part that the product is added to. Changing
+   a sign is exact.
 
    How much scratch the products want is found by walking the same recursion without a matrix. */
 #include "backend/cpu/gemm/gemm.h"

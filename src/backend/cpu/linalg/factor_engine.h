@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* factor_engine.h: factors and triangles of one dense matrix of f32 or f64, row-major, in its own precision.
 
    Two engines compute them: blocks of our own (blocked_factor.c) and a library that the machine may have (lapack.c).
-   Both are backward stable: L U, U^T U and T x differ from what they stand for by a modest multiple of n units of the sizes
-   that meet. A result depends on the engine, never on the number of threads. */
+   Both are backward stable: L U, U^T U and T x differ from what they stand for by a modest multiple of n units of the
+   sizes that meet. A result depends on the engine, never on the number of threads. */
 #ifndef FLXI_FACTOR_ENGINE_H
 #define FLXI_FACTOR_ENGINE_H
 

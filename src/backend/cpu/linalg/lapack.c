@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lapack.c: see lapack.h. The functions are those of Fortran with 32-bit integers, whose matrices are column-major: a
    row-major matrix is read as its transpose. Lengths of strings come last, as Fortran compilers pass them. */
 #include "backend/cpu/linalg/lapack.h"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lapack.h: a LAPACK that the machine may have, as another way to factor large matrices.
 
-   Looked for once, when first asked: $FLX_LAPACK (a path, or "off"), else the usual names. As with blas.h it is used only
-   where it measures faster than our own blocks on this machine, and on one thread of its own for each matrix. */
+   Looked for once, when first asked: $FLX_LAPACK (a path, or "off"), else the usual names. As with blas.h it is used
+   only where it measures faster than our own blocks on this machine, and on one thread of its own for each matrix. */
 #ifndef FLXI_LAPACK_H
 #define FLXI_LAPACK_H
 

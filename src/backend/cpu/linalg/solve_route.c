@@ -1,10 +1,11 @@
-/* solve_route.c: solve, inv, lu, cholesky and solve_triangular of large real matrices, by the engines of factor_engine.h
-   and in the precision of the operands. lu_solve and the other solves consist of these.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* solve_route.c: solve, inv, lu, cholesky and solve_triangular of large real matrices, by the engines of
+   factor_engine.h and in the precision of the operands. lu_solve and the other solves consist of these.
 
-   A slice is one system or one matrix of a batch. As long as there are fewer slices than threads, they are computed one after
-   the other by all threads, else each thread has slices of its own; both give the same bits. A factor that consecutive
-   systems share is made once. A singular slice is solved by our own blocks, which divide by its zeros as the definition
-   does. */
+   A slice is one system or one matrix of a batch. As long as there are fewer slices than threads, they are computed one
+   after the other by all threads, else each thread has slices of its own; both give the same bits. A factor that
+   consecutive systems share is made once. A singular slice is solved by our own blocks, which divide by its zeros as
+   the definition does. */
 #include "backend/cpu/linalg/factor_engine.h"
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
@@ -151,8 +152,8 @@ static void lu_slice(solving *s, int64_t i, slot *o)
         perm[k] = (int32_t)o->perm[k];
 }
 
-/* The mean of a and its transpose goes to the upper triangle of y, and in the end the factor to its half: tiles, so that
-   lines of both halves are used while they are near. */
+/* The mean of a and its transpose goes to the upper triangle of y, and in the end the factor to its half: tiles, so
+   that lines of both halves are used while they are near. */
 enum { TILE = 16 };
 #define HALVES(name, REAL)                                                               \
     static void name##_mean(void *to, const void *from, int64_t n)                       \

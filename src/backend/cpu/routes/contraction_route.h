@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* contraction_route.h: matmul and dot_general as a matrix product, for callers that add an epilogue. */
 #ifndef FLXI_CONTRACTION_ROUTE_H
 #define FLXI_CONTRACTION_ROUTE_H

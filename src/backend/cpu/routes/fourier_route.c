@@ -1,6 +1,8 @@
-/* fourier_route.c: fft, in the precision of its operand. Tables are made when the node is compiled and kept with it; rows are
-   what threads share. Several short rows are transformed side by side, as lanes of one transform, so that vectors run across
-   rows; a row comes out the same, to the bit, whatever stands beside it. Error: numeric/fourier.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fourier_route.c: fft, in the precision of its operand. Tables are made when the node is compiled and kept with it;
+   rows are what threads share. Several short rows are transformed side by side, as lanes of one transform, so that
+   vectors run across rows; a row comes out the same, to the bit, whatever stands beside it. Error:
+   numeric/fourier.h. */
 #include "backend/cpu/routes/routes.h"
 #include "numeric/fourier.h"
 

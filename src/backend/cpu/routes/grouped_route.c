@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grouped_route.c: grouped_matmul and its transposes, one matrix product for each group.
 
-   Rows are sorted by the matrix they meet and copied side by side, group after group. How many there are in a group is known
-   only when it runs, while scratch is asked for before: so a group is filled up with rows of zeros to one of few sizes, at most
-   an eighth more than it has. Rows are taken in order and each group is one product, so nothing depends on the threads. */
+   Rows are sorted by the matrix they meet and copied side by side, group after group. How many there are in a group is
+   known only when it runs, while scratch is asked for before: so a group is filled up with rows of zeros to one of few
+   sizes, at most an eighth more than it has. Rows are taken in order and each group is one product, so nothing depends
+   on the threads. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/routes/route_index.h"
 #include "graph/op/opcode.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_route.c: gather and scatter_add by rows.
 
    Indices are looked at before anything is written, so an index out of range fails as in the definition. scatter_add
-   gives each thread columns of its own and lets it walk all updates in order: sums have one order, whatever the threads.
-   f16 and bf16 are summed in f32 in scratch and rounded once. */
+   gives each thread columns of its own and lets it walk all updates in order: sums have one order, whatever the
+   threads. f16 and bf16 are summed in f32 in scratch and rounded once. */
 #include "backend/cpu/gemm/gemm_engine.h"
 #include "backend/cpu/routes/route_index.h"
 #include "base/half.h"
@@ -69,7 +70,8 @@ size_t flxi_scatter_scratch(const flxi_route_node *n, int threads)
     return is_half(n->out_types[0]->dtype) ? (size_t)flxi_route_count(n->out_types[0]) * sizeof(float) : 0;
 }
 
-/* Columns [begin, end) of all rows: cleared, then updates added in order. A and U: what sums and updates are stored as. */
+/* Columns [begin, end) of all rows: cleared, then updates added in order. A and U: what sums and updates are stored
+   as. */
 #define SCATTER(name, A, U, widen, combine)                                                                \
     static void name(const indexing *x, A *y, int64_t begin, int64_t end)                                  \
     {                                                                                                      \

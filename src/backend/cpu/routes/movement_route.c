@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* movement_route.c: transpose and concat, which only move bytes.
 
-   A transposition is first reduced: axes of extent 1 vanish, and axes that stay neighbours become one. Where the last axis
-   stays last, rows are copied; else squares of the plane spanned by the last axis of x and that of y are turned, so that
-   both sides are read and written in whole cache lines. */
+   A transposition is first reduced: axes of extent 1 vanish, and axes that stay neighbours become one. Where the last
+   axis stays last, rows are copied; else squares of the plane spanned by the last axis of x and that of y are turned,
+   so that both sides are read and written in whole cache lines. */
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* route_index.c: see route_index.h. */
 #include "backend/cpu/routes/route_index.h"
 

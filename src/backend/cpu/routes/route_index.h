@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* route_index.h: the indices that routes read positions from, under the policy of ops.md 0.7. */
 #ifndef FLXI_ROUTE_INDEX_H
 #define FLXI_ROUTE_INDEX_H

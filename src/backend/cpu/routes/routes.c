@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* routes.c: the table of routes and what they share. */
 #include "backend/cpu/routes/routes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* routes.h: hand-written ways to compute one node, beside the kernels that are generated.
 
    routes.def lists them, best first for each op. `applies` looks at types and attributes only and returns NULL for yes

@@ -1,5 +1,6 @@
-/* running_route.c: cumsum. Rows along the axis are independent, so they are what threads share; sums are kept as wide as
-   the definition keeps them (f32 in f64, halves in f32), so results are those of the definition to the bit. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* running_route.c: cumsum. Rows along the axis are independent, so they are what threads share; sums are kept as wide
+   as the definition keeps them (f32 in f64, halves in f32), so results are those of the definition to the bit. */
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sort_route.c: sort, argsort, topk and top_k of one key by merging.
 
    Each element becomes an unsigned integer in whose order it sorts: floats by their bits with the sign turned into an
-   offset, both zeros alike, all NaNs alike above +inf; descending order turns all bits over. So one loop sorts every dtype,
-   stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
+   offset, both zeros alike, all NaNs alike above +inf; descending order turns all bits over. So one loop sorts every
+   dtype, stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
 #include "graph/op/opcode.h"

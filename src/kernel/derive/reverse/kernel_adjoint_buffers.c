@@ -1,4 +1,6 @@
-/* kernel_adjoint_buffers.c: which buffers a reverse has, which of them are only scratch, and how adjoints may be added to. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_adjoint_buffers.c: which buffers a reverse has, which of them are only scratch, and how adjoints may be added
+   to. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 
 /* What is done to one buffer: loads of active values, each of which adds to its adjoint, and stores. */
@@ -106,7 +108,8 @@ static void add_need(flxi_kreverser *g, const flxi_kneed *need)
         flxi_krev_check(g, NULL);
 }
 
-/* A forward buffer as the derivative sees it: with its initial contents, or a copy that is written as the kernel goes. */
+/* A forward buffer as the derivative sees it: with its initial contents, or a copy that is written as the kernel
+   goes. */
 static void declare_primal(flxi_kreverser *g, uint32_t i, uint8_t other_uses)
 {
     const flxi_kbuffer_facts *f = &g->w->buffers[i];
@@ -211,8 +214,8 @@ static bool is_recorded(const flxi_kstep *step, const flxi_kx *e)
     return (step->s->flags & FLX_KERNEL_REGION_RECORD) && step->parent && !flxi_kx_is_leaf(e);
 }
 
-/* What must be taped: loads of memory that may have changed, results of atomics, what lanes told each other, and what the
-   program asks for. */
+/* What must be taped: loads of memory that may have changed, results of atomics, what lanes told each other, and what
+   the program asks for. */
 void flxi_krev_find_sites(flxi_kreverser *g, flxi_ksteps steps)
 {
     for (size_t i = 0; i < steps.n && flxi_krev_ok(g); i++) {

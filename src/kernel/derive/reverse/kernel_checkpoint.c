@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_checkpoint.c: loops of loops, so that reverse mode keeps a state per piece instead of one per iteration. */
 #include "kernel/derive/reverse/kernel_checkpoint.h"
 

@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_grad.c: flx_kernel_grad: from a kernel to its reverse, step by step: normalise, find what is active, emit with
-   every tape, see which tapes anything needs, cut loops if they are too long, emit again with those, simplify, check. */
+   every tape, see which tapes anything needs, cut loops if they are too long, emit again with those, simplify,
+   check. */
 #include "kernel/check/kernel_validate.h"
 #include "kernel/derive/kernel_affine.h"
 #include "kernel/derive/kernel_bits.h"

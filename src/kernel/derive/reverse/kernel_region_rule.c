@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_region_rule.c: regions with a derivative of their own, as the builder makes them out of functions.
 
    The rule says for variables v from outside what is added to the adjoint that v has before the region, from values and
@@ -5,11 +6,12 @@
 
        region r { …A… } adjoint { adjoint(v) += e(adjoint(y), y, w); }
 
-   For each float variable y that A assigns a function is declared that gives its last argument as it is, and whose derivative
-   by v is that part of e which belongs to adjoint(y). A works on a copy of y, and the region ends with
-   y = r_y(v, …, stop_gradient(copy)): the value is what A made of it, the derivative is the function's, nothing in A carries
-   one, and both modes, repeated differentiation, text, bytes and passes need to know of functions only. The part of e is found exactly, by leaving out what the other adjoints are factors of: a zero in
-   their place could meet an infinity.
+   For each float variable y that A assigns a function is declared that gives its last argument as it is, and whose
+   derivative by v is that part of e which belongs to adjoint(y). A works on a copy of y, and the region ends with y =
+   r_y(v, …, stop_gradient(copy)): the value is what A made of it, the derivative is the function's, nothing in A
+   carries one, and both modes, repeated differentiation, text, bytes and passes need to know of functions only. The
+   part of e is found exactly, by leaving out what the other adjoints are factors of: a zero in their place could meet
+   an infinity.
 
    Where the rule of one variable uses the value of another that the region assigns, that value comes from the other's
    function too, so that second derivatives see how it depends on v. */

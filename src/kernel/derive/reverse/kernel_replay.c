@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_replay.c: the forward part of a reverse, and its repetitions: the program with a variable for each value. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 

@@ -1,14 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_reverse.c: the reverse of a normalised program, in one body: the forward part, then its statements backwards.
 
    Values. In the emitted code a variable's successive values are separate variables, so that overwriting harms nothing.
-   What stands inside an if or a loop is out of scope when its reverse comes, so the reverse of a branch or of an iteration
-   first runs a copy of it again (without stores and barriers) from the values at its entry. For a branch these are still in
-   scope; for an iteration they come from a tape, written while the loop ran. A loop inside is replayed with its iteration,
-   so its tape is used again: memory adds up over nesting levels instead of multiplying. Loads from memory that may have
-   changed since are not repeated: their values were taped, one slot per time they were executed.
+   What stands inside an if or a loop is out of scope when its reverse comes, so the reverse of a branch or of an
+   iteration first runs a copy of it again (without stores and barriers) from the values at its entry. For a branch
+   these are still in scope; for an iteration they come from a tape, written while the loop ran. A loop inside is
+   replayed with its iteration, so its tape is used again: memory adds up over nesting levels instead of multiplying.
+   Loads from memory that may have changed since are not repeated: their values were taped, one slot per time they were
+   executed.
 
-   Adjoints. Each active variable has one adjoint; an assignment takes it, clears it and passes it on. Since a branch or an
-   iteration is reversed in the same way, joins need nothing of their own: the adjoint is a variable that lives outside. */
+   Adjoints. Each active variable has one adjoint; an assignment takes it, clears it and passes it on. Since a branch or
+   an iteration is reversed in the same way, joins need nothing of their own: the adjoint is a variable that lives
+   outside. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 
 /* ---- Adding to adjoints ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_reverse.h: emitting the reverse of a normalised program. */
 #ifndef FLXI_KERNEL_REVERSE_H
 #define FLXI_KERNEL_REVERSE_H

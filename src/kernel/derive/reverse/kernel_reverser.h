@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_reverser.h: the state of emitting a reverse, shared by the files that do it: kernel_tape.c (recorded values),
-   kernel_replay.c (the forward part and its repetitions), kernel_adjoint_buffers.c (which buffers there are and how they
-   are added to) and kernel_reverse.c (the reverse itself, where the whole is explained). */
+   kernel_replay.c (the forward part and its repetitions), kernel_adjoint_buffers.c (which buffers there are and how
+   they are added to) and kernel_reverse.c (the reverse itself, where the whole is explained). */
 #ifndef FLXI_KERNEL_REVERSER_H
 #define FLXI_KERNEL_REVERSER_H
 
@@ -118,7 +119,8 @@ uint32_t flxi_krev_site_slot(flxi_kreverser *g, const flxi_kstep *loop);
 /* Emits the number of the invocation and how many there are. */
 void flxi_krev_find_self(flxi_kreverser *g);
 void flxi_krev_tell_tape_length(flxi_kreverser *g, const flxi_ktape *t);
-/* Keeps a contribution to target[index], one slot per time the step is executed, for a kernel that adds them in order. */
+/* Keeps a contribution to target[index], one slot per time the step is executed, for a kernel that adds them in
+   order. */
 void flxi_krev_contribute(flxi_kreverser *g, const flxi_kstep *step, uint32_t target, uint32_t index, uint32_t term);
 
 /* ---- kernel_replay.c ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_tape.c: values that the forward part records and the reverse part reads back. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 

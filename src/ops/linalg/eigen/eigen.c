@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* eigen.c: eigenvalues and eigenvectors.
 
    The derivative of eigenvectors divides by differences of eigenvalues. Differences below 128 units of rounding of

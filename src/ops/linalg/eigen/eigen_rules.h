@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* eigen_rules.h: what the rules of eigenvalues and singular values are written with, beyond matrix_rules.h. A
    matrix is the last two axes of a value, a vector the last one. */
 #ifndef FLXI_SPECTRUM_RULES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* polar.c: what is made of singular values: the polar decomposition and the condition number.
 
    polar is defined by svd, but its derivative is not taken through it: that would divide by differences of

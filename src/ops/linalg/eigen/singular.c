@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* singular.c: the singular value decomposition and the pseudoinverse.
 
    As for eigenvectors (eigen.c), the derivative of singular vectors divides by differences of singular values, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* singular.h: singular values of the matrices of a tensor, as the evaluators of several ops need them. */
 #ifndef FLXI_SINGULAR_H
 #define FLXI_SINGULAR_H

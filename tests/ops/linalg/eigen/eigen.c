@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eigenvalues, singular values, matrix functions: repeated values, missing rank, phases, and what is not a number.
    Values: tests/oracle/spectrum.py; derivatives elsewhere: tests/oracle/functions/decompositions.py. */
 #include "ops/gradient_text.h"

@@ -11,12 +11,12 @@
 
    A CHECK that fails prints the place, the values, the context and the command that reruns this one test, then ends the
    test at once (longjmp to the runner), from whatever depth it is called: helpers may return values. What the test held
-   is leaked. An EXPECT that fails prints the same and goes on; use it in table-driven tests where every row is worth
-   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and goes on.
+   is leaked. An EXPECT that fails prints the same and continues; use it in table-driven tests where every row is worth
+   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and continues.
 
-   The program: flx_tests [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]. A filter selects the
-   tests whose name contains it, or only the one test of exactly that name. Tests run in the order of their names, or with
-   jobs in any order, shared by that many processes; they must not depend on it.
+   The program: flx_tests [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]. A filter selects
+   the tests whose name contains it, or only the one test of exactly that name. Tests run in the order of their names,
+   or with jobs in any order, shared by that many processes; they must not depend on it.
 
    Variables of the environment: FLX_TEST_EFFORT says how much is tried (effort.h), FLX_TEST_SEED varies random tests,
    FLX_TEST_CASE=relu or =4711 selects cases inside tests (test_case_wanted), FLX_TEST_KEEP=FOLDER keeps texts for other
@@ -56,7 +56,7 @@ void test_register(test_case *t);
 /* CHECK_MSG(n == 3, "n is %d", n) */
 #define CHECK_MSG(cond, ...) test_require(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
-/* Like CHECK_MSG, but goes on; its value is that of the condition. */
+/* Like CHECK_MSG, but continues; its value is that of the condition. */
 #define EXPECT_MSG(cond, ...) test_expect(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
 #define CHECK_EQ_I64(a, b) test_require_i64(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))
@@ -92,8 +92,8 @@ const char *test_name(void);
 /* A seed made from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
 uint64_t test_seed(void);
 
-/* What FLX_TEST_CASE names, or NULL: tests of many cases try only those that it names, by a part of the name of an op or an
-   oracle's case, or by a seed. Where it is a number, test_case_seed() gives it. */
+/* What FLX_TEST_CASE names, or NULL: tests of many cases try only those that it names, by a part of the name of an op or
+   an oracle's case, or by a seed. Where it is a number, test_case_seed() gives it. */
 const char *test_case_wanted(void);
 bool test_case_seed(uint64_t *seed);
 
@@ -110,12 +110,12 @@ const char *test_source_dir(void);
 /* A folder for the files a test writes; made on first use, removed with all it holds when the program ends. */
 const char *test_temp_dir(void);
 
-/* Calls `probe` in a process of its own: whether that returns true. Otherwise `reason` receives what the probe wrote there,
-   or which signal ended the process. For code of others that may crash: drivers. */
+/* Calls `probe` in a process of its own: whether that returns true. Otherwise `reason` receives what the probe wrote
+   there, or which signal ended the process. For code of others that may crash: drivers. */
 bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size);
 
-/* A path that does not exist, in a folder that does not: no fixed name is sure to be free on every machine. The text lives
-   until the program ends. */
+/* A path that does not exist, in a folder that does not: no fixed name is sure to be free on every machine. The text
+   lives until the program ends. */
 const char *test_missing_path(const char *name);
 
 /* ---- What the macros call ---- */

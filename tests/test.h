@@ -92,8 +92,8 @@ const char *test_name(void);
 /* A seed made from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
 uint64_t test_seed(void);
 
-/* What FLX_TEST_CASE names, or NULL: tests of many cases try only those that it names, by a part of the name of an op or
-   an oracle's case, or by a seed. Where it is a number, test_case_seed() gives it. */
+/* What FLX_TEST_CASE names, or NULL: tests of many cases try only those that it names, by a part of the name of an op
+   or an oracle's case, or by a seed. Where it is a number, test_case_seed() gives it. */
 const char *test_case_wanted(void);
 bool test_case_seed(uint64_t *seed);
 

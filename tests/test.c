@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test.c: the runner behind test.h.
+/* test.c: the runner of test.h.
 
    Tests put themselves on a list before main starts. The runner sorts the list by name, runs what the filters select,
    and prints only what failed, then a line with the number of table rows tried and the line `N passed, N failed`. A
@@ -324,7 +324,7 @@ bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_
 /* ---- Running ---- */
 
 /* Only calls that are allowed in a signal handler. The default action then ends the program as if there were no
-   handler, so that a core dump or an exit status still tells the signal. */
+   handler, so that a core dump or an exit status still shows the signal. */
 static void on_signal(int sig)
 {
     const char *parts[] = {sig == SIGALRM ? "HANGS " : "CRASHED ",
@@ -462,7 +462,7 @@ typedef struct {
     atomic_long cases;
 } shared_run;
 
-/* Tests of random things take longest; they go first, so that no process is left alone with one at the end. */
+/* Tests of random things take longest; they start first, so that no process is left alone with one at the end. */
 static int by_length(const void *a, const void *b)
 {
     const test_case *const *x = a, *const *y = b;

@@ -12,8 +12,8 @@
 
    A CHECK that fails prints the place, the values, the context and the command that reruns this one test, then ends the
    test at once (longjmp to the runner), from whatever depth it is called: helpers may return values. What the test held
-   is leaked. An EXPECT that fails prints the same and goes on; use it in table-driven tests where every row is worth
-   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and goes on.
+   is leaked. An EXPECT that fails prints the same and continues; use it in table-driven tests where every row is worth
+   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and continues.
 
    The program: flx_tests [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]. A filter selects
    the tests whose name contains it, or only the one test of exactly that name. Tests run in the order of their names,
@@ -57,7 +57,7 @@ void test_register(test_case *t);
 /* CHECK_MSG(n == 3, "n is %d", n) */
 #define CHECK_MSG(cond, ...) test_require(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
-/* Like CHECK_MSG, but goes on; its value is that of the condition. */
+/* Like CHECK_MSG, but continues; its value is that of the condition. */
 #define EXPECT_MSG(cond, ...) test_expect(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
 #define CHECK_EQ_I64(a, b) test_require_i64(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))

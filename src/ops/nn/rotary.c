@@ -3,8 +3,8 @@
    of tables: the cotangent of x is the rotation back, the tangent the same rotation. */
 #include "ops/nn/rotary.h"
 
-#include "graph/op/opcode.h"
 #include "ops/express/express_combine.h"
+#include "ops/opcode.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"

@@ -5,7 +5,7 @@
    average whose new state is a second result, or from a state that stays. Every derivative takes s for a constant, and
    the rounding for a function with the derivative m(x) that `ste` names: the straight-through estimator. The value and
    its derivatives take s from one function, so they cannot disagree about it. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"

@@ -5,7 +5,7 @@
    range y moves with x as if nothing were rounded, and with s by psi(z) = round(z) - z; out of range it is ±Q s, so
    psi = ±Q. These are no derivatives of one function, so their own derivatives are not symmetric; each follows its
    formula here. A step below 1e-12 is taken for 1e-12 and gets no derivative. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"

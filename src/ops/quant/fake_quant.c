@@ -9,6 +9,7 @@
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 enum { MODE_PER_BATCH, MODE_EMA, MODE_FIXED };                        /* order of the words */
 enum { STE_CLIPPED_IDENTITY, STE_IDENTITY, STE_TANH, STE_HARD_TANH }; /* order of the words */
@@ -278,6 +279,7 @@ const flxi_rules flxi_rules_fake_quantize = {
     .schema = fake_schema,
     .attrs_size = sizeof(fake_attrs),
     .samples = samples_fake,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_fake_quantize_backward = {

@@ -9,6 +9,7 @@
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 typedef struct {
     int64_t bits, axis;
@@ -248,6 +249,7 @@ const flxi_rules flxi_rules_fake_quantize_lsq = {
     .schema = step_schema,
     .attrs_size = sizeof(step_attrs),
     .samples = samples_step,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_fake_quantize_lsq_backward_x = {

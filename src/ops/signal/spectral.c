@@ -295,6 +295,7 @@ const flxi_rules flxi_rules_fft_axis = {
     .attrs_size = sizeof(fft_axis_attrs),
     .samples = samples_fft_axis,
     .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 typedef struct {
@@ -358,8 +359,10 @@ static const flxi_sample samples_fftn[] = {
 #define FFTN_RULES                                                                                              \
     .infer = infer_fftn, .eval = flxi_eval_decomposed, .schema = fftn_schema, .attrs_size = sizeof(fftn_attrs), \
     .samples = samples_fftn
-const flxi_rules flxi_rules_fftn = {FFTN_RULES, .work = flxi_work_decomposed, .decompose = decompose_fftn};
-const flxi_rules flxi_rules_ifftn = {FFTN_RULES, .work = flxi_work_decomposed, .decompose = decompose_ifftn};
+const flxi_rules flxi_rules_fftn = {FFTN_RULES, .link = flxi_link_dense, .work = flxi_work_decomposed,
+                                    .decompose = decompose_fftn};
+const flxi_rules flxi_rules_ifftn = {FFTN_RULES, .link = flxi_link_dense, .work = flxi_work_decomposed,
+                                     .decompose = decompose_ifftn};
 
 /* ---- rfft, irfft ---- */
 
@@ -432,6 +435,7 @@ const flxi_rules flxi_rules_rfft = {
     .attrs_size = sizeof(rfft_attrs),
     .samples = samples_rfft,
     .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 static const flxi_attr irfft_schema[] = {
@@ -511,4 +515,5 @@ const flxi_rules flxi_rules_irfft = {
     .attrs_size = sizeof(rfft_attrs),
     .samples = samples_irfft,
     .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };

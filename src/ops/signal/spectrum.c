@@ -6,6 +6,7 @@
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/signal/spectral.h"
 
 #include <math.h>
@@ -206,6 +207,7 @@ const flxi_rules flxi_rules_fft_conv1d = {
     .decompose = decompose_fft_conv1d,
     .samples = samples_fft_conv1d,
     .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 /* ---- fftfreq, rfftfreq ---- */

@@ -6,7 +6,7 @@
 #include "backend/cpu/gemm/blas.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/routes/routes.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/signal/conv.h"
 
 #include <stdio.h>

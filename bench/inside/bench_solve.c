@@ -6,8 +6,8 @@
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 #include "graph/type/tensor.h"
+#include "ops/opcode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

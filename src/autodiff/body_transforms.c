@@ -3,8 +3,6 @@
    gives. */
 #include "autodiff/autodiff.h"
 
-#include "graph/op/opcode.h"
-
 /* What the first three start with: the prepared body, an empty graph and a map. */
 typedef struct {
     flx_graph *prepared;
@@ -52,11 +50,6 @@ static bool carries_derivative(const flx_type *t)
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
 }
 
-static flxi_site plain_site(flx_graph *g)
-{
-    return (flxi_site){.g = g, .ctx = g->ctx, .op = &flxi_ops[OP_add]};
-}
-
 static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const flxi_site *rule)
 {
     const flx_graph *src = w->prepared;
@@ -67,7 +60,7 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
                       .cotangent = w->vals,
                       .bounded = rule->bounded,
                       .fused = rule->fused};
-    flxi_site s = plain_site(w->g);
+    flxi_site s = flxi_plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++)
         w->flags[src->leaves.at[i]] = wanted[i] && carries_derivative(flxi_type_at(src, src->leaves.at[i]));
@@ -106,7 +99,7 @@ static flx_code run_jvp(work *w, const bool *active)
 {
     const flx_graph *src = w->prepared;
     flxi_forward f = {.src = src, .g = w->g, .map = w->map, .tangent = w->vals};
-    flxi_site s = plain_site(w->g);
+    flxi_site s = flxi_plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++) {
         const flxi_value *v = flxi_value_at(src, src->leaves.at[i]);
@@ -152,7 +145,7 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
 {
     const flx_graph *src = w->prepared;
     flxi_batching b = {.src = src, .g = w->g, .map = w->map, .batched = w->flags, .size = size};
-    flxi_site s = plain_site(w->g);
+    flxi_site s = flxi_plain_site(w->g);
     s.size = size;
     for (size_t i = 0; i < src->leaves.n; i++) {
         const flxi_value *v = flxi_value_at(src, src->leaves.at[i]);

@@ -4,14 +4,7 @@
    directions from its number; the whole set never exists. */
 #include "autodiff/jacobian.h"
 
-#include "graph/op/opcode.h"
-
 #include <stdio.h>
-
-static flxi_site plain_site(flx_graph *g)
-{
-    return (flxi_site){.g = g, .ctx = g->ctx, .op = &flxi_ops[OP_add]};
-}
 
 /* ---- Colours ---- */
 
@@ -172,7 +165,7 @@ static flx_graph *batch_over_seed(const flxi_many *m, flx_dim size)
 
 static flx_code run_at_once(flxi_many *m, flx_val *out)
 {
-    flxi_site s = plain_site(m->g);
+    flxi_site s = flxi_plain_site(m->g);
     flx_graph *all = batch_over_seed(m, m->along.colours);
     if (!all)
         return (flx_code)m->err->code;
@@ -191,7 +184,7 @@ static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
         flx_graph_free(g);
         return NULL;
     }
-    flxi_site s = plain_site(g);
+    flxi_site s = flxi_plain_site(g);
     flx_type number = {.dtype = FLX_I64};
     flx_dim count = m->chunk;
     flx_type row = flx_type_make(FLX_I64, 1, &count);
@@ -228,7 +221,7 @@ static flx_val join_chunks(flxi_site *s, const flxi_many *m, flx_val v, flx_dim 
 
 static flx_code run_in_chunks(flxi_many *m, flx_dim chunks, flx_val *out)
 {
-    flxi_site s = plain_site(m->g);
+    flxi_site s = flxi_plain_site(m->g);
     flx_graph *some = batch_over_seed(m, m->chunk);
     flx_graph *body = some ? chunk_body(m, some) : NULL;
     flx_val *in = body ? flxi_new(&m->g->arena, flx_val, body->leaves.n) : NULL;

@@ -2,8 +2,6 @@
 /* grad.c: reverse mode for users: names, seeds, what is missing, and the outputs in their order. */
 #include "autodiff/autodiff.h"
 
-#include "graph/op/opcode.h"
-
 #include <stdio.h>
 
 typedef struct {
@@ -147,7 +145,7 @@ static flx_code sweep(grad_work *w)
                       .fused = (w->flags & FLX_GRAD_FUSED_BACKWARD) != 0};
     uint32_t loss = src->outputs.at[0].val;
     const flx_type *type = flxi_type_at(src, loss);
-    flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
+    flxi_site s = flxi_plain_site(w->out);
     FLXI_TRY(flxi_copy_leaves(src, w->out, w->map, w->err));
     flx_val seed = w->flags & FLX_GRAD_SEED_INPUT ? flxi_new_leaf(w->out, "d_output", "", type) : FLX_NONE;
     flx_code code = flxi_reverse_forward(&r, w->err);
@@ -161,7 +159,7 @@ static flx_code sweep(grad_work *w)
 static flx_code write_outputs(grad_work *w)
 {
     const flx_graph *src = w->prepared;
-    flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
+    flxi_site s = flxi_plain_site(w->out);
     for (size_t k = w->flags & FLX_GRAD_VALUE ? 0 : 1; k < src->outputs.n; k++)
         flx_output(w->out, (flx_val){w->map[src->outputs.at[k].val], w->out->serial}, src->outputs.at[k].name);
     for (size_t i = 0; i < w->count; i++) {

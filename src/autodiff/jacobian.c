@@ -7,8 +7,6 @@
    is an ordinary graph with the inputs of the given one. */
 #include "autodiff/jacobian.h"
 
-#include "graph/op/opcode.h"
-
 #include <stdio.h>
 
 typedef struct {
@@ -37,11 +35,6 @@ static const flx_type *output_type(const jacobian_work *w, size_t k)
 static const flxi_pattern *pattern_of(const jacobian_work *w, size_t i, size_t k)
 {
     return &w->patterns[i * w->g->outputs.n + k];
-}
-
-static flxi_site plain_site(const jacobian_work *w)
-{
-    return (flxi_site){.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
 }
 
 /* ---- Directions ---- */
@@ -194,7 +187,7 @@ static flx_code block_type(const jacobian_work *w, size_t i, size_t k, flx_type 
 /* Derivatives that nothing reaches. */
 static flx_code zero_block(jacobian_work *w, size_t i, size_t k)
 {
-    flxi_site s = plain_site(w);
+    flxi_site s = flxi_plain_site(w->out);
     flx_type t;
     FLXI_TRY(block_type(w, i, k, &t));
     w->blocks[k * w->count + i] = flxi_zeros(&s, &t);
@@ -204,7 +197,7 @@ static flx_code zero_block(jacobian_work *w, size_t i, size_t k)
 /* From [elements, rest…], a row for each element of the input or of the output, to output ++ input. */
 static flx_code place_block(jacobian_work *w, flx_val v, size_t i, size_t k, bool by_input)
 {
-    flxi_site s = plain_site(w);
+    flxi_site s = flxi_plain_site(w->out);
     flx_type t;
     FLXI_TRY(block_type(w, i, k, &t));
     if (by_input)
@@ -248,7 +241,7 @@ static flx_graph *tangents_of(jacobian_work *w, size_t i)
 /* All outputs by input i: one batched jvp. */
 static flx_code forward_column(jacobian_work *w, size_t i)
 {
-    flxi_site s = plain_site(w);
+    flxi_site s = flxi_plain_site(w->out);
     flxi_directions d = along_input(w, i);
     flxi_tie ties[FLX_MAX_RANK];
     size_t reached = 0;
@@ -294,7 +287,7 @@ static flx_graph *cotangents_of(jacobian_work *w, size_t k, const char **names, 
 /* Output k by all inputs: one batched vjp. */
 static flx_code reverse_row(jacobian_work *w, size_t k)
 {
-    flxi_site s = plain_site(w);
+    flxi_site s = flxi_plain_site(w->out);
     flxi_directions d = along_output(w, k);
     flxi_tie ties[FLX_MAX_RANK];
     const char **names = flxi_new(&w->out->arena, const char *, w->count);

@@ -8,16 +8,9 @@
 
 /* ---- Where a Jacobian is zero ---- */
 
-/* How the elements of a value depend on one axis of a leaf: position i along `axis` of the value depends on the leaf's
-   positions i + lo … i + hi alone. With axis -1 it may depend on all of them. */
-typedef struct {
-    int axis;
-    int64_t lo, hi;
-} flxi_link;
-
 typedef struct {
     bool reached;                 /* false: the derivative is zero everywhere */
-    flxi_link link[FLX_MAX_RANK]; /* by axis of the leaf */
+    flxi_link link[FLX_MAX_RANK]; /* by axis of the leaf; axis -1: it may depend on all positions */
 } flxi_pattern;
 
 /* The pattern of every output of g, which is prepared for forward mode, by one leaf. Never claims a zero that is

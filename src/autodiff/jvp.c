@@ -2,8 +2,6 @@
 /* jvp.c: forward mode for users, and the Hessian product made of forward over reverse. */
 #include "autodiff/autodiff.h"
 
-#include "graph/op/opcode.h"
-
 #include <stdio.h>
 
 typedef struct {
@@ -46,7 +44,7 @@ static flx_code declare_tangents(jvp_work *w, const char *const *names, size_t c
 static flx_code write_outputs(jvp_work *w)
 {
     const flx_graph *src = w->prepared;
-    flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
+    flxi_site s = flxi_plain_site(w->out);
     for (size_t k = 0; k < src->outputs.n; k++)
         flx_output(w->out, (flx_val){w->map[src->outputs.at[k].val], w->out->serial}, src->outputs.at[k].name);
     for (size_t k = 0; k < src->outputs.n; k++) {

@@ -12,8 +12,6 @@
    the node; everything else they refer to was computed in an earlier round. */
 #include "autodiff/autodiff.h"
 
-#include "graph/op/opcode.h"
-
 #include <fluxion/catalogue.h>
 #include <stdio.h>
 
@@ -54,7 +52,7 @@ static const flxi_allocator *memory(const taylor *w)
 static bool has_own_rule(const flxi_node *n, const flxi_op *op)
 {
     bool product = (op->traits & TRAIT_MULTILINEAR) && n->nin == 2;
-    return product || (op->traits & TRAIT_LINEAR) || n->op == OP_div || n->op == OP_square;
+    return product || (op->traits & TRAIT_LINEAR) || op->rules->series;
 }
 
 /* Notes the values and nodes that t has gained since the last call. */
@@ -360,11 +358,12 @@ static flx_val order_of(step *p, uint32_t result)
         return c->rate ? p->w->curves.at[c->rate].order[p->k - 1] : FLX_NONE;
     if (p->s.op->traits & TRAIT_LINEAR)
         return linear_order(p, result);
-    if (p->n->op == OP_div)
+    bool is_square = p->s.op->rules->series == SERIES_SQUARE;
+    if (p->s.op->rules->series == SERIES_QUOTIENT)
         return quotient_order(p);
     const flx_val *a = p->w->curves.at[own(p->w, p->n->in[0])].order;
-    const flx_val *b = p->n->op == OP_square ? a : p->w->curves.at[own(p->w, p->n->in[1])].order;
-    return product_order(p, a, b, 0, p->n->op != OP_square);
+    const flx_val *b = is_square ? a : p->w->curves.at[own(p->w, p->n->in[1])].order;
+    return product_order(p, a, b, 0, !is_square);
 }
 
 /* ---- Rounds ---- */
@@ -390,7 +389,7 @@ static flx_code compute(taylor *w, uint32_t i, uint32_t k)
     if (flxi_ops[n->op].traits & TRAIT_DECLARED) {
         curve *c = &w->curves.at[n->first];
         if (c->derivative_of) { /* one order up; Y_0 of a rate must exist even where it is zero */
-            flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
+            flxi_site s = flxi_plain_site(w->out);
             c->order[k] = w->curves.at[c->derivative_of].order[k + 1];
             if (k == 0 && flxi_is_none(c->order[0]))
                 c->order[0] = flxi_zeros(&s, flxi_type_at(w->t, n->first));
@@ -477,7 +476,7 @@ static flx_code declare_leaves(taylor *w, const char *const *names, size_t count
 
 static flx_code write_outputs(taylor *w)
 {
-    flxi_site s = {.g = w->out, .ctx = w->out->ctx, .op = &flxi_ops[OP_add]};
+    flxi_site s = flxi_plain_site(w->out);
     for (uint32_t k = 0; k <= w->orders; k++)
         for (size_t i = 0; i < w->src->outputs.n; i++) {
             char name[300];

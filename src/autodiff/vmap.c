@@ -2,8 +2,6 @@
 /* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
 #include "autodiff/autodiff.h"
 
-#include "graph/op/opcode.h"
-
 #include <stdio.h>
 
 typedef struct {
@@ -17,11 +15,6 @@ typedef struct {
     flx_dim size;
     flx_error *err;
 } vmap_work;
-
-static flxi_site plain_site(flx_graph *g)
-{
-    return (flxi_site){.g = g, .ctx = g->ctx, .op = &flxi_ops[OP_add]};
-}
 
 static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t count)
 {
@@ -55,7 +48,7 @@ static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t cou
 static flx_code declare_leaves(vmap_work *w)
 {
     const flx_graph *src = w->prepared;
-    flxi_site s = plain_site(w->out);
+    flxi_site s = flxi_plain_site(w->out);
     for (size_t i = 0; i < src->leaves.n; i++) {
         uint32_t old = src->leaves.at[i];
         const flxi_value *v = flxi_value_at(src, old);
@@ -86,7 +79,7 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
     const flx_graph *src = w->prepared;
     const flxi_output *o = &src->outputs.at[k];
     const flx_type *t = flxi_type_at(src, o->val);
-    flxi_site s = plain_site(w->out);
+    flxi_site s = flxi_plain_site(w->out);
     flx_val v = {w->map[o->val], w->out->serial};
     flxi_value_text text;
     if (axis == FLX_NO_AXIS) {

@@ -4,8 +4,8 @@
    around it. */
 #include "backend/cpu/routes/contraction_route.h"
 #include "compile/pipeline.h"
-#include "graph/op/opcode.h"
 #include "ops/control/control.h"
+#include "ops/opcode.h"
 
 /* Longer ones gain little from it and cost compile time. */
 enum { MAX_CHAIN = 32 };
@@ -144,7 +144,7 @@ static flx_code make_chain(chaining *c, flxi_routine *l, const scan_attrs *scan)
 
 static const scan_attrs *scan_of(const flxi_routine *l, const flxi_step *s)
 {
-    return s->kind == STEP_SCAN ? flxi_node_at(l->g, s->node)->attrs : NULL;
+    return s->kind == STEP_SCAN ? flxi_scan_attrs(flxi_node_at(l->g, s->node)) : NULL;
 }
 
 static size_t count_blocks(const flxi_routine *l)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_steps.c: from groups to steps, and slots for what they read and write. */
 #include "compile/program.h"
-#include "graph/op/opcode.h"
-#include "ops/control/control.h"
 #include "passes/pass.h"
 
 typedef struct {
@@ -25,7 +23,7 @@ static flxi_slot describe(const builder *b, uint32_t value)
     uint32_t i = flxi_value_at(b->g, value)->node;
     const flxi_node *n = flxi_node_at(b->g, i);
     flxi_static_bytes(flxi_type_at(b->g, value), &s.nbytes);
-    if (n->op == OP_const) {
+    if (flxi_is_const(n)) {
         s.segment = SEGMENT_CONST;
         s.data = flxi_const_data(n)->data;
     } else if (b->fusion.kind[i] == NODE_HELD) {
@@ -106,46 +104,47 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 
 /* ---- Called nodes ---- */
 
-/* The bodies of control flow that is compiled; 0: it is not. */
-static uint32_t bodies_of(const flxi_node *n, const flx_graph *const **list, const flx_graph *few[2])
+/* How control flow is compiled, by what its node does with its first body: STEP_EVALUATE where it is not. */
+static flxi_step_kind kind_of_step(const builder *b, const flxi_node *n)
 {
-    *list = few;
-    if (n->op == OP_scan) {
-        few[0] = ((const scan_attrs *)n->attrs)->body;
-        return 1;
-    }
-    if (n->op == OP_while) {
-        few[0] = ((const while_attrs *)n->attrs)->cond;
-        few[1] = ((const while_attrs *)n->attrs)->body;
-        return 2;
-    }
-    if (n->op == OP_if) {
-        few[0] = ((const if_attrs *)n->attrs)->then_body;
-        few[1] = ((const if_attrs *)n->attrs)->else_body;
-        return 2;
-    }
-    if (n->op == OP_case) {
-        *list = (const flx_graph *const *)((const case_attrs *)n->attrs)->branches.v;
-        return (uint32_t)((const case_attrs *)n->attrs)->branches.n;
-    }
-    return 0;
-}
-
-static flxi_step_kind kind_of_step(const flxi_node *n)
-{
-    if (n->op == OP_scan)
+    flxi_body first;
+    const flxi_rules *r = flxi_ops[n->op].rules;
+    if (!r->bodies || !r->bodies(b->g, n, 0, &first))
+        return STEP_EVALUATE;
+    switch (first.role) {
+    case BODY_BRANCH:
+        return STEP_BRANCH;
+    case BODY_TEST:
+        return STEP_WHILE;
+    case BODY_ROUND:
         return STEP_SCAN;
-    return n->op == OP_while ? STEP_WHILE : STEP_BRANCH;
+    default:
+        return STEP_EVALUATE;
+    }
 }
 
-static flx_code compile_bodies(builder *b, const flx_graph *const *list, uint32_t n, flxi_step *s)
+static uint32_t count_bodies(const builder *b, const flxi_node *n)
 {
-    flxi_routine **bodies = flxi_new(&b->l->arena, flxi_routine *, n);
-    if (!bodies)
-        return flxi_oom(b->err, "steps");
-    s->bodies = bodies;
-    for (; s->num_bodies < n; s->num_bodies++)
-        FLXI_TRY(flxi_routine_compile(b->m, list[s->num_bodies], &bodies[s->num_bodies], b->err));
+    flxi_body body;
+    uint32_t i = 0;
+    while (flxi_ops[n->op].rules->bodies(b->g, n, i, &body))
+        i++;
+    return i;
+}
+
+/* The next body of the step, into `room`, which s->bodies is. */
+static flx_code compile_body(builder *b, const flx_graph *body, flxi_routine **room, flxi_step *s)
+{
+    FLXI_TRY(flxi_routine_compile(b->m, body, &room[s->num_bodies], b->err));
+    s->num_bodies++;
+    return FLX_OK;
+}
+
+static flx_code compile_bodies(builder *b, const flxi_node *n, flxi_routine **room, flxi_step *s)
+{
+    flxi_body body;
+    while (flxi_ops[n->op].rules->bodies(b->g, n, s->num_bodies, &body))
+        FLXI_TRY(compile_body(b, body.graph, room, s));
     return FLX_OK;
 }
 
@@ -156,40 +155,47 @@ static void free_bodies(const flxi_step *s)
 }
 
 /* The examples of a scan are cut into as many equal parts as threads can run. */
-static flx_code split_scan(builder *b, const flxi_node *n, const flx_graph **body, flx_graph **made, flxi_step *s)
+static flx_code split_scan(builder *b, const flxi_node *n, const flxi_body *round, flx_graph **made, flxi_step *s)
 {
-    const scan_attrs *a = n->attrs;
     bool *is_shared = flxi_new(&b->l->arena, bool, n->nin + 1);
     s->parts = 1;
     if (!is_shared)
         return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < n->nin; i++)
-        is_shared[i] = i >= a->num_carry && i < a->num_carry + a->num_bcast;
+        is_shared[i] = i >= round->carries && i < round->carries + round->shared;
     bool fuses = !b->m->fusion.evaluate_all && !b->m->fusion.keep_apart;
     for (int parts = b->m->threads; fuses && parts > 1 && !*made; parts--) {
-        FLXI_TRY(flxi_split_examples(a->body, is_shared, parts, made, b->err));
+        FLXI_TRY(flxi_split_examples(round->graph, is_shared, parts, made, b->err));
         s->parts = *made ? (uint32_t)parts : 1;
     }
-    *body = *made ? *made : a->body;
     return FLX_OK;
 }
 
 /* Parts are for loops that are one function: the steps of others are cut among threads one by one. */
-static flx_code compile_scan(builder *b, const flxi_node *n, flxi_step *s)
+static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room, flxi_step *s)
 {
-    const flx_graph *body = NULL;
+    flxi_body round;
     flx_graph *made = NULL;
-    flx_code code = split_scan(b, n, &body, &made, s);
+    flxi_ops[n->op].rules->bodies(b->g, n, 0, &round);
+    flx_code code = split_scan(b, n, &round, &made, s);
     if (code == FLX_OK)
-        code = compile_bodies(b, &body, 1, s);
+        code = compile_body(b, made ? made : round.graph, room, s);
     flx_graph_free(made);
     if (code != FLX_OK || s->parts == 1 || flxi_routine_is_loop_function(b->m, s->bodies[0]))
         return code;
     free_bodies(s);
     s->num_bodies = 0;
     s->parts = 1;
-    body = ((const scan_attrs *)n->attrs)->body;
-    return compile_bodies(b, &body, 1, s);
+    return compile_body(b, round.graph, room, s);
+}
+
+static flx_code compile_control(builder *b, const flxi_node *n, flxi_step *s)
+{
+    flxi_routine **room = flxi_new(&b->l->arena, flxi_routine *, count_bodies(b, n));
+    if (!room)
+        return flxi_oom(b->err, "steps");
+    s->bodies = room;
+    return s->kind == STEP_SCAN ? compile_scan(b, n, room, s) : compile_bodies(b, n, room, s);
 }
 
 /* The tables that a route keeps, which live as long as the steps. */
@@ -235,19 +241,15 @@ static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)
 {
     const flxi_node *n = flxi_node_at(b->g, i);
-    const flx_graph *few[2];
-    const flx_graph *const *list;
-    flxi_step s = {.kind = STEP_EVALUATE, .node = i, .group = number, .num_reads = n->nin};
+    flxi_step s = {.kind = (uint8_t)kind_of_step(b, n), .node = i, .group = number, .num_reads = n->nin};
     for (uint32_t k = 0; k < n->nin; k++)
         FLXI_TRY(list_slot(b, n->in[k], false));
     for (uint32_t k = 0; k < n->nout; k++) {
         FLXI_TRY(list_slot(b, n->first + k, true));
         s.work += count_of(b->g, n->first + k);
     }
-    uint32_t bodies = bodies_of(n, &list, few);
-    if (bodies) {
-        s.kind = (uint8_t)kind_of_step(n);
-        flx_code code = n->op == OP_scan ? compile_scan(b, n, &s) : compile_bodies(b, list, bodies, &s);
+    if (s.kind != STEP_EVALUATE) {
+        flx_code code = compile_control(b, n, &s);
         if (code == FLX_OK)
             code = add_step(b, &s);
         if (code != FLX_OK)

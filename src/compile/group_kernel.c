@@ -16,7 +16,6 @@
 #include "compile/group_kernel.h"
 
 #include "compile/express_node.h"
-#include "graph/op/opcode.h"
 
 #include <stdio.h>
 
@@ -141,7 +140,7 @@ static bool is_literal(const writer *w, uint32_t value, flxi_kval *x)
 {
     const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, value)->node);
     const flx_type *t = flxi_type_at(w->g, value);
-    if (n->op != OP_const || flxi_is_complex(t->dtype))
+    if (!flxi_is_const(n) || flxi_is_complex(t->dtype))
         return false;
     const flx_tensor *data = flxi_const_data(n);
     size_t size = flx_dtype_size(t->dtype);

@@ -10,7 +10,6 @@
 #include "compile/grouping.h"
 
 #include "compile/access.h"
-#include "graph/op/opcode.h"
 #include "ops/express/express.h"
 
 #include <stdlib.h>
@@ -106,7 +105,7 @@ static flxi_node_kind kind_of(const maker *m, const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
     flxi_space space;
-    if ((op->traits & TRAIT_DECLARED) || n->op == OP_const)
+    if ((op->traits & TRAIT_DECLARED) || flxi_is_const(n))
         return NODE_HELD;
     if (!can_lower(m, n) || m->o->evaluate_all)
         return NODE_CALLED;

@@ -4,7 +4,7 @@
 #include "compile/pipeline.h"
 
 #include "autodiff/autodiff.h"
-#include "graph/op/opcode.h"
+#include "ops/control/control.h"
 #include "ops/express/express.h"
 #include "passes/hoist/hoist_scan.h"
 #include "passes/lower_blocks.h"
@@ -90,7 +90,7 @@ static flx_code pass_hoist(const flx_graph *in, flx_graph **out, flxi_remap *rem
     static const flxi_pass list[] = {hoist, flxi_simplify, pass_decompose};
     bool has_scan = false;
     for (uint32_t i = 0; i < in->node_count && !has_scan; i++)
-        has_scan = flxi_node_at(in, i)->op == OP_scan;
+        has_scan = flxi_scan_attrs(flxi_node_at(in, i)) != NULL;
     return run_passes(list, has_scan ? sizeof list / sizeof *list : 1, in, out, remap, err);
 }
 

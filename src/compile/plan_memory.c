@@ -23,7 +23,7 @@ static size_t carries_bytes(const flxi_routine *l, const flxi_step *s, size_t ca
 
 static size_t carries_of(const flxi_routine *l, const flxi_step *s)
 {
-    return (size_t)((const scan_attrs *)flxi_node_at(l->g, s->node)->attrs)->num_carry;
+    return (size_t)flxi_scan_attrs(flxi_node_at(l->g, s->node))->num_carry;
 }
 
 static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flxi_step *s)

@@ -3,7 +3,6 @@
 #include "graph/graph.h"
 
 #include "graph/op/infer.h"
-#include "graph/op/opcode.h"
 
 #include <fluxion/lower.h>
 #include <fluxion/text.h>
@@ -516,7 +515,7 @@ flx_val flx_scalar(flx_graph *g, flx_dtype dtype, double value)
     if (data) {
         flx_attr attrs[] = {{.key = "type", .kind = FLX_ATTR_TYPE, .as.type = &type},
                             {.key = "data", .kind = FLX_ATTR_TENSOR, .as.tensor = data}};
-        flx_op(g, "const", NULL, 0, attrs, 2, &y, 1);
+        flx_op(g, flxi_ops[flxi_const_op()].name, NULL, 0, attrs, 2, &y, 1);
     } else {
         flxi_graph_fail(g, &err);
     }
@@ -637,12 +636,12 @@ static flx_val declare(flx_graph *g, flxi_opcode op, const char *name, const flx
 
 flx_val flx_input(flx_graph *g, const char *name, const flx_type *type)
 {
-    return declare(g, OP_input, name, type);
+    return declare(g, flxi_leaf_op(false), name, type);
 }
 
 flx_val flx_param(flx_graph *g, const char *name, const flx_type *type)
 {
-    return declare(g, OP_param, name, type);
+    return declare(g, flxi_leaf_op(true), name, type);
 }
 
 flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name)
@@ -822,7 +821,7 @@ flx_val flx_graph_input(const flx_graph *g, size_t i)
 
 int flx_graph_input_is_param(const flx_graph *g, size_t i)
 {
-    return i < flx_graph_input_count(g) && flxi_node_at(g, flxi_value_at(g, g->leaves.at[i])->node)->op == OP_param;
+    return i < flx_graph_input_count(g) && flxi_is_param(flxi_node_at(g, flxi_value_at(g, g->leaves.at[i])->node));
 }
 
 size_t flx_graph_output_count(const flx_graph *g)

@@ -17,13 +17,13 @@ enum { FLXI_CHUNKS = 28, FLXI_MAX_NESTING = 64 };
 
 /* Nesting of sub-graphs is bounded because evaluation and passes recurse into them. */
 
-typedef struct flxi_node {
+struct flxi_node {
     uint32_t op; /* a flxi_opcode */
     uint32_t nin, nout;
     uint32_t first;     /* id of result 0 */
     const uint32_t *in; /* ids of operands, each below `first` */
     void *attrs;        /* the op's struct, or NULL */
-} flxi_node;
+};
 
 typedef struct {
     const flx_type *type;
@@ -83,6 +83,20 @@ flxi_value *flxi_value_at(const flx_graph *g, uint32_t id);
 static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
 {
     return flxi_value_at(g, id)->type;
+}
+
+/* Declarations and literals, which the language itself knows. */
+static inline bool flxi_is_input(const flxi_node *n)
+{
+    return (flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_PARAM)) == TRAIT_DECLARED;
+}
+static inline bool flxi_is_param(const flxi_node *n)
+{
+    return (flxi_ops[n->op].traits & TRAIT_PARAM) != 0;
+}
+static inline bool flxi_is_const(const flxi_node *n)
+{
+    return (flxi_ops[n->op].traits & TRAIT_CONST) != 0;
 }
 
 /* A value's number that does not depend on when leaves were declared: leaves come first, in order, then all other
@@ -151,7 +165,7 @@ typedef struct {
 flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, const flxi_attr_map *map, void **out,
                           flx_error *err);
 
-/* The elements of a node that is a `const`. */
+/* The elements of a node with flxi_is_const. */
 const flx_tensor *flxi_const_data(const flxi_node *n);
 
 /* Whether leaving the attribute out would give the same value. */

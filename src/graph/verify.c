@@ -5,8 +5,6 @@
    over. */
 #include "graph/module.h"
 
-#include "graph/op/opcode.h"
-
 #include <fluxion/graph.h>
 
 enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is renewed that often, to bound its memory */
@@ -22,7 +20,7 @@ static flx_code broken(const flx_graph *g, uint32_t i, flx_error *err, const cha
 static flx_code check_order(const flx_graph *g, uint32_t i, uint32_t next_id, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(g, i);
-    if (n->op == OP_NONE || n->op >= OP_COUNT)
+    if (n->op == OP_NONE || n->op >= flxi_op_rows)
         return flxi_fail(err, FLX_E_INTERNAL, "node %u has no op", i);
     if (n->first != next_id || n->nout == 0 || n->nout > g->value_count - (next_id - 1))
         return broken(g, i, err, "result ids are not consecutive");

@@ -5,7 +5,8 @@
    and transpose(a). */
 #include "passes/pass.h"
 
-#include "graph/op/opcode.h"
+#include "graph/op/attr_access.h"
+#include "ops/opcode.h"
 
 #include <fluxion/ops.h>
 
@@ -16,8 +17,7 @@ static uint32_t untransposed(const flx_graph *g, uint32_t value)
     const flx_type *t = flxi_type_at(g, value);
     if (n->op != OP_transpose || t->rank < 2 || flxi_value_at(g, value)->pinned)
         return 0;
-    const flxi_attr *a = flxi_ops[OP_transpose].rules->schema; /* perm, its only attribute */
-    const flx_ints *perm = (const flx_ints *)(const void *)((const char *)n->attrs + a->offset);
+    const flx_ints *perm = flxi_node_ints(n, "perm");
     for (int k = 0; k < t->rank; k++) {
         int from = k < t->rank - 2 ? k : 2 * t->rank - 3 - k;
         if (perm->v[k] != from)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* constants_to_params.c: constants become parameters, whose values the caller keeps elsewhere: a file of weights beside
    the graph. Constants of bodies stay, since a body sees nothing but its operands. */
-#include "graph/op/opcode.h"
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
@@ -43,7 +42,7 @@ static flx_code move_constant(moving *m, uint32_t node)
         m->number = before;
         return flxi_copy_node(c, node);
     }
-    uint32_t id = flxi_add_leaf(c->to, OP_param, name, flxi_type_at(c->from, n->first));
+    uint32_t id = flxi_add_leaf(c->to, flxi_leaf_op(true), name, flxi_type_at(c->from, n->first));
     if (!id)
         return flx_graph_error(c->to, c->err);
     flxi_copy_replace(c, n->first, id);
@@ -60,7 +59,7 @@ flx_graph *flx_constants_to_params(const flx_graph *g, flx_constant_fn choose, v
     if (code == FLX_OK) {
         code = flxi_copy_begin(&m.copy, g, &local);
         for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)
-            code = flxi_node_at(g, i)->op == OP_const ? move_constant(&m, i) : flxi_copy_node(&m.copy, i);
+            code = flxi_is_const(flxi_node_at(g, i)) ? move_constant(&m, i) : flxi_copy_node(&m.copy, i);
         code = flxi_copy_end(&m.copy, code, &out, NULL);
     }
     if (code != FLX_OK && err)

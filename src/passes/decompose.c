@@ -2,8 +2,6 @@
 /* decompose.c: see decompose.h. A round replaces every node that has to be; rounds repeat until none is left. */
 #include "passes/decompose.h"
 
-#include "ops/splat/splat_graph.h"
-
 #include <fluxion/catalogue.h>
 
 enum { MAX_ROUNDS = 16 }; /* decompositions are a few levels deep; more is a cycle among them */
@@ -124,13 +122,13 @@ flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *
     return flxi_expand(in, choose_decomposition, &d, out, remap, err);
 }
 
-/* Pairs of ops that are one op apart from each other come first: each half alone has no rule. */
+/* What has a rule for the mode stays, unless it has one only together with another op. */
 static flxi_expansion choose_preparation(const flx_graph *g, uint32_t i, const void *mode)
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
     if (flxi_rule_kind(op, *(const flxi_mode *)mode) == FLX_RULE_DECOMPOSE)
         return op->rules->decompose;
-    return flxi_splat_pair(g, i);
+    return op->rules->pair ? op->rules->pair(g, i) : NULL;
 }
 
 flx_code flxi_prepare(const flx_graph *in, flxi_mode mode, flx_graph **out, flxi_remap *remap, flx_error *err)

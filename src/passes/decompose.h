@@ -16,7 +16,6 @@ flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *
                         flxi_remap *remap, flx_error *err);
 
 /* The same by rules of the caller's choice: the one that takes a node apart, or NULL where it stays. */
-typedef void (*flxi_expansion)(flxi_site *s, flx_val *y);
 typedef flxi_expansion (*flxi_choose_expansion)(const flx_graph *g, uint32_t node, const void *user);
 flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
                      flxi_remap *remap, flx_error *err);

@@ -5,8 +5,9 @@
    canonicalise, in one direction, so the rounds end; their number is bounded besides.
 
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
+#include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "passes/pass.h"
 
@@ -33,14 +34,6 @@ static const flxi_node *maker(const flx_graph *g, flx_val v)
     return flxi_node_at(g, flxi_value_at(g, v.id)->node);
 }
 
-static const void *field(const flxi_node *n, const char *name)
-{
-    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            return (const char *)n->attrs + a->offset;
-    return NULL;
-}
-
 static flx_val operand(const flx_graph *g, const flxi_node *n, uint32_t k)
 {
     return (flx_val){n->in[k], g->serial};
@@ -58,9 +51,9 @@ static const flx_tensor *uniform(const flx_graph *g, flx_val v)
     for (;;) {
         const flxi_node *n = maker(g, v);
         if (n->op == OP_full)
-            return *(const flx_tensor *const *)field(n, "value");
-        if (n->op == OP_const && flxi_type_at(g, n->first)->rank == 0)
-            return *(const flx_tensor *const *)field(n, "data");
+            return flxi_node_tensor(n, "value");
+        if (flxi_is_const(n) && flxi_type_at(g, n->first)->rank == 0)
+            return flxi_const_data(n);
         if (!moves_only(n->op))
             return NULL;
         v = operand(g, n, 0);
@@ -176,7 +169,7 @@ static flx_val expand_chain(rewriting *w)
 static flx_val transpose_chain(rewriting *w)
 {
     int64_t perm[FLX_MAX_RANK];
-    const flx_ints *outer = field(w->n, "perm");
+    const flx_ints *outer = flxi_node_ints(w->n, "perm");
     const flxi_node *n = maker(w->to, w->x[0]);
     bool identity = true;
     for (size_t i = 0; i < outer->n; i++)
@@ -185,7 +178,7 @@ static flx_val transpose_chain(rewriting *w)
         return w->x[0];
     if (n->op != OP_transpose)
         return FLX_NONE;
-    const flx_ints *inner = field(n, "perm");
+    const flx_ints *inner = flxi_node_ints(n, "perm");
     for (size_t i = 0; i < outer->n; i++)
         perm[i] = inner->v[outer->v[i]];
     return flx_transpose(w->to, operand(w->to, n, 0), (flx_ints){perm, outer->n});
@@ -208,7 +201,7 @@ static flx_val cast_back(rewriting *w)
 
 static flx_val empty_reduction(rewriting *w)
 {
-    const flx_ints *axes = field(w->n, "axes");
+    const flx_ints *axes = flxi_node_ints(w->n, "axes");
     const flx_type *t = flxi_type_at(w->to, w->x[0].id);
     for (size_t i = 0; i < axes->n; i++)
         if (t->dims[axes->v[i]] != 1)
@@ -341,17 +334,18 @@ static flx_val fold_small(rewriting *w)
         return FLX_NONE;
     for (uint32_t k = 0; k < w->n->nin; k++) {
         const flxi_node *n = maker(w->to, w->x[k]);
-        if (n->op != OP_const)
+        if (!flxi_is_const(n))
             return FLX_NONE;
-        in[k] = *(const flx_tensor *const *)field(n, "data");
+        in[k] = flxi_const_data(n);
     }
     return evaluate(w, in, w->type);
 }
 
 static flx_val fold_dim_size(rewriting *w)
 {
-    const int64_t *axis = field(w->n, "axis");
-    flx_dim d = w->n->op == OP_dim_size ? flxi_type_at(w->to, w->x[0].id)->dims[*axis] : -1;
+    flx_dim d = -1;
+    if (w->n->op == OP_dim_size)
+        d = flxi_type_at(w->to, w->x[0].id)->dims[flxi_node_int(w->n, "axis")];
     return flxi_dim_is_number(d) && d >= 0 ? flx_scalar(w->to, FLX_I64, (double)d) : FLX_NONE;
 }
 
@@ -388,7 +382,7 @@ static flx_val unstretched(rewriting *w, uint32_t k)
             memcmp(t->dims, w->type->dims, (size_t)t->rank * sizeof(flx_dim)) == 0) {
             if (!full)
                 return operand(w->to, n, 0);
-            flx_tensor *value = *(flx_tensor *const *)field(n, "value");
+            const flx_tensor *value = flxi_node_tensor(n, "value");
             return flx_const(w->to, &value->type, value);
         }
     }
@@ -437,7 +431,7 @@ static bool is_scalar_full(const rewriting *w)
 
 static flx_code replace_full(rewriting *w)
 {
-    const flx_tensor *value = *(const flx_tensor *const *)field(w->n, "value");
+    const flx_tensor *value = flxi_node_tensor(w->n, "value");
     flx_val v = flx_const(w->to, &value->type, value);
     *w->changed = true;
     if (!v.id) {

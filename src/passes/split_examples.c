@@ -6,7 +6,8 @@
    to be products in either case. */
 #include "passes/pass.h"
 
-#include "graph/op/opcode.h"
+#include "graph/op/attr_access.h"
+#include "ops/opcode.h"
 
 /* Multiplications of a step, for one thread, below which it does not pay: about a microsecond. And elements of a value,
    for one thread, above which what is done in a step is better cut among threads than the examples. */
@@ -17,14 +18,6 @@ typedef struct {
     bool *has_rows; /* by value: its first axis are the examples */
     int64_t rows, parts, work;
 } splitting;
-
-static const void *attr_of(const flxi_node *n, const char *name)
-{
-    const flxi_attr *a = flxi_ops[n->op].rules->schema;
-    while (strcmp(a->name, name) != 0)
-        a++;
-    return (const char *)n->attrs + a->offset;
-}
 
 /* Operands meet at their last axes: those with rows have all axes of the result, the others at most one of extent 1
    there. */
@@ -54,10 +47,10 @@ static bool is_product(splitting *s, const flxi_node *n)
 static bool is_view(const flxi_node *n)
 {
     if (n->op == OP_narrow)
-        return *(const int64_t *)attr_of(n, "axis") != 0;
+        return flxi_node_int(n, "axis") != 0;
     static const char *const sides[] = {"low", "high", "interior"};
     for (size_t k = 0; n->op == OP_pad && k < 3; k++)
-        if (((const flx_ints *)attr_of(n, sides[k]))->v[0] != 0)
+        if (flxi_node_ints(n, sides[k])->v[0] != 0)
             return false;
     return n->op == OP_pad;
 }

@@ -5,7 +5,8 @@
    at all, whatever its size. */
 #include "passes/pass.h"
 
-#include "graph/op/opcode.h"
+#include "graph/op/attr_access.h"
+#include "ops/opcode.h"
 
 #include <fluxion/ops.h>
 
@@ -60,13 +61,6 @@ static side side_of(const flx_graph *g, uint32_t value, axis_list batch, axis_li
     return s;
 }
 
-/* The attribute of dot_general with this place in its schema: lc, rc, lb, rb. */
-static const flx_ints *dot_axes(const flxi_node *n, size_t i)
-{
-    const flxi_attr *a = &flxi_ops[OP_dot_general].rules->schema[i];
-    return (const flx_ints *)(const void *)((const char *)n->attrs + a->offset);
-}
-
 /* matmul as dot_general would have it, if its batch axes are the same on both sides. */
 static bool matmul_sides(const flx_graph *g, const flxi_node *n, side *l, side *r)
 {
@@ -87,8 +81,8 @@ static bool find_sides(const flx_graph *g, const flxi_node *n, side *l, side *r)
         return matmul_sides(g, n, l, r);
     if (n->op != OP_dot_general)
         return false;
-    *l = side_of(g, n->in[0], listed(dot_axes(n, 2)), listed(dot_axes(n, 0)));
-    *r = side_of(g, n->in[1], listed(dot_axes(n, 3)), listed(dot_axes(n, 1)));
+    *l = side_of(g, n->in[0], listed(flxi_node_ints(n, "lb")), listed(flxi_node_ints(n, "lc")));
+    *r = side_of(g, n->in[1], listed(flxi_node_ints(n, "rb")), listed(flxi_node_ints(n, "rc")));
     return true;
 }
 

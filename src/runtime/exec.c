@@ -4,7 +4,6 @@
 
 #include "backend/cpu/jit/shared_pool.h"
 #include "base/host/float_mode.h"
-#include "graph/op/opcode.h"
 #include "runtime/recording.h"
 
 /* ---- Options ---- */
@@ -358,7 +357,7 @@ flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *val
     if (!e || !name || !value)
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_set_param: the executable, a name and a value must be given");
     if (!flxi_find_leaf(e->g, name, &i) ||
-        flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[i])->node)->op != OP_param)
+        !flxi_is_param(flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[i])->node)))
         return flxi_fail(err, FLX_E_NAME, "the graph '%s' has no parameter called '%s'", e->g->name,
                          flxi_printable(text, sizeof text, name, strlen(name)));
     const flx_type *t = flxi_type_at(e->g, e->g->leaves.at[i]);

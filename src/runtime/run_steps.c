@@ -7,7 +7,6 @@
 
 #include "backend/ref/ref.h"
 #include "base/host/float_mode.h"
-#include "graph/op/opcode.h"
 #include "ops/control/control.h"
 
 #include <stdatomic.h>
@@ -464,7 +463,7 @@ static bool is_one_function(const running *r, const step_state *t, const scan_sh
 static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t)
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
-    scan_shape c = {.a = n->attrs, .results = n->nout, .parts = parts_of(s)};
+    scan_shape c = {.a = flxi_scan_attrs(n), .results = n->nout, .parts = parts_of(s)};
     c.carries = (uint32_t)c.a->num_carry;
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
     c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
@@ -486,7 +485,7 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
 
 static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *t)
 {
-    const while_attrs *a = flxi_node_at(b->l->g, s->node)->attrs;
+    const while_attrs *a = flxi_while_attrs(flxi_node_at(b->l->g, s->node));
     const flxi_routine *cond = s->bodies[0];
     int32_t dtype = flxi_type_at(cond->g, cond->g->outputs.at[0].val)->dtype;
     void *answer = carry_place(b, s, s->num_reads, 0, 0);
@@ -520,7 +519,7 @@ static flx_code run_branch(running *r, block *b, const flxi_step *s, step_state 
     int32_t dtype = flxi_type_at(b->l->g, n->in[0])->dtype;
     const void *index = operand_at(b, s, 0);
     uint32_t chosen =
-        n->op == OP_if ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
+        flxi_if_attrs(n) ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
     for (uint32_t k = 1; k < s->num_reads; k++)
         t->body_in[k - 1] = operand_at(b, s, k);
     for (uint32_t k = 0; k < n->nout; k++)

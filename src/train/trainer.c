@@ -4,7 +4,6 @@
    the trainer, so that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
-#include "graph/op/opcode.h"
 #include "passes/pass.h"
 
 /* What a leaf of the training graph is bound to. */
@@ -60,7 +59,7 @@ static flx_code new_tensor(flx_trainer *t, uint32_t value, flx_tensor **out, flx
 static bool is_input(const flx_trainer *t, size_t leaf)
 {
     const flx_graph *g = t->training.g;
-    return flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node)->op == OP_input;
+    return flxi_is_input(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
 }
 
 static flx_code make_memory(flx_trainer *t, flx_error *err)

@@ -6,7 +6,6 @@
 #include "train/train.h"
 
 #include "autodiff/autodiff.h"
-#include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ typedef struct {
 
 static bool is_param(const flx_graph *g, size_t leaf)
 {
-    return flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node)->op == OP_param;
+    return flxi_is_param(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
 }
 
 static flx_code check_trainable(const training_work *w, size_t leaf)

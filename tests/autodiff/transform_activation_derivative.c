@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f'(x) as a builder: every pointwise op of one operand against differences, in first and second order, and what it
    refuses. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/sample.h"
 #include "test.h"
 

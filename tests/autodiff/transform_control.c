@@ -2,7 +2,7 @@
 /* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that
    hit their bound or have none, and regions that are recomputed instead of kept. */
 #include "autodiff/transform_text.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include "graph/graph.h"
 

@@ -2,7 +2,7 @@
 /* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that
    they are what the dense way gives; chunks and byte budgets. */
 #include "autodiff/transform_text.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include "graph/graph.h"
 

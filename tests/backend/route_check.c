@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* route_check.c: see route_check.h. */
 #include "route_check.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include "backend/ref/ref.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* route_samples.c: every route on the samples of its op, and on shapes large enough for blocks, chunks and threads. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "route_check.h"
 
 #include "ops/sample.h"

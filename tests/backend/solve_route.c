@@ -5,7 +5,7 @@
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <fluxion/fluxion.h>

@@ -6,8 +6,8 @@
    many, others with each seed, and the first of each op and dtype without optimisation. Effort compiled_all: every case
    in every way. */
 #include "compile/bundle.h"
-#include "graph/op/opcode.h"
 #include "graph/type/type.h"
+#include "ops/opcode.h"
 #include "ops/sample.h"
 #include "test.h"
 

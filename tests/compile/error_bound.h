@@ -22,7 +22,7 @@
 #ifndef FLX_ERROR_BOUND_H
 #define FLX_ERROR_BOUND_H
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include <fluxion/fluxion.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #include "compile/express_node.h"
 #include "fault.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/sample.h"
 #include "test.h"
 

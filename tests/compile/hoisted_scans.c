@@ -4,8 +4,8 @@
 #include "autodiff/transform_text.h"
 #include "compile/pipeline.h"
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
 #include "ops/control/control.h"
+#include "ops/opcode.h"
 
 static flx_code hoist(const flx_graph *g, flx_graph **out, flx_error *err)
 {

@@ -3,7 +3,7 @@
    hand, attributes of the right and of the wrong kind, names, pins, outputs. A call that fails leaves its error in the
    graph and later calls do nothing; a graph without one must hold together. */
 #include "fuzz_checks.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

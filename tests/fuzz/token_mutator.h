@@ -6,8 +6,8 @@
 #define FLX_FUZZ_TOKEN_MUTATOR_H
 
 #include "graph/op/op.h"
-#include "graph/op/opcode.h"
 #include "graph/text/lex.h"
+#include "ops/opcode.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "graph/graph_text.h"
 
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 static const char sample[] = "graph body(x: f32[3]) { return exp(x) }\n"
                              "graph main(x: f32[3], param w: f32[3], k: i32[2]) {\n"

@@ -7,8 +7,8 @@
    differentiating a batch is batching the derivative: the gradient of the summed losses is each example's own
    gradient, summed over the batch for an operand that is shared. */
 #include "experiment.h"
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <fluxion/transform.h>

@@ -5,7 +5,7 @@
 #include "compile/error_bound.h"
 #include "fixture.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "passes/pass.h"
 #include "test.h"
 

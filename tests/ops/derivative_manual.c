@@ -3,7 +3,7 @@
    on it. The laws count their cases, so a law that an op escapes is a hole in the table, and a hole fails. */
 #include "experiment.h"
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <fluxion/catalogue.h>

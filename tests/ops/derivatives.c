@@ -8,8 +8,8 @@
    gives exact zeros. */
 #include "autodiff/autodiff.h"
 #include "experiment.h"
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <fluxion/catalogue.h>

@@ -2,8 +2,8 @@
 /* experiment.c: see experiment.h. */
 #include "experiment.h"
 
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <math.h>

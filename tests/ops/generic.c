@@ -3,7 +3,7 @@
    without a line being written. */
 #include "fault.h"
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "passes/pass.h"
 #include "sample.h"
 #include "test.h"

@@ -19,8 +19,8 @@
    bounded. */
 #include "compile/error_bound.h"
 #include "experiment.h"
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
+#include "ops/opcode.h"
 #include "test.h"
 
 #include <fluxion/transform.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sample.c: see sample.h. */
 #include "sample.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include "test.h"
 

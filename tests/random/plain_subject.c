@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain_subject.c: see plain_subject.h. */
 #include "plain_subject.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include "passes/pass.h"
 #include "test.h"

@@ -4,8 +4,8 @@
 
    Effort random_graphs: how many. FLX_TEST_CASE=SEED: only the graph of this seed. */
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
 #include "laws.h"
+#include "ops/opcode.h"
 #include "plain_subject.h"
 #include "shrink.h"
 #include "test.h"

@@ -4,7 +4,6 @@
    leaves are given, not evaluated. */
 #include "backend/ref/ref.h"
 
-#include "graph/op/opcode.h"
 #include "graph/type/finite.h"
 
 struct flxi_run {
@@ -81,7 +80,7 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
                    .print = print_value,
                    .report = report_status};
     FLXI_TRY(e.op->rules->eval(&e));
-    bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && n->op != OP_const;
+    bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && !flxi_is_const(n);
     for (uint32_t k = 0; is_checked && k < n->nout; k++)
         FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data, e.op->name, flxi_value_at(r->g, n->first + k)->name,
                                    r->err));

@@ -16,7 +16,6 @@
    a later version that adds one still reads old files. */
 #include "graph/module.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 #include "graph/text/parse.h"
 
 #include <fluxion/text.h>
@@ -89,89 +88,128 @@ static void put_tensor(writer *w, const flx_tensor *t)
     flxi_add_bytes(&w->out, t->data, t->nbytes);
 }
 
-static void put_list(writer *w, const flxi_attr *a, const void *field)
+/* ---- Attributes by kind ---- */
+
+static void encode_dim(writer *w, const flxi_attr *a, const void *field)
 {
-    switch (a->kind) {
-    case ATTR_REALS: {
-        const flx_reals *list = field;
-        put(w, list->n, 4);
-        for (size_t i = 0; i < list->n; i++)
-            put_real(w, list->v[i]);
-        break;
-    }
-    case ATTR_TYPES: {
-        const flx_types *list = field;
-        put(w, list->n, 4);
-        for (size_t i = 0; i < list->n; i++)
-            put_type(w, &list->v[i]);
-        break;
-    }
-    case ATTR_GRAPHS: {
-        const flx_graphs *list = field;
-        put(w, list->n, 4);
-        for (size_t i = 0; i < list->n; i++)
-            put_graph(w, list->v[i]);
-        break;
-    }
-    default: {
-        const flx_ints *list = field;
-        put(w, list->n, 4);
-        for (size_t i = 0; i < list->n; i++)
-            put_dim(w, list->v[i]);
-        break;
-    }
+    (void)a;
+    put_dim(w, *(const flx_dim *)field);
+}
+
+static void encode_real(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_real(w, *(const double *)field);
+}
+
+static void put_word(writer *w, const flxi_attr *a, int64_t word)
+{
+    size_t n = 0;
+    const char *s = flxi_word_at(a->words, word, &n);
+    put(w, n, 4);
+    flxi_add_bytes(&w->out, s, n);
+}
+
+static void encode_word(writer *w, const flxi_attr *a, const void *field)
+{
+    put_word(w, a, *(const int64_t *)field);
+}
+
+static void encode_dtype(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_text(w, flx_dtype_name((int32_t) * (const int64_t *)field));
+}
+
+static void encode_ints(writer *w, const flxi_attr *a, const void *field)
+{
+    const flx_ints *list = field;
+    (void)a;
+    put(w, list->n, 4);
+    for (size_t i = 0; i < list->n; i++)
+        put_dim(w, list->v[i]);
+}
+
+static void encode_reals(writer *w, const flxi_attr *a, const void *field)
+{
+    const flx_reals *list = field;
+    (void)a;
+    put(w, list->n, 4);
+    for (size_t i = 0; i < list->n; i++)
+        put_real(w, list->v[i]);
+}
+
+static void encode_string(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_text(w, *(const char *const *)field);
+}
+
+static void encode_type(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_type(w, *(const flx_type *const *)field);
+}
+
+static void encode_types(writer *w, const flxi_attr *a, const void *field)
+{
+    const flx_types *list = field;
+    (void)a;
+    put(w, list->n, 4);
+    for (size_t i = 0; i < list->n; i++)
+        put_type(w, &list->v[i]);
+}
+
+static void encode_graph(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_graph(w, *(const flx_graph *const *)field);
+}
+
+static void encode_graphs(writer *w, const flxi_attr *a, const void *field)
+{
+    const flx_graphs *list = field;
+    (void)a;
+    put(w, list->n, 4);
+    for (size_t i = 0; i < list->n; i++)
+        put_graph(w, list->v[i]);
+}
+
+static void encode_combine(writer *w, const flxi_attr *a, const void *field)
+{
+    const flxi_combine *c = field;
+    if (c->graph) {
+        put(w, 0, 4); /* no word */
+        put_graph(w, c->graph);
+    } else {
+        put_word(w, a, c->word);
     }
 }
+
+static void encode_data(writer *w, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    put_tensor(w, *(const flx_tensor *const *)field);
+}
+
+#define encode_int encode_dim
+#define encode_bool encode_dim
+#define encode_bools encode_ints
+#define encode_dims encode_ints
+#define encode_pairs encode_ints
+#define encode_value encode_data
+
+/* A kind without a function here does not compile. */
+static void (*const encoders[])(writer *w, const flxi_attr *a, const void *field) = {
+#define ENCODER(NAME, name) [ATTR_##NAME] = encode_##name,
+    FLXI_ATTR_KINDS(ENCODER)
+#undef ENCODER
+};
 
 static void put_attr(writer *w, const flxi_attr *a, const void *field)
 {
     put_text(w, a->name);
-    switch (a->kind) {
-    case ATTR_INT:
-    case ATTR_BOOL:
-    case ATTR_DIM:
-        put_dim(w, *(const flx_dim *)field);
-        break;
-    case ATTR_REAL:
-        put_real(w, *(const double *)field);
-        break;
-    case ATTR_WORD: {
-        size_t n = 0;
-        const char *s = flxi_word_at(a->words, *(const int64_t *)field, &n);
-        put(w, n, 4);
-        flxi_add_bytes(&w->out, s, n);
-        break;
-    }
-    case ATTR_DTYPE:
-        put_text(w, flx_dtype_name((int32_t) * (const int64_t *)field));
-        break;
-    case ATTR_STRING:
-        put_text(w, *(const char *const *)field);
-        break;
-    case ATTR_TYPE:
-        put_type(w, *(const flx_type *const *)field);
-        break;
-    case ATTR_GRAPH:
-        put_graph(w, *(const flx_graph *const *)field);
-        break;
-    case ATTR_COMBINE: {
-        const flxi_combine *c = field;
-        size_t n = 0;
-        const char *s = c->graph ? "" : flxi_word_at(a->words, c->word, &n);
-        put(w, n, 4);
-        flxi_add_bytes(&w->out, s, n);
-        if (c->graph)
-            put_graph(w, c->graph);
-        break;
-    }
-    case ATTR_DATA:
-    case ATTR_VALUE:
-        put_tensor(w, *(const flx_tensor *const *)field);
-        break;
-    default:
-        put_list(w, a, field);
-        break;
-    }
+    encoders[a->kind](w, a, field);
 }
 
 static void put_attrs(writer *w, const flxi_node *n)
@@ -416,7 +454,33 @@ static flx_code get_tensor(decoder *d, flx_attr *out)
     return FLX_OK;
 }
 
-static flx_code get_ints(decoder *d, bool pairs, flx_attr *out)
+/* ---- Attributes by kind ---- */
+
+static flx_code decode_dim(decoder *d, flx_attr *out)
+{
+    *out = (flx_attr){.kind = FLX_ATTR_INT};
+    return get_dim(d, &out->as.i);
+}
+
+static flx_code decode_real(decoder *d, flx_attr *out)
+{
+    *out = (flx_attr){.kind = FLX_ATTR_REAL};
+    return get_real(d, &out->as.r);
+}
+
+static flx_code decode_word(decoder *d, flx_attr *out)
+{
+    *out = (flx_attr){.kind = FLX_ATTR_WORD};
+    return get_text(d, &d->scratch, &out->as.s);
+}
+
+static flx_code decode_string(decoder *d, flx_attr *out)
+{
+    *out = (flx_attr){.kind = FLX_ATTR_STRING};
+    return get_text(d, &d->scratch, &out->as.s);
+}
+
+static flx_code decode_ints(decoder *d, flx_attr *out)
 {
     uint32_t n;
     FLXI_TRY(get_count(d, 5, &n));
@@ -425,80 +489,82 @@ static flx_code get_ints(decoder *d, bool pairs, flx_attr *out)
         return flxi_oom(d->err, "decoding");
     for (uint32_t i = 0; i < n; i++)
         FLXI_TRY(get_dim(d, &v[i]));
-    *out = (flx_attr){.kind = pairs ? FLX_ATTR_PAIRS : FLX_ATTR_INTS, .as.ints = {v, n}};
+    *out = (flx_attr){.kind = FLX_ATTR_INTS, .as.ints = {v, n}};
     return FLX_OK;
 }
 
-static flx_code get_list(decoder *d, const flxi_attr *a, flx_attr *out)
+static flx_code decode_pairs(decoder *d, flx_attr *out)
 {
-    uint32_t n;
-    if (a->kind == ATTR_REALS) {
-        FLXI_TRY(get_count(d, 8, &n));
-        double *v = flxi_new(&d->scratch, double, n);
-        for (uint32_t i = 0; v && i < n; i++)
-            FLXI_TRY(get_real(d, &v[i]));
-        *out = (flx_attr){.kind = FLX_ATTR_REALS, .as.reals = {v, n}};
-        return v ? FLX_OK : flxi_oom(d->err, "decoding");
-    }
-    if (a->kind == ATTR_TYPES) {
-        FLXI_TRY(get_count(d, 2, &n));
-        flx_type *v = flxi_new(&d->scratch, flx_type, n);
-        for (uint32_t i = 0; v && i < n; i++)
-            FLXI_TRY(get_type(d, &v[i]));
-        *out = (flx_attr){.kind = FLX_ATTR_TYPES, .as.types = {v, n}};
-        return v ? FLX_OK : flxi_oom(d->err, "decoding");
-    }
-    if (a->kind == ATTR_GRAPHS) {
-        FLXI_TRY(get_count(d, 4, &n));
-        const flx_graph **v = flxi_new(&d->scratch, const flx_graph *, n);
-        for (uint32_t i = 0; v && i < n; i++)
-            FLXI_TRY(get_graph(d, &v[i]));
-        *out = (flx_attr){.kind = FLX_ATTR_GRAPHS, .as.graphs = {v, n}};
-        return v ? FLX_OK : flxi_oom(d->err, "decoding");
-    }
-    return get_ints(d, a->kind == ATTR_PAIRS, out);
+    FLXI_TRY(decode_ints(d, out));
+    out->kind = FLX_ATTR_PAIRS;
+    return FLX_OK;
 }
 
-static flx_code get_attr_value(decoder *d, const flxi_attr *a, flx_attr *out)
+static flx_code decode_reals(decoder *d, flx_attr *out)
 {
-    switch (a->kind) {
-    case ATTR_INT:
-    case ATTR_BOOL:
-    case ATTR_DIM:
-        *out = (flx_attr){.kind = FLX_ATTR_INT};
-        return get_dim(d, &out->as.i);
-    case ATTR_REAL:
-        *out = (flx_attr){.kind = FLX_ATTR_REAL};
-        return get_real(d, &out->as.r);
-    case ATTR_WORD:
-    case ATTR_DTYPE:
-        *out = (flx_attr){.kind = FLX_ATTR_WORD};
-        return get_text(d, &d->scratch, &out->as.s);
-    case ATTR_STRING:
-        *out = (flx_attr){.kind = FLX_ATTR_STRING};
-        return get_text(d, &d->scratch, &out->as.s);
-    case ATTR_TYPE: {
-        flx_type *t = flxi_new(&d->scratch, flx_type, 1);
-        *out = (flx_attr){.kind = FLX_ATTR_TYPE, .as.type = t};
-        return t ? get_type(d, t) : flxi_oom(d->err, "decoding");
-    }
-    case ATTR_GRAPH:
-        *out = (flx_attr){.kind = FLX_ATTR_GRAPH};
-        return get_graph(d, &out->as.graph);
-    case ATTR_COMBINE:
-        *out = (flx_attr){.kind = FLX_ATTR_WORD};
-        FLXI_TRY(get_text(d, &d->scratch, &out->as.s));
-        if (*out->as.s)
-            return FLX_OK;
-        out->kind = FLX_ATTR_GRAPH;
-        return get_graph(d, &out->as.graph);
-    case ATTR_DATA:
-    case ATTR_VALUE:
-        return get_tensor(d, out);
-    default:
-        return get_list(d, a, out);
-    }
+    uint32_t n;
+    FLXI_TRY(get_count(d, 8, &n));
+    double *v = flxi_new(&d->scratch, double, n);
+    for (uint32_t i = 0; v && i < n; i++)
+        FLXI_TRY(get_real(d, &v[i]));
+    *out = (flx_attr){.kind = FLX_ATTR_REALS, .as.reals = {v, n}};
+    return v ? FLX_OK : flxi_oom(d->err, "decoding");
 }
+
+static flx_code decode_type(decoder *d, flx_attr *out)
+{
+    flx_type *t = flxi_new(&d->scratch, flx_type, 1);
+    *out = (flx_attr){.kind = FLX_ATTR_TYPE, .as.type = t};
+    return t ? get_type(d, t) : flxi_oom(d->err, "decoding");
+}
+
+static flx_code decode_types(decoder *d, flx_attr *out)
+{
+    uint32_t n;
+    FLXI_TRY(get_count(d, 2, &n));
+    flx_type *v = flxi_new(&d->scratch, flx_type, n);
+    for (uint32_t i = 0; v && i < n; i++)
+        FLXI_TRY(get_type(d, &v[i]));
+    *out = (flx_attr){.kind = FLX_ATTR_TYPES, .as.types = {v, n}};
+    return v ? FLX_OK : flxi_oom(d->err, "decoding");
+}
+
+static flx_code decode_graph(decoder *d, flx_attr *out)
+{
+    *out = (flx_attr){.kind = FLX_ATTR_GRAPH};
+    return get_graph(d, &out->as.graph);
+}
+
+static flx_code decode_graphs(decoder *d, flx_attr *out)
+{
+    uint32_t n;
+    FLXI_TRY(get_count(d, 4, &n));
+    const flx_graph **v = flxi_new(&d->scratch, const flx_graph *, n);
+    for (uint32_t i = 0; v && i < n; i++)
+        FLXI_TRY(get_graph(d, &v[i]));
+    *out = (flx_attr){.kind = FLX_ATTR_GRAPHS, .as.graphs = {v, n}};
+    return v ? FLX_OK : flxi_oom(d->err, "decoding");
+}
+
+static flx_code decode_combine(decoder *d, flx_attr *out)
+{
+    FLXI_TRY(decode_word(d, out));
+    return *out->as.s ? FLX_OK : decode_graph(d, out);
+}
+
+#define decode_int decode_dim
+#define decode_bool decode_dim
+#define decode_dtype decode_word
+#define decode_bools decode_ints
+#define decode_dims decode_ints
+#define decode_data get_tensor
+#define decode_value get_tensor
+
+static flx_code (*const decoders[])(decoder *d, flx_attr *out) = {
+#define DECODER(NAME, name) [ATTR_##NAME] = decode_##name,
+    FLXI_ATTR_KINDS(DECODER)
+#undef DECODER
+};
 
 static flx_code get_attrs(decoder *d, const flxi_op *op, flx_attr *given, size_t count, size_t *made)
 {
@@ -510,7 +576,7 @@ static flx_code get_attrs(decoder *d, const flxi_op *op, flx_attr *given, size_t
             a++;
         if (!a || !a->name)
             return flxi_unknown_attr(op, key, d->err);
-        FLXI_TRY(get_attr_value(d, a, &given[i]));
+        FLXI_TRY(decoders[a->kind](d, &given[i]));
         given[i].key = a->name;
         *made = i + 1;
     }
@@ -606,7 +672,7 @@ static flx_code get_leaves(decoder *d)
         FLXI_TRY(get(d, 1, &flags));
         FLXI_TRY(get_text(d, &d->scratch, &name));
         FLXI_TRY(get_type(d, &type));
-        uint32_t id = flxi_add_leaf(d->g, flags & 1 ? OP_param : OP_input, name, &type);
+        uint32_t id = flxi_add_leaf(d->g, flxi_leaf_op(flags & 1), name, &type);
         if (!id)
             return graph_failure(d);
         flxi_value_at(d->g, id)->pinned = (flags & 2) != 0;

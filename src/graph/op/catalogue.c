@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* catalogue.c: the op table for the outside: plain text and numbers, no pointers into the library's inner types. */
-#include "base/number.h"
-#include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "graph/op/attr_kinds.h"
 
 #include <fluxion/catalogue.h>
 #include <stdio.h>
 
 size_t flx_op_count(void)
 {
-    return OP_COUNT - 1;
+    return flxi_op_rows - 1;
 }
 
 static uint32_t attr_count(const flxi_op *op)
@@ -61,45 +59,6 @@ flx_code flx_op_find(const char *name, flx_op_view *out)
     return FLX_OK;
 }
 
-static const char *const kind_names[] = {
-    [ATTR_INT] = "int",         [ATTR_BOOL] = "bool",   [ATTR_REAL] = "real",   [ATTR_WORD] = "word",
-    [ATTR_DTYPE] = "dtype",     [ATTR_DIM] = "dim",     [ATTR_INTS] = "ints",   [ATTR_BOOLS] = "bools",
-    [ATTR_DIMS] = "dims",       [ATTR_PAIRS] = "pairs", [ATTR_REALS] = "reals", [ATTR_STRING] = "string",
-    [ATTR_TYPE] = "type",       [ATTR_TYPES] = "types", [ATTR_GRAPH] = "graph", [ATTR_GRAPHS] = "graphs",
-    [ATTR_COMBINE] = "combine", [ATTR_DATA] = "data",   [ATTR_VALUE] = "value",
-};
-
-/* Defaults as text, written into the view's own storage, since callers keep no buffer for them. */
-static void write_fallback(const flxi_attr *a, char *buffer, size_t size)
-{
-    size_t n;
-    const char *word;
-    char number[FLXI_NUMBER_MAX];
-    switch (a->kind) {
-    case ATTR_BOOL:
-        snprintf(buffer, size, "%s", a->fallback ? "true" : "false");
-        break;
-    case ATTR_REAL:
-        flxi_write_double(number, a->real, 53);
-        snprintf(buffer, size, "%s", number);
-        break;
-    case ATTR_WORD:
-    case ATTR_COMBINE:
-        word = flxi_word_at(a->words, a->fallback, &n);
-        snprintf(buffer, size, "%.*s", (int)n, word);
-        break;
-    case ATTR_DTYPE:
-        snprintf(buffer, size, "%s", flx_dtype_name((int32_t)a->fallback));
-        break;
-    case ATTR_STRING:
-        snprintf(buffer, size, "\"\"");
-        break;
-    default:
-        snprintf(buffer, size, "%lld", (long long)a->fallback);
-        break;
-    }
-}
-
 flx_code flx_op_attr(const char *op, uint32_t i, flx_attr_view *out)
 {
     flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
@@ -107,13 +66,13 @@ flx_code flx_op_attr(const char *op, uint32_t i, flx_attr_view *out)
         return FLX_E_NAME;
     const flxi_attr *a = &flxi_ops[code].rules->schema[i];
     *out = (flx_attr_view){.name = a->name,
-                           .kind = kind_names[a->kind],
+                           .kind = flxi_attr_kinds[a->kind].name,
                            .words = a->words ? a->words : "",
                            .positional = (a->flags & ATTR_POSITIONAL) != 0,
                            .required = (a->flags & ATTR_REQUIRED) != 0};
     if (a->note)
         snprintf(out->fallback, sizeof out->fallback, "%s", a->note);
     else if (!out->required)
-        write_fallback(a, out->fallback, sizeof out->fallback);
+        flxi_attr_kinds[a->kind].write_default(a, out->fallback, sizeof out->fallback);
     return FLX_OK;
 }

@@ -1,67 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op.c: the op table, made from src/ops/ops.def, and looking things up in it. Nobody edits this to add an op. */
+/* op.c: looking things up in the op table, which src/ops/table.c holds. */
 #include "graph/op/op.h"
 
 #include "base/hash.h"
-#include "graph/op/opcode.h"
 
 #include <fluxion/catalogue.h>
 #include <pthread.h>
 
-#define OP(name, ...) extern const flxi_rules flxi_rules_##name;
-#include "ops/ops.def" /* a row without rules does not link */
-
-const flxi_op flxi_ops[OP_COUNT] = {
-#define OP(name, operands, results, op_class, dtypes, traits, doc) \
-    [OP_##name] = {#name, operands, results, CLASS_##op_class, dtypes, traits, doc, FAMILY, &flxi_rules_##name},
-#include "ops/ops.def"
-};
-
-/* ---- Second names: read, never printed ---- */
-
-static const struct {
-    const char *synonym;
-    const char *name;
-} synonyms[] = {
-    {"softmax_cross_entropy", "softmax_cross_entropy_with_logits"},
-    {"erf_gelu", "gelu"},
-    {"triangular_solve", "solve_triangular"},
-    {"uniform", "rng_uniform"},
-    {"normal", "rng_normal"},
-    {"flip", "reverse"},
-    {"conj", "conjugate"},
-    {"logistic", "sigmoid"},
-    {"logical_and", "and"},
-    {"logical_or", "or"},
-    {"logical_xor", "xor"},
-    {"logical_not", "not"},
-};
-
-static const struct {
-    const char *op;
-    const char *synonym;
-    const char *name;
-} attr_synonyms[] = {
-    {"conv", "feature_groups", "groups"},
-    {"conv", "kernel_dilation", "dilation"},
-    {"fused_conv_bias_act", "feature_groups", "groups"},
-    {"fused_conv_bias_act", "kernel_dilation", "dilation"},
-    {"fused_conv_affine_act", "feature_groups", "groups"},
-    {"fused_conv_affine_act", "kernel_dilation", "dilation"},
-};
-
-enum { SYNONYM_COUNT = sizeof synonyms / sizeof synonyms[0] };
+/* ---- Second names ---- */
 
 flx_code flx_op_synonym(size_t i, const char **synonym, const char **name)
 {
-    for (size_t k = 0; k < SYNONYM_COUNT; k++) {
-        if (flxi_op_lookup(synonyms[k].name, strlen(synonyms[k].name)) == OP_NONE)
+    for (const flxi_op_synonym *k = flxi_op_synonyms; k->name; k++) {
+        if (flxi_op_lookup(k->name, strlen(k->name)) == OP_NONE)
             continue; /* the op it stands for is not in the table */
         if (i-- == 0) {
             if (synonym)
-                *synonym = synonyms[k].synonym;
+                *synonym = k->synonym;
             if (name)
-                *name = synonyms[k].name;
+                *name = k->name;
             return FLX_OK;
         }
     }
@@ -70,9 +27,9 @@ flx_code flx_op_synonym(size_t i, const char **synonym, const char **name)
 
 const char *flxi_attr_name_of(const flxi_op *op, const char *key)
 {
-    for (size_t i = 0; i < sizeof attr_synonyms / sizeof attr_synonyms[0]; i++)
-        if (strcmp(attr_synonyms[i].synonym, key) == 0 && strcmp(attr_synonyms[i].op, op->name) == 0)
-            return attr_synonyms[i].name;
+    for (const flxi_attr_synonym *k = flxi_attr_synonyms; k->name; k++)
+        if (strcmp(k->synonym, key) == 0 && strcmp(k->op, op->name) == 0)
+            return k->name;
     return key;
 }
 
@@ -80,7 +37,8 @@ const char *flxi_attr_name_of(const flxi_op *op, const char *key)
 
 enum { SLOTS = 2048 };
 static uint16_t slots[SLOTS]; /* opcodes by hash of their name, open addressing */
-static flxi_operands operands[OP_COUNT];
+static flxi_operands operands[FLXI_MAX_OPS];
+static flxi_opcode leaf_ops[2], const_op; /* by traits; leaf_ops[1] is param */
 static pthread_once_t derived = PTHREAD_ONCE_INIT;
 
 static size_t slot_of(const char *name, size_t n)
@@ -93,13 +51,29 @@ static flxi_operands read_operands(const flxi_op *op);
 
 static void derive(void)
 {
-    for (int i = 1; i < OP_COUNT; i++) {
+    for (uint32_t i = 1; i < flxi_op_rows; i++) {
         size_t k = slot_of(flxi_ops[i].name, strlen(flxi_ops[i].name));
         while (slots[k])
             k = (k + 1) & (SLOTS - 1);
         slots[k] = (uint16_t)i;
         operands[i] = read_operands(&flxi_ops[i]);
+        if (flxi_ops[i].traits & TRAIT_DECLARED)
+            leaf_ops[(flxi_ops[i].traits & TRAIT_PARAM) != 0] = i;
+        if (flxi_ops[i].traits & TRAIT_CONST)
+            const_op = i;
     }
+}
+
+flxi_opcode flxi_leaf_op(bool is_param)
+{
+    pthread_once(&derived, derive);
+    return leaf_ops[is_param];
+}
+
+flxi_opcode flxi_const_op(void)
+{
+    pthread_once(&derived, derive);
+    return const_op;
 }
 
 static flxi_opcode find_row(const char *name, size_t n)
@@ -118,9 +92,9 @@ flxi_opcode flxi_op_lookup(const char *name, size_t n)
     if (n == 0)
         return OP_NONE;
     flxi_opcode op = find_row(name, n);
-    for (size_t i = 0; op == OP_NONE && i < SYNONYM_COUNT; i++)
-        if (strlen(synonyms[i].synonym) == n && memcmp(synonyms[i].synonym, name, n) == 0)
-            op = find_row(synonyms[i].name, strlen(synonyms[i].name));
+    for (const flxi_op_synonym *k = flxi_op_synonyms; op == OP_NONE && k->name; k++)
+        if (strlen(k->synonym) == n && memcmp(k->synonym, name, n) == 0)
+            op = find_row(k->name, strlen(k->name));
     return op;
 }
 

@@ -10,8 +10,8 @@
 
 /* ---- Names ---- */
 
-typedef uint32_t flxi_opcode; /* graph/op/opcode.h; in memory only: files and hashes use the name */
-enum { OP_NONE };
+typedef uint32_t flxi_opcode; /* ops/opcode.h; in memory only: files and hashes use the name */
+enum { OP_NONE, FLXI_MAX_OPS = 1024 };
 
 typedef enum { /* what fusion and the manual want to know */
                CLASS_LEAF,
@@ -29,28 +29,50 @@ typedef enum { /* what fusion and the manual want to know */
 
 /* ---- Attributes: a typed struct per op, described once by a schema ---- */
 
+/* The kinds of attributes. What is done with each is a row of a table: graph/op/attr_kinds.h for the data, and in text/
+   and binary/ for how it is written. */
+#define FLXI_ATTR_KINDS(X)                                                                                      \
+    X(INT, int)         /* int64_t; FLXI_ABSENT when optional and absent */                                     \
+    X(BOOL, bool)       /* int64_t 0 or 1 */                                                                    \
+    X(REAL, real)       /* double; NaN when optional and absent */                                              \
+    X(WORD, word)       /* int64_t: index into `words` */                                                       \
+    X(DTYPE, dtype)     /* int64_t: a flx_dtype */                                                              \
+    X(DIM, dim)         /* flx_dim: an integer or a symbolic dimension; FLXI_ABSENT when optional and absent */ \
+    X(INTS, ints)       /* flx_ints; v NULL when optional and absent */                                         \
+    X(BOOLS, bools)     /* flx_ints of 0 and 1 */                                                               \
+    X(DIMS, dims)       /* flx_ints of dimensions */                                                            \
+    X(PAIRS, pairs)     /* flx_ints low, high, low, high …; a plain number in the list means both sides */    \
+    X(REALS, reals)     /* flx_reals */                                                                         \
+    X(STRING, string)   /* const char * */                                                                      \
+    X(TYPE, type)       /* const flx_type * */                                                                  \
+    X(TYPES, types)     /* flx_types */                                                                         \
+    X(GRAPH, graph)     /* const flx_graph *; NULL when optional and absent */                                  \
+    X(GRAPHS, graphs)   /* flx_graphs */                                                                        \
+    X(COMBINE, combine) /* flxi_combine: a word or a graph */                                                   \
+    X(DATA, data)       /* const flx_tensor *: elements of the attribute `type` before it; positional */        \
+    X(VALUE, value)     /* const flx_tensor *: one element of that type's dtype; positional */
+
 typedef enum {
     ATTR_END,
-    ATTR_INT,     /* int64_t; FLXI_ABSENT when optional and absent */
-    ATTR_BOOL,    /* int64_t 0 or 1 */
-    ATTR_REAL,    /* double; NaN when optional and absent */
-    ATTR_WORD,    /* int64_t: index into `words` */
-    ATTR_DTYPE,   /* int64_t: a flx_dtype */
-    ATTR_DIM,     /* flx_dim: an integer or a symbolic dimension; FLXI_ABSENT when optional and absent */
-    ATTR_INTS,    /* flx_ints; v NULL when optional and absent */
-    ATTR_BOOLS,   /* flx_ints of 0 and 1 */
-    ATTR_DIMS,    /* flx_ints of dimensions */
-    ATTR_PAIRS,   /* flx_ints low, high, low, high …; a plain number in the list means both sides */
-    ATTR_REALS,   /* flx_reals */
-    ATTR_STRING,  /* const char * */
-    ATTR_TYPE,    /* const flx_type * */
-    ATTR_TYPES,   /* flx_types */
-    ATTR_GRAPH,   /* const flx_graph *; NULL when optional and absent */
-    ATTR_GRAPHS,  /* flx_graphs */
-    ATTR_COMBINE, /* flxi_combine: a word or a graph */
-    ATTR_DATA,    /* const flx_tensor *: elements of the attribute `type` before it; positional */
-    ATTR_VALUE    /* const flx_tensor *: one element of that type's dtype; positional */
+#define KIND(NAME, name) ATTR_##NAME,
+    FLXI_ATTR_KINDS(KIND)
+#undef KIND
+        ATTR_KINDS
 } flxi_attr_kind;
+
+typedef enum {             /* the C type of an attribute's field */
+               STORED_INT, /* int64_t */
+               STORED_REAL,
+               STORED_INTS,
+               STORED_REALS,
+               STORED_STRING,
+               STORED_TYPE,
+               STORED_TYPES,
+               STORED_GRAPH,
+               STORED_GRAPHS,
+               STORED_COMBINE,
+               STORED_TENSOR
+} flxi_attr_storage;
 
 #define FLXI_ABSENT INT64_MAX
 
@@ -198,6 +220,7 @@ typedef struct {
 typedef struct flxi_infer flxi_infer;     /* graph/op/infer.h */
 typedef struct flxi_eval flxi_eval;       /* graph/op/eval.h */
 typedef struct flxi_site flxi_site;       /* a node being differentiated or batched */
+typedef struct flxi_node flxi_node;       /* graph/graph.h */
 typedef struct flxi_express flxi_express; /* ops/express/express.h: a node being lowered to a kernel */
 typedef struct flxi_kindex flxi_kindex;
 typedef struct {
@@ -220,6 +243,52 @@ typedef struct flxi_sample {
     const char *graphs; /* text of graphs that attrs refers to, with T as above; NULL for none */
     flx_code error;     /* the code that building must fail with; FLX_OK for a valid case */
 } flxi_sample;
+
+/* Appends to s->g nodes that compute the results of the node at the site. */
+typedef void (*flxi_expansion)(flxi_site *s, flx_val *y);
+
+/* What a node costs, for reports and cost models (graph/op/work.h). */
+typedef struct {
+    int64_t flops; /* operations on floats that the node takes at least */
+    int64_t bytes; /* that it reads and writes at least, each tensor once */
+} flxi_work;
+
+/* How the elements of a value depend on one axis of a leaf: position i along `axis` of the value depends on the leaf's
+   positions i + lo … i + hi alone. With axis -1 it may depend on all of them. */
+typedef struct {
+    int axis;
+    int64_t lo, hi;
+} flxi_link;
+
+typedef struct { /* one operand of a node as one of its results depends on it */
+    const flx_graph *g;
+    const flxi_node *n;
+    uint32_t operand, result;
+} flxi_use;
+
+/* Ops whose Taylor series have a recurrence of their own. Linear and bilinear ops are known by their traits; all others go
+   by their jvp. */
+typedef enum { SERIES_BY_JVP, SERIES_QUOTIENT, SERIES_SQUARE } flxi_series;
+
+typedef enum {               /* what a node does with a body */
+               BODY_BRANCH,  /* one of these runs, once */
+               BODY_TEST,    /* of a loop: runs before each round, sees the carries, decides whether there is another */
+               BODY_ROUND,   /* of a loop: one round of it */
+               BODY_ELEMENT, /* runs on the elements of the operands, in an order that the op chooses */
+               BODY_CALLED,  /* runs in a way of the op's own, which its `eval` knows */
+               BODY_RULE     /* does not run here: how to differentiate the others */
+} flxi_body_role;
+
+/* How a body is bound to its node. The inputs of the body are `carries` values that start as the operands from `first`
+   on and become the first outputs of each round, then `shared` values that are the operands after those, then `rows`
+   values, each a row of one of the operands after those. What the op binds in another way is counted in none of them.
+ */
+typedef struct {
+    const flx_graph *graph;
+    flxi_body_role role;
+    uint32_t first, carries, shared, rows;
+    flx_dim runs; /* how often it runs; FLXI_ABSENT: that depends on the data */
+} flxi_body;
 
 typedef struct {
     flx_code (*infer)(flxi_infer *f);
@@ -260,7 +329,24 @@ typedef struct {
     void (*decompose)(flxi_site *s, flx_val *y);
     /* Blocks: the same in terms of fused ops, where `decompose` has none. */
     void (*fuse)(flxi_site *s, flx_val *y);
+    /* Ops of which only two together have a derivative: what a node is replaced by before its graph is transformed;
+       NULL: it stays. */
+    flxi_expansion (*pair)(const flx_graph *g, uint32_t node);
+    flxi_series series; /* how Taylor mode gets the orders of the result from those of the operands; see flxi_series */
     const char *undefined; /* why there is no derivative */
+
+    /* What cost models, sparsity and passes over bodies ask. tests/ops/completeness.c says who must answer. */
+    /* The cost of the node; `w` comes with no flops and with the bytes of all operands and results. Absent: by the class
+       of the op, or that of its decomposition (graph/op/work.h). */
+    void (*work)(const flx_graph *g, const flxi_node *n, flxi_work *w);
+    /* How a link (see flxi_link) passes from the operand to the result, or false: it is lost. Pointwise ops need none;
+       others that have a derivative of their own say flxi_link_dense where they always lose it. */
+    bool (*link)(const flxi_use *u, flxi_link *l);
+    /* Body i of the node; false: there is none. Every graph among the attributes is one of them. */
+    bool (*bodies)(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out);
+    /* How the op runs on tensors that are cut among processes: which axes of operands and results are cut alike, and what
+       must be exchanged. Reserved: NULL in every row until graphs can be cut. */
+    const struct flxi_shard *shard;
 
     /* Lowering to kernels (ops/express/express.h); an op has at most one of the three. Without any it is decomposed, or
        computed by a route or by `eval`. */
@@ -288,7 +374,9 @@ enum { /* traits */
        TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
        TRAIT_COMPOSITE = 128,  /* of the stage HIR: lowering replaces it (passes/lower_blocks.h) */
        TRAIT_QUANTISES = 256,  /* its integer results have derivatives: those of the numbers they stand for */
-       TRAIT_SHADOW = 512      /* and they keep them through this op */
+       TRAIT_SHADOW = 512,     /* and they keep them through this op */
+       TRAIT_PARAM = 1024,     /* of a declared one: it persists between runs */
+       TRAIT_CONST = 2048      /* its value is its attribute of kind ATTR_DATA */
 };
 
 typedef struct {
@@ -303,7 +391,23 @@ typedef struct {
     const flxi_rules *rules;
 } flxi_op;
 
+/* The table, which src/ops/table.c fills: row 0 is none. */
 extern const flxi_op flxi_ops[]; /* by opcode */
+extern const uint32_t flxi_op_rows;
+
+/* Second names: read, never printed. */
+typedef struct {
+    const char *synonym, *name;
+} flxi_op_synonym;
+typedef struct {
+    const char *op, *synonym, *name;
+} flxi_attr_synonym;
+extern const flxi_op_synonym flxi_op_synonyms[]; /* ended by {NULL} */
+extern const flxi_attr_synonym flxi_attr_synonyms[];
+
+/* The rows of what the language itself knows: declarations (TRAIT_DECLARED) and literals (TRAIT_CONST). */
+flxi_opcode flxi_leaf_op(bool is_param);
+flxi_opcode flxi_const_op(void);
 
 typedef enum {             /* suffix of an operand in the row */
                ROLE_SAME,  /* none: shares one dtype with the other operands that have no role */

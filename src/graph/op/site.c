@@ -6,6 +6,13 @@
 
 /* ---- Emitting ---- */
 
+flxi_site flxi_plain_site(flx_graph *g)
+{
+    static const flxi_rules no_rules = {0};
+    static const flxi_op transform = {.name = "transform", .operands = "", .results = "...", .rules = &no_rules};
+    return (flxi_site){.g = g, .ctx = g->ctx, .op = &transform};
+}
+
 void *flxi_site_attrs(flxi_site *s)
 {
     void *copy = NULL;

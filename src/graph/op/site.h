@@ -62,6 +62,9 @@ static inline const flx_type *flxi_typeof(const flxi_site *s, flx_val v)
     return t ? t : &none;
 }
 
+/* A site without a node, for transforms that build with the functions below. */
+flxi_site flxi_plain_site(flx_graph *g);
+
 /* ---- Emitting ---- */
 
 /* The node's attributes, copied for change; NULL with the error in g. */

@@ -6,7 +6,6 @@
 #include "graph/text/parse.h"
 
 #include "graph/module.h"
-#include "graph/op/opcode.h"
 
 #include <fluxion/text.h>
 #include <stdio.h>
@@ -131,19 +130,17 @@ static flx_code define(flxi_reader *r, const flxi_token *t, uint32_t id)
 
 static flx_code parse_decl(flxi_reader *r)
 {
-    flxi_opcode op = OP_input;
     flx_type type;
-    if (flxi_is_word(&r->x.token, "param")) {
-        op = OP_param;
+    bool is_param = flxi_is_word(&r->x.token, "param");
+    if (is_param)
         flxi_lex_next(&r->x);
-    }
     flxi_token name = r->x.token;
     FLXI_TRY(check_new_name(r, &name));
     flxi_lex_next(&r->x);
     FLXI_TRY(flxi_expect_mark(r, ':'));
     FLXI_TRY(flxi_parse_type(r, &type));
     const char *text = flxi_arena_text(&r->scratch, name.s, name.n);
-    uint32_t id = text ? flxi_add_leaf(r->g, op, text, &type) : 0;
+    uint32_t id = text ? flxi_add_leaf(r->g, flxi_leaf_op(is_param), text, &type) : 0;
     if (!text)
         return flxi_fail_at(r, name.s, FLX_E_OOM, NULL, "out of memory: names");
     if (!id)

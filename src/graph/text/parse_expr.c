@@ -8,7 +8,6 @@
 #include "graph/text/parse.h"
 
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 
 #include <stdio.h>
 
@@ -68,7 +67,7 @@ static void suggest_op(flxi_reader *r, const flxi_token *t)
 {
     const char *best = NULL;
     size_t least = t->n / 3 + 1; /* further away it is another word, not a typo */
-    for (int i = 1; i < OP_COUNT && t->n <= LONGEST_TYPO; i++) {
+    for (uint32_t i = 1; i < flxi_op_rows && t->n <= LONGEST_TYPO; i++) {
         size_t edits = edits_between(t->s, t->n, flxi_ops[i].name);
         if (edits <= least && (!best || edits < least) && !(flxi_ops[i].traits & TRAIT_DECLARED)) {
             best = flxi_ops[i].name;
@@ -179,10 +178,10 @@ static flx_code make_constant(calls *c, const flxi_literal *number, int32_t dtyp
     flx_attr given[] = {{.key = "type", .kind = FLX_ATTR_TYPE, .as.type = &type},
                         {.key = "data", .kind = FLX_ATTR_TENSOR, .as.tensor = t}};
     flx_code code = flxi_store_literal(r, number, dtype, t->data, 0);
-    if (code == FLX_OK && flxi_attrs_fill(r->g, &flxi_ops[OP_const], given, 2, &attrs, &err) != FLX_OK)
+    if (code == FLX_OK && flxi_attrs_fill(r->g, &flxi_ops[flxi_const_op()], given, 2, &attrs, &err) != FLX_OK)
         code = flxi_pass_at(r, number->at, &err);
     if (code == FLX_OK) {
-        *id = flxi_add_node(r->g, OP_const, NULL, 0, attrs);
+        *id = flxi_add_node(r->g, flxi_const_op(), NULL, 0, attrs);
         if (!*id)
             code = flxi_pass_at(r, number->at, &r->g->error);
     }

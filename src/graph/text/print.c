@@ -10,7 +10,6 @@
 #include "graph/module.h"
 #include "graph/names.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 
 #include <complex.h>
 #include <math.h>
@@ -135,8 +134,9 @@ static void write_word(flxi_strbuf *out, const char *words, int64_t i)
     flxi_add_bytes(out, s ? s : "", n);
 }
 
-static void write_list(printer *p, const flxi_attr *a, const flx_ints *list)
+static void write_list(printer *p, const flxi_attr *a, const void *field)
 {
+    const flx_ints *list = field;
     flxi_strbuf *out = p->out;
     bool pairs = a->kind == ATTR_PAIRS;
     flxi_add_char(out, '[');
@@ -172,91 +172,130 @@ static void write_number(flxi_strbuf *out, double x)
     flxi_add_text(out, text);
 }
 
+/* ---- Attributes by kind ---- */
+
+static void attr_int(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    flxi_addf(p->out, "%lld", (long long)*(const int64_t *)field);
+}
+
+static void attr_bool(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    flxi_add_text(p->out, *(const int64_t *)field ? "true" : "false");
+}
+
+static void attr_real(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    write_number(p->out, *(const double *)field);
+}
+
+static void attr_word(printer *p, const flxi_attr *a, const void *field)
+{
+    write_word(p->out, a->words, *(const int64_t *)field);
+}
+
+static void attr_dtype(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    flxi_add_text(p->out, flx_dtype_name((int32_t) * (const int64_t *)field));
+}
+
+static void attr_dim(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    write_dim(p, *(const flx_dim *)field);
+}
+
+static void attr_reals(printer *p, const flxi_attr *a, const void *field)
+{
+    const flx_reals *list = field;
+    (void)a;
+    flxi_add_char(p->out, '[');
+    for (size_t i = 0; i < list->n; i++) {
+        flxi_add_text(p->out, i ? ", " : "");
+        write_number(p->out, list->v[i]);
+    }
+    flxi_add_char(p->out, ']');
+}
+
+static void attr_string(printer *p, const flxi_attr *a, const void *field)
+{
+    if (a->flags & ATTR_OWN)
+        flxi_add_text(p->out, *(const char *const *)field);
+    else
+        flxi_add_quoted(p->out, *(const char *const *)field);
+}
+
+static void attr_type(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    flxi_type_write(p->g->ctx, *(const flx_type *const *)field, p->out);
+}
+
+static void attr_types(printer *p, const flxi_attr *a, const void *field)
+{
+    const flx_types *list = field;
+    (void)a;
+    flxi_add_char(p->out, '[');
+    for (size_t i = 0; i < list->n; i++) {
+        flxi_add_text(p->out, i ? ", " : "");
+        flxi_type_write(p->g->ctx, &list->v[i], p->out);
+    }
+    flxi_add_char(p->out, ']');
+}
+
+static void attr_graph(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    write_graph(p, *(const flx_graph *const *)field);
+}
+
+static void attr_graphs(printer *p, const flxi_attr *a, const void *field)
+{
+    const flx_graphs *list = field;
+    (void)a;
+    flxi_add_char(p->out, '[');
+    for (size_t i = 0; i < list->n; i++) {
+        flxi_add_text(p->out, i ? ", " : "");
+        write_graph(p, list->v[i]);
+    }
+    flxi_add_char(p->out, ']');
+}
+
+static void attr_combine(printer *p, const flxi_attr *a, const void *field)
+{
+    const flxi_combine *c = field;
+    if (c->graph)
+        write_graph(p, c->graph);
+    else
+        write_word(p->out, a->words, c->word);
+}
+
+static void attr_data(printer *p, const flxi_attr *a, const void *field)
+{
+    (void)a;
+    write_literal(p->out, *(const flx_tensor *const *)field);
+}
+
+#define attr_ints write_list
+#define attr_bools write_list
+#define attr_dims write_list
+#define attr_pairs write_list
+#define attr_value attr_data
+
+/* A kind without a function here does not compile. */
+static void (*const printers[])(printer *p, const flxi_attr *a, const void *field) = {
+#define PRINTER(NAME, name) [ATTR_##NAME] = attr_##name,
+    FLXI_ATTR_KINDS(PRINTER)
+#undef PRINTER
+};
+
 static void write_attr(printer *p, const flxi_attr *a, const void *field)
 {
-    flxi_strbuf *out = p->out;
-    switch (a->kind) {
-    case ATTR_INT:
-        flxi_addf(out, "%lld", (long long)*(const int64_t *)field);
-        break;
-    case ATTR_DIM:
-        write_dim(p, *(const flx_dim *)field);
-        break;
-    case ATTR_BOOL:
-        flxi_add_text(out, *(const int64_t *)field ? "true" : "false");
-        break;
-    case ATTR_REAL:
-        write_number(out, *(const double *)field);
-        break;
-    case ATTR_WORD:
-        write_word(out, a->words, *(const int64_t *)field);
-        break;
-    case ATTR_DTYPE:
-        flxi_add_text(out, flx_dtype_name((int32_t) * (const int64_t *)field));
-        break;
-    case ATTR_INTS:
-    case ATTR_BOOLS:
-    case ATTR_DIMS:
-    case ATTR_PAIRS:
-        write_list(p, a, field);
-        break;
-    case ATTR_REALS: {
-        const flx_reals *list = field;
-        flxi_add_char(out, '[');
-        for (size_t i = 0; i < list->n; i++) {
-            flxi_add_text(out, i ? ", " : "");
-            write_number(out, list->v[i]);
-        }
-        flxi_add_char(out, ']');
-        break;
-    }
-    case ATTR_STRING:
-        if (a->flags & ATTR_OWN)
-            flxi_add_text(out, *(const char *const *)field);
-        else
-            flxi_add_quoted(out, *(const char *const *)field);
-        break;
-    case ATTR_TYPE:
-        flxi_type_write(p->g->ctx, *(const flx_type *const *)field, out);
-        break;
-    case ATTR_TYPES: {
-        const flx_types *list = field;
-        flxi_add_char(out, '[');
-        for (size_t i = 0; i < list->n; i++) {
-            flxi_add_text(out, i ? ", " : "");
-            flxi_type_write(p->g->ctx, &list->v[i], out);
-        }
-        flxi_add_char(out, ']');
-        break;
-    }
-    case ATTR_GRAPH:
-        write_graph(p, *(const flx_graph *const *)field);
-        break;
-    case ATTR_GRAPHS: {
-        const flx_graphs *list = field;
-        flxi_add_char(out, '[');
-        for (size_t i = 0; i < list->n; i++) {
-            flxi_add_text(out, i ? ", " : "");
-            write_graph(p, list->v[i]);
-        }
-        flxi_add_char(out, ']');
-        break;
-    }
-    case ATTR_COMBINE: {
-        const flxi_combine *c = field;
-        if (c->graph)
-            write_graph(p, c->graph);
-        else
-            write_word(out, a->words, c->word);
-        break;
-    }
-    case ATTR_DATA:
-    case ATTR_VALUE:
-        write_literal(out, *(const flx_tensor *const *)field);
-        break;
-    case ATTR_END:
-        break;
-    }
+    printers[a->kind](p, a, field);
 }
 
 /* ---- Constants written inline ---- */
@@ -265,7 +304,7 @@ static bool inline_candidate(const printer *p, uint32_t id, uint32_t expected_no
 {
     const flxi_value *v = flxi_value_at(p->g, id);
     const flxi_node *n = flxi_node_at(p->g, v->node);
-    if (n->op != OP_const || v->type->rank != 0 || v->name || v->pinned || p->uses[id] != 1)
+    if (!flxi_is_const(n) || v->type->rank != 0 || v->name || v->pinned || p->uses[id] != 1)
         return false;
     const flx_tensor *t = flxi_const_data(n);
     if (v->node != expected_node || !is_writable(t->type.dtype, t->data, 0))

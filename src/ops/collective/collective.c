@@ -8,6 +8,7 @@
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
 #include "graph/op/site.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 typedef struct {
@@ -290,6 +291,7 @@ static const flxi_sample samples_index[] = {
     const flxi_rules flxi_rules_##op = {.infer = infer_rule,                    \
                                         .eval = eval_alone,                     \
                                         .schema = list,                         \
+                                        .link = flxi_link_dense,                \
                                         .attrs_size = sizeof(collective_attrs), \
                                         .samples = sample_list,                 \
                                         __VA_ARGS__};
@@ -314,4 +316,5 @@ const flxi_rules flxi_rules_barrier = {
     .jvp = vjp_barrier,
     .batch = batch_same,
     .samples = samples_barrier,
+    .link = flxi_link_dense,
 };

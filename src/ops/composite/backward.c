@@ -9,6 +9,7 @@
 #include "ops/rule/axis_lists.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 
 /* ---- relu_backward ---- */
@@ -164,6 +165,7 @@ const flxi_rules flxi_rules_cumsum_backward = {
     .schema = cumsum_schema,
     .attrs_size = sizeof(cumsum_attrs),
     .samples = samples_cumsum_backward,
+    .link = flxi_link_dense,
 };
 
 /* ---- gather_backward ---- */
@@ -243,6 +245,7 @@ const flxi_rules flxi_rules_gather_backward = {
     .schema = ungather_schema,
     .attrs_size = sizeof(ungather_attrs),
     .samples = samples_gather_backward,
+    .link = flxi_link_dense,
 };
 
 /* ---- complex_norm_sq_backward ---- */

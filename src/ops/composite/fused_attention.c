@@ -3,9 +3,9 @@
    decomposition; which operands there are is said by attributes, never guessed from how many are given. */
 #include "ops/nn/attention.h"
 
-#include "graph/op/opcode.h"
 #include "ops/composite/fused.h"
 #include "ops/nn/rotary.h"
+#include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
 

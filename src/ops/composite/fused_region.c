@@ -7,7 +7,7 @@
    that dtype, which stands for each element of it; every step is then as wide as what it reads, broadcast. So one body
    serves slices of several lengths. Inference walks over the steps with the operands' shapes, and the replay infers
    them anew. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
 
@@ -207,6 +207,14 @@ static const flxi_sample samples_elementwise[] = {
     {0},
 };
 
+static bool bodies_region(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const region_attrs *)n->attrs)->body;
+    (void)g;
+    *out = (flxi_body){.graph = body, .role = BODY_CALLED, .runs = 1};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_elementwise_region = {
     .infer = infer_elementwise,
     .eval = flxi_eval_decomposed,
@@ -214,6 +222,7 @@ const flxi_rules flxi_rules_elementwise_region = {
     .schema = region_schema,
     .attrs_size = sizeof(region_attrs),
     .samples = samples_elementwise,
+    .bodies = bodies_region,
 };
 
 /* ---- batch_elementwise_region ---- */
@@ -337,6 +346,14 @@ static const flxi_sample samples_slices[] = {
     {0},
 };
 
+static bool bodies_slices(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const slices_attrs *a = n->attrs;
+    (void)g;
+    *out = (flxi_body){.graph = a->body, .role = BODY_CALLED, .runs = (flx_dim)a->starts.n};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_batch_elementwise_region = {
     .infer = infer_slices,
     .eval = flxi_eval_decomposed,
@@ -344,6 +361,7 @@ const flxi_rules flxi_rules_batch_elementwise_region = {
     .schema = slices_schema,
     .attrs_size = sizeof(slices_attrs),
     .samples = samples_slices,
+    .bodies = bodies_slices,
 };
 
 /* ---- transform_region ---- */
@@ -435,4 +453,5 @@ const flxi_rules flxi_rules_transform_region = {
     .schema = region_schema,
     .attrs_size = sizeof(region_attrs),
     .samples = samples_transform,
+    .bodies = bodies_region,
 };

@@ -5,7 +5,7 @@
    its own. */
 #include "ops/control/control.h"
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 typedef struct {
     const flx_graph *const *v;

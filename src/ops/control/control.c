@@ -4,6 +4,7 @@
    not NaN. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 #include <math.h>
@@ -94,6 +95,20 @@ static const flxi_sample samples_if[] = {
     {0},
 };
 
+/* Branches see the operands after the one that chooses. */
+static flxi_body branch(const flx_graph *body, const flxi_node *n)
+{
+    return (flxi_body){.graph = body, .role = BODY_BRANCH, .first = 1, .shared = n->nin - 1, .runs = FLXI_ABSENT};
+}
+
+static bool bodies_if(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const if_attrs *a = n->attrs;
+    (void)g;
+    *out = branch(i == 0 ? a->then_body : a->else_body, n);
+    return i < 2;
+}
+
 const flxi_rules flxi_rules_if = {.infer = infer_if,
                                   .eval = eval_if,
                                   .schema = if_schema,
@@ -101,7 +116,9 @@ const flxi_rules flxi_rules_if = {.infer = infer_if,
                                   .vjp = flxi_vjp_if,
                                   .jvp = flxi_jvp_if,
                                   .batch = flxi_batch_if,
-                                  .samples = samples_if};
+                                  .samples = samples_if,
+                                  .bodies = bodies_if,
+                                  .link = flxi_link_dense};
 
 /* ---- case ---- */
 
@@ -139,6 +156,15 @@ static const flxi_sample samples_case[] = {
     {0},
 };
 
+static bool bodies_case(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const case_attrs *a = n->attrs;
+    (void)g;
+    if (i < a->branches.n)
+        *out = branch(a->branches.v[i], n);
+    return i < a->branches.n;
+}
+
 const flxi_rules flxi_rules_case = {.infer = infer_case,
                                     .eval = eval_case,
                                     .schema = case_schema,
@@ -146,7 +172,9 @@ const flxi_rules flxi_rules_case = {.infer = infer_case,
                                     .vjp = flxi_vjp_case,
                                     .jvp = flxi_jvp_case,
                                     .batch = flxi_batch_case,
-                                    .samples = samples_case};
+                                    .samples = samples_case,
+                                    .bodies = bodies_case,
+                                    .link = flxi_link_dense};
 
 /* ---- while ---- */
 
@@ -248,6 +276,17 @@ static const flxi_sample samples_while[] = {
     {0},
 };
 
+static bool bodies_while(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const while_attrs *a = n->attrs;
+    (void)g;
+    *out = (flxi_body){.graph = i == 0 ? a->cond : a->body,
+                       .role = i == 0 ? BODY_TEST : BODY_ROUND,
+                       .carries = n->nin,
+                       .runs = FLXI_ABSENT};
+    return i < 2;
+}
+
 const flxi_rules flxi_rules_while = {.infer = infer_while,
                                      .eval = eval_while,
                                      .schema = while_schema,
@@ -255,7 +294,9 @@ const flxi_rules flxi_rules_while = {.infer = infer_while,
                                      .vjp = flxi_vjp_while,
                                      .jvp = flxi_jvp_while,
                                      .batch = flxi_batch_while,
-                                     .samples = samples_while};
+                                     .samples = samples_while,
+                                     .bodies = bodies_while,
+                                     .link = flxi_link_dense};
 
 /* ---- custom_fn ---- */
 
@@ -414,6 +455,24 @@ static void decompose_custom(flxi_site *s, flx_val *y)
     memcpy(y, out, s->nout * sizeof *y);
 }
 
+static bool bodies_custom(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const custom_attrs *a = n->attrs;
+    const flx_graph *list[3] = {a->fwd_body};
+    uint32_t count = 1;
+    (void)g;
+    if (a->vjp_body)
+        list[count++] = a->vjp_body;
+    if (a->jvp_body)
+        list[count++] = a->jvp_body;
+    if (i >= count)
+        return false;
+    *out = (flxi_body){.graph = list[i], .role = BODY_RULE, .runs = 0};
+    if (i == 0)
+        *out = (flxi_body){.graph = list[i], .role = BODY_CALLED, .shared = n->nin, .runs = 1};
+    return true;
+}
+
 const flxi_rules flxi_rules_custom_fn = {.infer = infer_custom,
                                          .eval = eval_custom,
                                          .schema = custom_schema,
@@ -424,4 +483,6 @@ const flxi_rules flxi_rules_custom_fn = {.infer = infer_custom,
                                          .jvp = flxi_jvp_custom,
                                          .batch = flxi_batch_custom,
                                          .decompose = decompose_custom,
-                                         .samples = samples_custom};
+                                         .samples = samples_custom,
+                                         .bodies = bodies_custom,
+                                         .link = flxi_link_dense};

@@ -4,6 +4,7 @@
 #ifndef FLXI_CONTROL_H
 #define FLXI_CONTROL_H
 
+#include "graph/op/attr_access.h"
 #include "graph/op/infer.h"
 #include "graph/op/site.h"
 
@@ -40,6 +41,11 @@ typedef struct {     /* of the backward ops of scan */
     flx_ints wanted, seeded; /* flags per input and output of the body */
     int64_t i;               /* scan_backward_xs: which sequence */
 } scan_backward_attrs;
+
+/* For code outside the family: NULL where the node is another op. */
+FLXI_ATTRS_VIEW(flxi_if_attrs, if_attrs, if)
+FLXI_ATTRS_VIEW(flxi_while_attrs, while_attrs, while)
+FLXI_ATTRS_VIEW(flxi_scan_attrs, scan_attrs, scan)
 
 /* Which of the branches of a `case` an index chooses: the last one when it is no index. */
 uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);

@@ -9,6 +9,7 @@
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 static const flxi_attr scan_schema[] = {
     A_GRAPH_AS(scan_attrs, body, "body"),
@@ -281,6 +282,19 @@ static const flxi_sample samples_scan[] = {
     {0},
 };
 
+static bool bodies_scan(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const scan_attrs *a = n->attrs;
+    uint32_t before = (uint32_t)(a->num_carry + a->num_bcast);
+    *out = (flxi_body){.graph = a->body,
+                       .role = BODY_ROUND,
+                       .carries = (uint32_t)a->num_carry,
+                       .shared = (uint32_t)a->num_bcast,
+                       .rows = n->nin - before,
+                       .runs = n->nin > before ? flxi_type_at(g, n->in[before])->dims[0] : a->length};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_scan = {.infer = infer_scan,
                                     .eval = eval_scan,
                                     .schema = scan_schema,
@@ -291,4 +305,6 @@ const flxi_rules flxi_rules_scan = {.infer = infer_scan,
                                     .fused_vjp = flxi_fused_vjp_scan,
                                     .jvp = flxi_jvp_scan,
                                     .batch = flxi_batch_scan,
-                                    .samples = samples_scan};
+                                    .samples = samples_scan,
+                                    .bodies = bodies_scan,
+                                    .link = flxi_link_dense};

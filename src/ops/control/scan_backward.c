@@ -268,6 +268,17 @@ static const flxi_sample samples_scan_backward_xs[] = {
     {0},
 };
 
+/* The trajectory is an operand, so that the body itself does not run. */
+static bool bodies_backward(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const scan_backward_attrs *a = n->attrs;
+    (void)g;
+    *out = (flxi_body){.graph = a->scan.body, .role = BODY_RULE, .runs = 0};
+    if (i == 1)
+        *out = (flxi_body){.graph = a->body_vjp, .role = BODY_CALLED, .runs = a->scan.length};
+    return i < 2;
+}
+
 const flxi_rules flxi_rules_scan_backward = {
     .infer = infer_start,
     .eval = flxi_eval_decomposed,
@@ -275,6 +286,7 @@ const flxi_rules flxi_rules_scan_backward = {
     .schema = start_schema,
     .attrs_size = sizeof(scan_backward_attrs),
     .samples = samples_scan_backward,
+    .bodies = bodies_backward,
 };
 
 const flxi_rules flxi_rules_scan_backward_xs = {
@@ -284,4 +296,5 @@ const flxi_rules flxi_rules_scan_backward_xs = {
     .schema = rows_schema,
     .attrs_size = sizeof(scan_backward_attrs),
     .samples = samples_scan_backward_xs,
+    .bodies = bodies_backward,
 };

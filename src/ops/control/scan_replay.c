@@ -433,9 +433,18 @@ static const flxi_sample samples_replay[] = {
     {0},
 };
 
+static bool bodies_replay(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const scan_backward_attrs *a = n->attrs;
+    (void)g;
+    *out = (flxi_body){.graph = i == 0 ? a->scan.body : a->body_vjp, .role = BODY_CALLED, .runs = a->scan.length};
+    return i < 2;
+}
+
 const flxi_rules flxi_rules_scan_replay_backward = {.infer = infer_replay,
                                                     .eval = eval_replay,
                                                     .schema = replay_schema,
                                                     .attrs_size = sizeof(scan_backward_attrs),
                                                     .decompose = decompose_replay,
-                                                    .samples = samples_replay};
+                                                    .samples = samples_replay,
+                                                    .bodies = bodies_replay};

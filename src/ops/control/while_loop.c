@@ -389,12 +389,23 @@ static const flxi_sample samples_backward[] = {
     {0},
 };
 
+static bool bodies_backward(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const backward_attrs *a = n->attrs;
+    const flx_graph *list[] = {a->cond, a->body, a->body_vjp};
+    (void)g;
+    if (i < 3)
+        *out = (flxi_body){.graph = list[i], .role = BODY_CALLED, .runs = FLXI_ABSENT};
+    return i < 3;
+}
+
 const flxi_rules flxi_rules_while_backward = {.infer = infer_backward,
                                               .eval = eval_backward,
                                               .schema = backward_schema,
                                               .attrs_size = sizeof(backward_attrs),
                                               .decompose = decompose_backward,
-                                              .samples = samples_backward};
+                                              .samples = samples_backward,
+                                              .bodies = bodies_backward};
 
 /* ---- Batching ---- */
 

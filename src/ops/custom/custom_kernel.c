@@ -10,6 +10,8 @@
 #include "base/number.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
+#include "graph/op/work.h"
+#include "ops/rule/link.h"
 
 #include <stdio.h>
 
@@ -479,4 +481,6 @@ const flxi_rules flxi_rules_kernel_call = {
     .jvp = flxi_kernel_call_jvp,
     .batch = flxi_kernel_call_batch,
     .samples = kernel_call_samples,
+    .work = flxi_work_results,
+    .link = flxi_link_dense,
 };

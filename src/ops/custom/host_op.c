@@ -6,6 +6,8 @@
 #include "graph/op/infer.h"
 #include "graph/op/own_attrs.h"
 #include "graph/op/site.h"
+#include "graph/op/work.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/custom.h>
 #include <stdio.h>
@@ -329,4 +331,6 @@ const flxi_rules flxi_rules_custom = {
     .jvp = jvp_custom,
     .batch = batch_custom,
     .samples = samples,
+    .work = flxi_work_results,
+    .link = flxi_link_dense,
 };

@@ -6,10 +6,10 @@
    in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula
    replaces it. */
 #include "base/complex_arith.h"
-#include "graph/op/opcode.h"
 #include "ops/composite/backward.h"
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
+#include "ops/opcode.h"
 #include "ops/rule/element.h"
 #include "ops/rule/partial.h"
 

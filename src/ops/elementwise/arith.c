@@ -606,7 +606,8 @@ ELEMENT_KERNEL_2(atan2, F2(atan2, x, y))
 ARITH(add, samples_any, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i, .vjp = vjp_add, .jvp = jvp_add);
 ARITH(sub, samples_number, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i, .vjp = vjp_sub, .jvp = jvp_sub);
 ARITH(mul, samples_any, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .partial = partial_mul);
-ARITH(div, samples_quotient, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .vjp = vjp_div, .jvp = jvp_div);
+ARITH(div, samples_quotient, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .vjp = vjp_div, .jvp = jvp_div,
+      .series = SERIES_QUOTIENT);
 ARITH(max, samples_ordered, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max, .jvp = jvp_max);
 ARITH(min, samples_ordered, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min, .jvp = jvp_min);
 ARITH(pow, samples_power, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i, .partial = partial_pow,

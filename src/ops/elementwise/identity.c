@@ -5,6 +5,7 @@
 #include "ops/express/express_formula.h"
 #include "ops/rule/element.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 #include <stdio.h>
 
@@ -357,6 +358,7 @@ const flxi_rules flxi_rules_optimization_barrier = {
     .jvp = jvp_identity,
     .batch = batch_identity,
     .samples = samples_barrier,
+    .link = flxi_link_dense,
 };
 
 /* ---- print and check ---- */
@@ -457,7 +459,13 @@ const flxi_rules flxi_rules_print = {
     .schema = print_schema,
     .attrs_size = sizeof(message_attrs),
     .samples = samples_print,
+    .link = flxi_link_aligned,
 };
+static bool link_check(const flxi_use *u, flxi_link *l)
+{
+    return u->operand == 0 && flxi_link_aligned(u, l);
+}
+
 const flxi_rules flxi_rules_check = {
     .infer = flxi_infer_same,
     .eval = eval_check,
@@ -467,4 +475,5 @@ const flxi_rules flxi_rules_check = {
     .schema = check_schema,
     .attrs_size = sizeof(message_attrs),
     .samples = samples_check,
+    .link = link_check,
 };

@@ -518,7 +518,8 @@ UNARY(rsqrt, samples_complex_positive, .scalar = rsqrt_f, .scalar_c = rsqrt_c, .
 UNARY(cbrt, samples_positive, .scalar = cbrt_f, .partial = partial_cbrt);
 UNARY(reciprocal, samples_complex_positive, .scalar = reciprocal_f, .scalar_c = reciprocal_c,
       .partial = partial_reciprocal);
-UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square);
+UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i = square_i, .partial = partial_square,
+      .series = SERIES_SQUARE);
 UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .partial = partial_neg,
       .vjp = derive_neg, .jvp = derive_neg);
 UNARY_REAL(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,

@@ -12,6 +12,7 @@
 
 #include "ops/control/control.h"
 #include "ops/linalg/matrix_rules.h"
+#include "ops/rule/link.h"
 
 #include <stdio.h>
 
@@ -293,10 +294,20 @@ static const flxi_sample samples_root[] = {
     {0},
 };
 
+static bool bodies_implicit(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const implicit_attrs *)n->attrs)->body;
+    (void)g;
+    *out = (flxi_body){.graph = body, .role = BODY_CALLED, .runs = FLXI_ABSENT};
+    return i == 0;
+}
+
 #define IMPLICIT_RULES(name, back, forward)                                     \
     const flxi_rules flxi_rules_##name = {.infer = infer_implicit,              \
                                           .eval = flxi_eval_##name,             \
                                           .schema = implicit_schema,            \
+                                          .bodies = bodies_implicit,            \
+                                          .link = flxi_link_dense,              \
                                           .attrs_size = sizeof(implicit_attrs), \
                                           .vjp = (back),                        \
                                           .jvp = (forward),                     \

@@ -14,6 +14,7 @@
 #include "ops/control/control.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -344,6 +345,14 @@ static const flxi_sample samples_odeint[] = {
     {0},
 };
 
+static bool bodies_odeint(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const odeint_attrs *)n->attrs)->body;
+    (void)g;
+    *out = (flxi_body){.graph = body, .role = BODY_CALLED, .runs = FLXI_ABSENT};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_odeint = {
     .infer = infer_odeint,
     .eval = flxi_eval_decomposed,
@@ -351,4 +360,6 @@ const flxi_rules flxi_rules_odeint = {
     .schema = odeint_schema,
     .attrs_size = sizeof(odeint_attrs),
     .samples = samples_odeint,
+    .bodies = bodies_odeint,
+    .link = flxi_link_dense,
 };

@@ -4,9 +4,11 @@
 
    Each op's derivative is the other. A batch in which every example has its own position becomes a pair of batching
    axes of gather_nd and scatter_nd. */
+#include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 
@@ -231,6 +233,8 @@ const flxi_rules flxi_rules_dynamic_slice = {
     .schema = dynamic_slice_schema,
     .attrs_size = sizeof(dynamic_slice_attrs),
     .samples = samples_dynamic_slice,
+    .link = flxi_link_dense,
+    .work = flxi_work_picked,
 };
 
 /* ---- dynamic_update_slice ---- */
@@ -352,4 +356,5 @@ const flxi_rules flxi_rules_dynamic_update_slice = {
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
     .samples = samples_dynamic_update_slice,
+    .link = flxi_link_dense,
 };

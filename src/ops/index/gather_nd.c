@@ -13,11 +13,13 @@
    at each step, as the definition by single steps says. `unique` is a promise for faster code; here it changes
    nothing. */
 #include "ops/index/gather_nd.h"
-#include "graph/op/opcode.h"
+#include "graph/op/work.h"
 #include "ops/express/express_index.h"
+#include "ops/opcode.h"
 #include "ops/rule/axis_lists.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/fold_body.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/scalar_body.h"
@@ -702,7 +704,22 @@ const flxi_rules flxi_rules_gather_nd = {
     .schema = gather_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_gather_nd,
+    .link = flxi_link_dense,
+    .work = flxi_work_picked,
 };
+
+/* Each update is combined with what is there. */
+static void work_scatter_nd(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    w->flops = flxi_work_count(flxi_type_at(g, n->in[2]));
+}
+
+static bool bodies_scatter_nd(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const nd_attrs *)n->attrs)->combine.graph;
+    *out = (flxi_body){.graph = body, .role = BODY_ELEMENT, .runs = flxi_work_count(flxi_type_at(g, n->in[2]))};
+    return i == 0 && body;
+}
 
 const flxi_rules flxi_rules_scatter_nd = {
     .infer = infer_scatter_nd,
@@ -713,4 +730,7 @@ const flxi_rules flxi_rules_scatter_nd = {
     .schema = scatter_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_scatter_nd,
+    .link = flxi_link_dense,
+    .work = work_scatter_nd,
+    .bodies = bodies_scatter_nd,
 };

@@ -13,8 +13,8 @@
 
    Both modes use the same selections and weights. Selections are made with where, products with products (never by
    dividing one factor out of the whole), so that zeros, infinities and second derivatives are right. */
-#include "graph/op/opcode.h"
 #include "ops/index/gather_nd.h"
+#include "ops/opcode.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 

@@ -10,9 +10,11 @@
    gather_nd and scatter_nd: an index out of range stays one and never reads the neighbouring example. */
 #include "ops/index/index.h"
 
+#include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/rule/axis_lists.h"
 #include "ops/rule/copy.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/wide.h"
@@ -193,6 +195,14 @@ static flxi_kval pull_gather(flxi_express *e, uint32_t result, const flxi_kindex
     return pull_indexed(e, &idx, &in);
 }
 
+/* The axes of the table stay, but for the one that is looked up. */
+static bool link_gather(const flxi_use *u, flxi_link *l)
+{
+    int64_t axis = ((const axis_attrs *)u->n->attrs)->axis;
+    int indices = flxi_type_at(u->g, u->n->in[1])->rank;
+    return u->operand == 0 && l->axis != axis && flxi_link_move(u, l, l->axis < axis ? l->axis : l->axis + indices - 1);
+}
+
 const flxi_rules flxi_rules_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
@@ -204,6 +214,8 @@ const flxi_rules flxi_rules_gather = {
     .schema = gather_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_gather,
+    .link = link_gather,
+    .work = flxi_work_picked,
 };
 
 /* ---- scatter_add ---- */
@@ -336,6 +348,12 @@ static void batch_scatter_add(flxi_site *s, flx_val *by)
     by[0] = flxi_move_axis(s, flxi_emit1(s, NULL, (flx_val[]){rows, s->x[1]}, 2), 1, 0);
 }
 
+/* An addition for each update. */
+static void work_scatter_add(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    w->flops = flxi_work_count(flxi_type_at(g, n->in[0]));
+}
+
 const flxi_rules flxi_rules_scatter_add = {
     .infer = infer_scatter_add,
     .eval = eval_scatter_add,
@@ -344,6 +362,8 @@ const flxi_rules flxi_rules_scatter_add = {
     .schema = scatter_add_schema,
     .attrs_size = sizeof(scatter_add_attrs),
     .samples = samples_scatter_add,
+    .link = flxi_link_dense,
+    .work = work_scatter_add,
 };
 
 /* ---- take_along ---- */
@@ -501,6 +521,8 @@ const flxi_rules flxi_rules_take_along = {
     .schema = take_along_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_take_along,
+    .link = flxi_link_dense,
+    .work = flxi_work_picked,
 };
 
 /* ---- one_hot ---- */

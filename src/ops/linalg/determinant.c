@@ -7,7 +7,9 @@
    singular matrices. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
+#include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 /* ---- Emitting ---- */
 
@@ -146,6 +148,8 @@ const flxi_rules flxi_rules_det = {
     .jvp = jvp_det,
     .batch = flxi_batch_matrices,
     .samples = samples_det,
+    .work = flxi_work_lu,
+    .link = flxi_link_dense,
 };
 
 /* ---- adjugate ---- */
@@ -218,6 +222,8 @@ const flxi_rules flxi_rules_adjugate = {
     .jvp = jvp_adjugate,
     .batch = flxi_batch_matrices,
     .samples = samples_adjugate,
+    .work = flxi_work_solve,
+    .link = flxi_link_dense,
 };
 
 /* ---- slogdet, logdet ---- */

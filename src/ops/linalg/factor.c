@@ -3,6 +3,8 @@
    seen between the inverses of the factors, falls into a lower and an upper part, one for each. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
+#include "ops/linalg/matrix_work.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 
@@ -170,6 +172,8 @@ const flxi_rules flxi_rules_lu = {
     .jvp = jvp_lu,
     .batch = flxi_batch_matrices,
     .samples = samples_lu,
+    .work = flxi_work_lu,
+    .link = flxi_link_dense,
 };
 
 /* ---- cholesky ---- */
@@ -254,4 +258,6 @@ const flxi_rules flxi_rules_cholesky = {
     .schema = cholesky_schema,
     .attrs_size = sizeof(cholesky_attrs),
     .samples = samples_cholesky,
+    .work = flxi_work_cholesky,
+    .link = flxi_link_dense,
 };

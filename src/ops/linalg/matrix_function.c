@@ -7,6 +7,8 @@
 #include "graph/op/eval.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
+#include "ops/linalg/matrix_work.h"
+#include "ops/rule/link.h"
 
 typedef double _Complex cplx;
 
@@ -198,4 +200,6 @@ const flxi_rules flxi_rules_expm = {
     .jvp = jvp_expm,
     .batch = flxi_batch_matrices,
     .samples = samples_expm,
+    .work = flxi_work_expm,
+    .link = flxi_link_dense,
 };

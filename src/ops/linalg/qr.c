@@ -4,7 +4,9 @@
    there is no derivative: infinities and NaNs. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
+#include "ops/linalg/matrix_work.h"
 #include "ops/rule/axis_lists.h"
+#include "ops/rule/link.h"
 
 static flx_code infer_qr(flxi_infer *f)
 {
@@ -179,4 +181,6 @@ const flxi_rules flxi_rules_qr = {
     .jvp = jvp_qr,
     .batch = flxi_batch_matrices,
     .samples = samples_qr,
+    .work = flxi_work_qr,
+    .link = flxi_link_dense,
 };

@@ -5,7 +5,9 @@
    back through it is solved with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its
    own system and the status FLX_RUN_SINGULAR. */
 #include "ops/linalg/linear_system.h"
+#include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 
@@ -154,6 +156,8 @@ const flxi_rules flxi_rules_solve = {
     .jvp = jvp_solve,
     .batch = batch_solve,
     .samples = samples_solve,
+    .work = flxi_work_solve,
+    .link = flxi_link_dense,
 };
 
 /* ---- dense_solve, batched_dense_solve: solve with the ranks fixed ---- */
@@ -397,4 +401,6 @@ const flxi_rules flxi_rules_inv = {
     .jvp = jvp_inv,
     .batch = flxi_batch_matrices,
     .samples = samples_inv,
+    .work = flxi_work_solve,
+    .link = flxi_link_dense,
 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse.c: products and systems with a matrix whose pattern is part of the op and whose values are an operand. Only
    the values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
+#include "graph/op/work.h"
 #include "numeric/sparse_elimination.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 
@@ -242,6 +244,13 @@ static const flxi_sample samples_sparse_solve[] = {
     {0},
 };
 
+/* At least a pair for each element of the pattern and right-hand side; what elimination fills in comes on top. */
+static void work_sparse_solve(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const flx_type *y = flxi_type_at(g, n->first);
+    w->flops = flxi_work_pairs(y, flxi_work_count(flxi_type_at(g, n->in[0])));
+}
+
 const flxi_rules flxi_rules_sparse_solve = {
     .infer = infer_sparse_solve,
     .eval = eval_sparse_solve,
@@ -251,4 +260,6 @@ const flxi_rules flxi_rules_sparse_solve = {
     .schema = sparse_schema,
     .attrs_size = sizeof(sparse_attrs),
     .samples = samples_sparse_solve,
+    .work = work_sparse_solve,
+    .link = flxi_link_dense,
 };

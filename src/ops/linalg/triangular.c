@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* triangular.c: solve_triangular. Only one triangle of the matrix is read, and only it has a derivative. */
 #include "ops/linalg/linear_system.h"
+#include "ops/linalg/matrix_work.h"
+#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 
@@ -168,4 +170,6 @@ const flxi_rules flxi_rules_solve_triangular = {
     .schema = triangular_schema,
     .attrs_size = sizeof(triangular_attrs),
     .samples = samples_triangular,
+    .work = flxi_work_triangular,
+    .link = flxi_link_dense,
 };

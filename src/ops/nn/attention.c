@@ -10,7 +10,7 @@
    mode, to any order. f16 and bf16 are computed in f32 and rounded at the end. */
 #include "ops/nn/attention.h"
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"

@@ -5,6 +5,7 @@
    Both are a `scan` over the tokens, and nothing is unrolled: what is differentiated, batched and compiled is the scan,
    so graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all
    tokens before, so narrow floats are computed in f32 and rounded once, at the end. */
+#include "graph/op/work.h"
 #include "ops/control/control.h"
 #include "ops/rule/along.h"
 #include "ops/rule/axis_letters.h"
@@ -134,6 +135,7 @@ const flxi_rules flxi_rules_selective_scan = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_selective,
     .samples = samples_selective,
+    .work = flxi_work_decomposed,
 };
 
 /* ---- gated_delta_net ---- */
@@ -230,4 +232,5 @@ const flxi_rules flxi_rules_gated_delta_net = {
     .schema = delta_schema,
     .attrs_size = sizeof(delta_attrs),
     .samples = samples_delta,
+    .work = flxi_work_decomposed,
 };

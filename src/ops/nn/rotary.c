@@ -3,11 +3,12 @@
    of tables: the cotangent of x is the rotation back, the tangent the same rotation. */
 #include "ops/nn/rotary.h"
 
-#include "graph/op/opcode.h"
 #include "ops/express/express_combine.h"
+#include "ops/opcode.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 typedef struct {
@@ -277,8 +278,9 @@ static const flxi_sample samples_rope[] = {
     .infer = infer_rope, .batch = batch_rope, .schema = rope_schema, .attrs_size = sizeof(rope_attrs), \
     .samples = samples_rope
 
-const flxi_rules flxi_rules_rope = {ROPE_RULES,      .eval = eval_rope,           .pull = pull_rope,
-                                    .vjp = vjp_rope, .fused_vjp = fused_vjp_rope, .jvp = jvp_rope};
+const flxi_rules flxi_rules_rope = {
+    ROPE_RULES,      .eval = eval_rope,      .pull = pull_rope, .vjp = vjp_rope, .fused_vjp = fused_vjp_rope,
+    .jvp = jvp_rope, .link = flxi_link_dense};
 
 const flxi_rules flxi_rules_rope_backward = {ROPE_RULES, .eval = flxi_eval_decomposed,
                                              .decompose = decompose_rope_backward};

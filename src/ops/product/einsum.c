@@ -13,6 +13,7 @@
    the axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
 #include "ops/product/contraction.h"
 #include "ops/rule/axis_lists.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + FLX_MAX_RANK };
@@ -726,4 +727,5 @@ const flxi_rules flxi_rules_einsum = {
     .schema = einsum_schema,
     .attrs_size = sizeof(einsum_attrs),
     .samples = samples_einsum,
+    .link = flxi_link_dense,
 };

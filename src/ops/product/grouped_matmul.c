@@ -5,8 +5,10 @@
    grouped_matmul_input_backward is ∂T/∂x and grouped_matmul_weight_backward is ∂T/∂w, so the three are closed under
    differentiation, as those of a convolution are. None makes a matrix for each row, or transposes one: the cotangent of
    the weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
+#include "graph/op/work.h"
 #include "ops/rule/axis_letters.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/wide.h"
@@ -181,6 +183,23 @@ static void batch_grouped(flxi_site *s, flx_val *by)
     batch_rows(s, forward, by);
 }
 
+/* Each row meets one matrix, wherever the weights are. */
+static void work_rows(const flx_type *rows, const flx_type *weights, const flx_type *y, flxi_work *w)
+{
+    int64_t matrix = flxi_times(flxi_work_extent(weights->dims[1]), flxi_work_extent(weights->dims[2]));
+    w->flops = flxi_work_pairs(y, flxi_times(flxi_work_extent(rows->dims[0]), matrix));
+}
+
+static void work_grouped(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_rows(flxi_type_at(g, n->in[0]), flxi_type_at(g, n->in[1]), flxi_type_at(g, n->first), w);
+}
+
+static void work_weight(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_rows(flxi_type_at(g, n->in[0]), flxi_type_at(g, n->first), flxi_type_at(g, n->first), w);
+}
+
 const flxi_rules flxi_rules_grouped_matmul = {
     .infer = infer_grouped,
     .eval = eval_grouped,
@@ -189,6 +208,8 @@ const flxi_rules flxi_rules_grouped_matmul = {
     .schema = grouped_schema,
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_grouped,
+    .work = work_grouped,
+    .link = flxi_link_dense,
 };
 
 /* ---- grouped_matmul_input_backward ---- */
@@ -235,6 +256,8 @@ const flxi_rules flxi_rules_grouped_matmul_input_backward = {
     .schema = grouped_schema,
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_input,
+    .work = work_grouped,
+    .link = flxi_link_dense,
 };
 
 /* ---- grouped_matmul_weight_backward ---- */
@@ -334,4 +357,6 @@ const flxi_rules flxi_rules_grouped_matmul_weight_backward = {
     .schema = weight_schema,
     .attrs_size = sizeof(weight_attrs),
     .samples = samples_weight,
+    .work = work_weight,
+    .link = flxi_link_dense,
 };

@@ -2,8 +2,10 @@
 /* product.c: matmul and dot_general. Both are contractions of two operands; the rules here say which axes of the result
    and of the sum each operand moves along. */
 #include "graph/op/site.h"
+#include "graph/op/work.h"
 #include "ops/product/contraction.h"
 #include "ops/rule/axis_lists.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- matmul ---- */
@@ -168,12 +170,30 @@ static void batch_matmul(flxi_site *s, flx_val *by)
     flxi_append(s, NULL, x, 2, by);
 }
 
+static void work_matmul(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const flx_type *a = flxi_type_at(g, n->in[0]);
+    const flx_type *y = flxi_type_at(g, n->first);
+    w->flops = flxi_work_pairs(y, flxi_times(flxi_work_count(y), flxi_work_extent(a->dims[a->rank - 1])));
+}
+
+static bool link_matmul(const flxi_use *u, flxi_link *l)
+{
+    int rank = flxi_link_operand(u)->rank;
+    int summed = u->operand == 0 ? rank - 1 : rank - 2;
+    if (rank < 2 || rank > flxi_link_result(u)->rank || l->axis == summed)
+        return false;
+    return flxi_link_aligned(u, l);
+}
+
 const flxi_rules flxi_rules_matmul = {
     .infer = infer_matmul,
     .eval = eval_matmul,
     .vjp = vjp_matmul,
     .batch = batch_matmul,
     .samples = samples_matmul,
+    .work = work_matmul,
+    .link = link_matmul,
 };
 
 /* ---- dot_general ---- */
@@ -434,6 +454,35 @@ static void decompose_dot_general(flxi_site *s, flx_val *y)
     y[0] = flxi_reshape_to(s, product, rank, dims);
 }
 
+static void work_dot_general(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const dot_attrs *a = n->attrs;
+    const flx_type *l = flxi_type_at(g, n->in[0]);
+    int64_t pairs = flxi_work_count(flxi_type_at(g, n->first));
+    for (size_t k = 0; k < a->lc.n; k++)
+        pairs = flxi_times(pairs, flxi_work_extent(l->dims[a->lc.v[k]]));
+    w->flops = flxi_work_pairs(flxi_type_at(g, n->first), pairs);
+}
+
+/* The result has the paired axes first, then the free ones of l, then those of r. */
+static bool link_dot_general(const flxi_use *u, flxi_link *l)
+{
+    const dot_attrs *a = u->n->attrs;
+    const flx_ints *paired = u->operand == 0 ? &a->lb : &a->rb;
+    const flx_ints *summed = u->operand == 0 ? &a->lc : &a->rc;
+    int at = flxi_link_find(paired, l->axis);
+    if (at >= 0)
+        return flxi_link_move(u, l, at);
+    if (flxi_link_find(summed, l->axis) >= 0)
+        return false;
+    at = (int)paired->n;
+    if (u->operand == 1)
+        at += flxi_type_at(u->g, u->n->in[0])->rank - (int)(a->lb.n + a->lc.n);
+    for (int k = 0; k < l->axis; k++)
+        at += flxi_link_find(paired, k) < 0 && flxi_link_find(summed, k) < 0;
+    return flxi_link_move(u, l, at);
+}
+
 const flxi_rules flxi_rules_dot_general = {
     .infer = infer_dot_general,
     .eval = eval_dot_general,
@@ -443,6 +492,8 @@ const flxi_rules flxi_rules_dot_general = {
     .schema = dot_schema,
     .attrs_size = sizeof(dot_attrs),
     .samples = samples_dot_general,
+    .work = work_dot_general,
+    .link = link_dot_general,
 };
 
 /* ---- lora_matmul ---- */

@@ -9,6 +9,7 @@
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 enum { /* order of the words */
        SCHEME_INT8_BLOCK,
@@ -592,6 +593,7 @@ const flxi_rules flxi_rules_dequant_matmul = {
     .schema = matmul_schema,
     .attrs_size = sizeof(matmul_attrs),
     .samples = samples_matmul,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_dequant_grouped_matmul = {
@@ -604,6 +606,7 @@ const flxi_rules flxi_rules_dequant_grouped_matmul = {
     .schema = grouped_schema,
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_grouped,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_dequant_moe_weights = {

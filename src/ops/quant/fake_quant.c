@@ -5,10 +5,11 @@
    average whose new state is a second result, or from a state that stays. Every derivative takes s for a constant, and
    the rounding for a function with the derivative m(x) that `ste` names: the straight-through estimator. The value and
    its derivatives take s from one function, so they cannot disagree about it. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 enum { MODE_PER_BATCH, MODE_EMA, MODE_FIXED };                        /* order of the words */
 enum { STE_CLIPPED_IDENTITY, STE_IDENTITY, STE_TANH, STE_HARD_TANH }; /* order of the words */
@@ -278,6 +279,7 @@ const flxi_rules flxi_rules_fake_quantize = {
     .schema = fake_schema,
     .attrs_size = sizeof(fake_attrs),
     .samples = samples_fake,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_fake_quantize_backward = {

@@ -5,10 +5,11 @@
    range y moves with x as if nothing were rounded, and with s by psi(z) = round(z) - z; out of range it is ±Q s, so
    psi = ±Q. These are no derivatives of one function, so their own derivatives are not symmetric; each follows its
    formula here. A step below 1e-12 is taken for 1e-12 and gets no derivative. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 
 typedef struct {
     int64_t bits, axis;
@@ -248,6 +249,7 @@ const flxi_rules flxi_rules_fake_quantize_lsq = {
     .schema = step_schema,
     .attrs_size = sizeof(step_attrs),
     .samples = samples_step,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_fake_quantize_lsq_backward_x = {

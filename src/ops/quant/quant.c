@@ -4,6 +4,7 @@
    saturates. */
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 typedef struct {
     flx_reals scales;
@@ -206,6 +207,7 @@ const flxi_rules flxi_rules_quantize = {
     .schema = quantize_schema,
     .attrs_size = sizeof(quantize_attrs),
     .samples = samples_quantize,
+    .link = flxi_link_aligned,
 };
 
 const flxi_rules flxi_rules_dequantize = {
@@ -218,4 +220,5 @@ const flxi_rules flxi_rules_dequantize = {
     .schema = dequantize_schema,
     .attrs_size = sizeof(dequantize_attrs),
     .samples = samples_dequantize,
+    .link = flxi_link_aligned,
 };

@@ -4,9 +4,10 @@
 
    Derivatives pass straight through the rounding: those of mult (bias + product(x - x_zp, w - w_zp)), in f32, and
    zero where the result saturates. A matmul has its formulas here, a convolution takes the rules of conv. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/signal/conv.h"
 
 typedef struct {
@@ -396,6 +397,7 @@ const flxi_rules flxi_rules_q_matmul = {
     .schema = matmul_schema,
     .attrs_size = sizeof(matmul_attrs),
     .samples = samples_q_matmul,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_q_conv = {
@@ -408,4 +410,5 @@ const flxi_rules flxi_rules_q_conv = {
     .schema = conv_schema,
     .attrs_size = sizeof(conv_attrs),
     .samples = samples_q_conv,
+    .link = flxi_link_dense,
 };

@@ -8,6 +8,7 @@
 #include "ops/express/express_rng.h"
 #include "ops/random/random.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 #include <complex.h>
@@ -650,6 +651,7 @@ const flxi_rules flxi_rules_dropout = {
     .batch = batch_dropout,
     .decompose = decompose_dropout,
     .samples = samples_dropout,
+    .link = flxi_link_aligned,
 };
 
 const flxi_rules flxi_rules_permutation = {

@@ -4,8 +4,8 @@
    stream of rng_uniform and rng_normal is an attribute, so a loop over the examples writes them out:
    rng_bit_generator takes the stream as part of its state, and the rest is arithmetic in f64, rounded as the op
    itself does it. */
-#include "graph/op/opcode.h"
 #include "ops/control/control.h"
+#include "ops/opcode.h"
 #include "ops/random/random.h"
 #include "ops/rule/rule_lists.h"
 

@@ -7,6 +7,7 @@
 
 #include "graph/op/eval.h"
 #include "ops/rule/along.h"
+#include "ops/rule/link.h"
 
 #include <math.h>
 
@@ -183,9 +184,14 @@ static void decompose_log_softmax(flxi_site *s, flx_val *y)
     y[0] = flxi_as_dtype(s, log_softmax, flxi_typeof(s, s->x[0])->dtype);
 }
 
+static bool link_axis(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except(u, l, ((const axis_attrs *)u->n->attrs)->axis);
+}
+
 #define SOFTMAX_RULES                                                                                         \
     .infer = infer_axis, .schema = axis_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_softmax, \
-    .batch = batch_axis
+    .batch = batch_axis, .link = link_axis
 
 const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax, .vjp = vjp_softmax, .jvp = jvp_softmax,
                                        .decompose = decompose_softmax};
@@ -428,7 +434,7 @@ static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 #define RUNNING_RULES                                                                                            \
     .infer = infer_axis, .schema = running_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_running, \
-    .batch = batch_axis
+    .batch = batch_axis, .link = link_axis
 
 const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum,
                                       .fused_vjp = fused_vjp_cumsum};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fold.c: the two ops that apply a scalar body to the elements of tensors: `reduce`, an arbitrary fold over axes in
    row-major order, and `map`. */
-#include "graph/op/opcode.h"
+#include "graph/op/work.h"
+#include "ops/opcode.h"
 #include "ops/reduce/reduction.h"
 #include "ops/rule/along.h"
 #include "ops/rule/copy.h"
@@ -210,6 +211,13 @@ static void batch_reduce(flxi_site *s, flx_val *by)
         fold_by_scan(s, x, x + n, a->axes, by);
 }
 
+static bool bodies_reduce(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const fold_attrs *)n->attrs)->body;
+    *out = (flxi_body){.graph = body, .role = BODY_ELEMENT, .runs = flxi_work_count(flxi_type_at(g, n->in[0]))};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_reduce = {
     .infer = infer_reduce,
     .eval = eval_reduce,
@@ -218,6 +226,7 @@ const flxi_rules flxi_rules_reduce = {
     .batch = batch_reduce,
     .decompose = decompose_reduce,
     .samples = samples_reduce,
+    .bodies = bodies_reduce,
 };
 
 /* ---- map ---- */
@@ -306,6 +315,13 @@ static void decompose_map(flxi_site *s, flx_val *y)
     flx_graph_free(rows);
 }
 
+static bool bodies_map(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flx_graph *body = ((const map_attrs *)n->attrs)->body;
+    *out = (flxi_body){.graph = body, .role = BODY_ELEMENT, .runs = flxi_work_count(flxi_type_at(g, n->first))};
+    return i == 0;
+}
+
 const flxi_rules flxi_rules_map = {
     .infer = infer_map,
     .eval = eval_map,
@@ -313,4 +329,5 @@ const flxi_rules flxi_rules_map = {
     .attrs_size = sizeof(map_attrs),
     .decompose = decompose_map,
     .samples = samples_map,
+    .bodies = bodies_map,
 };

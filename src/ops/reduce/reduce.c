@@ -8,6 +8,7 @@
 #include "ops/reduce/axis.h"
 #include "ops/reduce/reduction.h"
 #include "ops/rule/along.h"
+#include "ops/rule/link.h"
 
 #include <complex.h>
 
@@ -325,11 +326,21 @@ static const flxi_kfold fold_max = {start_max, step_max, NULL, axes_of};
 static const flxi_kfold fold_min = {start_min, step_min, NULL, axes_of};
 static const flxi_kfold fold_prod = {start_mul, step_mul, NULL, axes_of};
 
+static bool link_reduction(const flxi_use *u, flxi_link *l)
+{
+    const reduce_attrs *a = u->n->attrs;
+    int dropped = 0;
+    for (size_t i = 0; !a->keep_dims && i < a->axes.n; i++)
+        dropped += a->axes.v[i] < l->axis;
+    return flxi_link_find(&a->axes, l->axis) < 0 && flxi_link_move(u, l, l->axis - dropped);
+}
+
 #define REDUCTION(op, op_fold, op_samples, ...)                                    \
     const flxi_rules flxi_rules_reduce_##op = {.infer = infer_reduction,           \
                                                .schema = reduce_schema,            \
                                                .attrs_size = sizeof(reduce_attrs), \
                                                .batch = batch_reduction,           \
+                                               .link = link_reduction,             \
                                                .fold = &(op_fold),                 \
                                                .samples = (op_samples),            \
                                                __VA_ARGS__}

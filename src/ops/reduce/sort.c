@@ -9,6 +9,7 @@
 #include "ops/rule/along.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/scalar_body.h"
 
 #include <stdio.h>
@@ -346,6 +347,14 @@ static void batch_sort(flxi_site *s, flx_val *by)
     flxi_append(s, a, x, s->nin, by);
 }
 
+static bool bodies_sort(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const sort_attrs *a = n->attrs;
+    (void)g;
+    *out = (flxi_body){.graph = a->compare, .role = BODY_ELEMENT, .runs = FLXI_ABSENT};
+    return i == 0 && a->compare;
+}
+
 const flxi_rules flxi_rules_sort = {
     .infer = infer_sort,
     .eval = eval_sort,
@@ -357,6 +366,8 @@ const flxi_rules flxi_rules_sort = {
     .jvp = jvp_sort,
     .batch = batch_sort,
     .samples = samples_sort,
+    .link = flxi_link_dense,
+    .bodies = bodies_sort,
 };
 
 /* ---- argsort ---- */
@@ -580,4 +591,5 @@ const flxi_rules flxi_rules_top_k = {
     .jvp = jvp_top_k,
     .batch = batch_top_k,
     .samples = samples_top_k,
+    .link = flxi_link_dense,
 };

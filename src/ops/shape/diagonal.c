@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diagonal.c: ops of the movement family that see the last two axes as matrices: tril, triu and diag. All are linear:
    masking is its own transpose, taking out a diagonal that of putting one in. */
-#include "graph/op/opcode.h"
 #include "ops/express/express.h"
+#include "ops/opcode.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/copy.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- tril, triu, diag ---- */
@@ -138,6 +139,7 @@ const flxi_rules flxi_rules_tril = {
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_triangle,
+    .link = flxi_link_aligned,
 };
 
 const flxi_rules flxi_rules_triu = {
@@ -150,6 +152,7 @@ const flxi_rules flxi_rules_triu = {
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_triangle,
+    .link = flxi_link_aligned,
 };
 
 /* Length of diagonal k of a matrix; FLX_DIM_INVALID when the symbols leave open which side ends it. */
@@ -336,4 +339,5 @@ const flxi_rules flxi_rules_diag = {
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_diag,
+    .link = flxi_link_dense,
 };

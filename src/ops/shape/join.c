@@ -4,6 +4,7 @@
 #include "graph/op/eval.h"
 #include "ops/express/express.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 typedef struct {
@@ -206,6 +207,22 @@ static flxi_kval pull_stack(flxi_express *e, uint32_t result, const flxi_kindex 
     return y;
 }
 
+/* An operand begins where those before it end. */
+static bool link_concat(const flxi_use *u, flxi_link *l)
+{
+    flx_dim begin = 0;
+    if (l->axis != ((const axis_attrs *)u->n->attrs)->axis)
+        return true;
+    for (uint32_t k = 0; k < u->operand; k++)
+        begin = flx_dim_add(u->g->ctx, begin, flxi_type_at(u->g, u->n->in[k])->dims[l->axis]);
+    return flxi_dim_is_number(begin) && flxi_link_shift(l, -begin);
+}
+
+static bool link_stack(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_move(u, l, l->axis < ((const axis_attrs *)u->n->attrs)->axis ? l->axis : l->axis + 1);
+}
+
 const flxi_rules flxi_rules_concat = {
     .infer = infer_concat,
     .eval = eval_join,
@@ -216,6 +233,7 @@ const flxi_rules flxi_rules_concat = {
     .schema = concat_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_concat,
+    .link = link_concat,
 };
 
 const flxi_rules flxi_rules_stack = {
@@ -229,6 +247,7 @@ const flxi_rules flxi_rules_stack = {
     .schema = first_axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_stack,
+    .link = link_stack,
 };
 
 /* ---- split, unstack ---- */
@@ -435,6 +454,17 @@ static flxi_kval pull_unstack(flxi_express *e, uint32_t result, const flxi_kinde
     return flxi_operand_at(e, 0, &in);
 }
 
+/* A result begins where those before it end. */
+static bool link_split(const flxi_use *u, flxi_link *l)
+{
+    flx_dim begin = 0;
+    if (l->axis != ((const split_attrs *)u->n->attrs)->axis)
+        return true;
+    for (uint32_t k = 0; k < u->result; k++)
+        begin = flx_dim_add(u->g->ctx, begin, flxi_type_at(u->g, u->n->first + k)->dims[l->axis]);
+    return flxi_link_shift(l, begin);
+}
+
 const flxi_rules flxi_rules_split = {
     .infer = infer_split,
     .eval = eval_split,
@@ -445,6 +475,7 @@ const flxi_rules flxi_rules_split = {
     .schema = split_schema,
     .attrs_size = sizeof(split_attrs),
     .samples = samples_split,
+    .link = link_split,
 };
 
 const flxi_rules flxi_rules_unstack = {
@@ -457,4 +488,5 @@ const flxi_rules flxi_rules_unstack = {
     .schema = first_axis_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_unstack,
+    .link = flxi_link_dense,
 };

@@ -7,9 +7,11 @@
 
    All ops here are linear. Cutting and padding are each other's transposes; where there is nothing to add, nothing is
    added. */
+#include "graph/op/work.h"
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/copy.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- narrow ---- */
@@ -98,6 +100,12 @@ static flxi_kval pull_narrow(flxi_express *e, uint32_t result, const flxi_kindex
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_narrow(const flxi_use *u, flxi_link *l)
+{
+    const narrow_attrs *a = u->n->attrs;
+    return l->axis != a->axis || flxi_link_shift(l, a->start);
+}
+
 const flxi_rules flxi_rules_narrow = {
     .infer = infer_narrow,
     .eval = eval_narrow,
@@ -107,6 +115,8 @@ const flxi_rules flxi_rules_narrow = {
     .schema = narrow_schema,
     .attrs_size = sizeof(narrow_attrs),
     .samples = samples_narrow,
+    .link = link_narrow,
+    .work = flxi_work_picked,
 };
 
 /* ---- slice ---- */
@@ -262,6 +272,12 @@ static flxi_kval pull_slice(flxi_express *e, uint32_t result, const flxi_kindex 
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_slice(const flxi_use *u, flxi_link *l)
+{
+    const slice_attrs *a = u->n->attrs;
+    return a->stride.v[l->axis] == 1 && flxi_link_shift(l, a->start.v[l->axis]);
+}
+
 const flxi_rules flxi_rules_slice = {
     .infer = infer_slice,
     .eval = eval_slice,
@@ -271,6 +287,8 @@ const flxi_rules flxi_rules_slice = {
     .schema = slice_schema,
     .attrs_size = sizeof(slice_attrs),
     .samples = samples_slice,
+    .link = link_slice,
+    .work = flxi_work_picked,
 };
 
 /* ---- pad ---- */
@@ -454,6 +472,13 @@ static flxi_kval pull_pad(flxi_express *e, uint32_t result, const flxi_kindex *a
     return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 0, &in), value));
 }
 
+static bool link_pad(const flxi_use *u, flxi_link *l)
+{
+    const pad_attrs *a = u->n->attrs;
+    flx_dim low = u->operand == 0 ? a->low.v[l->axis] : 0;
+    return u->operand == 0 && a->interior.v[l->axis] == 0 && flxi_dim_is_number(low) && flxi_link_shift(l, -low);
+}
+
 const flxi_rules flxi_rules_pad = {
     .infer = infer_pad,
     .eval = eval_pad,
@@ -464,6 +489,7 @@ const flxi_rules flxi_rules_pad = {
     .schema = pad_schema,
     .attrs_size = sizeof(pad_attrs),
     .samples = samples_pad,
+    .link = link_pad,
 };
 
 /* ---- reverse ---- */
@@ -535,6 +561,11 @@ static flxi_kval pull_reverse(flxi_express *e, uint32_t result, const flxi_kinde
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_reverse(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except_all(u, l, &((const reverse_attrs *)u->n->attrs)->axes);
+}
+
 const flxi_rules flxi_rules_reverse = {
     .infer = infer_reverse,
     .eval = eval_reverse,
@@ -544,4 +575,5 @@ const flxi_rules flxi_rules_reverse = {
     .schema = reverse_schema,
     .attrs_size = sizeof(reverse_attrs),
     .samples = samples_reverse,
+    .link = link_reverse,
 };

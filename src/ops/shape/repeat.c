@@ -3,6 +3,7 @@
    roll, meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- tile, repeat ---- */
@@ -131,6 +132,7 @@ const flxi_rules flxi_rules_tile = {
     .schema = tile_schema,
     .attrs_size = sizeof(tile_attrs),
     .samples = samples_tile,
+    .link = flxi_link_dense,
 };
 
 typedef struct {
@@ -222,6 +224,7 @@ const flxi_rules flxi_rules_repeat = {
     .schema = repeat_schema,
     .attrs_size = sizeof(repeat_attrs),
     .samples = samples_repeat,
+    .link = flxi_link_dense,
 };
 
 /* ---- roll ---- */
@@ -332,6 +335,11 @@ static flxi_kval pull_roll(flxi_express *e, uint32_t result, const flxi_kindex *
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_roll(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except(u, l, ((const roll_attrs *)u->n->attrs)->axis);
+}
+
 const flxi_rules flxi_rules_roll = {
     .infer = infer_roll,
     .eval = eval_roll,
@@ -342,6 +350,7 @@ const flxi_rules flxi_rules_roll = {
     .schema = roll_schema,
     .attrs_size = sizeof(roll_attrs),
     .samples = samples_roll,
+    .link = link_roll,
 };
 
 /* ---- meshgrid ---- */
@@ -476,4 +485,5 @@ const flxi_rules flxi_rules_meshgrid = {
     .schema = meshgrid_schema,
     .attrs_size = sizeof(meshgrid_attrs),
     .samples = samples_meshgrid,
+    .link = flxi_link_dense,
 };

@@ -9,6 +9,7 @@
    they are themselves, with every axis one further behind. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 typedef struct {
@@ -139,6 +140,7 @@ const flxi_rules flxi_rules_reshape = {
     .schema = shape_schema,
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_reshape,
+    .link = flxi_link_reshaped,
 };
 
 /* ---- transpose ---- */
@@ -220,6 +222,12 @@ static flxi_kval pull_transpose(flxi_express *e, uint32_t result, const flxi_kin
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_transpose(const flxi_use *u, flxi_link *l)
+{
+    const perm_attrs *a = u->n->attrs;
+    return flxi_link_move(u, l, flxi_link_find(&a->perm, l->axis));
+}
+
 const flxi_rules flxi_rules_transpose = {
     .infer = infer_transpose,
     .eval = eval_transpose,
@@ -229,6 +237,7 @@ const flxi_rules flxi_rules_transpose = {
     .schema = perm_schema,
     .attrs_size = sizeof(perm_attrs),
     .samples = samples_transpose,
+    .link = link_transpose,
 };
 
 /* ---- expand, broadcast_in_dim ---- */
@@ -346,6 +355,7 @@ const flxi_rules flxi_rules_expand = {
     .schema = shape_schema,
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_expand,
+    .link = flxi_link_aligned,
 };
 
 typedef struct {
@@ -464,6 +474,12 @@ static flxi_kval pull_broadcast_in_dim(flxi_express *e, uint32_t result, const f
     return flxi_operand_at(e, 0, &in);
 }
 
+static bool link_broadcast_in_dim(const flxi_use *u, flxi_link *l)
+{
+    const broadcast_attrs *a = u->n->attrs;
+    return flxi_link_move(u, l, a->axes.v[l->axis]);
+}
+
 const flxi_rules flxi_rules_broadcast_in_dim = {
     .infer = infer_broadcast_in_dim,
     .eval = eval_broadcast_in_dim,
@@ -474,6 +490,7 @@ const flxi_rules flxi_rules_broadcast_in_dim = {
     .schema = broadcast_schema,
     .attrs_size = sizeof(broadcast_attrs),
     .samples = samples_broadcast_in_dim,
+    .link = link_broadcast_in_dim,
 };
 
 /* ---- squeeze, unsqueeze ---- */
@@ -625,6 +642,7 @@ const flxi_rules flxi_rules_squeeze = {
     .schema = squeeze_schema,
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_squeeze,
+    .link = flxi_link_reshaped,
 };
 
 const flxi_rules flxi_rules_unsqueeze = {
@@ -637,4 +655,5 @@ const flxi_rules flxi_rules_unsqueeze = {
     .schema = unsqueeze_schema,
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_unsqueeze,
+    .link = flxi_link_reshaped,
 };

@@ -10,6 +10,8 @@
    unless `reverse` says so. */
 #include "ops/signal/conv.h"
 
+#include "graph/op/work.h"
+#include "ops/rule/link.h"
 #include "ops/rule/wide.h"
 
 /* ---- Attributes ---- */
@@ -518,6 +520,39 @@ static const flxi_sample transpose_samples[] = {
     {0},
 };
 
+/* Each element on the side of the features meets all weights of its feature, which is `axis` of the weights. */
+static void work_features(const flx_type *features, const flx_type *weights, int64_t axis, const flx_type *y,
+                          flxi_work *w)
+{
+    int64_t extent = flxi_work_extent(weights->dims[axis]);
+    int64_t each = extent ? flxi_work_count(weights) / extent : 0;
+    w->flops = flxi_work_pairs(y, flxi_times(flxi_work_count(features), each));
+}
+
+static void work_conv(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const flx_type *y = flxi_type_at(g, n->first);
+    work_features(y, flxi_type_at(g, n->in[1]), ((const flxi_conv_attrs *)n->attrs)->kernel_axes.v[0], y, w);
+}
+
+static void work_to_input(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_features(flxi_type_at(g, n->in[0]), flxi_type_at(g, n->in[1]), 0, flxi_type_at(g, n->first), w);
+}
+
+static void work_to_weight(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_features(flxi_type_at(g, n->in[1]), flxi_type_at(g, n->first), 0, flxi_type_at(g, n->first), w);
+}
+
+/* The examples of a batch do not meet. */
+static bool link_conv(const flxi_use *u, flxi_link *l)
+{
+    const flxi_conv_attrs *a = u->n->attrs;
+    bool is_example = u->operand == 0 && a->batch_groups == 1 && l->axis == a->input_axes.v[0];
+    return is_example && flxi_link_move(u, l, a->output_axes.v[0]);
+}
+
 const flxi_rules flxi_rules_conv = {
     .infer = flxi_infer_conv,
     .eval = eval_conv,
@@ -526,6 +561,8 @@ const flxi_rules flxi_rules_conv = {
     .vjp = flxi_vjp_conv,
     .batch = flxi_batch_conv,
     .samples = conv_samples,
+    .work = work_conv,
+    .link = link_conv,
 };
 
 const flxi_rules flxi_rules_conv_backward_input = {
@@ -536,6 +573,8 @@ const flxi_rules flxi_rules_conv_backward_input = {
     .vjp = flxi_vjp_conv_to_input,
     .batch = flxi_batch_conv_to_input,
     .samples = backward_input_samples,
+    .work = work_to_input,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_conv_backward_weight = {
@@ -546,6 +585,8 @@ const flxi_rules flxi_rules_conv_backward_weight = {
     .vjp = flxi_vjp_conv_to_weight,
     .batch = flxi_batch_conv_to_weight,
     .samples = backward_weight_samples,
+    .work = work_to_weight,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_conv_transpose = {
@@ -557,4 +598,6 @@ const flxi_rules flxi_rules_conv_transpose = {
     .batch = flxi_batch_conv_to_input,
     .decompose = flxi_decompose_conv_transpose,
     .samples = transpose_samples,
+    .work = work_to_input,
+    .link = flxi_link_dense,
 };

@@ -3,10 +3,12 @@
 
    Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
    that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
+#include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/wide.h"
 #include "ops/signal/window.h"
@@ -530,6 +532,26 @@ static flxi_kval pull_pool(flxi_express *e, uint32_t result, const flxi_kindex *
     return flxi_kas(e, y, e->out[result]->dtype);
 }
 
+/* Every window meets all its taps. */
+static void work_windows(const flx_type *windows, const flxi_node *n, flxi_work *w)
+{
+    const pool_common *a = n->attrs;
+    w->flops = flxi_work_count(windows);
+    for (size_t k = 0; k < a->kernel_size.n; k++)
+        w->flops = flxi_times(w->flops, flxi_work_extent(a->kernel_size.v[k]));
+}
+
+static void work_pool(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_windows(flxi_type_at(g, n->first), n, w);
+}
+
+/* Windows are in the axes after the examples and channels. */
+static bool link_pool(const flxi_use *u, flxi_link *l)
+{
+    return l->axis < 2 && flxi_link_move(u, l, l->axis);
+}
+
 const flxi_rules flxi_rules_pool = {
     .infer = infer_pool,
     .eval = eval_pool,
@@ -542,6 +564,8 @@ const flxi_rules flxi_rules_pool = {
     .batch = batch_pooling,
     .decompose = decompose_pool,
     .samples = samples_pool,
+    .work = work_pool,
+    .link = link_pool,
 };
 
 static bool lowers_pool_argmax(const void *attrs, const flx_type *const *in, uint32_t nin)
@@ -610,7 +634,13 @@ const flxi_rules flxi_rules_pool_argmax = {
     .attrs_size = sizeof(pool_common),
     .batch = batch_pooling,
     .samples = samples_pool_argmax,
+    .work = work_pool,
 };
+
+static void work_max_pool_backward(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    work_windows(flxi_type_at(g, n->in[1]), n, w);
+}
 
 const flxi_rules flxi_rules_max_pool_backward = {
     .infer = infer_max_pool_backward,
@@ -622,4 +652,6 @@ const flxi_rules flxi_rules_max_pool_backward = {
     .batch = batch_pooling,
     .decompose = decompose_max_pool_backward,
     .samples = samples_max_pool_backward,
+    .work = work_max_pool_backward,
+    .link = flxi_link_dense,
 };

@@ -13,6 +13,7 @@
 #include "ops/rule/along.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 #include <complex.h>
@@ -453,6 +454,7 @@ const flxi_rules flxi_rules_resize_nearest_2x = {
     .batch = batch_nearest_2x,
     .decompose = decompose_nearest_2x,
     .samples = samples_nearest_2x,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_resize = {
@@ -466,4 +468,5 @@ const flxi_rules flxi_rules_resize = {
     .batch = batch_resize,
     .decompose = decompose_resize,
     .samples = samples_resize,
+    .link = flxi_link_dense,
 };

@@ -11,9 +11,11 @@
 
 #include "base/complex_arith.h"
 #include "graph/op/eval.h"
+#include "graph/op/work.h"
 #include "numeric/fourier.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
 #include <complex.h>
@@ -147,6 +149,19 @@ static const flxi_sample samples_fft[] = {
     {0},
 };
 
+/* 5 n log2 n for each row of n complex numbers. */
+static void work_fft(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const flx_type *x = flxi_type_at(g, n->in[0]);
+    bool is_complex = flxi_is_complex(x->dtype);
+    int64_t length = flxi_work_extent(x->dims[x->rank - 1]) / (is_complex ? 1 : 2);
+    int64_t count = flxi_work_count(x) / (is_complex ? 1 : 2);
+    int64_t rounds = 0;
+    while (INT64_C(1) << rounds < length)
+        rounds++;
+    w->flops = flxi_times(5, flxi_times(count, rounds));
+}
+
 const flxi_rules flxi_rules_fft = {
     .infer = infer_fft,
     .eval = eval_fft,
@@ -155,6 +170,8 @@ const flxi_rules flxi_rules_fft = {
     .vjp = vjp_fft,
     .batch = batch_fft,
     .samples = samples_fft,
+    .work = work_fft,
+    .link = flxi_link_dense,
 };
 
 /* ---- Pieces ---- */
@@ -277,6 +294,8 @@ const flxi_rules flxi_rules_fft_axis = {
     .schema = fft_axis_schema,
     .attrs_size = sizeof(fft_axis_attrs),
     .samples = samples_fft_axis,
+    .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 typedef struct {
@@ -340,8 +359,10 @@ static const flxi_sample samples_fftn[] = {
 #define FFTN_RULES                                                                                              \
     .infer = infer_fftn, .eval = flxi_eval_decomposed, .schema = fftn_schema, .attrs_size = sizeof(fftn_attrs), \
     .samples = samples_fftn
-const flxi_rules flxi_rules_fftn = {FFTN_RULES, .decompose = decompose_fftn};
-const flxi_rules flxi_rules_ifftn = {FFTN_RULES, .decompose = decompose_ifftn};
+const flxi_rules flxi_rules_fftn = {FFTN_RULES, .link = flxi_link_dense, .work = flxi_work_decomposed,
+                                    .decompose = decompose_fftn};
+const flxi_rules flxi_rules_ifftn = {FFTN_RULES, .link = flxi_link_dense, .work = flxi_work_decomposed,
+                                     .decompose = decompose_ifftn};
 
 /* ---- rfft, irfft ---- */
 
@@ -413,6 +434,8 @@ const flxi_rules flxi_rules_rfft = {
     .schema = rfft_schema,
     .attrs_size = sizeof(rfft_attrs),
     .samples = samples_rfft,
+    .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 static const flxi_attr irfft_schema[] = {
@@ -491,4 +514,6 @@ const flxi_rules flxi_rules_irfft = {
     .schema = irfft_schema,
     .attrs_size = sizeof(rfft_attrs),
     .samples = samples_irfft,
+    .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spectrum.c: what signal processing makes of spectra: frames, powers, convolutions, mel features, peaks. All are
    composites of the transforms in spectral.c. */
+#include "graph/op/work.h"
 #include "numeric/fourier.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
+#include "ops/rule/link.h"
 #include "ops/signal/spectral.h"
 
 #include <math.h>
@@ -101,6 +103,7 @@ const flxi_rules flxi_rules_stft = {
     .schema = stft_schema,
     .attrs_size = sizeof(stft_attrs),
     .samples = samples_stft,
+    .work = flxi_work_decomposed,
 };
 
 /* ---- psd ---- */
@@ -203,6 +206,8 @@ const flxi_rules flxi_rules_fft_conv1d = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_fft_conv1d,
     .samples = samples_fft_conv1d,
+    .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 /* ---- fftfreq, rfftfreq ---- */
@@ -398,6 +403,7 @@ const flxi_rules flxi_rules_log_mel = {
     .schema = mel_schema,
     .attrs_size = sizeof(mel_attrs),
     .samples = samples_log_mel,
+    .work = flxi_work_decomposed,
 };
 
 /* ---- log_mel_backward ---- */
@@ -453,6 +459,7 @@ const flxi_rules flxi_rules_log_mel_backward = {
     .schema = mel_schema,
     .attrs_size = sizeof(mel_attrs),
     .samples = samples_log_mel_backward,
+    .work = flxi_work_decomposed,
 };
 
 /* ---- log_mel_normalize ---- */

@@ -6,10 +6,12 @@
    should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
    a graph each application rounds as the graph says. */
 #include "ops/signal/window.h"
-#include "graph/op/opcode.h"
+#include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
+#include "ops/opcode.h"
 #include "ops/rule/fold_body.h"
+#include "ops/rule/link.h"
 #include "ops/rule/wide.h"
 
 /* ---- Attributes ---- */
@@ -490,6 +492,50 @@ static flxi_kval pull_reduce_window(flxi_express *e, uint32_t result, const flxi
     return flxi_kas(e, acc, e->out[result]->dtype);
 }
 
+/* How often windows meet elements, when there are as many windows as `windows` has elements. */
+static int64_t meetings(const flx_type *windows, const flxi_window_common *a)
+{
+    int64_t n = flxi_work_count(windows);
+    for (size_t k = 0; k < a->window.n; k++)
+        n = flxi_times(n, flxi_work_extent(a->window.v[k]));
+    return n;
+}
+
+static void work_reduce_window(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    w->flops = meetings(flxi_type_at(g, n->first), n->attrs);
+}
+
+static bool bodies_reduce_window(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flxi_reduce_window_attrs *a = n->attrs;
+    *out = (flxi_body){
+        .graph = a->combine.graph, .role = BODY_ELEMENT, .runs = meetings(flxi_type_at(g, n->first), &a->common)};
+    return i == 0 && a->combine.graph;
+}
+
+static void work_select_and_scatter(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    w->flops = meetings(flxi_type_at(g, n->in[1]), n->attrs);
+}
+
+/* Both attributes may be words. */
+static bool bodies_select_and_scatter(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)
+{
+    const flxi_select_and_scatter_attrs *a = n->attrs;
+    const flx_type *source = flxi_type_at(g, n->in[1]);
+    flxi_body list[2];
+    uint32_t count = 0;
+    if (a->select.graph)
+        list[count++] =
+            (flxi_body){.graph = a->select.graph, .role = BODY_ELEMENT, .runs = meetings(source, &a->common)};
+    if (a->combine.graph)
+        list[count++] = (flxi_body){.graph = a->combine.graph, .role = BODY_ELEMENT, .runs = flxi_work_count(source)};
+    if (i < count)
+        *out = list[i];
+    return i < count;
+}
+
 const flxi_rules flxi_rules_reduce_window = {
     .infer = infer_reduce_window,
     .eval = eval_reduce_window,
@@ -502,6 +548,9 @@ const flxi_rules flxi_rules_reduce_window = {
     .batch = flxi_batch_reduce_window,
     .decompose = flxi_decompose_reduce_window,
     .samples = samples_reduce_window,
+    .work = work_reduce_window,
+    .bodies = bodies_reduce_window,
+    .link = flxi_link_dense,
 };
 
 const flxi_rules flxi_rules_select_and_scatter = {
@@ -514,4 +563,7 @@ const flxi_rules flxi_rules_select_and_scatter = {
     .batch = flxi_batch_select_and_scatter,
     .decompose = flxi_decompose_select_and_scatter,
     .samples = samples_select_and_scatter,
+    .work = work_select_and_scatter,
+    .bodies = bodies_select_and_scatter,
+    .link = flxi_link_dense,
 };

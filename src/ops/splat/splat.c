@@ -10,8 +10,9 @@
 
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
-#include "graph/op/opcode.h"
+#include "graph/op/work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 #include "ops/splat/splat_graph.h"
 
 #include <fluxion/run.h>
@@ -292,6 +293,8 @@ const flxi_rules flxi_rules_gaussian_splat_render = {
     .schema = splat_schema,
     .attrs_size = sizeof(flxi_splat_attrs),
     .samples = samples_render,
+    .work = flxi_work_results,
+    .link = flxi_link_dense,
 };
 
 static const flxi_sample samples_backward[] = {
@@ -310,6 +313,7 @@ const flxi_rules flxi_rules_gaussian_splat_render_backward = {
     .schema = backward_schema,
     .attrs_size = sizeof(flxi_splat_attrs),
     .samples = samples_backward,
+    .work = flxi_work_results,
 };
 
 /* ---- prepare ---- */
@@ -427,6 +431,32 @@ static const char halves_undefined[] =
     "gaussian_splat_rasterize(gaussian_splat_prepare(scene), meta) is differentiated as a pair, or use "
     "gaussian_splat_render";
 
+static bool is_used(const flx_graph *g, uint32_t value)
+{
+    for (uint32_t i = 0; i < g->node_count; i++)
+        for (uint32_t k = 0; k < flxi_node_at(g, i)->nin; k++)
+            if (flxi_node_at(g, i)->in[k] == value)
+                return true;
+    for (size_t k = 0; k < g->outputs.n; k++)
+        if (g->outputs.at[k].val == value)
+            return true;
+    return false;
+}
+
+static void expand_unused(flxi_site *s, flx_val *y)
+{
+    flx_dim count = flx_dim_mul(s->ctx, PER_SPLAT, flxi_typeof(s, s->x[SPLAT_OPACITY])->dims[0]);
+    count = flx_dim_add(s->ctx, count, layout_of(s->attrs, 0).parameters + PARAMETERS);
+    flx_type t = flx_type_make((flx_dtype)flxi_typeof(s, s->x[0])->dtype, 1, &count);
+    y[0] = flxi_zeros(s, &t);
+}
+
+/* A prepare that is not used any more, once its rasterize is a render, goes away as zeros. */
+static flxi_expansion pair_prepare(const flx_graph *g, uint32_t node)
+{
+    return is_used(g, flxi_node_at(g, node)->first) ? NULL : expand_unused;
+}
+
 const flxi_rules flxi_rules_gaussian_splat_prepare = {
     .infer = infer_prepare,
     .eval = eval_prepare,
@@ -435,6 +465,8 @@ const flxi_rules flxi_rules_gaussian_splat_prepare = {
     .attrs_size = sizeof(flxi_splat_attrs),
     .undefined = halves_undefined,
     .samples = samples_prepare,
+    .work = flxi_work_results,
+    .pair = pair_prepare,
 };
 
 /* ---- rasterize ---- */
@@ -541,23 +573,11 @@ static const flxi_sample samples_rasterize[] = {
     {0},
 };
 
-const flxi_rules flxi_rules_gaussian_splat_rasterize = {
-    .infer = infer_rasterize,
-    .eval = eval_rasterize,
-    .batch = batch_by_loop,
-    .schema = splat_schema,
-    .attrs_size = sizeof(flxi_splat_attrs),
-    .undefined = halves_undefined,
-    .samples = samples_rasterize,
-};
-
-/* ---- Pairs ---- */
-
-/* The prepare behind a rasterize with the same camera and attributes; NULL: none. */
+/* The prepare before a rasterize with the same camera and attributes; NULL: none. */
 static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
 {
     const flxi_node *p = flxi_node_at(g, flxi_value_at(g, n->in[0])->node);
-    if (p->op != OP_gaussian_splat_prepare || p->in[SPLAT_META] != n->in[1])
+    if (flxi_ops[p->op].rules != &flxi_rules_gaussian_splat_prepare || p->in[SPLAT_META] != n->in[1])
         return NULL;
     const flxi_splat_attrs *a = n->attrs, *b = p->attrs;
     bool same = a->width == b->width && a->height == b->height && a->tile_size == b->tile_size &&
@@ -565,18 +585,6 @@ static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
                 a->max_splat_steps == b->max_splat_steps && a->transmittance_threshold == b->transmittance_threshold &&
                 a->max_list_entries == b->max_list_entries;
     return same ? p : NULL;
-}
-
-static bool is_used(const flx_graph *g, uint32_t value)
-{
-    for (uint32_t i = 0; i < g->node_count; i++)
-        for (uint32_t k = 0; k < flxi_node_at(g, i)->nin; k++)
-            if (flxi_node_at(g, i)->in[k] == value)
-                return true;
-    for (size_t k = 0; k < g->outputs.n; k++)
-        if (g->outputs.at[k].val == value)
-            return true;
-    return false;
 }
 
 static void expand_pair(flxi_site *s, flx_val *y)
@@ -588,20 +596,20 @@ static void expand_pair(flxi_site *s, flx_val *y)
     y[0] = emit_splat(s, "gaussian_splat_render", in, SPLAT_PARTS);
 }
 
-static void expand_unused(flxi_site *s, flx_val *y)
+/* Apart from each other the halves have no derivative; together they are one render. */
+static flxi_expansion pair_rasterize(const flx_graph *g, uint32_t node)
 {
-    flx_dim count = flx_dim_mul(s->ctx, PER_SPLAT, flxi_typeof(s, s->x[SPLAT_OPACITY])->dims[0]);
-    count = flx_dim_add(s->ctx, count, layout_of(s->attrs, 0).parameters + PARAMETERS);
-    flx_type t = flx_type_make((flx_dtype)flxi_typeof(s, s->x[0])->dtype, 1, &count);
-    y[0] = flxi_zeros(s, &t);
+    return other_half(g, flxi_node_at(g, node)) ? expand_pair : NULL;
 }
 
-flxi_splat_expansion flxi_splat_pair(const flx_graph *g, uint32_t i)
-{
-    const flxi_node *n = flxi_node_at(g, i);
-    if (n->op == OP_gaussian_splat_rasterize && other_half(g, n))
-        return expand_pair;
-    if (n->op == OP_gaussian_splat_prepare && !is_used(g, n->first))
-        return expand_unused;
-    return NULL;
-}
+const flxi_rules flxi_rules_gaussian_splat_rasterize = {
+    .infer = infer_rasterize,
+    .eval = eval_rasterize,
+    .batch = batch_by_loop,
+    .schema = splat_schema,
+    .attrs_size = sizeof(flxi_splat_attrs),
+    .undefined = halves_undefined,
+    .samples = samples_rasterize,
+    .work = flxi_work_results,
+    .pair = pair_rasterize,
+};

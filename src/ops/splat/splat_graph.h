@@ -11,9 +11,4 @@ void flxi_decompose_splat(flxi_site *s, flx_val *y);
 /* Coefficients for each splat and channel when `harmonics` numbers belong to n splats; -1: they do not. */
 int64_t flxi_splat_bands(flx_context *ctx, flx_dim n, flx_dim harmonics);
 
-/* Before a graph is transformed: what a rasterize behind its prepare is replaced by (one render), and a prepare that
-   nobody needs any more (zeros); NULL for all other nodes. */
-typedef void (*flxi_splat_expansion)(flxi_site *s, flx_val *y);
-flxi_splat_expansion flxi_splat_pair(const flx_graph *g, uint32_t node);
-
 #endif

@@ -7,7 +7,7 @@
    steps of products is one product over all steps. Nodes with effects, random numbers and control flow stay. */
 #include "passes/hoist/hoist_plan.h"
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 enum { ON_CARRY = 1, ON_SEQUENCE = 2 };
 enum { MOST_DEPTH = 32 }; /* of a sum of terms */
@@ -22,14 +22,6 @@ const flxi_node *flxi_hoist_node(const flxi_hoist_plan *p, uint32_t value)
 flxi_hoist_part flxi_hoist_part_of(const flxi_hoist_plan *p, uint32_t value)
 {
     return (flxi_hoist_part)p->place[flxi_value_at(p->body, value)->node];
-}
-
-const flx_ints *flxi_list_attr(const flxi_node *n, const char *name)
-{
-    const flxi_attr *a = flxi_ops[n->op].rules->schema;
-    while (strcmp(a->name, name) != 0)
-        a++;
-    return (const flx_ints *)(const void *)((const char *)n->attrs + a->offset);
 }
 
 static void set_place(flxi_hoist_plan *p, uint32_t value, flxi_hoist_part place)

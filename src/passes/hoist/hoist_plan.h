@@ -37,10 +37,9 @@ void flxi_hoist_plan_free(flxi_hoist_plan *p);
 /* Whether anything leaves the loop. */
 bool flxi_hoist_pays(const flxi_hoist_plan *p);
 
-/* The node that gives a value, its place, and an attribute of a node that is a list. */
+/* The node that gives a value, and its place. */
 const flxi_node *flxi_hoist_node(const flxi_hoist_plan *p, uint32_t value);
 flxi_hoist_part flxi_hoist_part_of(const flxi_hoist_plan *p, uint32_t value);
-const flx_ints *flxi_list_attr(const flxi_node *n, const char *name);
 
 /* The term that a sunk carry adds in each step. */
 uint32_t flxi_hoist_term(const flxi_hoist_plan *p, uint32_t carry);

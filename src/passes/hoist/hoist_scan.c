@@ -5,7 +5,7 @@
 #include "passes/hoist/hoist_scan.h"
 
 #include "autodiff/autodiff.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "passes/hoist/hoist_plan.h"
 
 #include <stdio.h>
@@ -165,14 +165,14 @@ static side side_of(const hoisting *h, const flxi_node *n, uint32_t k)
     static const char *const summed[] = {"lc", "rc"}, *const batch[] = {"lb", "rb"};
     side s = {.value = n->in[k], .num_summed = 1};
     if (n->op == OP_dot_general) {
-        add_axes(flxi_list_attr(n, summed[k]), s.summed, &s.num_summed);
-        add_axes(flxi_list_attr(n, batch[k]), s.batch, &s.num_batch);
+        add_axes(flxi_node_ints(n, summed[k]), s.summed, &s.num_summed);
+        add_axes(flxi_node_ints(n, batch[k]), s.batch, &s.num_batch);
         return s;
     }
     int64_t axis = k == 0 ? 1 : 0; /* of a matrix */
     const flxi_node *turned = flxi_hoist_node(&h->plan, s.value);
     if (turned->op == OP_transpose) {
-        axis = flxi_list_attr(turned, "perm")->v[axis];
+        axis = flxi_node_ints(turned, "perm")->v[axis];
         s.value = turned->in[0];
     }
     s.summed[s.num_summed++] = axis + 1;
@@ -218,7 +218,7 @@ static flx_val sum_of_rows(const hoisting *h, const flxi_node *n)
 {
     int64_t axes[FLX_MAX_RANK] = {0};
     size_t count = 1;
-    add_axes(flxi_list_attr(n, "axes"), axes, &count);
+    add_axes(flxi_node_ints(n, "axes"), axes, &count);
     const flx_type *t = flxi_type_at(h->plan.body, n->first);
     flx_val y = flx_reduce_sum(h->c->to, h->outer[n->in[0]], (flx_ints){axes, count}, 0);
     return flx_reshape(h->c->to, y, (flx_ints){t->dims, (size_t)t->rank});
@@ -236,7 +236,7 @@ static flx_val sum_of(const hoisting *h, uint32_t value)
     case OP_add:
         return flx_add(g, sum_of(h, n->in[0]), sum_of(h, n->in[1]));
     case OP_transpose:
-        return flx_transpose(g, sum_of(h, n->in[0]), *flxi_list_attr(n, "perm"));
+        return flx_transpose(g, sum_of(h, n->in[0]), *flxi_node_ints(n, "perm"));
     case OP_reshape:
         return flx_reshape(g, sum_of(h, n->in[0]), (flx_ints){t->dims, (size_t)t->rank});
     case OP_reduce_sum:
@@ -455,8 +455,8 @@ static bool is_static(const flx_graph *g)
 /* *length receives the number of steps; false: the scan stays as it is. */
 static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
 {
-    const scan_attrs *a = n->attrs;
-    if (n->op != OP_scan || a->body->has_effects)
+    const scan_attrs *a = flxi_scan_attrs(n);
+    if (!a || a->body->has_effects)
         return false;
     for (uint32_t k = 0; k < n->nin; k++)
         if (!flxi_type_is_static(flxi_type_at(g, n->in[k])))
@@ -471,7 +471,7 @@ static bool reads_weight_columns(const flxi_hoist_plan *p, const flxi_node *n)
 {
     if (n->op != OP_dot_general || p->depends[n->in[1]] != 0 || p->depends[n->in[0]] == 0)
         return false;
-    const flx_ints *l = flxi_list_attr(n, "lc"), *r = flxi_list_attr(n, "rc");
+    const flx_ints *l = flxi_node_ints(n, "lc"), *r = flxi_node_ints(n, "rc");
     return flxi_type_at(p->body, n->in[0])->rank == 2 && flxi_type_at(p->body, n->in[1])->rank == 2 && l->n == 1 &&
            r->n == 1 && l->v[0] == 1 && r->v[0] == 1;
 }
@@ -529,7 +529,7 @@ static flx_code hoist_by_plan(flxi_copy *c, const flxi_node *n, const flxi_hoist
 /* If too much would have to be kept, at least what is the same in all steps leaves the loop. */
 static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *body, int64_t length, bool *is_done)
 {
-    const scan_attrs *a = n->attrs;
+    const scan_attrs *a = flxi_scan_attrs(n);
     const flxi_allocator *mem = &c->from->ctx->mem;
     flxi_hoist_plan plan = {.body = body,
                             .a = a,
@@ -561,7 +561,7 @@ flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **ou
         bool is_done = false;
         int64_t length;
         if (can_hoist(in, n, &length)) {
-            code = prepare(((const scan_attrs *)n->attrs)->body, &body, NULL, err);
+            code = prepare(flxi_scan_attrs(n)->body, &body, NULL, err);
             if (code == FLX_OK && is_static(body))
                 code = hoist_body(&c, n, body, length, &is_done);
             flx_graph_free(body);

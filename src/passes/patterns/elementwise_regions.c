@@ -32,7 +32,7 @@ static bool may_join(const flxi_node *n)
 static bool is_literal(const flx_graph *g, uint32_t id)
 {
     const flxi_node *n = flxi_maker(g, id);
-    return (n->op == OP_const || n->op == OP_full) && flxi_type_at(g, id)->rank == 0;
+    return (flxi_is_const(n) || n->op == OP_full) && flxi_type_at(g, id)->rank == 0;
 }
 
 static bool is_input(const regions *r, uint32_t id)

@@ -10,25 +10,6 @@
 
 /* ---- Looking at a graph ---- */
 
-const void *flxi_node_attr(const flxi_node *n, const char *name)
-{
-    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            return (const char *)n->attrs + a->offset;
-    return NULL;
-}
-
-int64_t flxi_node_int(const flxi_node *n, const char *name)
-{
-    const int64_t *x = flxi_node_attr(n, name);
-    return x ? *x : FLXI_ABSENT;
-}
-
-const flx_ints *flxi_node_ints(const flxi_node *n, const char *name)
-{
-    return flxi_node_attr(n, name);
-}
-
 bool flxi_known_number(const flx_graph *g, uint32_t id, double *x)
 {
     const double most = 0x1p53; /* integers beyond are not told apart */
@@ -38,8 +19,8 @@ bool flxi_known_number(const flx_graph *g, uint32_t id, double *x)
            n->op == OP_squeeze)
         n = flxi_maker(g, n->in[0]);
     if (n->op == OP_full)
-        t = *(const flx_tensor *const *)flxi_node_attr(n, "value");
-    else if (n->op == OP_const && flxi_const_data(n)->count == 1)
+        t = flxi_node_tensor(n, "value");
+    else if (flxi_is_const(n) && flxi_const_data(n)->count == 1)
         t = flxi_const_data(n);
     if (!t || flxi_is_complex(t->type.dtype))
         return false;
@@ -123,19 +104,11 @@ void flxi_propose_attr(flxi_proposal *p, flx_attr a)
         p->attrs[p->nattrs++] = a;
 }
 
-static bool has_attr(flxi_opcode op, const char *name)
-{
-    for (const flxi_attr *a = flxi_ops[op].rules->schema; a && a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            return true;
-    return false;
-}
-
 void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n)
 {
     for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++) {
         const void *x = (const char *)n->attrs + a->offset;
-        if (!has_attr(p->op, a->name) || flxi_attr_is_default(a, x))
+        if (!flxi_find_attr(&flxi_ops[p->op], a->name) || flxi_attr_is_default(a, x))
             continue;
         switch (a->kind) {
         case ATTR_INT:

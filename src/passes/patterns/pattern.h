@@ -8,8 +8,8 @@
 #ifndef FLXI_PATTERN_H
 #define FLXI_PATTERN_H
 
-#include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "graph/op/attr_access.h"
+#include "ops/opcode.h"
 
 #include <fluxion/lower.h>
 #include <fluxion/ops.h>
@@ -78,11 +78,6 @@ static inline const flxi_node *flxi_made_by(const flx_graph *g, uint32_t id, flx
     const flxi_node *n = flxi_maker(g, id);
     return n->op == op ? n : NULL;
 }
-
-/* An attribute by its name; NULL when the op has none. */
-const void *flxi_node_attr(const flxi_node *n, const char *name);
-int64_t flxi_node_int(const flxi_node *n, const char *name);
-const flx_ints *flxi_node_ints(const flxi_node *n, const char *name);
 
 /* The one real number that all elements have. */
 bool flxi_known_number(const flx_graph *g, uint32_t id, double *x);

@@ -394,8 +394,8 @@ static bool narrow_as_part(matching *m, const flxi_node *p, const flxi_node *v, 
     const flx_ints *sizes = flxi_node_ints(v, "sizes");
     for (uint32_t k = 0; k < part; k++)
         start = flx_dim_add(m->g->ctx, start, sizes->v[k]);
-    return start == *(const flx_dim *)flxi_node_attr(p, "start") &&
-           sizes->v[part] == *(const flx_dim *)flxi_node_attr(p, "len") && agree_wholly(m, p->in[0], v->in[0]);
+    return start == flxi_node_int(p, "start") && sizes->v[part] == flxi_node_int(p, "len") &&
+           agree_wholly(m, p->in[0], v->in[0]);
 }
 
 /* a <= b as b >= a. */

@@ -154,7 +154,7 @@ void flxi_pattern_residual_norm(flxi_rewriting *f, uint32_t root)
     if (!sum || norm->nin != 3)
         return;
     flxi_proposal p = {.op = norm->op == OP_layer_norm ? OP_fused_residual_ln : OP_fused_residual_rms_norm};
-    flx_attr eps = flx_attr_real("eps", *(const double *)flxi_node_attr(norm, "eps"));
+    flx_attr eps = flx_attr_real("eps", flxi_node_real(norm, "eps"));
     const flx_type *t = flxi_type_at(g, norm->in[0]);
     for (uint32_t k = 0; k < 2; k++) { /* a bias is a vector that is added last */
         const flxi_node *inner = flxi_made_by(g, sum->in[k], OP_add);

@@ -97,7 +97,7 @@ static uint32_t gate_of(const flx_graph *g, uint32_t v)
 static bool begins(const flx_graph *g, uint32_t v)
 {
     const flxi_node *n = flxi_maker(g, v);
-    return n->op == OP_split ? v == n->first : *(const flx_dim *)flxi_node_attr(n, "start") == 0;
+    return n->op == OP_split ? v == n->first : flxi_node_int(n, "start") == 0;
 }
 
 void flxi_pattern_swiglu(flxi_rewriting *f, uint32_t root)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_table.c: what each op is called in StableHLO and CHLO. See export.h. */
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "stablehlo/export/export_rules.h"
 #include "stablehlo/export/export_writers.h"
 

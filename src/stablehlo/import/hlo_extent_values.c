@@ -8,8 +8,8 @@
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 #include "graph/type/dim.h"
+#include "ops/opcode.h"
 
 #include <fluxion/run.h>
 #include <stdio.h>

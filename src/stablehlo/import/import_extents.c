@@ -8,9 +8,9 @@
    fit the declared ones. */
 #include "stablehlo/import/import_scope.h"
 
-#include "graph/op/opcode.h"
 #include "graph/type/dim.h"
 #include "graph/type/type.h"
+#include "ops/opcode.h"
 
 #include <stdio.h>
 

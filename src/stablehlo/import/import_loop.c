@@ -9,9 +9,9 @@
 #include "stablehlo/import/import_region.h"
 
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
 #include "graph/type/type.h"
+#include "ops/opcode.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
    takes part open. All other bodies are folded as they are written, in row-major order from the initial value. */
 #include "stablehlo/import/import_region.h"
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include <string.h>
 

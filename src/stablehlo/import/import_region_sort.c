@@ -6,8 +6,8 @@
    order leaves it open. Any other comparator is asked for each pair. */
 #include "stablehlo/import/import_region.h"
 
-#include "graph/op/opcode.h"
 #include "graph/op/site.h"
+#include "ops/opcode.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
    sweep. Values: tests/oracle/backward.py. That grad may choose them: fused_backward.c. */
 #include "autodiff/autodiff.h"
 #include "graph/graph.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 #include "ops/run_text.h"
 #include "ops/tangent_text.h"
 #include "passes/pass.h"

@@ -4,7 +4,7 @@
    of a group and the taps (conv), over the features of a group and the taps (to the input), or over the images and the
    positions (to the weight). */
 #include "backend/cpu/conv/conv_form.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 typedef enum { TO_FEATURES, TO_INPUT, TO_WEIGHT } direction;
 

@@ -13,8 +13,8 @@
    the same unless the element is infinite or NaN: then the definition is computed (conv_plain.c). */
 #include "backend/cpu/conv/conv_form.h"
 #include "backend/cpu/conv/conv_patches.h"
-#include "graph/op/opcode.h"
 #include "graph/type/finite.h"
+#include "ops/opcode.h"
 #include "ops/signal/conv.h"
 
 typedef struct {

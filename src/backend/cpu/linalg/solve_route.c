@@ -9,9 +9,9 @@
 #include "backend/cpu/linalg/factor_engine.h"
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
-#include "graph/op/opcode.h"
 #include "graph/type/tensor.h"
 #include "ops/linalg/linear_system.h"
+#include "ops/opcode.h"
 
 #include <fluxion/run.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "backend/cpu/routes/contraction_route.h"
 
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 static void set_data(const flxi_route_node *n, flxi_gemm *p)
 {

@@ -7,7 +7,7 @@
    on the threads. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/routes/route_index.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 typedef struct {
     const flxi_route_node *n;

@@ -2,7 +2,7 @@
 /* routes.c: the table of routes and what they share. */
 #include "backend/cpu/routes/routes.h"
 
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include <string.h>
 

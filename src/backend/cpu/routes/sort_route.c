@@ -6,7 +6,7 @@
    dtype, stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
-#include "graph/op/opcode.h"
+#include "ops/opcode.h"
 
 #include <string.h>
 

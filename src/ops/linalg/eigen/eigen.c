@@ -9,10 +9,13 @@
    rules are the derivatives of just these functions. Where a loss does not depend on the factor, what the rules do
    about it vanishes. */
 #include "graph/op/eval.h"
+#include "graph/op/work.h"
 #include "numeric/jacobi.h"
 #include "numeric/schur.h"
 #include "ops/linalg/eigen/eigen_rules.h"
+#include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 /* ---- Evaluation ---- */
 
@@ -181,6 +184,8 @@ const flxi_rules flxi_rules_eigh = {
     .jvp = jvp_eigh,
     .batch = flxi_batch_matrices,
     .samples = samples_eigen,
+    .work = flxi_work_eigh,
+    .link = flxi_link_dense,
 };
 
 /* ---- eig_pairs ---- */
@@ -242,6 +247,8 @@ const flxi_rules flxi_rules_eig_pairs = {
     .jvp = jvp_eig_pairs,
     .batch = flxi_batch_matrices,
     .samples = samples_eigen,
+    .work = flxi_work_eig,
+    .link = flxi_link_dense,
 };
 
 /* ---- eig ---- */
@@ -258,4 +265,5 @@ const flxi_rules flxi_rules_eig = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_eig,
     .samples = samples_eigen,
+    .work = flxi_work_decomposed,
 };

@@ -4,8 +4,10 @@
    polar is defined by svd, but its derivative is not taken through it: that would divide by differences of
    singular values, where polar itself is smooth. Its own rules divide by sums. (A second derivative goes through
    svd's first, and so counts equal singular values as zero contributions.) */
+#include "graph/op/work.h"
 #include "ops/linalg/eigen/eigen_rules.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 typedef struct {
     flx_val u, s, vh;
@@ -136,6 +138,8 @@ const flxi_rules flxi_rules_polar = {
     .jvp = jvp_polar,
     .batch = flxi_batch_matrices,
     .samples = samples_polar,
+    .work = flxi_work_decomposed,
+    .link = flxi_link_dense,
 };
 
 /* ---- cond ---- */
@@ -175,4 +179,5 @@ const flxi_rules flxi_rules_cond = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_cond,
     .samples = samples_cond,
+    .work = flxi_work_decomposed,
 };

@@ -6,10 +6,13 @@
 #include "ops/linalg/eigen/singular.h"
 
 #include "base/complex_arith.h"
+#include "graph/op/work.h"
 #include "numeric/jacobi.h"
 #include "ops/linalg/eigen/eigen_rules.h"
 #include "ops/linalg/linear_system.h"
+#include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/link.h"
 
 /* ---- Evaluation ---- */
 
@@ -252,6 +255,8 @@ const flxi_rules flxi_rules_svd = {
     .jvp = jvp_svd,
     .batch = flxi_batch_matrices,
     .samples = samples_svd,
+    .work = flxi_work_svd,
+    .link = flxi_link_dense,
 };
 
 /* ---- pinv ---- */
@@ -361,6 +366,8 @@ const flxi_rules flxi_rules_pinv = {
     .jvp = jvp_pinv,
     .batch = flxi_batch_matrices,
     .samples = samples_pinv,
+    .work = flxi_work_svd,
+    .link = flxi_link_dense,
 };
 
 /* ---- lstsq ---- */
@@ -417,4 +424,5 @@ const flxi_rules flxi_rules_lstsq = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_lstsq,
     .samples = samples_lstsq,
+    .work = flxi_work_decomposed,
 };

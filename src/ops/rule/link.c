@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.c: see link.h. */
+#include "ops/rule/link.h"
+
+static const int64_t farthest = INT64_C(1) << 60; /* beyond any extent: sums of two stay far from overflow */
+
+int flxi_link_find(const flx_ints *list, int64_t x)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i] == x)
+            return (int)i;
+    return -1;
+}
+
+bool flxi_link_move(const flxi_use *u, flxi_link *l, int64_t to)
+{
+    const flx_type *y = flxi_link_result(u);
+    bool is_kept = to >= 0 && to < y->rank && flxi_link_operand(u)->dims[l->axis] == y->dims[to];
+    l->axis = (int)to;
+    return is_kept;
+}
+
+bool flxi_link_shift(flxi_link *l, flx_dim by)
+{
+    if (!flxi_dim_is_number(by) || by > farthest || by < -farthest)
+        return false;
+    l->lo += by;
+    l->hi += by;
+    return l->lo > -farthest && l->hi < farthest;
+}
+
+bool flxi_link_except(const flxi_use *u, flxi_link *l, int64_t axis)
+{
+    return l->axis != axis && flxi_link_move(u, l, l->axis);
+}
+
+bool flxi_link_except_all(const flxi_use *u, flxi_link *l, const flx_ints *axes)
+{
+    return flxi_link_find(axes, l->axis) < 0 && flxi_link_move(u, l, l->axis);
+}
+
+bool flxi_link_dense(const flxi_use *u, flxi_link *l)
+{
+    (void)u;
+    (void)l;
+    return false;
+}
+
+bool flxi_link_aligned(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_move(u, l, l->axis + flxi_link_result(u)->rank - flxi_link_operand(u)->rank);
+}
+
+bool flxi_link_reshaped(const flxi_use *u, flxi_link *l)
+{
+    const flx_type *x = flxi_link_operand(u);
+    const flx_type *y = flxi_link_result(u);
+    flx_dim before = flxi_dims_product(u->g->ctx, x, 0, l->axis);
+    for (int k = 0; before != FLX_DIM_INVALID && k < y->rank; k++)
+        if (y->dims[k] == x->dims[l->axis] && flxi_dims_product(u->g->ctx, y, 0, k) == before)
+            return flxi_link_move(u, l, k);
+    return false;
+}

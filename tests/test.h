@@ -50,6 +50,9 @@ typedef struct test_case {
 
 void test_register(test_case *t);
 
+/* Options of flx_run() for results by definition: the device that runs by default compiles. */
+#define ON_REF (&(const flx_run_options){.device = "ref"})
+
 /* ---- Checks ---- */
 
 #define CHECK(cond) test_require(__FILE__, __LINE__, (cond), #cond, 0)

@@ -7,7 +7,8 @@ typedef struct {
     flxi_program *m;
     flxi_routine *l;
     const flx_graph *g;
-    flxi_grouping fusion;
+    flxi_grouping grouping;
+    const char **refused; /* by node: why the device takes no kernel with it; or NULL */
     FLXI_VEC(flxi_slot) slots;
     FLXI_VEC(flxi_step) steps;
     FLXI_VEC(uint32_t) list; /* slots of the step being made */
@@ -26,7 +27,7 @@ static flxi_slot describe(const builder *b, uint32_t value)
     if (flxi_is_const(n)) {
         s.segment = SEGMENT_CONST;
         s.data = flxi_const_data(n)->data;
-    } else if (b->fusion.kind[i] == NODE_HELD) {
+    } else if (b->grouping.kind[i] == NODE_HELD) {
         s.segment = SEGMENT_INPUT;
         while (b->g->leaves.at[s.index] != value)
             s.index++;
@@ -37,7 +38,7 @@ static flxi_slot describe(const builder *b, uint32_t value)
 /* The slot of a value's memory, made when it is first wanted. */
 static flx_code slot_of(builder *b, uint32_t value, uint32_t *slot)
 {
-    uint32_t real = b->fusion.alias_of[value] ? b->fusion.alias_of[value] : value;
+    uint32_t real = b->grouping.alias_of[value] ? b->grouping.alias_of[value] : value;
     if (!b->l->slot_of[real]) {
         if (!flxi_push(b->mem, &b->slots, describe(b, real)))
             return flxi_oom(b->err, "slots");
@@ -80,7 +81,7 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
 static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 {
     flxi_group_kernel r;
-    FLXI_TRY(flxi_group_to_kernel(&b->fusion, group, &b->l->arena, &r, b->err));
+    FLXI_TRY(flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &r, b->err));
     flxi_step s = {.kind = STEP_KERNEL,
                    .node = group->nodes[group->num_nodes - 1],
                    .group = number,
@@ -163,25 +164,28 @@ static flx_code split_scan(builder *b, const flxi_node *n, const flxi_body *roun
         return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < n->nin; i++)
         is_shared[i] = i >= round->carries && i < round->carries + round->shared;
-    bool fuses = !b->m->fusion.evaluate_all && !b->m->fusion.keep_apart;
-    for (int parts = b->m->threads; fuses && parts > 1 && !*made; parts--) {
+    bool groups = !b->m->grouping.evaluate_all && !b->m->grouping.keep_apart;
+    for (int parts = b->m->threads; groups && parts > 1 && !*made; parts--) {
         FLXI_TRY(flxi_split_examples(round->graph, is_shared, parts, made, b->err));
         s->parts = *made ? (uint32_t)parts : 1;
     }
     return FLX_OK;
 }
 
-/* Parts are for loops that are one function: the steps of others are cut among threads one by one. */
+/* Parts are for loops that the device runs as a chain: the steps of others are cut among threads one by one. */
 static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room, flxi_step *s)
 {
     flxi_body round;
     flx_graph *made = NULL;
+    bool is_chain = false;
     flxi_ops[n->op].rules->bodies(b->g, n, 0, &round);
     flx_code code = split_scan(b, n, &round, &made, s);
     if (code == FLX_OK)
         code = compile_body(b, made ? made : round.graph, room, s);
     flx_graph_free(made);
-    if (code != FLX_OK || s->parts == 1 || flxi_routine_is_loop_function(b->m, s->bodies[0]))
+    if (code == FLX_OK && s->parts > 1)
+        code = flxi_routine_is_loop_chain(b->m, s->bodies[0], n, &is_chain, b->err);
+    if (code != FLX_OK || s->parts == 1 || is_chain)
         return code;
     free_bodies(s);
     s->num_bodies = 0;
@@ -198,44 +202,49 @@ static flx_code compile_control(builder *b, const flxi_node *n, flxi_step *s)
     return s->kind == STEP_SCAN ? compile_scan(b, n, room, s) : compile_bodies(b, n, room, s);
 }
 
-/* The tables that a route keeps, which live as long as the steps. */
-static flx_code prepare_route(builder *b, flxi_route_node *node, flxi_step *s)
+/* What the device is asked about; lives as long as the steps. */
+static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
 {
-    size_t nbytes = s->route->kept ? s->route->kept(node) : 0;
-    if (!nbytes)
-        return FLX_OK;
-    void *kept = flxi_arena_alloc(&b->l->arena, nbytes, 1, 64);
-    if (!kept)
-        return flxi_oom(b->err, "the tables of a route");
-    s->kept = kept;
-    node->err = b->err;
-    return s->route->prepare(node, kept, b->mem);
-}
-
-/* A hand-written way to compute the node, if there is one. */
-static flx_code find_route(builder *b, const flxi_node *n, flxi_step *s)
-{
+    flxi_device_node *d = flxi_new(&b->l->arena, flxi_device_node, 1);
     const flx_type **types = flxi_new(&b->l->arena, const flx_type *, (size_t)n->nin + n->nout);
-    if (!types)
+    if (!d || !types)
         return flxi_oom(b->err, "steps");
     for (uint32_t k = 0; k < n->nin; k++)
         types[k] = flxi_type_at(b->g, n->in[k]);
     for (uint32_t k = 0; k < n->nout; k++)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
-    flxi_route_node node = {
-        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = types, .out_types = types + n->nin};
-    flxi_route_reasons reasons;
-    s->route = flxi_route_find(&node, &reasons);
-    if (reasons.count) {
-        s->refused = flxi_dup(&b->l->arena, flxi_route_reasons, &reasons, 1);
-        if (!s->refused)
-            return flxi_oom(b->err, "steps");
-    }
-    if (!s->route)
+    *d = (flxi_device_node){.op = n->op,
+                            .attrs = n->attrs,
+                            .nin = n->nin,
+                            .nout = n->nout,
+                            .in_types = types,
+                            .out_types = types + n->nin,
+                            .label = n->nout ? flxi_value_at(b->g, n->first)->name : NULL};
+    s->described = d;
+    return FLX_OK;
+}
+
+/* The device's own way to compute the node, if it has one. */
+static flx_code find_way(builder *b, const flxi_node *n, flxi_step *s)
+{
+    const flxi_device *device = b->m->device;
+    FLXI_TRY(describe_node(b, n, s));
+    flxi_node_way *way = flxi_new(&b->l->arena, flxi_node_way, 1);
+    if (!way)
+        return flxi_oom(b->err, "steps");
+    device->accept_node(s->described, b->m->threads, way);
+    s->way = way;
+    if (!way->code)
         return FLX_OK;
     s->kind = STEP_ROUTE;
-    s->scratch = s->route->scratch(&node, b->m->threads);
-    return prepare_route(b, &node, s);
+    s->scratch = way->scratch;
+    if (!way->table_bytes)
+        return FLX_OK;
+    void *table = flxi_arena_alloc(&b->l->arena, way->table_bytes, 1, 64);
+    if (!table)
+        return flxi_oom(b->err, "the tables of a route");
+    way->table = table;
+    return device->prepare_node(s->described, way, table, b->mem, b->err);
 }
 
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)
@@ -256,7 +265,8 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
             free_bodies(&s);
         return code;
     }
-    FLXI_TRY(find_route(b, n, &s));
+    FLXI_TRY(find_way(b, n, &s));
+    s.no_kernel = b->refused ? b->refused[i] : NULL;
     return add_step(b, &s);
 }
 
@@ -290,6 +300,38 @@ static flx_code bind_output(builder *b, uint32_t k)
     return add_step(b, &s);
 }
 
+/* ---- Groups ---- */
+
+static flx_code refuse_group(builder *b, const flxi_group *group, const char *why)
+{
+    if (!b->refused)
+        b->refused = flxi_new(&b->l->arena, const char *, b->g->node_count);
+    if (!b->refused)
+        return flxi_oom(b->err, "groups");
+    for (uint32_t i = 0; i < group->num_nodes; i++)
+        b->refused[group->nodes[i]] = why;
+    return FLX_OK;
+}
+
+static flx_code ask_about_groups(builder *b, bool *is_refused)
+{
+    const char *(*refuse)(const flx_kernel *) = b->m->device->refuse_kernel;
+    *is_refused = false;
+    for (uint32_t i = 0; refuse && i < b->grouping.num_groups; i++) {
+        const flxi_group *group = &b->grouping.groups[i];
+        flxi_group_kernel r;
+        if (group->called)
+            continue;
+        FLXI_TRY(flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &r, b->err));
+        const char *why = refuse(r.kernel);
+        flx_kernel_free(r.kernel);
+        if (why)
+            FLXI_TRY(refuse_group(b, group, why));
+        *is_refused |= why != NULL;
+    }
+    return FLX_OK;
+}
+
 /* ---- The whole ---- */
 
 static flx_code list_views(builder *b)
@@ -299,21 +341,36 @@ static flx_code list_views(builder *b)
     if (!b->l->views)
         return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < n; i++)
-        if (b->fusion.kind[i] == NODE_VIEW)
+        if (b->grouping.kind[i] == NODE_VIEW)
             b->l->views[b->l->num_views++] = i;
+    return FLX_OK;
+}
+
+/* Groups that the device refuses are taken apart: their nodes are computed one by one. That may leave other groups, so
+   it is repeated until the device takes all; each time there are fewer nodes to group. */
+static flx_code form_groups(builder *b)
+{
+    flxi_grouping_options o = b->m->grouping;
+    bool is_refused = false;
+    do {
+        flxi_grouping_free(&b->grouping);
+        FLXI_TRY(flxi_form_groups(b->g, &o, &b->grouping, b->err));
+        FLXI_TRY(ask_about_groups(b, &is_refused));
+        o.refused = b->refused;
+    } while (is_refused);
     return FLX_OK;
 }
 
 static flx_code build(builder *b)
 {
     flxi_routine *l = b->l;
-    FLXI_TRY(flxi_rewrite_patterns(b->g, &b->m->fusion, &b->fusion, b->err));
+    FLXI_TRY(form_groups(b));
     l->slot_of = flxi_new(&l->arena, uint32_t, b->g->value_count + 1);
     l->outputs = flxi_new(&l->arena, uint32_t, b->g->outputs.n);
     if (!l->slot_of || !l->outputs)
         return flxi_oom(b->err, "slots");
-    for (uint32_t i = 0; i < b->fusion.num_groups; i++) {
-        const flxi_group *group = &b->fusion.groups[i];
+    for (uint32_t i = 0; i < b->grouping.num_groups; i++) {
+        const flxi_group *group = &b->grouping.groups[i];
         FLXI_TRY(group->called ? add_called(b, group->called - 1, i) : add_kernel(b, group, i));
     }
     for (uint32_t k = 0; k < b->g->outputs.n; k++)
@@ -343,7 +400,7 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
         return flxi_oom(err, "steps");
     }
     l->g = g;
-    l->module = m;
+    l->program = m;
     flxi_arena_init(&l->arena, m->mem);
     builder b = {.m = m, .l = l, .g = g, .mem = m->mem, .err = err};
     flx_code code = build(&b);
@@ -354,7 +411,7 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
     flxi_vec_free(b.mem, &b.slots);
     flxi_vec_free(b.mem, &b.steps);
     flxi_vec_free(b.mem, &b.list);
-    flxi_grouping_free(&b.fusion);
+    flxi_grouping_free(&b.grouping);
     if (code == FLX_OK)
         *out = l;
     else

@@ -5,7 +5,7 @@
 
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
 {
-    return l->chain && l->chain->run && s->kind != STEP_KERNEL;
+    return l->chain && l->chain->code && s->kind != STEP_KERNEL;
 }
 
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)
@@ -15,17 +15,12 @@ bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)
     return k >= s->num_reads;
 }
 
-flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, void *const *at, flx_error *err)
+flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint32_t k, const void *data, flx_error *err)
 {
-    for (uint32_t k = 0; k < s->num_slots && s->kind != STEP_COPY; k++) { /* a copy makes nothing new */
-        if (!flxi_step_writes(l->module, s, k))
-            continue;
-        const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
-        const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
-        flx_code code = flxi_check_finite(v->type, at[s->slots[k]], op, v->name, err);
-        if (code != FLX_OK && s->num_nodes > 1 && s->computes)
-            flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
-        FLXI_TRY(code);
-    }
-    return FLX_OK;
+    const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
+    const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
+    flx_code code = flxi_check_finite(v->type, data, op, v->name, err);
+    if (code != FLX_OK && s->num_nodes > 1 && s->computes)
+        flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
+    return code;
 }

@@ -43,11 +43,14 @@ static void add_reason(explainer *x, const char *subject, const char *why)
 
 /* ---- Reasons ---- */
 
-static const char *why_no_kernel(const explainer *x, const flxi_node *n)
+static const char *why_no_kernel(const explainer *x, const flxi_step *s)
 {
+    const flxi_node *n = flxi_node_at(x->l->g, s->node);
     const flxi_rules *r = flxi_ops[n->op].rules;
-    if (x->m->fusion.evaluate_all)
+    if (x->m->grouping.evaluate_all)
         return "the compiler is not used";
+    if (s->no_kernel)
+        return s->no_kernel;
     if (!r->element && !r->pull && !r->fold)
         return "the op has no form for kernels";
     return "the form for kernels does not serve these types and attributes";
@@ -55,17 +58,17 @@ static const char *why_no_kernel(const explainer *x, const flxi_node *n)
 
 static void add_reasons(explainer *x, const flxi_step *s)
 {
-    if (s->kind == STEP_KERNEL && x->m->native && x->m->native[s->kernel].scalar)
-        add_reason(x, "one invocation at a time", x->m->native[s->kernel].scalar);
-    for (int i = 0; s->refused && i < s->refused->count; i++) {
+    if (s->kind == STEP_KERNEL && x->m->compiled && x->m->compiled[s->kernel].scalar)
+        add_reason(x, "one invocation at a time", x->m->compiled[s->kernel].scalar);
+    for (int i = 0; s->way && i < s->way->num_refused; i++) {
         char route[60];
-        snprintf(route, sizeof route, "no route %s", s->refused->at[i].route);
-        add_reason(x, route, s->refused->at[i].why);
+        snprintf(route, sizeof route, "no route %s", s->way->refused[i].name);
+        add_reason(x, route, s->way->refused[i].why);
     }
     if (s->called)
         add_reason(x, "called in every step of the loop", s->called);
     if (s->kind == STEP_EVALUATE)
-        add_reason(x, "no kernel", why_no_kernel(x, flxi_node_at(x->l->g, s->node)));
+        add_reason(x, "no kernel", why_no_kernel(x, s));
     if (s->kind == STEP_COPY)
         add_reason(x, "an output", "its value is an input, a constant or another output");
 }
@@ -81,9 +84,9 @@ static void add_name(explainer *x, const flxi_step *s)
     flxi_add_text(&x->text, s->kind == STEP_COPY ? "copy" : flxi_ops[flxi_node_at(x->l->g, s->node)->op].name);
     if (flxi_step_is_emitted(x->l, s))
         flxi_add_text(&x->text, " in the function of its block");
-    else if (s->route) {
+    else if (s->kind == STEP_ROUTE) {
         flxi_add_text(&x->text, " by ");
-        flxi_add_text(&x->text, s->route->name);
+        flxi_add_text(&x->text, s->way->name);
     }
 }
 

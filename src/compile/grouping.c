@@ -101,13 +101,14 @@ static bool is_movement(const flxi_op *op)
            (op->op_class == CLASS_SHAPE || op->op_class == CLASS_LEAF || op->op_class == CLASS_IDENTITY);
 }
 
-static flxi_node_kind kind_of(const maker *m, const flxi_node *n)
+static flxi_node_kind kind_of(const maker *m, uint32_t i)
 {
+    const flxi_node *n = flxi_node_at(m->g, i);
     const flxi_op *op = &flxi_ops[n->op];
     flxi_space space;
     if ((op->traits & TRAIT_DECLARED) || flxi_is_const(n))
         return NODE_HELD;
-    if (!can_lower(m, n) || m->o->evaluate_all)
+    if (!can_lower(m, n) || m->o->evaluate_all || (m->o->refused && m->o->refused[i]))
         return NODE_CALLED;
     if (op->rules->fold)
         return flxi_fold_space(m->g, n, &space) ? NODE_FOLDED : NODE_CALLED;
@@ -154,7 +155,7 @@ static flx_code find_kinds(maker *m)
     if (!chain)
         return flxi_oom(m->err, "fusion");
     for (uint32_t i = 0; i < g->node_count; i++) {
-        flxi_node_kind kind = kind_of(m, flxi_node_at(g, i));
+        flxi_node_kind kind = kind_of(m, i);
         if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
             kind = NODE_FUSED;
             chain[i] = 0;
@@ -632,7 +633,7 @@ static flx_code fuse(maker *m)
     return emit_groups(m);
 }
 
-flx_code flxi_rewrite_patterns(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err)
+flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err)
 {
     static const flxi_grouping_options usual = {0};
     flxi_arena scratch;

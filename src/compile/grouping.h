@@ -58,13 +58,14 @@ typedef struct {
 } flxi_grouping;
 
 typedef struct {
-    bool keep_apart;    /* each node is a group of its own */
-    bool evaluate_all;  /* nothing becomes a kernel: there is no compiler */
-    uint32_t max_nodes; /* of a group; 0: the usual limit */
+    bool keep_apart;            /* each node is a group of its own */
+    bool evaluate_all;          /* nothing becomes a kernel: there is no compiler */
+    uint32_t max_nodes;         /* of a group; 0: the usual limit */
+    const char *const *refused; /* by node: not NULL for those that may be in no group; or NULL */
 } flxi_grouping_options;
 
 /* All types must be static. */
-flx_code flxi_rewrite_patterns(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err);
+flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err);
 void flxi_grouping_free(flxi_grouping *f);
 
 #endif

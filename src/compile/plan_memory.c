@@ -35,7 +35,7 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     }
     switch (s->kind) {
     case STEP_KERNEL:
-        return m->native ? m->native[s->kernel].scratch * (size_t)(m->threads > 0 ? m->threads : 1) : 0;
+        return m->compiled ? m->compiled[s->kernel].scratch : 0;
     case STEP_SCAN:
         return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
     case STEP_WHILE:

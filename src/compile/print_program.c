@@ -88,7 +88,7 @@ static void print_step(const printing *p, const flxi_routine *l, uint32_t i, int
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
                   s->grid[1], s->grid[2]);
     else if (s->kind == STEP_ROUTE && !flxi_step_is_emitted(l, s))
-        flxi_addf(out, "%s by %s", op_name(l, s->node), s->route->name);
+        flxi_addf(out, "%s by %s", op_name(l, s->node), s->way->name);
     else
         flxi_add_text(out, op_name(l, s->node));
     flxi_add_text(out, "(");
@@ -123,9 +123,9 @@ static void print_views(const flxi_routine *l, int depth, flxi_strbuf *out)
 /* What runs the block at once, if something does. */
 static const char *function_of(const flxi_routine *l)
 {
-    if (!l->chain || !l->chain->run)
+    if (!l->chain || !l->chain->code)
         return "";
-    return l->chain->run_loop ? ", one function with the loop around it" : ", one function";
+    return l->chain->loop ? ", one function with the loop around it" : ", one function";
 }
 
 static void print_block(const printing *p, const flxi_routine *l, int depth)
@@ -157,15 +157,14 @@ static void count_steps(const flxi_routine *l, uint32_t counts[COUNTS])
     }
 }
 
-void flxi_program_report(const flxi_static_program *p, flxi_strbuf *out)
+void flxi_program_report(const flxi_program *m, flxi_strbuf *out)
 {
-    const flxi_program *m = &p->program;
     uint32_t counts[COUNTS] = {0};
     count_steps(m->main, counts);
-    flxi_addf(out, "device cpu, %d threads, %zu different kernels, arena %zu bytes\n", m->threads, m->kernels.n,
-              m->main->arena_bytes);
-    if (p->note[0])
-        flxi_addf(out, "note: %s\n", p->note);
+    flxi_addf(out, "device %s, %d threads, %zu different kernels, arena %zu bytes\n", m->device->name, m->threads,
+              m->kernels.n, m->main->arena_bytes);
+    if (m->note[0])
+        flxi_addf(out, "note: %s\n", m->note);
     for (int k = 0; k < COUNTS; k++)
         if (counts[k])
             flxi_addf(out, "%6u %s steps\n", counts[k], k == COUNT_EMITTED ? "emitted" : kind_names[k]);

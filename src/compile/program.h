@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.h: the last stage of a graph: steps in order, and a place for everything they read and write.
 
-   A block is one graph; bodies of control flow are blocks of their own, which a step of the outer block runs. Each
+   A routine is one graph; bodies of control flow are routines of their own, which a step of the outer one runs. Each
    value that is in memory has a slot. Slots are parts of the arena, or memory of the caller (inputs, outputs), or
-   constants. Nothing is decided after this stage: running a block is walking its steps.
+   constants. Nothing is decided after this stage: running a routine is walking its steps. What runs them is a device,
+   of which programs know the interface only (backend/backend.h).
 
    Invariants, checked by flxi_routine_verify():
      (a) a slot is written by one step, before every step that reads it;
-     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the memory
-     of
-         the other in the step where that one died;
-     (c) every place lies inside the arena and is aligned to 64 bytes;
+     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the
+         memory of the other in the step where that one died;
+     (c) every place is inside the arena and aligned to 64 bytes;
      (d) every output has a slot that some step writes, and every input is one of the graph's. */
 #ifndef FLXI_PROGRAM_H
 #define FLXI_PROGRAM_H
 
-#include "backend/cpu/jit/native.h"
-#include "backend/cpu/routes/routes.h"
+#include "backend/backend.h"
 #include "compile/group_kernel.h"
 #include "compile/grouping.h"
 
@@ -25,7 +24,7 @@
 typedef enum { SEGMENT_ARENA, SEGMENT_INPUT, SEGMENT_CONST, SEGMENT_OUTPUT } flxi_segment;
 
 typedef struct {
-    uint32_t value;  /* of the block's graph */
+    uint32_t value;  /* of the routine's graph */
     uint8_t segment; /* a flxi_segment */
     uint32_t index;  /* which input, or which output */
     size_t nbytes;
@@ -43,23 +42,23 @@ typedef struct flxi_program flxi_program;
 typedef struct {
     uint8_t kind;                  /* a flxi_step_kind */
     uint32_t node;                 /* what it computes; of a kernel, the last node of its group */
-    uint32_t group;                /* of the fusion */
+    uint32_t group;                /* its number in the grouping */
     const uint32_t *slots;         /* operands, then results; of a kernel, by buffer */
     uint32_t num_slots, num_reads; /* kernels: buffers are in the order of the program, so num_reads means nothing */
-    uint32_t kernel;               /* number in the module */
+    uint32_t kernel;               /* number in the program */
     uint32_t grid[3], lanes;
-    int64_t work;                   /* elements it touches: whether threads are worth it */
-    size_t scratch, scratch_offset; /* memory for the step alone: of kernels, routes and bodies */
-    const flxi_route *route;
-    const void *kept; /* of a route: what it made in advance */
+    int64_t work;                      /* elements it touches: whether threads are worth it */
+    size_t scratch, scratch_offset;    /* memory for the step alone: of kernels, routes and bodies */
+    const flxi_device_node *described; /* of a node that the device was asked about */
+    const flxi_node_way *way;          /* … and its answer */
     flxi_routine *const *bodies;
     uint32_t num_bodies;
-    uint32_t parts; /* of a scan: its body is for so many parts of the examples, which threads run side by side */
+    uint32_t parts;        /* of a scan: its body is for that many parts of the examples, which are independent */
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
-    uint32_t number;                   /* in the module's list */
-    const flxi_route_reasons *refused; /* routes that were asked before; NULL: none */
-    const char *called;                /* of a product in a loop: why it is no part of the loop's function; or NULL */
+    uint32_t number;       /* in the program's list */
+    const char *no_kernel; /* of a node whose kernel the device refused: why; or NULL */
+    const char *called;    /* of a step in a loop that is no chain because of it: why; or NULL */
     /* For people (explain_steps.c): */
     const char *name;     /* of the kernel, or of the op with its route */
     const char *computes; /* nodes by op and name */
@@ -69,7 +68,7 @@ typedef struct {
 } flxi_step;
 
 struct flxi_routine {
-    const flxi_program *module;
+    const flxi_program *program;
     flx_graph *g; /* the graph that the slots and nodes are of; owned */
     flxi_arena arena;
     flxi_slot *slots;
@@ -80,9 +79,9 @@ struct flxi_routine {
     uint32_t *outputs; /* slots, by output */
     uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;
-    flxi_chain *chain;  /* all steps as one function; NULL: there is none */
+    flxi_chain *chain;  /* all steps as one unit of the device, once it has code; NULL: the device refused */
     uint32_t depth;     /* 0, or how deep inside loops and branches */
-    size_t arena_bytes; /* everything that a run of the block needs, bodies included */
+    size_t arena_bytes; /* everything that a run of the routine needs, bodies included */
     size_t max_live;    /* what no plan can go below */
 };
 
@@ -91,7 +90,7 @@ typedef struct {
     uint32_t step;
 } flxi_step_ref;
 
-/* All blocks of one executable share their kernels. */
+/* All routines of a program share their kernels. */
 typedef struct {
     flx_kernel *kernel;
     uint64_t hash;
@@ -101,16 +100,17 @@ typedef struct {
 
 struct flxi_program {
     flx_context *ctx;
-    const flxi_allocator *mem;
-    flxi_grouping_options fusion;
+    const flxi_allocator *mem; /* NULL: there is no program */
+    const flxi_device *device;
+    flx_compile_options options; /* texts and lists are the caller's, and only there while it compiles */
+    flxi_grouping_options grouping;
     int threads;
-    const flx_share *shares; /* inputs and outputs of the main block that should be in one place */
-    size_t num_shares;
+    char note[200]; /* why there are no kernels although they were wanted, or "" */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
-    flxi_index index;    /* of kernels by hash */
-    flxi_native *native; /* by kernel, once they are compiled */
-    flxi_native_code *code;
+    flxi_index index;           /* of kernels by hash */
+    flxi_kernel_code *compiled; /* by kernel, once they are */
+    flxi_device_code *code;
     flxi_routine *main;
     FLXI_VEC(flxi_step_ref) places; /* all steps, each before those of its bodies */
 };
@@ -131,44 +131,44 @@ flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err);
    builds. */
 flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err);
 void flxi_routine_free(flxi_routine *l);
-/* Steps with fewer elements than this run on one thread. */
-enum { FLXI_MIN_PARALLEL = 16384 };
-
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they
    are. */
 flx_code flxi_routine_explain(flxi_program *m, flxi_routine *l, flx_error *err);
 
-/* Whether a block of a scan whose examples are cut among threads can be one function with its loop (build_chain.c). */
-bool flxi_routine_is_loop_function(flxi_program *m, const flxi_routine *l);
+/* Whether the device takes the body of a scan, whose examples are cut into parts, as a chain with its loop
+   (describe_chains.c). */
+flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, const flxi_node *scan, bool *out,
+                                    flx_error *err);
+/* The chains that the device accepts; their routines know them. */
+flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, flx_error *err);
 
-/* Whether the step, which is no kernel, is text in the function of its block (l->chain) instead of a call. */
+/* Whether the step, which is no kernel, is part of the code of its routine's chain instead of a call. */
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
 
 /* Whether the step's k-th slot is written. */
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k);
-/* NUMERIC when something that the step wrote is not finite; `at`: addresses by slot. */
-flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, void *const *at, flx_error *err);
+/* NUMERIC when something that the step wrote to its k-th slot is not finite; `data`: a host address of it. */
+flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint32_t k, const void *data,
+                                flx_error *err);
 
-/* The number of an equal kernel of the module, or of this region's, which is taken over in any case. */
+/* ---- The whole (program.c) ---- */
+
+/* An empty program for a device and with options; freed by flxi_program_free(). */
+void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *device, const flx_compile_options *o);
+/* From a graph of static types to a program that can run; without kernels if the device cannot compile at the moment,
+   as the note then tells. Freed by flxi_program_free() in any case. */
+flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
+                              const flx_compile_options *o, flx_error *err);
+void flxi_program_free(flxi_program *m); /* zeroes are fine */
+
+/* The number of an equal kernel of the program, or of this group's, which is taken over in any case. */
 flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t *number, flx_error *err);
-void flxi_program_free(flxi_program *m);
-
-/* ---- A program with its machine code (static_program.c) ---- */
-
-/* A compiled graph of static types. */
-typedef struct {
-    flxi_program program;
-    char note[200]; /* why there is no machine code, or "" */
-} flxi_static_program;
-
-/* With the compiler, or without if it does not work. Freed by flxi_static_program_free() in any case. */
-flx_code flxi_static_program_compile(flxi_static_program *p, const flx_graph *g, const flx_compile_options *o,
-                                     flx_error *err);
-void flxi_static_program_free(flxi_static_program *p);
+/* A list of the program's kernels, in its arena; NULL when memory is exhausted. */
+flx_kernel **flxi_program_kernels(flxi_program *m);
 
 const char *flxi_step_kind_name(const flxi_routine *l, const flxi_step *s);
 /* The steps as text; explained: with what each computes, and why. */
 void flxi_routine_print(const flxi_program *m, const flxi_routine *l, bool is_explained, flxi_strbuf *out);
-void flxi_program_report(const flxi_static_program *p, flxi_strbuf *out);
+void flxi_program_report(const flxi_program *m, flxi_strbuf *out);
 
 #endif

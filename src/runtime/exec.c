@@ -2,7 +2,7 @@
 /* exec.c: executables: options, parameters, and the ways to run one. What runs is a variant (variant.c). */
 #include "runtime/exec.h"
 
-#include "backend/cpu/jit/shared_pool.h"
+#include "backend/devices.h"
 #include "base/host/float_mode.h"
 #include "runtime/recording.h"
 
@@ -19,9 +19,6 @@ flx_compile_options flxi_compile_options_of(const flx_compile_options *given)
 
 static flx_code check_options(const flx_compile_options *o, flx_error *err)
 {
-    if (o->device && strcmp(o->device, "cpu") != 0)
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "graphs are compiled for: cpu",
-                              "graphs cannot be compiled for the device '%.40s'", o->device);
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
         o->cache > 2 ||
         (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR |
@@ -80,9 +77,7 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     if (e->options.num_shares && !e->options.shares)
         return flxi_oom(err, "an executable");
     e->options.device = NULL;
-    e->owns_pool = e->options.threads > 1;
-    if (e->options.threads != 1)
-        e->pool = e->owns_pool ? flxi_pool_new(e->mem, e->options.threads) : flxi_shared_pool(e->ctx);
+    FLXI_TRY(e->device->open_queue(e->ctx, e->options.threads, &e->queue, err));
     if (!all_bound(e))
         return FLX_OK;
     FLXI_TRY(flxi_variant_for(e, e->options.dims, e->options.num_dims, &e->fixed, err));
@@ -113,6 +108,7 @@ flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx
 {
     flx_error local = {0};
     flx_exec *e = NULL;
+    const flxi_device *device = NULL;
     flx_code code = flx_graph_error(g, &local);
     flx_compile_options o = flxi_compile_options_of(options);
     if (code == FLX_OK && !out)
@@ -121,12 +117,15 @@ flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx
         *out = NULL;
     if (code == FLX_OK)
         code = check_options(&o, &local);
+    if (code == FLX_OK)
+        code = flxi_device_for_programs(o.device, &device, &local);
     if (code == FLX_OK) {
         e = new_exec(g->ctx);
         code = e ? FLX_OK : flxi_oom(&local, "an executable");
     }
     if (e) {
         e->options = o;
+        e->device = device;
         code = make_exec(e, g, &local);
     }
     if (code == FLX_OK)
@@ -149,8 +148,7 @@ void flx_exec_free(flx_exec *e)
         flx_tensor_release(e->params[i]);
     if (e->params)
         flxi_free(e->mem, e->params, e->g->leaves.n, sizeof *e->params);
-    if (e->owns_pool)
-        flxi_pool_free(e->pool);
+    e->device->close_queue(e->queue);
     flx_graph_free(e->g);
     flxi_arena_free(&e->arena);
     pthread_cond_destroy(&e->compiled);
@@ -163,7 +161,7 @@ void flx_exec_free(flx_exec *e)
 flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options)
 {
     return (flxi_run_setup){.options = options,
-                            .pool = e->pool,
+                            .queue = e->queue,
                             .checks_finite = options && (options->flags & FLX_RUN_CHECK_FINITE),
                             .flushes = e->options.flags & FLX_COMPILE_FLUSH};
 }
@@ -388,14 +386,14 @@ int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
 {
     if (!e || !e->fixed || !flx_exec_is_ready(e))
         return 0;
-    const flxi_program *m = &e->fixed->on->program.program; /* it changes no more */
+    const flxi_program *m = &e->fixed->on->program; /* it changes no more */
     return flxi_routine_may_share(m, m->main, input, output);
 }
 
 /* With the lock held. */
 static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf *out)
 {
-    const flxi_static_program *p = &v->on->program;
+    const flxi_program *p = &v->on->program;
     flxi_program_report(p, out);
     if (e->options.flags & FLX_COMPILE_BACKGROUND)
         flxi_addf(out, "tier: %s%.200s\n",

@@ -11,13 +11,13 @@
 
 /* ---- Variants (variant.c): the graph for one binding of its symbolic dimensions ---- */
 
-/* How many an executable keeps; what was used least recently goes when one more is wanted. More only while all are in
+/* How many an executable keeps; the least recently used is evicted when one more is wanted. More only while all are in
    use or pinned. */
 enum { FLXI_MAX_VARIANTS = 64 };
 
 /* A program and what its runs work in. States belong to the program they were made for. */
 typedef struct {
-    flxi_static_program program;
+    flxi_program program;
     FLXI_VEC(flxi_state *) states; /* that no run uses; guarded by the executable's lock */
 } flxi_tier;
 
@@ -44,8 +44,8 @@ struct flx_exec {
     flx_graph *g; /* a copy */
     flx_compile_options options;
     flxi_arena arena; /* texts of the options */
-    flxi_pool *pool;  /* NULL: runs stay on the caller */
-    bool owns_pool;
+    const flxi_device *device;
+    flxi_queue *queue; /* that runs use */
     pthread_mutex_t lock;
     pthread_cond_t compiled;           /* a thread has finished */
     FLXI_VEC(flxi_variant *) variants; /* the newest last */
@@ -61,7 +61,7 @@ void flxi_variant_pin(flxi_variant *v);
 void flxi_variant_free(flxi_variant *v); /* waits for its thread */
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
                           flx_error *err);
-/* The module that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long
+/* The program that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long
    as the executable. */
 const flxi_program *flxi_exec_program(const flx_exec *e);
 /* What runs worked in and the next will work in. */
@@ -80,8 +80,8 @@ flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx
 /* What flx_compile() is given, with what the caller's version of the struct does not have as 0. */
 flx_compile_options flxi_compile_options_of(const flx_compile_options *given);
 
-/* flx_run() on device "cpu" (exec_cache.c): the executable is kept for the next time. */
-flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                           flx_tensor **outputs, flx_error *err);
+/* flx_run() on a device that compiles (exec_cache.c): the executable is kept for the next time. */
+flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flx_run_options *options,
+                           const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err);
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_cache.c: flx_run() on the compiled device. Executables are known by the binary form of their graph, which holds
-   all that a graph is; a hash finds candidates and comparing the bytes decides, so nothing is ever mistaken for
-   something else. The device has no options here but the standard ones, so they need no place in the key.
+/* exec_cache.c: flx_run() on a device that compiles. Executables are known by their device and the binary form of their
+   graph, which holds all that a graph is; a hash finds candidates and comparing the bytes decides, so no graph is
+   mistaken for another. All are compiled with the default options, so options are not part of the key.
 
-   Whoever wants a graph that another thread is compiling waits for it. What is used least recently goes when there are
-   too many entries, or when they hold too much memory; entries in use stay until their last user is gone. */
+   A thread that needs a graph which another thread is compiling waits for it. The least recently used entries are
+   evicted when there are too many, or when they hold too much memory; entries in use stay until their last user is
+   done. */
 #include "runtime/exec_cache.h"
 
 static const size_t most_bytes = (size_t)256 << 20; /* held by entries that no run uses */
 
 typedef struct {
     uint64_t hash;
+    const flxi_device *device;
     flx_buffer wire;
     flx_exec *exec; /* NULL: being compiled, or compiling failed */
     bool is_making;
@@ -99,11 +101,11 @@ static void trim(exec_cache *c)
     }
 }
 
-static entry *find_entry(const exec_cache *c, uint64_t hash, const flx_buffer *wire)
+static entry *find_entry(const exec_cache *c, uint64_t hash, const flxi_device *device, const flx_buffer *wire)
 {
     for (size_t i = 0; i < c->entries.n; i++) {
         entry *x = c->entries.at[i];
-        if (!x->is_retired && x->hash == hash && x->wire.size == wire->size &&
+        if (!x->is_retired && x->hash == hash && x->device == device && x->wire.size == wire->size &&
             memcmp(x->wire.data, wire->data, wire->size) == 0)
             return x;
     }
@@ -111,14 +113,14 @@ static entry *find_entry(const exec_cache *c, uint64_t hash, const flx_buffer *w
 }
 
 /* A new entry that its maker uses, taking over the bytes; NULL when memory is exhausted. */
-static entry *add_entry(exec_cache *c, uint64_t hash, flx_buffer *wire)
+static entry *add_entry(exec_cache *c, uint64_t hash, const flxi_device *device, flx_buffer *wire)
 {
     entry *x = flxi_alloc(c->mem, 1, sizeof *x);
     if (!x || !flxi_push(c->mem, &c->entries, x)) {
         flxi_free(c->mem, x, 1, sizeof *x);
         return NULL;
     }
-    *x = (entry){.hash = hash, .wire = *wire, .is_making = true, .users = 1};
+    *x = (entry){.hash = hash, .device = device, .wire = *wire, .is_making = true, .users = 1};
     *wire = (flx_buffer){0};
     return x;
 }
@@ -150,7 +152,7 @@ static entry *join_entry(exec_cache *c, entry *x)
 static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_error *err)
 {
     flx_exec *e = NULL;
-    flx_code code = flx_compile(g, NULL, &e, err);
+    flx_code code = flx_compile(g, &(flx_compile_options){.device = x->device->name}, &e, err);
     pthread_mutex_lock(&c->lock);
     x->exec = e;
     x->is_making = false;
@@ -162,7 +164,7 @@ static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_erro
     return code;
 }
 
-static flx_code take(exec_cache *c, const flx_graph *g, entry **out, flx_error *err)
+static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *device, entry **out, flx_error *err)
 {
     flx_buffer wire = {0};
     FLXI_TRY(flx_graph_encode(g, &wire, err));
@@ -171,11 +173,11 @@ static flx_code take(exec_cache *c, const flx_graph *g, entry **out, flx_error *
     flx_code code = FLX_OK;
     *out = NULL;
     pthread_mutex_lock(&c->lock);
-    while (!*out && (found = find_entry(c, hash, &wire)))
+    while (!*out && (found = find_entry(c, hash, device, &wire)))
         *out = join_entry(c, found);
     if (!*out) {
         c->counts.misses++;
-        x = add_entry(c, hash, &wire);
+        x = add_entry(c, hash, device, &wire);
         code = x ? FLX_OK : flxi_oom(err, "a cache of executables");
     }
     pthread_mutex_unlock(&c->lock);
@@ -187,14 +189,14 @@ static flx_code take(exec_cache *c, const flx_graph *g, entry **out, flx_error *
     return code;
 }
 
-flx_code flxi_run_compiled(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                           flx_tensor **outputs, flx_error *err)
+flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flx_run_options *options,
+                           const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
 {
     exec_cache *c = flxi_context_attached(g->ctx, make_cache, discard_cache);
     entry *x;
     if (!c)
         return flxi_oom(err, "a cache of executables");
-    FLXI_TRY(take(c, g, &x, err));
+    FLXI_TRY(take(c, g, device, &x, err));
     flx_code code = flx_exec_run(x->exec, options, feeds, num_feeds, outputs, err);
     pthread_mutex_lock(&c->lock);
     leave(c, x);

@@ -48,7 +48,7 @@ static void observe(void *user, const flxi_routine *l, unsigned char *base, uint
     size_t i = l->steps[step].number;
     (void)base;
     if (p->n == 0)
-        begin_profile(p, l->module);
+        begin_profile(p, l->program);
     if (i >= p->capacity)
         return;
     p->times[i].runs++;

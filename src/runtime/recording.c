@@ -3,6 +3,7 @@
    archive, the graph and the arrays are checked by their own readers, the text here. */
 #include "runtime/recording.h"
 
+#include "backend/devices.h"
 #include "base/number.h"
 #include "format/npy.h"
 #include "format/zip.h"
@@ -323,15 +324,18 @@ flx_code flx_recording_run(const flx_recording *r, const flx_run_options *option
     if (!r || (!outputs && r->g->outputs.n))
         return flxi_fail(err, FLX_E_USAGE,
                          "flx_recording_run: the recording and a place for the outputs must be given");
+    const flxi_device *device;
     flx_run_options run = options ? *options : (flx_run_options){0};
     run.flags = r->run_flags;
     run.dims = r->dims.at;
     run.num_dims = r->dims.n;
     for (size_t i = 0; i < r->g->outputs.n; i++)
         outputs[i] = NULL;
-    if (run.device && strcmp(run.device, "cpu") != 0)
+    FLXI_TRY(flxi_device_for_graphs(run.device, &device, err));
+    if (device->run_graph)
         return flx_run(r->g, &run, r->feeds, r->g->leaves.n, outputs, err);
-    flx_compile_options compile = {.flags = r->compile_flags,
+    flx_compile_options compile = {.device = device->name,
+                                   .flags = r->compile_flags,
                                    .threads = r->threads,
                                    .optimisation = r->optimisation,
                                    .dims = r->dims.at,

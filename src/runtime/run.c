@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: running a graph once on a device: match the feeds with the inputs, bind symbolic dimensions, hand over. */
-#include "backend/ref/ref.h"
+#include "backend/devices.h"
 #include "passes/pass.h"
-#include "runtime/device.h"
 #include "runtime/exec.h"
 #include "runtime/feeds.h"
 
-static flx_code run_by_reference(flxi_feeding *s, const flx_run_options *options, flx_tensor **outputs, flx_error *err)
+/* On a device that runs graphs as they are. */
+static flx_code run_as_it_is(flxi_feeding *s, const flxi_device *device, const flx_run_options *options,
+                             flx_tensor **outputs, flx_error *err)
 {
     flx_graph *special = NULL;
     const flx_graph *g = s->g;
@@ -16,20 +17,20 @@ static flx_code run_by_reference(flxi_feeding *s, const flx_run_options *options
     }
     flx_code code = flxi_feeding_check(s, g);
     if (code == FLX_OK)
-        code = flxi_ref_run(g, options, s->in, outputs, err);
+        code = device->run_graph(g, options, s->in, outputs, err);
     flx_graph_free(special);
     return code;
 }
 
-static flx_code run_checked(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                            flx_tensor **outputs, flx_error *err)
+static flx_code run_on(const flxi_device *device, const flx_graph *g, const flx_run_options *options,
+                       const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
 {
-    if (options && options->device && strcmp(options->device, "cpu") == 0)
-        return flxi_run_compiled(g, options, feeds, num_feeds, outputs, err);
+    if (!device->run_graph)
+        return flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
     flxi_feeding s;
     flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
     if (code == FLX_OK)
-        code = run_by_reference(&s, options, outputs, err);
+        code = run_as_it_is(&s, device, options, outputs, err);
     flxi_feeding_end(&s);
     return code;
 }
@@ -38,6 +39,7 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
                  flx_tensor **outputs, flx_error *err)
 {
     flx_error local = {0};
+    const flxi_device *device = NULL;
     flx_code code = flx_graph_error(g, &local);
     for (size_t i = 0; outputs && i < flx_graph_output_count(g); i++)
         outputs[i] = NULL;
@@ -49,9 +51,9 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     if (code == FLX_OK && options && options->status)
         *options->status = 0;
     if (code == FLX_OK)
-        code = flxi_check_device(options ? options->device : NULL, &local);
+        code = flxi_device_for_graphs(options ? options->device : NULL, &device, &local);
     if (code == FLX_OK)
-        code = run_checked(g, options, feeds, num_feeds, outputs, &local);
+        code = run_on(device, g, options, feeds, num_feeds, outputs, &local);
     if (code != FLX_OK && err)
         *err = local;
     return code;

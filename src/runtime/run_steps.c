@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_steps.c: running steps. A block's table holds the address of every slot; those in the arena never change, those
-   of inputs and outputs are set before the block runs. Bodies of loops read and write the outer block's memory
-   directly: a row of a sequence is an address, a carry is one of two places that take turns, and the last step writes
-   the result itself. */
+/* run_steps.c: running steps on a device. A block is a routine with a table of the device address of every slot; those
+   in the arena never change, those of inputs and outputs are set before the block runs. Bodies of loops read and write
+   the outer block's memory directly: a row of a sequence is an address, a carry is one of two places that take turns,
+   and the last step writes the result itself.
+
+   A device may have memory of its own (device->uses_host_memory is false). Then inputs, outputs and constants have
+   mirrors there, and what the host computes or looks at is copied. */
 #include "runtime/run_steps.h"
 
-#include "backend/ref/ref.h"
+#include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "graph/op/eval.h"
 #include "ops/control/control.h"
 
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <time.h>
 
 typedef struct block block;
 
 typedef struct {
-    void **data;            /* of a kernel's buffers, or of a route's operands and results */
-    const flx_type **types; /* of the latter */
-    flx_tensor *tensors;    /* of an evaluated node: operands, then results */
+    void **data;         /* of a kernel's buffers, or of a route's operands and results */
+    flx_tensor *tensors; /* of an evaluated node: operands, then results */
     const flx_tensor **in;
     flx_tensor **out;
     block *bodies;
     const void **body_in; /* addresses for a body: room for its inputs */
     void **body_out;
-    flxi_chain_row *rows; /* of a scan that is one function */
-    flxi_chain_carry *carries;
+    flxi_loop_part *parts; /* of a scan that is a chain */
+    flxi_loop_row *rows;
+    flxi_loop_carry *carries;
 } step_state;
 
 struct block {
@@ -38,23 +40,44 @@ struct block {
 struct flxi_state {
     const flxi_program *m;
     flxi_arena arena;
-    unsigned char *memory;
-    size_t memory_size;
-    bool uses_threads; /* some step is large enough for it */
+    flxi_device_memory memory;
+    bool is_large; /* some step is large enough for threads */
     block main;
+    /* If the device has memory of its own: */
+    FLXI_VEC(flxi_device_memory) mirrors;
+    const void **in; /* mirrors of inputs, by leaf; NULL for those that no step reads */
+    void **out;      /* mirrors of outputs */
+    size_t most;     /* bytes of the largest slot … */
+    void *view;      /* … and host memory for it */
 };
 
 typedef struct {
     const flxi_state *s;
+    const flxi_device *device;
     const flxi_run_setup *setup;
     flx_error *err;
+    flxi_device_run run;
 } running;
 
 /* ---- Making a state ---- */
 
 static flx_code make_block(flxi_state *s, const flxi_routine *l, unsigned char *base, block *b, flx_error *err);
 
-/* Operands and results of an evaluated node, as tensors over slots. */
+/* Device memory that lives as long as the state, with these bytes of the host (or NULL). */
+static flx_code make_mirror(flxi_state *s, const void *data, size_t nbytes, void **at, flx_error *err)
+{
+    const flxi_device *device = s->m->device;
+    flxi_device_run run = {.ctx = s->m->ctx, .err = err};
+    flxi_device_memory m;
+    if (!flxi_reserve(s->m->mem, &s->mirrors))
+        return flxi_oom(err, "the state of a run");
+    FLXI_TRY(device->allocate(s->m->ctx, nbytes, &m, err));
+    s->mirrors.at[s->mirrors.n++] = m;
+    *at = m.at;
+    return data && nbytes ? device->copy(&run, m.at, data, nbytes, COPY_TO_DEVICE) : FLX_OK;
+}
+
+/* Operands and results of an evaluated node, as tensors over slots, or over memory of their own. */
 static flx_code make_tensors(flxi_state *s, const flxi_routine *l, const flxi_step *step, step_state *t, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(l->g, step->node);
@@ -71,6 +94,8 @@ static flx_code make_tensors(flxi_state *s, const flxi_routine *l, const flxi_st
         atomic_init(&x->refs, 1);
         flxi_static_count(&x->type, &x->count);
         flxi_static_bytes(&x->type, &x->nbytes);
+        if (!s->m->device->uses_host_memory && !(x->data = flxi_arena_alloc(&s->arena, x->nbytes + 1, 1, 64)))
+            return flxi_oom(err, "the state of a run");
         if (k < n->nin)
             t->in[k] = x;
         else
@@ -84,8 +109,8 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies lie one behind the other in the step's scratch; branches share their place, and each part of a scan's examples
-   has one of its own. */
+/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a place
+   of its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
     unsigned char *place = base + step->scratch_offset;
@@ -106,9 +131,11 @@ static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char 
                             &t->bodies[part], err));
     t->body_in = flxi_new(&s->arena, const void *, most_in);
     t->body_out = flxi_new(&s->arena, void *, most_out);
-    t->rows = flxi_new(&s->arena, flxi_chain_row, (most_in + most_out) * parts);
-    t->carries = flxi_new(&s->arena, flxi_chain_carry, most_in * parts);
-    return t->body_in && t->body_out && t->rows && t->carries ? FLX_OK : flxi_oom(err, "the state of a run");
+    t->parts = flxi_new(&s->arena, flxi_loop_part, parts);
+    t->rows = flxi_new(&s->arena, flxi_loop_row, (most_in + most_out) * parts);
+    t->carries = flxi_new(&s->arena, flxi_loop_carry, most_in * parts);
+    bool ok = t->body_in && t->body_out && t->parts && t->rows && t->carries;
+    return ok ? FLX_OK : flxi_oom(err, "the state of a run");
 }
 
 static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step *step, unsigned char *base,
@@ -116,13 +143,7 @@ static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step 
 {
     if (step->kind == STEP_KERNEL || step->kind == STEP_ROUTE) {
         t->data = flxi_new(&s->arena, void *, step->num_slots);
-        t->types = flxi_new(&s->arena, const flx_type *, step->num_slots);
-        if (!t->data || !t->types)
-            return flxi_oom(err, "the state of a run");
-        const flxi_node *n = flxi_node_at(l->g, step->node);
-        for (uint32_t k = 0; step->kind == STEP_ROUTE && k < step->num_slots; k++)
-            t->types[k] = flxi_type_at(l->g, k < n->nin ? n->in[k] : n->first + k - n->nin);
-        return FLX_OK;
+        return t->data ? FLX_OK : flxi_oom(err, "the state of a run");
     }
     if (step->kind == STEP_EVALUATE)
         return make_tensors(s, l, step, t, err);
@@ -133,30 +154,24 @@ static flx_code make_block(flxi_state *s, const flxi_routine *l, unsigned char *
 {
     *b = (block){.l = l, .base = base};
     for (uint32_t i = 0; i < l->num_steps; i++)
-        s->uses_threads |= l->steps[i].work >= FLXI_MIN_PARALLEL || l->steps[i].parts > 1;
+        s->is_large |= l->steps[i].work >= s->m->device->min_parallel || l->steps[i].parts > 1;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
     b->steps = flxi_new(&s->arena, step_state, l->num_steps);
     if (!b->at || !b->steps)
         return flxi_oom(err, "the state of a run");
     for (uint32_t i = 0; i < l->num_slots; i++) {
         const flxi_slot *slot = &l->slots[i];
+        s->most = slot->nbytes > s->most ? slot->nbytes : s->most;
         if (slot->segment == SEGMENT_ARENA)
             b->at[i] = base + slot->offset;
-        else if (slot->segment == SEGMENT_CONST)
+        else if (slot->segment == SEGMENT_CONST && s->m->device->uses_host_memory)
             b->at[i] = (void *)(uintptr_t)slot->data; /* only ever read */
+        else if (slot->segment == SEGMENT_CONST)
+            FLXI_TRY(make_mirror(s, slot->data, slot->nbytes, &b->at[i], err));
     }
     for (uint32_t i = 0; i < l->num_steps; i++)
         FLXI_TRY(make_step(s, l, &l->steps[i], base, &b->steps[i], err));
     return FLX_OK;
-}
-
-/* Large arenas on large pages, where the system has some: fewer misses of the address cache. */
-static void ask_for_large_pages(unsigned char *memory, size_t nbytes)
-{
-    const size_t page = (size_t)2 << 20;
-    size_t skipped = (0 - (uintptr_t)memory) % page;
-    if (nbytes >= skipped + page)
-        (void)madvise(memory + skipped, (nbytes - skipped) / page * page, MADV_HUGEPAGE); /* a wish, no more */
 }
 
 static flx_code make_memory(flxi_state *s, flx_error *err)
@@ -164,17 +179,34 @@ static flx_code make_memory(flxi_state *s, flx_error *err)
     const flxi_program *m = s->m;
     size_t need = m->main->arena_bytes;
     int64_t limit = flxi_context_limit(m->ctx);
-    size_t nbytes;
-    if (!flxi_add_size(need, 128, &nbytes) || (limit && need > (size_t)limit))
+    if (limit && need > (size_t)limit)
         return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() tells how much a run needs",
                               "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
-    s->memory = m->mem->fn(m->mem->user, NULL, 0, nbytes);
-    if (!s->memory)
-        return flxi_fail_hint(err, FLX_E_OOM, "flx bench shows how much a graph needs",
-                              "out of memory: an arena of %zu bytes", need);
-    s->memory_size = nbytes;
-    ask_for_large_pages(s->memory, nbytes);
-    memset(s->memory, 0, nbytes);
+    return m->device->allocate(m->ctx, need, &s->memory, err);
+}
+
+/* Mirrors of the caller's memory, and what the host needs to look at the device's. */
+static flx_code make_mirrors(flxi_state *s, flx_error *err)
+{
+    const flxi_routine *l = s->m->main;
+    if (s->m->device->uses_host_memory)
+        return FLX_OK;
+    s->in = flxi_new(&s->arena, const void *, l->g->leaves.n);
+    s->out = flxi_new(&s->arena, void *, l->g->outputs.n);
+    s->view = flxi_arena_alloc(&s->arena, s->most + 1, 1, 64);
+    if (!s->in || !s->out || !s->view)
+        return flxi_oom(err, "the state of a run");
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *slot = &l->slots[i];
+        void *at;
+        if (slot->segment != SEGMENT_INPUT && slot->segment != SEGMENT_OUTPUT)
+            continue;
+        FLXI_TRY(make_mirror(s, NULL, slot->nbytes, &at, err));
+        if (slot->segment == SEGMENT_INPUT)
+            s->in[slot->index] = at;
+        else
+            s->out[slot->index] = at;
+    }
     return FLX_OK;
 }
 
@@ -188,7 +220,9 @@ flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err)
     flxi_arena_init(&s->arena, m->mem);
     flx_code code = make_memory(s, err);
     if (code == FLX_OK)
-        code = make_block(s, m->main, s->memory + (0 - (uintptr_t)s->memory) % 64, &s->main, err);
+        code = make_block(s, m->main, s->memory.at, &s->main, err);
+    if (code == FLX_OK)
+        code = make_mirrors(s, err);
     if (code == FLX_OK)
         *out = s;
     else
@@ -201,8 +235,11 @@ void flxi_state_free(flxi_state *s)
     if (!s)
         return;
     const flxi_allocator *mem = s->arena.mem;
-    if (s->memory)
-        flxi_free(mem, s->memory, s->memory_size, 1);
+    const flxi_device *device = s->m->device;
+    for (size_t i = 0; i < s->mirrors.n; i++)
+        device->release(s->m->ctx, &s->mirrors.at[i]);
+    flxi_vec_free(mem, &s->mirrors);
+    device->release(s->m->ctx, &s->memory);
     flxi_arena_free(&s->arena);
     flxi_free(mem, s, 1, sizeof *s);
 }
@@ -219,10 +256,26 @@ static bool is_cancelled(const running *r)
     return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
 }
 
-/* Whether somebody wants to see steps one by one, or in parts. */
+/* Not when steps are watched one by one, or run in parts. */
 static bool uses_chains(const running *r)
 {
     return !r->setup->observe && !r->setup->checks_finite && !r->setup->min_parallel;
+}
+
+/* ---- Memory of the device ---- */
+
+static flx_code copy(running *r, void *to, const void *from, size_t n)
+{
+    return n ? r->device->copy(&r->run, to, from, n, COPY_WITHIN) : FLX_OK;
+}
+
+/* What is in device memory, for the host to read until the next call; NULL: copying failed. */
+static const void *look(running *r, const void *at, size_t n)
+{
+    if (r->device->uses_host_memory)
+        return at;
+    bool ok = !n || r->device->copy(&r->run, r->s->view, at, n, COPY_TO_HOST) == FLX_OK;
+    return ok ? r->s->view : NULL;
 }
 
 /* ---- Steps ---- */
@@ -233,11 +286,13 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
 {
     for (uint32_t j = 0; j < s->num_slots; j++)
         t->data[j] = b->at[s->slots[j]];
-    flxi_native_args args = {t->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
-    int64_t least = r->setup->min_parallel ? r->setup->min_parallel : FLXI_MIN_PARALLEL;
-    flxi_native_run(&r->s->m->native[s->kernel], &args, s->work >= least ? r->setup->pool : NULL,
-                    b->base + s->scratch_offset);
-    return FLX_OK;
+    flxi_kernel_step call = {.code = r->s->m->compiled[s->kernel].code,
+                             .data = t->data,
+                             .grid = {s->grid[0], s->grid[1], s->grid[2]},
+                             .lanes = s->lanes,
+                             .work = s->work,
+                             .scratch = b->base + s->scratch_offset};
+    return r->device->run_kernel(&r->run, &call);
 }
 
 static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in,
@@ -246,7 +301,7 @@ static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const
     running *r = (running *)(void *)e->run;
     if (is_cancelled(r))
         return flxi_run_cancelled(e->err);
-    return flxi_ref_run(body, r->setup->options, in, out, e->err);
+    return flxi_reference_device()->run_graph(body, r->setup->options, in, out, e->err);
 }
 
 static void print_value(flxi_eval *e, const char *message, const flx_tensor *value)
@@ -266,8 +321,14 @@ static void report_status(flxi_eval *e, uint32_t status)
 static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_state *t)
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
-    for (uint32_t k = 0; k < s->num_slots; k++)
-        t->tensors[k].data = b->at[s->slots[k]];
+    bool is_host = r->device->uses_host_memory;
+    for (uint32_t k = 0; k < s->num_slots; k++) {
+        flx_tensor *x = &t->tensors[k];
+        if (is_host)
+            x->data = b->at[s->slots[k]];
+        else if (k < n->nin && x->nbytes)
+            FLXI_TRY(r->device->copy(&r->run, x->data, b->at[s->slots[k]], x->nbytes, COPY_TO_HOST));
+    }
     for (uint32_t k = 0; k < n->nout; k++)
         if (t->out[k]->nbytes)
             memset(t->out[k]->data, 0, t->out[k]->nbytes);
@@ -284,35 +345,24 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
                    .run_body = run_body_by_reference,
                    .print = print_value,
                    .report = report_status};
-    return e.op->rules->eval(&e);
+    FLXI_TRY(e.op->rules->eval(&e));
+    for (uint32_t k = 0; !is_host && k < n->nout; k++)
+        if (t->out[k]->nbytes)
+            FLXI_TRY(r->device->copy(&r->run, b->at[s->slots[n->nin + k]], t->out[k]->data, t->out[k]->nbytes,
+                                     COPY_TO_DEVICE));
+    return FLX_OK;
 }
 
 static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *t)
 {
-    const flxi_node *n = flxi_node_at(b->l->g, s->node);
     for (uint32_t k = 0; k < s->num_slots; k++)
         t->data[k] = b->at[s->slots[k]];
-    flxi_route_node node = {.op = n->op,
-                            .attrs = n->attrs,
-                            .nin = n->nin,
-                            .nout = n->nout,
-                            .in_types = t->types,
-                            .out_types = t->types + n->nin,
-                            .in = (const void *const *)t->data,
-                            .out = t->data + n->nin,
-                            .pool = r->setup->pool,
-                            .kept = s->kept,
-                            .scratch = b->base + s->scratch_offset,
-                            .err = r->err,
-                            .status = r->setup->options ? r->setup->options->status : NULL,
-                            .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL};
-    return s->route->run(&node);
-}
-
-static void copy(void *to, const void *from, size_t n)
-{
-    if (n)
-        memcpy(to, from, n);
+    flxi_node_step call = {.node = s->described,
+                           .way = s->way,
+                           .in = (const void *const *)t->data,
+                           .out = t->data + s->described->nin,
+                           .scratch = b->base + s->scratch_offset};
+    return r->device->run_node(&r->run, &call);
 }
 
 /* ---- Control flow ---- */
@@ -337,7 +387,7 @@ static uint32_t parts_of(const flxi_step *s)
     return s->parts ? s->parts : 1;
 }
 
-/* The two places of carry k behind the bodies' memory. */
+/* The two places of carry k, after the bodies' memory. */
 static unsigned char *carry_place(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
 {
     size_t parts = parts_of(s);
@@ -353,7 +403,7 @@ typedef struct {
     const scan_attrs *a;
     uint32_t carries, shared, results;
     int64_t length;
-    size_t parts; /* a row of a sequence, and a carry, are so many pieces one behind the other */
+    size_t parts; /* a row of a sequence, and a carry, are that many pieces, one after the other */
 } scan_shape;
 
 static size_t result_row_bytes(const block *body, uint32_t k)
@@ -388,24 +438,21 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
             (unsigned char *)result_at(b, s, k) + ((size_t)at * c->parts + part) * result_row_bytes(body, k);
 }
 
-/* ---- Scans that are one function ---- */
-
-/* Steps between two looks at whether the run was cancelled. */
-static const int64_t steps_at_once = 64;
+/* ---- Scans that are a chain ---- */
 
 /* A part of the rows of a stack: where that of step 0 is. */
-static flxi_chain_row row_of(const scan_shape *c, unsigned char *stack, size_t piece, uint32_t part)
+static flxi_loop_row row_of(const scan_shape *c, unsigned char *stack, size_t piece, uint32_t part)
 {
     size_t nbytes = piece * c->parts, first = c->a->reverse ? (size_t)(c->length - 1) * nbytes : 0;
-    return (flxi_chain_row){stack + first + part * piece, c->a->reverse ? -(int64_t)nbytes : (int64_t)nbytes};
+    return (flxi_loop_row){stack + first + part * piece, c->a->reverse ? -(int64_t)nbytes : (int64_t)nbytes};
 }
 
-static flxi_chain_carry carry_of(const block *b, const flxi_step *s, const scan_shape *c, uint32_t k, uint32_t part)
+static flxi_loop_carry carry_of(const block *b, const flxi_step *s, const scan_shape *c, uint32_t k, uint32_t part)
 {
     size_t piece = operand_bytes(b, s, k) / c->parts;
-    flxi_chain_carry y = {.in = (const unsigned char *)operand_at(b, s, k) + part * piece};
+    flxi_loop_carry y = {.in = (const unsigned char *)operand_at(b, s, k) + part * piece};
     if (c->a->save_trajectory) {
-        flxi_chain_row row = row_of(c, result_at(b, s, k), piece, part);
+        flxi_loop_row row = row_of(c, result_at(b, s, k), piece, part);
         y.place[0] = y.place[1] = row.at;
         y.step = row.step;
         return y;
@@ -416,48 +463,36 @@ static flxi_chain_carry carry_of(const block *b, const flxi_step *s, const scan_
     return y;
 }
 
-typedef struct {
-    running *r;
-    block *b;
-    const flxi_step *s;
-    step_state *t;
-    const scan_shape *c;
-    atomic_bool is_stopped;
-} looping;
-
-/* All steps for some parts of the examples. Addresses are in the order in which the loop's function knows them. */
-static void run_parts(void *user, int64_t begin, int64_t end)
+/* The addresses of one part of the examples, in the order in which the chain's loop knows them. */
+static void bind_part(const block *b, const flxi_step *s, step_state *t, const scan_shape *c, uint32_t part)
 {
-    looping *l = user;
-    const scan_shape *c = l->c;
-    for (uint32_t part = (uint32_t)begin; part < end; part++) {
-        block *body = &l->t->bodies[part];
-        const flxi_chain_loop *loop = body->l->chain->loop;
-        flxi_chain_carry *carries = l->t->carries + (size_t)part * loop->num_carries;
-        flxi_chain_row *rows = l->t->rows + (size_t)part * loop->num_rows;
-        for (uint32_t k = 0; k < c->carries; k++)
-            carries[k] = carry_of(l->b, l->s, c, k, part);
-        for (uint32_t i = 0; i < loop->num_shared; i++)
-            body->at[loop->shared[i].slot] = l->b->at[l->s->slots[loop->shared[i].value]];
-        for (uint32_t i = 0; i < loop->num_rows; i++)
-            rows[i] =
-                row_of(c, l->b->at[l->s->slots[loop->rows[i].value]], body->l->slots[loop->rows[i].slot].nbytes, part);
-        for (int64_t from = 0, to; from < c->length; from = to) {
-            to = c->length - from > steps_at_once ? from + steps_at_once : c->length;
-            if (is_cancelled(l->r)) {
-                atomic_store_explicit(&l->is_stopped, true, memory_order_relaxed);
-                return;
-            }
-            body->l->chain->run_loop(body->at, rows, carries, from, to);
-        }
-    }
+    block *body = &t->bodies[part];
+    const flxi_chain_loop *loop = body->l->chain->loop;
+    flxi_loop_carry *carries = t->carries + (size_t)part * loop->num_carries;
+    flxi_loop_row *rows = t->rows + (size_t)part * loop->num_rows;
+    for (uint32_t k = 0; k < c->carries; k++)
+        carries[k] = carry_of(b, s, c, k, part);
+    for (uint32_t i = 0; i < loop->num_shared; i++)
+        body->at[loop->shared[i].slot] = b->at[s->slots[loop->shared[i].value]];
+    for (uint32_t i = 0; i < loop->num_rows; i++)
+        rows[i] = row_of(c, b->at[s->slots[loop->rows[i].value]], body->l->slots[loop->rows[i].slot].nbytes, part);
+    t->parts[part] = (flxi_loop_part){body->at, rows, carries};
+}
+
+static flx_code run_scan_chain(running *r, block *b, const flxi_step *s, step_state *t, const scan_shape *c)
+{
+    for (uint32_t part = 0; part < c->parts; part++)
+        bind_part(b, s, t, c, part);
+    FLXI_TRY(r->device->run_loop(&r->run, t->bodies[0].l->chain, t->parts, (uint32_t)c->parts, c->length));
+    return is_cancelled(r) ? flxi_run_cancelled(r->err) : FLX_OK;
 }
 
 /* A trajectory that is thinned has rows for some steps only. */
-static bool is_one_function(const running *r, const step_state *t, const scan_shape *c)
+static bool is_chain(const running *r, const step_state *t, const scan_shape *c)
 {
     bool is_thinned = c->a->save_trajectory && c->a->num_checkpoints && c->a->num_checkpoints != c->length;
-    return t->bodies[0].l->chain && t->bodies[0].l->chain->run_loop && uses_chains(r) && !is_thinned && c->length > 0;
+    const flxi_chain *chain = t->bodies[0].l->chain;
+    return chain && chain->code && chain->loop && uses_chains(r) && !is_thinned && c->length > 0;
 }
 
 static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t)
@@ -468,13 +503,9 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
     c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
     for (uint32_t k = 0; c.length == 0 && !c.a->save_trajectory && k < c.carries; k++)
-        copy(result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k));
-    if (is_one_function(r, t, &c)) {
-        looping l = {.r = r, .b = b, .s = s, .t = t, .c = &c};
-        atomic_init(&l.is_stopped, false);
-        flxi_pool_run(c.parts > 1 ? r->setup->pool : NULL, (int64_t)c.parts, 1, run_parts, &l);
-        return atomic_load_explicit(&l.is_stopped, memory_order_relaxed) ? flxi_run_cancelled(r->err) : FLX_OK;
-    }
+        FLXI_TRY(copy(r, result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k)));
+    if (is_chain(r, t, &c))
+        return run_scan_chain(r, b, s, t, &c);
     for (uint32_t part = 0; part < c.parts; part++)
         for (int64_t step = 0; step < c.length; step++) {
             bind_scan(b, s, t, &c, step, part);
@@ -493,7 +524,10 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
         t->body_in[k] = operand_at(b, s, k);
     for (int64_t i = 0;; i++) {
         FLXI_TRY(run_block(r, &t->bodies[0], t->body_in, &answer));
-        bool goes_on = flxi_load_truth(dtype, answer, 0);
+        const void *seen = look(r, answer, flx_dtype_size((flx_dtype)dtype));
+        if (!seen)
+            return FLX_E_DEVICE;
+        bool goes_on = flxi_load_truth(dtype, seen, 0);
         if (goes_on && a->max_iterations != FLXI_ABSENT && i >= a->max_iterations) {
             const flx_run_options *o = r->setup->options;
             if (o && o->status)
@@ -509,7 +543,7 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
             t->body_in[k] = t->body_out[k];
     }
     for (uint32_t k = 0; k < s->num_reads; k++)
-        copy(result_at(b, s, k), t->body_in[k], operand_bytes(b, s, k));
+        FLXI_TRY(copy(r, result_at(b, s, k), t->body_in[k], operand_bytes(b, s, k)));
     return FLX_OK;
 }
 
@@ -517,7 +551,9 @@ static flx_code run_branch(running *r, block *b, const flxi_step *s, step_state 
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
     int32_t dtype = flxi_type_at(b->l->g, n->in[0])->dtype;
-    const void *index = operand_at(b, s, 0);
+    const void *index = look(r, operand_at(b, s, 0), operand_bytes(b, s, 0));
+    if (!index)
+        return FLX_E_DEVICE;
     uint32_t chosen =
         flxi_if_attrs(n) ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
     for (uint32_t k = 1; k < s->num_reads; k++)
@@ -539,8 +575,7 @@ static flx_code run_step(running *r, block *b, uint32_t i)
     case STEP_EVALUATE:
         return run_evaluation(r, b, s, t);
     case STEP_COPY:
-        copy(b->at[s->slots[1]], b->at[s->slots[0]], b->l->slots[s->slots[0]].nbytes);
-        return FLX_OK;
+        return copy(r, b->at[s->slots[1]], b->at[s->slots[0]], operand_bytes(b, s, 0));
     case STEP_SCAN:
         return run_scan(r, b, s, t);
     case STEP_WHILE:
@@ -569,6 +604,25 @@ static flx_code name_place(running *r, const block *b, uint32_t i, flx_code code
     return code;
 }
 
+/* Looks at what a step wrote; a copy makes nothing new. */
+static flx_code check_finite(running *r, const block *b, const flxi_step *s)
+{
+    for (uint32_t k = 0; k < s->num_slots && s->kind != STEP_COPY; k++) {
+        if (!flxi_step_writes(b->l->program, s, k))
+            continue;
+        const void *data = look(r, b->at[s->slots[k]], operand_bytes(b, s, k));
+        if (!data)
+            return FLX_E_DEVICE;
+        FLXI_TRY(flxi_step_check_finite(b->l, s, k, data, r->err));
+    }
+    return FLX_OK;
+}
+
+static flx_code finish(running *r)
+{
+    return r->device->finish ? r->device->finish(&r->run) : FLX_OK;
+}
+
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)
 {
     const flxi_routine *l = b->l;
@@ -580,17 +634,17 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
     }
-    if (l->chain && l->chain->run && uses_chains(r)) {
-        l->chain->run(b->at);
-        return FLX_OK;
-    }
+    if (l->chain && l->chain->code && uses_chains(r))
+        return r->device->run_chain(&r->run, l->chain, b->at);
     for (uint32_t i = 0; i < l->num_steps; i++) {
         if (is_cancelled(r))
             return flxi_run_cancelled(r->err);
         int64_t begin = r->setup->observe ? now_ns() : 0;
         flx_code code = run_step(r, b, i);
         if (code == FLX_OK && r->setup->checks_finite)
-            code = flxi_step_check_finite(l, &l->steps[i], b->at, r->err);
+            code = check_finite(r, b, &l->steps[i]);
+        if (code == FLX_OK && r->setup->observe)
+            code = finish(r);
         if (code != FLX_OK)
             return name_place(r, b, i, code);
         if (r->setup->observe)
@@ -599,20 +653,50 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
     return FLX_OK;
 }
 
+/* ---- Runs ---- */
+
+/* On mirrors of the caller's memory. */
+static flx_code run_mirrored(running *r, flxi_state *s, const void *const *inputs, void *const *outputs)
+{
+    const flxi_routine *l = s->main.l;
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *slot = &l->slots[i];
+        if (slot->segment == SEGMENT_INPUT && slot->nbytes)
+            FLXI_TRY(r->device->copy(&r->run, (void *)(uintptr_t)s->in[slot->index], inputs[slot->index], slot->nbytes,
+                                     COPY_TO_DEVICE));
+    }
+    FLXI_TRY(run_block(r, &s->main, s->in, s->out));
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *slot = &l->slots[i];
+        if (slot->segment == SEGMENT_OUTPUT && slot->nbytes)
+            FLXI_TRY(r->device->copy(&r->run, outputs[slot->index], s->out[slot->index], slot->nbytes, COPY_TO_HOST));
+    }
+    return FLX_OK;
+}
+
 flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *const *inputs, void *const *outputs,
                         flx_error *err)
 {
-    running r = {s, setup, err};
-    bool is_long = setup->pool && s->uses_threads;
+    const flxi_device *device = s->m->device;
+    running r = {.s = s, .device = device, .setup = setup, .err = err};
+    r.run = (flxi_device_run){.ctx = s->m->ctx,
+                              .queue = setup->queue,
+                              .is_large = s->is_large,
+                              .min_parallel = setup->min_parallel,
+                              .cancelled = setup->cancelled,
+                              .status = setup->options ? setup->options->status : NULL,
+                              .err = err};
     uint32_t mode = flxi_float_mode();
     if (setup->flushes)
         flxi_set_float_mode(flxi_flushing(mode));
-    if (is_long)
-        flxi_pool_wake(setup->pool);
-    flx_code code = run_block(&r, &s->main, inputs, outputs);
-    if (is_long)
-        flxi_pool_rest(setup->pool);
+    if (device->begin)
+        device->begin(&r.run);
+    flx_code code =
+        device->uses_host_memory ? run_block(&r, &s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
+    flx_code last = finish(&r); /* in any case: no step may go on after the run */
+    if (device->end)
+        device->end(&r.run);
     if (setup->flushes)
         flxi_set_float_mode(mode);
-    return code;
+    return code == FLX_OK ? last : code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_steps.h: memory for runs of a module, and running it. */
+/* run_steps.h: memory for runs of a program, and running it. */
 #ifndef FLXI_RUN_STEPS_H
 #define FLXI_RUN_STEPS_H
 
@@ -10,7 +10,7 @@
 /* What a cancelled run fails with: FLX_E_CHECK. */
 flx_code flxi_run_cancelled(flx_error *err);
 
-/* What one run at a time works with: the arena and the tables of pointers. Made once; running allocates nothing, except
+/* What one run at a time works with: the arena and the tables of addresses. Made once; running allocates nothing, except
    where an op is computed by the reference evaluator. */
 typedef struct flxi_state flxi_state;
 
@@ -19,17 +19,17 @@ void flxi_state_free(flxi_state *s); /* NULL is fine */
 
 typedef struct {
     const flx_run_options *options; /* print and status; may be NULL */
-    flxi_pool *pool;                /* NULL: the caller alone */
+    flxi_queue *queue;              /* of the program's device; NULL: the caller alone */
     const atomic_bool *cancelled;   /* looked at between steps; NULL: never */
     bool checks_finite;             /* after each step */
-    bool flushes;                   /* subnormal numbers are taken for zero */
+    bool flushes;                   /* subnormal numbers are flushed to zero */
     int64_t min_parallel;           /* elements from which on a kernel runs on threads; 0: the usual number */
-    /* After each step, or NULL; `base` is the arena of the block. */
+    /* After each step, or NULL; `base` is the device address of the routine's arena. */
     void (*observe)(void *user, const flxi_routine *l, unsigned char *base, uint32_t step, int64_t time_ns);
     void *observe_user;
 } flxi_run_setup;
 
-/* Inputs by leaf, outputs by position; elements dense and aligned to 64 bytes where `is_aligned` kernels want it. */
+/* Inputs by leaf, outputs by position; host addresses of dense elements. */
 flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *const *inputs, void *const *outputs,
                         flx_error *err);
 

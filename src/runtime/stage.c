@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
+#include "backend/devices.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
@@ -39,26 +40,25 @@ static flx_code show_lowered(const flx_graph *g, const flx_compile_options *o, f
     return code;
 }
 
-static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compile_options *o, flxi_strbuf *out,
-                            flx_error *err)
+static flx_code show_program(const flx_graph *g, const flxi_device *device, flx_stage stage,
+                             const flx_compile_options *o, flxi_strbuf *out, flx_error *err)
 {
     flxi_program m;
-    flxi_program_init(&m, g->ctx);
-    m.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
-    m.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
+    flx_compile_options plain = *o;
+    plain.threads = 1; /* the text is the same on all machines */
+    flxi_program_init(&m, g->ctx, device, &plain);
     flx_code code = flxi_routine_compile(&m, g, &m.main, err);
     if (code == FLX_OK && stage == FLX_STAGE_LIR) {
         code = flxi_routine_plan(&m, m.main, err);
         if (code == FLX_OK)
             flxi_routine_print(&m, m.main, false, out);
     } else if (code == FLX_OK) {
-        flx_kernel **list = flxi_new(&m.arena, flx_kernel *, m.kernels.n);
-        flxi_kentry *entries = flxi_new(&m.arena, flxi_kentry, m.kernels.n);
-        for (size_t i = 0; list && i < m.kernels.n; i++)
-            list[i] = m.kernels.at[i].kernel;
-        const flxi_native_options native = {.is_scalar = o->flags & FLX_COMPILE_SCALAR};
-        code = list && entries ? flxi_native_text(list, m.kernels.n, &native, out, entries, NULL, err)
-                               : flxi_oom(err, "text");
+        flxi_compile_request q = {.ctx = g->ctx,
+                                  .kernels = flxi_program_kernels(&m),
+                                  .num_kernels = m.kernels.n,
+                                  .threads = m.threads,
+                                  .options = &plain};
+        code = q.kernels ? device->write_source(&q, out, err) : flxi_oom(err, "text");
     }
     flxi_program_free(&m);
     return code;
@@ -68,9 +68,13 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
                         flx_error *err)
 {
     flx_compile_options o = flxi_compile_options_of(options);
+    const flxi_device *device;
     FLXI_TRY(flx_graph_error(g, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
+    FLXI_TRY(flxi_device_for_programs(o.device, &device, err));
+    if (stage == FLX_STAGE_C && !device->write_source)
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "the device '%.40s' has no source text", device->name);
     if (stage == FLX_STAGE_HIR)
         return flx_graph_print(g, out, err);
     if (stage == FLX_STAGE_MIR && free_symbol(g, &o))
@@ -81,11 +85,11 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     flxi_strbuf_init(&text, flxi_context_mem(g->ctx));
     flx_code code = FLX_OK;
     if (stage == FLX_STAGE_MIR) {
-        code = flxi_optimise(bound, true, &optimised, err);
+        code = flxi_optimise(bound, device, true, &optimised, err);
         if (code == FLX_OK)
             code = flx_graph_print(optimised, out, err);
     } else {
-        code = show_module(bound, stage, &o, &text, err);
+        code = show_program(bound, device, stage, &o, &text, err);
         if (code == FLX_OK)
             code = flxi_buffer_finish(&text, g->ctx, out, err);
         else

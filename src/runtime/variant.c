@@ -38,7 +38,7 @@ static void *compile_later(void *user)
     flxi_variant *v = user;
     flx_exec *e = v->exec;
     flx_error err = {0};
-    flx_code code = flxi_static_program_compile(&v->later.program, v->g, &e->options, &err);
+    flx_code code = flxi_program_compile(&v->later.program, v->g, e->device, &e->options, &err);
     if (code == FLX_OK && v->later.program.note[0]) /* what is on can do as much */
         code = flxi_fail_hint(&err, FLX_E_DEVICE, "set FLX_CC to a C compiler", "%.200s", v->later.program.note);
     pthread_mutex_lock(&e->lock);
@@ -61,7 +61,7 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     plain.flags |= FLX_COMPILE_INTERPRET;
     bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
     v->on = &v->first;
-    FLXI_TRY(flxi_static_program_compile(&v->first.program, v->g, is_later ? &plain : o, err));
+    FLXI_TRY(flxi_program_compile(&v->first.program, v->g, v->exec->device, is_later ? &plain : o, err));
     if (!is_later)
         return FLX_OK;
     v->is_compiling = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
@@ -168,7 +168,7 @@ void flxi_variant_pin(flxi_variant *v)
 static void free_tier(flx_exec *e, flxi_tier *t)
 {
     free_states(e, t);
-    flxi_static_program_free(&t->program);
+    flxi_program_free(&t->program);
 }
 
 void flxi_variant_free(flxi_variant *v)
@@ -193,7 +193,7 @@ static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, fl
     flxi_tier *t = *tier = v->on;
     *s = t->states.n ? t->states.at[--t->states.n] : NULL;
     pthread_mutex_unlock(&e->lock);
-    return *s ? FLX_OK : flxi_state_new(&t->program.program, s, err);
+    return *s ? FLX_OK : flxi_state_new(&t->program, s, err);
 }
 
 static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s)
@@ -222,7 +222,7 @@ const flxi_program *flxi_exec_program(const flx_exec *e)
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
     pthread_mutex_lock(lock);
     flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
-    const flxi_program *m = v ? &v->on->program.program : NULL;
+    const flxi_program *m = v ? &v->on->program : NULL;
     if (v)
         v->is_pinned = true;
     pthread_mutex_unlock(lock);
@@ -236,7 +236,7 @@ size_t flx_exec_memory(const flx_exec *e)
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
     pthread_mutex_lock(lock);
     const flxi_variant *v = e->variants.n ? e->variants.at[e->variants.n - 1] : NULL;
-    size_t nbytes = v ? v->on->program.program.main->arena_bytes : 0;
+    size_t nbytes = v ? v->on->program.main->arena_bytes : 0;
     pthread_mutex_unlock(lock);
     return nbytes;
 }
@@ -248,7 +248,7 @@ size_t flxi_exec_held_bytes(const flx_exec *e)
     pthread_mutex_lock(lock);
     for (size_t i = 0; i < e->variants.n; i++) {
         const flxi_tier *t = e->variants.at[i]->on;
-        nbytes += t->states.n * t->program.program.main->arena_bytes;
+        nbytes += t->states.n * t->program.main->arena_bytes;
     }
     pthread_mutex_unlock(lock);
     return nbytes;

@@ -44,7 +44,7 @@ static void values_at(const flx_graph *g, const flx_tensor *x, double shift, siz
         ((double *)flx_tensor_data(ones))[i] = 1;
     }
     flx_feed feeds[2] = {{"x", moved}, {"tangent_x", ones}};
-    CHECK_OK((int32_t)flx_run(g, NULL, feeds, flx_graph_input_count(g), out, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, feeds, flx_graph_input_count(g), out, &err), &err);
     for (size_t k = 0; k < 2; k++)
         memcpy(v[k], flx_tensor_bytes(out[first + k]), sizeof v[k]);
     for (int k = 0; k < 4; k++)

@@ -169,7 +169,7 @@ TEST(if_second_derivatives_are_those_of_the_taken_branch)
 static uint32_t status_of(text_bench *b, const flx_graph *g)
 {
     uint32_t status = 77;
-    flx_run_options o = {.struct_size = sizeof o, .status = &status};
+    flx_run_options o = {.struct_size = sizeof o, .device = "ref", .status = &status};
     flx_tensor *out[TEXT_OUTPUTS] = {0};
     flx_feed used[TEXT_FEEDS];
     size_t n = 0;
@@ -341,7 +341,7 @@ static double region_peak(const char *options, bool second_order, double *y)
     flx_tensor *out[TEXT_OUTPUTS] = {0};
     size_t before = f.live_bytes;
     f.peak_bytes = f.live_bytes;
-    CHECK_OK(flx_run(d, NULL, b.feeds, b.n, out, &b.err), &b.err);
+    CHECK_OK(flx_run(d, ON_REF, b.feeds, b.n, out, &b.err), &b.err);
     double peak = (double)(f.peak_bytes - before) / (REGION_WIDTH * sizeof(double));
     memcpy(y, flx_tensor_bytes(out[0]), REGION_WIDTH * sizeof *y);
     bench_release(d, out);

@@ -209,13 +209,13 @@ TEST(transform_errors_of_batch_sizes_that_disagree)
     CHECK(v != NULL);
     bench_feed(&b, "x", 2, (const flx_dim[]){3, 2}, x);
     bench_feed(&b, "y", 1, (const flx_dim[]){4}, x);
-    CHECK_CODE(flx_run(v, NULL, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
+    CHECK_CODE(flx_run(v, ON_REF, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
     CHECK_EQ_STR(b.err.message, "input 'y' is declared f64[B], but the value is f64[4]");
     CHECK_EQ_STR(b.err.hint, "the other inputs and the options make it f64[3]");
     flx_graph_free(v);
     v = flx_vmap(b.g, both, 2, NULL, 0, 5, &b.err);
     CHECK(v != NULL);
-    CHECK_CODE(flx_run(v, NULL, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
+    CHECK_CODE(flx_run(v, ON_REF, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
     CHECK_EQ_STR(b.err.message, "input 'x' is declared f64[5, 2], but the value is f64[3, 2]");
     CHECK_EQ_STR(b.err.hint, "");
     flx_graph_free(v);

@@ -289,7 +289,7 @@ static size_t peak_beside_result(int64_t budget)
     flx_tensor *out[TEXT_OUTPUTS] = {0};
     size_t before = f.live_bytes;
     f.peak_bytes = f.live_bytes;
-    CHECK_OK(flx_run(j, NULL, b.feeds, 1, out, &b.err), &b.err);
+    CHECK_OK(flx_run(j, ON_REF, b.feeds, 1, out, &b.err), &b.err);
     size_t peak = f.peak_bytes - before;
     bench_release(j, out);
     flx_graph_free(j);

@@ -59,7 +59,7 @@ static void run_to(bench *b, const flx_graph *g, const flx_feed *feeds, size_t n
     flx_tensor *out[MOST] = {0};
     CHECK_MSG(g != NULL, "%s (%s)", b->err.message, b->err.where);
     CHECK_OK(flx_graph_verify(g, &b->err), &b->err);
-    CHECK_OK(flx_run(g, NULL, feeds, n, out, &b->err), &b->err);
+    CHECK_OK(flx_run(g, ON_REF, feeds, n, out, &b->err), &b->err);
     CHECK_EQ_I64(flx_tensor_count(out[k]), (int64_t)room);
     for (size_t i = 0; i < room; i++)
         y[i] = flx_tensor_get(out[k], (int64_t)i);
@@ -287,7 +287,7 @@ static double peak_in_carries(const char *options)
     flx_tensor *out[1] = {NULL};
     size_t before = f.live_bytes;
     f.peak_bytes = f.live_bytes;
-    CHECK_OK(flx_run(d, NULL, &(flx_feed){"x", x}, 1, out, &err), &err);
+    CHECK_OK(flx_run(d, ON_REF, &(flx_feed){"x", x}, 1, out, &err), &err);
     double peak = (double)(f.peak_bytes - before) / (WIDE * sizeof(double));
     flx_tensor_release(out[0]);
     flx_tensor_release(x);

@@ -65,7 +65,7 @@ static inline void bench_run(text_bench *b, const flx_graph *g, flx_tensor **out
     for (size_t i = 0; i < b->n; i++)
         if (flx_graph_find(g, b->feeds[i].name).id)
             used[n++] = b->feeds[i];
-    CHECK_OK(flx_run(g, NULL, used, n, out, &b->err), &b->err);
+    CHECK_OK(flx_run(g, ON_REF, used, n, out, &b->err), &b->err);
 }
 
 static inline void bench_release(const flx_graph *g, flx_tensor **out)

@@ -29,7 +29,7 @@ static flx_code run_trial(trial *t)
     flx_error err = {0};
     for (size_t i = 0; i < t->nin; i++)
         feeds[i] = (flx_feed){flx_val_name(t->g, flx_graph_input(t->g, i)), t->values[i]};
-    return flx_run(t->g, NULL, feeds, t->nin, t->expected, &err);
+    return flx_run(t->g, ON_REF, feeds, t->nin, t->expected, &err);
 }
 
 /* False where the sample must fail or is not for f32. */

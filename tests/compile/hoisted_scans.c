@@ -2,6 +2,7 @@
 /* hoisted_scans.c: what the pass that empties the loops of scans moves, and what it leaves; and what it does without
    memory. */
 #include "autodiff/transform_text.h"
+#include "backend/devices.h"
 #include "compile/pipeline.h"
 #include "graph/graph.h"
 #include "ops/control/control.h"
@@ -9,12 +10,13 @@
 
 static flx_code hoist(const flx_graph *g, flx_graph **out, flx_error *err)
 {
-    const char *name = "";
+    const flxi_device *cpu = NULL;
+    CHECK_OK(flxi_device_find("cpu", &cpu, err), err);
     for (size_t i = 0;; i++) {
-        flxi_pass pass = flxi_compile_pass(i, &name);
-        CHECK_MSG(pass, "there is no pass that hoists");
+        const char *name = flxi_compile_pass_name(i);
+        CHECK_MSG(name, "there is no pass that hoists");
         if (strcmp(name, "hoist") == 0)
-            return pass(g, out, NULL, err);
+            return flxi_compile_pass(i, cpu, g, out, err);
     }
 }
 

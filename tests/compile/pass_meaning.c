@@ -2,6 +2,7 @@
 /* pass_meaning.c: each pass of the compiler alone, on random graphs and their gradients and on reductions that it
    changes: the reference evaluator gives the same before and after. */
 #include "autodiff/transform_text.h"
+#include "backend/devices.h"
 #include "compile/pipeline.h"
 #include "random/plain_subject.h"
 #include "test.h"
@@ -27,11 +28,13 @@ static void check_subject(const subject *s, const flx_graph *g, double tolerance
     flx_tensor *before[RANDOM_MAX_VALUES], *after[RANDOM_MAX_VALUES];
     flx_error err = {0};
     const char *name;
+    const flxi_device *cpu = NULL;
+    CHECK_OK(flxi_device_find("cpu", &cpu, &err), &err);
     CHECK(flx_graph_output_count(g) <= RANDOM_MAX_VALUES);
     CHECK_MSG(subject_run(s, g, before, &err), "%s", err.message);
-    for (size_t i = 0; flxi_compile_pass(i, &name); i++) {
+    for (size_t i = 0; (name = flxi_compile_pass_name(i)); i++) {
         flx_graph *changed = NULL;
-        CHECK_OK(flxi_compile_pass(i, &name)(g, &changed, NULL, &err), &err);
+        CHECK_OK(flxi_compile_pass(i, cpu, g, &changed, &err), &err);
         CHECK_OK(flx_graph_verify(changed, &err), &err);
         CHECK_MSG(subject_run(s, changed, after, &err), "%s: %s", name, err.message);
         agree(g, before, after, tolerance, name);
@@ -78,7 +81,9 @@ TEST(passes_keep_the_meaning_of_long_reductions)
     flx_tensor *before[TEXT_OUTPUTS], *after[TEXT_OUTPUTS];
     flx_graph *optimised = NULL;
     bench_run(&b, b.g, before);
-    CHECK_OK(flxi_optimise(b.g, true, &optimised, &b.err), &b.err);
+    const flxi_device *cpu = NULL;
+    CHECK_OK(flxi_device_find("cpu", &cpu, &b.err), &b.err);
+    CHECK_OK(flxi_optimise(b.g, cpu, true, &optimised, &b.err), &b.err);
     CHECK(optimised->node_count > b.g->node_count); /* something was split */
     bench_run(&b, optimised, after);
     agree(b.g, before, after, 1e-10, "all passes");

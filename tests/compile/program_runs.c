@@ -3,6 +3,7 @@
    that their kernels have enough workgroups to share, and each is one piece of a bundle: results are the same to the
    bit on one, two and three threads; memory that no step needs any more may hold anything; places in the arena never
    clash. */
+#include "backend/devices.h"
 #include "base/host/thread_pool.h"
 #include "compile/bundle.h"
 #include "graph/op/eval.h"
@@ -104,13 +105,21 @@ static void add_seed(bundle *b, uint64_t seed)
 
 /* ---- Programs ---- */
 
+static const flxi_device *cpu_device(void)
+{
+    const flxi_device *d = NULL;
+    flx_error err = {0};
+    CHECK_OK(flxi_device_find("cpu", &d, &err), &err);
+    return d;
+}
+
 typedef struct {
     flx_context *ctx;
     bundle *b;
     flx_graph *g;
     flx_feed *feeds;
     const void **in;
-    flxi_static_program program;
+    flxi_program program;
     flxi_state *state;
 } bench;
 
@@ -132,15 +141,15 @@ static void bench_compile(bench *t)
 {
     flx_error err = {0};
     flx_compile_options o = {.threads = 3, .optimisation = 1};
-    CHECK_OK(flxi_static_program_compile(&t->program, t->g, &o, &err), &err);
+    CHECK_OK(flxi_program_compile(&t->program, t->g, cpu_device(), &o, &err), &err);
     CHECK_MSG(!t->program.note[0], "%s", t->program.note);
-    CHECK_OK(flxi_state_new(&t->program.program, &t->state, &err), &err);
+    CHECK_OK(flxi_state_new(&t->program, &t->state, &err), &err);
 }
 
 static void bench_end(bench *t)
 {
     flxi_state_free(t->state);
-    flxi_static_program_free(&t->program);
+    flxi_program_free(&t->program);
     free(t->in);
     free(t->feeds);
     flx_graph_free(t->g);
@@ -186,9 +195,10 @@ static void same_bits(const bench *t, flx_tensor **a, flx_tensor **b, const char
 
 static void check_threads(bench *t, flx_tensor **expected, int threads)
 {
-    flxi_pool *pool = flxi_pool_new(flxi_context_mem(t->ctx), threads);
-    CHECK(pool);
-    flxi_run_setup setup = {.pool = pool, .min_parallel = 1};
+    flx_error err = {0};
+    flxi_queue *queue = NULL;
+    CHECK_OK(cpu_device()->open_queue(t->ctx, threads, &queue, &err), &err);
+    flxi_run_setup setup = {.queue = queue, .min_parallel = 1};
     for (int round = 0; round < 3; round++) {
         char what[40];
         snprintf(what, sizeof what, "%d threads, run %d", threads, round);
@@ -196,7 +206,7 @@ static void check_threads(bench *t, flx_tensor **expected, int threads)
         same_bits(t, out, expected, what);
         release(t, out);
     }
-    flxi_pool_free(pool);
+    cpu_device()->close_queue(queue);
 }
 
 /* ---- Memory ---- */
@@ -289,8 +299,8 @@ TEST(memory_plans_of_random_graphs_are_sound)
         bench_begin(&t, test_seed() % 1000000 + 4 * i, 4);
         flx_error err = {0};
         flxi_program m;
-        flxi_program_init(&m, t.ctx);
-        m.fusion.keep_apart = i % 2;
+        flx_compile_options o = {.threads = 1, .flags = i % 2 ? FLX_COMPILE_UNFUSED : 0};
+        flxi_program_init(&m, t.ctx, cpu_device(), &o);
         CHECK_OK(flxi_routine_compile(&m, t.g, &m.main, &err), &err);
         CHECK_OK(flxi_routine_plan(&m, m.main, &err), &err);
         check_blocks(m.main, &blocks);

@@ -122,7 +122,7 @@ static inline void run_on_awkward_values(const flx_graph *g)
         in[i] = awkward(flx_graph_context(g), flx_val_type(g, v), (unsigned)i);
         feeds[i] = (flx_feed){flx_val_name(g, v), in[i]};
     }
-    flx_code code = flx_run(g, NULL, feeds, n, out, &err);
+    flx_code code = flx_run(g, &(flx_run_options){.device = "ref"}, feeds, n, out, &err);
     need(code != FLX_E_INTERNAL);
     for (size_t i = 0; code == FLX_OK && i < flx_graph_output_count(g); i++)
         flx_tensor_release(out[i]);

@@ -106,7 +106,7 @@ static void check_every_reader(const flx_graph *g)
     CHECK_EQ_I64(flx_graph_verify(g, &err), FLX_E_USAGE);
     CHECK_EQ_I64(flx_graph_print(g, &out, &err), FLX_E_USAGE);
     CHECK_EQ_I64(flx_graph_encode(g, &out, &err), FLX_E_USAGE);
-    CHECK_EQ_I64(flx_run(g, NULL, NULL, 0, &result, &err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_run(g, ON_REF, NULL, 0, &result, &err), FLX_E_USAGE);
     CHECK(flx_specialise(g, NULL, 0, &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(out.data == NULL);
 }
@@ -774,7 +774,7 @@ TEST(graph_of_many_nodes_is_built_and_read)
     CHECK_OK(flx_graph_verify(g, &err), &err);
     flx_tensor *x = flx_tensor_new(ctx, &f32_3, (float[]){1, 2, 3}, &err);
     flx_tensor *out = NULL;
-    CHECK_OK(flx_run(g, NULL, &(flx_feed){"x", x}, 1, &out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, &(flx_feed){"x", x}, 1, &out, &err), &err);
     CHECK(flx_tensor_get(out, 2) == 3.0);
     flx_tensor_release(out);
     flx_tensor_release(x);
@@ -795,7 +795,7 @@ TEST(graph_op_with_many_operands_and_results_is_built)
     flx_output(g, v[COUNT - 1], "last");
     check_round_trip(g);
     flx_tensor *out = NULL;
-    CHECK_OK(flx_run(g, NULL, NULL, 0, &out, NULL), NULL);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, NULL), NULL);
     CHECK(flx_tensor_get(out, 0) == COUNT - 1);
     flx_tensor_release(out);
     flx_graph_free(g);

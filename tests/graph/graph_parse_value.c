@@ -135,7 +135,7 @@ static double first_constant(const char *number)
     flx_tensor *out = NULL;
     snprintf(text, sizeof text, "graph f() { return const(f64[], %s) }", number);
     flx_graph *g = graph_of(ctx, text);
-    CHECK_OK(flx_run(g, NULL, NULL, 0, &out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, &err), &err);
     double v = flx_tensor_get(out, 0);
     flx_tensor_release(out);
     flx_graph_free(g);

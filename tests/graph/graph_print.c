@@ -40,7 +40,7 @@ static void check_bits_survive(flx_context *ctx, flx_dtype dtype, int64_t count,
     flx_buffer text = text_of(g);
     flx_graph *again = graph_of(ctx, text.data);
     flx_tensor *out = NULL;
-    CHECK_OK(flx_run(again, NULL, NULL, 0, &out, &err), &err);
+    CHECK_OK(flx_run(again, ON_REF, NULL, 0, &out, &err), &err);
     size_t size = (count < 0 ? 1 : (size_t)count) * flx_dtype_size(dtype);
     CHECK_MSG(flx_tensor_size(out) == size && memcmp(flx_tensor_bytes(out), bytes, size) == 0, "the bits change:\n%s",
               text.data);

@@ -59,7 +59,7 @@ static void check_usable(stage *s, uint64_t hash)
     CHECK_OK(flx_graph_verify(s->g, &err), &err);
     flx_graph *g = graph_of(s->ctx, "graph f() { return add(1, 2) }");
     flx_tensor *out = NULL;
-    CHECK_OK(flx_run(g, NULL, NULL, 0, &out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, &err), &err);
     CHECK(flx_tensor_get(out, 0) == 3.0);
     flx_tensor_release(out);
     flx_graph_free(g);
@@ -305,7 +305,7 @@ static flx_code step_run(stage *s, flx_error *err)
     CHECK(flx_graph_output_count(s->g) <= 16);
     for (size_t i = 0; i < 4; i++)
         feeds[i] = (flx_feed){flx_val_name(s->g, flx_graph_input(s->g, i)), s->feeds[i]};
-    flx_code code = flx_run(s->g, NULL, feeds, 4, out, err);
+    flx_code code = flx_run(s->g, ON_REF, feeds, 4, out, err);
     for (size_t i = 0; i < 16; i++) {
         CHECK(code == FLX_OK || out[i] == NULL);
         flx_tensor_release(out[i]);

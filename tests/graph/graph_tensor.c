@@ -117,7 +117,7 @@ TEST(tensor_in_a_graph_outlives_its_makers_hold)
     flx_output(g, flx_const(g, &type, t), "y");
     flx_tensor_release(t);
     flx_tensor *out = NULL;
-    CHECK_OK(flx_run(g, NULL, NULL, 0, &out, NULL), NULL);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, NULL), NULL);
     flx_graph_free(g);
     CHECK(flx_tensor_get(out, 2) == 3.0);
     flx_tensor_release(out);

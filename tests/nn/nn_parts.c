@@ -41,7 +41,7 @@ static flx_tensor *run_only(flx_graph *g, flx_val y)
     flx_tensor *out = NULL;
     flx_output(g, y, "y");
     CHECK_OK(flx_graph_error(g, &err), &err);
-    CHECK_OK(flx_run(g, NULL, NULL, 0, &out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, &err), &err);
     return out;
 }
 

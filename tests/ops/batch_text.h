@@ -42,7 +42,7 @@ static inline int32_t run_batched(const char *text, flx_dim size, const batch_ro
     }
     flx_graph *v = flx_vmap(flx_module_main(m), axes, batched, NULL, 0, size, err);
     CHECK_OK(v ? FLX_OK : err->code, err);
-    int32_t code = (int32_t)flx_run(v, NULL, feeds, n, &y, err);
+    int32_t code = (int32_t)flx_run(v, ON_REF, feeds, n, &y, err);
     if (code == FLX_OK)
         gradient_read(y, out);
     flx_tensor_release(y);

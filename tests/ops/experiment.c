@@ -268,7 +268,7 @@ bool experiment_run(const experiment *x, const flx_graph *g, const bag *values, 
 {
     flx_feed feeds[MAX_LEAVES * 2];
     flx_error err = {0};
-    flx_run_options options = {.dims = x->dims, .num_dims = x->num_dims};
+    flx_run_options options = {.device = "ref", .dims = x->dims, .num_dims = x->num_dims};
     size_t n = flx_graph_input_count(g);
     for (size_t i = 0; i < n; i++) {
         const char *name = flx_val_name(g, flx_graph_input(g, i));

@@ -102,7 +102,7 @@ static inline void gradient_eval(const gradient_run *r, flx_graph *g, size_t ext
     flx_error err = {0};
     CHECK_OK(flx_graph_verify(g, &err), &err);
     CHECK(flx_graph_output_count(g) <= 2 * GRADIENT_MAX_INPUTS);
-    CHECK_OK((int32_t)flx_run(g, NULL, r->feeds, r->n + extra, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, r->feeds, r->n + extra, out, &err), &err);
     flx_graph_free(g);
 }
 

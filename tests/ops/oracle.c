@@ -16,7 +16,7 @@ static void run_case(const flx_module *m, const flx_graph *g)
     if (flx_graph_input_count(g) || n == 0 || n % 2)
         return; /* a body that other cases use */
     flx_tensor **out = calloc(n, sizeof *out);
-    flx_code code = flx_run(g, NULL, NULL, 0, out, &err);
+    flx_code code = flx_run(g, ON_REF, NULL, 0, out, &err);
     if (EXPECT_MSG(code == FLX_OK, "%s: %s", flx_graph_name(g), err.message))
         for (size_t i = 0; i + 1 < n; i += 2)
             fixture_agree(flx_graph_name(g), flx_graph_output_name(g, i), out[i], out[i + 1], NULL);
@@ -34,7 +34,7 @@ static void compile_case(const flx_module *m, const flx_graph *g)
     if (flx_graph_input_count(g) || n == 0 || n % 2 || !case_turn(40))
         return;
     flx_tensor **out = calloc(n, sizeof *out);
-    CHECK_OK(flx_run(g, NULL, NULL, 0, out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, out, &err), &err);
     compiled_oracle_add_pairs(g, out);
     for (size_t i = 0; i < n; i++)
         flx_tensor_release(out[i]);

@@ -223,7 +223,7 @@ static void run_reference(const problem *p, const flx_graph *g, const transform_
 {
     flx_tensor *results[MAX_ANSWERS];
     flx_error err = {0};
-    flx_code code = flx_run(g, NULL, feeds->at, feeds->n, results, &err);
+    flx_code code = flx_run(g, ON_REF, feeds->at, feeds->n, results, &err);
     if (!EXPECT_MSG(code == FLX_OK, "%s: %s (%s)", p->name, err.message, err.where))
         return;
     compare_results(p, g, kind, lane, results);
@@ -280,7 +280,7 @@ static size_t run_constants(const flx_graph *g, flx_tensor **out, size_t max)
     flx_error err = {0};
     size_t n = flx_graph_output_count(g);
     CHECK(n <= max);
-    CHECK_OK(flx_run(g, NULL, NULL, 0, out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, NULL, 0, out, &err), &err);
     return n;
 }
 

@@ -30,7 +30,7 @@ static inline text_run text_begin(const char *text)
     r.code = r.module ? FLX_OK : r.err.code;
     if (r.module) {
         CHECK(flx_graph_output_count(flx_module_main(r.module)) <= TEXT_MAX_OUTPUTS);
-        r.code = (int32_t)flx_run(flx_module_main(r.module), NULL, NULL, 0, r.out, &r.err);
+        r.code = (int32_t)flx_run(flx_module_main(r.module), ON_REF, NULL, 0, r.out, &r.err);
     }
     return r;
 }

@@ -286,7 +286,7 @@ flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, 
         else
             feeds[n++] = (flx_feed){flx_val_name(bound, v), t};
     }
-    flx_run_options options = {.dims = dims, .num_dims = num_dims};
+    flx_run_options options = {.device = "ref", .dims = dims, .num_dims = num_dims};
     if (code == FLX_OK)
         code = flx_run(g, &options, feeds, n, out, err);
     for (size_t i = 0; i < n; i++)

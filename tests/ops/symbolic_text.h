@@ -37,7 +37,7 @@ static inline int32_t run_text_at(const char *text, flx_type x_type, flx_type *o
     CHECK(x != NULL);
     flx_tensor *y[TEXT_MAX_OUTPUTS] = {0};
     CHECK(flx_graph_output_count(flx_module_main(m)) <= TEXT_MAX_OUTPUTS);
-    int32_t code = (int32_t)flx_run(flx_module_main(m), NULL, &(flx_feed){"x", x}, 1, y, err);
+    int32_t code = (int32_t)flx_run(flx_module_main(m), ON_REF, &(flx_feed){"x", x}, 1, y, err);
     if (code == FLX_OK)
         *out = *flx_tensor_type(y[0]);
     for (int i = 0; i < TEXT_MAX_OUTPUTS; i++)

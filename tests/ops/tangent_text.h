@@ -78,7 +78,7 @@ static inline void tangent_check(tangent_graph *t, flx_graph *made, const tangen
         CHECK_MSG(k < n, "no value for input %s", name);
         feeds[i] = (flx_feed){name, tangent_tensor(t->ctx, flx_val_type(made, v), at[k].v)};
     }
-    CHECK_OK(flx_run(made, NULL, feeds, inputs, out, &t->err), &t->err);
+    CHECK_OK(flx_run(made, ON_REF, feeds, inputs, out, &t->err), &t->err);
     size_t compared = 0;
     for (size_t k = 0; k < flx_graph_output_count(made); k++) {
         for (size_t w = 0; w < num_want; w++)

@@ -169,7 +169,7 @@ static flx_tensor *random_rows(flx_context *ctx, const flx_type *type, uint64_t 
 static void run_network(const flx_graph *g, flx_feed *feeds, size_t n, flx_tensor **out)
 {
     flx_error err = {0};
-    CHECK_OK(flx_run(g, NULL, feeds, n, out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, feeds, n, out, &err), &err);
 }
 
 TEST(lower_random_networks_agrees_under_all_policies)

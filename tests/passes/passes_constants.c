@@ -75,8 +75,8 @@ TEST(constants_become_parameters)
     flx_feed feeds[4] = {{"x", x}, {"weight0", w}, {"w", c.kept[0]}, {"weight1", c.kept[1]}};
     flx_tensor *before[2];
     flx_tensor *after[2];
-    CHECK_OK(flx_run(g, NULL, feeds, 2, before, &err), &err);
-    CHECK_OK(flx_run(moved, NULL, feeds, 4, after, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, feeds, 2, before, &err), &err);
+    CHECK_OK(flx_run(moved, ON_REF, feeds, 4, after, &err), &err);
     for (int k = 0; k < 2; k++) {
         CHECK(memcmp(flx_tensor_bytes(before[k]), flx_tensor_bytes(after[k]), 8) == 0);
         flx_tensor_release(before[k]);

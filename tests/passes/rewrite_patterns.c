@@ -70,7 +70,7 @@ static void run(const flx_graph *g, const values *v, flx_tensor **out)
 {
     flx_error err = {0};
     CHECK(flx_graph_output_count(g) <= TEXT_OUTPUTS);
-    CHECK_OK(flx_run(g, NULL, v->feeds, v->n, out, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, v->feeds, v->n, out, &err), &err);
 }
 
 /* Both give the same: to the bit, or to `tolerance`. */
@@ -459,7 +459,7 @@ static bool is_finite_at(const flx_graph *g, const values *v)
 {
     flx_tensor *x[TEXT_OUTPUTS] = {0};
     flx_error err = {0};
-    bool finite = flx_run(g, NULL, v->feeds, v->n, x, &err) == FLX_OK;
+    bool finite = flx_run(g, ON_REF, v->feeds, v->n, x, &err) == FLX_OK;
     for (size_t k = 0; k < flx_graph_output_count(g) && finite; k++)
         for (int64_t e = 0; e < flx_tensor_count(x[k]); e++)
             finite &= isfinite(flx_tensor_get(x[k], e)) != 0;

@@ -39,7 +39,7 @@ bool graph_has_stops(const flx_graph *g)
 bool subject_run(const subject *s, const flx_graph *g, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[RANDOM_MAX_INPUTS];
-    flx_run_options o = {.dims = s->dims, .num_dims = s->num_dims};
+    flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = s->num_dims};
     size_t n = flx_graph_input_count(g);
     for (size_t k = 0; k < n; k++) {
         const char *name = flx_val_name(g, flx_graph_input(g, k));

@@ -97,7 +97,7 @@ TEST(run_wrong_feeds_are_errors)
     flx_tensor_release(foreign);
     flx_context_free(other);
     CHECK_OK(run(&b, (flx_feed[]){{"x", x}, {"i", i}}, 2, NULL), &b.err); /* and it still works */
-    CHECK_EQ_I64(flx_run(b.g, NULL, (flx_feed[]){{"x", x}, {"i", i}}, 2, NULL, &b.err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_run(b.g, ON_REF, (flx_feed[]){{"x", x}, {"i", i}}, 2, NULL, &b.err), FLX_E_USAGE);
     bench_end(&b);
 }
 
@@ -116,7 +116,7 @@ TEST(run_many_inputs_take_linear_time)
         flx_input(g, names[i], &t);
         feeds[i] = (flx_feed){names[i], x};
     }
-    CHECK_OK(flx_run(g, NULL, feeds, COUNT, NULL, &err), &err);
+    CHECK_OK(flx_run(g, ON_REF, feeds, COUNT, NULL, &err), &err);
     flx_tensor_release(x);
     flx_graph_free(g);
     flx_context_free(ctx);
@@ -218,7 +218,7 @@ TEST(run_failures_name_the_node)
                           "graph f(x: f32[2]) { k = const(i64[], 7)\n"
                           "  y = custom_fn(x, k, fwd_body=@inner) return y }");
     flx_feed feed = {"x", VECTOR(&b, 2)};
-    CHECK_EQ_I64(run(&b, &feed, 1, NULL), FLX_E_INDEX);
+    CHECK_EQ_I64(run(&b, &feed, 1, ON_REF), FLX_E_INDEX);
     CHECK_EQ_STR(b.err.where, "inner/bad");
     bench_end(&b);
     b = bench_begin("graph f(x: f32[2]) { y = check(x, false, message=\"oh no\") return y }");
@@ -233,7 +233,7 @@ TEST(run_limit_on_memory_is_kept)
     flx_error err = {0};
     flx_tensor *out = NULL;
     flx_graph *g = graph_of(ctx, "graph f() { return reduce_sum(full(f32[1000000, 1000000], 1)) }");
-    CHECK_EQ_I64(flx_run(g, NULL, NULL, 0, &out, &err), FLX_E_SIZE);
+    CHECK_EQ_I64(flx_run(g, ON_REF, NULL, 0, &out, &err), FLX_E_SIZE);
     CHECK(out == NULL);
     flx_graph_free(g);
     flx_context_free(ctx);
@@ -267,7 +267,7 @@ static void *work(void *user)
     job *j = user;
     for (int i = 0; i < REPEATS && j->code == FLX_OK; i++) {
         flx_tensor *out[2] = {NULL, NULL};
-        j->code = flx_run(j->g, NULL, j->feeds, j->num_feeds, out, &j->err);
+        j->code = flx_run(j->g, ON_REF, j->feeds, j->num_feeds, out, &j->err);
         if (j->code == FLX_OK)
             j->sum = flx_tensor_get(out[0], 0) + flx_tensor_get(out[1], 0);
         flx_tensor_release(out[0]);

@@ -20,7 +20,7 @@ static flx_code outcome(const char *text, bool compiled, flx_error *err)
     if (g && compiled && flx_compile(g, NULL, &exec, err) == FLX_OK)
         flx_exec_run(exec, NULL, NULL, 0, &out, err);
     else if (g && !compiled)
-        flx_run(g, NULL, NULL, 0, &out, err);
+        flx_run(g, ON_REF, NULL, 0, &out, err);
     flx_tensor_release(out);
     flx_exec_free(exec);
     flx_module_free(m);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_opencl.c: device "opencl" of kernels: the first device that any driver offers. Buffers are copied to the
    device and those that a kernel may write are copied back. */
+#include "backend/opencl/kernel_opencl.h"
+
 #include "backend/kernel_cache.h"
 #include "backend/kernel_status.h"
 #include "backend/opencl/opencl_api.h"

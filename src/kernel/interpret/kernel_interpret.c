@@ -468,7 +468,7 @@ static flx_code run_code(run *r)
     return r->m.indirect ? flxi_kernel_report_stage(r->m.d, r->m.indirect, r->m.err) : FLX_OK;
 }
 
-flx_code flxi_kernel_run_ref(const flxi_kdispatch *d, flx_error *err)
+flx_code flxi_kernel_interpret(const flxi_kdispatch *d, flx_error *err)
 {
     run r = {.m = {.d = d, .err = err}, .size = flxi_kernel_workgroup(d->kernel), .random = d->options.seed};
     uint32_t schedule = d->options.schedule;

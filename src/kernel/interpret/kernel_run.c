@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_run.c: from the caller's memory to a checked dispatch, and to the device that runs it. */
+/* kernel_run.c: from the caller's memory to a checked dispatch, and to what runs it. */
 #include "kernel/interpret/kernel_run.h"
 
 #include "base/strbuf.h"
@@ -9,46 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- Devices ---- */
-
-typedef struct {
-    const char *name;
-    flxi_kernel_runner run; /* NULL: known, but not in this build … */
-    const char *reason;     /* … because of this */
-} device;
-
-static const device devices[] = {
-#define KERNEL_DEVICE(name, runner) {#name, runner, ""},
-#define KERNEL_NO_DEVICE(name, reason) {#name, NULL, reason},
-#include "kernel/interpret/kernel_devices.def"
-};
-
-enum { num_devices = sizeof devices / sizeof devices[0] };
-
-static flx_code find_device(const char *name, const device **found, flx_error *err)
-{
-    char shown[40], names[80] = "";
-    *found = &devices[0];
-    if (!name)
-        return FLX_OK;
-    for (size_t i = 0; i < num_devices; i++) {
-        *found = &devices[i];
-        if (strcmp(devices[i].name, name) == 0)
-            return devices[i].run ? FLX_OK
-                                  : flxi_fail_hint(err, FLX_E_DEVICE, "run it with device ref", "device '%s': %s", name,
-                                                   devices[i].reason);
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", devices[i].name);
-    }
-    flxi_fail(err, FLX_E_NAME, "there is no device '%s' for kernels",
-              flxi_printable(shown, sizeof shown, name, strlen(name)));
-    flxi_hint(err, "devices are %s", names);
-    return FLX_E_NAME;
-}
-
 /* ---- Options ---- */
 
-static flx_code complete_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err)
+flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err)
 {
     *o = (flx_kernel_run_options){0};
     if (given)
@@ -239,7 +202,7 @@ static void clear_outputs(const flxi_kdispatch *d)
     }
 }
 
-static flx_code dispatch(const device *on, flxi_kdispatch *d, const flx_kernel_memory *memory, size_t num_memory,
+static flx_code dispatch(flxi_kernel_runner run, flxi_kdispatch *d, const flx_kernel_memory *memory, size_t num_memory,
                          flx_error *err)
 {
     const flxi_allocator *mem = flxi_kernel_mem(d->kernel);
@@ -254,30 +217,20 @@ static flx_code dispatch(const device *on, flxi_kdispatch *d, const flx_kernel_m
     if (code == FLX_OK) {
         d->bound = bound;
         clear_outputs(d);
-        code = on->run(d, err);
+        code = run(d, err);
     }
     flxi_free(mem, bound, n, sizeof *bound);
     flxi_free(mem, seen, n, sizeof *seen);
     return code;
 }
 
-flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_kernel_memory *memory, size_t num_memory,
-                        const flx_kernel_run_options *options, flx_error *err)
+flx_code flxi_kernel_dispatch(const flx_kernel *k, const uint32_t grid[3], const flx_kernel_memory *memory,
+                              size_t num_memory, const flx_kernel_run_options *options, flxi_kernel_runner run,
+                              flx_error *err)
 {
-    const device *on;
-    flxi_kdispatch d = {.kernel = k};
-    if (!k || !grid || (num_memory && !memory))
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_run: %s is NULL",
-                         !k      ? "the kernel"
-                         : !grid ? "the grid"
-                                 : "memory");
+    flxi_kdispatch d = {.kernel = k, .options = *options};
     memcpy(d.grid, grid, sizeof d.grid);
-    FLXI_TRY(complete_options(options, &d.options, err));
-    FLXI_TRY(find_device(d.options.device, &on, err));
-    if (on != &devices[0] && d.options.flags)
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
-                              "device '%s' neither detects races nor checks arithmetic", on->name);
     FLXI_TRY(flxi_kernel_check(k, err));
     FLXI_TRY(check_grid(k, grid, err));
-    return dispatch(on, &d, memory, num_memory, err);
+    return dispatch(run, &d, memory, num_memory, err);
 }

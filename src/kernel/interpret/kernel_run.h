@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_run.h: a dispatch whose memory is bound and checked, and the devices that can run it. */
+/* kernel_run.h: a dispatch whose memory is bound and checked, and the interpreter, which can run it. */
 #ifndef FLXI_KERNEL_RUN_H
 #define FLXI_KERNEL_RUN_H
 
@@ -20,12 +20,18 @@ typedef struct {
     flx_kernel_run_options options; /* with the defaults filled in */
 } flxi_kdispatch;
 
-/* Runs a dispatch on one device. */
+/* Runs a dispatch. */
 typedef flx_code (*flxi_kernel_runner)(const flxi_kdispatch *d, flx_error *err);
 
-/* Every runner that kernel_devices.def lists. */
-#define KERNEL_DEVICE(name, runner) flx_code runner(const flxi_kdispatch *d, flx_error *err);
-#include "kernel/interpret/kernel_devices.def"
+/* The caller's options (NULL: none) with the defaults filled in; USAGE when a value does not exist. */
+flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err);
+/* Checks the kernel and its memory, and calls `run`. The options have their defaults filled in. */
+flx_code flxi_kernel_dispatch(const flx_kernel *k, const uint32_t grid[3], const flx_kernel_memory *memory,
+                              size_t num_memory, const flx_kernel_run_options *options, flxi_kernel_runner run,
+                              flx_error *err);
+
+/* A flxi_kernel_runner: the interpreter, which gives kernels their meaning. */
+flx_code flxi_kernel_interpret(const flxi_kdispatch *d, flx_error *err);
 
 /* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that
    is none. */

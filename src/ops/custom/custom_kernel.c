@@ -431,7 +431,8 @@ static flx_code run_bound(run *r)
     FLXI_TRY(bind_tensors(r));
     FLXI_TRY(bind_scratch(r));
     flx_error err = {0};
-    if (flx_kernel_run(r->m->k, r->grid, r->memory, r->n, NULL, &err) != FLX_OK)
+    const flx_kernel_run_options by_definition = {.struct_size = sizeof by_definition, .device = "ref"};
+    if (flx_kernel_run(r->m->k, r->grid, r->memory, r->n, &by_definition, &err) != FLX_OK)
         return flxi_eval_fail(r->e, (flx_code)err.code, err.hint[0] ? err.hint : NULL, "%.200s", err.message);
     FLXI_TRY(check_overflow(r));
     for (size_t i = 0; i < r->m->num_outputs; i++)

@@ -551,7 +551,8 @@ static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *bo
     return code;
 }
 
-flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **out, flxi_remap *remap, flx_error *err)
+flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const void *user, flx_graph **out,
+                          flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
@@ -561,7 +562,7 @@ flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **ou
         bool is_done = false;
         int64_t length;
         if (can_hoist(in, n, &length)) {
-            code = prepare(flxi_scan_attrs(n)->body, &body, NULL, err);
+            code = prepare(user, flxi_scan_attrs(n)->body, &body, err);
             if (code == FLX_OK && is_static(body))
                 code = hoist_body(&c, n, body, length, &is_done);
             flx_graph_free(body);

@@ -8,6 +8,8 @@
 /* What needs no carry of a scan is computed for all steps at once before it, what no carry needs behind it, and carries
    that are only added to become one sum. Bodies are looked at as `prepare` gives them. Sums may be made in another
    order. */
-flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **out, flxi_remap *remap, flx_error *err);
+typedef flx_code (*flxi_prepare_body)(const void *user, const flx_graph *body, flx_graph **out, flx_error *err);
+flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const void *user, flx_graph **out,
+                          flxi_remap *remap, flx_error *err);
 
 #endif

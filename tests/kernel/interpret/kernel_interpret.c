@@ -367,7 +367,7 @@ static flx_code run_unchecked(flxi_kb *b, uint32_t groups, flx_error *err)
     flxi_kdispatch d = {.kernel = k, .grid = {groups, 1, 1}, .bound = bound};
     d.options.subgroup_size = 32;
     d.options.max_steps = 100000;
-    flx_code code = flxi_kernel_run_ref(&d, err);
+    flx_code code = flxi_kernel_interpret(&d, err);
     flx_kernel_free(k);
     return code;
 }

@@ -131,7 +131,7 @@ static void check_halves(flx_dim n, double groups)
     CHECK(x != NULL);
     for (flx_dim i = 0; i < n; i++)
         ((float *)flx_tensor_data(x))[i] = (float)i;
-    CHECK_OK((int32_t)flx_run(flx_module_main(m), NULL, &(flx_feed){"x", x}, 1, &y, &err), &err);
+    CHECK_OK((int32_t)flx_run(flx_module_main(m), ON_REF, &(flx_feed){"x", x}, 1, &y, &err), &err);
     CHECK_EQ_I64(flx_tensor_count(y), n);
     for (flx_dim i = 0; i < n; i++)
         CHECK_NEAR(flx_tensor_get(y, i), 0.5 * (double)i + groups, 0);
@@ -405,7 +405,7 @@ static void check_run_fails(const char *text, flx_code code, const char *message
     gradient_run r = gradient_begin(text, OF(rows));
     flx_graph *g = flx_grad(flx_module_main(r.module), r.names, 1, NULL, &err);
     CHECK_OK(g ? FLX_OK : err.code, &err);
-    CHECK_CODE((int32_t)flx_run(g, NULL, r.feeds, 1, out, &err), code, &err);
+    CHECK_CODE((int32_t)flx_run(g, ON_REF, r.feeds, 1, out, &err), code, &err);
     CHECK_MSG(strstr(err.message, message) != NULL, "%s", err.message);
     flx_graph_free(g);
     gradient_end(&r);

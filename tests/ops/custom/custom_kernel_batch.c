@@ -78,7 +78,7 @@ static void run_row(flx_context *ctx, const flx_graph *g, const batch_row *c)
         flx_type type = flx_type_make(FLX_F64, c->feeds[n].rank, c->feeds[n].dims);
         feeds[n] = (flx_feed){c->feeds[n].name, gradient_tensor(ctx, &type, c->feeds[n].at)};
     }
-    CHECK_OK((int32_t)flx_run(g, NULL, feeds, n, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, feeds, n, out, &err), &err);
     CHECK_EQ_I64(flx_tensor_count(out[c->output]), c->count);
     for (size_t i = 0; i < c->count; i++)
         CHECK_NEAR(flx_tensor_get(out[c->output], (int64_t)i), c->want[i], 1e-12);

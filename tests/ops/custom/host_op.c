@@ -292,7 +292,7 @@ TEST(host_op_errors_name_it)
     flx_type type = flx_type_make(FLX_F64, 1, &one);
     flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err), *y = NULL;
     flx_feed feed = {"x", x};
-    CHECK(flx_run(flx_module_main(m), NULL, &feed, 1, &y, &err) == FLX_E_CHECK);
+    CHECK(flx_run(flx_module_main(m), ON_REF, &feed, 1, &y, &err) == FLX_E_CHECK);
     CHECK(strstr(err.message, "counter: told to fail"));
     flx_tensor_release(x);
     flx_module_free(m);

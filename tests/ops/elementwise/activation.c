@@ -169,7 +169,7 @@ static void value_and_slope(const char *op, double x, double *value, double *slo
     flx_tensor *at = flx_tensor_new(ctx, &scalar, &x, NULL);
     flx_tensor *out[2] = {0};
     flx_feed feed = {"x", at};
-    CHECK_OK((int32_t)flx_run(d, NULL, &feed, 1, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(d, ON_REF, &feed, 1, out, &err), &err);
     *value = flx_tensor_get(out[0], 0);
     *slope = flx_tensor_get(out[1], 0);
     flx_tensor_release(at);

@@ -28,7 +28,7 @@ TEST(print_hands_message_and_value_to_the_host)
     flx_module *m = flx_parse(ctx, text, sizeof text - 1, "test", &err);
     CHECK_OK(err.code, &err);
     printed p = {0};
-    flx_run_options options = {.struct_size = sizeof options, .print = record, .print_user = &p};
+    flx_run_options options = {.struct_size = sizeof options, .device = "ref", .print = record, .print_user = &p};
     flx_tensor *out = NULL;
     CHECK_OK((int32_t)flx_run(flx_module_main(m), &options, NULL, 0, &out, &err), &err);
     CHECK_EQ_I64(p.calls, 1);
@@ -169,7 +169,7 @@ static int32_t run_transformed(const char *text, flx_graph *(*transform)(const f
     CHECK_OK(g ? FLX_OK : err->code, err);
     CHECK(flx_graph_output_count(g) <= 4);
     flx_tensor *value = gradient_tensor(ctx, flx_val_type(g, flx_graph_find(g, "x")), x);
-    flx_run_options options = {.struct_size = sizeof options, .print = record, .print_user = p};
+    flx_run_options options = {.struct_size = sizeof options, .device = "ref", .print = record, .print_user = p};
     int32_t code = (int32_t)flx_run(g, &options, &(flx_feed){"x", value}, 1, out, err);
     for (int i = 0; i < 4; i++)
         flx_tensor_release(out[i]);

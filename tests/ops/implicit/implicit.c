@@ -20,7 +20,7 @@ static double run_for_status(const char *text, uint32_t *status)
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
     CHECK_OK(m ? FLX_OK : err.code, &err);
-    flx_run_options options = {.struct_size = sizeof options, .status = status};
+    flx_run_options options = {.struct_size = sizeof options, .device = "ref", .status = status};
     CHECK_OK((int32_t)flx_run(flx_module_main(m), &options, NULL, 0, out, &err), &err);
     double y = flx_tensor_get(out[0], 0);
     flx_tensor_release(out[0]);

@@ -89,7 +89,7 @@ TEST(sparse_solve_stores_no_zeros)
     flx_output(g, flx_op1(g, "sparse_solve", in, 2, attrs, 3), "x");
     flx_tensor *given[] = {flx_tensor_new(ctx, &tv, v, &err), flx_tensor_new(ctx, &tb, b, &err)};
     flx_tensor *x = NULL;
-    CHECK_OK((int32_t)flx_run(g, NULL, (flx_feed[]){{"v", given[0]}, {"b", given[1]}}, 2, &x, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, (flx_feed[]){{"v", given[0]}, {"b", given[1]}}, 2, &x, &err), &err);
     for (int64_t i = 0; i < N; i++)
         CHECK_NEAR(flx_tensor_get(x, i), 1.0, 1e-15);
     flx_tensor_release(x);

@@ -355,7 +355,7 @@ TEST(fake_quantize_is_idempotent_and_has_few_levels)
                                     "  y = fake_quantize(x, s, bits=3, scale_mode=fixed)\n"
                                     "  return y, fake_quantize(y, s, bits=3, scale_mode=fixed) }",
                                     rows, 1);
-    CHECK_OK((int32_t)flx_run(flx_module_main(r.module), NULL, r.feeds, 1, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(flx_module_main(r.module), ON_REF, r.feeds, 1, out, &err), &err);
     for (int i = 0; i < 16; i++) {
         double y = flx_tensor_get(out[0], i);
         CHECK_NEAR(flx_tensor_get(out[1], i), y, 0);
@@ -529,7 +529,7 @@ TEST(quantised_product_gradient_of_a_batch)
         in[2] = gradient_uniform(ctx, &pair, 1, 0);
         feeds[2] = (flx_feed){"d_output", in[2]};
         flx_tensor *out[2] = {0};
-        CHECK_OK((int32_t)flx_run(grad, NULL, feeds, 3, out, &err), &err);
+        CHECK_OK((int32_t)flx_run(grad, ON_REF, feeds, 3, out, &err), &err);
         for (int i = 0; i < 2; i++) {
             for (int64_t k = 0; k < flx_tensor_count(out[i]); k++) {
                 test_fail_context("case %zu, d_%s, number %lld", c, names[i], (long long)k);

@@ -179,7 +179,7 @@ static void check_same_draws(const char *call, const char *want)
     flx_type type = flx_type_make(FLX_F64, 1, (const flx_dim[]){8});
     flx_tensor *x = gradient_uniform(ctx, &type, 3, 0);
     flx_tensor *out[2] = {NULL, NULL};
-    CHECK_OK((int32_t)flx_run(grad, NULL, &(flx_feed){"x", x}, 1, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(grad, ON_REF, &(flx_feed){"x", x}, 1, out, &err), &err);
     for (int64_t i = 0; i < 8; i++)
         CHECK_NEAR(flx_tensor_get(out[1], i), flx_tensor_get(out[0], i), 0);
     flx_tensor_release(out[0]);
@@ -247,7 +247,7 @@ static void check_streams(const char *call, const char *dtype)
     flx_type type = flx_type_make(FLX_U32, 2, (const flx_dim[]){EXAMPLES, 2});
     flx_tensor *k = flx_tensor_new(ctx, &type, keys, &err);
     flx_tensor *all = NULL;
-    CHECK_OK((int32_t)flx_run(v, NULL, &(flx_feed){"k", k}, 1, &all, &err), &err);
+    CHECK_OK((int32_t)flx_run(v, ON_REF, &(flx_feed){"k", k}, 1, &all, &err), &err);
     size_t size = flx_tensor_size(all) / EXAMPLES;
     for (int b = 0; b < EXAMPLES; b++) {
         snprintf(text, sizeof text, "graph f() { k = const(u32[2], [%u, %u])  return %s, stream=%d, dtype=%s) }\n",
@@ -318,7 +318,7 @@ TEST(sample_of_a_batch_numbers_rows_through_it)
             CHECK_OK(g ? FLX_OK : err.code, &err);
             flx_type type = flx_type_make(FLX_F64, 3, (const flx_dim[]){EXAMPLES, ROWS, TOKENS});
             flx_tensor *x = flx_tensor_new(ctx, &type, logits, &err);
-            CHECK_OK((int32_t)flx_run(g, NULL, &(flx_feed){"x", x}, 1, &y[batched], &err), &err);
+            CHECK_OK((int32_t)flx_run(g, ON_REF, &(flx_feed){"x", x}, 1, &y[batched], &err), &err);
             flx_tensor_release(x);
             flx_graph_free(g);
             flx_module_free(m);

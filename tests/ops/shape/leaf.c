@@ -62,7 +62,7 @@ TEST(leaves_take_extents_from_a_bound_symbol)
     flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){3, 2});
     flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err);
     flx_tensor *out[4];
-    int32_t code = (int32_t)flx_run(flx_module_main(m), NULL, &(flx_feed){"x", x}, 1, out, &err);
+    int32_t code = (int32_t)flx_run(flx_module_main(m), ON_REF, &(flx_feed){"x", x}, 1, out, &err);
     CHECK_OK(code, &err);
     CHECK_NEAR(flx_tensor_get(out[0], 0), 3, 0);
     CHECK_EQ_I64(flx_tensor_count(out[1]), 4);
@@ -92,7 +92,7 @@ TEST(dim_size_of_a_batch_is_that_of_an_example)
     flx_type type = flx_type_make(FLX_F32, 3, (flx_dim[]){5, 3, 4});
     flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err);
     flx_tensor *out = NULL;
-    CHECK_OK((int32_t)flx_run(g, NULL, &(flx_feed){"x", x}, 1, &out, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, &(flx_feed){"x", x}, 1, &out, &err), &err);
     CHECK_EQ_I64(flx_tensor_get(out, 0), 4);
     flx_tensor_release(out);
     flx_tensor_release(x);

@@ -144,7 +144,7 @@ TEST(trap_29_conv_gradients_by_kernel_are_per_example)
     flx_tensor *x = gradient_tensor(ctx, &wide, (const double[]){1, 2, 3, 4});
     flx_tensor *z = gradient_tensor(ctx, &wide, (const double[]){1, 1, 10, 100});
     flx_tensor *w[1] = {NULL};
-    CHECK_OK((int32_t)flx_run(v, NULL, (flx_feed[]){{"x", x}, {"z", z}}, 2, w, &err), &err);
+    CHECK_OK((int32_t)flx_run(v, ON_REF, (flx_feed[]){{"x", x}, {"z", z}}, 2, w, &err), &err);
     CHECK_EQ_I64(flx_tensor_count(w[0]), 2);
     CHECK_NEAR(flx_tensor_get(w[0], 0), 1 + 2, 0);
     CHECK_NEAR(flx_tensor_get(w[0], 1), 30 + 400, 0);

@@ -149,7 +149,7 @@ TEST(splat_lists_that_overflow_are_reported)
         flx_error err = {0};
         uint32_t status = 0;
         flx_tensor *out[1] = {0};
-        flx_run_options o = {.struct_size = sizeof o, .status = &status};
+        flx_run_options o = {.struct_size = sizeof o, .device = "ref", .status = &status};
         flx_context *ctx = flx_context_new(NULL);
         snprintf(own, sizeof own, text, room);
         flx_module *m = flx_parse(ctx, own, strlen(own), "test", &err);
@@ -211,7 +211,7 @@ static void run_scene(flx_context *ctx, const flx_graph *g, double step, bool wi
         flx_type type = flx_type_make(FLX_F64, 1, &scene_counts[k]);
         feeds[i] = (flx_feed){i < SCENE_INPUTS ? scene_names[k] : tangents[k], flx_tensor_new(ctx, &type, v, &err)};
     }
-    CHECK_OK((int32_t)flx_run(g, NULL, feeds, n, out, &err), &err);
+    CHECK_OK((int32_t)flx_run(g, ON_REF, feeds, n, out, &err), &err);
     for (size_t i = 0; i < n; i++)
         flx_tensor_release((flx_tensor *)feeds[i].value);
 }

@@ -22,11 +22,12 @@ static const char *product_function(flxi_chain_name *name, size_t number, uint32
     return name->s;
 }
 
-bool flxi_chain_fits(const flxi_chain *c, const flxi_kentry *entries, size_t begin, size_t end)
+bool flxi_chain_fits(const flxi_chain_code *code, const flxi_kentry *entries, size_t begin, size_t end)
 {
+    const flxi_chain *c = code->chain;
     for (uint32_t i = 0; i < c->n; i++) {
-        size_t k = c->calls[i].kernel;
-        if (c->calls[i].kind == CHAIN_KERNEL && (k < begin || k >= end || entries[k].scratch))
+        size_t k = c->steps[i].kernel;
+        if (c->steps[i].kind == CHAIN_KERNEL && (k < begin || k >= end || entries[k].scratch))
             return false;
     }
     return true;
@@ -34,7 +35,7 @@ bool flxi_chain_fits(const flxi_chain *c, const flxi_kentry *entries, size_t beg
 
 /* ---- Steps ---- */
 
-static void write_kernel_call(const flxi_chain_call *c, const flxi_kentry *entry, flxi_strbuf *out)
+static void write_kernel_call(const flxi_chain_step *c, const flxi_kentry *entry, flxi_strbuf *out)
 {
     uint64_t groups = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
     if (groups == 0)
@@ -51,17 +52,19 @@ static void write_calls(const flxi_chain *c, size_t number, const flxi_kentry *e
 {
     flxi_chain_name name;
     for (uint32_t i = 0; i < c->n; i++) {
-        const flxi_chain_call *s = &c->calls[i];
+        const flxi_chain_step *s = &c->steps[i];
         switch ((flxi_chain_kind)s->kind) {
         case CHAIN_KERNEL:
             write_kernel_call(s, &entries[s->kernel], out);
             break;
-        case CHAIN_PRODUCT:
+        case CHAIN_NODE:
             flxi_addf(out, "    %s(at[%u], at[%u], at[%u]);\n", product_function(&name, number, i), s->slots[0],
                       s->slots[1], s->slots[2]);
             break;
         case CHAIN_COPY:
             flxi_addf(out, "    __builtin_memcpy(at[%u], at[%u], %zu);\n", s->slots[1], s->slots[0], s->nbytes);
+            break;
+        case CHAIN_FOREIGN: /* of no chain that was accepted */
             break;
         }
     }
@@ -89,13 +92,14 @@ static void write_loop(const flxi_chain *c, size_t number, flxi_strbuf *out)
     flxi_addf(out, "        %s(at);\n    }\n}\n", flxi_chain_function(&name, number));
 }
 
-void flxi_chain_write(const flxi_chain *c, size_t number, const flxi_kentry *entries, flxi_kfile *f)
+void flxi_chain_write(const flxi_chain_code *code, size_t number, const flxi_kentry *entries, flxi_kfile *f)
 {
+    const flxi_chain *c = code->chain;
     flxi_chain_name name;
     flxi_strbuf *out = &f->kernels;
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->calls[i].kind == CHAIN_PRODUCT)
-            flxi_small_product_write(&c->calls[i].product, product_function(&name, number, i), f);
+        if (c->steps[i].kind == CHAIN_NODE)
+            flxi_small_product_write(&code->products[i], product_function(&name, number, i), f);
     flxi_chain_function(&name, number);
     flxi_addf(out, "\nvoid %s(void *const *at);\nvoid %s(void *const *at)\n{\n    k_u32 status[%d] = {0};\n", name.s,
               name.s, KSTATUS_WORDS);

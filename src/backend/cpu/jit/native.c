@@ -65,12 +65,12 @@ static void cut_files(flxi_native_code *code, const flxi_native_program *p)
     for (size_t f = 0; f <= code->n; f++)
         code->first[f] = (f * p->n + code->n - 1) / code->n;
     for (size_t i = 0; i < p->num_chains; i++) {
-        const flxi_chain *c = &p->chains[i];
+        const flxi_chain *c = p->chains[i].chain;
         size_t low = p->n, high = 0;
         for (uint32_t k = 0; k < c->n; k++)
-            if (c->calls[k].kind == CHAIN_KERNEL) {
-                low = c->calls[k].kernel < low ? c->calls[k].kernel : low;
-                high = c->calls[k].kernel > high ? c->calls[k].kernel : high;
+            if (c->steps[k].kind == CHAIN_KERNEL) {
+                low = c->steps[k].kernel < low ? c->steps[k].kernel : low;
+                high = c->steps[k].kernel > high ? c->steps[k].kernel : high;
             }
         for (size_t f = 1; f < code->n && low < high && high - low < KERNELS_PER_FILE; f++)
             if (low < code->first[f] && code->first[f] <= high)
@@ -110,12 +110,12 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_native_p
     }
     for (size_t i = 0; i < p->num_chains; i++) {
         flxi_chain_name name;
-        flxi_chain *c = &p->chains[i];
+        flxi_chain_code *c = &p->chains[i];
         if (!c->file)
             continue;
         flxi_object *o = code->units[c->file - 1].object;
         *(void **)&c->run = flxi_object_symbol(o, flxi_chain_function(&name, i));
-        if (c->loop)
+        if (c->chain->loop)
             *(void **)&c->run_loop = flxi_object_symbol(o, flxi_chain_loop_function(&name, i));
     }
     return FLX_OK;

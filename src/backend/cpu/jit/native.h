@@ -37,7 +37,7 @@ flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_nativ
 typedef struct {
     flx_kernel *const *kernels;
     size_t n;
-    flxi_chain *chains; /* of these kernels */
+    flxi_chain_code *chains; /* of these kernels */
     size_t num_chains;
 } flxi_native_program;
 

@@ -15,6 +15,17 @@ static const flxi_route routes[] = {
 #undef PREPARED_ROUTE
 };
 
+flxi_route_node flxi_route_node_of(const flxi_device_node *n)
+{
+    return (flxi_route_node){.op = n->op,
+                             .attrs = n->attrs,
+                             .nin = n->nin,
+                             .nout = n->nout,
+                             .in_types = n->in_types,
+                             .out_types = n->out_types,
+                             .label = n->label};
+}
+
 const flxi_route *flxi_route_list(size_t *count)
 {
     *count = sizeof routes / sizeof *routes;

@@ -8,8 +8,8 @@
 #ifndef FLXI_ROUTES_H
 #define FLXI_ROUTES_H
 
+#include "backend/backend.h"
 #include "base/host/thread_pool.h"
-#include "graph/op/op.h"
 
 /* One node as a route sees it. Types are static; data are dense, row-major and do not overlap. To ask whether a route
    applies, and for scratch, only op, attributes and types need to be set. */
@@ -28,6 +28,9 @@ typedef struct {
     uint32_t *status;  /* or NULL: receives what is to be reported, FLX_RUN_… of fluxion/run.h */
     const char *label; /* the node's name, for messages; or NULL */
 } flxi_route_node;
+
+/* A node of the interface, without data. */
+flxi_route_node flxi_route_node_of(const flxi_device_node *n);
 
 typedef struct {
     flxi_opcode op;

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backend.h: what a device can do. Programs (src/compile) and their runs (src/runtime) know devices by this interface
+   only; no folder but the device's own includes the device's headers. The table of devices is devices.def.
+
+   Compiling. The compiler makes kernels of groups of nodes and asks the device about each: it accepts the kernel or
+   refuses it with a reason, and then the group's nodes are taken one by one. A node that is in no group is offered too:
+   the device may have a way of its own to compute it (a route). What it refuses is computed on the host by the
+   reference evaluator. A routine whose steps are all the device's own is offered as a chain, which the device may run
+   as one unit, with the loop around it if it is the body of a scan. Then all kernels and accepted chains of a program
+   are compiled in one call. What the device makes is known to programs as `const void *code` only.
+
+   Running. A run orders its steps by a queue of the device: threads, a stream, or nothing. Steps may run
+   asynchronously as long as they take effect in the order of the calls; finish() waits for all of them. Memory is
+   addresses that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there
+   only if `uses_host_memory`; otherwise everything goes through copy(). */
+#ifndef FLXI_BACKEND_H
+#define FLXI_BACKEND_H
+
+#include "graph/op/op.h"
+#include "kernel/interpret/kernel_run.h"
+
+#include <fluxion/exec.h>
+#include <fluxion/run.h>
+#include <stdatomic.h>
+
+typedef struct flxi_device flxi_device;
+typedef struct flxi_queue flxi_queue;             /* the device's own; NULL: it needs none */
+typedef struct flxi_device_code flxi_device_code; /* the device's own: what it compiled for a program */
+
+/* ---- Nodes that are computed one by one ---- */
+
+/* A node by its op, attributes and types, which are static. */
+typedef struct {
+    flxi_opcode op;
+    const void *attrs;
+    uint32_t nin, nout;
+    const flx_type *const *in_types;
+    const flx_type *const *out_types;
+    const char *label; /* the node's name, for messages; or NULL */
+} flxi_device_node;
+
+/* How the device computes a node. */
+typedef struct {
+    const void *code;   /* the device's own; NULL: it does not compute the node */
+    const char *name;   /* for reports */
+    size_t scratch;     /* bytes of device memory that a run needs beside operands and results */
+    size_t table_bytes; /* bytes of a table that depends on types and attributes alone; prepare_node() fills it */
+    const void *table;  /* on the host, aligned to 64 bytes, owned by the caller */
+    struct {
+        const char *name, *why;
+    } refused[4]; /* ways that the device has for the op but that do not apply here */
+    int num_refused;
+} flxi_node_way;
+
+/* ---- Kernels ---- */
+
+/* A kernel of a program after compiling. */
+typedef struct {
+    const void *code;
+    size_t scratch;     /* bytes of device memory that a run needs, for all threads together */
+    const char *scalar; /* why it computes one invocation at a time; NULL: it does not */
+} flxi_kernel_code;
+
+/* ---- Chains ---- */
+
+/* CHAIN_FOREIGN: control flow, or a node that the host computes. No device accepts a chain with one. */
+typedef enum { CHAIN_KERNEL, CHAIN_NODE, CHAIN_COPY, CHAIN_FOREIGN } flxi_chain_kind;
+
+typedef struct {
+    uint8_t kind;          /* a flxi_chain_kind */
+    const uint32_t *slots; /* of a kernel by buffer; of a node operands, then results; of a copy from, to */
+    uint32_t num_slots;
+    int64_t work;            /* elements that it touches */
+    uint32_t kernel;         /* CHAIN_KERNEL: its number in the program … */
+    uint32_t grid[3], lanes; /* … and its dispatch */
+    flxi_device_node node;   /* CHAIN_NODE … */
+    const void *code;        /* … and the way in which it is computed */
+    size_t nbytes;           /* CHAIN_COPY */
+    const char *called;      /* set by a device that refuses the chain because of this step: why; else NULL */
+} flxi_chain_step;
+
+/* A slot of the body, and which operand or result of the scan it is: operands first. */
+typedef struct {
+    uint32_t slot, value;
+} flxi_chain_link;
+
+/* The loop of a scan around its body. */
+typedef struct {
+    const flxi_chain_link *rows, *shared; /* what moves from step to step, and what does not */
+    uint32_t num_rows, num_shared;
+    const uint32_t *carry_in, *carry_out; /* slots; FLXI_NO_SLOT: the body does not read the carry */
+    uint32_t num_carries;
+} flxi_chain_loop;
+
+#define FLXI_NO_SLOT UINT32_MAX
+
+typedef struct {
+    flxi_chain_step *steps; /* in order */
+    uint32_t n;
+    const flxi_chain_loop *loop; /* of the body of a scan, or NULL */
+    int threads;                 /* that the steps may use */
+    const void *code;            /* set by compile(): runs all steps; NULL: they run one by one */
+} flxi_chain;
+
+/* Where a slot is in step t of a loop: at + t * step. */
+typedef struct {
+    unsigned char *at;
+    int64_t step;
+} flxi_loop_row;
+
+/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places in
+   turns. */
+typedef struct {
+    const unsigned char *in;
+    unsigned char *place[2]; /* both the first row of a trajectory … */
+    int64_t step;            /* … whose rows are this far apart; 0: there is none */
+} flxi_loop_carry;
+
+/* The examples of a scan may be cut into parts, which are independent of each other. */
+typedef struct {
+    void **at; /* by slot of the body */
+    flxi_loop_row *rows;
+    flxi_loop_carry *carries;
+} flxi_loop_part;
+
+/* ---- Compiling ---- */
+
+typedef struct {
+    flx_context *ctx;
+    flx_kernel *const *kernels;
+    size_t num_kernels;
+    flxi_chain *const *chains; /* that the device accepted */
+    size_t num_chains;
+    int threads;                        /* that runs use at most */
+    const flx_compile_options *options; /* optimisation, cache, dump_dir and FLX_COMPILE_SCALAR */
+} flxi_compile_request;
+
+/* ---- Running ---- */
+
+/* What all steps of a run share. */
+typedef struct {
+    flx_context *ctx;
+    flxi_queue *queue;
+    bool is_large;                /* some step is worth more than one thread */
+    int64_t min_parallel;         /* elements from which on a step is; 0: the device's own number */
+    const atomic_bool *cancelled; /* long steps end early when it is set; or NULL */
+    uint32_t *status;             /* FLX_RUN_… of fluxion/run.h; or NULL */
+    flx_error *err;
+} flxi_device_run;
+
+typedef struct {
+    const void *code;  /* of flxi_kernel_code */
+    void *const *data; /* by buffer */
+    uint32_t grid[3], lanes;
+    int64_t work;
+    void *scratch;
+} flxi_kernel_step;
+
+typedef struct {
+    const flxi_device_node *node;
+    const flxi_node_way *way;
+    const void *const *in;
+    void *const *out;
+    void *scratch;
+} flxi_node_step;
+
+typedef struct {
+    void *at;     /* aligned to 64 bytes; its bytes are zero at first */
+    void *handle; /* the device's own */
+    size_t nbytes;
+} flxi_device_memory;
+
+typedef enum { COPY_WITHIN, COPY_TO_DEVICE, COPY_TO_HOST } flxi_copy_kind;
+
+/* ---- The device ---- */
+
+/* A line of text about a device, into `size` bytes. */
+typedef struct {
+    const char *name;
+    void (*write)(char *text, size_t size);
+} flxi_device_fact;
+
+struct flxi_device {
+    const char *name;
+    const char *about; /* one line for people */
+
+    /* For `flx devices`. */
+    const char *no_graphs;         /* why it runs no graphs; NULL: it does, by run_graph or by compile */
+    const flxi_device_fact *facts; /* ended by {0}; NULL: none */
+    bool (*route)(size_t i, const char **op, const char **name); /* the i-th way for nodes; NULL: none */
+
+    /* A kernel of the user; NULL: it runs none. checks_kernels: it detects races and checks arithmetic. */
+    flx_code (*run_dispatch)(const flxi_kdispatch *d, flx_error *err);
+    bool checks_kernels;
+
+    /* A graph of static types as it is, on tensors of the host; NULL: graphs are compiled to programs. `out` receives a
+       new reference for each output. */
+    flx_code (*run_graph)(const flx_graph *g, const flx_run_options *options, const flx_tensor *const *in,
+                          flx_tensor **out, flx_error *err);
+
+    /* Everything below is there if `compile` is; members that may be NULL say so. */
+
+    /* Accepting. A reason means no. */
+    const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */
+    void (*accept_node)(const flxi_device_node *n, int threads, flxi_node_way *way);
+    flx_code (*prepare_node)(const flxi_device_node *n, const flxi_node_way *way, void *table,
+                             const flxi_allocator *mem, flx_error *err); /* only if table_bytes is ever set */
+    bool (*accept_chain)(flxi_chain *c, const flx_compile_options *o);   /* NULL: never */
+
+    /* Compiling. `kernels` has room for each of the request. DEVICE when the device cannot compile at the moment; the
+       program is then made without kernels. */
+    flx_code (*compile)(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **code,
+                        flx_error *err);
+    void (*free_code)(flxi_device_code *code); /* NULL is fine */
+    /* Kernels as source text; NULL: the device has none. */
+    flx_code (*write_source)(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err);
+
+    /* Threads and queues. `threads`: as in flx_compile_options, 0 for the device's choice. */
+    int (*count_threads)(flx_context *ctx, int threads);
+    flx_code (*open_queue)(flx_context *ctx, int threads, flxi_queue **out, flx_error *err);
+    void (*close_queue)(flxi_queue *queue); /* NULL is fine */
+    int64_t min_parallel;                   /* steps with fewer elements run on one thread */
+
+    /* Memory. */
+    bool uses_host_memory;
+    flx_code (*allocate)(flx_context *ctx, size_t nbytes, flxi_device_memory *out, flx_error *err);
+    void (*release)(flx_context *ctx, flxi_device_memory *m); /* zeroes are fine */
+    /* To and from the host it returns when the bytes have arrived. */
+    flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
+
+    /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step is over when its
+       function returns. */
+    void (*begin)(const flxi_device_run *r);
+    void (*end)(const flxi_device_run *r);
+    flx_code (*finish)(const flxi_device_run *r);
+    flx_code (*run_kernel)(const flxi_device_run *r, const flxi_kernel_step *s);
+    flx_code (*run_node)(const flxi_device_run *r, const flxi_node_step *s);
+    flx_code (*run_chain)(const flxi_device_run *r, const flxi_chain *c, void *const *at); /* `at`: by slot */
+    /* All steps of a loop for all parts. A cancelled run may return before the end. */
+    flx_code (*run_loop)(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
+                         int64_t length);
+};
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_device.c: device "cpu": kernels as machine code through a C compiler (jit/), nodes by hand-written routes
+   (routes/), steps on the threads of a pool. */
+#include "backend/cpu/cpu_facts.h"
+#include "backend/cpu/jit/kernel_cpu.h"
+#include "backend/cpu/jit/native.h"
+#include "backend/cpu/jit/shared_pool.h"
+#include "backend/cpu/routes/routes.h"
+#include "backend/host_memory.h"
+
+/* ---- Nodes ---- */
+
+static bool route_at(size_t i, const char **op, const char **name)
+{
+    size_t count;
+    const flxi_route *list = flxi_route_list(&count);
+    if (i >= count)
+        return false;
+    *op = flxi_ops[list[i].op].name;
+    *name = list[i].name;
+    return true;
+}
+
+static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
+{
+    flxi_route_node node = flxi_route_node_of(n);
+    flxi_route_reasons reasons;
+    const flxi_route *route = flxi_route_find(&node, &reasons);
+    *way = (flxi_node_way){.code = route, .num_refused = reasons.count};
+    for (int i = 0; i < reasons.count; i++) {
+        way->refused[i].name = reasons.at[i].route;
+        way->refused[i].why = reasons.at[i].why;
+    }
+    if (!route)
+        return;
+    way->name = route->name;
+    way->scratch = route->scratch(&node, threads);
+    way->table_bytes = route->kept ? route->kept(&node) : 0;
+}
+
+static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
+                             const flxi_allocator *mem, flx_error *err)
+{
+    flxi_route_node node = flxi_route_node_of(n);
+    node.err = err;
+    return ((const flxi_route *)way->code)->prepare(&node, table, mem);
+}
+
+/* ---- Compiling ---- */
+
+struct flxi_device_code {
+    flxi_arena arena;
+    flxi_native *kernels;
+    flxi_chain_code *chains;
+    flxi_native_code *native;
+};
+
+static void free_code(flxi_device_code *c)
+{
+    if (!c)
+        return;
+    const flxi_allocator *mem = c->arena.mem;
+    flxi_native_free(c->native);
+    flxi_arena_free(&c->arena);
+    flxi_free(mem, c, 1, sizeof *c);
+}
+
+static flx_code make_chains(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
+{
+    c->chains = flxi_new(&c->arena, flxi_chain_code, q->num_chains);
+    if (!c->chains)
+        return flxi_oom(err, "kernels");
+    for (size_t i = 0; i < q->num_chains; i++) {
+        const flxi_chain *chain = q->chains[i];
+        flxi_small_product *products = flxi_new(&c->arena, flxi_small_product, chain->n);
+        if (!products)
+            return flxi_oom(err, "kernels");
+        for (uint32_t k = 0; k < chain->n; k++)
+            if (chain->steps[k].kind == CHAIN_NODE)
+                flxi_chain_product(&chain->steps[k], chain->threads, &products[k]);
+        c->chains[i] = (flxi_chain_code){.chain = chain, .products = products};
+    }
+    return FLX_OK;
+}
+
+static flxi_native_options native_options(const flx_compile_options *o)
+{
+    return (flxi_native_options){
+        .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
+}
+
+static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
+{
+    static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
+    const flxi_compile_options options = {.cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir}};
+    const flxi_native_options native = native_options(q->options);
+    flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
+    if (!s)
+        return flxi_oom(err, "a compiler");
+    flxi_native_program p = {q->kernels, q->num_kernels, c->chains, q->num_chains};
+    flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
+    flxi_compile_service_free(s);
+    return code;
+}
+
+static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
+                        flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(q->ctx);
+    flxi_device_code *c = flxi_alloc(mem, 1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return flxi_oom(err, "kernels");
+    flxi_arena_init(&c->arena, mem);
+    c->kernels = flxi_new(&c->arena, flxi_native, q->num_kernels);
+    flx_code code = c->kernels ? make_chains(c, q, err) : flxi_oom(err, "kernels");
+    if (code == FLX_OK)
+        code = build(c, q, err);
+    if (code != FLX_OK) {
+        free_code(c);
+        return code;
+    }
+    for (size_t i = 0; i < q->num_kernels; i++)
+        kernels[i] =
+            (flxi_kernel_code){&c->kernels[i], c->kernels[i].scratch * (size_t)q->threads, c->kernels[i].scalar};
+    for (size_t i = 0; i < q->num_chains; i++)
+        q->chains[i]->code = c->chains[i].run ? &c->chains[i] : NULL;
+    *out = c;
+    return FLX_OK;
+}
+
+static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(q->ctx);
+    const flxi_native_options native = native_options(q->options);
+    flxi_kentry *entries = flxi_alloc(mem, q->num_kernels, sizeof *entries);
+    if (!entries)
+        return flxi_oom(err, "text");
+    flx_code code = flxi_native_text(q->kernels, q->num_kernels, &native, out, entries, NULL, err);
+    flxi_free(mem, entries, q->num_kernels, sizeof *entries);
+    return code;
+}
+
+/* ---- Threads ---- */
+
+struct flxi_queue {
+    const flxi_allocator *mem;
+    flxi_pool *pool; /* NULL: there are no threads, and everything runs on the caller */
+    bool owns_pool;
+};
+
+static int count_threads(flx_context *ctx, int threads)
+{
+    if (threads > 0)
+        return threads;
+    flxi_pool *pool = flxi_shared_pool(ctx);
+    return pool ? flxi_pool_threads(pool) : 1;
+}
+
+static flx_code open_queue(flx_context *ctx, int threads, flxi_queue **out, flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(ctx);
+    *out = NULL;
+    if (threads == 1)
+        return FLX_OK;
+    flxi_queue *q = flxi_alloc(mem, 1, sizeof *q);
+    if (!q)
+        return flxi_oom(err, "threads");
+    *q = (flxi_queue){.mem = mem, .owns_pool = threads > 1};
+    q->pool = q->owns_pool ? flxi_pool_new(mem, threads) : flxi_shared_pool(ctx);
+    *out = q;
+    return FLX_OK;
+}
+
+static void close_queue(flxi_queue *q)
+{
+    if (!q)
+        return;
+    if (q->owns_pool)
+        flxi_pool_free(q->pool);
+    flxi_free(q->mem, q, 1, sizeof *q);
+}
+
+static flxi_pool *pool_of(const flxi_device_run *r)
+{
+    return r->queue ? r->queue->pool : NULL;
+}
+
+/* Threads of a run with large steps stay awake between them. */
+static void begin(const flxi_device_run *r)
+{
+    if (r->is_large && pool_of(r))
+        flxi_pool_wake(pool_of(r));
+}
+
+static void end(const flxi_device_run *r)
+{
+    if (r->is_large && pool_of(r))
+        flxi_pool_rest(pool_of(r));
+}
+
+/* ---- Steps ---- */
+
+static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
+{
+    flxi_native_args args = {s->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
+    int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
+    flxi_native_run(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch);
+    return FLX_OK;
+}
+
+static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
+{
+    flxi_route_node n = flxi_route_node_of(s->node);
+    n.in = s->in;
+    n.out = s->out;
+    n.pool = pool_of(r);
+    n.kept = s->way->table;
+    n.scratch = s->scratch;
+    n.err = r->err;
+    n.status = r->status;
+    return ((const flxi_route *)s->way->code)->run(&n);
+}
+
+static flx_code run_chain(const flxi_device_run *r, const flxi_chain *c, void *const *at)
+{
+    (void)r;
+    ((const flxi_chain_code *)c->code)->run(at);
+    return FLX_OK;
+}
+
+/* Steps of a loop between two looks at whether the run was cancelled. */
+static const int64_t steps_at_once = 64;
+
+typedef struct {
+    const flxi_device_run *run;
+    const flxi_chain_code *code;
+    const flxi_loop_part *parts;
+    int64_t length;
+} looping;
+
+static void run_parts(void *user, int64_t begin_part, int64_t end_part)
+{
+    const looping *l = user;
+    const atomic_bool *cancelled = l->run->cancelled;
+    for (const flxi_loop_part *p = l->parts + begin_part; p < l->parts + end_part; p++)
+        for (int64_t from = 0, to; from < l->length; from = to) {
+            to = l->length - from > steps_at_once ? from + steps_at_once : l->length;
+            if (cancelled && atomic_load_explicit(cancelled, memory_order_relaxed))
+                return;
+            l->code->run_loop(p->at, p->rows, p->carries, from, to);
+        }
+}
+
+static flx_code run_loop(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
+                         int64_t length)
+{
+    looping l = {r, c->code, parts, length};
+    flxi_pool_run(num_parts > 1 ? pool_of(r) : NULL, num_parts, 1, run_parts, &l);
+    return FLX_OK;
+}
+
+extern const flxi_device flxi_device_cpu; /* devices.def */
+
+const flxi_device flxi_device_cpu = {
+    .name = "cpu",
+    .about = "compiled code for this machine, on all cores",
+    .facts = flxi_cpu_facts,
+    .route = route_at,
+    .run_dispatch = flxi_kernel_run_cpu,
+    .accept_node = accept_node,
+    .prepare_node = prepare_node,
+    .accept_chain = flxi_chain_accept,
+    .compile = compile,
+    .free_code = free_code,
+    .write_source = write_source,
+    .count_threads = count_threads,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .min_parallel = FLXI_MIN_PARALLEL,
+    .uses_host_memory = true,
+    .allocate = flxi_host_allocate,
+    .release = flxi_host_release,
+    .copy = flxi_host_copy,
+    .begin = begin,
+    .end = end,
+    .run_kernel = run_kernel,
+    .run_node = run_node,
+    .run_chain = run_chain,
+    .run_loop = run_loop,
+};

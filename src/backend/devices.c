@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* devices.c: the table of devices (devices.def) and what is asked of it. Nothing is looked for on the machine before
+   somebody asks about it. */
+#include "backend/devices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    const char *name;
+    const flxi_device *device; /* NULL: known, but … */
+    const char *reason;        /* … this is why nothing can run there */
+} row;
+
+#define DEVICE(name, variable) extern const flxi_device variable;
+#include "backend/devices.def"
+
+static const row rows[] = {
+#define DEVICE(name, variable) {#name, &variable, NULL},
+#define NO_DEVICE(name, reason) {#name, NULL, reason},
+#include "backend/devices.def"
+};
+
+enum { NUM_ROWS = sizeof rows / sizeof *rows, MAX_ADDED = 4 };
+
+static const flxi_device *added[MAX_ADDED];
+
+/* Row i, added ones last; false when there are fewer. */
+static bool row_at(size_t i, row *out)
+{
+    if (i < NUM_ROWS)
+        *out = rows[i];
+    else if (i - NUM_ROWS < MAX_ADDED && added[i - NUM_ROWS])
+        *out = (row){added[i - NUM_ROWS]->name, added[i - NUM_ROWS], NULL};
+    else
+        return false;
+    return true;
+}
+
+bool flxi_device_add(const flxi_device *d)
+{
+    for (size_t i = 0; i < MAX_ADDED; i++)
+        if (!added[i]) {
+            added[i] = d;
+            return true;
+        }
+    return false;
+}
+
+void flxi_device_remove(const flxi_device *d)
+{
+    for (size_t i = 0; i < MAX_ADDED; i++)
+        while (added[i] == d) { /* the rows have no gaps */
+            memmove(added + i, added + i + 1, (MAX_ADDED - 1 - i) * sizeof *added);
+            added[MAX_ADDED - 1] = NULL;
+        }
+}
+
+/* ---- Finding ---- */
+
+const char *flxi_default_device(void)
+{
+    const char *named = getenv("FLX_DEVICE");
+    return named && *named ? named : "cpu";
+}
+
+const flxi_device *flxi_reference_device(void)
+{
+    return &flxi_device_ref;
+}
+
+static flx_code fail_unknown(const char *name, flx_error *err)
+{
+    char shown[40], names[80] = "";
+    row r;
+    for (size_t i = 0; row_at(i, &r); i++) {
+        size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", r.name);
+    }
+    flxi_fail(err, FLX_E_NAME, "there is no device '%s'", flxi_printable(shown, sizeof shown, name, strlen(name)));
+    flxi_hint(err, "devices are %s", names);
+    return FLX_E_NAME;
+}
+
+static flx_code fail_unusable(const char *name, const char *why, flx_error *err)
+{
+    return flxi_fail_hint(err, FLX_E_DEVICE, "'flx devices' lists what can be used",
+                          "the device '%s' cannot be used: %s", name, why);
+}
+
+flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *err)
+{
+    const char *wanted = name ? name : flxi_default_device();
+    row r;
+    for (size_t i = 0; row_at(i, &r); i++)
+        if (strcmp(r.name, wanted) == 0) {
+            *out = r.device;
+            return r.device ? FLX_OK : fail_unusable(wanted, r.reason, err);
+        }
+    return fail_unknown(wanted, err);
+}
+
+flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err)
+{
+    FLXI_TRY(flxi_device_find(name, out, err));
+    return (*out)->no_graphs ? fail_unusable((*out)->name, (*out)->no_graphs, err) : FLX_OK;
+}
+
+flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err)
+{
+    FLXI_TRY(flxi_device_for_graphs(name, out, err));
+    if ((*out)->compile)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "compile for the device cpu",
+                          "graphs cannot be compiled for the device '%.40s'", (*out)->name);
+}
+
+flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err)
+{
+    if (!name && flags)
+        name = flxi_reference_device()->name;
+    FLXI_TRY(flxi_device_find(name, out, err));
+    if (!(*out)->run_dispatch)
+        return fail_unusable((*out)->name, "it runs no kernels", err);
+    if (flags && !(*out)->checks_kernels)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
+                              "device '%s' neither detects races nor checks arithmetic", (*out)->name);
+    return FLX_OK;
+}
+
+/* ---- Questions ---- */
+
+flx_code flx_device(size_t i, const char **name, char *detail, size_t size)
+{
+    row r;
+    if (!row_at(i, &r))
+        return FLX_E_NAME;
+    const char *why = r.device ? r.device->no_graphs : r.reason;
+    if (name)
+        *name = r.name;
+    if (detail && size)
+        snprintf(detail, size, "%s", why ? why : r.device->about);
+    return why ? FLX_E_DEVICE : FLX_OK;
+}
+
+flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size_t size)
+{
+    row r;
+    const flxi_device_fact *f = row_at(i, &r) && r.device ? r.device->facts : NULL;
+    for (; f && f->name && k > 0; k--)
+        f++;
+    if (!f || !f->name)
+        return FLX_E_NAME;
+    if (name)
+        *name = f->name;
+    if (text && size)
+        f->write(text, size);
+    return FLX_OK;
+}
+
+flx_code flx_device_route(size_t i, size_t k, const char **op, const char **route)
+{
+    row r;
+    const char *names[2];
+    if (!row_at(i, &r) || !r.device || !r.device->route || !r.device->route(k, &names[0], &names[1]))
+        return FLX_E_NAME;
+    if (op)
+        *op = names[0];
+    if (route)
+        *route = names[1];
+    return FLX_OK;
+}

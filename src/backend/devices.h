@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* devices.h: finding devices by name. */
+#ifndef FLXI_DEVICES_H
+#define FLXI_DEVICES_H
+
+#include "backend/backend.h"
+
+/* The name of the device that is used when none is named: $FLX_DEVICE, or "cpu". */
+const char *flxi_default_device(void);
+
+/* The device of this name; NULL means the default. NAME when no device is called that, DEVICE when nothing can run
+   there. */
+flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *err);
+/* The same, and graphs can run on it. */
+flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err);
+/* The same, and it runs programs. */
+flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err);
+/* The same as the first, and it runs kernels with these flags of flx_kernel_run_options. Without a name, flags that only
+   a checking device serves choose that one. */
+flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err);
+
+/* What evaluates nodes on the host that a device refuses. */
+const flxi_device *flxi_reference_device(void);
+
+/* For tests: one more device, which is known by its name until it is removed. No other thread may look for devices
+   meanwhile. False when there is no room. */
+bool flxi_device_add(const flxi_device *d);
+void flxi_device_remove(const flxi_device *d);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c: from a graph of static types to a program that a device can run. A device that cannot compile at the moment
+   (no C compiler, say) still gets a program: one without kernels, whose nodes are computed one by one. */
+#include "compile/program.h"
+
+#include <stdio.h>
+
+/* ---- Kernels ---- */
+
+flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t *number, flx_error *err)
+{
+    flxi_program_kernel k = {.kernel = r->kernel};
+    flx_code code = flx_kernel_encode(r->kernel, &k.wire, err);
+    if (code != FLX_OK) {
+        flx_kernel_free(r->kernel);
+        return code;
+    }
+    k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
+    uint32_t i;
+    for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
+        if (m->kernels.at[i].wire.size == k.wire.size &&
+            memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
+            flx_kernel_free(r->kernel);
+            flx_buffer_free(&k.wire);
+            *number = i;
+            return FLX_OK;
+        }
+    k.reads_in_place = flxi_dup(&m->arena, bool, r->reads_in_place, r->num_values);
+    *number = (uint32_t)m->kernels.n;
+    if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k))
+        return FLX_OK;
+    flx_kernel_free(r->kernel);
+    flx_buffer_free(&k.wire);
+    return flxi_oom(err, "kernels");
+}
+
+flx_kernel **flxi_program_kernels(flxi_program *m)
+{
+    flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
+    for (size_t i = 0; list && i < m->kernels.n; i++)
+        list[i] = m->kernels.at[i].kernel;
+    return list;
+}
+
+static flx_code compile_kernels(flxi_program *m, flx_error *err)
+{
+    flx_kernel **list = flxi_program_kernels(m);
+    flxi_chain **chains = NULL;
+    m->compiled = flxi_new(&m->arena, flxi_kernel_code, m->kernels.n);
+    if (!list || !m->compiled)
+        return flxi_oom(err, "kernels");
+    flxi_compile_request q = {
+        .ctx = m->ctx, .kernels = list, .num_kernels = m->kernels.n, .threads = m->threads, .options = &m->options};
+    FLXI_TRY(flxi_program_chains(m, &chains, &q.num_chains, err));
+    q.chains = chains;
+    return m->device->compile(&q, m->compiled, &m->code, err);
+}
+
+/* ---- The whole ---- */
+
+void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *device, const flx_compile_options *o)
+{
+    *m = (flxi_program){.ctx = ctx, .mem = flxi_context_mem(ctx), .device = device, .options = *o};
+    m->grouping.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
+    m->grouping.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
+    m->threads = device->count_threads(ctx, o->threads);
+    flxi_arena_init(&m->arena, m->mem);
+}
+
+static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *device, const flx_compile_options *o,
+                        flx_error *err)
+{
+    flxi_program_init(m, g->ctx, device, o);
+    FLXI_TRY(flxi_routine_compile(m, g, &m->main, err));
+    flxi_routine_share(m, m->main, o->shares, o->num_shares);
+    FLXI_TRY(compile_kernels(m, err));
+    FLXI_TRY(flxi_routine_explain(m, m->main, err));
+    return flxi_routine_plan(m, m->main, err);
+}
+
+flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
+                              const flx_compile_options *o, flx_error *err)
+{
+    flx_error why = {0};
+    flx_code code = compile(m, g, device, o, &why);
+    if (code != FLX_E_DEVICE) {
+        if (code != FLX_OK && err)
+            *err = why;
+        return code;
+    }
+    flx_compile_options plain = *o;
+    plain.flags |= FLX_COMPILE_INTERPRET;
+    flxi_program_free(m);
+    code = compile(m, g, device, &plain, err);
+    snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
+    return code;
+}
+
+void flxi_program_free(flxi_program *m)
+{
+    if (!m->mem)
+        return;
+    flxi_routine_free(m->main);
+    for (size_t i = 0; i < m->kernels.n; i++) {
+        flx_kernel_free(m->kernels.at[i].kernel);
+        flx_buffer_free(&m->kernels.at[i].wire);
+    }
+    flxi_vec_free(m->mem, &m->kernels);
+    flxi_vec_free(m->mem, &m->places);
+    flxi_index_free(m->mem, &m->index);
+    m->device->free_code(m->code);
+    flxi_arena_free(&m->arena);
+    *m = (flxi_program){0};
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs.c: everything that is done with attributes goes through the schema of the op: checking and filling in what was
-   given, copying to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in
-   binary.c. */
+/* attrs.c: all work on attributes goes through the schema of the op: checking and filling in the given values, copying
+   to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in binary.c. */
 #include "graph/graph.h"
 
 #include "graph/op/opcode.h"
@@ -68,7 +67,7 @@ static const char *kind_text[] = {
     [ATTR_VALUE] = "a number",
 };
 
-/* What was given, for a message: ", not 'wrap'"; empty where it cannot be told in a few characters. */
+/* The given value, for a message: ", not 'wrap'"; empty where it does not fit in a few characters. */
 static void describe_given(const flx_attr *given, char *buffer, size_t size)
 {
     char text[40];
@@ -99,7 +98,7 @@ static bool given_word(const filling *s, const char **word, size_t *n)
     return true;
 }
 
-/* What text can say too. */
+/* The values that the text form can express too. */
 static bool is_legal_dim(const filling *s, flx_dim d)
 {
     return d <= FLXI_DIM_LARGEST && flxi_dim_is_known(s->g->ctx, d);
@@ -410,14 +409,15 @@ bool flxi_has_own_attrs(const flxi_op *op)
     return own_attr_of(op);
 }
 
-/* Collects what the schema does not know, as text; or takes it from such a text, which a file may hold. */
+/* Collects the attributes that the schema does not know, as text; or reads them from such a text in a file. */
 static flx_code fill_own(flx_graph *g, const flxi_op *op, const flxi_attr *own, flx_attr *given, size_t n, char *attrs,
                          flx_error *err)
 {
     const char **field = (const char **)(void *)(attrs + own->offset);
     flx_attr *list = given;
     if (**field && n)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' is given beside attributes of its own", op->name, own->name);
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' cannot be combined with attributes of its own", op->name,
+                         own->name);
     if (**field)
         FLXI_TRY(flxi_own_attrs_read(op->name, *field, &g->arena, &list, &n, err));
     flxi_strbuf text;

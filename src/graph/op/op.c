@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op.c: the op table, made from src/ops/ops.def, and looking things up in it. Nobody edits this to add an op. */
+/* op.c: the op table, made from src/ops/ops.def, and lookups in it. Adding an op needs no change here. */
 #include "graph/op/op.h"
 
 #include "base/hash.h"
@@ -56,7 +56,7 @@ flx_code flx_op_synonym(size_t i, const char **synonym, const char **name)
 {
     for (size_t k = 0; k < SYNONYM_COUNT; k++) {
         if (flxi_op_lookup(synonyms[k].name, strlen(synonyms[k].name)) == OP_NONE)
-            continue; /* the op it stands for is not in the table */
+            continue; /* the op it is a synonym of is not in the table */
         if (i-- == 0) {
             if (synonym)
                 *synonym = synonyms[k].synonym;

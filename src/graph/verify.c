@@ -9,10 +9,7 @@
 
 #include <fluxion/graph.h>
 
-enum {
-    NODES_PER_SCRATCH = 4096
-}; /* the scratch graph of re-inference is replaced after this many nodes, to bound its
-                                      memory */
+enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is then replaced, to bound its memory */
 
 static flx_code broken(const flx_graph *g, uint32_t i, flx_error *err, const char *what)
 {

@@ -312,8 +312,8 @@ typedef enum {             /* suffix of an operand in the row */
                ROLE_KEY,   /* :key    u32[2] */
                ROLE_ANY,   /* :any    its own dtype, which infer checks; a bare number is f32 */
                ROLE_INT,   /* :int    any integer dtype; a bare number is i64 */
-               ROLE_PAIR /* :pair its own dtype, as :any; a bare number in the second half of the operands has the dtype
-                            of its partner in the first half */
+               ROLE_PAIR   /* :pair   its own dtype, as :any; a bare number in the second half of the operands has the
+                            dtype of its partner in the first half */
 } flxi_role;
 
 typedef struct {

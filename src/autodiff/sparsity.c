@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparsity.c: where a Jacobian is zero because of how the graph is built.
+/* sparsity.c: where a Jacobian is zero because of the structure of the graph.
 
    For each value and each axis of one leaf we follow a single fact: "position i along axis p depends only on the
-   leaf's positions i + lo … i + hi". Pointwise ops keep it, moving data shifts it, a reduction along p loses it. Two
-   uses of the leaf keep the hull of both. What is left at an output says which elements of the leaf can be varied in
-   one sweep: all those further apart than hi - lo. An elementwise function needs one sweep, a function that treats
-   the rows of a batch alike one per element of a row, a three-point stencil three.
+   leaf's positions i + lo … i + hi". Pointwise ops keep it, data movement shifts it, a reduction along p loses it. Two
+   uses of the leaf keep the hull of both. The fact at an output determines which elements of the leaf can be varied in
+   one sweep: all those further apart than hi - lo. An elementwise function needs one sweep, a function that treats the
+   rows of a batch alike one per element of a row, a three-point stencil three.
 
    An op without a row here loses the fact on all axes. That is never wrong, only slower; so the rows are those that
    matter. */
@@ -21,7 +21,7 @@ typedef struct {
     uint32_t operand, result;
 } step;
 
-static const int64_t farthest = INT64_C(1) << 60; /* beyond any extent: sums of two stay far from overflow */
+static const int64_t farthest = INT64_C(1) << 60; /* beyond any extent, yet the sum of two does not overflow */
 
 static const flx_type *operand_type(const step *s)
 {
@@ -103,7 +103,7 @@ static bool follow_broadcast_in_dim(const step *s, flxi_link *l)
     return move_to(s, l, (int)list(s, "axes")->v[l->axis]);
 }
 
-/* An axis stays itself if one of its extent has as many elements before it. */
+/* An axis survives a reshape if the result has an axis of its extent with the same number of elements before it. */
 static bool follow_reshape(const step *s, flxi_link *l)
 {
     const flx_type *x = operand_type(s);
@@ -124,7 +124,7 @@ static bool follow_reduce(const step *s, flxi_link *l)
     return !lists(axes, l->axis) && move_to(s, l, number(s, "keep_dims") ? l->axis : l->axis - dropped);
 }
 
-/* The op mixes what lies along one axis. */
+/* The op mixes the elements along one axis. */
 static bool follow_along(const step *s, flxi_link *l)
 {
     return l->axis != number(s, "axis") && move_to(s, l, l->axis);
@@ -177,7 +177,7 @@ static bool follow_stack(const step *s, flxi_link *l)
     return move_to(s, l, l->axis < number(s, "axis") ? l->axis : l->axis + 1);
 }
 
-/* The table's axes stay, but for the one that is looked up. */
+/* The table's axes stay, except the one that is indexed. */
 static bool follow_gather(const step *s, flxi_link *l)
 {
     int64_t axis = number(s, "axis");
@@ -227,7 +227,7 @@ static bool follow_conv(const step *s, flxi_link *l)
     return examples && move_to(s, l, (int)list(s, "output_axes")->v[0]);
 }
 
-/* Windows lie in the axes behind the examples and channels. */
+/* Windows are along the axes after the examples and channels. */
 static bool follow_pool(const step *s, flxi_link *l)
 {
     return l->axis < 2 && move_to(s, l, l->axis);
@@ -328,7 +328,7 @@ static void visit_use(const walk *w, const step *s)
     w->reached[to] = true;
 }
 
-/* A band as wide as the axis is no band. */
+/* A band as wide as the axis carries no information. */
 static void drop_wide(const walk *w, uint32_t id)
 {
     for (size_t q = 0; q < w->rank; q++) {

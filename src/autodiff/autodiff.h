@@ -14,8 +14,7 @@ typedef struct {
     flx_graph *g;         /* gets the forward computation and the cotangents */
     uint32_t *map;        /* ids of src to ids of g; the caller fills in the leaves */
     const bool *wrt;      /* by id of src: cotangents are wanted for these */
-    flx_val *cotangent;   /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: there is no
-                           derivative) */
+    flx_val *cotangent;   /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: none arrives) */
     bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
     flx_val **saved;      /* by node: what its primal rule kept */
     bool bounded;         /* a loop without a bound is an error */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decompose.h: nodes replaced by what they mean in terms of other ops. */
+/* decompose.h: replaces nodes by their meaning in terms of other ops. */
 #ifndef FLXI_DECOMPOSE_H
 #define FLXI_DECOMPOSE_H
 
@@ -15,14 +15,14 @@ typedef bool (*flxi_choose_node)(const flx_graph *g, uint32_t node, const void *
 flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,
                         flxi_remap *remap, flx_error *err);
 
-/* The same by rules of the caller's choice: the one that takes a node apart, or NULL where it stays. */
+/* The same with rules of the caller's choice: the rule that decomposes a node, or NULL to keep it. */
 typedef void (*flxi_expansion)(flxi_site *s, flx_val *y);
 typedef flxi_expansion (*flxi_choose_expansion)(const flx_graph *g, uint32_t node, const void *user);
 flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
                      flxi_remap *remap, flx_error *err);
 
-/* A site for node i of `src` in graph g: operands and results by `map` (ids of src to ids of g). Arrays are in g's
-   arena. */
+/* A site for node i of `src` in graph g: operands and results are translated by `map` (ids of src to ids of g). Arrays
+   are in g's arena. */
 flxi_site flxi_site_of(flx_graph *g, const flx_graph *src, uint32_t i, const uint32_t *map);
 
 #endif

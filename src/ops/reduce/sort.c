@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort.c: sorting along an axis, and what is a part of it: argsort, topk and top_k.
+/* sort.c: sorting along an axis, and parts of it: argsort, topk and top_k.
 
-   All of them order the positions of one row at a time by a stable sort and then read off values or positions. The
-   order is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With
+   All of them order the positions of one row at a time by a stable sort and then take values or positions from it. The
+   order is total: NaN is above +inf, -0 and +0 are equal, equal elements keep their order in both directions. With
    `compare` a sub-graph decides instead. */
 #include "numeric/merge_sort.h"
 #include "ops/reduce/axis.h"
@@ -23,7 +23,7 @@ typedef struct {
     int64_t axis, take;     /* results have the first `take` positions of each row */
     uint32_t values;        /* the first results are operands in the new order, this many */
     flx_tensor *positions;  /* the result that holds positions, or NULL */
-    flx_code code;          /* of the body; after a failure nothing is asked any more */
+    flx_code code;          /* of the body; after a failure it is not called again */
 } sorting;
 
 /* Below 0 where a comes first in ascending order, 0 for equals. */
@@ -48,7 +48,7 @@ static bool body_says_first(sorting *s, int64_t p, int64_t q)
     return s->code == FLX_OK && flxi_load_truth(FLX_BOOL, flxi_scalar_body_result(s->body, 0), 0);
 }
 
-/* Whether element p of the operands must stand before element q. */
+/* Whether element p of the operands must come before element q. */
 static bool goes_first(void *user, int64_t p, int64_t q)
 {
     sorting *s = user;

@@ -124,8 +124,8 @@ static flx_code check_compare(flxi_infer *f, const sort_attrs *a)
                                "compare replaces the order, so descending=true has no meaning");
     FLXI_TRY(flxi_match_scalar_body(f, "compare", a->compare, 2 * (size_t)f->nin, compare_operand));
     if (flxi_body_outputs(a->compare) != 1)
-        return flxi_infer_fail(f, FLX_E_ARITY, "compare returns one bool: a goes first", "compare returns %zu values",
-                               flxi_body_outputs(a->compare));
+        return flxi_infer_fail(f, FLX_E_ARITY, "compare must return one bool: whether a comes first",
+                               "compare returns %zu values", flxi_body_outputs(a->compare));
     return flxi_match_scalar_output(f, "compare", a->compare, 0, FLX_BOOL);
 }
 
@@ -133,7 +133,7 @@ static flx_code check_keys(flxi_infer *f, const sort_attrs *a)
 {
     for (uint32_t j = 0; j < (uint32_t)a->num_keys; j++)
         if (flxi_is_complex(f->in[j]->dtype))
-            return flxi_infer_fail(f, FLX_E_DTYPE, "sort by real or abs of it, or give compare",
+            return flxi_infer_fail(f, FLX_E_DTYPE, "sort by its real part or abs, or give compare",
                                    "key %u is %s, which has no order", (unsigned)j + 1,
                                    flx_dtype_name(f->in[j]->dtype));
     return FLX_OK;
@@ -204,7 +204,7 @@ static const flxi_sample samples_sort[] = {
     {0},
 };
 
-/* ---- Rules of sort: values move, so all that counts is where they came from ---- */
+/* ---- Rules of sort: values move, so only their source positions matter ---- */
 
 /* The comparison with two more inputs, which it ignores; NULL with the error in s->g. */
 static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const flx_type *ignored)
@@ -304,7 +304,7 @@ static bool shares_keys(const flxi_site *s)
     return shared;
 }
 
-/* All examples are ordered alike: what they share is sorted once, and the rest goes to the places that this shows. */
+/* All examples have the same order: shared operands are sorted once, and the others are gathered by those positions. */
 static void batch_by_shared_keys(flxi_site *s, flx_val *by)
 {
     const sort_attrs *a = s->attrs;
@@ -320,7 +320,8 @@ static void batch_by_shared_keys(flxi_site *s, flx_val *by)
     sort_with_positions(s, x, n, sorted);
     const flx_type *row = flxi_typeof(s, sorted[n]);
     if (row->rank == FLX_MAX_RANK)
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", row->rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       row->rank);
     else
         memcpy(dims + 1, row->dims, (size_t)row->rank * sizeof *dims);
     flx_val from = s->g->error.code ? FLX_NONE : flxi_expand_to(s, sorted[n], row->rank + 1, dims);
@@ -459,8 +460,8 @@ static flx_code infer_top(flxi_infer *f, int64_t axis, flx_type *positions)
     if (flxi_dim_below(f->ctx, a->k, 1) || flxi_dim_below(f->ctx, n, a->k)) {
         flxi_type_text text;
         flxi_dim_text k;
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k is at least 1 and at most the extent of the axis",
-                               "k is %s, but axis %d of x %s must hold it", flxi_dim_str(f->ctx, a->k, &k), (int)axis,
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k must be at least 1 and at most the extent of the axis",
+                               "k=%s is out of range for axis %d of x %s", flxi_dim_str(f->ctx, a->k, &k), (int)axis,
                                flxi_shape_str(f->ctx, x, &text));
     }
     FLXI_TRY(flxi_check_positions(f, a->dtype, n));

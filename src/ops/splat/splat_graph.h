@@ -8,11 +8,11 @@
 
 void flxi_decompose_splat(flxi_site *s, flx_val *y);
 
-/* Coefficients for each splat and channel when `harmonics` numbers belong to n splats; -1: they do not. */
+/* Coefficients for each splat and channel when `harmonics` is the total for n splats; -1: it does not fit. */
 int64_t flxi_splat_bands(flx_context *ctx, flx_dim n, flx_dim harmonics);
 
-/* Before a graph is transformed: what a rasterize behind its prepare is replaced by (one render), and a prepare that
-   nobody needs any more (zeros); NULL for all other nodes. */
+/* Before a graph is transformed: the replacement of a rasterize of a prepare (one render), and of a prepare that is no
+   longer needed (zeros); NULL for all other nodes. */
 typedef void (*flxi_splat_expansion)(flxi_site *s, flx_val *y);
 flxi_splat_expansion flxi_splat_pair(const flx_graph *g, uint32_t node);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* activation_derivative.c: f'(x) of a pointwise op of one operand, as ordinary nodes in the graph that x belongs to. It
-   is the factor that both modes multiply with, so that hand-written backward passes cannot disagree with the
-   transforms. */
+/* activation_derivative.c: f'(x) of a pointwise op of one operand, as ordinary nodes in the graph that x belongs to.
+   Both modes multiply with this factor, so that hand-written backward passes cannot disagree with the transforms. */
 #include "autodiff/autodiff.h"
 
 #include <string.h>
@@ -67,6 +66,6 @@ flx_val flx_activation_derivative(flx_graph *g, const char *op, flx_val x)
     if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, type->dtype))
         return no_derivative(g, s.op->name, "x is neither floating nor complex");
     if (flxi_typeof(&s, y)->dtype != type->dtype)
-        return no_derivative(g, s.op->name, "its result has another dtype than x");
+        return no_derivative(g, s.op->name, "its result has a different dtype than x");
     return derivative(&s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* autodiff.h: the engines behind the public transforms. Each works on a prepared graph and one target graph. */
+/* autodiff.h: the engines of the public transforms. Each works on a prepared graph and one target graph. */
 #ifndef FLXI_AUTODIFF_H
 #define FLXI_AUTODIFF_H
 
@@ -12,13 +12,13 @@
 typedef struct {
     const flx_graph *src; /* prepared */
     flx_graph *g;         /* gets the forward computation and the cotangents */
-    uint32_t *map;        /* ids of src to ids of g; the leaves are filled in by the caller */
+    uint32_t *map;        /* ids of src to ids of g; the caller fills in the leaves */
     const bool *wrt;      /* by id of src: cotangents are wanted for these */
-    flx_val *cotangent; /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: no derivative arrives) */
-    bool *active;       /* by id: depends on a wrt value through derivatives that are not zero */
-    flx_val **saved;    /* by node: what its primal rule kept */
-    bool bounded;       /* a loop without a bound is an error */
-    bool fused;         /* dedicated backward ops are wanted; src is prepared for MODE_FUSED_VJP */
+    flx_val *cotangent;   /* by id of src: seeds in, cotangents of the wrt values out (FLX_NONE: none arrives) */
+    bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
+    flx_val **saved;      /* by node: what its primal rule kept */
+    bool bounded;         /* a loop without a bound is an error */
+    bool fused;           /* dedicated backward ops are wanted; src is prepared for MODE_FUSED_VJP */
 } flxi_reverse;
 
 /* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
@@ -32,12 +32,12 @@ typedef struct {
     const flx_graph *src;
     flx_graph *g;
     uint32_t *map;
-    flx_val *tangent; /* by id of src: those of leaves in, all others out */
+    flx_val *tangent; /* by id of src: leaves are input, all others output */
 } flxi_forward;
 
 flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
 
-/* The tangents of one node's results from those of its operands, by whichever rule the op has; false when it has
+/* The tangents of one node's results from those of its operands, with whichever rule the op has; false when it has
    none. */
 bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty);
 
@@ -47,7 +47,7 @@ typedef struct {
     const flx_graph *src;
     flx_graph *g;
     uint32_t *map;
-    bool *batched; /* by id of src: has the batch axis in front; those of leaves in, all others out */
+    bool *batched; /* by id of src: has a leading batch axis; leaves are input, all others output */
     flx_dim size;
 } flxi_batching;
 
@@ -68,12 +68,12 @@ typedef struct {
     char name[300]; /* "" keeps its name */
 } flxi_choice;
 
-/* A copy with these outputs in this order, simplified; and one called `name`. */
+/* A copy with these outputs in this order, simplified; and such a copy called `name`. */
 flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
 flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
                                   flx_error *err);
 
-/* An input, parameter or pinned value that can be differentiated by. */
+/* An input, parameter or pinned value with respect to which one can differentiate. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
 
 /* Simplifies *g, which is replaced. */
@@ -89,7 +89,7 @@ typedef struct {
 const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name *name);
 flx_graph *flxi_derived_graph(const flx_graph *g, const char *suffix);
 
-/* Says of an error in which transform of which graph it arose, earlier transforms included. */
+/* Adds to an error in which transform of which graph it arose, earlier transforms included. */
 void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g);
 
 /* "exp 'y' (f32[3])"; the name is the value's own where none is given. */
@@ -104,10 +104,10 @@ flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, co
 /* Fails with NAME and a hint that lists the inputs. */
 flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name);
 
-/* Replaces the hints of flx_grad, which name options of its own, for a transform that has none of them. */
+/* Replaces the hints of flx_grad, which name its own options, for a transform that lacks these options. */
 void flxi_without_options(flx_error *err);
 
-/* Adds the place of a node, unless an inner one is known. */
+/* Adds the location of a node, unless an inner one is known. */
 void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n);
 
 #endif

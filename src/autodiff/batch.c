@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.c: the batching sweep. Values that depend on no batched input are shared as they are. All others have the
-   batch axis in front. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one
-   runs in a loop over the examples, which is a scan with no carry: right for every op, if slow; so does one whose
-   rule declines. */
+/* batch.c: the batching sweep. Values that depend on no batched input are shared unchanged. All others have a leading
+   batch axis. Pointwise ops only need their operands' ranks aligned; other ops have rules; an op without one runs in a
+   loop over the examples, which is a scan with no carry: correct for every op, but slow; so does an op whose rule
+   declines. */
 #include "autodiff/autodiff.h"
 
-/* Operands of lower per-example rank get axes of extent 1 behind the batch axis, so that axes meet as they did
-   before. */
+/* Operands of lower per-example rank get axes of extent 1 after the batch axis, so that axes align as before. */
 static void batch_pointwise(flxi_site *s, flx_val *by)
 {
     int rank = 0;
@@ -105,7 +104,7 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
             made && made->dtype == v->type->dtype && made->rank == v->type->rank + (results[k] ? 1 : 0) &&
             memcmp(made->dims + (results[k] ? 1 : 0), v->type->dims, (size_t)v->type->rank * sizeof(flx_dim)) == 0;
         if (!right)
-            return flxi_fail(err, FLX_E_INTERNAL, "%s: its batching rule gives another type", s.op->name);
+            return flxi_fail(err, FLX_E_INTERNAL, "%s: its batching rule returns a wrong type", s.op->name);
         b->map[n->first + k] = by[k].id;
         b->batched[n->first + k] = results[k];
         flxi_value_at(g, by[k].id)->pinned |= v->pinned;

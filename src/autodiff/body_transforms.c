@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_transforms.c: the transforms as the rules of control flow use them on sub-graphs; see site.h for what each
-   gives. */
+/* body_transforms.c: the transforms of sub-graphs for the rules of control flow; see site.h for what each returns. */
 #include "autodiff/autodiff.h"
 
-/* What the first three start with: the prepared body, an empty graph and a map. */
+
+/* Common start of the first three: the prepared body, an empty graph and a map. */
 typedef struct {
     flx_graph *prepared;
     flx_graph *g;
@@ -132,7 +132,7 @@ static flx_val with_batch_axis(flxi_site *s, flx_val v, const flx_type *example)
 {
     flx_dim dims[FLX_MAX_RANK];
     if (example->rank == FLX_MAX_RANK) {
-        flxi_graph_failf(s->g, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit",
+        flxi_graph_failf(s->g, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
                          example->rank);
         return FLX_NONE;
     }
@@ -152,8 +152,8 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
         flx_type type = *v->type;
         if (batched[i]) {
             if (type.rank == FLX_MAX_RANK)
-                return flxi_fail(&w->err, FLX_E_SIZE, "a batch axis on a tensor of rank %d exceeds the limit",
-                                 type.rank);
+                return flxi_fail(&w->err, FLX_E_SIZE,
+                                 "adding a batch axis to a tensor of rank %d exceeds the rank limit", type.rank);
             memmove(type.dims + 1, type.dims, (size_t)type.rank * sizeof(flx_dim));
             type.dims[0] = size;
             type.rank++;
@@ -173,7 +173,7 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
         else if (out[k] && !w->flags[id])
             v = with_batch_axis(&s, v, flxi_type_at(src, id));
         else if (!out[k] && w->flags[id])
-            return flxi_fail(&w->err, FLX_E_INTERNAL, "an output that must not be batched is");
+            return flxi_fail(&w->err, FLX_E_INTERNAL, "an output is batched that must not be");
         flx_output(w->g, v, src->outputs.at[k].name);
     }
     return flxi_built(w->g, &w->err);

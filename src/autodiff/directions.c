@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or over chunks that
-   a scan walks, so that only a chunk's worth of memory is used at a time. Inside the scan a step makes its own
-   directions from its number; the whole set never exists. */
+/* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or chunk by chunk in a
+   scan, so that memory for only one chunk is used at a time. Inside the scan, a step makes its own directions from its
+   index; the whole set never exists. */
 #include "autodiff/jacobian.h"
 
 #include <stdio.h>
 
 /* ---- Colours ---- */
 
-/* Below this, following each direction by itself costs less than telling them apart. */
+/* Below this, following each direction separately costs less than separating them afterwards. */
 static const int64_t few_directions = 16;
 
 static flx_dim colours_of_axis(const flxi_directions *d, int axis)
@@ -100,7 +100,7 @@ static flx_val shifted(flx_graph *g, flx_val positions, int64_t by)
     return by ? flx_add(g, positions, flx_scalar(g, FLX_I64, (double)by)) : positions;
 }
 
-/* Whether the position of each element along one axis lies in the band around that of the other value. */
+/* Whether the position of each element along one axis is in the band around that of the other value. */
 static flx_val within_tie(flxi_site *s, const flxi_directions *d, const flxi_tie *t, const flx_type *other, flx_dim n)
 {
     flx_graph *g = s->g;
@@ -174,7 +174,7 @@ static flx_code run_at_once(flxi_many *m, flx_val *out)
     return code;
 }
 
-/* One step: the inputs of the graph, then the step's number. */
+/* One step: the inputs of the graph, then the step's index. */
 static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
 {
     flx_graph *g = flx_graph_new(m->g->ctx, "chunk");
@@ -246,7 +246,7 @@ static flx_code run_in_chunks(flxi_many *m, flx_dim chunks, flx_val *out)
     return code;
 }
 
-/* As few chunks as the limits allow, and those of equal size. */
+/* As few chunks as the limits allow, all of equal size. */
 static flx_code choose_chunk(flxi_many *m, flx_dim *chunks)
 {
     flx_dim n = m->along.colours;
@@ -268,7 +268,7 @@ flx_code flxi_run_many(flxi_many *m, flx_val *out)
 {
     flx_dim chunks;
     if (m->along.type->rank + 2 > FLX_MAX_RANK)
-        return flxi_fail(m->err, FLX_E_SIZE, "a Jacobian of a tensor of rank %d exceeds the limit",
+        return flxi_fail(m->err, FLX_E_SIZE, "the Jacobian of a tensor of rank %d exceeds the rank limit",
                          m->along.type->rank);
     FLXI_TRY(choose_chunk(m, &chunks));
     return chunks == 1 ? run_at_once(m, out) : run_in_chunks(m, chunks, out);

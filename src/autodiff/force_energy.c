@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* force_energy.c: the loss of a model of energies that is trained on forces too. Forces are minus the gradient of the
-   energy by the positions; that gradient is a graph, which becomes part of the loss, so that the gradient of the loss
-   by the parameters goes through it: one sweep back over a sweep back, at the cost of a few evaluations and without a
-   Hessian.
+   energy with respect to the positions; that gradient is a graph, which becomes part of the loss, so that the gradient
+   of the loss with respect to the parameters goes through it: reverse over reverse mode, at the cost of a few
+   evaluations and without a Hessian.
 
    A batch of energies is summed before it is differentiated: each energy depends on its own positions only, so the
    gradient of the sum holds the forces of all. */
@@ -23,7 +23,7 @@ static flx_code check_real(const force_work *w, uint32_t id, const char *name)
     if (flxi_is_float(flxi_type_at(w->energy, id)->dtype))
         return FLX_OK;
     return flxi_fail_hint(w->err, FLX_E_NOT_DIFFERENTIABLE, "energies and positions are real floating numbers",
-                          "there are no forces with %s", flxi_value_str(w->energy, id, name, &text));
+                          "forces are not defined for %s", flxi_value_str(w->energy, id, name, &text));
 }
 
 static flx_code check_work(const force_work *w, const flx_force_options *given)
@@ -36,7 +36,7 @@ static flx_code check_work(const force_work *w, const flx_force_options *given)
         return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: there is no flag 0x%x", (unsigned)given->flags);
     double e = w->o.energy_weight, f = w->o.force_weight;
     if (!(e >= 0 && f >= 0 && isfinite(e + f) && e + f > 0))
-        return flxi_fail_hint(w->err, FLX_E_USAGE, "weights are finite, not negative, and not both zero",
+        return flxi_fail_hint(w->err, FLX_E_USAGE, "weights must be finite and nonnegative, and not both zero",
                               "flx_force_energy_loss: the weights are %g and %g", e, f);
     size_t leaf;
     if (!flxi_find_leaf(w->energy, w->positions, &leaf))
@@ -56,7 +56,7 @@ static flx_graph *around(const flx_graph *body, flx_graph *g, flx_val *out, size
     return NULL;
 }
 
-/* Outputs: the energy and its gradient by the positions. */
+/* Outputs: the energy and its gradient with respect to the positions. */
 static flx_graph *energy_and_slope(const force_work *w)
 {
     flx_val e;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward.c: the forward sweep. Every node is copied, and if a tangent reaches it, its tangent is emitted beside it. An
+/* forward.c: the forward sweep. Every node is copied, and if a tangent reaches it, its tangent is appended after it. An
    absent tangent is zero and costs nothing. In order of preference an op uses its own rule, its partials, its linearity
    (the op applied to the tangents), its multilinearity (one operand at a time), or its vjp: that is linear in the
-   cotangent u, so its derivative by u, applied to the tangent, is the tangent of the result. */
+   cotangent u, so its derivative with respect to u, applied to the tangent, is the tangent of the result. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/catalogue.h>
@@ -208,7 +208,8 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
         if (!flxi_gives_derivative(s.op, type->dtype, quantised))
             continue;
         if (!flxi_is_none(ty[k]) && (!made || !flxi_type_equal(made, &want)))
-            return flxi_fail(p->err, FLX_E_INTERNAL, "%s: a tangent has another type than its value", s.op->name);
+            return flxi_fail(p->err, FLX_E_INTERNAL, "%s: the type of a tangent differs from that of its value",
+                             s.op->name);
         p->f->tangent[n->first + k] = ty[k];
     }
     return FLX_OK;

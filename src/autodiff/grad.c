@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grad.c: reverse mode for users: names, seeds, what is missing, and the outputs in their order. */
+/* grad.c: reverse mode for users: names, seeds, missing gradients, and the order of the outputs. */
 #include "autodiff/autodiff.h"
 
 #include <stdio.h>
@@ -44,13 +44,13 @@ flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_e
 {
     flxi_value_text text;
     if (!name)
-        return flxi_fail(err, FLX_E_USAGE, "a name to differentiate by is NULL");
+        return flxi_fail(err, FLX_E_USAGE, "a name of an input to differentiate is NULL");
     *id = find_value(g, name);
     if (!*id)
         return flxi_no_input(err, g, name);
     if (!carries_derivative(flxi_type_at(g, *id)))
         return flxi_fail_hint(err, FLX_E_NOT_DIFFERENTIABLE, "only floating and complex values have derivatives",
-                              "%s cannot be differentiated by", flxi_value_str(g, *id, name, &text));
+                              "cannot differentiate with respect to %s", flxi_value_str(g, *id, name, &text));
     return FLX_OK;
 }
 
@@ -70,7 +70,7 @@ static flx_code check_loss(const grad_work *w)
         if (t->dims[i] != 1)
             return flxi_fail_hint(w->err, FLX_E_NON_SCALAR,
                                   "reduce it to one element, or give its cotangent: --seed input (FLX_GRAD_SEED_INPUT)",
-                                  "the loss %s is not one element", text.s);
+                                  "the loss %s must have one element", text.s);
     if (flxi_is_complex(t->dtype))
         return flxi_fail_hint(w->err, FLX_E_DTYPE, "take its real part or its absolute value", "the loss %s is complex",
                               text.s);
@@ -201,8 +201,9 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
     flx_code code = flx_graph_error(g, &local);
     grad_work w = {.g = g, .names = wrt, .count = count, .flags = options ? options->flags : 0, .err = &local};
     if (code == FLX_OK)
-        code = count && wrt ? differentiate(&w)
-                            : flxi_fail(&local, FLX_E_USAGE, "flx_grad: name at least one input to differentiate by");
+        code = count && wrt
+                   ? differentiate(&w)
+                   : flxi_fail(&local, FLX_E_USAGE, "flx_grad: no input given to differentiate with respect to");
     if (code != FLX_OK) {
         flx_graph_free(w.out);
         w.out = NULL;

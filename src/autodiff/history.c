@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* history.c: which transforms a graph went through, and how errors speak of it. The name of what a transform makes
-   says so: `mlp.grad.vmap` is a batched gradient of `mlp`. Text and bytes keep names, so the history survives a pipe,
-   and an error says "vmap of grad of 'mlp'". */
+/* history.c: which transforms a graph went through, and how error messages report them. The name of a transform's
+   result records it: `mlp.grad.vmap` is a batched gradient of `mlp`. Text and bytes keep names, so the history survives
+   a pipe, and an error says "vmap of grad of 'mlp'". */
 #include "autodiff/autodiff.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static const transform_row *find_transform(const char *suffix, size_t n)
     return NULL;
 }
 
-/* The part of a name behind its last dot; NULL when there is none. */
+/* The part of a name after its last dot; NULL when there is none. */
 static const char *last_part(const char *name, size_t n)
 {
     while (n > 0 && name[n - 1] != '.')
@@ -70,7 +70,7 @@ static void put_history(char *text, size_t size, const char *suffix, const char 
     snprintf(text + at, size - at, "'%.*s'", n < 40 ? (int)n : 40, name);
 }
 
-/* A transform made of others gives their place, but its own name. */
+/* A transform built from others reports their location under its own name. */
 static const char *innermost_place(const char *where)
 {
     const char *at = strstr(where, ", at ");
@@ -125,7 +125,7 @@ flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, co
     if (n->nin > SHOWN)
         snprintf(from + at, sizeof from - at, ", ...");
     return flxi_fail_hint(
-        err, FLX_E_NO_RULE, op->rules->undefined ? op->rules->undefined : "stop_gradient(x) cuts the path",
+        err, FLX_E_NO_RULE, op->rules->undefined ? op->rules->undefined : "stop_gradient(x) excludes this path",
         "%s%s%.40s%s (%s to %.40s) has no derivative in %s mode", op->name, name ? " '" : "", name ? name : "",
         name ? "'" : "", from, n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
 }
@@ -152,7 +152,7 @@ void flxi_without_options(flx_error *err)
     if (err->code == FLX_E_NON_SCALAR)
         flxi_hint(err, "reduce it to one element");
     if (err->code == FLX_E_NO_GRAD_PATH)
-        flxi_hint(err, "name only inputs that the loss depends on");
+        flxi_hint(err, "choose only inputs that the loss depends on");
 }
 
 void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jacobian.c: Jacobians and Hessians, made of the other transforms.
+/* jacobian.c: Jacobians and Hessians, built from the other transforms.
 
-   Forward: the jvp is batched over its tangent and run on directions that together see every element of an input.
+   Forward: the jvp is batched over its tangent and run on directions that together cover every element of an input.
    Reverse: the same with the vjp and an output. Where the graph shows that the Jacobian is zero off a diagonal or a
-   band, elements far enough apart share a direction, and the results are put in their places afterwards. The result
-   is an ordinary graph with the inputs of the given one. */
+   band, elements far enough apart share a direction, and the results are rearranged afterwards. The result is an
+   ordinary graph with the inputs of the given one. */
 #include "autodiff/jacobian.h"
 
 #include <stdio.h>
@@ -169,13 +169,15 @@ static size_t ties_of_output(const jacobian_work *w, const flxi_directions *d, s
 
 /* ---- Blocks ---- */
 
-/* The type of the block of output k by input i: output ++ input, of the output's dtype unless the input is complex. */
+/* The type of the block of output k with respect to input i: output ++ input, of the output's dtype unless the input is
+   complex. */
 static flx_code block_type(const jacobian_work *w, size_t i, size_t k, flx_type *t)
 {
     const flx_type *y = output_type(w, k);
     const flx_type *x = wrt_type(w, i);
     if (y->rank + x->rank > FLX_MAX_RANK)
-        return flxi_fail(w->err, FLX_E_SIZE, "the Jacobian of '%.80s' by '%.80s' would have rank %d, the limit is %d",
+        return flxi_fail(w->err, FLX_E_SIZE,
+                         "the Jacobian of '%.80s' with respect to '%.80s' would have rank %d, the limit is %d",
                          w->g->outputs.at[k].name, w->wrt[i], y->rank + x->rank, FLX_MAX_RANK);
     *t = *y;
     t->dtype = flxi_is_complex(x->dtype) ? x->dtype : y->dtype;
@@ -184,7 +186,7 @@ static flx_code block_type(const jacobian_work *w, size_t i, size_t k, flx_type 
     return FLX_OK;
 }
 
-/* Derivatives that nothing reaches. */
+/* Zeros for derivatives without any dependency. */
 static flx_code zero_block(jacobian_work *w, size_t i, size_t k)
 {
     flxi_site s = flxi_plain_site(w->out);
@@ -238,7 +240,7 @@ static flx_graph *tangents_of(jacobian_work *w, size_t i)
     return one;
 }
 
-/* All outputs by input i: one batched jvp. */
+/* All outputs with respect to input i: one batched jvp. */
 static flx_code forward_column(jacobian_work *w, size_t i)
 {
     flxi_site s = flxi_plain_site(w->out);
@@ -284,7 +286,7 @@ static flx_graph *cotangents_of(jacobian_work *w, size_t k, const char **names, 
     return one;
 }
 
-/* Output k by all inputs: one batched vjp. */
+/* Output k with respect to all inputs: one batched vjp. */
 static flx_code reverse_row(jacobian_work *w, size_t k)
 {
     flxi_site s = flxi_plain_site(w->out);
@@ -354,7 +356,7 @@ static flx_code check_types(const jacobian_work *w)
         uint32_t id;
         FLXI_TRY(flxi_find_wrt(w->g, w->wrt[i], &id, w->err));
         if (!(flxi_ops[flxi_node_at(w->g, flxi_value_at(w->g, id)->node)->op].traits & TRAIT_DECLARED))
-            return flxi_fail(w->err, FLX_E_NAME, "%s is no input of '%.100s'",
+            return flxi_fail(w->err, FLX_E_NAME, "%s is not an input of '%.100s'",
                              flxi_value_str(w->g, id, w->wrt[i], &text), w->g->name);
     }
     for (size_t k = 0; k < w->g->outputs.n; k++)
@@ -366,7 +368,7 @@ static flx_code check_types(const jacobian_work *w)
 }
 
 /* A tangent along a real direction is complex where the value is, and so is the cotangent of a complex input from a
-   real output. A complex value by a complex one would need two matrices. */
+   real output. A complex output with respect to a complex input would need two matrices. */
 static flx_code choose_mode(const jacobian_work *w, bool *forward)
 {
     flxi_value_text in = {""};
@@ -379,8 +381,9 @@ static flx_code choose_mode(const jacobian_work *w, bool *forward)
         if (flxi_is_complex(output_type(w, k)->dtype))
             flxi_value_str(w->g, w->g->outputs.at[k].val, w->g->outputs.at[k].name, &out);
     if (in.s[0] && out.s[0])
-        return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED, "take real and imaginary parts apart",
-                              "%s and the output %s are complex: no one complex matrix is their Jacobian", in.s, out.s);
+        return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED, "differentiate real and imaginary parts separately",
+                              "%s and the output %s are both complex: no single complex matrix is their Jacobian", in.s,
+                              out.s);
     if ((in.s[0] && mode == FLX_JACOBIAN_FORWARD) || (out.s[0] && mode == FLX_JACOBIAN_REVERSE))
         return flxi_fail(w->err, FLX_E_UNSUPPORTED, "%s%s is complex: that needs %s mode", in.s[0] ? "" : "the output ",
                          in.s[0] ? in.s : out.s, in.s[0] ? "reverse" : "forward");
@@ -419,8 +422,7 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
         w->options = *options;
     if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
         w->options.budget < 0) {
-        flxi_fail(w->err, FLX_E_USAGE,
-                  "the options of a Jacobian have a mode, flag, chunk or budget that does not exist");
+        flxi_fail(w->err, FLX_E_USAGE, "the options of a Jacobian have an invalid mode, flag, chunk or budget");
         return NULL;
     }
     if (build_jacobian(w) == FLX_OK)
@@ -437,7 +439,7 @@ flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count
     if (flx_graph_error(g, &local) == FLX_OK) {
         jacobian_work w = {.g = g, .wrt = wrt, .count = count, .suffix = "jac", .named = g, .err = &local};
         if (!count || !wrt)
-            flxi_fail(&local, FLX_E_USAGE, "flx_jacobian: name at least one input to differentiate by");
+            flxi_fail(&local, FLX_E_USAGE, "flx_jacobian: no input given to differentiate with respect to");
         else
             out = jacobian(&w, options);
     }

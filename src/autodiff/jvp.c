@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvp.c: forward mode for users, and the Hessian product made of forward over reverse. */
+/* jvp.c: forward mode for users, and the Hessian product, forward over reverse. */
 #include "autodiff/autodiff.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static flx_code declare_tangents(jvp_work *w, const char *const *names, size_t c
         FLXI_TRY(flxi_find_wrt(w->g, names[i], &id, w->err));
         const flxi_value *v = flxi_value_at(w->g, id);
         if (!(flxi_ops[flxi_node_at(w->g, v->node)->op].traits & TRAIT_DECLARED))
-            return flxi_fail(w->err, FLX_E_NAME, "%s is no input of '%.100s': only inputs have tangents",
+            return flxi_fail(w->err, FLX_E_NAME, "%s is not an input of '%.100s': only inputs have tangents",
                              flxi_value_str(w->g, id, names[i], &text), w->g->name);
         flx_val *t = &w->tangent[w->remap.id[id]];
         if (flxi_is_none(*t))
@@ -75,8 +75,9 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
     jvp_work w = {.g = g, .err = &local};
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = count && wrt ? push_forward(&w, wrt, count)
-                            : flxi_fail(&local, FLX_E_USAGE, "flx_jvp: name at least one input to differentiate by");
+        code = count && wrt
+                   ? push_forward(&w, wrt, count)
+                   : flxi_fail(&local, FLX_E_USAGE, "flx_jvp: no input given to differentiate with respect to");
     if (code != FLX_OK) {
         flx_graph_free(w.out);
         w.out = NULL;
@@ -97,7 +98,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
 
 /* ---- Hessian products ---- */
 
-/* The first output alone: auxiliary outputs play no part. */
+/* The first output alone: auxiliary outputs are ignored. */
 static flx_graph *loss_alone(const flx_graph *g, flx_error *err)
 {
     flxi_choice loss = {.output = 0};

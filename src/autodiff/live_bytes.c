@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_bytes.c: how much memory a graph needs while it runs, before it runs: every value from the node that makes it
-   to the last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values
-   that depend on the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any
-   memory goes, and no sum overflows. */
+/* live_bytes.c: estimates how much memory a graph will need while it runs: every value counts from the node that makes
+   it to the last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values
+   that depend on the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any memory
+   goes, and no sum overflows. */
 #include "autodiff/jacobian.h"
 
 typedef struct {
@@ -36,7 +36,7 @@ static double bytes_of_bodies(const flxi_node *n)
     return sum;
 }
 
-/* An upper bound for a body that is run: its values need not be followed. */
+/* An upper bound for a body: the lifetimes of its values are not followed. */
 static double bytes_of_all(const flx_graph *g)
 {
     double sum = 0.0;
@@ -74,7 +74,7 @@ static void count_if_last(meter *m, uint32_t id, uint32_t i)
 {
     if (m->last_use[id] != i)
         return;
-    m->last_use[id] = UINT32_MAX; /* an operand that appears twice dies once */
+    m->last_use[id] = UINT32_MAX; /* an operand that appears twice is freed once */
     count(m, id, -1.0);
 }
 
@@ -105,7 +105,7 @@ flx_code flxi_copies_within(const flx_graph *g, uint32_t seed, int64_t budget, i
     size_t ids = (size_t)g->value_count + 1;
     meter m = {.g = g, .budget = (double)budget, .most = 0x1p53};
     *copies = 1;
-    if (g->symbols.n) /* no extent is known for sure */
+    if (g->symbols.n) /* some extent is not known */
         return FLX_OK;
     m.last_use = flxi_alloc(mem, ids, sizeof *m.last_use);
     m.copied = flxi_alloc(mem, ids, sizeof *m.copied);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nth_grad.c: gradients of gradients, contracted with ones between the levels. */
+/* nth_grad.c: gradients of gradients; the gradient of each level is contracted with ones. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/text.h>

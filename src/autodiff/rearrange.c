@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rearrange.c: leaves and outputs of the graphs that transforms make. */
+/* rearrange.c: leaves and outputs of the graphs that transforms build. */
 #include "autodiff/autodiff.h"
 
 #include <stdio.h>

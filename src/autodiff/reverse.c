@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the way back say
-   what); then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a
-   value that is differentiated: both sides prune. Contributions to one value are added in ascending order of their
+/* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the reverse sweep
+   say what); then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a
+   value that is differentiated: both conditions prune. Contributions to one value are added in ascending order of their
    consumers and operands, three or more as one n-ary sum. */
 #include "autodiff/autodiff.h"
 
@@ -116,7 +116,7 @@ static flx_code contribute(sweep *w, uint32_t id, flx_val v)
     return FLX_OK;
 }
 
-/* Contributions were made from the last consumer to the first, so the list from the head is already ascending. */
+/* Contributions were added from the last consumer to the first, so the list is already ascending from its head. */
 static flx_code gather(sweep *w, uint32_t id, flx_val *out)
 {
     flx_graph *g = w->r->g;
@@ -152,7 +152,7 @@ static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const f
     flxi_type_text b;
     if (t && flxi_type_equal(t, wanted))
         return FLX_OK;
-    return flxi_fail(w->err, FLX_E_INTERNAL, "%s: a cotangent is %s where %s is needed", s->op->name,
+    return flxi_fail(w->err, FLX_E_INTERNAL, "%s: a cotangent is %s, expected %s", s->op->name,
                      t ? flxi_type_str(s->ctx, t, &a) : "none", flxi_type_str(s->ctx, wanted, &b));
 }
 
@@ -178,7 +178,7 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_va
     else
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(w->r->g, w->err));
-    for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand on: lists grow at their head */
+    for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
             continue;
         flx_type type = flxi_tangent_type(flxi_type_at(w->r->src, n->in[k]));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparsity.c: where a Jacobian is zero because of how the graph is built.
+/* sparsity.c: where a Jacobian is zero because of the structure of the graph.
 
    For each value and each axis of one leaf we follow a single fact: "position i along axis p depends only on the
-   leaf's positions i + lo … i + hi". Pointwise ops keep it, moving data shifts it, a reduction along p loses it. Two
-   uses of the leaf keep the hull of both. What is left at an output says which elements of the leaf can be varied in
-   one sweep: all those further apart than hi - lo. An elementwise function needs one sweep, a function that treats
-   the rows of a batch alike one per element of a row, a three-point stencil three.
+   leaf's positions i + lo … i + hi". Pointwise ops keep it, data movement shifts it, a reduction along p loses it. Two
+   uses of the leaf keep the hull of both. The fact at an output determines which elements of the leaf can be varied in
+   one sweep: all those further apart than hi - lo. An elementwise function needs one sweep, a function that treats the
+   rows of a batch alike one per element of a row, a three-point stencil three.
 
    How an op passes the fact on is its rule `link`; an op without one, or one that says flxi_link_dense, loses it on all
    axes, which is never wrong, only slower. */
@@ -64,7 +64,7 @@ static void visit_use(const walk *w, const flxi_use *s)
     w->reached[to] = true;
 }
 
-/* A band as wide as the axis is no band. */
+/* A band as wide as the axis carries no information. */
 static void drop_wide(const walk *w, uint32_t id)
 {
     for (size_t q = 0; q < w->rank; q++) {

@@ -3,9 +3,9 @@
 
    Every value y of the graph becomes a curve y(t), known by its derivatives Y_0, Y_1 … Linear ops act on each alone;
    products follow Leibniz, Z_k = Σ C(k,j) X_j Y_{k−j}; quotients solve that for Z_k. For any other op the derivative of
-   its result is y' = w with w = jvp(x, x'), a small expression of x, y and x'; so Y_k = W_{k−1}, and the derivatives of
-   w are found by the same rules, one order lower. The expressions are written once, into a graph of expressions, where
-   equal ones are shared: sin and cos refer to each other, exp to itself, and the whole costs O(K²) terms for them.
+   its result is y' = w with w = jvp(x, x'), a small expression of x, y and x'; so Y_k = W_{k−1}, and the same rules
+   find the derivatives of w, one order lower. The expressions are built once, in a graph of expressions, where equal
+   ones are shared: sin and cos refer to each other, exp to itself, and the whole costs O(K²) terms for them.
    Expressions of expressions are at most K deep, since each level needs one order less.
 
    A value at depth d takes part with its derivative j in round j + d. In a round, the expressions of a node come before
@@ -19,10 +19,10 @@ typedef struct {
     uint32_t depth;
     bool active;            /* differs from its value at t = 0 */
     uint32_t derivative_of; /* a leaf that stands for the derivative of this value; 0: none */
-    uint32_t derivative;    /* the leaf that stands for this value's derivative; 0: not asked for yet */
+    uint32_t derivative;    /* the leaf that stands for this value's derivative; 0: not needed so far */
     uint32_t rate;          /* the expression w with y' = w; 0: the op has a rule of its own */
-    uint32_t same_as;       /* an equal value written before, which is used instead; 0: none */
-    uint32_t parts;         /* the same value by the op's decomposition, written for this node; 0: none */
+    uint32_t same_as;       /* an equal value built before, which is used instead; 0: none */
+    uint32_t parts;         /* the same value through the op's decomposition, built for this node; 0: none */
     flx_val *order;         /* Y_0 … Y_K in the graph being built; FLX_NONE is zero */
 } curve;
 
@@ -55,7 +55,7 @@ static bool has_own_rule(const flxi_node *n, const flxi_op *op)
     return product || (op->traits & TRAIT_LINEAR) || op->rules->series;
 }
 
-/* Notes the values and nodes that t has gained since the last call. */
+/* Records the values and nodes that were added to t since the last call. */
 static flx_code note_new(taylor *w, uint32_t depth)
 {
     while (w->curves.n <= w->t->value_count) {
@@ -69,7 +69,7 @@ static flx_code note_new(taylor *w, uint32_t depth)
     return flxi_built(w->t, w->err);
 }
 
-/* The value that stands for this one. */
+/* The value that replaces this one. */
 static uint32_t own(const taylor *w, uint32_t id)
 {
     return w->curves.at[id].same_as ? w->curves.at[id].same_as : id;
@@ -90,13 +90,13 @@ static bool same_node(const taylor *w, const flxi_node *a, const flxi_node *b)
     return true;
 }
 
-/* Derivatives of a deeper node are computed in later rounds, too late to stand for another. */
+/* Derivatives of a deeper node are computed in later rounds, too late to replace another. */
 static bool is_as_early(const taylor *w, const flxi_node *a, const flxi_node *b)
 {
     return a->nout == 0 || w->curves.at[a->first].depth <= w->curves.at[b->first].depth;
 }
 
-/* Nodes from `from` on that equal an earlier one give way to it. */
+/* Nodes from `from` on that equal an earlier node are replaced by it. */
 static flx_code share_equal(taylor *w, uint32_t from)
 {
     for (uint32_t i = from; i < w->t->node_count; i++) {
@@ -151,7 +151,7 @@ static void mark_active(taylor *w, uint32_t from)
 
 /* The leaf that stands for the derivative of a value in expressions of the given depth or a greater one. A leaf that is
    only one deeper than its value takes its derivatives in the round that computes them; where the value belongs to a
-   node that these expressions are written for, that is too early, and their own depth is right. */
+   node that these expressions are built for, that is too early, and their own depth is used. */
 static flx_code derivative_leaf(taylor *w, uint32_t id, uint32_t depth, flx_val *out)
 {
     uint32_t known = w->curves.at[id].derivative;
@@ -167,7 +167,7 @@ static flx_code derivative_leaf(taylor *w, uint32_t id, uint32_t depth, flx_val 
     return FLX_OK;
 }
 
-/* Writes the expression of y' for a node without a rule of its own. */
+/* Builds the expression of y' for a node without a rule of its own. */
 static flx_code write_rate(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
@@ -202,7 +202,7 @@ static flx_code write_rate(taylor *w, uint32_t i)
     return FLX_OK;
 }
 
-/* Writes the decomposition of a node that has no rule of its own, at the node's own depth. */
+/* Builds the decomposition of a node that has no rule of its own, at the node's own depth. */
 static flx_code write_parts(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
@@ -226,7 +226,7 @@ static flx_code write_parts(taylor *w, uint32_t i)
     return FLX_OK;
 }
 
-/* t grows while it is walked: expressions need expressions of their own, down to depth K. */
+/* t grows during the loop: expressions need expressions of their own, down to depth K. */
 static flx_code write_rates(taylor *w)
 {
     for (uint32_t i = 0; i < w->t->node_count; i++) {
@@ -248,15 +248,15 @@ static flx_code write_rates(taylor *w)
 
 static flx_code schedule_node(taylor *w, uint32_t i);
 
-/* The node that makes a value, unless a round before has computed what is needed of it. */
+/* The node that makes a value, unless an earlier round has computed what is needed from it. */
 static flx_code schedule_value(taylor *w, uint32_t id, uint32_t depth)
 {
     id = own(w, id);
     return w->curves.at[id].depth < depth ? FLX_OK : schedule_node(w, flxi_value_at(w->t, id)->node);
 }
 
-/* Expressions, operands and what a leaf stands for come before a node: mostly they are there already, but an operand
-   may have given way to an equal value of an expression that belongs to a later node. */
+/* Expressions, operands and what a leaf stands for come before a node: usually they exist already, but an operand may
+   have been replaced by an equal value of an expression that belongs to a later node. */
 static flx_code schedule_node(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
@@ -307,7 +307,7 @@ static flx_val times(step *p, flx_val v, double c)
     return c == 1.0 ? v : flx_mul(p->s.g, v, flxi_number(&p->s, v, c));
 }
 
-/* All results are made anew for each of them; equal nodes are merged afterwards. */
+/* All results are recomputed for each of them; equal nodes are merged afterwards. */
 static flx_val linear_order(step *p, uint32_t result)
 {
     const flxi_operands *o = flxi_operands_of(p->s.op);
@@ -524,7 +524,7 @@ static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, in
     const flxi_allocator *mem = &g->ctx->mem;
     flx_graph *prepared = NULL;
     if (order < 0 || order > FLXI_MAX_NESTING)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "the order must be 0 to %d, not %d", FLXI_MAX_NESTING, (int)order);
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "the order must be in 0 .. %d, got %d", FLXI_MAX_NESTING, (int)order);
     FLXI_TRY(flxi_prepare(g, MODE_JVP, &prepared, NULL, err));
     taylor w = {.src = prepared, .orders = (uint32_t)order, .err = err};
     size_t ids = (size_t)prepared->value_count + 1;
@@ -548,8 +548,9 @@ flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, 
     flx_graph *out = NULL;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = count && wrt ? run(g, wrt, count, order, &out, &local)
-                            : flxi_fail(&local, FLX_E_USAGE, "flx_taylor: name at least one input");
+        code = count && wrt
+                   ? run(g, wrt, count, order, &out, &local)
+                   : flxi_fail(&local, FLX_E_USAGE, "flx_taylor: no input given to differentiate with respect to");
     if (code != FLX_OK) {
         flxi_in_transform(&local, "taylor", g);
         if (err)

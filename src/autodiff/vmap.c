@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vmap.c: batching for users: axes by name, anywhere in the shape; the engine wants them in front. */
+/* vmap.c: batching for users: batch axes by input name, at any position; the engine needs them leading. */
 #include "autodiff/autodiff.h"
 
 #include <stdio.h>
@@ -35,10 +35,10 @@ static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t cou
         int64_t axis = in_axes[k].axis < 0 ? in_axes[k].axis + rank : in_axes[k].axis;
         flxi_value_str(w->g, w->g->leaves.at[i], NULL, &text);
         if (rank > FLX_MAX_RANK)
-            return flxi_fail(w->err, FLX_E_SIZE, "%s has the largest rank there is: no batch axis fits", text.s);
+            return flxi_fail(w->err, FLX_E_SIZE, "%s has the largest allowed rank: it cannot get a batch axis", text.s);
         if (axis < 0 || axis >= rank)
             return flxi_fail(w->err, FLX_E_SHAPE,
-                             "the batch axis %lld of %s is outside -%d .. %d, its axes with the batch",
+                             "the batch axis %lld of %s is outside -%d .. %d, its axes including the batch axis",
                              (long long)in_axes[k].axis, text.s, rank, rank - 1);
         w->axis[i] = axis;
     }
@@ -84,18 +84,19 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
     flxi_value_text text;
     if (axis == FLX_NO_AXIS) {
         if (w->batched[o->val])
-            return flxi_fail_hint(w->err, FLX_E_SHAPE, "give it an axis: --out-axes 0",
-                                  "the output %s depends on the batch and needs an axis for it",
+            return flxi_fail_hint(w->err, FLX_E_SHAPE, "specify its axis: --out-axes 0",
+                                  "the output %s depends on the batch and needs a batch axis",
                                   flxi_value_str(src, o->val, o->name, &text));
         return flx_output(w->out, v, o->name);
     }
     int64_t place = axis < 0 ? axis + t->rank + 1 : axis;
     flxi_value_str(src, o->val, o->name, &text);
     if (t->rank == FLX_MAX_RANK)
-        return flxi_fail(w->err, FLX_E_SIZE, "the output %s has the largest rank there is: no batch axis fits", text.s);
+        return flxi_fail(w->err, FLX_E_SIZE, "the output %s has the largest allowed rank: it cannot get a batch axis",
+                         text.s);
     if (place < 0 || place > t->rank)
         return flxi_fail(w->err, FLX_E_SHAPE,
-                         "the batch axis %lld of the output %s is outside -%d .. %d, its axes with the batch",
+                         "the batch axis %lld of the output %s is outside -%d .. %d, its axes including the batch axis",
                          (long long)axis, text.s, t->rank + 1, t->rank);
     if (!w->batched[o->val]) {
         flx_dim dims[FLX_MAX_RANK];
@@ -113,7 +114,7 @@ static flx_code wrong_count(vmap_work *w, size_t num_outputs)
     size_t at = 0;
     for (size_t k = 0; k < w->g->outputs.n && at < sizeof list; k++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k ? ", " : "", w->g->outputs.at[k].name);
-    flxi_fail(w->err, FLX_E_ARITY, "there are %zu output axes for %zu outputs", num_outputs, w->g->outputs.n);
+    flxi_fail(w->err, FLX_E_ARITY, "%zu output axes are given for %zu outputs", num_outputs, w->g->outputs.n);
     flxi_hint(w->err, "outputs: %s%s", list, at < sizeof list ? "" : "...");
     return FLX_E_ARITY;
 }

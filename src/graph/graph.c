@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c: building graphs and reading them back. flxi_add_node is the one place where nodes are made. */
+/* graph.c: building graphs and reading them back. All nodes are made by flxi_add_node. */
 #include "graph/graph.h"
 
 #include "graph/op/infer.h"
@@ -170,7 +170,7 @@ flx_code flxi_graph_check(const flx_graph *g, flx_error *err)
     return flxi_graph_alive(g) && atomic_load(&g->sealed) ? FLX_OK : flx_graph_error(g, err);
 }
 
-/* True when g may grow; otherwise the reason is in g (or g is nothing at all). */
+/* True when g may grow; otherwise g holds the reason (or is NULL). */
 static bool may_build(flx_graph *g)
 {
     if (!flxi_graph_alive(g) || g->error.code)
@@ -289,7 +289,7 @@ const flx_type *flxi_graph_type(flx_graph *g, const flx_type *t)
 static flx_code hold_body(void *user, const flx_graph *body)
 {
     flx_graph *g = user;
-    flx_graph *held = (flx_graph *)(uintptr_t)body; /* the hold and the seal are the graph's own business */
+    flx_graph *held = (flx_graph *)(uintptr_t)body; /* the reference and the seal are not visible changes */
     if (!flxi_push(&g->ctx->mem, &g->bodies, held))
         return FLX_E_OOM;
     atomic_fetch_add(&held->refs, 1);
@@ -370,7 +370,7 @@ static flx_code find_blocks(void *user, const flx_graph *body)
     return body->has_composites ? FLX_E_STAGE : FLX_OK;
 }
 
-/* Blocks do not exist any more in a graph that was lowered. */
+/* A graph that was lowered has no composites left, and none may be added. */
 static bool fits_stage(flx_graph *g, flxi_opcode op, const void *attrs)
 {
     static const char hint[] = "add it to the graph as it was before lowering, and lower that again";
@@ -379,9 +379,9 @@ static bool fits_stage(flx_graph *g, flxi_opcode op, const void *attrs)
     if (!g->is_lowered)
         return true;
     if (row->traits & TRAIT_COMPOSITE)
-        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s is a block, and '%s' has been lowered", row->name, g->name);
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s is a composite, but '%s' has been lowered", row->name, g->name);
     else if (attrs && flxi_attrs_visit(row, attrs, &bodies) != FLX_OK)
-        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s: its body has blocks, and '%s' has been lowered", row->name,
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s: its body has composites, but '%s' has been lowered", row->name,
                          g->name);
     return !g->error.code;
 }
@@ -497,7 +497,7 @@ uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_
 {
     uint32_t first = may_build(g) ? build_op(g, op, inputs, num_inputs, attrs, num_attrs) : 0;
     uint32_t n = first ? flxi_node_at(g, g->node_count - 1)->nout : 0;
-    for (size_t i = 0; results && i < capacity; i++) /* only now: results may be the place of inputs */
+    for (size_t i = 0; results && i < capacity; i++) /* only now: `results` may be the same memory as `inputs` */
         results[i] = i < n ? (flx_val){first + (uint32_t)i, g->serial} : (flx_val){0, 0};
     return n;
 }
@@ -653,7 +653,7 @@ flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name)
     return FLX_OK;
 }
 
-/* An output may share its name with the leaf that it is, with nothing else. */
+/* An output may share its name with the leaf that it returns, and with nothing else. */
 static bool name_is_free(const flx_graph *g, const char *name, uint32_t id)
 {
     uint32_t k;
@@ -662,7 +662,7 @@ static bool name_is_free(const flx_graph *g, const char *name, uint32_t id)
     return !find_name(g, name, false, &k) || indexed_val(g, k) == id;
 }
 
-/* The name with the first suffix that is free. An output that has the name itself remembers where the search ended, so
+/* The name with the first suffix that is free. The output that has the plain name remembers where the search ended, so
    that many outputs of one name take linear time. */
 static const char *free_name(flx_graph *g, const char *name, uint32_t id)
 {

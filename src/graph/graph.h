@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     uint32_t val;
-    uint32_t next_suffix; /* where the search goes on for the next output that wants this name */
+    uint32_t next_suffix; /* where the search continues for the next output with this name */
     const char *name;
 } flxi_output;
 
@@ -58,24 +58,24 @@ struct flx_graph {
     flxi_index type_index;
     FLXI_VEC(uint32_t) leaves; /* ids of inputs and parameters */
     FLXI_VEC(flxi_output) outputs;
-    flxi_index names;                 /* of leaves and outputs: position in leaves, or leaves … see graph.c */
+    flxi_index names;                 /* of leaves and outputs: 2·position, outputs + 1; see graph.c */
     FLXI_VEC(flx_graph *) bodies;     /* each held once per use */
     FLXI_VEC(flx_tensor *) constants; /* likewise */
     FLXI_VEC(const char *) symbols;   /* in order of first use; the context's own copies of the names */
     flxi_index symbol_index;          /* of symbols by address */
     int nesting;                      /* 1 + deepest body */
-    bool has_effects;                 /* some node has, here or in a body */
-    bool has_composites;              /* some node is one, here or in a body */
-    bool is_lowered;                  /* of the stage MIR: no block may be added */
+    bool has_effects;                 /* some node has effects, here or in a body */
+    bool has_composites;              /* some node is a composite, here or in a body */
+    bool is_lowered;                  /* of the stage MIR: no composite may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
     flx_error error;                  /* the first one; code FLX_OK when there is none */
     flx_graph *next_dead;
 };
 
-/* NULL, freed (in debug builds) and foreign things are told apart here. */
+/* Distinguishes NULL, freed graphs (in debug builds) and foreign pointers. */
 bool flxi_graph_alive(const flx_graph *g);
 
-/* FLX_OK if the graph is whole. An attempt to change a body leaves an error in it, but the body is as it was. */
+/* FLX_OK if the graph has no error. An attempt to change a body stores an error in it, but leaves it unchanged. */
 flx_code flxi_graph_check(const flx_graph *g, flx_error *err);
 
 const flxi_node *flxi_node_at(const flx_graph *g, uint32_t i);
@@ -103,7 +103,7 @@ static inline bool flxi_is_const(const flxi_node *n)
    results, in order. Hash and binary form use it; text reads back that way. */
 uint32_t flxi_value_number(const flx_graph *g, uint32_t id);
 
-/* Whether the node may fail or talk at run time, itself or in its bodies: then it is never removed, merged or
+/* Whether the node may fail or have effects at run time, itself or in its bodies: then it is never removed, merged or
    folded. */
 bool flxi_has_effect(const flxi_node *n);
 
@@ -118,19 +118,19 @@ const flx_type *flxi_graph_type(flx_graph *g, const flx_type *t);
 flx_code flxi_graph_fail(flx_graph *g, const flx_error *err);
 flx_code flxi_graph_failf(flx_graph *g, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
-/* The one function that makes nodes: builders, parser, decoder and passes all come here. `attrs` is in g's arena (from
+/* The only function that makes nodes: builders, parser, decoder and passes all call it. `attrs` is in g's arena (from
    flxi_attrs_fill or flxi_attrs_clone) and is normalised in place. Returns the id of result 0, or 0 with the error in
    g. */
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs);
 
 /* The same for a copy of node n of graph `like`, whose operands have the types they have there: nothing is inferred
-   anew. The verifier checks such nodes like all others. */
+   again. The verifier checks such nodes like all others. */
 uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, const uint32_t *in, void *attrs);
 
 /* Declares a leaf. */
 uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx_type *type);
 
-/* Like flx_output, but the name is taken as it is: for copies of a graph. */
+/* Like flx_output, but the name is used unchanged: for copies of a graph. */
 flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name);
 
 /* Names value `id` (a label; leaves keep their names). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_context.c: contexts as graphs need them: with a table of symbolic dimensions from the start. */
+/* graph_context.c: contexts for graphs: they have a table of symbolic dimensions from the start. */
 #include "graph/type/dim.h"
 
 static void *make_dims(flx_context *ctx)

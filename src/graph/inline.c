@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inline.c: the public way to put one graph's nodes into another that is under construction. What transforms make can
-   so become part of a larger graph: a gradient inside a loss. Types must agree exactly, since nodes are copied with
-   theirs. */
+/* inline.c: the public way to copy one graph's nodes into another that is under construction. The result of a transform
+   can thus become part of a larger graph: a gradient inside a loss. Types must agree exactly, since nodes are copied
+   with theirs. */
 #include "graph/op/site.h"
 
 /* Errors of the arguments as a whole, kept in g. */
@@ -25,7 +25,7 @@ static bool can_inline(flx_graph *g, const flx_graph *body, const flx_val *input
     return !g->error.code;
 }
 
-/* The input or parameter of g that is called like leaf i of the body; a new one if there is none. */
+/* The input or parameter of g that has the name of leaf i of the body; a new one if there is none. */
 static flx_val by_name(flx_graph *g, const flx_graph *body, size_t i)
 {
     const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
@@ -45,11 +45,12 @@ static void check_type(flx_graph *g, const flx_graph *body, size_t i, flx_val v)
         return;
     if (!type)
         flxi_graph_failf(g, FLX_E_USAGE, "values can only be used in the graph they were made in",
-                         "inline: what '%s' of '%s' stands for is no value of '%s'", leaf->name, body->name, g->name);
+                         "inline: the value given for '%s' of '%s' is not a value of '%s'", leaf->name, body->name,
+                         g->name);
     else if (!flxi_type_equal(type, leaf->type))
         flxi_graph_failf(g, type->dtype == leaf->type->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
                          "types must be the same; flx_specialise() gives symbols their extents",
-                         "inline: '%s' of '%s' is %s, and it cannot stand for %s", leaf->name, body->name,
+                         "inline: '%s' of '%s' is %s, but the value given for it is %s", leaf->name, body->name,
                          flxi_type_str(g->ctx, leaf->type, &want), flxi_type_str(g->ctx, type, &got));
 }
 

@@ -64,7 +64,7 @@ size_t flxi_graph_position(const flxi_graph_list *list, const flx_graph *g)
     return SIZE_MAX;
 }
 
-/* Nesting is bounded, so the recursion is; a graph that is listed already ends it. */
+/* The recursion is bounded, since nesting is; a graph that is already listed ends it. */
 flx_code flxi_collect_graphs(const flxi_allocator *mem, const flx_graph *root, flxi_graph_list *list)
 {
     if (flxi_graph_position(list, root) != SIZE_MAX)
@@ -83,7 +83,7 @@ void flxi_graph_list_free(const flxi_allocator *mem, flxi_graph_list *list)
     flxi_index_free(mem, &list->index);
 }
 
-/* The main one has the first choice. */
+/* The main graph chooses its name first. */
 flx_code flxi_name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
                           const char **names)
 {

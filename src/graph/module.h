@@ -13,7 +13,7 @@ struct flx_module {
 };
 
 flx_module *flxi_module_new(flx_context *ctx);
-flx_code flxi_module_add(flx_module *m, flx_graph *g); /* takes a hold of its own */
+flx_code flxi_module_add(flx_module *m, flx_graph *g); /* takes a reference of its own */
 
 /* Graphs in an order in which bodies come before their users, each once. */
 typedef struct {
@@ -27,7 +27,7 @@ flx_code flxi_collect_graphs(const flxi_allocator *mem, const flx_graph *root, f
 size_t flxi_graph_position(const flxi_graph_list *list, const flx_graph *g);
 void flxi_graph_list_free(const flxi_allocator *mem, flxi_graph_list *list);
 
-/* Names for the graphs of the list, by position, so that each has its own; nobody but main_graph is called main. */
+/* Unique names for the graphs of the list, by position; only main_graph is called main. */
 flx_code flxi_name_graphs(const flxi_graph_list *list, const flx_graph *main_graph, flxi_arena *arena,
                           const char **names);
 

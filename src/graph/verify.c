@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c: every invariant of a graph, checked from scratch: order, arities, types equal to what inference says,
-   attributes in normal form, leaves listed, names legal and unique; and the structural hash, which rests on the same
-   facts. Nothing is followed before it is known to lead somewhere, so a graph that is wrong is reported and not tripped
-   over. */
+   attributes in normal form, leaves listed, names legal and unique; and the structural hash, which relies on the same
+   facts. No reference is followed before it has been checked, so an invalid graph is reported and does not crash the
+   verifier. */
 #include "graph/module.h"
 
 #include <fluxion/graph.h>
 
-enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is renewed that often, to bound its memory */
+enum { NODES_PER_SCRATCH = 4096 }; /* the scratch graph of re-inference is then replaced, to bound its memory */
 
 static flx_code broken(const flx_graph *g, uint32_t i, flx_error *err, const char *what)
 {
@@ -25,7 +25,7 @@ static flx_code check_order(const flx_graph *g, uint32_t i, uint32_t next_id, fl
     if (n->first != next_id || n->nout == 0 || n->nout > g->value_count - (next_id - 1))
         return broken(g, i, err, "result ids are not consecutive");
     if (!n->attrs != !flxi_ops[n->op].rules->schema)
-        return broken(g, i, err, "attributes are missing, or there are some for an op without");
+        return broken(g, i, err, "attributes are missing, or given for an op that has none");
     for (uint32_t k = 0; k < n->nin; k++)
         if (n->in[k] == 0 || n->in[k] >= n->first)
             return broken(g, i, err, "an operand does not come before its user");
@@ -57,12 +57,12 @@ static flx_code check_types(const flx_graph *g, flx_graph *scratch, uint32_t i, 
     if (code == FLX_E_OOM || scratch->error.code) /* the scratch graph itself can only run out of memory */
         return flxi_oom(err, "verifying");
     if (code != FLX_OK)
-        return broken(g, i, err, "inference refuses it");
+        return broken(g, i, err, "inference rejects it");
     if (nout != n->nout)
-        return broken(g, i, err, "inference gives another number of results");
+        return broken(g, i, err, "inference returns a different number of results");
     for (uint32_t k = 0; k < nout; k++)
         if (!flxi_type_equal(&out[k], flxi_type_at(g, n->first + k)))
-            return broken(g, i, err, "a result's type is not the inferred one");
+            return broken(g, i, err, "a result's type differs from the inferred one");
     if (!flxi_attrs_equal(op, attrs, n->attrs))
         return broken(g, i, err, "attributes are not in normal form");
     return FLX_OK;
@@ -91,7 +91,7 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
     return code;
 }
 
-/* The list of leaves names every declared node, in order. */
+/* The list of leaves contains every declared node, in order. */
 static flx_code check_leaves(const flx_graph *g, flx_error *err)
 {
     size_t k = 0;
@@ -118,7 +118,7 @@ static flx_code check_outputs(const flx_graph *g, flx_error *err)
     return FLX_OK;
 }
 
-/* Takes a name. An output may have that of the leaf it is. */
+/* Registers a name. An output may have the name of the leaf that it returns. */
 static flx_code take_name(flxi_strings *taken, const flx_graph *g, const char *name, flx_error *err)
 {
     size_t before = taken->texts.n;
@@ -199,8 +199,8 @@ static uint64_t hash_type(flx_context *ctx, uint64_t h, const flx_type *t)
     return h;
 }
 
-/* A graph in use as a body cannot change, so its hash is kept: shared bodies would otherwise be walked again and
-   again. */
+/* A graph in use as a body cannot change, so its hash is cached: shared bodies would otherwise be visited
+   repeatedly. */
 static uint64_t hash_body(const flx_graph *g);
 
 static uint64_t hash_node(const flx_graph *g, const flxi_node *n, uint64_t h)
@@ -241,7 +241,7 @@ uint64_t flx_graph_hash(const flx_graph *g)
 
 static uint64_t hash_body(const flx_graph *g)
 {
-    flx_graph *own = (flx_graph *)(uintptr_t)g; /* the kept hash is no visible change */
+    flx_graph *own = (flx_graph *)(uintptr_t)g; /* caching the hash is not a visible change */
     uint64_t kept = atomic_load(&own->kept_hash);
     if (!kept) {
         kept = hash_nodes(g);

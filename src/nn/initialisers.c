@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* initialisers.c: first values of parameters, computed by small graphs, so that a seed gives the same numbers on every
-   machine. */
+/* initialisers.c: initial values of parameters, computed by small graphs, so that a seed gives the same numbers on
+   every machine. */
 #include "nn/layer.h"
 
 #include <fluxion/run.h>
@@ -19,7 +19,7 @@ flx_nn_init_kind flx_nn_usual_init(const char *name)
     return FLX_NN_XAVIER_UNIFORM;
 }
 
-/* How many numbers go into one result, and how many results one number goes into. */
+/* Fan-in, how many numbers one result depends on, and fan-out, how many results depend on one number. */
 typedef struct {
     double inputs, outputs;
 } fans;
@@ -57,8 +57,8 @@ static flx_val normal(flx_graph *g, const flx_type *t, double deviation, uint64_
     return flx_op1(g, "rng_normal", NULL, 0, attrs, 5);
 }
 
-/* Q of a random matrix with at least as many rows as columns, in f64; transposed if the type has it the other way
-   round. */
+/* Q of a random matrix with at least as many rows as columns, in f64; transposed if the type has fewer rows than
+   columns. */
 static flx_val orthogonal(flx_graph *g, const flx_type *t, double gain, uint64_t seed)
 {
     int64_t columns = t->rank ? t->dims[t->rank - 1] : 1, rows = 1;
@@ -110,14 +110,14 @@ flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind
     if (!ctx || !type || type->rank < 0 || type->rank > FLX_MAX_RANK)
         return fail(err, FLX_E_USAGE, "flx_nn_init needs a context and a type");
     if (kind > FLX_NN_ORTHOGONAL)
-        return fail(err, FLX_E_USAGE, "flx_nn_init: there is no such kind of values");
+        return fail(err, FLX_E_USAGE, "flx_nn_init: unknown kind of initialisation");
     for (int k = 0; k < type->rank; k++)
         if (!flx_dim_is_static(type->dims[k]))
-            return fail(err, FLX_E_UNBOUND_DIM, "flx_nn_init: the extents must be numbers");
+            return fail(err, FLX_E_UNBOUND_DIM, "flx_nn_init: the extents must be static");
     flx_graph *g = flx_graph_new(ctx, "init");
     flx_tensor *out = NULL;
     if (!g)
-        return fail(err, FLX_E_OOM, "out of memory: first values");
+        return fail(err, FLX_E_OOM, "out of memory: initial values");
     flx_output(g, values(g, type, kind, gain, seed), "values");
     const flx_run_options o = {.device = "ref"};
     if (flx_graph_error(g, err) == FLX_OK)

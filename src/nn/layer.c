@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer.c: layers without memory: linear, norms, embedding, convolution, dropout. */
+/* layer.c: layers without state: linear, norms, embedding, convolution, dropout. */
 #include "nn/layer.h"
 
 #include <math.h>

@@ -15,11 +15,12 @@ flx_dim flxi_nn_width(flx_graph *g, flx_val v);
 /* Parameter `name`.`part` of this dtype and shape. */
 flx_val flxi_nn_param(flx_graph *g, const char *name, const char *part, flx_dtype dtype, const flx_dim *dims, int rank);
 
-/* name.part, in `buffer`; FLXI_NN_NAME bytes. A name that is too long is cut, and then clashes or not as names do. */
+/* name.part, in `buffer`; FLXI_NN_NAME bytes. A name that is too long is truncated; it may then collide with another,
+   which is reported as usual. */
 enum { FLXI_NN_NAME = 240 };
 const char *flxi_nn_join(char *buffer, const char *name, const char *part);
 
-/* The op of this name on one value; x itself where there is none. */
+/* The op of this name on one value; x itself where the name is NULL. */
 flx_val flxi_nn_activate(flx_graph *g, flx_val x, const char *activation);
 
 /* v with these axes in this order. */

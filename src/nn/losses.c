@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* losses.c: how far a network is from what it should give; each a scalar, the mean over the examples. */
+/* losses.c: loss functions; each returns a scalar, the mean over the examples. */
 #include "nn/layer.h"
 
 #include <math.h>
@@ -56,9 +56,9 @@ flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q)
 
 /* ---- Connectionist temporal classification ----
 
-   Labels with a blank before, between and behind them are M = 2 L + 1 places. alpha[s] is the log probability of all
-   ways to be at place s by now; a step stays, goes on by one, or by two if that skips a blank between different labels.
-   Log probabilities of the impossible are -inf, which must not reach a derivative: hence the guards. */
+   Labels with a blank before, between and after them are M = 2 L + 1 positions. alpha[s] is the log probability of all
+   paths that are at position s now; a step stays, advances by one, or by two if that skips a blank between different
+   labels. The log probability of an impossible path is -inf, which must not reach a derivative: hence the guards. */
 
 /* log(e^a + e^b + …), -inf if all are. */
 static flx_val log_sum(flx_graph *g, const flx_val *x, size_t n)
@@ -76,7 +76,7 @@ static flx_val log_sum(flx_graph *g, const flx_val *x, size_t n)
     return flx_where(g, is_any, flx_add(g, most, flx_log(g, sum)), none);
 }
 
-/* Place s gets what place s - by has. */
+/* Position s gets the value of position s - by. */
 static flx_val moved(flx_graph *g, flx_val alpha, int64_t by)
 {
     return flx_pad(g, alpha, flxi_nn_number(g, alpha, -INFINITY), FLX_INTS(0, by), FLX_INTS(0, -by), (flx_ints){0, 0});
@@ -119,7 +119,7 @@ static flx_val with_blanks(const ctc *c, flx_val labels, int64_t blank)
     return flx_concat(c->g, parts, 2, 1);
 }
 
-/* Where the label two places before is another one, and this is no blank. */
+/* Where the label two positions earlier differs, and this is not a blank. */
 static flx_val skippable(const ctc *c, flx_val places, int64_t blank)
 {
     flx_val before = flx_pad(c->g, places, flx_scalar(c->g, c->index, (double)blank), FLX_INTS(0, 2), FLX_INTS(0, -2),
@@ -128,7 +128,7 @@ static flx_val skippable(const ctc *c, flx_val places, int64_t blank)
     return flx_and(c->g, is_label, flx_ne(c->g, places, before));
 }
 
-/* [T, N, M]: log_probs of the label at each place. */
+/* [T, N, M]: log_probs of the label at each position. */
 static flx_val at_places(const ctc *c, flx_val log_probs, flx_val places)
 {
     const flx_dim dims[] = {c->n, c->steps, c->places};
@@ -136,7 +136,7 @@ static flx_val at_places(const ctc *c, flx_val log_probs, flx_val places)
     return flxi_nn_swap01(c->g, flx_take_along(c->g, log_probs, index, 2, NULL));
 }
 
-/* [T, N, 1]: whether the input of an example reaches as far. */
+/* [T, N, 1]: whether the input of an example reaches this step. */
 static flx_val within(const ctc *c, flx_val lengths)
 {
     flx_type type = flx_type_make(c->index, 1, &c->steps);
@@ -150,7 +150,7 @@ static flx_val place_of(const ctc *c, flx_val alpha, flx_val index)
                        FLX_INTS(1));
 }
 
-/* At the last label, or the blank behind it. */
+/* At the last label, or the blank after it. */
 static flx_val at_the_end(const ctc *c, flx_val alpha, flx_val lengths)
 {
     flx_graph *g = c->g;
@@ -167,7 +167,7 @@ flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val inpu
 {
     const flx_type *p = flxi_nn_type(g, log_probs), *l = flxi_nn_type(g, labels);
     if (flx_graph_error(g, NULL) != FLX_OK || p->rank != 3 || l->rank != 2)
-        return flx_take_along(g, log_probs, labels, 1, NULL); /* its message tells the ranks */
+        return flx_take_along(g, log_probs, labels, 1, NULL); /* its message reports the ranks */
     flx_context *ctx = flx_graph_context(g);
     ctc c = {g, (flx_dtype)p->dtype, (flx_dtype)l->dtype, p->dims[0], p->dims[1], p->dims[2], l->dims[1], 0};
     c.places = flx_dim_add(ctx, flx_dim_mul(ctx, c.labels, 2), 1);

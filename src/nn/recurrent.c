@@ -10,9 +10,9 @@ enum { MOST_CARRIES = 2 };
 typedef struct {
     const char *name;
     int64_t gates;  /* columns of w and u, in units */
-    int carries;    /* the first is what the layer gives */
+    int carries;    /* the first is the layer's result */
     bool has_inner; /* a second bias, inside the product with the state */
-    /* The next carries from those, and the gates' inputs x w + b and h u (+ c). */
+    /* The next carries from the current ones and the gates' inputs x w + b and h u (+ c). */
     void (*step)(flx_graph *g, const flx_val *carry, flx_val from_x, flx_val from_h, int64_t units, flx_val *next);
 } cell;
 
@@ -96,7 +96,7 @@ static flx_val run_cell(flx_graph *g, const cell *c, const char *name, flx_val x
     attrs.num_carry = c->carries;
     attrs.num_bcast = 1 + c->has_inner;
     flx_scan(g, operands, n, &attrs, results, (size_t)c->carries + 1);
-    flx_graph_free(body); /* the graph has its own hold on it */
+    flx_graph_free(body); /* the graph holds its own reference */
     if (last)
         *last = results[0];
     return flxi_nn_swap01(g, results[c->carries]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transformer.c: attention, transformer blocks and the positions they know of. */
+/* transformer.c: attention, transformer blocks and position encodings. */
 #include "nn/layer.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ static flx_val project(const attention *a, const char *part, flx_val x, int64_t 
     return a->o->no_bias ? flx_nn_project(a->g, full, x, units) : flx_nn_linear(a->g, full, x, units, NULL);
 }
 
-/* [N, S, heads * head_dim], turned by the positions. */
+/* [N, S, heads * head_dim], rotated by the positions. */
 static flx_val rotated(const attention *a, flx_val x, int64_t heads)
 {
     flx_val cosines, sines;

@@ -27,7 +27,7 @@ void flxi_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t 
         c[2] = high32(p0) ^ c[3] ^ k[1];
         c[1] = low32(p1);
         c[3] = low32(p0);
-        k[0] += UINT32_C(0x9E3779B9); /* the golden ratio and the root of 3, less 1, in 32 bits */
+        k[0] += UINT32_C(0x9E3779B9); /* the golden ratio - 1 and sqrt(3) - 1, as 32-bit fractions */
         k[1] += UINT32_C(0xBB67AE85);
     }
     for (int i = 0; i < 4; i++)
@@ -39,7 +39,7 @@ static uint32_t rotated(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
-/* Five groups of four rounds; a round adds, rotates and mixes, and the key goes in before the first group and after
+/* Five groups of four rounds; a round adds, rotates and mixes, and the key is added before the first group and after
    each. */
 void flxi_threefry2x32(const uint32_t counter[2], const uint32_t key[2], uint32_t out[2])
 {
@@ -119,7 +119,7 @@ double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
     double step;
     double k = steps(g, bits, i, &step);
     double u = k * step + step / 2;
-    return u < 1 ? u : 1 - step; /* the last of 2^53 middles rounds up to 1 */
+    return u < 1 ? u : 1 - step; /* the last of the 2^53 midpoints rounds up to 1 */
 }
 
 double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)

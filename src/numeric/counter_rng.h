@@ -3,8 +3,8 @@
 
    Two published block functions: Philox 4×32 with 10 rounds and Threefry 2×32 with 20 rounds (Salmon, Moraes, Dror and
    Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). A generator numbers the blocks of one key from a starting
-   counter and hands out their words; nothing is stored between draws, so every element of a tensor can be drawn by
-   itself, in any order and on any device. */
+   counter and hands out their words; nothing is stored between draws, so every element of a tensor can be drawn
+   independently, in any order and on any device. */
 #ifndef FLXI_COUNTER_RNG_H
 #define FLXI_COUNTER_RNG_H
 
@@ -23,7 +23,7 @@ typedef struct {
     uint64_t low, high; /* 128-bit counter of block 0; Threefry has only the low half */
 } flxi_rng;
 
-/* Philox with the counters of ops.md 11: block j of stream s is counter (j, s). */
+/* Philox (docs/numerics.md, "Random numbers"): block j of stream s has the counter (j, s). */
 flxi_rng flxi_rng_keyed(const uint32_t key[2], uint64_t stream);
 flxi_rng flxi_rng_seeded(uint64_t seed, uint64_t stream);
 
@@ -39,7 +39,7 @@ typedef enum { FLXI_RNG_24, FLXI_RNG_53 } flxi_rng_bits;
 
 /* k·2^-24 or k·2^-53, in [0, 1). */
 double flxi_rng_uniform(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
-/* The middle of that step, in (0, 1). */
+/* The midpoint of that step, in (0, 1). */
 double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
 /* Standard normal; elements 2j and 2j + 1 are the cosine and sine halves of one Box–Muller pair. */
 double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);

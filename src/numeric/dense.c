@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-enum { /* extents of what is worked on at a time: a few thousand numbers, which a core's own caches hold */
-       DENSE_PANEL = 32, /* columns eliminated before the rest is touched */
+enum {                   /* tile sizes: a few thousand numbers, which fit the private caches of a core */
+       DENSE_PANEL = 32, /* columns eliminated before the rest is updated */
        DENSE_TILE = 256, /* columns of the rest */
        DENSE_SIDES = 64  /* right-hand sides */
 };

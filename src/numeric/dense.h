@@ -2,10 +2,9 @@
 /* dense.h: dense matrices of doubles or complex doubles in scratch memory, and the factorisations that evaluators of
    linear algebra use.
 
-   Everything is total: a singular matrix, an infinity or a NaN gives infinities and NaNs, never a read outside. A
-   function that returns bool says whether the matrix was regular. Orders of operations are fixed, and columns of
-   right-hand sides do not know of each other, so that solving for several at once gives the bits of solving for
-   each. */
+   Everything is total: a singular matrix, an infinity or a NaN gives infinities and NaNs, never a read out of bounds. A
+   function that returns bool says whether the matrix was regular. The order of operations is fixed, and columns of
+   right-hand sides are independent, so that solving for several at once gives the same bits as solving for each. */
 #ifndef FLXI_DENSE_H
 #define FLXI_DENSE_H
 
@@ -17,7 +16,7 @@
 typedef struct {
     int64_t n, row, col;
     bool lower; /* which half is read */
-    bool unit;  /* the diagonal is not read, but 1 */
+    bool unit;  /* the diagonal is not read and counts as 1 */
     bool conjugated;
 } flxi_triangle;
 
@@ -29,14 +28,14 @@ typedef struct {
     /* a, its rows exchanged, becomes L U in place, partial pivoting by |re| + |im|; pivots[k] is the row exchanged
        with row k. */
     bool (*lu)(void *a, int64_t m, int64_t n, int64_t *pivots);
-    /* The exchanges that `lu` made, on the rows of b [.., k]. */
+    /* Applies the exchanges that `lu` made to the rows of b [.., k]. */
     void (*exchange_rows)(void *b, int64_t k, const int64_t *pivots, int64_t count);
     /* b [n, k] becomes the solution of T x = b. */
     bool (*triangular)(const void *t, const flxi_triangle *how, void *b, int64_t k);
     /* The Hermitian part of a [n, n] is factored; its lower factor replaces a, zeros above. False: not positive
        definite. */
     bool (*cholesky)(void *a, int64_t n);
-    /* a [m, n] becomes r, with min(m, n) rows; q is [m, min(m, n)], with room for m numbers behind it. The diagonal
+    /* a [m, n] becomes r, with min(m, n) rows; q is [m, min(m, n)], with room for m numbers after it. The diagonal
        of r is real and not negative. */
     void (*qr)(void *a, int64_t m, int64_t n, void *q);
     /* The determinant of the matrix that `lu` factored, one number. */

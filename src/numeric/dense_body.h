@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dense_body.h: the functions of dense.h for one kind of numbers. Included by dense.c once for each: NUM is the type,
-   and MUL, DIV, CONJ, SIZE (what pivots are compared by), REAL and NAME(x) say the rest. */
+   and MUL, DIV, CONJ, SIZE (the magnitude by which pivots are compared), REAL and NAME(x) define the rest. */
 
 static void NAME(fill)(void *to, int64_t count, double value)
 {
@@ -52,7 +52,7 @@ static bool NAME(lu_panel)(NUM *a, int64_t m, int64_t n, int64_t begin, int64_t 
         if (p != k)
             NAME(exchange)(a + p * n, a + k * n, n);
         NUM pivot = a[k * n + k];
-        if (pivot == 0.0) { /* so is all below it: nothing to eliminate */
+        if (pivot == 0.0) { /* then so is everything below it: nothing to eliminate */
             regular = false;
             continue;
         }
@@ -65,9 +65,9 @@ static bool NAME(lu_panel)(NUM *a, int64_t m, int64_t n, int64_t begin, int64_t 
     return regular;
 }
 
-/* Columns are eliminated in panels, and what a panel does to the columns behind it is done at once, a tile of columns
-   at a time, so that its rows stay in the cache. Every element sees the same operations in the same order as without
-   panels. */
+/* Columns are eliminated in panels, and the effect of a panel on the columns after it is applied at once, a tile of
+   columns at a time, so that its rows stay in the cache. Every element undergoes the same operations in the same order
+   as without panels. */
 static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
 {
     NUM *a = matrix;
@@ -188,7 +188,7 @@ static void NAME(qr)(void *matrix, int64_t m, int64_t n, void *orthogonal)
     NUM *a = matrix;
     NUM *q = orthogonal;
     int64_t steps = m < n ? m : n;
-    NUM *v = q + m * steps; /* one column of scratch behind q */
+    NUM *v = q + m * steps; /* one column of scratch after q */
     NAME(fill)(q, m * steps, 0.0);
     for (int64_t k = 0; k < steps; k++) {
         double size = NAME(length)(a + k * n + k, m - k, n);

@@ -88,7 +88,7 @@ int64_t flxi_fourier_good_length(int64_t n)
 
 /* ---- Transforms ---- */
 
-/* Passes of a fixed radix keep their numbers in registers, which takes loops that are written out. */
+/* Passes of a fixed radix keep their numbers in registers, which needs unrolled loops. */
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -131,7 +131,8 @@ void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re,
 
 /* ---- Tables ---- */
 
-/* exp(-2πi k/n) for 0 ≤ k < n: by the octant, so that the angle is at most π/4 and symmetric roots agree to the bit. */
+/* exp(-2πi k/n) for 0 ≤ k < n: computed by octant, so that the angle is at most π/4 and symmetric roots agree to the
+   bit. */
 static void root_of_unity(int64_t k, int64_t n, double *z)
 {
     static const double quarter_pi = 0.78539816339744830962;

@@ -3,12 +3,12 @@
 
    y_k = Σ_j x_j exp(-2πi jk/n). Lengths whose prime factors are at most FLXI_FOURIER_PRIME go through Stockham's
    passes, one for each factor; any other length is a convolution with a chirp (Bluestein), whose transforms have a
-   power of two for a length. Both take O(n log n).
+   power of two as length. Both take O(n log n).
 
    Error: with u = 2^-53 (f32: 2^-24) and in the 2-norm, at most 8 u log2(n) of the result, times 4 for a chirp. Roots
    of unity come from sin and cos of an angle of at most π/4, each on its own, never from a recurrence.
 
-   Nothing here depends on the vectors of the machine but the time: every variant computes the same bits. */
+   Only the run time depends on the machine's vectors: every variant computes the same bits. */
 #ifndef FLXI_FOURIER_H
 #define FLXI_FOURIER_H
 
@@ -26,7 +26,7 @@ typedef struct {
     int8_t radix[FLXI_FOURIER_PASSES]; /* their product is `inner` */
 } flxi_fourier;
 
-/* False where n < 1, or so large that a convolution of it could not be counted. */
+/* False where n < 1, or so large that the length of a convolution would overflow. */
 bool flxi_fourier_plan(int64_t n, flxi_fourier *plan);
 
 /* Numbers that the tables of a plan hold, and that one transform of one lane needs as scratch. */
@@ -37,13 +37,13 @@ size_t flxi_fourier_work_count(const flxi_fourier *plan);
 flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table, const flxi_allocator *mem,
                            flx_error *err);
 
-/* Transforms `lanes` signals at once, in place: number k of lane l is at re[k * lanes + l] and im[k * lanes + l]. To go
-   in the other direction, exchange re and im. */
+/* Transforms `lanes` signals at once, in place: number k of lane l is at re[k * lanes + l] and im[k * lanes + l]. For
+   the inverse direction, exchange re and im. */
 void flxi_fourier_f32(const flxi_fourier *plan, const float *table, float *re, float *im, int64_t lanes, float *work);
 void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re, double *im, int64_t lanes,
                       double *work);
 
-/* The factor in front of the sum; norm is a place in FLXI_FOURIER_NORMS. */
+/* The factor of the sum; norm is an index into FLXI_FOURIER_NORMS. */
 #define FLXI_FOURIER_NORMS "backward forward ortho none"
 enum { FLXI_NORM_BACKWARD, FLXI_NORM_FORWARD, FLXI_NORM_ORTHO, FLXI_NORM_NONE };
 double flxi_fourier_scale(int64_t norm, bool inverse, int64_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_block.c: see gguf_block.h. Numbers are little-endian; d, dmin and m are f16 unless a block says otherwise.
    Blocks of 32 put the first 16 numbers into the low halves of their bytes and the last 16 into the high halves.
-   Blocks of 256 ("k") are divided into 8 or 16 sub-blocks, each with small integer scales of its own below the
+   Blocks of 256 ("k") are divided into 8 or 16 sub-blocks, each with small integer scales of its own in addition to the
    block's. */
 #include "numeric/gguf_block.h"
 
@@ -153,7 +153,7 @@ static void decode_q5_k(const uint8_t *b, double *y)
     decode_pairs(b, b + 16, b + 48, y);
 }
 
-/* f32 d, i8 qs[256], and sums that are for products with other quantised rows */
+/* f32 d, i8 qs[256], and sums that serve products with other quantised rows */
 static void decode_q8_k(const uint8_t *b, double *y)
 {
     float d;

@@ -6,7 +6,7 @@
 
 #include <float.h>
 
-enum { MAX_SWEEPS = 60 }; /* convergence is quadratic: ten are many */
+enum { MAX_SWEEPS = 60 }; /* convergence is quadratic: more than ten are rare */
 
 typedef double _Complex cplx;
 
@@ -79,7 +79,7 @@ static cplx dot(int64_t n, const cplx *a, const cplx *b)
     return sum;
 }
 
-/* The factor that turns the anchor of a column real and positive, of modulus 1. */
+/* The factor of modulus 1 that makes the anchor of a column real and positive. */
 static cplx anchor_phase(int64_t n, const cplx *column)
 {
     cplx at = n ? column[flxi_column_anchor(n, column)] : 0.0;
@@ -93,7 +93,7 @@ static void multiply(int64_t n, cplx *column, cplx by)
         column[i] = flxi_cmul(column[i], by);
 }
 
-/* Rounding leaves an imaginary part where there is none. */
+/* Rounding leaves an imaginary part where there should be none. */
 static void straighten_anchor(int64_t n, cplx *column)
 {
     if (n) {
@@ -242,7 +242,8 @@ static double norm(int64_t n, const cplx *column)
     return sum;
 }
 
-/* Takes from column k what it has of the columns before it; twice, since once leaves rounding of the first. */
+/* Subtracts from column k its components along the columns before it; twice, since once leaves rounding errors of the
+   first pass. */
 static void orthogonalise(int64_t m, cplx *u, int64_t k)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -253,8 +254,8 @@ static void orthogonalise(int64_t m, cplx *u, int64_t k)
         }
 }
 
-/* A column without length becomes any unit vector that is orthogonal to those before it. Of the m unit vectors one
-   has a rest of at least 1/sqrt(m). */
+/* A column without length becomes any unit vector that is orthogonal to those before it. One of the m unit vectors has
+   a remainder of at least 1/sqrt(m). */
 static void complete_column(int64_t m, cplx *u, int64_t k)
 {
     for (int64_t e = 0; e < m; e++) {
@@ -277,7 +278,7 @@ static void normalise_columns(int64_t m, int64_t n, cplx *u, const double *s)
     for (int64_t k = 0; k < n; k++) {
         if (s[k] > DBL_EPSILON * s[0])
             continue;
-        if (s[k] > 0.0) { /* so short that it is not orthogonal to the long ones any more */
+        if (s[k] > 0.0) { /* so short that it is no longer orthogonal to the long ones */
             multiply(m, u + k * m, 1.0 / s[k]);
             orthogonalise(m, u, k);
         }

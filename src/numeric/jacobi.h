@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jacobi.h: eigenvalues of Hermitian matrices and singular values by Jacobi rotations, in complex double. Slow for
-   large matrices, and as accurate as any method; real matrices stay real to the bit, since every phase is then 1 or
-   -1.
+   large matrices, but as accurate as any method; real matrices stay real to the bit, since every phase is then 1 or -1.
 
    A matrix is an array of its columns. Vectors have a fixed phase: the anchor of a column, which is its first
-   component of at least half the modulus of its largest one, is real and positive. (Half, so that components which
-   are equal but for rounding do not decide.) A matrix with an infinity or a NaN gives NaN everywhere. */
+   component of at least half the modulus of its largest one, is real and positive. (Half, so that rounding does not
+   decide between components of equal modulus.) A matrix with an infinity or a NaN gives NaN everywhere. */
 #ifndef FLXI_JACOBI_H
 #define FLXI_JACOBI_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* krylov.c: see krylov.h. Both methods start over with the true residual when they believe to be done: what they
-   carry along drifts from it by rounding, most of all where the operator computes in few bits. */
+/* krylov.c: see krylov.h. Both methods restart with the true residual when their own estimate says that they are done:
+   the estimate drifts from it by rounding, most of all where the operator computes in few bits. */
 #include "numeric/krylov.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static flx_code residual(flxi_krylov *k, const double *b, double *x, double *r, 
 
 /* ---- Rounds ---- */
 
-/* One round improves x until its own idea of the residual is below `enough`; r is the residual at the start. */
+/* One round improves x until its own estimate of the residual is below `enough`; r is the residual at the start. */
 typedef flx_code (*round_fn)(flxi_krylov *k, double *x, double *r, double enough, double *room);
 
 /* Rounds until the true residual is small, or hardly becomes smaller any more. */
@@ -98,9 +98,9 @@ static flx_code cg_round(flxi_krylov *k, double *x, double *r, double enough, do
     while (k->iterations > 0 && flxi_norm2(n, r) > enough) {
         FLXI_TRY(apply(k, p, ap));
         double curvature = dot(n, p, ap);
-        if (!(curvature > 0.0)) /* not positive definite, or rounding has the last word */
+        if (!(curvature > 0.0)) /* not positive definite, or rounding dominates */
             return FLX_OK;
-        double step = dot(n, p, r) / curvature; /* rr / curvature, but for the rounding of p */
+        double step = dot(n, p, r) / curvature; /* rr / curvature, except for the rounding of p */
         add_scaled(n, x, step, p);
         add_scaled(n, r, -step, ap);
         double next = dot(n, r, r);
@@ -130,7 +130,7 @@ typedef struct {
     double g[RESTART + 1];
 } triangle;
 
-/* Orthogonalises column j of h against the basis, twice: once leaves what rounding makes of cancellation. */
+/* Orthogonalises column j of h against the basis, twice: a single pass leaves the rounding errors of cancellation. */
 static void orthogonalise(int64_t n, const double *basis, int64_t j, double *w, double *h)
 {
     for (int64_t i = 0; i <= j; i++)
@@ -160,7 +160,7 @@ static void rotate_column(triangle *t, int64_t j)
     t->g[j] = t->c[j] * t->g[j];
 }
 
-/* x += basis y with T y = g; a vanishing diagonal element, of a singular operator, gives its coordinate up. */
+/* x += basis y with T y = g; where a diagonal element vanishes (a singular operator), its coordinate is set to 0. */
 static void add_solution(int64_t n, triangle *t, const double *basis, int64_t columns, double *x)
 {
     for (int64_t j = columns - 1; j >= 0; j--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* krylov.h: solving linear systems that are known only by what they do to a vector. Vectors are arrays of double;
-   a complex vector is one of twice as many, which serves every operator that is linear over the reals. */
+/* krylov.h: iterative solvers for linear systems that are given only as a function of a vector. Vectors are arrays of
+   double; a complex vector is one of twice as many, which serves every operator that is linear over the reals. */
 #ifndef FLXI_KRYLOV_H
 #define FLXI_KRYLOV_H
 
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* y = A x; x is first rounded, in place, to what the operator can see. */
+/* y = A x; x is first rounded, in place, to the operator's precision. */
 typedef flx_code (*flxi_apply)(void *user, double *x, double *y);
 
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
     void *user;
     int64_t n;
     double tol;         /* |b - A x| <= tol |b| is a solution */
-    int64_t iterations; /* at most so many products; counts down */
+    int64_t iterations; /* at most this many products; counts down */
     bool solved;        /* set by the call */
     const flxi_allocator *mem;
     flx_error *err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_sort.c: a merge sort from runs of one position up. */
+/* merge_sort.c: a bottom-up merge sort. */
 #include "numeric/merge_sort.h"
 
 typedef struct {
@@ -7,7 +7,7 @@ typedef struct {
     void *user;
 } order;
 
-/* Merges from[bounds 0 … 1) and from[bounds 1 … 2); the left one goes first unless the right one must. */
+/* Merges from[bounds 0 … 1) and from[bounds 1 … 2); the left one comes first unless the right one must. */
 static void merge(const order *o, const int64_t *from, int64_t *to, const int64_t bounds[3])
 {
     int64_t left = bounds[0];

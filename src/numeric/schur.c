@@ -9,7 +9,7 @@
 
 typedef double _Complex cplx;
 
-enum { MAX_STEPS = 60 }; /* for each eigenvalue; three are usual */
+enum { MAX_STEPS = 60 }; /* per eigenvalue; three are typical */
 
 /* Element (i, j) of a matrix that is an array of columns. */
 #define AT(a, i, j) ((a)[(j)*n + (i)])
@@ -174,7 +174,7 @@ static bool reduce_to_triangular(int64_t n, cplx *a, cplx *z, double norm)
         }
         if (step++ == MAX_STEPS)
             return false;
-        /* Now and then a shift that has nothing to do with the block ends a cycle. */
+        /* An occasional shift that is unrelated to the block ends a cycle. */
         cplx shift = step % 10 ? wilkinson_shift(n, a, hi) : AT(a, hi, hi) + size1(AT(a, hi, hi - 1));
         qr_step(n, a, z, lo, hi, shift);
     }
@@ -184,7 +184,7 @@ static bool reduce_to_triangular(int64_t n, cplx *a, cplx *z, double norm)
 /* ---- Vectors ---- */
 
 /* Column k of x: (t - t_kk) x = 0 with x_k = 1. A difference that vanishes is replaced by one that is negligible:
-   then the vector nearly repeats another, as it must where the matrix has too few. */
+   then the vector nearly repeats another, as it must where the matrix has too few eigenvectors. */
 static void back_substitute(int64_t n, const cplx *t, int64_t k, double small, cplx *x)
 {
     for (int64_t i = 0; i < n; i++)
@@ -225,7 +225,7 @@ static void scale_to_anchor(int64_t n, cplx *column)
     column[p] = 1.0;
 }
 
-/* ---- Order, and what a real matrix owes ---- */
+/* ---- Order, and conjugate pairs of real matrices ---- */
 
 static bool comes_first(cplx a, cplx b)
 {

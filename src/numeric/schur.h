@@ -4,7 +4,7 @@
 
    They come sorted by real part, then imaginary part. The anchor of each vector (jacobi.h) is 1. A real matrix has real
    eigenvalues and exact conjugate pairs. A matrix with an infinity or a NaN, and one on which the iteration does not
-   settle, gives NaN. */
+   converge, gives NaN. */
 #ifndef FLXI_SCHUR_H
 #define FLXI_SCHUR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_elimination.c: see sparse_elimination.h. Real numbers are complex ones here: following the lists costs more
-   than the arithmetic. */
+/* sparse_elimination.c: see sparse_elimination.h. Real matrices use complex arithmetic too: following the lists costs
+   more than the arithmetic. */
 #include "numeric/sparse_elimination.h"
 
 #include "base/complex_arith.h"
@@ -28,7 +28,7 @@ static double size_of(double _Complex z)
     return fabs(creal(z)) + fabs(cimag(z));
 }
 
-/* Adds to the entry of a column, which is made where there is none. */
+/* Adds to the entry of a column; creates it where there is none. */
 static bool add_entry(const flxi_allocator *mem, row *r, int64_t col, double _Complex value)
 {
     size_t at = r->n;
@@ -48,13 +48,13 @@ static bool add_entry(const flxi_allocator *mem, row *r, int64_t col, double _Co
 static void file_row(elimination *e, int64_t i)
 {
     if (e->rows[i].n == 0)
-        return; /* a row of zeros: it will be missed as a pivot */
+        return; /* a row of zeros: a pivot will be missing */
     int64_t col = e->rows[i].at[0].col;
     e->next[i] = e->first[col];
     e->first[col] = i;
 }
 
-/* target - factor * source without their first entries, of which the difference is 0 by choice of the factor. */
+/* target - factor * source without their first entries, whose difference is 0 by the choice of the factor. */
 static bool subtract_row(const flxi_allocator *mem, row *target, double _Complex factor, const row *source)
 {
     row made = {0};
@@ -112,7 +112,7 @@ static bool eliminate_column(elimination *e, int64_t col)
     return ok;
 }
 
-/* From the last column on; x is written over scratch of b's size. */
+/* From the last column to the first; x is written to scratch of b's size. */
 static void substitute(const elimination *e, double _Complex *x)
 {
     int64_t k = e->s->sides;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* absorb_transposes.c: products of transposed matrices read them as they lie. matmul(transpose(a), b) becomes a
-   dot_general that contracts another axis of a: the product packs its operands anyway, and a transposed one costs it
-   nothing. A product that is used only transposed is computed that way: transpose(a b) is the product of transpose(b)
-   and transpose(a). */
+/* absorb_transposes.c: products of transposed matrices read the matrices as stored. matmul(transpose(a), b) becomes a
+   dot_general that contracts another axis of a: the product packs its operands anyway, and a transposed one costs
+   nothing extra. A product that is used only transposed is computed transposed: transpose(a b) is the product of
+   transpose(b) and transpose(a). */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -10,7 +10,7 @@
 
 #include <fluxion/ops.h>
 
-/* The operand of a transpose that swaps the last two axes and no others; 0: it is none. */
+/* The operand of a transpose that swaps the last two axes and no others; 0: the node is something else. */
 static uint32_t untransposed(const flx_graph *g, uint32_t value)
 {
     const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
@@ -27,11 +27,11 @@ static uint32_t untransposed(const flx_graph *g, uint32_t value)
 }
 
 typedef struct {
-    uint32_t value; /* as it lies */
+    uint32_t value; /* as stored */
     int64_t contracted;
 } operand;
 
-/* Which axis of an operand of matmul is summed over: the last of a, the last but one of b. */
+/* Which axis of an operand of matmul is summed over: the last of a, the second to last of b. */
 static operand look_at(const flx_graph *g, uint32_t value, bool is_left)
 {
     int64_t rank = flxi_type_at(g, value)->rank;
@@ -40,7 +40,7 @@ static operand look_at(const flx_graph *g, uint32_t value, bool is_left)
     return (operand){plain ? plain : value, is_last ? rank - 1 : rank - 2};
 }
 
-/* matmul of matrices, or of equally many of them on both sides. */
+/* matmul of matrices, or of the same number of matrices on both sides. */
 static bool is_plain_product(const flx_graph *g, const flxi_node *n)
 {
     if (n->op != OP_matmul)
@@ -54,7 +54,7 @@ static bool is_absorbed(const flx_graph *g, const flxi_node *n)
     return is_plain_product(g, n) && (untransposed(g, n->in[0]) || untransposed(g, n->in[1]));
 }
 
-/* The product that node n transposes and nobody else reads; NULL: there is none. */
+/* The product that node n transposes, if nothing else reads it; otherwise NULL. */
 static const flxi_node *transposed_product(const flx_graph *g, const flxi_node *n, const uint32_t *uses)
 {
     uint32_t product = n->nout == 1 ? untransposed(g, n->first) : 0;
@@ -64,7 +64,7 @@ static const flxi_node *transposed_product(const flx_graph *g, const flxi_node *
     return is_plain_product(g, p) ? p : NULL;
 }
 
-/* The product of the operands of `n`, in turned order if it is transposed, in the place of `result`. */
+/* The product of the operands of `n`, in reverse order if it is transposed, in place of `result`. */
 static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_t result)
 {
     int64_t batch[FLX_MAX_RANK];

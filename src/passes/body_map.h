@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_map.h: a pass that goes into bodies: each body is mapped once, however often it is used. */
+/* body_map.h: a pass that also transforms bodies: each body is mapped once, however often it is used. */
 #ifndef FLXI_BODY_MAP_H
 #define FLXI_BODY_MAP_H
 
@@ -17,7 +17,7 @@ typedef struct {
     FLXI_VEC(flxi_mapped_body) done;
 } flxi_body_map;
 
-/* A copy of the graph with its bodies mapped. `map` may come back here for the bodies of a body. */
+/* A copy of the graph with its bodies mapped. `map` may call this again for the bodies of a body. */
 flx_code flxi_map_bodies(flxi_body_map *b, const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 void flxi_body_map_free(flxi_body_map *b);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* constants_to_params.c: constants become parameters, whose values the caller keeps elsewhere: a file of weights beside
-   the graph. Constants of bodies stay, since a body sees nothing but its operands. */
+/* constants_to_params.c: constants become parameters, whose values the caller keeps elsewhere: a file of weights next
+   to the graph. Constants of bodies stay, since a body sees only its operands. */
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
@@ -19,7 +19,7 @@ static bool is_taken(const moving *m, const char *name)
     return flxi_find_leaf(m->copy.from, name, &i) || flxi_find_leaf(m->copy.to, name, &i);
 }
 
-/* The constant's own name where it has one that no input bears, else weight0, weight1 … */
+/* The constant's own name if it has one that is not the name of an input, else weight0, weight1 … */
 static const char *name_for(moving *m, uint32_t id, char room[32])
 {
     const char *own = flxi_value_at(m->copy.from, id)->name;
@@ -54,8 +54,9 @@ flx_graph *flx_constants_to_params(const flx_graph *g, flx_constant_fn choose, v
     flx_error local = {0};
     flx_graph *out = NULL;
     moving m = {.choose = choose, .user = user};
-    flx_code code = choose ? flx_graph_error(g, &local)
-                           : flxi_fail(&local, FLX_E_USAGE, "flx_constants_to_params: say which constants");
+    flx_code code =
+        choose ? flx_graph_error(g, &local)
+               : flxi_fail(&local, FLX_E_USAGE, "flx_constants_to_params: the function that selects constants is NULL");
     if (code == FLX_OK) {
         code = flxi_copy_begin(&m.copy, g, &local);
         for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)

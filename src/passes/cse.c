@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cse.c: common subexpression elimination by hashing op, (already merged) operands and attributes. Bodies are the same
-   when their nodes are: rules make a new one each time. */
+/* cse.c: common subexpression elimination by hashing op, (already merged) operands and attributes. Bodies are equal
+   when their nodes are: rules build a new body each time. */
 #include "passes/pass.h"
 
 /* ---- Bodies ---- */
 
-/* Nodes to compare before two bodies count as different: bodies in bodies may name each other exponentially often. */
+/* Nodes to compare before two bodies count as different: nested bodies may refer to each other exponentially often. */
 enum { MOST_COMPARED = 100000 };
 
 static bool is_alike(const flx_graph *a, const flx_graph *b, void *budget);

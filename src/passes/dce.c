@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dce.c: dead code elimination. One backward sweep marks what outputs, pins and effects need; one forward sweep
-   copies. */
+/* dce.c: dead code elimination. One backward sweep marks the nodes that outputs, pins and effects need; one forward
+   sweep copies them. */
 #include "passes/pass.h"
 
 bool flxi_is_root(const flx_graph *g, const flxi_node *n)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decompose.c: see decompose.h. A round replaces every node that has to be; rounds repeat until none is left. */
+/* decompose.c: see decompose.h. A round replaces every node that must be decomposed; rounds repeat until none is
+   left. */
 #include "passes/decompose.h"
 
 #include <fluxion/catalogue.h>
@@ -50,7 +51,7 @@ static flx_code expand_node(flxi_copy *c, uint32_t i, flxi_expansion rule)
     for (uint32_t k = 0; k < n->nout; k++) {
         const flx_type *made = flx_val_type(c->to, y[k]);
         if (!made || !flxi_type_equal(made, flxi_type_at(c->from, n->first + k)))
-            return flxi_fail(c->err, FLX_E_INTERNAL, "%s: its decomposition has another type", s.op->name);
+            return flxi_fail(c->err, FLX_E_INTERNAL, "%s: the type of its decomposition differs", s.op->name);
         flxi_copy_replace(c, n->first + k, y[k].id);
     }
     return FLX_OK;
@@ -86,7 +87,7 @@ flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const vo
         flx_graph *next = NULL;
         flxi_remap step = {0};
         flx_code code = round < MAX_ROUNDS ? expand_once(now, choose, user, &next, &step, err)
-                                           : flxi_fail(err, FLX_E_INTERNAL, "decompositions do not come to an end");
+                                           : flxi_fail(err, FLX_E_INTERNAL, "decompositions do not terminate");
         flx_graph_free(now);
         if (code != FLX_OK) {
             flxi_remap_free(&total);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decompose.h: nodes replaced by what they mean in terms of other ops. */
+/* decompose.h: replaces nodes by their meaning in terms of other ops. */
 #ifndef FLXI_DECOMPOSE_H
 #define FLXI_DECOMPOSE_H
 
@@ -20,8 +20,8 @@ typedef flxi_expansion (*flxi_choose_expansion)(const flx_graph *g, uint32_t nod
 flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
                      flxi_remap *remap, flx_error *err);
 
-/* A site for node i of `src` in graph g: operands and results by `map` (ids of src to ids of g). Arrays are in g's
-   arena. */
+/* A site for node i of `src` in graph g: operands and results are translated by `map` (ids of src to ids of g). Arrays
+   are in g's arena. */
 flxi_site flxi_site_of(flx_graph *g, const flx_graph *src, uint32_t i, const uint32_t *map);
 
 #endif

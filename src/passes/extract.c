@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extract.c: the part of a graph that computes chosen values. A copy gets them as its only outputs and dead code
-   elimination drops the rest; inputs and parameters stay, needed or not, so that the part is fed as the whole is. */
+   elimination drops the rest; inputs and parameters stay, needed or not, so that the part takes the same feeds as the
+   whole. */
 #include "passes/pass.h"
 
 #include <fluxion/transform.h>
 
 static flx_code check_value(const flx_graph *g, flx_val v, flx_error *err)
 {
-    return flx_val_type(g, v) ? FLX_OK
-                              : flxi_fail(err, FLX_E_USAGE, "flx_extract: a value is none, or of another graph");
+    return flx_val_type(g, v)
+               ? FLX_OK
+               : flxi_fail(err, FLX_E_USAGE, "flx_extract: a value is FLX_NONE or belongs to another graph");
 }
 
 static flx_code copy_part(const flx_graph *g, const flx_val *values, size_t count, flx_graph **out, flx_error *err)
@@ -33,7 +35,7 @@ flx_graph *flx_extract(const flx_graph *g, const flx_val *values, size_t count, 
     flx_graph *out = NULL;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK && (!values || !count))
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_extract: name at least one value");
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_extract: no value given");
     for (size_t k = 0; code == FLX_OK && k < count; k++)
         code = check_value(g, values[k], &local);
     if (code == FLX_OK)

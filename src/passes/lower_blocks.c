@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_blocks.c: see lower_blocks.h. A policy is a choice of rules: which one takes a node apart, if any. Nodes are
-   expanded until the policy is content with all of them, then bodies are lowered the same way, each once however often
-   it is used. Bodies come second because an expansion may bring some along. */
+/* lower_blocks.c: see lower_blocks.h. A policy is a choice of rules: which one decomposes a node, if any. Nodes are
+   expanded until the policy keeps all of them, then bodies are lowered the same way, each once however often it is
+   used. Bodies come second because an expansion may add some. */
 #include "passes/lower_blocks.h"
 
 #include "passes/body_map.h"
@@ -27,7 +27,7 @@ static flxi_expansion choose_fusable(const flx_graph *g, uint32_t i, const void 
     return op->traits & TRAIT_COMPOSITE ? op->rules->decompose : NULL;
 }
 
-/* Blocks have no derivative rules of their own, so they are among these. */
+/* Composites have no derivative rules of their own, so they are among these. */
 static flxi_expansion choose_autodiff(const flx_graph *g, uint32_t i, const void *user)
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
@@ -100,7 +100,7 @@ flx_graph *flx_lower(const flx_graph *g, flx_policy policy, flx_error *err)
     flx_graph *out = NULL;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK && ((int)policy < 0 || (int)policy >= NUM_POLICIES))
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_lower: there is no policy %d", (int)policy);
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_lower: unknown policy %d", (int)policy);
     if (code == FLX_OK)
         code = flxi_lower(g, policy, &out, NULL, &local);
     if (code == FLX_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_blocks.h: from HIR to MIR: blocks become ops. */
+/* lower_blocks.h: from HIR to MIR: composites become other ops. */
 #ifndef FLXI_LOWER_H
 #define FLXI_LOWER_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* order.c: a canonical order of nodes. Two graphs that differ only in the order in which independent nodes were
    appended become equal: same text, same hash. Leaves come first, in their order; then everything depth first, operands
-   from left to right, from the nodes with effects (which keep their order among themselves), the outputs and the pinned
-   values. The walk keeps its own stack, since graphs may be as deep as they are long. */
+   from left to right, starting from the nodes with effects (which keep their relative order), the outputs and the
+   pinned values. The walk uses its own stack, since graphs may be as deep as they are long. */
 #include "passes/pass.h"
 
 typedef struct {
@@ -23,7 +23,7 @@ static flx_code push(walk *w, uint32_t node)
     return flxi_push(&w->c.from->ctx->mem, &w->stack, ((visit){node, 0})) ? FLX_OK : flxi_oom(w->c.err, "ordering");
 }
 
-/* Copies a node behind everything it needs. */
+/* Copies a node after everything it needs. */
 static flx_code reach(walk *w, uint32_t root)
 {
     FLXI_TRY(push(w, root));

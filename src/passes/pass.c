@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.c: remaps and copying, which all passes are made of. */
+/* pass.c: remaps and copying, used by all passes. */
 #include "passes/pass.h"
 
 void flxi_remap_free(flxi_remap *r)
@@ -115,7 +115,7 @@ flx_code flxi_built(const flx_graph *g, flx_error *err)
 {
     if (g->error.code && err) {
         *err = g->error;
-        if (strncmp(err->where, g->name, sizeof err->where - 1) == 0) /* no place: the graph is still being made */
+        if (strncmp(err->where, g->name, sizeof err->where - 1) == 0) /* no location: the graph is still being built */
             err->where[0] = 0;
     }
     return (flx_code)g->error.code;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h: the frame of every pass: a function from a graph to a new graph and a remap.
+/* pass.h: the framework of every pass: a function from a graph to a new graph and a remap.
 
-   remap.id[old] is the id that the value has in the new graph, 0 when it vanished. Whoever holds ids across a pass
-   carries them through the remap; raw ids of the old graph mean nothing in the new one. A pinned value never vanishes.
-   Passes run one after the other compose their remaps. A pass that fails leaves its input as it was and gives nothing
-   back. */
+   remap.id[old] is the id that the value has in the new graph, 0 when it was removed. Ids held across a pass must be
+   translated by the remap; ids of the old graph mean nothing in the new one. A pinned value is never removed. The
+   remaps of successive passes are composed. A pass that fails leaves its input unchanged and returns nothing. */
 #ifndef FLXI_PASS_H
 #define FLXI_PASS_H
 
@@ -32,12 +31,12 @@ typedef struct {
 
 /* An empty copy of `from`: same name, no nodes yet. */
 flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err);
-/* Copies node i; its operands must have been copied. Labels and pins come along. Types are inferred anew only where the
+/* Copies node i; its operands must have been copied. Labels and pins are kept. Types are inferred again only where the
    copy changes dimensions. */
 flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
-/* Says that value `old` is represented by `id` of the new graph. */
+/* Records that value `old` is represented by `id` of the new graph. */
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
-/* Copies the outputs and hands over the graph and the remap (NULL: not wanted). On failure frees everything. */
+/* Copies the outputs and hands over the graph and the remap (NULL: not needed). On failure frees everything. */
 flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap);
 
 /* The code of an error kept in a graph under construction, copied to err. */
@@ -57,8 +56,8 @@ bool flxi_is_root(const flx_graph *g, const flxi_node *n);
    left to right. What reaches none of these is dropped. */
 flx_code flxi_pass_order(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects stay
-   apart. */
+/* Keeps one of several nodes with the same op, operands and attributes. Pinned results and ops with effects are not
+   merged. */
 flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Constant folding, exact identities, cse and dce, until nothing changes. */
@@ -69,26 +68,26 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
 
-/* Products read transposed matrices as they lie. */
+/* Products read transposed matrices as stored. */
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
-/* Products of at most so many multiplications can become sums of products, which join other work in a kernel. */
+/* Products of at most this many multiplications can become sums of products, which join other work in a kernel. */
 enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out
-   where it does not treat each of them for itself, or they are too few, or too little work. Bits do not change. */
+   where it does not treat each of them independently, or there are too few examples or too little work. Bits do not
+   change. */
 flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out,
                              flx_error *err);
 
 /* Each binding has a name and a legal extent, and none contradicts another. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
 
-/* The step cse is made of: node i is copied unless an equal one is filed in `seen`, which then takes its place
-   (*merged). */
+/* One step of cse: node i is copied unless `seen` has an equal one, which then replaces it (*merged). */
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged);
 
-/* Replaces symbols by numbers throughout, sub-graphs included, and infers everything anew. */
+/* Replaces symbols by numbers throughout, sub-graphs included, and infers everything again. */
 flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, size_t count, flx_graph **out,
                          flxi_remap *remap, flx_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simplify.c: rewrites that make a graph smaller and change no value by a bit, then common subexpressions and dead
-   code, until nothing changes. Rewrites are rows of a table: an op, a function that looks at a node about to be copied
-   (operands already rewritten) and names a value that equals its result, and why that is exact. They only shrink or
-   canonicalise, in one direction, so the rounds end; their number is bounded besides.
+/* simplify.c: rewrites that make a graph smaller without changing any bit of a value, then common subexpressions and
+   dead code, until nothing changes. Rewrites are rows of a table: an op, a function that examines a node about to be
+   copied (operands already rewritten) and returns a value that equals its result, and why that is exact. They only
+   shrink or canonicalise, in one direction, so the rounds end; their number is also bounded.
 
    Not done because not exact: x + 0 (it turns -0 into +0), x * 0 (NaN and infinities), anything that reassociates. */
 #include "graph/op/attr_access.h"
@@ -45,7 +45,7 @@ static bool moves_only(uint32_t op)
            op == OP_unsqueeze || op == OP_squeeze;
 }
 
-/* The one value that all elements of v have, as a scalar tensor the graph holds; NULL when that is not known. */
+/* The value that all elements of v share, as a scalar tensor that the graph holds; NULL when not known. */
 static const flx_tensor *uniform(const flx_graph *g, flx_val v)
 {
     for (;;) {
@@ -72,7 +72,7 @@ static bool has_type(const rewriting *w, flx_val v)
     return flxi_type_equal(flxi_type_at(w->to, v.id), w->type);
 }
 
-/* v in the shape of the result: as it is, or stretched. */
+/* v in the shape of the result: unchanged, or stretched. */
 static flx_val stretched(const rewriting *w, flx_val v)
 {
     static const int64_t none = 0;
@@ -232,7 +232,7 @@ static const rewrite_row rewrites[] = {
     {OP_concat, one_operand, "nothing to join"},
     {OP_add_n, one_operand, "nothing to add"},
     {OP_reshape, reshape_chain, "only the last shape counts"},
-    {OP_expand, expand_chain, "stretching twice is stretching once"},
+    {OP_expand, expand_chain, "stretching twice equals stretching once"},
     {OP_transpose, transpose_chain, "permutations compose"},
     {OP_reduce_sum, empty_reduction, "a sum of one term"},
     {OP_reduce_max, empty_reduction, "the largest of one"},
@@ -261,7 +261,7 @@ static flx_code note_body(void *user, const flx_graph *body)
     return FLX_OK;
 }
 
-/* Bodies are run by a device, and folding has none; a decomposition is run like a body. */
+/* Bodies are run by a device, which folding does not have; a decomposition is run like a body. */
 static bool has_body(const flxi_node *n)
 {
     bool found = flxi_ops[n->op].rules->eval == flxi_eval_decomposed;
@@ -284,14 +284,14 @@ static flx_val emit_constant(rewriting *w, const flx_type *type, flx_tensor *val
     return flx_full(w->to, type, value);
 }
 
-/* What a run would report it shall report. */
+/* An error that a run would report must stay for the run to report. */
 static void leave_for_run_time(flxi_eval *e, uint32_t status)
 {
     flxi_fail(e->err, FLX_E_NUMERIC, "%s: has a status to report: %u", e->op->name, status);
 }
 
 /* Evaluates the op on the given tensors, which give a value of `shape`: that of the result, or a scalar that all its
-   elements are. A failure (an index out of range, say) leaves it for run time. */
+   elements equal. After a failure (for example an index out of range) the node is left for run time. */
 static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_type *shape)
 {
     flx_error err = {0};
@@ -349,7 +349,7 @@ static flx_val fold_dim_size(rewriting *w)
     return flxi_dim_is_number(d) && d >= 0 ? flx_scalar(w->to, FLX_I64, (double)d) : FLX_NONE;
 }
 
-/* One value everywhere stays that, however it is moved. */
+/* A uniform value stays uniform, however its elements are moved. */
 static flx_val fold_moved(rewriting *w)
 {
     flx_tensor *value = moves_only(w->n->op) ? (flx_tensor *)(uintptr_t)uniform(w->to, w->x[0]) : NULL;
@@ -369,7 +369,7 @@ static flx_val try_folding(rewriting *w)
 
 /* ---- Operands that broadcasting stretches anyway ---- */
 
-/* The value behind an expand or full, if another operand (or it alone) still gives the result its shape. */
+/* The value that an expand or full stretches, if another operand (or it alone) still gives the result its shape. */
 static flx_val unstretched(rewriting *w, uint32_t k)
 {
     const flxi_node *n = maker(w->to, w->x[k]);
@@ -492,7 +492,7 @@ static flx_code rewrite_once(const flx_graph *in, flx_graph **out, flxi_remap *r
 
 /* ---- Rounds ---- */
 
-/* `next` and its remap take the place of *now and go into `total`. */
+/* `next` replaces *now, and its remap is composed into `total`. */
 static void replace(flx_graph **now, flxi_remap *total, flx_graph *next, flxi_remap *step)
 {
     flxi_remap_compose(total, step);
@@ -501,8 +501,8 @@ static void replace(flx_graph **now, flxi_remap *total, flx_graph *next, flxi_re
     *now = next;
 }
 
-/* Operands are rewritten before their users, so one round does nearly everything; what it makes possible (a value that
-   lost its last other user, a constant made by a rewrite) is found by the next. */
+/* Operands are rewritten before their users, so one round does nearly everything; what it enables (a value that lost
+   its last other user, a constant made by a rewrite) is found by the next. */
 static flx_code run_rounds(flx_graph **now, flxi_remap *total, flx_error *err)
 {
     bool changed = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* specialise.c: binding symbolic dimensions. Every node is built anew with its shape-bearing attributes bound, so
-   shapes that only seemed to fit are found here. A sub-graph that uses none of the bound symbols is shared, any other
-   is specialised once however often it is used. */
+/* specialise.c: binding symbolic dimensions. Every node is rebuilt with its shape-bearing attributes bound, so shapes
+   that only seemed to fit are detected here. A sub-graph that uses none of the bound symbols is shared, any other is
+   specialised once however often it is used. */
 #include "passes/pass.h"
 
 typedef struct {
@@ -39,7 +39,7 @@ static flx_graph *bind_body(void *user, const flx_graph *body, flx_error *err)
     binding_scope *s = user;
     special_body made = {.from = body};
     if (!uses_bound_symbol(s, body))
-        return (flx_graph *)(uintptr_t)body; /* shared as it is */
+        return (flx_graph *)(uintptr_t)body; /* shared unchanged */
     for (size_t i = 0; i < s->bodies.n; i++)
         if (s->bodies.at[i].from == body)
             return s->bodies.at[i].to;
@@ -79,10 +79,10 @@ flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err)
     for (size_t i = 0; i < n; i++) {
         char name[60];
         if (!b[i].name || b[i].extent < 0 || b[i].extent > FLXI_DIM_LARGEST)
-            return flxi_fail(err, FLX_E_USAGE, "binding %zu needs a name and an extent of 0 or more", i);
+            return flxi_fail(err, FLX_E_USAGE, "binding %zu needs a name and a nonnegative extent", i);
         for (size_t k = 0; k < i; k++)
             if (strcmp(b[k].name, b[i].name) == 0 && b[k].extent != b[i].extent)
-                return flxi_fail(err, FLX_E_SHAPE, "the dimension %s is given as %lld and as %lld",
+                return flxi_fail(err, FLX_E_SHAPE, "the dimension %s is bound to both %lld and %lld",
                                  flxi_printable(name, sizeof name, b[i].name, strlen(b[i].name)),
                                  (long long)b[k].extent, (long long)b[i].extent);
     }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* split_examples.c: the body of a loop for a part of its examples. Where every op of a body treats the rows of its
-   carries and sequences, their first axis, each for itself, the loop over all of them is a loop over some of them and
-   another over the rest, and threads can run these side by side from the first step to the last. Only ops whose bits do
-   not depend on how many rows there are take part: elementwise ones, views along other axes, and products large enough
-   to be products in either case. */
+   carries and sequences (their first axis) independently, the loop over all rows can be split into loops over some rows
+   each, which threads run in parallel from the first step to the last. Only ops whose bits do not depend on the number
+   of rows qualify: elementwise ones, views along other axes, and products large enough to be products in either
+   case. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
 #include "ops/opcode.h"
 
-/* Multiplications of a step, for one thread, below which it does not pay: about a microsecond. And elements of a value,
-   for one thread, above which what is done in a step is better cut among threads than the examples. */
+/* Multiplications of a step per thread below which splitting does not pay: about a microsecond. And elements of a value
+   per thread above which it is better to split the work of a step among threads than the examples. */
 static const int64_t least_work = 1 << 15, most_elements = 1 << 13;
 
 typedef struct {
     const flx_graph *body;
-    bool *has_rows; /* by value: its first axis are the examples */
+    bool *has_rows; /* by value: its first axis is that of the examples */
     int64_t rows, parts, work;
 } splitting;
 
@@ -92,7 +92,7 @@ static bool can_split(splitting *s, const bool *is_shared)
     return s->work / s->parts >= least_work;
 }
 
-/* Makes copied nodes infer their types anew. */
+/* Makes copied nodes infer their types again. */
 static flx_dim same_dim(void *user, flx_dim d, flx_error *err)
 {
     (void)user;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split_reductions.c: reductions in the form that kernels take: over neighbouring axes, and not over a long extent for
-   few results. One over axes that are apart becomes one for each run of neighbours, the last first. A long one becomes
-   two: the extent is cut into equal parts, which are reduced for themselves and then together; so there is work for all
-   lanes and threads, and sums are more exact. Sums of f16 and bf16 are widened first: their parts must not be
-   rounded. */
+/* split_reductions.c: reductions in the form that kernels need: over neighbouring axes, and not over a long extent for
+   few results. A reduction over axes that are not neighbours becomes one for each run of neighbours, the last first. A
+   long one becomes two: the extent is cut into equal parts, which are reduced separately and then together; so there is
+   work for all lanes and threads, and sums are more accurate. Sums of f16 and bf16 are widened first: their parts must
+   not be rounded. */
 #include "ops/express/express.h"
 #include "passes/pass.h"
 
@@ -14,12 +14,12 @@ static const int64_t part = 4096;
 /* With this many results there is enough to do without cutting. */
 static const int64_t enough_rows = 64;
 
-/* A sum of columns is cut into parts of about as many rows, so that whoever computes the rows can add them up (the
-   groups of compile/grouping.h), and parts of them on several threads. It must be worth it, and the rows must be long
+/* A sum of columns is cut into parts of about as many rows, so that the kernel that computes the rows can sum them (the
+   groups of compile/grouping.h), with parts on several threads. It must be worth the cost, and the rows must be long
    enough for lanes. */
 static const int64_t part_rows = 64, least_columns = 32, least_elements = 65536;
 
-/* The divisor of n that is nearest to `size` from below, if it is not too small. */
+/* The largest divisor of n up to `size`, if it is not too small. */
 static int64_t divisor_near(int64_t n, int64_t size, int64_t least)
 {
     for (int64_t d = size; d >= least; d--)

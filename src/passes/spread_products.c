@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spread_products.c: small products as sums of products, for which calling and packing would take longer than the
-   arithmetic. A product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum:
-   views and a fold, which join the work around them in one kernel. A product that sums over a single element is no sum
-   at all, whatever its size. */
+/* spread_products.c: small products, for which a call and packing would take longer than the arithmetic, as sums of
+   products. A product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum:
+   views and a fold, which join the work around them in one kernel. A product that sums over a single element needs no
+   sum, whatever its size. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -10,10 +10,10 @@
 
 #include <fluxion/ops.h>
 
-/* With more multiplications than this the products of the backend are faster; less so if lanes must gather what they
-   read. */
+/* With more multiplications than this the products of the backend are faster; the limit is lower if lanes must gather
+   what they read. */
 static const int64_t most_products = FLXI_MOST_SPREAD, most_gathered = 512;
-/* From this many neighbouring results on they are computed side by side. */
+/* At least this many neighbouring results are computed in parallel lanes. */
 static const int64_t enough_columns = 16;
 
 typedef struct {
@@ -100,7 +100,7 @@ static bool has_columns(const side *r)
     return extent_of(r, &r->own) >= enough_columns && !sums_neighbours(r);
 }
 
-/* f16 and bf16 stay products: their sums must not be rounded on the way. */
+/* f16 and bf16 stay products: their partial sums must not be rounded. */
 static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
 {
     if (n->op != OP_matmul && n->op != OP_dot_general)
@@ -117,7 +117,7 @@ static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
            (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
 }
 
-/* An operand over the axes of the product: place[k] is where those of list k begin. */
+/* An operand over the axes of the product: place[k] is where the axes of list k begin. */
 static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, int batch, int summed, int own)
 {
     int64_t to[FLX_MAX_RANK];
@@ -135,7 +135,7 @@ static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, int
     if (is_sorted)
         return flx_broadcast_in_dim(c->to, x, (flx_ints){space->dims, (size_t)space->rank},
                                     (flx_ints){to, (size_t)s->type->rank});
-    int64_t perm[FLX_MAX_RANK], sorted[FLX_MAX_RANK]; /* broadcast_in_dim wants its axes in order */
+    int64_t perm[FLX_MAX_RANK], sorted[FLX_MAX_RANK]; /* broadcast_in_dim needs its axes in order */
     int n = 0;
     for (int a = 0; a < space->rank; a++)
         for (int k = 0; k < s->type->rank; k++)
@@ -155,7 +155,7 @@ static int append(flx_type *space, const side *s, const axis_list *l)
     return first;
 }
 
-/* The summed axes stand before the right operand's own, so that these run along the lanes, or last if they are few. */
+/* The summed axes come before the right operand's own, so that these run along the lanes, or last if they are few. */
 static flx_code spread(flxi_copy *c, const flxi_node *n, const side *l, const side *r)
 {
     flx_type space = {.dtype = l->type->dtype};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* widen.c: the same computation in double precision. Every f32, f16 and bf16 becomes f64 and every c64 becomes c128: in
-   the types of leaves, in constants (whose values stay exactly as they are) and in attributes that name a dtype.
-   Everything else is inferred anew. A body is widened once however often it is used. What depends on the width of a
-   float, such as `bitcast`, need not fit any more; then inference says so. */
+   the types of leaves, in constants (whose values stay exactly the same) and in attributes that name a dtype.
+   Everything else is inferred again. A body is widened once however often it is used. An op that depends on the width
+   of a float, such as `bitcast`, may no longer fit; then inference reports it. */
 #include "kernel/derive/kernel_widen.h"
 #include "passes/pass.h"
 
@@ -181,14 +181,14 @@ static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_
     return flxi_copy_end(&c, code, out, NULL);
 }
 
-/* Says that the error came up here, and not in the graph as it is. */
+/* Adds that the error arose here, and not in the original graph. */
 static void in_widening(flx_error *err, const flx_graph *g)
 {
     char inner[sizeof err->where];
     memcpy(inner, err->where, sizeof inner);
     snprintf(err->where, sizeof err->where, "widen of '%.40s'%s%.50s", g->name, inner[0] ? ", at " : "", inner);
     if (!err->hint[0])
-        flxi_hint(err, "all floats become f64; an op that depends on their width cannot follow");
+        flxi_hint(err, "all floats become f64; an op that depends on their width cannot be widened");
 }
 
 flx_graph *flx_widen(const flx_graph *g, flx_error *err)

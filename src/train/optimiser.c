@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* optimiser.c: the optimisers, one row each. An update is a formula over ordinary values, written with primitive ops,
-   so that it is fused with the end of the gradient's computation and can itself be differentiated. */
+   so that it joins the end of the gradient's computation in one kernel and can itself be differentiated. */
 #include "train/train.h"
 
 #include <fluxion/ops.h>
@@ -98,7 +98,7 @@ flx_code flxi_train_options_check(const flx_train_options *given, flx_train_opti
     const flxi_optimiser *row = flxi_optimiser_at(out->optimiser);
     if (!row)
         return flxi_fail_hint(err, FLX_E_USAGE, "FLX_SGD, FLX_MOMENTUM, FLX_ADAM or FLX_ADAMW",
-                              "training: there is no optimiser %d", (int)out->optimiser);
+                              "training: unknown optimiser %d", (int)out->optimiser);
     const option_row rows[] = {
         {"rate", &out->rate, row->rate, INFINITY},
         {"momentum", &out->momentum, 0.9, 1},
@@ -110,8 +110,8 @@ flx_code flxi_train_options_check(const flx_train_options *given, flx_train_opti
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!(*rows[i].value >= 0 && *rows[i].value < rows[i].limit))
-            return flxi_fail_hint(err, FLX_E_USAGE, "0 means the default", "training: %s is %g", rows[i].name,
-                                  *rows[i].value);
+            return flxi_fail_hint(err, FLX_E_USAGE, "0 means the default", "training: %s=%g is out of range",
+                                  rows[i].name, *rows[i].value);
         if (*rows[i].value == 0)
             *rows[i].value = rows[i].usual;
     }

@@ -7,13 +7,13 @@
 
 #include <fluxion/train.h>
 
-/* A training step. Outputs are the loss, others of the graph, then the next value of each updated leaf. */
+/* A training step. Outputs are the loss, the graph's other outputs, then the next value of each updated leaf. */
 typedef struct {
     flx_graph *g;
     size_t *updated; /* leaves: trained parameters in order, then states */
     size_t num_updated;
     size_t num_results; /* the loss and other outputs: output num_results + j is the next value of updated[j] */
-    size_t first_state; /* leaves of g from here on are state, and the rate */
+    size_t first_state; /* leaves of g from this position on are states, and the learning rate */
     size_t room;        /* of `updated` */
     const flxi_allocator *mem;
 } flxi_training;
@@ -26,12 +26,13 @@ void flxi_training_free(flxi_training *t);
 
 enum { FLXI_MAX_STATE = 2 };
 
-/* Where an optimiser writes the update of one parameter. All values are of the dtype `dtype`; scalars broadcast. */
+/* The context in which an optimiser builds the update of one parameter. All values are of the dtype `dtype`; scalars
+   broadcast. */
 typedef struct {
     flx_graph *g;
     const flx_train_options *o; /* defaults filled in */
     flx_dtype dtype;
-    flx_val rate, step;            /* step counts from 1; none unless the row asks for it */
+    flx_val rate, step;            /* step counts from 1; FLX_NONE unless the row requests it */
     flx_val p, dp;                 /* parameter and gradient */
     flx_val state[FLXI_MAX_STATE]; /* before */
     flx_val next[FLXI_MAX_STATE];  /* after */
@@ -43,11 +44,11 @@ typedef struct {
     const char *state[FLXI_MAX_STATE]; /* their names */
     bool counts_steps;
     double rate, weight_decay;         /* defaults */
-    bool decay_is_apart;               /* weight decay is no part of the gradient */
+    bool decay_is_apart;               /* weight decay is not part of the gradient */
     flx_val (*update)(flxi_update *u); /* the next parameter; fills u->next */
 } flxi_optimiser;
 
-/* The row of an optimiser, NULL when there is none of that number. */
+/* The row of an optimiser, NULL when there is no such optimiser. */
 const flxi_optimiser *flxi_optimiser_at(int32_t number);
 
 /* The options with their defaults filled in. */

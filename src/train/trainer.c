@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer.c: a compiled training step and the memory that lives on from step to step. A parameter or state that the
-   step can update in place has one buffer; the others have two that take turns. All memory and all tables are made with
-   the trainer, so that a step only looks up names and sets pointers. */
+/* trainer.c: a compiled training step and the memory that persists from step to step. A parameter or state that the
+   step can update in place has one buffer; the others have two, used alternately. All memory and all tables are
+   allocated with the trainer, so that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
 #include "passes/pass.h"
 
 /* What a leaf of the training graph is bound to. */
 typedef struct {
-    flx_tensor *now, *next; /* NULL: an input, given in each step; next NULL: updated in place, or never */
+    flx_tensor *now, *next; /* NULL: an input, given in each step; next is NULL: updated in place, or never */
     bool is_set;
     uint64_t fed; /* INPUT: the step that gave it last */
 } held_leaf;
@@ -79,7 +79,7 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
         if (!is_input(t, i)) {
             FLXI_TRY(new_tensor(t, g->leaves.at[i], &t->leaves[i].now, err));
             t->in[i] = t->leaves[i].now->data;
-            t->leaves[i].is_set = i >= t->training.first_state; /* state begins as zero */
+            t->leaves[i].is_set = i >= t->training.first_state; /* states start at zero */
         }
     for (size_t j = 0; j < t->training.num_updated; j++) {
         size_t leaf = t->training.updated[j], output = t->training.num_results + j;
@@ -94,7 +94,7 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
 {
     FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
     FLXI_TRY(bind_dims(t, compile, err));
-    /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */
+    /* Gradients that decay to zero pass through subnormal numbers, which slow processors down many times over. */
     flx_compile_options o = compile ? *compile : (flx_compile_options){.flags = FLX_COMPILE_FLUSH};
     flx_share *shares = flxi_new(&t->arena, flx_share, t->training.num_updated);
     if (!shares)
@@ -116,7 +116,7 @@ flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *op
     if (out)
         *out = NULL;
     else if (code == FLX_OK)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_compile_training: there is no place for the result");
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_compile_training: the pointer for the result is NULL");
     if (code == FLX_OK && !(t = flxi_alloc(flxi_context_mem(loss->ctx), 1, sizeof *t)))
         code = flxi_oom(&local, "a trainer");
     if (t) {

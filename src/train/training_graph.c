@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* training_graph.c: from a loss to a training step. The gradient graph of the loss gets the optimiser's state as
-   further parameters and the update as further nodes; what the gradients were is then no output any more. Everything is
-   one graph: the compiler sees that a gradient is used once, by the update, and never needs memory for it where both
-   are one kernel. */
+   further parameters and the update as further nodes; the gradients are then no longer outputs. Everything is one
+   graph: the compiler sees that a gradient is used once, by the update, and needs no memory for it where both become
+   one kernel. */
 #include "train/train.h"
 
 #include "autodiff/autodiff.h"
@@ -41,7 +41,7 @@ static flx_code check_trainable(const training_work *w, size_t leaf)
     if (flxi_is_complex(type->dtype))
         return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED,
                               "train its real and imaginary parts, or name the others in params",
-                              "training of complex parameters: %s", flxi_value_str(w->loss, id, NULL, &text));
+                              "complex parameters cannot be trained: %s", flxi_value_str(w->loss, id, NULL, &text));
     if (!flxi_is_float(type->dtype))
         return flxi_fail_hint(w->err, FLX_E_NOT_DIFFERENTIABLE, "only floating values are trained",
                               "%s cannot be trained", flxi_value_str(w->loss, id, NULL, &text));
@@ -102,7 +102,8 @@ static flx_code choose_params(training_work *w)
 
 /* ---- New leaves ---- */
 
-/* A parameter called after the given parts, with a suffix where that is taken; the next of the updated leaves. */
+/* A parameter named after the given parts, with a suffix where that name is in use; it becomes the next updated
+   leaf. */
 static flx_val new_state(training_work *w, const char *param, const char *state, const flx_type *type)
 {
     char text[300];
@@ -201,7 +202,7 @@ static void declare_state(training_work *w)
 
 /* ---- The whole ---- */
 
-/* The gradients are outputs of w->g; the results of the update become outputs behind them, and then those are
+/* The gradients are outputs of w->g; the results of the update become outputs after them, and then the gradients are
    dropped. */
 static flx_code choose_outputs(training_work *w)
 {

@@ -289,11 +289,11 @@ static void write_header(writer *w)
     put(w, FORMAT_VERSION, 4);
     put(w, size, 8);
     put(w, sum, 8);
-    /* The additions above ended the text with a zero byte, which lies on the payload's first byte. */
+    /* The additions above ended the text with a zero byte, which overwrites the payload's first byte. */
     w->out.n = end;
 }
 
-/* Header and payload in w->out; OOM when they are not whole. */
+/* Header and payload in w->out; OOM when they are incomplete. */
 static flx_code write_list(writer *w, const flx_graph *main_graph, flxi_arena *scratch)
 {
     char blank[HEADER_SIZE] = {0};
@@ -442,7 +442,7 @@ static flx_code get_tensor(decoder *d, flx_attr *out)
     FLXI_TRY(get(d, 8, &nbytes));
     if (!flxi_type_is_static(&type) || !flxi_static_bytes(&type, &wanted) || wanted != nbytes ||
         nbytes > (uint64_t)(d->end - d->at))
-        return damaged(d, "a constant's size does not fit its type");
+        return damaged(d, "the size of a constant does not match its type");
     for (size_t i = 0; type.dtype == FLX_BOOL && i < wanted; i++)
         if (d->at[i] > 1)
             return damaged(d, "a bool is neither 0 nor 1");
@@ -594,7 +594,7 @@ static flx_code get_results(decoder *d, uint32_t first)
     uint32_t n;
     FLXI_TRY(get_count(d, 1, &n));
     if (n != flxi_node_at(d->g, d->g->node_count - 1)->nout)
-        return damaged(d, "a node has another number of results than it should");
+        return damaged(d, "a node has the wrong number of results");
     for (uint32_t i = 0; i < n; i++) {
         uint64_t flags;
         FLXI_TRY(get(d, 1, &flags));
@@ -640,8 +640,8 @@ static flx_code get_node(decoder *d)
     flxi_opcode op = flxi_op_lookup(name, strlen(name));
     if (op == OP_NONE || (flxi_ops[op].traits & TRAIT_DECLARED)) {
         char text[60];
-        return flxi_fail_hint(d->err, FLX_E_VERSION, "it may have been written by a newer version",
-                              "the file uses an op called '%s', which is not known here",
+        return flxi_fail_hint(d->err, FLX_E_VERSION, "the file may come from a newer version",
+                              "the file uses the unknown op '%s'",
                               flxi_printable(text, sizeof text, name, strlen(name)));
     }
     FLXI_TRY(get_operands(d, &in, &nin));
@@ -696,7 +696,7 @@ static flx_code get_outputs(decoder *d)
         if (flx_output(d->g, (flx_val){d->ids.at[number - 1], d->g->serial}, name) != FLX_OK)
             return graph_failure(d);
         if (strcmp(d->g->outputs.at[i].name, name) != 0)
-            return damaged(d, "two outputs have one name");
+            return damaged(d, "two outputs have the same name");
     }
     return FLX_OK;
 }
@@ -735,7 +735,7 @@ static flx_code get_payload(decoder *d, flx_module *m)
         if (flxi_module_add(m, d->g) != FLX_OK)
             return flxi_oom(d->err, "decoding");
     }
-    return d->at == d->end ? FLX_OK : damaged(d, "there is more behind its end");
+    return d->at == d->end ? FLX_OK : damaged(d, "there is data after its end");
 }
 
 static flx_code get_header(decoder *d)
@@ -744,16 +744,16 @@ static flx_code get_header(decoder *d)
     uint64_t size;
     uint64_t sum;
     if (d->end - d->at < HEADER_SIZE || memcmp(d->at, magic, sizeof magic) != 0)
-        return flxi_fail(d->err, FLX_E_SYNTAX, "this is no Fluxion binary file");
+        return flxi_fail(d->err, FLX_E_SYNTAX, "this is not a Fluxion binary file");
     d->at += sizeof magic;
     FLXI_TRY(get(d, 4, &version));
     if (version != FORMAT_VERSION)
-        return flxi_fail(d->err, FLX_E_VERSION, "the file has format version %llu, this library reads version %d",
+        return flxi_fail(d->err, FLX_E_VERSION, "the file has format version %llu, but this library reads version %d",
                          (unsigned long long)version, FORMAT_VERSION);
     FLXI_TRY(get(d, 8, &size));
     FLXI_TRY(get(d, 8, &sum));
     if (size != (uint64_t)(d->end - d->at))
-        return damaged(d, "its size is not the recorded one");
+        return damaged(d, "its size differs from the recorded size");
     if (flxi_hash_bytes(FLXI_HASH_SEED, d->at, (size_t)size) != sum)
         return damaged(d, "its checksum is wrong");
     return FLX_OK;

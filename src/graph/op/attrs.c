@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs.c: everything that is done with attributes goes through the schema of the op: checking and filling in what was
-   given, copying to another graph, comparing, hashing and visiting. What that means for one kind of attribute is in
-   attr_kinds.c and attr_fill.c; printing is in print.c, the binary form in binary.c. */
+/* attrs.c: all work on attributes goes through the schema of the op: checking and filling in the given values, copying
+   to another graph, comparing, hashing and visiting. Printing is in print.c, the binary form in binary.c. */
 #include "graph/graph.h"
 
 #include "graph/op/attr_kinds.h"
@@ -78,14 +77,15 @@ bool flxi_has_own_attrs(const flxi_op *op)
     return own_attr_of(op);
 }
 
-/* Collects what the schema does not know, as text; or takes it from such a text, which a file may hold. */
+/* Collects the attributes that the schema does not know, as text; or reads them from such a text in a file. */
 static flx_code fill_own(flx_graph *g, const flxi_op *op, const flxi_attr *own, flx_attr *given, size_t n, char *attrs,
                          flx_error *err)
 {
     const char **field = (const char **)(void *)(attrs + own->offset);
     flx_attr *list = given;
     if (**field && n)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' is given beside attributes of its own", op->name, own->name);
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' cannot be combined with attributes of its own", op->name,
+                         own->name);
     if (**field)
         FLXI_TRY(flxi_own_attrs_read(op->name, *field, &g->arena, &list, &n, err));
     flxi_strbuf text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalogue.c: the op table for the outside: plain text and numbers, no pointers into the library's inner types. */
+/* catalogue.c: the public view of the op table: plain text and numbers, no pointers to internal types. */
 #include "graph/op/attr_kinds.h"
 
 #include <fluxion/catalogue.h>

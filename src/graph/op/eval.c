@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eval.c: what the reference evaluation rules of all ops share: elements of any dtype, arithmetic on them,
-   positions. */
+/* eval.c: shared by the reference evaluation rules of all ops: elements of any dtype, arithmetic on them, positions. */
 #include "graph/op/eval.h"
 
 #include "base/complex_arith.h"
@@ -24,7 +23,7 @@ flx_code flxi_eval_fail(flxi_eval *e, flx_code code, const char *hint, const cha
 
 /* ---- Loading and storing ---- */
 
-/* Elements are read and written through memcpy, which is a plain move for the compiler. */
+/* Elements are read and written through memcpy, which the compiler turns into a plain move. */
 #define DEFINE_ACCESS(name, T)                         \
     static T get_##name(const void *base, int64_t i)   \
     {                                                  \
@@ -233,8 +232,9 @@ bool flxi_load_truth(int32_t dtype, const void *base, int64_t i)
     return load_integer(dtype, base, i) != 0;
 }
 
-/* An integer that goes to a float narrower than double is rounded once: the bits that double has no room for are folded
-   into one sticky bit first (rounding to odd), so that the last rounding still sees on which side of a tie they lie. */
+/* An integer that is converted to a float narrower than double is rounded once: the bits that double has no room for
+   are folded into one sticky bit first (rounding to odd), so that the last rounding still sees on which side of a tie
+   they are. */
 static double int_to_double_odd(int32_t dtype, int64_t x)
 {
     bool negative = dtype != FLX_U64 && x < 0;
@@ -413,7 +413,7 @@ int64_t flxi_strides(const flx_type *t, int64_t strides[FLX_MAX_RANK])
         strides[k] = n;
         empty |= t->dims[k] == 0;
         if (__builtin_mul_overflow(n, t->dims[k], &n))
-            n = 0; /* only possible when some extent is 0: the count below says so */
+            n = 0; /* only possible when some extent is 0, as the count below shows */
     }
     return empty ? 0 : n;
 }
@@ -476,11 +476,12 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
         return FLX_OK;
     }
     if (!whole)
-        return flxi_eval_fail(e, FLX_E_INDEX, NULL, "index %lld of the index operand is no whole number", (long long)i);
+        return flxi_eval_fail(e, FLX_E_INDEX, NULL, "element %lld of the index operand is not an integer",
+                              (long long)i);
     char number[24];
     snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
-    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them inside",
-                          "index %s is out of range: the axis has extent %lld", number, (long long)extent);
+    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them into range",
+                          "index %s is out of range for an axis of extent %lld", number, (long long)extent);
 }
 
 /* ---- Ready-made rules ---- */

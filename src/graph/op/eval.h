@@ -2,7 +2,7 @@
 /* eval.h: reference evaluation, seen from the rule of an op.
 
    Operands and results are dense, row-major, of static shape; results come zeroed. The rule must be total: whatever the
-   values are, it stays inside the buffers. Rules are plain and slow on purpose: they define what is right. */
+   values are, it stays inside the buffers. Rules are plain and slow on purpose: they define the correct results. */
 #ifndef FLXI_EVAL_H
 #define FLXI_EVAL_H
 
@@ -21,7 +21,7 @@ struct flxi_eval {
     const flxi_allocator *mem; /* for scratch; free it on every path */
     flxi_run *run;
     flx_error *err;
-    /* Runs a sub-graph: its inputs in, its outputs made (the caller releases them). Set by the evaluator. */
+    /* Runs a sub-graph on the given inputs and makes its outputs (the caller releases them). Set by the evaluator. */
     flx_code (*run_body)(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out);
     void (*print)(flxi_eval *e, const char *message, const flx_tensor *value);
     void (*report)(flxi_eval *e, uint32_t status); /* FLX_RUN_… of fluxion/run.h */
@@ -55,8 +55,8 @@ typedef struct {
     bool (*equal)(flxi_num a, flxi_num b);
     flxi_num zero, one;
     flxi_num lowest, highest; /* identities of max and min: -inf, +inf; integer limits */
-    /* Sums follow ops.md 0.2: f16 and bf16 accumulate in f32 (rounded at each step), others in double, complex double
-       or 64-bit integers. */
+    /* Sums (docs/numerics.md, "Sums and products"): f16 and bf16 accumulate in f32 (rounded at each step), others in
+       double, complex double or 64-bit integers. */
     flxi_num (*accumulate)(flxi_num sum, flxi_num x);
 } flxi_arith;
 
@@ -73,7 +73,7 @@ void flxi_store_complex(int32_t dtype, void *base, int64_t i, double _Complex x)
 bool flxi_load_truth(int32_t dtype, const void *base, int64_t i);
 /* `cast` of one element. */
 void flxi_cast_element(int32_t from, const void *src, int64_t i, int32_t to, void *dst, int64_t j);
-/* One element as a literal of the text form has it: `1.5`, `true`, `[1, -2]`. */
+/* One element as a literal of the text form: `1.5`, `true`, `[1, -2]`. */
 void flxi_write_element(flxi_strbuf *out, int32_t dtype, const void *base, int64_t i);
 /* x wrapped to the width of an integer dtype (bool: nonzero). */
 int64_t flxi_wrap_int(int32_t dtype, int64_t x);
@@ -102,7 +102,8 @@ typedef struct {
 } flxi_split;
 flxi_split flxi_split_at(const flx_type *t, int64_t axis);
 
-/* One index of an index operand under the policy of ops.md 0.7 for `extent` valid positions (0 … extent-1). */
+/* One index of an index operand under the policy `oob` for `extent` valid positions (docs/numerics.md, "Indices out of
+   range"). */
 typedef enum { OOB_ERROR, OOB_ZERO, OOB_CLAMP } flxi_oob; /* order of the words "error zero clamp" */
 /* *at receives the position, or -1 when the element is dropped (OOB_ZERO). Fails with INDEX. */
 flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int64_t extent, flxi_oob policy,

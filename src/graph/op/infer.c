@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer.c: what the inference rules of all ops share. */
+/* infer.c: shared by the inference rules of all ops. */
 #include "graph/op/infer.h"
 
 #include "graph/graph.h"
@@ -21,7 +21,7 @@ flx_code flxi_infer_fail(flxi_infer *f, flx_code code, const char *hint, const c
 flx_code flxi_results(flxi_infer *f, size_t n)
 {
     if (n > UINT16_MAX)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%zu results are more than the limit of %d", n, UINT16_MAX);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%zu results exceed the limit of %d", n, UINT16_MAX);
     f->out = flxi_new(f->arena, flx_type, n);
     if (!f->out)
         return flxi_oom(f->err, f->op->name);
@@ -29,8 +29,8 @@ flx_code flxi_results(flxi_infer *f, size_t n)
     return FLX_OK;
 }
 
-/* Where the name of operand i begins. Optional operands that are left out are the last ones, though required ones may
-   stand behind them. NULL: the row does not name so many. */
+/* Where the name of operand i begins. The last optional operands are omitted first, even if required operands follow
+   them. NULL: the row does not name that many. */
 static const char *operand_text(const flxi_infer *f, uint32_t i)
 {
     const flxi_operands *o = flxi_operands_of(f->op);
@@ -82,7 +82,7 @@ int64_t *flxi_own_list(flxi_infer *f, flx_ints *list)
 flx_code flxi_norm_axis(flxi_infer *f, const char *name, int64_t *axis, int rank)
 {
     if (*axis < -(int64_t)rank || *axis >= rank)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s=%lld names no axis of a tensor of rank %d", name,
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s=%lld is out of range for a tensor of rank %d", name,
                                (long long)*axis, rank);
     if (*axis < 0)
         *axis += rank;
@@ -110,7 +110,7 @@ flx_code flxi_norm_axes(flxi_infer *f, const char *name, flx_ints *axes, int ran
         return FLX_OK;
     }
     if (axes->n > (size_t)rank)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s lists %zu axes of a tensor of rank %d", name, axes->n,
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s lists %zu axes, but the tensor has rank %d", name, axes->n,
                                rank);
     int64_t *own = flxi_own_list(f, axes);
     if (!own)
@@ -138,7 +138,7 @@ flx_code flxi_norm_list(flxi_infer *f, const char *name, flx_ints *list, size_t 
         return FLX_OK;
     }
     if (list->n != n)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s has %zu entries where %zu are needed", name, list->n, n);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s has %zu entries, expected %zu", name, list->n, n);
     return FLX_OK;
 }
 
@@ -148,7 +148,7 @@ flx_code flxi_need_rank(flxi_infer *f, uint32_t operand, int at_least)
     flxi_type_text text;
     if (f->in[operand]->rank >= at_least)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have rank %d or more, but is %s",
+    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have rank %d or more, but it is %s",
                            flxi_operand_name(f, operand, name, sizeof name), at_least,
                            flxi_type_str(f->ctx, f->in[operand], &text));
 }
@@ -179,7 +179,8 @@ flx_code flxi_broadcast(flxi_infer *f, const flx_type *const *in, uint32_t n, fl
                 flxi_type_text so_far;
                 flxi_type_text mine;
                 bool symbolic = !flxi_dim_is_number(x) || !flxi_dim_is_number(*d);
-                return flxi_infer_fail(f, FLX_E_SHAPE, symbolic ? "a symbol stretches against 1 and itself only" : NULL,
+                return flxi_infer_fail(f, FLX_E_SHAPE,
+                                       symbolic ? "a symbolic dimension broadcasts with 1 and with itself only" : NULL,
                                        "shapes do not broadcast: %s and %s", flxi_shape_str(f->ctx, in[0], &so_far),
                                        flxi_shape_str(f->ctx, in[i], &mine));
             }
@@ -201,7 +202,7 @@ flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body,
         const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
         if (!flxi_type_equal(v->type, types[i]))
             return flxi_infer_fail(f, v->type->dtype == types[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                                   "%s=@%s: input '%s' is %s where %s is given", attr, body->name, v->name,
+                                   "%s=@%s: input '%s' is %s, but the given value is %s", attr, body->name, v->name,
                                    flxi_type_str(f->ctx, v->type, &wanted), flxi_type_str(f->ctx, types[i], &found));
     }
     return FLX_OK;
@@ -267,7 +268,7 @@ static flx_code check_arity(flxi_infer *f, const flxi_operands *o)
         snprintf(wanted, sizeof wanted, "%d operand%s", o->count, o->count == 1 ? "" : "s");
     else
         snprintf(wanted, sizeof wanted, "%d to %d operands", o->required, o->count);
-    flxi_infer_fail(f, FLX_E_ARITY, NULL, "it takes %s, not %u", wanted, f->nin);
+    flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %s, got %u", wanted, f->nin);
     flxi_hint(f->err, "%s(%s)", f->op->name, f->op->operands);
     return FLX_E_ARITY;
 }
@@ -285,7 +286,7 @@ static flx_code wrong_dtype(flxi_infer *f, uint32_t i, flxi_dtypes wanted)
     char name[32];
     char list[100];
     list_dtypes(wanted, list, sizeof list);
-    flxi_infer_fail(f, FLX_E_DTYPE, NULL, "%s may not be %s", flxi_operand_name(f, i, name, sizeof name),
+    flxi_infer_fail(f, FLX_E_DTYPE, NULL, "%s cannot be %s", flxi_operand_name(f, i, name, sizeof name),
                     flx_dtype_name(f->in[i]->dtype));
     flxi_hint(f->err, "accepted: %s", list);
     return FLX_E_DTYPE;
@@ -338,7 +339,7 @@ static flx_code check_dtypes(flxi_infer *f, const flxi_operands *o)
 static flx_code check_results(flxi_infer *f)
 {
     if (f->nout == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "it would have no result");
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the op would have no result");
     for (uint32_t i = 0; i < f->nout; i++) {
         flx_error err = {0};
         if (flxi_type_check(f->ctx, &f->out[i], &err) != FLX_OK)
@@ -369,7 +370,8 @@ flx_code flxi_infer_node(flx_graph *g, flxi_opcode op, const flx_type *const *in
     flx_code code = f.op->rules->infer(&f);
     if (code == FLX_OK)
         code = check_results(&f);
-    if (flxi_dim_starvations(f.ctx) != starvations) /* a dimension that is missing may have looked like anything */
+    if (flxi_dim_starvations(f.ctx) != starvations) /* a dimension that could not be computed may have caused any other
+                                                       error */
         return flxi_oom(err, "dimensions");
     *out = f.out;
     *nout = f.nout;

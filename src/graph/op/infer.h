@@ -30,7 +30,7 @@ flx_code flxi_infer_fail(flxi_infer *f, flx_code code, const char *hint, const c
 /* Makes room for n results of a "..." op. */
 flx_code flxi_results(flxi_infer *f, size_t n);
 
-/* axis + rank where negative; fails with ATTRIBUTE unless it names one of `rank` axes. */
+/* axis + rank where negative; fails with ATTRIBUTE unless it is in range for `rank` axes. */
 flx_code flxi_norm_axis(flxi_infer *f, const char *name, int64_t *axis, int rank);
 /* A list of distinct axes, normalised; absent means all `rank` axes. `sorted` orders them (a set). */
 flx_code flxi_norm_axes(flxi_infer *f, const char *name, flx_ints *axes, int rank, bool sorted);
@@ -42,14 +42,14 @@ int64_t *flxi_own_list(flxi_infer *f, flx_ints *list);
 int64_t *flxi_new_list(flxi_infer *f, flx_ints *list, size_t n);
 
 flx_code flxi_need_rank(flxi_infer *f, uint32_t operand, int at_least);
-/* Both dims are the same, or may turn out so when symbols are bound (then specialising checks again). */
+/* Both dims are the same, or may become equal when symbols are bound (then specialising checks again). */
 bool flxi_dims_may_equal(flxi_infer *f, flx_dim a, flx_dim b);
-/* Shapes broadcast as in NumPy; a symbol stretches against 1 and itself only. Dtype of out is left alone. */
+/* Shapes broadcast as in NumPy; a symbol broadcasts with 1 and with itself only. The dtype of out is not changed. */
 flx_code flxi_broadcast(flxi_infer *f, const flx_type *const *in, uint32_t n, flx_type *out);
 /* The name of operand i for messages. */
 const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, size_t size);
 
-/* Sub-graphs: its inputs must have exactly these types. */
+/* The inputs of the sub-graph must have exactly these types. */
 flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body, const flx_type *const *types,
                          size_t n);
 size_t flxi_body_inputs(const flx_graph *body);

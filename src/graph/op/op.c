@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op.c: looking things up in the op table, which src/ops/table.c holds. */
+/* op.c: the op table, made from src/ops/ops.def, and lookups in it. Adding an op needs no change here. */
 #include "graph/op/op.h"
 
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op.h: the op table. An op is one row of a family's .def file in src/ops and one flxi_rules in the .c beside it;
-   everything that reads ops (parser, printer, binary form, verifier, evaluator, transforms, manual) reads this
+/* op.h: the op table. An op is one row of a family's .def file in src/ops and one flxi_rules in the .c of the same
+   name; everything that works on ops (parser, printer, binary form, verifier, evaluator, transforms, manual) reads this
    table. */
 #ifndef FLXI_OP_H
 #define FLXI_OP_H
@@ -13,7 +13,7 @@
 typedef uint32_t flxi_opcode; /* ops/opcode.h; in memory only: files and hashes use the name */
 enum { OP_NONE, FLXI_MAX_OPS = 1024 };
 
-typedef enum { /* what fusion and the manual want to know */
+typedef enum { /* for grouping and the manual */
                CLASS_LEAF,
                CLASS_POINTWISE, /* one element in, one element out, operands broadcast */
                CLASS_REDUCE,
@@ -303,31 +303,31 @@ typedef struct {
     const flxi_attr *schema; /* ended by A_END; NULL: no attributes */
     size_t attrs_size;
 
-    /* Derivatives and batching; what is absent is reported as NO_RULE. */
+    /* Derivatives and batching; a missing rule is reported as NO_RULE. */
     /* Pointwise ops with one result give ∂y/∂x_i, in broadcast shape or smaller: either a factor (`partial`) or, where
        the factor is 1 on a set and 0 elsewhere, the set as a bool (`mask`), which selects with where and so lets no
-       infinity through. FLX_NONE says that this operand has no derivative. Both modes use it, so they cannot
+       infinity through. FLX_NONE means that this operand has no derivative. Both modes use it, so they cannot
        disagree. */
     flx_val (*partial)(flxi_site *s, uint32_t operand);
     flx_val (*mask)(flxi_site *s, uint32_t operand);
-    /* Emits the forward computation together with what vjp wants to keep (returned in `saved`, whose room is
-       `num_saved` values); the results go to y. Only for ops that keep something. */
+    /* Appends the forward computation together with the values that vjp needs later (returned in `saved`, which has
+       room for `num_saved` values); the results go to y. Only for ops that keep something. */
     void (*primal)(flxi_site *s, flx_val *y, flx_val *saved);
     uint32_t (*num_saved)(const flxi_site *s);
-    /* Cotangents of the results to cotangents of the operands with s->wanted; dx comes filled with FLX_NONE. */
+    /* From cotangents of the results to cotangents of the operands with s->wanted; dx is preset to FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* The same with dedicated backward ops, where grad is asked for them (FLX_GRAD_FUSED_BACKWARD); otherwise vjp, or
+    /* The same with dedicated backward ops, where grad is called with FLX_GRAD_FUSED_BACKWARD; otherwise vjp, or
        the decomposition, is used. Both agree to rounding. */
     void (*fused_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* Tangents of the operands to tangents of the results, which have the results' shapes; ty comes filled with
-       FLX_NONE. An op that is linear needs none, nor does one with partials. */
+    /* From tangents of the operands to tangents of the results, which have the results' shapes; ty is preset to
+       FLX_NONE. Linear ops and ops with partials need no such rule. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
-    /* The op on operands that have a batch axis in front where s->batched says so. Pointwise ops need none; without a
+    /* The op on operands that have a leading batch axis where s->batched says so. Pointwise ops need none; without a
        rule, or when it leaves its first result unset, the op is run in a loop over the examples. */
     void (*batch)(flxi_site *s, flx_val *by);
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
-    /* Blocks: the same in terms of fused ops, where `decompose` has none. */
+    /* Composites: the same in terms of fused ops, where `decompose` uses none. */
     void (*fuse)(flxi_site *s, flx_val *y);
     /* Ops of which only two together have a derivative: what a node is replaced by before its graph is transformed;
        NULL: it stays. */
@@ -356,7 +356,7 @@ typedef struct {
     /* The element of result `result` at an index, from elements of the operands at indices computed from it. */
     flxi_kval (*pull)(flxi_express *e, uint32_t result, const flxi_kindex *at);
     const struct flxi_kfold *fold; /* reductions over attribute-given axes */
-    /* Whether the rule above serves this node; NULL: always. */
+    /* Whether the rule above applies to this node; NULL: always. */
     bool (*expresses)(const void *attrs, const flx_type *const *in, uint32_t nin);
 
     const flxi_sample *samples; /* ended by {0} */
@@ -369,8 +369,8 @@ enum { /* traits */
        TRAIT_LINEAR = 2,       /* in all its operands without a role together */
        TRAIT_ZERO_GRAD = 4,    /* the derivative is zero by definition */
        TRAIT_DECLARED = 8,     /* input and param: made by declarations, not by calls */
-       TRAIT_EFFECT = 16,      /* may fail or talk at run time: never removed, merged or folded */
-       TRAIT_OPAQUE = 32,      /* never merged or folded, but removed when nobody needs it */
+       TRAIT_EFFECT = 16,      /* may fail or have effects at run time: never removed, merged or folded */
+       TRAIT_OPAQUE = 32,      /* never merged or folded, but removed when its results are unused */
        TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
        TRAIT_COMPOSITE = 128,  /* of the stage HIR: lowering replaces it (passes/lower_blocks.h) */
        TRAIT_QUANTISES = 256,  /* its integer results have derivatives: those of the numbers they stand for */
@@ -416,8 +416,8 @@ typedef enum {             /* suffix of an operand in the row */
                ROLE_KEY,   /* :key    u32[2] */
                ROLE_ANY,   /* :any    its own dtype, which infer checks; a bare number is f32 */
                ROLE_INT,   /* :int    any integer dtype; a bare number is i64 */
-               ROLE_PAIR /* :pair   its own dtype, as :any; a bare number in the second half of the operands has the dtype of the one
-                   in the same place of the first half */
+               ROLE_PAIR   /* :pair   its own dtype, as :any; a bare number in the second half of the operands has the
+                            dtype of its partner in the first half */
 } flxi_role;
 
 typedef struct {
@@ -427,11 +427,11 @@ typedef struct {
     bool variadic;
 } flxi_operands;
 
-/* The row's operand text, taken apart. */
+/* The row's operand text, parsed. */
 const flxi_operands *flxi_operands_of(const flxi_op *op);
 flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i);
-/* Which of n operands gives its dtype to a bare number in place i (is_bare tells which others are bare numbers too);
-   UINT32_MAX when none does, and then it is flxi_number_dtype. */
+/* Which of n operands gives its dtype to a bare number at position i (is_bare marks the other bare numbers); UINT32_MAX
+   when none does: then the dtype is flxi_number_dtype. */
 uint32_t flxi_number_anchor(const flxi_op *op, uint32_t i, uint32_t n, bool (*is_bare)(const void *user, uint32_t k),
                             const void *user);
 int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
@@ -445,9 +445,9 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);
 
 /* ---- Which values have derivatives ---- */
 
-/* Floats and complex numbers have, bools have not. An integer has when it is quantised: made by an op that quantises,
-   or from a quantised integer by an op with TRAIT_SHADOW. Its cotangents and tangents are f32 (its "shadow"), since
-   rounded to integers they would vanish. */
+/* Floats and complex numbers have derivatives, bools do not. An integer has one when it is quantised: made by an op
+   that quantises, or from a quantised integer by an op with TRAIT_SHADOW. Its cotangents and tangents are f32 (its
+   "shadow"), since they would vanish if rounded to integers. */
 static inline flx_type flxi_tangent_type(const flx_type *t)
 {
     flx_type y = *t;
@@ -458,13 +458,13 @@ static inline flx_type flxi_tangent_type(const flx_type *t)
 
 /* Whether the derivative of an operand of this dtype matters to the op. */
 bool flxi_takes_derivative(const flxi_op *op, int32_t dtype);
-/* Whether a result of this dtype has a derivative when such an operand has; `quantised`: when one of them is an
-   integer. */
+/* Whether a result of this dtype has a derivative when such an operand has one; `quantised`: one of these operands is
+   an integer. */
 bool flxi_gives_derivative(const flxi_op *op, int32_t dtype, bool quantised);
 
-/* By name or synonym; OP_NONE when there is none. */
+/* By name or synonym; OP_NONE when not found. */
 flxi_opcode flxi_op_lookup(const char *name, size_t n);
-/* Synonyms of attribute names (conv's feature_groups); the name itself when it is none. */
+/* Synonyms of attribute names (conv's feature_groups); the name itself when it is not a synonym. */
 const char *flxi_attr_name_of(const flxi_op *op, const char *key);
 
 #endif

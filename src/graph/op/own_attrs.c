@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_attrs.c: see own_attrs.h. Text comes from files too, so reading trusts nothing: what is not exactly as it would
-   be written is refused. */
+/* own_attrs.c: see own_attrs.h. The text may come from a file and is treated as untrusted: a text that differs from
+   what the writer produces is rejected. */
 #include "graph/op/own_attrs.h"
 
 #include "base/number.h"
@@ -79,14 +79,14 @@ flx_code flxi_own_attrs_write(const char *op, flx_attr *given, size_t n, flxi_st
     for (size_t i = 0; i < n; i++) {
         flxi_printable(name, sizeof name, given[i].key, strlen(given[i].key));
         if (!is_name(given[i].key))
-            return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' is no name of an attribute", op, name);
+            return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: '%s' is not a valid attribute name", op, name);
         if (i && strcmp(given[i].key, given[i - 1].key) == 0)
             return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' is given twice", op, name);
         flxi_addf(out, "%s%s=", i ? ", " : "", given[i].key);
         if (!write_value(out, &given[i]))
             return flxi_fail_hint(err, FLX_E_ATTRIBUTE,
-                                  "a registered op takes numbers, strings, flags, lists of numbers",
-                                  "%s: attribute '%s' has a value of another kind", op, name);
+                                  "attributes of registered ops are numbers, strings, flags or lists of numbers",
+                                  "%s: attribute '%s' has a value of an unsupported kind", op, name);
     }
     return out->failed ? flxi_oom(err, "attributes") : FLX_OK;
 }
@@ -114,7 +114,7 @@ static const char *read_name(reader *r)
     return name;
 }
 
-/* The bytes behind escapes; the closing quote must be there. */
+/* The bytes with escapes resolved; the closing quote must be present. */
 static bool read_string(reader *r, flx_attr *out)
 {
     char *text = flxi_new(r->arena, char, strlen(r->s) + 1);
@@ -223,7 +223,7 @@ flx_code flxi_own_attrs_read(const char *op, const char *text, flxi_arena *arena
     if (read_all(&r, list, room, n))
         FLXI_TRY(is_written_so(op, text, list, *n, arena, &is_so, err));
     if (!is_so)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: its own attributes are no list of names and values", op);
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: its own attributes are not a list of names and values", op);
     *out = list;
     return FLX_OK;
 }

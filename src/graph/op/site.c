@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* ---- Emitting ---- */
+/* ---- Appending ---- */
 
 flxi_site flxi_plain_site(flx_graph *g)
 {
@@ -133,7 +133,7 @@ flx_val flxi_number(flxi_site *s, flx_val like, double x)
     return flx_scalar(s->g, (flx_dtype)flxi_typeof(s, like)->dtype, x);
 }
 
-/* A symbolic extent as a value: the size of an axis of that extent, which is a number once the symbol is bound. */
+/* A symbolic extent as a value: the size of an axis of that extent, a constant once the symbol is bound. */
 flx_val flxi_index_number(flxi_site *s, flx_dtype dtype, flx_dim d)
 {
     if (flxi_dim_is_number(d))
@@ -314,7 +314,8 @@ flx_val flxi_lift(flxi_site *s, uint32_t i)
     if (s->batched[i])
         return s->x[i];
     if (t->rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", t->rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       t->rank);
         return FLX_NONE;
     }
     dims[0] = s->size;
@@ -331,7 +332,7 @@ flx_val flxi_align(flxi_site *s, flx_val v, bool batched, int rank)
     if (!batched || gap <= 0)
         return v;
     if (rank + 1 > FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit", rank);
         return FLX_NONE;
     }
     dims[0] = t.dims[0];

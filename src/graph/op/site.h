@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.h: a node being differentiated, batched or decomposed, seen from the rule of an op; and what rules are built
-   from.
+/* site.h: a node being differentiated, batched or decomposed, as the rule of an op sees it; and the helpers that rules
+   use.
 
    A rule appends nodes to `g`. It reads like its formula: builders (fluxion/ops.h) return values, the graph keeps the
    first error, so there is no error plumbing. FLX_NONE stands for a symbolic zero: a cotangent or tangent that is zero
@@ -13,8 +13,8 @@
 
 #include <fluxion/ops.h>
 
-/* Transforms of sub-graphs, for the rules of control flow; src/transform fills this in. Each gives a new graph that the
-   caller frees, or NULL with the error in the graph being built. */
+/* Transforms of sub-graphs, for the rules of control flow; src/autodiff fills this in. Each returns a new graph that
+   the caller frees, or NULL with the error in the graph being built. */
 typedef struct {
     /* Inputs: those of body, then a cotangent for each output k with seeded[k]. Outputs: a cotangent for each input i
        with wanted[i], zeros where none arrives. */
@@ -22,10 +22,10 @@ typedef struct {
     /* Inputs: those of body, then a tangent for each input i with active[i]. Outputs: those of body, then a tangent for
        each output, zeros where none arrives. Outputs of integer dtype have none. */
     flx_graph *(*jvp)(flxi_site *s, const flx_graph *body, const bool *active);
-    /* Inputs i with batched[i] have an axis of extent s->size in front, and so has every output k with out[k] (set by
+    /* Inputs i with batched[i] have a leading axis of extent s->size, and so does every output k with out[k] (set by
        the call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
     flx_graph *(*vmap)(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed);
-    /* What a rule has built as a body, simplified; consumes the body. */
+    /* Simplifies a body that a rule has built; consumes the given graph. */
     flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
 } flxi_body_transforms;
 
@@ -43,9 +43,9 @@ struct flxi_site {
     const flx_val *saved; /* vjp: what the op's primal rule kept */
     bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
     bool fused;           /* vjp: dedicated backward ops are wanted, in bodies too */
-    flx_val *new_y;       /* jvp: a rule that computes the results anew beside their tangents puts them here */
-    const bool *batched;  /* batch: operands with the batch axis in front */
-    bool *by_batched;     /* batch: results with the batch axis in front; all true unless the rule says otherwise */
+    flx_val *new_y;       /* jvp: a rule that recomputes the results along with their tangents stores them here */
+    const bool *batched;  /* batch: operands with a leading batch axis */
+    bool *by_batched;     /* batch: results with a leading batch axis; all true unless the rule changes it */
     flx_dim size;         /* batch: its extent */
     const flxi_body_transforms *bodies;
 };
@@ -74,8 +74,8 @@ void flxi_append(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin, flx_
 /* One result. */
 flx_val flxi_emit1(flxi_site *s, void *attrs, const flx_val *x, uint32_t nin);
 
-/* Copies node i of src to g: operands and results by `map` (ids of src to ids of g), labels and pins included. The
-   operands have the same types in both graphs. */
+/* Copies node i of src to g: operands and results are translated by `map` (ids of src to ids of g), labels and pins
+   included. The operands have the same types in both graphs. */
 flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *map, flx_error *err);
 
 /* Inlines a graph: its inputs become `in`, its outputs are returned in `out`. */
@@ -96,10 +96,10 @@ flx_val flxi_index_number(flxi_site *s, flx_dtype dtype, flx_dim d); /* a dimens
 flx_val flxi_full(flxi_site *s, const flx_type *type, double x);
 flx_val flxi_zeros(flxi_site *s, const flx_type *type);
 flx_val flxi_zeros_like(flxi_site *s, flx_val v);
-flx_val flxi_or_zeros(flxi_site *s, flx_val v, flx_val like); /* v, or zeros like `like` where v is none */
+flx_val flxi_or_zeros(flxi_site *s, flx_val v, flx_val like); /* v, or zeros like `like` where v is FLX_NONE */
 /* The same with zeros of the type that derivatives of `like` have: f32 where it is an integer. */
 flx_val flxi_or_zero_tangent(flxi_site *s, flx_val v, flx_val like);
-/* a + b where either may be none. */
+/* a + b where either may be FLX_NONE. */
 flx_val flxi_sum(flxi_site *s, flx_val a, flx_val b);
 flx_val flxi_conj(flxi_site *s, flx_val v); /* v itself where it is real */
 /* where(mask, v, 0) */
@@ -116,7 +116,7 @@ flx_val flxi_expand_like(flxi_site *s, flx_val v, const flx_type *type); /* v it
 /* Sums v over the axes along which a tensor of type `to` was stretched to v's shape. */
 flx_val flxi_unbroadcast(flxi_site *s, flx_val v, const flx_type *to);
 flx_val flxi_sum_axes(flxi_site *s, flx_val v, flx_ints axes, bool keep_dims);
-/* Moves axis `from` to place `to`; others keep their order. */
+/* Moves axis `from` to position `to`; the others keep their order. */
 flx_val flxi_move_axis(flxi_site *s, flx_val v, int from, int to);
 /* Reinserts axes of extent 1 and stretches v to the type, undoing a reduction over `axes` of a tensor of that type. */
 flx_val flxi_unreduce(flxi_site *s, flx_val v, flx_ints axes, bool keep_dims, const flx_type *type);
@@ -129,7 +129,7 @@ flx_val flxi_lift(flxi_site *s, uint32_t i);
 void flxi_shift_axes(flxi_site *s, flx_ints *axes);
 /* The per-example rank of operand i. */
 int flxi_example_rank(const flxi_site *s, uint32_t i);
-/* A batched value whose example is padded with axes of extent 1 in front to `rank` ("align"). */
+/* A batched value whose examples get leading axes of extent 1 up to `rank` ("align"). */
 flx_val flxi_align(flxi_site *s, flx_val v, bool batched, int rank);
 
 #endif

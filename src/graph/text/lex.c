@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lex.c: see lex.h. Bytes are classified by hand, so the locale plays no part and any byte is legal input. */
+/* lex.c: see lex.h. Bytes are classified by hand, so the locale has no effect and any byte is legal input. */
 #include "graph/text/lex.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ static void skip_blanks(flxi_lexer *x)
     }
 }
 
-/* A sign belongs to the number only behind an exponent letter: 1e-3, 0x1p+4. */
+/* A sign belongs to the number only after an exponent letter: 1e-3, 0x1p+4. */
 static const char *number_end(const char *s, const char *end)
 {
     bool hex = end - s > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X');

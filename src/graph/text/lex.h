@@ -9,10 +9,10 @@
 typedef enum {
     TOKEN_END,
     TOKEN_NAME,   /* [A-Za-z_][A-Za-z0-9_.]* */
-    TOKEN_NUMBER, /* starts with a digit; whether it is well-formed is for whoever reads it */
-    TOKEN_STRING, /* "…" with its quotes; escapes are not taken apart */
+    TOKEN_NUMBER, /* starts with a digit; its reader checks whether it is well-formed */
+    TOKEN_STRING, /* "…" with its quotes; escapes are not resolved */
     TOKEN_MARK,   /* one of ( ) { } [ ] , : = @ * / + - or // */
-    TOKEN_BAD     /* anything else, or a string without its end */
+    TOKEN_BAD     /* anything else, or an unterminated string */
 } flxi_token_kind;
 
 typedef struct {
@@ -37,7 +37,7 @@ static inline bool flxi_is_mark(const flxi_token *t, char c)
 }
 bool flxi_is_word(const flxi_token *t, const char *word);
 
-/* Line and column (in bytes) of a place in the text, from 1. Linear in the text: for errors only. */
+/* Line and column (in bytes) of a position in the text, counted from 1. Linear in the text: for errors only. */
 void flxi_lex_position(const flxi_lexer *x, const char *at, size_t *line, size_t *column);
 
 #endif

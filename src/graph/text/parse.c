@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: reading a file of graphs and kernels. A first sweep finds where each begins; then each graph is read, and
-   when it refers to another one by @name that one is read first. Kernels stay text, which goes to the ops that name
-   them. A graph that is met again while it waits calls itself, which is an error; so the recursion is as deep as
-   graphs nest, which FLXI_MAX_NESTING bounds. */
+/* parse.c: reading a file of graphs and kernels. A first pass finds where each begins; then each graph is read, and a
+   graph that it refers to by @name is read first. Kernels stay text, which goes to the ops that name them. A graph that
+   is reached again while it is being read calls itself, which is an error; so the recursion is as deep as graphs nest,
+   which FLXI_MAX_NESTING bounds. */
 #include "graph/text/parse.h"
 
 #include "graph/module.h"
@@ -14,9 +14,9 @@ typedef enum { UNREAD, READING, READ } read_state;
 
 typedef struct {
     flxi_token name;
-    const char *at; /* behind the name */
+    const char *at; /* after the name */
     read_state state;
-    flx_graph *graph;                /* the parser's hold; NULL for a kernel */
+    flx_graph *graph;                /* the parser's reference; NULL for a kernel */
     const char *kernel, *kernel_end; /* the text of a kernel; NULL for a graph */
 } entry;
 
@@ -189,7 +189,7 @@ static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t fir
             flxi_value_at(r->g, first + i)->pinned = 1;
         if (flxi_is_word(&t, "_"))
             continue;
-        if (flxi_find_value(r, t.s, t.n)) /* twice in this very statement */
+        if (flxi_find_value(r, t.s, t.n)) /* twice in the same statement */
             return check_new_name(r, &t);
         FLXI_TRY(define(r, &t, first + i));
         if (!alias)
@@ -254,7 +254,7 @@ static flx_code parse_returns(flxi_reader *r)
             break;
         flxi_lex_next(&r->x);
     }
-    return flxi_is_mark(&r->x.token, '}') ? FLX_OK : flxi_expected(r, "',' or '}' behind the returned values");
+    return flxi_is_mark(&r->x.token, '}') ? FLX_OK : flxi_expected(r, "',' or '}' after the returned values");
 }
 
 static flx_code parse_body(flxi_reader *r, token_list *names)
@@ -339,8 +339,8 @@ flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **o
     return *out ? FLX_OK : flxi_fail_at(r, name->s, FLX_E_OOM, NULL, "out of memory: a kernel");
 }
 
-/* Kernel text has marks and comments of its own; of it only strings, comments and braces matter here. Returns what is
-   behind the kernel's last brace, or NULL. */
+/* Kernel text has its own tokens and comments; only strings, comments and braces matter here. Returns the position
+   after the kernel's last brace, or NULL. */
 static const char *kernel_end(const char *s, const char *end)
 {
     size_t depth = 0;
@@ -367,7 +367,7 @@ static const char *kernel_end(const char *s, const char *end)
     return NULL;
 }
 
-/* The name behind "graph" or "kernel" becomes an entry. */
+/* The name after "graph" or "kernel" becomes an entry. */
 static flx_code add_entry(flxi_parser *p, flxi_reader *r, entry *e)
 {
     const flxi_allocator *mem = &p->ctx->mem;
@@ -398,7 +398,7 @@ static flx_code find_one_kernel(flxi_parser *p, flxi_reader *r)
     e.kernel_end = kernel_end(r->x.at, r->x.end);
     FLXI_TRY(add_entry(p, r, &e));
     if (!e.kernel_end)
-        return flxi_fail_at(r, e.kernel, FLX_E_SYNTAX, NULL, "this kernel has no end");
+        return flxi_fail_at(r, e.kernel, FLX_E_SYNTAX, NULL, "this kernel has no closing brace");
     flxi_lex_start(&r->x, p->text, p->end, e.kernel_end);
     return FLX_OK;
 }
@@ -420,7 +420,7 @@ static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
         FLXI_TRY(add_entry(p, r, &e));
         while (r->x.token.kind != TOKEN_END && !flxi_is_mark(&r->x.token, '}'))
             flxi_lex_next(&r->x);
-        if (r->x.token.kind == TOKEN_END) { /* reading it says best what is missing */
+        if (r->x.token.kind == TOKEN_END) { /* parsing it reports best what is missing */
             FLXI_TRY(read_graph(p, &p->entries.at[p->entries.n - 1], 1));
             return flxi_expected(r, "'}'");
         }

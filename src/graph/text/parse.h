@@ -27,15 +27,15 @@ typedef struct {
 
 /* ---- parse.c ---- */
 
-/* Fails at a place of the text; returns the code. */
+/* Fails at a position of the text; returns the code. */
 flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *fmt, ...)
     FLX_PRINTF(5, 6);
 /* "expected …, found …" at the current token. */
 flx_code flxi_expected(flxi_reader *r, const char *what);
-/* Passes on what the graph or a check reported, with the place in the text. */
+/* Passes on an error of the graph or of a check, with the position in the text. */
 flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err);
 flx_code flxi_expect_mark(flxi_reader *r, char c);
-/* The graph called s, read now if need be. */
+/* The graph called s, parsed now if it has not been yet. */
 flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out);
 /* The text of the kernel called s, in the scratch arena. */
 flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **out);
@@ -45,7 +45,7 @@ flx_error *flxi_parse_error(flxi_reader *r);
 
 /* ---- parse_expr.c ---- */
 
-/* Reads an expression. *first is the id of its first result and *count their number; *is_name tells a bare name. */
+/* Reads an expression. *first is the id of its first result and *count their number; *is_name: it is a bare name. */
 flx_code flxi_parse_expr(flxi_reader *r, const char *label, uint32_t *first, uint32_t *count, bool *is_name);
 
 /* ---- parse_value.c ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_expr.c: expressions of the text form, read with an explicit stack instead of recursion: nesting is as deep as
-   the file makes it, and the machine's stack does not notice.
+/* parse_expr.c: expressions of the text form, read with an explicit stack instead of recursion: a file may nest calls
+   to any depth without using the machine's stack.
 
-   One frame per open call. Operands and attributes of all open calls lie in two shared arrays; a frame remembers where
-   its own begin. A bare number is kept as text until its call closes, since its dtype is that of its neighbours; its
-   constant is made then, right before the call's node (print.c relies on that order). */
+   One frame per open call. Operands and attributes of all open calls are in two shared arrays; a frame stores where its
+   own begin. A bare number is kept as text until its call closes, since its dtype comes from its neighbours; its
+   constant is then made right before the call's node (print.c relies on that order). */
 #include "graph/text/parse.h"
 
 #include "graph/op/eval.h"
@@ -44,7 +44,7 @@ static flx_code no_memory(calls *c)
 
 enum { LONGEST_TYPO = 40 };
 
-/* How many letters must be changed, added or left out to turn a into b: the usual table, one row at a time. */
+/* Edit distance from a to b: how many letters must be changed, added or removed. The usual table, one row at a time. */
 static size_t edits_between(const char *a, size_t n, const char *b)
 {
     size_t row[LONGEST_TYPO + 1];
@@ -242,7 +242,7 @@ static bool mark_follows(const flxi_reader *r, char mark)
     return flxi_is_mark(&ahead.token, mark);
 }
 
-/* Reads one atom: a number, a name, or the opening of a call. *opened tells the last. */
+/* Reads one atom: a number, a name, or the opening of a call. *opened: it is the opening of a call. */
 static flx_code read_atom(calls *c, operand *out, bool *opened)
 {
     flxi_reader *r = c->r;
@@ -301,7 +301,7 @@ static flx_code read_arguments(calls *c, bool first, bool *due)
     return FLX_OK;
 }
 
-/* A call inside a call gives exactly one value. */
+/* A call inside a call must return exactly one value. */
 static flx_code check_nested(calls *c, const char *at, uint32_t count)
 {
     if (c->frames.n == 0 || count == 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_value.c: dimensions, types, attribute values and literal tensors in the text form. Nesting is bounded where
-   functions recurse: parentheses of dimensions by a constant, literal lists by the rank of their type. */
+/* parse_value.c: dimensions, types, attribute values and literal tensors in the text form. Recursion is bounded: by a
+   constant for parentheses in dimensions, by the rank of the type for literal lists. */
 #include "graph/text/parse.h"
 
 #include "base/number.h"
@@ -12,7 +12,7 @@ enum { MAX_PARENTHESES = 64 };
 
 /* ---- Dimensions: sum of products of factors ---- */
 
-/* Says why a dimension is invalid: `message`, unless memory ran out. */
+/* Reports why a dimension is invalid: `message`, unless memory ran out. */
 static flx_code bad_dim(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *message)
 {
     if (flxi_dim_starved(r->g->ctx))
@@ -251,13 +251,13 @@ static flx_code parse_hex(flxi_reader *r, const flx_type *type, flx_tensor *t)
     flxi_type_text text;
     unsigned char *bytes = t->data;
     if (n != 2 * t->nbytes)
-        return flxi_fail_at(r, r->x.token.s, FLX_E_SHAPE, NULL, "%zu hexadecimal digits are given where %s has %zu", n,
+        return flxi_fail_at(r, r->x.token.s, FLX_E_SHAPE, NULL, "%zu hexadecimal digits given, but %s needs %zu", n,
                             flxi_type_str(r->g->ctx, type, &text), 2 * t->nbytes);
     for (size_t i = 0; i < t->nbytes; i++) {
         int high = hex_digit(s[2 * i]);
         int low = hex_digit(s[2 * i + 1]);
         if (high < 0 || low < 0)
-            return flxi_fail_at(r, s + 2 * i, FLX_E_SYNTAX, NULL, "this is no hexadecimal digit");
+            return flxi_fail_at(r, s + 2 * i, FLX_E_SYNTAX, NULL, "this is not a hexadecimal digit");
         bytes[i] = (unsigned char)(high << 4 | low);
         if (type->dtype == FLX_BOOL && bytes[i] > 1)
             return flxi_fail_at(r, s + 2 * i, FLX_E_DTYPE, NULL, "a bool byte must be 00 or 01");
@@ -285,7 +285,7 @@ static flx_code parse_element(flxi_reader *r, flx_tensor *t, int64_t i)
     return flxi_expect_mark(r, ']');
 }
 
-/* The list nests as the shape does; recursion is as deep as the rank. */
+/* The list nests like the shape, so the recursion is as deep as the rank. */
 static flx_code parse_nested(flxi_reader *r, flx_tensor *t, int axis, int64_t *at)
 {
     if (axis == t->type.rank)
@@ -303,12 +303,12 @@ static flx_code parse_nested(flxi_reader *r, flx_tensor *t, int axis, int64_t *a
         flxi_lex_next(&r->x);
     }
     if (n != t->type.dims[axis])
-        return flxi_fail_at(r, open, FLX_E_SHAPE, NULL, "this list has %lld entries where %lld are needed",
-                            (long long)n, (long long)t->type.dims[axis]);
+        return flxi_fail_at(r, open, FLX_E_SHAPE, NULL, "this list has %lld entries, expected %lld", (long long)n,
+                            (long long)t->type.dims[axis]);
     return flxi_expect_mark(r, ']');
 }
 
-/* Each element takes a character at least, so no file makes us allocate more than a multiple of its size. */
+/* Each element takes at least one character, so a file cannot cause allocations beyond a multiple of its size. */
 static flx_code parse_data(flxi_reader *r, const flx_type *type, flx_attr *out)
 {
     int64_t count;
@@ -352,7 +352,7 @@ static flx_code parse_string(flxi_reader *r, flx_attr *out)
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
         }
         if (c == 0)
-            return flxi_fail_at(r, s + i, FLX_E_SYNTAX, NULL, "a string may not hold a zero byte");
+            return flxi_fail_at(r, s + i, FLX_E_SYNTAX, NULL, "a string cannot contain a zero byte");
         text[k++] = c;
     }
     *out = (flx_attr){.kind = FLX_ATTR_STRING, .as.s = text};
@@ -364,7 +364,7 @@ static flx_code parse_graph_name(flxi_reader *r, const flx_graph **out)
 {
     flxi_lex_next(&r->x); /* @ */
     if (r->x.token.kind != TOKEN_NAME)
-        return flxi_expected(r, "the name of a graph behind '@'");
+        return flxi_expected(r, "the name of a graph after '@'");
     flxi_token name = r->x.token;
     FLXI_TRY(flxi_find_graph(r, &name, out));
     flxi_lex_next(&r->x);
@@ -376,7 +376,7 @@ static flx_code parse_kernel_name(flxi_reader *r, flx_attr *out)
 {
     flxi_lex_next(&r->x); /* @ */
     if (r->x.token.kind != TOKEN_NAME)
-        return flxi_expected(r, "the name of a kernel behind '@'");
+        return flxi_expected(r, "the name of a kernel after '@'");
     flxi_token name = r->x.token;
     *out = (flx_attr){.kind = FLX_ATTR_STRING};
     FLXI_TRY(flxi_find_kernel(r, &name, &out->as.s));
@@ -384,7 +384,7 @@ static flx_code parse_kernel_name(flxi_reader *r, flx_attr *out)
     return FLX_OK;
 }
 
-/* Elements of a list as they come; what kind of list it is shows at the end. */
+/* Elements of a list in order of appearance; its kind is known only at the end. */
 typedef struct {
     FLXI_VEC(int64_t) ints; /* pairs take two entries each */
     FLXI_VEC(double) reals;
@@ -512,7 +512,7 @@ static flx_code parse_list(flxi_reader *r, flx_attr *out)
     return code;
 }
 
-/* Where a real number is wanted it is read as one: -0 and numbers beyond 64 bits are no integers. */
+/* Where a real number is expected, it is read as one: -0 and numbers beyond 64 bits are not integers. */
 static flx_code parse_scalar_attr(flxi_reader *r, flxi_attr_kind wanted, flx_attr *out)
 {
     flxi_literal l;
@@ -532,7 +532,7 @@ static flx_code parse_scalar_attr(flxi_reader *r, flxi_attr_kind wanted, flx_att
     return FLX_OK;
 }
 
-/* The word that leaves an attribute out, unless it begins a sum or product of a symbol of that name. */
+/* The word `none`, which leaves an attribute absent, unless it begins a sum or product of a symbol of that name. */
 static bool at_none(const flxi_reader *r)
 {
     flxi_lexer ahead = r->x;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c: graphs as text that reads back to the same graph.
 
-   One statement per node, in order. A scalar constant that is used once, has no name of its own and stands right before
-   its user is written as a bare number inside the call, if the reader would give it the same dtype; the reader makes
-   such constants in the same place (parse_expr.c), so ids come back equal. Names: leaves keep theirs; an output's name
-   is the name of its variable where possible, otherwise `name = variable` is written before the return. A pinned value
-   of which the statement cannot say so itself, a leaf or one of several results, gets the line `pin _ = variable`. */
+   One statement per node, in order. A scalar constant that is used once, has no name of its own and comes right before
+   its user is written as a bare number inside the call, if the parser would give it the same dtype; the parser makes
+   such constants at the same position (parse_expr.c), so the ids are the same after reading. Names: leaves keep theirs;
+   an output's name is the name of its variable where possible, otherwise `name = variable` is written before the
+   return. A pinned value whose statement cannot express it (a leaf, or one of several results) gets the line `pin _ =
+   variable`. */
 #include "base/number.h"
 #include "graph/module.h"
 #include "graph/names.h"
@@ -26,7 +27,7 @@ typedef struct {
     bool *inlined;         /* by id */
     flxi_names taken;      /* names in use in this graph */
     uint32_t *repeats;     /* by id: how many outputs so far took their names from the value's variable */
-    const char **returned; /* by output: what stands behind `return` */
+    const char **returned; /* by output: what is written after `return` */
     const flxi_graph_list *list;
     const char *const *graph_names; /* by position in list */
 } printer;
@@ -318,7 +319,7 @@ static bool is_bare(const void *user, uint32_t k)
     return ((const bool *)user)[k];
 }
 
-/* The dtype the reader gives to a bare number in the place of operand k. */
+/* The dtype that the parser gives to a bare number as operand k. */
 static int32_t reader_dtype(const printer *p, const flxi_node *n, uint32_t k, const bool *bare)
 {
     uint32_t anchor = flxi_number_anchor(&flxi_ops[n->op], k, n->nin, is_bare, bare);
@@ -327,7 +328,7 @@ static int32_t reader_dtype(const printer *p, const flxi_node *n, uint32_t k, co
     return flxi_number_dtype(&flxi_ops[n->op], k, flxi_type_at(p->g, n->in[k])->dtype == FLX_BOOL);
 }
 
-/* The node before node i, leaves left out since all of them are declared first in the text; UINT32_MAX when none is. */
+/* The node before node i, ignoring leaves, which are all declared first in the text; UINT32_MAX: there is none. */
 static uint32_t node_before(const printer *p, uint32_t i)
 {
     while (i-- > 0 && (flxi_ops[flxi_node_at(p->g, i)->op].traits & TRAIT_DECLARED))
@@ -335,7 +336,7 @@ static uint32_t node_before(const printer *p, uint32_t i)
     return i;
 }
 
-/* Bare numbers are the last nodes before their user, in operand order; so they are found from the back. */
+/* Bare numbers are the last nodes before their user, in operand order; so they are found from the end. */
 static void mark_inlined(printer *p, uint32_t i, bool *bare)
 {
     const flxi_node *n = flxi_node_at(p->g, i);
@@ -350,7 +351,7 @@ static void mark_inlined(printer *p, uint32_t i, bool *bare)
     }
     for (uint32_t k = 0; found && k < n->nin; k++)
         if (bare[k] && reader_dtype(p, n, k, bare) != flxi_type_at(p->g, n->in[k])->dtype)
-            found = 0; /* then none is: the order of the others would no longer hold */
+            found = 0; /* then none is inlined: the order of the others would no longer hold */
     for (uint32_t k = 0; found && k < n->nin; k++)
         if (bare[k])
             p->inlined[n->in[k]] = true;
@@ -463,8 +464,8 @@ static void write_statement(printer *p, const flxi_node *n)
         write_pins(p, n);
 }
 
-/* Whether the reader gives output i its name when the value's variable is returned. It does for the variable's own
-   name, and `return z, z, z` gives z, z_2 and z_3; an alias says anything else. Outputs are asked for once and in
+/* Whether the parser gives output i its name when the value's variable is returned. It does for the variable's own
+   name, and `return z, z, z` makes z, z_2 and z_3; any other name needs an alias. Must be called once per output, in
    order. */
 static bool reader_names_it(printer *p, size_t i)
 {
@@ -568,8 +569,8 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
 
 /* ---- Files ---- */
 
-/* The reader takes the last graph as the main one unless one is called main, so a main one that others use as a body
-   comes last all the same. */
+/* The parser takes the last graph as the main one unless one is called main, so the main graph comes last even if
+   others use it as a body. */
 static flx_code print_graphs(const flxi_graph_list *list, const flx_graph *main_graph, const char *const *names,
                              flxi_strbuf *out)
 {

@@ -3,17 +3,17 @@
 
    A table entry is a sum of terms, each an integer times a product of atoms. Terms are kept in graded lexicographic
    order of their atoms (by name, quotients after symbols), like terms merged, zero terms dropped; a sum without atoms
-   is a plain number and has no entry. So two dimensions are equal as polynomials exactly when they are the same number.
-   Division is polynomial long division; what does not divide out becomes a quotient atom, either exact (checked when
-   the symbols are bound) or floor. Sizes are bounded (terms, factors, nesting, weight), so work per operation is
-   bounded too, and so are coefficients: each is itself a legal number. Beyond the bounds the result is
+   is a plain number and has no entry. So two dimensions are equal as polynomials exactly when they are the same
+   integer. Division is polynomial long division; what does not divide out becomes a quotient atom, either exact
+   (checked when the symbols are bound) or floor. Sizes are bounded (terms, factors, nesting, weight), so work per
+   operation is bounded too, and so are coefficients: each is itself a legal number. Beyond the bounds the result is
    FLX_DIM_INVALID. */
 #include "graph/type/dim.h"
 
 #include "graph/graph.h"
 
-/* Quotients share their parts, so written out a dimension may be exponentially longer than its entries: weight counts
-   what printing, hashing and binding would walk. */
+/* Quotients share their parts, so the text of a dimension may be exponentially longer than its entries: the weight
+   counts the nodes that printing, hashing and binding would visit. */
 enum { MAX_TERMS = 24, MAX_FACTORS = 12, MAX_NESTING = 16, MAX_WEIGHT = 512 };
 
 typedef struct {
@@ -51,7 +51,7 @@ struct flxi_dim_table {
     flxi_index index;        /* of entries by content */
     flxi_index atom_index;   /* of atoms by content */
     atomic_uint starvations; /* how often memory ran out */
-    bool starved;            /* the last result that is invalid is so for want of memory */
+    bool starved;            /* the last invalid result was caused by lack of memory */
 };
 
 static const flx_dim first_handle = FLX_DIM_INVALID + 1;
@@ -119,7 +119,7 @@ static int compare_products(const flxi_dim_table *t, const term *a, const term *
     return 0;
 }
 
-/* Any total order will do; nesting is bounded, so the recursion is. */
+/* Any total order will do. Nesting is bounded, and so is the recursion. */
 static int compare_dims(const flxi_dim_table *t, flx_dim a, flx_dim b)
 {
     if (a == b)
@@ -210,7 +210,7 @@ static void poly_add_scaled(const flxi_dim_table *t, poly *p, const poly *a, con
 
 static bool term_div(const flxi_dim_table *t, const term *a, const term *b, term *out)
 {
-    if (a->coef == INT64_MIN || a->coef % b->coef != 0) /* the first has no negative, which callers need */
+    if (a->coef == INT64_MIN || a->coef % b->coef != 0) /* INT64_MIN has no negative, which callers need */
         return false;
     out->coef = a->coef / b->coef;
     out->n = 0;
@@ -271,7 +271,7 @@ static flx_dim out_of_memory(flxi_dim_table *t)
     return FLX_DIM_INVALID;
 }
 
-/* What walking the polynomial costs; 0 when it is too large, or has a coefficient that is no legal number. */
+/* The cost of visiting the polynomial; 0 when it is too large or has an illegal coefficient. */
 static uint32_t poly_weight(const flxi_dim_table *t, const poly *p)
 {
     uint32_t weight = 0;
@@ -285,7 +285,7 @@ static uint32_t poly_weight(const flxi_dim_table *t, const poly *p)
     return weight <= MAX_WEIGHT ? weight : 0;
 }
 
-/* The handle of a polynomial: a number when it has no atoms. */
+/* The handle of a polynomial: a plain number when it has no atoms. */
 static flx_dim poly_store(flxi_dim_table *t, const poly *p)
 {
     uint32_t weight = p->bad ? 0 : poly_weight(t, p);
@@ -510,7 +510,7 @@ static flx_dim dim_op_run(flx_context *ctx, dim_op op, flx_dim a, flx_dim b)
     if (d != FLX_DIM_INVALID || !ctx)
         return d;
     pthread_mutex_lock(&ctx->lock);
-    if (known(ctx->dims, a) && known(ctx->dims, b)) { /* otherwise the reason stays the one for a or b */
+    if (known(ctx->dims, a) && known(ctx->dims, b)) { /* otherwise the reason for a or b is kept */
         ctx->dims->starved = false;
         d = plain ? d : table_op(ctx->dims, op, a, b);
     }
@@ -588,8 +588,8 @@ flx_dim flx_dim_symbol(flx_context *ctx, const char *name)
     return d;
 }
 
-/* The sign of a - b where it is the same whatever the symbols are, 0 where it is not known or a and b are equal.
-   Nothing is stored, so it cannot fail for want of memory. */
+/* The sign of a - b where it is the same for all values of the symbols; 0 where it is not known or a and b are equal.
+   Nothing is stored, so it cannot fail for lack of memory. */
 static int sure_sign(flx_context *ctx, flx_dim a, flx_dim b)
 {
     if (a == b || (flxi_dim_is_number(a) && flxi_dim_is_number(b)))
@@ -629,7 +629,7 @@ typedef struct {
 static bool least_locked(const flxi_dim_table *t, flx_dim d, const symbol_bounds *b, int64_t *out);
 static bool least_poly(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out);
 
-/* Of an atom that is known not to be negative. */
+/* For an atom that is known to be nonnegative. */
 static bool least_atom(const flxi_dim_table *t, const atom *a, const symbol_bounds *b, int64_t *out)
 {
     if (a->name) {
@@ -662,8 +662,8 @@ static bool least_by_terms(const flxi_dim_table *t, const poly *p, const symbol_
     return found;
 }
 
-/* The first term that is a number times ⌊x / n⌋, which lies between (x − n + 1) / n and x / n, gives way to the bound
-   that makes the sum smaller; times n everything stays whole. Each time one quotient goes. */
+/* The first term that is a number times ⌊x / n⌋, which lies between (x − n + 1) / n and x / n, is replaced by the bound
+   that makes the sum smaller; multiplied by n everything stays integral. Each step removes one quotient. */
 static bool least_without_quotient(const flxi_dim_table *t, const poly *p, const symbol_bounds *b, int64_t *out)
 {
     for (uint32_t i = 0; i < p->n; i++) {
@@ -763,7 +763,7 @@ flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, siz
         char text[100];
         flx_dim_print(ctx, d, text, sizeof text);
         flxi_fail_hint(err, FLX_E_SHAPE, "choose extents for which every division in it is exact",
-                       "the dimension %s is no whole number, or too large, for these extents", text);
+                       "the dimension %s is not an integer, or too large, for these extents", text);
     }
     return bound;
 }
@@ -792,7 +792,7 @@ const char *flxi_dim_solve(flx_context *ctx, flx_dim d, int64_t value, int64_t *
 
 static void write_locked(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out);
 
-/* A number or a lone symbol stands as it is in a quotient, anything else in parentheses. */
+/* In a quotient, a number or a single symbol is written without parentheses, anything else with them. */
 static void write_side(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out)
 {
     bool plain = flxi_dim_is_number(d) && d >= 0;

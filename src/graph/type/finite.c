@@ -89,6 +89,6 @@ flx_code flxi_check_finite(const flx_type *t, const void *data, const char *op, 
     if (i < 0)
         return FLX_OK;
     write_place(t, i, place, sizeof place);
-    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s gives %s at element %s", op, label ? " '" : "",
+    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s produces %s at element %s", op, label ? " '" : "",
                      label ? label : "", label ? "'" : "", name_of(t->dtype, data, i), place);
 }

@@ -122,7 +122,7 @@ void flxi_type_write(flx_context *ctx, const flx_type *t, flxi_strbuf *out)
     write_shape(ctx, t, out);
 }
 
-/* Writing into a fixed buffer: the string builder grows once, to the buffer itself. */
+/* Writes into a fixed buffer: the string builder's only allocation is the buffer itself. */
 typedef struct {
     char *at;
     size_t size;
@@ -216,7 +216,7 @@ int64_t flxi_static_extent(const flx_type *t, int from, int to)
             return 0;
     for (int k = from; k < to; k++)
         if (__builtin_mul_overflow(n, t->dims[k], &n))
-            return INT64_MAX; /* part of an empty tensor, or one that no memory holds */
+            return INT64_MAX; /* part of an empty tensor, or of one too large for any memory */
     return n;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* type.h: questions about dtypes and types. */
+/* type.h: properties of dtypes and types. */
 #ifndef FLXI_TYPE_H
 #define FLXI_TYPE_H
 
@@ -10,7 +10,9 @@ typedef uint32_t flxi_dtypes;
 #define FLXI_BIT(d) (UINT32_C(1) << (d))
 #define FLXI_FLOATS (FLXI_BIT(FLX_F64) | FLXI_BIT(FLX_F32) | FLXI_BIT(FLX_F16) | FLXI_BIT(FLX_BF16))
 #define FLXI_COMPLEX (FLXI_BIT(FLX_C64) | FLXI_BIT(FLX_C128))
-#define FLXI_FACTORED (FLXI_BIT(FLX_F64) | FLXI_BIT(FLX_F32) | FLXI_COMPLEX) /* of matrices: f16 would lose too much */
+#define FLXI_FACTORED \
+    (FLXI_BIT(FLX_F64) | FLXI_BIT(FLX_F32) | FLXI_COMPLEX) /* for linear algebra: f16 would lose too
+                                                                                much precision */
 #define FLXI_SIGNED (FLXI_BIT(FLX_I64) | FLXI_BIT(FLX_I32) | FLXI_BIT(FLX_I16) | FLXI_BIT(FLX_I8))
 #define FLXI_UNSIGNED (FLXI_BIT(FLX_U64) | FLXI_BIT(FLX_U32) | FLXI_BIT(FLX_U16) | FLXI_BIT(FLX_U8))
 #define FLXI_INTS (FLXI_SIGNED | FLXI_UNSIGNED)
@@ -56,13 +58,13 @@ flx_dim flxi_type_count(flx_context *ctx, const flx_type *t);
 bool flxi_static_count(const flx_type *t, int64_t *count);
 bool flxi_static_bytes(const flx_type *t, size_t *nbytes);
 
-/* The product of numbers dims [from, to), 1 when empty; 0 where one is, however large the others are. */
+/* The product of numbers dims [from, to), 1 when empty; 0 where one of them is 0, however large the others are. */
 int64_t flxi_static_extent(const flx_type *t, int from, int to);
 
 /* dtype known, rank in range, every dim a number ≥ 0 or symbolic, size representable. */
 flx_code flxi_type_check(flx_context *ctx, const flx_type *t, flx_error *err);
 
-/* The type as text in one of a few rotating places of the caller's buffer: for messages. */
+/* The type as text in one of a few rotating slots of the caller's buffer: for messages. */
 typedef struct {
     char text[160];
 } flxi_type_text;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collective.c: exchanges between processes. There is one process so far, so every op is an identity (or the start of a
-   count) and decomposes into one; its derivatives are written as exchanges all the same: they hold for any number of
+   count) and decomposes into one; its derivatives are still written as exchanges, so they hold for any number of
    processes.
 
-   The convention is that of a loss that every process has a copy of (the losses are equal, and one is differentiated):
+   The convention assumes a loss of which every process has a copy (the losses are equal, and one is differentiated):
    the cotangent of a sum over processes is the sum of the cotangents. */
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
@@ -37,10 +37,9 @@ static flx_code check_mesh_axis(flxi_infer *f)
 {
     const collective_attrs *a = f->attrs;
     if (!*a->axis_name)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "write for example axis_name=\"data\"",
-                               "axis_name must not be empty");
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "for example axis_name=\"data\"", "axis_name must not be empty");
     if (a->process < 0)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "processes are counted from 0", "there is no process %lld",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "processes are counted from 0", "%lld is not a process",
                                (long long)a->process);
     return FLX_OK;
 }
@@ -126,7 +125,7 @@ static flx_val reduced(flxi_site *s, flx_val x, const char *op)
     return exchanged(s, "all_reduce", x, attrs, 2);
 }
 
-/* All who have the largest value share what arrives. */
+/* All processes that have the largest value share the cotangent. */
 static flx_val share_of_winners(flxi_site *s, flx_val here, flx_val arriving)
 {
     flx_val wins = flx_eq(s->g, here, s->y[0]);
@@ -176,7 +175,7 @@ static void vjp_broadcast(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flxi_masked(s, is_root, reduced(s, dy[0], "sum"));
 }
 
-/* What the receiver's derivative is comes back to the sender. */
+/* The receiver's cotangent is sent back to the sender. */
 static void vjp_send(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const collective_attrs *a = s->attrs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backward.c: cotangents of small ops as ops of their own, for backends that compute them at once and for graphs
-   written by hand. Each is its decomposition; the forward ops emit them where grad is asked for them. */
+/* backward.c: cotangents of small ops as ops of their own, for backends that compute them in one step and for graphs
+   written by hand. Each means its decomposition; the forward ops append them where grad is asked for backward ops. */
 #include "ops/composite/backward.h"
 
 #include "graph/op/infer.h"
@@ -53,14 +53,14 @@ typedef struct {
 
 static const flxi_attr kind_schema[] = {A_WORD_REQ(kind_attrs, kind, KINDS), A_END};
 
-/* What the operands broadcast to. A factor may be smaller. */
+/* The shape that the operands broadcast to. A factor may be smaller. */
 static flx_type common_type(flxi_site *s)
 {
     flx_type x = *flxi_typeof(s, s->x[0]);
     return flxi_type_equal(&x, flxi_typeof(s, s->x[1])) ? x : *flxi_typeof(s, flx_mul(s->g, s->x[0], s->x[1]));
 }
 
-/* dy f'(x) by the rule of that op, on a node of it. */
+/* dy f'(x) from the rule of that op, applied to a node of it. */
 static void decompose_activation_backward(flxi_site *s, flx_val *y)
 {
     const kind_attrs *a = s->attrs;
@@ -208,7 +208,7 @@ static flx_code infer_gather_backward(flxi_infer *f)
         fits = flxi_dims_may_equal(f, read.dims[k], dy->dims[k]);
     if (!fits)
         return flxi_infer_fail(
-            f, FLX_E_SHAPE, NULL, "dy is %s, but gather by idx %s from a table %s gives another shape",
+            f, FLX_E_SHAPE, NULL, "dy is %s, which is not the shape of a gather by idx %s from a table %s",
             flxi_shape_str(f->ctx, dy, &td), flxi_shape_str(f->ctx, idx, &ti), flxi_shape_str(f->ctx, &table, &tt));
     f->out[0] = table;
     return FLX_OK;
@@ -255,7 +255,7 @@ static flx_code infer_norm_sq_backward(flxi_infer *f)
     int32_t part = flxi_part_dtype(f->in[0]->dtype);
     if (f->in[1]->dtype != part)
         return flxi_infer_fail(f, FLX_E_DTYPE, NULL,
-                               "dy is the cotangent of a real number, so beside a z of %s it is %s, not %s",
+                               "dy is the cotangent of a real number, so for z of %s it must be %s, not %s",
                                flx_dtype_name(f->in[0]->dtype), flx_dtype_name(part), flx_dtype_name(f->in[1]->dtype));
     return flxi_infer_pointwise(f);
 }

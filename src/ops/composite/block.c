@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c: blocks, which are ops with two lowerings. `decompose` is a block's meaning, in primitive ops or smaller
-   blocks; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is written for a block: it is
-   evaluated, differentiated and batched by its decomposition. */
+/* block.c: layers as composites, which have two lowerings. `decompose` is the meaning, in primitive ops or smaller
+   composites; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is needed: a composite is
+   evaluated, differentiated and batched through its decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 
@@ -30,7 +30,7 @@ static const char *act_name(const flxi_site *s)
     return flxi_activation_name(((const act_attrs *)s->attrs)->act);
 }
 
-/* Without a bias there is no fused op, and a product with an activation behind it is as good. */
+/* Without a bias there is no fused op, and a product followed by an activation is as good. */
 static void fuse_linear(flxi_site *s, flx_val *y)
 {
     if (s->nin > 2)
@@ -64,7 +64,7 @@ const flxi_rules flxi_rules_linear = {
     .samples = samples_linear,
 };
 
-/* Its meaning is the fused op, so that only who wants no fused ops at all takes it apart. */
+/* Its meaning is the fused op, so that only a policy without any fused ops decomposes it. */
 const flxi_rules flxi_rules_fused_linear = {
     .infer = infer_linear,
     .eval = flxi_eval_decomposed,
@@ -89,7 +89,7 @@ static const flxi_attr pair_schema[] = {
 static flx_code infer_pair(flxi_infer *f)
 {
     if (f->nin == 4)
-        return flxi_infer_fail(f, FLX_E_ARITY, "give both or none", "b1 needs a b2 beside it");
+        return flxi_infer_fail(f, FLX_E_ARITY, "give both or none", "b1 is given without b2");
     bool biased = f->nin > 3;
     FLXI_TRY(flxi_infer_linear(f, f->in[0], f->in[1], biased ? f->in[3] : NULL, "w1", "b1", &f->out[0]));
     return flxi_infer_linear(f, f->in[0], f->in[2], biased ? f->in[4] : NULL, "w2", "b2", &f->out[1]);
@@ -136,7 +136,7 @@ static flx_code infer_gated(flxi_infer *f)
     FLXI_TRY(flxi_infer_linear(f, f->in[0], f->in[1], NULL, "w_gate", "", &gate));
     FLXI_TRY(flxi_infer_linear(f, f->in[0], f->in[2], NULL, "w_up", "", &up));
     if (!flxi_dims_may_equal(f, gate.dims[gate.rank - 1], up.dims[up.rank - 1]))
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "w_gate and w_up must have as many columns: %s and %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "w_gate and w_up must have the same number of columns: %s and %s",
                                flxi_shape_str(f->ctx, f->in[1], &tg), flxi_shape_str(f->ctx, f->in[2], &tu));
     return flxi_infer_linear(f, &up, f->in[3], NULL, "w_down", "", &f->out[0]);
 }
@@ -236,8 +236,8 @@ static flx_code infer_mlp(flxi_infer *f)
     uint32_t step = bias ? 2 : 1; /* operands of a layer */
     char w[24], b[24];
     if (f->nin < 1 + step || (f->nin - 1) % step)
-        return flxi_infer_fail(f, FLX_E_ARITY, bias ? "bias=false says that there are only weights" : NULL,
-                               "each layer needs its weights%s; there are %u operands behind x",
+        return flxi_infer_fail(f, FLX_E_ARITY, bias ? "with bias=false there are only weights" : NULL,
+                               "each layer needs its weights%s; there are %u operands after x",
                                bias ? " and its bias" : "", f->nin - 1);
     flx_type x = *f->in[0];
     for (uint32_t i = 1; i < f->nin; i += step) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decoder.c: blocks that decoders are made of: a norm of a sum, a causal convolution along the sequence, the whole
-   pre-norm block, and the head that drafts a token further ahead. As all blocks they mean their decomposition. */
+/* decoder.c: parts of decoders: a norm of a sum, a causal convolution along the sequence, the whole pre-norm block, and
+   the head that drafts a token further ahead. Like all composites they mean their decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 
@@ -88,7 +88,7 @@ static flx_code infer_causal_conv(flxi_infer *f)
     return FLX_OK;
 }
 
-/* A convolution with as many groups as channels, over [N, C, S], padded in front only. */
+/* A convolution with as many groups as channels, over [N, C, S], padded only at the start. */
 static void decompose_causal_conv(flxi_site *s, flx_val *y)
 {
     const flx_type *w = flxi_typeof(s, s->x[1]);
@@ -153,15 +153,15 @@ static flx_code check_heads(flxi_infer *f, decoder_attrs *a)
     if (a->num_kv_heads == FLXI_ABSENT)
         a->num_kv_heads = a->num_heads;
     if (a->num_heads < 1 || a->num_kv_heads < 1 || a->num_heads % a->num_kv_heads)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "several heads may share a key and a value, all equally many",
-                               "num_kv_heads must divide num_heads: %lld and %lld", (long long)a->num_kv_heads,
-                               (long long)a->num_heads);
+        return flxi_infer_fail(
+            f, FLX_E_ATTRIBUTE, "each key and value head is shared by the same number of query heads",
+            "num_kv_heads must divide num_heads: %lld and %lld", (long long)a->num_kv_heads, (long long)a->num_heads);
     if ((a->mask_kind == MASK_SLIDING) != (a->window != FLXI_ABSENT))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "window is given with mask_kind=sliding_window and only then");
     return FLX_OK;
 }
 
-/* The columns of q, k and v hold their heads; all heads are equally wide. */
+/* The columns of q, k and v hold their heads; all heads have the same width. */
 static flx_code check_widths(flxi_infer *f, const decoder_attrs *a, const flx_type *q, const flx_type *k,
                              const flx_type *v)
 {
@@ -173,7 +173,7 @@ static flx_code check_widths(flxi_infer *f, const decoder_attrs *a, const flx_ty
     if (fits)
         return FLX_OK;
     return flxi_infer_fail(
-        f, FLX_E_SHAPE, "num_kv_heads says how many heads keys and values have; as many as queries where it is absent",
+        f, FLX_E_SHAPE, "num_kv_heads says how many heads keys and values have; if absent, as many as queries",
         "wq, wk and wv must have columns for %lld and %lld heads of equal width: q is %s, k is %s, v is %s",
         (long long)a->num_heads, (long long)a->num_kv_heads, flxi_shape_str(f->ctx, q, &tq),
         flxi_shape_str(f->ctx, k, &tk), flxi_shape_str(f->ctx, v, &tv));
@@ -198,7 +198,7 @@ static flx_code infer_ffn_part(flxi_infer *f)
     FLXI_TRY(flxi_infer_linear(f, f->in[IN_X], f->in[IN_GATE], NULL, "w_gate", "", &gate));
     FLXI_TRY(flxi_infer_linear(f, f->in[IN_X], f->in[IN_UP], NULL, "w_up", "", &up));
     if (!flxi_dims_may_equal(f, gate.dims[gate.rank - 1], up.dims[up.rank - 1]))
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "w_gate and w_up must have as many columns: %s and %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "w_gate and w_up must have the same number of columns: %s and %s",
                                flxi_shape_str(f->ctx, f->in[IN_GATE], &tg), flxi_shape_str(f->ctx, f->in[IN_UP], &tu));
     return flxi_infer_linear(f, &up, f->in[IN_DOWN], NULL, "w_down", "", &y);
 }
@@ -209,7 +209,7 @@ static flx_code check_returns(flxi_infer *f, uint32_t operand, const char *name)
     flxi_type_text tx, tw;
     if (flxi_dims_may_equal(f, w->dims[1], x->dims[x->rank - 1]))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must lead back to the width of x: it is %s, x is %s", name,
+    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have as many columns as x: it is %s, x is %s", name,
                            flxi_shape_str(f->ctx, w, &tw), flxi_shape_str(f->ctx, x, &tx));
 }
 
@@ -220,7 +220,7 @@ static flx_code infer_decoder(flxi_infer *f)
     if (f->nin != IN_COS && f->nin != ALL_INPUTS)
         return flxi_infer_fail(f, FLX_E_ARITY,
                                "x, gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, then cos and sin or neither",
-                               "it takes 10 or 12 operands, not %u", f->nin);
+                               "expected 10 or 12 operands, got %u", f->nin);
     if (f->in[IN_X]->rank != 3)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "x must be [N, S, E]: it is %s",
                                flxi_shape_str(f->ctx, f->in[IN_X], &tx));
@@ -261,7 +261,7 @@ static flx_val attend(flxi_site *s, flx_val h)
     return flx_attention(s->g, q, k, flx_matmul(s->g, h, s->x[IN_V]), FLX_NONE, &o);
 }
 
-/* What both lowerings share; `join` is how a product is added to what came in. */
+/* What both lowerings share; `join` adds a product to the residual. */
 static void write_decoder(flxi_site *s, flx_val *y, flx_val (*join)(flx_graph *, flx_val, flx_val, flx_val))
 {
     const decoder_attrs *a = s->attrs;

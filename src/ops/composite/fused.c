@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.c: see fused.h. An op here means its decomposition, bit for bit: it is evaluated by it, differentiated and
-   batched by it, and compiled by it wherever no backend has a way of its own. */
+/* fused.c: see fused.h. An op here means its decomposition, bit for bit: evaluation, derivatives and batching use it,
+   and so does compilation wherever no backend has its own implementation. */
 #include "ops/composite/fused.h"
 
 #include "ops/rule/decomposed.h"
@@ -45,14 +45,14 @@ flx_code flxi_infer_linear(flxi_infer *f, const flx_type *x, const flx_type *w, 
 {
     flxi_type_text tx, tw, tb;
     if (x->rank < 2)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "a single row is [1, n]: reshape it", "x must have rows: it is %s",
-                               flxi_shape_str(f->ctx, x, &tx));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "a single row is [1, n]: reshape it",
+                               "x must have rank 2 or more: it is %s", flxi_shape_str(f->ctx, x, &tx));
     if (w->rank != 2)
         return flxi_infer_fail(f, FLX_E_SHAPE, "only x may have batch axes", "%s must be a matrix: it is %s", w_name,
                                flxi_shape_str(f->ctx, w, &tw));
     if (!flxi_dims_may_equal(f, x->dims[x->rank - 1], w->dims[0])) {
         bool transposed = flxi_dims_may_equal(f, x->dims[x->rank - 1], w->dims[1]);
-        return flxi_infer_fail(f, FLX_E_SHAPE, transposed ? "is it transposed? Its rows belong to the inputs" : NULL,
+        return flxi_infer_fail(f, FLX_E_SHAPE, transposed ? "is it transposed? It has one row for each input" : NULL,
                                "%s must have as many rows as its input has columns: %s is %s, its input %s", w_name,
                                w_name, flxi_shape_str(f->ctx, w, &tw), flxi_shape_str(f->ctx, x, &tx));
     }

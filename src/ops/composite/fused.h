@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.h: pieces of networks that fused ops and blocks are made of. */
+/* fused.h: pieces of networks that fused ops and other composites share. */
 #ifndef FLXI_FUSED_H
 #define FLXI_FUSED_H
 
@@ -13,7 +13,7 @@
 #define FLXI_ACTIVATION_WORD(name) " " #name
 #define FLXI_ACTIVATIONS "none" FLXI_ACTIVATION_MAP(FLXI_ACTIVATION_WORD)
 
-typedef enum { /* places in that list */
+typedef enum { /* positions in that list */
                FLXI_ACT_none,
 #define FLXI_ACTIVATION_ENUM(name) FLXI_ACT_##name,
                FLXI_ACTIVATION_MAP(FLXI_ACTIVATION_ENUM)
@@ -23,7 +23,7 @@ typedef enum { /* places in that list */
 
 const char *flxi_activation_name(int64_t act);
 
-/* Row of a schema; `v` is the place of the default. */
+/* Row of a schema; `v` is the position of the default. */
 #define A_ACTIVATION(T, f, v)                                                                               \
     {                                                                                                       \
         .name = #f, .kind = ATTR_WORD, .offset = offsetof(T, f), .words = FLXI_ACTIVATIONS, .fallback = (v) \
@@ -38,8 +38,8 @@ flx_val flxi_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, int64_t act);
 /* up * silu(gate) of the halves of p. */
 flx_val flxi_swiglu(flxi_site *s, flx_val p, bool gate_first);
 
-/* The type of x w + b, for x [.., k], w [k, n], b [n]; `b` may be NULL. `w_name` and `b_name` are what messages call
-   them. */
+/* The type of x w + b, for x [.., k], w [k, n], b [n]; `b` may be NULL. `w_name` and `b_name` are their names in
+   messages. */
 flx_code flxi_infer_linear(flxi_infer *f, const flx_type *x, const flx_type *w, const flx_type *b, const char *w_name,
                            const char *b_name, flx_type *y);
 

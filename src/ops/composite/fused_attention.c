@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fused_attention.c: an attention block with its projections, and a transformer layer around one. Both mean their
-   decomposition; which operands there are is said by attributes, never guessed from how many are given. */
+   decomposition; attributes say which operands there are; this is never guessed from their number. */
 #include "ops/nn/attention.h"
 
 #include "ops/composite/fused.h"
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* ---- Operands by what they are ---- */
+/* ---- Operands by role ---- */
 
 #define PART_MAP(X) \
     X(hidden)       \
@@ -62,16 +62,16 @@ static flx_val value_of(const flxi_site *s, const parts *p, part which)
     return p->at[which] == ABSENT ? FLX_NONE : s->x[p->at[which]];
 }
 
-/* As many operands as the attributes say, all of one dtype but for the mask. */
+/* As many operands as the attributes say, all of one dtype except for the mask. */
 static flx_code check_parts(flxi_infer *f, const parts *p, const char *hint)
 {
     if (f->nin != p->count)
-        return flxi_infer_fail(f, FLX_E_ARITY, hint, "with these attributes it takes %u operands, not %u", p->count,
+        return flxi_infer_fail(f, FLX_E_ARITY, hint, "with these attributes, expected %u operands, got %u", p->count,
                                f->nin);
     for (int i = 0; i < PART_COUNT; i++) {
         const flx_type *t = type_of(f, p, (part)i);
         if (t && i != PART_mask && t->dtype != f->in[0]->dtype)
-            return flxi_infer_fail(f, FLX_E_DTYPE, "cast it", "%s is %s where hidden is %s", part_names[i],
+            return flxi_infer_fail(f, FLX_E_DTYPE, "cast it", "%s is %s, but hidden is %s", part_names[i],
                                    flx_dtype_name(t->dtype), flx_dtype_name(f->in[0]->dtype));
     }
     return FLX_OK;
@@ -88,7 +88,7 @@ typedef struct { /* of both ops; each schema shows what it has */
     double eps1, eps2;
 } fused_attrs;
 
-/* wqkv makes queries, keys and values of num_heads heads; *head_dim becomes what it shows where it is absent. */
+/* wqkv makes queries, keys and values of num_heads heads; *head_dim is derived from it where absent. */
 static flx_code infer_projection(flxi_infer *f, const flx_type *qkv, int64_t num_heads, int64_t *head_dim)
 {
     flx_dim columns = qkv->dims[2];
@@ -102,7 +102,7 @@ static flx_code infer_projection(flxi_infer *f, const flx_type *qkv, int64_t num
         *head_dim == FLXI_ABSENT ? FLX_DIM_INVALID : flx_dim_mul(f->ctx, 3, flx_dim_mul(f->ctx, num_heads, *head_dim));
     if (wanted != FLX_DIM_INVALID && *head_dim >= 1 && flxi_dims_may_equal(f, columns, wanted))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, "queries, keys and values stand beside each other",
+    return flxi_infer_fail(f, FLX_E_SHAPE, "queries, keys and values are side by side in its columns",
                            "wqkv must have 3 * num_heads * head_dim columns, with num_heads=%lld: it has %s",
                            (long long)num_heads, flxi_dim_str(f->ctx, columns, &text));
 }
@@ -115,7 +115,7 @@ static flx_code infer_block(flxi_infer *f, const parts *p, fused_attrs *a, flx_t
     flx_type qkv, heads, made;
     flxi_type_text th, tw;
     if (hidden->rank != 3)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "hidden must be [N, S, E], but is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "hidden must be [N, S, E], but it is %s",
                                flxi_shape_str(f->ctx, hidden, &th));
     FLXI_TRY(flxi_infer_linear(f, hidden, type_of(f, p, PART_wqkv), type_of(f, p, PART_bqkv), "wqkv", "bqkv", &qkv));
     FLXI_TRY(infer_projection(f, &qkv, a->num_heads, &a->head_dim));
@@ -125,7 +125,7 @@ static flx_code infer_block(flxi_infer *f, const parts *p, fused_attrs *a, flx_t
         FLXI_TRY(flxi_check_mask(f, p->at[PART_mask], a->mask_kind, hidden->dtype, scores));
     flxi_heads each = {hidden->dims[0], a->num_heads, hidden->dims[1], a->head_dim};
     if (p->at[PART_cos] != ABSENT && a->head_dim % 2)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "elements are turned in pairs",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "elements are rotated in pairs",
                                "with has_rope the width of a head must be even: it is %lld", (long long)a->head_dim);
     if (p->at[PART_cos] != ABSENT)
         FLXI_TRY(flxi_check_rope_tables(f, p->at[PART_cos], p->at[PART_sin], &each, a->head_dim / 2));
@@ -173,10 +173,10 @@ static flx_val emit_block(flxi_site *s, const parts *p, const fused_attrs *a)
     flx_val mixed = flxi_emit1(&attention, NULL, x, masked ? 4 : 3);
     flx_val y = flxi_linear(g, mixed, value_of(s, p, PART_wo), value_of(s, p, PART_bo), FLXI_ACT_none);
     return flxi_reshape_to(s, y, hidden.rank,
-                           hidden.dims); /* the columns of wo may be a number, those of hidden a symbol */
+                           hidden.dims); /* the columns of wo may be a number where those of hidden are a symbol */
 }
 
-/* A mask stands in its place whenever it is given; only the kinds custom and bias read it, and only they need it. */
+/* A mask, if given, is always in the same position; only the kinds custom and bias read it, and only they need it. */
 static parts block_parts(const fused_attrs *a, uint32_t nin)
 {
     parts p = no_parts();
@@ -280,7 +280,7 @@ static parts layer_parts(const fused_attrs *a)
     return p;
 }
 
-/* A layer has no attributes for its scores: the mask is custom. */
+/* A layer has no attributes for its scores, so the mask kind is custom. */
 static fused_attrs with_custom_mask(const fused_attrs *a)
 {
     fused_attrs b = *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_conv.c: a convolution with what usually follows it: a bias or an affine map of each output feature, and an
-   activation. Attributes and layouts are those of conv; features lie along output_axes[1]. */
+/* fused_conv.c: a convolution with the ops that usually follow it: a bias or an affine map of each output feature, and
+   an activation. Attributes and layouts are those of conv; features are along output_axes[1]. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 #include "ops/signal/conv.h"
@@ -16,7 +16,7 @@ static const flxi_attr conv_act_schema[] = {
     A_END,
 };
 
-/* Each operand behind the kernel has one element for each output feature. */
+/* Each operand after the kernel has one element for each output feature. */
 static flx_code infer_conv_act(flxi_infer *f)
 {
     const conv_act_attrs *a = f->attrs;
@@ -26,7 +26,7 @@ static flx_code infer_conv_act(flxi_infer *f)
         char name[32];
         flxi_type_text tb, tw;
         if (f->in[i]->rank != 1 || !flxi_dims_may_equal(f, f->in[i]->dims[0], features))
-            return flxi_infer_fail(f, FLX_E_SHAPE, "a vector: it need not be shaped like the result",
+            return flxi_infer_fail(f, FLX_E_SHAPE, "pass a vector: it need not have the result's shape",
                                    "%s must have one element for each output feature: it is %s, w is %s",
                                    flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, f->in[i], &tb),
                                    flxi_shape_str(f->ctx, f->in[1], &tw));
@@ -77,7 +77,7 @@ static void decompose_conv_affine(flxi_site *s, flx_val *y)
     y[0] = flxi_activate(s->g, a->act, flx_add(s->g, scaled, per_feature(s, s->x[3], z)));
 }
 
-/* The same convolutions for both ops; V stands for the operands behind them, each with so many features. */
+/* The same convolutions for both ops; V stands for the operands after them, each with that many features. */
 #define CONV_ACT_SAMPLES(V)                                                                                    \
     {"T[2, 3, 5], T[2, 3, 3], " V("2"), NULL, NULL, FLX_OK},                                                   \
         {"T[1, 2, 4, 4]{-0.5..0.5}, T[4, 1, 2, 3]{-0.5..0.5}, " V("4"),                                        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_norm.c: normalisations with what usually stands around them: a residual that is added first, or a scale and a
-   shift that come from the data. All of them run along the last axis. */
+/* fused_norm.c: normalisations with the ops that usually surround them: a residual that is added first, or a scale and
+   a shift that come from the data. All of them run along the last axis. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 
@@ -12,7 +12,7 @@ static flx_code need_vector(flxi_infer *f, uint32_t i, const flx_type *x)
     if (f->in[i]->rank == 1 && flxi_dims_may_equal(f, f->in[i]->dims[0], x->dims[x->rank - 1]))
         return FLX_OK;
     return flxi_infer_fail(f, FLX_E_SHAPE, NULL,
-                           "%s must be a vector as long as the last axis of what is normalised: it is %s, that is %s",
+                           "%s must be a vector as long as the last axis of the normalised value: it is %s, that is %s",
                            flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, f->in[i], &tv),
                            flxi_shape_str(f->ctx, x, &tx));
 }
@@ -45,9 +45,8 @@ static flx_code infer_residual_norm(flxi_infer *f)
     flx_type *y = &f->out[0];
     if (f->nin != summed + 2)
         return flxi_infer_fail(
-            f, FLX_E_ARITY,
-            a->has_bias ? "operands: x, res, bias, gamma, beta" : "has_bias=true adds a bias behind res",
-            "with has_bias=%s it takes %u operands, not %u", a->has_bias ? "true" : "false", summed + 2, f->nin);
+            f, FLX_E_ARITY, a->has_bias ? "operands: x, res, bias, gamma, beta" : "has_bias=true adds a bias after res",
+            "with has_bias=%s, expected %u operands, got %u", a->has_bias ? "true" : "false", summed + 2, f->nin);
     y->dtype = f->in[0]->dtype;
     FLXI_TRY(flxi_broadcast(f, f->in, summed, y));
     FLXI_TRY(need_last_axis(f, y));

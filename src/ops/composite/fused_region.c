@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_region.c: chains of ops in one node, to be computed at once: elementwise_region, batch_elementwise_region,
+/* fused_region.c: chains of ops in one node, to be computed together: elementwise_region, batch_elementwise_region,
    which runs the chain on slices, and transform_region, a chain of geometric steps. The chain is a graph, and the op
-   means that graph replayed in its place.
+   means that graph inlined in its place.
 
    Elementwise bodies bind by element. An input of the body either has the type of its operand, or it is a scalar of
-   that dtype, which stands for each element of it; every step is then as wide as what it reads, broadcast. So one body
-   serves slices of several lengths. Inference walks over the steps with the operands' shapes, and the replay infers
-   them anew. */
+   that dtype, which stands for each element of it; every step then has the broadcast shape of its operands. So one body
+   serves slices of several lengths. Inference goes through the steps with the operands' shapes, and inlining infers
+   them again. */
 #include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
@@ -42,7 +42,7 @@ static flx_code need_one_output(flxi_infer *f, const flx_graph *body)
 {
     if (flxi_body_outputs(body) == 1)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ARITY, "a region gives the value of its last step",
+    return flxi_infer_fail(f, FLX_E_ARITY, "the result of a region is its last step",
                            "body=@%s must return one value, not %zu", body->name, flxi_body_outputs(body));
 }
 
@@ -51,7 +51,7 @@ static flx_code need_one_output(flxi_infer *f, const flx_graph *body)
 /* A body's values with the shapes they have on the operands. */
 typedef struct {
     const flx_graph *body;
-    int64_t axis;   /* along which an input may have any extent, counted from the last axis as 1; 0: none */
+    int64_t axis;   /* the axis along which an input may have any extent, counted from the last axis as 1; 0: none */
     flx_type *type; /* by id */
     bool has_prologue;
 } walk;
@@ -72,8 +72,8 @@ static flx_code bind_inputs(flxi_infer *f, walk *w)
 {
     const flx_graph *b = w->body;
     if (f->nin > MAX_INPUTS)
-        return flxi_infer_fail(f, FLX_E_ARITY, "split the region", "a region takes at most %d operands, not %u",
-                               MAX_INPUTS, f->nin);
+        return flxi_infer_fail(f, FLX_E_ARITY, "split the region", "expected at most %d operands, got %u", MAX_INPUTS,
+                               f->nin);
     FLXI_TRY(flxi_need_operands(f));
     if (b->leaves.n != f->nin)
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body=@%s takes %zu input%s, not %u", b->name, b->leaves.n,
@@ -84,7 +84,7 @@ static flx_code bind_inputs(flxi_infer *f, walk *w)
         if (!binds(w, v->type, f->in[i]))
             return flxi_infer_fail(f, v->type->dtype == f->in[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
                                    "an input has the type of its operand, or is a scalar that stands for each element",
-                                   "body=@%s: input '%s' is %s where %s is given", b->name, v->name,
+                                   "body=@%s: input '%s' is %s, but the operand is %s", b->name, v->name,
                                    flxi_type_str(f->ctx, v->type, &wanted), flxi_type_str(f->ctx, f->in[i], &found));
         w->type[b->leaves.at[i]] = *f->in[i];
     }
@@ -105,11 +105,11 @@ static flx_code walk_step(flxi_infer *f, walk *w, const flxi_node *n)
     const flx_type *recorded = flxi_type_at(w->body, n->first);
     const flxi_op *op = &flxi_ops[n->op];
     if (is_literal(n->op) && recorded->rank > 0)
-        return fail_step(f, w->body, n, "pass the tensor as an operand", "is no scalar");
+        return fail_step(f, w->body, n, "pass the tensor as an operand", "is not a scalar");
     if (!is_literal(n->op) && op->op_class != CLASS_POINTWISE && !is_prologue(w, n))
         return fail_step(f, w->body, n,
                          "a region holds unary, binary, compare, where and cast ops, and scalar constants",
-                         "is no elementwise op");
+                         "is not an elementwise op");
     if (op->op_class != CLASS_POINTWISE) {
         w->has_prologue |= is_geometric(n->op);
         *y = *recorded;
@@ -144,7 +144,7 @@ static flx_code walk_body(flxi_infer *f, const flx_graph *body, int64_t axis, fl
     return code;
 }
 
-/* The steps of the body on these values; what they give is inferred anew. */
+/* The steps of the body on these values; their types are inferred again. */
 static flx_val replay(flxi_site *s, const flx_graph *body, const flx_val *in)
 {
     flx_error err = {0};
@@ -229,7 +229,7 @@ const flxi_rules flxi_rules_elementwise_region = {
 
 typedef struct {
     const flx_graph *body;
-    int64_t axis; /* of what the body gives on whole operands */
+    int64_t axis; /* of the body's result on whole operands */
     flx_ints starts, lens;
 } slices_attrs;
 
@@ -241,7 +241,7 @@ static const flxi_attr slices_schema[] = {
     A_END,
 };
 
-/* Slices are in order, do not overlap and lie inside; what depends on symbols is looked at when they are bound. */
+/* Slices are in order, do not overlap and are in range; what depends on symbols is checked when they are bound. */
 static flx_code check_slices(flxi_infer *f, const slices_attrs *a, flx_dim extent)
 {
     flx_dim end = 0;
@@ -287,7 +287,7 @@ static flx_code infer_slices(flxi_infer *f)
     return FLX_OK;
 }
 
-/* The largest extent of the operands along the axis that stands `back` before the end; 1 only when all have 1. */
+/* The largest extent of the operands along the axis that is `back` before the end; 1 only when all have 1. */
 static flx_dim extent_along(const flxi_site *s, int64_t back)
 {
     for (uint32_t i = 0; i < s->nin; i++) {
@@ -371,7 +371,7 @@ static bool is_affine(flxi_opcode op)
     return op == OP_mul || op == OP_add || op == OP_sub || op == OP_div || op == OP_fma;
 }
 
-/* A constant for each channel: one of its axes at most is longer than 1. */
+/* A constant for each channel: at most one of its axes is longer than 1. */
 static bool is_per_channel(const flx_graph *body, uint32_t id)
 {
     const flx_type *t = flxi_type_at(body, id);
@@ -381,7 +381,8 @@ static bool is_per_channel(const flx_graph *body, uint32_t id)
     return is_literal(flxi_node_at(body, flxi_value_at(body, id)->node)->op) && wide <= 1;
 }
 
-/* How often the step reads the one before it; -1 when it reads anything else that is no constant for each channel. */
+/* How often the step reads the one before it; -1 when it reads anything else that is not a constant for each
+   channel. */
 static int reads_of(const flx_graph *body, const flxi_node *n, uint32_t before)
 {
     int reads = 0;
@@ -408,9 +409,9 @@ static flx_code infer_transform(flxi_infer *f)
         if (!is_geometric(n->op) && !is_affine(n->op))
             return fail_step(f, body, n,
                              "narrow, transpose, resize_nearest_2x, and mul, add, sub, div, fma by constants",
-                             "is no geometric step");
+                             "is not a geometric step");
         if (reads_of(body, n, before) != 1 || (n->op == OP_div && n->in[0] != before))
-            return fail_step(f, body, n, "a constant has one axis longer than 1 at most, the channels",
+            return fail_step(f, body, n, "a constant has at most one axis longer than 1, the channels",
                              "must read the step before it once, and constants for each channel");
         before = n->first;
     }

@@ -116,7 +116,7 @@ void flxi_jvp_case(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Batching ---- */
 
-/* A result is batched if it is in any branch: a first round finds out, a second one makes the branches agree. */
+/* A result is batched if it is batched in any branch: a first round finds out, a second makes the branches agree. */
 static void batch_shared_selector(flxi_site *s, branch_list list, flx_val *by)
 {
     bool *out = flxi_rule_new(s, bool, s->nout);
@@ -164,7 +164,7 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
         return;
     for (uint32_t k = 0; k < s->nout; k++)
         all[k] = true;
-    for (size_t i = list.n; i-- > 0;) { /* the last branch is the one that is taken otherwise */
+    for (size_t i = list.n; i-- > 0;) { /* the last branch is the default */
         flx_graph *body = s->bodies->vmap(s, list.v[i], s->batched + 1, all, true);
         if (!body)
             return;

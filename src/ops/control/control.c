@@ -24,12 +24,12 @@ static flx_code need_one_element(flxi_infer *f, const char *what)
     flxi_type_text text;
     if (has_one_element(f->in[0]))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have one element, but is %s", what,
+    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have one element, but it is %s", what,
                            flxi_type_str(f->ctx, f->in[0], &text));
 }
 
-/* The results are the outputs of the first branch; all others must give the same types. `names` are the attributes that
-   hold the first branch and the others. */
+/* The results are the outputs of the first branch; all others must return the same types. `names` are the attributes
+   that hold the first branch and the others. */
 static flx_code infer_branches(flxi_infer *f, const char *const names[2], const flx_graph *const *bodies, size_t n)
 {
     flxi_type_text a;
@@ -37,14 +37,14 @@ static flx_code infer_branches(flxi_infer *f, const char *const names[2], const 
     for (size_t i = 0; i < n; i++) {
         FLXI_TRY(flxi_match_body(f, names[i > 0], bodies[i], f->in + 1, f->nin - 1));
         if (flxi_body_outputs(bodies[i]) != flxi_body_outputs(bodies[0]))
-            return flxi_infer_fail(f, FLX_E_ARITY, NULL, "branches give %zu and %zu results",
+            return flxi_infer_fail(f, FLX_E_ARITY, NULL, "branches return %zu and %zu results",
                                    flxi_body_outputs(bodies[0]), flxi_body_outputs(bodies[i]));
         for (size_t k = 0; k < flxi_body_outputs(bodies[i]); k++) {
             const flx_type *first = flxi_body_output(bodies[0], k);
             const flx_type *mine = flxi_body_output(bodies[i], k);
             if (!flxi_type_equal(first, mine))
                 return flxi_infer_fail(f, first->dtype == mine->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                                       "branches give different types for result %zu: %s and %s", k,
+                                       "branches return different types for result %zu: %s and %s", k,
                                        flxi_type_str(f->ctx, first, &a), flxi_type_str(f->ctx, mine, &b));
         }
     }
@@ -197,12 +197,13 @@ static flx_code infer_while(flxi_infer *f)
     FLXI_TRY(flxi_match_body(f, "cond", a->cond, f->in, f->nin));
     FLXI_TRY(flxi_match_body(f, "body", a->body, f->in, f->nin));
     if (flxi_body_outputs(a->cond) != 1)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "cond must give one result, not %zu", flxi_body_outputs(a->cond));
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "cond must return one result, not %zu",
+                               flxi_body_outputs(a->cond));
     if (!has_one_element(flxi_body_output(a->cond, 0)))
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cond must give one element, but gives %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cond must return one element, but returns %s",
                                flxi_type_str(f->ctx, flxi_body_output(a->cond, 0), &text));
     if (flxi_body_outputs(a->body) != f->nin)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body gives %zu results for %u carries",
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body returns %zu results, expected %u, one for each carry",
                                flxi_body_outputs(a->body), f->nin);
     FLXI_TRY(flxi_match_carries(f, a->body, f->in, f->nin));
     return flxi_body_results(f, a->body, 0, f->nin);
@@ -217,7 +218,7 @@ static flx_code test_cond(flxi_eval *e, const flx_graph *cond, flx_tensor *const
     return FLX_OK;
 }
 
-/* Two sets of carries, the current one and the next, change places after each step. */
+/* Two sets of carries, the current one and the next, are swapped after each step. */
 static flx_code loop_while(flxi_eval *e, flx_tensor **now, flx_tensor **next)
 {
     const while_attrs *a = e->attrs;
@@ -226,7 +227,7 @@ static flx_code loop_while(flxi_eval *e, flx_tensor **now, flx_tensor **next)
         FLXI_TRY(test_cond(e, a->cond, now, &holds));
         if (!holds)
             return FLX_OK;
-        if (i == a->max_iterations) { /* absent is the largest number there is */
+        if (i == a->max_iterations) { /* absent is the largest number */
             e->report(e, FLX_RUN_LOOP_CUT);
             return FLX_OK;
         }
@@ -244,7 +245,7 @@ static flx_code eval_while(flxi_eval *e)
     flx_tensor **carries = flxi_alloc(e->mem, 2 * (size_t)e->nin, sizeof *carries);
     if (!carries)
         return flxi_oom(e->err, "carries");
-    for (uint32_t k = 0; k < e->nin; k++) /* only the hold is ours */
+    for (uint32_t k = 0; k < e->nin; k++) /* only the reference is ours */
         carries[k] = flx_tensor_retain((flx_tensor *)(uintptr_t)e->in[k]);
     flx_code code = loop_while(e, carries, carries + e->nin);
     for (uint32_t k = 0; code == FLX_OK && k < e->nin; k++)
@@ -310,7 +311,7 @@ static const flxi_attr custom_schema[] = {
     A_END,
 };
 
-/* A list of types under construction: what a body's inputs must be. */
+/* A list of types under construction: the required types of a body's inputs. */
 typedef struct {
     const flx_type **v;
     size_t n;
@@ -354,13 +355,14 @@ static flx_code check_vjp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
         const flx_type *made = k < flxi_body_outputs(a->vjp_body) ? flxi_body_output(a->vjp_body, k) : NULL;
         if (made && !flxi_type_equal(made, f->in[i]))
             return flxi_infer_fail(f, made->dtype == f->in[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                                   "vjp_body gives %s for operand %u, which is %s", flxi_type_str(f->ctx, made, &found),
-                                   i, flxi_type_str(f->ctx, f->in[i], &wanted));
+                                   "vjp_body returns %s for operand %u, which is %s",
+                                   flxi_type_str(f->ctx, made, &found), i, flxi_type_str(f->ctx, f->in[i], &wanted));
         k++;
     }
     if (k != flxi_body_outputs(a->vjp_body))
-        return flxi_infer_fail(f, FLX_E_ARITY, "operands listed in zero_grads and integer operands get none",
-                               "vjp_body gives %zu cotangents where %zu are needed", flxi_body_outputs(a->vjp_body), k);
+        return flxi_infer_fail(f, FLX_E_ARITY, "operands listed in zero_grads and integer operands get no cotangent",
+                               "vjp_body returns %zu cotangent%s, expected %zu", flxi_body_outputs(a->vjp_body),
+                               flxi_body_outputs(a->vjp_body) == 1 ? "" : "s", k);
     return FLX_OK;
 }
 
@@ -373,8 +375,8 @@ static flx_code check_jvp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     add_outputs(l, a->fwd_body, 0, m);
     FLXI_TRY(flxi_match_body(f, "jvp_body", a->jvp_body, l->v, l->n));
     if (flxi_body_outputs(a->jvp_body) != m)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body gives %zu tangents where %zu are needed",
-                               flxi_body_outputs(a->jvp_body), m);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body returns %zu tangent%s, expected %zu",
+                               flxi_body_outputs(a->jvp_body), flxi_body_outputs(a->jvp_body) == 1 ? "" : "s", m);
     flxi_type_text found;
     flxi_type_text wanted;
     for (size_t i = 0; i < m; i++) {
@@ -382,8 +384,8 @@ static flx_code check_jvp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
         const flx_type *result = flxi_body_output(a->fwd_body, i);
         if (!flxi_type_equal(made, result))
             return flxi_infer_fail(f, made->dtype == result->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                                   "jvp_body gives %s for result %zu, which is %s", flxi_type_str(f->ctx, made, &found),
-                                   i, flxi_type_str(f->ctx, result, &wanted));
+                                   "jvp_body returns %s for result %zu, which is %s",
+                                   flxi_type_str(f->ctx, made, &found), i, flxi_type_str(f->ctx, result, &wanted));
     }
     return FLX_OK;
 }
@@ -394,12 +396,13 @@ static flx_code infer_custom(flxi_infer *f)
     FLXI_TRY(flxi_match_body(f, "fwd_body", a->fwd_body, f->in, f->nin));
     size_t outputs = flxi_body_outputs(a->fwd_body);
     if (a->num_residuals < 0 || (uint64_t)a->num_residuals > outputs)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_residuals=%lld, but fwd_body gives %zu values",
-                               (long long)a->num_residuals, outputs);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_residuals=%lld, but fwd_body returns %zu output%s",
+                               (long long)a->num_residuals, outputs, outputs == 1 ? "" : "s");
     if (a->zero_grads.v)
         for (size_t i = 0; i < a->zero_grads.n; i++)
             if (a->zero_grads.v[i] < 0 || a->zero_grads.v[i] >= f->nin)
-                return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "zero_grads names operand %lld of %u",
+                return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                                       "zero_grads lists operand %lld, but there are %u operands",
                                        (long long)a->zero_grads.v[i], f->nin);
     size_t m = outputs - (size_t)a->num_residuals;
     type_list l = {.v = flxi_new(f->arena, const flx_type *, 2 * (f->nin + outputs))};
@@ -442,7 +445,7 @@ static const flxi_sample samples_custom[] = {
     {0},
 };
 
-/* What it computes, without what it says about derivatives. */
+/* Its value, without its rules for derivatives. */
 static void decompose_custom(flxi_site *s, flx_val *y)
 {
     const custom_attrs *a = s->attrs;

@@ -25,12 +25,12 @@ typedef struct {
     const flx_graph *fwd_body, *vjp_body, *jvp_body;
     int64_t num_residuals;
     flx_ints zero_grads;
-    int64_t recompute; /* reverse mode computes the insides once more instead of keeping them */
+    int64_t recompute; /* reverse mode recomputes the intermediate values instead of keeping them */
 } custom_attrs;
 
 typedef struct {
     const flx_graph *body;
-    int64_t num_carry, num_bcast, num_xs; /* num_xs absent: all the rest, which is its only legal value */
+    int64_t num_carry, num_bcast, num_xs; /* num_xs absent: all remaining operands, which is its only legal value */
     flx_dim length;                       /* absent: the leading extent of the sequences */
     int64_t reverse, save_trajectory, num_checkpoints;
 } scan_attrs;
@@ -50,7 +50,8 @@ FLXI_ATTRS_VIEW(flxi_scan_attrs, scan_attrs, scan)
 /* Which of the branches of a `case` an index chooses: the last one when it is no index. */
 uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);
 
-/* The row of a saved trajectory that holds the carry after the step-th step walked of `length`; -1: none does. */
+/* The row of a saved trajectory that holds the carry after step number `step` (in walking order) of `length`; -1: none
+   does. */
 int64_t flxi_trajectory_row(const scan_attrs *a, int64_t length, int64_t step);
 
 void flxi_vjp_if(flxi_site *s, const flx_val *dy, flx_val *dx);
@@ -74,7 +75,7 @@ void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_custom(flxi_site *s, flx_val *by);
 
-/* What takes part in the backward scan. */
+/* The values that take part in the backward scan. */
 typedef struct {
     bool *varies;      /* per carry: floating */
     bool *seeded;      /* per body output: has a cotangent */
@@ -84,7 +85,7 @@ typedef struct {
     uint32_t dbcasts;  /* wanted broadcast inputs */
 } flxi_backward_plan;
 
-/* By the flags of the attributes; false where memory is short. */
+/* From the flags of the attributes; false when memory is exhausted. */
 bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p);
 
 /* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy
@@ -95,17 +96,17 @@ void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *
 /* scan_replay_backward as an ordinary recording scan and one backward scan. */
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y);
 
-/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step` gets
-   the types that one step sees. */
+/* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step`
+   receives the types that one step sees. */
 flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
 
-/* ---- What these rules share (body_work.c) ---- */
+/* ---- Shared by these rules (body_work.c) ---- */
 
 bool flxi_can_vary(const flx_type *t); /* floating or complex: has derivatives */
 
 /* A graph with these inputs (NULL names: x, x_2 …) to be filled by the caller; NULL with the error in s->g. */
 flx_graph *flxi_new_body(flxi_site *s, const char *name);
-/* The error of a body under construction goes to the graph being built; frees the body and gives NULL then. */
+/* The error of a body under construction goes to the graph being built; then frees the body and returns NULL. */
 flx_graph *flxi_finish_body(flxi_site *s, flx_graph *body);
 
 #endif

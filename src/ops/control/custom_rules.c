@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes
    jvp_body (which is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
-   or differentiates fwd_body. When only one of the two is given the other mode ignores it: that is the user's
-   contract.
+   or differentiates fwd_body. When only one of the two is given the other mode ignores it: providing consistent rules
+   is up to the user.
 
-   With recompute=true the node stays whole in the forward part, so that nothing inside it is kept, and its vjp is
-   another such node, which computes the insides once more. Each needs its inside only while it runs, and so does what
-   comes of differentiating either of them again. */
+   With recompute=true the node is not inlined in the forward part, so that nothing inside it is kept, and its vjp is
+   another such node, which recomputes the intermediate values. Each needs them only while it runs, and the same holds
+   for the derivatives of either of them. */
 #include "ops/control/control.h"
 
 #include <stdio.h>
@@ -37,9 +37,9 @@ static bool keeps_rule(const custom_attrs *a)
     return a->jvp_body && !a->vjp_body;
 }
 
-/* The forward body is inlined, so that what the way back needs of it is at hand: residuals, and values that its own
-   differentiation would compute again. Once vjp_body is used the forward part has no rule of its own any more; a
-   jvp_body alone stays with it. */
+/* The forward body is inlined, so that what the reverse sweep needs of it is available: residuals, and values that its
+   own differentiation would recompute. Once vjp_body is used, the forward part no longer has its own rule; a jvp_body
+   alone stays with it. */
 void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
 {
     const custom_attrs *a = s->attrs;
@@ -104,7 +104,7 @@ static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val
         return;
     for (uint32_t i = 0; i < s->nin; i++)
         in[n++] = s->x[i];
-    for (uint32_t i = 0; i < s->nin; i++) { /* linear in them: any value serves */
+    for (uint32_t i = 0; i < s->nin; i++) { /* linear in them: any value will do */
         wanted[n] = s->wanted[i];
         in[n++] = flxi_zeros_like(s, s->x[i]);
     }
@@ -169,7 +169,7 @@ static flx_val declare(flx_graph *g, const flx_type *t)
     return flx_input(g, name, t);
 }
 
-/* (x…, dy…) → dx…: the forward body once more, then the rule. */
+/* (x…, dy…) → dx…: the forward body again, then the rule. */
 static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
 {
     flx_graph *g = flxi_new_body(s, a->fwd_body->name);

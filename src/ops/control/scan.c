@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c: a loop of known length over carries and sequences.
 
-   Operands are num_carry carries, then num_bcast inputs that every step sees whole, then sequences of which step t sees
-   row t. `reverse` walks t from the end; row t of every stack still belongs to step t. With save_trajectory a carry's
-   result is the stack of its values after each step. num_checkpoints = K then thins it to K rows: counted in walking
-   order, the values after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order of t.
-   Without save_trajectory num_checkpoints does not change any value: it is a wish for differentiation. */
+   Operands are num_carry carries, then num_bcast inputs that every step reads as a whole, then sequences of which step
+   t reads row t. `reverse` walks t from the end; row t of every stack still belongs to step t. With save_trajectory a
+   carry's result is the stack of its values after each step. num_checkpoints = K then thins it to K rows: counted in
+   walking order, the values after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order
+   of t. Without save_trajectory num_checkpoints does not change any value: it is a hint for differentiation. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 #include "ops/rule/extent.h"
@@ -47,14 +47,14 @@ static flx_code find_length(flxi_infer *f, const scan_attrs *a, uint32_t shared,
     for (uint32_t i = shared; i < f->nin; i++) {
         flxi_type_text text;
         if (f->in[i]->rank == 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, "num_carry and num_bcast say which operands are no sequences",
+            return flxi_infer_fail(f, FLX_E_SHAPE, "num_carry and num_bcast say which operands are not sequences",
                                    "operand %u, %s, is a sequence, but has no leading axis", i,
                                    flxi_type_str(f->ctx, f->in[i], &text));
         if (*length == FLXI_ABSENT)
             *length = f->in[i]->dims[0];
         flxi_dim_text want;
         if (!flxi_dims_may_equal(f, *length, f->in[i]->dims[0]))
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s where a sequence of length %s is needed", i,
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s, expected a sequence of length %s", i,
                                    flxi_type_str(f->ctx, f->in[i], &text), flxi_dim_str(f->ctx, *length, &want));
         *length = flxi_agreed_dim(*length, f->in[i]->dims[0]);
     }
@@ -119,7 +119,7 @@ static flx_code infer_scan(flxi_infer *f)
     FLXI_TRY(trajectory_rows(f, a, length, &rows));
     size_t outputs = flxi_body_outputs(a->body);
     if (outputs == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "it would have no result");
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the op would have no result");
     FLXI_TRY(flxi_results(f, outputs));
     for (size_t i = 0; i < outputs; i++) {
         const flx_type *t = flxi_body_output(a->body, i);
@@ -128,7 +128,7 @@ static flx_code infer_scan(flxi_infer *f)
         else
             FLXI_TRY(stacked(f, i < (size_t)a->num_carry ? rows : length, t, &f->out[i]));
     }
-    a->num_xs = FLXI_ABSENT; /* normal form: what the operands say is left out */
+    a->num_xs = FLXI_ABSENT; /* normal form: what the operands determine is omitted */
     if (shared < f->nin && a->length == f->in[shared]->dims[0])
         a->length = FLXI_ABSENT;
     return FLX_OK;
@@ -247,7 +247,7 @@ static flx_code eval_scan(flxi_eval *e)
     s.carry = block;
     s.in = (const flx_tensor **)block + s.carries;
     s.out = block + s.carries + e->nin;
-    for (uint32_t i = 0; i < s.carries; i++) /* only the hold is ours */
+    for (uint32_t i = 0; i < s.carries; i++) /* only the reference is ours */
         s.carry[i] = flx_tensor_retain((flx_tensor *)(uintptr_t)e->in[i]);
     flx_code code = run_steps(&s);
     for (uint32_t i = 0; i < s.carries; i++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan_backward.c: the cotangents of a scan as ops of their own: scan_backward gives those of the carries at the start
-   and of the broadcast inputs, scan_backward_xs those of one sequence.
+/* scan_backward.c: the cotangents of a scan as ops of their own: scan_backward returns those of the initial carries and
+   of the broadcast inputs, scan_backward_xs those of one sequence.
 
    Operands of both, in this order: init… the carries at the start; trajectory… one per carry, row t being the carry
    after step t; upstream… a cotangent for each seeded output of the body (for a carry that of the final value, or with
    save_trajectory that of the trajectory; for the others that of the stack); bcast…; xs…. body_vjp takes the inputs of
-   body and a cotangent for each seeded output, and gives one for each wanted input; all floating carries are wanted and
-   seeded. Absent, `wanted` and `seeded` mean everything that is floating.
+   body and a cotangent for each seeded output, and returns one for each wanted input; all floating carries are wanted
+   and seeded. Absent, `wanted` and `seeded` mean everything that is floating.
 
-   Both are the same backward scan, of which each shows a part: where several of them are taken apart, common
-   subexpressions make it one sweep again. */
+   Both are the same backward scan, of which each returns a part: where several of them are decomposed, common
+   subexpression elimination makes them one sweep again. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 #include "ops/rule/decomposed.h"
@@ -80,7 +80,7 @@ static flx_code check_trajectories(flxi_infer *f, const scan_backward_attrs *a)
         for (int k = 0; fits && k < c->rank; k++)
             fits = flxi_dims_may_equal(f, t->dims[k + 1], c->dims[k]);
         if (!fits)
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s, which is no trajectory of the carry %s",
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "operand %u is %s, which is not a trajectory of the carry %s",
                                    n + i, flxi_type_str(f->ctx, t, &tt), flxi_type_str(f->ctx, c, &tc));
     }
     return FLX_OK;
@@ -116,7 +116,7 @@ static flx_code check_operands(flxi_infer *f)
                                "num_carry=%lld does not fit a body of %zu inputs and %zu outputs",
                                (long long)a->scan.num_carry, inputs, outputs);
     if (f->nin < inputs + (size_t)a->scan.num_carry)
-        return flxi_infer_fail(f, FLX_E_ARITY, "they are init, trajectory, upstream, bcast, xs",
+        return flxi_infer_fail(f, FLX_E_ARITY, "the operands are init, trajectory, upstream, bcast, xs",
                                "%u operands are too few for a body of %zu inputs with %lld carries", f->nin, inputs,
                                (long long)a->scan.num_carry);
     FLXI_TRY(fill_flags(f, &a->wanted, inputs, body_input, a->scan.body));
@@ -139,7 +139,7 @@ static flx_code infer_start(flxi_infer *f)
     for (size_t i = 0; i < shared; i++)
         n += a->wanted.v[i] != 0;
     if (n == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "it would have no result: no carry is floating");
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the op would have no result: no carry is floating");
     FLXI_TRY(flxi_results(f, n));
     n = 0;
     for (size_t i = 0; i < shared; i++)
@@ -156,7 +156,7 @@ static flx_code infer_rows(flxi_infer *f)
     size_t rows = a->wanted.n - shared;
     if (a->i < 0 || (size_t)a->i >= rows || !a->wanted.v[shared + (size_t)a->i])
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
-                               "i=%lld is none of the %zu sequences, or one without a cotangent", (long long)a->i,
+                               "i=%lld is not one of the %zu sequences, or one without a cotangent", (long long)a->i,
                                rows);
     f->out[0] = *f->in[f->nin - rows + (size_t)a->i];
     return FLX_OK;
@@ -164,7 +164,7 @@ static flx_code infer_rows(flxi_infer *f)
 
 /* ---- Decomposition ---- */
 
-/* The carries before each step: the start, then the trajectory but for its last row in walking order. */
+/* The carries before each step: the start, then the trajectory without its last row in walking order. */
 static flx_val carries_before(flxi_site *s, const scan_backward_attrs *a, flx_val init, flx_val trajectory)
 {
     flx_val first = flx_unsqueeze(s->g, init, FLX_INTS(0));
@@ -174,7 +174,7 @@ static flx_val carries_before(flxi_site *s, const scan_backward_attrs *a, flx_va
     return flx_narrow(s->g, all, 0, a->scan.reverse ? 1 : 0, a->scan.length);
 }
 
-/* The backward scan; gives a cotangent for each wanted input of the body, or NULL. */
+/* The backward scan; returns a cotangent for each wanted input of the body, or NULL. */
 static flx_val *sweep(flxi_site *s)
 {
     const scan_backward_attrs *a = s->attrs;

@@ -2,9 +2,9 @@
 /* scan_replay.c: scan_replay_backward, the vjp of a scan that keeps few carries and recomputes the rest.
 
    With s checkpoints a range of L steps is reversed as follows: run ahead to a step in the middle, keep the carries
-   there, reverse what lies behind it with s − 1 checkpoints, drop them, reverse what lies before it. Where the middle
+   there, reverse the steps after it with s − 1 checkpoints, drop them, reverse the steps before it. Where the middle
    is chosen by the binomial rule (Griewank), no step is run ahead more than r times, r being the least number with C(s
-   + r, s) ≥ L: the optimum. At most s checkpoints, the start and the carries in motion are alive at any time. The
+   + r, s) ≥ L: the optimum. At most s checkpoints, the start and the current carries are alive at any time. The
    values are those of the plain backward scan, which is also this op's decomposition for derivatives of higher order
    and for batching. */
 #include "ops/control/control.h"
@@ -57,13 +57,13 @@ static flx_code check_counts(flxi_infer *f, const scan_backward_attrs *a)
     for (size_t i = 0; i < (size_t)a->scan.num_carry; i++) {
         bool varies = flxi_can_vary(f->in[i]);
         if (flag(&a->wanted, i) != varies || flag(&a->seeded, i) != varies)
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "just the floating carries must be wanted and seeded");
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "exactly the floating carries must be wanted and seeded");
     }
     size_t cotangents = 0;
     for (size_t k = 0; k < outputs; k++)
         cotangents += flag(&a->seeded, k);
     if (f->nin != inputs + cotangents)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%zu operands and %zu cotangents are needed, not %u in all",
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %zu operands and %zu cotangents, got %u in total",
                                inputs, cotangents, f->nin);
     return FLX_OK;
 }
@@ -77,7 +77,7 @@ static flx_code row_type(flxi_infer *f, const scan_backward_attrs *a, const flx_
 {
     flxi_type_text text;
     if (t->rank == 0 || !flxi_dims_may_equal(f, t->dims[0], a->scan.length))
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a sequence is %s, which is not as long as the scan",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a sequence is %s, which does not have the length of the scan",
                                flxi_type_str(f->ctx, t, &text));
     *row = flx_type_make((flx_dtype)t->dtype, t->rank - 1, t->dims + 1);
     return FLX_OK;
@@ -121,11 +121,12 @@ flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const 
     for (size_t i = 0; i < inputs; i++)
         n += flag(&a->wanted, i);
     if (n == 0 || n != flxi_body_outputs(a->body_vjp))
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body_vjp gives %zu cotangents where %zu are wanted",
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body_vjp returns %zu cotangents, expected %zu",
                                flxi_body_outputs(a->body_vjp), n);
     for (size_t i = 0, at = 0; i < inputs; i++)
         if (flag(&a->wanted, i) && !flxi_type_equal(flxi_body_output(a->body_vjp, at++), step[i]))
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "body_vjp gives another type than input %zu has", i);
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL,
+                                   "body_vjp returns a cotangent of a different type than input %zu", i);
     return FLX_OK;
 }
 
@@ -136,7 +137,7 @@ static flx_code infer_replay(flxi_infer *f)
     if (!step)
         return flxi_oom(f->err, "types");
     if (a->scan.num_checkpoints < 1)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_checkpoints must be 1 or more");
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_checkpoints must be at least 1");
     a->scan.num_xs = FLXI_ABSENT;
     a->scan.save_trajectory = 0;
     FLXI_TRY(flxi_check_backward(f, a, step));
@@ -229,7 +230,7 @@ static flx_code advance(replaying *r, int64_t from, int64_t to, flx_tensor **car
     return FLX_OK;
 }
 
-/* Adds a step's cotangent to a broadcast input's sum, or puts it into its row. */
+/* Adds a step's cotangent to a broadcast input's sum, or stores it in its row. */
 static void deliver(replaying *r, uint32_t input, uint32_t result, int64_t t, const flx_tensor *value)
 {
     flx_tensor *y = r->e->out[result];
@@ -325,7 +326,7 @@ static flx_code reverse_range(replaying *r, int64_t from, int64_t to, flx_tensor
         if (code == FLX_OK)
             code = to - middle == 1 ? step_back(r, middle, moving) : reverse_range(r, middle, to, moving, slots - 1);
         release_carries(r, moving);
-        to = middle; /* what lies before it is next, with all slots free again */
+        to = middle; /* the steps before it are next, with all slots free again */
         if (length == 1)
             break;
     }

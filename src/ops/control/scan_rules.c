@@ -2,7 +2,7 @@
 /* scan_rules.c: derivatives and batching of `scan`.
 
    Forward mode scans over pairs of carries and tangents. Reverse mode keeps the carries before each step (as additional
-   stacked outputs of the forward scan, which the user does not see) and makes one backward scan: its carries are the
+   stacked outputs of the forward scan, which the user does not see) and appends one backward scan: its carries are the
    cotangents of the carries and the sums of the cotangents of the broadcast inputs; its sequences are the kept carries,
    the sequences, and the cotangents of the stacked outputs; what it stacks are the cotangents of the sequences. All
    gradients come from this one sweep, and it is an ordinary scan, so higher orders need nothing more. */
@@ -32,7 +32,7 @@ static layout layout_of(const flxi_site *s)
     l.xs = l.inputs - l.carries - l.bcasts;
     l.ys = (uint32_t)a->body->outputs.n - l.carries;
     l.length = a->length;
-    if (l.length == FLXI_ABSENT) { /* a batched sequence has its batch axis in front of the leading one */
+    if (l.length == FLXI_ABSENT) { /* a batched sequence has its batch axis before the leading one */
         uint32_t first = l.carries + l.bcasts;
         l.length = flxi_typeof(s, s->x[first])->dims[s->batched && s->batched[first] ? 1 : 0];
     }
@@ -51,7 +51,7 @@ static const flx_type *body_output(const layout *l, uint32_t k)
     return flxi_type_at(l->a->body, l->a->body->outputs.at[k].val);
 }
 
-/* The scan's attributes with another body and other counts; the length stays what it was. */
+/* The scan's attributes with another body and other counts; the length is unchanged. */
 static flx_scan_attrs attrs_like(const layout *l, const flx_graph *body, uint32_t carries, uint32_t bcasts)
 {
     flx_scan_attrs a = FLX_SCAN_ATTRS;
@@ -94,7 +94,7 @@ uint32_t flxi_saved_scan(const flxi_site *s)
     return is_replayed(s->attrs) ? 0 : layout_of(s).carries;
 }
 
-/* The backward ops want the trajectory and know neither thinned ones nor scans without a floating carry. */
+/* The backward ops need the trajectory and support neither thinned ones nor scans without a floating carry. */
 static bool has_backward_op(const flxi_site *s, const layout *l)
 {
     bool varies = false;
@@ -510,7 +510,7 @@ void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Batching ---- */
 
-/* Carries that the body makes batched are so from the start; found by trying until nothing changes. */
+/* Carries that the body makes batched are batched from the start; found by iterating until nothing changes. */
 static bool settle(flxi_site *s, const layout *l, bool *in, bool *out)
 {
     for (bool changed = true; changed;) {

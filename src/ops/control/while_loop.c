@@ -2,9 +2,9 @@
 /* while_loop.c: derivatives and batching of `while`.
 
    Forward mode loops over carries and their tangents. Reverse mode is an op of its own, while_backward: it runs the
-   loop once more, keeps the carries of every iteration (the tape grows with the iterations that really happen), and
+   loop again, keeps the carries of every iteration (the tape grows with the iterations that actually happen), and
    applies the body's vjp from the last to the first. Its decomposition, for derivatives of higher order and for
-   batching, is made of whiles alone: count the iterations, then walk back, recomputing the carries of each. */
+   batching, consists of while loops only: count the iterations, then go backwards, recomputing the carries of each. */
 #include "ops/control/control.h"
 #include "ops/rule/bodies.h"
 
@@ -24,7 +24,7 @@ static const flxi_attr backward_schema[] = {
     A_END,
 };
 
-/* ---- Bodies made of bodies ---- */
+/* ---- Bodies built from bodies ---- */
 
 /* Declares an input of each type and writes the values to v. */
 static void declare(flx_graph *g, const flx_type *const *types, size_t n, flx_val *v)
@@ -36,7 +36,7 @@ static void declare(flx_graph *g, const flx_type *const *types, size_t n, flx_va
     }
 }
 
-/* The body on inputs [from, from + its own number) of `types`; the other inputs pass it by. */
+/* The body on inputs [from, from + its own number) of `types`; the other inputs are not passed to it. */
 static flx_graph *widened_cond(flxi_site *s, const flx_graph *cond, const flx_type *const *types, size_t n, size_t from)
 {
     flx_graph *g = flxi_new_body(s, cond->name);
@@ -95,7 +95,7 @@ void flxi_jvp_while(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Reverse mode ---- */
 
-/* The tape grows with the iterations: who cannot have that says so. */
+/* The tape grows with the iterations; `bounded` forbids that. */
 static bool may_tape(flxi_site *s, const while_attrs *a)
 {
     char carries[100] = "";
@@ -107,8 +107,8 @@ static bool may_tape(flxi_site *s, const while_attrs *a)
         at += (size_t)snprintf(carries + at, sizeof carries - at, "%s%.30s", i ? ", " : "",
                                i < 2 ? flxi_type_str(s->ctx, flxi_typeof(s, s->x[i]), &type) : "...");
     flxi_site_fail(s, FLX_E_UNBOUNDED_LOOP,
-                   "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point",
-                   "it has no max_iterations, so no bound is known for the tape of its carries (%s)", carries);
+                   "set max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point",
+                   "without max_iterations the tape of its carries has no known bound (%s)", carries);
     return false;
 }
 
@@ -155,7 +155,7 @@ static flx_code infer_backward(flxi_infer *f)
     for (size_t i = 0; i < carries; i++)
         varying += flxi_can_vary(f->in[i]);
     if (f->nin != carries + varying || varying == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%zu cotangents are needed, one per floating carry", varying);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %zu cotangents, one per floating carry", varying);
     FLXI_TRY(flxi_match_body(f, "body_vjp", a->body_vjp, f->in, f->nin));
     FLXI_TRY(flxi_match_carries(f, a->body_vjp, f->in + carries, varying));
     if (a->max_iterations < 0)
@@ -188,7 +188,7 @@ static flx_code record(flxi_eval *e, const backward_attrs *a, uint32_t carries, 
             e->report(e, FLX_RUN_LOOP_CUT);
             return FLX_OK;
         }
-        for (uint32_t k = 0; k < carries; k++) /* room first: nothing can fail once the body has run */
+        for (uint32_t k = 0; k < carries; k++) /* memory first: nothing can fail once the body has run */
             if (!flxi_push(e->mem, t, NULL))
                 return flxi_oom(e->err, "the tape of a loop");
         FLXI_TRY(
@@ -196,7 +196,7 @@ static flx_code record(flxi_eval *e, const backward_attrs *a, uint32_t carries, 
     }
 }
 
-/* d holds the cotangents behind the carries: [carries …, d …]; next receives the new ones. */
+/* d holds the cotangents after the carries: [carries …, d …]; next receives the new ones. */
 static flx_code walk_back(flxi_eval *e, const backward_attrs *a, uint32_t carries, const tape *t, flx_tensor **d,
                           flx_tensor **next)
 {
@@ -244,7 +244,7 @@ static flx_code eval_backward(flxi_eval *e)
 
 /* ---- The backward loop in terms of while ---- */
 
-/* (k, c…) → (k + 1, body(c)…): counts iterations. With `limit` there is a second number behind k that passes
+/* (k, c…) → (k + 1, body(c)…): counts iterations. With `limit` there is a second number after k that is passed
    through. */
 static flx_graph *counting_body(flxi_site *s, const flx_graph *body, const flx_type *const *types, size_t n, bool limit)
 {
@@ -409,7 +409,8 @@ const flxi_rules flxi_rules_while_backward = {.infer = infer_backward,
 
 /* ---- Batching ---- */
 
-/* Which carries are batched: those that are, and those that the body makes so, until nothing changes. */
+/* Which carries are batched: those that are at the start, and those that the body makes batched, until nothing
+   changes. */
 static bool settle(flxi_site *s, const flx_graph *body, bool *batched)
 {
     bool *out = flxi_rule_new(s, bool, s->nin);
@@ -451,7 +452,7 @@ static flx_val truth(flx_graph *g, flx_val p)
     return flxi_can_vary(t) ? flx_and(g, nonzero, flx_eq(g, p, p)) : nonzero;
 }
 
-/* Loops while any example is active; the carries of those that are done stay as they are. */
+/* Loops while any example is active; the carries of finished examples no longer change. */
 static void loop_while_any(flxi_site *s, flx_graph *cond, flx_graph *body, const flx_val *in, flx_val *by)
 {
     const while_attrs *a = s->attrs;
@@ -488,7 +489,7 @@ void flxi_batch_while(flxi_site *s, flx_val *by)
     if (!settle(s, a->body, batched))
         return;
     flx_graph *cond = s->bodies->vmap(s, a->cond, batched, own_cond, false);
-    if (cond && own_cond[0]) { /* examples stop at different times: then every carry differs between them */
+    if (cond && own_cond[0]) { /* examples stop at different iterations: then every carry may differ between them */
         for (uint32_t i = 0; i < s->nin; i++)
             batched[i] = true;
         flx_graph_free(cond);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom_kernel.c: kernel_call: a kernel as an op of a graph.
 
-   The kernel is text in an attribute, `kernel`. `inputs` and `results` name the buffers that operands and results are,
-   in order; without them operands are the buffers to read, read_write and uniform, and results the outputs, as
-   declared. A buffer in both lists starts with its operand's elements and is returned. Its transforms:
-   custom_kernel_rules.c and custom_kernel_batch.c. */
+   The kernel is text in an attribute, `kernel`. `inputs` and `results` name the buffers of the operands and results, in
+   order; without them operands are the buffers to read, read_write and uniform, and results the outputs, as declared. A
+   buffer in both lists starts with its operand's elements and is returned. Its transforms: custom_kernel_rules.c and
+   custom_kernel_batch.c. */
 #include "ops/custom/custom_kernel.h"
 
 #include "base/number.h"
@@ -43,8 +43,8 @@ static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
     return 0;
 }
 
-/* One name of a list: as it stands up to the comma, or in quotes, where \ keeps the next character from having a
-   meaning. Returns what follows. */
+/* One name of a list: the text up to the comma, or a string in quotes, where \ escapes the next character. Returns what
+   follows. */
 static const char *read_name(const char *s, char *name, size_t room, size_t *n)
 {
     *n = 0;
@@ -180,7 +180,7 @@ static flx_code check_count(flxi_infer *f, const flxi_kbuffer *b, const flx_type
         return flxi_infer_fail(f, FLX_E_DTYPE, "cast it, or change the kernel", "buffer '%.60s' holds %s, not %s",
                                b->name, flxi_ktype_of(b->element)->name, flx_dtype_name(t->dtype));
     if (b->count && flx_dim_is_static(count) && (uint64_t)count != b->count)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "buffer '%.60s' has %llu elements, %s has %lld", b->name,
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "buffer '%.60s' has %llu elements, but %s has %lld", b->name,
                                (unsigned long long)b->count, flxi_type_str(f->ctx, t, &text), (long long)count);
     return FLX_OK;
 }
@@ -200,14 +200,14 @@ static flx_code infer_results(flxi_infer *f, const flxi_kernel_binding *m, const
 {
     FLXI_TRY(flxi_results(f, m->num_outputs));
     if (a->outputs.n && a->outputs.n != m->num_outputs)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, outputs lists %zu", m->num_outputs,
-                               m->num_outputs == 1 ? "" : "s", a->outputs.n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, but outputs lists %zu",
+                               m->num_outputs, m->num_outputs == 1 ? "" : "s", a->outputs.n);
     for (size_t i = 0; i < m->num_outputs; i++) {
         const flxi_kbuffer *b = &m->k->buffers[m->outputs[i]];
         f->out[i] = flxi_kernel_call_type(m, a, i);
         if (!f->out[i].dtype)
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "as in outputs=[f32[N, 3]]",
-                                   "outputs must say how large result '%.60s' is", b->name);
+                                   "outputs must give the type of result '%.60s'", b->name);
         FLXI_TRY(check_count(f, b, &f->out[i]));
     }
     return FLX_OK;
@@ -219,10 +219,10 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
     if (f->nin != m->num_inputs + extra)
         return flxi_infer_fail(
             f, FLX_E_ARITY,
-            extra ? "the counts come behind the kernel's inputs" : "operands are the kernel's inputs, in order",
-            "the kernel has %zu input%s, given %u", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
+            extra ? "the counts come after the kernel's inputs" : "operands are the kernel's inputs, in order",
+            "the kernel has %zu input%s, got %u operands", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
     if (extra && f->in[m->num_inputs]->dtype != FLX_U32)
-        return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts are u32, not %s",
+        return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts must be u32, not %s",
                                flx_dtype_name(f->in[m->num_inputs]->dtype));
     for (uint32_t i = 0; i < m->num_inputs; i++)
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
@@ -239,7 +239,7 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
                                    "buffer '%.60s' is neither an input nor an output", m->k->buffers[b].name);
     }
     if (a->grid.n > 3)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "grid has %zu extents, at most 3 are possible", a->grid.n);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "grid has %zu extents, at most 3 are allowed", a->grid.n);
     if (a->max_trips < 0 || a->max_trips > UINT32_MAX)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "max_trips=%lld is out of range", (long long)a->max_trips);
     return infer_results(f, m, a);
@@ -343,7 +343,7 @@ static flx_code read_grid(run *r)
     for (size_t i = 0; i < 3; i++) {
         int64_t n = i < r->a->grid.n ? r->a->grid.v[i] : 1;
         if (n < 0 || n > UINT32_MAX)
-            return flxi_eval_fail(r->e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is not possible", (long long)n);
+            return flxi_eval_fail(r->e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is too large", (long long)n);
         r->grid[i] = (uint32_t)n;
     }
     return FLX_OK;
@@ -400,13 +400,13 @@ static flx_code bind_scratch(run *r)
         uint64_t length;
         if (!read_length(r, flxi_kernel_call_scratch(r->m, r->a, r->m->scratch[i]), &length))
             return flxi_eval_fail(r->e, FLX_E_KERNEL, "give the kernel max_trips, or run it on smaller pieces",
-                                  "scratch buffer '%.60s' has no possible length", b->name);
+                                  "the length of scratch buffer '%.60s' is out of range", b->name);
         FLXI_TRY(add_memory(r, b->name, flxi_ktype_bytes(b->element, length)));
     }
     return FLX_OK;
 }
 
-/* A derived kernel flags loops that made more trips than its tapes have room for: it did not compute the derivative. */
+/* A derived kernel flags loops that ran more trips than its tapes have room for: it did not compute the derivative. */
 static flx_code check_overflow(const run *r)
 {
     const flx_kernel *k = r->m->k;
@@ -415,8 +415,7 @@ static flx_code check_overflow(const run *r)
         const flx_kernel_memory *m = is_flag ? find_memory(r, k->meta[i].key + 7) : NULL;
         for (size_t j = 0; m && j < m->size / 4; j++)
             if (((const uint32_t *)m->data)[j])
-                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips",
-                                      "a loop made %u trips, more than max_trips",
+                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips", "a loop ran %u trips, more than max_trips",
                                       (unsigned)((const uint32_t *)m->data)[j]);
     }
     return FLX_OK;

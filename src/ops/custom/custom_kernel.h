@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom_kernel.h: what the files of kernel_call share: its attributes, which buffer is which operand or result, and
-   its transforms. */
+/* custom_kernel.h: shared by the files of kernel_call: its attributes, which buffer is which operand or result, and its
+   transforms. */
 #ifndef FLXI_CUSTOM_KERNEL_H
 #define FLXI_CUSTOM_KERNEL_H
 
@@ -11,12 +11,12 @@
 typedef struct {
     const char *kernel;
     const char *inputs, *results; /* names of buffers separated by commas; "": as declared */
-    flx_types outputs;            /* types of the results; absent: flat, by the counts of the buffers */
+    flx_types outputs;            /* types of the results; absent: flat, with the counts of the buffers */
     flx_ints grid;
     const char *backward; /* the user's own reverse kernel, or "" */
     int64_t max_trips;
     /* Names of buffers that exist only while the kernel runs, and how long each is: a product of numbers, "invocations"
-       and elements of one more operand behind the inputs, "counts[2]". */
+       and elements of one more operand after the inputs, "counts[2]". */
     const char *scratch, *lengths;
 } flxi_kernel_call;
 
@@ -24,7 +24,7 @@ enum { FLXI_KERNEL_CALL_BUFFERS = 256 };
 
 typedef struct {
     flx_kernel *k;
-    uint32_t inputs[FLXI_KERNEL_CALL_BUFFERS], outputs[FLXI_KERNEL_CALL_BUFFERS]; /* numbers of buffers */
+    uint32_t inputs[FLXI_KERNEL_CALL_BUFFERS], outputs[FLXI_KERNEL_CALL_BUFFERS]; /* indices of buffers */
     uint32_t scratch[FLXI_KERNEL_CALL_BUFFERS];
     size_t num_inputs, num_outputs, num_scratch;
 } flxi_kernel_binding;
@@ -32,13 +32,13 @@ typedef struct {
 /* Reads the kernel and finds its buffers; the caller frees m->k. */
 flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi_kernel_binding *m, flx_error *err);
 
-/* Adds to a list of names, in quotes where the name could not be told from the list. */
+/* Adds to a list of names, in quotes where the name contains characters of the list. */
 void flxi_kernel_call_add_name(flxi_strbuf *names, const char *name);
 
-/* The type of result i, where it can be told without operands; its dtype is 0 where it cannot. */
+/* The type of result i where it does not depend on the operands; otherwise its dtype is 0. */
 flx_type flxi_kernel_call_type(const flxi_kernel_binding *m, const flxi_kernel_call *a, size_t i);
 
-/* The operand or result that a buffer is; UINT32_MAX when it is none. */
+/* The operand or result that a buffer is; UINT32_MAX when it is neither. */
 uint32_t flxi_kernel_call_input(const flxi_kernel_binding *m, uint32_t buffer);
 uint32_t flxi_kernel_call_output(const flxi_kernel_binding *m, uint32_t buffer);
 

@@ -24,8 +24,8 @@ static flx_dim extent(const flxi_kernel_call *a, uint32_t axis)
     return axis < a->grid.n ? a->grid.v[axis] : 1;
 }
 
-/* The examples go along the last axis that one example does not use, else along one whose extent is known; where none
-   is, the number of examples must be. */
+/* The examples run along the last axis that one example does not use, else along one whose extent is known; where no
+   extent is known, the number of examples must be. */
 static bool choose_axis(batching *b)
 {
     flx_dim size = b->s->size;
@@ -46,8 +46,8 @@ static bool choose_axis(batching *b)
     return b->groups || b->size;
 }
 
-/* Which buffers hold all examples. A user's own reverse gives a gradient per example, so with one every operand does,
-   and the sum over examples that a shared operand needs is that of its expansion. */
+/* Which buffers hold all examples. A user's own reverse kernel returns a gradient per example, so with one every
+   operand is batched, and the sum over examples for a shared operand comes from its expansion. */
 static bool choose_buffers(batching *b)
 {
     const flx_kernel *k = b->m.k;
@@ -68,7 +68,7 @@ static const char *batch_text(batching *b, const flx_kernel *k, const uint8_t *b
     char *kept = NULL;
     flx_kernel *plain = flxi_kernel_batch(k, &(flxi_kbatch){batched, b->axis, b->groups, b->size}, &err);
     flx_kernel *many =
-        plain ? flx_kernel_optimise(plain, NULL, &err) : NULL; /* most guards of indices are not needed */
+        plain ? flx_kernel_optimise(plain, NULL, &err) : NULL; /* simplifying removes most guards of indices */
     if (many && flx_kernel_print(many, &text, &err) == FLX_OK && (kept = flxi_rule_new(b->s, char, text.size + 1)))
         memcpy(kept, text.data, text.size);
     if (err.code == FLX_E_OOM)
@@ -119,7 +119,7 @@ static flx_ints whole_grid(batching *b)
     return (flx_ints){grid, grid ? 3 : 0};
 }
 
-/* Without its own lists the call still names no buffers: their order is the same. */
+/* A call without lists of buffers needs none now either: their order is the same. */
 static void emit(batching *b, flx_val *by)
 {
     flxi_site *s = b->s;
@@ -146,7 +146,7 @@ void flxi_kernel_call_batch(flxi_site *s, flx_val *by)
 {
     flx_error err = {0};
     batching b = {.s = s, .a = s->attrs};
-    if (b.a->scratch[0]) /* whose length depends on the example */
+    if (b.a->scratch[0]) /* its length depends on the example */
         return;
     if (flxi_kernel_call_bind(s->ctx, b.a, &b.m, &err) != FLX_OK) {
         flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);

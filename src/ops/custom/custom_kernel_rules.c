@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom_kernel_rules.c: derivatives of kernel_call. They come from the kernel's own transforms: the derived kernel is
-   again a kernel_call, its tapes and scratch buffers being results that nobody uses. */
+   again a kernel_call, whose tapes and scratch buffers are unused results. */
 #include "kernel/check/kernel_validate.h"
 #include "kernel/derive/kernel_derived.h"
 #include "kernel/program/kernel_rewrite.h"
 #include "ops/custom/custom_kernel.h"
 
-/* ---- What both modes share ---- */
+/* ---- Shared by both modes ---- */
 
 typedef struct {
     flxi_site *s;
@@ -14,7 +14,7 @@ typedef struct {
     const flxi_kernel_binding *m;
     flx_kernel_derived *d;
     flxi_strbuf inputs, outputs;  /* names for the derived call */
-    flxi_strbuf scratch, lengths; /* buffers that it makes itself when it runs, and how long they are */
+    flxi_strbuf scratch, lengths; /* buffers that it allocates itself when it runs, and their lengths */
     flx_val *operands;
     flx_type *types;
     size_t num_operands, num_results;
@@ -89,7 +89,7 @@ static bool begin(derivation *x, flx_kernel_derived *d, const flx_error *err)
                        err->message, err->where[0] ? " at " : "", err->where);
         return false;
     }
-    x->operands = flxi_rule_new(x->s, flx_val, d->needs.n + 2); /* the counts may be one more */
+    x->operands = flxi_rule_new(x->s, flx_val, d->needs.n + 2); /* the counts may be one more operand */
     x->types = flxi_rule_new(x->s, flx_type, d->needs.n + 1);
     return x->operands && x->types;
 }
@@ -99,7 +99,7 @@ static const char *text_of(const flxi_strbuf *b)
     return b->at ? b->at : "";
 }
 
-/* Emits the call; results in `out`, one per entry of types. */
+/* Appends the call; results in `out`, one per entry of types. */
 static bool call(derivation *x, const flx_kernel *k, flx_val *out)
 {
     flxi_site *s = x->s;
@@ -161,8 +161,8 @@ static bool has_cotangent(const void *user, uint32_t k)
     return !flxi_is_none(((const flx_val *)user)[k]);
 }
 
-/* How much tape is needed is known when the counting kernel has run, so no type can say it: the call makes such buffers
-   itself. */
+/* The size of the tapes is known only after the counting kernel has run, so no type can express it: the call allocates
+   such buffers itself. */
 static void add_scratch(derivation *x, const flxi_kneed *n)
 {
     flxi_kernel_call_add_name(&x->scratch, n->name);
@@ -187,7 +187,7 @@ static void add_own(derivation *x, const flxi_kneed *n)
         add_result(x, n, &own);
 }
 
-/* What each buffer of the reverse is: an operand, a result to keep, or a result that is thrown away. */
+/* The role of each buffer of the reverse kernel: an operand, a result to keep, or a result that is discarded. */
 static void bind_reverse(derivation *x, const flx_val *dy, size_t *gradient_of)
 {
     flxi_site *s = x->s;
@@ -229,7 +229,7 @@ static void bind_reverse(derivation *x, const flx_val *dy, size_t *gradient_of)
     }
 }
 
-/* Additions to gradients are plain along axes that the kernel does not tell apart. */
+/* Additions to gradients are not atomic along axes whose index the kernel does not use. */
 static bool has_lone_axes(derivation *x)
 {
     for (uint32_t a = 0; a < 3 && a < x->a->grid.n; a++) {
@@ -295,7 +295,7 @@ static void reverse_call(derivation *x, const flx_val *dy, flx_val *dx)
             dx[i] = in_dtype(s, out[gradient_of[i] - 1], flxi_typeof(s, s->x[i])->dtype);
 }
 
-/* The user's reverse kernel: its buffers are called like those of an automatic one. */
+/* The user's reverse kernel: its buffers have the names of those of an automatic one. */
 typedef struct {
     flxi_site *s;
     const flxi_kernel_binding *m; /* of the forward kernel */
@@ -313,7 +313,7 @@ static void add_own_operand(own_reverse *x, const char *name, flx_val v)
     x->operands[x->nin++] = v;
 }
 
-/* A gradient is an output, or where the forward buffer is operand and result in one, read_write: it starts as the
+/* A gradient is an output, or, where the forward buffer is both operand and result, read_write: it starts as the
    cotangent. */
 static void bind_own(own_reverse *x, const flxi_kbuffer *b, const flx_val *dy)
 {
@@ -335,7 +335,7 @@ static void bind_own(own_reverse *x, const flxi_kbuffer *b, const flx_val *dy)
         add_own_operand(x, b->name, has_input ? s->x[i] : s->y[o]);
     else if (!gives)
         flxi_site_fail(s, FLX_E_NAME, "its buffers are the kernel's own, grad_<output> and output grad_<input>",
-                       "backward: buffer '%.60s' belongs to nothing", b->name);
+                       "backward: buffer '%.60s' matches no buffer of the kernel", b->name);
 }
 
 static void call_own(own_reverse *x, const flxi_kernel_call *a, flx_val *dx)
@@ -386,8 +386,8 @@ static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_ker
     flx_kernel_free(x.k);
 }
 
-/* The kernel with the counts that the operands' types tell: a loop over a buffer whose length is known needs a tape
-   whose length is known. */
+/* The kernel with the element counts of the operands' types: a loop over a buffer of known length needs a tape of known
+   length. */
 static flx_kernel *with_counts(flxi_site *s, const flxi_kernel_binding *m, flx_error *err)
 {
     flxi_kbuffer *buffers = flxi_rule_new(s, flxi_kbuffer, m->k->num_buffers + 1);
@@ -431,7 +431,7 @@ static void vjp_bound(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel
     flx_kernel_derived *d =
         sized ? flx_kernel_grad(sized, outputs, num_outputs, inputs, num_inputs, &options, &err) : NULL;
     if (a->scratch[0])
-        flxi_kernel_fail(&err, "not differentiable", "give the call max_trips, the most trips a loop makes",
+        flxi_kernel_fail(&err, "not differentiable", "set max_trips of the call, the largest number of trips of a loop",
                          "tapes whose length is counted have no derivative of their own");
     if (begin(&x, d, &err))
         reverse_call(&x, dy, dx);
@@ -518,7 +518,7 @@ void flxi_kernel_call_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     const char *outputs[FLXI_KERNEL_CALL_BUFFERS], *inputs[FLXI_KERNEL_CALL_BUFFERS];
     size_t num_outputs = list_names(&m, m.outputs, m.num_outputs, is_float_result, &m, outputs);
     size_t num_inputs = list_names(&m, m.inputs, m.num_inputs, has_cotangent, tx, inputs);
-    if (num_outputs == 0 || num_inputs == 0) { /* integers alone come out: their tangents are zero */
+    if (num_outputs == 0 || num_inputs == 0) { /* all results are integers: their tangents are zero */
         flx_kernel_free(m.k);
         return;
     }

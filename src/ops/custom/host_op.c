@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_op.c: operations that a program registers: the list of them that a context has, and the rules of the op
-   `custom`, which call the functions of the one that is meant. */
+/* host_op.c: operations that a program registers: the list of them in a context, and the rules of the op `custom`,
+   which call the functions of the operation it refers to. */
 #include "base/registry.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
@@ -54,7 +54,7 @@ static bool is_fit_name(const char *s)
 static flx_code add_op(flxi_registry *r, const flx_custom_op *op, flx_error *err)
 {
     if (find_in(r, op->name))
-        return flxi_fail(err, FLX_E_DUP_NAME, "the context has an operation '%s' already", op->name);
+        return flxi_fail(err, FLX_E_DUP_NAME, "the context already has an operation '%s'", op->name);
     entry *e = flxi_new(&r->arena, entry, 1);
     char *name = flxi_arena_text(&r->arena, op->name, strlen(op->name));
     if (!e || !name)
@@ -183,7 +183,7 @@ static flx_code infer_custom(flxi_infer *f)
     flx_code code = op->infer(op->user, &c, results, &n, &why);
     if (code != FLX_OK)
         return flxi_infer_fail(f, code, why.hint[0] ? why.hint : NULL, "%s: %s", op->name,
-                               why.message[0] ? why.message : "its operands do not fit");
+                               why.message[0] ? why.message : "its operands are not valid");
     if (n == 0 || n > MAX_RESULTS)
         return flxi_infer_fail(f, FLX_E_USAGE, NULL, "%s: an operation has 1 to %d results, not %zu", op->name,
                                MAX_RESULTS, n);
@@ -235,7 +235,7 @@ static flx_code eval_custom(flxi_eval *e)
 
 /* ---- Derivatives and batching ---- */
 
-/* The call that a site stands for. False: the graph being built has the error. */
+/* The call that a site represents. False: the graph being built has the error. */
 static bool open_call(flxi_site *s, flx_custom_call *c, const flx_custom_op **op)
 {
     const call_attrs *a = s->attrs;
@@ -266,7 +266,7 @@ static void close_call(flxi_site *s, const flx_custom_op *op, flx_code code, con
 
 static void no_rule(flxi_site *s, const flx_custom_op *op, const char *what)
 {
-    flxi_site_fail(s, FLX_E_NO_RULE, "give it one when it is registered", "operation '%s' has no %s", op->name, what);
+    flxi_site_fail(s, FLX_E_NO_RULE, "provide one when registering it", "operation '%s' has no %s", op->name, what);
 }
 
 static void vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -295,7 +295,7 @@ static void jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
         no_rule(s, op, "jvp");
 }
 
-/* Without a rule nothing is set, and the examples are computed in a loop; effects forbid that. */
+/* Without a rule nothing is set, and the examples are computed in a loop, which effects forbid. */
 static void batch_custom(flxi_site *s, flx_val *by)
 {
     flx_custom_call c;
@@ -315,10 +315,10 @@ static void batch_custom(flxi_site *s, flx_val *by)
 }
 
 static const flxi_sample samples[] = {
-    {"T[3]", "name=\"nobody\"", NULL, FLX_E_NAME},
-    {"T[3]", "name=\"nobody\", alpha=0.5, axes=[0, 1], mode=\"a\"", NULL, FLX_E_NAME},
+    {"T[3]", "name=\"unknown\"", NULL, FLX_E_NAME},
+    {"T[3]", "name=\"unknown\", alpha=0.5, axes=[0, 1], mode=\"a\"", NULL, FLX_E_NAME},
     {"T[3]", NULL, NULL, FLX_E_ATTRIBUTE},
-    {"T[3]", "name=\"nobody\", alpha=f32", NULL, FLX_E_ATTRIBUTE},
+    {"T[3]", "name=\"unknown\", alpha=f32", NULL, FLX_E_ATTRIBUTE},
     {0},
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activation.c: activations of neural networks.
 
-   Each value is that of the formula in the row, written so that no intermediate overflows, cancels or underflows before
-   the result does: the far tails are right to the last places, and at minus infinity the gated ones (x times something
-   in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose formula
-   replaces it. */
+   Each value is that of the formula in the row, computed so that no intermediate overflows, cancels or underflows
+   before the result does: the far tails are accurate to the last digits, and at minus infinity the gated ones (x times
+   something in 0..1) take their limit 0 instead of infinity times zero. NaN stays NaN, except in threshold, whose
+   formula replaces it. */
 #include "base/complex_arith.h"
 #include "ops/composite/backward.h"
 #include "ops/express/express_complex.h"
@@ -15,7 +15,7 @@
 
 /* ---- Gates ---- */
 
-/* Times a gate in 0..1; where the gate is shut the product is 0 even for an infinite x. */
+/* Times a gate in 0..1; where the gate is 0 the product is 0 even for an infinite x. */
 static double gated(double x, double gate)
 {
     return gate == 0 ? copysign(0.0, x) : x * gate;
@@ -28,7 +28,8 @@ static double sigmoid(double x)
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
-/* x·e^x for x ≤ 0. The factor e^x turns subnormal, and so inexact, before the product does; two halves do not. */
+/* x·e^x for x ≤ 0. The factor e^x becomes subnormal, and so inexact, before the product does; two factors e^(x/2) do
+   not. */
 static double x_exp_x(double x)
 {
     double half = exp(0.5 * x);
@@ -99,7 +100,7 @@ static double mish_f(const double *x, const void *a)
     return x[0] * ((1 + 2 * r) / (1 + 2 * r + 2 * r * r));
 }
 
-/* Both bounds let NaN through. */
+/* Both bounds propagate NaN. */
 static double clamp_unit(double x)
 {
     return x < 0 ? 0 : x > 1 ? 1 : x;
@@ -160,14 +161,14 @@ static double hard_sigmoid_f(const double *x, const void *a)
     return clamp_unit(p->alpha * x[0] + p->beta);
 }
 
-/* NaN is not above theta, so it gives the value as well. */
+/* NaN is not above theta, so the result is the value as well. */
 static double threshold_f(const double *x, const void *a)
 {
     const threshold_attrs *p = a;
     return x[0] > p->theta ? x[0] : p->value;
 }
 
-/* An infinite or NaN coefficient would make NaN of ordinary values. */
+/* An infinite or NaN coefficient would turn ordinary values into NaN. */
 static flx_code need_finite(flxi_infer *f, const char *name, double value)
 {
     if (isfinite(value))
@@ -314,7 +315,7 @@ static const flxi_sample samples_prelu[] = {
     {0},
 };
 
-/* ---- Derivatives and decompositions: what they are made of ---- */
+/* ---- Derivatives and decompositions: building blocks ---- */
 
 static flx_val is_positive(flxi_site *s)
 {
@@ -335,7 +336,7 @@ static flx_val bounded(flxi_site *s, double bound)
     return flx_clamp(s->g, K(-bound), s->x[0], K(bound));
 }
 
-/* As gated() does it. */
+/* Like gated(). */
 static flx_val gate(flxi_site *s, flx_val by)
 {
     return flx_where(s->g, flx_eq(s->g, by, K(0)), K(0), flx_mul(s->g, s->x[0], by));
@@ -576,7 +577,7 @@ static void decompose_hard_swish(flxi_site *s, flx_val *y)
     y[0] = gate(s, flx_hard_sigmoid(s->g, s->x[0], NAN, NAN));
 }
 
-/* ---- Lowering: the same formulas in the operand's type ---- */
+/* ---- Kernel expressions: the same formulas in the operand's type ---- */
 
 static uint32_t gated_k(flxi_express *e, uint32_t x, uint32_t by)
 {
@@ -589,7 +590,7 @@ static uint32_t is_negative_k(flxi_express *e, uint32_t x)
     return F2(lt, x, NUM(x, 0));
 }
 
-/* x where it is positive, else what stands below. */
+/* x where it is positive, else the given expression. */
 static uint32_t kinked(flxi_express *e, uint32_t x, uint32_t below)
 {
     return PICK(F2(gt, x, NUM(x, 0)), x, below);
@@ -616,7 +617,7 @@ static flxi_kval element_silu(flxi_express *e, const flxi_kval *operands)
     return flxi_kreal(F2(div, top, F2(add, NUM(x, 1), F2(mul, half, half))));
 }
 
-/* As sigmoid_c: with the exponential of modulus ≤ 1 both below and, left of 0, above. */
+/* As sigmoid_c: with the exponential of modulus ≤ 1 in the denominator and, for Re x < 0, in the numerator. */
 static flxi_kval element_sigmoid(flxi_express *e, const flxi_kval *x)
 {
     if (!x[0].im)
@@ -630,14 +631,14 @@ static flxi_kval element_sigmoid(flxi_express *e, const flxi_kval *x)
     return flxi_kcround(e, flxi_kcdiv(e, top, below), x[0]);
 }
 
-/* √½ as a number of the type and what it lacks. */
+/* √½ as a number of the type, and its rounding error. */
 static uint32_t sqrt_half_rest(flxi_express *e, uint32_t x)
 {
     const double sqrt_half = 0x1.6a09e667f3bcdp-1;
     return NUM(x, flxi_kb_type(e->k, x) == FLX_F64 ? -0x1.bdd3413b26456p-55 : sqrt_half - (double)(float)sqrt_half);
 }
 
-/* x times ½·erfc(t), t = -x/√2, on both sides of 0; as in normal_tail the rounding error d of t is made good. */
+/* x times ½·erfc(t), t = -x/√2, on both sides of 0; as in normal_tail the rounding error d of t is corrected. */
 static flxi_kval element_gelu(flxi_express *e, const flxi_kval *operands)
 {
     uint32_t x = operands[0].re;
@@ -671,7 +672,7 @@ static flxi_kval element_mish(flxi_express *e, const flxi_kval *operands)
     return flxi_kreal(PICK(is_negative_k(e, x), below, above));
 }
 
-/* A number as the operand's dtype holds it. */
+/* A number rounded to the operand's dtype. */
 static double as_element(int32_t dtype, double value)
 {
     uint64_t element;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arith.c: arithmetic on two or more broadcast operands. Floats are computed in double and rounded once, integers wrap
    modulo 2^bits and are total, complex numbers use C99's principal branches and the products and quotients of
-   complex_arith.h, bool knows or and and. */
+   complex_arith.h, bool has only `or` and `and`. */
 #include "base/complex_arith.h"
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
@@ -11,8 +11,8 @@
 
 /* ---- Samples ---- */
 
-/* Values of the second operand follow the first. Divisors stay off zero and quotients off whole numbers, where the
-   derivatives are checked by differences. */
+/* Ranges of the second operand follow those of the first. Divisors avoid zero and quotients avoid integers where the
+   derivatives are checked by finite differences. */
 #define SAMPLES_BINARY(a, b)                                                                              \
     {"T[3, 4]" a ", T[3, 4]" b, NULL, NULL, FLX_OK}, {"T[3, 1]" a ", T[4]" b, NULL, NULL, FLX_OK},        \
         {"T[]" a ", T[2]" b, NULL, NULL, FLX_OK}, {"T[]" a ", T[]" b, NULL, NULL, FLX_OK},                \
@@ -74,7 +74,7 @@ static const flxi_sample samples_add_n[] = {
     {0},
 };
 
-/* ---- Integers: total, whatever the operands ---- */
+/* ---- Integers: defined for all operands ---- */
 
 static int64_t wrapped_mul(int64_t a, int64_t b)
 {
@@ -129,7 +129,7 @@ static int64_t power_i(const int64_t *x, const flxi_int_type *t)
     return y;
 }
 
-/* On bool, whose values are 0 and 1, the larger is or and the smaller is and. */
+/* On bool, whose values are 0 and 1, the maximum is `or` and the minimum is `and`. */
 static int64_t larger_i(const int64_t *x, const flxi_int_type *t)
 {
     return int_less(x[0], x[1], t) ? x[1] : x[0];
@@ -153,7 +153,7 @@ ELEMENT_INT(fma_i, (int64_t)((uint64_t)wrapped_mul(x[0], x[1]) + (uint64_t)x[2])
 
 /* ---- Floats ---- */
 
-/* A NaN operand wins, and +0 counts as larger than -0, so that the order of the operands does not matter. */
+/* A NaN operand is the result, and +0 counts as larger than -0, so that the order of the operands does not matter. */
 static double larger(double a, double b)
 {
     if (a != a || b != b)
@@ -192,7 +192,8 @@ ELEMENT_REAL(fma_f, fma(x[0], x[1], x[2]))
 
 /* ---- Complex numbers ---- */
 
-/* exp(b log a). The logarithm of 0 is no number to compute with: 0^0 is 1, 0^b is 0 for Re b > 0 and NaN otherwise. */
+/* exp(b log a). The logarithm of 0 is infinite, so 0 is a special case: 0^0 is 1, 0^b is 0 for Re b > 0 and NaN
+   otherwise. */
 static double complex power_c(double complex a, double complex b)
 {
     if (b == 0)
@@ -228,7 +229,7 @@ static void store_bits(flx_tensor *t, int64_t i, uint64_t bits)
 static uint64_t step_towards(uint64_t bits, double a, double b, uint64_t sign)
 {
     if (a == 0)
-        return (b < 0 ? sign : 0) | 1; /* the smallest subnormal on b's side */
+        return (b < 0 ? sign : 0) | 1; /* the smallest subnormal number with b's sign */
     return (a < b) == (a > 0) ? bits + 1 : bits - 1;
 }
 
@@ -359,8 +360,8 @@ static void jvp_div(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_expand_like(s, flx_div(s->g, top, s->x[1]), flxi_typeof(s, s->y[0]));
 }
 
-/* What reaches operand i of max (`wins` is gt) or min (lt): all of v where it wins, half at a tie, nothing where the
-   other wins or either is NaN. Linear in v, so it serves both modes. */
+/* The part of v that operand i of max (`wins` is gt) or min (lt) gets: all of v where it wins, half at a tie, nothing
+   where the other wins or either is NaN. It is linear in v, so both modes use it. */
 typedef flx_val (*relation)(flx_graph *g, flx_val a, flx_val b);
 
 static flx_val share(flxi_site *s, relation wins, uint32_t i, flx_val v)
@@ -406,7 +407,7 @@ static void jvp_min(flxi_site *s, const flx_val *tx, flx_val *ty)
     jvp_extremum(s, flx_lt, tx, ty);
 }
 
-/* The definition; it also says how ties at a bound are shared. */
+/* The definition; it also determines how ties at a bound are shared. */
 static void decompose_clamp(flxi_site *s, flx_val *y)
 {
     y[0] = flx_min(s->g, flx_max(s->g, s->x[1], s->x[0]), s->x[2]);
@@ -417,8 +418,8 @@ static flx_val is_zero(flxi_site *s, flx_val v)
     return flx_eq(s->g, v, flxi_number(s, v, 0.0));
 }
 
-/* b a^(b-1), which is right at a = 0 for every b but 0: there 0 times infinity stands for 0. Guarding b = 0 whatever a
-   is would lose the derivative of this factor by b, which is 1/a. */
+/* b a^(b-1), which is correct at a = 0 for every b except 0: there it is 0 instead of 0 times infinity. Guarding b = 0
+   for every a would lose the derivative of this factor with respect to b, which is 1/a. */
 static flx_val partial_power_base(flxi_site *s)
 {
     flx_graph *g = s->g;
@@ -430,7 +431,8 @@ static flx_val partial_power_base(flxi_site *s)
     return flx_where(g, origin, flxi_number(s, a, 0.0), flx_mul(g, b, power));
 }
 
-/* a^b log a, and its limit 0 at a = 0. NaN for a negative real base: only there for those who differentiate by b. */
+/* a^b log a, and its limit 0 at a = 0. NaN for a negative real base; it is needed only to differentiate with respect to
+   b. */
 static flx_val partial_power_exponent(flxi_site *s)
 {
     flx_graph *g = s->g;
@@ -445,8 +447,8 @@ static flx_val partial_pow(flxi_site *s, uint32_t i)
     return i == 0 ? partial_power_base(s) : partial_power_exponent(s);
 }
 
-/* y = a - b n with a whole number n, so the derivatives are 1 and -n. Rounding (a - y)/b finds n where a/b, rounded up
-   to a whole number, would not. */
+/* y = a - b n with a whole number n, so the derivatives are 1 and -n. Rounding (a - y)/b finds n where rounding of a/b
+   up to an integer would not. */
 static flx_val whole_quotient(flxi_site *s)
 {
     return flx_round(s->g, flx_div(s->g, flx_sub(s->g, s->x[0], s->y[0]), s->x[1]), NULL);
@@ -490,7 +492,7 @@ static flx_val partial_fma(flxi_site *s, uint32_t i)
     return i == 2 ? flxi_number(s, s->x[2], 1.0) : s->x[1 - i];
 }
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static bool is_bool(const flxi_express *e)
 {

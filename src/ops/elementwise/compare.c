@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compare.c: relations, questions about floats, logic on bool, bits of integers, and selection. None but `where` has a
+/* compare.c: relations, predicates of floats, logic on bool, bits of integers, and selection. Only `where` has a
    derivative other than zero. */
 #include "ops/express/express_formula.h"
 #include "ops/rule/broadcast.h"
@@ -91,8 +91,8 @@ ELEMENT_KERNEL_2(le, ordered(e, KBIN_le, x, y))
 ELEMENT_KERNEL_2(gt, ordered(e, KBIN_gt, x, y))
 ELEMENT_KERNEL_2(ge, ordered(e, KBIN_ge, x, y))
 
-/* With NaN nothing is less or equal, so each relation is spelled as what must hold, never as the opposite of another;
-   `ne` is the opposite of `eq`. */
+/* With NaN nothing is less or equal, so each relation is written directly, never as the negation of another; `ne` is
+   the negation of `eq`. */
 #define RELATION(name, list, value)                                       \
     static bool holds_##name(const flxi_arith *t, flxi_num a, flxi_num b) \
     {                                                                     \
@@ -112,7 +112,7 @@ RELATION(le, samples_order, t->less(a, b) || t->equal(a, b))
 RELATION(gt, samples_order, t->less(b, a))
 RELATION(ge, samples_order, t->less(b, a) || t->equal(a, b))
 
-/* ---- Questions about floats; a complex number is a pair of them ---- */
+/* ---- Predicates of floats; a complex number is a pair of them ---- */
 
 static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im))
 {
@@ -151,13 +151,13 @@ QUESTION(is_inf, isinf(re) || isinf(im), logical_or)
 
 /* ---- Logic and bits ---- */
 
-/* The bits of an element without those that widening put above them. */
+/* The bits of an element without those that widening added. */
 static uint64_t own_bits(int64_t x, const flxi_int_type *t)
 {
     return (uint64_t)x & (UINT64_MAX >> (64 - t->bits));
 }
 
-/* Whether the count moves bits out of the element altogether. A negative one is a large one, read without a sign. */
+/* Whether the count moves all bits out of the element. A negative count, read as unsigned, is a large one. */
 static bool shifts_out(int64_t count, const flxi_int_type *t)
 {
     return (uint64_t)count >= (uint64_t)t->bits;
@@ -200,7 +200,7 @@ static uint32_t shifted_logical(flxi_express *e, uint32_t x, uint32_t count)
     return flxi_kb_cast(e->k, type, F2(shr, flxi_kb_cast(e->k, word, x), flxi_kb_cast(e->k, word, count)));
 }
 
-/* A count beyond the element leaves what the largest one inside does. */
+/* A count beyond the width has the same result as the largest one within it. */
 static uint32_t shifted_arith(flxi_express *e, uint32_t x, uint32_t count)
 {
     uint32_t type = flxi_kb_type(e->k, x);
@@ -243,7 +243,7 @@ INT_RULES(clz, count_leading, samples_count)
 
 /* ---- Selection ---- */
 
-/* Moves bytes, so that a NaN keeps its payload. The predicate is what `cast` to bool makes of it. */
+/* Moves bytes, so that a NaN keeps its payload. The predicate is converted as by `cast` to bool. */
 static flx_code eval_where(flxi_eval *e)
 {
     const flx_tensor *c = e->in[0];
@@ -267,7 +267,7 @@ static void vjp_where(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[2] = flx_where(s->g, s->x[0], zero, dy[0]);
 }
 
-/* A tangent of the predicate changes nothing. */
+/* A tangent of the predicate has no effect. */
 static void jvp_where(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_val zero = flxi_number(s, s->x[1], 0.0);

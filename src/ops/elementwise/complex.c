@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* complex.c: making complex numbers and taking them apart. A complex tensor is stored as pairs of its part dtype, so
-   the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number stands for
-   itself with imaginary part 0. */
+/* complex.c: building complex numbers and extracting their parts. A complex tensor is stored as pairs of its part
+   dtype, so the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number
+   counts as complex with imaginary part 0. */
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/broadcast.h"
@@ -71,7 +71,7 @@ const flxi_rules flxi_rules_complex = {
     .samples = samples_complex,
 };
 
-/* ---- Real numbers made of the parts ---- */
+/* ---- Real functions of the parts ---- */
 
 static flx_code infer_part(flxi_infer *f)
 {
@@ -120,7 +120,7 @@ static bool is_complex(const flxi_site *s, flx_val v)
     return flxi_is_complex(flxi_typeof(s, v)->dtype);
 }
 
-/* A real cotangent of one part, as a number whose other part is 0. A real operand is its own real part. */
+/* The real cotangent of one part, as a complex number whose other part is 0. A real operand is its own real part. */
 static void vjp_real(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     dx[0] = is_complex(s, s->x[0]) ? flx_complex(s->g, dy[0], flxi_number(s, dy[0], 0.0)) : dy[0];

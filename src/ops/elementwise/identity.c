@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity.c: ops whose result is their operand, unchanged, in another dtype, in fewer bits, or with an effect beside
-   it (`print` talks, `check` may fail). */
+/* identity.c: ops whose result is their operand, unchanged, in another dtype, in fewer bits, or with a side effect
+   (`print` prints, `check` may fail). */
 #include "base/half.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/element.h"
@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 
-/* ---- What they share ---- */
+/* ---- Shared parts ---- */
 
-/* The derivative of all of them but cast: each cotangent and tangent goes where its value goes. An operand without a
+/* The derivative of all of them except cast: each cotangent and tangent passes through unchanged. An operand without a
    result of its own (the condition of check) has none. */
 static void vjp_identity(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
@@ -25,7 +25,7 @@ static void jvp_identity(flxi_site *s, const flx_val *tx, flx_val *ty)
         ty[k] = tx[k];
 }
 
-/* The same op on operands with a batch axis in front or not; result k is batched as operand k is. */
+/* The same op on operands with or without a leading batch axis; result k is batched if operand k is. */
 static void batch_identity(flxi_site *s, flx_val *by)
 {
     flxi_append(s, NULL, s->x, s->nin, by);
@@ -106,8 +106,8 @@ static flx_code eval_cast(flxi_eval *e)
     return FLX_OK;
 }
 
-/* Between floats the derivative is 1, and so it is for an integer that has one. What a real number widened to complex
-   gets back is the real part, and what a complex one narrowed to real gets back is real: both are what casting does. */
+/* Between floats the derivative is 1, also for an integer that has one. The cotangent of a real number widened to
+   complex is a real part, and that of a complex number narrowed to real is real: casting does both. */
 static void vjp_cast(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     dx[0] = flx_cast(s->g, dy[0], (flx_dtype)flxi_tangent_type(flxi_typeof(s, s->x[0])).dtype);
@@ -120,7 +120,7 @@ static void jvp_cast(flxi_site *s, const flx_val *tx, flx_val *ty)
         ty[0] = flx_cast(s->g, tx[0], (flx_dtype)flxi_tangent_type(y).dtype);
 }
 
-/* To the very dtype of the result, so that f16 and bf16 are rounded once whatever they come from. */
+/* Directly to the dtype of the result, so that f16 and bf16 are rounded once, whatever the source dtype. */
 static flxi_kval element_cast(flxi_express *e, const flxi_kval *x)
 {
     int32_t to = e->out[0]->dtype;
@@ -166,7 +166,7 @@ static const flxi_sample samples_bitcast[] = {
     {0},
 };
 
-/* The narrower type gets one more axis, which holds the pieces of one wide element. */
+/* The narrower type gets one more axis, which holds the parts of one wide element. */
 static flx_code split_elements(flxi_infer *f, int64_t ratio)
 {
     flx_type *y = &f->out[0];
@@ -191,9 +191,9 @@ static flx_code infer_bitcast(flxi_infer *f)
 {
     int32_t to = (int32_t)((const to_attrs *)f->attrs)->to;
     int32_t from = f->in[0]->dtype;
-    /* A byte other than 0 and 1 is no bool. */
+    /* A byte other than 0 and 1 is not a valid bool. */
     if (to == FLX_BOOL && from != FLX_BOOL)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "compare instead: ne(x, 0)", "the bytes of %s need not be valid as bool",
+        return flxi_infer_fail(f, FLX_E_DTYPE, "compare instead: ne(x, 0)", "the bytes of %s may not be valid as bool",
                                flx_dtype_name(from));
     int64_t old_size = (int64_t)flx_dtype_size(from);
     int64_t new_size = (int64_t)flx_dtype_size(to);
@@ -233,8 +233,8 @@ const flxi_rules flxi_rules_bitcast = {
     .expresses = lowers_bitcast,
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
-    .batch = batch_identity, /* axes come and go at the end only */
-    .undefined = "bits are not numbers; cast converts values, real and imag take a complex number apart",
+    .batch = batch_identity, /* axes are added and removed at the end only */
+    .undefined = "bits are not numbers; cast converts values, real and imag give the parts of a complex number",
     .samples = samples_bitcast,
 };
 
@@ -275,14 +275,14 @@ static flx_code infer_precision(flxi_infer *f)
     return flxi_infer_same(f);
 }
 
-/* More bits than double has change nothing. */
+/* More bits than double has make no difference. */
 static double rounded(const double *x, const void *attrs)
 {
     const precision_attrs *a = attrs;
     return flxi_round_to(x[0], a->exponent < 11 ? (int)a->exponent : 11, a->mantissa < 52 ? (int)a->mantissa : 52);
 }
 
-/* Formats narrower than double can be rounded to in double, see below. What is left out are double itself, formats that
+/* Rounding to formats narrower than double can be done in double, see below. Excluded are double itself, formats that
    f32 exceeds in range but not in mantissa bits, and those without mantissa bits, whose ties the exponent decides. */
 static bool lowers_precision(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
@@ -291,9 +291,9 @@ static bool lowers_precision(const void *attrs, const flx_type *const *in, uint3
     return in[0]->dtype != FLX_F64 && a->mantissa > 0 && (a->mantissa < 52 || a->exponent >= 8);
 }
 
-/* |x| lies in 2^n … 2^(n+1), or below the format's normal numbers, where n is that of the least of them. Adding c =
-   2^(n + 52 - m) leaves m bits behind 2^n in double; subtracting it again is exact. Nothing overflows: x is a number of
-   f32. */
+/* |x| is between 2^n and 2^(n+1), or below the format's normal numbers, where n is that of the smallest of them. Adding
+   c = 2^(n + 52 - m) leaves m bits after 2^n in double; subtracting it again is exact. Nothing overflows: x is an f32
+   number. */
 static flxi_kval element_reduce_precision(flxi_express *e, const flxi_kval *operands)
 {
     const precision_attrs *a = e->attrs;
@@ -397,8 +397,8 @@ static flx_code eval_print(flxi_eval *e)
     return flxi_eval_copy(e);
 }
 
-/* How many elements of x belong to each element of ok: one where both have one shape, the extent of the last axis where
-   x has one more, else none. */
+/* How many elements of x belong to each element of ok: one where both have the same shape, the extent of the last axis
+   where x has one more axis, else none. */
 static int64_t elements_beside(const flx_type *x, const flx_type *ok)
 {
     for (int32_t k = 0; k < ok->rank && k < x->rank; k++)
@@ -409,7 +409,7 @@ static int64_t elements_beside(const flx_type *x, const flx_type *ok)
     return x->rank == ok->rank + 1 ? x->dims[ok->rank] : 0;
 }
 
-/* "element [1, 2] of ok is false, where x is 1.5": of several elements of x no more than a line has room for. */
+/* "element [1, 2] of ok is false, where x is 1.5": of several elements of x only as many as fit on a line. */
 static void tell_element(flxi_strbuf *out, const flx_tensor *x, const flx_tensor *ok, int64_t i)
 {
     enum { MOST = 4 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* special.c: error function, gamma family, Hurwitz zeta and modified Bessel functions.
 
-   erf, erfc and lgamma are the C library's. The others are computed here from the formula that stands above each: no
-   tables but the Bernoulli numbers, no fitted polynomials. They are plain rather than fast, and within a few units in
-   the last place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the
-   error is relative to the terms that cancel. */
+   erf, erfc and lgamma are the C library's. The others are computed here from the formula above each: no tables except
+   the Bernoulli numbers, no fitted polynomials. They are simple rather than fast, and within a few units in the last
+   place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the error is
+   relative to the terms that cancel. */
 #include "ops/elementwise/special.h"
 
 #include "ops/express/express_formula.h"
@@ -83,7 +83,7 @@ static double digamma_asymptotic(double a)
 
    In the difference of the two asymptotic series every term has the factor d, too: log(a/b) = log1p(d/b), and for the
    polynomial P of the Bernoulli terms P(v) - P(u) = (v - u)·P[u, v] with u = 1/a², v = 1/b² and the divided difference
-   P[u, v] by Horner's scheme. All that is added has the sign of d. */
+   P[u, v] by Horner's scheme. All terms have the sign of d. */
 static double digamma_near_root(double x)
 {
     const double r = 0x1.762d86356be3fp+0;
@@ -127,7 +127,7 @@ static double digamma(double x)
        a^(1-s) · (1/(s-1) + (½ + Σ B(2j)/(2j)! · s(s+1)…(s+2j-2) / a^(2j-1)) / a)
 
    With a ≥ s + 12 ten Bernoulli terms leave less than 1e-17 of it. Large s need not go so far: below a = s the terms
-   halve at least, and the sum ends when what is left cannot count. The bound on N is for q beyond 2^53, where q + 1 =
+   halve at least, and the sum ends when the remainder is negligible. The bound on N is for q beyond 2^53, where q + 1 =
    q. */
 static double hurwitz(double s, double q, double unit)
 {
@@ -171,8 +171,9 @@ static double zeta(double s, double q)
 }
 
 /* ψ^(n)(x) = (-1)^(n+1) · n! · ζ(n+1, x). Either factor may leave the range of double although the product does not.
-   When the factorial does, the rest of its factors follow one by one, which is few before the product is infinite. When
-   ζ does, x^-s is taken out of its sum and the two meet as logarithms, at the cost of about three digits. */
+   When the factorial does, its remaining factors are multiplied one by one; they are few before the product is
+   infinite. When ζ does, x^-s is factored out of its sum and the two are combined as logarithms, at the cost of about
+   three digits. */
 static double polygamma(double n, double x)
 {
     if (!(n >= 0) || isinf(n) || n != floor(n))
@@ -197,9 +198,9 @@ static double polygamma(double n, double x)
 
 /* I0(x) = 1/π ∫ e^(x·cos θ) dθ and I1(x) = x/π ∫ e^(x·cos θ)·sin² θ dθ over 0 … π. The integrands are periodic and
    analytic, so the trapezoidal rule converges faster than any power: with n intervals the error is about I(2n), below
-   1e-25 of the value for |x| ≤ 30. The factor e^-x goes into the exponent, x·(cos θ - 1) = -2x·sin²(θ/2), and all that
-   is added is positive; the small values come first. More digits, where there are some, keep the errors of 33 terms
-   away. */
+   1e-25 of the value for |x| ≤ 30. The factor e^-x goes into the exponent, x·(cos θ - 1) = -2x·sin²(θ/2), and all terms
+   are positive; the small values come first. Extended precision, where available, keeps the errors of 33 terms out of
+   the result. */
 static double bessel_integral(double x, int order)
 {
     enum { INTERVALS = 32 };
@@ -256,7 +257,7 @@ static const flxi_sample samples_wide[] = SAMPLES("{0.05..2}", "{-40..-0.3}"); /
         "T[3]", NULL, NULL, FLX_E_ARITY                                                   \
     }
 
-/* n must be an integer: ranges of one value give those. */
+/* n must be an integer: ranges with a single value ensure that. */
 static const flxi_sample samples_polygamma[] = {
     {"T[]{0..0}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
     {"T[3, 4]{1..1}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
@@ -307,7 +308,8 @@ PARTIAL(digamma, flx_polygamma(g, K(1), x))
 PARTIAL(bessel_i0e, flx_sub(g, flx_bessel_i1e(g, x), flx_mul(g, flx_sign(g, x), y)))
 
 /* i1e(x)/x. For |x| < 1, where the derivatives of the quotient would cancel, it is e^-|x|·Σ (x²/4)^k / (2·k!·(k+1)!),
-   which ten terms give to rounding. What is not chosen sees 0 or 1, so that nothing overflows there. */
+   which ten terms give to rounding. The branch that is not chosen is computed at 0 or 1, so that nothing overflows
+   there. */
 static flx_val bessel_quotient(flxi_site *s)
 {
     enum { TERMS = 10 };
@@ -335,8 +337,7 @@ static flx_val partial_bessel_i1e(flxi_site *s, uint32_t i)
 
 static flx_val no_partial(flxi_site *s, const char *operand)
 {
-    flxi_site_fail(s, FLX_E_NO_RULE, "stop_gradient() of that operand cuts the path", "there is no derivative in %s",
-                   operand);
+    flxi_site_fail(s, FLX_E_NO_RULE, "use stop_gradient() on that operand", "there is no derivative in %s", operand);
     return FLX_NONE;
 }
 
@@ -356,7 +357,7 @@ static flx_val partial_zeta(flxi_site *s, uint32_t i)
     return flx_neg(g, flx_mul(g, x, flx_zeta(g, flx_add(g, x, K(1)), s->x[1])));
 }
 
-/* Kernels have functions for these two only; the others are left to the evaluator. */
+/* Kernels have functions for these two only; the evaluator computes the others. */
 ELEMENT_KERNEL_1(erf, F1(erf, x))
 ELEMENT_KERNEL_1(erfc, F1(erfc, x))
 

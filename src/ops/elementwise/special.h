@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* special.h: special functions that other families draw on. */
+/* special.h: special functions used by other families. */
 #ifndef FLXI_SPECIAL_H
 #define FLXI_SPECIAL_H
 

@@ -2,9 +2,9 @@
 /* unary.c: elementary functions of one operand.
 
    Real functions are those of the C library, which is within two units in the last place of the true value and handles
-   the special values of IEEE 754; the few lines of our own below are for functions it lacks or has less accurately.
-   Complex functions are C99's with their branch cuts: on a cut the sign of a zero part tells the side. Integers know
-   only the functions that stay among integers; they wrap. */
+   the special values of IEEE 754; the few functions implemented below are those it lacks or computes less accurately.
+   Complex functions are C99's with their branch cuts: on a cut the sign of a zero part selects the side. Integers have
+   only the functions whose results are integers; they wrap. */
 #include "base/complex_arith.h"
 #include "ops/composite/backward.h"
 #include "ops/express/express_complex.h"
@@ -52,7 +52,7 @@ static const flxi_sample samples_above_minus_one[] = SAMPLES_COMPLEX("{-0.8..3}"
 /* Away from the kink at 0. */
 static const flxi_sample samples_signed[] = {VALID("{0.3..3}"), {"T[5]{-3..-0.3}", NULL, NULL, FLX_OK}, INVALID, {0}};
 
-/* Where derivatives are tried, away from the jumps. */
+/* Where derivatives are tested, away from the jumps. */
 static const flxi_sample samples_steps[] = {VALID("{0.1..0.4}"),
                                             {"T[5]{-1.9..-1.6}", NULL, NULL, FLX_OK},
                                             {"f16[20]{-5..5}", NULL, NULL, FLX_OK},
@@ -99,14 +99,15 @@ LIBM_REAL(floor)
 LIBM_REAL(ceil)
 LIBM_REAL(trunc)
 
-ELEMENT_REAL(round_f, rint(x[0])) /* to even: the default rounding direction, which nobody here changes */
+ELEMENT_REAL(round_f, rint(x[0])) /* to even: the default rounding direction, which is never changed */
 ELEMENT_REAL(round_away_f, round(x[0]))
 
 /* ---- Differences that must not cancel ---- */
 
 /* e^(x+iy) - 1 = expm1(x)·cos y - 2·sin²(y/2) + i·e^x·sin y, from cos y = 1 - 2·sin²(y/2). Both terms of the real part
-   vanish with z, so nothing is lost near 0. Where they cancel elsewhere, the imaginary part is the larger one, and the
-   result is accurate relative to its modulus. For x > 1 the plain difference is as good and cannot overflow early. */
+   vanish with z, so no digits are lost near 0. Where they cancel elsewhere, the imaginary part is the larger one, and
+   the result is accurate relative to its modulus. For x > 1 the plain difference is as good and cannot overflow
+   early. */
 static double complex expm1_c(const double complex *z, const void *a)
 {
     (void)a;
@@ -143,7 +144,7 @@ static double circle_excess(double x, double y)
     return sum + (low + rest);
 }
 
-/* log|1+z| + i·arg(1+z), the modulus by its excess over 1 where that is small. An overflow in the excess makes it
+/* log|1+z| + i·arg(1+z), the modulus from its excess over 1 where that is small. An overflow in the excess makes it
    infinite or NaN, and the other branch is taken. */
 static double complex log1p_c(const double complex *z, const void *a)
 {
@@ -157,9 +158,9 @@ static double complex log1p_c(const double complex *z, const void *a)
 
 /* ---- Powers ---- */
 
-/* The library's cube root may be several units off; one Newton step on y³ - x, the cube taken with its rounding errors,
-   leaves less than one. Near the ends of the range, where the cube's error is lost or the cube overflows, the step is
-   too small to matter or is left out. */
+/* The library's cube root may be several units off; one Newton step on y³ - x, with the cube's rounding errors
+   included, leaves less than one. Near the ends of the range, where the cube's error is lost or the cube overflows, the
+   step is too small to matter or is skipped. */
 static double cbrt_f(const double *x, const void *a)
 {
     (void)a;
@@ -247,7 +248,7 @@ static flx_code eval_abs(flxi_eval *e)
 /* ---- Rules ---- */
 
 typedef struct {
-    int64_t ste; /* word: what the derivative is taken to be */
+    int64_t ste; /* word: the assumed derivative */
 } round_attrs;
 
 enum { STE_ZERO, STE_IDENTITY };
@@ -282,8 +283,8 @@ PARTIAL(cosh, flx_sinh(g, x))
 PARTIAL(tanh, flx_sub(g, K(1), flx_square(g, y)))
 
 /* The derivatives of inverse functions have roots whose sign depends on the side of a cut, which the sign of a zero
-   imaginary part tells. Subtracting a constant keeps that sign and adding one does not: so x + 1 is x - (-1), and 1 - x
-   of a complex x is -(x - 1). Of a real x that would be -0 at 1, where the poles shall be positive. */
+   imaginary part selects. Subtracting a constant keeps that sign and adding one does not: so x + 1 is x - (-1), and 1 -
+   x of a complex x is -(x - 1). For a real x that would be -0 at 1, where the poles must be positive. */
 static flx_val one_plus(flxi_site *s, flx_val x)
 {
     return flx_sub(s->g, x, K(-1));
@@ -323,7 +324,7 @@ static void derive_round(flxi_site *s, const flx_val *d, flx_val *out)
     out[0] = a->ste == STE_IDENTITY ? d[0] : FLX_NONE;
 }
 
-/* Zero for reals. y = z/|z| has ∂y/∂z = 1/(2|z|) and ∂y/∂z̄ = -y²/(2|z|); at 0 all is taken as 0. */
+/* Zero for reals. y = z/|z| has ∂y/∂z = 1/(2|z|) and ∂y/∂z̄ = -y²/(2|z|); at 0 both are taken as 0. */
 static void derive_sign(flxi_site *s, const flx_val *d, flx_val *out)
 {
     flx_graph *g = s->g;
@@ -355,7 +356,7 @@ static void jvp_abs(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = is_complex_site(s) ? flx_real(g, along) : along;
 }
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 ELEMENT_KERNEL(exp, x[0].im ? flxi_kcexp(e, x[0]) : flxi_kreal(F1(exp, x[0].re)))
 ELEMENT_KERNEL_1(exp2, F1(exp2, x))
@@ -385,8 +386,8 @@ static flxi_kval turned(flxi_express *e, flxi_kval z)
     return (flxi_kval){HOLD(F1(neg, z.im)), z.re};
 }
 
-/* sin z = -i·sinh(i·z) and cos z = cosh(i·z). Where the real part is no angle, the sign of an infinite
-   imaginary part is lost: + is chosen in both. */
+/* sin z = -i·sinh(i·z) and cos z = cosh(i·z). Where the real part is not finite, the sign of an infinite imaginary part
+   is lost: + is chosen in both. */
 static flxi_kval element_sin(flxi_express *e, const flxi_kval *x)
 {
     if (!x[0].im)
@@ -461,7 +462,7 @@ static flxi_kval element_cbrt(flxi_express *e, const flxi_kval *operands)
     return flxi_kreal(F2(mul, PICK(F1(is_finite, step), F2(sub, y, step), y), back));
 }
 
-/* 1/z, z in the type that it is computed in. */
+/* 1/z, with z in the type of the computation. */
 static flxi_kval inverse(flxi_express *e, flxi_kval z)
 {
     return flxi_kcdiv(e, (flxi_kval){NUM(z.re, 1), NUM(z.re, 0)}, z);
@@ -493,8 +494,8 @@ ELEMENT_KERNEL(neg, ((flxi_kval){F1(neg, x[0].re), x[0].im ? F1(neg, x[0].im) : 
 ELEMENT_KERNEL(abs, flxi_kreal(x[0].im ? F2(hypot, x[0].re, x[0].im) : F1(abs, x[0].re)))
 ELEMENT_KERNEL_1(sign, flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F1(sign, x)) : F1(sign, x))
 
-/* The sine of a c128 number is a product of two functions that kernels know to two units of the last place each; the C
-   library has the product to that. */
+/* The sine of a c128 number is a product of two functions that kernels compute to two units in the last place each; the
+   C library computes the product to that accuracy. */
 static bool lowers_but_c128(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)attrs, (void)nin;
@@ -503,7 +504,7 @@ static bool lowers_but_c128(const void *attrs, const flx_type *const *in, uint32
 
 #define UNARY(op, op_samples, ...) \
     const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
-/* Complex numbers are left to the evaluator. */
+/* The evaluator computes complex numbers. */
 #define UNARY_REAL(op, op_samples, ...) UNARY(op, op_samples, .expresses = flxi_expresses_reals, __VA_ARGS__)
 
 UNARY(exp, samples_any, .scalar = exp_f, .scalar_c = exp_c, .partial = partial_exp);

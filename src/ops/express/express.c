@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* express.c: what the lowering rules of all ops are built from: types, small expressions, indices. */
+/* express.c: helpers for the express rules of all ops: types, small expressions, indices. */
 #include "ops/express/express.h"
 
 #include "graph/op/eval.h"
@@ -31,8 +31,7 @@ uint32_t flxi_k1(flxi_express *e, flxi_kunary op, uint32_t x)
     return flxi_kb_unary(e->k, op, x);
 }
 
-/* Kernels do not take the literal 0 for a divisor of integers: mostly it is a mistake. Ops divide by it all the
-   same. */
+/* Kernels reject the literal 0 as a divisor of integers, since it is usually a mistake. Ops may divide by it. */
 static uint32_t as_divisor(flxi_express *e, uint32_t y)
 {
     const flxi_kx *n = flxi_kb_expr(e->k, y);
@@ -137,7 +136,7 @@ uint32_t flxi_ku(flxi_express *e, int64_t value)
     return flxi_kb_u32(e->k, (uint32_t)value);
 }
 
-/* x / c * c + x % c is x: an index taken apart and put together again. */
+/* x / c * c + x % c is x: an index split and recombined. */
 static uint32_t rejoined(flxi_express *e, uint32_t product, uint32_t rest)
 {
     uint64_t a, b, c;
@@ -270,7 +269,7 @@ flxi_kindex flxi_at_reshape(flxi_express *e, const flx_type *from, const flx_typ
             else
                 b *= to->dims[--j];
         }
-        if (a != b) /* extents of 1 are left on one side only */
+        if (a != b) /* only extents of 1 are left on one side */
             break;
         uint32_t within = flxi_ku(e, 0);
         for (int k = j; k < j_end; k++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* express.h: lowering ops to kernels, seen from the rule of an op.
+/* express.h: ops as kernel expressions, as the rule of an op sees them.
 
    The rules say what one element of a result is, as expressions of a kernel: `element` for pointwise ops, `pull` for
-   ops that read their operands elsewhere, `fold` for reductions. Which elements are computed together, in what order
-   and by how many lanes is decided by the caller (src/codegen), which also turns the elements of operands into loads or
-   into the expressions of their own ops. All shapes are numbers by then. Rules cannot fail: the builder keeps the first
+   ops that read their operands elsewhere, `fold` for reductions. The caller (src/compile) decides which elements are
+   computed together, in what order and by how many lanes, and turns the elements of operands into loads or into the
+   expressions of their own ops. All shapes are static by then. Rules cannot fail: the builder keeps the first
    error. */
 #ifndef FLXI_EXPRESS_H
 #define FLXI_EXPRESS_H
@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "kernel/program/kernel.h"
 
-/* Where an element is: expressions of type u32. Either form may be missing (0) as long as the other is there. */
+/* Where an element is: expressions of type u32. One of the two forms may be missing (0). */
 struct flxi_kindex {
     uint32_t flat;              /* position in row-major order */
     uint32_t dim[FLX_MAX_RANK]; /* of each axis */
@@ -25,7 +25,7 @@ struct flxi_express {
     uint32_t nin, nout;
     const flx_type *const *in; /* f16 and bf16 are seen as f32 by `element` and `fold` (see `dtype`) */
     const flx_type *const *out;
-    int32_t dtype; /* of x[0] in `element` and of the accumulator in `fold`: what arithmetic is done in */
+    int32_t dtype; /* of x[0] in `element` and of the accumulator in `fold`: the type of the arithmetic */
     /* The operand's element at an index of its type; of the dtype that the operand has (f16 and bf16 are not
        widened). */
     flxi_kval (*operand)(flxi_express *e, uint32_t operand, const flxi_kindex *at);
@@ -33,7 +33,7 @@ struct flxi_express {
 };
 
 /* A reduction: acc = start; for each element acc = step(acc, x); finish(acc). `step` must be associative and
-   commutative up to rounding, with `start` as its neutral element: lanes and chunks are folded apart and then
+   commutative up to rounding, with `start` as its neutral element: lanes and chunks are folded separately and then
    together. */
 typedef struct flxi_kfold {
     flxi_kval (*start)(flxi_express *e);
@@ -49,7 +49,8 @@ bool flxi_can_express(const flxi_op *op, const void *attrs, const flx_type *cons
 
 /* The kernel type of an element's value (of one part, for complex dtypes); bool values are bool. */
 uint32_t flxi_kernel_dtype(int32_t dtype);
-/* The kernel type in which a buffer holds elements: as above, but bool as u8; complex numbers take two neighbours. */
+/* The kernel type in which a buffer holds elements: as above, but bool as u8; complex numbers take two neighbouring
+   elements. */
 uint32_t flxi_kernel_storage(int32_t dtype);
 
 /* ---- Arithmetic ---- */
@@ -61,7 +62,8 @@ static inline flxi_kval flxi_kreal(uint32_t re)
 uint32_t flxi_k1(flxi_express *e, flxi_kunary op, uint32_t x);
 uint32_t flxi_k2(flxi_express *e, flxi_kbinary op, uint32_t x, uint32_t y);
 uint32_t flxi_kc(flxi_express *e, uint32_t like, double value); /* a number of the type of `like` */
-/* A value that is used several times, in a variable: expressions are trees, each use of one computes it anew. */
+/* Puts a value that is used several times in a variable: expressions are trees, and each use of one computes it
+   again. */
 uint32_t flxi_khold(flxi_express *e, uint32_t x);
 flxi_kval flxi_khold_value(flxi_express *e, flxi_kval x);
 const char *flxi_kname(flxi_express *e); /* for a new variable */
@@ -70,13 +72,13 @@ uint32_t flxi_kunsigned(uint32_t type);
 uint32_t flxi_ksigned(uint32_t type);
 /* Part by part. */
 flxi_kval flxi_kparts(flxi_express *e, flxi_kbinary op, flxi_kval x, flxi_kval y);
-/* What `cast` to bool makes of a value. */
+/* A value after `cast` to bool. */
 uint32_t flxi_ktruth(flxi_express *e, flxi_kval x);
 
-/* For `lowers`: the rule does not know complex numbers. */
+/* For `lowers`: the rule does not support complex numbers. */
 bool flxi_expresses_reals(const void *attrs, const flx_type *const *in, uint32_t nin);
 
-/* ---- Indices: sums, products, quotients and remainders of u32, simplified where it is plain to see ---- */
+/* ---- Indices: sums, products, quotients and remainders of u32, simplified where that is easy ---- */
 
 uint32_t flxi_ku(flxi_express *e, int64_t value);
 uint32_t flxi_ku_add(flxi_express *e, uint32_t x, uint32_t y);
@@ -85,14 +87,14 @@ uint32_t flxi_ku_mul(flxi_express *e, uint32_t x, int64_t c);
 uint32_t flxi_ku_div(flxi_express *e, uint32_t x, int64_t c); /* c > 0 */
 uint32_t flxi_ku_mod(flxi_express *e, uint32_t x, int64_t c);
 
-/* The index along one axis, and the position; worked out from the other form if need be and remembered in `at`. */
+/* The index along one axis, and the position; computed from the other form if needed and stored in `at`. */
 uint32_t flxi_at_axis(flxi_express *e, const flx_type *t, flxi_kindex *at, int axis);
 uint32_t flxi_at_flat(flxi_express *e, const flx_type *t, flxi_kindex *at);
 /* The index of a broadcast operand of type `t` for an index of the result type `to`. */
 flxi_kindex flxi_at_broadcast(flxi_express *e, const flx_type *t, const flx_type *to, flxi_kindex *at);
 
 /* The index of a tensor of type `from` that is read under the shape of `to`, which has as many elements. Axes that
-   agree keep their index, so that nothing is divided in vain. */
+   agree keep their index, which avoids needless divisions. */
 flxi_kindex flxi_at_reshape(flxi_express *e, const flx_type *from, const flx_type *to, flxi_kindex *at);
 
 /* The index of each axis of result 0. */

@@ -29,7 +29,7 @@ flxi_kval flxi_kcmul(flxi_express *e, flxi_kval a, flxi_kval b)
 
 /* ---- Quotient ---- */
 
-/* The power of two that brings z away from the ends of double's range, and its inverse. */
+/* The power of two that moves z away from the ends of double's range, and its inverse. */
 typedef struct {
     uint32_t factor, inverse;
 } scale;
@@ -60,7 +60,7 @@ static flxi_kval divided(flxi_express *e, flxi_kval a, flxi_kval b)
     return (flxi_kval){F2(div, F2(add, a.re, u), below), F2(div, F2(sub, a.im, v), below)};
 }
 
-/* z/i = im - i·re where `turn` holds. */
+/* z/i = im - i·re where `turn` is true. */
 static flxi_kval turned(flxi_express *e, uint32_t turn, flxi_kval z)
 {
     return flxi_khold_value(e, (flxi_kval){PICK(turn, z.im, z.re), PICK(turn, F1(neg, z.re), z.im)});
@@ -90,7 +90,7 @@ flxi_kval flxi_kcdiv(flxi_express *e, flxi_kval a, flxi_kval b)
 
 /* ---- Functions ---- */
 
-/* e^x, beyond |x| = 700 as two equal factors, of which neither overflows or vanishes where the result does not. An
+/* e^x, beyond |x| = 700 as two equal factors, neither of which overflows or vanishes unless the result does. An
    infinite or NaN angle leaves e^-inf = 0 and e^inf = inf. */
 flxi_kval flxi_kcexp(flxi_express *e, flxi_kval z)
 {
@@ -128,7 +128,7 @@ static uint32_t modulus_excess(flxi_express *e, uint32_t a, uint32_t b)
     return F2(add, both, F2(add, low, flxi_krest_of_sum(e, first, bb, both)));
 }
 
-/* log|z|: where the modulus is near 1, from its square less 1. */
+/* log|z|: where the modulus is near 1, from its square minus 1. */
 static uint32_t log_modulus(flxi_express *e, flxi_kval w)
 {
     scale s = scale_of(e, w);
@@ -181,8 +181,8 @@ static uint32_t hyperbolic_times(flxi_express *e, uint32_t x, uint32_t a, uint32
     return PICK(F2(gt, F1(abs, x), NUM(x, 40)), large, F2(mul, a, b));
 }
 
-/* What the two have in common: where y is no number to take the sine of, an infinite x stays infinite in the real part,
-   and a part that x = 0 or y = 0 makes vanish stays 0. */
+/* Shared by the two: where y is not finite, an infinite x stays infinite in the real part, and a part that vanishes
+   because of x = 0 or y = 0 stays 0. */
 static flxi_kval hyperbolic(flxi_express *e, flxi_kval z, bool is_sine)
 {
     flxi_kval w = flxi_kcwide(e, z);

@@ -6,8 +6,8 @@
 
 #include "ops/express/express.h"
 
-/* c64 is computed in double and rounded once: then no intermediate overflows and no part loses its digits to the other.
-   */
+/* c64 is computed in double and rounded once: then no intermediate overflows and neither part loses digits to the
+   other. */
 flxi_kval flxi_kcwide(flxi_express *e, flxi_kval z);
 flxi_kval flxi_kcround(flxi_express *e, flxi_kval wide, flxi_kval like);
 

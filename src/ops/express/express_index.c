@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* express_index.c: see express_index.h. Indices are compared in a type that holds both them and the extent: 32 bits
-   where those suffice. A float is truncated, saturated and NaN becomes 0, as flxi_load_int does it. */
+   where they suffice. A float is truncated and saturated, and NaN becomes 0, as in flxi_load_int. */
 #include "ops/express/express_index.h"
 
 #include "ops/express/express_formula.h"
@@ -28,7 +28,7 @@ flxi_kposition flxi_kresolve(flxi_express *e, uint32_t x, int64_t extent, flxi_o
         uint32_t raised = flxi_is_signed((int32_t)wide) ? F2(max, i, NUM(i, 0)) : i;
         return (flxi_kposition){HOLD(flxi_kb_cast(e->k, FLX_U32, F2(min, raised, NUM(i, (double)(extent - 1))))), 0};
     }
-    uint32_t bits = flxi_kb_cast(e->k, flxi_kunsigned(wide), i); /* a negative index is a large one */
+    uint32_t bits = flxi_kb_cast(e->k, flxi_kunsigned(wide), i); /* a negative index wraps to a large one */
     uint32_t inside = F2(lt, bits, NUM(bits, (double)extent));
     if (flxi_is_float((int32_t)type))
         inside = F2(logical_and, inside, F2(eq, x, F1(trunc, x)));

@@ -78,7 +78,7 @@ static uint32_t is_odd(flxi_express *e, uint32_t i)
     return F2(ne, F2(bit_and, i, flxi_ku(e, 1)), flxi_ku(e, 0));
 }
 
-/* Whether words 2 and 3 of a block are meant, i being the first of a pair. */
+/* Whether a pair that begins with word i is words 2 and 3 of its block. */
 static uint32_t is_second_pair(flxi_express *e, uint32_t i)
 {
     return F2(ne, F2(bit_and, i, flxi_ku(e, 2)), flxi_ku(e, 0));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* express_window.c: see express_window.h. Positions are u32 and wrap below 0, so that one comparison finds both ends
-   outside. */
+/* express_window.c: see express_window.h. Positions are u32 and wrap below 0, so that one comparison checks both
+   ends. */
 #include "ops/express/express_window.h"
 
 enum { MOST_TAPS = 64 };

@@ -4,10 +4,10 @@
    With x defined by an equation, its derivative solves a linear one. For A(p) x = b that is A x' = b' - A' x, and in
    reverse mode A^H l = dx, db = l, dp = -(dA/dp x)^H l. For x = f(x, p) it is (1 - f_x) x' = f_p p', and for f(x, p)
    = 0 it is f_x x' = -f_p p'. The linear equations are solved by cg and gmres again, with bodies derived from the
-   body, to the same tol; so every order of derivative is of the same kind. The starting point x0 has no influence,
+   body, to the same tol; so derivatives of every order have the same form. The starting point x0 has no influence,
    hence no derivative.
 
-   Batching runs the op once for each example: each stops by its own numbers. */
+   Batching runs the op once for each example: each has its own stopping test. */
 #include "ops/implicit/implicit.h"
 
 #include "ops/control/control.h"
@@ -28,26 +28,27 @@ static flx_code infer_implicit(flxi_infer *f)
     const implicit_attrs *a = f->attrs;
     flxi_type_text want, found;
     if (!(a->tol >= 0.0))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "tol=%g is not a tolerance", a->tol);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "tol=%g must be a nonnegative number", a->tol);
     if (a->max_iterations < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "max_iterations=%lld is negative",
                                (long long)a->max_iterations);
     FLXI_TRY(flxi_match_body(f, "body", a->body, f->in, f->nin));
     if (flxi_body_outputs(a->body) != 1)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body must give one result, not %zu", flxi_body_outputs(a->body));
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body must return one result, not %zu",
+                               flxi_body_outputs(a->body));
     const flx_type *made = flxi_body_output(a->body, 0);
     if (!flxi_type_equal(made, f->in[0]))
         return flxi_infer_fail(f, made->dtype == f->in[0]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
-                               "the body takes the unknown, then params, and gives a tensor like the unknown",
-                               "body must give what it takes, %s, but gives %s", flxi_type_str(f->ctx, f->in[0], &want),
-                               flxi_type_str(f->ctx, made, &found));
+                               "the body takes the unknown, then params, and returns a tensor of the unknown's type",
+                               "body must return the type of its first input, %s, but returns %s",
+                               flxi_type_str(f->ctx, f->in[0], &want), flxi_type_str(f->ctx, made, &found));
     f->out[0] = *f->in[0];
     return FLX_OK;
 }
 
 /* ---- The body's derivatives at the solution ---- */
 
-/* The tangent of body(x, params) along the tangents tx of the params; none where there are none. */
+/* The tangent of body(x, params) along the tangents tx of the params; FLX_NONE where there are none. */
 static flx_val along_params(flxi_site *s, const flx_val *tx)
 {
     const implicit_attrs *a = s->attrs;
@@ -102,7 +103,7 @@ static void to_params(flxi_site *s, flx_val dy, flx_val *dx)
 /* ---- Linear equations with derived bodies ---- */
 
 typedef enum {
-    OF_X = 1,     /* the body's Jacobian in x, at a point that is an operand behind the unknown; else at 0 */
+    OF_X = 1,     /* the body's Jacobian in x, at a point that is an operand after the unknown; else at 0 */
     ADJOINT = 2,  /* its adjoint */
     ONE_MINUS = 4 /* the identity minus that */
 } derived_kind;
@@ -114,7 +115,7 @@ static flx_val declare(flx_graph *g, const flx_type *t)
     return flx_input(g, name, t);
 }
 
-/* (v, [x,] params…) → what `kind` says of v. */
+/* (v, [x,] params…) → the map `kind` applied to v. */
 static flx_graph *derived_body(flxi_site *s, int kind)
 {
     const implicit_attrs *a = s->attrs;
@@ -252,7 +253,7 @@ static void vjp_root(flxi_site *s, const flx_val *dy, flx_val *dx)
         "f32[2]", NULL, BAD_BODIES, FLX_E_ATTRIBUTE                                                           \
     }
 
-/* Exact to rounding: what is compared are ways to compute derivatives. */
+/* Exact to rounding: the test compares ways to compute derivatives. */
 #define EXACT "tol=0"
 
 static const flxi_sample samples_cg[] = {

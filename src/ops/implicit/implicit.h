@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* implicit.h: what the ops share whose result is defined by an equation that a body states. */
+/* implicit.h: shared by the ops whose result is defined by an equation given as a body. */
 #ifndef FLXI_IMPLICIT_H
 #define FLXI_IMPLICIT_H
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* implicit_eval.c: how equations are solved. Numbers are kept in double; the body sees and gives them in its dtype.
-
-   tol below 8 units of the dtype's rounding counts as that. When a method stops at its bound, or where rounding
-   lets it come no nearer, the run reports LOOP_CUT and the result is the last iterate. Bounds where max_iterations
-   is absent: 10 products for each number of the unknown and 100 more for cg and gmres, 10000 steps for
-   fixed_point, 100 for root. */
+/* implicit_eval.c: how equations are solved. Numbers are kept in double; the body takes and returns them in its dtype.
+   tol is at least 8 units of the dtype's rounding. When a method stops at its bound, or where rounding prevents further
+   progress, the run reports LOOP_CUT and the result is the last iterate. Bounds where max_iterations is absent: 10
+   products for each number of the unknown and 100 more for cg and gmres, 10000 steps for fixed_point, 100 for root. */
 #include "ops/implicit/implicit.h"
 
 #include "graph/op/eval.h"
@@ -14,11 +12,11 @@
 #include <fluxion/run.h>
 #include <math.h>
 
-/* The body as a function of its first input, the other ones being the operands behind the first. */
+/* The body as a function of its first input; the other inputs are the operands after the first. */
 typedef struct {
     flxi_eval *e;
     const implicit_attrs *a;
-    const flx_tensor **in; /* in[0] is ours */
+    const flx_tensor **in; /* in[0] is owned */
     flx_tensor *x;
     int32_t part; /* dtype of the numbers */
     int64_t n;    /* numbers: complex elements have two */
@@ -60,7 +58,7 @@ static void write_numbers(const function *f, const double *x, flx_tensor *t)
         flxi_store_double(f->part, t->data, i, x[i]);
 }
 
-/* y = body(x), x being rounded to what the body sees. */
+/* y = body(x), with x rounded to the body's dtype. */
 static flx_code call(void *user, double *x, double *y)
 {
     function *f = user;
@@ -124,7 +122,8 @@ flx_code flxi_eval_gmres(flxi_eval *e)
 
 /* ---- Steps towards a point ---- */
 
-/* Takes x one step on; *moved is the length of the step, which may be NaN. room holds `vectors` more of them. */
+/* Advances x by one step; *moved is the length of the step, which may be NaN. `room` has space for `vectors`
+   vectors. */
 typedef flx_code (*step_fn)(function *f, double *x, double *room, double *moved);
 
 /* Until a step is no longer than tol (1 + |x|). */
@@ -178,7 +177,7 @@ flx_code flxi_eval_fixed_point(flxi_eval *e)
     return solve_by_steps(e, step_fixed_point, 1, 10000);
 }
 
-/* ---- Roots: Newton's method, with the Jacobian by differences ---- */
+/* ---- Roots: Newton's method, with the Jacobian from finite differences ---- */
 
 typedef struct {
     function *f;
@@ -187,7 +186,8 @@ typedef struct {
     double size; /* 1 + |x| */
 } linearised;
 
-/* y = (f(x + h v) - f(x)) / h. The error, of the square root of a unit, only slows Newton's steps down. */
+/* y = (f(x + h v) - f(x)) / h. The error, about the square root of the unit roundoff, only slows Newton's method
+   down. */
 static flx_code apply_jacobian(void *user, double *v, double *y)
 {
     linearised *l = user;
@@ -204,7 +204,7 @@ static flx_code apply_jacobian(void *user, double *v, double *y)
 
 enum { MAX_HALVINGS = 12, ROOT_VECTORS = 5 };
 
-/* x - step, the step being halved as long as that leaves a larger f than there was. */
+/* x - step, where the step is halved as long as |f| would grow. */
 static flx_code take_step(function *f, double *x, double *step, double *trial, double *ft, double size)
 {
     for (int k = 0;; k++) {

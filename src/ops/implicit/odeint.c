@@ -3,14 +3,14 @@
    chosen so that the estimated local error stays below atol + rtol |y| in every element.
 
    odeint is a composite: a scan over the intervals, and within each interval a while over steps. Time runs from 0 to
-   1 in each interval, t = t0 + s (t1 - t0), so that times may go forward, backward or stand still, and have
-   derivatives. The choice of the steps has none: the derivatives in all modes and orders are exactly those of the
-   Runge-Kutta solution with the steps that were taken (the discrete adjoint). They agree with each other to rounding,
-   and with the derivatives of the true solution as well as the solution does with the true one. Reverse mode keeps
-   the state of every step.
+   1 in each interval, t = t0 + s (t1 - t0), so that times may increase, decrease or stay equal, and have derivatives.
+   The choice of the steps has none: the derivatives in all modes and orders are exactly those of the Runge-Kutta
+   solution with the steps that were taken (the discrete adjoint). They agree with each other to rounding, and
+   approximate the derivatives of the true solution as well as the solution approximates the true one. Reverse mode
+   keeps the state of every step.
 
-   rtol below 8 units of the dtype's rounding counts as that. A step that would have to be shorter than 2^-30 of
-   its interval (2^-15 in f32), or does not give numbers at any length, makes the solution NaN from there on. */
+   rtol is at least 8 units of the dtype's rounding. A step that would have to be shorter than 2^-30 of its interval
+   (2^-15 in f32), or that gives NaN at any length, makes the solution NaN from there on. */
 #include "ops/control/control.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/rule/decomposed.h"
@@ -39,13 +39,13 @@ static flx_code check_times(flxi_infer *f)
     int32_t part = flxi_part_dtype(f->in[0]->dtype);
     if (f->in[1]->dtype != part)
         return flxi_infer_fail(f, FLX_E_DTYPE, part == FLX_F64 ? "cast(ts, to=f64)" : "cast(ts, to=f32)",
-                               "ts must be %s, as the numbers of y0, but is %s", flx_dtype_name(part),
+                               "ts must be %s, the real dtype of y0, but it is %s", flx_dtype_name(part),
                                flxi_type_str(f->ctx, f->in[1], &text));
     if (f->in[1]->rank != 1)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "ts must be a list of times, but is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "ts must be a vector of times, but it is %s",
                                flxi_type_str(f->ctx, f->in[1], &text));
     if (f->in[0]->rank == FLX_MAX_RANK)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "an axis of times on y0 of rank %d exceeds the limit",
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "adding an axis of times to y0 of rank %d exceeds the rank limit",
                                FLX_MAX_RANK);
     return FLX_OK;
 }
@@ -56,7 +56,8 @@ static flx_code infer_odeint(flxi_infer *f)
     flxi_type_text want, found;
     FLXI_TRY(check_times(f));
     if (!(a->rtol >= 0.0) || !(a->atol >= 0.0) || !(a->rtol + a->atol > 0.0))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "rtol=%g and atol=%g are no tolerances", a->rtol, a->atol);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "rtol=%g and atol=%g must be nonnegative numbers, not both zero", a->rtol, a->atol);
     flx_type time = flx_type_make((flx_dtype)f->in[1]->dtype, 0, NULL);
     const flx_type **types = flxi_new(f->arena, const flx_type *, f->nin);
     if (!types)
@@ -65,11 +66,12 @@ static flx_code infer_odeint(flxi_infer *f)
     types[1] = &time;
     FLXI_TRY(flxi_match_body(f, "body", a->body, types, f->nin));
     if (flxi_body_outputs(a->body) != 1)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body must give one result, not %zu", flxi_body_outputs(a->body));
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body must return one result, not %zu",
+                               flxi_body_outputs(a->body));
     const flx_type *made = flxi_body_output(a->body, 0);
     if (!flxi_type_equal(made, f->in[0]))
         return flxi_infer_fail(f, made->dtype == f->in[0]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                               "body must give the derivative of y, %s, but gives %s",
+                               "body must return the derivative of y, %s, but returns %s",
                                flxi_type_str(f->ctx, f->in[0], &want), flxi_type_str(f->ctx, made, &found));
     f->out[0] = flx_type_make((flx_dtype)f->in[0]->dtype, f->in[0]->rank + 1, NULL);
     f->out[0].dims[0] = f->in[1]->dims[0];
@@ -82,7 +84,7 @@ static flx_code infer_odeint(flxi_infer *f)
 enum { STAGES = 7 };
 
 static const double nodes[STAGES] = {0.0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1.0, 1.0};
-/* The last row gives the new y, whose slope is the first of the next step. */
+/* The last row gives the new y, whose slope is the first slope of the next step. */
 static const double weights[STAGES][STAGES - 1] = {
     {0.0},
     {1.0 / 5},
@@ -95,12 +97,12 @@ static const double weights[STAGES][STAGES - 1] = {
 static const double errors[STAGES] = {71.0 / 57600,      0.0,        -71.0 / 16695, 71.0 / 1920,
                                       -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
 
-/* What the while carries: numbers of an interval, then the params. `at` is s in [0, 1], `step` the length that is
-   tried next, `slope` the body's value at (at, y). */
+/* The carries of the while loop: numbers of an interval, then the params. `at` is s in [0, 1], `step` the length that
+   is tried next, `slope` the body's value at (at, y). */
 enum { AT, STEP, Y, SLOPE, FROM, TO, PARAMS };
 
 typedef struct {
-    flxi_site in;  /* the site, with the body under construction for its graph */
+    flxi_site in;  /* the site, whose graph is the body under construction */
     flx_val *v;    /* its inputs */
     flx_val *args; /* room for the inputs of the user's body */
 } stage;
@@ -122,7 +124,7 @@ static flx_val slope_at(stage *w, flx_val y, flx_val t, const flx_val *params)
     return out;
 }
 
-/* by · Σ c[i] k[i], by being a real scalar. */
+/* by · Σ c[i] k[i], where `by` is a real scalar. */
 static flx_val weighted(stage *w, flx_val by, const double *c, const flx_val *k, int n)
 {
     flx_graph *g = w->in.g;
@@ -147,7 +149,7 @@ static flx_val error_ratio(stage *w, flx_val error, flx_val y, flx_val next)
     return flx_reduce_max(g, flx_div(g, flx_abs(g, flx_stop_gradient(g, error)), bound), FLX_ALL, 0);
 }
 
-/* By how much the next step may be longer: (0.9 / ratio^(1/5)), in [0.2, 10]; 0.2 where there is no number. */
+/* The factor for the length of the next step: (0.9 / ratio^(1/5)), in [0.2, 10]; 0.2 where the ratio is NaN. */
 static flx_val growth(stage *w, flx_val ratio)
 {
     flx_graph *g = w->in.g;
@@ -156,7 +158,7 @@ static flx_val growth(stage *w, flx_val ratio)
     return flx_where(g, flx_is_nan(g, kept), number(w, ratio, 0.2), kept);
 }
 
-/* The step from (at, y) tried; where it is bad everything stays as it was, but for a shorter next step. */
+/* Tries the step from (at, y); if it is rejected, everything but the length of the next step is unchanged. */
 static void try_step(stage *w)
 {
     flx_graph *g = w->in.g;
@@ -289,7 +291,7 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
     if (!time || !types || !in)
         return;
     *time = flx_type_make((flx_dtype)ts->dtype, 0, NULL);
-    if (ts->dims[0] == 0) { /* no times: nothing but the type */
+    if (ts->dims[0] == 0) { /* no times: only the type matters */
         flx_type none = *flxi_typeof(s, s->x[0]);
         memmove(none.dims + 1, none.dims, (size_t)none.rank++ * sizeof(flx_dim));
         none.dims[0] = 0;
@@ -326,7 +328,7 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
 #define TURN "graph turn(y: c64[2], t: f32[], k: c64[2]) { return mul(mul(k, y), cast(cos(t), to=c64)) }\n"
 #define GROW "graph grow(y: f32[N], t: f32[], n: i32[]) { return mul(y, y) }\n"
 
-/* Tight, since differences of the solution also see the choice of the steps. */
+/* Tight, since finite differences of the solution also depend on the choice of the steps. */
 #define TIGHT "rtol=1e-11, atol=1e-12"
 
 static const flxi_sample samples_odeint[] = {

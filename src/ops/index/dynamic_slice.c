@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_slice.c: windows at a position known at run time, read and overwritten. One scalar index for each axis; there
-   is no `oob`: an index is clamped so that the window fits, which is total: a fraction is cut off and NaN is 0.
+   is no `oob`: an index is clamped so that the window fits, so it is always valid: a fraction is truncated and NaN is
+   0.
 
    Each op's derivative is the other. A batch in which every example has its own position becomes a pair of batching
    axes of gather_nd and scatter_nd. */
@@ -20,13 +21,13 @@ static flx_code need_position(flxi_infer *f, uint32_t first)
     int rank = f->in[0]->rank;
     flxi_type_text text;
     if ((int64_t)f->nin - first != rank)
-        return flxi_infer_fail(f, FLX_E_ARITY, "give one scalar index for each axis of x",
-                               "%lld indices for x of shape %s", (long long)f->nin - first,
+        return flxi_infer_fail(f, FLX_E_ARITY, "pass one scalar index for each axis of x",
+                               "got %lld indices for x of shape %s", (long long)f->nin - first,
                                flxi_shape_str(f->ctx, f->in[0], &text));
     for (uint32_t i = first; i < f->nin; i++)
         if (f->in[i]->rank != 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, "an index is a scalar: reshape(…, shape=[])",
-                                   "the index of axis %u must be a scalar, but is %s", (unsigned)(i - first),
+            return flxi_infer_fail(f, FLX_E_SHAPE, "make it a scalar: reshape(…, shape=[])",
+                                   "the index of axis %u must be a scalar, but it is %s", (unsigned)(i - first),
                                    flxi_type_str(f->ctx, f->in[i], &text));
     return FLX_OK;
 }
@@ -53,7 +54,7 @@ static flx_code window_begin(flxi_eval *e, uint32_t first, const flx_type *windo
     return FLX_OK;
 }
 
-/* The element under the walk, which then moves on. */
+/* The current element; advances the walk. */
 static int64_t window_step(window_walk *w)
 {
     int64_t at = w->base + flxi_offset(w->index, w->strides, w->rank);
@@ -120,7 +121,7 @@ static const flxi_sample samples_dynamic_slice[] = {
     {0},
 };
 
-/* Operands `with`, then the position, which is operand `first` and those behind it; *n receives their number. */
+/* Operands `with`, then the position, which is operand `first` and those after it; *n receives their number. */
 static flx_val *at_position(flxi_site *s, const flx_val *with, uint32_t count, uint32_t first, uint32_t *n)
 {
     flx_val *x = flxi_rule_new(s, flx_val, count + s->nin);
@@ -151,7 +152,8 @@ static bool position_is_batched(const flxi_site *s, uint32_t first)
     return false;
 }
 
-/* Starts [B, rank], one row per example. A u64 beyond i64 is cut to a number that is still too large for any axis. */
+/* Starts [B, rank], one row per example. A u64 beyond i64 is clamped to a number that is still too large for any
+   axis. */
 static flx_val stacked_position(flxi_site *s, uint32_t first)
 {
     uint32_t n;
@@ -193,7 +195,7 @@ static flx_val slice_paired(flxi_site *s)
     return flx_gather_nd(s->g, s->x[0], stacked_position(s, 1), &nd);
 }
 
-/* At a shared position the batch axis is taken whole, from 0 on. */
+/* At a shared position the batch axis is taken as a whole, starting at 0. */
 static void batch_dynamic_slice(flxi_site *s, flx_val *by)
 {
     const dynamic_slice_attrs *a = s->attrs;
@@ -299,7 +301,7 @@ static void vjp_dynamic_update_slice(flxi_site *s, const flx_val *dy, flx_val *d
     }
 }
 
-/* No two elements of one window, nor of two examples, have the same target. */
+/* Elements of one window, and of different examples, have distinct targets. */
 static flx_val update_paired(flxi_site *s)
 {
     int rank = flxi_example_rank(s, 0);

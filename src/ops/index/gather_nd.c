@@ -8,10 +8,10 @@
                           t[operand_batching_axes[k]] = b at indices_batching_axes[k]
                           u = the part of o on offset_axes, on the axes of x that are neither collapsed nor batching
 
-   is the element of x it stands for, or none under oob=zero. gather_nd reads it, scatter_nd combines an update into it.
-   scatter_nd with the word `add` keeps wide sums and rounds once; all other combines, graphs that add included, round
-   at each step, as the definition by single steps says. `unique` is a promise for faster code; here it changes
-   nothing. */
+   is the element of x that o refers to, or none under oob=zero. gather_nd reads it, scatter_nd combines an update into
+   it. scatter_nd with the word `add` keeps wide sums and rounds once; all other combines, graphs that add included,
+   round at each step, as the definition by single steps requires. `unique` is a promise that allows faster code; here
+   it has no effect. */
 #include "ops/index/gather_nd.h"
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
@@ -93,7 +93,7 @@ static flx_code norm_index_vector_axis(flxi_infer *f, int64_t *v, int rank)
     if (*v >= 0 && *v <= rank)
         return FLX_OK;
     flxi_type_text text;
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "the rank of indices means that each index is one number",
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "index_vector_axis=rank of indices means that each index is one number",
                            "index_vector_axis is %lld, but indices is %s", (long long)given,
                            flxi_shape_str(f->ctx, f->in[1], &text));
 }
@@ -111,7 +111,7 @@ static flx_code check_start_index_map(flxi_infer *f, nd_attrs *a)
     if (!flxi_dims_may_equal(f, components, (flx_dim)a->start_index_map.n))
         return flxi_infer_fail(f, FLX_E_SHAPE, "index_vector_axis is the axis that holds the components of one index",
                                "start_index_map has %zu entries, but indices of shape %s with index_vector_axis=%lld "
-                               "has another number of components",
+                               "has a different number of components",
                                a->start_index_map.n, flxi_shape_str(f->ctx, indices, &text), (long long)v);
     return FLX_OK;
 }
@@ -127,7 +127,7 @@ static flx_code check_batching(flxi_infer *f, nd_attrs *a)
     FLXI_TRY(flxi_need_paired(f, "operand_batching_axes", *of_x, "indices_batching_axes", *of_indices));
     FLXI_TRY(flxi_need_disjoint(f, "collapsed_axes", a->collapsed_axes, "operand_batching_axes", *of_x));
     if (flxi_has_axis(*of_indices, a->index_vector_axis))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "indices_batching_axes holds index_vector_axis, %lld",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "indices_batching_axes contains index_vector_axis, %lld",
                                (long long)a->index_vector_axis);
     for (size_t k = 0; k < of_x->n; k++) {
         flxi_type_text tx, ti;
@@ -147,7 +147,7 @@ static flx_code check_offset_axes(flxi_infer *f, nd_attrs *a)
     int x_rank = f->in[0]->rank;
     size_t window = (size_t)x_rank - a->collapsed_axes.n - a->operand_batching_axes.n;
     if (a->offset_axes.n != window)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "axes of x that are neither collapsed nor batching need one each",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "each axis of x that is neither collapsed nor batching needs one",
                                "offset_axes has %zu entries, but the window has %zu axes", a->offset_axes.n, window);
     int rank = (int)(index_axis_count(a, f->in[1]) + (int64_t)window);
     FLXI_TRY(flxi_need_result_rank(f, (size_t)rank));
@@ -158,7 +158,7 @@ static flx_code check_offset_axes(flxi_infer *f, nd_attrs *a)
     return FLX_OK;
 }
 
-/* All that does not depend on the window's extents. */
+/* Everything that does not depend on the window's extents. */
 static flx_code check_geometry(flxi_infer *f, nd_attrs *a)
 {
     if (!a->collapsed_axes.v)
@@ -170,8 +170,8 @@ static flx_code check_geometry(flxi_infer *f, nd_attrs *a)
     return check_offset_axes(f, a);
 }
 
-/* Whether a window of 1 that is not in the result is left to evaluation: into an empty axis it is an error only where
-   there is an index or a batch position for it. */
+/* Whether the check of a window of 1 that is not in the result is left to evaluation: on an empty axis it is an error
+   only where there is an index or a batch position for it. */
 static bool moves_freely(const nd_attrs *a, int64_t axis)
 {
     return flxi_has_axis(a->operand_batching_axes, axis) ||
@@ -259,8 +259,8 @@ static nd_map map_of(const flxi_eval *e, const flx_type *y)
     return m;
 }
 
-/* One component under oob=zero, where a start may lie outside as long as the element does not. False for values that no
-   window can bring back: not whole, or further out than any axis is long. */
+/* One component under oob=zero, where a start may be out of range as long as the element is not. False for values that
+   no window can bring into range: not an integer, or further out than any axis is long. */
 static bool read_start(const flx_tensor *indices, int64_t i, int64_t *s)
 {
     static const double far_out = 4.0e18; /* below 2^62: adding a position in a window cannot overflow */
@@ -272,7 +272,7 @@ static bool read_start(const flx_tensor *indices, int64_t i, int64_t *s)
     return true;
 }
 
-/* The start's component j; under oob=error it must let the whole window fit. *inside becomes false when oob=zero drops
+/* The start's component j; under oob=error the whole window must fit. *inside becomes false when oob=zero drops
    all elements of the window. */
 static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j, int64_t *s, bool *inside)
 {
@@ -287,13 +287,13 @@ static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j
     FLXI_TRY(flxi_resolve_index(e, m->indices, i, places, policy, s));
     if (*s >= 0)
         return FLX_OK;
-    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window inside",
+    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",
                           "the start %.15g is out of range: axis %lld has extent %lld, the window %lld",
                           flxi_load_double(m->indices->type.dtype, m->indices->data, i), (long long)axis,
                           (long long)m->x->dims[axis], (long long)m->window[axis]);
 }
 
-/* The element of x that gathered position o stands for, or -1 when it is dropped. */
+/* The element of x that gathered position o refers to, or -1 when it is dropped. */
 static flx_code locate(flxi_eval *e, const nd_map *m, const int64_t *o, int64_t *at)
 {
     int64_t p[FLX_MAX_RANK] = {0};
@@ -318,7 +318,7 @@ static flx_code locate(flxi_eval *e, const nd_map *m, const int64_t *o, int64_t 
     return FLX_OK;
 }
 
-/* Resolves every start once, so that a bad one is an error even where its window is empty. */
+/* Resolves every start once, so that one out of range is an error even where its window is empty. */
 static flx_code check_starts(flxi_eval *e, const nd_map *m)
 {
     flx_type starts = {.rank = 0}; /* the index axes */
@@ -361,7 +361,7 @@ static flx_code eval_gather_nd(flxi_eval *e)
 
 /* ---- scatter_nd ---- */
 
-/* A body takes an element and its update, and gives the new element. */
+/* A body takes an element and its update, and returns the new element. */
 static uint32_t combine_operand(uint32_t nin, size_t j)
 {
     (void)nin;
@@ -376,14 +376,14 @@ static flx_code check_combine(flxi_infer *f, const nd_attrs *a)
         bool ordered = a->combine.word == FLXI_SCATTER_MIN || a->combine.word == FLXI_SCATTER_MAX;
         if (ordered && flxi_is_complex(dtype))
             return flxi_infer_fail(f, FLX_E_DTYPE, "combine=add, mul and set take complex numbers",
-                                   "combine=min and combine=max need an order, which %s has not",
+                                   "combine=min and combine=max need an order, which %s does not have",
                                    flx_dtype_name(dtype));
         return FLX_OK;
     }
     FLXI_TRY(flxi_match_scalar_body(f, "combine", body, 2, combine_operand));
     if (flxi_body_outputs(body) != 1)
         return flxi_infer_fail(f, FLX_E_ARITY, "return the new element alone",
-                               "combine must give one result, but gives %zu", flxi_body_outputs(body));
+                               "combine must return one result, but returns %zu", flxi_body_outputs(body));
     return flxi_match_scalar_output(f, "combine", body, 0, dtype);
 }
 
@@ -406,7 +406,7 @@ static flx_code infer_scatter_nd(flxi_infer *f)
     for (int k = 0; fits && k < l.rank; k++)
         fits = l.in_window[k] || flxi_dims_may_equal(f, updates->dims[k], indices->dims[l.axis[k]]);
     if (!fits)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "updates has the shape that gather_nd with these attributes gives",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "updates must have the result shape of gather_nd with these attributes",
                                "the index axes of updates do not fit: indices is %s, updates is %s",
                                flxi_shape_str(f->ctx, indices, &ti), flxi_shape_str(f->ctx, updates, &tu));
     for (int k = 0; k < l.rank; k++)
@@ -627,7 +627,7 @@ static const flxi_sample samples_scatter_nd[] = {
     {0},
 };
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static bool lowers_gather_nd(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
@@ -639,8 +639,8 @@ static bool lowers_gather_nd(const void *attrs, const flx_type *const *in, uint3
     return a->oob != OOB_ERROR;
 }
 
-/* Under oob=zero: start + offset, and whether that is one of `extent` positions. A sum that leaves its type to either
-   side does not come back into range. */
+/* Under oob=zero: start + offset, and whether that is one of `extent` positions. A sum that overflows its type in
+   either direction does not wrap back into range. */
 static flxi_kposition moved_start(flxi_express *e, uint32_t start, uint32_t offset, int64_t extent)
 {
     uint32_t type = flxi_kb_type(e->k, start);
@@ -659,7 +659,7 @@ static flxi_kposition moved_start(flxi_express *e, uint32_t start, uint32_t offs
     return (flxi_kposition){flxi_ku_guarded(e, inside, flxi_kb_cast(e->k, FLX_U32, p)), inside};
 }
 
-/* locate() for the element at hand. */
+/* locate() for the current element. */
 static flxi_kval pull_gather_nd(flxi_express *e, uint32_t result, const flxi_kindex *at)
 {
     const nd_attrs *a = e->attrs;

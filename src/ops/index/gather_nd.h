@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_nd.h: the geometry that gather_nd and scatter_nd share, for their evaluators (gather_nd.c) and their rules
-   (gather_nd_rules.c). What its parts mean is said in gather_nd.c. */
+   (gather_nd_rules.c). gather_nd.c explains its parts. */
 #ifndef FLXI_GATHER_ND_H
 #define FLXI_GATHER_ND_H
 
@@ -17,7 +17,7 @@ typedef enum {
 
 /* Attributes of both ops; each schema names those that its op has. */
 typedef struct {
-    flx_ints slice_sizes; /* gather_nd only: scatter_nd reads the window off its updates */
+    flx_ints slice_sizes; /* gather_nd only: scatter_nd takes the window from its updates */
     flx_ints start_index_map, offset_axes, collapsed_axes;
     flx_ints operand_batching_axes, indices_batching_axes;
     int64_t index_vector_axis;
@@ -26,7 +26,7 @@ typedef struct {
     int64_t oob;
 } flxi_nd_attrs;
 
-/* Whether updates are added: by the word, or by a graph of this one op, which rounds at each step. */
+/* Whether updates are added: by the word `add`, or by a graph that is just an add, which rounds at each step. */
 bool flxi_scatter_adds(const flxi_combine *c);
 
 /* What each axis of the gathered shape runs over. Index axes and window axes are taken in ascending order. */

@@ -8,11 +8,10 @@
        set      x: g where nothing was written        update: g at its target if it was the last one written there
        mul      x: g times the updates of the target  update: g, x and the product of the other updates of its target
        min, max x and updates: those equal to the result share g equally
-       @f       where f adds as for add, else whatever the fold does: the op as a scan over its updates is
-       differentiated
+       @f       where f adds, as for add; else the op as a scan over its updates is differentiated
 
    Both modes use the same selections and weights. Selections are made with where, products with products (never by
-   dividing one factor out of the whole), so that zeros, infinities and second derivatives are right. */
+   dividing one factor out of the whole), so that zeros, infinities and second derivatives are correct. */
 #include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
 #include "ops/rule/oob.h"
@@ -70,7 +69,7 @@ static flx_val numbered(flxi_site *s, const flx_type *like)
     return flxi_reshape_like(s, v, like);
 }
 
-/* The number of each update's target among the elements of x, from 1 on; 0 for one that is dropped. */
+/* The index of each update's target among the elements of x, counted from 1; 0 for one that is dropped. */
 static flx_val target_numbers(flxi_site *s)
 {
     return read_targets(s, numbered(s, flxi_typeof(s, s->x[0])));
@@ -95,7 +94,7 @@ void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* ---- Batching ---- */
 
-/* The geometry with a batch axis in front of the gathered shape: shared by x and indices, or one more axis of the
+/* The geometry with a batch axis before the gathered shape: shared by x and indices, or one more axis of the
    window, or one more index axis. x_batched and indices_batched are not both false. */
 static void batch_geometry(flxi_site *s, flxi_nd_attrs *a, bool x_batched, bool indices_batched)
 {
@@ -169,14 +168,14 @@ static void vjp_set(flxi_site *s, flx_val dy, flx_val *dx)
 
 /* ---- mul ---- */
 
-/* Element i becomes element i - by; what comes in from outside is `fill`. */
+/* Element i becomes element i - by; elements shifted in are `fill`. */
 static flx_val moved(flxi_site *s, flx_val v, int64_t by, double fill)
 {
     return flx_pad(s->g, v, flxi_number(s, v, fill), FLX_INTS(by), FLX_INTS(-by), FLX_ALL);
 }
 
-/* For each of n sorted targets t, the product of the u that stand before it (step 1) or behind it (step -1) and have
-   the same target. Products over 1, 2, 4 … neighbours are joined, as long as the target is the same. */
+/* For each of n sorted targets t, the product of the u that come before it (step 1) or after it (step -1) and have the
+   same target. Products over 1, 2, 4 … neighbours are joined, as long as the target is the same. */
 static flx_val neighbours_product(flxi_site *s, flx_val t, flx_val u, int64_t n, int step)
 {
     flx_val one = flxi_number(s, u, 1.0);
@@ -188,8 +187,7 @@ static flx_val neighbours_product(flxi_site *s, flx_val t, flx_val u, int64_t n,
     return p;
 }
 
-/* For each update, the product of all others of its target; n updates. Equal targets are brought side by side by
-   sorting. */
+/* For each update, the product of all others of its target; n updates. Sorting makes equal targets adjacent. */
 static flx_val others_product(flxi_site *s, int64_t n)
 {
     flx_graph *g = s->g;
@@ -206,7 +204,7 @@ static flx_val others_product(flxi_site *s, int64_t n)
     return flxi_reshape_like(s, flx_scatter_add(g, p, order, n, NULL), updates);
 }
 
-/* Of the result by x and, at its target, by each update; the second is of the updates' shape. */
+/* Derivatives of the result with respect to x and, at its target, to each update; the second has the updates' shape. */
 static flx_val partial_by_x(flxi_site *s)
 {
     return write_targets(s, FLXI_SCATTER_MUL, flxi_full(s, flxi_typeof(s, s->x[0]), 1.0), s->x[2]);
@@ -235,7 +233,7 @@ static flx_val jvp_mul(flxi_site *s, flx_val tx, flx_val tu, int64_t n)
 
 /* ---- min, max ---- */
 
-/* Who equals the result, and how many do at each element: x itself and the updates with that target. */
+/* What equals the result, and how many do at each element: x itself and the updates with that target. */
 typedef struct {
     flx_val x, updates, count;
 } winners;
@@ -292,12 +290,12 @@ static flx_val combined(flx_graph *g, const flxi_combine *f, flx_val old, flx_va
 {
     flx_val y = FLX_NONE;
     if (!f->graph)
-        return flx_mul(g, old, update); /* the one word that comes here */
+        return flx_mul(g, old, update); /* the only word that occurs here */
     flxi_inline(g, f->graph, (flx_val[]){old, update}, &y);
     return y;
 }
 
-/* One step: the elements c, the number of the target from 1 on, the update; gives the elements. */
+/* One step: the elements c, the index of the target counted from 1, the update; returns the elements. */
 static flx_graph *fold_step(flxi_site *s, const flx_type *c)
 {
     const flxi_nd_attrs *a = s->attrs;
@@ -317,8 +315,7 @@ static flx_graph *fold_step(flxi_site *s, const flx_type *c)
     return g;
 }
 
-/* The same, leaving the elements as they are where the target is 0. A branch, so that the step is not even tried
-   there. */
+/* The same, leaving the elements unchanged where the target is 0. A branch, so that the step is not executed there. */
 static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
 {
     flx_graph *step = fold_step(s, c);
@@ -362,7 +359,7 @@ static flx_val fold_updates(flxi_site *s)
     return flxi_reshape_like(s, y, flxi_typeof(s, s->x[0]));
 }
 
-/* With distinct targets each update meets x itself. Dropped ones would meet nothing, which is no value for f. */
+/* With distinct targets each update is combined with x itself. Dropped ones have no element to combine with. */
 static flx_val apply_updates(flxi_site *s)
 {
     const flxi_nd_attrs *a = s->attrs;
@@ -426,7 +423,8 @@ static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
 
 /* ---- scatter_nd ---- */
 
-/* Products need the number of updates, for so many steps join them; where it is a symbol, the fold is scanned. */
+/* Products need the number of updates, which determines the number of steps; where it is a symbol, the fold is
+   scanned. */
 static bool is_fold(flxi_site *s, int64_t *n)
 {
     const flxi_nd_attrs *a = s->attrs;
@@ -436,7 +434,7 @@ static bool is_fold(flxi_site *s, int64_t *n)
     return a->combine.word == FLXI_SCATTER_MUL && !a->unique && !flxi_static_count(flxi_typeof(s, s->x[2]), n);
 }
 
-/* Of a combine that is no fold: its word, or that of a graph that adds. */
+/* For a combine that is not a fold: its word, or `add` for a graph that adds. */
 static flxi_scatter_word word_of(const flxi_nd_attrs *a)
 {
     return a->combine.graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)a->combine.word;

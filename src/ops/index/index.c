@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index.c: reading and writing at positions that other tensors hold.
+/* index.c: reading and writing at positions given by other tensors.
 
-   Every index goes through flxi_resolve_index, which knows the policies of `oob`, so a rule here sees positions
-   that are in range or dropped. All indices are checked, those whose slices are empty too: a bad index is an error
-   whatever stands beside it. Elements move as bytes; only scatter_add computes.
+   Every index goes through flxi_resolve_index, which implements the policies of `oob`, so a rule here sees positions
+   that are in range or dropped. All indices are checked, also those whose slices are empty: an index out of range is an
+   error even then. Elements move as bytes; only scatter_add computes.
 
    Reading and writing are each other's transposes under every policy, so each op's derivative is another op of this
    file or of gather_nd.c. A batch in which every example has its own indices becomes a pair of batching axes of
-   gather_nd and scatter_nd: an index out of range stays one and never reads the neighbouring example. */
+   gather_nd and scatter_nd: an index out of range stays out of range and never reads the neighbouring example. */
 #include "ops/index/index.h"
 
 #include "graph/op/work.h"
@@ -57,7 +57,7 @@ static flx_code eval_gather(flxi_eval *e)
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, s.n, (flxi_oob)a->oob, &at));
         if (at < 0 || row == 0)
-            continue; /* dropped: the result came zeroed */
+            continue; /* dropped: the result is already zero */
         for (int64_t o = 0; o < s.outer; o++)
             flxi_copy_element(e->out[0]->data, o * idx->count + i, e->in[0]->data, o * s.n + at, row);
     }
@@ -80,7 +80,7 @@ static const flxi_sample samples_gather[] = {
     {0},
 };
 
-/* Axes [from, from + n) of v in front of all others. */
+/* Moves axes [from, from + n) of v before all others. */
 static flx_val block_to_front(flxi_site *s, flx_val v, int from, int n)
 {
     int64_t perm[FLX_MAX_RANK];
@@ -159,7 +159,7 @@ static void batch_gather(flxi_site *s, flx_val *by)
         by[0] = flxi_move_axis(s, flx_gather(s->g, table, s->x[1], a->axis, flxi_oob_word(a->oob)), (int)a->axis, 0);
 }
 
-/* gather and take_along: an index out of range must be no error. */
+/* gather and take_along: an index out of range must not be an error. */
 static bool lowers_reading(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const axis_attrs *a = attrs;
@@ -242,7 +242,7 @@ static flx_code infer_scatter_add(flxi_infer *f)
     flxi_type_text tu, ti;
     if (!leads)
         return flxi_infer_fail(f, FLX_E_SHAPE, "one index per update: the shape of upd begins with the shape of idx",
-                               "the shape of idx does not lead that of upd: upd is %s, idx is %s",
+                               "the shape of upd must begin with that of idx: upd is %s, idx is %s",
                                flxi_shape_str(f->ctx, upd, &tu), flxi_shape_str(f->ctx, idx, &ti));
     FLXI_TRY(flxi_need_count(f, "R", a->R));
     FLXI_TRY(flxi_need_result_rank(f, (size_t)(1 + upd->rank - idx->rank)));
@@ -319,7 +319,8 @@ static flx_val scatter_paired(flxi_site *s)
         y.dims[y.rank++] = u.dims[k];
     }
     if (n < (size_t)(u.rank - idx->rank)) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", FLX_MAX_RANK);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       FLX_MAX_RANK);
         return FLX_NONE;
     }
     if (a->R == 0) { /* nothing to add to is the same for every example */
@@ -386,7 +387,7 @@ static flx_code infer_take_along(flxi_infer *f)
         fits = k == a->axis || flxi_dims_may_equal(f, x->dims[k], idx->dims[k]);
     flxi_type_text tx, ti;
     if (!fits)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "dims do not broadcast here: expand idx first",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "this op does not broadcast: expand idx first",
                                "x and idx must have the same shape except along axis %lld: x is %s, idx is %s",
                                (long long)a->axis, flxi_shape_str(f->ctx, x, &tx), flxi_shape_str(f->ctx, idx, &ti));
     f->out[0] = *idx;
@@ -405,7 +406,7 @@ static flx_code eval_take_along(flxi_eval *e)
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, sx.n, (flxi_oob)a->oob, &at));
         if (at < 0)
-            continue; /* dropped: the result came zeroed */
+            continue; /* dropped: the result is already zero */
         int64_t o = i / (si.n * si.inner);
         int64_t from = (o * sx.n + at) * sx.inner + i % si.inner;
         flxi_copy_element(e->out[0]->data, i, e->in[0]->data, from, size);
@@ -431,8 +432,8 @@ static const flxi_sample samples_take_along[] = {
     {0},
 };
 
-/* take_along in the terms of gather_nd and scatter_nd: each index is one number, for `axis`; all other axes of x and
-   idx run together. x_lead and idx_lead count the batch axes in front that one of them has alone. */
+/* take_along in terms of gather_nd and scatter_nd: each index is one number, for `axis`; all other axes of x and idx
+   run together. x_lead and idx_lead count the leading batch axes that only one of them has. */
 typedef struct {
     int64_t of_x[FLX_MAX_RANK], of_idx[FLX_MAX_RANK], axis;
     size_t n;
@@ -596,7 +597,7 @@ static void batch_one_hot(flxi_site *s, flx_val *by)
     flxi_append(s, a, s->x, 1, by);
 }
 
-/* Positions counted from 1, read through the indices: the reading applies the policy, and 0 is what it dropped. */
+/* Positions counted from 1, read through the indices: reading applies the policy, and 0 marks what was dropped. */
 static void decompose_one_hot(flxi_site *s, flx_val *y)
 {
     const one_hot_attrs *a = s->attrs;

@@ -2,18 +2,18 @@
 /* determinant.c: det, slogdet, logdet and adjugate.
 
    The derivative of a determinant is the adjugate, a polynomial in the elements: it exists for singular matrices,
-   where det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is read
-   off as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at
-   singular matrices. */
+   where det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is computed
+   as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at singular
+   matrices. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 
-/* ---- Emitting ---- */
+/* ---- Appending ---- */
 
-/* v, one number for each matrix of a, with two axes of extent 1 behind. */
+/* v, one number for each matrix of a, with two trailing axes of extent 1. */
 static flx_val for_each_matrix(flxi_site *s, flx_val v)
 {
     int64_t rank = flxi_typeof(s, v)->rank;
@@ -69,7 +69,7 @@ static void adjugate_of(const flxi_dense *d, const void *lu, int64_t n, const in
     d->adjugate(lu, n, pivots, out);
 }
 
-/* Factors each matrix and stores the m x m numbers that `fn` makes of it. */
+/* Factors each matrix and stores the m x m numbers that `fn` computes from it. */
 static flx_code each_matrix(flxi_eval *e, from_factors *fn, int64_t n, int64_t m, flxi_arena *scratch)
 {
     const flx_tensor *a = e->in[0];
@@ -154,8 +154,8 @@ const flxi_rules flxi_rules_det = {
 
 /* ---- adjugate ---- */
 
-/* How far to go along v: so far that the sum is little larger than a, and its rounding errors with it. A constant,
-   whatever it is: the coefficient does not depend on it. */
+/* How far to go along v: as far as the sum, and its rounding errors, stay of the size of a. It has no derivative: the
+   coefficient does not depend on it. */
 static flx_val step_along(flxi_site *s, flx_val a, flx_val v, flx_val n)
 {
     int64_t rank = flxi_typeof(s, a)->rank;
@@ -178,7 +178,7 @@ static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
     flx_type ring = {.dtype = FLX_F64, .rank = t.rank + 1};
     int64_t front = 0;
     if (t.rank < 2 || t.rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "the derivative on a tensor of rank %d exceeds the limit", t.rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "the derivative of a tensor of rank %d exceeds the rank limit", t.rank);
         return FLX_NONE;
     }
     for (int k = 0; k <= t.rank; k++)

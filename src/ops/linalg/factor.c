@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: what the product moves by,
-   seen between the inverses of the factors, falls into a lower and an upper part, one for each. */
+/* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: the change of the product,
+   multiplied by the inverses of the factors from both sides, splits into a lower and an upper part, one for each
+   factor. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
@@ -62,7 +63,7 @@ static flx_code eval_lu(flxi_eval *e)
     return code;
 }
 
-/* The first n rows or columns of v, along `axis` counted from the back; v itself where it has no more. */
+/* The first n rows or columns of v, along `axis` counted from the end; v itself where it has no more. */
 static flx_val first_of(flxi_site *s, flx_val v, int from_back, flx_dim n)
 {
     const flx_type *t = flxi_typeof(s, v);
@@ -70,13 +71,13 @@ static flx_val first_of(flxi_site *s, flx_val v, int from_back, flx_dim n)
     return axis < 0 || t->dims[axis] == n ? v : flx_narrow(s->g, v, axis, 0, n);
 }
 
-/* A triangle of lu as a square matrix that can be solved with: where the factor is a tall L or a wide U, it is
+/* A triangle of lu as a square matrix, for use in a triangular solve: where the factor is a tall L or a wide U, it is
    completed with ones on the diagonal and zeros. */
 static flx_val completed(flxi_site *s, flx_val lu, bool lower)
 {
     flx_type t = *flxi_typeof(s, lu);
     if (t.rank < 2)
-        return lu;                             /* an error stands in the graph */
+        return lu;                             /* the graph has an error */
     int own = lower ? t.rank - 2 : t.rank - 1; /* axis of the factor's full extent */
     int other = lower ? t.rank - 1 : t.rank - 2;
     flx_dim n = t.dims[own];
@@ -99,7 +100,7 @@ static flx_val completed(flxi_site *s, flx_val lu, bool lower)
 
 typedef struct {
     flx_val l, u;           /* square: l without its diagonal of ones, u from the diagonal on */
-    flx_val full_l, full_u; /* the same to multiply with */
+    flx_val full_l, full_u; /* the same for multiplication */
 } triangles;
 
 static triangles triangles_of(flxi_site *s)
@@ -117,7 +118,7 @@ static flx_val between_inverses(flxi_site *s, const triangles *t, flx_val v, con
     return flx_solve_triangular(s->g, t->u, inner, 0, trans, 0, 0);
 }
 
-/* Rows by their numbers, which have one axis less than v. */
+/* Rows by index; the indices have one axis less than v. */
 static flx_val numbered_rows(flxi_site *s, flx_val v, flx_val numbers)
 {
     const flx_type *t = flxi_typeof(s, v);
@@ -212,7 +213,7 @@ static flx_code eval_cholesky(flxi_eval *e)
     return FLX_OK;
 }
 
-/* The lower factor, whichever the result is; its own inverse. */
+/* The lower factor, whichever the result is; applying it twice is the identity. */
 static flx_val as_lower(flxi_site *s, flx_val v)
 {
     return ((const cholesky_attrs *)s->attrs)->lower ? v : flxi_adjoint(s, v);

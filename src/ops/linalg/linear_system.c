@@ -21,7 +21,7 @@ flx_code flxi_need_square(flxi_infer *f, uint32_t operand)
     FLXI_TRY(flxi_need_rank(f, operand, 2));
     if (!flxi_dims_may_equal(f, a->dims[a->rank - 2], a->dims[a->rank - 1]))
         return flxi_infer_fail(f, FLX_E_SHAPE, "the last two axes are the rows and columns of the matrices",
-                               "%s must hold square matrices: it is %s",
+                               "%s must contain square matrices: it is %s",
                                flxi_operand_name(f, operand, name, sizeof name), flxi_shape_str(f->ctx, a, &t));
     return FLX_OK;
 }
@@ -37,7 +37,7 @@ flx_code flxi_smaller_dim(flxi_infer *f, const flx_type *matrix, flx_dim *out)
         *out = cols;
     else
         return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "specialise the graph first, or use square matrices",
-                               "which extent of the matrices of shape %s is smaller depends on its symbols",
+                               "for matrices of shape %s, the smaller extent depends on symbols",
                                flxi_shape_str(f->ctx, matrix, &t));
     return FLX_OK;
 }
@@ -63,8 +63,8 @@ static flx_code fail_sides(flxi_infer *f, uint32_t matrix, uint32_t sides, bool 
     char name[32];
     flxi_type_text ta, tb;
     const char *hint = b->rank < a->rank - 1 ? "b has as many axes as the matrices, or one less for one vector each"
-                       : left                ? "the rows of b belong to the rows of the matrices"
-                                             : "the columns of b belong to the rows of the matrices";
+                       : left                ? "b must have as many rows as the matrices"
+                                             : "b must have as many columns as the matrices have rows";
     return flxi_infer_fail(f, FLX_E_SHAPE, hint, "the right-hand sides do not fit the matrices: %s is %s, b is %s",
                            flxi_operand_name(f, matrix, name, sizeof name), flxi_shape_str(f->ctx, a, &ta),
                            flxi_shape_str(f->ctx, b, &tb));
@@ -178,7 +178,8 @@ static flx_val parted_axis(flxi_site *s, flx_val v, int axis, flx_dim outer, flx
 {
     flx_type t = *flxi_typeof(s, v);
     if (t.rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", t.rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       t.rank);
         return FLX_NONE;
     }
     for (int k = t.rank; k > axis; k--)
@@ -189,7 +190,8 @@ static flx_val parted_axis(flxi_site *s, flx_val v, int axis, flx_dim outer, flx
     return flxi_reshape_like(s, v, &t);
 }
 
-/* [B, .., n, k] is solved as [.., n, k B], [B, .., k, n] as [.., B k, n]; the batch axis then goes back in front. */
+/* [B, .., n, k] is solved as [.., n, k B], [B, .., k, n] as [.., B k, n]; the batch axis is then moved back to the
+   start. */
 void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
 {
     uint32_t rhs = s->nin - 1;
@@ -210,7 +212,7 @@ void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
     by[0] = flxi_move_axis(s, y, left && !vector ? at + 1 : at, 0);
 }
 
-/* Operand i with `lead` axes in front of its own and before them the batch axis, or one of extent 1. Where several
+/* Operand i with `lead` axes before its own and before them the batch axis, or one of extent 1. Where several
    operands describe the matrix, all have the batch axis. */
 static flx_val with_lead(flxi_site *s, uint32_t i, int own, int lead)
 {
@@ -218,7 +220,8 @@ static flx_val with_lead(flxi_site *s, uint32_t i, int own, int lead)
     int skip = s->batched[i] ? 1 : 0;
     flx_type y = {.dtype = t.dtype};
     if (own + lead + 1 > FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", own + lead);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       own + lead);
         return FLX_NONE;
     }
     y.dims[y.rank++] = skip ? s->size : 1;

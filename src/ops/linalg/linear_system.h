@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_system.h: what the ops have in common that take matrices and right-hand sides.
+/* linear_system.h: shared by the ops that take matrices and right-hand sides.
 
    The matrices are the last two axes of `a`. `b` holds one vector for each matrix when it has one axis less than `a`,
-   and matrices of right-hand sides otherwise: columns, or rows for systems written x a = b. The axes in front
+   and matrices of right-hand sides otherwise: columns, or rows for systems written x a = b. The leading axes
    broadcast. */
 #ifndef FLXI_LINEAR_SYSTEM_H
 #define FLXI_LINEAR_SYSTEM_H
@@ -10,7 +10,7 @@
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 
-/* Attribute `trans`: what is solved with. */
+/* Attribute `trans`: which form of the matrix is solved with. */
 #define FLXI_TRANS_WORDS "none transpose adjoint"
 typedef enum { FLXI_TRANS_NONE, FLXI_TRANS_TRANSPOSE, FLXI_TRANS_ADJOINT } flxi_trans; /* order of the words */
 const char *flxi_trans_word(int64_t trans);
@@ -22,7 +22,7 @@ static inline bool flxi_is_vector_system(const flx_type *a, const flx_type *b)
 
 /* ---- Inference ---- */
 
-/* Checks operands `a` and `b` and gives the type of the solution. */
+/* Checks operands `a` and `b` and returns the type of the solution. */
 flx_code flxi_infer_system(flxi_infer *f, uint32_t a, uint32_t b, bool left, flx_type *y);
 
 /* ---- Evaluation ---- */
@@ -32,7 +32,7 @@ typedef struct {
     int64_t n, k;  /* extent of a, number of right-hand sides */
     flx_type lead; /* the batch */
     int64_t a_lead[FLX_MAX_RANK], b_lead[FLX_MAX_RANK], index[FLX_MAX_RANK];
-    flxi_matrix_view a, b, y; /* of the system under way */
+    flxi_matrix_view a, b, y; /* of the current system */
     bool same_matrix;         /* as in the system before */
     bool is_first;
 } flxi_systems;
@@ -41,7 +41,7 @@ typedef struct {
 bool flxi_systems_begin(flxi_systems *w, const flx_tensor *a, const flx_tensor *b, const flx_tensor *y, bool left);
 bool flxi_systems_next(flxi_systems *w);
 
-/* The triangle of a system of solve_triangular with those attributes, as columns see it: x op(t) = b is
+/* The triangle of a system of solve_triangular with those attributes, for right-hand sides in columns: x op(t) = b is
    op(t)^T x^T = b^T. */
 flxi_triangle flxi_system_triangle(bool lower, flxi_trans trans, bool unit, bool left, int64_t n);
 
@@ -51,8 +51,8 @@ flxi_triangle flxi_system_triangle(bool lower, flxi_trans trans, bool unit, bool
 flx_val flxi_as_sides(flxi_site *s, flx_val v, bool vector, bool left);
 flx_val flxi_as_vectors(flxi_site *s, flx_val v, bool vector, bool left);
 
-/* The sum over right-hand sides of l r^H, columns each, or of l^H r, rows each: what the cotangent of a matrix is
-   made of. One matrix (rank 2) that serves a whole batch is summed for at once. */
+/* The sum over right-hand sides of l r^H, columns each, or of l^H r, rows each: the terms of the cotangent of a matrix.
+   For one matrix (rank 2) shared by a whole batch, a single product sums over the batch. */
 flx_val flxi_outer_product(flxi_site *s, flx_val l, flx_val r, bool left, int matrix_rank);
 
 /* Operand `rhs` is the last; the operands before it describe the matrix, the first of them by its own two axes,

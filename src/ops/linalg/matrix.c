@@ -72,7 +72,8 @@ static flx_code infer_diag_set(flxi_infer *f)
     const flx_type *x = f->in[0];
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     if (x->rank == FLX_MAX_RANK)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "matrices on a tensor of rank %d exceed the limit", x->rank);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "diagonal matrices of a tensor of rank %d exceed the rank limit",
+                               x->rank);
     f->out[0] = *x;
     f->out[0].dims[f->out[0].rank++] = x->dims[x->rank - 1];
     return FLX_OK;
@@ -107,7 +108,7 @@ const flxi_rules flxi_rules_diag_set = {
 
 /* ---- kron ---- */
 
-/* How many axes are multiplied: 1 of vectors, 2 of matrices. */
+/* How many axes are multiplied: 1 for vectors, 2 for matrices. */
 static int kron_axes(const flx_type *a, const flx_type *b)
 {
     return a->rank == 1 && b->rank == 1 ? 1 : 2;
@@ -124,7 +125,7 @@ static flx_code infer_kron(flxi_infer *f)
                                "both must be matrices or both vectors: a is %s, b is %s",
                                flxi_shape_str(f->ctx, a, &ta), flxi_shape_str(f->ctx, b, &tb));
     if (own == 2 && (a->rank > FLX_MAX_RANK - 2 || b->rank > FLX_MAX_RANK - 2))
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "products of tensors of rank %d exceed the limit",
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "the product of tensors of rank %d exceeds the rank limit",
                                a->rank > b->rank ? a->rank : b->rank);
     flx_type lead_a = {.dtype = a->dtype};
     flx_type lead_b = {.dtype = b->dtype};
@@ -138,7 +139,7 @@ static flx_code infer_kron(flxi_infer *f)
     return FLX_OK;
 }
 
-/* v with an axis of extent 1 behind (before) each of its last `own`. */
+/* v with an axis of extent 1 after (before) each of its last `own`. */
 static flx_val spread(flxi_site *s, flx_val v, int own, bool behind)
 {
     const flx_type *t = flxi_typeof(s, v);
@@ -159,7 +160,7 @@ static void decompose_kron(flxi_site *s, flx_val *y)
     flx_type out = {.dtype = t->dtype};
     int lead = t->rank - 2 * own;
     if (lead < 0)
-        return; /* an error stands in the graph */
+        return; /* the graph has an error */
     flxi_append_dims(&out, t, 0, lead);
     for (int k = lead; k < t->rank; k += 2)
         out.dims[out.rank++] = flx_dim_mul(s->ctx, t->dims[k], t->dims[k + 1]);

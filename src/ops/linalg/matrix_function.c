@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matrix_function.c: functions of square matrices.
 
-   expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is good
-   to the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
+   expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is accurate to
+   the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
 #include "base/complex_arith.h"
 #include "graph/op/eval.h"
 #include "ops/linalg/matrix_rules.h"
@@ -25,7 +25,7 @@ static void multiply(int64_t n, const cplx *a, const cplx *b, cplx *y)
         }
 }
 
-/* c6 a6 + c4 a4 + c2 a2 + c0 I, the constant only where the caller wants one. */
+/* c6 a6 + c4 a4 + c2 a2 + c0 I, the constant only where the caller requests it. */
 static void combine(int64_t n, cplx *const powers[3], const double c[4], cplx *y)
 {
     for (int64_t i = 0; i < n * n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix_rules.h: what rules about matrices, which are the last two axes of a tensor, are built from. */
+/* matrix_rules.h: helpers for rules about matrices, which are the last two axes of a tensor. */
 #ifndef FLXI_MATRIX_RULES_H
 #define FLXI_MATRIX_RULES_H
 
@@ -9,7 +9,7 @@
 static inline flx_val flxi_transposed(flxi_site *s, flx_val a)
 {
     int rank = flxi_typeof(s, a)->rank;
-    return rank < 2 ? a : flxi_move_axis(s, a, rank - 1, rank - 2); /* less: an error stands in the graph */
+    return rank < 2 ? a : flxi_move_axis(s, a, rank - 1, rank - 2); /* less: the graph has an error */
 }
 
 /* a^H */
@@ -24,7 +24,7 @@ static inline flx_val flxi_hermitian_part(flxi_site *s, flx_val a)
     return flx_mul(s->g, flx_add(s->g, a, flxi_adjoint(s, a)), flxi_number(s, a, 0.5));
 }
 
-/* v with its last `own` extents spelled as x spells them: they are the same, but one may be a symbol. */
+/* v with its last `own` extents taken from x: they are equal, but one may be a symbol. */
 static inline flx_val flxi_spelled_like(flxi_site *s, flx_val v, flx_val x, int own)
 {
     flx_type t = *flxi_typeof(s, v);
@@ -34,7 +34,7 @@ static inline flx_val flxi_spelled_like(flxi_site *s, flx_val v, flx_val x, int 
     return flxi_reshape_like(s, v, &t);
 }
 
-/* Square matrices with both extents spelled alike. */
+/* Square matrices with both extents written the same way. */
 static inline flx_val flxi_as_square(flxi_site *s, flx_val a)
 {
     flx_type t = *flxi_typeof(s, a);
@@ -70,7 +70,7 @@ static inline void flxi_batch_matrices(flxi_site *s, flx_val *by)
 
 /* Operand i has rank 2 or more and its last two axes are equal. */
 flx_code flxi_need_square(flxi_infer *f, uint32_t operand);
-/* The smaller of two extents; fails with UNBOUND_DIM when their symbols leave it open. */
+/* The smaller of two extents; fails with UNBOUND_DIM when that depends on symbols. */
 flx_code flxi_smaller_dim(flxi_infer *f, const flx_type *matrix, flx_dim *out);
 flx_code flxi_infer_square(flxi_infer *f); /* square matrices, result of the same type */
 

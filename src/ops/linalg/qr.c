@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qr.c: a = q r by reflections. Matrices with more columns than rows are factored by their first columns a1 = q r1;
-   what is left of r is q^H a2, and the rules say so. Where a, or a1, has not full rank, r cannot be inverted and
-   there is no derivative: infinities and NaNs. */
+/* qr.c: a = q r by reflections. For matrices with more columns than rows, the first columns are factored, a1 = q r1;
+   the rest of r is q^H a2, also in the rules. Where a, or a1, does not have full rank, r cannot be inverted and there
+   is no derivative: infinities and NaNs. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
@@ -56,7 +56,7 @@ static flx_code eval_qr(flxi_eval *e)
 
 /* ---- Rules ---- */
 
-/* The columns that make q, and the rest; `rest` is none where there is none. */
+/* The columns that determine q, and the rest; `rest` is FLX_NONE where there is none. */
 typedef struct {
     flx_val first, rest;
 } columns;
@@ -86,20 +86,20 @@ static flx_val over_r(flxi_site *s, flx_val v, flx_val r, const char *trans)
     return flx_solve_triangular(s->g, r, v, 0, trans, 0, 0);
 }
 
-/* Then q q^H = 1 too, and what is outside of the range of q is nothing but rounding errors. */
+/* Then q q^H = 1 too, and the component outside the range of q is only rounding errors. */
 static bool is_square(flxi_site *s, flx_val q)
 {
     const flx_type *t = flxi_typeof(s, q);
     return t->rank > 1 && t->dims[t->rank - 1] == t->dims[t->rank - 2];
 }
 
-/* The part of v that q does not reach: v - q (q^H v). */
+/* The part of v outside the range of q: v - q (q^H v). */
 static flx_val beyond(flxi_site *s, flx_val q, flx_val v, flx_val inside)
 {
     return flx_sub(s->g, v, flx_matmul(s->g, q, inside));
 }
 
-/* The cotangent of the columns that make q. With X = q^H dq, half() the lower triangle with half the diagonal and
+/* The cotangent of the columns that determine q. With X = q^H dq, half() the lower triangle with half the diagonal and
    Y = half(r dr^H): (q (half(X - X^H) + Y + Y^H) + dq - q X) r^-H. */
 static flx_val cotangent_of_first(flxi_site *s, flx_val dq, flx_val dr, flx_val r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* solve.c: linear systems by LU factors, and the inverse.
+/* solve.c: linear systems solved with LU factors, and the inverse.
 
-   Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and what comes
-   back through it is solved with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its
-   own system and the status FLX_RUN_SINGULAR. */
+   Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and the reverse
+   sweep solves with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its own system and
+   the status FLX_RUN_SINGULAR. */
 #include "ops/linalg/linear_system.h"
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
@@ -13,7 +13,7 @@
 
 enum { LEFT = 1 }; /* a x = b: the right-hand sides are columns */
 
-/* ---- Emitting ---- */
+/* ---- Appending ---- */
 
 typedef struct {
     flx_val lu, perm;
@@ -121,7 +121,7 @@ static void batch_solve(flxi_site *s, flx_val *by)
     flxi_batch_system(s, LEFT, by);
 }
 
-/* Diagonals are raised so that the matrices are well conditioned. */
+/* A multiple of the identity is added so that the matrices are well conditioned. */
 static const flxi_sample samples_solve[] = {
     {"T[3, 3]{-1..1+3I}, T[3]", NULL, NULL, FLX_OK},
     {"T[3, 3]{-1..1+3I}, T[3, 2]", NULL, NULL, FLX_OK},
@@ -166,10 +166,10 @@ static flx_code need_matrix_rank(flxi_infer *f, int rank, const char *shape)
 {
     flxi_type_text t;
     if (f->in[0]->rank != rank)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of axes in front", "a must be %s: it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of leading axes", "a must be %s: it is %s",
                                shape, flxi_shape_str(f->ctx, f->in[0], &t));
     if (f->in[1]->rank > rank)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of axes in front",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "solve takes any number of leading axes",
                                "b must have no more axes than a: it is %s", flxi_shape_str(f->ctx, f->in[1], &t));
     return infer_solve(f);
 }
@@ -184,7 +184,7 @@ static flx_code infer_batched_solve(flxi_infer *f)
     flxi_type_text ta, tb;
     FLXI_TRY(need_matrix_rank(f, 3, "a batch of matrices, [B, N, N]"));
     if (!flxi_dims_may_equal(f, f->in[0]->dims[0], f->in[1]->dims[0]))
-        return flxi_infer_fail(f, FLX_E_SHAPE, "solve broadcasts the axes in front",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "solve broadcasts the leading axes",
                                "a and b must have the same number of systems: a is %s, b is %s",
                                flxi_shape_str(f->ctx, f->in[0], &ta), flxi_shape_str(f->ctx, f->in[1], &tb));
     return FLX_OK;
@@ -248,12 +248,12 @@ static flx_code infer_lu_solve(flxi_infer *f)
         fits = flxi_dims_may_equal(f, perm->dims[k], lu->dims[k]);
     if (!fits)
         return flxi_infer_fail(f, FLX_E_SHAPE, "perm is the third result of lu",
-                               "perm must have a number for each row of lu: lu is %s, perm is %s",
+                               "perm must have one entry for each row of lu: lu is %s, perm is %s",
                                flxi_shape_str(f->ctx, lu, &tl), flxi_shape_str(f->ctx, perm, &tp));
     return FLX_OK;
 }
 
-/* The rows of v, which has the axes of the solution, by their numbers. */
+/* The rows of v, which has the axes of the solution, by index. */
 static flx_val rows_of(flxi_site *s, flx_val v, flx_val numbers, bool vector)
 {
     const flx_type *t = flxi_typeof(s, v);

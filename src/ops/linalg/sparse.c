@@ -27,25 +27,25 @@ static flx_code check_places(flxi_infer *f, const char *name, flx_ints places, f
 {
     for (size_t k = 0; k < places.n; k++)
         if (places.v[k] < 0 || (flxi_dim_is_number(extent) && places.v[k] >= extent))
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "places count from 0", "%s[%zu] is %lld, outside of the matrix",
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "positions count from 0", "%s[%zu]=%lld is outside the matrix",
                                    name, k, (long long)places.v[k]);
     return FLX_OK;
 }
 
-/* `columns` is the extent that x, or the solution, has along the columns of the matrix. */
+/* `columns` is the number of columns of the matrix, an extent of x or of the solution. */
 static flx_code check_pattern(flxi_infer *f, flx_dim columns)
 {
     const sparse_attrs *a = f->attrs;
     const flx_type *v = f->in[0];
     flxi_type_text t;
     if (a->rows.n != a->cols.n)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "rows and cols pair up: %zu against %zu entries", a->rows.n,
-                               a->cols.n);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "rows and cols must have the same number of entries: %zu and %zu", a->rows.n, a->cols.n);
     if (a->n < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "n must not be negative: it is %lld", (long long)a->n);
     if (v->rank != 1 || !flxi_dims_may_equal(f, v->dims[0], (flx_dim)a->rows.n))
-        return flxi_infer_fail(f, FLX_E_SHAPE, "other axes are for vmap",
-                               "v must have one value for each of the %zu places: it is %s", a->rows.n,
+        return flxi_infer_fail(f, FLX_E_SHAPE, "use vmap for more axes",
+                               "v must have one value for each of the %zu positions: it is %s", a->rows.n,
                                flxi_shape_str(f->ctx, v, &t));
     FLXI_TRY(check_places(f, "rows", a->rows, a->n));
     return check_places(f, "cols", a->cols, columns);
@@ -58,7 +58,7 @@ static flx_code check_sides(flxi_infer *f)
     flxi_type_text t;
     if (x->rank == 1 || x->rank == 2)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_SHAPE, "other axes are for vmap", "%s must be a vector or a matrix: it is %s",
+    return flxi_infer_fail(f, FLX_E_SHAPE, "use vmap for more axes", "%s must be a vector or a matrix: it is %s",
                            flxi_operand_name(f, 1, name, sizeof name), flxi_shape_str(f->ctx, x, &t));
 }
 
@@ -86,7 +86,7 @@ static flx_code infer_sparse_solve(flxi_infer *f)
     return FLX_OK;
 }
 
-/* ---- Emitting ---- */
+/* ---- Appending ---- */
 
 static flx_val places(flxi_site *s, flx_ints list)
 {
@@ -102,7 +102,7 @@ static flx_val places(flxi_site *s, flx_ints list)
     return c;
 }
 
-/* v beside the rows of x. */
+/* v shaped to multiply the rows of x. */
 static flx_val beside_rows(flxi_site *s, flx_val v, flx_val x)
 {
     int64_t axis = 1;

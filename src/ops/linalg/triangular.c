@@ -73,7 +73,7 @@ static flx_code eval_triangular(flxi_eval *e)
 
 /* ---- Rules ---- */
 
-/* What of a matrix like t counts. */
+/* The part of a matrix like t that is read. */
 static flx_val read_part(flxi_site *s, flx_val v)
 {
     const triangular_attrs *a = s->attrs;
@@ -81,7 +81,7 @@ static flx_val read_part(flxi_site *s, flx_val v)
     return a->lower ? flx_tril(s->g, v, -k) : flx_triu(s->g, v, k);
 }
 
-/* op(v), and its own inverse: the matrix whose op is v. */
+/* op(v); op is its own inverse, so this is also the matrix whose op is v. */
 static flx_val op_of(flxi_site *s, flx_val v)
 {
     int64_t trans = ((const triangular_attrs *)s->attrs)->trans;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_norm.c: norm, of the numbers along the axes taken as one vector. The default, ord=2 over all axes, is the
+/* vector_norm.c: norm of the elements along the axes as one vector. The default, ord=2 over all axes, is the
    Frobenius norm of a matrix. Where a norm has a corner, at a vector of zeros, its derivative is 0. */
 #include "ops/linalg/matrix_rules.h"
 #include "ops/rule/decomposed.h"
@@ -42,7 +42,7 @@ static flx_val instead_of_zero(flxi_site *s, flx_val v, flx_val like, double ins
     return flx_where(s->g, flx_eq(s->g, like, flxi_number(s, like, 0.0)), flxi_number(s, v, instead), v);
 }
 
-/* What the vector is divided by, so that no power of it overflows or vanishes: a constant, since the norm does not
+/* The vector is divided by this, so that no power overflows or vanishes. It has no derivative, since the norm does not
    depend on it. */
 static flx_val scale_of(flxi_site *s, flx_val size, flx_ints axes)
 {
@@ -69,7 +69,7 @@ static flx_val euclidean(flxi_site *s, flx_ints axes)
     return root_of(s, flx_reduce_sum(s->g, square, axes, 1), scale, 2.0);
 }
 
-/* The power of 0 is written down, since for ord < 1 its slope is infinite. */
+/* The power of 0 is set explicitly, since for ord < 1 its slope is infinite. */
 static flx_val by_powers(flxi_site *s, flx_ints axes, double ord)
 {
     flx_val size = flx_abs(s->g, s->x[0]);
@@ -88,7 +88,7 @@ static flx_val count_of_others(flxi_site *s, flx_ints axes)
     return flx_reduce_sum(s->g, flx_cast(s->g, other, (flx_dtype)dtype), axes, 1);
 }
 
-/* Of no numbers the largest size is 0. */
+/* The largest modulus of an empty vector is 0. */
 static flx_val largest(flxi_site *s, flx_ints axes)
 {
     flx_val most = flx_reduce_max(s->g, flx_abs(s->g, s->x[0]), axes, 1);

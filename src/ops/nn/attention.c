@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention.c: attention and its cotangents, each defined by its decomposition.
 
-   Heads that share keys are never copied: the queries of a group stand under each other, [N, Hk, G*Sq, D], so that one
+   Heads that share keys are never copied: the queries of a group are stacked, [N, Hk, G*Sq, D], so that one
    product with [N, Hk, D, Sk] gives all their scores, and the sums over the group that the cotangents of k and v need
    are part of a product too. Besides the scores [N, H, Sq, Sk] nothing is larger than the operands.
 
-   Keys that are not allowed get the score -inf and so the weight 0. In a row where none is, 0 stands for -inf, so that
-   the softmax is finite, and the weights are set to 0 afterwards: nothing flows into or out of such a row, in either
-   mode, to any order. f16 and bf16 are computed in f32 and rounded at the end. */
+   Keys that are not allowed get the score -inf and so the weight 0. In a row where none is allowed, 0 replaces -inf, so
+   that the softmax is finite, and the weights are set to 0 afterwards: no derivative passes through such a row, in
+   either mode, to any order. f16 and bf16 are computed in f32 and rounded at the end. */
 #include "ops/nn/attention.h"
 
 #include "ops/opcode.h"
@@ -19,7 +19,7 @@
 #include <math.h>
 
 enum { SCORES_RANK = 4 };
-typedef enum { WRT_QUERY, WRT_KEY, WRT_VALUE, WRT_BIAS } wrt_operand; /* places in the list of words */
+typedef enum { WRT_QUERY, WRT_KEY, WRT_VALUE, WRT_BIAS } wrt_operand; /* positions in the list of words */
 
 /* clang-format off: one line for each attribute */
 #define FORWARD_SCHEMA                                              \
@@ -47,13 +47,13 @@ flx_code flxi_check_scores(flxi_infer *f, int64_t mask_kind, int64_t window, dou
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "window=w allows a key and the w before it",
                                "mask_kind=sliding_window needs a window");
     if (!windowed && window != FLXI_ABSENT)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "say mask_kind=sliding_window",
-                               "only mask_kind=sliding_window has a window");
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "set mask_kind=sliding_window",
+                               "window needs mask_kind=sliding_window");
     if (windowed && window < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "window=0 allows one key", "window must not be negative: it is %lld",
                                (long long)window);
     if (softcap <= 0 || isinf(softcap))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "leave it out for no cap",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "omit it for no cap",
                                "softcap must be positive and finite: it is %g", softcap);
     if (isinf(score_scale))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "score_scale must be finite");
@@ -67,7 +67,7 @@ flx_code flxi_check_mask(flxi_infer *f, uint32_t operand, int64_t mask_kind, int
     flxi_type_text tm, ts;
     bool keys_only = mask_kind == MASK_CUSTOM && m->rank == 2;
     if (mask_kind == MASK_BIAS && m->dtype != dtype)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "cast it", "the bias must be %s as the queries, not %s",
+        return flxi_infer_fail(f, FLX_E_DTYPE, "cast it", "the bias must be %s like the queries, not %s",
                                flx_dtype_name(dtype), flx_dtype_name(m->dtype));
     if (flxi_is_complex(m->dtype))
         return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "the mask must be bool or real, not %s", flx_dtype_name(m->dtype));
@@ -80,12 +80,12 @@ flx_code flxi_check_mask(flxi_infer *f, uint32_t operand, int64_t mask_kind, int
         return FLX_OK;
     return flxi_infer_fail(f, FLX_E_SHAPE,
                            keys_only ? "two axes are batch and keys; a mask for queries and keys is [1, 1, Sq, Sk]"
-                                     : "axes are aligned at the last one",
-                           "the mask, of shape %s, does not stretch to the scores [N, H, Sq, Sk] = %s",
+                                     : "axes align at the last one",
+                           "the mask, of shape %s, does not broadcast to the scores [N, H, Sq, Sk] = %s",
                            flxi_shape_str(f->ctx, m, &tm), flxi_shape_str(f->ctx, &whole, &ts));
 }
 
-/* The attributes of number, in range and fitting each other. */
+/* The numeric attributes are in range and consistent. */
 static flx_code check_heads(flxi_infer *f, const flxi_attention_attrs *a)
 {
     if (a->num_heads < 1 || a->num_kv_heads < 1 || a->head_dim < 1)
@@ -93,7 +93,7 @@ static flx_code check_heads(flxi_infer *f, const flxi_attention_attrs *a)
                                "num_heads=%lld, num_kv_heads=%lld and head_dim=%lld must be at least 1",
                                (long long)a->num_heads, (long long)a->num_kv_heads, (long long)a->head_dim);
     if (a->num_heads % a->num_kv_heads)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "as many heads must share each head of keys and values",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "each head of keys and values is shared by the same number of heads",
                                "num_kv_heads=%lld does not divide num_heads=%lld", (long long)a->num_kv_heads,
                                (long long)a->num_heads);
     return FLX_OK;
@@ -120,7 +120,7 @@ static flx_code infer_forward(flxi_infer *f, uint32_t mask, flx_type *y)
     int64_t width = FLXI_ABSENT;
     bool masked = f->nin > mask;
     if (masked != flxi_mask_is_operand(a->mask_kind))
-        return flxi_infer_fail(f, FLX_E_ARITY, masked ? "say mask_kind=custom or mask_kind=bias" : NULL,
+        return flxi_infer_fail(f, FLX_E_ARITY, masked ? "set mask_kind=custom or mask_kind=bias" : NULL,
                                masked ? "this mask_kind takes no mask" : "this mask_kind needs a mask");
     FLXI_TRY(flxi_infer_heads(f, 0, a->layout, &a->num_heads, &a->head_dim, &q));
     if (a->num_kv_heads == FLXI_ABSENT)
@@ -153,7 +153,7 @@ static flx_code infer_backward(flxi_infer *f)
     for (int k = 0; same && k < y.rank; k++)
         same = flxi_dims_may_equal(f, f->in[3]->dims[k], y.dims[k]);
     if (!same)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "dy must have the shape of the result, %s, but is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "dy must have the shape of the result, %s, but it is %s",
                                flxi_shape_str(f->ctx, &y, &ty), flxi_shape_str(f->ctx, f->in[3], &td));
     if (a->wrt == WRT_BIAS && a->mask_kind != MASK_BIAS)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "a custom mask has no cotangent", "wrt=bias needs mask_kind=bias");
@@ -180,7 +180,7 @@ static flx_val transposed(attending *t, flx_val v)
     return flx_transpose(t->s->g, v, FLX_INTS(0, 1, 3, 2));
 }
 
-/* [N, H, Sq, m] with the rows of a group under each other, [N, Hk, G*Sq, m]; and back. */
+/* [N, H, Sq, m] with the rows of a group stacked, [N, Hk, G*Sq, m]; and back. */
 static flx_val grouped(attending *t, flx_val v, bool is_grouped)
 {
     flx_dim m = flxi_typeof(t->s, v)->dims[3];
@@ -226,7 +226,7 @@ static flx_val query_positions(attending *t)
     return flx_add(s->g, i, flx_max(s->g, offset, zero));
 }
 
-/* Causal and windowed: [Sq, Sk]. Of the window's far edge only what a tensor can reach matters. */
+/* Causal and windowed: [Sq, Sk]. The window's far edge matters only as far as a tensor can reach. */
 static flx_val allowed_positions(attending *t)
 {
     flxi_site *s = t->s;
@@ -241,7 +241,7 @@ static flx_val allowed_positions(attending *t)
     return flx_and(s->g, allowed, flx_ge(s->g, j, flx_sub(s->g, i, window)));
 }
 
-/* The mask with all four axes. A custom one of two axes has batch and keys. */
+/* The mask with all four axes. A custom mask of two axes has batch and keys. */
 static flx_val mask_of_scores(attending *t, flx_val mask)
 {
     const flx_type *m = flxi_typeof(t->s, mask);
@@ -254,7 +254,7 @@ static flx_val mask_of_scores(attending *t, flx_val mask)
         dims[2] = 1;
     }
     const flx_dim scores[SCORES_RANK] = {t->q.n, t->q.heads, t->q.tokens, t->k.tokens};
-    for (int k = 0; k < SCORES_RANK; k++) /* a number where the mask says one and the scores a symbol, or the reverse */
+    for (int k = 0; k < SCORES_RANK; k++) /* a number where one of the two has a symbol */
         dims[k] = dims[k] == 1 ? 1 : scores[k];
     return flxi_reshape_to(t->s, mask, SCORES_RANK, dims);
 }
@@ -274,7 +274,7 @@ static void find_allowed(attending *t)
 {
     int64_t kind = t->a->mask_kind;
     flx_dim before = flx_dim_sub(t->s->ctx, t->k.tokens, t->q.tokens);
-    bool reaches = flxi_dim_is_number(before) && before >= 0; /* every query stands at a key */
+    bool reaches = flxi_dim_is_number(before) && before >= 0; /* every query is at a key */
     t->allowed = kind == MASK_NONE ? FLX_NONE : flxi_is_none(t->mask) ? allowed_positions(t) : allowed_by_mask(t);
     t->has_empty_rows = kind == MASK_SLIDING_WINDOW ? !reaches : flxi_mask_is_operand(kind);
 }
@@ -320,7 +320,7 @@ static attending attend(flxi_site *s, flx_val mask)
     return t;
 }
 
-/* [N, H, S, D] as operand i has it. */
+/* [N, H, S, D] in the layout of operand i. */
 static flx_val as_operand(attending *t, flx_val v, uint32_t i, const flxi_heads *heads)
 {
     const flx_type *type = flxi_typeof(t->s, t->s->x[i]);
@@ -341,7 +341,7 @@ static void decompose_attention(flxi_site *s, flx_val *y)
 
 /* ---- Cotangents ---- */
 
-/* The cotangent of the scores before the scale, or with `bias` of what is added to them, from that of the result. */
+/* The cotangent of the scores before the scale, or with `bias` of the added bias, from that of the result. */
 static flx_val score_cotangent(attending *t, flx_val dy, bool of_bias)
 {
     flxi_site *s = t->s;
@@ -382,8 +382,7 @@ static void decompose_backward(flxi_site *s, flx_val *d)
     }
 }
 
-/* One node for each operand that wants a cotangent; what they share is computed once when they are compiled
-   together. */
+/* One node for each operand that needs a cotangent; shared parts are computed once when they are compiled together. */
 static void fused_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_val x[5] = {s->x[0], s->x[1], s->x[2], dy[0], s->nin > 3 ? s->x[3] : FLX_NONE};
@@ -403,13 +402,13 @@ static void fused_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* ---- Batching: folded into N ---- */
 
-/* The mask [B*n, ..], with four axes. `whole`: also where one for all examples would do. */
+/* The mask [B*n, ..], with four axes. `whole`: also where one mask for all examples would do. */
 static flx_val fold_mask(flxi_site *s, uint32_t i, flx_dim n, bool whole)
 {
     const flxi_attention_attrs *a = s->attrs;
     flx_type m = flxi_example_type(s, i);
     flx_dim dims[SCORES_RANK + 1] = {s->size, 1, 1, 1, 1};
-    int first = s->batched[i] ? 0 : 1; /* an unbatched mask has no batch axis to begin with */
+    int first = s->batched[i] ? 0 : 1; /* an unbatched mask has no batch axis yet */
     for (int k = 0; k < m.rank; k++)
         dims[1 + SCORES_RANK - m.rank + k] = m.dims[k];
     if (a->mask_kind == MASK_CUSTOM && m.rank == 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention.h: what attention and the fused ops around it share. */
+/* attention.h: shared by attention and the fused ops around it. */
 #ifndef FLXI_ATTENTION_H
 #define FLXI_ATTENTION_H
 
@@ -17,7 +17,7 @@ typedef struct {
     int64_t wrt;                 /* attention_backward: which operand's cotangent */
 } flxi_attention_attrs;
 
-/* Rows of a schema for the fields that say how scores become weights. */
+/* Rows of a schema for the fields that define how scores become weights. */
 #define A_SCORES(T) \
     A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/√head_dim"), A_REAL_OPT(T, softcap, "none")
 
@@ -26,7 +26,7 @@ static inline bool flxi_mask_is_operand(int64_t mask_kind)
     return mask_kind == MASK_CUSTOM || mask_kind == MASK_BIAS;
 }
 
-/* Fails with ATTRIBUTE when window, softcap or score_scale do not fit the mask kind or their range. */
+/* Fails with ATTRIBUTE when window, softcap or score_scale are out of range or do not match the mask kind. */
 flx_code flxi_check_scores(flxi_infer *f, int64_t mask_kind, int64_t window, double score_scale, double softcap);
 
 /* Fails with DTYPE or SHAPE unless operand i is a mask of that kind for scores [N, H, Sq, Sk]. */

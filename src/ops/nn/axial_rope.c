@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* axial_rope.c: axial_rope2d, a rotary embedding for tokens on a grid. It has no tables: the angles are computed from
-   positions, in f64, so that they are as exact as the dtype of x can show. They are few, one for each token and pair of
-   a head. */
+   positions, in f64, so that they are as accurate as the dtype of x allows. There are few of them, one for each token
+   and pair of a head. */
 #include "ops/nn/head_layout.h"
 #include "ops/rule/along.h"
 #include "ops/rule/decomposed.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-typedef enum { REPEAT_TILE, REPEAT_INTERLEAVE } repeat_mode; /* places in the list of words */
+typedef enum { REPEAT_TILE, REPEAT_INTERLEAVE } repeat_mode; /* positions in the list of words */
 
 typedef struct {
     int64_t end_x, end_y;
@@ -37,16 +37,16 @@ static flx_code infer_axial(flxi_infer *f)
     int64_t num_heads = a->num_heads;
     int64_t head_dim = FLXI_ABSENT;
     if (a->end_x < 1 || a->end_y < 1 || num_heads < 1 || a->repeat_factor < 1)
-        return flxi_infer_fail(
-            f, FLX_E_ATTRIBUTE, NULL,
-            "end_x, end_y, num_heads and repeat_factor must be at least 1, but are %lld, %lld, %lld, "
-            "%lld",
-            (long long)a->end_x, (long long)a->end_y, (long long)num_heads, (long long)a->repeat_factor);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "end_x, end_y, num_heads and repeat_factor must be at least 1, got %lld, %lld, %lld, "
+                               "%lld",
+                               (long long)a->end_x, (long long)a->end_y, (long long)num_heads,
+                               (long long)a->repeat_factor);
     if (!(a->theta > 0) || isinf(a->theta))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "theta must be positive and finite: it is %g", a->theta);
     FLXI_TRY(flxi_infer_heads(f, 0, HEADS_BSD, &num_heads, &head_dim, &heads));
     if (head_dim % 4)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "each half of a head is made of pairs",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "each half of a head consists of pairs",
                                "the width of a head must be a multiple of 4: it is %lld", (long long)head_dim);
     flx_dim tokens = flx_dim_mul(f->ctx, flx_dim_mul(f->ctx, a->end_x, a->end_y), a->repeat_factor);
     if (tokens == FLX_DIM_INVALID || !flxi_dims_may_equal(f, x->dims[1], tokens))
@@ -63,7 +63,7 @@ static flx_val int_number(flxi_site *s, int64_t x)
     return flx_scalar(s->g, FLX_I64, (double)x);
 }
 
-/* The place in the grid of each token, (px, py): [S, 2] */
+/* The grid position of each token, (px, py): [S, 2] */
 static flx_val grid_places(flxi_site *s, flx_dim tokens)
 {
     const axial_attrs *a = s->attrs;

@@ -17,7 +17,7 @@ static const layout_axes layouts[] = {
 
 /* ---- Inference ---- */
 
-/* An attribute that an axis of the operand shows. */
+/* An attribute that an axis of the operand determines. */
 static flx_code infer_shown(flxi_infer *f, uint32_t operand, const char *what, flx_dim shown, const char *hint,
                             int64_t *attr)
 {
@@ -25,7 +25,7 @@ static flx_code infer_shown(flxi_infer *f, uint32_t operand, const char *what, f
     flxi_dim_text text;
     flxi_operand_name(f, operand, name, sizeof name);
     if (*attr == FLXI_ABSENT && !flxi_dim_is_number(shown))
-        return flxi_infer_fail(f, FLX_E_SHAPE, "batch and sequence may be symbols, heads and their width may not",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "only batch and sequence may be symbols",
                                "the %s of %s must be a number, not %s", what, name, flxi_dim_str(f->ctx, shown, &text));
     if (*attr == FLXI_ABSENT)
         *attr = shown;
@@ -43,7 +43,7 @@ static flx_code infer_folded(flxi_infer *f, uint32_t operand, flx_dim last, int6
     int64_t *known = *num_heads == FLXI_ABSENT ? head_dim : num_heads;
     int64_t *other = known == num_heads ? head_dim : num_heads;
     if (*known == FLXI_ABSENT)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "layout=bsd does not show them: give num_heads",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "layout=bsd does not determine them: give num_heads",
                                "num_heads or head_dim is missing");
     if (*other == FLXI_ABSENT && flxi_dim_is_number(last) && *known > 0 && last % *known == 0)
         *other = last / *known;
@@ -67,9 +67,9 @@ flx_code flxi_infer_heads(flxi_infer *f, uint32_t operand, int64_t layout, int64
     char name[32];
     flxi_type_text text;
     if (t->rank != l->rank)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "is it another layout? There are " FLXI_HEAD_LAYOUTS,
-                               "%s must be %s, but is %s", flxi_operand_name(f, operand, name, sizeof name), l->shape,
-                               flxi_shape_str(f->ctx, t, &text));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "is it in another layout? The layouts are " FLXI_HEAD_LAYOUTS,
+                               "%s must be %s, but it is %s", flxi_operand_name(f, operand, name, sizeof name),
+                               l->shape, flxi_shape_str(f->ctx, t, &text));
     if (l->heads < 0) {
         FLXI_TRY(infer_folded(f, operand, t->dims[2], num_heads, head_dim));
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_layout.h: tensors of attention heads. Each op that takes some says in which order its axes stand; it is never
+/* head_layout.h: tensors of attention heads. Each op that takes them specifies the order of the axes; it is never
    guessed from extents, which may be equal. Rules compute on [N, H, S, D]: batch, heads, tokens, width of a head. */
 #ifndef FLXI_HEAD_LAYOUT_H
 #define FLXI_HEAD_LAYOUT_H
@@ -8,14 +8,14 @@
 #include "graph/op/site.h"
 
 #define FLXI_HEAD_LAYOUTS "bhsd bshd bsd"
-typedef enum { HEADS_BHSD, HEADS_BSHD, HEADS_BSD } flxi_head_layout; /* places in that list; bsd is [N, S, H*D] */
+typedef enum { HEADS_BHSD, HEADS_BSHD, HEADS_BSD } flxi_head_layout; /* positions in that list; bsd is [N, S, H*D] */
 
 typedef struct {
     flx_dim n, heads, tokens, width;
 } flxi_heads;
 
 /* Reads operand i. *num_heads and *head_dim are checked against its shape where they are given; where they are
-   FLXI_ABSENT they become what the shape shows, and it is an error when it does not. */
+   FLXI_ABSENT they are taken from the shape, and it is an error when the shape does not determine them. */
 flx_code flxi_infer_heads(flxi_infer *f, uint32_t operand, int64_t layout, int64_t *num_heads, int64_t *head_dim,
                           flxi_heads *heads);
 

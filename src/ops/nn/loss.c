@@ -32,10 +32,10 @@ static flx_code check_rows(flxi_infer *f)
     const flx_type *x = f->in[0];
     flxi_type_text tx;
     if (x->rank != 2)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "reshape it to one row per label", "logits must be [N, C], it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "reshape it to one row per label", "logits must be [N, C], but it is %s",
                                flxi_shape_str(f->ctx, x, &tx));
     if (x->dims[1] == 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "logits must have at least one class, it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "logits must have at least one class, but it is %s",
                                flxi_shape_str(f->ctx, x, &tx));
     for (uint32_t i = 1; i < f->nin; i++)
         FLXI_TRY(check_per_row(f, i));
@@ -58,7 +58,7 @@ static flx_code infer_loss_backward(flxi_infer *f)
 
 /* ---- Decompositions ---- */
 
-/* 0 - log p of the label; what an ignored label reads is 0. */
+/* 0 - log p of the label; an ignored label reads 0. */
 static void decompose_loss(flxi_site *s, flx_val *y)
 {
     const label_attrs *a = s->attrs;
@@ -70,8 +70,8 @@ static void decompose_loss(flxi_site *s, flx_val *y)
     y[0] = flxi_as_dtype(s, flx_sub(g, flxi_number(s, chosen, 0.0), chosen), logits->dtype);
 }
 
-/* (p - onehot) dl. Rows of ignored labels are 0 whatever stands in them: masked before the product for the derivative's
-   sake, and behind it for the value's. */
+/* (p - onehot) dl. Rows of ignored labels are 0 whatever they contain: masked before the product for the sake of the
+   derivative, and after it for the sake of the value. */
 static void decompose_loss_backward(flxi_site *s, flx_val *y)
 {
     const label_attrs *a = s->attrs;

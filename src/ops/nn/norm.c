@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.c: normalisation of rows, groups and channels; see norm.h. Each op is its decomposition. With
-   FLX_GRAD_FUSED_BACKWARD reverse mode emits the ops of norm_backward.c instead of the decomposition's derivative. */
+/* norm.c: normalisation of rows, groups and channels; see norm.h. Each op means its decomposition. With
+   FLX_GRAD_FUSED_BACKWARD reverse mode appends the ops of norm_backward.c instead of the decomposition's derivative. */
 #include "ops/nn/norm.h"
 
 #include "ops/rule/along.h"
@@ -29,7 +29,7 @@ static flx_code check_parameter(flxi_infer *f, uint32_t i, int64_t axis)
     flxi_operand_name(f, i, name, sizeof name);
     if (p->dtype != x->dtype && p->dtype != flxi_wide_dtype(x->dtype)) {
         flxi_infer_fail(f, FLX_E_DTYPE, NULL,
-                        "%s is %s beside %s: it must have the same dtype, or be f32 beside f16 and bf16", name,
+                        "%s is %s, but the data is %s: it must have the same dtype, or be f32 for f16 and bf16", name,
                         flx_dtype_name(p->dtype), flx_dtype_name(x->dtype));
         flxi_hint(f->err, "cast(%s, to=%s)", name, flx_dtype_name(x->dtype));
         return FLX_E_DTYPE;
@@ -60,7 +60,7 @@ static flx_code check_operands(flxi_infer *f)
 {
     const flxi_norm_attrs *a = f->attrs;
     if (!(a->eps >= 0) || isinf(a->eps))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "eps must be a finite number >= 0, it is %g", a->eps);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "eps must be a finite number >= 0, got %g", a->eps);
     for (uint32_t i = 1; i < f->nin; i++)
         FLXI_TRY(is_parameter(f->op, i) ? check_parameter(f, i, a->axis) : check_data(f, i));
     return FLX_OK;
@@ -91,7 +91,7 @@ flx_code flxi_check_group_norm(flxi_infer *f)
     a->axis = 1;
     flx_dim channels = f->in[0]->dims[1];
     if (a->num_groups < 1)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_groups must be 1 or more, it is %lld",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_groups must be at least 1, got %lld",
                                (long long)a->num_groups);
     if (flx_dim_is_static(channels) && channels % a->num_groups)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
@@ -260,7 +260,7 @@ static bool shares_parameters(const flxi_site *s)
     return true;
 }
 
-/* The operands with the data lifted; NULL where memory is short. */
+/* The operands with the data lifted; NULL when memory is exhausted. */
 static flx_val *lifted(flxi_site *s)
 {
     flx_val *x = flxi_rule_new(s, flx_val, s->nin);
@@ -331,7 +331,7 @@ static flx_val backward(flxi_site *s, const char *family, const char *part, cons
     return flx_op1(s->g, name, in, n, attrs, num_attrs);
 }
 
-/* v in a dtype as wide as the parameter's: a cotangent of an f32 parameter must not be rounded to f16 on its way. */
+/* v in a dtype as wide as the parameter's: the cotangent of an f32 parameter must not be rounded to f16 in between. */
 static flx_val beside(flxi_site *s, flx_val v, flx_val parameter)
 {
     return flxi_as_dtype(s, v, flxi_typeof(s, parameter)->dtype);
@@ -399,7 +399,8 @@ static void fused_vjp_batch_norm_inference(flxi_site *s, const flx_val *dy, flx_
 
 /* ---- Samples ---- */
 
-/* Rows of two or three elements may be nearly equal, and then derivatives are large and lose digits: an eps of 0.1. */
+/* The elements of rows of two or three may be nearly equal, and then derivatives are large and lose digits: hence an
+   eps of 0.1. */
 static const flxi_sample samples_layer_norm[] = {
     {"T[3, 5], T[5], T[5]", NULL, NULL, FLX_OK},
     {"T[4, 2, 2], T[4], T[4]", "axis=0, eps=0.1", NULL, FLX_OK},
@@ -528,7 +529,7 @@ const flxi_rules flxi_rules_batch_norm_inference = {
     .batch = flxi_batch_folded,
 };
 
-/* Its statistics are those of each example. */
+/* The statistics are computed per example. */
 const flxi_rules flxi_rules_batch_norm_training = {
     NORM_RULES(batch_norm_training, flxi_norm_eps_schema, decompose_batch_norm_training, channel_norm),
 };

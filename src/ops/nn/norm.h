@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.h: what normalisations and their backward ops share.
+/* norm.h: shared by normalisations and their backward ops.
 
    Every one of them has data operands (rows without a role: x, dy), all of one shape, and parameters (role any: gamma,
    beta, mean, var), one element per channel. Narrow floats are computed in f32 and rounded once, so a parameter may be
-   f32 beside them. Statistics are biased, eps is added under the root. */
+   f32 with them. Statistics are biased, eps is added under the root. */
 #ifndef FLXI_NORM_H
 #define FLXI_NORM_H
 
 #include "graph/op/infer.h"
 #include "graph/op/site.h"
 
-typedef struct {        /* of all ops here; an op's schema shows those it has, its inference sets the others */
-    int64_t axis;       /* of the channels; what is normalised unless there are groups */
+typedef struct {        /* of all ops here; an op's schema lists those it has, its inference sets the others */
+    int64_t axis;       /* of the channels; the normalised axis unless there are groups */
     int64_t num_groups; /* 0: no groups */
     double eps;
 } flxi_norm_attrs;
@@ -42,7 +42,7 @@ typedef struct {
 flx_val flxi_norm_rows(flxi_site *s, flx_val v);
 flx_val flxi_norm_unrows(flxi_site *s, flx_val rows, flx_val like);
 
-/* Of rows: the mean along what is normalised, kept as an axis; and the normalised rows. */
+/* Of rows: the mean along the normalised axis, which is kept; and the normalised rows. */
 flx_val flxi_norm_mean(flxi_site *s, flx_val rows);
 flxi_normalised flxi_normalise(flxi_site *s, flx_val rows, bool centred);
 
@@ -57,7 +57,8 @@ flx_val flxi_norm_sum(flxi_site *s, flx_val v);
 
 /* ---- Batching ---- */
 
-/* Parameters shared: the op with its axis shifted, or with the batch folded into axis 0; otherwise by decomposition. */
+/* Parameters shared: the op with its axis shifted, or with the batch folded into axis 0; otherwise the decomposition is
+   used. */
 void flxi_batch_axis_norm(flxi_site *s, flx_val *by);
 void flxi_batch_folded(flxi_site *s, flx_val *by);
 

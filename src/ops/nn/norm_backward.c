@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm_backward.c: the cotangents of normalisations as ops of their own, for backends that compute them at once. Each
-   is its closed form, statistics included, so their derivatives, and with them Hessian products, are exact.
+/* norm_backward.c: the cotangents of normalisations as ops of their own, for backends that compute them in one step.
+   Each is a closed form, statistics included, so their derivatives, and with them Hessian products, are exact.
 
    With h = gamma dy, x̂ = (x - mean) r and the mean M along what is normalised, d_x = r (h - M(h) - x̂ M(h x̂));
    rms_norm, which does not centre, lacks M(h). d_gamma = Σ dy x̂ and d_beta = Σ dy over all axes but that of the
@@ -207,7 +207,7 @@ static const flxi_sample samples_batch_norm_beta[] = {
     {"T[3]", NULL, NULL, FLX_E_SHAPE},  {"T[2, 3]", "eps=nan", NULL, FLX_E_ATTRIBUTE}, {0},
 };
 
-/* A parameter's cotangent sums over the examples unless it is taken apart: it has no batching rule of its own. */
+/* A parameter's cotangent would sum over the examples, so there is no batching rule: the op is decomposed. */
 #define BACKWARD_RULES(name, inference, described, expansion, batching, list)    \
     const flxi_rules flxi_rules_##name = {.infer = infer_##inference,            \
                                           .eval = flxi_eval_decomposed,          \

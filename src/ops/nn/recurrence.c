@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrence.c: layers with a state that runs along a sequence: selective_scan (a diagonal state-space model whose step
+/* recurrence.c: layers whose state evolves along a sequence: selective_scan (a diagonal state-space model whose step
    sizes depend on the input) and gated_delta_net (a matrix that forgets and is corrected token by token).
 
-   Both are a `scan` over the tokens, and nothing is unrolled: what is differentiated, batched and compiled is the scan,
-   so graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all
+   Both are a `scan` over the tokens, and nothing is unrolled: the scan is differentiated, batched and compiled, so
+   graphs do not grow with the sequence, and reverse mode keeps one state for each token. A state is a sum over all
    tokens before, so narrow floats are computed in f32 and rounded once, at the end. */
 #include "graph/op/work.h"
 #include "ops/control/control.h"
@@ -11,7 +11,7 @@
 #include "ops/rule/axis_letters.h"
 #include "ops/rule/decomposed.h"
 
-/* ---- What both share ---- */
+/* ---- Shared by both ---- */
 
 /* Operand i, wide. */
 static flx_val wide_operand(flxi_site *s, uint32_t i, const char *const *axes, const flxi_letters *dims)
@@ -30,7 +30,7 @@ static int32_t state_dtype(const flxi_site *s)
     return flxi_wide_dtype(flxi_typeof(s, s->x[0])->dtype);
 }
 
-/* A step of the scan under construction: its graph, and what is written in it. */
+/* A step of the scan under construction: its graph, and the values in it. */
 typedef struct {
     flx_graph *g;
     int32_t dtype;
@@ -43,7 +43,7 @@ static flx_val step_input(const step *b, const char *name, const char *axes)
     return flx_input(b->g, name, &t);
 }
 
-/* The body gives the next state and one row of the result. */
+/* The body returns the next state and one row of the result. */
 static flx_graph *finish_step(flxi_site *s, const step *b, flx_val state, flx_val row)
 {
     flx_output(b->g, state, NULL);
@@ -51,8 +51,8 @@ static flx_graph *finish_step(flxi_site *s, const step *b, flx_val state, flx_va
     return flxi_finish_body(s, b->g);
 }
 
-/* Scans x, which are the state, `shared` operands that each step sees whole, and sequences; y[0] receives the rows, as
-   [N, S, ..], y[1] the last state, both as narrow as the operands. Frees the body. */
+/* Scans x, which are the state, `shared` operands that each step reads as a whole, and sequences; y[0] receives the
+   rows, as [N, S, ..], y[1] the last state, both in the dtype of the operands. Frees the body. */
 static void run_steps(flxi_site *s, flx_graph *body, const flx_val *x, uint32_t n, uint32_t shared, flx_dim length,
                       flx_val y[2])
 {
@@ -98,7 +98,7 @@ static flx_graph *selective_step(flxi_site *s, const flxi_letters *dims)
     flx_val drive = flx_unsqueeze(g, flx_mul(g, delta, x), FLX_INTS(2));
     drive = flx_mul(g, drive, flx_unsqueeze(g, b, FLX_INTS(1)));
     flx_val next = flx_add(g, flx_mul(g, decay, h), drive);
-    flx_val read = flx_mul(g, next, flx_unsqueeze(g, c, FLX_INTS(1))); /* so short a sum belongs in the same kernel */
+    flx_val read = flx_mul(g, next, flx_unsqueeze(g, c, FLX_INTS(1))); /* such a short sum belongs in the same kernel */
     return finish_step(s, &t, next, flx_reduce_sum(g, read, FLX_INTS(2), false));
 }
 

@@ -36,16 +36,17 @@ flx_code flxi_check_rope_tables(flxi_infer *f, uint32_t cos_operand, uint32_t si
     for (int k = 0; alike && k < c->rank; k++)
         alike = flxi_dims_may_equal(f, c->dims[k], n->dims[k]);
     if (!alike)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cos and sin must have one shape: %s and %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cos and sin must have the same shape: %s and %s",
                                flxi_shape_str(f->ctx, c, &tc), flxi_shape_str(f->ctx, n, &ts));
     bool fits = (c->rank == 2 || c->rank == 3) && flxi_dims_may_equal(f, c->dims[c->rank - 2], heads->tokens) &&
                 (c->rank == 2 || flxi_dims_may_equal(f, c->dims[0], heads->n));
     if (!fits)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "a token's row of the tables is for all heads",
-                               "cos and sin must be [S, T] or [N, S, T] for the %s tokens, but are %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "all heads share a token's row of the tables",
+                               "cos and sin must be [S, T] or [N, S, T] for %s tokens, but they are %s",
                                flxi_dim_str(f->ctx, heads->tokens, &tokens), flxi_shape_str(f->ctx, c, &tc));
     if (flxi_dim_below(f->ctx, c->dims[c->rank - 1], half))
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cos and sin, of shape %s, have no %lld angles for n_rot=%lld",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL,
+                               "cos and sin, of shape %s, have fewer than the %lld angles of n_rot=%lld",
                                flxi_shape_str(f->ctx, c, &tc), (long long)half, (long long)(2 * half));
     return FLX_OK;
 }
@@ -58,7 +59,7 @@ static flx_code infer_rope(flxi_infer *f)
     if (a->n_rot == FLXI_ABSENT)
         a->n_rot = a->head_dim;
     if (a->n_rot < 0 || a->n_rot > a->head_dim || a->n_rot % 2)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "elements are turned in pairs",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "elements are rotated in pairs",
                                "n_rot must be even and at most head_dim=%lld: it is %lld", (long long)a->head_dim,
                                (long long)a->n_rot);
     FLXI_TRY(flxi_check_rope_tables(f, 1, 2, &x, a->n_rot / 2));
@@ -68,7 +69,7 @@ static flx_code infer_rope(flxi_infer *f)
 
 /* ---- Evaluation: rounded as compiled code does, products and sum each ---- */
 
-/* An element of a pair and its partner, turned; `sine` has the sign that the element's place in the pair gives it. */
+/* An element of a pair, rotated with its partner; `sine` has the sign for the element's position in the pair. */
 static double turned(int32_t dtype, double x, double partner, double cosine, double sine)
 {
     if (dtype == FLX_F64)
@@ -142,7 +143,7 @@ static flx_val pair_parts(flxi_site *s, flx_val heads, bool second)
     return flx_narrow(s->g, heads, 3, second ? half : 0, half);
 }
 
-/* What each pair has for its angle, summed over all that share a row of the table; zeros behind the angles that are
+/* The cotangent of each pair's angle, summed over all that share a row of the table; zeros after the angles that are
    used. */
 static flx_val table_cotangent(flxi_site *s, flx_val sum, flx_val table)
 {
@@ -187,7 +188,7 @@ static void fused_vjp_rope(flxi_site *s, const flx_val *dy, flx_val *dx)
         vjp_tables(s, dy[0], dx);
 }
 
-/* x with 0 where it only passes: there the tables change nothing. */
+/* x with 0 where it is passed through: there the tables have no effect. */
 static flx_val rotated_part(flxi_site *s)
 {
     const rope_attrs *a = s->attrs;
@@ -221,7 +222,7 @@ static void decompose_rope_backward(flxi_site *s, flx_val *dx)
 
 /* ---- Batching: folded into N ---- */
 
-/* A table [B*n, S, T]; [S, T] stays as it is where no table is batched. */
+/* A table [B*n, S, T]; [S, T] is unchanged where no table is batched. */
 static flx_val fold_table(flxi_site *s, uint32_t i, flx_dim n)
 {
     flx_type t = flxi_example_type(s, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rotary.h: the tables of a rotary embedding, for ops that turn heads among other things. */
+/* rotary.h: the tables of a rotary embedding, for ops that also rotate heads. */
 #ifndef FLXI_ROTARY_H
 #define FLXI_ROTARY_H
 

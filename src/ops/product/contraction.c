@@ -19,9 +19,9 @@ static flxi_num product_at(const flxi_arith *m, const flxi_contraction *c, const
 
 /* ---- Short sums ---- */
 
-/* A sum of a few products of f32 or c64 is formed in f32, as a machine does it: each product of reals is added with one
-   rounding, those of complex numbers are rounded by themselves. Nothing that counts is gained by more digits, and where
-   the terms cancel the result is the one that other implementations get. */
+/* A sum of a few products of f32 or c64 is computed in f32, as hardware does: each product of reals is added with one
+   rounding, those of complex numbers are rounded separately. More digits would gain nothing significant, and where the
+   terms cancel the result is the one that other implementations get. */
 enum { SHORT_SUM = 16 };
 
 static bool is_short(const flxi_arith *m, const flxi_contraction *c)

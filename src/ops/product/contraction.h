@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contraction.h: the one loop that defines every product: for each position of the result, the sum over the contracted
+/* contraction.h: the loop that defines every product: for each position of the result, the sum over the contracted
    positions of the product of one element of each operand.
 
    An operand is described by how far its element moves with each axis of the result and with each contracted axis: 0
@@ -9,13 +9,13 @@
 
 #include "graph/op/eval.h"
 
-enum { FLXI_MAX_CONTRACTED = 72 }; /* einsum knows 52 letters and FLX_MAX_RANK unnamed axes */
+enum { FLXI_MAX_CONTRACTED = 72 }; /* einsum has 52 letters and FLX_MAX_RANK unnamed axes */
 
 typedef struct {
     const void *data;
     int64_t along_result[FLX_MAX_RANK];
     int64_t along_sum[FLXI_MAX_CONTRACTED];
-    int64_t base; /* the loop's own: where the sum for one element of the result begins */
+    int64_t base; /* internal to the loop: where the sum for one element of the result begins */
 } flxi_factor;
 
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
     flx_dim sum_dims[FLXI_MAX_CONTRACTED];
 } flxi_contraction;
 
-/* Fills y, which comes zeroed. Sums follow ops.md 0.2; an empty sum is zero. */
+/* Fills y, which is zeroed before. Sums follow docs/numerics.md, "Sums and products"; an empty sum is zero. */
 void flxi_contract(const flxi_contraction *c, flxi_factor *factors, flx_tensor *y);
 
 #endif

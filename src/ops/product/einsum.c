@@ -2,15 +2,15 @@
 /* einsum.c: einsum and its notation.
 
        eq   := term {"," term} ["->" term]      one term for each operand, then that of the result
-       term := {letter | "..."}                 "..." at most once; spaces are free
+       term := {letter | "..."}                 "..." at most once; spaces are ignored
 
    A letter names an axis: axes with the same letter have the same extent and move together, also within one operand,
    where they select a diagonal. Letters that the result does not have are summed over. "..." stands for the axes that a
    term has no letters for; they broadcast as in NumPy, and the result must have them. Without "->" the result has the
    axes of "...", then the letters that occur exactly once, in the order of ASCII.
 
-   Both rules read the text anew: it is short, and nothing needs to be kept. A label is a small number: A-Z, a-z, then
-   the axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
+   Every rule parses the text again: it is short, and nothing needs to be kept. A label is a small number: A-Z, a-z,
+   then the axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
 #include "ops/product/contraction.h"
 #include "ops/rule/axis_lists.h"
 #include "ops/rule/link.h"
@@ -37,7 +37,7 @@ typedef struct {
     int dots; /* number of letters before "...", or -1 without */
 } term;
 
-/* -1 for what is no letter. */
+/* -1 if it is not a letter. */
 static int label_of(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -52,7 +52,7 @@ static char letter_of(int label)
     return (char)(label < 26 ? 'A' + label : 'a' + label - 26);
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *read_term(span s, term *t)
 {
     *t = (term){.dots = -1};
@@ -124,8 +124,8 @@ typedef struct {
     int label[FLX_MAX_RANK];
 } einsum_plan;
 
-/* Notes an operand's axes. *clash becomes the label whose extents do not fit, or stays. `f` is NULL after inference:
-   then unequal extents of a letter are a symbol and what it turned out to be. */
+/* Records an operand's axes. *clash becomes the label whose extents do not match, or is unchanged. `f` is NULL after
+   inference: then unequal extents of a letter are a symbol and its value. */
 static void note_operand(einsum_plan *p, const flx_type *x, const int *label, flxi_infer *f, int *clash)
 {
     for (int k = 0; k < x->rank; k++) {
@@ -162,7 +162,7 @@ static bool implied_result(einsum_plan *p)
     return true;
 }
 
-/* The result's term; NULL, or what is wrong. */
+/* The result's term; NULL, or the error. */
 static const char *stated_result(einsum_plan *p, const term *t)
 {
     if (t->dots < 0 && p->unnamed > 0)
@@ -182,7 +182,7 @@ static const char *stated_result(einsum_plan *p, const term *t)
     return NULL;
 }
 
-/* NULL, or what is wrong with the result. */
+/* NULL, or the error in the result. */
 static const char *plan_result(einsum_plan *p, span result)
 {
     if (!result.at)
@@ -198,7 +198,7 @@ static flx_code fail_eq(flxi_infer *f, const char *problem)
 {
     const einsum_attrs *a = f->attrs;
     char text[64];
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "eq is written like \"ij,jk->ik\"", "eq=\"%s\": %s",
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "write eq like \"ij,jk->ik\"", "eq=\"%s\": %s",
                            flxi_printable(text, sizeof text, a->eq, strlen(a->eq)), problem);
 }
 
@@ -213,7 +213,7 @@ static flx_code infer_operand(flxi_infer *f, einsum_plan *p, uint32_t i, span s)
     if (problem)
         return fail_eq(f, problem);
     if (t.dots < 0 ? t.letters != x->rank : t.letters > x->rank)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "one letter for each axis; '...' stands for the axes without",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "one letter for each axis; '...' stands for axes without a letter",
                                "the term of operand %u has %d letters, but its shape is %s", (unsigned)i, t.letters,
                                flxi_shape_str(f->ctx, x, &tx));
     labels_of(&t, x->rank, label);
@@ -251,7 +251,7 @@ static flx_code infer_einsum(flxi_infer *f)
 
 /* ---- Evaluation ---- */
 
-/* Where each label stands: an axis of the result, or of the sum. */
+/* What each label is: an axis of the result, or of the sum. */
 typedef struct {
     bool in_result[LABELS];
     int axis[LABELS];
@@ -292,7 +292,7 @@ static bool plan_operands(const flxi_eval *e, span operands, einsum_plan *p)
     return clash < 0;
 }
 
-/* How operand x moves: the strides of axes with one label add up, a stretched axis stands still. */
+/* How operand x moves: the strides of axes with the same label are added, that of a stretched axis is 0. */
 static flxi_factor einsum_factor(const flx_tensor *x, span s, const einsum_plan *p, const places *at)
 {
     flxi_factor m = {.data = x->data};
@@ -333,7 +333,7 @@ static flx_code eval_einsum(flxi_eval *e)
 
 /* ---- What the rules see ---- */
 
-/* A tensor whose axes have labels, each at most once unless it is an operand as it was given. */
+/* A tensor whose axes have labels, each at most once, except in an original operand. */
 typedef struct {
     flx_val v;
     int rank;
@@ -367,11 +367,11 @@ static bool view_einsum(flxi_site *s, einsum_view *w)
     if (w->in && !plan_result(&w->plan, result) && clash < 0)
         return true;
     flxi_site_fail(s, FLX_E_INTERNAL, NULL,
-                   "eq does not fit the operands"); /* the first error stays: memory may be it */
+                   "eq does not fit the operands"); /* the first error is kept: it may be lack of memory */
     return false;
 }
 
-/* Without the axes that stretch: along them the tensor is constant, which a missing label says as well. */
+/* Without the axes that stretch: along them the tensor is constant, as it is without the label. */
 static labelled without_stretched(flxi_site *s, const einsum_view *w, labelled x)
 {
     const flx_type *t = flxi_typeof(s, x.v);
@@ -468,8 +468,8 @@ static flx_val diagonal_mask(flxi_site *s, const labelled *x, const flx_type *t)
     return mask;
 }
 
-/* Labels that only operand i has were summed over: its cotangent repeats along them. Of axes with one label only the
-   diagonal was read. */
+/* Labels that only operand i has were summed over: its cotangent repeats along them. Of axes with the same label only
+   the diagonal was read. */
 static flx_val einsum_cotangent(flxi_site *s, const einsum_view *w, uint32_t i, flx_val dy, const char name[LABELS])
 {
     const flx_type *t = flxi_typeof(s, s->x[i]);
@@ -586,12 +586,12 @@ static labelled without_diagonals(flxi_site *s, labelled x)
         memmove(x.label + j, x.label + j + 1, (size_t)(x.rank - j - 2) * sizeof *x.label);
         x.label[x.rank - 2] = label;
         x.rank--;
-        k = 0; /* labels have moved: look again */
+        k = 0; /* labels have moved: start again */
     }
     return x;
 }
 
-/* Summed over the labels that nobody else wants. */
+/* Sums over the labels that nothing else needs. */
 static labelled without_unwanted(flxi_site *s, labelled x, const bool wanted[LABELS])
 {
     int64_t axes[FLX_MAX_RANK];
@@ -607,7 +607,7 @@ static labelled without_unwanted(flxi_site *s, labelled x, const bool wanted[LAB
     return y;
 }
 
-/* The product of two, summed over the labels that both have and nobody wants any more. */
+/* The product of two, summed over the labels that both have and nothing else needs. */
 static labelled contract_pair(flxi_site *s, const labelled *l, const labelled *r, const bool wanted[LABELS])
 {
     int64_t pairs[4][FLX_MAX_RANK]; /* lc, rc, lb, rb */
@@ -623,7 +623,7 @@ static labelled contract_pair(flxi_site *s, const labelled *l, const labelled *r
         }
     size_t rank = (size_t)(l->rank + r->rank) - n[1] - 2 * n[0];
     if (rank > FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, "reorder the operands", "a product of some of them has rank %zu", rank);
+        flxi_site_fail(s, FLX_E_SIZE, "reorder the operands", "an intermediate product has rank %zu", rank);
         return y;
     }
     for (size_t i = 0; i < n[1]; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grouped_matmul.c: rows that each meet a matrix of their own, which an index chooses, as tokens meet experts.
+/* grouped_matmul.c: each row is multiplied by a matrix that an index selects, as tokens by experts.
 
-   With T(x, w, z) = Σ_i z_i · (x_i w[e_i]), over the rows i whose index names a matrix, grouped_matmul is ∂T/∂z,
+   With T(x, w, z) = Σ_i z_i · (x_i w[e_i]), over the rows i whose index is in range, grouped_matmul is ∂T/∂z,
    grouped_matmul_input_backward is ∂T/∂x and grouped_matmul_weight_backward is ∂T/∂w, so the three are closed under
-   differentiation, as those of a convolution are. None makes a matrix for each row, or transposes one: the cotangent of
+   differentiation, like those of a convolution. None copies a matrix for each row, or transposes one: the cotangent of
    the weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
 #include "graph/op/work.h"
 #include "ops/rule/axis_letters.h"
@@ -34,7 +34,7 @@ static flx_code infer_grouped(flxi_infer *f)
     return infer_rows(f, (const char *const[]){"MK", "EKN", "M"}, "MN");
 }
 
-/* Each row through its matrix, or through the transpose of it. */
+/* Multiplies each row by its matrix, or by its transpose. */
 static flx_code multiply_rows(flxi_eval *e, bool transposed)
 {
     const grouped_attrs *a = e->attrs;
@@ -85,7 +85,7 @@ static const flxi_sample samples_grouped[] = {
     {0},
 };
 
-/* One of the two ops that give rows. */
+/* One of the two ops whose results are rows. */
 static flx_val emit_rows(flxi_site *s, const char *op, flx_val x, flx_val w, flx_val e, int64_t oob)
 {
     flx_attr attrs[] = {flx_attr_word("oob", flxi_oob_word(oob))};
@@ -102,7 +102,7 @@ static flx_val emit_weight(flxi_site *s, flx_val x, flx_val g, flx_val e, flx_di
     return flx_op1(s->g, "grouped_matmul_weight_backward", (flx_val[]){x, g, e}, 3, attrs, 2);
 }
 
-/* Of the rows: u through `back`; of the weights: the sum of rows and cotangents, left factor first. */
+/* For the rows: u multiplied as `back` says; for the weights: the sum over rows and cotangents, left factor first. */
 static void vjp_rows(flxi_site *s, flx_val u, const char *back, flx_val *dx)
 {
     const grouped_attrs *a = s->attrs;
@@ -124,9 +124,9 @@ static void vjp_grouped(flxi_site *s, const flx_val *dy, flx_val *dx)
     vjp_rows(s, dy[0], backward, dx);
 }
 
-/* ---- Batching: the rows of all examples under one another ---- */
+/* ---- Batching: the rows of all examples stacked ---- */
 
-/* [B, M, ..] as [B M, ..]; what has no batch axis is the same for every example. */
+/* [B, M, ..] as [B M, ..]; a value without a batch axis is repeated for every example. */
 static flx_val stacked(flxi_site *s, uint32_t i)
 {
     flx_val v = flxi_lift(s, i);
@@ -136,9 +136,9 @@ static flx_val stacked(flxi_site *s, uint32_t i)
     return flxi_reshape_to(s, v, t.rank > 0 ? t.rank - 1 : 0, t.dims);
 }
 
-/* The indices when each of the B examples has `groups` matrices of its own, which stand behind one another: e of
-   example b is b·groups + e. They are read through a line of numbers first, which applies `oob` to the index alone: a
-   bad one must not reach the matrices of a neighbour. What was dropped becomes -1, to be dropped again. */
+/* The indices when each of the B examples has `groups` matrices of its own, one set after the other: e of example b is
+   b·groups + e. They are first read through an iota, which applies `oob` to the index alone: an index out of range must
+   not reach the matrices of a neighbour. A dropped index becomes -1, to be dropped again. */
 static flx_val offset_indices(flxi_site *s, flx_dim groups, int64_t oob)
 {
     flx_graph *g = s->g;

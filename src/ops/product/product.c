@@ -119,7 +119,7 @@ static flx_val stacked_rows(flxi_site *s, flx_val a)
     return flxi_reshape_to(s, a, 2, (flx_dim[]){rows, t->dims[t->rank - 1]});
 }
 
-/* g b^H summed over the matrices of a batch, without making one product for each. */
+/* g b^H summed over the matrices of a batch, without computing one product for each. */
 static flx_val summed_product(flxi_site *s, flx_val dy, flx_val b)
 {
     int64_t axes[FLX_MAX_RANK];
@@ -131,18 +131,18 @@ static flx_val summed_product(flxi_site *s, flx_val dy, flx_val b)
     return flx_dot_general(s->g, dy, flxi_conj(s, b), (flx_ints){axes, n}, (flx_ints){axes, n}, FLX_ALL, FLX_ALL);
 }
 
-/* v under the very extents of a matrix operand; its batch axes are left as they are. */
+/* v with exactly the extents of a matrix operand; its batch axes are unchanged. */
 static flx_val as_matrices_of(flxi_site *s, flx_val v, flx_val x)
 {
     flx_type t = *flxi_typeof(s, v);
     const flx_type *m = flxi_typeof(s, x);
-    for (int k = 1; k <= 2 && k <= t.rank; k++) /* no rank: an error stands in the graph */
+    for (int k = 1; k <= 2 && k <= t.rank; k++) /* no rank: the graph has an error */
         t.dims[t.rank - k] = m->dims[m->rank - k];
     return flxi_reshape_like(s, v, &t);
 }
 
-/* d_a = g b^H and d_b = a^H g; the caller sums over a batch that was stretched. One matrix that serves a whole batch is
-   summed for at once. */
+/* d_a = g b^H and d_b = a^H g; the caller sums over a batch that was stretched. For one matrix shared by a whole batch,
+   a single product sums over the batch. */
 static void vjp_matmul(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_val a = s->x[0];
@@ -271,7 +271,7 @@ static flx_code infer_dot_general(flxi_infer *f)
     return FLX_OK;
 }
 
-/* One operand's way through [batch, free …]: its free axes begin at axis *next of the result. */
+/* One operand's strides over [batch, free …]: its free axes begin at axis *next of the result. */
 static flxi_factor dot_factor(const flx_tensor *x, flx_ints contracted, flx_ints batch, int *next)
 {
     flxi_factor d = {.data = x->data};
@@ -344,8 +344,8 @@ static dot_side side_of(flxi_site *s, uint32_t i)
 }
 
 /* The cotangent of `to`: that of the result contracted with `other` along other's free axes, which begin at axis `at`
-   of the result. What comes out is [batch, to's free axes, other's contracted axes ascending]; each goes to its place
-   in `to`. */
+   of the result. What comes out is [batch, to's free axes, other's contracted axes ascending]; each goes to its
+   position in `to`. */
 static flx_val dot_cotangent(flxi_site *s, flx_val dy, const dot_side *to, const dot_side *other, int at)
 {
     int64_t block[FLX_MAX_RANK];
@@ -393,7 +393,7 @@ static void batch_dot_general(flxi_site *s, flx_val *by)
     bool both = s->batched[0] && s->batched[1];
     if (!a)
         return;
-    int at = (int)a->lb.n + (s->batched[0] ? 0 : side_of(s, 0).num_free); /* where the batch axis comes out */
+    int at = (int)a->lb.n + (s->batched[0] ? 0 : side_of(s, 0).num_free); /* of the batch axis in the result */
     if (s->batched[0]) {
         flxi_shift_axes(s, &a->lc);
         flxi_shift_axes(s, &a->lb);

@@ -29,8 +29,8 @@ flx_code flxi_need_per_channel(flxi_infer *f, uint32_t k, int64_t axis, flx_dim 
         return FLX_OK;
     flxi_operand_name(f, k, name, sizeof name);
     if (axis == FLXI_ABSENT)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "give axis= for one for each channel",
-                               "without an axis %s must be one number: it is %s", name,
+        return flxi_infer_fail(f, FLX_E_SHAPE, "give axis= for one per channel",
+                               "without an axis, %s must be one number: it is %s", name,
                                flxi_shape_str(f->ctx, t, &text));
     return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must be [%s], one for each channel of axis %lld: it is %s", name,
                            flxi_dim_str(f->ctx, count, &channels), (long long)axis, flxi_shape_str(f->ctx, t, &text));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel.h: scales for a whole tensor or for each channel, as the ops of quantisation share them. Their attribute
+/* channel.h: scales for a whole tensor or for each channel, shared by the ops of quantisation. Their attribute
    `axis` is FLXI_ABSENT for one scale, or the axis whose positions are the channels.
 
-   Half floats are computed with in f32 ("wide") and rounded once at the end: a scale of 1e-12 is none in f16. */
+   Half floats are computed with in f32 ("wide") and rounded once at the end: a scale of 1e-12 would be 0 in f16. */
 #ifndef FLXI_CHANNEL_H
 #define FLXI_CHANNEL_H
 
@@ -14,7 +14,8 @@
 /* Normalises the axis; *count receives the number of channels: 1 without an axis. */
 flx_code flxi_norm_channels(flxi_infer *f, int64_t *axis, const flx_type *x, flx_dim *count);
 
-/* Operand k has one number for each channel: [C]; without an axis, or where one may serve all, also [1] or []. */
+/* Operand k has one number for each channel: [C]; without an axis, or where one may be shared by all, also [1] or
+   []. */
 flx_code flxi_need_per_channel(flxi_infer *f, uint32_t k, int64_t axis, flx_dim count, bool may_share);
 
 /* ---- Values ---- */
@@ -30,7 +31,7 @@ flx_val flxi_channel_view(flxi_site *s, flx_val v, int64_t axis, const flx_type 
 flx_val flxi_constants(flxi_site *s, flx_dtype dtype, const double *v, size_t n);
 flx_val flxi_channel_constants(flxi_site *s, const double *v, size_t n, int64_t axis, flx_val like);
 
-/* Every axis but that of the channels; `room` holds FLX_MAX_RANK. */
+/* Every axis except that of the channels; `room` has FLX_MAX_RANK entries. */
 flx_ints flxi_axes_within_channel(int64_t axis, int rank, int64_t *room);
 
 /* ---- Batching ---- */

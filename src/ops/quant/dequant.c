@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dequant.c: products with weights that are packed into a few bits. Each op means its decomposition: the weights
-   decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a product. So scales, zero
-   points and the global scale have derivatives, and the packed bytes have none. Half floats are multiplied in f32 and
-   rounded once. */
+/* dequant.c: products with weights that are packed into a few bits (docs/numerics.md, "Packed weights"). Each op means
+   its decomposition: the weights decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a
+   product. So scales, zero points and the global scale have derivatives, and the packed bytes have none. Half floats
+   are multiplied in f32 and rounded once. */
 #include "base/half.h"
 #include "graph/op/eval.h"
 #include "numeric/gguf_block.h"
@@ -60,9 +60,9 @@ static const flxi_attr weights_schema[] = {
     A_END,
 };
 
-/* ---- What inference asks ---- */
+/* ---- Checks of inference ---- */
 
-/* Operands behind w have no names in the row: those are the scheme's. */
+/* Operands after w have no names in the row: the scheme defines them. */
 typedef struct {
     uint32_t at;
     const char *name;
@@ -110,14 +110,15 @@ static flx_code row_bytes(flxi_infer *f, int64_t gguf, flx_dim k, flx_dim *nbyte
     const flxi_gguf_format *b = &flxi_gguf_formats[gguf];
     flxi_dim_text n;
     if (!flxi_dim_is_number(k) || k % b->count != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "a row holds whole blocks",
-                               "the numbers of a row must be a multiple of %d: they are %s", b->count,
+        return flxi_infer_fail(f, FLX_E_SHAPE, "a row consists of whole blocks",
+                               "the length of a row must be a multiple of %d: it is %s", b->count,
                                flxi_dim_str(f->ctx, k, &n));
     *nbytes = k / b->count * b->nbytes;
     return FLX_OK;
 }
 
-/* How many rows of that size w has: its first axis where the others are one row, else as many as its bytes make. */
+/* How many rows of that size w has: its first axis where the others are one row, else its bytes divided by those of a
+   row. */
 static flx_code count_rows(flxi_infer *f, uint32_t k, flx_dim nbytes, flx_dim *rows)
 {
     const flx_type *w = f->in[k];
@@ -128,9 +129,9 @@ static flx_code count_rows(flxi_infer *f, uint32_t k, flx_dim nbytes, flx_dim *r
         return FLX_OK;
     }
     if (!flxi_dim_is_number(all) || (nbytes ? all % nbytes : all) != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "w is [rows, bytes of a row]",
-                               "the bytes of w must be a multiple of the %lld of a row: w is %s", (long long)nbytes,
-                               flxi_shape_str(f->ctx, w, &text));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "w must be [rows, bytes of a row]",
+                               "the number of bytes of w must be a multiple of the %lld bytes of a row: w is %s",
+                               (long long)nbytes, flxi_shape_str(f->ctx, w, &text));
     *rows = nbytes ? all / nbytes : 0;
     return FLX_OK;
 }
@@ -140,7 +141,7 @@ static flx_code need_sides(flxi_infer *f, uint32_t least, uint32_t most, const c
     uint32_t n = f->nin - 2;
     if (n >= least && n <= most)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ARITY, NULL, "this scheme takes x, w%s: there are %u operands", what, f->nin);
+    return flxi_infer_fail(f, FLX_E_ARITY, NULL, "this scheme takes x, w%s: got %u operands", what, f->nin);
 }
 
 /* ---- Inference of the schemes; *n receives the columns of the product ---- */
@@ -150,22 +151,22 @@ static flx_dim blocks_of(flxi_infer *f, flx_dim k, int64_t bs)
     return flx_dim_div(f->ctx, flx_dim_add(f->ctx, k, flxi_dim_is_number(k) ? (bs - k % bs) % bs : 0), bs);
 }
 
-/* A float for each block of k and each column; where k is a symbol the number of blocks is what it is. */
+/* A float for each block of k and each column; where k is a symbol the number of blocks is not checked. */
 static flx_code need_blocks(flxi_infer *f, side o, flx_dim k, int64_t bs, flx_dim n)
 {
     bool any = !flxi_dim_is_number(k) && f->in[o.at]->rank == 2;
     flx_dim rows = any ? f->in[o.at]->dims[0] : blocks_of(f, flxi_dim_is_number(k) ? k : 0, bs);
-    return need_matrix(f, o, rows, n, "a row for each block of bs along x's last axis");
+    return need_matrix(f, o, rows, n, "it has one row for each block of bs along x's last axis");
 }
 
-/* The half bytes of a [k, n] matrix, the odd one rounded up. */
+/* The half bytes of a [k, n] matrix, rounded up. */
 static flx_dim nibble_bytes(flxi_infer *f, flx_dim k, flx_dim n)
 {
     flx_dim count = flx_dim_mul(f->ctx, k, n);
     return flx_dim_div(f->ctx, flxi_dim_is_number(count) && count % 2 ? count + 1 : count, 2);
 }
 
-/* The columns that a matrix shows. */
+/* The columns of a matrix. */
 static flx_dim columns_shown(const flxi_infer *f, side o)
 {
     return f->in[o.at]->rank == 2 ? f->in[o.at]->dims[1] : 0;
@@ -193,7 +194,7 @@ static flx_code infer_int8(flxi_infer *f, flx_dim k, flx_dim *n)
     return need_grids(f, k, *n);
 }
 
-/* The columns are those of the scales: the packed bytes do not show them. */
+/* The columns are those of the scales: the packed bytes do not determine them. */
 static flx_code infer_int4(flxi_infer *f, flx_dim k, flx_dim *n)
 {
     FLXI_TRY(need_sides(f, 2, 2, ", scale, zp"));
@@ -275,7 +276,7 @@ static flx_val nibbles(flxi_site *s, flx_val w, flx_dim k, flx_dim n)
     return flxi_reshape_to(s, codes, 2, (flx_dim[]){k, n});
 }
 
-/* (codes - zp) scale; zp may be none. */
+/* (codes - zp) scale; zp may be FLX_NONE. */
 static flx_val scaled_codes(flxi_site *s, flx_val codes, uint32_t zp, flx_dtype dtype)
 {
     const matmul_attrs *a = s->attrs;
@@ -370,7 +371,7 @@ static flx_code infer_matmul(flxi_infer *f)
     return FLX_OK;
 }
 
-/* The columns, by inference again: where they are found depends on the scheme. */
+/* The columns, inferred again: which operand determines them depends on the scheme. */
 static flx_dim columns_of(flxi_site *s)
 {
     const flx_type **types = flxi_rule_new(s, const flx_type *, s->nin);
@@ -399,7 +400,7 @@ static void decompose_matmul(flxi_site *s, flx_val *y)
     y[0] = flxi_as(s, flx_matmul(s->g, x, w), s->x[0]);
 }
 
-/* A batch of x alone is more leading axes; a batch of weights is decoded one by one. */
+/* A batch of x alone becomes more leading axes; a batch of weights is decoded one example at a time. */
 static void batch_matmul(flxi_site *s, flx_val *by)
 {
     for (uint32_t i = 1; i < s->nin; i++)
@@ -479,7 +480,7 @@ static flx_code infer_grouped(flxi_infer *f)
     return FLX_OK;
 }
 
-/* As many matrices as the bytes make. */
+/* The number of matrices follows from the bytes. */
 static flx_dim matrices_of(flxi_site *s, flx_dim k)
 {
     const grouped_attrs *a = s->attrs;
@@ -517,7 +518,7 @@ static void batch_grouped(flxi_site *s, flx_val *by)
 
 /* ---- Rules ---- */
 
-/* Bytes up to 59 make f16 scales below 1; sums of 32 terms are of one sign, so that nothing cancels. */
+/* Bytes up to 59 give f16 scales below 1; the 32 terms of a sum have the same sign, so that nothing cancels. */
 static const flxi_sample samples_matmul[] = {
     {"T[2, 5], i8[5, 3]{-128..127}, T[3, 3]{0.01..0.02}", "scheme=int8_block, bs=2", NULL, FLX_OK},
     {"T[2, 2, 4], i8[4, 2]{-128..127}, T[1, 2]{0.01..0.02}, T[1, 2]", "scheme=int8_block", NULL, FLX_OK},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_quant.c: floats rounded to the grid that a quantised tensor would have, for training with the rounding in sight.
+/* fake_quant.c: floats rounded to the grid that a quantised tensor would have, for quantisation-aware training.
 
    y = clamp(round(x / s), -Q, Q) s with Q = 2^(bits - 1) - 1. The scale s comes from the tensor itself, from a moving
-   average whose new state is a second result, or from a state that stays. Every derivative takes s for a constant, and
-   the rounding for a function with the derivative m(x) that `ste` names: the straight-through estimator. The value and
-   its derivatives take s from one function, so they cannot disagree about it. */
+   average whose new state is a second result, or from a fixed state. Every derivative treats s as a constant, and the
+   rounding as a function with the derivative m(x) that `ste` selects: the straight-through estimator. The value and its
+   derivatives take s from one function, so they cannot disagree about it. */
 #include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
@@ -32,7 +32,7 @@ static const double least_scale = 1e-12;
 
 /* ---- Inference ---- */
 
-/* `k` is the place of the state among the operands, which is called `name`. */
+/* `k` is the position of the state, which is called `name`, among the operands. */
 static flx_code check_fake(flxi_infer *f, uint32_t k, const char *name)
 {
     fake_attrs *a = f->attrs;
@@ -44,9 +44,9 @@ static flx_code check_fake(flxi_infer *f, uint32_t k, const char *name)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "decay must be within 0 ... 1: it is %g", a->decay);
     FLXI_TRY(flxi_norm_channels(f, &a->axis, f->in[0], &count));
     if (needed != (f->nin > k))
-        return flxi_infer_fail(f, FLX_E_ARITY, "scale_mode=ema and fixed take one, per_batch finds its own",
-                               needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s",
-                               name);
+        return flxi_infer_fail(
+            f, FLX_E_ARITY, "scale_mode=ema and fixed take a state, per_batch computes its own scale",
+            needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s", name);
     return needed ? flxi_need_per_channel(f, k, a->axis, count, false) : FLX_OK;
 }
 
@@ -74,7 +74,7 @@ static double levels(const fake_attrs *a)
     return (double)((1 << (a->bits - 1)) - 1);
 }
 
-/* max(max |x| / Q, 1e-12) over each channel; an empty one has the least scale. */
+/* max(max |x| / Q, 1e-12) over each channel; an empty one has the smallest scale. */
 static flx_val batch_scale(flxi_site *s, flx_val x)
 {
     const fake_attrs *a = s->attrs;
@@ -84,7 +84,7 @@ static flx_val batch_scale(flxi_site *s, flx_val x)
     return flx_max(s->g, flx_div(s->g, most, flxi_number(s, x, levels(a))), flxi_number(s, x, least_scale));
 }
 
-/* The moving average behind the state: the batch's scale to begin with. */
+/* The moving average after the state: initially the scale of the batch. */
 static flx_val moved_state(flxi_site *s, flx_val x, flx_val state)
 {
     const fake_attrs *a = s->attrs;
@@ -98,8 +98,8 @@ static flx_val moved_state(flxi_site *s, flx_val x, flx_val state)
                            flxi_typeof(s, state)->dims);
 }
 
-/* The scale that a state stands for, wide and stretching over x. A moving average is used as it is, unless it vanished
-   when it was rounded to a half float. NaN stays. */
+/* The scale that a state represents, wide and broadcasting over x. A moving average is used unchanged, unless it became
+   0 when it was rounded to a half float. NaN stays. */
 static flx_val state_scale(flxi_site *s, flx_val x, flx_val state)
 {
     const fake_attrs *a = s->attrs;
@@ -140,8 +140,8 @@ static void decompose_fake(flxi_site *s, flx_val *y)
 
 /* ---- Derivatives ---- */
 
-/* v m(x), where x and the scale are wide. The codes are tested, not |x| <= Q s, which rounding could make false for the
-   very maximum that the scale comes from. */
+/* v m(x), where x and the scale are wide. The codes are tested, not |x| <= Q s, which rounding could make false for
+   exactly the maximum that determines the scale. */
 static flx_val through_rounding(flxi_site *s, flx_val x, flx_val scale, flx_val v)
 {
     const fake_attrs *a = s->attrs;

@@ -3,8 +3,8 @@
 
    With z = x / s and Q = 2^(bits - 1) - 1: y = clamp(round(z), -Q, Q) s. Derivatives hold the rounding constant: in
    range y moves with x as if nothing were rounded, and with s by psi(z) = round(z) - z; out of range it is ±Q s, so
-   psi = ±Q. These are no derivatives of one function, so their own derivatives are not symmetric; each follows its
-   formula here. A step below 1e-12 is taken for 1e-12 and gets no derivative. */
+   psi = ±Q. These are not the derivatives of one function, so their own derivatives are not symmetric; each follows its
+   formula here. A step below 1e-12 is replaced by 1e-12 and gets no derivative. */
 #include "ops/opcode.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
@@ -60,7 +60,7 @@ static flx_code infer_backward_scale(flxi_infer *f)
 
 typedef struct { /* all wide */
     flx_val x;
-    flx_val s;      /* stretching over x, at least 1e-12 */
+    flx_val s;      /* broadcasting over x, at least 1e-12 */
     flx_val learns; /* where the step is not held at 1e-12 */
     flx_val z;
     flx_val inside; /* |z| <= Q */
@@ -83,7 +83,7 @@ static step step_of(flxi_site *s)
     return p;
 }
 
-/* grad_scale psi(z), 0 where s does not learn. */
+/* grad_scale psi(z), 0 where s gets no derivative. */
 static flx_val slope(flxi_site *s, const step *p)
 {
     flx_graph *g = s->g;
@@ -156,7 +156,7 @@ static void fused_vjp_step(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* ---- Batching ---- */
 
-/* A step that all examples share: the same op on all of them, channels one axis further behind. */
+/* A step that all examples share: the same op on all of them, with the axis of channels one later. */
 static void batch_shared(flxi_site *s, flx_val *by)
 {
     step_attrs *a = flxi_site_attrs(s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quant.c: numbers as 8-bit integers and back. The rounding is passed straight through by derivatives: the integer's
-   cotangent, an f32 tensor, is that of round(x / s) + z as if nothing were rounded, and zero where the value
-   saturates. */
+/* quant.c: numbers as 8-bit integers and back. Derivatives pass straight through the rounding: the integer's cotangent,
+   an f32 tensor, is that of round(x / s) + z as if nothing were rounded, and zero where the value saturates. */
 #include "ops/quant/channel.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
@@ -32,7 +31,7 @@ static flx_code check_scales(flxi_infer *f, const quantize_attrs *a, flx_dim cou
     if (!flxi_dims_may_equal(f, (flx_dim)a->scales.n, count))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE,
                                a->axis == FLXI_ABSENT ? "give axis= for one scale for each channel" : NULL,
-                               "there must be one scale for each channel: there are %zu, and the operand is %s",
+                               "there must be one scale for each channel: got %zu scales for an operand %s",
                                a->scales.n, flxi_shape_str(f->ctx, f->in[0], &text));
     for (size_t i = 0; i < a->scales.n; i++)
         if (!(a->scales.v[i] > 0.0 && isfinite(a->scales.v[i])))
@@ -76,7 +75,7 @@ static flx_code infer_dequantize(flxi_infer *f)
 
 /* ---- Values ---- */
 
-/* The scales, which stretch over x, in its dtype. */
+/* The scales, which broadcast over x, in its dtype. */
 static flx_val scales_of(flxi_site *s, flx_val x)
 {
     const quantize_attrs *a = s->attrs;
@@ -115,7 +114,7 @@ static void decompose_dequantize(flxi_site *s, flx_val *y)
 
 /* ---- Derivatives: of floats on one side, f32 on the integer's ---- */
 
-/* where(in range, t / s, 0) in f32: what a tangent of x is for q, and a cotangent of q for x. */
+/* where(in range, t / s, 0) in f32: maps a tangent of x to one of q, and a cotangent of q to one of x. */
 static flx_val through_rounding(flxi_site *s, flx_val t)
 {
     flx_graph *g = s->g;

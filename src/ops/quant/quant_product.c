@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quant_product.c: products and convolutions of 8-bit integers. The sum is exact: in i32 where it must fit, else in
+/* quant_product.c: products and convolutions of 8-bit integers. The sum is exact: in i32 where it always fits, else in
    i64. It is scaled in f64, since f32 rounds it above 2^24, and rounded and saturated once.
 
    Derivatives pass straight through the rounding: those of mult (bias + product(x - x_zp, w - w_zp)), in f32, and
-   zero where the result saturates. A matmul has its formulas here, a convolution takes the rules of conv. */
+   zero where the result saturates. The formulas of matmul are here, a convolution uses the rules of conv. */
 #include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/extent.h"
@@ -134,7 +134,7 @@ static int64_t feature_axis(const flxi_site *s)
     return is_conv(s->op) ? ((const flxi_conv_attrs *)s->attrs)->output_axes.v[1] : 1;
 }
 
-/* The type of the bias when it stretches over a result of this type. */
+/* The type of the bias when it broadcasts over a result of this type. */
 static flx_type bias_type(const flxi_site *s, const flx_type *y)
 {
     flx_type t = *y;
@@ -252,7 +252,7 @@ static void jvp_product(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 /* ---- Batching ---- */
 
-/* The batch axis of a lifted operand, in front, merged into `axis` of the example; and taken out again. */
+/* Merges the leading batch axis of a lifted operand into `axis` of the example; and splits it off again. */
 static flx_val fold_into(flxi_site *s, flx_val v, int axis)
 {
     flx_dim dims[FLX_MAX_RANK];
@@ -290,7 +290,7 @@ static bool example_result(flxi_site *s, flx_type *y)
     return !s->g->error.code;
 }
 
-/* A batch of none: there is no such number of groups. */
+/* An empty batch: a number of groups cannot be 0. */
 static flx_val no_examples(flxi_site *s, const flx_type *example)
 {
     flx_dim dims[FLX_MAX_RANK + 1] = {0};

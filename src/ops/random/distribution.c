@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* distribution.c: draws from distributions, each element a function of the key and its own index. What rejects and
-   draws again numbers its attempts in a stream of its own, so that no element waits for another. */
+/* distribution.c: draws from distributions, each element a function of the key and its own index. Rejection methods
+   number their attempts in a stream of their own, so that no element depends on another (docs/numerics.md, "Random
+   numbers"). */
 #include "numeric/merge_sort.h"
 #include "ops/elementwise/special.h"
 #include "ops/express/express_combine.h"
@@ -122,7 +123,7 @@ static flx_code eval_bernoulli(flxi_eval *e)
    whose block is the normal draw, and (i, 2^63 + 2t + 1) for the two uniform ones. */
 static double draw_gamma(const flxi_rng *key, int32_t dtype, uint64_t i, double a)
 {
-    (void)dtype; /* every dtype rounds the same number */
+    (void)dtype; /* all dtypes round the same number */
     if (!(a > 0))
         return NAN;
     if (isinf(a))
@@ -132,7 +133,7 @@ static double draw_gamma(const flxi_rng *key, int32_t dtype, uint64_t i, double 
     double boost = 1;
     flxi_rng g = *key;
     g.low = i;
-    enum { MOST_ATTEMPTS = 1 << 16 }; /* met with a probability below 0.05^65536; the loop ends in any case */
+    enum { MOST_ATTEMPTS = 1 << 16 }; /* reached with a probability below 0.05^65536; the loop always ends */
     for (uint64_t t = 0; t < MOST_ATTEMPTS; t++) {
         g.high = (UINT64_C(1) << 63) + 2 * t;
         double z = flxi_rng_normal(&g, FLXI_RNG_53, 0);
@@ -166,7 +167,7 @@ static flx_code infer_dropout(flxi_infer *f)
 {
     const dropout_attrs *a = f->attrs;
     if (!(a->rate >= 0 && a->rate <= 1))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "rate must lie in [0, 1], it is %g", a->rate);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "rate must be in [0, 1], got %g", a->rate);
     f->out[0] = *f->in[0];
     return FLX_OK;
 }
@@ -180,7 +181,7 @@ static flx_code eval_dropout(flxi_eval *e)
     for (int64_t i = 0; i < x->count; i++) {
         /* 24 bits in every dtype: the same key drops the same elements */
         if (flxi_rng_uniform(&g, FLXI_RNG_24, (uint64_t)i) < a->rate)
-            continue; /* results come zeroed */
+            continue; /* results are zeroed before */
         flxi_num v = t->load(x->data, i);
         if (flxi_is_complex(t->dtype))
             v.c /= 1 - a->rate;
@@ -202,7 +203,7 @@ static flx_val uniform_draws(flxi_site *s, flx_val key, flx_ints shape, flx_dtyp
     return flx_rng_uniform(s->g, key, &a);
 }
 
-/* x with one mask for its last `rank` axes. Compared in f64, where the rate is what the attribute says. */
+/* x with one mask for its last `rank` axes. Compared in f64, where the rate is exactly the attribute. */
 static flx_val drop_masked(flxi_site *s, flx_val x, flx_val key, double rate, int rank)
 {
     flx_graph *g = s->g;
@@ -242,7 +243,7 @@ static void decompose_bernoulli(flxi_site *s, flx_val *y)
 
 /* ---- Batching ---- */
 
-/* A shared key draws the same for every example; examples with keys of their own are drawn one by one. */
+/* A shared key draws the same for every example; examples with their own keys are drawn in a loop. */
 static void batch_dropout(flxi_site *s, flx_val *by)
 {
     const dropout_attrs *a = s->attrs;
@@ -270,7 +271,7 @@ static flx_code infer_permutation(flxi_infer *f)
     const permutation_attrs *a = f->attrs;
     FLXI_TRY(flxi_need_count(f, "n", a->n));
     if (flxi_dim_is_number(a->n) && a->n > INT32_MAX)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld positions do not fit an i32", (long long)a->n);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld positions exceed the range of i32", (long long)a->n);
     f->out[0] = flx_type_make(FLX_I32, 1, &a->n);
     return FLX_OK;
 }
@@ -316,12 +317,12 @@ static flx_code infer_tokens(flxi_infer *f, uint32_t i)
     if (tokens == 0)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "the last axis of logits is empty: there is nothing to draw");
     if (flxi_dim_is_number(tokens) && tokens > INT32_MAX)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld tokens do not fit an i32", (long long)tokens);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld tokens exceed the range of i32", (long long)tokens);
     f->out[0] = flx_type_make(FLX_I32, x->rank - 1, x->dims);
     return FLX_OK;
 }
 
-/* Row r as doubles; NaN is refused. */
+/* Row r as doubles; NaN is an error. */
 static flx_code load_row(flxi_eval *e, const flx_tensor *x, int64_t r, int64_t n, double *row)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -389,18 +390,18 @@ static flx_code infer_sample(flxi_infer *f)
     FLXI_TRY(infer_tokens(f, 0));
     flx_dim tokens = f->in[0]->dims[f->in[0]->rank - 1];
     if (a->top_k < 0 || (flxi_dim_is_number(tokens) && a->top_k > tokens))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 keeps all", "top_k must lie in 0 .. number of tokens, it is %lld",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 keeps all", "top_k must be in 0 .. number of tokens, got %lld",
                                (long long)a->top_k);
     if (!(a->top_p >= 0 && a->top_p <= 1))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "1 keeps all", "top_p must lie in [0, 1], it is %g", a->top_p);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "1 keeps all", "top_p must be in [0, 1], got %g", a->top_p);
     if (isnan(a->temperature))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 takes the largest logit", "temperature must be a number");
     return FLX_OK;
 }
 
 typedef struct {
-    double *logit;  /* -inf for what is cut off */
-    int64_t *order; /* value descending, index ascending; as much room again behind it */
+    double *logit;  /* -inf for excluded tokens */
+    int64_t *order; /* value descending, index ascending; followed by the same amount of scratch */
     int64_t n;
     double most; /* the largest logit */
     double temperature;
@@ -412,7 +413,7 @@ static bool logit_before(void *user, int64_t a, int64_t b)
     return logit[a] > logit[b];
 }
 
-/* Softmax of a token, not divided by the sum. The largest logit, infinite or not, weighs 1. */
+/* Softmax of a token, not divided by the sum. The largest logit, infinite or not, has the weight 1. */
 static double weight_of(const token_row *row, int64_t i)
 {
     if (row->logit[i] == row->most)
@@ -420,7 +421,7 @@ static double weight_of(const token_row *row, int64_t i)
     return isinf(row->most) || isinf(row->logit[i]) ? 0 : exp((row->logit[i] - row->most) / row->temperature);
 }
 
-/* Leaves the first top_k tokens and, of these, the shortest prefix that holds top_p of their probability. */
+/* Keeps the first top_k tokens and, of these, the shortest prefix that has top_p of their probability. */
 static void cut_row(const sample_attrs *a, token_row *row)
 {
     int64_t kept = a->top_k > 0 && a->top_k < row->n ? a->top_k : row->n;
@@ -473,8 +474,8 @@ static flx_code sample_row(flxi_eval *e, token_row *row, int64_t r, int64_t *tok
     if (a->temperature <= 0)
         return FLX_OK;
     if (row->most == -INFINITY)
-        return flxi_eval_fail(e, FLX_E_NUMERIC, NULL, "all logits of row %lld are -inf: no token has a probability",
-                              (long long)r);
+        return flxi_eval_fail(e, FLX_E_NUMERIC, NULL,
+                              "all logits of row %lld are -inf: no token has a nonzero probability", (long long)r);
     cut_row(a, row);
     flxi_rng g = flxi_rng_seeded((uint64_t)a->seed, (uint64_t)r);
     *token = draw_token(row, flxi_rng_uniform(&g, flxi_draw_bits(x->type.dtype), 0));
@@ -623,7 +624,8 @@ const flxi_rules flxi_rules_gamma = {
     .eval = eval_gamma,
     .schema = spread_schema,
     .attrs_size = sizeof(spread_attrs),
-    .undefined = "a draw by rejection has no derivative in its shape a; stop_gradient(a) says that none is wanted",
+    .undefined =
+        "a draw by rejection has no derivative with respect to its shape a; use stop_gradient(a) if none is needed",
     .samples = samples_spread,
 };
 

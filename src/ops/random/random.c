@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.c: random bits and keys, uniform and normal numbers. Everything is a function of key, stream and element
-   index (counter_rng.h), so values depend neither on threads or devices nor on what else is drawn.
+   index (counter_rng.h), so values depend neither on threads or devices nor on other draws (docs/numerics.md, "Random
+   numbers").
 
    Streams: draws use the stream they are given, by default 0. rng_split and rng_fold_in take the last two of the
-   2^64, so that new keys do not repeat words that draws from the old key show. */
+   2^64, so that new keys do not repeat words that draws from the old key use. */
 #include "ops/random/random.h"
 
 #include "base/half.h"
@@ -20,7 +21,7 @@ flx_code flxi_random_type(flxi_infer *f, const flx_ints *shape, int64_t dtype, f
 {
     if (!flxi_in(accepted, (int32_t)dtype))
         return flxi_infer_fail(f, FLX_E_DTYPE, accepted == FLXI_FLOATS ? "draw a float dtype and cast" : NULL,
-                               "the result may not be %s", flx_dtype_name((int32_t)dtype));
+                               "the result cannot be %s", flx_dtype_name((int32_t)dtype));
     FLXI_TRY(flxi_need_result_rank(f, shape->n));
     FLXI_TRY(flxi_need_counts(f, "shape", shape));
     *out = flx_type_make((flx_dtype)dtype, (int32_t)shape->n, shape->v);
@@ -57,7 +58,7 @@ static flx_code infer_draw(flxi_infer *f)
     return flxi_random_type(f, &a->shape, a->dtype, FLXI_FLOATS, &f->out[0]);
 }
 
-/* The key operand, where there is one, stands in place of the seed. */
+/* The key operand, if given, replaces the seed. */
 static flxi_rng draw_rng(const flxi_eval *e)
 {
     const flxi_draw_attrs *a = e->attrs;
@@ -133,7 +134,7 @@ static flx_code eval_bits(flxi_eval *e)
     return FLX_OK;
 }
 
-/* How many 64-bit numbers a state of this type holds, 0 when it is none of `algorithm`. */
+/* How many 64-bit numbers a state of this type holds, 0 when it is not a state of `algorithm`. */
 static int state_length(const flx_type *t, int64_t algorithm)
 {
     int words = t->dtype == FLX_U64 ? 1 : t->dtype == FLX_U32 ? 2 : 0; /* per number */
@@ -177,8 +178,8 @@ static void store_state(flx_tensor *state, int64_t i, uint64_t x)
     w[2 * i + 1] = (uint32_t)(x >> 32);
 }
 
-/* The interchange formats fix where the two words of a Threefry block go when a dtype takes one each: to neighbours
-   along one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
+/* The interchange formats define where the two words of a Threefry block go when each element takes one word: to
+   neighbours along one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
 static int pair_axis(const flx_type *t)
 {
     int best = -1;
@@ -191,7 +192,7 @@ static int pair_axis(const flx_type *t)
     return best;
 }
 
-/* Words in the order of the elements, but for the pairs of Threefry. */
+/* Words in the order of the elements, except for the pairs of Threefry. */
 static uint64_t word_index(const flx_type *t, int axis, const int64_t *at)
 {
     uint64_t block = 0;
@@ -228,7 +229,7 @@ static flx_code eval_bit_generator(flxi_eval *e)
     flxi_rng g = flxi_rng_seeded(key, 0);
     g.algorithm = (flxi_rng_algorithm)a->algorithm;
     g.low = load_state(state, 1);
-    g.high = length == 3 ? load_state(state, 2) : key; /* a short state fills the counter up with the key */
+    g.high = length == 3 ? load_state(state, 2) : key; /* with a short state the key completes the counter */
     uint64_t low = g.low + fill_bits(&g, e->out[1]);
     store_state(e->out[0], 0, key);
     store_state(e->out[0], 1, low);
@@ -273,7 +274,7 @@ static flx_code infer_fold_in(flxi_infer *f)
 {
     flxi_type_text t;
     if (f->in[1]->rank != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "data must be a scalar, it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "data must be a scalar, but it is %s",
                                flxi_type_str(f->ctx, f->in[1], &t));
     f->out[0] = *f->in[0];
     return FLX_OK;
@@ -348,7 +349,7 @@ static const flxi_sample samples_fold_in[] = {
     {"u32[2], f32[]", NULL, NULL, FLX_E_DTYPE}, {0},
 };
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static uint32_t position_in(flxi_express *e, uint32_t result, const flxi_kindex *at)
 {

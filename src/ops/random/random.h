@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random.h: what the files of the random family share. */
+/* random.h: shared by the files of the random family. */
 #ifndef FLXI_RANDOM_H
 #define FLXI_RANDOM_H
 
@@ -30,7 +30,7 @@ static inline flxi_rng_bits flxi_draw_bits(int32_t dtype)
     return dtype == FLX_F64 ? FLXI_RNG_53 : FLXI_RNG_24;
 }
 
-/* Element i becomes the draw x, which f16 and bf16 see as an f32. */
+/* Element i becomes the draw x, which is rounded to f32 first for f16 and bf16. */
 void flxi_store_draw(flx_tensor *y, int64_t i, double x);
 
 #endif

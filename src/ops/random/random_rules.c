@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_rules.c: batching of the draws that have a stream. Example b draws from the stream b behind the op's own, so
-   that examples differ even where their keys agree; a draw that no operand batches is shared by all examples. The
-   stream of rng_uniform and rng_normal is an attribute, so a loop over the examples writes them out:
-   rng_bit_generator takes the stream as part of its state, and the rest is arithmetic in f64, rounded as the op
-   itself does it. */
+/* random_rules.c: batching of the draws that have a stream. Example b draws from the stream of the op plus b, so that
+   examples differ even where their keys agree; a draw that no operand batches is shared by all examples. The stream of
+   rng_uniform and rng_normal is an attribute, so in the loop over the examples they are written in other ops:
+   rng_bit_generator takes the stream as part of its state, and the rest is arithmetic in f64, rounded like the op
+   itself. */
 #include "ops/control/control.h"
 #include "ops/opcode.h"
 #include "ops/random/random.h"
@@ -19,7 +19,7 @@ static flx_val f64(flx_graph *g, double x)
     return flx_scalar(g, FLX_F64, x);
 }
 
-/* A scalar that a double might not hold. */
+/* A scalar that a double might not represent exactly. */
 static flx_val exact_i64(flx_graph *g, int64_t x)
 {
     flx_error err = {0};
@@ -55,7 +55,7 @@ static flx_val uniform_draws(flx_graph *g, const flxi_draw_attrs *a, flx_val key
     return flx_add(g, f64(g, a->offset), flx_mul(g, f64(g, a->scale - a->offset), u));
 }
 
-/* Box and Muller: each pair of draws gives two numbers. */
+/* Box and Muller: each pair of draws makes two normal numbers. */
 static flx_val normal_draws(flx_graph *g, const flxi_draw_attrs *a, flx_val key, flx_val stream, flx_dim n)
 {
     flx_dim pairs = flxi_dim_ceil_div(g->ctx, n, 2);
@@ -71,7 +71,7 @@ static flx_val normal_draws(flx_graph *g, const flxi_draw_attrs *a, flx_val key,
     return flx_add(g, f64(g, a->offset), flx_mul(g, f64(g, a->scale), some));
 }
 
-/* As flxi_store_draw rounds. */
+/* Rounds like flxi_store_draw. */
 static flx_val rounded(flx_graph *g, flx_val v, flx_dtype dtype)
 {
     if (dtype == FLX_F16 || dtype == FLX_BF16)
@@ -113,7 +113,7 @@ void flxi_batch_draw(flxi_site *s, flx_val *by)
     flx_graph_free(body);
 }
 
-/* Rows are numbered through the whole batch, and a row's number is its stream. */
+/* Rows are numbered consecutively over the whole batch, and a row's number is its stream. */
 void flxi_batch_sample(flxi_site *s, flx_val *by)
 {
     by[0] = flxi_emit1(s, NULL, s->x, 1);

@@ -20,8 +20,8 @@ flx_code flxi_check_positions(flxi_infer *f, int64_t dtype, flx_dim extent)
                                flx_dtype_name((int32_t)dtype));
     int bits = flxi_int_bits((int32_t)dtype) - flxi_is_signed((int32_t)dtype);
     if (bits < 63 && flxi_dim_is_number(extent) && extent > 0 && (extent - 1) >> bits != 0)
-        return flxi_infer_fail(f, FLX_E_DTYPE, "use a wider dtype, e.g. dtype=i64", "%s cannot hold %lld positions",
-                               flx_dtype_name((int32_t)dtype), (long long)extent);
+        return flxi_infer_fail(f, FLX_E_DTYPE, "use a wider dtype, e.g. dtype=i64",
+                               "%s cannot represent %lld positions", flx_dtype_name((int32_t)dtype), (long long)extent);
     return FLX_OK;
 }
 
@@ -126,7 +126,7 @@ static flx_val sum_along(flxi_site *s, flx_val v)
     return flx_reduce_sum(s->g, v, FLX_INTS(a->axis), true);
 }
 
-/* y (v - Σ y v): the Jacobian is symmetric, so this takes tangents and cotangents alike. */
+/* y (v - Σ y v): the Jacobian is symmetric, so this serves both tangents and cotangents. */
 static flx_val through_softmax(flxi_site *s, flx_val v)
 {
     flx_val y = s->y[0];
@@ -143,7 +143,7 @@ static void jvp_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = through_softmax(s, tx[0]);
 }
 
-/* softmax(x), not exp(y): y of a few bits would lose them all in exp. */
+/* softmax(x), not exp(y): exp would amplify the rounding of a narrow y. */
 static flx_val probabilities(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;
@@ -161,7 +161,7 @@ static void jvp_log_softmax(flxi_site *s, const flx_val *tx, flx_val *ty)
 }
 
 /* x - max, in f32 where the elements are narrower. The maximum only keeps exp in range: its derivative cancels, so it
-   is left out. */
+   is omitted. */
 static flx_val below_max(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;
@@ -209,7 +209,7 @@ static const flxi_attr running_schema[] = {
 
 typedef flxi_num (*step_fn)(flxi_num acc, flxi_num x);
 
-/* y_k is the fold of what lies before k in walking order, with x_k itself unless exclusive. */
+/* y_k is the fold of the elements before k in walking order, including x_k unless exclusive. */
 static flx_code eval_running(flxi_eval *e, const flxi_arith *t, step_fn step, flxi_num start)
 {
     const axis_attrs *a = e->attrs;
@@ -256,8 +256,8 @@ static flx_code eval_cummin(flxi_eval *e)
     return eval_running(e, t, t->min, t->highest);
 }
 
-/* log(exp(a) + exp(b)). The larger one is taken out, so nothing overflows; where it is infinite it is the answer, and
-   the difference, which could be inf - inf, is never formed. */
+/* log(exp(a) + exp(b)). The larger one is factored out, so nothing overflows; where it is infinite it is the result,
+   and the difference, which could be inf - inf, is never formed. */
 static flxi_num log_add_exp(flxi_num a, flxi_num b)
 {
     if (isnan(a.f) || isnan(b.f))
@@ -300,7 +300,7 @@ static void vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flxi_emit1(s, a, dy, 1);
 }
 
-/* The transpose of a reverse cumsum is no backward op but cumsum itself. */
+/* The transpose of a reverse cumsum is cumsum itself, not a backward op. */
 static void fused_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
@@ -310,7 +310,7 @@ static void fused_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[0] = flx_cumsum_backward(s->g, dy[0], a->axis, (int)a->exclusive);
 }
 
-/* The node's fold of x, exclusive or not: its own result where that is what it gives. */
+/* The node's fold of x, exclusive or not: its own result where that is the one needed. */
 static flx_val fold_of_x(flxi_site *s, bool exclusive)
 {
     const axis_attrs *own = s->attrs;
@@ -322,8 +322,8 @@ static flx_val fold_of_x(flxi_site *s, bool exclusive)
     return flxi_emit1(s, a, s->x, 1);
 }
 
-/* An exclusive fold is the inclusive one moved on by one place, where a constant moves in. So the rules below are those
-   of inclusive folds, with cotangents moved back before and tangents moved on behind. */
+/* An exclusive fold is the inclusive one shifted by one position, with a constant shifted in. So the rules below are
+   those of inclusive folds, with cotangents shifted back before and tangents shifted forward after. */
 static flx_val cotangent_of_inclusive(flxi_site *s, flx_val dy)
 {
     const axis_attrs *a = s->attrs;
@@ -402,8 +402,8 @@ static void jvp_cumlogsumexp(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = jvp_by_recurrence(s, recurrence_of_cumlogsumexp(s), tx[0]);
 }
 
-/* For each place, where the extremum so far was met first: the last place, in walking order, at which the fold changed;
-   the first place if it never did. The first NaN is the last change. */
+/* For each position, where the extremum so far occurred first: the last position, in walking order, at which the fold
+   changed; the first position if it never did. The first NaN is the last change. */
 static flx_val winner_so_far(flxi_site *s)
 {
     const axis_attrs *a = s->attrs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* axis.h: what ops that work along an axis share: positions as results. */
+/* axis.h: shared by ops that work along an axis: positions as results. */
 #ifndef FLXI_AXIS_H
 #define FLXI_AXIS_H
 

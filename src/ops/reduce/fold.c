@@ -99,7 +99,7 @@ static flx_val *new_values(flxi_site *s, uint32_t n)
     return v;
 }
 
-/* The shape that operands of equal shape have: numbers where any of them shows one for a symbol. */
+/* The common shape of the operands, with a number instead of a symbol where any of them has one. */
 static flx_type common_shape(flxi_site *s, const flx_val *x, uint32_t n)
 {
     flx_type shape = *flxi_typeof(s, x[0]);
@@ -138,7 +138,7 @@ static flxi_opcode reduction_by(const flxi_op *op)
     return OP_NONE;
 }
 
-/* An initial value, which has the batch axis or no axis, for each of the kept elements: [their count]. */
+/* An initial value, which has the batch axis or no axis, repeated for each of the kept elements: [their count]. */
 static flx_val init_row(flxi_site *s, flx_val init, const flxi_flattening *f, flx_dim count)
 {
     flx_dim dims[FLX_MAX_RANK];

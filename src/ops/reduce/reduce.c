@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: reductions over a set of axes, and positions of extrema along one axis. The forms with a body: fold.c.
+/* reduce.c: reductions over a set of axes, and positions of extrema along one axis. The forms with a body are in
+   fold.c.
 
    Every reduction folds its elements in row-major order. Sums of f16 and bf16 accumulate in f32, everything else in
-   double or 64-bit integers, and is rounded once. Nothing reduced gives the identity, for the mean 0/0. */
+   double or 64-bit integers, and is rounded once. An empty reduction gives the identity, for the mean 0/0. */
 #include "base/complex_arith.h"
 #include "ops/express/express_combine.h"
 #include "ops/reduce/axis.h"
@@ -71,8 +72,8 @@ static flxi_num divide_c(flxi_num sum, int64_t count)
     return (flxi_num){.c = sum.c / (double)count};
 }
 
-/* A sum of nothing is 0. One of something starts at -0, to which every number adds up to itself: 0 would turn -0 into
-   0, and a sum of one term would not be that term. */
+/* An empty sum is 0. Any other sum starts at -0, the neutral element of addition: starting at 0 would turn -0 into 0,
+   and a sum of one term would not be that term. */
 static flxi_num sum_f(flxi_num sum, int64_t count)
 {
     return (flxi_num){.f = count ? sum.f : 0.0};
@@ -111,7 +112,7 @@ static flx_code eval_min(flxi_eval *e)
     return eval_fold(e, (fold){t->min, t->highest, NULL});
 }
 
-/* Over no axes there is one factor: itself, which 1 times a complex number with an infinite part is not. */
+/* Over no axes the product is the element itself, which 1 times a complex number with an infinite part is not. */
 static flx_code eval_prod(flxi_eval *e)
 {
     const reduce_attrs *a = e->attrs;
@@ -157,7 +158,7 @@ static const flxi_sample samples_mean[] = {
 
 /* ---- Rules ---- */
 
-/* A value per result, stretched back over what was reduced. */
+/* A value per result, broadcast over the reduced elements. */
 static flx_val stretch(flxi_site *s, flx_val v)
 {
     const reduce_attrs *a = s->attrs;
@@ -186,7 +187,7 @@ static flx_dim reduced_count(const flxi_site *s)
     return flxi_extents_product(s->ctx, dims, (int)a->axes.n);
 }
 
-/* v / n. Few counts are numbers of f16 and bf16, so these divide in f32. */
+/* v / n. Few counts are exact in f16 and bf16, so these divide in f32. */
 static flx_val divide_by_count(flxi_site *s, flx_val v, flx_val n)
 {
     int32_t dtype = flxi_typeof(s, v)->dtype;
@@ -219,7 +220,7 @@ static flx_val winners(flxi_site *s)
     return flx_or(s->g, is_best, flx_is_nan(s->g, s->x[0]));
 }
 
-/* Divides what the winners share by their number. Where nothing is reduced there are none, and v is 0 or unused. */
+/* Divides v among the elements that equal the extremum. An empty reduction has none, and v is 0 or unused. */
 static flx_val divide_among(flxi_site *s, flx_val winners_mask, flx_val v)
 {
     flx_dim count = reduced_count(s);
@@ -242,8 +243,8 @@ static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = divide_among(s, mask, sum_as_reduced(s, flxi_masked(s, mask, tx[0])));
 }
 
-/* For each element the product of the others it is multiplied with: of those before it and of those behind it. Exact
-   whichever of them are zero. */
+/* For each element the product of the others it is multiplied with: of those before it and of those after it. Exact
+   even if some of them are zero. */
 static flx_val product_of_others(flxi_site *s)
 {
     const reduce_attrs *a = s->attrs;
@@ -278,14 +279,14 @@ static void batch_reduction(flxi_site *s, flx_val *by)
     flxi_append(s, a, s->x, s->nin, by);
 }
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static const flx_ints *axes_of(const void *attrs)
 {
     return &((const reduce_attrs *)attrs)->axes;
 }
 
-/* The sum of nothing is 0 whatever it starts at, and to -0 every number adds up to itself. */
+/* An empty sum is 0 whatever it starts at, and -0 is the neutral element of addition. */
 static flxi_kval start_sum(flxi_express *e)
 {
     if (!flxi_in(FLXI_FLOATS | FLXI_COMPLEX, e->dtype))
@@ -374,7 +375,7 @@ static flx_code infer_arg(flxi_infer *f)
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     FLXI_TRY(flxi_norm_axis(f, "axis", &a->axis, x->rank));
     if (x->dims[a->axis] == 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "an empty axis has no extremum; reduce over a non-empty one",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "an empty axis has no extremum; choose a non-empty one",
                                "axis %d of x %s is empty", (int)a->axis, flxi_shape_str(f->ctx, x, &text));
     FLXI_TRY(flxi_check_positions(f, a->dtype, x->dims[a->axis]));
     flx_ints axes = {&a->axis, 1};
@@ -392,7 +393,7 @@ static bool smaller(const flxi_arith *t, flxi_num a, flxi_num b)
     return t->less(a, b);
 }
 
-/* The first position k of base + k*stride that no other beats; the first NaN ends the search. */
+/* The first position k of base + k*stride whose element is the extremum; the first NaN ends the search. */
 static int64_t find_best(const flxi_arith *t, const flx_tensor *x, int64_t base, flxi_split s,
                          bool (*beats)(const flxi_arith *, flxi_num, flxi_num))
 {

@@ -17,7 +17,8 @@ flx_type flxi_reduced_type(const flx_type *x, const flx_ints *axes, bool keep_di
 
 /* ---- Walking ---- */
 
-/* A product that does not fit belongs to an empty tensor whose other group holds the 0: then it is never counted to. */
+/* A product that overflows belongs to an empty tensor whose other group of axes has the 0: then it is never used as a
+   count. */
 static int64_t count_of(const flxi_axis_group *g)
 {
     int64_t count = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduction.h: the axes of a tensor parted into those that are kept and those that are reduced. */
+/* reduction.h: the axes of a tensor, divided into kept and reduced ones. */
 #ifndef FLXI_REDUCTION_H
 #define FLXI_REDUCTION_H
 
@@ -7,7 +7,7 @@
 #include "graph/op/site.h"
 #include "ops/rule/axis_lists.h"
 
-/* x with the axes gone, or kept with extent 1. */
+/* x with the axes removed, or kept with extent 1. */
 flx_type flxi_reduced_type(const flx_type *x, const flx_ints *axes, bool keep_dims);
 
 /* ---- Walking: kept axes outside, reduced axes inside ---- */
@@ -25,7 +25,7 @@ typedef struct {
 
 flxi_reduction flxi_reduction_of(const flx_type *x, const flx_ints *axes);
 
-/* Position of an element in x: `at` is the place among the kept axes, `k` that among the reduced ones. */
+/* Position of an element in x: `at` is the position among the kept elements, `k` that among the reduced ones. */
 static inline int64_t flxi_reduction_at(const flxi_reduction *r, const int64_t *at, const int64_t *k)
 {
     return flxi_offset(at, r->kept.strides, r->kept.rank) + flxi_offset(k, r->reduced.strides, r->reduced.rank);
@@ -33,12 +33,12 @@ static inline int64_t flxi_reduction_at(const flxi_reduction *r, const int64_t *
 
 /* ---- Reduced axes as one leading axis, for rules ---- */
 
-/* Product of extents, 0 where one of them is. One that overflows counts part of an empty tensor, which is divided by
-   nothing and reshaped to anything: then 1 will do. */
+/* Product of extents, 0 where one of them is. A product that overflows belongs to an empty tensor, where the count has
+   no effect: then 1 will do. */
 flx_dim flxi_extents_product(flx_context *ctx, const flx_dim *dims, int n);
 
 typedef struct {
-    int rank, kept;             /* axes in all; axes not reduced */
+    int rank, kept;             /* total axes; axes not reduced */
     int64_t perm[FLX_MAX_RANK]; /* reduced axes first */
     int64_t inverse[FLX_MAX_RANK];
     flx_dim permuted[FLX_MAX_RANK];

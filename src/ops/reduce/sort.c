@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort.c: sorting along an axis, and what is a part of it: argsort, topk and top_k.
+/* sort.c: sorting along an axis, and parts of it: argsort, topk and top_k.
 
-   All of them order the positions of one row at a time by a stable sort and then read off values or positions. The
-   order is total: NaN stands above +inf, -0 and +0 are equal, equal elements keep their places in both directions. With
+   All of them order the positions of one row at a time by a stable sort and then take values or positions from it. The
+   order is total: NaN is above +inf, -0 and +0 are equal, equal elements keep their order in both directions. With
    `compare` a sub-graph decides instead. */
 #include "numeric/merge_sort.h"
 #include "ops/reduce/axis.h"
@@ -24,7 +24,7 @@ typedef struct {
     int64_t axis, take;     /* results have the first `take` positions of each row */
     uint32_t values;        /* the first results are operands in the new order, this many */
     flx_tensor *positions;  /* the result that holds positions, or NULL */
-    flx_code code;          /* of the body; after a failure nothing is asked any more */
+    flx_code code;          /* of the body; after a failure it is not called again */
 } sorting;
 
 /* Below 0 where a comes first in ascending order, 0 for equals. */
@@ -49,7 +49,7 @@ static bool body_says_first(sorting *s, int64_t p, int64_t q)
     return s->code == FLX_OK && flxi_load_truth(FLX_BOOL, flxi_scalar_body_result(s->body, 0), 0);
 }
 
-/* Whether element p of the operands must stand before element q. */
+/* Whether element p of the operands must come before element q. */
 static bool goes_first(void *user, int64_t p, int64_t q)
 {
     sorting *s = user;
@@ -125,8 +125,8 @@ static flx_code check_compare(flxi_infer *f, const sort_attrs *a)
                                "compare replaces the order, so descending=true has no meaning");
     FLXI_TRY(flxi_match_scalar_body(f, "compare", a->compare, 2 * (size_t)f->nin, compare_operand));
     if (flxi_body_outputs(a->compare) != 1)
-        return flxi_infer_fail(f, FLX_E_ARITY, "compare returns one bool: a goes first", "compare returns %zu values",
-                               flxi_body_outputs(a->compare));
+        return flxi_infer_fail(f, FLX_E_ARITY, "compare must return one bool: whether a comes first",
+                               "compare returns %zu values", flxi_body_outputs(a->compare));
     return flxi_match_scalar_output(f, "compare", a->compare, 0, FLX_BOOL);
 }
 
@@ -134,7 +134,7 @@ static flx_code check_keys(flxi_infer *f, const sort_attrs *a)
 {
     for (uint32_t j = 0; j < (uint32_t)a->num_keys; j++)
         if (flxi_is_complex(f->in[j]->dtype))
-            return flxi_infer_fail(f, FLX_E_DTYPE, "sort by real or abs of it, or give compare",
+            return flxi_infer_fail(f, FLX_E_DTYPE, "sort by its real part or abs, or give compare",
                                    "key %u is %s, which has no order", (unsigned)j + 1,
                                    flx_dtype_name(f->in[j]->dtype));
     return FLX_OK;
@@ -205,7 +205,7 @@ static const flxi_sample samples_sort[] = {
     {0},
 };
 
-/* ---- Rules of sort: values move, so all that counts is where they came from ---- */
+/* ---- Rules of sort: values move, so only their source positions matter ---- */
 
 /* The comparison with two more inputs, which it ignores; NULL with the error in s->g. */
 static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const flx_type *ignored)
@@ -305,7 +305,7 @@ static bool shares_keys(const flxi_site *s)
     return shared;
 }
 
-/* All examples are ordered alike: what they share is sorted once, and the rest goes to the places that this shows. */
+/* All examples have the same order: shared operands are sorted once, and the others are gathered by those positions. */
 static void batch_by_shared_keys(flxi_site *s, flx_val *by)
 {
     const sort_attrs *a = s->attrs;
@@ -321,7 +321,8 @@ static void batch_by_shared_keys(flxi_site *s, flx_val *by)
     sort_with_positions(s, x, n, sorted);
     const flx_type *row = flxi_typeof(s, sorted[n]);
     if (row->rank == FLX_MAX_RANK)
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a tensor of rank %d exceeds the limit", row->rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a tensor of rank %d exceeds the rank limit",
+                       row->rank);
     else
         memcpy(dims + 1, row->dims, (size_t)row->rank * sizeof *dims);
     flx_val from = s->g->error.code ? FLX_NONE : flxi_expand_to(s, sorted[n], row->rank + 1, dims);
@@ -470,8 +471,8 @@ static flx_code infer_top(flxi_infer *f, int64_t axis, flx_type *positions)
     if (flxi_dim_below(f->ctx, a->k, 1) || flxi_dim_below(f->ctx, n, a->k)) {
         flxi_type_text text;
         flxi_dim_text k;
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k is at least 1 and at most the extent of the axis",
-                               "k is %s, but axis %d of x %s must hold it", flxi_dim_str(f->ctx, a->k, &k), (int)axis,
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "k must be at least 1 and at most the extent of the axis",
+                               "k=%s is out of range for axis %d of x %s", flxi_dim_str(f->ctx, a->k, &k), (int)axis,
                                flxi_shape_str(f->ctx, x, &text));
     }
     FLXI_TRY(flxi_check_positions(f, a->dtype, n));

@@ -2,10 +2,10 @@
 /* along.c: see along.h.
 
    A recurrence of known length n is solved by doubling (Kogge and Stone, 1973): after the round of width w, r[k] holds
-   the terms of the 2w places that end at k, and link[k] leads over 2w places. That is log2 n rounds of ordinary
+   the terms of the 2w positions that end at k, and link[k] spans 2w positions. That is log2 n rounds of ordinary
    products and sums, hence differentiable to any order, and exact where links are zero: nothing is divided. Only
-   products of elements that both exist are formed, so an infinite link meets no zero from beyond the end. A symbolic
-   length is walked by a scan. */
+   products of elements that both exist are formed, so an infinite link is never multiplied by a zero from beyond the
+   end. For a symbolic length a scan is used. */
 #include "ops/rule/along.h"
 
 #include <limits.h>
@@ -72,7 +72,7 @@ static flx_val recur_by_doubling(flxi_site *s, flx_val r, flx_val link, int64_t 
     int64_t none[FLX_MAX_RANK] = {0};
     size_t rank = (size_t)type.rank;
     flx_dim n = type.dims[axis];
-    for (flx_dim w = 1; w < n; w *= 2) { /* link[k] leads from k to k + w, and has n - w elements */
+    for (flx_dim w = 1; w < n; w *= 2) { /* link[k] spans k to k + w; link has n - w elements */
         flx_val over = flx_mul(g, link, flx_narrow(g, r, axis, backward ? w : 0, n - w));
         before[axis] = w;
         flx_ints gap = {before, rank};
@@ -102,7 +102,7 @@ static flx_graph *recurrence_step(flxi_site *s, const flx_type *row)
 
 static flx_val recur_by_scan(flxi_site *s, flx_val b, flx_val link, int64_t axis, bool backward)
 {
-    if (!backward) /* step k needs what leads to k */
+    if (!backward) /* step k needs the link to k */
         link = flxi_move_along(s, link, axis, 1);
     flx_val xs[2] = {flxi_move_axis(s, link, (int)axis, 0), flxi_move_axis(s, b, (int)axis, 0)};
     const flx_type *stack = flxi_typeof(s, xs[1]);

@@ -40,7 +40,7 @@ static flx_code fail_rank(flxi_infer *f, uint32_t i, const char *axes)
     char name[32];
     axes_text wanted;
     flxi_type_text found;
-    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have %zu axes %s, but is %s",
+    return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have %zu axes %s, but it is %s",
                            flxi_operand_name(f, i, name, sizeof name), strlen(axes), axes_str(axes, &wanted),
                            flxi_type_str(f->ctx, f->in[i], &found));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* axis_letters.h: operands whose axes have names. A list of texts, one for each operand, gives each axis a letter
-   ("NSH", "Hn"); axes of one letter have one extent. Inference checks it, rules ask for the extents. */
+   ("NSH", "Hn"); axes with the same letter have the same extent. Inference checks this, rules read the extents. */
 #ifndef FLXI_AXIS_LETTERS_H
 #define FLXI_AXIS_LETTERS_H
 
@@ -10,19 +10,19 @@
 enum { FLXI_LETTERS = 128 };
 
 typedef struct {
-    flx_dim of[FLXI_LETTERS]; /* by letter; a number where any operand says one */
+    flx_dim of[FLXI_LETTERS]; /* by letter; a number where any operand has one */
 } flxi_letters;
 
-/* Ranks and extents of all operands are as `axes` says, one text each. */
+/* Checks that ranks and extents of all operands match `axes`, one text each. */
 flx_code flxi_match_letters(flxi_infer *f, const char *const *axes, flxi_letters *dims);
 
-/* The extents once more, from the operands of a node that passed. */
+/* The extents again, from the operands of a node that passed the check. */
 flxi_letters flxi_site_letters(const flxi_site *s, const char *const *axes);
 
 /* A type of these axes. */
 flx_type flxi_lettered(int32_t dtype, const char *axes, const flxi_letters *dims);
 
-/* v under the very extents of its letters: where v says a symbol, another operand may say a number. */
+/* v with exactly the extents of its letters: where v has a symbol, another operand may have a number. */
 flx_val flxi_as_lettered(flxi_site *s, flx_val v, const char *axes, const flxi_letters *dims);
 
 #endif

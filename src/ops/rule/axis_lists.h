@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* axis_lists.h: axis lists and ranks as the indexing and product families check them in infer. Their lists default to
-   the empty one (not to "all axes"), keep the order they are given in where they are paired with another list, and
-   decide together what rank the result has. */
+/* axis_lists.h: checks of axis lists and ranks for the inference of the indexing and product families. Their lists
+   default to the empty one (not to "all axes"), keep the given order where they are paired with another list, and
+   together determine the rank of the result. */
 #ifndef FLXI_AXIS_LISTS_H
 #define FLXI_AXIS_LISTS_H
 
@@ -23,7 +23,7 @@ static inline bool flxi_has_axis(flx_ints axes, int64_t axis)
     return false;
 }
 
-/* Two lists of axes name none in common. */
+/* Two lists of axes are disjoint. */
 static inline flx_code flxi_need_disjoint(flxi_infer *f, const char *name_a, flx_ints a, const char *name_b, flx_ints b)
 {
     for (size_t i = 0; i < a.n; i++)
@@ -33,13 +33,13 @@ static inline flx_code flxi_need_disjoint(flxi_infer *f, const char *name_a, flx
     return FLX_OK;
 }
 
-/* Two lists pair their entries: they are equally long. */
+/* Two lists pair their entries: they have the same length. */
 static inline flx_code flxi_need_paired(flxi_infer *f, const char *name_a, flx_ints a, const char *name_b, flx_ints b)
 {
     if (a.n == b.n)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s and %s pair axes: %zu against %zu entries", name_a, name_b,
-                           a.n, b.n);
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s and %s must have the same number of axes: %zu and %zu", name_a,
+                           name_b, a.n, b.n);
 }
 
 /* Appends axes [from, to) of t to y, which has room for them. */

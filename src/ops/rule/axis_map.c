@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* axis_map.c: the walk behind the ops that move whole axes. */
+/* axis_map.c: the walk over the result for ops that move whole axes. */
 #include "ops/rule/axis_map.h"
 
 #include "ops/rule/copy.h"
@@ -15,7 +15,7 @@ typedef struct {
     int64_t x_stride[FLX_MAX_RANK], y_stride[FLX_MAX_RANK];
 } walk;
 
-/* All result positions behind a fixed choice for the axes before `axis`; the offsets are those of that choice. */
+/* All result positions for a fixed choice along the axes before `axis`; the offsets are those of that choice. */
 static void walk_axis(const walk *w, int axis, int64_t x_at, int64_t y_at)
 {
     if (axis == w->y->type.rank) {
@@ -33,7 +33,7 @@ static void walk_axis(const walk *w, int axis, int64_t x_at, int64_t y_at)
 void flxi_move(const flxi_eval *e, const flxi_axis_map *map, const flx_tensor *x, flx_tensor *y)
 {
     if (y->count == 0)
-        return; /* [1000000000, 0]: nothing to do must not take long */
+        return; /* [1000000000, 0]: an empty result must not take long */
     walk w = {.e = e, .map = map, .x = x, .y = y, .size = flx_dtype_size(x->type.dtype)};
     flxi_strides(&x->type, w.x_stride);
     flxi_strides(&y->type, w.y_stride);
@@ -63,7 +63,7 @@ flx_code flxi_need_stretch(flxi_infer *f, int axis, flx_dim target)
         return FLX_OK;
     flxi_type_text t;
     flxi_dim_text want;
-    return flxi_infer_fail(f, FLX_E_SHAPE, "only axes of extent 1 stretch; repeat or tile copies longer ones",
+    return flxi_infer_fail(f, FLX_E_SHAPE, "only axes of extent 1 broadcast; repeat or tile copies longer ones",
                            "axis %d of x, of shape %s, cannot become %s", axis, flxi_shape_str(f->ctx, f->in[0], &t),
                            flxi_dim_str(f->ctx, target, &want));
 }

@@ -5,7 +5,7 @@
 flx_code flxi_body_results(flxi_infer *f, const flx_graph *body, size_t from, size_t n)
 {
     if (n == 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "it would have no result");
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the op would have no result");
     FLXI_TRY(flxi_results(f, n));
     for (size_t i = 0; i < n; i++)
         f->out[i] = *flxi_body_output(body, from + i);
@@ -17,13 +17,13 @@ flx_code flxi_match_carries(flxi_infer *f, const flx_graph *body, const flx_type
     flxi_type_text a;
     flxi_type_text b;
     if (flxi_body_outputs(body) < n)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body gives %zu results for %zu carries", flxi_body_outputs(body),
-                               n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body returns %zu results, expected %zu, one for each carry",
+                               flxi_body_outputs(body), n);
     for (size_t i = 0; i < n; i++) {
         const flx_type *next = flxi_body_output(body, i);
         if (!flxi_type_equal(next, carries[i]))
             return flxi_infer_fail(f, next->dtype == carries[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                                   "carry %zu is %s, but the body gives %s", i, flxi_type_str(f->ctx, carries[i], &a),
+                                   "carry %zu is %s, but the body returns %s", i, flxi_type_str(f->ctx, carries[i], &a),
                                    flxi_type_str(f->ctx, next, &b));
     }
     return FLX_OK;

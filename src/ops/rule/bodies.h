@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bodies.h: what ops with sub-graphs share. */
+/* bodies.h: shared by ops with sub-graphs. */
 #ifndef FLXI_BODIES_H
 #define FLXI_BODIES_H
 

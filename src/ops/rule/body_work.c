@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_work.c: what the derivative and batching rules of control flow share. */
+/* body_work.c: shared by the derivative and batching rules of control flow. */
 #include "ops/control/control.h"
 
 bool flxi_can_vary(const flx_type *t)

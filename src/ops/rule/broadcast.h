@@ -4,8 +4,8 @@
        for (flxi_lanes z = flxi_lanes_begin(e); z.i < z.count; flxi_lanes_next(&z))
            use(out, z.i, x, z.at[0], y, z.at[1]);
 
-   For evaluators that flxi_eval_pointwise does not fit, because the operands have different dtypes, the result has
-   another one than they, or the bits of an element matter. */
+   For evaluators that cannot use flxi_eval_pointwise, because the operands have different dtypes, the result's dtype
+   differs from theirs, or the bits of an element matter. */
 #ifndef FLXI_BROADCAST_H
 #define FLXI_BROADCAST_H
 
@@ -17,7 +17,7 @@ typedef struct {
     const flx_type *to;
     uint32_t operands;
     int64_t stride[FLXI_LANES_MAX][FLX_MAX_RANK]; /* 0 where the operand stretches */
-    int64_t index[FLX_MAX_RANK];                  /* where the walk stands */
+    int64_t index[FLX_MAX_RANK];                  /* the current index */
     int64_t at[FLXI_LANES_MAX];                   /* the element of each operand there */
     int64_t i, count;                             /* the element of the result, and how many it has */
 } flxi_lanes;

@@ -41,7 +41,7 @@ static bool carries_derivative(flxi_site *s, flx_val v)
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, v)->dtype);
 }
 
-/* Room for all that goes into and comes out of a transformed decomposition. */
+/* Room for all inputs and outputs of a transformed decomposition. */
 typedef struct {
     flx_type *types;
     flx_val *in, *out;
@@ -133,7 +133,7 @@ void flxi_batch_decomposed(flxi_site *s, flx_val *by)
     flx_graph_free(t);
 }
 
-/* The decomposition on operands of exactly these shapes is built, run, and thrown away. */
+/* The decomposition on operands of exactly these shapes is built, run, and freed. */
 flx_code flxi_eval_decomposed(flxi_eval *e)
 {
     flx_context *ctx = e->out[0]->ctx;

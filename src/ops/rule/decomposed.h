@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposed.h: the rules of an op by way of its decomposition, for ops that have a rule of their own for some
-   attributes and none for others. (An op that has none at all leaves its rules out and is decomposed beforehand.) The
-   decomposition is made into a graph, transformed, and inlined; the op itself stays in the forward computation. */
+/* decomposed.h: the rules of an op through its decomposition, for ops that have their own rule for some attributes
+   only. (An op without any rule omits it and is decomposed beforehand.) The decomposition becomes a graph, is
+   transformed and inlined; the op itself stays in the forward computation. */
 #ifndef FLXI_DECOMPOSED_H
 #define FLXI_DECOMPOSED_H
 

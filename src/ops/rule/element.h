@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* element.h: one-line element functions of pointwise ops. The value is a formula in the operands x[0], x[1] …; integer
-   formulas may ask for the width and sign of their type, t. */
+   formulas may use the width and sign of their type, t. */
 #ifndef FLXI_ELEMENT_H
 #define FLXI_ELEMENT_H
 

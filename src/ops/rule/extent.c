@@ -27,14 +27,14 @@ flx_code flxi_need_count(flxi_infer *f, const char *name, flx_dim n)
 {
     if (!flxi_dim_negative(n))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must not be negative, it is %lld", name, (long long)n);
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must not be negative, got %lld", name, (long long)n);
 }
 
 flx_code flxi_need_counts(flxi_infer *f, const char *name, const flx_ints *list)
 {
     for (size_t k = 0; k < list->n; k++)
         if (flxi_dim_negative(list->v[k]))
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must not be negative, it is %lld", name, k,
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must not be negative, got %lld", name, k,
                                    (long long)list->v[k]);
     return FLX_OK;
 }
@@ -44,7 +44,7 @@ flx_code flxi_norm_sizes(flxi_infer *f, const char *name, flx_ints *list, size_t
     FLXI_TRY(flxi_norm_list(f, name, list, n, value));
     for (size_t k = 0; k < n; k++)
         if (flxi_dim_is_number(list->v[k]) && list->v[k] < least)
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must be at least %lld, it is %lld", name, k,
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s[%zu] must be at least %lld, got %lld", name, k,
                                    (long long)least, (long long)list->v[k]);
     return FLX_OK;
 }
@@ -67,10 +67,10 @@ flx_code flxi_merge_shape(flxi_infer *f, uint32_t k, int64_t except, flx_type *y
     flxi_type_text tx;
     flxi_type_text ty;
     return flxi_infer_fail(f, FLX_E_SHAPE,
-                           except < 0 ? "operands do not broadcast here; expand them first"
-                                      : "the shapes may differ along axis only",
-                           "operand %u, of shape %s, does not fit to %s before it", k, flxi_shape_str(f->ctx, x, &tx),
-                           flxi_shape_str(f->ctx, y, &ty));
+                           except < 0 ? "this op does not broadcast its operands; expand them first"
+                                      : "the shapes may differ only along axis",
+                           "operand %u, of shape %s, does not match the shape %s before it", k,
+                           flxi_shape_str(f->ctx, x, &tx), flxi_shape_str(f->ctx, y, &ty));
 }
 
 flx_code flxi_equal_shapes(flxi_infer *f, uint32_t n, flx_type *shape)

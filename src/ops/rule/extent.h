@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extent.h: what inference asks of extents, counts and ranks, whatever the op: checks with one wording each. An extent
-   that depends on symbols passes; binding them runs the rule again on numbers. */
+/* extent.h: checks of extents, counts and ranks that inference rules share, with one wording each. An extent that
+   depends on symbols passes; binding them runs the rule again on numbers. */
 #ifndef FLXI_EXTENT_H
 #define FLXI_EXTENT_H
 
@@ -25,7 +25,7 @@ static inline flx_dim flxi_agreed_dim(flx_dim a, flx_dim b)
 
 /* Fails with ARITY when an op of any number of operands has none. */
 flx_code flxi_need_operands(flxi_infer *f);
-/* Fails with SIZE when a result of that many axes cannot be. */
+/* Fails with SIZE when a result cannot have that many axes. */
 flx_code flxi_need_result_rank(flxi_infer *f, size_t rank);
 /* Fails with ATTRIBUTE when a count is a negative number. */
 flx_code flxi_need_count(flxi_infer *f, const char *name, flx_dim n);
@@ -34,10 +34,10 @@ flx_code flxi_need_counts(flxi_infer *f, const char *name, const flx_ints *list)
 /* A list of n entries; absent is filled with `value`. Fails with ATTRIBUTE when an entry is a number below `least`. */
 flx_code flxi_norm_sizes(flxi_infer *f, const char *name, flx_ints *list, size_t n, int64_t value, int64_t least);
 
-/* Merges the extents of operand k into y, axis `except` aside (-1: none); fails with SHAPE where they differ. A number
-   says more than a symbol. */
+/* Merges the extents of operand k into y, except for axis `except` (-1: none); fails with SHAPE where they differ. A
+   number replaces a symbol. */
 flx_code flxi_merge_shape(flxi_infer *f, uint32_t k, int64_t except, flx_type *y);
-/* The first n operands have equal shapes, which *shape receives: operand 0's type with all that is known of the
+/* The first n operands have equal shapes, which *shape receives: operand 0's type with everything known about the
    extents. */
 flx_code flxi_equal_shapes(flxi_infer *f, uint32_t n, flx_type *shape);
 

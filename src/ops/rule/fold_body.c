@@ -12,17 +12,18 @@ flx_code flxi_need_inits(flxi_infer *f, uint32_t *n)
     static const char *const hint = "operands are x1, x2, ..., then one scalar init for each";
     flxi_type_text text;
     if (f->nin == 0 || f->nin % 2 != 0)
-        return flxi_infer_fail(f, FLX_E_ARITY, hint, "%u operands are not as many arrays as inits", f->nin);
+        return flxi_infer_fail(f, FLX_E_ARITY, hint, "%u operands cannot be the same number of arrays and inits",
+                               f->nin);
     *n = f->nin / 2;
     for (uint32_t i = *n; i < f->nin; i++)
         if (f->in[i]->rank != 0)
             return flxi_infer_fail(f, FLX_E_SHAPE, hint,
-                                   "operand %u, the init of operand %u, must be a scalar, it is %s", i, i - *n,
+                                   "operand %u, the init of operand %u, must be a scalar, but it is %s", i, i - *n,
                                    flxi_type_str(f->ctx, f->in[i], &text));
     return FLX_OK;
 }
 
-/* Accumulators are typed as the inits. */
+/* Accumulators have the types of the inits. */
 static uint32_t fold_operand(uint32_t nin, size_t j)
 {
     uint32_t half = nin / 2;
@@ -34,8 +35,8 @@ flx_code flxi_match_fold_body(flxi_infer *f, const char *attr, const flx_graph *
     size_t n = f->nin / 2;
     FLXI_TRY(flxi_match_scalar_body(f, attr, body, f->nin, fold_operand));
     if (flxi_body_outputs(body) != n)
-        return flxi_infer_fail(f, FLX_E_ARITY, "it returns one new accumulator for each init",
-                               "%s returns %zu values where %zu are needed", attr, flxi_body_outputs(body), n);
+        return flxi_infer_fail(f, FLX_E_ARITY, "it must return one new accumulator for each init",
+                               "%s returns %zu values, expected %zu", attr, flxi_body_outputs(body), n);
     for (size_t i = 0; i < n; i++)
         FLXI_TRY(flxi_match_scalar_output(f, attr, body, i, f->in[n + i]->dtype));
     return FLX_OK;

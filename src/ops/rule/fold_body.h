@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold_body.h: folds whose step is a sub-graph, as reduce and reduce_window have them.
+/* fold_body.h: folds whose step is a sub-graph, for reduce and reduce_window.
 
    Operands are n arrays, then their n initial values. The body takes n accumulators, then one element of each array,
    all scalars, and returns the new accumulators. */
@@ -10,12 +10,13 @@
 
 /* ---- Inference ---- */
 
-/* As many arrays as initial values, at least one of each, and these are scalars. *n receives how many. */
+/* Checks that there are as many arrays as initial values, at least one of each, and that the latter are scalars. *n
+   receives their number. */
 flx_code flxi_need_inits(flxi_infer *f, uint32_t *n);
 /* The body folds the operands; accumulators have the dtypes of the initial values. */
 flx_code flxi_match_fold_body(flxi_infer *f, const char *attr, const flx_graph *body);
 
-/* The op of a body that is one combination of two different inputs and nothing else; NULL for other bodies. */
+/* The op of a body that is a single op on two different inputs; NULL for other bodies. */
 const flxi_op *flxi_body_combination(const flx_graph *body);
 
 /* ---- Evaluation ---- */
@@ -24,7 +25,7 @@ const flxi_op *flxi_body_combination(const flx_graph *body);
 flx_code flxi_fold_begin(flxi_scalar_body *b, flxi_eval *e, const flx_graph *body);
 /* The accumulators become the initial values. */
 void flxi_fold_start(flxi_scalar_body *b);
-/* They take in element `at` of each array, or the initial values once more when it is negative. */
+/* Folds in element `at` of each array, or the initial values again when it is negative. */
 flx_code flxi_fold_step(flxi_scalar_body *b, int64_t at);
 /* Element i of the results becomes the accumulators. */
 void flxi_fold_store(const flxi_scalar_body *b, int64_t i);

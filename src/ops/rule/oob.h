@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oob.h: the attribute `oob` of indexing ops: what happens to an index out of range (ops.md 0.7). */
+/* oob.h: the attribute `oob` of indexing ops: what happens to an index out of range (docs/numerics.md, "Indices out of
+   range"). */
 #ifndef FLXI_OOB_H
 #define FLXI_OOB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule_lists.h: attribute lists and shapes as the rules of ops that move elements build them. */
+/* rule_lists.h: attribute lists and shapes for the rules of ops that move elements. */
 #ifndef FLXI_RULE_LISTS_H
 #define FLXI_RULE_LISTS_H
 
@@ -13,8 +13,8 @@ static inline void *flxi_rule_memory(flxi_site *s, void *p)
     return p;
 }
 
-/* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes behind a batch axis, with add = 0
-   extents behind its own. */
+/* [first, list[0] + add, list[1] + add, …], in the graph's arena: with add = 1 axes after a batch axis, with add = 0
+   extents after its own. */
 static inline flx_ints flxi_list_behind(flxi_site *s, int64_t first, flx_ints list, int64_t add)
 {
     static const int64_t none = 0;
@@ -36,7 +36,7 @@ static inline bool flxi_is_empty(const flx_type *t)
     return false;
 }
 
-/* v under the very extents of the type: they are the same, but where v says a number the type may say a symbol. */
+/* v with exactly the extents of the type: they are equal, but where v has a number the type may have a symbol. */
 static inline flx_val flxi_reshape_like(flxi_site *s, flx_val v, const flx_type *type)
 {
     return flxi_reshape_to(s, v, type->rank, type->dims);
@@ -49,7 +49,7 @@ static inline flx_ints flxi_dims_list(int rank, const flx_dim *dims)
     return (flx_ints){rank ? dims : &none, (size_t)rank};
 }
 
-/* v with zeros at the ends of axes: low[k] before and high[k] behind axis k. Where there are none it is v itself. */
+/* v with zeros at the ends of axes: low[k] before and high[k] after axis k. v itself where there are none. */
 static inline flx_val flxi_pad_zeros(flxi_site *s, flx_val v, const flx_dim *low, const flx_dim *high)
 {
     int rank = flxi_typeof(s, v)->rank;

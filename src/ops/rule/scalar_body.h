@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scalar_body.h: sub-graphs applied to single elements, as by reduce, map and sort's comparison.
 
-   Each input of such a body is a scalar of the dtype of one operand; which one is said by a function, so that inference
-   and evaluation cannot disagree. */
+   Each input of such a body is a scalar of the dtype of one operand; a function says which one, so that inference and
+   evaluation cannot disagree. */
 #ifndef FLXI_SCALAR_BODY_H
 #define FLXI_SCALAR_BODY_H
 
@@ -14,7 +14,7 @@ typedef uint32_t (*flxi_body_operand)(uint32_t nin, size_t j);
 
 /* ---- Inference ---- */
 
-/* The body takes n scalars of the dtypes that `operand` says. */
+/* Checks that the body takes n scalars of the dtypes given by `operand`. */
 flx_code flxi_match_scalar_body(flxi_infer *f, const char *attr, const flx_graph *body, size_t n,
                                 flxi_body_operand operand);
 /* Output i of the body is a scalar, of this dtype unless it is FLX_DTYPE_NONE. */

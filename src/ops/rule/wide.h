@@ -6,7 +6,7 @@
 
 #include "graph/op/eval.h"
 
-/* Room for the elements of result 0, each of them `start`; NULL with OOM reported. Ended by flxi_wide_end(). */
+/* Room for the elements of result 0, each set to `start`; NULL with OOM reported. Ended by flxi_wide_end(). */
 static inline flxi_num *flxi_wide_begin(flxi_eval *e, flxi_num start)
 {
     int64_t n = e->out[0]->count;

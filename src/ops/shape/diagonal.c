@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diagonal.c: ops of the movement family that see the last two axes as matrices: tril, triu and diag. All are linear:
-   masking is its own transpose, taking out a diagonal that of putting one in. */
+/* diagonal.c: ops of the movement family that treat the last two axes as matrices: tril, triu and diag. All are linear:
+   masking is its own transpose, extracting a diagonal is the transpose of inserting one. */
 #include "ops/express/express.h"
 #include "ops/opcode.h"
 #include "ops/rule/axis_map.h"
@@ -93,13 +93,13 @@ static void decompose_triangle(flxi_site *s, flx_val *y)
     y[0] = flxi_masked(s, lower ? flx_le(s->g, at, k) : flx_ge(s->g, at, k), s->x[0]);
 }
 
-/* Diagonal k of a matrix, or one beside it for all that are: no difference, and no overflow. */
+/* k clamped to the diagonals next to the matrix: the same result, and no overflow. */
 static int64_t bounded_diagonal(int64_t k, int64_t rows, int64_t cols)
 {
     return k < -rows ? -rows : k > cols ? cols : k;
 }
 
-/* Compares column with row + k, both without a sign. */
+/* Compares column with row + k in unsigned arithmetic. */
 static uint32_t beside(flxi_express *e, flxi_kbinary relation, uint32_t row, uint32_t col, int64_t k)
 {
     uint32_t left = k < 0 ? flxi_ku_add(e, col, flxi_ku(e, -k)) : col;
@@ -155,11 +155,11 @@ const flxi_rules flxi_rules_triu = {
     .link = flxi_link_aligned,
 };
 
-/* Length of diagonal k of a matrix; FLX_DIM_INVALID when the symbols leave open which side ends it. */
+/* Length of diagonal k of a matrix; FLX_DIM_INVALID when symbols decide which side ends it. */
 static flx_dim diagonal_length(flx_context *ctx, flx_dim rows, flx_dim cols, int64_t k)
 {
     if (flxi_dim_is_number(rows) && flxi_dim_is_number(cols) && (k >= cols || k <= -rows))
-        return 0; /* beside the matrix; also keeps the differences below from overflowing */
+        return 0; /* outside the matrix; also keeps the differences below from overflowing */
     rows = k < 0 ? flx_dim_add(ctx, rows, k) : rows;
     cols = k > 0 ? flx_dim_sub(ctx, cols, k) : cols;
     if (rows == cols || flxi_dim_below(ctx, rows, cols))
@@ -242,10 +242,10 @@ static flx_val embed_diagonal(flxi_site *s, flx_val v, int64_t k, flx_dim rows, 
     int row = t.rank - 1;
     flx_dim n = t.dims[row];
     if (t.rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "matrices on a tensor of rank %d exceed the limit", t.rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "diagonal matrices of a tensor of rank %d exceed the rank limit", t.rank);
         return FLX_NONE;
     }
-    if (flxi_is_empty(&t)) { /* the diagonal may begin far outside, or the matrices be too large for a mask */
+    if (flxi_is_empty(&t)) { /* the diagonal may begin far outside, or the matrices may be too large for a mask */
         t.dims[row] = rows;
         t.dims[t.rank++] = cols;
         return flxi_zeros(s, &t);
@@ -269,7 +269,7 @@ static flx_val diagonal_matrix(flxi_site *s, flx_val v)
     return embed_diagonal(s, v, k, n, n);
 }
 
-/* Taking out a diagonal and putting one in are each other's transposes. */
+/* Extracting a diagonal and inserting one are each other's transposes. */
 static void vjp_diag(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const flx_type *x = flxi_typeof(s, s->x[0]);
@@ -283,7 +283,7 @@ static void batch_diag(flxi_site *s, flx_val *by)
     by[0] = flxi_example_rank(s, 0) == 1 ? diagonal_matrix(s, s->x[0]) : flxi_emit1(s, NULL, s->x, 1);
 }
 
-/* Out of the square in which the diagonal lies, every (n + 1)-th element. */
+/* Every (n + 1)-th element of the square that contains the diagonal. */
 static flx_val take_diagonal(flxi_site *s, flx_val x)
 {
     int64_t k = ((const diagonal_attrs *)s->attrs)->k;

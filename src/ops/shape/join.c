@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c: tensors laid side by side along an axis, and taken apart again. All four ops are linear, and joining and
-   taking apart are each other's transposes. */
+/* join.c: joining tensors along an axis, and splitting them again. All four ops are linear, and joining and splitting
+   are each other's transposes. */
 #include "graph/op/eval.h"
 #include "ops/express/express.h"
 #include "ops/rule/extent.h"
@@ -54,8 +54,7 @@ static void copy_blocks(unsigned char *dst, size_t dst_step, const unsigned char
         memcpy(dst + (size_t)o * dst_step, src + (size_t)o * src_step, nbytes);
 }
 
-/* Lays the operands side by side along the result's axis. Each takes as many positions there as its count says: one in
-   a stack. */
+/* Joins the operands along the result's axis. Each takes as many positions there as its count says: one in a stack. */
 static flx_code eval_join(flxi_eval *e)
 {
     const axis_attrs *a = e->attrs;
@@ -132,7 +131,7 @@ static void vjp_stack(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[k] = s->wanted[k] ? flxi_reshape_like(s, dx[k], flxi_typeof(s, s->x[k])) : FLX_NONE;
 }
 
-/* concat and stack: all operands with the batch axis, joined one axis further behind. */
+/* concat and stack: all operands with the batch axis, joined along the next axis. */
 static void batch_join(flxi_site *s, flx_val *by)
 {
     axis_attrs *a = flxi_site_attrs(s);
@@ -155,14 +154,14 @@ static void decompose_stack(flxi_site *s, flx_val *y)
         y[0] = flx_concat(s->g, rows, s->nin, a->axis);
 }
 
-/* An element asks every operand whether it is there: worth it for few. */
+/* Every operand is tested for each element: worthwhile only for few operands. */
 static bool lowers_few(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)attrs, (void)in;
     return nin <= 8;
 }
 
-/* in.dim[axis] counts along the result; operand k has positions from … from + n - 1 of them. */
+/* in.dim[axis] counts along the result; operand k has positions from … from + n - 1. */
 static flxi_kval pull_part(flxi_express *e, uint32_t k, const flxi_kindex *at, int64_t axis, int64_t from, int64_t n)
 {
     flxi_kindex in = *at;
@@ -280,7 +279,7 @@ static flx_code infer_split(flxi_infer *f)
     flxi_type_text t;
     flxi_dim_text d;
     return flxi_infer_fail(f, FLX_E_SHAPE, "the sizes must add up to the extent",
-                           "sizes add up to %s, x, of shape %s, does not have that extent on axis %lld",
+                           "sizes add up to %s, which x, of shape %s, does not have as extent of axis %lld",
                            sum == FLX_DIM_INVALID ? "too much" : flxi_dim_str(f->ctx, sum, &d),
                            flxi_shape_str(f->ctx, x, &t), (long long)a->axis);
 }
@@ -295,7 +294,7 @@ static flx_code infer_unstack(flxi_infer *f)
     flxi_type_text t;
     if (!flxi_dim_is_number(n))
         return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "specialise the graph first; the number of results depends on it",
-                               "axis %lld of x, of shape %s, has no number as extent", (long long)a->axis,
+                               "axis %lld of x, of shape %s, does not have a static extent", (long long)a->axis,
                                flxi_shape_str(f->ctx, x, &t));
     if (n == 0)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "axis %lld of x, of shape %s, is empty: there would be no result",
@@ -310,7 +309,7 @@ static flx_code infer_unstack(flxi_infer *f)
     return FLX_OK;
 }
 
-/* The inverse of eval_join: each result takes as many positions as its count says. */
+/* The inverse of eval_join: each result takes as many positions as its count. */
 static flx_code take_apart(flxi_eval *e, int64_t axis)
 {
     const flx_tensor *x = e->in[0];
@@ -371,7 +370,7 @@ static const flxi_sample samples_unstack[] = {
     {0},
 };
 
-/* The parts joined again, zeros for those without a cotangent; empty parts are left out. */
+/* The parts joined again, zeros for those without a cotangent; empty parts are skipped. */
 static void vjp_split(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const split_attrs *a = s->attrs;

@@ -61,7 +61,7 @@ static flx_code infer_const(flxi_infer *f)
                                "a literal needs a type without symbols, not %s", flxi_type_str(f->ctx, a->type, &t));
     if (!flxi_type_equal(a->type, &a->data->type))
         return flxi_infer_fail(f, a->type->dtype == a->data->type.dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
-                               "the type is %s, the data %s", flxi_type_str(f->ctx, a->type, &t),
+                               "the type is %s, but the data is %s", flxi_type_str(f->ctx, a->type, &t),
                                flxi_type_str(f->ctx, &a->data->type, &d));
     return FLX_OK;
 }
@@ -121,7 +121,7 @@ const flxi_rules flxi_rules_const = {
     .samples = samples_const,
 };
 
-/* One number, its bits as they are. */
+/* One number, with exactly its bits. */
 static uint32_t part_of(flxi_express *e, const flx_tensor *value, size_t part)
 {
     int32_t dtype = flxi_part_dtype(value->type.dtype);
@@ -162,9 +162,9 @@ static flx_code infer_iota(flxi_infer *f)
     FLXI_TRY(infer_type(f));
     if (!flxi_in(f->op->dtypes, a->type->dtype))
         return flxi_infer_fail(f, FLX_E_DTYPE, "count in an integer dtype and compare, or cast",
-                               "%s cannot count; a number is needed", flx_dtype_name(a->type->dtype));
+                               "%s cannot count; use a numeric dtype", flx_dtype_name(a->type->dtype));
     if (a->type->rank == 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "for one zero write full(type, 0)",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "for a single zero write full(type, 0)",
                                "the type must have at least one axis, %s[] has none", flx_dtype_name(a->type->dtype));
     return flxi_norm_axis(f, "axis", &a->axis, a->type->rank);
 }
@@ -258,7 +258,7 @@ static flx_code eval_eye(flxi_eval *e)
     const flxi_arith *arith = flxi_arith_of(y->type.dtype);
     int64_t n = y->type.dims[0], m = y->type.dims[1];
     if (a->k <= -n || a->k >= m)
-        return FLX_OK; /* the diagonal passes beside the matrix; below, i + k cannot overflow */
+        return FLX_OK; /* the diagonal is outside the matrix; below, i + k cannot overflow */
     for (int64_t i = a->k < 0 ? -a->k : 0; i < n && i + a->k < m; i++)
         arith->store(y->data, i * m + i + a->k, arith->one);
     return FLX_OK;
@@ -338,7 +338,7 @@ static const flxi_sample samples_dim_size[] = {
     {0},
 };
 
-/* All examples have the same extents, so the answer has no batch axis. */
+/* All examples have the same extents, so the result has no batch axis. */
 static void batch_dim_size(flxi_site *s, flx_val *by)
 {
     axis_attrs *a = flxi_site_attrs(s);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* movement.c: elements that keep their values and change their places: cut out, spread, turned around. join.c has those
-   that join tensors and take them apart, diagonal.c those that mask or move diagonals.
+/* movement.c: ops that move elements without changing them: slicing, spreading, reversing. join.c has those that join
+   and split tensors, diagonal.c those that mask or move diagonals.
 
    Offsets and lengths may be symbolic. A range that is known to be wrong is an ATTRIBUTE error now, one that depends on
    symbols is checked when they are bound: binding runs these rules again.
 
-   All ops here are linear. Cutting and padding are each other's transposes; where there is nothing to add, nothing is
-   added. */
+   All ops here are linear. Slicing and padding are each other's transposes; where there is nothing to pad, no op is
+   appended. */
 #include "graph/op/work.h"
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
@@ -38,9 +38,9 @@ static flx_code infer_narrow(flxi_infer *f)
     flxi_type_text t;
     flxi_dim_text start, len;
     return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 <= start, 0 <= len and start + len <= extent must hold",
-                           "start=%s, len=%s leave axis %lld of x, of shape %s", flxi_dim_str(f->ctx, a->start, &start),
-                           flxi_dim_str(f->ctx, a->len, &len), (long long)a->axis,
-                           flxi_shape_str(f->ctx, f->in[0], &t));
+                           "start=%s, len=%s is out of range for axis %lld of x, of shape %s",
+                           flxi_dim_str(f->ctx, a->start, &start), flxi_dim_str(f->ctx, a->len, &len),
+                           (long long)a->axis, flxi_shape_str(f->ctx, f->in[0], &t));
 }
 
 static int64_t at_narrow(const flxi_eval *e, int axis, int64_t i)
@@ -73,7 +73,7 @@ static const flxi_sample samples_narrow[] = {
     {0},
 };
 
-/* Zeros before and behind the part that was cut out, if there are any. */
+/* Zeros before and after the part that was cut out, if there are any. */
 static void vjp_narrow(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const narrow_attrs *a = s->attrs;
@@ -128,7 +128,7 @@ typedef struct {
 static const flxi_attr slice_schema[] = {A_DIMS_REQ(slice_attrs, start), A_DIMS_REQ(slice_attrs, limit),
                                          A_INTS(slice_attrs, stride, "all 1"), A_END};
 
-/* ⌈n / stride⌉, without overflow for any stride of a number. */
+/* ⌈n / stride⌉, without overflow for any numeric stride. */
 static flx_dim steps(flx_context *ctx, flx_dim n, int64_t stride)
 {
     if (!flxi_dim_is_number(n))
@@ -154,12 +154,12 @@ static flx_code infer_slice(flxi_infer *f)
         flxi_dim_text s, l;
         if (flxi_dim_below(f->ctx, limit, start) || flxi_dim_below(f->ctx, x->dims[k], limit))
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "0 <= start <= limit <= extent must hold on every axis",
-                                   "start=%s, limit=%s do not fit axis %d of x, of shape %s",
+                                   "start=%s, limit=%s is out of range for axis %d of x, of shape %s",
                                    flxi_dim_str(f->ctx, start, &s), flxi_dim_str(f->ctx, limit, &l), k,
                                    flxi_shape_str(f->ctx, x, &t));
         if (a->stride.v[k] < 1)
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "to walk backwards, use reverse",
-                                   "stride[%d] must be at least 1, it is %lld", k, (long long)a->stride.v[k]);
+                                   "stride[%d] must be at least 1, got %lld", k, (long long)a->stride.v[k]);
         f->out[0].dims[k] = steps(f->ctx, flx_dim_sub(f->ctx, limit, start), a->stride.v[k]);
     }
     return FLX_OK;
@@ -207,8 +207,8 @@ static flx_dim spread(flx_context *ctx, flx_dim n, int64_t interior)
     return flx_dim_add(ctx, gaps, 1);
 }
 
-/* stride - 1 zeros behind every position of an axis whose extent is a symbol. pad's interior would put them between
-   neighbours, of which an extent that turns out to be 0 has not -1 but none. */
+/* stride - 1 zeros after every position of an axis whose extent is a symbol. pad's interior would put them between
+   neighbours, but an extent that turns out to be 0 has no gaps, not -1. */
 static flx_val spread_axis(flxi_site *s, flx_val v, int axis, int64_t stride)
 {
     flx_type t = *flxi_typeof(s, v);
@@ -306,7 +306,7 @@ static flx_code infer_pad(flxi_infer *f)
     const flx_type *x = f->in[0];
     flxi_type_text t;
     if (f->in[1]->rank != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "value must be a scalar, its shape is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "value must be a scalar, but its shape is %s",
                                flxi_shape_str(f->ctx, f->in[1], &t));
     size_t rank = (size_t)x->rank;
     FLXI_TRY(flxi_norm_list(f, "low", &a->low, rank, 0));
@@ -319,7 +319,7 @@ static flx_code infer_pad(flxi_infer *f)
         d = flx_dim_add(f->ctx, flx_dim_add(f->ctx, a->low.v[k], d), a->high.v[k]);
         flxi_dim_text low, high;
         if (flxi_dim_negative(d))
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "crop no more than there is",
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "crop at most the whole extent",
                                    "low=%s, high=%s crop axis %d of x, of shape %s, to a negative extent",
                                    flxi_dim_str(f->ctx, a->low.v[k], &low), flxi_dim_str(f->ctx, a->high.v[k], &high),
                                    k, flxi_shape_str(f->ctx, x, &t));
@@ -367,7 +367,7 @@ static const flxi_sample samples_pad[] = {
     {0},
 };
 
-/* Where elements of x stand in the result, as bool. */
+/* Where elements of x are in the result, as bool. */
 static flx_val reached(flxi_site *s, const flx_type *x)
 {
     const pad_attrs *a = s->attrs;
@@ -375,7 +375,7 @@ static flx_val reached(flxi_site *s, const flx_type *x)
     return flx_pad(s->g, flxi_full(s, &mask, 1.0), flx_scalar(s->g, FLX_BOOL, 0.0), a->low, a->high, a->interior);
 }
 
-/* The ends are taken off, or put back where they were cropped, and what is between neighbours is stepped over. */
+/* The ends are removed, or restored where they were cropped, and the values between neighbours are skipped. */
 static flx_val unpad(flxi_site *s, flx_val dy)
 {
     const pad_attrs *a = s->attrs;
@@ -398,7 +398,7 @@ static flx_val unpad(flxi_site *s, flx_val dy)
     return strided ? flx_slice(s->g, v, (flx_ints){start, rank}, (flx_ints){limit, rank}, (flx_ints){stride, rank}) : v;
 }
 
-/* What no element of x reached belongs to the value. */
+/* Positions without an element of x belong to the value. */
 static void vjp_pad(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     if (s->wanted[0])
@@ -423,7 +423,7 @@ static void batch_pad(flxi_site *s, flx_val *by)
     by[0] = s->batched[1] ? flx_where(s->g, reached(s, &example), y, flxi_align(s, s->x[1], true, example.rank)) : y;
 }
 
-/* Offsets and steps that u32 holds, with room for their sums. */
+/* Offsets and steps that fit u32, with room for their sums. */
 static bool lowers_pad(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const pad_attrs *a = attrs;
@@ -434,7 +434,7 @@ static bool lowers_pad(const void *attrs, const flx_type *const *in, uint32_t ni
     return true;
 }
 
-/* Position i of a padded axis in x; `inside` loses what is no element of x, or stays 0 where all are. */
+/* Position i of a padded axis in x; `inside` excludes what is not an element of x, or stays 0 where all are. */
 static uint32_t unpadded(flxi_express *e, int axis, uint32_t i, uint32_t *inside)
 {
     const pad_attrs *a = e->attrs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* repeat.c: ops of the shape family that show each element several times or elsewhere along its axis: tile, repeat,
+/* repeat.c: ops of the shape family that repeat each element or move it along its axis: tile, repeat,
    roll, meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
@@ -8,8 +8,7 @@
 
 /* ---- tile, repeat ---- */
 
-/* Both repeat blocks of elements that are neighbours in memory: seen as [outer, copies, block], the copies are
-   equal. */
+/* Both repeat blocks of contiguous elements: as [outer, copies, block], the copies are equal. */
 
 static flx_dim product(flx_context *ctx, const flx_dim *dims, int from, int to)
 {
@@ -283,7 +282,7 @@ static void vjp_roll(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const roll_attrs *a = s->attrs;
     int64_t shift = wrapped_shift(a->shift, flxi_typeof(s, s->x[0])->dims[a->axis]);
-    if (shift == INT64_MIN) { /* the one number that has no opposite */
+    if (shift == INT64_MIN) { /* INT64_MIN has no negative */
         dx[0] = flx_roll(s->g, flx_roll(s->g, dy[0], INT64_MAX - 1, a->axis), 2, a->axis);
         return;
     }
@@ -379,7 +378,7 @@ static flx_code infer_meshgrid(flxi_infer *f)
         flxi_type_text t;
         if (f->in[k]->rank != 1)
             return flxi_infer_fail(f, FLX_E_SHAPE, "flatten it with reshape(x, shape=[-1])",
-                                   "operand %u must be a vector, its shape is %s", k,
+                                   "operand %u must be a vector, but its shape is %s", k,
                                    flxi_shape_str(f->ctx, f->in[k], &t));
         grid.dims[grid_axis(a, f->nin, k)] = f->in[k]->dims[0];
     }
@@ -414,13 +413,14 @@ static const flxi_sample samples_meshgrid[] = {
     {0},
 };
 
-/* v, a vector of extent n behind `lead` axes, along its axis of the grid. */
+/* v, a vector of extent n after `lead` axes, along its axis of the grid. */
 static flx_val spread_over_grid(flxi_site *s, flx_val v, uint32_t k, int lead)
 {
     flx_type grid = {.rank = (int32_t)s->nin + lead};
     int axis = lead + grid_axis(s->attrs, s->nin, k);
     if (grid.rank > FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "a batch axis on a grid of rank %d exceeds the limit", (int)s->nin);
+        flxi_site_fail(s, FLX_E_SIZE, NULL, "adding a batch axis to a grid of rank %d exceeds the rank limit",
+                       (int)s->nin);
         return FLX_NONE;
     }
     grid.dims[0] = s->size; /* overwritten where there is no batch axis */
@@ -432,7 +432,7 @@ static flx_val spread_over_grid(flxi_site *s, flx_val v, uint32_t k, int lead)
                                 lead ? FLX_INTS(0, axis) : FLX_INTS(axis));
 }
 
-/* Result k depends on operand k alone. */
+/* Result k depends only on operand k. */
 static void vjp_meshgrid(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     int64_t axes[FLX_MAX_RANK];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.c: the same elements under another shape: reinterpreted, permuted, stretched. repeat.c has those that are
-   repeated in patterns or rotated.
+/* shape.c: the same elements in another shape: reshaped, permuted, broadcast. repeat.c has the ops that repeat or
+   rotate elements.
 
-   Extents may be symbolic. What can be disproved is an error now; what only the values of the symbols decide is checked
+   Extents may be symbolic. What is known to be wrong is an error now; what depends on the values of symbols is checked
    when they are bound, because binding runs these rules again on the normalised attributes.
 
-   All ops here are linear: the cotangent goes the way back, summed where an element was repeated. Under a batch axis
-   they are themselves, with every axis one further behind. */
+   All ops here are linear: the cotangent is mapped back, summed where an element was repeated. With a leading batch
+   axis they are the same ops with every axis one higher. */
 #include "ops/express/express.h"
 #include "ops/rule/axis_map.h"
 #include "ops/rule/link.h"
@@ -27,25 +27,25 @@ static flx_dim count_of(flxi_infer *f, const flx_type *t)
     return flxi_static_count(t, &count) ? count : flxi_type_count(f->ctx, t);
 }
 
-/* Replaces the entry -1 at `at` by what is left of x's elements. */
+/* Replaces the entry -1 at `at` by the extent that x's elements leave for it. */
 static flx_code infer_missing_dim(flxi_infer *f, flx_ints *shape, size_t at)
 {
     flx_dim known = 1;
     for (size_t k = 0; k < shape->n; k++) {
         if (k != at && flxi_dim_negative(shape->v[k]))
-            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "leave one extent open at most",
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "at most one extent may be inferred",
                                    "shape[%zu] and shape[%zu] are both negative", at, k);
         known = k == at ? known : flx_dim_mul(f->ctx, known, shape->v[k]);
     }
     flxi_type_text t;
     if (known == 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "write the extent instead of -1",
-                               "-1 beside an extent of 0 could be any number; x is %s",
+                               "-1 cannot be inferred with another extent of 0; x is %s",
                                flxi_shape_str(f->ctx, f->in[0], &t));
     flx_dim count = count_of(f, f->in[0]);
     if (flxi_dim_is_number(count) && flxi_dim_is_number(known) && count % known != 0)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL,
-                               "x, of shape %s, has %lld elements, no multiple of the %lld of the other extents",
+                               "x, of shape %s, has %lld elements, not a multiple of the %lld of the other extents",
                                flxi_shape_str(f->ctx, f->in[0], &t), (long long)count, (long long)known);
     int64_t *own = flxi_own_list(f, shape);
     if (!own)
@@ -111,7 +111,7 @@ static const flxi_sample samples_reshape[] = {
     {0},
 };
 
-/* Whatever kept the elements in row-major order is undone by x's own shape. */
+/* The inverse of any op that keeps the elements in row-major order is a reshape to x's shape. */
 static void vjp_reshaped(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     dx[0] = flxi_reshape_like(s, dy[0], flxi_typeof(s, s->x[0]));
@@ -123,7 +123,7 @@ static void batch_reshape(flxi_site *s, flx_val *by)
     by[0] = flx_reshape(s->g, s->x[0], flxi_list_behind(s, s->size, a->shape, 0));
 }
 
-/* Whatever keeps the elements in row-major order. */
+/* For ops that keep the elements in row-major order. */
 static flxi_kval pull_reshaped(flxi_express *e, uint32_t result, const flxi_kindex *at)
 {
     flxi_kindex to = *at;
@@ -269,7 +269,7 @@ static flx_code infer_expand(flxi_infer *f)
     if (a->shape.n < (size_t)x->rank) {
         flxi_type_text t;
         return flxi_infer_fail(f, FLX_E_SHAPE, "axes can be added, not removed; use reshape or squeeze",
-                               "shape has %zu entries, x, of shape %s, has %d axes", a->shape.n,
+                               "shape has %zu entries, but x, of shape %s, has %d axes", a->shape.n,
                                flxi_shape_str(f->ctx, x, &t), x->rank);
     }
     FLXI_TRY(keep_dims(f, &a->shape));
@@ -309,7 +309,7 @@ static const flxi_sample samples_expand[] = {
     {0},
 };
 
-/* An axis that only may be 1 cannot be summed or kept without knowing which. */
+/* An axis that may or may not be 1 can be neither summed nor kept. */
 static bool stretch_is_known(flxi_site *s, int axis, flx_dim target)
 {
     flx_dim d = flxi_typeof(s, s->x[0])->dims[axis];
@@ -322,7 +322,7 @@ static bool stretch_is_known(flxi_site *s, int axis, flx_dim target)
     return false;
 }
 
-/* The caller sums over what was stretched. */
+/* The caller sums over the stretched axes. */
 static void vjp_expand(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const shape_attrs *a = s->attrs;
@@ -407,7 +407,7 @@ static const flxi_sample samples_broadcast_in_dim[] = {
     {0},
 };
 
-/* place[k]: how many of the axes come before axes[k], which is where x's axis k stands once they are ascending. */
+/* place[k]: how many of the axes come before axes[k], which is the position of x's axis k in ascending order. */
 static void order_of_axes(flx_ints axes, int64_t place[FLX_MAX_RANK])
 {
     for (size_t k = 0; k < axes.n; k++) {
@@ -417,7 +417,7 @@ static void order_of_axes(flx_ints axes, int64_t place[FLX_MAX_RANK])
     }
 }
 
-/* Sums over the axes that x does not have and puts the others in x's order; the caller sums over what was stretched. */
+/* Sums over the axes that x does not have and puts the others in x's order; the caller sums over the stretched axes. */
 static void vjp_broadcast_in_dim(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const broadcast_attrs *a = s->attrs;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c: convolutions of any spatial rank.
 
-   All four ops are faces of one trilinear form,
+   All four ops come from one trilinear form (docs/numerics.md, "Convolution and pooling"),
        T(x, w, z) = Σ z[n, c, o] · w[c, i, k] · x[n', i', o·stride + k·dilation − low]
    over output batch n, output feature c, output position o, kernel position k and the input features i of c's group:
    conv is ∂T/∂z, conv_backward_input and conv_transpose are ∂T/∂x, conv_backward_weight is ∂T/∂w. So there is one
    geometry, one walk over the terms, and three choices of which factor is the result. Each term is visited once, in
-   row-major order of (n, c, o) and then (i, k); sums follow ops.md 0.2. Cross-correlation: the kernel is not flipped
-   unless `reverse` says so. */
+   row-major order of (n, c, o) and then (i, k); sums follow "Sums and products". Cross-correlation: the kernel is not
+   flipped unless `reverse` says so. */
 #include "ops/signal/conv.h"
 
 #include "graph/op/work.h"
@@ -35,7 +35,7 @@ static const flxi_attr transpose_schema[] = {
 
 /* ---- Inference ---- */
 
-/* Both operands have one rank of at least 2; *spatial receives how many axes are spatial. */
+/* Both operands have the same rank of at least 2; *spatial receives the number of spatial axes. */
 static flx_code need_conv_ranks(flxi_infer *f, size_t *spatial)
 {
     FLXI_TRY(flxi_need_rank(f, 0, 2));
@@ -57,7 +57,7 @@ static flx_code norm_groups(flxi_infer *f, const char *name, flx_dim groups)
 {
     if (!flxi_dim_is_number(groups) || groups >= 1)
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must be at least 1, it is %lld", name, (long long)groups);
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must be at least 1, got %lld", name, (long long)groups);
 }
 
 static flx_code norm_common(flxi_infer *f, flxi_conv_common *a, size_t spatial)
@@ -86,7 +86,7 @@ static flx_code need_divisible(flxi_infer *f, const char *what, flx_dim whole, c
                            what, name, (long long)part, (long long)whole);
 }
 
-/* The input has `groups` times the features the kernel takes. */
+/* The input has `groups` times the features that the kernel takes. */
 static flx_code need_features(flxi_infer *f, flx_dim features, flx_dim per_group, flx_dim groups)
 {
     if (flxi_dims_may_equal(f, features, flx_dim_mul(f->ctx, per_group, groups)))
@@ -158,7 +158,7 @@ flx_code flxi_infer_conv(flxi_infer *f)
     return FLX_OK;
 }
 
-/* A convolution of `extent` with `window` has as many positions along spatial axis k as operand `from` shows. */
+/* A convolution of `extent` with `window` has as many positions along spatial axis k as operand `from`. */
 static flx_code need_positions(flxi_infer *f, size_t k, flxi_slide s, uint32_t from)
 {
     flx_dim count;
@@ -170,7 +170,7 @@ static flx_code need_positions(flxi_infer *f, size_t k, flxi_slide s, uint32_t f
     flxi_dim_text a;
     flxi_dim_text b;
     return flxi_infer_fail(f, FLX_E_SHAPE, "give the attributes of the forward conv",
-                           "along spatial axis %zu the convolution has %s positions, %s has %s", k,
+                           "along spatial axis %zu the convolution has %s positions, but %s has %s", k,
                            flxi_dim_str(f->ctx, count, &a), flxi_operand_name(f, from, name, sizeof name),
                            flxi_dim_str(f->ctx, shown, &b));
 }
@@ -274,7 +274,7 @@ static flx_code infer_transpose(flxi_infer *f)
                 (long long)a->output_padding.v[k], (long long)a->common.stride.v[k]);
         flx_dim extent = flxi_conv_transposed_extent(f->ctx, a, k, x->dims[k + 2], w->dims[k + 2]);
         if (extent != FLX_DIM_INVALID && flxi_dim_below(f->ctx, extent, 1))
-            return flxi_infer_fail(f, FLX_E_SHAPE, "a smaller padding",
+            return flxi_infer_fail(f, FLX_E_SHAPE, "use a smaller padding",
                                    "the result would have extent %lld along axis %zu", (long long)extent, k + 2);
         y->dims[k + 2] = extent;
     }
@@ -298,7 +298,7 @@ typedef struct {
     int64_t step[FACTORS][FLX_MAX_RANK]; /* strides by part: batch or output feature, feature, spatial */
 } trilinear;
 
-/* Strides of `t` by part; axes NULL: parts stand in order. */
+/* Strides of `t` by part; axes NULL: parts are in order. */
 static void strides_by_part(const flx_type *t, const int64_t *axes, int64_t *step)
 {
     int64_t strides[FLX_MAX_RANK];
@@ -327,7 +327,7 @@ static trilinear plain_form(const flxi_conv_common *a, const flx_type *x, const 
     return t;
 }
 
-/* Elements of the three factors that meet in the term of output position o and tap k; false in the padding. */
+/* Elements of the three factors in the term of output position o and tap k; false in the padding. */
 static bool locate(const trilinear *t, const int64_t *o, const int64_t *k, int64_t at[FACTORS])
 {
     int64_t group = o[1] / t->features_in_group;
@@ -377,12 +377,12 @@ static void add_terms(const trilinear *t, const flxi_arith *ar, const void *cons
     } while (flxi_next(o, t->outer, t->spatial + 2));
 }
 
-/* The derivative of the form by factor `target`; the other two have the given data. */
+/* The derivative of the form with respect to factor `target`; the other two have the given data. */
 static flx_code contract(flxi_eval *e, const trilinear *t, const void *const data[FACTORS], int target)
 {
     const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
     if (e->out[0]->count == 0 || !has_terms(t))
-        return FLX_OK; /* results come zeroed */
+        return FLX_OK; /* results are zeroed before */
     flxi_num *sum = flxi_wide_begin(e, ar->zero);
     if (!sum)
         return FLX_E_OOM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv.h: attributes and derivative rules of the convolutions, as conv.c and conv_rules.c share them. */
+/* conv.h: attributes and derivative rules of the convolutions, shared by conv.c and conv_rules.c. */
 #ifndef FLXI_CONV_H
 #define FLXI_CONV_H
 
@@ -44,7 +44,7 @@ typedef struct {
         A_INTS(flxi_conv_attrs, input_axes, "[0, 1, 2, ...]"), A_INTS(flxi_conv_attrs, kernel_axes, "[0, 1, 2, ...]"), \
         A_INTS(flxi_conv_attrs, output_axes, "[0, 1, 2, ...]")
 
-/* The inference of conv, which looks at operands 0 and 1 only. */
+/* The inference of conv, which checks operands 0 and 1 only. */
 flx_code flxi_infer_conv(flxi_infer *f);
 
 /* How the kernel, of extent `window`, moves along spatial axis k of an input of extent `extent`. */

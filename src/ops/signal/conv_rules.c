@@ -2,10 +2,10 @@
 /* conv_rules.c: derivatives and batching of the convolutions.
 
    conv, conv_backward_input and conv_backward_weight are the three derivatives of one trilinear form T(x, w, z)
-   (conv.c), so the cotangents of each are the other two, with the same geometry: nothing new arises, to any order. The
-   general form of conv (layouts, input_dilation, reverse, batch_groups) has no backward ops of its own; its cotangents
-   are convs of that form. With r the part of the padded input behind the last window, spans D of the spread input and W
-   of the kernel, the cotangent z is spread by stride, which gives low + D + high − r − W + 1 positions, and
+   (conv.c), so the cotangents of each are the other two, with the same geometry: derivatives of any order need no other
+   op. The general form of conv (layouts, input_dilation, reverse, batch_groups) has no backward ops of its own; its
+   cotangents are convs of that form. With r the part of the padded input after the last window, spans D of the spread
+   input and W of the kernel, the cotangent z is spread by stride, which gives low + D + high − r − W + 1 positions, and
        d_x slides the flipped kernel, its two features exchanged, over z padded by W − 1 − low and W − 1 − high + r,
        d_w slides z, its batch being the summed feature, over x padded by low and high − r.
    Feature groups become batch groups in d_w and the other way round. In complex dtypes the other operand is conjugated.
@@ -52,7 +52,7 @@ static flx_val move_factor(flxi_site *s, flx_val v, int from, int to, flx_dim n)
 
 /* ---- Cotangents in the plain geometry ---- */
 
-/* The extents behind the two axes for batch and features. */
+/* The extents after the two axes for batch and features. */
 static flx_ints spatial_dims(const flx_type *t)
 {
     return (flx_ints){t->dims + 2, (size_t)t->rank - 2};
@@ -113,7 +113,7 @@ typedef struct {
     size_t spatial;
     flx_dim pad_x[2 * FLX_MAX_RANK]; /* paddings for d_x and d_w */
     flx_dim pad_w[2 * FLX_MAX_RANK];
-    bool empty; /* a factor is, in space: then all sums are over nothing */
+    bool empty; /* a factor has an empty spatial axis: then all sums are empty */
 } general;
 
 static general general_form(flxi_site *s, const flx_type *z)
@@ -287,7 +287,7 @@ static flx_val fold_batch(flxi_site *s, flx_val v, place p)
     return join_axes(s, flxi_move_axis(s, split_axis(s, v, axis + 1, p.parts), 0, axis + 1), axis, 3);
 }
 
-/* The way back, to the batch of examples of this type. */
+/* The inverse, to the batch of examples of this type. */
 static flx_val unfold_batch(flxi_site *s, flx_val v, place p, const flx_type *example)
 {
     flx_dim dims[FLX_MAX_RANK + 2];
@@ -326,13 +326,13 @@ static bool example_result(flxi_site *s, flx_type *y)
     return !s->g->error.code;
 }
 
-/* Folds the batch into the given places of the batched operands, and takes it from there in the result. */
+/* Folds the batch into the given axes of the batched operands, and splits it off in the result. */
 static void batch_folded(flxi_site *s, void *attrs, place a, place b, place result, flx_val *by)
 {
     flx_type y;
     if (!example_result(s, &y))
         return;
-    if (s->size == 0) { /* no number of groups */
+    if (s->size == 0) { /* the number of groups cannot be 0 */
         flx_dim dims[FLX_MAX_RANK + 1] = {0};
         memcpy(dims + 1, y.dims, (size_t)y.rank * sizeof *dims);
         flx_type none = flx_type_make((flx_dtype)y.dtype, y.rank + 1, dims);
@@ -384,7 +384,8 @@ void flxi_batch_conv_to_input(flxi_site *s, flx_val *by)
     }
 }
 
-/* x [N, Cin, S…] and z [N, Cout, O…] to w [Cout, Cin/groups, K…]; N is summed over, so the batch must not go there. */
+/* x [N, Cin, S…] and z [N, Cout, O…] to w [Cout, Cin/groups, K…]; N is summed over, so the batch must not be folded
+   into N. */
 void flxi_batch_conv_to_weight(flxi_site *s, flx_val *by)
 {
     flxi_conv_common *a = flxi_site_attrs(s);

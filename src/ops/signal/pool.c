@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: pooling over the spatial axes of [N, C, spatial…]: plain windows, floor mode, padding at most window − 1.
 
-   Padding takes no part in max, min and prod, and adds nothing to a sum; so no window is without an element, provided
-   that no spatial axis is empty, which is an error. Sums follow ops.md 0.2 and are rounded once. */
+   Padding is ignored by max, min and prod, and adds nothing to a sum; every window has an element, since an empty
+   spatial axis is an error. Sums follow docs/numerics.md, "Sums and products", and are rounded once. */
 #include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
@@ -53,10 +53,9 @@ static flx_code norm_pool(flxi_infer *f, pool_common *a, size_t spatial)
         flx_dim pad = a->padding.v[k];
         flx_dim window = a->kernel_size.v[k / 2];
         if (pad < 0 || (flxi_dim_is_number(window) && pad >= window))
-            return flxi_infer_fail(
-                f, FLX_E_ATTRIBUTE, "pad explicitly with the op pad",
-                "padding of spatial axis %zu must be at least 0 and less than the window, it is %lld", k / 2,
-                (long long)pad);
+            return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "pad explicitly with the op pad",
+                                   "padding of spatial axis %zu must be at least 0 and less than the window, got %lld",
+                                   k / 2, (long long)pad);
     }
     return FLX_OK;
 }
@@ -73,7 +72,7 @@ static flxi_slide pool_slide(const pool_common *a, int axis, flx_dim extent)
     return s;
 }
 
-/* The shape of one value for each window of operand 0. */
+/* The shape with one element for each window of operand 0. */
 static flx_code pooled_type(flxi_infer *f, pool_common *a, flx_type *y)
 {
     const flx_type *x = f->in[0];
@@ -108,7 +107,7 @@ static flx_code infer_pool_argmax(flxi_infer *f)
     FLXI_TRY(pooled_type(f, f->attrs, &f->out[0]));
     flx_dim plane = flxi_dims_product(f->ctx, f->in[0], 2, f->in[0]->rank);
     if (flxi_dim_is_number(plane) && plane > INT32_MAX)
-        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld positions do not fit an i32", (long long)plane);
+        return flxi_infer_fail(f, FLX_E_SIZE, NULL, "%lld positions exceed the range of i32", (long long)plane);
     f->out[0].dtype = FLX_I32;
     return FLX_OK;
 }
@@ -124,8 +123,9 @@ static flx_code infer_max_pool_backward(flxi_infer *f)
     if (!fits) {
         flxi_type_text ty;
         flxi_type_text td;
-        return flxi_infer_fail(f, FLX_E_SHAPE, "dy has one element for each window", "the pooled shape is %s, dy is %s",
-                               flxi_shape_str(f->ctx, &y, &ty), flxi_shape_str(f->ctx, dy, &td));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "dy has one element for each window",
+                               "the pooled shape is %s, but dy is %s", flxi_shape_str(f->ctx, &y, &ty),
+                               flxi_shape_str(f->ctx, dy, &td));
     }
     f->out[0] = *f->in[0];
     return FLX_OK;
@@ -197,7 +197,7 @@ static flx_code eval_pool(flxi_eval *e)
     return FLX_OK;
 }
 
-/* The element of x that wins window o: the first largest one, or the first NaN. */
+/* The maximum of window o as an element of x: the first largest one, or the first NaN. */
 static int64_t winner_of(const flxi_windows *w, const flxi_arith *t, const void *x, const int64_t *o)
 {
     int64_t k[FLX_MAX_RANK] = {0};
@@ -281,15 +281,15 @@ static flx_val as_planes(flxi_site *s, flx_val v)
     return flxi_reshape_to(s, v, 2, dims);
 }
 
-/* The elements of v [N, C, spatial…] at positions as pool_argmax gives them. */
+/* The elements of v [N, C, spatial…] at positions returned by pool_argmax. */
 static flx_val at_winners(flxi_site *s, flx_val v, flx_val position)
 {
     flx_type t = *flxi_typeof(s, position);
     return flxi_reshape_like(s, flx_take_along(s->g, as_planes(s, v), as_planes(s, position), 1, NULL), &t);
 }
 
-/* v, one number for each window, divided by how many elements the window's mean is taken of; in a dtype that holds
-   this. */
+/* v, one number for each window, divided by the number of elements in the window's mean; in a dtype that can represent
+   it. */
 static flx_val divided_by_taps(flxi_site *s, flx_val v, const flxi_slide *m)
 {
     const pool_attrs *a = s->attrs;
@@ -337,7 +337,7 @@ static void decompose_pool(flxi_site *s, flx_val *y)
     }
 }
 
-/* Each row of dy scattered to its plane; rows are told apart by an offset. */
+/* Each row of dy scattered to its plane; an offset separates the rows. */
 static void decompose_max_pool_backward(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
@@ -403,7 +403,7 @@ static void jvp_pool(flxi_site *s, const flx_val *tx, flx_val *ty)
     }
 }
 
-/* x only says where to. */
+/* x only determines the positions. */
 static void vjp_max_pool_backward(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     if (s->wanted[1])
@@ -492,13 +492,13 @@ static const flxi_sample samples_max_pool_backward[] = {
     {0},
 };
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static bool lowers_pool(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const pool_attrs *a = attrs;
     (void)nin;
-    flxi_windows w = pool_windows(&a->common, in[0], in[0]); /* the number of windows is not looked at */
+    flxi_windows w = pool_windows(&a->common, in[0], in[0]); /* the number of windows is not checked */
     return flxi_kwindow_expresses(&w);
 }
 
@@ -575,7 +575,7 @@ static bool lowers_pool_argmax(const void *attrs, const flx_type *const *in, uin
     return flxi_kwindow_expresses(&w);
 }
 
-/* Whether x goes before the winner so far: it is larger or NaN, and the winner is no NaN. */
+/* Whether x replaces the current maximum: it is larger or NaN, and the maximum is not NaN. */
 static uint32_t wins(flxi_express *e, uint32_t x, uint32_t best)
 {
     if (e->dtype == FLX_BOOL)
@@ -587,7 +587,7 @@ static uint32_t wins(flxi_express *e, uint32_t x, uint32_t best)
     return flxi_k2(e, KBIN_logical_and, any, flxi_k1(e, KUN_logical_not, flxi_k1(e, KUN_is_nan, best)));
 }
 
-/* The place of an element among the spatial axes, as i32. */
+/* The position of an element in the flattened spatial axes, as i32. */
 static uint32_t place_of(flxi_express *e, const flxi_kindex *at)
 {
     uint32_t place = flxi_ku(e, 0);
@@ -596,7 +596,7 @@ static uint32_t place_of(flxi_express *e, const flxi_kindex *at)
     return flxi_kb_cast(e->k, FLX_I32, place);
 }
 
-/* winner_of() with all taps written out. */
+/* winner_of() with the loop over taps unrolled. */
 static flxi_kval pull_pool_argmax(flxi_express *e, uint32_t result, const flxi_kindex *at)
 {
     flxi_windows w = pool_windows(e->attrs, e->in[0], e->out[result]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resize.c: a tensor sampled at other positions along its axes.
 
-   Element i of an axis that grows or shrinks from n to m elements lies at the position
+   Element i of an axis that grows or shrinks from n to m elements is at the position
        half_pixel     (i + ½)·n/m − ½
        align_corners  i·(n − 1)/(m − 1), 0 for m = 1
        asymmetric     i·n/m
    of the old axis. Positions are kept as exact fractions, so that nearest neighbours do not depend on rounding. nearest
    takes the closest element, the lower one of two equally close ones, or with asymmetric the one at or below; linear
    weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that
-   keep their extent are left alone by all of them, since there every position is whole. */
+   keep their extent are unchanged in all modes, since there every position is an integer. */
 #include "ops/express/express.h"
 #include "ops/rule/along.h"
 #include "ops/rule/axis_map.h"
@@ -59,7 +59,7 @@ static flx_code infer_nearest_2x(flxi_infer *f)
     const flx_type *x = f->in[0];
     flxi_type_text t;
     if (x->rank != 4)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "resize takes any rank", "x must be [N, C, H, W], it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "resize takes any rank", "x must be [N, C, H, W], but it is %s",
                                flxi_shape_str(f->ctx, x, &t));
     f->out[0] = *x;
     for (int k = 2; k < 4; k++)
@@ -69,10 +69,10 @@ static flx_code infer_nearest_2x(flxi_infer *f)
 
 /* ---- Positions ---- */
 
-__extension__ typedef __int128 wide; /* extents times extents */
+__extension__ typedef __int128 wide; /* products of extents */
 
 typedef struct {
-    int64_t below; /* the whole part, rounded down */
+    int64_t below; /* the integer part, rounded down */
     wide rest, of; /* the fraction rest / of, in [0, 1) */
 } position;
 
@@ -124,7 +124,7 @@ enum { MOST_TAPS = 4 };
 
 typedef struct {
     int count;
-    int64_t first; /* position of tap 0; may lie beyond the edge */
+    int64_t first; /* position of tap 0; may be beyond the edge */
     double weight[MOST_TAPS];
 } taps;
 
@@ -150,12 +150,12 @@ typedef struct {
     const flxi_arith *arith;
     const flx_tensor *x;
     int64_t strides[FLX_MAX_RANK];
-    taps taps[FLX_MAX_RANK]; /* per axis, for the element at hand */
+    taps taps[FLX_MAX_RANK]; /* per axis, for the current element */
     flxi_num sum;
 } sampler;
 
-/* Adds the products of weights and elements behind a fixed choice of taps for the axes before `axis`. A tap of
-   weight 0 is left out, so that an infinity beside a whole position does not leak. */
+/* Adds the products of weights and elements for a fixed choice of taps along the axes before `axis`. A tap of weight 0
+   is skipped, so that an infinity next to an integer position has no effect. */
 static void add_taps(sampler *s, int axis, int64_t at, double weight)
 {
     if (axis == s->x->type.rank) {
@@ -280,7 +280,7 @@ static int weights_of(flxi_site *s, int64_t mode, flx_val t, flx_val weight[MOST
     return 4;
 }
 
-/* A weight of 0 drops its tap, so that an infinity beside a whole position does not leak. */
+/* A weight of 0 drops its tap, so that an infinity next to an integer position has no effect. */
 static flx_val interpolate_along(flxi_site *s, flx_val x, int axis, const positions *p)
 {
     const resize_attrs *a = s->attrs;
@@ -329,7 +329,7 @@ static void batch_resize(flxi_site *s, flx_val *by)
 
 /* ---- resize_nearest_2x ---- */
 
-/* [N, C, H, 2, W, 2] of an image of type x, with `fold` in place of 2. */
+/* [N, C, H, 2, W, 2] for an image of type x, with `fold` instead of 2. */
 static void blocks_of(const flx_type *x, flx_dim fold, flx_dim dims[6])
 {
     const flx_dim blocks[6] = {x->dims[0], x->dims[1], x->dims[2], fold, x->dims[3], fold};
@@ -418,8 +418,8 @@ static bool lowers_resize(const void *attrs, const flx_type *const *in, uint32_t
     return a->mode == MODE_NEAREST;
 }
 
-/* at_nearest of axis k: the whole part of a fraction top/bottom, whose top is never negative. Below asymmetric's, a
-   position p goes up where its fraction exceeds ½, which is to ⌈p - ½⌉. */
+/* at_nearest of axis k: the integer part of a fraction top/bottom, whose top is never negative. Below asymmetric's, a
+   position p is rounded up where its fraction exceeds ½, which gives ⌈p - ½⌉. */
 static uint32_t nearest_of(flxi_express *e, int64_t coordinates, uint32_t i, int64_t n, int64_t m)
 {
     if (n == m || n == 0 || m == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sliding.c: the arithmetic of sliding windows. Inference works on dimensions, which may be symbolic; evaluation on
-   numbers. Positions are computed so that no attribute, however large, overflows: what inference let pass fits in a
-   dimension, and the one difference that may not is checked. */
+   numbers. Positions are computed so that no attribute, however large, overflows: what passed inference fits in a
+   dimension, and the only difference that may overflow is checked. */
 #include "ops/signal/sliding.h"
 
 /* ---- Inference ---- */
@@ -35,10 +35,11 @@ flx_code flxi_slide_fit(flxi_infer *f, size_t k, const flxi_slide *s, flx_dim *c
     if (room != FLX_DIM_INVALID && flxi_dim_below(f->ctx, room, 0)) {
         flxi_dim_text span;
         flxi_dim_text size;
-        return flxi_infer_fail(f, FLX_E_SHAPE, "a larger padding, or a smaller window or dilation",
-                               "the window does not fit: along spatial axis %zu it spans %s, the padded input %s", k,
-                               flxi_dim_str(f->ctx, flxi_dilated(f->ctx, s->window, s->dilation), &span),
-                               flxi_dim_str(f->ctx, padded(f->ctx, s), &size));
+        return flxi_infer_fail(
+            f, FLX_E_SHAPE, "use a larger padding, or a smaller window or dilation",
+            "the window does not fit: along spatial axis %zu it spans %s, but the padded input has extent %s", k,
+            flxi_dim_str(f->ctx, flxi_dilated(f->ctx, s->window, s->dilation), &span),
+            flxi_dim_str(f->ctx, padded(f->ctx, s), &size));
     }
     *count = flxi_slide_count(f->ctx, room, s->stride);
     return FLX_OK;
@@ -48,7 +49,7 @@ flx_code flxi_norm_padding(flxi_infer *f, flx_ints *padding, size_t n)
 {
     if (padding->v && padding->n != 2 * n)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "one number, or [low, high], for each spatial axis",
-                               "padding is for %zu spatial axes, there are %zu", padding->n / 2, n);
+                               "padding is given for %zu spatial axes, but there are %zu", padding->n / 2, n);
     return flxi_norm_list(f, "padding", padding, 2 * n, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sliding.h: windows that slide along the axes of a tensor, as convolution, pooling, reduce_window and
-   select_and_scatter see them.
+/* sliding.h: windows that slide along the axes of a tensor, for convolution, pooling, reduce_window and
+   select_and_scatter.
 
    An axis of extent n is first spread (base_dilation − 1 gaps between neighbours), then padded at both ends or
    cropped there (negative padding). A window of `window` taps, `dilation` apart, visits the padded axis in steps
@@ -20,7 +20,7 @@ typedef struct {
 
 /* ---- Inference ---- */
 
-/* What n elements span when neighbours are `dilation` apart: (n − 1)·dilation + 1, and nothing for none. */
+/* The span of n elements whose neighbours are `dilation` apart: (n − 1)·dilation + 1, and 0 for n = 0. */
 flx_dim flxi_dilated(flx_context *ctx, flx_dim n, flx_dim dilation);
 /* How far the window can move: padded extent − window's span; negative when it does not fit. */
 flx_dim flxi_slide_room(flx_context *ctx, const flxi_slide *s);
@@ -44,12 +44,12 @@ typedef struct {
     int64_t step[FLX_MAX_RANK];   /* the tensor's strides */
 } flxi_windows;
 
-/* x is visited by windows that fill a tensor of type y; the caller has set `axis`, but for the extents. */
+/* x is visited by windows that fill a tensor of type y; the caller has set `axis`, except for the extents. */
 void flxi_windows_over(flxi_windows *w, const flx_type *x, const flx_type *y);
 
-/* Position of tap k of window o along an axis, or -1 where it meets padding or a gap. */
+/* Position of tap k of window o along an axis, or -1 where it is in padding or a gap. */
 int64_t flxi_slide_at(const flxi_slide *s, int64_t o, int64_t k);
-/* The element under tap k of window o, or -1 for padding. */
+/* The element that tap k of window o reads, or -1 for padding. */
 int64_t flxi_windows_at(const flxi_windows *w, const int64_t *o, const int64_t *k);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spectral.c: Fourier transforms. fft is the only primitive of the family; all others are made of it and of ops that
-   move elements, which is where their derivatives, their batching and their compiled code come from.
+/* spectral.c: Fourier transforms. fft is the only primitive of the family; all others consist of it and of ops that
+   move elements, which provide their derivatives, batching and compiled code.
 
    Complex dtypes hold N numbers along the axis, real ones 2N: the N real parts, then the N imaginary parts. The
    transform is y = α F x with F symmetric, so its adjoint is α times the transform in the other direction without a
    factor of its own. The norms "backward" and "forward" differ in which direction carries 1/N: the adjoint of one is
-   the transform in the other direction with the other one. No factor is ever multiplied in, and so none can have the
+   the transform in the other direction with the other one. So no rule needs an explicit factor, and none can have the
    wrong dtype. */
 #include "ops/signal/spectral.h"
 
@@ -40,8 +40,8 @@ flx_code flxi_need_parts(flxi_infer *f, uint32_t i)
     FLXI_TRY(flxi_need_rank(f, i, 1));
     flx_dim last = x->dims[x->rank - 1];
     if (flx_dim_is_static(last) && last % 2)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "real tensors hold [re, im]; a real signal goes through rfft",
-                               "the last axis of %s must hold as many imaginary as real parts: it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "real tensors hold [re, im]; for a real signal use rfft",
+                               "the last axis of %s must have as many imaginary as real parts: it is %s",
                                flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, x, &tx));
     return FLX_OK;
 }
@@ -222,11 +222,11 @@ flx_code flxi_norm_length(flxi_infer *f, flx_dim *n, flx_dim fallback)
     *n = is_given ? *n : fallback;
     if (flxi_dim_is_number(*n) && *n < 1)
         return flxi_infer_fail(f, is_given ? FLX_E_ATTRIBUTE : FLX_E_SHAPE, is_given ? NULL : "give the length as n",
-                               "a transform has at least one number: n is %lld", (long long)*n);
+                               "the length of a transform must be at least 1, got %lld", (long long)*n);
     return FLX_OK;
 }
 
-/* ---- fft_axis, fftn, ifftn: the axis becomes the last one and goes back ---- */
+/* ---- fft_axis, fftn, ifftn: the axis is moved to the end and back ---- */
 
 static flx_val fft_along(flxi_site *s, flx_val x, int64_t axis, bool inverse, int64_t norm)
 {
@@ -246,14 +246,14 @@ static const flxi_attr fft_axis_schema[] = {
     A_END,
 };
 
-/* Real tensors hold both parts along the axis, so it has two halves. */
+/* Real tensors hold both parts along the axis, so its extent must be even. */
 static flx_code need_parts_along(flxi_infer *f, int64_t axis)
 {
     const flx_type *x = f->in[0];
     flxi_type_text tx;
     if (!flxi_is_complex(x->dtype) && flx_dim_is_static(x->dims[axis]) && x->dims[axis] % 2)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "real tensors hold [re, im]; a real signal goes through rfft",
-                               "axis %lld must hold as many imaginary as real parts: x is %s", (long long)axis,
+        return flxi_infer_fail(f, FLX_E_SHAPE, "real tensors hold [re, im]; for a real signal use rfft",
+                               "axis %lld must have as many imaginary as real parts: x is %s", (long long)axis,
                                flxi_shape_str(f->ctx, x, &tx));
     return FLX_OK;
 }
@@ -458,7 +458,7 @@ static flx_code infer_irfft(flxi_infer *f)
 }
 
 /* Bins n//2 + 1 … n - 1 are the conjugates of bins n - k: of 1 … m, m = (n - 1)//2. Bin 0 and, for even n, bin n/2 have
-   no partner, and no imaginary part: there are n//2 - m = 0 or 1 bins behind the first m + 1. */
+   no partner, and no imaginary part: there are n//2 - m = 0 or 1 bins after the first m + 1. */
 static flx_val bins_to_real(flxi_site *s, const flx_val parts[2], flx_dim n, int64_t norm)
 {
     flx_graph *g = s->g;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spectrum.c: what signal processing makes of spectra: frames, powers, convolutions, mel features, peaks. All are
+/* spectrum.c: signal processing on spectra: frames, powers, convolutions, mel features, peaks. All are
    composites of the transforms in spectral.c. */
 #include "graph/op/work.h"
 #include "numeric/fourier.h"
@@ -40,7 +40,7 @@ static flx_code infer_stft(flxi_infer *f)
     flxi_type_text tw;
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     if (a->frame_len < 1 || a->hop < 1)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "frame_len and hop are at least 1: they are %lld and %lld",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "frame_len and hop must be at least 1, got %lld and %lld",
                                (long long)a->frame_len, (long long)a->hop);
     FLXI_TRY(flxi_need_result_rank(f, (size_t)x->rank + 1));
     if (f->nin > 1 && (f->in[1]->rank != 1 || !flxi_dims_may_equal(f, f->in[1]->dims[0], a->frame_len)))
@@ -167,7 +167,7 @@ static flx_code infer_fft_conv1d(flxi_infer *f)
         FLXI_TRY(flxi_need_rank(f, i, 1));
         rows[i] = *f->in[i];
         if (rows[i].dims[--rows[i].rank] == 0)
-            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a signal has at least one element: %s is %s",
+            return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a signal must have at least one element: %s is %s",
                                    flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, f->in[i], &text));
     }
     flx_type *y = &f->out[0];
@@ -177,8 +177,8 @@ static flx_code infer_fft_conv1d(flxi_infer *f)
     return FLX_OK;
 }
 
-/* Behind the end of the convolution there is only what wraps around in a transform of that length; any longer one will
-   do, so it is one with small factors. */
+/* A transform of at least the length of the convolution does not wrap around; any such length will do, so one with
+   small factors is chosen. */
 static void decompose_fft_conv1d(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
@@ -307,10 +307,10 @@ static flx_code infer_mel(flxi_infer *f, flx_type *y)
     flxi_type_text ts, tf;
     FLXI_TRY(flxi_need_parts(f, 0));
     if (last_dim(spec) == 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a spectrum has at least one bin: spec is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "a spectrum must have at least one bin: spec is %s",
                                flxi_shape_str(f->ctx, spec, &ts));
     if (filt->rank != 2 || !flxi_dims_may_equal(f, filt->dims[1], bins_of_spec(f->ctx, spec)))
-        return flxi_infer_fail(f, FLX_E_SHAPE, "the last axis of spec is 2N, re then im; filters see bins 0 to N//2",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "the last axis of spec is 2N, re then im; filters read bins 0 to N//2",
                                "filt must be [M, N//2 + 1]: spec is %s, filt is %s", flxi_shape_str(f->ctx, spec, &ts),
                                flxi_shape_str(f->ctx, filt, &tf));
     if (!(a->floor > 0))
@@ -328,8 +328,8 @@ static flx_code infer_log_mel(flxi_infer *f)
 /* Σ_k filt[m, k] P_k. */
 typedef struct {
     flx_val power, energy;
-    flx_val is_floored; /* NaN is not: it stays */
-    flx_val safe;       /* the energy, 1 where it does not count */
+    flx_val is_floored; /* NaN is not: it is kept */
+    flx_val safe;       /* the energy, 1 where it is not used */
 } mel;
 
 static mel mel_of(flxi_site *s, flx_val spec, flx_val filt)
@@ -479,7 +479,8 @@ static flx_code infer_normalize(flxi_infer *f)
 {
     const normalize_attrs *a = f->attrs;
     if (!isfinite(a->range) || !isfinite(a->shift) || !isfinite(a->scale) || a->scale == 0)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "range, shift and scale are numbers, and scale is not 0");
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
+                               "range, shift and scale must be finite, and scale must not be 0");
     return flxi_infer_same(f);
 }
 
@@ -530,7 +531,7 @@ static flx_code infer_peaks(flxi_infer *f)
     FLXI_TRY(flxi_need_parts(f, 0));
     flx_dim bins = flx_dim_div(f->ctx, last_dim(spec), 2);
     if (flxi_dim_below(f->ctx, bins, a->k) || flxi_dim_below(f->ctx, a->k, 1))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "the last axis of spec holds re then im: half of it are bins",
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "the last axis of spec is re then im: half of it are bins",
                                "k must be at least 1 and at most the number of bins: k is %s, spec is %s",
                                flxi_dim_str(f->ctx, a->k, &tk), flxi_shape_str(f->ctx, spec, &ts));
     f->out[0] = flx_type_make((flx_dtype)spec->dtype, spec->rank - 1, spec->dims + 1);

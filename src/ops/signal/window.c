@@ -2,9 +2,9 @@
 /* window.c: folds over windows of any geometry (reduce_window), and their counterpart that sends values back to one
    position of each window (select_and_scatter).
 
-   reduce_window is taken at its word: a fold starts from init and meets init again at every padded position, so init
-   should be the identity of combine. With a named combine, sums follow ops.md 0.2 and everything is rounded once; with
-   a graph each application rounds as the graph says. */
+   reduce_window follows its definition literally: a fold starts from init and combines init again at every padded
+   position, so init should be the identity of combine. With a named combine, sums follow docs/numerics.md, "Sums and
+   products", and everything is rounded once; with a graph each application rounds as the graph does. */
 #include "ops/signal/window.h"
 #include "graph/op/work.h"
 #include "ops/express/express_combine.h"
@@ -86,7 +86,7 @@ static flx_code need_same_dtype(flxi_infer *f, uint32_t init, uint32_t of)
     if (f->in[init]->dtype == f->in[of]->dtype)
         return FLX_OK;
     return flxi_infer_fail(f, FLX_E_DTYPE, "write the scalar as full(T[], value) with that dtype",
-                           "operand %u, the init of operand %u, must be %s, it is %s", init, of,
+                           "operand %u, the init of operand %u, must be %s, but it is %s", init, of,
                            flx_dtype_name(f->in[of]->dtype), flx_dtype_name(f->in[init]->dtype));
 }
 
@@ -96,7 +96,7 @@ static flx_code need_combine(flxi_infer *f, const flxi_combine *c, int32_t dtype
     if (c->graph || !flxi_is_complex(dtype) || (c->word != FLXI_WINDOW_MAX && c->word != FLXI_WINDOW_MIN))
         return FLX_OK;
     return flxi_infer_fail(f, FLX_E_DTYPE, "combine=@graph can say what is meant",
-                           "combine=max and combine=min need an order, %s has none", flx_dtype_name(dtype));
+                           "combine=max and combine=min need an order, which %s does not have", flx_dtype_name(dtype));
 }
 
 static uint32_t first_operand(uint32_t nin, size_t j)
@@ -134,7 +134,7 @@ static flx_code infer_reduce_window(flxi_infer *f)
         FLXI_TRY(flxi_match_fold_body(f, "combine", a->combine.graph));
     else if (n != 1)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "combine=@graph reduces several arrays at once",
-                               "a named combine reduces one array, %u are given", n);
+                               "a named combine reduces one array, got %u", n);
     FLXI_TRY(need_combine(f, &a->combine, f->in[0]->dtype));
 
     flx_type y = shape;
@@ -160,7 +160,7 @@ static flx_code infer_select_and_scatter(flxi_infer *f)
     FLXI_TRY(norm_window(f, &a->common, x->rank));
     flxi_type_text text;
     if (f->in[2]->rank != 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "init must be a scalar, it is %s",
+        return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "init must be a scalar, but it is %s",
                                flxi_type_str(f->ctx, f->in[2], &text));
     FLXI_TRY(need_binary_body(f, "select", a->select.graph, FLX_BOOL));
     FLXI_TRY(need_binary_body(f, "combine", a->combine.graph, x->dtype));
@@ -179,8 +179,9 @@ static flx_code infer_select_and_scatter(flxi_infer *f)
     if (!fits) {
         flxi_type_text tw;
         flxi_type_text ts;
-        return flxi_infer_fail(f, FLX_E_SHAPE, "source has one element for each window", "windows are %s, source is %s",
-                               flxi_shape_str(f->ctx, &windows, &tw), flxi_shape_str(f->ctx, source, &ts));
+        return flxi_infer_fail(f, FLX_E_SHAPE, "source has one element for each window",
+                               "the windows are %s, but source is %s", flxi_shape_str(f->ctx, &windows, &tw),
+                               flxi_shape_str(f->ctx, source, &ts));
     }
     f->out[0] = *x;
     return FLX_OK;
@@ -298,7 +299,7 @@ typedef struct {
     flxi_num *y; /* the result before it is rounded */
 } scattering;
 
-/* Body(a, b); the result is left in the body. */
+/* Runs body(a, b); the result stays in the body. */
 static flx_code call_binary(flxi_scalar_body *body, const flxi_arith *t, flxi_num a, flxi_num b)
 {
     t->store(body->in[0]->data, 0, a);
@@ -332,7 +333,7 @@ static flx_code combine_into(scattering *s, int64_t at, flxi_num value)
     return FLX_OK;
 }
 
-/* The element of x that window o keeps, -1 when it holds padding only. */
+/* The element of x that window o keeps, -1 when it has only padding. */
 static flx_code selected_of(scattering *s, const int64_t *o, int64_t *selected)
 {
     const void *x = s->e->in[0]->data;
@@ -457,7 +458,7 @@ static const flxi_sample samples_select_and_scatter[] = {
     {0},
 };
 
-/* ---- Lowering ---- */
+/* ---- Kernel expressions ---- */
 
 static bool lowers_reduce_window(const void *attrs, const flx_type *const *in, uint32_t nin)
 {

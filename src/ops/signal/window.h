@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.h: what the window family's files share: attributes, and the parts that derivative rules of windows are built
-   from. */
+/* window.h: shared by the files of the window family: attributes, and helpers for derivative rules of windows. */
 #ifndef FLXI_WINDOW_H
 #define FLXI_WINDOW_H
 
@@ -29,26 +28,25 @@ enum { FLXI_WINDOW_ADD, FLXI_WINDOW_MAX, FLXI_WINDOW_MIN, FLXI_WINDOW_MUL };
 enum { FLXI_SELECT_GE, FLXI_SELECT_LE, FLXI_SELECT_GT, FLXI_SELECT_LT };
 #define FLXI_WINDOW_SELECTS "ge le gt lt"
 
-/* The word for a combination: the one given, or what a graph of one op comes to apart from rounding, which such a graph
-   does at each step. −1 for other graphs. */
+/* The word for a combination: the given one, or that of a graph with a single op, which differs only in rounding at
+   each step. −1 for other graphs. */
 int64_t flxi_window_word(const flxi_combine *c);
 
 /* How the window moves along axis k, of that extent; not dilated. */
 flxi_slide flxi_window_slide(const flxi_window_common *a, int k, flx_dim extent);
-/* How many windows there are; none when the window does not fit. */
+/* The number of windows; 0 when the window does not fit. */
 flx_dim flxi_window_count(flx_context *ctx, const flxi_slide *m);
 
 /* ---- Parts of rules; m has one slide for each axis of x ---- */
 
 /* reduce_window with a named combine. */
 flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double init, const flxi_slide *m);
-/* The transpose of sums over windows ("add" from 0), to a tensor of type x: each element is the sum of those of v whose
-   windows it lies in. */
+/* The transpose of sums over windows ("add" from 0), to a tensor of type x: each element is the sum of the elements of
+   v whose windows contain it. */
 flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const flx_type *x);
 
 /* The windows themselves, [counts…, taps…]; padding holds the scalar `padding`. An axis along which windows have one
-   tap gets no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their
-   numbers. */
+   tap gets no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their axes. */
 flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m, int64_t *taps, size_t *n);
 
 /* ---- Rules ---- */

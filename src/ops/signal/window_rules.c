@@ -3,9 +3,9 @@
 
    A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with
    the same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the
-   cotangent. All other folds are decomposed by laying the windows side by side along new axes ("unfolding"), where the
-   reductions along axes have rules. A maximum goes to the first winner of each window, the init from which the fold
-   starts being the first candidate.
+   cotangent. All other folds are decomposed by copying the windows along new axes ("unfolding"), where the
+   reductions along axes have rules. The cotangent of a maximum goes to the first element of each window that attains
+   it; the init of the fold is the first candidate.
 
    select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
    position, and a scatter to them. Positions have no derivative. */
@@ -58,7 +58,7 @@ static flxi_slide slide_back(flxi_site *s, const flxi_slide *m, flx_dim count)
     flx_dim strided = flxi_dilated(ctx, count, m->stride);
     if (!flxi_dim_is_number(m->stride))
         flxi_site_fail(s, FLX_E_UNBOUND_DIM, "give the stride as a number",
-                       "the gradient of windows that overlap needs to know their stride");
+                       "the gradient of overlapping windows needs a static stride");
     return (flxi_slide){
         .extent = count,
         .low = flx_dim_sub(ctx, reach, m->low),
@@ -70,7 +70,7 @@ static flxi_slide slide_back(flxi_site *s, const flxi_slide *m, flx_dim count)
     };
 }
 
-/* Windows that lie side by side, or of which there is one: no element is in two. */
+/* Windows that do not overlap, or a single window: no element is in two. */
 static bool is_tiled(const flxi_slide *m, flx_dim count)
 {
     return (m->dilation == 1 || m->window == 1) && m->base_dilation == 1 && (m->stride == m->window || count == 1);
@@ -114,7 +114,7 @@ flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const
     bool tiled[FLX_MAX_RANK];
     flx_type t = *flxi_typeof(s, v);
     bool overlap = false;
-    int room = FLX_MAX_RANK - t.rank; /* for an axis of taps behind each tiled one */
+    int room = FLX_MAX_RANK - t.rank; /* for an axis of taps after each tiled one */
     for (int k = 0; k < t.rank; k++) {
         tiled[k] = is_tiled(&m[k], t.dims[k]) && (m[k].window == 1 || room-- > 0);
         overlap |= !tiled[k];
@@ -171,8 +171,8 @@ flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi
     }
     *n = (size_t)wide;
     if (rank + wide > FLX_MAX_RANK)
-        return FLX_NONE;                                   /* and the gathers have failed */
-    for (int k = 0, from = 0, tap = rank; k < rank; k++) { /* now [count, taps] stands where each axis stood */
+        return FLX_NONE;                                   /* the gathers have failed */
+    for (int k = 0, from = 0, tap = rank; k < rank; k++) { /* now [count, taps] replaces each axis */
         perm[k] = from++;
         if (m[k].window != 1)
             perm[tap++] = from++;
@@ -195,13 +195,14 @@ static void slides_of(flxi_site *s, flxi_slide *m)
     }
 }
 
-/* The value of the first winner in each row of v [rows…, taps…], init being the first candidate of all. */
+/* The value of the first extremum in each row of v [rows…, taps…]; init is the first candidate. */
 static flx_val first_winner(flxi_site *s, flx_val v, flx_val init, int rank, bool largest)
 {
     flx_graph *g = s->g;
     flx_type t = *flxi_typeof(s, v);
     if (rank == FLX_MAX_RANK) {
-        flxi_site_fail(s, FLX_E_SIZE, NULL, "an axis of candidates on a tensor of rank %d exceeds the limit", rank);
+        flxi_site_fail(s, FLX_E_SIZE, NULL,
+                       "adding an axis of candidates to a tensor of rank %d exceeds the rank limit", rank);
         return FLX_NONE;
     }
     flx_type row = flx_type_make((flx_dtype)t.dtype, rank + 1, t.dims);
@@ -228,7 +229,7 @@ static flx_val fold_unfolded(flxi_site *s, flx_val v, flx_ints taps, int rank)
     }
 }
 
-/* Results without any element; there, padding may have cropped more than there is. */
+/* Results without any element; there, padding may have cropped more than the extent. */
 static bool is_empty(flxi_site *s, const flxi_slide *m, int rank, flx_val *y)
 {
     flx_type none = {.rank = rank};
@@ -310,7 +311,7 @@ static void shift_windows(flxi_site *s, flxi_window_common *a)
     a->pad_high = flxi_list_behind(s, 0, a->pad_high, 0);
 }
 
-/* Windows of extent 1 along the batch axis; an init for each example needs another way. */
+/* Windows of extent 1 along the batch axis; an init for each example needs another rule. */
 void flxi_batch_reduce_window(flxi_site *s, flx_val *by)
 {
     flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
@@ -337,8 +338,8 @@ void flxi_batch_reduce_window(flxi_site *s, flx_val *by)
 static const char *const combine_names[] = {"add", "max", "min", "mul"};
 static const char *const select_names[] = {"ge", "le", "gt", "lt"};
 
-/* One step of a window: (kept, its position) and (candidate, its position) to what is kept. Padding has position -1,
-   and so has what is kept before the first element. */
+/* One step of a window: (kept, its position) and (candidate, its position) to the one that is kept. Padding has
+   position -1, and so does the kept value before the first element. */
 static flx_graph *keep_step(flxi_site *s, int32_t dtype, const flxi_combine *select)
 {
     flx_graph *t = flx_graph_new(s->ctx, "keep");
@@ -365,7 +366,7 @@ static flx_graph *keep_step(flxi_site *s, int32_t dtype, const flxi_combine *sel
     return t;
 }
 
-/* The place in x, flattened, that each window keeps, as a list; -1 where there is padding only. */
+/* The position in the flattened x that each window keeps, as a vector; -1 where there is only padding. */
 static flx_val kept_positions(flxi_site *s)
 {
     const flxi_select_and_scatter_attrs *a = s->attrs;
@@ -442,7 +443,7 @@ void flxi_jvp_select_and_scatter(flxi_site *s, const flx_val *tx, flx_val *ty)
         return;
     }
     if (flxi_is_none(tx[1]) && flxi_is_none(tx[2]))
-        return; /* x only says where to */
+        return; /* x only determines the positions */
     flx_val x[3] = {s->x[0], flxi_or_zeros(s, tx[1], s->x[1]), flxi_or_zeros(s, tx[2], s->x[2])};
     ty[0] = flxi_emit1(s, NULL, x, 3);
 }

@@ -5,7 +5,7 @@
    gaussian_splat_render_backward. Both are evaluated by the renderer (splat_render.c). Everything else comes from the
    renderer in tensor ops (splat_graph.c): tangents, and the backward op as the reverse mode of that graph, from which
    its own derivatives follow to any order. The camera has no derivatives. prepare and rasterize are the two halves of
-   render for those who want them apart; a pair of them is made one again before anything is differentiated. */
+   render for separate use; a pair of them is merged again before anything is differentiated. */
 #include "ops/splat/splat.h"
 
 #include "graph/op/eval.h"
@@ -40,15 +40,15 @@ static flx_code check_attrs(flxi_infer *f)
     const flxi_splat_attrs *a = f->attrs;
     if (a->width < 1 || a->width > most || a->height < 1 || a->height > most || a->tile_size < 1 || a->tile_size > most)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
-                               "width, height and tile_size are at least 1 and at most %lld: they are %lld, %lld, %lld",
+                               "width, height and tile_size must be at least 1 and at most %lld, got %lld, %lld, %lld",
                                (long long)most, (long long)a->width, (long long)a->height, (long long)a->tile_size);
     if (a->max_splat_steps < 1 || a->max_list_entries < 0 || a->max_list_entries > most_entries)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
-                               "a ray has at least one step and a list no fewer than 0 entries: they are %lld and %lld",
+                               "a ray must have at least one step and a list at least 0 entries, got %lld and %lld",
                                (long long)a->max_splat_steps, (long long)a->max_list_entries);
     if (!(a->radius_scale > 0) || !isfinite(a->radius_scale) || isnan(a->alpha_cutoff) ||
         isnan(a->transmittance_threshold))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "radius_scale must be above 0: it is %g", a->radius_scale);
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "radius_scale must be positive, got %g", a->radius_scale);
     return FLX_OK;
 }
 
@@ -90,7 +90,7 @@ static flx_code infer_scene(flxi_infer *f)
         FLXI_TRY(need_length(f, i, flx_dim_mul(f->ctx, parts[i].each, n), parts[i].what));
     const flx_type *sh = f->in[SPLAT_HARMONICS];
     if (sh->rank != 1 || flxi_splat_bands(f->ctx, n, sh->dims[0]) < 0)
-        return flxi_infer_fail(f, FLX_E_SHAPE, "without them colours are as given: sh is [0]",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "for none, which leaves colours unchanged, sh is [0]",
                                "sh must have 3 m numbers for each splat, m at most 16: it is %s",
                                flxi_shape_str(f->ctx, sh, &text));
     return need_length(f, SPLAT_META, SPLAT_META_COUNT, "23 numbers");
@@ -120,7 +120,7 @@ static flx_code infer_backward(flxi_infer *f)
     FLXI_TRY(need_length(f, SPLAT_PARTS, image_count(a), "as many numbers as the image"));
     if (a->clip < 0 || a->max_anisotropy < 1 || (a->sh_bands != FLXI_ABSENT && (a->sh_bands < 0 || a->sh_bands > 4)))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL,
-                               "clip is at least 0, max_anisotropy at least 1, sh_bands between 0 and 4");
+                               "clip must be at least 0, max_anisotropy at least 1, sh_bands in 0 .. 4");
     flx_dim scene = flx_dim_mul(f->ctx, 14, f->in[SPLAT_OPACITY]->dims[0]);
     f->out[0] = row_of(f, flx_dim_add(f->ctx, scene, f->in[SPLAT_HARMONICS]->dims[0]));
     return FLX_OK;
@@ -137,7 +137,7 @@ static flxi_scene scene_of(const flxi_eval *e)
     return s;
 }
 
-/* Opens the scene in new memory, with `more` bytes behind it; NULL: none. */
+/* Opens the scene in new memory, with `more` bytes after it; NULL: none. */
 static void *open_scene(flxi_eval *e, flxi_view *v, size_t more, size_t *nbytes)
 {
     flxi_scene s = scene_of(e);
@@ -177,7 +177,7 @@ static flx_code eval_backward(flxi_eval *e)
 
 static bool refuse_camera(flxi_site *s)
 {
-    flxi_site_fail(s, FLX_E_NO_RULE, "stop_gradient(meta) says that none is wanted", "the camera has no derivative");
+    flxi_site_fail(s, FLX_E_NO_RULE, "use stop_gradient(meta)", "the camera has no derivative");
     return false;
 }
 
@@ -235,8 +235,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     const flxi_splat_attrs *a = s->attrs;
     flx_val parts[SPLAT_META] = {FLX_NONE};
     if (!isnan(a->clip) || a->sh_bands != FLXI_ABSENT || !isnan(a->max_anisotropy)) {
-        flxi_site_fail(s, FLX_E_NO_RULE, "leave out clip, sh_bands and max_anisotropy",
-                       "with limits the cotangents are those of no function");
+        flxi_site_fail(s, FLX_E_NO_RULE, "omit clip, sh_bands and max_anisotropy",
+                       "with limits the cotangents are not those of any function");
         return;
     }
     flx_graph *image = flx_graph_new(s->ctx, "image");
@@ -265,8 +265,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     y[0] = flx_concat(s->g, parts, SPLAT_META, 0);
 }
 
-/* Cameras of samples are random, so some see nothing (tests/oracle/splat.py has better ones); and there are few
-   samples, since tests go through all subsets of operands. */
+/* The cameras of the samples are random, so some see nothing (tests/oracle/splat.py has better ones); and there are few
+   samples, since tests try all subsets of operands. */
 #define SCENE(n3, n4, n, m) \
     "T[" n3 "]{-1..1}, T[" n3 "]{-0.5..0.5}, T[" n4 "]{0.25..1}, T[" n "], T[" n3 "]{0.25..1}, T[" m "], T[23]{-3..3}"
 #define SIZES "width=2, height=2, tile_size=2, radius_scale=1.5, alpha_cutoff=0, max_splat_steps=9, "
@@ -318,7 +318,7 @@ const flxi_rules flxi_rules_gaussian_splat_render_backward = {
 
 /* ---- prepare ---- */
 
-/* Places in the packed buffer. */
+/* Offsets in the packed buffer. */
 enum { PER_SPLAT = 19, PARAMETERS = 8 };
 
 typedef struct {
@@ -373,7 +373,7 @@ static bool touches(const flxi_splat *p, const flxi_splat_attrs *a, int64_t colu
     return p->box[0] <= x + last && p->box[1] >= x && p->box[2] <= y + last && p->box[3] >= y;
 }
 
-/* Lists tile after tile; returns how many entries there are, which may be more than there is room for. */
+/* Fills the lists tile after tile; returns the number of entries, which may exceed the available room. */
 static int64_t store_lists(const flxi_view *v, const prep_layout *l, flx_tensor *y)
 {
     int64_t used = 0;
@@ -480,14 +480,14 @@ static flx_code infer_rasterize(flxi_infer *f)
     int64_t rest = layout_of(a, 0).parameters + PARAMETERS;
     flx_dim count = f->in[0]->rank == 1 ? f->in[0]->dims[0] : -1;
     if (flxi_dim_is_number(count) && (count < rest || (count - rest) % PER_SPLAT))
-        return flxi_infer_fail(f, FLX_E_SHAPE, "prep comes from gaussian_splat_prepare with the same attributes",
+        return flxi_infer_fail(f, FLX_E_SHAPE, "prep must come from gaussian_splat_prepare with the same attributes",
                                "prep must have 19 n + %lld numbers: it is %s", (long long)rest,
                                flxi_shape_str(f->ctx, f->in[0], &text));
     f->out[0] = row_of(f, image_count(a));
     return FLX_OK;
 }
 
-/* The buffer as the renderer wants it. */
+/* The buffer in the form that the renderer needs. */
 typedef struct {
     flxi_splat *splats;
     int64_t *list;
@@ -517,8 +517,8 @@ static flx_code load_prepared(flxi_eval *e, const prep_layout *l, prepared *p)
     for (int64_t k = 0; k < a->max_list_entries; k++) {
         p->list[k] = flxi_load_int(x->type.dtype, x->data, l->list + k);
         if (p->list[k] < 0 || (p->list[k] >= p->count && p->list[k] != 0))
-            return flxi_eval_fail(e, FLX_E_INDEX, "prep comes from gaussian_splat_prepare with the same attributes",
-                                  "a list names splat %lld of %lld", (long long)p->list[k], (long long)p->count);
+            return flxi_eval_fail(e, FLX_E_INDEX, "prep must come from gaussian_splat_prepare with the same attributes",
+                                  "a list refers to splat %lld of %lld", (long long)p->list[k], (long long)p->count);
     }
     return FLX_OK;
 }
@@ -534,7 +534,7 @@ static flx_code rasterize(flxi_eval *e, const prep_layout *l, const prepared *p)
         int64_t to = flxi_load_int(x->type.dtype, x->data, l->ranges + 2 * tile + 1);
         double ray[3], rgba[4];
         if (from < 0 || to < from || to > a->max_list_entries || (to > from && p->count == 0))
-            return flxi_eval_fail(e, FLX_E_INDEX, "prep comes from gaussian_splat_prepare with the same attributes",
+            return flxi_eval_fail(e, FLX_E_INDEX, "prep must come from gaussian_splat_prepare with the same attributes",
                                   "tile %lld has entries %lld to %lld of %lld", (long long)tile, (long long)from,
                                   (long long)to, (long long)a->max_list_entries);
         load_all(x, l->rays + 3 * i, ray, 3);

@@ -4,11 +4,11 @@
    A scene is flat: positions and logarithms of scales (three numbers for each splat), rotations (x, y, z, w), logits of
    opacity, colours (three), coefficients of spherical harmonics (`bands` for each splat, three channels each), and 23
    numbers of the camera: eye, target, up (three each), vertical field of view in degrees, near, far, background
-   (three), and eight that repeat the attributes, which count. An image is [height * width * 4], red, green, blue and
-   coverage of each pixel.
+   (three), and eight that repeat the attributes, which take precedence. An image is [height * width * 4], red, green,
+   blue and coverage of each pixel.
 
-   All is computed in double. What is decided by comparing (order, culling, the cutoff, where a ray ends) is locally
-   constant, so derivatives take it as it is. */
+   Everything is computed in double. Decisions by comparison (order, culling, the cutoff, where a ray ends) are locally
+   constant, so derivatives treat them as fixed. */
 #ifndef FLXI_SPLAT_H
 #define FLXI_SPLAT_H
 
@@ -30,7 +30,7 @@ enum { /* operands of the ops that take a scene */
 enum {
     SPLAT_META_COUNT = 23,
     SPLAT_MAX_BANDS = 16,
-    SPLAT_EYE = 0, /* places in meta */
+    SPLAT_EYE = 0, /* offsets in meta */
     SPLAT_TARGET = 3,
     SPLAT_UP = 6,
     SPLAT_FOV = 9,
@@ -45,7 +45,7 @@ typedef struct {
     int64_t max_splat_steps;
     double transmittance_threshold;
     int64_t max_list_entries;
-    /* Of the backward op alone: */
+    /* Of the backward op only: */
     double clip;           /* NaN: none */
     int64_t sh_bands;      /* FLXI_ABSENT: all */
     double max_anisotropy; /* NaN: none */
@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
     int64_t count;
-    int64_t bands; /* coefficients of each splat and channel; 0: colours are as given */
+    int64_t bands; /* coefficients of each splat and channel; 0: colours are unchanged */
     int32_t dtype;
     const void *part[SPLAT_PARTS];
 } flxi_scene;
@@ -70,10 +70,10 @@ typedef struct {
     bool is_valid;        /* between near and far */
     double origin[3];     /* the eye, in the splat's own axes and units */
     double inverse[3];    /* 1/σ */
-    double quaternion[4]; /* normalised; zeros stay zeros and turn nothing */
+    double quaternion[4]; /* normalised; zeros stay zeros and do not rotate */
     double rotation[9];   /* row-major */
     double colour[3], opacity;
-    int64_t box[4]; /* pixels that it may reach: columns [0], [1]; rows [2], [3], inclusive */
+    int64_t box[4]; /* pixels that it may affect: columns [0], [1]; rows [2], [3], inclusive */
 } flxi_splat;
 
 typedef struct {
@@ -92,13 +92,13 @@ void flxi_view_open(flxi_view *v, const flxi_splat_attrs *a, const flxi_scene *s
 flxi_camera flxi_camera_of(const flxi_splat_attrs *a, int32_t dtype, const void *meta);
 /* The rotation of a normalised quaternion. */
 void flxi_splat_rotate(flxi_splat *p);
-/* A unit ray through the middle of pixel (column, row). */
+/* A unit ray through the centre of pixel (column, row). */
 void flxi_camera_ray(const flxi_camera *c, int64_t column, int64_t row, double ray[3]);
 
 /* Steps 4 to 6 for one ray: `order` lists `count` splats front to back. */
 void flxi_splat_shade(const flxi_splat_attrs *a, const flxi_splat *splats, const int64_t *order, int64_t count,
                       const double ray[3], const double background[3], double rgba[4]);
-/* Rows [from, to) of the image; `boxed` leaves out splats that cannot reach a pixel. */
+/* Rows [from, to) of the image; `boxed` skips splats that cannot affect a pixel. */
 void flxi_splat_draw(const flxi_view *v, bool boxed, int64_t from, int64_t to, void *image);
 
 /* Cotangents of the scene, packed: positions, log-scales, rotations, opacity, colours, harmonics. */
@@ -107,7 +107,7 @@ void flxi_splat_backward(const flxi_view *v, const void *d_image, void *packed, 
 
 /* The real basis of spherical harmonics up to degree 3 at a unit vector, and its gradient. */
 void flxi_harmonics(const double v[3], double y[SPLAT_MAX_BANDS], double dy[SPLAT_MAX_BANDS][3]);
-/* Coefficients of its polynomials, for those who write them with tensors: see splat_graph.c. */
+/* Coefficients of its polynomials, for the version in tensor ops: see splat_graph.c. */
 extern const double flxi_harmonic_factor[SPLAT_MAX_BANDS];
 
 #endif

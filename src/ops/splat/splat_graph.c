@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* splat_graph.c: rendering splats with tensor ops: the same steps as splat_render.c, for all pixels and splats at once.
-   It takes memory for their product, so nobody computes an image with it; what it is for is derivatives of every order.
+   It takes memory for their product, so it is not used to compute images; it serves derivatives of every order.
 
-   Values are of three shapes: [] (camera), [n] (splats), [p, 1] (rays), and [p, n] where they meet. The order front to
-   back is found by argsort, which has no derivative, and splats are brought into it before rays meet them. Decisions
-   are masks. */
+   Values are of three shapes: [] (camera), [n] (splats), [p, 1] (rays), and [p, n] for pairs. The order front to back
+   comes from argsort, which has no derivative, and splats are sorted before they are combined with rays. Decisions are
+   masks. */
 #include "ops/splat/splat_graph.h"
 
 #include <math.h>
@@ -146,7 +146,7 @@ typedef struct {
     vec3 to_own[3]; /* rows of diag(1/σ) Rᵀ */
 } splats;
 
-/* Rows of Rᵀ: row a holds what axis a of the splat is in the world. */
+/* Rows of Rᵀ: row a is axis a of the splat in world coordinates. */
 static void rotation_of(const drawing *d, flx_val flat, flx_dim n, vec3 rows[3])
 {
     flx_graph *g = d->g;
@@ -272,8 +272,8 @@ static flx_val alphas(const drawing *d, const splats *p, vec3 rays)
     flx_val is_seen = flx_and(g, flx_gt(g, along, num(d, 0)), flx_ge(g, alpha, num(d, d->a->alpha_cutoff)));
     is_seen = flx_and(g, flx_and(g, is_seen, p->is_valid), flx_not(g, is_zero));
     alpha = flxi_masked(d->s, is_seen, alpha);
-    /* What ends a ray never ends it later, and what is behind its end leaves less still: so the light that would be
-       left if it did not end tells where it does. */
+    /* The light left along a ray only decreases, also beyond its end: so the light that would be left without ending
+       determines where the ray ends. */
     flx_val left = flx_cumprod(g, flx_sub(g, num(d, 1), flx_stop_gradient(g, alpha)), 1, true, false);
     flx_val steps = flx_cumsum(g, flx_cast(g, is_seen, FLX_I64), 1, true, false);
     flx_val goes_on = flx_and(g, flx_ge(g, left, num(d, d->a->transmittance_threshold)),

@@ -8,7 +8,7 @@
 
 void flxi_decompose_splat(flxi_site *s, flx_val *y);
 
-/* Coefficients for each splat and channel when `harmonics` numbers belong to n splats; -1: they do not. */
+/* Coefficients for each splat and channel when `harmonics` is the total for n splats; -1: it does not fit. */
 int64_t flxi_splat_bands(flx_context *ctx, flx_dim n, flx_dim harmonics);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* splat_render.c: see splat.h. The renderer: for each pixel a ray, for each ray the splats front to back.
 
-   A splat dims a ray by α = α₀ exp(-ρ²/2), ρ the distance of the ray from its middle in its own units: with e the eye
-   and w the ray in those units, the nearest point is e + t w at t = -(e·w)/(w·w), and ρ² its square, which cannot be
-   negative as the difference e·e - (e·w)²/(w·w) can. */
+   A splat dims a ray by α = α₀ exp(-ρ²/2), with ρ the distance of the ray from the splat's centre in the splat's own
+   units: with e the eye and w the ray in those units, the nearest point is e + t w at t = -(e·w)/(w·w), and ρ² its
+   squared norm, which cannot be negative, unlike the difference e·e - (e·w)²/(w·w). */
 #include "graph/op/eval.h"
 #include "numeric/merge_sort.h"
 #include "ops/splat/splat.h"
@@ -62,7 +62,7 @@ void flxi_harmonics(const double v[3], double out[SPLAT_MAX_BANDS], double d[SPL
 {
     double x = v[0], y = v[1], z = v[2], xx = x * x, yy = y * y, zz = z * z;
     const double rows[SPLAT_MAX_BANDS][4] = {
-        /* value, and derivatives by x, y, z */
+        /* value, and derivatives with respect to x, y, z */
         {1, 0, 0, 0},
         {y, 0, 1, 0},
         {z, 0, 0, 1},
@@ -145,7 +145,7 @@ static void to_own(const flxi_splat *p, const double v[3], double out[3])
         out[a] = p->inverse[a] * (p->rotation[a] * v[0] + p->rotation[3 + a] * v[1] + p->rotation[6 + a] * v[2]);
 }
 
-/* Σ_b coef_b Y_b + ½ of each channel, before what is negative becomes 0. */
+/* Σ_b coef_b Y_b + ½ of each channel, before clamping at 0. */
 static void raw_colour(const flxi_scene *s, int64_t i, const double y[SPLAT_MAX_BANDS], double out[3])
 {
     for (int ch = 0; ch < 3; ch++) {
@@ -169,8 +169,8 @@ static void colour_splat(const flxi_scene *s, int64_t i, const double from_eye[3
         p->colour[ch] = p->colour[ch] <= 0 ? 0 : p->colour[ch];
 }
 
-/* The pixels [lo, hi] along one axis of the image that see a ball: its tangents have the angles of its middle, seen
-   from the eye, and the angle asin(radius / distance) more or less. One pixel more on both sides is for rounding. */
+/* The pixels [lo, hi] along one axis of the image that see a ball: the angles of its tangents are that of its centre,
+   seen from the eye, plus and minus asin(radius / distance). One more pixel on both sides allows for rounding. */
 static void reach(const flxi_camera *c, double across, double ahead, double radius, int axis, int64_t extent,
                   int64_t box[2])
 {
@@ -249,7 +249,7 @@ void flxi_view_open(flxi_view *v, const flxi_splat_attrs *a, const flxi_scene *s
 
 /* ---- One ray ---- */
 
-/* What a splat does to a ray; false where it is left out. */
+/* The effect of a splat on a ray; false where it has none. */
 typedef struct {
     double nearest[3], along; /* e + t w, and t */
     double gauss, alpha;      /* exp(-ρ²/2), α */
@@ -334,7 +334,7 @@ void flxi_splat_draw(const flxi_view *v, bool boxed, int64_t from, int64_t to, v
 
 /* ---- Backward ---- */
 
-/* Cotangents of what rays see of a splat, summed over all of them. */
+/* Cotangents of a splat as rays see it, summed over all rays. */
 typedef struct {
     double origin[3], ray_own[9]; /* of e; of w, times the ray: by own axis and axis of the world */
     double scaled[3];             /* of 1/σ through w, before its own part through e is known */
@@ -367,7 +367,8 @@ static int64_t cross_splats(const flxi_view *v, const double ray[3], crossing *l
     return n;
 }
 
-/* ρ² moves with e by 2 (e + t w) and with w by t times that: the nearest point is at a right angle to w. */
+/* The derivative of ρ² with respect to e is 2 (e + t w), and with respect to w t times that: the nearest point is
+   perpendicular to w. */
 static void add_crossing(const flxi_view *v, const crossing *c, const double ray[3], double d_alpha, splat_sums *s)
 {
     const flxi_splat *p = &v->splats[c->splat];
@@ -382,8 +383,8 @@ static void add_crossing(const flxi_view *v, const crossing *c, const double ray
     }
 }
 
-/* Back to front: `behind` is the colour behind a splat for each unit of light that passes it, `after` the product of
-   what the splats behind it leave, so that nothing is divided by a 1 - α that may be 0. */
+/* Back to front, with the colour beyond a splat for each unit of light that passes it, and in `after` the product of
+   what the farther splats leave, so that nothing is divided by a 1 - α that may be 0. */
 static void pixel_backward(const flxi_view *v, const double ray[3], const double *d, splat_sums *sums, crossing *list)
 {
     light l = {.left = 1};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoist_plan.c: see hoist_plan.h.
 
-   Leaving the loop costs memory: a value of all steps instead of one. So only what would be a step of its own inside,
-   products above all, is worth it ("costly"), and with it what lies around it, as long as less has to be kept for it
-   and not more. A carry that is only added to, as the gradients of weights are, needs no loop either: the sum over the
-   steps of products is one product over all steps. Nodes with effects, random numbers and control flow stay. */
+   Leaving the loop costs memory: a value of all steps instead of one. So it pays only for nodes that would be a step of
+   their own inside, mainly products ("costly"), and for the nodes around them, as long as that reduces what has to be
+   kept. A carry that is only added to, such as the gradient of a weight, needs no loop either: the sum over the steps
+   of products is one product over all steps. Nodes with effects, random numbers and control flow stay. */
 #include "passes/hoist/hoist_plan.h"
 
 #include "ops/opcode.h"
@@ -53,14 +53,14 @@ static bool is_view(const flxi_node *n)
     return flxi_ops[n->op].op_class == CLASS_SHAPE && flxi_ops[n->op].rules->pull;
 }
 
-/* Inside a loop it would be a step of its own, a call for every step of the loop. */
+/* Inside a loop it would be a separate step, one call for every iteration. */
 static bool is_costly(const flxi_node *n)
 {
     const flxi_rules *r = flxi_ops[n->op].rules;
     return !is_leaf(n) && !r->element && !r->pull && !r->fold;
 }
 
-/* Means the same wherever and however often it is computed. */
+/* Has the same value wherever and however often it is computed. */
 static bool is_pure(const flxi_hoist_plan *p, const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
@@ -73,7 +73,7 @@ static bool is_pure(const flxi_hoist_plan *p, const flxi_node *n)
     return true;
 }
 
-/* Has a form for all steps at once that is no loop. */
+/* Has a form for all steps at once that is not a loop. */
 static bool can_batch(const flxi_hoist_plan *p, const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
@@ -123,7 +123,7 @@ static bool feeds_costly(const flxi_hoist_plan *p, uint32_t value)
     return false;
 }
 
-/* Views are read in place wherever they are wanted, but products want transposed matrices in memory. */
+/* Views are read in place wherever they are used, but products need transposed matrices in memory. */
 static flxi_hoist_part place_of_constant(const flxi_hoist_plan *p, const flxi_node *n)
 {
     int64_t most = 0;
@@ -158,7 +158,7 @@ static bool is_outside(flxi_hoist_part place)
     return place == PLACE_ONCE || place == PLACE_BEFORE || place == PLACE_ANYWHERE;
 }
 
-/* By node: neither it nor what it needs wants a carry. */
+/* By node: it depends on no carry. */
 static bool *find_early(flxi_hoist_plan *p)
 {
     bool *early = flxi_new(&p->arena, bool, p->body->node_count + 1);
@@ -171,7 +171,7 @@ static bool *find_early(flxi_hoist_plan *p)
     return early;
 }
 
-/* With all that it needs. */
+/* Including everything that it needs. */
 static void put_before(flxi_hoist_plan *p, uint32_t node)
 {
     p->place[node] = PLACE_BEFORE;
@@ -183,8 +183,8 @@ static void put_before(flxi_hoist_plan *p, uint32_t node)
     }
 }
 
-/* How many bytes node i reads of what is computed before the loop, if only through views; `gives`: by node, it gives
-   such. */
+/* How many bytes that are computed before the loop node i reads, if only through views; `gives`: by node, it makes such
+   values. */
 static size_t early_bytes(const flxi_hoist_plan *p, uint32_t i, const bool *gives)
 {
     const flxi_node *n = flxi_node_at(p->body, i);
@@ -216,16 +216,16 @@ static flx_code place_before(flxi_hoist_plan *p, flx_error *err)
     return FLX_OK;
 }
 
-/* ---- Behind the loop ---- */
+/* ---- After the loop ---- */
 
-/* What somebody behind the loop wants of every step. */
+/* A value that something after the loop needs from every step. */
 static void want_rows(flxi_hoist_plan *p, uint32_t value)
 {
     if (flxi_hoist_part_of(p, value) == PLACE_LOOP)
         p->is_stacked[value] = true;
 }
 
-/* By node: no carry depends on it, and all that read it can follow behind the loop. */
+/* By node: no carry depends on it, and everything that reads it can move after the loop. */
 static bool *find_late(flxi_hoist_plan *p)
 {
     const flx_graph *g = p->body;
@@ -259,7 +259,7 @@ static void put_after(flxi_hoist_plan *p, uint32_t node)
         want_rows(p, n->in[k]);
 }
 
-/* What reads a costly node that is late is late as well. */
+/* Whatever reads a costly node that moves after the loop moves as well. */
 static void put_readers_after(flxi_hoist_plan *p, uint32_t node)
 {
     put_after(p, node);
@@ -271,8 +271,7 @@ static void put_readers_after(flxi_hoist_plan *p, uint32_t node)
     }
 }
 
-/* Whether only those behind the loop read the node's results, and what they want of it is not less than what it
-   wants. */
+/* Whether only nodes after the loop read the node's results, and they need at least as many bytes of it as it reads. */
 static bool follows(const flxi_hoist_plan *p, uint32_t node)
 {
     const flxi_node *n = flxi_node_at(p->body, node);
@@ -310,7 +309,7 @@ static flx_code place_after(flxi_hoist_plan *p, flx_error *err)
 
 /* ---- Sums over the steps ---- */
 
-/* The other operand of an addition that is all that happens to the carry; 0: more happens to it. */
+/* The other operand if the carry is only added to; 0: it is used in other ways. */
 static uint32_t added_to(const flxi_hoist_plan *p, uint32_t carry)
 {
     uint32_t before = p->body->leaves.at[carry], after = p->body->outputs.at[carry].val;
@@ -329,7 +328,7 @@ uint32_t flxi_hoist_term(const flxi_hoist_plan *p, uint32_t carry)
     return added_to(p, carry);
 }
 
-/* A product whose sum over the steps is a product over the steps: both sides change with them. */
+/* A product whose sum over the steps is a product over the steps: both sides change with the step. */
 static bool is_summed_product(const flxi_hoist_plan *p, const flxi_node *n)
 {
     if (n->op != OP_matmul && n->op != OP_dot_general)
@@ -342,15 +341,15 @@ static bool is_summed_product(const flxi_hoist_plan *p, const flxi_node *n)
     return true;
 }
 
-/* Its rows of all steps are there anyway. */
+/* Its rows of all steps are kept anyway. */
 static bool has_rows(const flxi_hoist_plan *p, uint32_t value)
 {
     flxi_hoist_part place = flxi_hoist_part_of(p, value);
     return place == PLACE_BEFORE || place == PLACE_AFTER || p->is_stacked[value];
 }
 
-/* Whether the sum of a value over the steps can be made behind the loop: it consists of products; or, at the second
-   look, of sums of what is kept anyway. */
+/* Whether the sum of a value over the steps can be computed after the loop: it consists of products or, in the second
+   pass, of sums of what is kept anyway. */
 static bool can_sum(const flxi_hoist_plan *p, uint32_t value, bool is_second, int depth)
 {
     const flxi_node *n = flxi_hoist_node(p, value);
@@ -394,7 +393,7 @@ static void sink_sums(flxi_hoist_plan *p, bool is_second)
     }
 }
 
-/* ---- The whole ---- */
+/* ---- The whole plan ---- */
 
 flx_code flxi_hoist_plan_make(flxi_hoist_plan *p, const flxi_allocator *mem, flx_error *err)
 {

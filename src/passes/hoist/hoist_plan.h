@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoist_plan.h: which part of a scan's body needs the loop. What does not depend on the carries is computed for all
-   steps at once before it, what no carry depends on for all steps at once behind it: a product of one step's few rows
+   steps at once before it, what no carry depends on, for all steps at once after it: a product of one step's few rows
    becomes a product of all steps' rows. */
 #ifndef FLXI_HOIST_PLAN_H
 #define FLXI_HOIST_PLAN_H
@@ -11,9 +11,9 @@ typedef enum {
     PLACE_LOOP,     /* inside, like the carries */
     PLACE_ONCE,     /* before it, and the same for all steps, like the broadcast inputs */
     PLACE_BEFORE,   /* before it, for all steps at once, like the sequences */
-    PLACE_AFTER,    /* behind it, for all steps at once */
-    PLACE_TERM,     /* only summed up over the steps: becomes part of the sum behind the loop (hoist_scan.c) */
-    PLACE_ANYWHERE, /* as often as it is wanted: constants, and views of what is the same for all steps */
+    PLACE_AFTER,    /* after it, for all steps at once */
+    PLACE_TERM,     /* only summed up over the steps: becomes part of the sum after the loop (hoist_scan.c) */
+    PLACE_ANYWHERE, /* as often as needed: constants, and views of what is the same for all steps */
 } flxi_hoist_part;
 
 typedef struct {
@@ -21,13 +21,13 @@ typedef struct {
     const scan_attrs *a;
     int64_t length;
     uint32_t carries, shared; /* inputs of the body that are carries; that are carries or broadcast */
-    bool only_once;           /* nothing but what is the same in all steps may leave the loop */
+    bool only_once;           /* only what is the same in all steps may leave the loop */
     flxi_arena arena;
     uint8_t *place;   /* by node: a flxi_hoist_part */
     uint8_t *depends; /* by value: on carries, on sequences */
     uint32_t *uses;   /* by value */
-    bool *is_sunk;    /* by carry: it is only added to, and its sum is made behind the loop */
-    bool *is_stacked; /* by value made inside: somebody behind the loop wants it of every step */
+    bool *is_sunk;    /* by carry: it is only added to, and its sum is computed after the loop */
+    bool *is_stacked; /* by value made inside: something after the loop needs it from every step */
 } flxi_hoist_plan;
 
 /* `p` has the fields before `arena`. OOM, or FLX_OK; free it in any case. */
@@ -37,7 +37,7 @@ void flxi_hoist_plan_free(flxi_hoist_plan *p);
 /* Whether anything leaves the loop. */
 bool flxi_hoist_pays(const flxi_hoist_plan *p);
 
-/* The node that gives a value, and its place. */
+/* The node that makes a value, the part it belongs to, and an attribute of a node that is a list. */
 const flxi_node *flxi_hoist_node(const flxi_hoist_plan *p, uint32_t value);
 flxi_hoist_part flxi_hoist_part_of(const flxi_hoist_plan *p, uint32_t value);
 

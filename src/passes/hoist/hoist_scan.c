@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoist_scan.c: a scan with as little as possible inside its loop. The plan (hoist_plan.h) says where each node of the
    body goes; here the parts become graphs of their own, those outside the loop are batched over the steps and put
-   before and behind the scan, and sums over the steps become reductions and contractions over the axis of the steps. */
+   before and after the scan, and sums over the steps become reductions and contractions over the axis of the steps. */
 #include "passes/hoist/hoist_scan.h"
 
 #include "autodiff/autodiff.h"
@@ -10,9 +10,8 @@
 
 #include <stdio.h>
 
-/* What is kept of all steps may be so many times as large as what the scan itself keeps, its sequences and stacked
-   results, and this many bytes besides: memory grows by a factor at most, and what fits a cache may be kept in any
-   case. */
+/* The values kept for all steps may be this many times as large as those the scan itself keeps, its sequences and
+   stacked results, plus this many bytes: memory grows at most by a factor, and what fits a cache may always be kept. */
 static const double most_growth = 4, always_kept = 1 << 20;
 
 typedef struct {
@@ -30,7 +29,7 @@ typedef struct {
     part once, before, loop, after;
     bool *has_rows;     /* by value made inside: its rows of all steps are a result of the new scan */
     uint32_t *row_root; /* which one: its number + 1 */
-    flx_val *outer; /* by value of the body: what it is outside, with the axis of the steps in front where it has one */
+    flx_val *outer;     /* by value of the body: its value outside, with a leading axis of the steps where it has one */
     flx_error *err;
 } hoisting;
 
@@ -72,7 +71,7 @@ static void add_root(part *t, uint32_t value)
     t->roots[t->num_roots++] = value;
 }
 
-/* By value: the part computes it or gets it. */
+/* By value: the part computes it or receives it. */
 static bool *find_needed(hoisting *h, flxi_hoist_part part_of, const part *t)
 {
     const flx_graph *body = h->plan.body;
@@ -99,7 +98,7 @@ static flx_code declare(hoisting *h, part *t, uint32_t value, uint32_t *map)
     return flxi_built(t->g, h->err);
 }
 
-/* Carries that stay come first, wanted or not; then what all steps share; then sequences. */
+/* Carries that stay come first, needed or not; then values that all steps share; then sequences. */
 static flx_code declare_leaves(hoisting *h, flxi_hoist_part part_of, part *t, const bool *needed, uint32_t *map)
 {
     const flx_graph *body = h->plan.body;
@@ -146,7 +145,7 @@ static flx_code make_part(hoisting *h, flxi_hoist_part part_of, part *t)
 
 /* ---- Terms ---- */
 
-/* One side of a product: the value whose rows it reads, and the axes that it sums over, that of the steps first. */
+/* One side of a product: the value whose rows it reads, and the axes that it sums over, the axis of the steps first. */
 typedef struct {
     uint32_t value;
     int64_t summed[FLX_MAX_RANK], batch[FLX_MAX_RANK];
@@ -159,7 +158,7 @@ static void add_axes(const flx_ints *axes, int64_t *list, size_t *n)
         list[(*n)++] = axes->v[k] + 1;
 }
 
-/* A transposed matrix is read as it lies. */
+/* A transposed matrix is read as stored. */
 static side side_of(const hoisting *h, const flxi_node *n, uint32_t k)
 {
     static const char *const summed[] = {"lc", "rc"}, *const batch[] = {"lb", "rb"};
@@ -286,7 +285,7 @@ static bool stays(const hoisting *h, size_t k)
     return place != PLACE_BEFORE && place != PLACE_AFTER;
 }
 
-/* Carries, then what is shown of every step, then what is wanted besides. */
+/* Carries, then the stacked outputs of the body, then the other values that are needed. */
 static void add_loop_outputs(hoisting *h)
 {
     const flx_graph *body = h->plan.body;
@@ -305,7 +304,7 @@ static void add_loop_outputs(hoisting *h)
         }
 }
 
-/* From behind the loop to the front: each part tells what it wants of those before it. */
+/* From the last part to the first: each part requests the values that it needs from those before it. */
 static flx_code make_parts(hoisting *h)
 {
     const flx_graph *body = h->plan.body;
@@ -350,14 +349,14 @@ static bool is_too_large(const hoisting *h)
         own += bytes_of(h->c->from, h->n->first + k);
     for (uint32_t k = 0; k < h->before.num_roots; k++)
         kept += bytes_of(body, h->before.roots[k]);
-    for (uint32_t k = 0; k < h->loop.num_roots; k++) /* those it showed before are in `own` */
+    for (uint32_t k = 0; k < h->loop.num_roots; k++) /* those that were outputs before are in `own` */
         kept += h->has_rows[h->loop.roots[k]] ? bytes_of(body, h->loop.roots[k]) : 0;
     return kept * (double)h->plan.length > most_growth * own + always_kept;
 }
 
 /* ---- Putting them together ---- */
 
-/* A part over all steps at once; what cannot be batched, for want of another axis, stays in the loop. */
+/* A part over all steps at once; what cannot be batched, because of the rank limit, stays in the loop. */
 static flx_code batch_part(hoisting *h, part *t, bool *can)
 {
     flx_vmap_axis *axes = flxi_new(&h->plan.arena, flx_vmap_axis, t->num_leaves + 1);
@@ -452,7 +451,7 @@ static bool is_static(const flx_graph *g)
     return true;
 }
 
-/* *length receives the number of steps; false: the scan stays as it is. */
+/* *length receives the number of steps; false: the scan stays unchanged. */
 static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
 {
     const scan_attrs *a = flxi_scan_attrs(n);
@@ -465,8 +464,8 @@ static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
     return flxi_dim_is_number(*length) && *length >= 2;
 }
 
-/* Weights of products as they want them: dot_general(x, w) over the last axes reads columns of w, and a transposed copy
-   of what is the same in all steps is made once. */
+/* Weights in the layout that products prefer: dot_general(x, w) over the last axes reads columns of w; a transposed
+   copy of a value that is the same in all steps is made once. */
 static bool reads_weight_columns(const flxi_hoist_plan *p, const flxi_node *n)
 {
     if (n->op != OP_dot_general || p->depends[n->in[1]] != 0 || p->depends[n->in[0]] == 0)

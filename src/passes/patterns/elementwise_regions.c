@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* elementwise_regions.c: runs of pointwise ops as one op each. From the last node on, a pointwise node that is in no
    region yet begins one; an operand joins when it is pointwise, only the region reads it, it is not pinned and the
-   region does not come to read more than a region may. Nodes are visited in falling order, so all readers of an operand
-   are known then. */
+   region does not exceed the limit of values that it may read. Nodes are visited in descending order, so all readers of
+   an operand are known by then. */
 #include "autodiff/autodiff.h"
 #include "passes/patterns/pattern.h"
 
@@ -15,8 +15,8 @@ typedef struct {
     uint32_t *region; /* by node: 1 + the last node of the region; 0: none */
     uint32_t *above;  /* by node: the next one of its region */
     uint32_t *lowest; /* by node, the last one of a region: the first one */
-    uint32_t *map;    /* by id: ids of the body at hand */
-    uint32_t *inputs; /* of the region at hand */
+    uint32_t *map;    /* by id: ids of the current body */
+    uint32_t *inputs; /* of the current region */
     size_t n;
     flx_error *err;
 } regions;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern.c: what patterns look at and build proposals from; see pattern.h. */
+/* pattern.c: helpers with which patterns examine graphs and build proposals; see pattern.h. */
 #include "passes/patterns/pattern.h"
 
 #include "base/number.h"
@@ -12,7 +12,7 @@
 
 bool flxi_known_number(const flx_graph *g, uint32_t id, double *x)
 {
-    const double most = 0x1p53; /* integers beyond are not told apart */
+    const double most = 0x1p53; /* larger integers cannot be distinguished */
     const flxi_node *n = flxi_maker(g, id);
     const flx_tensor *t = NULL;
     while (n->op == OP_expand || n->op == OP_broadcast_in_dim || n->op == OP_reshape || n->op == OP_unsqueeze ||
@@ -128,7 +128,7 @@ void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n)
             flxi_propose_attr(p, flx_attr_pairs(a->name, *(const flx_ints *)x));
             break;
         default:
-            break; /* the proof fails where it mattered */
+            break; /* where this matters, the proof fails */
         }
     }
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern.h: fusion of patterns, seen from a pattern.
-
-   A pattern looks at a node, the root, and proposes: "this op, on these operands, with these attributes, would give the
-   root's value". A proposal may be wrong, since it is only believed after a proof: the op's own decomposition is built
-   on operands of those types, and the graph must hold just that (pattern_match.c). So a pattern is a few loose steps up
-   the graph, and no mistake in it can change a value. */
+/* pattern.h: pattern rewrites, as a pattern sees them. A pattern looks at a node, the root, and proposes: "this op, on
+   these operands, with these attributes, would give the root's value". A proposal may be wrong, since it is used only
+   after a proof: the op's own decomposition is built on operands of those types, and the graph must contain exactly
+   that (pattern_match.c). So a pattern is a few unchecked steps up the graph, and no mistake in it can change a
+   value. */
 #ifndef FLXI_PATTERN_H
 #define FLXI_PATTERN_H
 
@@ -27,7 +26,7 @@ typedef struct { /* an operand: a value of the graph, perhaps in another shape *
 
 typedef struct flxi_proposal flxi_proposal;
 
-/* What the op means to a pattern that takes graphs which differ from its decomposition in corner cases. */
+/* The meaning of the op for a pattern that accepts graphs which differ from the decomposition in corner cases. */
 typedef flx_val (*flxi_plain)(flx_graph *g, const flx_val *x, const flxi_proposal *p);
 
 struct flxi_proposal {
@@ -35,9 +34,9 @@ struct flxi_proposal {
     uint32_t nin;
     flxi_pattern_operand in[FLXI_MOST_OPERANDS];
     size_t nattrs;
-    flx_attr attrs[FLXI_MOST_ATTRS]; /* what they point to lives as long as the graph */
+    flx_attr attrs[FLXI_MOST_ATTRS]; /* what they point to must live as long as the graph */
     flxi_plain plain;                /* NULL: the decomposition */
-    const char *differs;             /* with `plain`: in what, for the report */
+    const char *differs;             /* with `plain`: how it differs, for the report */
     const void *user;                /* for `plain` */
     bool stops_cancel;               /* a stop_gradient of the decomposition may be missing: what it stops is zero */
 };
@@ -46,8 +45,8 @@ typedef struct flxi_rewriting flxi_rewriting; /* rewrite_patterns.c: one graph, 
 
 const flx_graph *flxi_fused_graph(const flxi_rewriting *f);
 
-/* Proves the proposal for the root at hand. True: it will be fused, and nothing more is to be proposed. Otherwise the
-   reason is kept for the report. */
+/* Proves the proposal for the current root. True: it will be rewritten, and nothing more should be proposed. Otherwise
+   the reason is kept for the report. */
 bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p);
 
 /* ---- Patterns: each proposes for one root ---- */
@@ -82,12 +81,12 @@ static inline const flxi_node *flxi_made_by(const flx_graph *g, uint32_t id, flx
 /* The one real number that all elements have. */
 bool flxi_known_number(const flx_graph *g, uint32_t id, double *x);
 
-/* Whether the value is another with its elements in the same order and another shape; *base becomes that one. */
+/* Whether the value is a reshape of another, with its elements in the same order; *base becomes the other one. */
 bool flxi_is_reshaped(const flx_graph *g, uint32_t id, uint32_t *base);
-/* What such a value is made of, through any number of them. */
+/* The same through any number of reshapes. */
 uint32_t flxi_reshaped_from(const flx_graph *g, uint32_t id);
 
-/* An operand that is the vector of n elements which v is, in whatever shape that stretches. */
+/* An operand that is v as a vector of n elements, whatever broadcast shape v has. */
 bool flxi_as_vector(const flx_graph *g, uint32_t v, flx_dim n, flxi_pattern_operand *out);
 
 /* ---- Building proposals ---- */
@@ -100,20 +99,20 @@ static inline flxi_pattern_operand flxi_whole(uint32_t id)
 void flxi_propose_attr(flxi_proposal *p, flx_attr a);
 /* All attributes of n that the proposed op has under the same name. */
 void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n);
-/* A real attribute, with as few digits as stand for the same number in the dtype. */
+/* A real attribute, with the fewest digits that give the same number in the dtype. */
 double flxi_short_number(int32_t dtype, double x);
 
-/* The activation that the op is; FLXI_ACT_none when it is none. */
+/* The activation that the op is; FLXI_ACT_none when it is not an activation. */
 int64_t flxi_activation_of(flxi_opcode op);
 
 /* ---- Proving (pattern_match.c) ---- */
 
 typedef struct {
     bool found;
-    bool differs;    /* something is the same in real numbers only */
-    uint32_t *nodes; /* of the graph, that the pattern covers; the caller frees them */
+    bool differs;    /* something is equal in real arithmetic only */
+    uint32_t *nodes; /* of the graph, covered by the pattern; the caller frees them */
     size_t n, cap;
-    uint32_t culprit; /* not found: the value that does not fit, and the op that should stand there */
+    uint32_t culprit; /* not found: the value that does not fit, and the op expected there */
     flxi_opcode wanted;
 } flxi_agreement;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern_match.c: the proof behind a fusion: a value of a graph is that of a small graph, the pattern, whose leaves
-   stand for values of the first.
+/* pattern_match.c: the proof of a pattern rewrite: a value of a graph equals that of a small graph, the pattern, whose
+   leaves stand for values of the first.
 
    Both are compared from the end, node by node. Two values agree when their elements are the same once both are
    stretched to a common shape: pointwise ops keep that, so it does not matter where an operand is stretched. All other
-   ops need operands of equal type. Besides the same op there are other spellings of it, a table of rewrites of which
-   some are the same in real numbers only, and then `differs` is set. Whatever the order of tries, the work is
-   bounded. */
+   ops need operands of equal type. Besides the same op there are other spellings of it, a table of rewrites, some of
+   which are equal in real arithmetic only: then `differs` is set. The work is bounded, whatever the order of
+   attempts. */
 #include "passes/patterns/pattern.h"
 
 #include "graph/op/eval.h"
@@ -40,7 +40,7 @@ static progress keep(const matching *m)
     return (progress){m->out->n, m->out->differs};
 }
 
-/* Back to where another way is tried; false. */
+/* Backtracks to where an alternative is tried; returns false. */
 static bool undo(matching *m, progress at)
 {
     m->out->n = at.n;
@@ -82,7 +82,7 @@ static bool stretch_alike(const flx_type *a, const flx_type *b)
     return true;
 }
 
-/* The same but for axes of extent 1 in front. */
+/* The same except for leading axes of extent 1. */
 static bool same_aligned(const flx_type *a, const flx_type *b)
 {
     int rank = a->rank > b->rank ? a->rank : b->rank;
@@ -116,7 +116,7 @@ static bool same_number(matching *m, uint32_t p, uint32_t v)
     return flxi_known_number(m->p, p, &x) && flxi_known_number(m->g, v, &y) && memcmp(&x, &y, sizeof x) == 0;
 }
 
-/* Stretched, or with axes of extent 1 in front: *base agrees with v wherever v does. */
+/* Stretched, or with leading axes of extent 1: *base agrees with everything that v agrees with. */
 static bool is_stretched(const flx_graph *g, uint32_t v, uint32_t *base)
 {
     const flxi_node *n = flxi_maker(g, v);
@@ -214,7 +214,7 @@ static bool same_op(matching *m, uint32_t p, uint32_t v)
 
 /* ---- Shapes ---- */
 
-/* Two shapes of the same elements: some value on the way to p agrees with some value on the way to v. */
+/* Two shapes of the same elements: some value that p is a reshape of agrees with some value that v is a reshape of. */
 static bool same_reshaped(matching *m, uint32_t p, uint32_t v)
 {
     if (!same_aligned(flxi_type_at(m->p, p), flxi_type_at(m->g, v)))
@@ -237,7 +237,7 @@ static bool same_reshaped(matching *m, uint32_t p, uint32_t v)
     return false;
 }
 
-/* One with the attributes axes and keep_dims only. */
+/* A reduction that has only the attributes axes and keep_dims. */
 static bool is_plain_reduction(flxi_opcode op)
 {
     return op == OP_reduce_sum || op == OP_reduce_mean || op == OP_reduce_max || op == OP_reduce_any;
@@ -277,7 +277,7 @@ static bool differs(matching *m)
     return true;
 }
 
-/* Dividing by a power of two is multiplying by its inverse, to the bit. */
+/* Dividing by a power of two equals multiplying by its inverse, bit for bit. */
 static bool is_power_of_two(double x)
 {
     int exponent;
@@ -414,7 +414,7 @@ static bool as_mirrored(matching *m, const flxi_node *p, const flxi_node *v)
     return v->op == mirrored(p->op) && agree(m, p->in[0], v->in[1]) && agree(m, p->in[1], v->in[0]);
 }
 
-/* v is not p. Of integers only: NaN is neither below nor above. */
+/* v is the negation of p. Integers only: NaN is neither below nor above. */
 static bool agree_denied(matching *m, uint32_t p, uint32_t v)
 {
     const flxi_node *np = flxi_maker(m->p, p), *nv = flxi_maker(m->g, v);
@@ -466,7 +466,7 @@ static bool other_spelling(matching *m, uint32_t p, uint32_t v)
     return false;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole match ---- */
 
 static bool through_stretching(matching *m, uint32_t p, uint32_t v)
 {

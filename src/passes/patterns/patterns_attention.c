@@ -2,7 +2,7 @@
 /* patterns_attention.c: attention from its parts, in the layout bhsd: softmax(scale q k^T) v, with a soft cap, with a
    mask that is causal, a window or given, or with a bias.
 
-   A given mask and a bias are proposed in a plain form too, since a graph hardly ever says what becomes of a query
+   A given mask and a bias are also proposed in a plain form, since a graph hardly ever defines the result of a query
    without any allowed key; so is a scale on the queries instead of the scores. */
 #include "passes/patterns/pattern.h"
 
@@ -11,7 +11,7 @@
 #define ON_QUERIES "the scale is on the queries, not on the scores"
 
 typedef struct {
-    uint32_t q, k, v; /* k as it is multiplied: transposed */
+    uint32_t q, k, v; /* k as used in the product: transposed */
     uint32_t mask;    /* or bias; 0: none */
     bool is_bias, is_denied;
     bool is_grouped;       /* heads share keys: the products are reshaped */
@@ -86,7 +86,7 @@ static bool read_scores(const flx_graph *g, uint32_t l, parts *p)
     return read_product(g, read_cap(g, l, p), p);
 }
 
-/* The weights with what is added to the scores; the bias is the operand that is no score. */
+/* The weights with a bias added to the scores; the bias is the operand that is not the scores. */
 static bool read_weights(const flx_graph *g, uint32_t weights, parts *p)
 {
     const flxi_node *masked = flxi_made_by(g, weights, OP_where);
@@ -200,7 +200,7 @@ static void begin_proposal(const flx_graph *g, const parts *p, flxi_proposal *ou
         flxi_propose_attr(out, flx_attr_real("softcap", flxi_short_number(q->dtype, p->softcap)));
 }
 
-/* The mask as an operand: first as the op means it, then as graphs have it. */
+/* The mask as an operand: first as the op defines it, then as graphs usually write it. */
 static bool propose_operand(flxi_rewriting *f, const parts *p)
 {
     flxi_proposal a;
@@ -216,7 +216,7 @@ static bool propose_operand(flxi_rewriting *f, const parts *p)
     return (p->mask || p->scales_queries) && flxi_propose(f, &a);
 }
 
-/* How far a window reaches: the number that positions are shifted by, on one side of an `and`; unshifted it is 0. */
+/* How far a window reaches: the number by which positions are shifted, on one side of an `and`; 0 without a shift. */
 static bool read_window(const flx_graph *g, uint32_t mask, double *window)
 {
     const flxi_node *both = flxi_made_by(g, mask, OP_and);
@@ -266,7 +266,7 @@ void flxi_pattern_attention(flxi_rewriting *f, uint32_t root)
     parts p = {0};
     if (!read_parts(g, root, &p))
         return;
-    if (p.is_grouped) /* the queries of all heads, before they were put under each other */
+    if (p.is_grouped) /* the queries of all heads, before they were stacked */
         p.q = flxi_reshaped_from(g, p.q);
     if (p.scale == 1 && !p.is_grouped) {
         p.q = read_factor(g, p.q, &p.scale);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns_norm.c: softmax and normalisations from primitive ops, and what is made of them. */
+/* patterns_norm.c: softmax and normalisations from primitive ops, and ops built on them. */
 #include "ops/rule/oob.h"
 #include "passes/patterns/pattern.h"
 
-/* The axis of a sum or mean along one axis, kept or brought back by a view; FLXI_ABSENT when it is none. */
+/* The axis of a sum or mean along one axis, kept or brought back by a view; FLXI_ABSENT otherwise. */
 static int64_t reduced_axis(const flx_graph *g, uint32_t v, flxi_opcode op)
 {
     const flxi_node *n = flxi_made_by(g, flxi_reshaped_from(g, v), op);
@@ -13,7 +13,7 @@ static int64_t reduced_axis(const flx_graph *g, uint32_t v, flxi_opcode op)
 
 /* ---- softmax, log_softmax ---- */
 
-/* Of exponents z = x - max; without the maximum it is the proof that fails, and says so. */
+/* Of exponents z = x - max; without the maximum the proof fails and reports it. */
 static void propose_softmax(flxi_rewriting *f, flxi_opcode op, uint32_t z, int64_t axis)
 {
     const flxi_node *shifted = flxi_made_by(flxi_fused_graph(f), z, OP_sub);
@@ -54,7 +54,7 @@ typedef struct { /* x̂ = c r */
     double eps;
 } normalised;
 
-/* The axis of a mean, however it is spelled; FLXI_ABSENT when it is none. */
+/* The axis of a mean, however it is spelled; FLXI_ABSENT otherwise. */
 static int64_t mean_axis(const flx_graph *g, uint32_t v)
 {
     const flxi_node *n = flxi_maker(g, flxi_reshaped_from(g, v));
@@ -76,7 +76,7 @@ static bool read_variance(const flx_graph *g, uint32_t v, normalised *out)
     return false;
 }
 
-/* What stands under the root that v is the inverse of; 0 when it is none. */
+/* x where v = 1 / sqrt(x); 0 when v is something else. */
 static uint32_t under_inverse_root(const flx_graph *g, uint32_t v)
 {
     const flxi_node *n = flxi_maker(g, flxi_reshaped_from(g, v));
@@ -104,7 +104,7 @@ static bool read_normalised(const flx_graph *g, uint32_t v, normalised *out)
     return false;
 }
 
-/* gamma x̂ + beta; `beta` is 0 where there is none, and then only rms_norm can be meant. */
+/* gamma x̂ + beta; `beta` is 0 where there is none, and then only rms_norm can match. */
 static bool propose_norm(flxi_rewriting *f, const flxi_node *scaled, uint32_t beta)
 {
     const flx_graph *g = flxi_fused_graph(f);

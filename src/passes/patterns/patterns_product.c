@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns_product.c: products with what is done to them at once: a bias, an activation, a residual, a gate. */
+/* patterns_product.c: products with what follows them directly: a bias, an activation, a residual, a gate. */
 #include "ops/composite/fused.h"
 #include "passes/patterns/pattern.h"
 
@@ -11,7 +11,7 @@ static uint32_t before_activation(const flx_graph *g, uint32_t root, int64_t *ac
     return *act == FLXI_ACT_none ? root : n->in[0];
 }
 
-/* act(product + bias), for the operand of the sum that is made by the op; `features` tells how long the bias is. */
+/* act(product + bias), for the operand of the sum that is made by the op; `features` is the length of the bias. */
 static void propose_bias(flxi_rewriting *f, uint32_t root, flxi_opcode product, flxi_opcode fused,
                          flx_dim (*features)(const flx_graph *g, const flxi_node *n))
 {
@@ -54,7 +54,7 @@ void flxi_pattern_conv_bias(flxi_rewriting *f, uint32_t root)
     propose_bias(f, root, OP_conv, OP_fused_conv_bias_act, output_features);
 }
 
-/* Without a product by a matrix there is nothing to fuse: batches of matrices are no layer. */
+/* Only a product with one matrix can be rewritten: batches of matrices are not a layer. */
 void flxi_pattern_matmul_residual(flxi_rewriting *f, uint32_t root)
 {
     const flx_graph *g = flxi_fused_graph(f);

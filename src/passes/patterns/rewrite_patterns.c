@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rewrite_patterns.c: fusing: patterns of primitive ops become the ops that mean them. In a round every node is shown
-   to the patterns that end in its op, the last node first, so that the larger of two patterns that share an end comes
-   first. What is proven is claimed and replaced, and rounds go on until nothing is found. Ops that other patterns are
-   made of come in an earlier stage. Each node is looked at a bounded number of times in a round, and a round that
-   replaces nothing is the last. */
+/* rewrite_patterns.c: pattern rewrites: patterns of primitive ops become the ops with the same meaning. In a round,
+   every node is tried with the patterns that end in its op, the last node first, so that the larger of two patterns
+   that share an end comes first. What is proven is claimed and replaced, and rounds repeat until nothing is found. Ops
+   that other patterns contain come in an earlier stage. Each node is examined a bounded number of times in a round, and
+   a round that replaces nothing is the last. */
 #include "autodiff/autodiff.h"
 #include "ops/rule/decomposed.h"
 #include "passes/body_map.h"
@@ -57,18 +57,18 @@ const char *flx_fuse_pattern_name(uint32_t pattern)
 struct flxi_rewriting {
     const flx_graph *g;
     uint32_t *uses;        /* by id */
-    uint32_t *inner;       /* by id: uses inside what a proposal covers */
-    bool *closed;          /* by node: computed from no leaf, so it may stay beside what is fused */
-    bool *claimed;         /* by node: inside of what will be fused */
-    bool *nearly;          /* by node: inside of what could not be fused, which is told once, at its end */
-    bool *covered;         /* by node: of the proposal at hand */
-    flxi_proposal **fused; /* by node: what takes its place */
-    flxi_arena arena;      /* all of these but `uses`, and proposals */
+    uint32_t *inner;       /* by id: uses inside the nodes that a proposal covers */
+    bool *closed;          /* by node: depends on no leaf, so it may stay next to the new op */
+    bool *claimed;         /* by node: inside a part that will be rewritten */
+    bool *nearly;          /* by node: inside a part that could not be rewritten, reported once, at its end */
+    bool *covered;         /* by node: covered by the current proposal */
+    flxi_proposal **fused; /* by node: its replacement */
+    flxi_arena arena;      /* all of these except `uses`, and proposals */
     bool exact;
-    bool is_found; /* for the root at hand */
+    bool is_found; /* for the current root */
     uint32_t root, pattern;
     uint32_t count;
-    flx_near_miss miss;      /* of the root and pattern at hand */
+    flx_near_miss miss;      /* of the current root and pattern */
     flx_fuse_report *report; /* of this round */
     flx_code code;
     flx_error *err;
@@ -128,7 +128,7 @@ static bool refuse(flxi_rewriting *f, const char *fmt, ...)
     return false;
 }
 
-/* Writes the proposed op on these operands. */
+/* Appends the proposed op on these operands. */
 static flx_val emit_fused(flx_graph *g, const flxi_proposal *p, const flx_val *in, bool plainly)
 {
     flx_val x[FLXI_MOST_OPERANDS];
@@ -162,13 +162,14 @@ static flx_code write_pattern(flxi_rewriting *f, const flxi_proposal *p, bool pl
     return flxi_built(g, err);
 }
 
-/* The op's meaning, simplified as the graph is. The op itself is written first, to see that it takes the operands. */
+/* The op's meaning, simplified like the graph. The op itself is appended first, to check that it accepts the
+   operands. */
 static flx_code build_pattern(flxi_rewriting *f, const flxi_proposal *p, flx_graph **out, flx_error *err)
 {
     flx_graph *g = NULL, *expanded = NULL;
     flx_code code = write_pattern(f, p, false, &g, err);
     if (code == FLX_OK && !flxi_type_equal(flxi_type_at(g, g->outputs.at[0].val), flxi_type_at(f->g, f->root)))
-        code = flxi_fail(err, FLX_E_SHAPE, "%s would have another type", flxi_ops[p->op].name);
+        code = flxi_fail(err, FLX_E_SHAPE, "%s would have a different type", flxi_ops[p->op].name);
     if (code == FLX_OK && p->plain) {
         flx_graph_free(g);
         code = write_pattern(f, p, true, &g, err);
@@ -216,7 +217,7 @@ static bool is_output(const flx_graph *g, uint32_t id)
     return false;
 }
 
-/* Nothing outside reads what vanishes. */
+/* Nothing outside reads what is removed. */
 static bool is_private(flxi_rewriting *f, const flxi_proposal *p, const flxi_agreement *a)
 {
     flxi_value_text text;
@@ -236,12 +237,13 @@ static bool is_private(flxi_rewriting *f, const flxi_proposal *p, const flxi_agr
     for (uint32_t i = 0; i < p->nin; i++) {
         uint32_t node = flxi_value_at(f->g, p->in[i].id)->node;
         if (f->covered[node] && !f->closed[node])
-            return refuse(f, "%s is inside and an operand", flxi_value_str(f->g, p->in[i].id, NULL, &text));
+            return refuse(f, "%s is both inside the pattern and an operand",
+                          flxi_value_str(f->g, p->in[i].id, NULL, &text));
     }
     return true;
 }
 
-/* Evaluated in one step, a narrow softmax is rounded less often than its parts. */
+/* Evaluated in one step, a softmax in f16 or bf16 is rounded less often than its parts. */
 static bool rounds_alike(const flxi_rewriting *f, const flxi_proposal *p)
 {
     return flxi_ops[p->op].rules->eval == flxi_eval_decomposed || flxi_type_at(f->g, f->root)->dtype == FLX_F64;
@@ -254,7 +256,7 @@ static bool is_structure(flxi_rewriting *f, const flxi_proposal *p, const flxi_a
         return true;
     bool same = flxi_maker(f->g, a->culprit)->op == a->wanted;
     bool leaf = (flxi_ops[a->wanted].traits & TRAIT_DECLARED) != 0;
-    return refuse(f, "%s is not what %s needs there%s%s", flxi_value_str(f->g, a->culprit, NULL, &text),
+    return refuse(f, "%s does not match what %s needs there%s%s", flxi_value_str(f->g, a->culprit, NULL, &text),
                   flxi_ops[p->op].name, same || leaf ? "" : ": ", same || leaf ? "" : flxi_ops[a->wanted].name);
 }
 
@@ -405,7 +407,7 @@ typedef struct {
     flxi_body_map bodies;
 } fuser;
 
-/* Counts add up; near misses are those of the last round, which saw the graph as it stays. */
+/* Counts add up; near misses are those of the last round, which saw the final graph. */
 static void add_round(flx_fuse_report *to, const flx_fuse_report *round, bool is_last)
 {
     for (size_t i = 0; i < FLX_FUSE_PATTERN_ROOM; i++)
@@ -489,7 +491,7 @@ flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fus
     uint32_t flags = options ? options->flags : 0;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK && flags & ~known)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_fuse: there are no flags 0x%x", (unsigned)(flags & ~known));
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_fuse: unknown flags 0x%x", (unsigned)(flags & ~known));
     flx_fuse_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
     if (code == FLX_OK && !report && !own)
         code = flxi_oom(&local, "fusing");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eigen.c: eigenvalues and eigenvectors.
 
-   The derivative of eigenvectors divides by differences of eigenvalues. Differences below 128 units of rounding of
-   the largest eigenvalue count as zero, and so does the quotient: the vectors of a repeated eigenvalue have no
-   derivative, while that of the eigenvalues stays right.
+   The derivative of eigenvectors divides by differences of eigenvalues. Differences below 128 units of rounding of the
+   largest eigenvalue are treated as zero, and so is the quotient: the vectors of a repeated eigenvalue have no
+   derivative, while that of the eigenvalues stays correct.
 
    Vectors are defined up to a factor, which jacobi.h and schur.h fix; so they are functions of the matrix, and the
-   rules are the derivatives of just these functions. Where a loss does not depend on the factor, what the rules do
-   about it vanishes. */
+   rules are the derivatives of exactly these functions. Where a loss does not depend on the factor, the terms that the
+   rules add for it vanish. */
 #include "graph/op/eval.h"
 #include "graph/op/work.h"
 #include "numeric/jacobi.h"
@@ -60,7 +60,7 @@ static void store_columns(const flx_tensor *y, int64_t first, int64_t n, const d
             flxi_store_complex(y->type.dtype, y->data, first + i * n + j, a[j * n + i]);
 }
 
-/* Fills v and either w, of which w is stored, from a. */
+/* Computes w, which is stored, and v from a. */
 typedef void (*find_fn)(scratch *m, bool is_real);
 
 static void find_hermitian(scratch *m, bool is_real)
@@ -122,7 +122,7 @@ static flx_val inverse_gaps(flxi_site *s, flx_val w, flx_val like)
     return flxi_among(s, flxi_guarded_inverse(s, ok, gap), like);
 }
 
-/* With C = V^H sym(A') V: w' = diag C, V' = V (F * C), turned back so that the anchors stay real. */
+/* With C = V^H sym(A') V: w' = diag C, V' = V (F * C), with phases corrected so that the anchors stay real. */
 static void jvp_eigh(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_graph *g = s->g;
@@ -138,7 +138,7 @@ static void jvp_eigh(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[1] = flx_sub(g, ty[1], flx_mul(g, v, flxi_imaginary(s, turn)));
 }
 
-/* The cotangent of V' before it was turned back: column k gains i t[k] / v at its anchor, t = Im(sum conj(dv) v). */
+/* The cotangent of V' before the phase correction: column k gains i t[k] / v at its anchor, t = Im(sum conj(dv) v). */
 static flx_val unturned(flxi_site *s, flx_val v, flx_val dv)
 {
     flx_graph *g = s->g;
@@ -208,7 +208,7 @@ static flx_val solve(flxi_site *s, flx_val a, flx_val b)
     return flx_op1(s->g, "solve", (const flx_val[]){a, b}, 2, NULL, 0);
 }
 
-/* With C = V^-1 A' V: w' = diag C, V' = V (F * C), and from each column as much of itself as keeps its anchor at 1. */
+/* With C = V^-1 A' V: w' = diag C, V' = V (F * C), minus the multiple of each column that keeps its anchor at 1. */
 static void jvp_eig_pairs(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_graph *g = s->g;
@@ -219,7 +219,8 @@ static void jvp_eig_pairs(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[1] = flx_sub(g, moved, flx_mul(g, v, flxi_at_anchors(s, flxi_anchor_mask(s, v), moved)));
 }
 
-/* V^-H (diag(dw) + conj(F) * (V^H dV)) V^H, where dV has first lost at each anchor what its column is along V. */
+/* V^-H (diag(dw) + conj(F) * (V^H dV)) V^H, where the component of each column along V is first subtracted from dV at
+   its anchor. */
 static void vjp_eig_pairs(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_graph *g = s->g;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eigen_rules.h: what the rules of eigenvalues and singular values are written with, beyond matrix_rules.h. A
+/* eigen_rules.h: helpers for the rules of eigenvalues and singular values, in addition to matrix_rules.h. A
    matrix is the last two axes of a value, a vector the last one. */
 #ifndef FLXI_SPECTRUM_RULES_H
 #define FLXI_SPECTRUM_RULES_H
@@ -63,7 +63,7 @@ static inline flx_val flxi_add_diagonal(flxi_site *s, flx_val m, flx_val w)
     return flx_add(s->g, m, flxi_masked(s, eye, flxi_as_row(s, flxi_among(s, w, m))));
 }
 
-/* How close numbers of a dtype are when they count as equal: this times the largest of them. */
+/* Tolerance of a dtype: numbers count as equal when they differ by at most this times the largest of them. */
 static inline double flxi_spectral_tolerance(int32_t dtype)
 {
     return 128.0 * (flxi_part_dtype(dtype) == FLX_F64 ? DBL_EPSILON : (double)FLT_EPSILON);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* polar.c: what is made of singular values: the polar decomposition and the condition number.
+/* polar.c: functions of singular values: the polar decomposition and the condition number.
 
-   polar is defined by svd, but its derivative is not taken through it: that would divide by differences of
+   polar is defined by svd, but is not differentiated through it: that would divide by differences of
    singular values, where polar itself is smooth. Its own rules divide by sums. (A second derivative goes through
-   svd's first, and so counts equal singular values as zero contributions.) */
+   svd's first, where equal singular values contribute zero.) */
 #include "graph/op/work.h"
 #include "ops/linalg/eigen/eigen_rules.h"
 #include "ops/rule/decomposed.h"
@@ -42,7 +42,7 @@ static void decompose_polar(flxi_site *s, flx_val *y)
     y[1] = flx_matmul(s->g, flxi_scale_columns(s, flxi_adjoint(s, d.vh), d.s), d.vh);
 }
 
-/* What both modes use of the decomposition: with D = U^H X V the derivative of u along X, and its adjoint, are
+/* Shared by both modes: with D = U^H X V the derivative of u along X, and its adjoint, are
    U E(D) V^H + (I - U U^H) X V S^-1 V^H + U S^-1 U^H X (I - V V^H), E being their only difference. */
 typedef struct {
     flx_val u, uh, v, vh;

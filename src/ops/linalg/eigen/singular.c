@@ -2,7 +2,7 @@
 /* singular.c: the singular value decomposition and the pseudoinverse.
 
    As for eigenvectors (eigen.c), the derivative of singular vectors divides by differences of singular values, and
-   by the values themselves; what counts as zero, by 128 units of rounding of the largest one, contributes nothing. */
+   by the values themselves; differences below 128 units of rounding of the largest one contribute zero. */
 #include "ops/linalg/eigen/singular.h"
 
 #include "base/complex_arith.h"
@@ -37,7 +37,7 @@ void flxi_singular_end(flxi_eval *e, flxi_singular *d)
     flxi_free(e->mem, d->block, d->room, sizeof *d->block);
 }
 
-/* A wide matrix is decomposed by its adjoint. */
+/* A wide matrix is decomposed through its adjoint. */
 void flxi_singular_find(flxi_eval *e, flxi_singular *d, int64_t b)
 {
     const flx_tensor *a = e->in[0];
@@ -91,7 +91,7 @@ static flx_code infer_svd(flxi_infer *f)
     return FLX_OK;
 }
 
-/* What both modes use. */
+/* Shared by both modes. */
 typedef struct {
     flx_val u, uh, s, v, vh;
     flx_val inverse_s; /* 1 / s */
@@ -133,7 +133,8 @@ static flx_val imaginary_diagonal(flxi_site *s, flx_val m, flx_val inverse_s)
 }
 
 /* With D = U^H A' V: s' = Re diag D; U' = U (F * (D S + S D^H) + i Im diag(D) / S) + (I - U U^H) A' V / S and
-   V' = V (F * (S D + D^H S)) + (I - V V^H) A'^H U / S, both turned back so that the anchors of U stay real. */
+   V' = V (F * (S D + D^H S)) + (I - V V^H) A'^H U / S, both with phases corrected so that the anchors of U stay
+   real. */
 static void jvp_svd(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_graph *g = s->g;
@@ -173,7 +174,7 @@ static flx_val sum_imaginary(flxi_site *s, flx_val dz, flx_val z)
     return flx_imag(s->g, flx_reduce_sum(s->g, flx_mul(s->g, flx_conjugate(s->g, dz), z), (flx_ints){&rows, 1}, 1));
 }
 
-/* The cotangent of U' before U and V were turned back together. */
+/* The cotangent of U' before the common phase correction of U and V. */
 static flx_val unturned(flxi_site *s, const parts *p, flx_val du, flx_val dv)
 {
     flx_graph *g = s->g;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* singular.h: singular values of the matrices of a tensor, as the evaluators of several ops need them. */
+/* singular.h: singular values of the matrices of a tensor, for the evaluators of several ops. */
 #ifndef FLXI_SINGULAR_H
 #define FLXI_SINGULAR_H
 

@@ -193,9 +193,9 @@ static void check_way(size_t way)
     bundle_spread_end(&now);
 }
 
-#define SAMPLES_TEST(name, threads, flags, level, compiler) \
-    TEST(compiled_samples_##name)                           \
-    {                                                       \
-        check_way(WAY_##name);                              \
+#define SAMPLES_TEST(name, threads, flags, level, compiler, device) \
+    TEST(compiled_samples_##name)                                   \
+    {                                                               \
+        check_way(WAY_##name);                                      \
     }
 COMPILED_WAYS(SAMPLES_TEST)

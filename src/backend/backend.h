@@ -108,8 +108,8 @@ typedef struct {
     int64_t step;
 } flxi_loop_row;
 
-/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places in
-   turns. */
+/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places
+   alternately. */
 typedef struct {
     const unsigned char *in;
     unsigned char *place[2]; /* both the first row of a trajectory … */
@@ -228,8 +228,8 @@ struct flxi_device {
     /* To and from the host it returns when the bytes have arrived. */
     flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
 
-    /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step is over when its
-       function returns. */
+    /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step has ended when
+       its function returns. */
     void (*begin)(const flxi_device_run *r);
     void (*end)(const flxi_device_run *r);
     flx_code (*finish)(const flxi_device_run *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices.c: the table of devices (devices.def) and what is asked of it. Nothing is looked for on the machine before
-   somebody asks about it. */
+/* devices.c: the table of devices (devices.def) and its queries. Nothing is looked up on the machine before it is
+   requested. */
 #include "backend/devices.h"
 
 #include <stdio.h>

@@ -110,8 +110,8 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a place
-   of its own. */
+/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a
+   place of its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
     unsigned char *place = base + step->scratch_offset;
@@ -181,7 +181,7 @@ static flx_code make_memory(flxi_state *s, flx_error *err)
     size_t need = m->main->arena_bytes;
     int64_t limit = flxi_context_limit(m->ctx);
     if (limit && need > (size_t)limit)
-        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() tells how much a run needs",
+        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() returns how much a run needs",
                               "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
     return m->device->allocate(m->ctx, need, &s->memory, err);
 }
@@ -694,7 +694,7 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
         device->begin(&r.run);
     flx_code code =
         device->uses_host_memory ? run_block(&r, &s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
-    flx_code last = finish(&r); /* in any case: no step may go on after the run */
+    flx_code last = finish(&r); /* in any case: no step may continue after the run */
     if (device->end)
         device->end(&r.run);
     if (setup->flushes)

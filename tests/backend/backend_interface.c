@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backend_interface.c: the table of devices: names, defaults, refusals, and that rows hold all that their kind needs. */
+/* backend_interface.c: the table of devices: names, defaults, refusals, and that rows are complete. */
 #include "backend/devices.h"
 #include "runtime/session_case.h"
 

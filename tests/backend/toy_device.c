@@ -58,8 +58,8 @@ TEST(toy_device_runs_groups_and_leaves_the_rest)
     toy_end(&c);
 }
 
-/* A sum of seven vectors is one group, which the toy refuses: each add is computed by the host. The square is a group of
-   its own, which the toy takes. */
+/* A sum of seven vectors is one group, which the toy refuses: each add is computed by the host. The square is a group
+   of its own, which the toy takes. */
 TEST(toy_device_refuses_groups_with_a_reason)
 {
     session_case c;

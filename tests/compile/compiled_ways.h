@@ -12,8 +12,8 @@
 #include <fluxion/exec.h>
 #include <stdbool.h>
 
-/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one), device. With two threads
-   the bits are those of one thread. */
+/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one), device. With two
+   threads the bits are those of one thread. */
 #define COMPILED_WAYS(X)                                                           \
     X(without_optimisation, 1, 0, 1, NULL, "cpu")                                  \
     X(fused, 1, 0, 0, NULL, "cpu")                                                 \

@@ -9,10 +9,11 @@
    as one unit, with the loop around it if it is the body of a scan. Then all kernels and accepted chains of a program
    are compiled in one call. What the device makes is known to programs as `const void *code` only.
 
-   Running. A run orders its steps by a queue of the device: threads, a stream, or nothing. Steps may run
-   asynchronously as long as they take effect in the order of the calls; finish() waits for all of them. Memory is
-   addresses that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there
-   only if `uses_host_memory`; otherwise everything goes through copy(). */
+   Running. A run orders its steps by a queue of the device: threads, a stream, or nothing. Several runs may use one
+   queue at the same time. Steps may run asynchronously as long as they take effect in the order of the calls; finish()
+   waits for all of them. Tables of addresses that a call passes may change when it has returned. Memory is addresses
+   that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there only if
+   `uses_host_memory`; otherwise everything goes through copy(). */
 #ifndef FLXI_BACKEND_H
 #define FLXI_BACKEND_H
 

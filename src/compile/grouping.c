@@ -154,7 +154,7 @@ static flx_code find_kinds(maker *m)
     const flx_graph *g = m->g;
     uint8_t *chain = flxi_new(m->scratch, uint8_t, g->node_count);
     if (!chain)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < g->node_count; i++) {
         flxi_node_kind kind = kind_of(m, i);
         if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
@@ -198,7 +198,7 @@ static flx_code find_reads(maker *m, uint32_t i)
         r->n = n->nin;
         r->at = flxi_new(m->scratch, flxi_access, n->nin);
         if (!r->at)
-            return flxi_oom(m->err, "fusion");
+            return flxi_oom(m->err, "groups");
         for (uint32_t k = 0; k < n->nin; k++)
             r->at[k] = (flxi_access){.value = real_value(m, n->in[k]), .kind = ACCESS_OTHER};
         return FLX_OK;
@@ -220,7 +220,7 @@ static flx_code list_users(maker *m)
     m->users = flxi_new(m->scratch, uint32_t, total);
     uint32_t *fill = flxi_new(m->scratch, uint32_t, m->g->value_count + 2);
     if (!m->users || !fill)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t v = 0; v <= m->g->value_count; v++)
         m->users_from[v + 1] += m->users_from[v];
     for (uint32_t i = 0; i < m->g->node_count; i++)
@@ -566,7 +566,7 @@ static flx_code emit_group(maker *m, uint32_t c)
     }
     uint32_t *nodes = flxi_new(&f->arena, uint32_t, k->size);
     if (!nodes)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = k->first + 1; i; i = m->next[i - 1]) {
         nodes[out->num_nodes++] = i - 1;
         f->group_of[i - 1] = f->num_groups;
@@ -602,7 +602,7 @@ static flx_code emit_groups(maker *m)
         steps += is_step(m, i) && root_of(m, i) == i;
     m->f->groups = flxi_new(&m->f->arena, flxi_group, steps);
     if (!m->f->groups)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < m->g->node_count; i++)
         if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
             (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))

@@ -117,8 +117,8 @@ static void copy_file(const char *from, const char *to)
         fclose(out);
 }
 
-/* A compiler that is only played is a process that never was: its output is in the pipe already, and the code that waits
-   for it learns that someone else has collected it. Starting real ones takes most of the time of such tests. */
+/* A compiler that is only played is a process that never was: its output is in the pipe already, and the code that
+   waits for it learns that someone else has collected it. Starting real ones takes most of the time of such tests. */
 static int play_compiler(pid_t *pid, char *const *args, bool asks_version)
 {
     static const char version[] = "gcc, in words";

@@ -2,10 +2,11 @@
 /* object_cache.h: compiled objects on disk, found by the SHA-256 of all that went into them.
 
    A writable cache is code execution, so everything in it is treated as untrusted. The directory must belong to this
-   user and be closed to writing by others, and may not be a symbolic link. An entry is one file: a header with the key, the length and the
-   SHA-256 of the object, then the object. It is read only if it is a regular file of this user, closed to writing by
-   others, and every byte is as it was written; anything else is a miss, and the next write replaces it. Entries appear
-   whole, by a rename, so any number of processes may share a directory. Above its bound the oldest entries go.
+   user and be closed to writing by others, and may not be a symbolic link. An entry is one file: a header with the
+   key, the length and the SHA-256 of the object, then the object. It is read only if it is a regular file of this
+   user, closed to writing by others, and every byte is as it was written; anything else is a miss, and the next
+   write replaces it. Entries appear whole, by a rename, so any number of processes may share a directory. Above its
+   bound the oldest entries go.
 
    No failure of the cache is an error: the caller compiles instead, and a note says why. */
 #ifndef FLXI_OBJECT_CACHE_H

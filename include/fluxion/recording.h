@@ -29,8 +29,8 @@ FLX_API const flx_graph *flx_recording_graph(const flx_recording *r);
 FLX_API flx_code flx_recording_failure(const flx_recording *r, flx_error *out);
 
 /** Runs the recorded graph on the recorded inputs, with the options of compiling that it had. Of `options`, which may
-    be NULL, the device (NULL: cpu), print and status are used. `outputs` as for flx_run(). Many threads may run one
-    recording. */
+    be NULL, the device (NULL: $FLX_DEVICE or cpu), print and status are used. `outputs` as for flx_run(). Many threads
+    may run one recording. */
 FLX_API flx_code flx_recording_run(const flx_recording *r, const flx_run_options *options, flx_tensor **outputs,
                                    flx_error *err);
 

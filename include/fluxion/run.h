@@ -33,7 +33,7 @@ enum { /* what a run reports in *flx_run_options.status */
 typedef struct flx_run_options {
     uint32_t struct_size; /* sizeof(flx_run_options); 0 means the first published layout */
     uint32_t flags;       /* FLX_RUN_CHECK_FINITE or 0 */
-    const char *device;   /* NULL or "ref": the reference evaluator; "cpu": compiled code (exec.h) */
+    const char *device;   /* NULL: $FLX_DEVICE or "cpu"; "cpu": compiled code (exec.h); "ref": by definition */
     flx_print_fn print;   /* NULL: `print` ops are silent */
     void *print_user;
     const flx_dim_binding *dims; /* extents of symbols that no input shows */

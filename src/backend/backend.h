@@ -9,10 +9,11 @@
    as one unit, with the loop around it if it is the body of a scan. Then all kernels and accepted chains of a program
    are compiled in one call. What the device makes is known to programs as `const void *code` only.
 
-   Running. A run orders its steps by a queue of the device: threads, a stream, or nothing. Steps may run
-   asynchronously as long as they take effect in the order of the calls; finish() waits for all of them. Memory is
-   addresses that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there
-   only if `uses_host_memory`; otherwise everything goes through copy(). */
+   Running. A run orders its steps by a queue of the device: threads, a stream, or nothing. Several runs may use one
+   queue at the same time. Steps may run asynchronously as long as they take effect in the order of the calls; finish()
+   waits for all of them. Tables of addresses that a call passes may change when it has returned. Memory is addresses
+   that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there only if
+   `uses_host_memory`; otherwise everything goes through copy(). */
 #ifndef FLXI_BACKEND_H
 #define FLXI_BACKEND_H
 
@@ -108,8 +109,8 @@ typedef struct {
     int64_t step;
 } flxi_loop_row;
 
-/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places in
-   turns. */
+/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places
+   alternately. */
 typedef struct {
     const unsigned char *in;
     unsigned char *place[2]; /* both the first row of a trajectory … */
@@ -228,8 +229,8 @@ struct flxi_device {
     /* To and from the host it returns when the bytes have arrived. */
     flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
 
-    /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step is over when its
-       function returns. */
+    /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step has ended when
+       its function returns. */
     void (*begin)(const flxi_device_run *r);
     void (*end)(const flxi_device_run *r);
     flx_code (*finish)(const flxi_device_run *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices.c: the table of devices (devices.def) and what is asked of it. Nothing is looked for on the machine before
-   somebody asks about it. */
+/* devices.c: the table of devices (devices.def) and its queries. Nothing is looked up on the machine before it is
+   requested. */
 #include "backend/devices.h"
 
 #include <stdio.h>
@@ -117,9 +117,7 @@ flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx
 
 flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err)
 {
-    if (!name && flags)
-        name = flxi_reference_device()->name;
-    FLXI_TRY(flxi_device_find(name, out, err));
+    FLXI_TRY(flxi_device_find(name ? name : flxi_reference_device()->name, out, err));
     if (!(*out)->run_dispatch)
         return fail_unusable((*out)->name, "it runs no kernels", err);
     if (flags && !(*out)->checks_kernels)

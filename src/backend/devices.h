@@ -15,8 +15,8 @@ flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *
 flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err);
 /* The same, and it runs programs. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err);
-/* The same as the first, and it runs kernels with these flags of flx_kernel_run_options. Without a name, flags that only
-   a checking device serves choose that one. */
+/* The same as the first, and it runs kernels with these flags of flx_kernel_run_options. NULL means the interpreter:
+   most options of a kernel's run (order of invocations, limits, checks) are about it. */
 flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err);
 
 /* What evaluates nodes on the host that a device refuses. */

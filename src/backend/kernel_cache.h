@@ -34,7 +34,7 @@ void flxi_kcache_key_free(flxi_kcache_key *key);
 /* The entry of a kernel, held until it is put back, or NULL. */
 flxi_kcached *flxi_kcache_find(flxi_kcache *c, const flxi_kcache_key *key);
 /* Keeps `data`, taking it and the key over in any case; if another thread was faster, gives its entry instead. The
-   oldest entries that nobody holds make room. Held until it is put back. */
+   oldest entries that are not held are evicted. Held until it is put back. */
 flx_code flxi_kcache_keep(flxi_kcache *c, flxi_kcache_key *key, void *data, flxi_kcached **held, flx_error *err);
 void flxi_kcache_put_back(flxi_kcache *c, flxi_kcached *entry);
 void *flxi_kcached_data(const flxi_kcached *entry);

@@ -12,7 +12,7 @@ typedef enum {
 } flxi_access_kind;
 
 typedef struct {
-    uint32_t value; /* of a node that is no view */
+    uint32_t value; /* of a node that is not a view */
     uint8_t kind;   /* a flxi_access_kind */
     flxi_space space;
 } flxi_access;

@@ -8,7 +8,7 @@
              best.
      first   the same, the largest first, into the lowest gap instead of the tightest.
      sweep   forward or backward in time, as a heap would serve the same requests. O(n log n) whatever overlaps what.
-     again   a fit whose order is mended: what came to lie on top goes first in the next attempt.
+     again   a fit whose order is mended: what was placed on top comes first in the next attempt.
 
    A fit has to look at every overlap, of which there may be n^2 / 2. It therefore works on an allowance; the intervals
    that are left when it is spent (the smallest, or the shortest-lived) are swept into a region of their own above the
@@ -376,7 +376,7 @@ static uint32_t gap_search(const planner *p, uint64_t size)
     return 0;
 }
 
-/* A new piece behind k. */
+/* A new piece after k. */
 static uint32_t piece_after(planner *p, uint32_t k, uint64_t offset, uint64_t size)
 {
     uint32_t made = ++p->num_pieces;
@@ -391,7 +391,7 @@ static uint32_t piece_after(planner *p, uint32_t k, uint64_t offset, uint64_t si
     return made;
 }
 
-/* Joins a piece with the one behind it, which vanishes. */
+/* Joins a piece with the next one, which vanishes. */
 static void piece_join(planner *p, uint32_t k)
 {
     uint32_t gone = p->pieces[k].after;
@@ -513,7 +513,7 @@ static bool plan_fit(planner *p, key_fn *key, bool lowest)
     return plan_order(p, lowest);
 }
 
-/* The items at the top are those that came too late for a good place: they go first, and all is placed again. */
+/* The items at the top are those that came too late for a good place: they come first, and all is placed again. */
 static bool plan_again(planner *p)
 {
     uint64_t spent = 0;

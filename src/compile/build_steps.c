@@ -202,7 +202,7 @@ static flx_code compile_control(builder *b, const flxi_node *n, flxi_step *s)
     return s->kind == STEP_SCAN ? compile_scan(b, n, room, s) : compile_bodies(b, n, room, s);
 }
 
-/* What the device is asked about; lives as long as the steps. */
+/* The node as the device sees it; lives as long as the steps. */
 static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
 {
     flxi_device_node *d = flxi_new(&b->l->arena, flxi_device_node, 1);

@@ -43,7 +43,7 @@ typedef struct {
     uint32_t lanes;
     flxi_group_kernel *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
-    flxi_kindex element, row;    /* at hand */
+    flxi_kindex element, row;    /* the current ones */
     uint32_t part, row_of_part;  /* of the rows that are folded by columns: expressions */
     uint32_t place;              /* of the element in its row */
     FLXI_VEC(known) known;       /* values at indices; those of inner scopes last */
@@ -52,7 +52,7 @@ typedef struct {
     FLXI_VEC(running_fold) folds;
     uint8_t *phase; /* by place in the group's list */
     bool failed;    /* memory is exhausted */
-    bool is_lost;   /* a fold was wanted at another row than the one at hand: fusion must not allow that */
+    bool is_lost;   /* a fold was wanted at another row than the current one: grouping must not allow that */
 } writer;
 
 /* ---- Emitting without a node ---- */
@@ -192,7 +192,7 @@ static uint32_t bind(writer *w, uint32_t value, uint32_t x)
     return flxi_kb_var(w->k, flxi_kb_let(w->k, name_of(w, value), x));
 }
 
-/* The index at hand for a value of the group. */
+/* The current index of a value of the group. */
 static flxi_kindex index_for(writer *w, uint32_t value, flxi_level level)
 {
     flxi_express e = emitter(w);
@@ -215,7 +215,7 @@ static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
     if (recall(w, value, &there, &x) || is_literal(w, value, &x))
         return x;
     bool is_ours = w->f->group_of[i] == w->number;
-    if (is_ours) { /* the place at hand may have been asked for in a roundabout way */
+    if (is_ours) { /* the current index may have been requested indirectly */
         flxi_kindex here = index_for(w, value, (flxi_level)w->f->level[i]);
         there = is_same_place(flxi_type_at(w->g, value), &here, &there) ? here : there;
     }
@@ -241,7 +241,7 @@ static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
 }
 
 /* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is
-   written: a result may lie where an operand of another was. */
+   written: a result may take the memory of another's operand. */
 static void store_all(writer *w, flxi_level level, int phase)
 {
     for (int writes = 0; writes < 2; writes++)
@@ -325,7 +325,7 @@ static void write_map(writer *w)
     if (line != count) {
         uint32_t o = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1);
         w->out->grid[1] = (uint32_t)(count / line);
-        open_guarded(w, o, count / line); /* always so; it tells how large indices are */
+        open_guarded(w, o, count / line); /* always true; it bounds the indices */
         w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, o, line), i);
         unfold(w, &w->anchor, 0, w->anchor.rank - 1, o, &w->element);
         w->element.dim[w->anchor.rank - 1] = i;
@@ -418,7 +418,7 @@ static uint32_t if_row(writer *w, int64_t row, uint32_t then, uint32_t otherwise
     return flxi_kb_select(w->k, flxi_kb_binary(w->k, KBIN_eq, w->row_of_part, u32(w, row)), then, otherwise);
 }
 
-/* Adds the element at hand to what its column has so far: the first row starts it, the last one finishes it. */
+/* Adds the current element to what its column has so far: the first row starts it, the last one finishes it. */
 static void fold_column(writer *w, uint32_t node)
 {
     flxi_express e = emitter(w);
@@ -571,7 +571,7 @@ static uint32_t first_fold(const writer *w)
     return found;
 }
 
-/* The input of the first fold gives the shape: it knows where the folded axes are. Those behind the ones of a fold by
+/* The input of the first fold gives the shape: it knows where the folded axes are. Those after the ones of a fold by
    columns are the row's. */
 static row_frame find_frame(writer *w)
 {

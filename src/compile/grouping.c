@@ -3,7 +3,7 @@
 
    First every node gets its kind, and the accesses of each are found (access.c). Then, in the order of the graph, each
    node tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two
-   groups join if their spaces agree, every access between them is at the element or row at hand, and no path leads from
+   groups join if their spaces agree, every access between them is at the current element or row, and no path leads from
    one to the other through a third (the merged group would have to run both before and after it). For that test the
    groups are kept in an order in which they can run: a path from one to another passes only those between them. What
    others read is stored. */
@@ -127,7 +127,7 @@ static uint8_t chain_of(const maker *m, const uint8_t *chain, uint32_t i)
     return (uint8_t)(longest + 1);
 }
 
-/* A view that somebody wants in memory: either it is memory that is there already, under another shape, or it is
+/* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
    computed. */
 static flx_code settle_view(maker *m, uint32_t value)
 {
@@ -153,7 +153,7 @@ static flx_code find_kinds(maker *m)
     const flx_graph *g = m->g;
     uint8_t *chain = flxi_new(m->scratch, uint8_t, g->node_count);
     if (!chain)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < g->node_count; i++) {
         flxi_node_kind kind = kind_of(m, i);
         if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
@@ -197,7 +197,7 @@ static flx_code find_reads(maker *m, uint32_t i)
         r->n = n->nin;
         r->at = flxi_new(m->scratch, flxi_access, n->nin);
         if (!r->at)
-            return flxi_oom(m->err, "fusion");
+            return flxi_oom(m->err, "groups");
         for (uint32_t k = 0; k < n->nin; k++)
             r->at[k] = (flxi_access){.value = real_value(m, n->in[k]), .kind = ACCESS_OTHER};
         return FLX_OK;
@@ -219,7 +219,7 @@ static flx_code list_users(maker *m)
     m->users = flxi_new(m->scratch, uint32_t, total);
     uint32_t *fill = flxi_new(m->scratch, uint32_t, m->g->value_count + 2);
     if (!m->users || !fill)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t v = 0; v <= m->g->value_count; v++)
         m->users_from[v + 1] += m->users_from[v];
     for (uint32_t i = 0; i < m->g->node_count; i++)
@@ -367,7 +367,7 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
     return false;
 }
 
-/* The joined cluster goes behind all between the two that do not depend on the first, and before those that do: these
+/* The joined cluster goes after all between the two that do not depend on the first, and before those that do: these
    were marked by the search. */
 static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
 {
@@ -480,7 +480,7 @@ static bool folds_in_memory(const maker *m, uint32_t i)
     return dtype == FLX_F32 || dtype == FLX_F64;
 }
 
-/* The fold of cluster b takes whole rows of a, in parts of equally many. */
+/* The fold of cluster b takes whole rows of a, in parts of the same number. */
 static bool columns_fit(const maker *m, proposal *p)
 {
     const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
@@ -565,7 +565,7 @@ static flx_code emit_group(maker *m, uint32_t c)
     }
     uint32_t *nodes = flxi_new(&f->arena, uint32_t, k->size);
     if (!nodes)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = k->first + 1; i; i = m->next[i - 1]) {
         nodes[out->num_nodes++] = i - 1;
         f->group_of[i - 1] = f->num_groups;
@@ -581,7 +581,7 @@ static flx_code emit_group(maker *m, uint32_t c)
     return FLX_OK;
 }
 
-/* Nobody reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to
+/* Nothing reads what a view leaves out, as the operand of a concat that has no elements: then there is nothing to
    compute. */
 static bool stores_something(const maker *m, uint32_t c)
 {
@@ -601,7 +601,7 @@ static flx_code emit_groups(maker *m)
         steps += is_step(m, i) && root_of(m, i) == i;
     m->f->groups = flxi_new(&m->f->arena, flxi_group, steps);
     if (!m->f->groups)
-        return flxi_oom(m->err, "fusion");
+        return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < m->g->node_count; i++)
         if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
             (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))
@@ -658,7 +658,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     m.moved = flxi_new(&scratch, uint32_t, MAX_VISITS);
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
               m.parent && m.next && m.clusters && m.mark && m.order && m.after && m.moved;
-    flx_code code = ok ? fuse(&m) : flxi_oom(err, "fusion");
+    flx_code code = ok ? fuse(&m) : flxi_oom(err, "groups");
     flxi_vec_free(m.mem, &m.stack);
     flxi_arena_free(&scratch);
     if (code != FLX_OK)

@@ -12,7 +12,7 @@
    A group becomes one kernel. Its nodes share a space of outer × extent × inner elements. A value of the group has
    either one element for each of these (LEVEL_ELEMENT) or, once folds run over `extent`, one for each row, outer ×
    inner in all
-   (LEVEL_ROW). Within a group a value is read at the very element or row at which it is computed, so it need not be in
+   (LEVEL_ROW). Within a group a value is read at the same element or row at which it is computed, so it need not be in
    memory unless others want it.
 
    A group may also fold its elements the other way, over rows that follow each other (LEVEL_COLUMN): the sums that the

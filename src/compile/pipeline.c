@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.c: the passes over one graph in order; flxi_program_compile() (program.c) goes on from there to code. Reading
-   these two is reading the compiler. */
+/* pipeline.c: the passes over one graph in order; flxi_program_compile() (program.c) continues from there to code.
+   Reading these two is reading the compiler. */
 #include "compile/pipeline.h"
 
 #include "autodiff/autodiff.h"
@@ -92,7 +92,7 @@ static flx_code run_passes(const pass *list, size_t n, const flxi_device *device
     return FLX_OK;
 }
 
-/* The body of a scan as its nodes can be told apart: no blocks, no composites. */
+/* The body of a scan as its nodes can be distinguished: no blocks, no composites. */
 static flx_code prepare_body(const void *user, const flx_graph *in, flx_graph **out, flx_error *err)
 {
     static const pass list[] = {{flxi_pass_lower, NULL}, {flxi_simplify, NULL}, {NULL, pass_decompose}};

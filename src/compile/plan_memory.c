@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_memory.c: places in the arena for the slots of a block and for what its steps need besides; and the check that a
+/* plan_memory.c: places in the arena for the slots of a block and for the scratch of its steps; and the check that a
    plan is sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
 #include "compile/arena_plan.h"
 #include "compile/program.h"
@@ -195,7 +195,7 @@ flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err)
             FLXI_TRY(check_pair(l, i, j, err));
         for (uint32_t t = s->from; t <= s->to && t < l->num_steps; t++)
             if (intersect(s->offset, s->nbytes, l->steps[t].scratch_offset, l->steps[t].scratch))
-                return flxi_fail(err, FLX_E_INTERNAL, "slot %u lies in the scratch memory of step %u", i, t);
+                return flxi_fail(err, FLX_E_INTERNAL, "slot %u is in the scratch memory of step %u", i, t);
     }
     return FLX_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print_program.c: steps as text: which kernel, route or op each is, what it reads and writes and where that lies; and
+/* print_program.c: steps as text: which kernel, route or op each is, what it reads and writes, and where; and
    the report that says why. */
 #include "compile/program.h"
 

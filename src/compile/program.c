@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c: from a graph of static types to a program that a device can run. A device that cannot compile at the moment
-   (no C compiler, say) still gets a program: one without kernels, whose nodes are computed one by one. */
+/* program.c: from a graph of static types to a program that a device can run. A device that cannot compile now (no C
+   compiler, say) still gets a program: one without kernels, whose nodes are computed one by one. */
 #include "compile/program.h"
 
 #include <stdio.h>

@@ -49,7 +49,7 @@ typedef struct {
     uint32_t grid[3], lanes;
     int64_t work;                      /* elements it touches: whether threads are worth it */
     size_t scratch, scratch_offset;    /* memory for the step alone: of kernels, routes and bodies */
-    const flxi_device_node *described; /* of a node that the device was asked about */
+    const flxi_device_node *described; /* of a node that was offered to the device */
     const flxi_node_way *way;          /* … and its answer */
     flxi_routine *const *bodies;
     uint32_t num_bodies;
@@ -58,7 +58,7 @@ typedef struct {
     uint32_t num_nodes;
     uint32_t number;       /* in the program's list */
     const char *no_kernel; /* of a node whose kernel the device refused: why; or NULL */
-    const char *called;    /* of a step in a loop that is no chain because of it: why; or NULL */
+    const char *called;    /* of a step because of which a loop is not a chain: why; or NULL */
     /* For people (explain_steps.c): */
     const char *name;     /* of the kernel, or of the op with its route */
     const char *computes; /* nodes by op and name */
@@ -105,7 +105,7 @@ struct flxi_program {
     flx_compile_options options; /* texts and lists are the caller's, and only there while it compiles */
     flxi_grouping_options grouping;
     int threads;
-    char note[200]; /* why there are no kernels although they were wanted, or "" */
+    char note[200]; /* why nothing was compiled to kernels although it was requested, or "" */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
     flxi_index index;           /* of kernels by hash */
@@ -142,7 +142,7 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
 /* The chains that the device accepts; their routines know them. */
 flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, flx_error *err);
 
-/* Whether the step, which is no kernel, is part of the code of its routine's chain instead of a call. */
+/* Whether the step, which is not a kernel, is part of the code of its routine's chain instead of a call. */
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
 
 /* Whether the step's k-th slot is written. */

@@ -204,7 +204,7 @@ static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setu
 {
     flxi_variant *v;
     FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
-    if (setup->observe) /* who keeps what it is told */
+    if (setup->observe) /* the observer keeps texts of the steps */
         flxi_variant_pin(v);
     flx_code code = run_variant(v, f, setup, outputs, err);
     flxi_variant_leave(v);
@@ -417,7 +417,7 @@ flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
     pthread_mutex_unlock(lock);
     flxi_addf(&text, "subnormal numbers are %s\n",
               !(e->options.flags & FLX_COMPILE_FLUSH) ? "kept"
-              : FLXI_FLUSH_EXISTS                     ? "taken for zero"
+              : FLXI_FLUSH_EXISTS                     ? "flushed to zero"
                                                       : "kept: this machine cannot flush them");
     return flxi_buffer_finish(&text, e->ctx, out, err);
 }

@@ -33,7 +33,7 @@ typedef struct {
     flxi_tier *on;     /* which of the two new runs use */
     bool is_compiling; /* the thread is at work */
     flx_error failure; /* why there is no later tier although one was wanted */
-    uint32_t users;    /* runs that go on */
+    uint32_t users;    /* runs in progress */
     bool is_pinned;    /* texts of its steps were handed out, which live as long as the executable */
     uint64_t last_use;
 } flxi_variant;

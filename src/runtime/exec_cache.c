@@ -135,7 +135,7 @@ static void leave(exec_cache *c, entry *x)
 
 /* ---- Taking and giving back ---- */
 
-/* Waits for whoever makes it; NULL when that failed. */
+/* Waits for the thread that compiles it; NULL when that failed. */
 static entry *join_entry(exec_cache *c, entry *x)
 {
     x->users++;

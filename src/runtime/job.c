@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c: runs that go on while the caller does something else: a thread for each. Jobs of one executable take states of
-   their own, as runs on several threads do; their parallel loops take turns on the pool. */
+/* job.c: runs that proceed while the caller does something else: a thread for each. Jobs of one executable take states
+   of their own, as runs on several threads do; their parallel loops take turns on the pool. */
 #include "base/host/quiet_thread.h"
 #include "runtime/exec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recording.c: reading recordings and running them. The file comes from anywhere, so nothing in it is believed: the
+/* recording.c: reading recordings and running them. The file comes from anywhere, so it is treated as untrusted: the
    archive, the graph and the arrays are checked by their own readers, the text here. */
 #include "runtime/recording.h"
 
@@ -43,7 +43,7 @@ static flx_code find_entry(reading *x, const char *name, flxi_zip_entry *found)
             return FLX_OK;
     }
     return flxi_fail_hint(x->err, FLX_E_SYNTAX, "flx_exec_record() or flx run --record writes one",
-                          "the archive has no '%s': it is no recording", name);
+                          "the archive has no '%s': it is not a recording", name);
 }
 
 static flx_code open_entry(reading *x, const char *name, flxi_source *content, void **block)
@@ -53,7 +53,7 @@ static flx_code open_entry(reading *x, const char *name, flxi_source *content, v
     return flxi_zip_content(&x->zip, &entry, flxi_context_limit(x->r->ctx), content, block, x->err);
 }
 
-/* The whole entry in memory, with a 0 behind it; freed with flxi_free(mem, *data, *size + 1, 1). */
+/* The whole entry in memory, with a 0 after it; freed with flxi_free(mem, *data, *size + 1, 1). */
 static flx_code read_entry(reading *x, const char *name, uint64_t most, char **data, size_t *size)
 {
     flxi_source content;
@@ -206,7 +206,7 @@ static flx_code read_graph(reading *x)
     return code;
 }
 
-/* NumPy has no bf16, so such an array lies there as f32. */
+/* NumPy has no bf16, so such an array is stored as f32. */
 static flx_code read_input(reading *x, size_t i)
 {
     flx_recording *r = x->r;

@@ -109,8 +109,8 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a place
-   of its own. */
+/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a
+   place of its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
     unsigned char *place = base + step->scratch_offset;
@@ -180,7 +180,7 @@ static flx_code make_memory(flxi_state *s, flx_error *err)
     size_t need = m->main->arena_bytes;
     int64_t limit = flxi_context_limit(m->ctx);
     if (limit && need > (size_t)limit)
-        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() tells how much a run needs",
+        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() returns how much a run needs",
                               "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
     return m->device->allocate(m->ctx, need, &s->memory, err);
 }
@@ -269,13 +269,12 @@ static flx_code copy(running *r, void *to, const void *from, size_t n)
     return n ? r->device->copy(&r->run, to, from, n, COPY_WITHIN) : FLX_OK;
 }
 
-/* What is in device memory, for the host to read until the next call; NULL: copying failed. */
-static const void *look(running *r, const void *at, size_t n)
+/* What is in device memory, for the host to read until the next call. */
+static flx_code look(running *r, const void *at, size_t n, const void **out)
 {
-    if (r->device->uses_host_memory)
-        return at;
-    bool ok = !n || r->device->copy(&r->run, r->s->view, at, n, COPY_TO_HOST) == FLX_OK;
-    return ok ? r->s->view : NULL;
+    bool is_host = r->device->uses_host_memory;
+    *out = is_host ? at : r->s->view;
+    return is_host || !n ? FLX_OK : r->device->copy(&r->run, r->s->view, at, n, COPY_TO_HOST);
 }
 
 /* ---- Steps ---- */
@@ -524,9 +523,8 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
         t->body_in[k] = operand_at(b, s, k);
     for (int64_t i = 0;; i++) {
         FLXI_TRY(run_block(r, &t->bodies[0], t->body_in, &answer));
-        const void *seen = look(r, answer, flx_dtype_size((flx_dtype)dtype));
-        if (!seen)
-            return FLX_E_DEVICE;
+        const void *seen;
+        FLXI_TRY(look(r, answer, flx_dtype_size((flx_dtype)dtype), &seen));
         bool goes_on = flxi_load_truth(dtype, seen, 0);
         if (goes_on && a->max_iterations != FLXI_ABSENT && i >= a->max_iterations) {
             const flx_run_options *o = r->setup->options;
@@ -551,9 +549,8 @@ static flx_code run_branch(running *r, block *b, const flxi_step *s, step_state 
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
     int32_t dtype = flxi_type_at(b->l->g, n->in[0])->dtype;
-    const void *index = look(r, operand_at(b, s, 0), operand_bytes(b, s, 0));
-    if (!index)
-        return FLX_E_DEVICE;
+    const void *index;
+    FLXI_TRY(look(r, operand_at(b, s, 0), operand_bytes(b, s, 0), &index));
     uint32_t chosen =
         flxi_if_attrs(n) ? !flxi_load_truth(dtype, index, 0) : flxi_case_branch(dtype, index, s->num_bodies);
     for (uint32_t k = 1; k < s->num_reads; k++)
@@ -610,9 +607,8 @@ static flx_code check_finite(running *r, const block *b, const flxi_step *s)
     for (uint32_t k = 0; k < s->num_slots && s->kind != STEP_COPY; k++) {
         if (!flxi_step_writes(b->l->program, s, k))
             continue;
-        const void *data = look(r, b->at[s->slots[k]], operand_bytes(b, s, k));
-        if (!data)
-            return FLX_E_DEVICE;
+        const void *data;
+        FLXI_TRY(look(r, b->at[s->slots[k]], operand_bytes(b, s, k), &data));
         FLXI_TRY(flxi_step_check_finite(b->l, s, k, data, r->err));
     }
     return FLX_OK;
@@ -693,7 +689,7 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
         device->begin(&r.run);
     flx_code code =
         device->uses_host_memory ? run_block(&r, &s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
-    flx_code last = finish(&r); /* in any case: no step may go on after the run */
+    flx_code last = finish(&r); /* in any case: no step may continue after the run */
     if (device->end)
         device->end(&r.run);
     if (setup->flushes)

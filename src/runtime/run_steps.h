@@ -10,8 +10,8 @@
 /* What a cancelled run fails with: FLX_E_CHECK. */
 flx_code flxi_run_cancelled(flx_error *err);
 
-/* What one run at a time works with: the arena and the tables of addresses. Made once; running allocates nothing, except
-   where an op is computed by the reference evaluator. */
+/* What one run at a time works with: the arena and the tables of addresses. Made once; running allocates nothing,
+   except where an op is computed by the reference evaluator. */
 typedef struct flxi_state flxi_state;
 
 flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err);

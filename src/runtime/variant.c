@@ -2,7 +2,7 @@
 /* variant.c: an executable for one binding of its symbolic dimensions. With FLX_COMPILE_BACKGROUND there are two tiers:
    the program without machine code, which is there at once, and the compiled one, which a thread makes. A run that has
    begun on the first ends on it; whichever begins after the second is ready uses that. Both are freed with the variant,
-   which goes when no run uses it, newer ones have filled the executable, and nobody holds texts of its steps. */
+   which goes when no run uses it, newer ones have filled the executable, and no texts of its steps were handed out. */
 #include "base/host/quiet_thread.h"
 #include "runtime/exec.h"
 
@@ -70,7 +70,7 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     return FLX_OK;
 }
 
-/* The thread is started last: nothing fails behind it. */
+/* The thread is started last: nothing fails after that. */
 static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n, flx_error *err)
 {
     flx_exec *e = v->exec;

@@ -18,7 +18,7 @@ typedef struct {
 
 /* Lifts any plan. The environment has no FLX_CACHE then, and FLX_CC only as given. */
 void cache_fixture_begin(cache_fixture *f, const char *compiler);
-/* Checks that nothing was left behind. */
+/* Checks that nothing is left. */
 void cache_fixture_end(cache_fixture *f);
 
 /* Compiles one text that makes answer() and calls it; `*answer` is -1 when that fails. */

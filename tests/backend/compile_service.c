@@ -181,7 +181,7 @@ TEST(compile_service_objects_have_the_compilers_checks)
 
 /* ---- Compilers that misbehave ---- */
 
-/* With a script as the compiler; `said` must be in the message, and nothing is left behind. */
+/* With a script as the compiler; `said` must be in the message, and nothing is left. */
 static void check_bad_compiler(const cache_fixture *f, const char *script, const char *said)
 {
     char path[800];
@@ -237,7 +237,7 @@ TEST(compile_service_survives_bad_compilers)
     int answer;
     flxi_compile_service *s = new_service(&f, NULL);
     CHECK_CODE(compile_answer(s, answer_text, &answer, &err), FLX_E_DEVICE, &err);
-    snprintf(text, sizeof text, "FLX_CC is '%s', which is no program", test_missing_path("cc"));
+    snprintf(text, sizeof text, "FLX_CC is '%s', which is not a program", test_missing_path("cc"));
     CHECK_EQ_STR(err.message, text);
     unsetenv("FLX_CC");
     check_bad_compiler(&f, "#!/bin/sh\nkill -9 $$\n", "was ended by signal 9");
@@ -316,7 +316,7 @@ TEST(compile_service_bears_hosts_with_odd_signals)
     cache_fixture_end(&f);
 }
 
-/* Of a compiler that is late nothing goes on running. */
+/* Of a compiler that is late no process keeps running. */
 TEST(compile_service_kills_all_that_a_compiler_started)
 {
     cache_fixture f;
@@ -329,7 +329,8 @@ TEST(compile_service_kills_all_that_a_compiler_started)
     char *text = (char *)read_bytes(log, &n);
     snprintf(stat_path, sizeof stat_path, "/proc/%ld/stat", strtol(text, NULL, 10));
     free(text);
-    for (int i = 0; i < 200; i++) { /* it dies in a moment; whoever takes over orphans may be slow to collect it */
+    for (int i = 0; i < 200;
+         i++) { /* it dies in a moment; the process that takes over orphans may be slow to collect it */
         FILE *in = fopen(stat_path, "r");
         bool runs = in && fscanf(in, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z' && state != 'X';
         if (in)
@@ -374,13 +375,13 @@ TEST(compile_service_works_without_anonymous_memory)
         CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
         CHECK_EQ_I64(answer, 42);
     }
-    CHECK_EQ_U64(stats_of(s).misses, 2); /* what lies in the cache is never mapped from there */
+    CHECK_EQ_U64(stats_of(s).misses, 2); /* what is in the cache is never mapped from there */
     flxi_compile_service_free(s);
     cache_fixture_end(&f);
 }
 
 /* Every call fails once, on an empty cache and on one that has the object. Then either the cache was bypassed, or the
-   error names the cause; nothing is left behind. */
+   error names the cause; nothing is left. */
 TEST(compile_service_survives_every_failing_call)
 {
     static const int errors[] = {EIO, ENOSPC, EACCES, EMFILE};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failing_system.c: see failing_system.h. Removing files always works: there is nothing behind it to test. */
+/* failing_system.c: see failing_system.h. Removing files always works: there is nothing to test. */
 #include "backend/failing_system.h"
 
 #include <errno.h>
@@ -117,8 +117,8 @@ static void copy_file(const char *from, const char *to)
         fclose(out);
 }
 
-/* A compiler that is only played is a process that never was: its output is in the pipe already, and whoever waits for
-   it learns that somebody else has collected it. Starting real ones takes most of the time of such tests. */
+/* A compiler that is only played is a process that never was: its output is in the pipe already, and the code that
+   waits for it learns that someone else has collected it. Starting real ones takes most of the time of such tests. */
 static int play_compiler(pid_t *pid, char *const *args, bool asks_version)
 {
     static const char version[] = "gcc, in words";

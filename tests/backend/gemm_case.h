@@ -10,7 +10,7 @@ typedef struct {
     int64_t batch; /* 0: no batch axis */
     int64_t m, n, k;
     bool a_transposed, b_transposed, a_shared, b_shared;
-    int64_t c_gap; /* unused elements behind each row of C */
+    int64_t c_gap; /* unused elements after each row of C */
 } gemm_shape;
 
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
 gemm_case gemm_case_new(const gemm_shape *s, uint64_t *seed);
 void gemm_case_free(gemm_case *g);
 
-/* Runs with so many threads, with scratch of exactly the size asked for, filled with NaNs. */
+/* Runs with that many threads, with scratch of exactly the size asked for, filled with NaNs. */
 void gemm_case_run(gemm_case *g, int threads, flxi_isa isa);
 
 /* Compares C with plain sums in long double; the bound is that of a sum of k rounded products, whatever the order. */

@@ -260,7 +260,7 @@ TEST(gemm_few_lines_of_every_dtype)
                             &seed);
 }
 
-/* A row's sums do not depend on what stands in the other rows: a product computed in two halves is the whole one. */
+/* A row's sums do not depend on the other rows: a product computed in two halves is the whole one. */
 TEST(gemm_rows_are_independent)
 {
     uint64_t seed = test_seed();

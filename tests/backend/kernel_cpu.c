@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_cpu.c: compiling and running emitted C: what can go wrong, and that nothing is left behind. */
+/* kernel_cpu.c: compiling and running emitted C: what can go wrong, and that nothing is left. */
 #include "emit/device_pair.h"
 
 #include "backend/cpu/jit/compile_c.h"
@@ -79,9 +79,9 @@ TEST(kernel_cpu_without_a_compiler)
     snprintf(text, sizeof text, "#!/bin/sh\nprintf 'no\\033 good' >&2\nyes x | head -c 100000 >&2\nexit 3\n");
     write_program(noisy, text);
     write_program(silent, "#!/bin/sh\nexit 0\n");
-    snprintf(text, sizeof text, "FLX_CC is '%s', which is no program", test_missing_path("cc"));
+    snprintf(text, sizeof text, "FLX_CC is '%s', which is not a program", test_missing_path("cc"));
     fails_to_compile("FLX_CC", test_missing_path("cc"), text);
-    fails_to_compile("FLX_CC", "no-such-compiler", "is no program");
+    fails_to_compile("FLX_CC", "no-such-compiler", "is not a program");
     fails_to_compile("FLX_CC", "/bin/false", "'/bin/false' failed");
     fails_to_compile("FLX_CC", noisy, "failed: no? goodx?x?x");
     fails_to_compile("FLX_CC", silent, "cannot load");
@@ -137,7 +137,7 @@ TEST(kernel_cpu_leaves_no_files_and_compiles_once)
     fclose(f);
     seen[n] = 0;
     CHECK_MSG(strncmp(seen, "call\n", 5) == 0 && !strstr(seen + 5, "call"), "%s", seen);
-    CHECK_MSG(strstr(seen, "drwx------"), "%s", seen); /* nobody else may enter */
+    CHECK_MSG(strstr(seen, "drwx------"), "%s", seen); /* no one else may enter */
 }
 
 /* ---- Memory ---- */

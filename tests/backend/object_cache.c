@@ -124,7 +124,7 @@ typedef struct {
 
 enum { HEADER = 88, DIGEST = 56, LENGTH = 16 };
 
-/* The header of the entry over an object with other contents; with the right length and, if told, the right digest. */
+/* The header of the entry over an object with other contents, with the right length and, on request, digest. */
 static unsigned char *forge(const victim *v, bool with_digest, size_t *n)
 {
     unsigned char *bytes = malloc(HEADER + v->num_evil);
@@ -268,7 +268,7 @@ TEST(object_cache_never_loads_a_corrupted_entry)
         struct stat st;
         CHECK(lstat(v.path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600);
     }
-    /* The evil object does leave its trace, if it is asked in. */
+    /* The evil object does leave its trace, if it is loaded. */
     unsigned char digest[FLXI_SHA256_BYTES];
     flxi_object *o;
     const flxi_allocator mem = {flxi_default_alloc, NULL};

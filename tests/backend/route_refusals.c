@@ -87,6 +87,6 @@ TEST(route_refuses_indices_out_of_range)
         n.in_types = real_types;
         n.in = real_in;
         CHECK_CODE(r->run(&n), FLX_E_INDEX, &err);
-        CHECK(strstr(err.message, "index 1 of the index operand is no whole number"));
+        CHECK(strstr(err.message, "index 1 of the index operand is not a whole number"));
     }
 }

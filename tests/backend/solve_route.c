@@ -587,7 +587,7 @@ TEST(solve_route_says_why_not)
     }
 }
 
-/* A compiled run takes the route and tells what it reports. */
+/* A compiled run takes the route and passes on what it reports. */
 TEST(solve_route_in_a_compiled_run)
 {
     static const char text[] = "graph g(a: f64[2, 64, 64], b: f64[2, 64]) { return solve(a, b) }";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound_strength.c: what the derived bounds (error_bound.h) are worth: without noise the evaluator behind them is the
+/* bound_strength.c: what the derived bounds (error_bound.h) are worth: without noise their evaluator is the
    reference, and a wrong factor is beyond them on nearly every sample. With FLX_TEST_EFFORT=full,report=1 it says on
    which it is not. */
 #include "compile/error_bound.h"

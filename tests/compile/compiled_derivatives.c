@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled_derivatives.c: what the transforms make of the samples of every op, compiled, against the reference
+/* compiled_derivatives.c: the transforms of the samples of every op, compiled, against the reference
    evaluator: the gradient of the sample's loss, its tangent, its Hessian along a direction, and the loss and the
    gradient in two lanes.
 
-   One sample in so many, others with each seed, each graph in one of the ways; effort compiled_all: all of them in all
+   One sample in many, others with each seed, each graph in one of the ways; effort compiled_all: all of them in all
    ways. */
 #include "compile/bundle.h"
 #include "ops/experiment.h"

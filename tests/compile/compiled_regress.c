@@ -41,7 +41,7 @@ TEST(compiled_float_of_an_integer_is_never_minus_zero)
         }
 }
 
-/* What stands in the place of no element is never computed, and once had a kernel without a result. */
+/* A value without elements is never computed, and once had a kernel without a result. */
 TEST(compiled_concat_of_something_empty_computes_the_rest)
 {
     const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -92,9 +92,9 @@ static void check_text(const char *text, uint32_t flags)
 
 /* ---- Forms of scans ---- */
 
-/* $ is what stands behind the body in the call. */
+/* $ is what follows the body in the call. */
 static const char *const bodies[] = {
-    /* before the loop: a product of the sequence; behind it: a product of the carry */
+    /* before the loop: a product of the sequence; after it: a product of the carry */
     "graph step(c: f64[3, 8], w: f64[8, 8], b: f64[8], x: f64[3, 8]) {\n"
     "  n = tanh(add(add(matmul(x, w), b), mul(c, 0.5)))\n  return n, matmul(n, w)\n}\n"
     "graph f(c: f64[3, 8], w: f64[8, 8], b: f64[8], xs: f64[L, 3, 8]) {\n"
@@ -160,7 +160,7 @@ TEST(compiled_scans_give_what_the_reference_gives)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
             for (size_t o = 0; o < sizeof options / sizeof *options; o++) {
                 if ((l + o + b + test_seed()) % 3 != 0 && !(l == 3 && o < 2))
-                    continue; /* a third of them by turns of the seed */
+                    continue; /* a third of them, others with each seed */
                 char *text = written(bodies[b], lengths[l], options[o]);
                 check_text(text, 0);
                 free(text);

@@ -3,6 +3,8 @@
 #include "compile/compiled_ways.h"
 
 #include "backend/cpu/jit/c_compiler.h"
+#include "backend/devices.h"
+#include "backend/toy/toy.h"
 #include "base/hash.h"
 #include "test.h"
 
@@ -14,23 +16,28 @@ static const struct {
     flx_compile_options o;
     const char *compiler;
 } ways[] = {
-#define WAY_ROW(name, threads_, flags_, level, compiler) \
-    {#name, {.threads = threads_, .flags = flags_, .optimisation = level}, compiler},
+#define WAY_ROW(name, threads_, flags_, level, compiler, device_) \
+    {#name, {.threads = threads_, .flags = flags_, .optimisation = level, .device = device_}, compiler},
     COMPILED_WAYS(WAY_ROW)
 #undef WAY_ROW
 };
 
-static bool is_compiler_set;
+static bool is_compiler_set, is_toy_added;
 
 flx_compile_options way_begin(size_t way)
 {
     flxi_cc cc;
     flx_error err = {0};
+    is_toy_added = way == WAY_toy;
+    if (is_toy_added)
+        CHECK(flxi_device_add(&toy_device));
     is_compiler_set = ways[way].compiler && !getenv("FLX_CC");
     if (is_compiler_set)
         setenv("FLX_CC", ways[way].compiler, 1);
-    if (is_compiler_set && flxi_cc_find(&cc, &err) != FLX_OK)
-        way_end();
+    if (is_compiler_set && flxi_cc_find(&cc, &err) != FLX_OK) {
+        unsetenv("FLX_CC");
+        is_compiler_set = false;
+    }
     return ways[way].o;
 }
 
@@ -39,6 +46,9 @@ void way_end(void)
     if (is_compiler_set)
         unsetenv("FLX_CC");
     is_compiler_set = false;
+    if (is_toy_added)
+        flxi_device_remove(&toy_device);
+    is_toy_added = false;
 }
 
 const char *way_name(size_t way)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_ways.h: the ways in which tests compile: fused or not, one thread or two, vectors or not, levels of the C
-   compiler, two C compilers. All tests that compare compiled code with the reference go through this one list.
+   compiler, two C compilers, and a second device (backend/toy/toy.h). All tests that compare compiled code with the
+   reference go through this one list.
 
    A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and
    the seed choose: many cases together go through all of them, and each case goes through others with other seeds.
@@ -11,29 +12,30 @@
 #include <fluxion/exec.h>
 #include <stdbool.h>
 
-/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one). With two threads the
-   bits are those of one thread. */
-#define COMPILED_WAYS(X)                                                    \
-    X(without_optimisation, 1, 0, 1, NULL)                                  \
-    X(fused, 1, 0, 0, NULL)                                                 \
-    X(two_threads, 2, 0, 0, NULL)                                           \
-    X(unfused, 1, FLX_COMPILE_UNFUSED, 0, NULL)                             \
-    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL)                       \
-    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL)                               \
-    X(o3, 2, 0, 4, NULL)                                                    \
-    X(unfused_scalar, 2, FLX_COMPILE_UNFUSED | FLX_COMPILE_SCALAR, 4, NULL) \
-    X(clang, 1, 0, 1, "clang")                                              \
-    X(clang_unfused, 2, FLX_COMPILE_UNFUSED, 4, "clang")
+/* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one), device. With two
+   threads the bits are those of one thread. */
+#define COMPILED_WAYS(X)                                                           \
+    X(without_optimisation, 1, 0, 1, NULL, "cpu")                                  \
+    X(fused, 1, 0, 0, NULL, "cpu")                                                 \
+    X(two_threads, 2, 0, 0, NULL, "cpu")                                           \
+    X(unfused, 1, FLX_COMPILE_UNFUSED, 0, NULL, "cpu")                             \
+    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                       \
+    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                               \
+    X(o3, 2, 0, 4, NULL, "cpu")                                                    \
+    X(unfused_scalar, 2, FLX_COMPILE_UNFUSED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
+    X(clang, 1, 0, 1, "clang", "cpu")                                              \
+    X(clang_unfused, 2, FLX_COMPILE_UNFUSED, 4, "clang", "cpu")                    \
+    X(toy, 1, 0, 0, NULL, "toy")
 
 enum {
-#define WAY_ID(name, threads, flags, level, compiler) WAY_##name,
+#define WAY_ID(name, threads, flags, level, compiler, device) WAY_##name,
     COMPILED_WAYS(WAY_ID)
 #undef WAY_ID
         WAY_COUNT
 };
 
 /* The options of a way. Its C compiler is chosen by $FLX_CC until way_end(), unless that is set already or there is no
-   such compiler: then the way is one with the usual compiler. */
+   such compiler: then the way is one with the usual compiler. The toy device is known until then too. */
 flx_compile_options way_begin(size_t way);
 void way_end(void);
 const char *way_name(size_t way);

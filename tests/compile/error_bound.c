@@ -136,7 +136,7 @@ static bool is_transform(flxi_opcode op)
 }
 
 /* How many terms the sums of an op have, as the sizes of its operands tell: a product of [m, k] and [k, n] numbers, m n
-   in all, has k. */
+   in total, has k. */
 static double terms_of(const flxi_node *n, flx_tensor *const *values, const flx_tensor *out)
 {
     double count = fmax(1, (double)out->count), terms = 1, product = 1 / count;

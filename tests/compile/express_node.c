@@ -71,7 +71,7 @@ static bool is_reduced(const flx_ints *axes, int axis)
     return false;
 }
 
-/* The fold of the elements behind one result, in row-major order. */
+/* The fold of the elements of one result, in row-major order. */
 static flxi_kval fold_all(driver *d, const flxi_node *n, flxi_kindex *at)
 {
     flxi_express e = {.k = d->k};
@@ -165,7 +165,7 @@ typedef struct {
 
 #define SUM (-1.0)
 
-/* Roundings of the rule (half a unit each, with what the formula makes of them) and of the reference. */
+/* Roundings of the rule (half a unit each, with what the formula turns them into) and of the reference. */
 static const bound bounds[] = {
     {"rsqrt", 2, 0},   /* the root and the quotient */
     {"cbrt", 1, 0},    /* the last step's rounding */

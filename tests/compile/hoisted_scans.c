@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hoisted_scans.c: what the pass that empties the loops of scans moves, and what it leaves; and what it does without
+/* hoisted_scans.c: what the pass that empties the loops of scans moves, and what it leaves; and how it fails without
    memory. */
 #include "autodiff/transform_text.h"
 #include "backend/devices.h"

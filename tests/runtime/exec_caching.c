@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_caching.c: executables that flx_run() keeps: found again, told apart, thrown away, shared by threads. */
+/* exec_caching.c: executables that flx_run() keeps: found again, distinguished, evicted, shared by threads. */
 #include "runtime/exec.h"
 #include "runtime/exec_cache.h"
 #include "session_case.h"

@@ -145,7 +145,7 @@ TEST(executables_do_without_a_compiler)
         {"makes an object without our functions",
          "#!/bin/sh\n[ $1 = --version ] && exec cc --version\nwhile [ $1 != -o ]; do shift; done\n"
          "echo 'int other;' | cc -shared -fPIC -o $2 -x c -\n"},
-        {"is no program", "rubbish\n"},
+        {"is not a program", "rubbish\n"},
     };
     cache_fixture f;
     char path[800];
@@ -162,7 +162,7 @@ TEST(executables_do_without_a_compiler)
     cache_fixture_end(&f);
 }
 
-/* A compiler that takes its time and then fails keeps nobody waiting who asks for the background. */
+/* A compiler that takes its time and then fails keeps no caller waiting that compiles in the background. */
 TEST(background_survives_a_slow_compiler_that_fails)
 {
     cache_fixture f;
@@ -195,7 +195,7 @@ TEST(background_survives_a_slow_compiler_that_fails)
 
 /* ---- Files ---- */
 
-/* The n-th call of the system fails while a graph is compiled and run; false when there are no so many. */
+/* The n-th call of the system fails while a graph is compiled and run; false when there are fewer. */
 static bool check_failing_call(const cache_fixture *f, int n, int error)
 {
     text_bench b = bench_open(everything, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs.c: runs beside the caller: results, several at once, cancelling, failures, misuse. */
+/* jobs.c: asynchronous runs: results, several at once, cancelling, failures, misuse. */
 #include "session_case.h"
 
 #include <time.h>
 
 static const char plain[] = "graph f(x: f32[4], y: f32[4]) { return add(mul(x, y), 1), sub(x, y) }";
 
-/* A loop that only ends when it is told to. */
+/* A loop that only ends when it is cancelled. */
 static const char endless[] =
     "graph grow(i: i64[], x: f32[4]) { return add(i, 1), mul(x, 0.5) }\n"
     "graph more(i: i64[], x: f32[4]) { return ge(i, 0) }\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_facts.c: what is known about the CPU. Nothing is looked for before it is asked about. */
+/* cpu_facts.c: what is known about the CPU. Nothing is looked up before it is requested. */
 #include "backend/cpu/cpu_facts.h"
 
 #include "backend/cpu/gemm/blas.h"

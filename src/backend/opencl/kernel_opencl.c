@@ -156,7 +156,7 @@ static flx_code check_abilities(const engine *e, const flx_kernel *k, const flxi
 static flx_code fail_build(engine *e, compiled *k, cl_int status, flx_error *err)
 {
     char log[400] = "", shown[160];
-    char *whole = flxi_alloc(e->mem, 1 << 16, 1); /* it is cut off by nobody but us */
+    char *whole = flxi_alloc(e->mem, 1 << 16, 1); /* only we cut it off */
     if (whole &&
         e->cl.clGetProgramBuildInfo(k->program, e->device, CL_PROGRAM_BUILD_LOG, 1 << 16, whole, NULL) == CL_SUCCESS)
         snprintf(log, sizeof log, "%s", whole);

@@ -128,7 +128,7 @@ static void clear_positions(char *to, size_t size, int64_t pitch, int64_t begin,
         memset(to + (size_t)(d * pitch + begin) * size, 0, (size_t)(end - begin) * size);
 }
 
-/* Positions of one line under one tap are a matrix as it lies in memory, whose rows are channels: it is packed as such.
+/* Positions of one line under one tap are a matrix in memory whose rows are channels: it is packed as such.
    For inputs without gaps, and positions that are neighbours in the panel. */
 static void fill_matrices(const flxi_patches *x, const char *base, char *to, const patch_part *p)
 {

@@ -16,7 +16,7 @@ typedef struct {
     int64_t inner[FLX_MAX_RANK]; /* extents of what is summed: channels, features or images; taps or positions */
 } plain_conv;
 
-/* Where a term lies in the three factors. */
+/* The offsets of a term in the three factors. */
 typedef struct {
     int64_t x, w, z;
 } term_place;

@@ -138,7 +138,7 @@ static double measure(int32_t dtype, char *memory, size_t matrix, void *scratch)
         ours = middle - start < ours ? middle - start : ours;
         theirs = end - middle < theirs ? end - middle : theirs;
         if (theirs > 2 * ours)
-            break; /* a plain loop behind the name: not worth waiting for */
+            break; /* a plain loop of that name: not worth using */
     }
     return ours / theirs;
 }

@@ -20,7 +20,7 @@ typedef struct {
     int64_t m, n, k;
     bool a_transposed, b_transposed;
     const void *a, *b;
-    int64_t a_step, b_step, c_step; /* of rows as they lie in memory */
+    int64_t a_step, b_step, c_step; /* of rows in memory */
     void *c;
 } flxi_blas_product;
 void flxi_blas_run(const flxi_blas_product *p);

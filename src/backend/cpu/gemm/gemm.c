@@ -3,12 +3,12 @@
 
    C is cut into blocks that each one thread computes alone, over the whole depth; so threads share no sums and bits do
    not depend on their number. Within a block: for each chunk of the depth, for each panel of B (as many columns as a
-   tile), for each panel of A (as many rows), one tile, whose sums stay in registers. Where sums cannot stand in C
+   tile), for each panel of A (as many rows), one tile, whose sums stay in registers. Where sums cannot be kept in C
    between chunks (narrow dtypes, columns that are not neighbours) the block has a buffer of its own.
 
    Four ways to get at the operands, chosen by shape:
      DOT     one line against lines that lie along the depth: no packing, dot products
-     DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it lies, and packed in passing where
+     DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it is, and packed in passing where
              several tiles read the same columns
      OWN     few rows, or many small products: each block packs its strip of B for itself
      SHARED  B is packed once, by all threads, then read by all blocks
@@ -25,8 +25,8 @@ typedef struct {
     const flxi_gemm_kernels *kernels;
     gemm_mode mode;
     int threads;
-    bool in_place; /* sums stand in C between chunks */
-    bool direct_a; /* A is read where it lies */
+    bool in_place; /* sums are kept in C between chunks */
+    bool direct_a; /* A is read without packing */
     bool shared_a; /* A is packed once, like B */
     int64_t batches, chunk;
     int64_t row_block;             /* rows of A packed at a time */
@@ -240,7 +240,7 @@ static void choose_blocks(plan *pl)
     }
 }
 
-/* Whether A is read where it lies: it is small, its rows are few, or each is read only once or twice, along its
+/* Whether A is read without packing: it is small, its rows are few, or each is read only once or twice, along its
    depth. */
 static bool is_read_in_place(const plan *pl)
 {
@@ -616,7 +616,7 @@ static int64_t panels_of_b(const job *w)
     return w->pl->mode == MODE_SHARED ? (w->cols + cols - 1) / cols : 0;
 }
 
-/* One panel of B, or of A behind them, in one chunk. */
+/* One panel of B, or of A after them, in one chunk. */
 static void pack_task(const job *w, int64_t task, char *own)
 {
     const plan *pl = w->pl;

@@ -2,7 +2,7 @@
 /* gemm.h: matrix products of every dtype, C[i, j] = alpha · Σ_k A[i, k] B[k, j] + bias + residual.
 
    An operand is seen as lines (rows of A, columns of B) of a common depth (the summed index). Lines and depth may each
-   run over several axes of memory, so a transposed, permuted or broadcast operand is read where it lies: packing, which
+   run over several axes of memory, so a transposed, permuted or broadcast operand is read where it is: packing, which
    copies blocks into the order the inner loop wants, straightens everything. An operand may also be made by a function
    while it is packed, as convolutions do.
 
@@ -40,7 +40,7 @@ typedef struct {
     const void *data;
     flxi_walk line, depth;
     int64_t batch[FLX_MAX_RANK];    /* steps along the batch axes; 0: shared */
-    const flxi_gemm_source *source; /* or NULL: elements lie as the walks say */
+    const flxi_gemm_source *source; /* or NULL: elements are where the walks say */
 } flxi_gemm_operand;
 
 typedef enum { FLXI_ISA_BEST, FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512 } flxi_isa;
@@ -72,7 +72,7 @@ typedef struct {
 flxi_gemm flxi_gemm_matrices(int32_t dtype, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col,
                              int64_t b_row, int64_t b_col);
 
-/* Bytes of scratch that flxi_gemm_run needs with a pool of at most so many threads; data pointers need not be set. */
+/* Bytes of scratch that flxi_gemm_run needs with a pool of at most that many threads; data pointers need not be set. */
 size_t flxi_gemm_scratch(const flxi_gemm *p, int threads);
 
 /* Computes C. Scratch is 64-byte aligned, of at least flxi_gemm_scratch() bytes for the pool's threads; nothing is

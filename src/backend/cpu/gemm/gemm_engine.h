@@ -10,7 +10,7 @@
 typedef enum { GEMM_F32, GEMM_F64, GEMM_C64, GEMM_C128, GEMM_U32, GEMM_U64, GEMM_TRUTH, GEMM_KINDS } flxi_gemm_kind;
 
 /* One tile of C: `rows` rows of `cols` columns (a multiple of the kernels' lanes) from a packed or plain A and B.
-   Complex numbers are split: imaginary parts stand `a_part` behind the real ones, and so on. */
+   Complex numbers are split: imaginary parts are `a_part` after the real ones, and so on. */
 typedef struct {
     int rows, cols;
     int64_t depth;

@@ -82,7 +82,7 @@ flx_code flxi_cc_find(flxi_cc *cc, flx_error *err)
     }
     if (is_chosen)
         return flxi_fail_hint(err, FLX_E_DEVICE, "set FLX_CC to a C compiler, or unset it",
-                              "FLX_CC is '%s', which is no program",
+                              "FLX_CC is '%s', which is not a program",
                               flxi_printable(shown, sizeof shown, chosen, strlen(chosen)));
     return flxi_fail_hint(err, FLX_E_DEVICE, "install gcc or clang, or set FLX_CC; device ref needs none",
                           "there is no C compiler: none of gcc, clang and cc is on the PATH");

@@ -250,7 +250,7 @@ typedef struct {
     uint32_t status[KSTATUS_WORDS];
 } dispatch;
 
-/* For buffers without elements: a load behind a guard is never done, but the pointer must be one. */
+/* For buffers without elements: a guarded load is never done, but the pointer must be one. */
 static uint64_t nothing;
 
 static bool is_aligned(const flxi_kbuffer *b, const void *data)

@@ -10,8 +10,8 @@
 flx_code flxi_cpu_prepare(flx_kernel *const *kernels, size_t n, flx_error *err);
 
 /* A flxi_kernel_runner: device "cpu" of flx_kernel_run(). Workgroups are spread over threads in pieces of a size that
-   does not depend on their number. A kernel whose result depends on the order of workgroups (float additions by atomics,
-   results of atomics that are used) runs them in order on one thread: the same input gives the same bits. */
+   does not depend on their number. A kernel whose result depends on the order of workgroups (float additions by
+   atomics, results of atomics that are used) runs them in order on one thread: the same input gives the same bits. */
 flx_code flxi_kernel_run_cpu(const flxi_kdispatch *d, flx_error *err);
 
 #endif

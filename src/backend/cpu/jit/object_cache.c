@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object_cache.c: see object_cache.h. Where the cache lies is found anew for each use, and everything in it is reached
-   through one descriptor of the directory that was checked, so that nobody can put another one in its place between. */
+/* object_cache.c: see object_cache.h. The directory is looked up again for each use, and everything in it is reached
+   through one descriptor of the directory that was checked, so that no one can replace it meanwhile. */
 #include "backend/cpu/jit/object_cache.h"
 
 #include "base/error.h"
@@ -21,12 +21,12 @@ static const uint64_t usual_max_bytes = (uint64_t)512 << 20;
 static const uint64_t largest_entry = (uint64_t)256 << 20;
 /* Entries that are used are made young again, but not at every use. */
 static const time_t refresh_seconds = 3600;
-/* What a process that was killed left behind. */
+/* What remains of a process that was killed. */
 static const time_t stale_seconds = 3600;
 static const char suffix[] = ".flxo";
 static const char temp_prefix[] = ".tmp-";
 
-/* As it stands in the file; a cache never leaves its machine, so the byte order is the machine's. */
+/* As written to the file; a cache never leaves its machine, so the byte order is the machine's. */
 typedef struct {
     char magic[8];
     uint32_t version, reserved;
@@ -125,7 +125,7 @@ static flxi_cache_mode mode_of(flxi_object_cache *c)
     return FLXI_CACHE_OFF;
 }
 
-/* False with a note when there is no place for a cache. The path has no slash at its end: behind one a link would be
+/* False with a note when there is no place for a cache. The path has no slash at its end: with one a link would be
    followed. */
 static bool find_dir(flxi_object_cache *c, char path[PATH_BYTES])
 {
@@ -207,7 +207,7 @@ static void entry_name(const unsigned char *key, char name[NAME_BYTES])
 static const char *fault_of_file(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return "it is no file";
+        return "it is not a file";
     if (st->st_uid != geteuid())
         return "it belongs to another user";
     if (st->st_mode & (S_IWGRP | S_IWOTH))
@@ -266,7 +266,7 @@ bool flxi_object_cache_read(flxi_object_cache *c, const unsigned char key[FLXI_S
     if (dir < 0)
         return false;
     entry_name(key, name);
-    /* O_NONBLOCK: opening a pipe that somebody put there does not wait. */
+    /* O_NONBLOCK: opening a pipe that someone put there does not wait. */
     int fd = flxi_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     bool is_missing = fd < 0 && errno == ENOENT;
     const char *fault = fd < 0 ? strerror(errno) : NULL;
@@ -408,7 +408,7 @@ static bool write_entry(int fd, const unsigned char *key, const flxi_cache_entry
     header h = {.magic = {'F', 'L', 'X', 'O', 'B', 'J', '\r', '\n'}, .version = VERSION, .length = e->n};
     memcpy(h.key, key, sizeof h.key);
     memcpy(h.digest, e->digest, sizeof h.digest);
-    /* Whatever the program's umask takes away, the owner can read it again. */
+    /* Whatever the program's umask removes, the owner can read it again. */
     return flxi_system.fchmod(fd, 0600) == 0 && flxi_write_all(fd, &h, sizeof h) &&
            flxi_write_all(fd, e->bytes, e->n) && flxi_system.fsync(fd) == 0;
 }

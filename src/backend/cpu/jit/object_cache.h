@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object_cache.h: compiled objects on disk, found by the SHA-256 of all that went into them.
 
-   A writable cache is code execution, so nothing is believed. The directory must belong to this user and be closed to
-   writing by others, and may not be a symbolic link. An entry is one file: a header with the key, the length and the
-   SHA-256 of the object, then the object. It is read only if it is a regular file of this user, closed to writing by
-   others, and every byte is as it was written; anything else is a miss, and the next write replaces it. Entries appear
-   whole, by a rename, so any number of processes may share a directory. Above its bound the oldest entries go.
+   A writable cache is code execution, so everything in it is treated as untrusted. The directory must belong to this
+   user and be closed to writing by others, and may not be a symbolic link. An entry is one file: a header with the
+   key, the length and the SHA-256 of the object, then the object. It is read only if it is a regular file of this
+   user, closed to writing by others, and every byte is as it was written; anything else is a miss, and the next
+   write replaces it. Entries appear whole, by a rename, so any number of processes may share a directory. Above its
+   bound the oldest entries go.
 
    No failure of the cache is an error: the caller compiles instead, and a note says why. */
 #ifndef FLXI_OBJECT_CACHE_H
@@ -21,7 +22,7 @@ typedef enum {
 } flxi_cache_mode;
 
 typedef struct {
-    flxi_cache_mode mode; /* $FLX_CACHE (on, read-only or off) has the last word */
+    flxi_cache_mode mode; /* $FLX_CACHE (on, read-only or off) takes precedence */
     const char *dir;      /* NULL: $FLX_CACHE_DIR, else $XDG_CACHE_HOME/fluxion, else $HOME/.cache/fluxion */
     uint64_t max_bytes;   /* of all entries; 0: 512 MiB */
 } flxi_cache_options;
@@ -53,7 +54,7 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
 
 void flxi_object_cache_stats(flxi_object_cache *c, flxi_cache_stats *out);
 
-/* Where it lies and how it is used, or why not, in a line for people. Makes nothing. */
+/* Its place and how it is used, or why not, in a line for people. Makes nothing. */
 void flxi_object_cache_describe(flxi_object_cache *c, char *text, size_t size);
 
 #endif

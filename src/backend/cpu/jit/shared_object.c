@@ -20,7 +20,7 @@ struct flxi_object {
 
 /* ---- Whether it is worth a try ---- */
 
-/* The loader believes the headers: touching a segment beyond the end of the file would end the program. */
+/* The loader trusts the headers: touching a segment beyond the end of the file would end the program. */
 static bool is_whole(const unsigned char *bytes, size_t n)
 {
     ElfW(Ehdr) e;
@@ -96,7 +96,7 @@ flx_code flxi_object_load(const flxi_allocator *mem, const unsigned char *bytes,
                           flx_error *err)
 {
     if (!is_whole(bytes, n))
-        return flxi_fail(err, FLX_E_DEVICE, "it is no complete shared object");
+        return flxi_fail(err, FLX_E_DEVICE, "it is not a complete shared object");
     flxi_object *o = flxi_alloc(mem, 1, sizeof *o);
     if (!o)
         return flxi_oom(err, "a compiled object");

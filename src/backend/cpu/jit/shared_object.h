@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_object.h: machine code of this process, from the bytes of a shared object. */
+/* shared_object.h: the bytes of a shared object, loaded into this process. */
 #ifndef FLXI_SHARED_OBJECT_H
 #define FLXI_SHARED_OBJECT_H
 
@@ -11,7 +11,7 @@
 typedef struct flxi_object flxi_object;
 
 /* Loads `n` bytes whose digest is known: they are copied into anonymous memory, which is sealed against changes, the
-   digest is compared with what stands there, and that memory is mapped. `path` is a file with the same bytes in a
+   digest is compared with what is there, and that memory is mapped. `path` is a file with the same bytes in a
    directory that only this user can enter, for systems that have no such memory, or NULL. DEVICE when it cannot be
    loaded; OOM. */
 flx_code flxi_object_load(const flxi_allocator *mem, const unsigned char *bytes, size_t n,

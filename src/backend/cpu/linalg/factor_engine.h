@@ -25,7 +25,7 @@ typedef struct {
     /* b [n, k] becomes the solution of T x = b. One of the steps of T is 1. */
     void (*triangular)(const flxi_factor_job *j, const void *t, const flxi_triangle *how, void *b, int64_t k);
 
-    /* Bytes of scratch with a pool of at most so many threads. */
+    /* Bytes of scratch with a pool of at most that many threads. */
     size_t (*lu_scratch)(int32_t dtype, int64_t m, int64_t n, int threads);
     size_t (*cholesky_scratch)(int32_t dtype, int64_t n, int threads);
     size_t (*triangular_scratch)(int32_t dtype, const flxi_triangle *how, int64_t k, int threads);

@@ -144,7 +144,7 @@ static size_t no_triangle_scratch(int32_t dtype, const flxi_triangle *how, int64
     return no_scratch(dtype, k, threads);
 }
 
-/* T x = b, transposed: x^T T^T = b^T, where b^T is b as it lies, and t is T^T if its rows are dense. */
+/* T x = b, transposed: x^T T^T = b^T, where b^T is b as stored, and t is T^T if its rows are dense. */
 static void solve_triangle(const flxi_factor_job *j, const void *t, const flxi_triangle *how, void *b, int64_t k)
 {
     int sides = (int)k;
@@ -222,7 +222,7 @@ static double measure(const flxi_factor_job *j, flxi_lapack_task task, char *a, 
         ours = one < ours ? one : ours;
         theirs = other < theirs ? other : theirs;
         if (theirs > 2 * ours)
-            break; /* plain loops behind the name: not worth waiting for */
+            break; /* plain loops of that name: not worth using */
     }
     return ours / theirs;
 }

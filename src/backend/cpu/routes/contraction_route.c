@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contraction_route.c: matmul and dot_general (what einsum decomposes to) as one matrix product each. Axes become
-   batch, lines or depth of the two sides as they lie; nothing is transposed in memory. */
+   batch, lines or depth of the two sides as stored; nothing is transposed in memory. */
 #include "backend/cpu/routes/contraction_route.h"
 
 #include "graph/op/eval.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fourier_route.c: fft, in the precision of its operand. Tables are made when the node is compiled and kept with it;
    rows are what threads share. Several short rows are transformed side by side, as lanes of one transform, so that
-   vectors run across rows; a row comes out the same, to the bit, whatever stands beside it. Error:
+   vectors run across rows; a row comes out the same, to the bit, whatever the other rows are. Error:
    numeric/fourier.h. */
 #include "backend/cpu/routes/routes.h"
 #include "numeric/fourier.h"
@@ -12,7 +12,7 @@ typedef struct {
     bool is_complex, is_wide, inverse;
     double scale;
     int64_t rows, lanes;
-    int64_t slots; /* groups of lanes are shared out among so many */
+    int64_t slots; /* groups of lanes are distributed among that many */
 } transforming;
 
 enum { LANES = 8 };
@@ -48,7 +48,7 @@ static size_t slot_count(const transforming *t)
     return (2 * (size_t)t->plan.n + flxi_fourier_work_count(&t->plan)) * (size_t)t->lanes;
 }
 
-/* `lanes` rows from `first` on. Lanes behind the last row repeat it. */
+/* `lanes` rows from `first` on. Lanes past the last row repeat it. */
 #define GROUP(name, REAL, transform)                                                              \
     static void name(const transforming *t, int64_t first, REAL *re)                              \
     {                                                                                             \

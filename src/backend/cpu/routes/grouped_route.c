@@ -45,7 +45,7 @@ static bool has_products(const grouping *q)
 
 /* ---- Sizes ---- */
 
-/* The size that a group of so many rows is filled up to. */
+/* The size to which a group of that many rows is padded. */
 static int64_t filled(int64_t count)
 {
     int64_t step = 1;
@@ -116,7 +116,7 @@ size_t flxi_grouped_scratch(const flxi_route_node *n, int threads)
 
 /* ---- Rows ---- */
 
-/* A counting sort: rows of a group stay in order, rows that name no group are left out. */
+/* A counting sort: rows of a group stay in order, rows whose group is out of range are left out. */
 static void sort_rows(grouping *q)
 {
     memset(q->starts, 0, (size_t)(q->groups + 1) * sizeof *q->starts);
@@ -174,7 +174,7 @@ static void gather(const grouping *q, uint32_t operand, int64_t group, char *tog
 
 /* ---- Products ---- */
 
-/* The rows of one group through its matrix, which is read as it lies, transposed or not. */
+/* The rows of one group through its matrix, which is read as stored, transposed or not. */
 static void run_rows(const grouping *q, int64_t group, int64_t count)
 {
     flxi_gemm p = product_of(q, count);

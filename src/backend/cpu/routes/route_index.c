@@ -26,7 +26,7 @@ flx_code flxi_route_check_indices(const flxi_route_index *x)
             continue;
         int64_t k = flxi_load_int(dtype, idx, i);
         if (flxi_is_float(dtype) && !flxi_route_is_whole(flxi_load_double(dtype, idx, i)))
-            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: index %lld of the index operand is no whole number", op,
+            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: index %lld of the index operand is not a whole number", op,
                              (long long)i);
         char number[24];
         snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);

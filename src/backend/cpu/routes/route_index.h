@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route_index.h: the indices that routes read positions from, under the policy of ops.md 0.7. */
+/* route_index.h: the indices that routes read positions from, under the out-of-range policy of docs/numerics.md. */
 #ifndef FLXI_ROUTE_INDEX_H
 #define FLXI_ROUTE_INDEX_H
 

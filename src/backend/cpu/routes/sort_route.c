@@ -22,7 +22,7 @@ typedef struct {
     bool descending;
     uint32_t values; /* the first results are operands in the new order, this many */
     int positions;   /* the result that holds positions, or -1 */
-    int64_t slots;   /* rows are shared out among so many */
+    int64_t slots;   /* rows are distributed among that many */
 } sorting;
 
 static bool is_top(const flxi_route_node *n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* splat_route.c: images of Gaussian splats and their cotangents by the renderer of the definition, with splats left out
-   of pixels that they cannot reach. Rows of the image are what threads share; cotangents are summed in one order, by
-   one thread. */
+/* splat_route.c: images of Gaussian splats and their cotangents, computed by the renderer of the definition, with
+   splats left out of pixels that they cannot reach. Threads share the rows of the image; cotangents are summed in one
+   order, by one thread. */
 #include "backend/cpu/routes/routes.h"
 #include "ops/splat/splat.h"
 

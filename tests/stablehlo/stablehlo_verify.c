@@ -2,7 +2,6 @@
 /* stablehlo_verify.c: what the language allows and what it does not. Our ops would stretch operands, count axes from
    the back or take one dtype for two element types; a program that relies on it is refused, with its place and the
    reason. */
-#include "stablehlo/import/import_scope.h"
 #include "test.h"
 
 #include <fluxion/stablehlo.h>
@@ -815,12 +814,4 @@ TEST(stablehlo_checks_regions_and_calls)
 {
     expect_regions(in_regions, COUNT(in_regions), "t:2:");
     expect_regions(in_scatters, COUNT(in_scatters), "t:4:");
-}
-
-/* Rows are found by their names. */
-TEST(stablehlo_signatures_are_sorted)
-{
-    for (size_t i = 1; i < flxi_hlo_num_signatures; i++)
-        CHECK_MSG(strcmp(flxi_hlo_signatures[i - 1].name, flxi_hlo_signatures[i].name) < 0, "%s before %s",
-                  flxi_hlo_signatures[i - 1].name, flxi_hlo_signatures[i].name);
 }

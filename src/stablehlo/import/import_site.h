@@ -6,70 +6,29 @@
    adds the place in the text. What the caller also does for every rule: it counts operands, results and regions, takes
    quantised operands apart and puts results together, rounds results of element types narrower than their carrier, and
    compares the types of the results with those in the text. */
-#ifndef FLXI_STABLEHLO_LOWER_SITE_H
-#define FLXI_STABLEHLO_LOWER_SITE_H
+#ifndef FLXI_STABLEHLO_IMPORT_SITE_H
+#define FLXI_STABLEHLO_IMPORT_SITE_H
 
 #include "graph/graph.h"
+#include "stablehlo/operations.h"
 #include "stablehlo/syntax/syntax.h"
 
 #include <fluxion/ops.h>
 
-typedef struct hlo_lowering hlo_lowering; /* of one program */
-typedef struct hlo_scope hlo_scope;       /* a function being called, or a region being built */
-typedef struct hlo_rule hlo_rule;
+typedef struct hlo_import hlo_import; /* of one program */
+typedef struct hlo_scope hlo_scope;   /* a function being called, or a region being built */
 
-typedef struct {
-    hlo_lowering *l;
+struct hlo_site {
+    hlo_import *im;
     hlo_scope *scope;
-    const hlo_rule *rule;
+    const hlo_operation *row; /* what operations.def says about it */
     const hlo_op *op;
     flx_graph *g;
     const flx_val *x; /* operands; a tuple counts with its parts, a token is nothing */
     size_t nx;
     flx_val *y; /* results, likewise; the rule fills them in */
     size_t ny;
-} hlo_site;
-
-enum {                    /* flags of a rule */
-       HLO_MOVES = 1,     /* results hold elements of the operands or literals: nothing is rounded */
-       HLO_TAKES_ANY = 2, /* operands may be tuples and tokens, quantised ones come as they are stored */
-       HLO_SAME_TYPE = 4, /* operands and results have one shape */
-       HLO_ELEMENTS = 8   /* of operands one element type, apart from quantisation */
 };
-
-enum { HLO_MANY = -1 };
-
-struct hlo_rule {
-    const char *name; /* with its dialect */
-    int num_operands; /* HLO_MANY: any number */
-    int num_regions;
-    uint32_t flags;
-    void (*lower)(hlo_site *s);
-    const char *ours;      /* the op of ours, where the rule serves several operations */
-    const char *ours_bool; /* the same for i1; NULL: the same op */
-};
-
-/* The tables, each ended by a row without name; import_op.c lists them. */
-extern const hlo_rule flxi_hlo_structure_rules[];   /* import_structure.c: constants, calls, tuples, tokens */
-extern const hlo_rule flxi_hlo_elementwise_rules[]; /* import_elementwise.c */
-extern const hlo_rule flxi_hlo_shape_rules[];       /* import_shape.c */
-extern const hlo_rule flxi_hlo_custom_call_rules[]; /* import_custom_call.c */
-extern const hlo_rule flxi_hlo_fold_rules[];        /* import_region_fold.c */
-extern const hlo_rule flxi_hlo_scatter_rules[];     /* import_region_scatter.c */
-extern const hlo_rule flxi_hlo_sort_rules[];        /* import_region_sort.c */
-extern const hlo_rule flxi_hlo_control_rules[];     /* import_control.c */
-extern const hlo_rule flxi_hlo_loop_rules[];        /* import_loop.c */
-extern const hlo_rule flxi_hlo_product_rules[];     /* import_product.c */
-extern const hlo_rule flxi_hlo_gather_rules[];      /* import_gather.c */
-extern const hlo_rule flxi_hlo_linalg_rules[];      /* import_linalg.c */
-extern const hlo_rule flxi_hlo_spectral_rules[];    /* import_spectral.c */
-extern const hlo_rule flxi_hlo_random_rules[];      /* import_random.c */
-extern const hlo_rule flxi_hlo_norm_rules[];        /* import_norm.c */
-extern const hlo_rule flxi_hlo_chlo_rules[];        /* import_chlo.c */
-extern const hlo_rule flxi_hlo_scan_rules[];        /* import_scan.c */
-extern const hlo_rule flxi_hlo_ragged_rules[];      /* import_ragged.c */
-extern const hlo_rule flxi_hlo_quant_rules[];       /* import_quant.c */
-extern const hlo_rule flxi_hlo_dynamic_rules[];     /* import_dynamic.c: shapes as operands */
 
 /* ---- Errors ---- */
 
@@ -124,8 +83,6 @@ static inline flx_ints flxi_hlo_dims(const flx_type *t)
 {
     return (flx_ints){t->dims, (size_t)t->rank};
 }
-/* The rule of operations that give their operands. */
-void flxi_hlo_pass_on(hlo_site *s);
 /* One of our ops by name, with one result. */
 flx_val flxi_hlo_append(hlo_site *s, const char *op, const flx_val *x, size_t n);
 

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_pretty.c: operations written without quotes. Their forms are data (hlo_pretty.def), read item by item. */
+/* hlo_pretty.c: operations written without quotes. Their forms are data (operations.def), read item by item. */
 #include "stablehlo/syntax/hlo_pretty.h"
 
-#include <stdlib.h>
-
-typedef struct {
-    const char *name, *format;
-} pretty_row;
-
-static const pretty_row rows[] = {
-#define PRETTY(name, format) {name, format},
-#include "stablehlo/syntax/hlo_pretty.def"
-#undef PRETTY
-};
-
-static int compare_row(const void *name, const void *row)
-{
-    return strcmp(name, ((const pretty_row *)row)->name);
-}
+#include "stablehlo/operations.h"
 
 /* ---- Attributes by kind ---- */
 
@@ -250,9 +235,9 @@ static flx_code parse_format(hlo_parser *p, hlo_draft *d, const char *format)
 
 flx_code flxi_hlop_pretty(hlo_parser *p, hlo_draft *d)
 {
-    const pretty_row *row = bsearch(d->name, rows, sizeof rows / sizeof *rows, sizeof *rows, compare_row);
-    if (row)
-        return parse_format(p, d, row->format);
+    const hlo_operation *row = flxi_hlo_operation(d->name);
+    if (row && row->form)
+        return parse_format(p, d, row->form);
     return flxi_hlop_fail_at(p, d->at, FLX_E_UNSUPPORTED,
                              "the generic form of any operation is read: \"dialect.op\"(%a) : (type) -> type",
                              "no short form of %.80s is known", d->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_pretty.h: what the formats of hlo_pretty.def are made of, apart from operands, words and attributes. */
+/* hlo_pretty.h: what the forms of operations.def are made of, apart from operands, words and attributes. */
 #ifndef FLXI_STABLEHLO_PRETTY_H
 #define FLXI_STABLEHLO_PRETTY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_operations.c: the rows of operations.def are complete. A row without a form, a signature or a rule does not
-   compile, and a rule without a function does not link; the rest is checked here: the order, the notation of the strings
-   and the names of other ops and operations. */
+   compile, and a rule without a function does not link; the rest is checked here: the order, the notation of the
+   strings and the names of other ops and operations. */
 #include "test.h"
 
 #include "graph/op/op.h"
@@ -63,9 +63,12 @@ TEST(stablehlo_operations_with_mistakes_are_found)
     static const char *const signatures[] = {"", "E E", "E -> E -> E", "Q -> E", "E:y -> E", "AE:fc- -> E", "0E1 -> E"};
     static const char *const constraints[] = {"dimension", "dimension axle", "dimension axis@left",
                                               " axis",     "d. axis",        "dimension axis, ? axes"};
-    static const char *const regions[] = {
-        "operands", "operands -> nobody", "operands->i1", "operands -> i1, results", "operands -> i1 *; operands -> i1",
-        "anything"};
+    static const char *const regions[] = {"operands",
+                                          "operands -> nothing else",
+                                          "operands->i1",
+                                          "operands -> i1, results",
+                                          "operands -> i1 *; operands -> i1",
+                                          "anything"};
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
         EXPECT_MSG(!flxi_hlo_is_signature(signatures[i]), "signature '%s'", signatures[i]);
     for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stablehlo_syntax.c: programs as trees. Each operation that can be written without quotes stands next to its generic
+/* stablehlo_syntax.c: programs as trees. Each operation that can be written without quotes is paired with its generic
    form: both must give the same tree. */
 #include "stablehlo/stablehlo_tree.h"
 

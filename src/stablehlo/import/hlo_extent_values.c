@@ -2,9 +2,9 @@
 /* hlo_extent_values.c: what an integer value of the graph is in terms of the extents of @main's arguments.
 
    The graph is evaluated backwards from the value with dimensions in place of numbers. Operations that only move
-   elements do so here too: they are run on a tensor of references to the elements. Arithmetic is done with
-   polynomials; comparisons are decided by lower bounds of the symbols (extents are at least 0, or what the program
-   asserts), and what cannot be decided is unknown, which spreads. */
+   elements do so here too: they are run on a tensor of references to the elements. Arithmetic is done with polynomials;
+   comparisons are decided by lower bounds of the symbols (extents are at least 0, or what the program asserts), and
+   what cannot be decided is unknown, as is everything computed from it. */
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/op/eval.h"
@@ -332,7 +332,7 @@ static bool depends_on_run(flx_context *ctx, flx_dim d)
     return found;
 }
 
-/* False, with the error that ends everything in the graph. */
+/* False, with the error that ends the import in the graph. */
 static bool starve(const evaluation *e)
 {
     flxi_hlo_fail(e->s, FLX_E_OOM, NULL, "no memory for extents");
@@ -606,7 +606,7 @@ static bool evaluate(evaluation *e, uint32_t id, memo *out)
     return flxi_push(e->s->im->arena.mem, &e->memos, *out) || starve(e);
 }
 
-/* Evaluates v; what came of it while the table of dimensions had no memory is not to be trusted. */
+/* Evaluates v; a result found while the table of dimensions lacked memory is not used. */
 static bool evaluate_value(evaluation *e, flx_val v, memo *out)
 {
     unsigned before = flxi_dim_starvations(e->s->im->ctx);

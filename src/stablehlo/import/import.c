@@ -19,7 +19,7 @@ static const hlo_function *entry_of(const hlo_module *m, flx_error *err)
     for (size_t i = 0; !f && n == 1 && i < m->num_functions; i++)
         f = m->functions[i].is_public ? &m->functions[i] : NULL;
     if (!f)
-        flxi_fail_hint(err, FLX_E_NAME, "call the function that is to run @main", "there is no function @main");
+        flxi_fail_hint(err, FLX_E_NAME, "rename the entry function to @main", "there is no function @main");
     else if (f->is_declared_only)
         flxi_fail(err, FLX_E_NAME, "@%.80s has no body", f->name);
     return err->code == FLX_OK ? f : NULL;

@@ -179,7 +179,7 @@ static bool outer_values(hlo_site *s, const hlo_region *regions, size_t n, value
     return ok;
 }
 
-/* A value that a body can have a copy of: a leaf of the graph that is no input. */
+/* A value that a body can have a copy of: a leaf of the graph that is not an input. */
 static bool is_constant(const flx_graph *g, flx_val v)
 {
     const flxi_node *n = flxi_node_at(g, flxi_value_at(g, v.id)->node);

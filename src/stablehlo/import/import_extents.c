@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_extents.c: extents that are not numbers.
 
-   An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary
-   operations on integers, so what a shape operand stands for is found by going back through the graph and
-   calculating with dimensions in place of numbers. Where an operation needs two symbols to be equal, one of them
-   becomes the other: the lowering starts anew with that knowledge, and the run checks it, as the shapes given must
-   fit the declared ones. */
+   An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary operations
+   on integers, so what a shape operand stands for is found by going back through the graph and calculating with
+   dimensions in place of numbers. Where an operation needs two symbols to be equal, one of them becomes the other: the
+   import starts again with that knowledge, and the run checks it, as the shapes given must fit the declared ones. */
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/op/opcode.h"

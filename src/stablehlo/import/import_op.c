@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_op.c: see import_site.h. One operation after the other: find its rule, hand it the operands, check what comes
-   back. */
+/* import_op.c: see import_site.h. For one operation after the other: find its row, pass the operands to its rule, check
+   the results. */
 #include "stablehlo/import/import_site.h"
 
 #include "stablehlo/import/import_narrow.h"
@@ -38,7 +38,7 @@ void flxi_hlo_unsupported(hlo_site *s, const char *fmt, ...)
     va_end(args);
 }
 
-void flxi_hlo_note_error(const hlo_scope *sc, hlo_place at)
+void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at)
 {
     hlo_import *im = sc->im;
     if (im->error.code != FLX_OK || flx_graph_error(sc->g, &im->error) == FLX_OK)
@@ -95,7 +95,7 @@ bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size
 
 /* ---- One operation ---- */
 
-/* `got` fits "n" or any number. */
+/* Whether `got` is the wanted number, or any number is. */
 static bool counts(hlo_site *s, const char *what, size_t got, int wanted)
 {
     if (wanted == HLO_MANY || got == (size_t)wanted)
@@ -126,7 +126,7 @@ static bool take_operands(hlo_site *s)
     return true;
 }
 
-/* Whether a value of the graph is what the text declares: `?` is anything. */
+/* Whether a value of the graph has the type that the text declares: `?` is any extent. */
 static bool fits(const flx_type *t, const hlo_type *declared)
 {
     if (t->dtype != (int32_t)flxi_hlo_carrier(declared))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_scope.h: what the files that drive the lowering share; rules see import_site.h only. */
+/* import_scope.h: what the files that drive the import share; rules include import_site.h only. */
 #ifndef FLXI_STABLEHLO_IMPORT_SCOPE_H
 #define FLXI_STABLEHLO_IMPORT_SCOPE_H
 
@@ -20,7 +20,7 @@ typedef struct {
 
 struct hlo_scope {
     hlo_import *im;
-    const hlo_scope *parent; /* of a region: where it stands; NULL: a function */
+    const hlo_scope *parent; /* of a region: where it appears; NULL: a function */
     const hlo_scope *caller; /* of a function */
     const hlo_function *function;
     flx_graph *g;
@@ -41,18 +41,18 @@ struct hlo_import {
     FLXI_VEC(uint32_t) map;             /* scratch of flxi_hlo_known: by id; zero between calls */
     FLXI_VEC(flx_dim_binding) assumed;  /* extents of @main's arguments that the program needs to be equal to others */
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
-    bool restarts;                      /* another one was found: the lowering starts anew with it */
-    int64_t budget;                     /* operations that may still be lowered: calls multiply them */
-    flx_error error;                    /* the first, with its place */
+    bool restarts;                      /* another one was found: the import starts again with it */
+    int64_t budget;                     /* operations that may still be imported: calls multiply them */
+    flx_error error;                    /* the first, with its location */
 };
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */
-void flxi_hlo_note_error(const hlo_scope *sc, hlo_place at);
+void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at);
 
 const hlo_binding *flxi_hlo_lookup(const hlo_scope *sc, uint32_t number);
 bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size_t n);
 
-/* Lowers the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
+/* Imports the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
 bool flxi_hlo_import_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size_t *n);
 
 /* The operation that another one stands for: its rule on operands x, its results in s->y. */
@@ -89,13 +89,13 @@ bool flxi_hlo_is_extent(hlo_site *s, flx_val v);
 flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v);
 
 /* Whether two extents are the same. Where one is an extent of @main's arguments that was a symbol of its own, it is
-   taken to be the other one and the lowering starts anew. */
+   assumed to be the other one and the import starts again. */
 bool flxi_hlo_equal_extents(hlo_site *s, flx_dim a, flx_dim b);
 typedef enum { HLO_FALSE, HLO_TRUE, HLO_OPEN } hlo_decision;
-/* What an assertion about extents, a scalar i1, comes to; an open one is learned from where it can be. */
+/* The value of an assertion about extents, a scalar i1; one that is open is used as a fact where possible. */
 hlo_decision flxi_hlo_learn(hlo_site *s, flx_val holds);
 
-/* What the program has made of an extent of @main's arguments. */
+/* The extent that the program needs in place of an extent of @main's arguments. */
 flx_dim flxi_hlo_assumed_extent(hlo_import *im, flx_dim d);
 
 #endif

@@ -213,7 +213,7 @@ bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_ty
     } else if (!known) {
         char text[160];
         flxi_hlo_type_print(t, text, sizeof text);
-        flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known here", text);
+        flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known at import", text);
     }
     return known;
 }
@@ -253,7 +253,7 @@ static bool is_evaluable(const flxi_node *n)
     return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n) && !is_loop;
 }
 
-/* What cannot be worked out for want of memory must not pass for unknown. */
+/* What cannot be computed for lack of memory must not count as unknown. */
 static void note_no_memory(hlo_site *s)
 {
     flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);

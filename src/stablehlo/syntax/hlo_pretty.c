@@ -40,7 +40,7 @@ static flx_code kind_words(hlo_parser *p, const hlo_attr **out)
 /* An attribute that must be of one kind. */
 flx_code flxi_hlop_attr_of(hlo_parser *p, hlo_attr_kind kind, const char *what, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_attr(p, out));
     if ((*out)->kind != kind)
         return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "expected %s", what);
@@ -158,7 +158,7 @@ static bool is_word_item(hlo_span item)
     return (item.at[0] | 32) >= 'a' && (item.at[0] | 32) <= 'z';
 }
 
-/* A word or mark that stands in the text as it is. */
+/* A word or mark that appears in the text as it is. */
 static bool is_literal(hlo_span item)
 {
     return item.length && !strchr("%$&:", item.at[0]) && !flxi_hlop_is(item, "{}") && !flxi_hlop_is(item, "?(") &&
@@ -179,7 +179,7 @@ static flx_code expect_literal(hlo_parser *p, hlo_span item)
     return is_word_item(item) ? flxi_hlop_expect_word(p, text) : flxi_hlop_expect(p, text);
 }
 
-/* Whether the text goes on with the literals at the beginning of a group. */
+/* Whether the text continues with the literals at the beginning of a group. */
 static bool group_follows(hlo_parser *p, const char *format)
 {
     hlo_cursor start = p->c;
@@ -239,6 +239,6 @@ flx_code flxi_hlop_pretty(hlo_parser *p, hlo_draft *d)
     if (row && row->form)
         return parse_format(p, d, row->form);
     return flxi_hlop_fail_at(p, d->at, FLX_E_UNSUPPORTED,
-                             "the generic form of any operation is read: \"dialect.op\"(%a) : (type) -> type",
-                             "no short form of %.80s is known", d->name);
+                             "any operation can be written in the generic form: \"dialect.op\"(%a) : (type) -> type",
+                             "%.80s has no known short form", d->name);
 }

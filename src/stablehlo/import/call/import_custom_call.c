@@ -7,7 +7,7 @@
 static const hlo_call_target *const target_tables[] = {flxi_hlo_check_targets, flxi_hlo_jax_targets,
                                                        flxi_hlo_lapack_targets, flxi_hlo_dynamic_targets};
 
-/* Operands that only repeat the extents of results go. */
+/* Drops operands that only repeat the extents of results. */
 static bool drop_shape_operands(hlo_site *s)
 {
     flx_ints drop = flxi_hlo_ints(s, "indices_of_shape_operands");
@@ -46,5 +46,5 @@ void flxi_hlo_import_custom_call(hlo_site *s)
                 row->import(s);
                 return;
             }
-    flxi_hlo_unsupported(s, "no function @%.100s is known here", target);
+    flxi_hlo_unsupported(s, "the function @%.100s is not known", target);
 }

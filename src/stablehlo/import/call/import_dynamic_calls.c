@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_dynamic_calls.c: custom calls about shapes: assertions, and operations whose shapes are operands, which are the
-   plain operations once those shapes are known. */
+/* import_dynamic_calls.c: custom calls about shapes: assertions, and operations whose shapes are operands, which are
+   the plain operations once those shapes are known. */
 #include "stablehlo/import/call/import_custom_call.h"
 #include "stablehlo/import/import_scope.h"
 
 #include <stdio.h>
 
-/* What the program demands of the shapes it is given: settled now, or a check that the run makes. */
+/* What the program requires of the shapes that it is given: decided now, or a check that the run makes. */
 static void shape_assertion(hlo_site *s)
 {
     if (s->nx == 0 || flxi_hlo_dtype(s, s->x[0]) != FLX_BOOL || flxi_hlo_typeof(s, s->x[0])->rank != 0) {
@@ -26,7 +26,7 @@ static void dynamic_top_k(hlo_site *s)
 {
     flx_ints k;
     if (s->nx != 2 || s->ny != 2)
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a tensor and k, and gives values and indices");
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a tensor and k, and returns values and indices");
     else if (flxi_hlo_extents(s, s->x[1], &k) && k.n == 1)
         flx_top_k(s->g, s->x[0], k.v[0], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
 }
@@ -56,7 +56,7 @@ const hlo_function *flxi_hlo_called(hlo_site *s)
     return f;
 }
 
-/* Inputs, first values, and the five lists of a reduce_window. */
+/* Inputs, initial values, and the five lists of a reduce_window. */
 static void dynamic_reduce_window(hlo_site *s)
 {
     static const char *const names[5] = {"window_dimensions", "window_strides", "base_dilations", "window_dilations",
@@ -66,7 +66,7 @@ static void dynamic_reduce_window(hlo_site *s)
     if (!f)
         return;
     if (s->nx != s->op->num_operands || s->nx != 2 * n + 5 || s->ny != n) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes inputs, as many first values and 5 lists");
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes inputs, as many initial values and 5 lists");
         return;
     }
     hlo_op *op = flxi_hlo_new(s, hlo_op, 1);
@@ -95,7 +95,7 @@ static void dynamic_rng_bit_generator(hlo_site *s)
 {
     flx_ints shape;
     if (s->nx != 2 || s->op->num_operands != 2 || s->op->num_results != 2) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a state and a shape, and gives a state and bits");
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a state and a shape, and returns a state and bits");
         return;
     }
     hlo_op *op = flxi_hlo_new(s, hlo_op, 1);

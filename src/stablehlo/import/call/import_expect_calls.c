@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_check.c: the check functions of self-checking programs: each becomes a `check` that the run makes. */
+/* import_expect_calls.c: the check functions of self-checking programs: each becomes a `check` that the run makes. */
 #include "graph/type/type.h"
 #include "stablehlo/import/call/import_custom_call.h"
 
@@ -29,8 +29,8 @@ static flx_val same_bits(hlo_site *s, flx_val a, flx_val b)
 
 /* ---- Distance in units of the last place ---- */
 
-/* A number's place among all of its format, as u64; both zeros have one place. */
-static flx_val place_of(hlo_site *s, flx_val x)
+/* A number's position among all of its format, as u64; both zeros have the same one. */
+static flx_val position_of(hlo_site *s, flx_val x)
 {
     flx_dtype d = flxi_hlo_dtype(s, x);
     double sign_bit = d == FLX_F64 ? 0x1p63 : d == FLX_F32 ? 0x1p31 : 0x1p15;
@@ -42,8 +42,8 @@ static flx_val place_of(hlo_site *s, flx_val x)
 
 static flx_val ulps_between(hlo_site *s, flx_val a, flx_val b)
 {
-    flx_val p = place_of(s, a);
-    flx_val q = place_of(s, b);
+    flx_val p = position_of(s, a);
+    flx_val q = position_of(s, b);
     return flx_sub(s->g, flx_max(s->g, p, q), flx_min(s->g, p, q));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_jax_calls.c: functions that programs of JAX and XLA call besides LAPACK: notes on placement, which change
-   nothing, and operations that were written as calls. */
+/* import_jax_calls.c: functions that programs of JAX and XLA call besides LAPACK: annotations of placement, which
+   change nothing, and operations that were written as calls. */
 #include "stablehlo/import/call/import_custom_call.h"
 #include "stablehlo/import/import_scope.h"
 #include "stablehlo/import/rule/import_linalg.h"
@@ -13,7 +13,7 @@ static bool counts(hlo_site *s, size_t operands, size_t results)
 {
     if (s->nx == operands && s->ny == results)
         return true;
-    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.60s takes %zu operands and gives %zu results, not %zu and %zu",
+    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.60s takes %zu operands and returns %zu results, not %zu and %zu",
                   flxi_hlo_word(s, "call_target_name", ""), operands, results, s->nx, s->ny);
     return false;
 }
@@ -52,8 +52,8 @@ static void xla_top_k(hlo_site *s)
     top_k(s, true);
 }
 
-/* Arrays, then a first value for each: sorted by the function along one axis, of which the first top_k positions stay.
-   Here nothing is approximate. */
+/* Arrays, then an initial value for each: sorted by the function along one axis, of which the first top_k positions
+   stay. Here nothing is approximate. */
 static void approx_top_k(hlo_site *s)
 {
     static const char config[] = "mhlo.backend_config";
@@ -66,8 +66,9 @@ static void approx_top_k(hlo_site *s)
     if (!before || !op || !values || !attrs || flxi_hlo_failed(s))
         return;
     if (s->nx != 2 * s->ny || s->ny == 0 || !flxi_hlo_member_int(s, config, "aggregate_to_topk", 1)) {
-        flxi_hlo_unsupported(s,
-                             "an ApproxTopK that is not of arrays and first values, or leaves more than top_k of them");
+        flxi_hlo_unsupported(
+            s,
+            "an ApproxTopK whose operands are not arrays and initial values, or that keeps more than top_k elements");
         return;
     }
     values[0] = (hlo_attr){.kind = HLO_A_INT, .at = s->op->at, .integer = axis};

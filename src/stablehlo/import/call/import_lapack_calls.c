@@ -19,7 +19,7 @@ static char letter(hlo_site *s, const char *name, char absent)
 static bool takes(hlo_site *s, size_t operands, size_t results)
 {
     if (s->nx != operands || s->ny != results) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.60s takes %zu operands and gives %zu results, not %zu and %zu",
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.60s takes %zu operands and returns %zu results, not %zu and %zu",
                       flxi_hlo_word(s, "call_target_name", ""), operands, results, s->nx, s->ny);
         return false;
     }
@@ -56,7 +56,7 @@ static void potrf(hlo_site *s)
     s->y[1] = nan_info(s, l);
 }
 
-/* Place of the first zero on the diagonal of each matrix, counted from 1; 0 where there is none. */
+/* Position of the first zero on the diagonal of each matrix, counted from 1; 0 where there is none. */
 static flx_val zero_pivot(hlo_site *s, flx_val lu)
 {
     flx_graph *g = s->g;
@@ -94,7 +94,7 @@ static void orgqr(hlo_site *s)
 
 /* ---- Systems ---- */
 
-enum { MAX_BAND = 1 << 22 }; /* rows of tridiagonal matrices, whose places are a list */
+enum { MAX_BAND = 1 << 22 }; /* rows of tridiagonal matrices, whose positions are a list */
 
 static void trsm(hlo_site *s)
 {
@@ -146,7 +146,7 @@ static bool find_band(hlo_site *s, band *b)
     return fits;
 }
 
-/* A diagonal as a list; what would lie outside of its matrix is 0 on the main diagonal. */
+/* A diagonal as a list; what would be outside of its matrix is 0 on the main diagonal. */
 static flx_val diagonal(hlo_site *s, const band *b, int k, int64_t *cols)
 {
     flx_graph *g = s->g;
@@ -166,7 +166,8 @@ static void gtsv(hlo_site *s)
     band b = {0};
     flx_val parts[3];
     if (s->nx != 4 || s->ny != 5) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "gtsv takes 4 operands and gives 5 results, not %zu and %zu", s->nx, s->ny);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "gtsv takes 4 operands and returns 5 results, not %zu and %zu", s->nx,
+                      s->ny);
         return;
     }
     if (!find_band(s, &b))
@@ -184,9 +185,10 @@ static void gtsv(hlo_site *s)
         s->y[k] = nothing(s, (size_t)k);
     }
     const flx_type *x = flxi_hlo_typeof(s, s->x[3]);
-    flx_ints places = {rows, 3 * (size_t)b.all};
+    flx_ints positions = {rows, 3 * (size_t)b.all};
     flx_val sides = flx_reshape(s->g, s->x[3], FLX_INTS(b.all, x->dims[x->rank - 1]));
-    flx_val y = flx_sparse_solve(s->g, flx_concat(s->g, parts, 3, 0), sides, places, (flx_ints){cols, places.n}, b.all);
+    flx_val y =
+        flx_sparse_solve(s->g, flx_concat(s->g, parts, 3, 0), sides, positions, (flx_ints){cols, positions.n}, b.all);
     s->y[3] = flx_reshape(s->g, y, flxi_hlo_dims(x));
     s->y[4] = nan_info(s, s->y[3]);
 }

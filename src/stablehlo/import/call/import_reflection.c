@@ -2,7 +2,7 @@
 /* import_reflection.c: QR factors as reflections, the form in which LAPACK keeps and exchanges them.
 
    The factorisation is a scan over the columns: step k reflects column k onto the axis k and applies the reflection to
-   the columns behind. The product of reflections is 1 − V T V^H with the triangle T = (1 + D striu(V^H V))^-1 D, D
+   the columns after it. The product of reflections is 1 − V T V^H with the triangle T = (1 + D striu(V^H V))^-1 D, D
    being the taus on a diagonal; a tau of 0, which stands for no reflection, needs no exception in it. */
 #include "graph/type/type.h"
 #include "stablehlo/import/rule/import_linalg.h"
@@ -15,8 +15,8 @@ typedef struct {
     bool is_complex;
     flx_dtype dtype;
     flx_val a;                /* [.., m, n] */
-    flx_val at, below;        /* rows [m, 1]: k, behind k */
-    flx_val on_column, after; /* columns [1, n]: k, behind k */
+    flx_val at, below;        /* rows [m, 1]: k, after k */
+    flx_val on_column, after; /* columns [1, n]: k, after k */
 } reflection;
 
 static const flx_ints rows_axis = {(const int64_t[]){-2}, 1};
@@ -104,7 +104,7 @@ static const flx_graph *step_body(hlo_site *s, const flx_type *type)
 
 /* ---- Factors ---- */
 
-/* Axis 0 behind the others. */
+/* Axis 0 after the others. */
 static flx_val first_axis_last(hlo_site *s, flx_val x)
 {
     int rank = flxi_hlo_typeof(s, x)->rank;

@@ -92,7 +92,7 @@ typedef struct {
     bool repeats; /* for every further region too */
 } region_rule;
 
-/* Reads a word of value_lists; NULL when it is none. */
+/* Reads a word of value_lists; NULL when there is no such word. */
 static const char *read_values(const char *p, value_list_kind *out)
 {
     size_t n = strcspn(p, " ;");
@@ -224,7 +224,7 @@ bool flxi_hlo_check_clamp(hlo_site *s)
     return check_scalar_or_like(s, 0) && check_scalar_or_like(s, 2);
 }
 
-/* What a comparison is called must be what it is; i1 is compared by either name. */
+/* compare_type must fit the element type; i1 may be SIGNED or UNSIGNED. */
 bool flxi_hlo_check_compare(hlo_site *s)
 {
     static const struct {
@@ -241,7 +241,7 @@ bool flxi_hlo_check_compare(hlo_site *s)
     return true;
 }
 
-/* Inputs, as many first values, as many results. */
+/* Inputs, as many initial values, as many results. */
 bool flxi_hlo_check_reduction(hlo_site *s)
 {
     const hlo_op *op = s->op;
@@ -351,7 +351,7 @@ bool flxi_hlo_check_bitcast(hlo_site *s)
     bool from = flxi_hlo_element_class(flxi_hlo_operand_type(s, 0)) == 'c';
     bool to = flxi_hlo_element_class(flxi_hlo_result_type(s, 0)) == 'c';
     if (from != to)
-        flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "real numbers do not become complex ones, nor the reverse");
+        flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "a bitcast between real and complex numbers is not allowed");
     return from == to;
 }
 

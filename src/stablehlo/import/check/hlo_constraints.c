@@ -163,8 +163,8 @@ static bool check_word(hlo_site *s, const constraint *c)
 
 static bool refuse_axis(hlo_site *s, const constraint *c, int64_t axis, int rank)
 {
-    flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "%s has %lld, but there are %d axes, from 0", label_of(c), (long long)axis,
-                  rank);
+    flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "%s has %lld, which is out of range for %d axes", label_of(c),
+                  (long long)axis, rank);
     return false;
 }
 

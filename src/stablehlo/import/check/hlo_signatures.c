@@ -210,7 +210,7 @@ static bool match_element(matching *m, const char *who, const hlo_type *t, const
     if (p->element == 'P' && !(e->quant ? flxi_hlo_same_element(t, e) : !t->quant && t->element == part_of(e->element)))
         return refuse_elements(m, who, t, flxi_hlo_element(part_of(e->element))->text);
     if (p->element == 'Z' && !is_complex_of(t, e->element))
-        return refuse_elements(m, who, t, "complex numbers with such parts");
+        return refuse_elements(m, who, t, "complex numbers with these parts");
     return p->element < 'E' || p->element > 'G' || match_group(m, who, t, (size_t)(p->element - 'E'));
 }
 
@@ -218,7 +218,7 @@ static bool refuse_shape(matching *m, const char *who, const hlo_type *t, const 
 {
     char text[120];
     flxi_hlo_type_print(t, text, sizeof text);
-    flxi_hlo_fail(m->s, FLX_E_SHAPE, "the language stretches nothing by itself: use broadcast_in_dim",
+    flxi_hlo_fail(m->s, FLX_E_SHAPE, "StableHLO does not broadcast implicitly: use broadcast_in_dim",
                   "%s is %s, but must have the shape of %s", who, text, of);
     return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_chlo.c: operations of CHLO that are no function of one element: those that broadcast their operands,
+/* import_chlo.c: operations of CHLO that are not functions of single elements: those that broadcast their operands,
    constants, the largest elements, high halves of products, ragged products, scans. */
 #include "stablehlo/import/import_site.h"
 
@@ -113,7 +113,7 @@ void flxi_hlo_import_top_k(hlo_site *s)
     int64_t k = flxi_hlo_int(s, "k", -1);
     if (s->ny != 2 || x->rank < 1 || k < 0) {
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
-                      "it takes k >= 0 and an operand with an axis, and gives values and indices");
+                      "it takes k >= 0 and an operand with an axis, and returns values and indices");
         return;
     }
     flx_top_k(s->g, s->x[0], k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_control.c: branches, and operations that talk to other processes, of which there are none here. Bodies of our
-   branches see their operands only, so what regions use from outside becomes operands. */
+/* import_control.c: branches, and operations that communicate with other processes; here there is only one. Bodies of
+   our branches see their operands only, so what regions use from outside becomes operands. */
 #include "stablehlo/import/import_site.h"
 
 #include "graph/op/eval.h"
@@ -9,7 +9,7 @@ static bool gives(hlo_site *s, size_t got)
 {
     if (got == s->ny)
         return true;
-    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region gives %zu values, but %zu are named", got, s->ny);
+    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but it has %zu results", got, s->ny);
     return false;
 }
 
@@ -133,7 +133,7 @@ void flxi_hlo_import_process_index(hlo_site *s)
     s->y[0] = flx_scalar(s->g, FLX_U32, 0);
 }
 
-/* What is started runs at once; the future stands for its results. */
+/* What is started runs at once; the future is its results. */
 void flxi_hlo_import_async_start(hlo_site *s)
 {
     size_t n = flxi_hlo_inline_region(s, &s->op->regions[0], s->x, s->nx, s->y, s->ny);

@@ -14,7 +14,7 @@ void flxi_hlo_import_get_dimension_size(hlo_site *s)
     s->y[0] = flx_cast(s->g, flx_dim_size(s->g, s->x[0], flxi_hlo_int(s, "dimension", 0)), FLX_I32);
 }
 
-/* A known size: the elements beyond it do not count any more. */
+/* A known size: the elements beyond it are dropped. */
 void flxi_hlo_import_set_dimension_size(hlo_site *s)
 {
     const flx_type *t = flxi_hlo_typeof(s, s->x[0]);
@@ -78,7 +78,7 @@ void flxi_hlo_import_dynamic_pad(hlo_site *s)
         s->y[0] = flx_pad(s->g, s->x[0], s->x[1], edges[0], edges[1], edges[2]);
 }
 
-/* A window of known extents at a place that only the run knows: what dynamic_slice takes. */
+/* A window of known extents at a position that only the run knows: what dynamic_slice takes. */
 static bool slice_at(hlo_site *s, flx_ints sizes)
 {
     flx_val x[FLX_MAX_RANK + 1] = {s->x[0]};
@@ -136,7 +136,7 @@ void flxi_hlo_import_tensor_dim(hlo_site *s)
     if (!flxi_hlo_extents(s, s->x[1], &axis))
         return;
     if (axis.n != 1 || axis.v[0] < 0 || axis.v[0] >= flxi_hlo_typeof(s, s->x[0])->rank)
-        flxi_hlo_fail(s, FLX_E_INDEX, NULL, "operand 0 has no such axis");
+        flxi_hlo_fail(s, FLX_E_INDEX, NULL, "the axis is out of range for operand 0");
     else
         s->y[0] = flx_dim_size(s->g, s->x[0], axis.v[0]);
 }

@@ -19,7 +19,7 @@ void flxi_hlo_import_bitwise(hlo_site *s)
     hlo_element e = flxi_hlo_operand_type(s, 0)->element;
     int idle = flxi_hlo_is_narrow_int(e) ? 8 - flxi_hlo_element(e)->bits : 0;
     flx_val x[2] = {flxi_hlo_bits_of_int(s, s->x[0], e), s->x[s->nx - 1]};
-    if (idle && strcmp(s->row->ours, "shr_arith") == 0) { /* the sign is the uppermost bit, of unsigned numbers too */
+    if (idle && strcmp(s->row->ours, "shr_arith") == 0) { /* the sign is the highest bit, also for unsigned numbers */
         flx_val up = flxi_hlo_number(s, x[0], idle);
         x[0] = flx_shr_arith(s->g, flx_shl(s->g, x[0], up), up);
     }

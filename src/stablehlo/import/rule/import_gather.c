@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_gather.c: elements picked by indices. Starts are moved into range, as the language says. */
+/* import_gather.c: elements selected by indices. Starts are moved into range, as the language requires. */
 #include "stablehlo/import/import_site.h"
 
 static void gather(hlo_site *s, flx_ints sizes)
@@ -38,7 +38,7 @@ static int64_t *counted(hlo_site *s, int64_t first, int64_t n)
     return v;
 }
 
-/* y[b, p, i, q] = x[b, p, index[b, i], q]: i stands in place of the axis dim of x, b are the first batch_dims axes. */
+/* y[b, p, i, q] = x[b, p, index[b, i], q]: i replaces the axis dim of x, b are the first batch_dims axes. */
 void flxi_hlo_import_torch_index_select(hlo_site *s)
 {
     const flx_type *x = flxi_hlo_typeof(s, s->x[0]);
@@ -53,7 +53,7 @@ void flxi_hlo_import_torch_index_select(hlo_site *s)
                       (long long)batch, x->rank, index->rank);
         return;
     }
-    int64_t kept = index->rank - batch; /* axes that stand in place of dim */
+    int64_t kept = index->rank - batch; /* axes that replace dim */
     int64_t *sizes = flxi_hlo_new(s, int64_t, x->rank);
     int64_t *offset = flxi_hlo_new(s, int64_t, x->rank);
     int64_t *same = counted(s, 0, batch);

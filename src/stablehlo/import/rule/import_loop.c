@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_loop.c: while.
 
-   A loop whose condition compares a counter with a limit, both known, becomes a scan of so many steps: what it carries
-   unchanged is handed to each step without being copied, an array that is read row by row as the counter runs becomes a
-   sequence, and one that is written so becomes the stacked results of the steps. That is how scans of other systems
-   look once they are lowered to loops. All other loops stay loops; what their regions use from outside is carried
-   along. */
+   A loop whose condition compares a counter with a limit, both known, becomes a scan of that many steps: what it
+   carries unchanged is handed to each step without being copied, an array that is read row by row as the counter runs
+   becomes a sequence, and one that is written so becomes the stacked results of the steps. Scans of other systems have
+   this form once they are written as loops. All other loops remain loops; what their regions use from outside is
+   carried along. */
 #include "stablehlo/import/rule/import_region.h"
 
 #include "graph/op/eval.h"
@@ -128,7 +128,7 @@ static bool counts_down(const loop *l, const flxi_node *n)
            is_integer(l, n->in[1], 1);
 }
 
-/* The row of this round, also behind a test that makes negative numbers count from the end: it is never negative. */
+/* The row of this round, also after a test that makes negative numbers count from the end: it is never negative. */
 static bool is_row_number(const loop *l, uint32_t id)
 {
     const flxi_node *n = node_of(l->body, id);
@@ -358,8 +358,8 @@ static bool build_loop(loop *l)
         return false;
     if (s->nx == 0 || s->ny != s->nx || l->body->outputs.n != l->n || l->cond->outputs.n != 1) {
         flxi_hlo_fail(s, FLX_E_ARITY, NULL,
-                      "it has %zu carries and %zu results; its condition gives %zu values, its body %zu", s->nx, s->ny,
-                      l->cond->outputs.n, l->body->outputs.n - captures.num_vals);
+                      "it has %zu carries and %zu results; its condition returns %zu values, its body %zu", s->nx,
+                      s->ny, l->cond->outputs.n, l->body->outputs.n - captures.num_vals);
         return false;
     }
     return true;

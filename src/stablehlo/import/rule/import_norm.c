@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_norm.c: batch normalisation. The axis of the features may be any; our ops have it second, so the other axes
-   are brought together in front of it. */
+   are merged before it. */
 #include "stablehlo/import/import_site.h"
 
 typedef struct {

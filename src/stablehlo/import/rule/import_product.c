@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_product.c: sums of products: dot_general and its older kin, convolutions.
+/* import_product.c: sums of products: dot_general and its predecessors, convolutions.
 
    The element type of a result may be another one than that of the operands. Where it holds all their values the
    products are formed in it, so that a sum of bytes in 32 bits is exact; otherwise they are formed in the operands'
-   type and the sum is converted. What a precision or an algorithm asks for is met by computing in full. */
+   type and the sum is converted. Any precision or algorithm is satisfied by computing in full precision. */
 #include "stablehlo/import/import_site.h"
 
 #include "graph/type/type.h"
@@ -106,7 +106,7 @@ static double spread(int64_t n, int64_t d)
     return n > 0 ? (double)(n - 1) * (double)d + 1 : 0;
 }
 
-/* Whether a window reaches beyond the padded input along some axis, so that there is no place for it and the result is
+/* Whether a window reaches beyond the padded input along some axis, so that it does not fit and the result is
    empty. */
 static bool is_too_large(hlo_site *s, const flx_conv_attrs *a)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_ragged.c: chlo.ragged_dot: products in which consecutive runs of an axis of the first operand, the groups, go
-   their own ways.
+/* import_ragged.c: chlo.ragged_dot: products in which consecutive runs of an axis of the first operand, the groups, are
+   multiplied by different matrices.
 
    The operands get an axis for the group and are zero outside of it, so that one batched product serves all groups;
-   what zeros meet in the other operand (infinities, NaNs) is masked as well. Rows that belong to no group give zero. */
+   what zeros meet in the other operand (infinities, NaNs) is masked as well. Rows that belong to no group are zero. */
 #include "stablehlo/import/import_site.h"
 
 static const char numbers[] = "ragged_dot_dimension_numbers";
@@ -40,16 +40,16 @@ static flx_val grouped(hlo_site *s, const ragged *r, flx_val x, int64_t axis, bo
     return flx_where(g, mask, has_groups ? x : flx_unsqueeze(g, x, FLX_INTS(0)), flxi_hlo_number(s, x, 0));
 }
 
-/* Axes counted behind a new first one. */
+/* Axes after a new first one is added. */
 static flx_ints behind(hlo_site *s, flx_ints axes)
 {
     int64_t *v = flxi_hlo_new(s, int64_t, axes.n);
     for (size_t i = 0; v && i < axes.n; i++)
-        v[i] = axes.v[i] + (axes.v[i] < INT64_MAX); /* what is no axis stays none */
+        v[i] = axes.v[i] + (axes.v[i] < INT64_MAX); /* an invalid axis stays invalid */
     return (flx_ints){v, v ? axes.n : 0};
 }
 
-static int64_t place_of(flx_ints axes, int64_t axis)
+static int64_t position_of(flx_ints axes, int64_t axis)
 {
     for (size_t i = 0; i < axes.n; i++)
         if (axes.v[i] == axis)
@@ -58,12 +58,12 @@ static int64_t place_of(flx_ints axes, int64_t axis)
 }
 
 /* Place of the ragged axis among those of the first operand that are not contracted. */
-static int64_t kept_place(const ragged *r)
+static int64_t kept_position(const ragged *r)
 {
-    int64_t place = 0;
+    int64_t position = 0;
     for (int64_t i = 0; i < r->ragged; i++)
-        place += place_of(r->lc, i) < 0;
-    return place;
+        position += position_of(r->lc, i) < 0;
+    return position;
 }
 
 static bool find_groups(hlo_site *s, ragged *r)
@@ -97,14 +97,14 @@ void flxi_hlo_import_ragged_dot(hlo_site *s)
     if (!find_groups(s, &r))
         return;
     flx_val l = grouped(s, &r, s->x[0], r.ragged, false);
-    int64_t pair = place_of(r.lc, r.ragged);
+    int64_t pair = position_of(r.lc, r.ragged);
     flx_val y;
     if (pair >= 0) { /* the groups are runs of what is summed over */
         flx_val right = grouped(s, &r, s->x[1], r.rc.v[pair], false);
         y = flx_dot_general(g, l, right, behind(s, r.lc), behind(s, r.rc), FLX_INTS(0), FLX_INTS(0));
     } else if (group.n == 1) { /* runs of rows, each with a matrix of its own */
         flx_val all = flx_dot_general(g, l, s->x[1], behind(s, r.lc), r.rc, FLX_INTS(0), group);
-        y = flx_reduce_sum(g, grouped(s, &r, all, kept_place(&r), true), FLX_INTS(0), 0);
+        y = flx_reduce_sum(g, grouped(s, &r, all, kept_position(&r), true), FLX_INTS(0), 0);
     } else {
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "rhs_group_dimensions must name one axis of the second operand");
         return;

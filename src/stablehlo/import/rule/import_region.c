@@ -51,7 +51,7 @@ static void give_results(hlo_site *s, flx_graph *g, const flx_graph *body, const
         flx_output(g, out[i], NULL);
 }
 
-/* What stands in the new body for capture v: a constant, or an input, with which v is added to the outer values. */
+/* What represents capture v in the new body: a constant, or an input, with which v is added to the outer values. */
 static flx_val settled(hlo_site *s, flx_graph *g, flx_val v, hlo_element_body *out, flx_val *outer)
 {
     const flx_type *type = flxi_hlo_typeof(s, v);
@@ -223,7 +223,7 @@ bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v)
 
 /* ---- Operands ---- */
 
-/* Whether elements may be converted without being asked: to a type of the same kind that is no narrower. */
+/* Whether elements may be converted implicitly: to a type of the same kind that is no narrower. */
 static bool is_promotable(int32_t from, int32_t to)
 {
     bool same_kind = flxi_is_float(from) == flxi_is_float(to) && flxi_is_complex(from) == flxi_is_complex(to) &&

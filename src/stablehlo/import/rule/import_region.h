@@ -2,9 +2,9 @@
 /* import_region.h: regions that work on single elements, as the bodies of our ops.
 
    Such a region becomes a graph of scalars. What it uses from outside is brought in as a constant where its value is
-   known; other scalars become further inputs behind the arguments, and the op carries them along as operands that it
+   known; other scalars become further inputs after the arguments, and the op carries them along as operands that it
    does not change. Whether a body is one of the combinations that our ops have a word for is seen from the graph, not
-   from the text, so element types that need rounding after each operation are never taken for plain ones. */
+   from the text, so element types that need rounding after each operation are never mistaken for plain ones. */
 #ifndef FLXI_STABLEHLO_IMPORT_REGION_H
 #define FLXI_STABLEHLO_IMPORT_REGION_H
 
@@ -20,16 +20,15 @@ typedef struct {
 /* Region r, which must have num_args scalar arguments; false with the error in s->g. */
 bool flxi_hlo_element_body(hlo_site *s, const hlo_region *r, size_t num_args, hlo_element_body *out);
 
-/* A body under construction, which the lowering holds, or NULL; input i of it; and the same once it is complete, or
-   NULL with its error in s->g. */
+/* A body under construction, which the import owns, or NULL; input i of it; and the same once it is complete, or NULL
+   with its error in s->g. */
 flx_graph *flxi_hlo_new_body(hlo_site *s);
 flx_val flxi_hlo_body_input(flx_graph *g, size_t i, const flx_type *type);
 const flx_graph *flxi_hlo_finished(hlo_site *s, const flx_graph *g);
 
-/* The body as an op wants it that has `num_outer` operands more. Element body (args..., outer...) becomes
-   fold:    (accumulators..., outer..., elements..., ignored...) → results..., outer...
-   compare: (a1, b1, ..., outer1, ignored1, ...) → result
-   The lowering holds the graph; NULL with the error in s->g. */
+/* The body as an op wants it that has `num_outer` operands more. Element body (args..., outer...) becomes fold:
+   (accumulators..., outer..., elements..., ignored...) → results..., outer... compare: (a1, b1, ..., outer1, ignored1,
+   ...) → result The import owns the graph; NULL with the error in s->g. */
 const flx_graph *flxi_hlo_fold_graph(hlo_site *s, const hlo_element_body *b);
 const flx_graph *flxi_hlo_compare_graph(hlo_site *s, const hlo_element_body *b);
 

@@ -58,9 +58,9 @@ static flx_val reduce_by_name(hlo_site *s, const hlo_combine_name *name, flx_val
     return flxi_hlo_is_neutral(s, name, init) ? y : flxi_hlo_append(s, name->op, (flx_val[]){init, y}, 2);
 }
 
-/* The body by which the place of the largest (gt) or smallest (lt) element is usually found: NaN wins, then the better
-   value, then the lower place. Inputs: value and place so far, value and place of an element. */
-static const flx_graph *place_body(hlo_site *s, const flx_graph *like, const char *better)
+/* The usual body that finds the position of the largest (gt) or smallest (lt) element: NaN wins, then the better value,
+   then the lower position. Inputs: value and position so far, value and position of an element. */
+static const flx_graph *position_body(hlo_site *s, const flx_graph *like, const char *better)
 {
     flx_graph *g = flxi_hlo_new_body(s);
     flx_val x[4];
@@ -97,7 +97,7 @@ static bool counts_along(const hlo_site *s, flx_val v, int64_t axis)
 {
     const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, v.id)->node);
     flx_type type = *flxi_hlo_typeof(s, v);
-    flx_graph *g = n->op == OP_iota ? flx_graph_new(s->g->ctx, "places") : NULL;
+    flx_graph *g = n->op == OP_iota ? flx_graph_new(s->g->ctx, "positions") : NULL;
     if (!g)
         return false;
     flx_val wanted = flx_iota(g, &type, axis);
@@ -119,14 +119,14 @@ static bool is_used_in(const hlo_op *op, uint32_t number)
     return false;
 }
 
-/* Reductions to the place of the largest or smallest element, where the value itself is not asked for: on equal zeros
-   of both signs the fold keeps another one than the reduction would. */
-static bool reduce_to_place(hlo_site *s, const fold *f, flx_ints axes)
+/* Reductions to the position of the largest or smallest element, where the value itself is not used: on equal zeros of
+   both signs the fold keeps another one than the reduction would. */
+static bool reduce_to_position(hlo_site *s, const fold *f, flx_ints axes)
 {
     static const struct {
         const char *better;
         hlo_combine_name name; /* of the value */
-        flx_val (*place)(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype);
+        flx_val (*position)(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype);
     } rows[] = {{"gt", {.neutral = HLO_LOWEST, .reduction = "reduce_max"}, flx_argmax},
                 {"lt", {.neutral = HLO_HIGHEST, .reduction = "reduce_min"}, flx_argmin}};
     const flx_type *x = flxi_hlo_typeof(s, f->x[0]);
@@ -137,11 +137,11 @@ static bool reduce_to_place(hlo_site *s, const fold *f, flx_ints axes)
         !flxi_hlo_is_neutral(s, &zero, f->init[1]))
         return false;
     for (size_t i = 0; i < 2; i++) {
-        const flx_graph *wanted = place_body(s, f->body.graph, rows[i].better);
+        const flx_graph *wanted = position_body(s, f->body.graph, rows[i].better);
         if (!wanted || !same_nodes(wanted, f->body.graph) || !flxi_hlo_is_neutral(s, &rows[i].name, f->init[0]))
             continue;
         s->y[0] = reduce_by_name(s, &rows[i].name, f->x[0], f->init[0], axes);
-        s->y[1] = rows[i].place(s->g, f->x[0], axes.v[0], 0, flxi_hlo_dtype(s, f->x[1]));
+        s->y[1] = rows[i].position(s->g, f->x[0], axes.v[0], 0, flxi_hlo_dtype(s, f->x[1]));
         return true;
     }
     return false;
@@ -160,7 +160,7 @@ void flxi_hlo_import_reduce(hlo_site *s)
         s->y[0] = reduce_by_name(s, name, f.x[0], f.init[0], axes);
         return;
     }
-    if (reduce_to_place(s, &f, axes))
+    if (reduce_to_position(s, &f, axes))
         return;
     size_t n = f.n + f.body.num_outer;
     const flx_graph *body = flxi_hlo_fold_graph(s, &f.body);
@@ -186,8 +186,8 @@ void flxi_hlo_import_map(hlo_site *s)
     for (size_t i = 0; i < body.num_outer; i++)
         x[s->nx + i] = flxi_hlo_like(s, body.outer[i], s->x[0]);
     if (body.graph->outputs.n != s->ny)
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region gives %zu values, but %zu are named", body.graph->outputs.n,
-                      s->ny);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but it has %zu results",
+                      body.graph->outputs.n, s->ny);
     else
         flx_map(s->g, x, s->nx + body.num_outer, body.graph, s->y, s->ny);
 }
@@ -230,7 +230,7 @@ static bool is_running(const windows *w, const flx_type *x, int64_t *axis, bool 
     return *axis >= 0;
 }
 
-/* Windows of up to so many elements are folded as the body says, rounding at each step; sums and products over longer
+/* Windows of up to that many elements are folded as the body says, rounding at each step; sums and products of longer
    ones are left to ops that use wider numbers and, for running folds, fewer steps. */
 enum { SHORT_WINDOW = 64 };
 

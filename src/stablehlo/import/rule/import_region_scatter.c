@@ -114,7 +114,7 @@ static bool is_static(hlo_site *s, flx_val x)
     return true;
 }
 
-/* The places of x's elements in the flattened array, `first` at the beginning, in the shape of x. */
+/* The positions of x's elements in the flattened array, `first` at the beginning, in the shape of x. */
 static flx_val numbered(hlo_site *s, flx_val x, double first)
 {
     const flx_type *t = flxi_hlo_typeof(s, x);
@@ -140,9 +140,9 @@ static void window_sizes(const flx_scatter_nd_attrs *a, const flx_type *x, const
     }
 }
 
-/* For each update the place of its element in the flattened array, −1 where there is none: numbers from 1 are gathered
-   as the updates are scattered, and what lies outside is 0. */
-static flx_val update_places(hlo_site *s, const flx_scatter_nd_attrs *a, flx_val x, flx_val indices, flx_val update)
+/* For each update the position of its element in the flattened array, −1 where there is none: positions plus 1 are
+   gathered as the updates are scattered, and those outside are 0. */
+static flx_val update_positions(hlo_site *s, const flx_scatter_nd_attrs *a, flx_val x, flx_val indices, flx_val update)
 {
     int64_t sizes[FLX_MAX_RANK];
     window_sizes(a, flxi_hlo_typeof(s, x), flxi_hlo_typeof(s, update), sizes);
@@ -156,11 +156,11 @@ static flx_val update_places(hlo_site *s, const flx_scatter_nd_attrs *a, flx_val
         .index_vector_axis = a->index_vector_axis,
         .oob = "zero",
     };
-    flx_val place = flx_gather_nd(s->g, numbered(s, x, 1), indices, &g);
-    return flx_sub(s->g, place, flx_scalar(s->g, FLX_I64, 1));
+    flx_val position = flx_gather_nd(s->g, numbered(s, x, 1), indices, &g);
+    return flx_sub(s->g, position, flx_scalar(s->g, FLX_I64, 1));
 }
 
-/* One update: inputs are the flattened arrays x, the outer scalars, a place and the updates; results the arrays. */
+/* One update: inputs are the flattened arrays x, the outer scalars, a position and the updates; results the arrays. */
 static const flx_graph *update_step(hlo_site *s, const hlo_element_body *b, const flx_val *x, size_t n)
 {
     flx_graph *g = flxi_hlo_new_body(s);
@@ -176,23 +176,23 @@ static const flx_graph *update_step(hlo_site *s, const hlo_element_body *b, cons
         arrays[i] = flxi_hlo_body_input(g, inputs++, flxi_hlo_typeof(s, x[i]));
     for (size_t i = 0; i < b->num_outer; i++)
         in[b->num_args + i] = flxi_hlo_body_input(g, inputs++, flxi_hlo_typeof(s, b->outer[i]));
-    flx_val place = flxi_hlo_body_input(g, inputs++, &index);
+    flx_val position = flxi_hlo_body_input(g, inputs++, &index);
     flx_val zero = flx_scalar(g, FLX_I64, 0);
-    flx_val at = flx_max(g, place, zero);
+    flx_val at = flx_max(g, position, zero);
     for (size_t i = 0; i < n; i++) {
         in[i] = flx_squeeze(g, flx_dynamic_slice(g, (flx_val[]){arrays[i], at}, 2, one), (flx_ints){(int64_t[]){0}, 1});
         in[n + i] = flxi_hlo_body_input(g, inputs++, flxi_type_at(b->graph, b->graph->leaves.at[n + i]));
     }
     flxi_inline(g, b->graph, in, out);
     for (size_t i = 0; i < n; i++) {
-        flx_val element = flx_where(g, flx_ge(g, place, zero), out[i], in[i]);
+        flx_val element = flx_where(g, flx_ge(g, position, zero), out[i], in[i]);
         flx_output(g, flx_dynamic_update_slice(g, (flx_val[]){arrays[i], flx_reshape(g, element, one), at}, 3), NULL);
     }
     return flxi_hlo_finished(s, g);
 }
 
-/* Combines the updates into the arrays x, each at its place, in row-major order. */
-static void update_each(hlo_site *s, const hlo_element_body *b, const flx_val *x, size_t n, flx_val place,
+/* Combines the updates into the arrays x, each at its position, in row-major order. */
+static void update_each(hlo_site *s, const hlo_element_body *b, const flx_val *x, size_t n, flx_val position,
                         const flx_val *updates, flx_val *y)
 {
     flx_val *in = flxi_hlo_new(s, flx_val, 2 * n + 1 + b->num_outer);
@@ -204,7 +204,7 @@ static void update_each(hlo_site *s, const hlo_element_body *b, const flx_val *x
     }
     for (size_t i = 0; i < b->num_outer; i++)
         in[n + i] = b->outer[i];
-    in[n + b->num_outer] = flattened(s, place);
+    in[n + b->num_outer] = flattened(s, position);
     flx_scan_attrs a = FLX_SCAN_ATTRS;
     a.body = update_step(s, b, in, n);
     a.num_carry = (int64_t)n;
@@ -228,7 +228,7 @@ void flxi_hlo_import_scatter(hlo_site *s)
     if (s->nx % 2 == 0 || n == 0 || s->ny != n) {
         flxi_hlo_fail(s, FLX_E_ARITY, NULL,
                       "it has %zu operands and %zu results, but takes arrays, indices and as many "
-                      "updates, and gives the arrays",
+                      "updates, and returns the arrays",
                       s->nx, s->ny);
         return;
     }
@@ -245,7 +245,7 @@ void flxi_hlo_import_scatter(hlo_site *s)
         s->y[done] = scatter_one(s, a, own, x[done], s->x[n], updates[done]);
     }
     if (done < n && !flxi_hlo_failed(s) && is_static(s, x[0]) && is_static(s, updates[0]))
-        update_each(s, &body, x, n, update_places(s, &a, x[0], s->x[n], updates[0]), updates, s->y);
+        update_each(s, &body, x, n, update_positions(s, &a, x[0], s->x[n], updates[0]), updates, s->y);
 }
 
 /* ---- select_and_scatter ---- */
@@ -259,12 +259,12 @@ static const char *selection_word(const hlo_element_body *b)
         return NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(c.op->name, words[i][0]) == 0)
-            return words[i][c.a]; /* of swapped operands the mirrored one */
+            return words[i][c.a]; /* for swapped operands the mirrored one */
     return NULL;
 }
 
-/* A fold to the selected element and its place, −1 before the first: inputs are value, place and outer values so far,
-   then value and place of an element, and what stands beside the outer values. */
+/* A fold to the selected element and its position (−1 before the first): inputs are value, position and outer values so
+   far, then value and position of an element, and what is next to the outer values. */
 static const flx_graph *selection_fold(hlo_site *s, const hlo_element_body *b)
 {
     size_t m = b->num_outer;
@@ -295,7 +295,7 @@ static const flx_graph *selection_fold(hlo_site *s, const hlo_element_body *b)
     return flxi_hlo_finished(s, g);
 }
 
-/* For bodies that need values of a run: places by a fold over the windows, then the loop over updates. */
+/* For bodies that need values of a run: positions by a fold over the windows, then the loop over updates. */
 static flx_val select_by_loop(hlo_site *s, const flx_select_and_scatter_attrs *a, const hlo_element_body *select,
                               const hlo_element_body *combine, const flx_val *x)
 {

@@ -2,8 +2,8 @@
 /* import_region_sort.c: sort.
 
    Most comparators say K(a) < K(b), or > throughout, for some keys K in lexicographic order. Then the keys are computed
-   for all elements at once and our sort orders by them: that puts NaN behind all numbers where a comparator that is no
-   order leaves it open. Any other comparator is asked for each pair. */
+   for all elements at once and our sort orders by them: that puts NaN after all numbers, which a comparator that is not
+   an order leaves open. Any other comparator is called for each pair. */
 #include "stablehlo/import/rule/import_region.h"
 
 #include "graph/op/opcode.h"
@@ -89,7 +89,7 @@ static int side_of(key_search *k, uint32_t id)
     return uses[0] == uses[1] ? -1 : (int)uses[1];
 }
 
-/* A comparison of a key of a with the same key of b; *key is that of a, *swapped whether b's stands first. */
+/* A comparison of a key of a with the same key of b; *key is that of a, *swapped whether b's comes first. */
 static bool match_pair(key_search *k, const flxi_node *n, uint32_t *key, bool *swapped)
 {
     if (n->nin != 2 || !is_same(k, n->in[0], n->in[1], 1))
@@ -192,9 +192,9 @@ static void sort_by_keys(key_search *k, flx_sort_attrs a)
     size_t room = k->num_keys + s->nx;
     flx_val *x = flxi_hlo_new(s, flx_val, room);
     flx_val *y = flxi_hlo_new(s, flx_val, room);
-    size_t *place = flxi_hlo_new(s, size_t, s->nx);
+    size_t *position = flxi_hlo_new(s, size_t, s->nx);
     size_t n = 0;
-    if (!x || !y || !place)
+    if (!x || !y || !position)
         return;
     while (n < k->num_keys) {
         x[n] = key_values(k, k->keys[n]);
@@ -206,13 +206,13 @@ static void sort_by_keys(key_search *k, flx_sort_attrs a)
             at++;
         if (at == n)
             x[n++] = s->x[i];
-        place[i] = at;
+        position[i] = at;
     }
     a.num_keys = (int64_t)k->num_keys;
     a.descending = k->is_descending;
     flx_sort(s->g, x, n, &a, y, n);
     for (size_t i = 0; i < s->nx; i++)
-        s->y[i] = y[place[i]];
+        s->y[i] = y[position[i]];
 }
 
 static void sort_by_body(hlo_site *s, const hlo_element_body *body, flx_sort_attrs a)
@@ -235,7 +235,7 @@ void flxi_hlo_import_sort(hlo_site *s)
     hlo_element_body body;
     flx_sort_attrs a = FLX_SORT_ATTRS;
     if (s->nx == 0 || s->ny != s->nx) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu arrays for %zu", s->ny, s->nx);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has %zu results for %zu arrays", s->ny, s->nx);
         return;
     }
     a.axis = flxi_hlo_int(s, "dimension", -1);

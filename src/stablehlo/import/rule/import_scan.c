@@ -9,7 +9,7 @@ typedef struct {
     hlo_captures captures;
 } scanning;
 
-/* Axis `from` moved to place `to`. */
+/* Axis `from` moved to position `to`. */
 static flx_val moved(hlo_site *s, flx_val x, int64_t from, int64_t to)
 {
     int rank = flxi_hlo_typeof(s, x)->rank;

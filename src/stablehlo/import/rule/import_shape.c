@@ -10,7 +10,7 @@ void flxi_hlo_import_broadcast_in_dim(hlo_site *s)
         s->y[0] = flx_broadcast_in_dim(s->g, s->x[0], flxi_hlo_dims(&to), axes);
 }
 
-/* New axes in front. */
+/* New leading axes. */
 void flxi_hlo_import_broadcast(hlo_site *s)
 {
     const flx_type *t = flxi_hlo_typeof(s, s->x[0]);

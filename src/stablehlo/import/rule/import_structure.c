@@ -45,7 +45,7 @@ static void call(hlo_site *s, const char *attribute)
     }
     size_t n = flxi_hlo_inline_call(s, callee, s->x, s->nx, s->y, s->ny);
     if (n != s->ny)
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.80s gives %zu values, but %zu are named", callee, n, s->ny);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.80s returns %zu values, but %zu results are named", callee, n, s->ny);
 }
 
 void flxi_hlo_import_call(hlo_site *s)
@@ -63,7 +63,7 @@ void flxi_hlo_import_composite(hlo_site *s)
 void flxi_hlo_import_pass_on(hlo_site *s)
 {
     if (s->ny != s->nx) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has %zu results for %zu operands", s->ny, s->nx);
         return;
     }
     for (size_t i = 0; i < s->nx; i++)
@@ -73,7 +73,7 @@ void flxi_hlo_import_pass_on(hlo_site *s)
 void flxi_hlo_import_optimization_barrier(hlo_site *s)
 {
     if (s->nx != s->ny)
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it gives %zu values for %zu", s->ny, s->nx);
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has %zu results for %zu operands", s->ny, s->nx);
     else if (s->nx)
         flx_optimization_barrier(s->g, s->x, s->nx, s->y, s->ny);
 }

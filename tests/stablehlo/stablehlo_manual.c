@@ -10,16 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those whose rule says why they cannot be done; the manual has them among the limits. */
-static bool is_refused(const char *name)
-{
-    static const char *const names[] = {"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* A line for each dialect: | `chlo` | `acos` `acosh` … | */
 static void list_operations(flxi_strbuf *out)
 {
@@ -29,8 +19,8 @@ static void list_operations(flxi_strbuf *out)
     for (size_t i = 0; i < flxi_hlo_num_operations; i++) {
         const char *name = flxi_hlo_operations[i].name;
         size_t n = strcspn(name, ".");
-        if (!flxi_hlo_operations[i].import || is_refused(name))
-            continue;
+        if (!flxi_hlo_operations[i].import || flxi_hlo_operations[i].import == flxi_hlo_import_no_other_process)
+            continue; /* only read, or one of the limits that the manual lists */
         if (n != dialect || strncmp(name, last, n) != 0)
             flxi_addf(out, "%s| `%.*s` |", dialect ? " |\n" : "", (int)n, name);
         flxi_addf(out, " `%s`", name + n + 1);

@@ -356,7 +356,7 @@ static flx_val clamped_starts(const geometry *q)
     return is_vector && starts.n ? flx_concat(g, parts, starts.n, q->v) : starts.n ? parts[0] : wide;
 }
 
-static flx_val emit_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val updates, flx_scatter_nd_attrs a)
+static flx_val append_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val updates, flx_scatter_nd_attrs a)
 {
     const flxi_combine *c = flxi_export_field(s->op, s->attrs, "combine");
     static const char *const words[] = {"add", "mul", "min", "max", "set"};
@@ -398,6 +398,6 @@ void flxi_export_as_scatter_nd(flxi_site *s, flx_val *y)
         a.indices_batching_axes = site_ints(s, "indices_batching_axes");
         a.index_vector_axis = q.v;
     }
-    flx_val v = emit_scatter(s, x, indices, u, a);
+    flx_val v = append_scatter(s, x, indices, u, a);
     y[0] = widen ? flx_cast(s->g, v, dtype) : v;
 }

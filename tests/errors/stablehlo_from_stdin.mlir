@@ -6,6 +6,6 @@ module @m {
     return %y : tensor<2xf32>
   }
 }
-//! <stdin>:5:10: error: no short form of stablehlo.frobnicate is known [UNSUPPORTED]
-//! hint: the generic form of any operation is read: "dialect.op"(%a) : (type) -> type
+//! <stdin>:5:10: error: stablehlo.frobnicate has no known short form [UNSUPPORTED]
+//! hint: any operation can be written in the generic form: "dialect.op"(%a) : (type) -> type
 //? 2

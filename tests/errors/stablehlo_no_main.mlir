@@ -5,5 +5,5 @@ module {
   }
 }
 //! stablehlo_no_main.mlir: error: there is no function @main [NAME]
-//! hint: call the function that is to run @main
+//! hint: rename the entry function to @main
 //? 2

@@ -51,12 +51,18 @@ CASES = {
     "elu": ("elu(x)", elu(1), limit(-1.0), TAILS, 2),
     "elu_alpha": ("elu(x, alpha=0.75)", elu(0.75), limit(-0.75), TAILS, 2),
     "celu": ("celu(x)", elu(1), limit(-1.0), TAILS, 2),
-    "celu_alpha": ("celu(x, alpha=0.75)", lambda x: x if x > 0 else mp.mpf(0.75) * mp.expm1(x / mp.mpf(0.75)), limit(-0.75), TAILS, 4),
-    "leaky_relu": ("leaky_relu(x)", lambda x: x if x > 0 else mp.mpf(0.01) * x, lambda x: x if x > 0 else 0.01 * x, TAILS, 1),
-    "leaky_relu_alpha": ("leaky_relu(x, alpha=-0.5)", lambda x: x if x > 0 else x / -2, lambda x: x if x > 0 else -0.5 * x, TAILS, 0),
-    "hard_sigmoid": ("hard_sigmoid(x)", lambda x: clamp(x / 6 + mp.mpf(0.5)), lambda x: np.clip(x / 6 + 0.5, 0, 1), [1e-8, 3, -3, 1e30], 4),
-    "hard_sigmoid_slope": ("hard_sigmoid(x, alpha=0.25, beta=0.75)", lambda x: clamp(x / 4 + mp.mpf(0.75)), lambda x: np.clip(x / 4 + 0.75, 0, 1), [1, -3], 0),
-    "threshold": ("threshold(x, theta=0.5, value=-7)", lambda x: x if x > 0.5 else mp.mpf(-7), lambda x: x if x > 0.5 else -7.0, [0.5, 0.50390625], 0),
+    "celu_alpha": ("celu(x, alpha=0.75)", lambda x: x if x > 0 else mp.mpf(0.75) * mp.expm1(x / mp.mpf(0.75)),
+                   limit(-0.75), TAILS, 4),
+    "leaky_relu": ("leaky_relu(x)", lambda x: x if x > 0 else mp.mpf(0.01) * x, lambda x: x if x > 0 else 0.01 * x,
+                   TAILS, 1),
+    "leaky_relu_alpha": ("leaky_relu(x, alpha=-0.5)", lambda x: x if x > 0 else x / -2,
+                         lambda x: x if x > 0 else -0.5 * x, TAILS, 0),
+    "hard_sigmoid": ("hard_sigmoid(x)", lambda x: clamp(x / 6 + mp.mpf(0.5)), lambda x: np.clip(x / 6 + 0.5, 0, 1),
+                     [1e-8, 3, -3, 1e30], 4),
+    "hard_sigmoid_slope": ("hard_sigmoid(x, alpha=0.25, beta=0.75)", lambda x: clamp(x / 4 + mp.mpf(0.75)),
+                           lambda x: np.clip(x / 4 + 0.75, 0, 1), [1, -3], 0),
+    "threshold": ("threshold(x, theta=0.5, value=-7)", lambda x: x if x > 0.5 else mp.mpf(-7),
+                  lambda x: x if x > 0.5 else -7.0, [0.5, 0.50390625], 0),
 }
 
 
@@ -67,10 +73,12 @@ def float_cases(f):
         # theta is rounded to the operand's dtype, so x = 0.1 is not above it; NaN is not above anything.
         x = np.array([0.1, -0.1, 0.125, nan], DTYPES[d])
         value = np.array(0.3, DTYPES[d])
-        f.case(f"threshold_tie_{d}", "threshold(x, theta=0.1, value=0.3)", {"x": x}, [np.array([value, value, x[2], value])])
+        f.case(f"threshold_tie_{d}", "threshold(x, theta=0.1, value=0.3)", {"x": x},
+               [np.array([value, value, x[2], value])])
         x, slope = f.normal(d, (3, 4)), f.normal(d, (4,))
         rule = lambda a, b: a if a > 0 else a * b
-        f.case(f"prelu_{d}", "prelu(x, slope)", {"x": x, "slope": slope}, [rounded(d, np.where(wide(x) > 0, wide(x), wide(x) * wide(slope)))])
+        f.case(f"prelu_{d}", "prelu(x, slope)", {"x": x, "slope": slope},
+               [rounded(d, np.where(wide(x) > 0, wide(x), wide(x) * wide(slope)))])
         x, slope = np.array([[nan], [0.0], [-inf], [inf]], DTYPES[d]), np.array([0.5, nan, -2.0], DTYPES[d])
         f.case(f"prelu_special_{d}", "prelu(x, slope)", {"x": x, "slope": slope}, [real(d, rule, rule, x, slope)])
         empty = np.zeros((0, 2), DTYPES[d])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oracle of the arith family. Floats: NumPy in float64, rounded once. Integers: Python's own. Complex quotients and fma:
-exact fractions. nextafter: NumPy and JAX."""
+"""Oracle of the arith family. Floats: NumPy in float64, rounded once. Integers: Python's own. Complex quotients and
+fma: exact fractions. nextafter: NumPy and JAX."""
 from fractions import Fraction
 
 import jax
@@ -60,7 +60,8 @@ def float_cases(f):
         big = np.array([3.0, 1e-3, 1.0, -1.0]).astype(DTYPES[d]) * np.array(8192.0).astype(DTYPES[d])
         for op in ("mul", "div", "add"):
             y = big[::-1].copy()
-            f.case(f"{op}_range_{d}", f"{op}(a, b)", {"a": big, "b": y}, [rounded(d, FLOAT_OPS[op][0](wide(big), wide(y)))])
+            f.case(f"{op}_range_{d}", f"{op}(a, b)", {"a": big, "b": y},
+                   [rounded(d, FLOAT_OPS[op][0](wide(big), wide(y)))])
         empty = np.zeros((0, 2), DTYPES[d])
         f.case(f"sub_empty_{d}", "sub(a, b)", {"a": empty, "b": empty[:, :1]}, [empty])
     tie = np.array([0.0, 1.0, -1.0, 0.0, -2.0, 2.0, 0.5])
@@ -88,9 +89,11 @@ def int_cases(f):
             f.case(f"{op}_extreme_{d}", f"{op}(a, b)", {"a": a, "b": b}, [wrapped(d, pairs(fn, a, b))])
             f.case(f"{op}_{d}", f"{op}(a, b)", {"a": a, "b": c}, [wrapped(d, pairs(fn, a, c))])
         x, y, z = f.normal(d, (2, 3)), f.normal(d, (3,)), a[0]
-        f.case(f"fma_{d}", "fma(a, b, c)", {"a": x, "b": y, "c": z}, [wrapped(d, x.astype(object) * y.astype(object) + z.astype(object))])
+        f.case(f"fma_{d}", "fma(a, b, c)", {"a": x, "b": y, "c": z},
+               [wrapped(d, x.astype(object) * y.astype(object) + z.astype(object))])
         f.case(f"clamp_{d}", "clamp(lo, x, hi)", {"lo": c[2], "x": a, "hi": c[:1]}, [np.clip(a, c[2], c[0])])
-        f.case(f"add_n_{d}", "add_n(a, b, c)", {"a": a, "b": b, "c": z}, [wrapped(d, a.astype(object) + b.astype(object) + z.astype(object))])
+        f.case(f"add_n_{d}", "add_n(a, b, c)", {"a": a, "b": b, "c": z},
+               [wrapped(d, a.astype(object) + b.astype(object) + z.astype(object))])
     for d in SIGNED:
         a = np.array([[1], [-1], [0], [2], [-3]], dtype=DTYPES[d])
         b = np.array([-1, -2, limits(d)[0], 0], dtype=DTYPES[d])
@@ -106,12 +109,15 @@ def ternary_cases(f):
     for d in FLOATS:
         lo, hi = np.array([[-0.5], [nan], [2.0]]).astype(DTYPES[d]), np.array(0.5).astype(DTYPES[d])
         x = np.array([-inf, -1.0, -0.5, 0.25, 0.5, inf, nan]).astype(DTYPES[d])
-        f.case(f"clamp_{d}", "clamp(lo, x, hi)", {"lo": lo, "x": x, "hi": hi}, [rounded(d, np.minimum(np.maximum(wide(x), wide(lo)), wide(hi)))])
+        f.case(f"clamp_{d}", "clamp(lo, x, hi)", {"lo": lo, "x": x, "hi": hi},
+               [rounded(d, np.minimum(np.maximum(wide(x), wide(lo)), wide(hi)))])
 
         a, b, c = f.normal(d, (2, 4)), f.normal(d, (4,)), f.normal(d, (2, 1))
-        exact = [[Fraction(float(a[i, k])) * Fraction(float(b[k])) + Fraction(float(c[i, 0])) for k in range(4)] for i in range(2)]
+        exact = [[Fraction(float(a[i, k])) * Fraction(float(b[k])) + Fraction(float(c[i, 0])) for k in range(4)]
+                 for i in range(2)]
         f.case(f"fma_{d}", "fma(a, b, c)", {"a": a, "b": b, "c": c}, [exactly(d, exact)])
-        a, b = np.array([inf, inf, nan, 0.0, 2.0]).astype(DTYPES[d]), np.array([0.0, 1.0, 1.0, -1.0, 3.0]).astype(DTYPES[d])
+        a, b = np.array([inf, inf, nan, 0.0, 2.0]).astype(DTYPES[d]), np.array([0.0, 1.0, 1.0, -1.0,
+                                                                                3.0]).astype(DTYPES[d])
         c = np.array([1.0, -inf, 1.0, -0.0, inf]).astype(DTYPES[d])
         f.case(f"fma_special_{d}", "fma(a, b, c)", {"a": a, "b": b, "c": c}, [rounded(d, wide(a) * wide(b) + wide(c))])
 
@@ -124,7 +130,8 @@ def ternary_cases(f):
         f.case(f"add_n_{d}", "add_n(a, b, c, d)", dict(zip("abcd", parts)), [rounded(d, total.astype(np.float64))])
 
     # Products that end on a tie of the narrow format, which the addend breaks from far below: 2^24+1 = 24929 * 673.
-    a, b = np.float32([24929, 24929, -24929, 3]), np.float32([673 * 2.0**-24, 673 * 2.0**-24, 673 * 2.0**-24, 2.0**-149])
+    a, b = np.float32([24929, 24929, -24929, 3]), np.float32([673 * 2.0**-24, 673 * 2.0**-24, 673 * 2.0**-24,
+                                                              2.0**-149])
     c = np.float32([2.0**-60, -(2.0**-60), -(2.0**-60), -(2.0**-149)])
     exact = [Fraction(float(p)) * Fraction(float(q)) + Fraction(float(r)) for p, q, r in zip(a, b, c)]
     f.case("fma_tie_f32", "fma(a, b, c)", {"a": a, "b": b, "c": c}, [exactly("f32", exact)])
@@ -164,13 +171,15 @@ def complex_cases(f):
         f.case(f"pow_{d}", "pow(a, b)", {"a": a, "b": b}, [rounded(d, np.asarray(jax.lax.pow(x, y)))], rel=16)
         a = np.array([0, 0, 0, 1j, -1, 2, 4, 1 + 1j]).astype(DTYPES[d])
         b = np.array([0, 1, -1, 2, 0.5, 1j, -0.5, 0]).astype(DTYPES[d])
-        f.case(f"pow_edges_{d}", "pow(a, b)", {"a": a, "b": b}, [rounded(d, np.asarray(jax.lax.pow(wide(a), wide(b))))], rel=8)
+        f.case(f"pow_edges_{d}", "pow(a, b)", {"a": a, "b": b}, [rounded(d, np.asarray(jax.lax.pow(wide(a), wide(b))))],
+               rel=8)
         a = np.array([1 + 1j, 1, 0, complex(inf, 0), 1 + 1j, complex(nan, 1), -2j]).astype(DTYPES[d])
         b = np.array([0, 0, 0, 1, complex(inf, 1), 1, complex(0, inf)]).astype(DTYPES[d])
         f.case(f"div_special_{d}", "div(a, b)", {"a": a, "b": b}, [rounded(d, np.divide(wide(a), wide(b)))])
         f.case(f"mul_special_{d}", "mul(a, b)", {"a": a, "b": b}, [rounded(d, np.multiply(wide(a), wide(b)))])
         parts = [f.normal(d, (2, 3)), f.normal(d, (3,)), f.normal(d, ())]
-        f.case(f"add_n_{d}", "add_n(a, b, c)", dict(zip("abc", parts)), [rounded(d, sum(wide(p) for p in parts))], rel=1)
+        f.case(f"add_n_{d}", "add_n(a, b, c)", dict(zip("abc", parts)), [rounded(d, sum(wide(p) for p in parts))],
+               rel=1)
     # Neither the squares of the parts nor their sums fit; the quotients do.
     a = np.array([1e300 + 1e300j, 1e308 + 1e308j, 1e-300 + 1e-300j, 4e-320 + 8e-320j, 1e300 + 1e-300j, 1e-10 - 1j])
     b = np.array([1e300 - 1e300j, 1.7e308 + 1.7e308j, 1e-300 - 2e-300j, 4e-320 + 0j, 1 + 0j, 1e300 + 1e-300j])

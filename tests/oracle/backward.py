@@ -10,7 +10,8 @@ from oracle import Fixtures
 CLOSE = {"f64": 32, "f32": 16, "f16": 6, "bf16": 6}  # every step of a derivative rounds to the narrow type
 KINDS = {
     "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "silu": F.silu, "gelu": F.gelu,
-    "gelu_approx": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus, "selu": F.selu, "hard_swish": F.hardswish,
+    "gelu_approx": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus, "selu": F.selu,
+    "hard_swish": F.hardswish,
     "mish": F.mish, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "neg": torch.neg,
     "abs": torch.abs, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "atan": torch.atan, "round": torch.round,
     "erf": torch.erf, "sign": torch.sign, "log1p": torch.log1p, "lgamma": torch.lgamma, "asinh": torch.asinh}
@@ -44,8 +45,8 @@ def sums(f):
                 y = torch.cumsum(x, axis)
                 y = y - x if exclusive else y
                 grad, = torch.autograd.grad(y, x, wide(dy))
-                f.case(f"cumsum_{dtype}", f"cumsum_backward(dy, axis={axis}, exclusive={str(exclusive).lower()})", {"dy": dy},
-                       [narrow(grad, dtype)], rel={"f64": 8, "f32": 8}.get(dtype, 1))
+                f.case(f"cumsum_{dtype}", f"cumsum_backward(dy, axis={axis}, exclusive={str(exclusive).lower()})",
+                       {"dy": dy}, [narrow(grad, dtype)], rel={"f64": 8, "f32": 8}.get(dtype, 1))
 
 
 def gathers(f):
@@ -54,7 +55,8 @@ def gathers(f):
         dy = f.normal(dtype, (5, 3))
         table = wide(np.zeros((4, 3)))
         grad, = torch.autograd.grad(table[torch.tensor(index.astype(np.int64))], table, wide(dy))
-        f.case(f"gather_{dtype}", "gather_backward(dy, i, shape=[4, 3])", {"dy": dy, "i": index}, [narrow(grad, dtype)], rel=2)
+        f.case(f"gather_{dtype}", "gather_backward(dy, i, shape=[4, 3])", {"dy": dy, "i": index}, [narrow(grad, dtype)],
+               rel=2)
         dy = f.normal(dtype, (2, 2, 5))
         table = wide(np.zeros((2, 3, 5)))
         picked = torch.index_select(table, 1, torch.tensor([2, 2]))
@@ -89,7 +91,8 @@ def scans(f):
             y = torch.stack(kept) if trajectory else c
             grads = torch.autograd.grad(y, (init, rows), wide(upstream))
             ins = {"c": c0, "t": torch.stack(kept).detach().numpy(), "u": upstream, "x": xs}
-            attrs = f"body=@step, body_vjp=@back, reverse={str(reverse).lower()}, save_trajectory={str(trajectory).lower()}"
+            attrs = (f"body=@step, body_vjp=@back, reverse={str(reverse).lower()}, "
+                     f"save_trajectory={str(trajectory).lower()}")
             f.case("scan_start", f"scan_backward(c, t, u, x, {attrs})", ins, [grads[0].numpy()], rel=16)
             f.case("scan_rows", f"scan_backward_xs(c, t, u, x, {attrs}, i=0)", ins, [grads[1].numpy()], rel=16)
 

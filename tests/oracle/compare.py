@@ -9,7 +9,8 @@ from rounding import FLOATS, INTS, SIGNED, limits, wide
 
 jax.config.update("jax_enable_x64", True)
 nan, inf = np.nan, np.inf
-RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+             "ge": operator.ge}
 
 
 def relations(f):
@@ -38,7 +39,8 @@ def questions(f):
         x = np.array([0, -0.0, 1e-8, -3, inf, -inf, nan])
         if d[0] == "c":
             x = x[:, None] + 0j
-            x = np.concatenate([x, np.array([[complex(1, nan), complex(inf, nan), complex(-2, -inf), 5j, 0, 0, 0]]).T], axis=1)
+            x = np.concatenate([x, np.array([[complex(1, nan), complex(inf, nan), complex(-2, -inf), 5j, 0, 0, 0]]).T],
+                               axis=1)
         x = x.astype(DTYPES[d])
         for op, fn in (("is_finite", np.isfinite), ("is_nan", np.isnan), ("is_inf", np.isinf)):
             f.case(f"{op}_{d}", f"{op}(x)", {"x": x}, [fn(wide(x))])
@@ -63,7 +65,8 @@ def bits(f):
         if d in SIGNED:
             n[3], a[2] = -1, -6
         lax = jax.lax
-        for op, fn in (("shl", lax.shift_left), ("shr_arith", lax.shift_right_arithmetic), ("shr_logical", lax.shift_right_logical)):
+        for op, fn in (("shl", lax.shift_left), ("shr_arith", lax.shift_right_arithmetic),
+                       ("shr_logical", lax.shift_right_logical)):
             x, y = np.broadcast_arrays(a, n)
             f.case(f"{op}_{d}", f"{op}(a, b)", {"a": a, "b": n}, [np.asarray(fn(x, y))])
             past = np.array([width, hi], DTYPES[d])
@@ -82,8 +85,10 @@ def selections(f):
     for d, c in (("f32", [nan, 0, -0.0, 1e-30, inf]), ("i8", [0, 1, -1, 0, 127]), ("u64", [0, 2**63, 1, 0, 0]),
                  ("f16", [0, nan, 6e-8, 0, -1]), ("c64", [0, 1j, complex(0, nan), -0.0, 1])):
         c = np.array(c).astype(DTYPES[d])
-        f.case(f"where_by_{d}", "where(c, a, b)", {"c": c, "a": a, "b": b}, [np.where(wide(c) != 0 if d[0] in "fc" else c != 0, a, b)])
-    f.case("where_empty", "where(c, a, b)", {"c": np.zeros((0, 1), bool), "a": a, "b": np.float32(0)}, [np.zeros((0, 5), np.float32)])
+        f.case(f"where_by_{d}", "where(c, a, b)", {"c": c, "a": a, "b": b},
+               [np.where(wide(c) != 0 if d[0] in "fc" else c != 0, a, b)])
+    f.case("where_empty", "where(c, a, b)", {"c": np.zeros((0, 1), bool), "a": a, "b": np.float32(0)},
+           [np.zeros((0, 5), np.float32)])
 
 
 if __name__ == "__main__":

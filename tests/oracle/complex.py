@@ -32,14 +32,16 @@ if __name__ == "__main__":
             e = edges(d)
             f.case(f"complex_edges_{part}", "complex(re, im)", {"re": e.real.copy(), "im": e.imag.copy()}, [e])
             empty = np.zeros((0, 2), DTYPES[part])
-            f.case(f"complex_empty_{part}", "complex(re, im)", {"re": empty, "im": empty[:, :1]}, [empty.astype(DTYPES[d])])
+            f.case(f"complex_empty_{part}", "complex(re, im)", {"re": empty, "im": empty[:, :1]},
+                   [empty.astype(DTYPES[d])])
             for tag, x in (("", f.normal(d, (3, 2))), ("_edges", e), ("_scalar", f.normal(d, ()))):
                 w = wide(x)
                 f.case(f"real{tag}_{d}", "real(z)", {"z": x}, [x.real])
                 f.case(f"imag{tag}_{d}", "imag(z)", {"z": x}, [x.imag])
                 f.case(f"conjugate{tag}_{d}", "conjugate(z)", {"z": x}, [np.conj(x)])
                 f.case(f"angle{tag}_{d}", "angle(z)", {"z": x}, [rounded(part, angle(w))], ulp=1)
-                f.case(f"complex_norm_sq{tag}_{d}", "complex_norm_sq(z)", {"z": x}, [rounded(part, w.real * w.real + w.imag * w.imag)])
+                f.case(f"complex_norm_sq{tag}_{d}", "complex_norm_sq(z)", {"z": x},
+                       [rounded(part, w.real * w.real + w.imag * w.imag)])
         for d in FLOATS:
             x = np.array([0.0, -0.0, 2.5, -2.5, inf, -inf, nan]).astype(DTYPES[d])
             f.case(f"real_{d}", "real(x)", {"x": x}, [x])

@@ -22,8 +22,8 @@ def narrow(y, dtype):
 
 
 def tolerance(dtype, terms):
-    """A sum of `terms` products in double: each addition rounds once. Narrower dtypes are rounded once from a wider sum,
-    which can only differ where that sum lies at the border between two neighbours."""
+    """A sum of `terms` products in double: each addition rounds once. Narrower dtypes are rounded once from a wider
+    sum, which can only differ where that sum is at the border between two neighbours."""
     if dtype in ("f64", "c128"):
         return {"rel": 2 * terms}
     return {"ulp": 0} if dtype[0] in "iu" else {"rel": 1}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Geometries drawn at random, across the families: every attribute of gather_nd, scatter_nd, conv, reduce_window,
-select_and_scatter, dot_general, pad, sort and einsum at once, and small programs of control flow. The answers are XLA's (by
-way of jax.lax) and NumPy's. Where an integer dtype will do it is used, since then the answer is exact.
+select_and_scatter, dot_general, pad, sort and einsum at once, and small programs of control flow. The answers are XLA's
+(by way of jax.lax) and NumPy's. Where an integer dtype will do it is used, since then the answer is exact.
 
-    python tests/oracle/cross.py [FACTOR [SEED]]    FACTOR times as many cases, from another seed: a search for trouble"""
+    python tests/oracle/cross.py [FACTOR [SEED]]    FACTOR times as many cases, from another seed, to search for
+                                                    errors"""
 import sys
 
 import jax
@@ -67,7 +68,7 @@ class Windows:
         self.offset = sorted(pick(rng, list(range(len(dims) + windows)), windows))
 
     def indices(self, rng, reach):
-        """Starts; reach says how far beyond the ends they may lie."""
+        """Starts; reach says how far beyond the ends they can be."""
         last = [rng.integers(-reach, self.shape[k] - self.window[k] + 1 + reach, self.lead()) for k in self.map]
         stacked = np.stack(last, -1) if last else np.zeros(self.lead() + (0,))
         return np.moveaxis(stacked, -1, self.v).reshape(self.indices_shape).astype(rng.choice([np.int32, np.int64]))
@@ -234,7 +235,8 @@ def reduce_window_cases(f, rng, n):
         combine = str(rng.choice(list(folds)))
         x = ints(rng, tuple(int(k) for k in rng.integers(1, 6, len(g["window"]))), "i64", -3, 4)
         init = np.int64({"add": 0, "max": -2**63, "min": 2**63 - 1, "mul": 1}[combine])
-        y = lax.reduce_window(x, init, folds[combine], g["window"], g["strides"], list(zip(g["pad_low"], g["pad_high"])),
+        y = lax.reduce_window(x, init, folds[combine], g["window"], g["strides"],
+                              list(zip(g["pad_low"], g["pad_high"])),
                               base_dilation=g["base_dilation"], window_dilation=g["window_dilation"])
         f.case(f"reduce_window_{combine}", f"reduce_window(x, a{text(combine=combine, **g)})", {"x": x, "a": init}, [y])
 
@@ -388,8 +390,8 @@ def running_cases(f, rng, n):
 # ---- Resizing ----
 
 def resize_cases(f, rng, n):
-    """jax.image without antialiasing: half-pixel centres. Its nearest neighbour takes the upper one of two equally close
-    ones, so only sizes without such a tie are drawn."""
+    """jax.image without antialiasing: half-pixel centres. Its nearest neighbour takes the upper one of two equally
+    close ones, so only sizes without such a tie are drawn."""
     ties = lambda a, b: any((2 * i + 1) * a % (2 * b) == 0 for i in range(b))
     while n > 0:
         rank = int(rng.integers(1, 3))
@@ -456,7 +458,8 @@ def control_cases(f, rng):
     branches = [lambda x: (-x, x.sum()), lambda x: (x + x, x.max()), lambda x: (x - x, x.min())]
     for index in (-1, 0, 1, 2, 3):  # outside the list: the last branch
         y, s = branches[index if 0 <= index < 3 else 2](x)
-        f.case("case_index", "case(i, x, branches=[@negated, @doubled, @zeroed])", {"i": np.int32(index), "x": x}, [y, s])
+        f.case("case_index", "case(i, x, branches=[@negated, @doubled, @zeroed])", {"i": np.int32(index), "x": x},
+               [y, s])
     for p in (np.float32(0.5), np.float32(-0.0), np.float32(np.nan), np.int8(-1), np.array([True])):
         holds = bool(np.all(p != 0)) and not np.any(np.isnan(p))
         y, s = branches[0 if holds else 1](x)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for products with packed weights: weights decoded by quant_decoders.py (GGUF, 8-bit floats, NVFP4) or by loops over
-elements here (integer blocks), and NumPy's product in float64. Derivatives by scales and zero points as sums over the blocks."""
+"""Answers for products with packed weights: weights decoded by quant_decoders.py (GGUF, 8-bit floats, NVFP4) or by
+loops over elements here (integer blocks), and NumPy's product in float64. Derivatives with respect to
+scales and zero points are sums over the blocks."""
 import math
 import struct
 
@@ -18,7 +19,8 @@ SPECIAL_F32 = [-1e-45, -math.inf, 1e-39, math.nan, 3e38, 0.0]
 
 
 def blocks(f, scheme, count, special=0):
-    """Random bytes with tame scales, then some blocks with scales that are subnormal, infinite, no number, largest or 0."""
+    """Random bytes with tame scales, then some blocks with scales that are subnormal, infinite, no number, largest or
+    0."""
     turn = 2 * list(packed.SIZES).index(scheme)
     data = []
     for i in range(count + special):
@@ -41,8 +43,8 @@ def weights_cases(f):
         rows = blocks(f, scheme, *((1, 3) if count == 256 else (4, 6)))
         w = np.frombuffer(b"".join(rows), np.uint8)
         y = decoded(scheme, rows)
-        f.case(f"weights_{scheme}", f"dequant_moe_weights(w, scheme=gguf_{scheme}, E=1, K={count}, N={len(rows)})", {"w": w},
-               [y.T[None].copy()])
+        f.case(f"weights_{scheme}", f"dequant_moe_weights(w, scheme=gguf_{scheme}, E=1, K={count}, N={len(rows)})",
+               {"w": w}, [y.T[None].copy()])
     # Two blocks in a row, three rows, two matrices.
     rows = blocks(f, "q4_1", 12)
     y = decoded("q4_1", rows).reshape(2, 3, 64)
@@ -70,10 +72,12 @@ def integer_cases(f):
         q8 = f.rng.integers(-128, 128, (k, n)).astype(np.int8)
         q4 = f.rng.integers(0, 256, -(-k * n // 2)).astype(np.uint8)
         flat = [int(q4[i // 2]) % 16 if i % 2 == 0 else int(q4[i // 2]) // 16 for i in range(k * n)]
-        codes = {"int8_block": q8.astype(f64), "int8_block_asym": q8.astype(f64), "int4_block": np.array(flat, f64).reshape(k, n)}
+        codes = {"int8_block": q8.astype(f64), "int8_block_asym": q8.astype(f64),
+                 "int4_block": np.array(flat, f64).reshape(k, n)}
         for scheme, q in codes.items():
             used = 0 if scheme == "int8_block" else 1
-            w = np.array([[(q[p, j] - used * f64(z[p // bs, j])) * f64(s[p // bs, j]) for j in range(n)] for p in range(k)])
+            w = np.array([[(q[p, j] - used * f64(z[p // bs, j])) * f64(s[p // bs, j]) for j in range(n)]
+                          for p in range(k)])
             x = f.normal("f32", (2, k))
             given = {"x": x, "w": q4 if scheme == "int4_block" else q8, "s": s, "z": z}
             f.case(f"{scheme}_{k}_{n}_{bs}", f"dequant_matmul(x, w, s, z, scheme={scheme}, bs={bs})", given,

@@ -39,7 +39,8 @@ def factors(f):
         herm = (wide(a) + np.swapaxes(wide(a), -1, -2).conj()) / 2
         l = np.linalg.cholesky(herm)
         f.case(f"cholesky_{d}", "cholesky(a)", {"a": a}, rounded(d, l), rel=REL)
-        f.case(f"cholesky_upper_{d}", "cholesky(a, lower=false)", {"a": a}, rounded(d, np.swapaxes(l, -1, -2).conj()), rel=REL)
+        f.case(f"cholesky_upper_{d}", "cholesky(a, lower=false)", {"a": a}, rounded(d, np.swapaxes(l, -1, -2).conj()),
+               rel=REL)
 
 
 def determinants(f):
@@ -52,10 +53,12 @@ def determinants(f):
         adjugate = np.linalg.det(wide(a))[:, None, None] * np.linalg.inv(wide(a))
         f.case(f"adjugate_{d}", "adjugate(a)", {"a": a}, rounded(d, adjugate), rel=REL)
     # By minors, which singular matrices have too.
-    for k, a in enumerate((np.array([[1., 2, 3], [4, 5, 6], [7, 8, 9]]), np.outer([1., 2, 3], [1., 0, -1]), np.zeros((3, 3)),
+    for k, a in enumerate((np.array([[1., 2, 3], [4, 5, 6], [7, 8, 9]]), np.outer([1., 2, 3], [1., 0, -1]),
+                           np.zeros((3, 3)),
                            np.array([[0., 1, 2], [0, 3, 4], [0, 5, 6]]), np.array([[0., 0, 0], [1, 2, 3], [4, 5, 7]]))):
         minor = lambda i, j: np.delete(np.delete(a, i, 0), j, 1)
-        cofactors = np.array([[(-1)**(i + j) * (minor(i, j)[0, 0] * minor(i, j)[1, 1] - minor(i, j)[0, 1] * minor(i, j)[1, 0])
+        cofactors = np.array([[(-1)**(i + j)
+                               * (minor(i, j)[0, 0] * minor(i, j)[1, 1] - minor(i, j)[0, 1] * minor(i, j)[1, 0])
                                for j in range(3)] for i in range(3)])
         f.case(f"adjugate_singular_{k}", "adjugate(a)", {"a": a}, [cofactors.T], rel=REL)
     f.case("det_nothing", "det(a)", {"a": np.zeros((2, 0, 0))}, [np.ones(2)])

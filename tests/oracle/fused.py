@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for fused ops, grouped products, recurrences and regions: their formulas in NumPy, in float64, and rounded once."""
+"""Answers for fused ops, grouped products, recurrences and regions: their formulas in NumPy, in float64, and rounded
+once."""
 import numpy as np
 from oracle import DTYPES, Fixtures
 from scipy import special
 
 FLOATS = ["f64", "f32", "f16", "bf16"]
 SOME = ["f64", "f32", "f16", "bf16", "c64", "i8", "u64", "bool"]
-ACTS = {"none": lambda x: x, "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "silu": lambda x: x * special.expit(x),
-        "gelu": lambda x: x * special.ndtr(x)}
+ACTS = {"none": lambda x: x, "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh,
+        "silu": lambda x: x * special.expit(x), "gelu": lambda x: x * special.ndtr(x)}
 
 
 def wide(x):
@@ -97,7 +98,8 @@ def conv_cases(f):
         scale = f.normal(d, (4,))
         channels = (slice(None), None, None)
         for act in ("none", "relu", "gelu"):
-            case(f, f"fused_conv_bias_{act}", f"fused_conv_bias_act(x, w, b, act={act}, stride=[2, 2], padding=[1, 1], groups=2)",
+            case(f, f"fused_conv_bias_{act}",
+                 f"fused_conv_bias_act(x, w, b, act={act}, stride=[2, 2], padding=[1, 1], groups=2)",
                  lambda x, w, b: ACTS[act](conv2d(x, w, 2, 1, 2) + b[channels]), d, {"x": x, "w": w, "b": b}, 8)
         case(f, "fused_conv_affine", "fused_conv_affine_act(x, w, s, b, act=silu, groups=2)",
              lambda x, w, s, b: ACTS["silu"](conv2d(x, w, 1, 0, 2) * s[channels] + b[channels]), d,
@@ -159,8 +161,8 @@ def gated_delta_net(q, k, v, gamma, beta, state=None):
 
 
 def recurrence_cases(f):
-    # A step rounds about eight times, and what it leaves in the state decays; 32 units are those of four steps. Narrow floats are
-    # computed in f32.
+    # A step rounds about eight times, and what it leaves in the state decays; 32 units are those of four steps. Narrow
+    # floats are computed in f32.
     for d in FLOATS:
         rel = 32 if d in ("f64", "f32") else 1
         for tokens in (4, 1, 0):
@@ -195,7 +197,8 @@ graph picture(x: f32[1, 2, 3, 4]) {
            [np.where(k > 0, np.tanh(z), z + k).astype(np.float32)], rel=4)
     x, y = f.normal("f32", (2, 6)), f.normal("f32", (2, 1))
     kept = np.concatenate([x[:, :2], x[:, 3:6]], 1)
-    f.case("batch_elementwise_region", "batch_elementwise_region(x, y, body=@each, axis=-1, starts=[0, 3], lens=[2, 3])",
+    f.case("batch_elementwise_region",
+           "batch_elementwise_region(x, y, body=@each, axis=-1, starts=[0, 3], lens=[2, 3])",
            {"x": x, "y": y}, [np.maximum(kept * kept, y)], ulp=1)
     x = f.normal("f32", (1, 2, 3, 4))
     up = x[..., 1:3].repeat(2, 2).repeat(2, 3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers for gather_nd and scatter_nd. Where JAX has the same policy (clamp; windows that lie inside) the answer is
-jax.lax's; under oob=zero, which decides for each element where JAX drops whole windows, it is the definition written out in
-NumPy below. The definition is checked against JAX in every case that both can do."""
+jax.lax's; under oob=zero, which decides for each element where JAX drops whole windows, it is the definition written
+out in NumPy below. The definition is checked against JAX in every case that both can do."""
 import itertools
 import jax
 import numpy as np

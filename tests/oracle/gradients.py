@@ -1,31 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the fixtures of derivatives and batching: functions as graphs, and what JAX says their gradients, Hessians, Jacobians,
-tangents, Taylor terms and batched values are. tests/ops/oracle_transforms.c applies the transforms to the graphs and compares.
+"""Writes the fixtures of derivatives and batching: functions as graphs, and what JAX says their gradients, Hessians,
+Jacobians, tangents, Taylor terms and batched values are. tests/ops/oracle_transforms.c applies the transforms to the
+graphs and compares.
 
     t.fn("logistic", "reduce_sum(softplus(x))", lambda x: jnp.sum(jnp.logaddexp(x, 0)), "grad hess", x=normal(4))
 
-is a function: its body as text (statements separated by ";", or one expression), the same in JAX, the kinds wanted, and how
-each input is drawn. The fixture holds the graph `logistic`; `logistic__point`, which returns the inputs, with lanes along a
-leading axis if a kind is batched, and then tangents if a kind has them; and for each kind a graph `logistic__KIND__rel64` that
-returns the answers. Kinds:
+is a function: its body as text (statements separated by ";", or one expression), the same in JAX, the kinds wanted, and
+how each input is drawn. The fixture holds the graph `logistic`; `logistic__point`, which returns the inputs, with lanes
+along a leading axis if a kind is batched, and then tangents if a kind has them; and for each kind a graph
+`logistic__KIND__rel64` that returns the answers. Kinds:
 
-    grad      the value and the gradient by every floating input     nth3      flx_nth_grad to order 3, by the first one
-    hvp       the same, and the Hessian times the tangents           taylor4   flx_taylor to order 4, along tangents of all
-    hess      every block of the Hessian                             vmap      all inputs batched
-    jac       the Jacobians of every output                          vmapone   the first input batched, the others shared
-    jvp       the values and their tangents                          vmapgrad, gradone: per-example gradients, likewise
+    grad      the value and the gradient with respect to every floating input
+    hvp       the same, and the Hessian times the tangents
+    hess      every block of the Hessian
+    jac       the Jacobians of every output
+    jvp       the values and their tangents
+    nth3      flx_nth_grad to order 3, with respect to the first input
+    taylor4   flx_taylor to order 4, along tangents of all inputs
+    vmap      all inputs batched
+    vmapone   the first input batched, the others shared
+    vmapgrad  per-example gradients, all inputs batched; gradone: the first one batched
 
 Answers serve more than one transform: hvp holds grad's, taylor4 holds jvp's, and each lane of a batched case is a case.
 
-How close: to N = 64 units in the last place of the largest magnitude of an answer (4 for f16 and bf16). Where rounding alone
-can take more, by the noise that noise.py measures in the JAX program, the answer is called yK__2pE, and the units
-are those of 2^E (m: of 2^-E). So an answer that is zero but for rounding can be asked for. Points have few digits, so that
-both sides read the same number. Answers for narrow types are computed in f64 and rounded.
+How close: to N = 64 units in the last place of the largest magnitude of an answer (4 for f16 and bf16). Where rounding
+alone can take more, by the noise that noise.py measures in the JAX program, the answer is called yK__2pE, and the units
+are those of 2^E (m: of 2^-E). So an answer that is zero except for rounding can be compared. Points have few digits, so
+that both sides read the same number. Answers for narrow types are computed in f64 and rounded.
 
-Where JAX has another convention than the specification, the JAX function is written so that its derivative is the specified
-one: `note` tells how, also in the fixture, and `plain` is the function as JAX alone has it, of the same values; the note must
-hold, so its derivative must be another. One convention holds throughout: for complex z = x + iy JAX's gradient of a real loss
-is dL/dx - i dL/dy, the conjugate of ours, and conjugated here.
+Where JAX has another convention than the specification, the JAX function is written so that its derivative is the
+specified one: `note` says how, also in the fixture, and `plain` is the function as JAX alone has it, of the same
+values; the note must hold, so its derivative must be another. One convention holds throughout: for complex z = x + iy
+JAX's gradient of a real loss is dL/dx - i dL/dy, the conjugate of ours, and conjugated here.
 """
 import math
 import os
@@ -168,10 +174,10 @@ def narrowed(y, inputs):
 # ---- Fixtures ----
 
 def scale_of(y, moved, rel):
-    """-inf where the largest magnitude of y can be the measure of its error. Otherwise cancellation has left y, or a lane of it,
-    smaller than what it was made from, or it is made in many steps, and this is the exponent of a power of two to measure with.
-    Rounding moves each side by `moved` half units in the last place of 1; twice that for two sides, four times that for another
-    order of operations."""
+    """-inf where the largest magnitude of y can be the measure of its error. Otherwise cancellation has left y, or a
+    lane of it, smaller than what it was made from, or it is made in many steps, and this is the exponent of a power of
+    two to measure with. Rounding moves each side by `moved` half units in the last place of 1; twice that for two
+    sides, four times that for another order of operations."""
     needed = 8 * moved / 2
     largest = np.max(np.abs(y[np.isfinite(y)]), initial=0.0)
     return math.ceil(math.log2(needed / rel)) if needed > rel * largest / 2 else -math.inf
@@ -181,7 +187,8 @@ def check_note(name, f, plain, args):
     """The function as JAX has it must have the values, and not the derivatives."""
     (mine, theirs) = [[np.asarray(y) for y in answer(grad, g, args, [], samples=0)[0]] for g in (f, plain)]
     assert np.allclose(mine[0], theirs[0]), f"{name}: another function than what JAX has"
-    assert not all(np.allclose(a, b) for a, b in zip(mine, theirs)), f"{name}: JAX has the same derivative, so the note is wrong"
+    same = all(np.allclose(a, b) for a, b in zip(mine, theirs))
+    assert not same, f"{name}: JAX has the same derivative, so the note is wrong"
 
 
 class Topic:
@@ -194,7 +201,8 @@ class Topic:
         assert "__" not in name
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         lanes = [[np.asarray(draw(rng, k)) for draw in inputs.values()] for k in range(LANES)]
-        tangents = [_rounded(rng.standard_normal(x.shape) + (1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else 0),
+        tangents = [_rounded(rng.standard_normal(x.shape)
+                             + (1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else 0),
                              NAMES[x.dtype.name]) for x in lanes[0] if is_floating(x)]
         if plain:
             check_note(name, f, plain, lanes[0])

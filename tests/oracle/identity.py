@@ -17,7 +17,8 @@ def values(d):
         x = [0.0, -0.0, 1.5, -2.5, 300.75, -1e5, 3e9, 1e19, inf, -inf, nan, 2049.0, 1 + 2.0**-8 + 2.0**-40, 6e-8]
         return rounded(d, np.array(x))
     if d[0] == "c":
-        return np.array([0, 1.5 - 2j, -3e9, complex(nan, 1), complex(0, -0.5), 70000.0, complex(1, inf)]).astype(DTYPES[d])
+        return np.array([0, 1.5 - 2j, -3e9, complex(nan, 1), complex(0, -0.5), 70000.0,
+                         complex(1, inf)]).astype(DTYPES[d])
     lo, hi = limits(d)
     x = [0, 1, lo, hi, hi - 2, hi // 3, 100, hi // 2 + 1]
     if hi > 2**32:  # just above ties of f32 and of bf16, by less than double can hold
@@ -75,11 +76,12 @@ def bitcasts(f):
     f.case("bitcast_c64_u64", "bitcast(x, to=u64)", {"x": z}, [z.view(np.uint64)])
     b = np.array([[True, False, False, True]])
     f.case("bitcast_bool_u32", "bitcast(x, to=u32)", {"x": b}, [b.view(np.uint32).reshape(1)])
-    f.case("bitcast_scalar", "bitcast(reshape(x, shape=[]), to=u16)", {"x": np.int32([-2])}, [np.array([0xFFFE, 0xFFFF], np.uint16)])
+    f.case("bitcast_scalar", "bitcast(reshape(x, shape=[]), to=u16)", {"x": np.int32([-2])},
+           [np.array([0xFFFE, 0xFFFF], np.uint16)])
 
 
 def with_precision(v, exponent, mantissa):
-    """v to the nearest number of a format with so many bits, ties to the even significand, subnormals kept."""
+    """v to the nearest number of a format with that many bits, ties to the even significand, subnormals kept."""
     if not np.isfinite(v) or v == 0:
         return v
     x, bias = abs(Fraction(float(v))), 2 ** (exponent - 1) - 1
@@ -101,9 +103,11 @@ def precisions(f):
         for e, m in ((5, 10), (8, 7), (4, 3), (5, 2), (8, 23), (11, 52), (3, 60), (1, 2), (30, 4)):
             w = wide(x)
             want = [with_precision(v, min(e, 11), min(m, 52)) for v in w]
-            f.case(f"reduce_precision_{d}_{e}_{m}", f"reduce_precision(x, exponent={e}, mantissa={m})", {"x": x}, [rounded(d, want)])
+            f.case(f"reduce_precision_{d}_{e}_{m}", f"reduce_precision(x, exponent={e}, mantissa={m})", {"x": x},
+                   [rounded(d, want)])
     x = np.array([1e-310, -4e-324, 1.1, 1e308])
-    f.case("reduce_precision_tiny", "reduce_precision(x, exponent=11, mantissa=20)", {"x": x}, [np.array([with_precision(v, 11, 20) for v in x])])
+    f.case("reduce_precision_tiny", "reduce_precision(x, exponent=11, mantissa=20)", {"x": x},
+           [np.array([with_precision(v, 11, 20) for v in x])])
 
 
 def identities(f):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for the index family: NumPy's take, take_along_axis and add.at, JAX's one_hot and dynamic slices. The policies
-oob=zero and oob=clamp are masks around NumPy's answer for a clipped index."""
+"""Answers for the index family: NumPy's take, take_along_axis and add.at, JAX's one_hot and dynamic slices. The
+policies oob=zero and oob=clamp are masks around NumPy's answer for a clipped index."""
 import jax
 import numpy as np
 from oracle import DTYPES, Fixtures

@@ -42,7 +42,8 @@ with Fixtures("leaf") as f:
         f.case(f"iota_tail_{d}", f"narrow(iota({d}[{n}]), axis=0, start={n - 12}, len=12)", {},
                [iota(d, (n,), 0)[-12:]])
 
-    for n, m, k in ((3, 3, 0), (3, 3, -2), (3, 3, 3), (4, 2, -1), (1, 4, 2), (0, 3, 0), (3, 0, 0), (2, 2, 9), (2, 2, -9)):
+    for n, m, k in ((3, 3, 0), (3, 3, -2), (3, 3, 3), (4, 2, -1), (1, 4, 2), (0, 3, 0), (3, 0, 0), (2, 2, 9),
+                    (2, 2, -9)):
         f.case("eye_shape", f"eye(n={n}, m={m}, k={k})", {}, [np.eye(n, m, k, np.float32)])
     f.case("eye_square", "eye(n=3)", {}, [np.eye(3, dtype=np.float32)])
 

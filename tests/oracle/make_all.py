@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regenerates every oracle fixture: python -m venv v && v/bin/pip install -r tests/oracle/requirements.txt && v/bin/python
-tests/oracle/make_all.py. Each family has a script of its name in this folder."""
+"""Regenerates every oracle fixture: python -m venv v && v/bin/pip install -r tests/oracle/requirements.txt &&
+v/bin/python tests/oracle/make_all.py. Each family has a script of its name in this folder."""
 import os
 import runpy
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cutting, padding, joining and masking against NumPy; exact, in every dtype. `pad` follows the definition of the manual,
-element by element: NumPy has neither interior nor negative padding."""
+"""Cutting, padding, joining and masking against NumPy; exact, in every dtype. `pad` follows the definition of the
+manual, element by element: NumPy has neither interior nor negative padding."""
 import itertools
 
 import numpy as np
@@ -32,7 +32,8 @@ def slice_case(shape, start, limit, stride=None):
 
 
 def triangle_cases():
-    for op, shape, k in itertools.product(("tril", "triu"), ((3, 3), (2, 4), (4, 2), (2, 2, 2), (0, 3)), (-2, -1, 0, 1, 3)):
+    for op, shape, k in itertools.product(("tril", "triu"), ((3, 3), (2, 4), (4, 2), (2, 2, 2), (0, 3)),
+                                          (-2, -1, 0, 1, 3)):
         yield (op, f"k={k}", [shape], lambda x, op=op, k=k: [getattr(np, op)(x, k)])
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers of PyTorch for the layers and losses of fluxion/nn.h, in f64: results and gradients.
 
-Each case is fixtures/nn/<case>.npz with the inputs and parameters by the names they have in the graph, `out`, the cotangent
-`seed` of out (losses: none), and `d_<name>` for everything that has a gradient. Needs torch: pip install torch.
+Each case is fixtures/nn/<case>.npz with the inputs and parameters by the names they have in the graph, `out`, the
+cotangent `seed` of out (losses: none), and `d_<name>` for everything that has a gradient. Needs torch: pip install
+torch.
 """
 import pathlib
 
@@ -82,7 +83,8 @@ def multi_head(case, causal, cross):
 
 def block(case, norm_first):
     width = 8
-    layer = nn.TransformerEncoderLayer(width, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=norm_first)
+    layer = nn.TransformerEncoderLayer(width, 2, 16, dropout=0.0, activation="gelu", batch_first=True,
+                                       norm_first=norm_first)
     for norm in (layer.norm1, layer.norm2):
         norm.weight.data.normal_()
         norm.bias.data.normal_()
@@ -100,7 +102,8 @@ def convolution():
     norm.weight.data.normal_()
     x = tensor(2, 4, 5, 6)
     out = F.silu(norm(layer(x)))
-    save("conv_block", {"x": x, "c.w": layer.weight, "c.b": layer.bias, "c.gamma": norm.weight, "c.beta": norm.bias}, out)
+    save("conv_block", {"x": x, "c.w": layer.weight, "c.b": layer.bias, "c.gamma": norm.weight, "c.beta": norm.bias},
+         out)
 
 
 def ctc(case, labels, input_lengths, label_lengths, steps, classes):

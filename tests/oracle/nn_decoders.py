@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of PyTorch for the decoders of examples/gpt2 and examples/llama, in f64: loss, logits and the gradient by every
-parameter.
+"""Answers of PyTorch for the decoders of examples/gpt2 and examples/llama, in f64: loss, logits and the gradient with
+respect to every parameter.
 
-fixtures/nn/gpt2.npz and fixtures/nn/llama.npz hold the inputs and parameters by the names they have in the graphs, `loss`,
-`logits`, and `d_<name>` for each parameter. The models are written out in plain tensor operations. Needs torch.
+fixtures/nn/gpt2.npz and fixtures/nn/llama.npz hold the inputs and parameters by the names they have in the graphs,
+`loss`, `logits`, and `d_<name>` for each parameter. The models are written out in plain tensor operations. Needs torch.
 """
 import math
 import pathlib

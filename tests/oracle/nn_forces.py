@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of JAX for the model of examples/forces.c, in f64: energies, forces, the loss of both, and the gradient of that loss by
-the parameters and the positions, which goes through the forces.
+"""Answers of JAX for the model of examples/forces.c, in f64: energies, forces, the loss of both, and the gradient of
+that loss with respect to the parameters and the positions, which goes through the forces.
 
 fixtures/nn/forces.npz holds them by the names they have in the graph.
 """

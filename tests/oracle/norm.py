@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalisation and its backward ops. Expected values are PyTorch's in float64 (NumPy's for rms_norm; gradients by autograd),
-rounded once. The library computes f16 and bf16 in f32, and sums f32 in f32, so narrow results differ by a unit in the last
-place of the largest element, f32 and f64 by the rounding of a dozen operations."""
+"""Normalisation and its backward ops. Expected values are PyTorch's in float64 (NumPy's for rms_norm; gradients by
+autograd), rounded once. The library computes f16 and bf16 in f32, and sums f32 in f32, so narrow results differ by a
+unit in the last place of the largest element, f32 and f64 by the rounding of a dozen operations."""
 import numpy as np
 import torch
 from torch.nn import functional as F
@@ -64,13 +64,15 @@ def rows_and_groups(f):
     for dtypes in [(d, d) for d in FLOATS] + [("f16", "f32"), ("bf16", "f32")]:
         for shape, axis, eps in (((3, 8), -1, 1e-5), ((2, 5, 3), 1, 1e-3)):
             attrs = f"axis={axis}, eps={eps}"
-            norm_case(f, "layer_norm", lambda x, g, b: layer(x, g, b, axis, eps), attrs, dtypes, shape, shape[axis], LAYER)
+            norm_case(f, "layer_norm", lambda x, g, b: layer(x, g, b, axis, eps), attrs, dtypes, shape, shape[axis],
+                      LAYER)
             norm_case(f, "rms_norm", lambda x, g, b: rms(x, g, b, axis, eps), attrs, dtypes, shape, shape[axis], RMS)
         for shape, groups in (((2, 6, 3), 3), ((2, 4, 2, 2), 1)):
-            norm_case(f, "group_norm", lambda x, g, b: F.group_norm(x, groups, g, b, 1e-5), f"num_groups={groups}, eps=1e-5",
-                      dtypes, shape, shape[1], GROUP)
+            norm_case(f, "group_norm", lambda x, g, b: F.group_norm(x, groups, g, b, 1e-5),
+                      f"num_groups={groups}, eps=1e-5", dtypes, shape, shape[1], GROUP)
         x, gamma, beta, _ = drawn(f, *dtypes, (2, 5, 2, 2), 5)
-        f.case(f"layer_norm2d_{'_'.join(dtypes)}", "layer_norm2d(x, gamma, beta)", {"x": x, "gamma": gamma, "beta": beta},
+        f.case(f"layer_norm2d_{'_'.join(dtypes)}", "layer_norm2d(x, gamma, beta)",
+               {"x": x, "gamma": gamma, "beta": beta},
                [narrow(layer(wide(x), wide(gamma), wide(beta), 1, 1e-5), dtypes[0])], rel=CLOSE[dtypes[0]])
 
 
@@ -81,7 +83,8 @@ def batches(f):
         ins = [wide(v) for v in (x, gamma, beta, mean, var)]
         shaped = [v.reshape(4, 1) for v in ins[1:]]
         y = shaped[0] * (ins[0] - shaped[2]) / torch.sqrt(shaped[3] + 1e-5) + shaped[1]
-        torch.testing.assert_close(y, F.batch_norm(ins[0], ins[3].detach(), ins[4].detach(), ins[1], ins[2], False, 0.1, 1e-5))
+        torch.testing.assert_close(y, F.batch_norm(ins[0], ins[3].detach(), ins[4].detach(), ins[1], ins[2], False, 0.1,
+                                                   1e-5))
         grads = torch.autograd.grad(y, ins, wide(dy))
         named = {"x": x, "gamma": gamma, "beta": beta, "mean": mean, "var": var, "dy": dy}
         tag = f"{dtype}_{wider}"
@@ -94,15 +97,17 @@ def batches(f):
         running = [torch.zeros(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)]
         y = F.batch_norm(ins[0], *running, ins[1], ins[2], True, 1.0, 1e-5)
         biased = running[1] * (6 - 1) / 6  # PyTorch keeps the unbiased one
-        f.case(f"batch_norm_training_{tag}", "batch_norm_training(x, gamma, beta)", {"x": x, "gamma": gamma, "beta": beta},
-               [narrow(y, dtype), narrow(running[0], wider), narrow(biased, wider)], rel=max(CLOSE[dtype], CLOSE[wider]))
+        f.case(f"batch_norm_training_{tag}", "batch_norm_training(x, gamma, beta)",
+               {"x": x, "gamma": gamma, "beta": beta},
+               [narrow(y, dtype), narrow(running[0], wider), narrow(biased, wider)],
+               rel=max(CLOSE[dtype], CLOSE[wider]))
 
 
 def degenerate(f):
     constant = np.full((2, 3), 7.25)
     one, zero = np.ones(3), np.zeros(3)
-    f.case("layer_norm_of_equal_elements", "layer_norm(x, gamma, beta)", {"x": constant, "gamma": one, "beta": zero + 2},
-           [np.full((2, 3), 2.0)])
+    f.case("layer_norm_of_equal_elements", "layer_norm(x, gamma, beta)",
+           {"x": constant, "gamma": one, "beta": zero + 2}, [np.full((2, 3), 2.0)])
     f.case("rms_norm_of_zeros", "rms_norm(x, gamma)", {"x": np.zeros((2, 3)), "gamma": one}, [np.zeros((2, 3))])
     f.case("layer_norm_of_one_element", "layer_norm(x, gamma, beta)", {"x": constant[:, :1], "gamma": one[:1] + 4,
            "beta": one[:1]}, [np.ones((2, 1))])

@@ -7,8 +7,8 @@ answer of an independent implementation. tests/ops/oracle.c runs every graph and
         x = f.normal("f32", (3, 4))
         f.case("softmax", "softmax(a, axis=0)", {"a": x}, [scipy.special.softmax(x, axis=0)], ulp=4)
 
-How close: ulp=N allows N units in the last place of each element (0: equal values; NaN equals NaN); rel=N allows N ulps of
-the largest finite magnitude of the expected tensor, for sums that cancel. It is written into the graph's name.
+How close: ulp=N allows N units in the last place of each element (0: equal values; NaN equals NaN); rel=N allows N ulps
+of the largest finite magnitude of the expected tensor, for sums that cancel. It is written into the graph's name.
 Arrays are NumPy arrays, bf16 from ml_dtypes. `python tests/oracle/make_all.py` regenerates every family.
 """
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for matmul, dot_general, einsum and lora_matmul: NumPy's matmul and einsum and JAX's dot_general, in float64 and rounded once;
-integers modulo 2^bits, bool as or of ands."""
+"""Answers for matmul, dot_general, einsum and lora_matmul: NumPy's matmul and einsum and JAX's dot_general, in float64
+and rounded once; integers modulo 2^bits, bool as or of ands."""
 import jax
 import numpy as np
 from oracle import DTYPES, Fixtures

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for quantisation: NumPy's rint and clip, in the dtype that the ops compute with (f32 for half floats), products of
-integers by NumPy and convolutions by JAX in int64."""
+"""Answers for quantisation: NumPy's rint and clip, in the dtype that the ops compute with (f32 for half floats),
+products of integers by NumPy and convolutions by JAX in int64."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +23,8 @@ def attribute(axis):
 
 
 def quantize_cases(f):
-    grids = [([0.0173], [0], None), ([0.5], [-7], None), ([0.01, 0.25, 3.0], [0, 5, -128], 0), ([0.02, 0.011], [127, -1], 1)]
+    grids = [([0.0173], [0], None), ([0.5], [-7], None), ([0.01, 0.25, 3.0], [0, 5, -128], 0),
+             ([0.02, 0.011], [127, -1], 1)]
     for d in FLOATS:
         for scales, zeros, axis in grids:
             x = f.normal(d, (3, 2))
@@ -60,11 +61,12 @@ def fake_cases(f):
         new = np.where(old <= 0, cur, old * old.dtype.type(decay) + cur * old.dtype.type(1 - decay)).astype(DTYPES[d])
         s = wide(new)
         y = (np.clip(np.rint(wide(x) / s), -q, q) * s).astype(DTYPES[d])
-        f.case(f"fake_ema_{d}", f"fake_quantize(x, s, bits=4, axis=0, scale_mode=ema, decay={decay})", {"x": x, "s": state},
-               [y, new.reshape(3)])
+        f.case(f"fake_ema_{d}", f"fake_quantize(x, s, bits=4, axis=0, scale_mode=ema, decay={decay})",
+               {"x": x, "s": state}, [y, new.reshape(3)])
         s = np.maximum(wide(np.array([0.2], DTYPES[d])), 1e-12)
         y = (np.clip(np.rint(wide(x) / s), -q, q) * s).astype(DTYPES[d])
-        f.case(f"fake_fixed_{d}", "fake_quantize(x, s, bits=4, scale_mode=fixed)", {"x": x, "s": np.array([0.2], DTYPES[d])}, [y])
+        f.case(f"fake_fixed_{d}", "fake_quantize(x, s, bits=4, scale_mode=fixed)",
+               {"x": x, "s": np.array([0.2], DTYPES[d])}, [y])
 
 
 def multiplier(x, s, q, ste):
@@ -94,7 +96,8 @@ def step_cases(f):
         tail = ", bits=3, axis=0, grad_scale=0.5)"
         f.case(f"step_{d}", "fake_quantize_lsq(x, s" + tail, {"x": x, "s": s},
                [(np.clip(np.rint(z), -q, q) * w).astype(DTYPES[d])])
-        f.case(f"step_x_{d}", "fake_quantize_lsq_backward_x(x, s, g" + tail, given, [np.where(inside, g, 0).astype(DTYPES[d])])
+        f.case(f"step_x_{d}", "fake_quantize_lsq_backward_x(x, s, g" + tail, given,
+               [np.where(inside, g, 0).astype(DTYPES[d])])
         f.case(f"step_s_{d}", "fake_quantize_lsq_backward_scale(x, s, g" + tail, given,
                [np.sum(0.5 * g.astype(np.float64) * psi, axis=1).astype(DTYPES[d])], rel=4)
 
@@ -104,7 +107,8 @@ def requantised(acc, mult, zero):
 
 
 def product_cases(f):
-    for m, k, n, mult, zps in ((3, 4, 2, 0.004, (0, 0, 0)), (2, 5, 3, 0.0031, (7, -3, 11)), (1, 70, 1, -1e-4, (-128, 127, -5))):
+    for m, k, n, mult, zps in ((3, 4, 2, 0.004, (0, 0, 0)), (2, 5, 3, 0.0031, (7, -3, 11)),
+                               (1, 70, 1, -1e-4, (-128, 127, -5))):
         x, w = (f.rng.integers(-128, 128, s).astype(np.int8) for s in ((m, k), (k, n)))
         b = f.rng.integers(-9000, 9000, n).astype(np.int32)
         acc = (x.astype(np.int64) - zps[0]) @ (w.astype(np.int64) - zps[1]) + b
@@ -112,12 +116,14 @@ def product_cases(f):
                {"x": x, "w": w, "b": b}, [requantised(acc, mult, zps[2])])
     geometries = [((2, 2, 6), (3, 2, 3), "", {}), ((1, 4, 5), (2, 2, 2), ", groups=2, stride=[2], padding=[1]",
                                                   {"stride": [2], "pad": [(1, 1)], "groups": 2}),
-                  ((1, 2, 4, 3), (2, 2, 2, 2), ", padding=[[0, 2], 1], dilation=[2, 1]", {"pad": [(0, 2), (1, 1)], "dil": [2, 1]})]
+                  ((1, 2, 4, 3), (2, 2, 2, 2), ", padding=[[0, 2], 1], dilation=[2, 1]",
+                   {"pad": [(0, 2), (1, 1)], "dil": [2, 1]})]
     for xs, ws, attrs, g in geometries:
         x, w = (f.rng.integers(-128, 128, s).astype(np.int8) for s in (xs, ws))
         b = f.rng.integers(-9000, 9000, ws[0]).astype(np.int32)
         d = len(xs) - 2
-        acc = jax.lax.conv_general_dilated(jnp.asarray(x, jnp.int64) - 9, jnp.asarray(w, jnp.int64) + 4, g.get("stride", [1] * d),
+        acc = jax.lax.conv_general_dilated(jnp.asarray(x, jnp.int64) - 9, jnp.asarray(w, jnp.int64) + 4,
+                                           g.get("stride", [1] * d),
                                            g.get("pad", [(0, 0)] * d), None, g.get("dil", [1] * d),
                                            feature_group_count=g.get("groups", 1))
         acc = np.asarray(acc) + b.astype(np.int64).reshape([-1] + [1] * d)

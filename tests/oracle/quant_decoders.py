@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed weight formats, decoded slowly: a block is one long string of bits, and every field is cut out of it by its place, so
-that nothing of the usual byte arithmetic is repeated here. From the public descriptions of the formats (GGUF's block
-structures; OCP 8-bit floats; NVFP4). Numbers are exact fractions until the last step, but for scales that are not finite.
+"""Packed weight formats, decoded slowly: a block is one long string of bits, and every field is cut out of it by its
+place, so that nothing of the usual byte arithmetic is repeated here. From the public descriptions of the formats
+(GGUF's block structures; OCP 8-bit floats; NVFP4). Numbers are exact fractions until the last step, but for scales that
+are not finite.
 
     decode("q4_k", bytes) -> list of floats, one block
 """
@@ -111,12 +112,14 @@ def crumb(b, byte, e):
 
 def q2_k(b):
     d, least = b.half(80), b.half(82)
-    return [plus(times(d, b.unsigned(8 * (e // 16), 4), crumb(b, 16, e)), times(-1, least, b.unsigned(8 * (e // 16) + 4, 4)))
+    return [plus(times(d, b.unsigned(8 * (e // 16), 4), crumb(b, 16, e)),
+                 times(-1, least, b.unsigned(8 * (e // 16) + 4, 4)))
             for e in range(256)]
 
 
 def q3_scales(b):
-    """Sixteen six-bit scales in twelve bytes: four low bits of each in the first eight, two high bits in the last four."""
+    """Sixteen six-bit scales in twelve bytes: four low bits of each in the first eight, two high bits in the last
+    four."""
     low = [b.unsigned(8 * (96 + t % 8) + 4 * (t // 8), 4) for t in range(16)]
     high = [b.unsigned(8 * (104 + t % 4) + 2 * (t // 4), 2) for t in range(16)]
     return [l + 16 * h - 32 for l, h in zip(low, high)]
@@ -199,7 +202,8 @@ def e2m1(code):
 
 def check():
     """The decoders against values that the formats' descriptions state."""
-    assert [e4m3(c) for c in (0x00, 0x01, 0x08, 0x38, 0x7e)] == [0, 2.0 ** -9, 2.0 ** -6, 1, 448] and math.isnan(e4m3(0x7f))
+    assert [e4m3(c) for c in (0x00, 0x01, 0x08, 0x38, 0x7e)] == [0, 2.0 ** -9, 2.0 ** -6, 1,
+                                                                 448] and math.isnan(e4m3(0x7f))
     assert [e5m2(c) for c in (0x01, 0x04, 0x3c, 0x7b, 0x7c)] == [2.0 ** -16, 2.0 ** -14, 1, 57344, math.inf]
     assert [e2m1(c) for c in range(8)] == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
     for bits in (0x0001, 0x03ff, 0x0400, 0x3c00, 0x7bff, 0xfbff, 0x7c00, 0xfc00):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Oracle of the random family (a file called random.py would hide the standard module). Philox and Threefry are written
-out in Python integers, rng_bit_generator comes from XLA; the rest follows ops.md 11 and the documentation of the ops with
+out in Python integers, rng_bit_generator comes from XLA; the rest follows the documentation of the ops, with
 Python's and SciPy's functions."""
 import math
 
@@ -131,7 +131,8 @@ def raw_bits(f):
 
 
 def interchange(f):
-    algorithms = {"philox4x32": jax.lax.RandomAlgorithm.RNG_PHILOX, "threefry2x32": jax.lax.RandomAlgorithm.RNG_THREE_FRY}
+    algorithms = {"philox4x32": jax.lax.RandomAlgorithm.RNG_PHILOX,
+                  "threefry2x32": jax.lax.RandomAlgorithm.RNG_THREE_FRY}
     for name, algorithm in algorithms.items():
         for state in [np.array([3, 3], np.uint64), np.array([0x1122334455667788, 2**64 - 2], np.uint64),
                       np.array([1, 2, 0xFFFFFFFF, 4], np.uint32)]:
@@ -198,7 +199,8 @@ def distributions(f):
         x = f.normal(dtype, (3, 5))
         kept = np.reshape(draws(lambda i: s.uniform(24, i) >= 0.4, 15), (3, 5))
         y = np.where(kept, x.astype(np.float64) / (1 - 0.4), 0)
-        f.case(f"dropout_{dtype}", "dropout(x, k, rate=0.4)", {"x": x, "k": KEY_ARRAY}, [y.astype(DTYPES[dtype])], ulp=1)
+        f.case(f"dropout_{dtype}", "dropout(x, k, rate=0.4)", {"x": x, "k": KEY_ARRAY}, [y.astype(DTYPES[dtype])],
+               ulp=1)
         logits = f.normal(dtype, (4, 5))
         logits[1] = [-np.inf, 1, -np.inf, 0, 0]
         logits[2] = [0, np.inf, 1, np.inf, 0]

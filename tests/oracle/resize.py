@@ -37,7 +37,8 @@ def resize_line(line, m, mode, coordinates):
         where = [float(p) for p in at]
         parts = [np.interp(where, range(n), part) for part in (line.real, line.imag)]
         return parts[0] + 1j * parts[1] if np.iscomplexobj(line) else parts[0]
-    taps = [[(min(max(j, 0), n - 1), keys(float(p - j))) for j in range(math.floor(p) - 1, math.floor(p) + 3)] for p in at]
+    taps = [[(min(max(j, 0), n - 1), keys(float(p - j))) for j in range(math.floor(p) - 1, math.floor(p) + 3)]
+            for p in at]
     return np.array([sum(w * line[j] for j, w in t) for t in taps])
 
 
@@ -70,8 +71,8 @@ with Fixtures("resize") as f:
     # Whole positions read one element: an infinity beside it does not leak.
     x = np.array([1.0, np.inf, 3.0, np.nan, 5.0])
     for mode in ["linear", "cubic"]:
-        f.case(f"{mode}_keeps_infinities_apart", f"resize(x, shape=[3], mode={mode}, coordinates=align_corners)", {"x": x},
-               [np.array([1.0, 3.0, 5.0])])
+        f.case(f"{mode}_keeps_infinities_apart", f"resize(x, shape=[3], mode={mode}, coordinates=align_corners)",
+               {"x": x}, [np.array([1.0, 3.0, 5.0])])
         f.case(f"{mode}_same_extent", f"resize(x, shape=[5], mode={mode})", {"x": x}, [x])
     for dtype in ["f64", "bf16", "i16", "bool", "c64"]:
         x = f.normal(dtype, (1, 2, 2, 3))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Correct rounding for the scripts beside it: a value is computed in float64 or as an exact fraction and rounded once.
-NumPy converts float64 to float32 and float16 in one rounding; ml_dtypes goes to bfloat16 by way of float32, which rounds
-twice, so that step is done here with rounding to odd. Running this file does nothing."""
+NumPy converts float64 to float32 and float16 in one rounding; ml_dtypes goes to bfloat16 by way of float32, which
+rounds twice, so that step is done here with rounding to odd. Running this file does nothing."""
 from fractions import Fraction
 
 import numpy as np

@@ -24,16 +24,18 @@ def case(f, name, call, fn, **xs):
 def solves(f):
     for d in ALL:
         case(f, f"solve_vector_{d}", "solve(a, b)", np.linalg.solve, a=raised(f, d, 5, 5), b=f.normal(d, (5,)))
-        case(f, f"solve_pivoted_{d}", "solve(a, b)", np.linalg.solve, a=f.normal(d, (4, 4)) + np.eye(4)[::-1].astype(DTYPES[d]) * 3, b=f.normal(d, (4, 2)))
+        case(f, f"solve_pivoted_{d}", "solve(a, b)", np.linalg.solve,
+             a=f.normal(d, (4, 4)) + np.eye(4)[::-1].astype(DTYPES[d]) * 3, b=f.normal(d, (4, 2)))
         case(f, f"solve_batch_{d}", "solve(a, b)", np.linalg.solve, a=raised(f, d, 2, 3, 3), b=f.normal(d, (2, 3, 2)))
         case(f, f"solve_broadcast_{d}", "solve(a, b)", np.linalg.solve, a=raised(f, d, 3, 3), b=f.normal(d, (2, 3, 1)))
         case(f, f"dense_solve_{d}", "dense_solve(a, b)", np.linalg.solve, a=raised(f, d, 3, 3), b=f.normal(d, (3,)))
-        case(f, f"batched_dense_solve_{d}", "batched_dense_solve(a, b)", lambda a, b: np.linalg.solve(a, b[..., None])[..., 0],
-             a=raised(f, d, 2, 3, 3), b=f.normal(d, (2, 3)))
+        case(f, f"batched_dense_solve_{d}", "batched_dense_solve(a, b)",
+             lambda a, b: np.linalg.solve(a, b[..., None])[..., 0], a=raised(f, d, 2, 3, 3), b=f.normal(d, (2, 3)))
         case(f, f"inv_{d}", "inv(a)", np.linalg.inv, a=raised(f, d, 2, 4, 4))
     case(f, "solve_nothing", "solve(a, b)", np.linalg.solve, a=np.zeros((0, 0)), b=np.zeros((0, 2)))
     case(f, "solve_for_nothing", "solve(a, b)", np.linalg.solve, a=np.eye(2), b=np.zeros((2, 0)))
-    case(f, "solve_larger", "solve(a, b)", np.linalg.solve, a=f.normal("f64", (12, 12)) + 4 * np.eye(12), b=f.normal("f64", (12,)))
+    case(f, "solve_larger", "solve(a, b)", np.linalg.solve, a=f.normal("f64", (12, 12)) + 4 * np.eye(12),
+         b=f.normal("f64", (12,)))
 
 
 def triangles(f):
@@ -54,8 +56,8 @@ def triangles(f):
                                 half = half - np.diag(np.diag(half)) + np.eye(3)
                             m = [half, half.T, half.conj().T][number]
                             return b.T @ np.linalg.inv(m)
-                        f.case(f"right_{name}", f"solve_triangular(t, b, {attrs}, left_side=false)", {"t": t, "b": b.T.copy()},
-                               [right(t, b)], rel=REL)
+                        f.case(f"right_{name}", f"solve_triangular(t, b, {attrs}, left_side=false)",
+                               {"t": t, "b": b.T.copy()}, [right(t, b)], rel=REL)
 
 
 def by_factors(f):
@@ -67,7 +69,8 @@ def by_factors(f):
             perm[[k, p]] = perm[[p, k]]
         for number, trans in enumerate(("none", "transpose", "adjoint")):
             y = scipy.linalg.lu_solve((wide(lu), pivots), wide(b), trans=number).astype(DTYPES[d])
-            f.case(f"lu_solve_{trans}_{d}", f"lu_solve(l, p, b, trans={trans})", {"l": lu, "p": perm.astype(np.int32), "b": b}, [y], rel=REL)
+            f.case(f"lu_solve_{trans}_{d}", f"lu_solve(l, p, b, trans={trans})",
+                   {"l": lu, "p": perm.astype(np.int32), "b": b}, [y], rel=REL)
 
 
 if __name__ == "__main__":

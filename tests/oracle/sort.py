@@ -57,7 +57,7 @@ def edges(f):
             at = permutation([x], descending)
             flag = ", descending=true" * descending
             f.case(f"argsort_edge_{dtype}", f"argsort(x{flag})", {"x": x}, [np.array(at, np.int32)])
-            # The position rides along, so equal keys are told apart.
+            # The positions are sorted along, which distinguishes equal keys.
             f.case(f"sort_edge_{dtype}", f"sort(x, i{flag})", {"x": x, "i": np.arange(len(x))},
                    [x[at], np.arange(len(x))[at]])
         f.case(f"topk_edge_{dtype}", f"topk(x, k={len(x)}, dtype=u8)", {"x": x},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for spmv and sparse_solve: scipy.sparse for products and its direct solver for systems, in double precision."""
+"""Answers for spmv and sparse_solve: scipy.sparse for products and its direct solver for systems, in double
+precision."""
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
@@ -36,8 +37,8 @@ def main():
                 v[:n] = (v[:n] + 4 * np.sign(v[:n].real)).astype(DTYPES[d])
                 a = scipy.sparse.coo_array((wide(v), (rows, cols)), (n, n)).tocsc()
                 y = scipy.sparse.linalg.splu(a).solve(wide(b))
-                f.case(f"sparse_solve_{n}_{len(shape)}_{d}", f"sparse_solve(v, b, {attrs(rows, cols, n)})", {"v": v, "b": b},
-                       [y.astype(DTYPES[d])], rel=256)
+                f.case(f"sparse_solve_{n}_{len(shape)}_{d}", f"sparse_solve(v, b, {attrs(rows, cols, n)})",
+                       {"v": v, "b": b}, [y.astype(DTYPES[d])], rel=256)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,10 @@ def unary(f):
     unary_cases(f, "erf", mp.erf, sp.erf, (-3, 3), [1e-8, 1e-300, 6, -27], 2)
     unary_cases(f, "erfc", mp.erfc, sp.erfc, (-3, 3), [1e-8, 6, 9.5, 26.5, -27], 4)
     unary_cases(f, "erf_inv", mp.erfinv, sp.erfinv, (-1, 1), [1, -1, 1.5, 1e-8, 1e-300, 1 - 2.0**-8, 2.0**-53 - 1], 4)
-    unary_cases(f, "lgamma", lambda x: mp.log(abs(mp.gamma(x))), lgamma_plain, (0.01, 8), [1, 2, 1.0078125, 1.9921875, 100, 1e-300, 65504, -0.5, -2.75, -1, -7], 8)
-    unary_cases(f, "digamma", mp.digamma, sp.digamma, (0.01, 12), [1.4609375, 1.46875, 1e-8, 65504, 1e300, -0.25, -1.75, -9.875, -1, -7], 8)
+    unary_cases(f, "lgamma", lambda x: mp.log(abs(mp.gamma(x))), lgamma_plain, (0.01, 8),
+                [1, 2, 1.0078125, 1.9921875, 100, 1e-300, 65504, -0.5, -2.75, -1, -7], 8)
+    unary_cases(f, "digamma", mp.digamma, sp.digamma, (0.01, 12),
+                [1.4609375, 1.46875, 1e-8, 65504, 1e300, -0.25, -1.75, -9.875, -1, -7], 8)
     # Beside the root the value is small, but not its relative accuracy.
     x = np.array([1.4616321449683622, 1.4616321449683624, 1.46163, 1.47])
     f.case("digamma_root", "digamma(x)", {"x": x}, [real("f64", mp.digamma, sp.digamma, x)], ulp=8)
@@ -79,13 +81,17 @@ def binary(f):
         s, q = np.array([[1], [0.5], [2], [2.5], [nan], [-1]], DTYPES[d]), np.array([nan, inf, 0, -1], DTYPES[d])
         f.case(f"zeta_special_{d}", "zeta(x, q)", {"x": s, "q": q}, [real(d, hurwitz, zeta_plain, s, q)], ulp=ulp)
         n, x = np.array([[0], [1], [2], [3], [6]], DTYPES[d]), points(f, d, 0.1, 20, 2, [1, 0.5])
-        f.case(f"polygamma_{d}", "polygamma(n, x)", {"n": n, "x": x}, [real(d, polygamma, polygamma_plain, n, x)], ulp=ulp)
+        f.case(f"polygamma_{d}", "polygamma(n, x)", {"n": n, "x": x}, [real(d, polygamma, polygamma_plain, n, x)],
+               ulp=ulp)
         n, x = np.array([[1], [2], [5]], DTYPES[d]), np.array([-0.25, -1.5, -3.875], DTYPES[d])
-        f.case(f"polygamma_negative_{d}", "polygamma(n, x)", {"n": n, "x": x}, [real(d, polygamma, polygamma_plain, n, x)], ulp=ulp)
+        f.case(f"polygamma_negative_{d}", "polygamma(n, x)", {"n": n, "x": x},
+               [real(d, polygamma, polygamma_plain, n, x)], ulp=ulp)
         n, x = np.array([[0], [1], [2], [-1], [0.5], [nan]], DTYPES[d]), np.array([nan, inf, 0, -2], DTYPES[d])
-        f.case(f"polygamma_special_{d}", "polygamma(n, x)", {"n": n, "x": x}, [real(d, polygamma, polygamma_plain, n, x)], ulp=ulp)
+        f.case(f"polygamma_special_{d}", "polygamma(n, x)", {"n": n, "x": x},
+               [real(d, polygamma, polygamma_plain, n, x)], ulp=ulp)
     n, x = np.array([30.0, 100.0, 170.0, 175.0]), np.array([[2.5], [20.0], [0.75]])
-    f.case("polygamma_high", "polygamma(n, x)", {"n": n, "x": x}, [real("f64", polygamma, lambda a, b: float(polygamma(mp.mpf(a), mp.mpf(b))), n, x)], ulp=16)
+    f.case("polygamma_high", "polygamma(n, x)", {"n": n, "x": x},
+           [real("f64", polygamma, lambda a, b: float(polygamma(mp.mpf(a), mp.mpf(b))), n, x)], ulp=16)
     s, q = np.array([[2.0], [2.5]]), np.array([1e5, 1e100, 1e300])  # q^-s underflows before the sum does
     f.case("zeta_far", "zeta(x, q)", {"x": s, "q": q}, [real("f64", hurwitz, lambda a, b: 0.0, s, q)], ulp=8)
     s, q = np.array([inf, inf, inf, 1e300]), np.array([0.5, 1.0, 2.0, 3.0])

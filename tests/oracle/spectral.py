@@ -26,7 +26,8 @@ def transform(z, inverse, norm, axis=-1):
 
 def fft_cases(f):
     for d in ("f32", "f64", "c64", "c128"):
-        for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 22, 30, 35, 37, 64, 94, 97) if d == "c128" else (1, 4, 6, 7, 20, 37):
+        for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 22, 30, 35, 37, 64, 94,
+                  97) if d == "c128" else (1, 4, 6, 7, 20, 37):
             is_complex = d[0] == "c"
             x = f.normal(d, (2 if n < 16 else 1, n if is_complex else 2 * n))
             inverse, norm = n % 3 == 0, (NORMS + ("none",))[n % 4]
@@ -36,8 +37,10 @@ def fft_cases(f):
     for d in ("c64", "c128"):
         x = f.normal(d, (4, 3, 5))
         for norm in NORMS:
-            f.case(f"fftn_{norm}_{d}", f"fftn(x, norm={norm})", {"x": x}, [np.fft.fftn(x.astype("c16"), norm=norm).astype(DTYPES[d])], **REL)
-        f.case(f"fftn_axes_{d}", "fftn(x, axes=[2, 0])", {"x": x}, [np.fft.fftn(x.astype("c16"), axes=(2, 0)).astype(DTYPES[d])], **REL)
+            f.case(f"fftn_{norm}_{d}", f"fftn(x, norm={norm})", {"x": x},
+                   [np.fft.fftn(x.astype("c16"), norm=norm).astype(DTYPES[d])], **REL)
+        f.case(f"fftn_axes_{d}", "fftn(x, axes=[2, 0])", {"x": x},
+               [np.fft.fftn(x.astype("c16"), axes=(2, 0)).astype(DTYPES[d])], **REL)
         f.case(f"ifftn_axes_{d}", "ifftn(x, axes=[-2, -1])", {"x": x},
                [np.fft.ifftn(x.astype("c16"), axes=(-2, -1)).astype(DTYPES[d])], **REL)
         f.case(f"fft_axis_{d}", "fft_axis(x, axis=1, norm=ortho)", {"x": x},
@@ -60,10 +63,13 @@ def real_cases(f):
             bins = n // 2 + 1 + (length % 3 - 1 if n > 3 else 0)
             re, im = f.normal(d, (2, bins)), f.normal(d, (2, bins))
             y = np.fft.irfft(re.astype(float) + 1j * im, n, norm=norm)
-            f.case(f"irfft_{bins}_to_{n}_{d}", f"irfft(re, im, n={n}, norm={norm})", {"re": re, "im": im}, [y.astype(DTYPES[d])], **REL)
+            f.case(f"irfft_{bins}_to_{n}_{d}", f"irfft(re, im, n={n}, norm={norm})", {"re": re, "im": im},
+                   [y.astype(DTYPES[d])], **REL)
         re, im = f.normal(d, (5,)), f.normal(d, (5,))
-        f.case(f"irfft_default_{d}", "irfft(re, im)", {"re": re, "im": im}, [np.fft.irfft(re.astype(float) + 1j * im).astype(DTYPES[d])], **REL)
-        f.case(f"psd_{d}", "psd(re, im)", {"re": re, "im": im}, [((re.astype(float)**2 + im.astype(float)**2) / 8).astype(DTYPES[d])], ulp=2)
+        f.case(f"irfft_default_{d}", "irfft(re, im)", {"re": re, "im": im},
+               [np.fft.irfft(re.astype(float) + 1j * im).astype(DTYPES[d])], **REL)
+        f.case(f"psd_{d}", "psd(re, im)", {"re": re, "im": im},
+               [((re.astype(float)**2 + im.astype(float)**2) / 8).astype(DTYPES[d])], ulp=2)
         for la, lb in (((7,), (4,)), ((2, 5), (3,)), ((1,), (1,)), ((2, 1, 3), (3, 6))):
             a, b = f.normal(d, la), f.normal(d, lb)
             y = np.vectorize(np.convolve, signature="(m),(n)->(k)")(a.astype(float), b.astype(float))
@@ -87,16 +93,18 @@ def feature_cases(f):
             for tag, window in (("", np.ones(length)), ("_window", w.astype(float))):
                 y = np.fft.rfft(frames(x.astype(float), length, hop) * window)
                 args = {"x": x, "w": w} if tag else {"x": x}
-                f.case(f"stft{tag}_{d}", f"stft({', '.join(args)}, frame_len={length}, hop={hop})", args, [block(y, d)], **REL)
+                f.case(f"stft{tag}_{d}", f"stft({', '.join(args)}, frame_len={length}, hop={hop})", args, [block(y, d)],
+                       **REL)
         spec, filt = f.normal(d, (3, 14)), np.abs(f.normal(d, (5, 4)))
         spec[1] *= 1e-7
         y = np.log10(np.maximum(power(spec, 4) @ filt.T.astype(float), 1e-10))
         f.case(f"log_mel_{d}", "log_mel(spec, filt)", {"spec": spec, "filt": filt}, [y.astype(DTYPES[d])], **REL)
         z = (np.maximum(y, y.max() - 8) + 4) / 4
-        f.case(f"log_mel_normalize_{d}", "log_mel_normalize(y)", {"y": y.astype(DTYPES[d])}, [z.astype(DTYPES[d])], **REL)
+        f.case(f"log_mel_normalize_{d}", "log_mel_normalize(y)", {"y": y.astype(DTYPES[d])}, [z.astype(DTYPES[d])],
+               **REL)
         z = (np.maximum(y, y.max() - 2) + 1) / 3
-        f.case(f"log_mel_normalize_own_{d}", "log_mel_normalize(y, range=2, shift=1, scale=3)", {"y": y.astype(DTYPES[d])},
-               [z.astype(DTYPES[d])], **REL)
+        f.case(f"log_mel_normalize_own_{d}", "log_mel_normalize(y, range=2, shift=1, scale=3)",
+               {"y": y.astype(DTYPES[d])}, [z.astype(DTYPES[d])], **REL)
         spec = f.normal(d, (4, 2, 12))
         mean = power(spec, 6).mean(0)
         idx = np.argsort(-mean, axis=-1, kind="stable")[..., :3]
@@ -107,7 +115,8 @@ def feature_cases(f):
             k = np.arange(n)
             k = np.where(2 * k < n, k, k - n)
             f.case(f"fftfreq_{n}_{d}", f"fftfreq(n={n}, dtype={d})", {}, [(k / n).astype(DTYPES[d])])
-            f.case(f"rfftfreq_{n}_{d}", f"rfftfreq(n={n}, dtype={d})", {}, [(np.arange(n // 2 + 1) / n).astype(DTYPES[d])])
+            f.case(f"rfftfreq_{n}_{d}", f"rfftfreq(n={n}, dtype={d})", {},
+                   [(np.arange(n // 2 + 1) / n).astype(DTYPES[d])])
 
 
 if __name__ == "__main__":

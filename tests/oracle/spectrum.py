@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for eigenvalues, singular values, pseudoinverses and matrix exponentials, from NumPy, SciPy and mpmath, rounded once.
-Vectors get Fluxion's phase: the first component of at least half the largest modulus of its column is real and positive. Spectra
-with repeated values have no definite vectors: there what is made of them is compared."""
+"""Answers for eigenvalues, singular values, pseudoinverses and matrix exponentials, from NumPy, SciPy and mpmath,
+rounded once. Vectors get Fluxion's phase: the first component of at least half the largest modulus of its column is
+real and positive. Spectra with repeated values have no definite vectors: there what is made of them is compared."""
 import math
 
 import mpmath
@@ -53,14 +53,16 @@ def hermitian_cases(f):
             w, v = np.linalg.eigh((wide(a) + adjoint(wide(a))) / 2)
             at = anchors(v)
             worst = max(gap_of(row) for row in w.reshape(-1, shape[-1]))
-            f.case(f"eigh_{d}_{shape[-1]}", "eigh(a)", {"a": a}, [narrow(w, d), narrow(v * np.conj(at) / np.abs(at), d)],
-                   rel=units(shape[-1], worst))
+            f.case(f"eigh_{d}_{shape[-1]}", "eigh(a)", {"a": a},
+                   [narrow(w, d), narrow(v * np.conj(at) / np.abs(at), d)], rel=units(shape[-1], worst))
     f.graphs("graph rebuilt(a: f64[4, 4]) {\n  w, v = eigh(a)\n"
              "  return w, matmul(mul(v, reshape(w, shape=[1, 4])), transpose(v)), matmul(transpose(v), v)\n}")
     q = np.linalg.qr(f.normal("f64", (4, 4)))[0]
-    for name, w in [("double", [1, 2, 2, 5]), ("triple", [-3, -3, -3, 7]), ("equal", [2, 2, 2, 2]), ("none", [0, 0, 0, 0])]:
+    for name, w in [("double", [1, 2, 2, 5]), ("triple", [-3, -3, -3, 7]), ("equal", [2, 2, 2, 2]),
+                    ("none", [0, 0, 0, 0])]:
         a = q @ np.diag(np.array(w, float)) @ q.T
-        f.case(f"eigh_repeated_{name}", "custom_fn(a, fwd_body=@rebuilt)", {"a": a}, [np.array(w, float), a, np.eye(4)], rel=32)
+        f.case(f"eigh_repeated_{name}", "custom_fn(a, fwd_body=@rebuilt)", {"a": a}, [np.array(w, float), a, np.eye(4)],
+               rel=32)
 
 
 def general_cases(f):
@@ -97,9 +99,11 @@ def singular_cases(f):
             f.case(f"cond_{d}_{shape[-2]}x{shape[-1]}", "cond(a)", {"a": a}, [narrow(s[..., 0] / s[..., -1], d)],
                    rel=units(max(shape), worst))
     f.graphs("graph remade(a: f64[4, 3]) {\n  u, s, vt = svd(a)\n"
-             "  return s, matmul(mul(u, reshape(s, shape=[1, 3])), vt), matmul(transpose(u), u), matmul(vt, transpose(vt))\n}")
+             "  return s, matmul(mul(u, reshape(s, shape=[1, 3])), vt), matmul(transpose(u), u), matmul(vt, "
+             "transpose(vt))\n}")
     q, r = (np.linalg.qr(f.normal("f64", (n, n)))[0] for n in (4, 3))
-    for name, s in [("double", [5, 2, 2]), ("equal", [1, 1, 1]), ("rank2", [3, 1, 0]), ("rank1", [3, 0, 0]), ("none", [0, 0, 0])]:
+    for name, s in [("double", [5, 2, 2]), ("equal", [1, 1, 1]), ("rank2", [3, 1, 0]), ("rank1", [3, 0, 0]),
+                    ("none", [0, 0, 0])]:
         a = q[:, :3] @ np.diag(np.array(s, float)) @ r
         f.case(f"svd_repeated_{name}", "custom_fn(a, fwd_body=@remade)", {"a": a},
                [np.array(s, float), a, np.eye(3), np.eye(3)], rel=32)
@@ -117,11 +121,13 @@ def inverse_cases(f):
         f.case(f"lstsq_vector_{d}", "lstsq(a, b)", {"a": a, "b": b}, [narrow(solution(a, b), d)], rel=256)
         f.case(f"lstsq_matrix_{d}", "lstsq(a, b)", {"a": a, "b": c}, [narrow(solution(a, c), d)], rel=256)
         wide_a = f.normal(d, (2, 3))
-        f.case(f"lstsq_shortest_{d}", "lstsq(a, b)", {"a": wide_a, "b": b[:2]}, [narrow(solution(wide_a, b[:2]), d)], rel=256)
+        f.case(f"lstsq_shortest_{d}", "lstsq(a, b)", {"a": wide_a, "b": b[:2]}, [narrow(solution(wide_a, b[:2]), d)],
+               rel=256)
         for shape in [(3, 3), (4, 2)]:
             a = f.normal(d, shape)
             u, p = scipy.linalg.polar(wide(a))
-            f.case(f"polar_{d}", "polar(a)", {"a": a}, [narrow(u, d), narrow(p, d)], rel=units(4, np.linalg.cond(wide(a))))
+            f.case(f"polar_{d}", "polar(a)", {"a": a}, [narrow(u, d), narrow(p, d)],
+                   rel=units(4, np.linalg.cond(wide(a))))
     low = np.array([[1., 2, 3], [2, 4, 6], [1, 1, 1]])
     f.case("pinv_rank_deficient", "pinv(a)", {"a": low}, [np.linalg.pinv(low, rcond=1e-12)], rel=64)
     f.case("pinv_zero", "pinv(a)", {"a": np.zeros((2, 3))}, [np.zeros((3, 2))])
@@ -141,10 +147,13 @@ def exponential_cases(f):
         for n, scale in [(1, 1), (2, 1), (3, 0.01), (3, 4), (4, 20)]:
             a = (f.normal(d, (n, n)) * scale).astype(DTYPES[d])
             y = exponential(wide(a))
-            f.case(f"expm_{d}_{n}", "expm(a)", {"a": a}, [narrow(y, d)], rel=units(4 * n, scipy.linalg.expm_cond(wide(a))))
-        f.case(f"expm_batch_{d}", "expm(a)", {"a": (b := f.normal(d, (2, 1, 2, 2)))}, [narrow(scipy.linalg.expm(wide(b)), d)], rel=64)
+            f.case(f"expm_{d}_{n}", "expm(a)", {"a": a}, [narrow(y, d)],
+                   rel=units(4 * n, scipy.linalg.expm_cond(wide(a))))
+        f.case(f"expm_batch_{d}", "expm(a)", {"a": (b := f.normal(d, (2, 1, 2, 2)))},
+               [narrow(scipy.linalg.expm(wide(b)), d)], rel=64)
     f.case("expm_zero", "expm(a)", {"a": np.zeros((3, 3))}, [np.eye(3)])
-    f.case("expm_nilpotent", "expm(a)", {"a": np.triu(np.ones((3, 3)), 1)}, [np.array([[1., 1, 1.5], [0, 1, 1], [0, 0, 1]])], rel=4)
+    f.case("expm_nilpotent", "expm(a)", {"a": np.triu(np.ones((3, 3)), 1)},
+           [np.array([[1., 1, 1.5], [0, 1, 1], [0, 0, 1]])], rel=4)
     f.case("expm_rotation", "expm(a)", {"a": np.array([[0., -1], [1, 0]])},
            [np.array([[math.cos(1), -math.sin(1)], [math.sin(1), math.cos(1)]])], rel=8)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for Gaussian splats: a plain renderer, pixel by pixel and splat by splat as the specification has it, in float64; the
-cotangents from JAX, which differentiates the same steps."""
+"""Answers for Gaussian splats: a plain renderer, pixel by pixel and splat by splat as the specification has it, in
+float64; the cotangents from JAX, which differentiates the same steps."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +26,8 @@ def basis(v):
             1.0925484305920792 * x * y, -1.0925484305920792 * y * z, 0.31539156525252005 * (2 * z * z - x * x - y * y),
             -1.0925484305920792 * x * z, 0.5462742152960396 * (x * x - y * y),
             -0.5900435899266435 * y * (3 * x * x - y * y), 2.890611442640554 * x * y * z,
-            -0.4570457994644658 * y * (4 * z * z - x * x - y * y), 0.3731763325901154 * z * (2 * z * z - 3 * x * x - 3 * y * y),
+            -0.4570457994644658 * y * (4 * z * z - x * x - y * y),
+            0.3731763325901154 * z * (2 * z * z - 3 * x * x - 3 * y * y),
             -0.4570457994644658 * x * (4 * z * z - x * x - y * y), 1.445305721320277 * z * (x * x - y * y),
             -0.5900435899266435 * x * (x * x - 3 * y * y)]
 
@@ -43,7 +44,8 @@ def colour(i, scene, eye):
 
 def render(*scene, width, height, radius_scale, alpha_cutoff, max_splat_steps, transmittance_threshold, **_):
     mu, scales, q, o, _, _, meta = scene
-    eye, target, up, fov, near, far, background = meta[:3], meta[3:6], meta[6:9], meta[9], meta[10], meta[11], meta[12:15]
+    eye, target, up = meta[:3], meta[3:6], meta[6:9]
+    fov, near, far, background = meta[9], meta[10], meta[11], meta[12:15]
     f = unit(target - eye)
     r = unit(jnp.cross(up, f))
     u = unit(jnp.cross(f, r))
@@ -69,16 +71,17 @@ def render(*scene, width, height, radius_scale, alpha_cutoff, max_splat_steps, t
                     continue
                 total, left, steps = total + left * alpha * seen[i], left * (1 - alpha), steps + 1
             x = total + left * background
-            image.append(jnp.concatenate([jnp.where(x > 0, jnp.where(x > 0, x, 1.0)**2.2, 0.0), jnp.array([1.0]) - left]))
+            image.append(jnp.concatenate([jnp.where(x > 0, jnp.where(x > 0, x, 1.0)**2.2, 0.0),
+                                          jnp.array([1.0]) - left]))
     return jnp.concatenate(image)
 
 
 def scene_of(f, n, m):
-    """Splats before a camera that sees all of them but two: one behind it, one too far away."""
+    """Splats for a camera that sees all of them but two: one at its back, one too far away."""
     mu = f.rng.uniform(-1, 1, (n, 3))
     mu[0], mu[1] = (0, 0, -9), (0, 0, 30)
-    parts = [mu, f.rng.uniform(-1.6, -0.4, (n, 3)), f.rng.standard_normal((n, 4)), f.rng.uniform(-1, 3, n), f.rng.uniform(0, 1, (n, 3)),
-             f.rng.standard_normal((n, m, 3)) * 0.4]
+    parts = [mu, f.rng.uniform(-1.6, -0.4, (n, 3)), f.rng.standard_normal((n, 4)), f.rng.uniform(-1, 3, n),
+             f.rng.uniform(0, 1, (n, 3)), f.rng.standard_normal((n, m, 3)) * 0.4]
     meta = [0.5, -0.3, -4, 0, 0.1, 0, 0.1, 1, 0, 40, 0.5, 20, 0.2, 0.1, -0.05] + [0] * 8
     return [np.round(np.ravel(p), 3) for p in parts] + [np.array(meta, float)]
 
@@ -97,10 +100,11 @@ def cases(f, name, n, m, dtypes=("f64",), backward=True, **attrs):
         image, pull = jax.vjp(lambda *p: render(*p, wide[6], **attrs), *wide[:6])
         call = ", ".join(NAMES)
         tolerance = {"rel": 512 if d == "f64" else 16}
-        f.case(f"{name}_render_{d}", f"gaussian_splat_render({call}, {text})", inputs, [np.asarray(image).astype(DTYPES[d])], **tolerance)
+        f.case(f"{name}_render_{d}", f"gaussian_splat_render({call}, {text})", inputs,
+               [np.asarray(image).astype(DTYPES[d])], **tolerance)
         if d == "f64":
-            f.case(f"{name}_halves", f"gaussian_splat_rasterize(gaussian_splat_prepare({call}, {text}), meta, {text})", inputs,
-                   [np.asarray(image)], **tolerance)
+            f.case(f"{name}_halves", f"gaussian_splat_rasterize(gaussian_splat_prepare({call}, {text}), meta, {text})",
+                   inputs, [np.asarray(image)], **tolerance)
         if backward:
             g = f.rng.standard_normal(image.shape).round(2).astype(DTYPES[d])
             answer = np.concatenate([np.ravel(x) for x in pull(jnp.asarray(g.astype(np.float64)))])

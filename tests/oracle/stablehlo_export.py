@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives exported StableHLO to JAX: its parser and verifier must take every text, and what XLA's CPU compiler makes of it must
-give Fluxion's numbers.
+"""Gives exported StableHLO to JAX: its parser and verifier must accept every text, and the program that XLA's CPU
+compiler makes from it must return Fluxion's numbers.
 
     python3 tests/oracle/stablehlo_export.py --tests build/flx_tests --flx build/flx [--every 7] [--only REGEX]
 
-The texts are the samples of all ops (flx_tests writes them when FLX_TEST_KEEP names a folder, with values, results and the
-bounds of tests/compile/error_bound.h), and the graphs of examples/ and tests/golden/ that have no symbolic dimension or only
-some that can be 3. All are parsed; of the samples one in `every` is compiled and run.
+The texts are the samples of all ops (flx_tests writes them when FLX_TEST_KEEP names a folder, with values, results and
+the bounds of tests/compile/error_bound.h), and the graphs of examples/ and tests/golden/ that have no symbolic
+dimension or only some that can be 3. All are parsed; of the samples one in `every` is compiled and run.
 """
 import argparse
 import collections
@@ -38,7 +38,7 @@ DIFFERS = {
     "reduce_window": "padding: XLA takes the initial value for one that changes nothing, and leaves it out",
     "reduce": "bodies that depend on the order: StableHLO leaves the order open",
 }
-# Functions of XLA that are off by more than a few units: by so many units of 1, which is the size of what they are sums of.
+# Functions of XLA with errors of more than a few units: the error in units of 1, the size of the terms that they sum.
 ROUGH = {"lgamma": 32, "log1p": 16, "polygamma": 8}
 NO_SUCH_CALL = "custom_call"  # checks: XLA's runtime does not know the name
 

@@ -2,15 +2,17 @@
 """Programs on element types narrower than any dtype, with answers from ml_dtypes, as StableHLO text that checks itself:
 fixtures/stablehlo/<type>.mlir. tests/stablehlo/stablehlo_types.c runs them.
 
-Floats: what every code stands for; the code of every value, of every tie between neighbours and of the floats next to it, and
-of numbers beyond the format, from f32 and f64; sums and products of all codes with some. Integers: each operation on all pairs.
+Floats: what every code stands for; the code of every value, of every tie between neighbours and of the floats next to
+it, and of numbers beyond the format, from f32 and f64; sums and products of all codes with some. Integers: each
+operation on all pairs.
 """
 import os
 import numpy as np
 import ml_dtypes as m
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures", "stablehlo")
-FLOATS = {"f4E2M1FN": m.float4_e2m1fn, "f6E2M3FN": m.float6_e2m3fn, "f6E3M2FN": m.float6_e3m2fn, "f8E3M4": m.float8_e3m4,
+FLOATS = {"f4E2M1FN": m.float4_e2m1fn, "f6E2M3FN": m.float6_e2m3fn, "f6E3M2FN": m.float6_e3m2fn,
+          "f8E3M4": m.float8_e3m4,
           "f8E4M3": m.float8_e4m3, "f8E4M3FN": m.float8_e4m3fn, "f8E4M3FNUZ": m.float8_e4m3fnuz,
           "f8E4M3B11FNUZ": m.float8_e4m3b11fnuz, "f8E5M2": m.float8_e5m2, "f8E5M2FNUZ": m.float8_e5m2fnuz,
           "f8E8M0FNU": m.float8_e8m0fnu}
@@ -29,7 +31,8 @@ class Program:
 
     def constant(self, x):
         x = np.ascontiguousarray(x)
-        return self.op(f'stablehlo.constant dense<"0x{x.tobytes().hex().upper()}"> : tensor<{x.size}x{TEXT[x.dtype.name]}>')
+        return self.op(f'stablehlo.constant dense<"0x{x.tobytes().hex().upper()}"> : '
+                       f'tensor<{x.size}x{TEXT[x.dtype.name]}>')
 
     def expect(self, value, wanted):
         t = f"tensor<{wanted.size}x{TEXT[wanted.dtype.name]}>"
@@ -74,7 +77,8 @@ def interesting(values):
 
 
 def beside_ties(values, dtype):
-    """Numbers of f64 so near to a tie that f32 would make ties of them (as ml_dtypes does), and the values they belong to."""
+    """Numbers of f64 so near to a tie that f32 would make ties of them (as ml_dtypes does), and the values they belong
+    to."""
     v = np.unique(values[np.isfinite(values)].astype(np.float64))
     ties = (v[1:] + v[:-1]) / 2
     near = np.concatenate([np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf)])
@@ -101,7 +105,8 @@ def floats(name, dtype, bits):
             y = np.roll(finite, 7)
             a, b = (convert(p, p.constant(v), finite.size, "f32", name) for v in (finite, y))
             exact = f(finite.astype(np.float64), y.astype(np.float64))
-            p.expect(convert(p, p.op(f"stablehlo.{op} {a}, {b} : tensor<{finite.size}x{name}>"), finite.size, name, "f32"),
+            p.expect(convert(p, p.op(f"stablehlo.{op} {a}, {b} : tensor<{finite.size}x{name}>"), finite.size, name,
+                             "f32"),
                      exact.astype(dtype).astype(np.float32))
     p.write(name)
 
@@ -124,7 +129,8 @@ def integers(name, bits, signed):
         p.expect(convert(p, value, n, name, TEXT[np.dtype(carrier).name]), wrap(wanted, bits, signed).astype(carrier))
 
     quotient = np.sign(a) * np.sign(b) * (abs(a) // np.maximum(abs(b), 1))
-    binary = {"add": a + b, "subtract": a - b, "multiply": a * b, "maximum": np.maximum(a, b), "minimum": np.minimum(a, b),
+    binary = {"add": a + b, "subtract": a - b, "multiply": a * b, "maximum": np.maximum(a, b),
+              "minimum": np.minimum(a, b),
               "and": a & b, "or": a | b, "xor": a ^ b, "shift_left": np.where(ub < bits, ua << np.minimum(ub, bits), 0),
               "shift_right_logical": np.where(ub < bits, ua >> np.minimum(ub, bits), 0),
               "shift_right_arithmetic": (a if signed else wrap(a, bits, True)) >> np.minimum(ub, bits)}

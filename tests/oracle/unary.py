@@ -40,7 +40,8 @@ FUNCTIONS = {
     "atanh": (mp.atanh, np.arctanh, INSIDE, [1e-8, 1, -1, 1 - 2.0**-8, 1.5]),
 }
 
-EXACT = {"neg": np.negative, "abs": np.abs, "sign": lambda x: np.where(x == 0, x, np.sign(x)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+EXACT = {"neg": np.negative, "abs": np.abs, "sign": lambda x: np.where(x == 0, x, np.sign(x)), "floor": np.floor,
+         "ceil": np.ceil, "trunc": np.trunc,
          "round": np.rint, "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)}
 
 # op: mpmath, and for those with cuts a function that knows signed zeros
@@ -55,7 +56,8 @@ COMPLEX = {
     "log1p": (lambda z: mp.log(1 + z), None), "expm1": (lambda z: mp.exp(z) - 1, None),
 }
 
-CUT = [complex(a, b) for a in (-2.5, 2.5) for b in (0.0, -0.0)] + [complex(a, b) for b in (-2.5, 2.5) for a in (0.0, -0.0)]
+CUT = [complex(a, b) for a in (-2.5, 2.5) for b in (0.0, -0.0)] + [complex(a, b) for b in (-2.5, 2.5)
+                                                                   for a in (0.0, -0.0)]
 
 
 def float_cases(f):
@@ -87,7 +89,8 @@ def int_cases(f):
         lo, hi = limits(d)
         x = np.array([lo, lo + 1, 0, 1, 11, 100, hi - 1, hi] + ([-1, -11] if d in SIGNED else []), DTYPES[d])
         values = [int(v) for v in x]
-        for op, fn in (("neg", lambda v: -v), ("abs", abs), ("sign", lambda v: (v > 0) - (v < 0)), ("square", lambda v: v * v)):
+        for op, fn in (("neg", lambda v: -v), ("abs", abs), ("sign", lambda v: (v > 0) - (v < 0)),
+                       ("square", lambda v: v * v)):
             f.case(f"{op}_{d}", f"{op}(x)", {"x": x}, [wrapped(d, [fn(v) for v in values])])
 
 
@@ -107,13 +110,16 @@ def complex_cases(f):
         want = np.array([0, complex(-0.0, 0.0), 0.6 - 0.8j, -1j, (1 + 1j) * np.sqrt(0.5), complex(nan, nan)])
         f.case(f"sign_special_{d}", "sign(z)", {"z": z}, [rounded(d, want)], ulp=2)
         part = {"c64": "f32", "c128": "f64"}[d]
-        z = np.append(f.normal(d, (7,)), [0, 3 - 4j, complex(inf, nan), complex(nan, -inf), complex(nan, 1), 1e30 + 1e30j]).astype(DTYPES[d])
+        z = np.append(f.normal(d, (7,)),
+                      [0, 3 - 4j, complex(inf, nan), complex(nan, -inf), complex(nan, 1),
+                       1e30 + 1e30j]).astype(DTYPES[d])
         f.case(f"abs_{d}", "abs(z)", {"z": z}, [rounded(part, np.hypot(wide(z).real, wide(z).imag))], ulp=1)
         empty = np.zeros((0, 3), DTYPES[d])
         f.case(f"abs_empty_{d}", "abs(z)", {"z": empty}, [empty.real])
     # log1p where 1 + z lies on the unit circle, so that the real part is a difference.
     z = np.array([-1e-10 + 1.4142135623e-5j, -0.5 + 0.8660254037844386j, -0.02 + 0.19899748742132398j])
-    f.case("log1p_circle_real", "real(log1p(z))", {"z": z}, [holomorphic("c128", lambda w: mp.log(1 + w), z).real], ulp=4)
+    f.case("log1p_circle_real", "real(log1p(z))", {"z": z}, [holomorphic("c128", lambda w: mp.log(1 + w), z).real],
+           ulp=4)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oracle of the window family. Windows are spelled out: each case lists, for every window, the elements under it (None for
-padding), and NumPy folds them in double precision; where XLA has the same op, the answers must agree with it."""
+"""Oracle of the window family. Windows are spelled out: each case lists, for every window, the elements under it (None
+for padding), and NumPy folds them in double precision; where XLA has the same op, the answers must agree with it."""
 import itertools
 import functools
 import operator
@@ -110,7 +110,8 @@ def reduce_window_case(f, name, dtype, x, init, axes):
     if dtype in ("f64", "i32") and x.size and axes and name in ("max", "min"):
         identity = {"max": -np.inf, "min": np.inf}[name] if dtype == "f64" else None
         if identity is not None and init == identity and not np.isnan(x).any():
-            theirs = jax.lax.reduce_window(x, np.asarray(init), JAX_OPS[name], [a[0] for a in axes], [a[1] for a in axes],
+            theirs = jax.lax.reduce_window(x, np.asarray(init), JAX_OPS[name], [a[0] for a in axes],
+                                           [a[1] for a in axes],
                                            [(a[2], a[3]) for a in axes], [a[4] for a in axes], [a[5] for a in axes])
             np.testing.assert_array_equal(np.asarray(theirs), y)
     f.case(f"reduce_window_{name}_{dtype}", f"reduce_window(x, init, {axes_text(axes)}, combine={name})",
@@ -203,7 +204,8 @@ def scatter_cases(f):
     nans = np.array([np.nan, 1.0, np.nan, 2.0, 3.0])  # every comparison with NaN is false, so it is never kept for long
     scatter_case(f, "f64", "ge", "add", nans, np.array([1.0, 2.0, 4.0]), 0.0, ((3, 1, 0, 0),), "nan_ge")
     # Windows of padding only keep nothing.
-    scatter_case(f, "f64", "ge", "add", np.array([3.0]), np.array([1.0, 2.0, 4.0]), 0.5, ((1, 1, 1, 1),), "padding_only")
+    scatter_case(f, "f64", "ge", "add", np.array([3.0]), np.array([1.0, 2.0, 4.0]), 0.5, ((1, 1, 1, 1),),
+                 "padding_only")
     # Where XLA has the op, it agrees.
     x, source = f.normal("f64", (4, 6)), f.normal("f64", (2, 3))
     from jax._src.lax import windowed_reductions
@@ -257,8 +259,8 @@ def pool_case(f, kind, dtype, x, kernel, stride, padding, name=None):
     y = np.array(y, dtype=object).reshape(shape)
     y = y.astype(bool) if dtype == "bool" else narrow(y.astype(wide.dtype), dtype)
     word, extra = ("mean", ", count_include_pad=false") if kind == "mean_inside" else (kind, "")
-    f.case(name or f"pool_{kind}_{dtype}", f"pool(x, kind={word}, {pool_text(kernel, stride, padding)}{extra})", {"x": x},
-           [y], **tolerance(dtype, word, int(np.prod(kernel)) + 1))
+    f.case(name or f"pool_{kind}_{dtype}", f"pool(x, kind={word}, {pool_text(kernel, stride, padding)}{extra})",
+           {"x": x}, [y], **tolerance(dtype, word, int(np.prod(kernel)) + 1))
 
 
 def winner_cases(f, dtype, x, kernel, stride, padding, name):

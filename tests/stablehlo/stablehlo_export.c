@@ -158,7 +158,7 @@ static bool is_near(double _Complex a, double _Complex b, double bound)
     return near;
 }
 
-/* Integers are equal; noise is asked for only where a few units are not enough. */
+/* Integers are equal; noise is measured only where a few units are not enough. */
 static bool agrees(trip *t, size_t k, int64_t i)
 {
     const flx_tensor *a = t->found[k];
@@ -186,7 +186,7 @@ static void compare_trip(trip *t)
 
 /* ---- Every sample ---- */
 
-/* What StableHLO cannot say: docs/stablehlo.md tells why. */
+/* What StableHLO cannot express: docs/stablehlo.md says why. */
 static const char *const without_counterpart[] = {
     "eig_pairs", "eig", "gaussian_splat_prepare", "gaussian_splat_rasterize", "kernel_call", NULL};
 

@@ -157,14 +157,14 @@ static const hlo_row bits[] = {
      "ui64",
      "3349939604322698703",
      NULL},
-    {"state behind threefry",
+    {"state after threefry",
      {{"2xui64", "[3, 3]"}},
      "  %r, %y = stablehlo.rng_bit_generator %a, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, "
      "tensor<5xui32>)",
      "2xui64",
      "[3, 6]",
      NULL},
-    {"state behind philox",
+    {"state after philox",
      {{"2xui64", "[3, 3]"}},
      "  %r, %y = stablehlo.rng_bit_generator %a, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, "
      "tensor<5xui32>)",
@@ -240,7 +240,7 @@ static const hlo_row calls[] = {
      "2x2xf64",
      "[[2.0, 7.0], [1.0, 3.0]]",
      NULL},
-    {"potrf tells of failure",
+    {"potrf reports failure",
      {{"2x1x1xf32", "[[[4.0]], [[-4.0]]]"}},
      "  %l, %r = " LAPACK("spotrf", "uplo = 85 : ui8") "(tensor<2x1x1xf32>) -> (tensor<2x1x1xf32>, tensor<2xi32>)",
      "2xi32",
@@ -424,7 +424,7 @@ static const hlo_mistake mistakes[] = {
      FLX_E_UNSUPPORTED, "2:8", "@lapack_sgees_ffi"},
     {"%a: tensor<2x2xf32>",
      "  %r = stablehlo.custom_call @lapack_spotrf_ffi(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>", FLX_E_ARITY, "2:8",
-     "gives 2 results"},
+     "returns 2 results"},
     {"%a: tensor<2xf32>, %b: tensor<2x1xf32>",
      "  %l, %m, %u, %x, %i = stablehlo.custom_call @lapack_sgtsv_ffi(%a, %a, %a, %b) : (tensor<2xf32>, tensor<2xf32>, "
      "tensor<2xf32>, "

@@ -215,7 +215,7 @@ TEST(stablehlo_folds)
         {"the place of the smallest",
          PLACES("[[1.0, 3.0, 1.0], [9.0, 5.0, 6.0]]", "0x7F800000", "LT", "0") SECOND_RESULT("tensor<2xi32>"), "2xi32",
          "[0, 1]"},
-        {"the largest with its place",
+        {"the largest with its position",
          PLACES("[[0.0, -0.0, -3.0], [9.0, 5.0, 6.0]]", "0xFF800000", "GT", "0") FIRST_RESULT("tensor<2xf32>"), "2xf32",
          "[-0.0, 9.0]"},
         {"the place of the largest, counted from another one",
@@ -715,7 +715,7 @@ TEST(stablehlo_operations_of_one_process)
          FOUR "  %r = \"stablehlo.collective_permute\"(%x) <{source_target_pairs = dense<0> : tensor<1x2xi64>}> : "
               "(tensor<4xi32>) -> tensor<4xi32>",
          "4xi32", "[1, 2, 3, 4]"},
-        {"collective_permute from nobody",
+        {"collective_permute without a source",
          FOUR "  %r = \"stablehlo.collective_permute\"(%x) <{source_target_pairs = dense<> : tensor<0x2xi64>}> : "
               "(tensor<4xi32>) -> tensor<4xi32>",
          "4xi32", "0"},

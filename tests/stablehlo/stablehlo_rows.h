@@ -45,7 +45,7 @@ static inline void add_text(hlo_text *t, const char *fmt, ...)
     CHECK(t->size < HLO_TEXT_ROOM);
 }
 
-/* Operands stand behind a barrier, so that the compiler does not compute with them. */
+/* Operands go through a barrier, so that the compiler does not compute with them. */
 static inline void add_row(hlo_text *t, const hlo_row *row, size_t number)
 {
     add_text(t, "func.func private @row%zu() -> tensor<%s> {\n", number, row->type);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stablehlo_starved.c: importing while memory runs out at any moment: an error that says so, and nothing left
-   behind. */
+/* stablehlo_starved.c: importing while memory runs out at any moment: an error that says so, and nothing is leaked. */
 #include "fault.h"
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stablehlo_syntax_errors.c: StableHLO text that is wrong: each mistake is reported with its place and what is wrong.
-   Then text that nobody writes: deep, huge, cut, changed, and read while memory runs out. Nothing crashes, leaks, or
-   takes more memory than the text deserves. */
+/* stablehlo_syntax_errors.c: StableHLO text that is wrong: each mistake is reported with its location and what is
+   wrong. Then text that no program writes: deep, huge, cut, changed, and read while memory runs out. Nothing crashes,
+   leaks, or takes memory out of proportion to the text. */
 #include "stablehlo/stablehlo_tree.h"
 
 #include "fault.h"
@@ -48,8 +48,8 @@ static void expect_mistake(const char *text, const mistake *m)
 static const mistake in_texts[] = {
     {"modul {}", "t:1:1", "expected a module or a function, found 'modul'", FLX_E_SYNTAX},
     {"module {", "t:1:9", "expected a function or '}', found the end", FLX_E_SYNTAX},
-    {"module {\n  x.y @a\n}", "t:2:3", "x.y may not stand outside of functions", FLX_E_UNSUPPORTED},
-    {"\"x.y\"() : () -> ()", "t:1:1", "x.y may not stand outside", FLX_E_UNSUPPORTED},
+    {"module {\n  x.y @a\n}", "t:2:3", "x.y is not allowed outside of functions", FLX_E_UNSUPPORTED},
+    {"\"x.y\"() : () -> ()", "t:1:1", "x.y is not allowed outside", FLX_E_UNSUPPORTED},
     {"module {\n  module {\n  }\n}", "t:2:3", "modules within modules", FLX_E_UNSUPPORTED},
     {"module attributes 3 {\n}", "t:1:19", "expected '{'", FLX_E_SYNTAX},
     {"func.func f() {\n}", "t:1:11", "expected a name such as @main, found 'f'", FLX_E_SYNTAX},
@@ -60,7 +60,7 @@ static const mistake in_texts[] = {
     {"func.func @f() {\n}", "t:2:1", "does not end with a return", FLX_E_SYNTAX},
     {"func.func @f() {\n  %0 = stablehlo.constant dense<1> : tensor<i8>\n  }", "t:3:3", "does not end with a return",
      FLX_E_SYNTAX},
-    {"func.func @f() {\n  return\n  return\n}", "t:3:3", "an operation stands behind func.return", FLX_E_SYNTAX},
+    {"func.func @f() {\n  return\n  return\n}", "t:3:3", "an operation follows func.return", FLX_E_SYNTAX},
     {"func.func @f() {\n  return\n", "t:3:1", "expected '}', found the end", FLX_E_SYNTAX},
     {"func.func @f() -> tensor<f32> {\n  return\n}", "t:2:3", "@f returns 0 values, it declares 1", FLX_E_ARITY},
     {"func.func @f(%a: tensor<f32>) -> tensor<2xf32> {\n  return %a : tensor<f32>\n}", "t:2:3",
@@ -117,11 +117,11 @@ static const mistake in_bodies[] = {
      "t:6:7", "%r is not defined", FLX_E_NAME},
     {"\"x.y\"() ({\n^bb0(%a: i1):\n\"x.yield\"() : () -> ()\n}) : () -> ()", "t:3:6", "%a is defined twice",
      FLX_E_DUP_NAME},
-    {"%0 = arith.bitcast %i : i64 to f64", "t:2:6", "no short form of arith.bitcast is known", FLX_E_UNSUPPORTED},
+    {"%0 = arith.bitcast %i : i64 to f64", "t:2:6", "arith.bitcast has no known short form", FLX_E_UNSUPPORTED},
     {"%0 = arith.constant @x", "t:2:21", "expected a number or a literal", FLX_E_SYNTAX},
     {"%0 = tensor.dim %a, %i : tensor<2xf32>", "t:2:21", "%i is of type tensor<i64>, here it is given as index",
      FLX_E_DTYPE},
-    {"%0 = stablehlo.scatter %a", "t:2:6", "no short form of stablehlo.scatter", FLX_E_UNSUPPORTED},
+    {"%0 = stablehlo.scatter %a", "t:2:6", "stablehlo.scatter has no known short form", FLX_E_UNSUPPORTED},
     {"%0 = stablehlo.add %a : tensor<2xf32>", "t:2:23", "expected ','", FLX_E_SYNTAX},
     {"%0 = stablehlo.iota dims = 0 : tensor<2xf32>", "t:2:21", "expected 'dim', found 'dims'", FLX_E_SYNTAX},
     {"%0 = stablehlo.iota dim = x : tensor<2xf32>", "t:2:27", "expected a number", FLX_E_SYNTAX},
@@ -143,7 +143,7 @@ static const mistake in_bodies[] = {
     {"%0 = stablehlo.reduce(%a init: %a) applies across dimensions = [0] : (tensor<2xf32>, tensor<2xf32>) -> i1",
      "t:2:51", "expected 'across'", FLX_E_SYNTAX},
     {"%0 = stablehlo.reduce(%a init: %a), (%a init: %a) applies stablehlo.add across dimensions = [0]", "t:2:59",
-     "one operation reduces one input, here are 2", FLX_E_ARITY},
+     "one operation reduces one input, but there are 2", FLX_E_ARITY},
     {"%0 = stablehlo.reduce(%a init: %a) across dimensions = [0] : (tensor<2xf32>, tensor<2xf32>) -> i1\nreducer(%x: "
      "i1, %y: i1) "
      "(%z: i1, %w: i1) {",
@@ -154,7 +154,7 @@ static const mistake in_bodies[] = {
     {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, f, f]x[i, o]->[b, f], window = {}", "t:2:57",
      "expected 'b', 'f' or the number of a spatial axis, each once", FLX_E_SYNTAX},
     {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, 0]x[i, o]->[b, f], window = {}", "t:2:50",
-     "the axes 'b' and 'f' are needed", FLX_E_SYNTAX},
+     "the axes 'b' and 'f' are required", FLX_E_SYNTAX},
     {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, 1, f]x[i, o]->[b, f], window = {}", "t:2:50",
      "the spatial axis 0 is missing", FLX_E_SYNTAX},
     {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, f]x[i, o]->[b, f], window = {steps = [1]}", "t:2:83",
@@ -165,7 +165,7 @@ static const mistake in_bodies[] = {
      "the window has pad twice", FLX_E_ATTRIBUTE},
 };
 
-/* Behind the start of an operation on the second line: column 17. */
+/* After the start of an operation on the second line: column 17. */
 static const mistake in_attributes[] = {
     {"", "t:2:17", "expected an attribute, found '}'", FLX_E_SYNTAX},
     {"128x", "t:2:20", "expected '}'", FLX_E_SYNTAX},
@@ -175,8 +175,8 @@ static const mistake in_attributes[] = {
     {"99999999999999999999", "t:2:17", "does not fit into i64", FLX_E_SIZE},
     {"1.5 : i8", "t:2:17", "expected an integer of type i8", FLX_E_SYNTAX},
     {"1 : tensor<f32>", "t:2:19", "the type of an integer or a float", FLX_E_SYNTAX},
-    {"0x1FFFFFFFF : f32", "t:2:17", "no bit pattern of type f32", FLX_E_SIZE},
-    {"-0x1 : f32", "t:2:17", "no bit pattern", FLX_E_SIZE},
+    {"0x1FFFFFFFF : f32", "t:2:17", "not a bit pattern of type f32", FLX_E_SIZE},
+    {"-0x1 : f32", "t:2:17", "not a bit pattern", FLX_E_SIZE},
     {"[1, 2", "t:2:22", "expected ']'", FLX_E_SYNTAX},
     {"array<tensor<f32>: 1>", "t:2:23", "an array holds integers or floats", FLX_E_SYNTAX},
     {"array<i8: 1.0>", "t:2:27", "expected an integer of type i8", FLX_E_SYNTAX},
@@ -196,7 +196,7 @@ static const mistake in_attributes[] = {
     {"tensor<4294967296x4294967296xf32>", "t:2:35", "too many elements", FLX_E_SIZE},
     {"tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32>", "t:2:56", "more than 16 axes", FLX_E_SIZE},
     {"tensor<2xcomplex<i8>>", "t:2:26", "parts of type f32 or f64", FLX_E_UNSUPPORTED},
-    {"tensor<2x!stablehlo.token>", "t:2:26", "no such type", FLX_E_SYNTAX},
+    {"tensor<2x!stablehlo.token>", "t:2:26", "cannot have elements of this type", FLX_E_SYNTAX},
     {"tensor<?xf32, #stablehlo.bounds<3, 4>>", "t:2:31", "2 bounds for 1 axes", FLX_E_SHAPE},
     {"tensor<2xf32, #stablehlo.bounds<3>>", "t:2:31", "a bound and a fixed extent", FLX_E_SHAPE},
     {"!shape.witness", "t:2:17", "unknown type '!shape.witness'", FLX_E_UNSUPPORTED},
@@ -204,7 +204,7 @@ static const mistake in_attributes[] = {
     {"!quant.uniform<i8:i8, 1.0>", "t:2:35", "floating-point", FLX_E_SYNTAX},
     {"!quant.uniform<i8<5:200>:f32, 1.0>", "t:2:32", "the range of the stored values", FLX_E_SIZE},
     {"!quant.uniform<i8:f32, 0.0>", "t:2:40", "a scale is a positive number", FLX_E_SYNTAX},
-    {"!quant.uniform<i8:f32, 1.0:300>", "t:2:44", "the zero point lies outside", FLX_E_SIZE},
+    {"!quant.uniform<i8:f32, 1.0:300>", "t:2:44", "the zero point is outside", FLX_E_SIZE},
     {"!quant.uniform<i8:f32, {1.0}>", "t:2:40", "several scales need the axis", FLX_E_SYNTAX},
     {"!quant.uniform<i8:f32:0, 1.0>", "t:2:42", "the scales along the axis", FLX_E_SYNTAX},
     {"!quant.uniform<i8:f32:{0:2}, {1.0}>", "t:2:38", "in blocks is not supported", FLX_E_UNSUPPORTED},
@@ -214,7 +214,7 @@ static const mistake in_attributes[] = {
     {"dense<1>", "t:2:25", "expected ':'", FLX_E_SYNTAX},
     {"dense<1> : i8", "t:2:28", "a tensor of known shape", FLX_E_SHAPE},
     {"dense<1> : tensor<?xi8>", "t:2:28", "a tensor of known shape", FLX_E_SHAPE},
-    {"dense<1, 2> : tensor<2xi8>", "t:2:24", "expected '>' behind the elements", FLX_E_SYNTAX},
+    {"dense<1, 2> : tensor<2xi8>", "t:2:24", "expected '>' after the elements", FLX_E_SYNTAX},
     {"dense<[1, 2]> : tensor<3xi8>", "t:2:23", "axis 0 of the literal has 2 items, its type says 3", FLX_E_SHAPE},
     {"dense<[1, 2]> : tensor<1xi8>", "t:2:25", "more items than the 1 of its type", FLX_E_SHAPE},
     {"dense<[[1], [2, 3]]> : tensor<2x2xi8>", "t:2:24", "axis 1 of the literal has 1 items", FLX_E_SHAPE},
@@ -227,7 +227,7 @@ static const mistake in_attributes[] = {
     {"dense<1.0> : tensor<2xcomplex<f32>>", "t:2:23", "expected '('", FLX_E_SYNTAX},
     {"dense<\"00\"> : tensor<1xi8>", "t:2:23", "expected data as \"0x\"", FLX_E_SYNTAX},
     {"dense<\"0x0\"> : tensor<1xi8>", "t:2:23", "an even number of hexadecimal digits", FLX_E_SYNTAX},
-    {"dense<\"0x0G\"> : tensor<1xi8>", "t:2:23", "no hexadecimal digit", FLX_E_SYNTAX},
+    {"dense<\"0x0G\"> : tensor<1xi8>", "t:2:23", "not a hexadecimal digit", FLX_E_SYNTAX},
     {"dense<\"0x010203\"> : tensor<2xi8>", "t:2:23", "3 bytes of data do not fill 2 elements of type i8", FLX_E_SHAPE},
     {"dense<\"0x02\"> : tensor<20xi1>", "t:2:23", "1 bytes of data do not fill 20", FLX_E_SHAPE},
     {"dense_resource<x> : tensor<i8>", "t:2:17", "the text has no resource 'x'", FLX_E_NAME},
@@ -248,7 +248,7 @@ static void expect_mistakes(const char *before, const mistake *rows, size_t n, c
 
 static const char function_start[] = "func.func @f(%a: tensor<2xf32>, %i: tensor<i64>) {\n";
 
-TEST(stablehlo_mistakes_are_reported_with_their_place)
+TEST(stablehlo_mistakes_are_reported_with_their_location)
 {
     char start[120];
     snprintf(start, sizeof start, "%s\"x.y\"() {   a = ", function_start);
@@ -280,7 +280,7 @@ TEST(stablehlo_error_names_the_text_when_no_file_is_given)
     CHECK_CODE(flxi_hlo_parse(&plain_memory, "x", 1, NULL, &m, NULL), FLX_E_SYNTAX, NULL);
 }
 
-/* ---- Text that nobody writes ---- */
+/* ---- Text that no program writes ---- */
 
 static const char rich[] =
     "!t = tensor<2xf32>\n#k = dense<[1, 2]> : tensor<2xi64>\nmodule @m attributes {a = 1 : i32, b = #sdy.x<\"y\">} {\n"
@@ -406,7 +406,7 @@ TEST(stablehlo_aliases_do_not_explode)
     free(text);
 }
 
-/* What is asked for is in proportion to the text. */
+/* The memory requested is in proportion to the text. */
 TEST(stablehlo_memory_follows_the_text)
 {
     static const char *const hungry[] = {

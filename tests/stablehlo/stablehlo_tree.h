@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_tree.h: the tree of a StableHLO program as text, for tests: everything that the two ways of writing an
-   operation must agree on. Values are numbers, attributes stand in the order of their names; places and names of values
-   are left out. */
+   operation must agree on. Values are numbers, attributes are in the order of their names; locations and names of
+   values are left out. */
 #ifndef FLX_STABLEHLO_TREE_H
 #define FLX_STABLEHLO_TREE_H
 

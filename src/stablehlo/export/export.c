@@ -40,7 +40,7 @@ static flx_graph *reversed_body(flxi_site *s, const flx_graph *body, const bool 
         return NULL;
     if (body->outputs.n != 1 || !seeded[0]) {
         flxi_site_fail(s, FLX_E_UNSUPPORTED, "differentiate the graph first, then export it",
-                       "it is made of a derivative that cannot be taken here");
+                       "it contains a derivative that cannot be taken here");
         return NULL;
     }
     return made_or_failed(s, flx_grad(body, names, n, &options, &err), &err);
@@ -115,7 +115,7 @@ static flx_graph *rewritten(exporter *w, const export_row *row, const flxi_op *o
     for (uint32_t k = 0; k < n->nout && !t->error.code; k++) {
         const flx_type *made = flx_val_type(t, y[k]);
         if (made && !flxi_type_equal(made, flxi_type_at(g, n->first + k)))
-            flxi_export_fail(w, FLX_E_INTERNAL, NULL, "%s: what it is exported as has another type", op->name);
+            flxi_export_fail(w, FLX_E_INTERNAL, NULL, "%s: the exported form has another type", op->name);
         flx_output(t, y[k], NULL);
     }
     if (t->error.code && !w->error.code)
@@ -136,7 +136,7 @@ static void write_rewritten(exporter *w, const flx_graph *g, const flxi_node *n,
         return;
     }
     if (w->depth == MAX_DEPTH) {
-        flxi_export_fail(w, FLX_E_INTERNAL, NULL, "%s: rewriting does not come to an end", op->name);
+        flxi_export_fail(w, FLX_E_INTERNAL, NULL, "%s: rewriting does not end", op->name);
         return;
     }
     flx_graph *t = rewritten(w, row, op, n, g);
@@ -206,7 +206,7 @@ static void write_node(exporter *w, const flx_graph *g, const flxi_node *n, uint
 
 /* ---- Graphs ---- */
 
-/* The nodes that effects and outputs need, each behind what it reads: an order that follows from the graph alone. That
+/* The nodes that effects and outputs need, each after what it reads: an order that follows from the graph alone. That
    in which nodes were made does not: a C compiler chooses the order in which the arguments of nested builders are
    evaluated. */
 typedef struct {

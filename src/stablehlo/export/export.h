@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export.h: writing graphs as StableHLO text.
 
-   A table (export_table.c) has a row for each op that StableHLO or CHLO can say: its name there and how the rest of
-   the line is written. An op without a row, or a node that its row cannot express, is first rewritten in terms of
-   other ops: by a rule of the table where meanings differ, else by the op's own decomposition. The rewritten nodes
-   are written in its place, and may be rewritten in turn. So text is made only of what has exactly one counterpart.
-   */
+   A table (export_table.def) has a row for each op that StableHLO or CHLO has too: its name there and how the rest of
+   the line is written. An op without a row, or a node that its row cannot express, is first rewritten in terms of other
+   ops: by a rule of the table where meanings differ, else by the op's own decomposition. The rewritten nodes are
+   written in its place, and may be rewritten in turn. So every line of the text is an op that has exactly one
+   counterpart. */
 #ifndef FLXI_STABLEHLO_EXPORT_H
 #define FLXI_STABLEHLO_EXPORT_H
 
@@ -27,7 +27,7 @@ typedef struct {
     uint32_t next;         /* number of the next value */
     int indent;
     int depth;           /* of rewrites within rewrites */
-    flxi_opcode wrapped; /* in a rewritten node: the op that is the counterpart as it stands; OP_NONE: none */
+    flxi_opcode wrapped; /* in a rewritten node: the op that is written as one operation; OP_NONE: none */
     flx_error error;     /* the first one */
 } exporter;
 
@@ -42,7 +42,7 @@ typedef struct {
     export_val *out; /* without numbers: a writer gives them theirs */
 } export_node;
 
-/* What the decision between writing and rewriting is made from. */
+/* What decides between writing and rewriting a node. */
 typedef struct {
     const flxi_op *op;
     const void *attrs;
@@ -129,8 +129,8 @@ export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype);
 /* Writes the nodes that the outputs need. args: numbers of the leaves; results: receives those of the outputs. */
 void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *args, uint32_t *results);
 
-/* " ({ … })" without what stands around: a region of the body. Leaves with bound[i] are values from outside, the
-   others are arguments of the block; bound NULL: all. Outputs k with dropped[k] are not returned; NULL: none. */
+/* " ({ … })" without the line around it: a region of the body. Leaves with bound[i] are values from outside, the others
+   are arguments of the block; bound NULL: all. Outputs k with dropped[k] are not returned; NULL: none. */
 void flxi_export_region(exporter *w, const flx_graph *body, const uint32_t *bound, const bool *dropped);
 /* The same for an op of two scalars by its name, or for "set", the second of them. */
 void flxi_export_word_region(exporter *w, const char *word, int32_t dtype);

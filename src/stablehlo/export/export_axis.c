@@ -311,7 +311,7 @@ void flxi_export_as_cumlogsumexp(flxi_site *s, flx_val *y)
 
 /* ---- Windows ---- */
 
-/* Entries for the two axes in front, then those of a list, every `step`-th from `from` on. */
+/* Entries for the two leading axes, then those of a list, every `step`-th from `from` on. */
 static flx_ints behind_two(flxi_site *s, flx_ints list, size_t from, size_t step, int64_t front)
 {
     size_t n = list.n / step;
@@ -328,11 +328,11 @@ void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
     flx_ints padding = site_ints(s, "padding");
-    flx_dim places = flxi_static_extent(t, 2, t->rank);
-    flx_type row = flx_type_make(FLX_I32, 1, &places);
-    flx_val place = flxi_reshape_to(s, flx_iota(s->g, &row, 0), t->rank - 2, t->dims + 2);
+    flx_dim positions = flxi_static_extent(t, 2, t->rank);
+    flx_type row = flx_type_make(FLX_I32, 1, &positions);
+    flx_val position = flxi_reshape_to(s, flx_iota(s->g, &row, 0), t->rank - 2, t->dims + 2);
     flx_graph *body = winner_body(s, t->dtype, FLX_I32, true);
-    flx_val in[4] = {s->x[0], flxi_expand_to(s, place, t->rank, t->dims), lowest(s, t->dtype), highest(s, FLX_I32)};
+    flx_val in[4] = {s->x[0], flxi_expand_to(s, position, t->rank, t->dims), lowest(s, t->dtype), highest(s, FLX_I32)};
     flx_val out[2] = {FLX_NONE, FLX_NONE};
     flx_reduce_window_attrs a = FLX_REDUCE_WINDOW_ATTRS;
     if (!body)
@@ -355,7 +355,7 @@ static flx_val transform(flxi_site *s, flx_val z)
     const flx_type *t = flxi_typeof(s, z);
     bool inverse = site_int(s, "inverse");
     if (t->rank < 1)
-        return z; /* an error stands in the graph */
+        return z; /* the graph holds the error */
     double n = (double)t->dims[t->rank - 1];
     double scale = 1.0;
     if (site_says(s, "norm", "ortho"))
@@ -396,7 +396,7 @@ static flx_val angles(flxi_site *s, flx_val table, int64_t half, bool heads_firs
 {
     const flx_type *t = flxi_typeof(s, table);
     if (t->rank < 2)
-        return table; /* an error stands in the graph */
+        return table; /* the graph holds the error */
     flx_dim n = t->rank == 3 ? t->dims[0] : 1;
     flx_dim tokens = t->dims[t->rank - 2];
     flx_dim shape[4] = {n, heads_first ? 1 : tokens, heads_first ? tokens : 1, half};

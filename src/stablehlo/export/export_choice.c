@@ -105,13 +105,13 @@ static flx_val cut(flxi_site *s, flx_val logits, flx_val w, flx_dim n)
     flx_val order = flx_argsort(g, logits, 1, 1, 1, FLX_I32);
     flx_val sorted = flx_take_along(g, w, order, 1, "clamp");
     flx_type line = flx_type_make(FLX_I32, 2, (flx_dim[]){1, n});
-    flx_val place = flx_iota(g, &line, 1);
-    flx_val stays = flx_lt(g, place, flx_scalar(g, FLX_I32, (double)kept));
+    flx_val position = flx_iota(g, &line, 1);
+    flx_val stays = flx_lt(g, position, flx_scalar(g, FLX_I32, (double)kept));
     flx_val first = flx_where(g, stays, sorted, f64(g, 0.0));
     if (p < 1.0) {
         flx_val goal = flx_mul(g, flx_reduce_sum(g, first, FLX_INTS(1), 1), f64(g, p));
         flx_val held = flx_cumsum(g, first, 1, 1, 0);
-        flx_val is_first = flx_eq(g, place, flx_scalar(g, FLX_I32, 0.0));
+        flx_val is_first = flx_eq(g, position, flx_scalar(g, FLX_I32, 0.0));
         stays = flx_and(g, stays, flx_or(g, is_first, flx_lt(g, held, goal)));
     }
     const flx_type *t = flxi_typeof(s, logits);

@@ -44,7 +44,7 @@ void flxi_export_as_check(flxi_site *s, flx_val *y)
     y[0] = flxi_emit1(s, NULL, x, 2);
 }
 
-/* A program that runs alone is sent nothing. */
+/* A program that runs alone receives nothing. */
 void flxi_export_as_recv(flxi_site *s, flx_val *y)
 {
     y[0] = flxi_zeros(s, *(const flx_type *const *)flxi_export_field(s->op, s->attrs, "type"));
@@ -129,7 +129,7 @@ static flx_val row_of(flxi_site *in, flx_val xs, flx_val t)
     flx_type row = *flxi_typeof(in, xs);
     flx_val x[1 + FLX_MAX_RANK] = {xs};
     if (row.rank < 1)
-        return xs; /* an error stands in the graph */
+        return xs; /* the graph holds the error */
     start_at(in, t, row.rank, x + 1);
     row.dims[0] = 1;
     flx_val window = flx_dynamic_slice(in->g, x, 1 + (size_t)row.rank, (flx_ints){row.dims, (size_t)row.rank});
@@ -140,7 +140,7 @@ static flx_val with_row(flxi_site *in, flx_val stack, flx_val value, flx_val t)
 {
     flx_type row = *flxi_typeof(in, stack);
     if (row.rank < 1)
-        return stack; /* an error stands in the graph */
+        return stack; /* the graph holds the error */
     row.dims[0] = 1;
     flx_val x[2 + FLX_MAX_RANK] = {stack, flxi_reshape_to(in, value, row.rank, row.dims)};
     start_at(in, t, row.rank, x + 2);

@@ -2,7 +2,7 @@
 /* export_dequant.c: the packed blocks of GGUF files as arithmetic on bytes. See export_rules.h.
 
    A number of a block is d·scale·(code − zero) − least·minimum, where scale, code and minimum are small integers put
-   together from fields of bits. Which bits of which bytes depends on the number's place alone, so a field is four
+   together from fields of bits. Which bits of which bytes depends on the number's position alone, so a field is four
    lists of constants: the byte, how far to shift it down, what to keep of it, how far to shift that up. */
 #include "stablehlo/export/export_rules.h"
 
@@ -294,7 +294,7 @@ static flx_val with_sign(flxi_site *s, flx_val v)
     return flx_where(s->g, flx_gt(s->g, v, flxi_number(s, v, 127.0)), wrap, v);
 }
 
-/* The float at a place of each block, f64[blocks, 1]. */
+/* The float at a position of each block, f64[blocks, 1]. */
 static flx_val float_at(flxi_site *s, flx_val block, flx_dim blocks, int at, flx_dtype dtype)
 {
     flx_val bytes = flx_narrow(s->g, block, 1, at, (flx_dim)flx_dtype_size(dtype));
@@ -338,7 +338,7 @@ void flxi_export_as_dequant_moe_weights(flxi_site *s, flx_val *y)
     const format *f = formats;
     while (!site_says(s, "scheme", f->word)) {
         if (++f == formats + sizeof formats / sizeof *formats) {
-            flxi_site_fail(s, FLX_E_UNSUPPORTED, NULL, "this format of weights cannot be written as StableHLO");
+            flxi_site_fail(s, FLX_E_UNSUPPORTED, NULL, "weights of this format cannot be written as StableHLO");
             return;
         }
     }

@@ -55,7 +55,7 @@ static void carry_params(export_loop *l)
         flxi_loop_carry(l, l->s->x[i]);
 }
 
-/* Until a step is no longer than tol (1 + |x|), or is no number. */
+/* Until a step is no longer than tol (1 + |x|), or is not a number. */
 void flxi_export_as_fixed_point(flxi_site *s, flx_val *y)
 {
     enum { MOST = 10000, X = 1, MOVED = 2, FIRST_PARAM = 3 };
@@ -143,7 +143,7 @@ static int64_t numbers_of(const flx_type *t)
     return flxi_static_extent(t, 0, t->rank) * (flxi_is_complex(t->dtype) ? 2 : 1);
 }
 
-/* [k, numbers] of k unknowns of a type, k axes in front: real parts, then imaginary ones. */
+/* [k, numbers] of k unknowns of a type, with a leading axis k: real parts, then imaginary ones. */
 static flx_val as_numbers(flxi_site *in, flx_val v, flx_dim k)
 {
     const flx_type *t = flxi_typeof(in, v);
@@ -155,7 +155,7 @@ static flx_val as_numbers(flxi_site *in, flx_val v, flx_dim k)
     return flx_concat(in->g, parts, 2, 1);
 }
 
-/* k unknowns of type t, along a new axis in front, of their numbers. */
+/* k unknowns of type t, along a new leading axis, from their numbers. */
 static flx_val of_numbers(flxi_site *in, flx_val v, flx_dim k, const flx_type *t)
 {
     flx_dim dims[FLX_MAX_RANK + 1] = {k};
@@ -223,7 +223,7 @@ static flx_graph *tangent_body(flxi_site *s)
     return s->bodies->jvp(s, site_graph(s, "body"), active);
 }
 
-/* Newton's method, until a step is no longer than tol (1 + |x|), or is no number. */
+/* Newton's method, until a step is no longer than tol (1 + |x|), or is not a number. */
 static void write_newton(flxi_site *s, export_loop *l, const flx_graph *moved, flx_val *made)
 {
     enum { MOST = 100, X = 1, MOVED = 2, FIRST_PARAM = 3 };

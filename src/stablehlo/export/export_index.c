@@ -2,10 +2,10 @@
 /* export_index.c: reading and writing at positions that tensors hold, in terms of StableHLO's gather and scatter. See
    export_rules.h.
 
-   What is out of range: StableHLO moves a window of a gather until it fits, and drops what a scatter writes outside.
-   So clamp needs work for a scatter, zero for a gather; an index that would be an error at run time is written as if
-   it were none. Windows that may hang over an edge are taken apart into elements, since only for elements zero and
-   dropping agree with all who read StableHLO. */
+   What is out of range: StableHLO moves a window of a gather until it fits, and drops what a scatter writes outside. So
+   clamp needs work for a scatter, zero for a gather; an index that would be an error at run time is written as if it
+   were in range. Windows that may hang over an edge are taken apart into elements, since only for single elements do
+   all readers of StableHLO agree on zero and on dropping. */
 #include "stablehlo/export/export_rules.h"
 
 static bool is_oob(const flxi_site *s, const char *word)
@@ -38,7 +38,7 @@ void flxi_export_as_gather(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
     int axis = (int)site_int(s, "axis");
-    int places = flxi_typeof(s, s->x[1])->rank;
+    int positions = flxi_typeof(s, s->x[1])->rank;
     int64_t *sizes = flxi_rule_new(s, int64_t, t->rank);
     int64_t *offset = flxi_rule_new(s, int64_t, t->rank);
     if (!sizes || !offset)
@@ -46,13 +46,13 @@ void flxi_export_as_gather(flxi_site *s, flx_val *y)
     for (int i = 0, at = 0; i < t->rank; i++) {
         sizes[i] = i == axis ? 1 : t->dims[i];
         if (i != axis)
-            offset[at++] = i < axis ? i : i - 1 + places;
+            offset[at++] = i < axis ? i : i - 1 + positions;
     }
     flx_gather_nd_attrs a = FLX_GATHER_ND_ATTRS;
     a.slice_sizes = (flx_ints){sizes, (size_t)t->rank};
     a.start_index_map = a.collapsed_axes = FLX_INTS(axis);
     a.offset_axes = (flx_ints){offset, (size_t)t->rank - 1};
-    a.index_vector_axis = places;
+    a.index_vector_axis = positions;
     a.oob = flxi_export_oob(s);
     y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
 }
@@ -82,14 +82,14 @@ void flxi_export_as_take_along(flxi_site *s, flx_val *y)
 void flxi_export_as_scatter_add(flxi_site *s, flx_val *y)
 {
     const flx_type *upd = flxi_typeof(s, s->x[0]);
-    int places = flxi_typeof(s, s->x[1])->rank;
-    flx_type t = {.dtype = upd->dtype, .rank = 1 + upd->rank - places, .dims = {site_int(s, "R")}};
-    for (int i = places; i < upd->rank; i++)
-        t.dims[1 + i - places] = upd->dims[i];
+    int positions = flxi_typeof(s, s->x[1])->rank;
+    flx_type t = {.dtype = upd->dtype, .rank = 1 + upd->rank - positions, .dims = {site_int(s, "R")}};
+    for (int i = positions; i < upd->rank; i++)
+        t.dims[1 + i - positions] = upd->dims[i];
     flx_scatter_nd_attrs a = FLX_SCATTER_ND_ATTRS;
     a.start_index_map = a.collapsed_axes = FLX_INTS(0);
-    a.offset_axes = count_from(s, places, upd->rank - places);
-    a.index_vector_axis = places;
+    a.offset_axes = count_from(s, positions, upd->rank - positions);
+    a.index_vector_axis = positions;
     a.oob = flxi_export_oob(s);
     y[0] = flx_scatter_nd(s->g, flxi_zeros(s, &t), s->x[1], s->x[0], &a);
 }
@@ -137,7 +137,7 @@ typedef struct {
     int64_t v; /* index_vector_axis */
 } geometry;
 
-static size_t place_in(flx_ints list, int64_t axis)
+static size_t position_in(flx_ints list, int64_t axis)
 {
     size_t i = 0;
     while (i < list.n && list.v[i] != axis)
@@ -147,7 +147,7 @@ static size_t place_in(flx_ints list, int64_t axis)
 
 static bool has(flx_ints list, int64_t axis)
 {
-    return place_in(list, axis) < list.n;
+    return position_in(list, axis) < list.n;
 }
 
 static bool is_window_axis(const geometry *q, int axis)
@@ -199,12 +199,12 @@ static flx_val target(const geometry *q, int axis)
     flx_ints shape = {q->out->dims, (size_t)q->out->rank};
     flx_val at = FLX_NONE;
     if (has(starts, axis)) {
-        flx_val c = flx_cast(g, component(q, place_in(starts, axis)), FLX_I64);
+        flx_val c = flx_cast(g, component(q, position_in(starts, axis)), FLX_I64);
         at = flx_broadcast_in_dim(g, c, shape, index_axes(q));
     }
     int along = -1;
     if (has(batching, axis)) {
-        int64_t k = site_ints(s, "indices_batching_axes").v[place_in(batching, axis)];
+        int64_t k = site_ints(s, "indices_batching_axes").v[position_in(batching, axis)];
         along = q->index_axis[k > q->v ? k - 1 : k];
     } else if (is_window_axis(q, axis)) {
         int before = 0;
@@ -356,7 +356,7 @@ static flx_val clamped_starts(const geometry *q)
     return is_vector && starts.n ? flx_concat(g, parts, starts.n, q->v) : starts.n ? parts[0] : wide;
 }
 
-static flx_val emit_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val updates, flx_scatter_nd_attrs a)
+static flx_val append_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val updates, flx_scatter_nd_attrs a)
 {
     const flxi_combine *c = flxi_export_field(s->op, s->attrs, "combine");
     static const char *const words[] = {"add", "mul", "min", "max", "set"};
@@ -398,6 +398,6 @@ void flxi_export_as_scatter_nd(flxi_site *s, flx_val *y)
         a.indices_batching_axes = site_ints(s, "indices_batching_axes");
         a.index_vector_axis = q.v;
     }
-    flx_val v = emit_scatter(s, x, indices, u, a);
+    flx_val v = append_scatter(s, x, indices, u, a);
     y[0] = widen ? flx_cast(s->g, v, dtype) : v;
 }

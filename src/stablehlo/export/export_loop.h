@@ -14,10 +14,10 @@ typedef struct {
     uint32_t count, room;
     flx_graph *cond, *body;
     flx_val *in_cond, *in_body; /* the carries in them */
-    flx_val *out;               /* what the body makes of them; as they came unless set */
+    flx_val *out;               /* what the body turns them into; unchanged unless set */
 } export_loop;
 
-/* Room for so many carries besides the counter. False with the error in the graph; free it all the same. */
+/* Room for that many carries in addition to the counter. False with the error in the graph; free it all the same. */
 bool flxi_loop_begin(export_loop *l, flxi_site *s, uint32_t room);
 void flxi_loop_free(export_loop *l);
 
@@ -27,7 +27,7 @@ uint32_t flxi_loop_counter(export_loop *l);
 void flxi_loop_count(export_loop *l);                   /* one more round */
 flx_val flxi_loop_below(export_loop *l, int64_t bound); /* of cond: fewer rounds than that */
 
-/* Emits the loop, as long as `going` (of cond) is true; y receives the carries. */
+/* Appends the loop, which runs as long as `going` (of cond) is true; y receives the carries. */
 void flxi_loop_end(export_loop *l, flx_val going, flx_val *y);
 
 #endif

@@ -2,7 +2,7 @@
 /* export_matrix.c: linear algebra in terms of StableHLO's triangular_solve, cholesky and loops. See export_rules.h.
 
    StableHLO has no pivoted elimination and no reflections, so lu and qr are written as scans over their columns.
-   Matrices are brought to [batch, rows, columns] first, whatever axes they have in front. */
+   Matrices are reshaped to [batch, rows, columns] first, whatever leading axes they have. */
 #include "stablehlo/export/export_rules.h"
 
 typedef struct {
@@ -27,7 +27,7 @@ flx_val flxi_export_adjoint(flxi_site *s, flx_val v)
     int rank = flxi_typeof(s, v)->rank;
     int64_t perm[FLX_MAX_RANK];
     if (rank < 2)
-        return v; /* an error stands in the graph */
+        return v; /* the graph holds the error */
     for (int i = 0; i < rank; i++)
         perm[i] = i;
     perm[rank - 1] = rank - 2;
@@ -39,7 +39,7 @@ static flx_val identity_like(flxi_site *s, flx_val v)
 {
     const flx_type *t = flxi_typeof(s, v);
     if (t->rank < 2)
-        return v; /* an error stands in the graph */
+        return v; /* the graph holds the error */
     flx_val one = flx_eye(s->g, t->dims[t->rank - 2], t->dims[t->rank - 1], 0, (flx_dtype)t->dtype);
     return flxi_expand_to(s, one, t->rank, t->dims);
 }
@@ -64,7 +64,7 @@ void flxi_export_as_cholesky(flxi_site *s, flx_val *y)
     y[0] = flx_add(g, l, sound); /* 0, or NaN */
 }
 
-/* Both operands with the same axes in front; a vector is a matrix of one column (or row) meanwhile. */
+/* Both operands with the same leading axes; a vector is a matrix of one column (or row) meanwhile. */
 void flxi_export_as_solve_triangular(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
@@ -120,7 +120,7 @@ static bool step_begin(column_step *c, flxi_site *s, extents e, const flx_type *
     return true;
 }
 
-/* Runs the steps; out receives the two carries, then what each step returns besides. */
+/* Runs the steps; out receives the two carries, then what else each step returns. */
 static void run_steps(flxi_site *s, column_step *c, flx_val a, flx_val b, flx_dim steps, flx_val *out, size_t count)
 {
     flx_type numbers = flx_type_make(FLX_I64, 1, &steps);
@@ -180,8 +180,8 @@ static void write_elimination(column_step *c, extents e)
     flx_val open = flx_where(g, flx_ge(g, at, c->k), size, flxi_number(&c->in, size, -1.0));
     flx_val pivot = flx_cast(g, flx_argmax(g, open, 1, 1, FLX_I32), FLX_I64); /* [batch, 1] */
     flx_val exchanged = flx_where(g, flx_eq(g, at, c->k), pivot, flx_where(g, flx_eq(g, at, pivot), c->k, at));
-    flx_val places = flxi_expand_to(&c->in, as_column(c, exchanged), 3, (flx_dim[]){e.batch, e.rows, e.columns});
-    flx_val a = flx_take_along(g, c->a, places, 1, "clamp");
+    flx_val positions = flxi_expand_to(&c->in, as_column(c, exchanged), 3, (flx_dim[]){e.batch, e.rows, e.columns});
+    flx_val a = flx_take_along(g, c->a, positions, 1, "clamp");
     flx_val perm = flx_take_along(g, c->b, exchanged, 1, "clamp");
 
     flx_val top = row(c, a, e);
@@ -258,8 +258,8 @@ void flxi_export_as_det(flxi_site *s, flx_val *y)
     y[0] = flx_reduce_prod(g, turned, FLX_INTS(rows->rank - 1), 0);
 }
 
-/* det(a) a^-1 without dividing by a pivot, by the recursion of Faddeev and LeVerrier: m = a m - tr(a m)/k, from 1 on.
-   */
+/* det(a) a^-1 without dividing by a pivot, by the recursion of Faddeev and LeVerrier: m = a m - tr(a m)/k for k = 1,
+   2 … */
 void flxi_export_as_adjugate(flxi_site *s, flx_val *y)
 {
     const flx_type *t = flxi_typeof(s, s->x[0]);
@@ -299,19 +299,19 @@ void flxi_export_as_sparse_solve(flxi_site *s, flx_val *y)
     flx_dim n = site_int(s, "n");
     flx_type pairs = flx_type_make(FLX_I64, 2, (flx_dim[]){(flx_dim)rows.n, 2});
     flx_type matrix = flx_type_make((flx_dtype)flxi_typeof(s, s->x[0])->dtype, 2, (flx_dim[]){n, n});
-    flx_tensor *places = flx_tensor_new(s->ctx, &pairs, NULL, NULL);
-    if (!places) {
+    flx_tensor *positions = flx_tensor_new(s->ctx, &pairs, NULL, NULL);
+    if (!positions) {
         flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: a rule");
         return;
     }
     for (size_t i = 0; i < rows.n; i++) {
-        ((int64_t *)places->data)[2 * i] = rows.v[i];
-        ((int64_t *)places->data)[2 * i + 1] = cols.v[i];
+        ((int64_t *)positions->data)[2 * i] = rows.v[i];
+        ((int64_t *)positions->data)[2 * i + 1] = cols.v[i];
     }
     flx_scatter_nd_attrs a = FLX_SCATTER_ND_ATTRS;
     a.start_index_map = a.collapsed_axes = FLX_INTS(0, 1);
-    flx_val dense = flx_scatter_nd(g, flxi_zeros(s, &matrix), flx_const(g, &pairs, places), s->x[0], &a);
-    flx_tensor_release(places);
+    flx_val dense = flx_scatter_nd(g, flxi_zeros(s, &matrix), flx_const(g, &pairs, positions), s->x[0], &a);
+    flx_tensor_release(positions);
     y[0] = flx_solve(g, dense, s->x[1]);
 }
 

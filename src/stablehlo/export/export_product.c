@@ -5,7 +5,7 @@
 
 /* ---- matmul ---- */
 
-/* v with the given axes in front of its last two. */
+/* v with the given axes before its last two. */
 static flx_val with_batch(flxi_site *s, flx_val v, const flx_type *batch)
 {
     const flx_type *t = flxi_typeof(s, v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_random.c: random numbers in terms of StableHLO's rng_bit_generator, whose Philox is the same function of key
-   and counter: the state (key, block, stream) is the counter of ops.md 11. See export_rules.h. */
+   and counter: the state (key, block, stream) is the counter described in docs/numerics.md. See export_rules.h. */
 #include "stablehlo/export/export_rules.h"
 
 static const uint64_t split_stream = UINT64_MAX;

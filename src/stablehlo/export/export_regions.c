@@ -207,7 +207,7 @@ void flxi_export_write_case(export_node *n)
     write_branches(n, list->v, list->n);
 }
 
-/* A carry that the body hands on as it came is no carry of the text: cond and body read it from outside. */
+/* A carry that the body returns unchanged is not a carry of the text: cond and body read it from outside. */
 static uint32_t find_carries(export_node *n, const flx_graph *body, uint32_t *bound, bool *dropped, export_val *in,
                              export_val *out)
 {

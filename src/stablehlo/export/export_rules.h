@@ -6,123 +6,13 @@
 
 #include "stablehlo/export/export.h"
 
-#define EXPORT_POINTWISE_RULES(X) \
-    X(or)                         \
-    X(and)                        \
-    X(identity)                   \
-    X(mod)                        \
-    X(fma)                        \
-    X(add_n)                      \
-    X(is_nan)                     \
-    X(is_inf)                     \
-    X(is_finite)                  \
-    X(exp2)                       \
-    X(log2)                       \
-    X(log10)                      \
-    X(reciprocal)                 \
-    X(square)                     \
-    X(relu)                       \
-    X(silu)                       \
-    X(trunc)                      \
-    X(sign)                       \
-    X(where)                      \
-    X(complex_norm_sq)            \
-    X(conjugate)                  \
-    X(bessel_i0e)                 \
-    X(cast)                       \
-    X(bitcast)                    \
-    X(eye)                        \
-    X(dim_size)
-
-#define EXPORT_AXIS_RULES(X) \
-    X(widened)               \
-    X(keep_dims)             \
-    X(reduce)                \
-    X(argmax)                \
-    X(argmin)                \
-    X(cumsum)                \
-    X(cumprod)               \
-    X(cummax)                \
-    X(cummin)                \
-    X(cumlogsumexp)          \
-    X(sort)                  \
-    X(argsort)               \
-    X(topk)                  \
-    X(top_k)                 \
-    X(pool_argmax)           \
-    X(fft)                   \
-    X(rope)
-
-#define EXPORT_INDEX_RULES(X) \
-    X(gather)                 \
-    X(scatter_add)            \
-    X(take_along)             \
-    X(dynamic_slice)          \
-    X(dynamic_update_slice)   \
-    X(gather_nd)              \
-    X(scatter_nd)
-
-#define EXPORT_PRODUCT_RULES(X)       \
-    X(matmul)                         \
-    X(dot_general)                    \
-    X(grouped_matmul)                 \
-    X(grouped_matmul_input_backward)  \
-    X(grouped_matmul_weight_backward) \
-    X(conv)                           \
-    X(conv_backward_input)            \
-    X(conv_backward_weight)           \
-    X(dequant_moe_weights)
-
-#define EXPORT_MATRIX_RULES(X) \
-    X(cholesky)                \
-    X(solve_triangular)        \
-    X(lu)                      \
-    X(solve)                   \
-    X(inv)                     \
-    X(det)                     \
-    X(adjugate)                \
-    X(qr)                      \
-    X(sparse_solve)            \
-    X(eigh)                    \
-    X(svd)                     \
-    X(pinv)                    \
-    X(expm)
-
-#define EXPORT_RANDOM_RULES(X) \
-    X(rng_bit_generator)       \
-    X(rng_bits)                \
-    X(rng_uniform)             \
-    X(rng_normal)              \
-    X(rng_split)               \
-    X(rng_fold_in)             \
-    X(exponential)             \
-    X(truncated_normal)        \
-    X(categorical)             \
-    X(permutation)             \
-    X(sample)                  \
-    X(gamma)
-
-#define EXPORT_CONTROL_RULES(X) \
-    X(if)                       \
-    X(case)                     \
-    X(while)                    \
-    X(scan)                     \
-    X(fixed_point)              \
-    X(cg)                       \
-    X(gmres)                    \
-    X(root)                     \
-    X(check)                    \
-    X(recv)
-
-#define EXPORT_DECLARE_RULE(name) void flxi_export_as_##name(flxi_site *s, flx_val *y);
-EXPORT_POINTWISE_RULES(EXPORT_DECLARE_RULE)
-EXPORT_AXIS_RULES(EXPORT_DECLARE_RULE)
-EXPORT_INDEX_RULES(EXPORT_DECLARE_RULE)
-EXPORT_PRODUCT_RULES(EXPORT_DECLARE_RULE)
-EXPORT_MATRIX_RULES(EXPORT_DECLARE_RULE)
-EXPORT_RANDOM_RULES(EXPORT_DECLARE_RULE)
-EXPORT_CONTROL_RULES(EXPORT_DECLARE_RULE)
-#undef EXPORT_DECLARE_RULE
+/* Every rule that a row names. */
+#define EXPORT_LINE(op, name, writer)
+#define EXPORT_LINE_IF(op, name, writer, when)
+#define EXPORT_LINE_ELSE(op, name, writer, when, rule) void flxi_export_as_##rule(flxi_site *s, flx_val *y);
+#define EXPORT_RULE(op) void flxi_export_as_##op(flxi_site *s, flx_val *y);
+#define EXPORT_WRAPPED(op, name, writer) void flxi_export_as_##op(flxi_site *s, flx_val *y);
+#include "stablehlo/export/export_table.def"
 
 /* ---- What rules share ---- */
 

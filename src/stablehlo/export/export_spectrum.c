@@ -3,9 +3,9 @@
    squarings. See export_rules.h.
 
    StableHLO has nothing of the kind. Jacobi's method needs only arithmetic: a step rotates n/2 disjoint pairs of
-   columns at once, each so that its product becomes zero, and n - 1 steps, a sweep, meet every pair once: in step t,
-   i meets the j with i + j = 2t modulo n - 1, as in a tournament. Matrices are [batch, rows, columns], in f64
-   whatever they were. */
+   columns at once, each so that its product becomes zero, and n - 1 steps, a sweep, meet every pair once: in step t, i
+   meets the j with i + j = 2t modulo n - 1, as in a tournament. Matrices are [batch, rows, columns], in f64 whatever
+   their dtype. */
 #include "stablehlo/export/export_rules.h"
 
 #include <float.h>
@@ -55,7 +55,7 @@ static flx_val identity(flxi_site *s, flx_dim batch, flx_dim n, flx_dtype dtype)
 
 /* ---- Rotations ---- */
 
-/* Whom each of n columns meets in step k: i64[n]; itself where it rests. */
+/* The partner of each of n columns in step k: i64[n]; the column itself where it has none. */
 static flx_val partners(flxi_site *s, flx_val k, flx_dim n)
 {
     flx_graph *g = s->g;
@@ -72,8 +72,8 @@ static flx_val partners(flxi_site *s, flx_val k, flx_dim n)
 
 typedef struct {
     flx_val partner;
-    flx_val cosine; /* [batch, n], of the matrix's dtype: what stays of each column */
-    flx_val sine;   /* and what comes of its partner */
+    flx_val cosine; /* [batch, n], of the matrix's dtype: the factor of each column */
+    flx_val sine;   /* and that of its partner */
 } rotation;
 
 /* The change under which the product h of each column with its partner becomes 0; a: products with themselves. */
@@ -89,7 +89,7 @@ static rotation rotation_of(flxi_site *s, flx_val partner, flx_val a, flx_val h,
     flx_val twice = flx_where(g, rests, one, flx_mul(g, size, flx_scalar(g, FLX_F64, 2.0)));
     flx_val tau = flx_div(g, flx_sub(g, flx_gather(g, a, partner, 1, "clamp"), a), twice);
     flx_val first =
-        flx_where(g, flx_lt(g, i, partner), one, flx_neg(g, one)); /* of equals the lower one turns forward */
+        flx_where(g, flx_lt(g, i, partner), one, flx_neg(g, one)); /* of equal columns the lower one rotates forward */
     flx_val side = flx_where(g, flx_eq(g, tau, zero), first, flx_sign(g, tau));
     flx_val root = flx_sqrt(g, flx_add(g, one, flx_square(g, tau)));
     flx_val t = flx_where(g, rests, zero, flx_div(g, side, flx_add(g, flx_abs(g, tau), root)));

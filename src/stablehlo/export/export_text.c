@@ -177,7 +177,7 @@ static void write_real(exporter *w, int32_t dtype, const void *data, int64_t i)
         return;
     }
     flxi_write_double(text, x, flxi_mantissa_bits(dtype));
-    size_t digits = strcspn(text, ".e"); /* a point must stand before the exponent */
+    size_t digits = strcspn(text, ".e"); /* a point is required before the exponent */
     flxi_add_bytes(&w->out, text, digits);
     flxi_add_text(&w->out, text[digits] == '.' ? "" : ".0");
     flxi_add_text(&w->out, text + digits);

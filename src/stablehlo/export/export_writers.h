@@ -6,49 +6,12 @@
 
 #include "stablehlo/export/export.h"
 
-#define EXPORT_WRITERS(X)   \
-    X(pointwise)            \
-    X(chlo)                 \
-    X(compare)              \
-    X(select)               \
-    X(convert)              \
-    X(alias)                \
-    X(const)                \
-    X(full)                 \
-    X(iota)                 \
-    X(reshape)              \
-    X(expand)               \
-    X(broadcast_in_dim)     \
-    X(transpose)            \
-    X(slice)                \
-    X(narrow)               \
-    X(pad)                  \
-    X(reverse)              \
-    X(concat)               \
-    X(reduce_precision)     \
-    X(barrier)              \
-    X(dynamic_slice)        \
-    X(dynamic_update_slice) \
-    X(gather_nd)            \
-    X(dot_general)          \
-    X(conv)                 \
-    X(fft)                  \
-    X(cholesky)             \
-    X(solve_triangular)     \
-    X(rng_bit_generator)    \
-    X(check)                \
-    X(scatter_nd)           \
-    X(reduction)            \
-    X(reduce)               \
-    X(reduce_window)        \
-    X(select_and_scatter)   \
-    X(sort)                 \
-    X(if)                   \
-    X(case)                 \
-    X(while)
-
-#define EXPORT_DECLARE_WRITER(name) void flxi_export_write_##name(export_node *n);
-EXPORT_WRITERS(EXPORT_DECLARE_WRITER)
-#undef EXPORT_DECLARE_WRITER
+/* Every writer that a row names. */
+#define EXPORT_LINE(op, name, writer) void flxi_export_write_##writer(export_node *n);
+#define EXPORT_LINE_IF(op, name, writer, when) void flxi_export_write_##writer(export_node *n);
+#define EXPORT_LINE_ELSE(op, name, writer, when, rule) void flxi_export_write_##writer(export_node *n);
+#define EXPORT_RULE(op)
+#define EXPORT_WRAPPED(op, name, writer) void flxi_export_write_##writer(export_node *n);
+#include "stablehlo/export/export_table.def"
 
 #endif

@@ -2,9 +2,9 @@
 /* hlo_extent_values.c: what an integer value of the graph is in terms of the extents of @main's arguments.
 
    The graph is evaluated backwards from the value with dimensions in place of numbers. Operations that only move
-   elements do so here too: they are run on a tensor of references to the elements. Arithmetic is done with
-   polynomials; comparisons are decided by lower bounds of the symbols (extents are at least 0, or what the program
-   asserts), and what cannot be decided is unknown, which spreads. */
+   elements do so here too: they are run on a tensor of references to the elements. Arithmetic is done with polynomials;
+   comparisons are decided by lower bounds of the symbols (extents are at least 0, or what the program asserts), and
+   what cannot be decided is unknown, as is everything computed from it. */
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/op/eval.h"
@@ -48,18 +48,18 @@ static bool is_run_time(const char *name)
 
 static int64_t least_symbol(void *user, const char *name)
 {
-    const hlo_lowering *l = user;
+    const hlo_import *im = user;
     int64_t least = is_run_time(name) ? -1 : 0; /* −1: it may be anything */
-    for (size_t i = 0; i < l->at_least.n; i++)
-        if (strcmp(l->at_least.at[i].name, name) == 0 && l->at_least.at[i].extent > least)
-            least = l->at_least.at[i].extent;
+    for (size_t i = 0; i < im->at_least.n; i++)
+        if (strcmp(im->at_least.at[i].name, name) == 0 && im->at_least.at[i].extent > least)
+            least = im->at_least.at[i].extent;
     return least;
 }
 
 static int64_t least_of(const evaluation *e, flx_dim d)
 {
     int64_t least;
-    return d != FLX_DIM_INVALID && flxi_dim_least(e->s->l->ctx, d, least_symbol, e->s->l, &least) ? least : INT64_MIN;
+    return d != FLX_DIM_INVALID && flxi_dim_least(e->s->im->ctx, d, least_symbol, e->s->im, &least) ? least : INT64_MIN;
 }
 
 static hlo_extent of_dim(const evaluation *e, flx_dim d)
@@ -75,7 +75,7 @@ static hlo_extent of_number(int64_t x)
 /* A number that a − b is not below; INT64_MIN: none is known. */
 static int64_t least_difference(const evaluation *e, const hlo_extent *a, const hlo_extent *b)
 {
-    int64_t least = least_of(e, flx_dim_sub(e->s->l->ctx, a->dim, b->dim));
+    int64_t least = least_of(e, flx_dim_sub(e->s->im->ctx, a->dim, b->dim));
     int64_t other;
     if (flxi_dim_is_number(b->dim) && a->least != INT64_MIN && !__builtin_sub_overflow(a->least, b->dim, &other))
         least = other > least ? other : least;
@@ -88,22 +88,22 @@ typedef hlo_extent (*arithmetic)(const evaluation *e, const hlo_extent *x);
 
 static hlo_extent add(const evaluation *e, const hlo_extent *x)
 {
-    return of_dim(e, flx_dim_add(e->s->l->ctx, x[0].dim, x[1].dim));
+    return of_dim(e, flx_dim_add(e->s->im->ctx, x[0].dim, x[1].dim));
 }
 
 static hlo_extent sub(const evaluation *e, const hlo_extent *x)
 {
-    return of_dim(e, flx_dim_sub(e->s->l->ctx, x[0].dim, x[1].dim));
+    return of_dim(e, flx_dim_sub(e->s->im->ctx, x[0].dim, x[1].dim));
 }
 
 static hlo_extent mul(const evaluation *e, const hlo_extent *x)
 {
-    return of_dim(e, flx_dim_mul(e->s->l->ctx, x[0].dim, x[1].dim));
+    return of_dim(e, flx_dim_mul(e->s->im->ctx, x[0].dim, x[1].dim));
 }
 
 static hlo_extent neg(const evaluation *e, const hlo_extent *x)
 {
-    return of_dim(e, flx_dim_sub(e->s->l->ctx, 0, x[0].dim));
+    return of_dim(e, flx_dim_sub(e->s->im->ctx, 0, x[0].dim));
 }
 
 /* Truncating and flooring agree where nothing is negative. */
@@ -115,7 +115,7 @@ static bool divides(const hlo_extent *x)
 /* The divisor is positive. */
 static hlo_extent floor_quotient(const evaluation *e, const hlo_extent *x)
 {
-    hlo_extent y = of_dim(e, flxi_dim_floor_div(e->s->l->ctx, x[0].dim, x[1].dim));
+    hlo_extent y = of_dim(e, flxi_dim_floor_div(e->s->im->ctx, x[0].dim, x[1].dim));
     if (!is_unknown(&y) && y.least < 0 && x[0].least >= 0)
         y.least = 0;
     return y;
@@ -129,7 +129,7 @@ static hlo_extent quotient(const evaluation *e, const hlo_extent *x)
 /* The divisor is positive. */
 static hlo_extent floor_remainder(const evaluation *e, const hlo_extent *x)
 {
-    flx_context *ctx = e->s->l->ctx;
+    flx_context *ctx = e->s->im->ctx;
     flx_dim whole = flx_dim_mul(ctx, flxi_dim_floor_div(ctx, x[0].dim, x[1].dim), x[1].dim);
     hlo_extent y = of_dim(e, flx_dim_sub(ctx, x[0].dim, whole));
     if (!is_unknown(&y) && y.least < 0)
@@ -332,7 +332,7 @@ static bool depends_on_run(flx_context *ctx, flx_dim d)
     return found;
 }
 
-/* False, with the error that ends everything in the graph. */
+/* False, with the error that ends the import in the graph. */
 static bool starve(const evaluation *e)
 {
     flxi_hlo_fail(e->s, FLX_E_OOM, NULL, "no memory for extents");
@@ -342,7 +342,7 @@ static bool starve(const evaluation *e)
 static bool keep(evaluation *e, int64_t *refs, int64_t i, hlo_extent x)
 {
     refs[i] = (int64_t)e->elements.n;
-    return flxi_push(e->s->l->arena.mem, &e->elements, x) || starve(e);
+    return flxi_push(e->s->im->arena.mem, &e->elements, x) || starve(e);
 }
 
 /* A literal, or the extent of an axis. */
@@ -406,7 +406,7 @@ static bool evaluate_pointwise(evaluation *e, const flxi_node *n, size_t row, in
 static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
 {
     flx_error err = {0};
-    flx_graph *g = flx_graph_new(e->s->l->ctx, "moved");
+    flx_graph *g = flx_graph_new(e->s->im->ctx, "moved");
     uint32_t *ids = flxi_hlo_new(e->s, uint32_t, n->nin);
     void *attrs = NULL;
     flx_tensor *y = NULL;
@@ -414,7 +414,7 @@ static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
     for (uint32_t k = 0; k < n->nin && ok; k++) {
         flx_type type = *flxi_type_at(e->s->g, n->in[k]);
         type.dtype = FLX_I64;
-        flx_tensor *t = flx_tensor_new(e->s->l->ctx, &type, in[k].refs, &err);
+        flx_tensor *t = flx_tensor_new(e->s->im->ctx, &type, in[k].refs, &err);
         ids[k] = t ? flx_const(g, &type, t).id : 0;
         flx_tensor_release(t);
         ok = ids[k] != 0;
@@ -575,7 +575,7 @@ static bool name_unknown(evaluation *e, uint32_t id, int64_t *refs, int64_t coun
             continue;
         char name[48];
         snprintf(name, sizeof name, "%s%u_%lld", run_time_prefix, (unsigned)id, (long long)i);
-        ok = keep(e, refs, i, (hlo_extent){.dim = flx_dim_symbol(e->s->l->ctx, name), .least = INT64_MIN});
+        ok = keep(e, refs, i, (hlo_extent){.dim = flx_dim_symbol(e->s->im->ctx, name), .least = INT64_MIN});
     }
     return ok;
 }
@@ -603,15 +603,15 @@ static bool evaluate(evaluation *e, uint32_t id, memo *out)
     *out = (memo){id, found ? refs : NULL, count};
     if (flxi_hlo_failed(e->s))
         return false;
-    return flxi_push(e->s->l->arena.mem, &e->memos, *out) || starve(e);
+    return flxi_push(e->s->im->arena.mem, &e->memos, *out) || starve(e);
 }
 
-/* Evaluates v; what came of it while the table of dimensions had no memory is not to be trusted. */
+/* Evaluates v; a result found while the table of dimensions lacked memory is not used. */
 static bool evaluate_value(evaluation *e, flx_val v, memo *out)
 {
-    unsigned before = flxi_dim_starvations(e->s->l->ctx);
+    unsigned before = flxi_dim_starvations(e->s->im->ctx);
     bool ok = !flxi_hlo_failed(e->s) && v.id && evaluate(e, v.id, out);
-    return before == flxi_dim_starvations(e->s->l->ctx) ? ok : starve(e);
+    return before == flxi_dim_starvations(e->s->im->ctx) ? ok : starve(e);
 }
 
 hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n)
@@ -624,8 +624,8 @@ hlo_extent *flxi_hlo_extent_values(hlo_site *s, flx_val v, size_t *n)
     for (int64_t i = 0; out && i < m.n; i++)
         out[i] = e.elements.at[m.refs[i]];
     *n = out ? (size_t)m.n : 0;
-    flxi_vec_free(s->l->arena.mem, &e.elements);
-    flxi_vec_free(s->l->arena.mem, &e.memos);
+    flxi_vec_free(s->im->arena.mem, &e.elements);
+    flxi_vec_free(s->im->arena.mem, &e.memos);
     return out;
 }
 
@@ -651,12 +651,12 @@ bool flxi_hlo_extent_differences(hlo_site *s, flx_val a, flx_val b, flx_ints *ou
     int64_t *dims = ok ? flxi_hlo_new(s, int64_t, m[0].n) : NULL;
     ok = ok && dims;
     for (int64_t i = 0; ok && i < m[0].n; i++) {
-        dims[i] = flx_dim_sub(s->l->ctx, element(&e, &m[0], i)->dim, element(&e, &m[1], i)->dim);
-        ok = !depends_on_run(s->l->ctx, dims[i]);
+        dims[i] = flx_dim_sub(s->im->ctx, element(&e, &m[0], i)->dim, element(&e, &m[1], i)->dim);
+        ok = !depends_on_run(s->im->ctx, dims[i]);
     }
     *out = ok ? (flx_ints){dims, (size_t)m[0].n} : (flx_ints){NULL, 0};
-    flxi_vec_free(s->l->arena.mem, &e.elements);
-    flxi_vec_free(s->l->arena.mem, &e.memos);
+    flxi_vec_free(s->im->arena.mem, &e.elements);
+    flxi_vec_free(s->im->arena.mem, &e.memos);
     return ok;
 }
 

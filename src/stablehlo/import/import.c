@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c: flx_import_stablehlo: parse, then lower the entry function into a graph. */
+/* import.c: flx_import_stablehlo: parse, then import the entry function as a graph. */
 #include "base/context.h"
 #include "graph/module.h"
 #include "stablehlo/import/import_scope.h"
@@ -19,7 +19,7 @@ static const hlo_function *entry_of(const hlo_module *m, flx_error *err)
     for (size_t i = 0; !f && n == 1 && i < m->num_functions; i++)
         f = m->functions[i].is_public ? &m->functions[i] : NULL;
     if (!f)
-        flxi_fail_hint(err, FLX_E_NAME, "call the function that is to run @main", "there is no function @main");
+        flxi_fail_hint(err, FLX_E_NAME, "rename the entry function to @main", "there is no function @main");
     else if (f->is_declared_only)
         flxi_fail(err, FLX_E_NAME, "@%.80s has no body", f->name);
     return err->code == FLX_OK ? f : NULL;
@@ -33,7 +33,7 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
         if (!flxi_hlo_our_type(sc->g, t, name, &type))
             return false;
         for (int i = 0; i < type.rank; i++)
-            type.dims[i] = flxi_hlo_assumed_extent(sc->l, type.dims[i]);
+            type.dims[i] = flxi_hlo_assumed_extent(sc->im, type.dims[i]);
         v[(*n)++] = flx_input(sc->g, name, &type);
     }
     for (size_t i = 0; i < t->num_parts && (t->kind == HLO_TUPLE || t->kind == HLO_FUTURE); i++) {
@@ -52,19 +52,19 @@ static bool declare_arguments(hlo_scope *sc, const hlo_function *f)
         char name[32];
         snprintf(name, sizeof name, "arg%zu", i);
         size_t n = 0;
-        flx_val *v = flxi_new(&sc->l->arena, flx_val, flxi_hlo_parts(t) + 1);
+        flx_val *v = flxi_new(&sc->im->arena, flx_val, flxi_hlo_parts(t) + 1);
         if (!v || !declare(sc, t, name, v, &n) || !flxi_hlo_bind(sc, f->body.args[i], v, n))
             return false;
     }
     return true;
 }
 
-static bool import_entry(hlo_lowering *l, const hlo_function *f, flx_graph *g)
+static bool import_entry(hlo_import *im, const hlo_function *f, flx_graph *g)
 {
-    hlo_scope sc = {.l = l, .function = f, .g = g, .count = f->num_values};
+    hlo_scope sc = {.im = im, .function = f, .g = g, .count = f->num_values};
     flx_val *results = NULL;
     size_t n = 0;
-    sc.bound = flxi_new(&l->arena, hlo_binding, f->num_values + 1);
+    sc.bound = flxi_new(&im->arena, hlo_binding, f->num_values + 1);
     if (!sc.bound || !declare_arguments(&sc, f) || !flxi_hlo_import_ops(&sc, &f->body, &results, &n))
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -75,50 +75,48 @@ static bool import_entry(hlo_lowering *l, const hlo_function *f, flx_graph *g)
     return flx_graph_error(g, NULL) == FLX_OK;
 }
 
-/* The graph of the entry function; NULL with l->error. */
-static flx_graph *import_once(hlo_lowering *l, const hlo_function *f)
+/* The graph of the entry function; NULL with im->error. */
+static flx_graph *import_once(hlo_import *im, const hlo_function *f)
 {
-    flx_graph *g = flx_graph_new(l->ctx, "main");
-    if (g && import_entry(l, f, g))
+    flx_graph *g = flx_graph_new(im->ctx, "main");
+    if (g && import_entry(im, f, g))
         return g;
-    if (l->error.code == FLX_OK) {
-        if (!g || flx_graph_error(g, &l->error) == FLX_OK)
-            flxi_oom(&l->error, "a program");
-        l->error.where[0] = 0;
-        flxi_at(&l->error, "%.110s:%u:%u", l->file, f->at.line, f->at.column);
+    if (im->error.code == FLX_OK) {
+        if (!g || flx_graph_error(g, &im->error) == FLX_OK)
+            flxi_oom(&im->error, "a program");
+        im->error.where[0] = 0;
+        flxi_at(&im->error, "%.110s:%u:%u", im->file, f->at.line, f->at.column);
     }
     flx_graph_free(g);
     return NULL;
 }
 
-static flx_code lower(hlo_lowering *l, flx_module *out)
+static flx_code import_program(hlo_import *im, flx_module *out)
 {
-    const hlo_function *f = entry_of(l->module, &l->error);
+    const hlo_function *f = entry_of(im->module, &im->error);
     flx_graph *g = NULL;
-    if (f && !flxi_hlo_index_rules(l))
-        flxi_oom(&l->error, "a program");
-    else if (f)
-        g = import_once(l, f);
-    while (l->restarts) { /* each time with one symbol less */
-        l->restarts = false;
-        l->error = (flx_error){0};
-        g = import_once(l, f);
+    if (f)
+        g = import_once(im, f);
+    while (im->restarts) { /* each time with one symbol less */
+        im->restarts = false;
+        im->error = (flx_error){0};
+        g = import_once(im, f);
     }
     if (g && flxi_module_add(out, g) != FLX_OK)
-        flxi_oom(&l->error, "a module");
+        flxi_oom(&im->error, "a module");
     flx_graph_free(g);
-    return (flx_code)l->error.code;
+    return (flx_code)im->error.code;
 }
 
-static void lowering_free(hlo_lowering *l)
+static void import_free(hlo_import *im)
 {
-    for (size_t i = l->kept.n; i-- > 0;)
-        flx_graph_free(l->kept.at[i]);
-    flxi_vec_free(&l->ctx->mem, &l->kept);
-    flxi_vec_free(&l->ctx->mem, &l->map);
-    flxi_vec_free(&l->ctx->mem, &l->assumed);
-    flxi_vec_free(&l->ctx->mem, &l->at_least);
-    flxi_arena_free(&l->arena);
+    for (size_t i = im->kept.n; i-- > 0;)
+        flx_graph_free(im->kept.at[i]);
+    flxi_vec_free(&im->ctx->mem, &im->kept);
+    flxi_vec_free(&im->ctx->mem, &im->map);
+    flxi_vec_free(&im->ctx->mem, &im->assumed);
+    flxi_vec_free(&im->ctx->mem, &im->at_least);
+    flxi_arena_free(&im->arena);
 }
 
 flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
@@ -134,11 +132,11 @@ flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t leng
     flx_code code = flxi_hlo_parse(&ctx->mem, text, length, file, &program, &local);
     if (code == FLX_OK) {
         m = flxi_module_new(ctx);
-        hlo_lowering l = {.ctx = ctx, .module = &program, .file = file, .budget = max_operations};
-        flxi_arena_init(&l.arena, &ctx->mem);
-        code = m ? lower(&l, m) : flxi_oom(&l.error, "a module");
-        local = l.error;
-        lowering_free(&l);
+        hlo_import im = {.ctx = ctx, .module = &program, .file = file, .budget = max_operations};
+        flxi_arena_init(&im.arena, &ctx->mem);
+        code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
+        local = im.error;
+        import_free(&im);
         flxi_hlo_module_free(&program);
     }
     if (code == FLX_OK)

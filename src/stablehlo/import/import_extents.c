@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_extents.c: extents that are not numbers.
 
-   An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary
-   operations on integers, so what a shape operand stands for is found by going back through the graph and
-   calculating with dimensions in place of numbers. Where an operation needs two symbols to be equal, one of them
-   becomes the other: the lowering starts anew with that knowledge, and the run checks it, as the shapes given must
-   fit the declared ones. */
+   An extent `?` of an argument of @main is a symbol. Programs compute shapes from such extents with ordinary operations
+   on integers, so what a shape operand stands for is found by going back through the graph and calculating with
+   dimensions in place of numbers. Where an operation needs two symbols to be equal, one of them becomes the other: the
+   import starts again with that knowledge, and the run checks it, as the shapes given must fit the declared ones. */
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/type/dim.h"
@@ -60,13 +59,13 @@ static bool has_symbol(flx_context *ctx, flx_dim d, const char *name)
 /* Takes `a`, when it is a symbol, for b. */
 static bool assume(hlo_site *s, flx_dim a, flx_dim b)
 {
-    hlo_lowering *l = s->l;
-    const char *name = symbol_of(l->ctx, a);
-    if (b == FLX_DIM_INVALID || !name || has_symbol(l->ctx, b, name))
+    hlo_import *im = s->im;
+    const char *name = symbol_of(im->ctx, a);
+    if (b == FLX_DIM_INVALID || !name || has_symbol(im->ctx, b, name))
         return false;
-    if (flxi_push(l->arena.mem, &l->assumed, ((flx_dim_binding){name, b})))
-        l->restarts = true;
-    flxi_hlo_fail(s, l->restarts ? FLX_E_SHAPE : FLX_E_OOM, NULL, "extents must be equal");
+    if (flxi_push(im->arena.mem, &im->assumed, ((flx_dim_binding){name, b})))
+        im->restarts = true;
+    flxi_hlo_fail(s, im->restarts ? FLX_E_SHAPE : FLX_E_OOM, NULL, "extents must be equal");
     return true;
 }
 
@@ -74,15 +73,15 @@ bool flxi_hlo_equal_extents(hlo_site *s, flx_dim a, flx_dim b)
 {
     if (a == b)
         return true;
-    if (flxi_dims_differ(s->l->ctx, a, b))
+    if (flxi_dims_differ(s->im->ctx, a, b))
         return false;
     return !assume(s, b, a) && !assume(s, a, b);
 }
 
-flx_dim flxi_hlo_assumed_extent(hlo_lowering *l, flx_dim d)
+flx_dim flxi_hlo_assumed_extent(hlo_import *im, flx_dim d)
 {
-    for (size_t i = 0; i < l->assumed.n && !flxi_dim_is_number(d); i++)
-        d = flxi_dim_bind(l->ctx, d, &l->assumed.at[i], 1, NULL);
+    for (size_t i = 0; i < im->assumed.n && !flxi_dim_is_number(d); i++)
+        d = flxi_dim_bind(im->ctx, d, &im->assumed.at[i], 1, NULL);
     return d;
 }
 
@@ -123,7 +122,7 @@ flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v)
     const hlo_extent *x = extents_in(s, v, &n);
     flx_error err = {0};
     flx_type scalar = {.dtype = FLX_BOOL};
-    flx_tensor *any = flx_tensor_new(s->l->ctx, &scalar, NULL, &err);
+    flx_tensor *any = flx_tensor_new(s->im->ctx, &scalar, NULL, &err);
     flx_val *copies = flxi_hlo_new(s, flx_val, n);
     for (size_t i = 0; x && any && copies && i < n; i++)
         copies[i] = extent_value(body, x[i].dim, any, flxi_hlo_dtype(s, v));
@@ -142,12 +141,12 @@ flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v)
 /* The remainder is 0: the extent is a multiple. */
 static void assume_multiple(hlo_site *s, const hlo_extent *x)
 {
-    const char *name = symbol_of(s->l->ctx, x->dividend);
+    const char *name = symbol_of(s->im->ctx, x->dividend);
     char part[80];
     if (!name)
         return;
     snprintf(part, sizeof part, "%.50s_by%lld", name, (long long)x->divisor);
-    assume(s, x->dividend, flx_dim_mul(s->l->ctx, x->divisor, flx_dim_symbol(s->l->ctx, part)));
+    assume(s, x->dividend, flx_dim_mul(s->im->ctx, x->divisor, flx_dim_symbol(s->im->ctx, part)));
 }
 
 static void learn_equal(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
@@ -161,14 +160,14 @@ static void learn_equal(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
 /* a ≥ b, where the difference is a symbol and a number. */
 static void learn_least(hlo_site *s, const hlo_extent *a, const hlo_extent *b)
 {
-    hlo_lowering *l = s->l;
-    flx_dim rest = flx_dim_sub(l->ctx, a->dim, b->dim);
+    hlo_import *im = s->im;
+    flx_dim rest = flx_dim_sub(im->ctx, a->dim, b->dim);
     int64_t extent;
     const char *name =
-        rest == FLX_DIM_INVALID || flxi_dim_is_number(rest) ? NULL : flxi_dim_solve(l->ctx, rest, 0, &extent);
-    if (!name || flx_dim_sub(l->ctx, flx_dim_symbol(l->ctx, name), extent) != rest)
+        rest == FLX_DIM_INVALID || flxi_dim_is_number(rest) ? NULL : flxi_dim_solve(im->ctx, rest, 0, &extent);
+    if (!name || flx_dim_sub(im->ctx, flx_dim_symbol(im->ctx, name), extent) != rest)
         return;
-    if (!flxi_push(l->arena.mem, &l->at_least, ((flx_dim_binding){name, extent})))
+    if (!flxi_push(im->arena.mem, &im->at_least, ((flx_dim_binding){name, extent})))
         flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory for a bound");
 }
 

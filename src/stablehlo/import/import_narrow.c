@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_narrow.c: element types narrower than any dtype.
 
-   An i4 is held in an i8, an f8E4M3FN in an f32: a wider dtype carries the value itself, never a code. What is
-   computed in the carrier is then wrapped (integers) or rounded (floats) to the element type. Rounding is to
-   nearest, ties to even, as if from the exact value: the carrier has more than twice the bits, so that rounding
-   twice does no harm to sums, products, quotients and roots. Each format has its own idea of what comes after its
-   largest number. */
+   An i4 is held in an i8, an f8E4M3FN in an f32: a wider dtype carries the value itself, never a code. What is computed
+   in the carrier is then wrapped (integers) or rounded (floats) to the element type. Rounding is to nearest, ties to
+   even, as if from the exact value: the carrier has more than twice the bits, so that rounding twice does not change
+   sums, products, quotients and roots. Formats differ in what follows their largest number. */
 #include "stablehlo/import/import_narrow.h"
 
 #include "graph/type/type.h"
@@ -92,8 +91,8 @@ static flx_val rounded_to_power(hlo_site *s, flx_val x, const float_format *f)
     return flx_where(s->g, fits, y, number(s, wide, NAN));
 }
 
-/* The format's own bias is had by scaling: with one more bit of exponent the numbers from its least normal one on are
-   where reduce_precision has its normal ones, and none is too large. */
+/* The bias of the format is obtained by scaling: with one more bit of exponent the numbers from its least normal one on
+   are where reduce_precision has its normal ones, and none is too large. */
 static flx_val rounded_mantissa(hlo_site *s, flx_val x, const float_format *f)
 {
     if (f->element == HLO_TF32)
@@ -243,7 +242,7 @@ static flx_val from_code(hlo_site *s, flx_val code, hlo_element e)
 }
 
 /* 0, step, 2 step … */
-static flx_val places(hlo_site *s, flx_dtype dtype, int n, int step)
+static flx_val positions(hlo_site *s, flx_dtype dtype, int n, int step)
 {
     flx_type type = {.dtype = (int32_t)dtype, .rank = 1, .dims = {n}};
     flx_val i = flx_iota(s->g, &type, 0);
@@ -253,14 +252,14 @@ static flx_val places(hlo_site *s, flx_dtype dtype, int n, int step)
 static flx_val packed(hlo_site *s, flx_val code, int from, int to)
 {
     code = flx_cast(s->g, code, unsigned_of(to));
-    code = flx_shl(s->g, code, places(s, unsigned_of(to), to / from, from));
+    code = flx_shl(s->g, code, positions(s, unsigned_of(to), to / from, from));
     return flx_reduce_sum(s->g, code, FLX_INTS(-1), 0);
 }
 
 static flx_val unpacked(hlo_site *s, flx_val code, int from, int to)
 {
     code = flx_unsqueeze(s->g, code, FLX_INTS(-1));
-    code = flx_shr_logical(s->g, code, places(s, unsigned_of(from), from / to, to));
+    code = flx_shr_logical(s->g, code, positions(s, unsigned_of(from), from / to, to));
     if (to < 8)
         code = flx_bit_and(s->g, code, number(s, code, (1 << to) - 1));
     return flx_cast(s->g, code, unsigned_of(to));

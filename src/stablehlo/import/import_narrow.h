@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_narrow.h: element types narrower than the dtype that carries them. */
-#ifndef FLXI_STABLEHLO_LOWER_NARROW_H
-#define FLXI_STABLEHLO_LOWER_NARROW_H
+#ifndef FLXI_STABLEHLO_IMPORT_NARROW_H
+#define FLXI_STABLEHLO_IMPORT_NARROW_H
 
 #include "stablehlo/import/import_site.h"
 

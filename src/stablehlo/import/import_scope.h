@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_scope.h: what the files that drive the lowering share; rules see import_site.h only. */
-#ifndef FLXI_STABLEHLO_LOWER_SCOPE_H
-#define FLXI_STABLEHLO_LOWER_SCOPE_H
+/* import_scope.h: what the files that drive the import share; rules include import_site.h only. */
+#ifndef FLXI_STABLEHLO_IMPORT_SCOPE_H
+#define FLXI_STABLEHLO_IMPORT_SCOPE_H
 
+#include "stablehlo/import/check/hlo_checks.h"
 #include "stablehlo/import/import_site.h"
 
 /* What a value of the program stands for: as many values of the graph as it has parts. */
@@ -18,8 +19,8 @@ typedef struct {
 } hlo_outer;
 
 struct hlo_scope {
-    hlo_lowering *l;
-    const hlo_scope *parent; /* of a region: where it stands; NULL: a function */
+    hlo_import *im;
+    const hlo_scope *parent; /* of a region: where it appears; NULL: a function */
     const hlo_scope *caller; /* of a function */
     const hlo_function *function;
     flx_graph *g;
@@ -31,29 +32,27 @@ struct hlo_scope {
     int depth; /* of calls and regions */
 };
 
-struct hlo_lowering {
+struct hlo_import {
     flx_context *ctx;
     const hlo_module *module;
     const char *file;
     flxi_arena arena;
-    const hlo_rule **rules; /* by name */
-    size_t num_rules;
     FLXI_VEC(flx_graph *) kept;
     FLXI_VEC(uint32_t) map;             /* scratch of flxi_hlo_known: by id; zero between calls */
     FLXI_VEC(flx_dim_binding) assumed;  /* extents of @main's arguments that the program needs to be equal to others */
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
-    bool restarts;                      /* another one was found: the lowering starts anew with it */
-    int64_t budget;                     /* operations that may still be lowered: calls multiply them */
-    flx_error error;                    /* the first, with its place */
+    bool restarts;                      /* another one was found: the import starts again with it */
+    int64_t budget;                     /* operations that may still be imported: calls multiply them */
+    flx_error error;                    /* the first, with its location */
 };
 
-/* Sorts the rules of all tables; false when memory is exhausted. */
-bool flxi_hlo_index_rules(hlo_lowering *l);
+/* The first error of a graph is that of the import; its location is that of the innermost operation. */
+void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at);
 
 const hlo_binding *flxi_hlo_lookup(const hlo_scope *sc, uint32_t number);
 bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size_t n);
 
-/* Lowers the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
+/* Imports the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
 bool flxi_hlo_import_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size_t *n);
 
 /* The operation that another one stands for: its rule on operands x, its results in s->y. */
@@ -61,27 +60,6 @@ void flxi_hlo_import_as(hlo_site *s, const hlo_op *op, const flx_val *x, size_t 
 
 /* The declared type as one of ours with the `?` extents symbols made from `name` (NULL: an error in the graph). */
 bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_type *out);
-
-/* ---- Checks before a rule runs: each is false with the error in s->g ---- */
-
-typedef struct {
-    const char *name, *signature; /* see hlo_signatures.c */
-} hlo_signature;
-extern const hlo_signature flxi_hlo_signatures[];
-extern const size_t flxi_hlo_num_signatures;
-
-bool flxi_hlo_check_signature(hlo_site *s);
-bool flxi_hlo_check_attributes(hlo_site *s); /* see hlo_constraints.c */
-bool flxi_hlo_check_agreement(hlo_site *s);  /* see hlo_agreement.c */
-/* Operands and results against what the function declares. */
-bool flxi_hlo_check_call(hlo_site *s, const hlo_function *f);
-
-char flxi_hlo_element_class(const hlo_type *t); /* b i u f c q x, as in signatures */
-/* The same type, where `?` is any extent. */
-bool flxi_hlo_compatible(const hlo_type *a, const hlo_type *b);
-
-/* Elements are alike; quantised ones in what is stored and expressed. */
-bool flxi_hlo_same_element(const hlo_type *a, const hlo_type *b);
 
 /* ---- Quantised types (import_quant.c) ---- */
 
@@ -111,13 +89,13 @@ bool flxi_hlo_is_extent(hlo_site *s, flx_val v);
 flx_val flxi_hlo_copy_extent(hlo_site *s, flx_graph *body, flx_val v);
 
 /* Whether two extents are the same. Where one is an extent of @main's arguments that was a symbol of its own, it is
-   taken to be the other one and the lowering starts anew. */
+   assumed to be the other one and the import starts again. */
 bool flxi_hlo_equal_extents(hlo_site *s, flx_dim a, flx_dim b);
 typedef enum { HLO_FALSE, HLO_TRUE, HLO_OPEN } hlo_decision;
-/* What an assertion about extents, a scalar i1, comes to; an open one is learned from where it can be. */
+/* The value of an assertion about extents, a scalar i1; one that is open is used as a fact where possible. */
 hlo_decision flxi_hlo_learn(hlo_site *s, flx_val holds);
 
-/* What the program has made of an extent of @main's arguments. */
-flx_dim flxi_hlo_assumed_extent(hlo_lowering *l, flx_dim d);
+/* The extent that the program needs in place of an extent of @main's arguments. */
+flx_dim flxi_hlo_assumed_extent(hlo_import *im, flx_dim d);
 
 #endif

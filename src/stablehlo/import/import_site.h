@@ -3,73 +3,32 @@
 
    A rule reads its operands `x` and attributes, appends nodes to `g` and puts its results in `y`. Like the rules of ops
    it needs no error plumbing: builders and readers of attributes leave the first error in the graph, and the caller
-   adds the place in the text. What the caller also does for every rule: it counts operands, results and regions, takes
-   quantised operands apart and puts results together, rounds results of element types narrower than their carrier, and
-   compares the types of the results with those in the text. */
-#ifndef FLXI_STABLEHLO_LOWER_SITE_H
-#define FLXI_STABLEHLO_LOWER_SITE_H
+   adds the location in the text. What the caller also does for every rule: it counts operands, results and regions,
+   takes quantised operands apart and puts results together, rounds results of element types narrower than their
+   carrier, and compares the types of the results with those in the text. */
+#ifndef FLXI_STABLEHLO_IMPORT_SITE_H
+#define FLXI_STABLEHLO_IMPORT_SITE_H
 
 #include "graph/graph.h"
+#include "stablehlo/operations.h"
 #include "stablehlo/syntax/syntax.h"
 
 #include <fluxion/ops.h>
 
-typedef struct hlo_lowering hlo_lowering; /* of one program */
-typedef struct hlo_scope hlo_scope;       /* a function being called, or a region being built */
-typedef struct hlo_rule hlo_rule;
+typedef struct hlo_import hlo_import; /* of one program */
+typedef struct hlo_scope hlo_scope;   /* a function being called, or a region being imported */
 
-typedef struct {
-    hlo_lowering *l;
+struct hlo_site {
+    hlo_import *im;
     hlo_scope *scope;
-    const hlo_rule *rule;
+    const hlo_operation *row; /* what operations.def says about it */
     const hlo_op *op;
     flx_graph *g;
-    const flx_val *x; /* operands; a tuple counts with its parts, a token is nothing */
+    const flx_val *x; /* operands; of a tuple its parts, of a token nothing */
     size_t nx;
-    flx_val *y; /* results, likewise; the rule fills them in */
+    flx_val *y; /* results, likewise; set by the rule */
     size_t ny;
-} hlo_site;
-
-enum {                    /* flags of a rule */
-       HLO_MOVES = 1,     /* results hold elements of the operands or literals: nothing is rounded */
-       HLO_TAKES_ANY = 2, /* operands may be tuples and tokens, quantised ones come as they are stored */
-       HLO_SAME_TYPE = 4, /* operands and results have one shape */
-       HLO_ELEMENTS = 8   /* of operands one element type, apart from quantisation */
 };
-
-enum { HLO_MANY = -1 };
-
-struct hlo_rule {
-    const char *name; /* with its dialect */
-    int num_operands; /* HLO_MANY: any number */
-    int num_regions;
-    uint32_t flags;
-    void (*lower)(hlo_site *s);
-    const char *ours;      /* the op of ours, where the rule serves several operations */
-    const char *ours_bool; /* the same for i1; NULL: the same op */
-};
-
-/* The tables, each ended by a row without name; import_op.c lists them. */
-extern const hlo_rule flxi_hlo_structure_rules[];   /* import_structure.c: constants, calls, tuples, tokens */
-extern const hlo_rule flxi_hlo_elementwise_rules[]; /* import_elementwise.c */
-extern const hlo_rule flxi_hlo_shape_rules[];       /* import_shape.c */
-extern const hlo_rule flxi_hlo_custom_call_rules[]; /* import_custom_call.c */
-extern const hlo_rule flxi_hlo_fold_rules[];        /* import_region_fold.c */
-extern const hlo_rule flxi_hlo_scatter_rules[];     /* import_region_scatter.c */
-extern const hlo_rule flxi_hlo_sort_rules[];        /* import_region_sort.c */
-extern const hlo_rule flxi_hlo_control_rules[];     /* import_control.c */
-extern const hlo_rule flxi_hlo_loop_rules[];        /* import_loop.c */
-extern const hlo_rule flxi_hlo_product_rules[];     /* import_product.c */
-extern const hlo_rule flxi_hlo_gather_rules[];      /* import_gather.c */
-extern const hlo_rule flxi_hlo_linalg_rules[];      /* import_linalg.c */
-extern const hlo_rule flxi_hlo_spectral_rules[];    /* import_spectral.c */
-extern const hlo_rule flxi_hlo_random_rules[];      /* import_random.c */
-extern const hlo_rule flxi_hlo_norm_rules[];        /* import_norm.c */
-extern const hlo_rule flxi_hlo_chlo_rules[];        /* import_chlo.c */
-extern const hlo_rule flxi_hlo_scan_rules[];        /* import_scan.c */
-extern const hlo_rule flxi_hlo_ragged_rules[];      /* import_ragged.c */
-extern const hlo_rule flxi_hlo_quant_rules[];       /* import_quant.c */
-extern const hlo_rule flxi_hlo_dynamic_rules[];     /* import_dynamic.c: shapes as operands */
 
 /* ---- Errors ---- */
 
@@ -86,14 +45,14 @@ int64_t flxi_hlo_int(hlo_site *s, const char *name, int64_t absent);
 bool flxi_hlo_flag(hlo_site *s, const char *name, bool absent);
 /* An enumerator or a string. */
 const char *flxi_hlo_word(hlo_site *s, const char *name, const char *absent);
-/* Integers: array<i64: …>, [1, 2], dense<…> or one number. {NULL, 0} when absent; lives as long as the lowering. */
+/* Integers: array<i64: …>, [1, 2], dense<…> or one number. {NULL, 0} when absent; lives as long as the import. */
 flx_ints flxi_hlo_ints(hlo_site *s, const char *name);
 /* The same with n entries, all `absent` where the attribute is missing; another count is an error. */
 flx_ints flxi_hlo_ints_of(hlo_site *s, const char *name, size_t n, int64_t absent);
 /* Members of an attribute that is a structure, such as dimension_numbers. */
 flx_ints flxi_hlo_member_ints(hlo_site *s, const char *name, const char *member);
 int64_t flxi_hlo_member_int(hlo_site *s, const char *name, const char *member, int64_t absent);
-/* Any attribute as integers; false when it is none. */
+/* Any attribute as integers; false when it does not hold integers. */
 bool flxi_hlo_ints_in(hlo_site *s, const hlo_attr *a, flx_ints *out);
 
 /* ---- Types and values ---- */
@@ -111,21 +70,19 @@ const hlo_type *flxi_hlo_result_type(const hlo_site *s, size_t i);
 bool flxi_hlo_static_result(hlo_site *s, size_t i, flx_type *out);
 flx_dtype flxi_hlo_carrier(const hlo_type *t); /* of its elements, quantised ones as stored */
 
-/* Room that lives as long as the lowering; NULL with the error in the graph. */
+/* Room that lives as long as the import; NULL with the error in the graph. */
 #define flxi_hlo_new(s, T, n) ((T *)flxi_hlo_alloc((s), (size_t)(n), sizeof(T)))
 void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size);
 
 /* A scalar of the dtype of `like`; x is rounded to it. */
 flx_val flxi_hlo_number(hlo_site *s, flx_val like, double x);
-/* `v` (a scalar) stretched to a type's shape. */
+/* `v` (a scalar) broadcast to the shape of a type. */
 flx_val flxi_hlo_fill(hlo_site *s, flx_val v, const flx_type *type);
 /* The extents of a type as the attribute `shape` takes them. */
 static inline flx_ints flxi_hlo_dims(const flx_type *t)
 {
     return (flx_ints){t->dims, (size_t)t->rank};
 }
-/* The rule of operations that give their operands. */
-void flxi_hlo_pass_on(hlo_site *s);
 /* One of our ops by name, with one result. */
 flx_val flxi_hlo_append(hlo_site *s, const char *op, const flx_val *x, size_t n);
 
@@ -144,15 +101,14 @@ typedef struct {
     size_t num_values;
     const flx_val *vals; /* in s->g, all parts of tuples */
     size_t num_vals;
-    bool are_carried; /* a body gives them back as they are, behind its results */
+    bool are_carried; /* a body returns them unchanged, after its results */
 } hlo_captures;
 
 /* Of `n` regions together, in a fixed order. */
 bool flxi_hlo_captures(hlo_site *s, const hlo_region *regions, size_t n, hlo_captures *out);
 
 /* The region as a graph. Its inputs: the arguments with all parts of tuples, of the types given (NULL: the declared
-   ones), then the captures. Its outputs: what the region returns. The lowering holds it; NULL with the error in
-   s->g. */
+   ones), then the captures. Its outputs: what the region returns. The import owns it; NULL with the error in s->g. */
 const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type *const *arg_types,
                                const hlo_captures *captures);
 
@@ -165,7 +121,7 @@ size_t flxi_hlo_inline_region(hlo_site *s, const hlo_region *r, const flx_val *a
 size_t flxi_hlo_inline_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
                             size_t capacity);
 
-/* Takes over a graph that rules built; freed with the lowering. Returns it. */
+/* Takes over a graph that rules built; freed with the import. Returns it. */
 const flx_graph *flxi_hlo_keep(hlo_site *s, flx_graph *g);
 
 #endif

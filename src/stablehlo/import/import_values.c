@@ -13,7 +13,7 @@
 
 void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size)
 {
-    void *p = flxi_arena_alloc(&s->l->arena, n ? n : 1, size, _Alignof(max_align_t));
+    void *p = flxi_arena_alloc(&s->im->arena, n ? n : 1, size, _Alignof(max_align_t));
     if (!p)
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);
     return p;
@@ -213,7 +213,7 @@ bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_ty
     } else if (!known) {
         char text[160];
         flxi_hlo_type_print(t, text, sizeof text);
-        flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known here", text);
+        flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known at import", text);
     }
     return known;
 }
@@ -253,7 +253,7 @@ static bool is_evaluable(const flxi_node *n)
     return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n) && !is_loop;
 }
 
-/* What cannot be worked out for want of memory must not pass for unknown. */
+/* What cannot be computed for lack of memory must not count as unknown. */
 static void note_no_memory(hlo_site *s)
 {
     flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);
@@ -262,10 +262,10 @@ static void note_no_memory(hlo_site *s)
 /* Adds a node to the list, marked in the map; false when memory is exhausted. */
 static bool list_node(hlo_site *s, uint32_t node, id_list *nodes)
 {
-    uint32_t *mark = &s->l->map.at[flxi_node_at(s->g, node)->first];
+    uint32_t *mark = &s->im->map.at[flxi_node_at(s->g, node)->first];
     if (*mark)
         return true;
-    if (!flxi_push(s->l->arena.mem, nodes, node)) {
+    if (!flxi_push(s->im->arena.mem, nodes, node)) {
         flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory to work out a value");
         return false;
     }
@@ -296,14 +296,14 @@ static int by_id(const void *a, const void *b)
 
 static flx_tensor *run_slice(hlo_site *s, const id_list *nodes, uint32_t id)
 {
-    flx_graph *g = flx_graph_new(s->l->ctx, "known");
+    flx_graph *g = flx_graph_new(s->im->ctx, "known");
     flx_error err = {0};
     flx_tensor *value = NULL;
     flx_code code = g ? FLX_OK : FLX_E_OOM;
     for (size_t i = 0; i < nodes->n && code == FLX_OK; i++)
-        code = flxi_graft(g, s->g, nodes->at[i], s->l->map.at, &err);
+        code = flxi_graft(g, s->g, nodes->at[i], s->im->map.at, &err);
     if (code == FLX_OK)
-        code = flx_output(g, (flx_val){s->l->map.at[id], g->serial}, NULL);
+        code = flx_output(g, (flx_val){s->im->map.at[id], g->serial}, NULL);
     if (code == FLX_OK)
         code = flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, &value, &err);
     flx_graph_free(g);
@@ -314,8 +314,8 @@ static flx_tensor *run_slice(hlo_site *s, const id_list *nodes, uint32_t id)
 
 static bool reserve_map(hlo_site *s)
 {
-    while (s->l->map.n <= s->g->value_count)
-        if (!flxi_push(s->l->arena.mem, &s->l->map, 0)) {
+    while (s->im->map.n <= s->g->value_count)
+        if (!flxi_push(s->im->arena.mem, &s->im->map, 0)) {
             note_no_memory(s);
             return false;
         }
@@ -335,8 +335,8 @@ flx_tensor *flxi_hlo_known(hlo_site *s, flx_val v)
     for (size_t i = 0; i < nodes.n; i++) {
         const flxi_node *n = flxi_node_at(s->g, nodes.at[i]);
         for (uint32_t k = 0; k < n->nout; k++)
-            s->l->map.at[n->first + k] = 0;
+            s->im->map.at[n->first + k] = 0;
     }
-    flxi_vec_free(s->l->arena.mem, &nodes);
+    flxi_vec_free(s->im->arena.mem, &nodes);
     return value;
 }

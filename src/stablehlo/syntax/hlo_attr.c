@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_attr.c: attributes of StableHLO text. Those of the dialects stablehlo and chlo become words and structures; those
-   of other dialects are kept as written, for nothing here depends on them. */
+   of other dialects are kept as written, since nothing here depends on them. */
 #include "stablehlo/syntax/hlo_number.h"
 
 /* ---- Making ---- */
 
-hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_place at)
+hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_location at)
 {
     hlo_attr *a = flxi_new(p->arena, hlo_attr, 1);
     if (!a) {
@@ -17,7 +17,7 @@ hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_place at)
     return a;
 }
 
-static flx_code make_text(hlo_parser *p, hlo_attr_kind kind, hlo_place at, const char *text, size_t length,
+static flx_code make_text(hlo_parser *p, hlo_attr_kind kind, hlo_location at, const char *text, size_t length,
                           const hlo_attr **out)
 {
     hlo_attr *a = text ? flxi_hlop_new_attr(p, kind, at) : NULL;
@@ -29,7 +29,7 @@ static flx_code make_text(hlo_parser *p, hlo_attr_kind kind, hlo_place at, const
     return FLX_OK;
 }
 
-static flx_code make_kept(hlo_parser *p, hlo_attr_kind kind, hlo_place at, hlo_span text, const hlo_attr **out)
+static flx_code make_kept(hlo_parser *p, hlo_attr_kind kind, hlo_location at, hlo_span text, const hlo_attr **out)
 {
     return make_text(p, kind, at, flxi_hlop_keep(p, text), text.length, out);
 }
@@ -50,7 +50,7 @@ const hlo_attr *flxi_hlo_entry(const hlo_attr *dict, const char *name)
 }
 
 /* The entries above `base` as a dictionary. */
-static flx_code take_dict(hlo_parser *p, hlo_place at, size_t base, const char *struct_name, const hlo_attr **out)
+static flx_code take_dict(hlo_parser *p, hlo_location at, size_t base, const char *struct_name, const hlo_attr **out)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_DICT, at);
     if (!a)
@@ -62,7 +62,7 @@ static flx_code take_dict(hlo_parser *p, hlo_place at, size_t base, const char *
 }
 
 /* The numbers above `base` as a list. */
-static flx_code take_list(hlo_parser *p, hlo_place at, hlo_element element, size_t base, const hlo_attr **out)
+static flx_code take_list(hlo_parser *p, hlo_location at, hlo_element element, size_t base, const hlo_attr **out)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_LIST, at);
     if (!a)
@@ -99,10 +99,10 @@ flx_code flxi_hlop_add_alias(hlo_parser *p, hlo_alias a)
     return FLX_OK;
 }
 
-/* #name = attribute or !name = type; the mark is eaten already. Locations say nothing about the program. */
+/* #name = attribute or !name = type; the mark has been read already. Locations have no effect on the program. */
 flx_code flxi_hlop_define_alias(hlo_parser *p, char mark)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span name = flxi_hlop_suffix(p);
     if (name.length == 0)
         return flxi_hlop_expected(p, "the name of an alias");
@@ -137,14 +137,14 @@ flx_code flxi_hlop_int(hlo_parser *p, hlo_element element, const hlo_attr **out)
 }
 
 /* 3, 3 : i32, 1.5 : f32, 0x7FC00000 : f32 */
-static flx_code parse_number(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_number(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     hlo_numeral n;
     FLXI_TRY(flxi_hlop_numeral(p, &n));
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_INT, at);
     if (!a)
         return FLX_E_OOM;
-    hlo_place type_at = flxi_hlop_position(p);
+    hlo_location type_at = flxi_hlop_position(p);
     if (flxi_hlop_eat(p, ":")) {
         FLXI_TRY(flxi_hlop_type(p, &a->type));
     } else {
@@ -172,7 +172,7 @@ static bool eat_bool(hlo_parser *p, int64_t *out)
 
 flx_code flxi_hlop_int_list(hlo_parser *p, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_expect(p, "["));
     size_t base = p->ints.n;
     hlo_element element = HLO_I64;
@@ -193,11 +193,11 @@ flx_code flxi_hlop_int_list(hlo_parser *p, const hlo_attr **out)
     return take_list(p, at, element, base, out);
 }
 
-/* Behind `array`: <i64: 1, 2> */
-static flx_code parse_array(hlo_parser *p, hlo_place at, const hlo_attr **out)
+/* After `array`: <i64: 1, 2> */
+static flx_code parse_array(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     FLXI_TRY(flxi_hlop_expect(p, "<"));
-    hlo_place type_at = flxi_hlop_position(p);
+    hlo_location type_at = flxi_hlop_position(p);
     const hlo_type *type;
     FLXI_TRY(flxi_hlop_type(p, &type));
     if (type->kind != HLO_SCALAR || flxi_hlop_is_complex(type->element))
@@ -228,19 +228,19 @@ static flx_code parse_array(hlo_parser *p, hlo_place at, const hlo_attr **out)
 
 flx_code flxi_hlop_word_attr(hlo_parser *p, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span word = flxi_hlop_word(p);
     if (word.length == 0)
         return flxi_hlop_expected(p, "a word");
     return make_kept(p, HLO_A_WORD, at, word, out);
 }
 
-static flx_code parse_struct(hlo_parser *p, hlo_place at, const char *name, const hlo_attr **out);
+static flx_code parse_struct(hlo_parser *p, hlo_location at, const char *name, const hlo_attr **out);
 
-/* What stands behind name = in a structure: [0, 1], <…>, or any attribute. */
+/* What follows name = in a structure: [0, 1], <…>, or any attribute. */
 static flx_code parse_member(hlo_parser *p, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     char c = flxi_hlop_peek(p);
     if (c == '<') {
         FLXI_TRY(flxi_hlop_enter(p));
@@ -264,23 +264,23 @@ static flx_code parse_member(hlo_parser *p, const hlo_attr **out)
 enum { most_entries = 4096 }; /* so that looking for the same name among them stays cheap */
 
 /* Names are kept once, so equal ones are one pointer. */
-static flx_code check_entry(hlo_parser *p, hlo_place at, size_t base, const char *name)
+static flx_code check_entry(hlo_parser *p, hlo_location at, size_t base, const char *name)
 {
     for (size_t i = base; i < p->entries.n; i++)
         if (p->entries.at[i].name == name)
             return flxi_hlop_fail_at(p, at, FLX_E_ATTRIBUTE, NULL, "the attribute %.60s is given twice", name);
     if (p->entries.n - base >= most_entries)
-        return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "more than %d attributes in one place", most_entries);
+        return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "more than %d attributes in one list", most_entries);
     return FLX_OK;
 }
 
-/* a = 1, b = [2] up to the '>', which is eaten. */
-static flx_code parse_members(hlo_parser *p, hlo_place at, const char *struct_name, const hlo_attr **out)
+/* a = 1, b = [2] up to the '>', which is consumed. */
+static flx_code parse_members(hlo_parser *p, hlo_location at, const char *struct_name, const hlo_attr **out)
 {
     size_t base = p->entries.n;
     if (!flxi_hlop_eat(p, ">")) {
         do {
-            hlo_place name_at = flxi_hlop_position(p);
+            hlo_location name_at = flxi_hlop_position(p);
             hlo_span name = flxi_hlop_word(p);
             if (name.length == 0)
                 return flxi_hlop_expected(p, "the name of a member");
@@ -299,7 +299,7 @@ static flx_code parse_members(hlo_parser *p, hlo_place at, const char *struct_na
 }
 
 /* <4, ?> as a list */
-static flx_code parse_bounds(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_bounds(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     size_t base = p->ints.n;
     if (!flxi_hlop_eat(p, ">")) {
@@ -320,7 +320,7 @@ static flx_code parse_bounds(hlo_parser *p, hlo_place at, const hlo_attr **out)
 }
 
 /* <WORD>, <a = 1, …> or, of a convolution, <[b, 0, f]x…> */
-static flx_code parse_struct(hlo_parser *p, hlo_place at, const char *name, const hlo_attr **out)
+static flx_code parse_struct(hlo_parser *p, hlo_location at, const char *name, const hlo_attr **out)
 {
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     if (name && strcmp(name, "bounds") == 0)
@@ -345,7 +345,7 @@ flx_code flxi_hlop_struct(hlo_parser *p, const char *name, const hlo_attr **out)
 }
 
 /* <comparison_direction EQ>, <dot<…>> */
-static flx_code parse_short_dialect(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_short_dialect(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     hlo_span kind = flxi_hlop_word(p);
@@ -375,7 +375,7 @@ static const conv_side conv_sides[] = {
     {"output_batch_dimension", "output_feature_dimension", 'b', 'f', "output_spatial_dimensions"},
 };
 
-static flx_code add_int(hlo_parser *p, hlo_place at, const char *name, int64_t v)
+static flx_code add_int(hlo_parser *p, hlo_location at, const char *name, int64_t v)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_INT, at);
     if (!a)
@@ -385,18 +385,18 @@ static flx_code add_int(hlo_parser *p, hlo_place at, const char *name, int64_t v
     return a->type ? flxi_hlop_add_attr(p, name, a) : FLX_E_OOM;
 }
 
-/* [b, 0, 1, f]: where each letter and each number stands. */
+/* [b, 0, 1, f]: the position of each letter and each number. */
 static flx_code parse_conv_side(hlo_parser *p, const conv_side *side)
 {
     int64_t axis_of[FLX_MAX_RANK];
     int64_t letters[2] = {-1, -1};
     int64_t rank = 0;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     for (int i = 0; i < FLX_MAX_RANK; i++)
         axis_of[i] = -1;
     FLXI_TRY(flxi_hlop_expect(p, "["));
     do {
-        hlo_place here = flxi_hlop_position(p);
+        hlo_location here = flxi_hlop_position(p);
         int64_t *slot = NULL;
         if (flxi_hlop_at_number(p)) {
             hlo_numeral n;
@@ -420,7 +420,7 @@ static flx_code parse_conv_side(hlo_parser *p, const conv_side *side)
     } while (flxi_hlop_eat(p, ","));
     FLXI_TRY(flxi_hlop_expect(p, "]"));
     if (letters[0] < 0 || letters[1] < 0)
-        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the axes '%c' and '%c' are needed", side->first_letter,
+        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the axes '%c' and '%c' are required", side->first_letter,
                                  side->second_letter);
     size_t base = p->ints.n;
     for (int64_t i = 0; i < rank - 2; i++) {
@@ -437,7 +437,7 @@ static flx_code parse_conv_side(hlo_parser *p, const conv_side *side)
 
 flx_code flxi_hlop_conv_dims(hlo_parser *p, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     size_t base = p->entries.n;
     FLXI_TRY(parse_conv_side(p, &conv_sides[0]));
     FLXI_TRY(flxi_hlop_expect(p, "x"));
@@ -460,7 +460,7 @@ static flx_code parse_symbol_part(hlo_parser *p, hlo_span *out)
 }
 
 /* @a or @a::@b, the text of which is "a::b" */
-static flx_code parse_symbol(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_symbol(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     hlo_span name;
     FLXI_TRY(parse_symbol_part(p, &name));
@@ -481,7 +481,7 @@ static flx_code parse_symbol(hlo_parser *p, hlo_place at, const hlo_attr **out)
 }
 
 /* From `start` to here, as written. */
-static flx_code make_opaque(hlo_parser *p, hlo_place at, const char *start, const hlo_attr **out)
+static flx_code make_opaque(hlo_parser *p, hlo_location at, const char *start, const hlo_attr **out)
 {
     size_t length = (size_t)(p->c.at - start);
     const char *text = flxi_arena_text(p->arena, start, length);
@@ -490,8 +490,8 @@ static flx_code make_opaque(hlo_parser *p, hlo_place at, const char *start, cons
     return make_text(p, HLO_A_OPAQUE, at, text, length, out);
 }
 
-/* Behind a word that opens a bracket of another's syntax: affine_map<…>, loc(…). */
-static flx_code parse_foreign(hlo_parser *p, hlo_place at, const char *start, const hlo_attr **out)
+/* After a word that opens a bracket of another syntax: affine_map<…>, loc(…). */
+static flx_code parse_foreign(hlo_parser *p, hlo_location at, const char *start, const hlo_attr **out)
 {
     if (flxi_hlop_eat(p, "["))
         FLXI_TRY(flxi_hlop_skip_balanced(p, ']'));
@@ -503,7 +503,7 @@ static flx_code parse_foreign(hlo_parser *p, hlo_place at, const char *start, co
 }
 
 /* #alias, #stablehlo<…>, #stablehlo.gather<…>, #sdy.sharding<…> */
-static flx_code parse_marked(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_marked(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     const char *start = p->c.at;
     FLXI_TRY(flxi_hlop_expect(p, "#"));
@@ -535,7 +535,7 @@ flx_code flxi_hlop_dict_entries(hlo_parser *p, const char *close)
     if (flxi_hlop_eat(p, close))
         return FLX_OK;
     do {
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         hlo_span name;
         if (flxi_hlop_peek(p) == '"')
             FLXI_TRY(flxi_hlop_string(p, &name));
@@ -560,7 +560,7 @@ flx_code flxi_hlop_dict_entries(hlo_parser *p, const char *close)
     return flxi_hlop_expect(p, close);
 }
 
-static flx_code parse_dict(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_dict(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     size_t base = p->entries.n;
     FLXI_TRY(flxi_hlop_expect(p, "{"));
@@ -568,7 +568,7 @@ static flx_code parse_dict(hlo_parser *p, hlo_place at, const hlo_attr **out)
     return take_dict(p, at, base, NULL, out);
 }
 
-static flx_code parse_items(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_items(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     size_t base = p->items.n;
     FLXI_TRY(flxi_hlop_expect(p, "["));
@@ -588,7 +588,7 @@ static flx_code parse_items(hlo_parser *p, hlo_place at, const hlo_attr **out)
     return a->items ? FLX_OK : FLX_E_OOM;
 }
 
-static flx_code parse_string(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_string(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     hlo_span text;
     FLXI_TRY(flxi_hlop_string(p, &text));
@@ -596,7 +596,7 @@ static flx_code parse_string(hlo_parser *p, hlo_place at, const hlo_attr **out)
     return kept ? make_text(p, HLO_A_STRING, at, kept, text.length, out) : flxi_hlop_oom(p);
 }
 
-static flx_code parse_type_attr(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_type_attr(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_TYPE, at);
     if (!a)
@@ -615,7 +615,7 @@ static bool opens_foreign(hlo_span word)
 }
 
 /* An attribute that begins with a word. */
-static flx_code parse_worded(hlo_parser *p, hlo_place at, const hlo_attr **out)
+static flx_code parse_worded(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     if (flxi_hlop_at_type(p))
         return parse_type_attr(p, at, out);
@@ -646,7 +646,7 @@ static flx_code parse_worded(hlo_parser *p, hlo_place at, const hlo_attr **out)
 
 static flx_code parse_attr(hlo_parser *p, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     switch (flxi_hlop_peek(p)) {
     case '"':
         return parse_string(p, at, out);

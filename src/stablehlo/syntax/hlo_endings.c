@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_endings.c: the types at the end of an operation written without quotes: one for all, a function's type, and what
-   lies between. Operands are known by then, so their types are compared; the types of the results are taken over. */
+/* hlo_endings.c: the types at the end of an operation written without quotes: one for all, a function's type, and forms
+   between these. Operands are known by then, so their types are compared; the types of the results are taken over. */
 #include "stablehlo/syntax/hlo_pretty.h"
 
 flx_code flxi_hlop_one_result(hlo_parser *p, hlo_draft *d, const hlo_type *type)
@@ -117,7 +117,7 @@ static flx_code type_select(hlo_parser *p, hlo_draft *d)
     const hlo_type *const *types;
     size_t n;
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(parse_types(p, &types, &n));
     if (n == 1 && types[0]->kind == HLO_FUNCTION)
         return apply_function(p, d, types[0]);
@@ -133,7 +133,7 @@ static flx_code type_complex(hlo_parser *p, hlo_draft *d)
 {
     const hlo_type *type;
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_type(p, &type));
     if (type->kind == HLO_FUNCTION)
         return apply_function(p, d, type);
@@ -152,7 +152,7 @@ static flx_code type_tuple(hlo_parser *p, hlo_draft *d)
 {
     const hlo_type *type;
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_type(p, &type));
     if (type->kind == HLO_FUNCTION)
         return apply_function(p, d, type);

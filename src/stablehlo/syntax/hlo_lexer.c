@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_lexer.c: see hlo_parser.h. Space, words, strings and errors. A line ends in space or in a comment and nowhere
-   else, so lines are counted there and a place costs a subtraction. */
+   else, so lines are counted there and a location costs a subtraction. */
 #include "stablehlo/syntax/hlo_parser.h"
 
 #include <stdio.h>
 
 /* ---- Errors ---- */
 
-hlo_place flxi_hlop_position(hlo_parser *p)
+hlo_location flxi_hlop_position(hlo_parser *p)
 {
     flxi_hlop_skip_space(p);
-    return (hlo_place){p->c.line, (uint32_t)(p->c.at - p->c.line_start) + 1};
+    return (hlo_location){p->c.line, (uint32_t)(p->c.at - p->c.line_start) + 1};
 }
 
-flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_place at, flx_code code, const char *hint, const char *fmt, ...)
+flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_location at, flx_code code, const char *hint, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -33,7 +33,7 @@ flx_code flxi_hlop_oom(hlo_parser *p)
 
 flx_code flxi_hlop_expected(hlo_parser *p, const char *what)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (p->c.at == p->end)
         return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "expected %s, found the end of the text", what);
     size_t left = (size_t)(p->end - p->c.at);
@@ -198,7 +198,7 @@ const char *flxi_hlop_keep(hlo_parser *p, hlo_span s)
 
 flx_code flxi_hlop_raw_string(hlo_parser *p, hlo_span *out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (!flxi_hlop_eat(p, "\""))
         return flxi_hlop_expected(p, "a string");
     const char *start = p->c.at;
@@ -213,7 +213,7 @@ flx_code flxi_hlop_raw_string(hlo_parser *p, hlo_span *out)
             p->c.at = quote + 1;
             return FLX_OK;
         }
-        s = escape + 2; /* at most one behind the quote, which is inside the text or its end */
+        s = escape + 2; /* at most one past the quote, which is inside the text or its end */
         if (s > p->end)
             s = p->end;
     }
@@ -227,7 +227,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* What the escape behind a backslash stands for and how many characters it takes; 0: it is none. */
+/* The character that the escape after a backslash represents, and how many characters it takes; 0: not an escape. */
 static size_t read_escape(const char *s, size_t n, char *out)
 {
     static const char letters[] = "\"\\nt";
@@ -245,7 +245,7 @@ static size_t read_escape(const char *s, size_t n, char *out)
 
 flx_code flxi_hlop_string(hlo_parser *p, hlo_span *out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span raw;
     FLXI_TRY(flxi_hlop_raw_string(p, &raw));
     *out = raw;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_literal.c: dense<…> : tensor<…> and dense_resource<…>. The type stands behind the data, so the data is passed
-   over once to find it and then read into elements of that type. A literal of one number stays one number, whatever the
-   size of its tensor; otherwise there is text for every element, so that a short text cannot ask for much memory. */
+/* hlo_literal.c: dense<…> : tensor<…> and dense_resource<…>. The type comes after the data, so the data is skipped once
+   to find it and then read into elements of that type. A literal of one number stays one number, whatever the size of
+   its tensor; otherwise there is text for every element, so that a short text cannot ask for much memory. */
 #include "stablehlo/syntax/hlo_number.h"
 
 typedef struct {
@@ -29,7 +29,7 @@ static const signed char hex_values[256] = {
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* Two digits per byte; false when one is none. */
+/* Two digits per byte; false when one is not a digit. */
 static bool decode_hex(unsigned char *out, const char *s, size_t num_bytes)
 {
     int worst = 1;
@@ -57,7 +57,7 @@ static uint64_t get_bytes(const unsigned char *s, size_t n)
 }
 
 /* One number of the data, lowest byte first, as an element in memory. */
-static void place_part(hlo_element e, unsigned char *out, const unsigned char *s)
+static void store_part(hlo_element e, unsigned char *out, const unsigned char *s)
 {
     uint64_t v = get_bytes(s, stored_size(e));
     if (e == HLO_I1) {
@@ -82,7 +82,7 @@ static bool is_little_endian(void)
 }
 
 /* `count` elements of the data. */
-static void place_elements(const literal *l, const unsigned char *s, size_t count)
+static void store_elements(const literal *l, const unsigned char *s, size_t count)
 {
     hlo_element part = flxi_hlop_part(l->element);
     size_t parts = flxi_hlop_is_complex(l->element) ? 2 * count : count;
@@ -94,7 +94,7 @@ static void place_elements(const literal *l, const unsigned char *s, size_t coun
         return;
     }
     for (size_t i = 0; i < parts; i++)
-        place_part(part, l->out + i * to, s + i * from);
+        store_part(part, l->out + i * to, s + i * from);
 }
 
 /* What is stored of a literal: all elements or one for all, i1 in a bit or a byte each. */
@@ -112,14 +112,14 @@ static layout layout_of(const literal *l, const unsigned char *s, size_t num_byt
     return num_bytes == size ? one_element : no_layout;
 }
 
-static flx_code wrong_size(hlo_parser *p, hlo_place at, const literal *l, size_t num_bytes)
+static flx_code wrong_size(hlo_parser *p, hlo_location at, const literal *l, size_t num_bytes)
 {
     return flxi_hlop_fail_at(p, at, FLX_E_SHAPE, NULL, "%zu bytes of data do not fill %zu elements of type %s",
                              num_bytes, l->count, flxi_hlo_element(l->element)->text);
 }
 
-/* Turns bytes, which lie in the arena, into the elements of the attribute; in place where they are that already. */
-static flx_code set_bytes(hlo_parser *p, hlo_place at, literal *l, unsigned char *s, size_t num_bytes, hlo_attr *a)
+/* Turns bytes in the arena into the elements of the attribute; in place where they are equal. */
+static flx_code set_bytes(hlo_parser *p, hlo_location at, literal *l, unsigned char *s, size_t num_bytes, hlo_attr *a)
 {
     layout how = layout_of(l, s, num_bytes);
     if (how == no_layout)
@@ -138,14 +138,14 @@ static flx_code set_bytes(hlo_parser *p, hlo_place at, literal *l, unsigned char
         for (size_t i = 0; i < count; i++)
             l->out[i] = s[i / 8] >> (i % 8) & 1;
     else
-        place_elements(l, s, count);
+        store_elements(l, s, count);
     return FLX_OK;
 }
 
-/* "0x…" behind dense<, or the data of a resource without its first `skip` bytes. */
+/* "0x…" after dense<, or the data of a resource without its first `skip` bytes. */
 static flx_code parse_hex(hlo_parser *p, literal *l, size_t skip, hlo_attr *a)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span text;
     FLXI_TRY(flxi_hlop_raw_string(p, &text));
     if (text.length < 2 || text.at[0] != '0' || text.at[1] != 'x' || text.length % 2)
@@ -159,7 +159,8 @@ static flx_code parse_hex(hlo_parser *p, literal *l, size_t skip, hlo_attr *a)
     if (!s)
         return FLX_E_OOM;
     if (!decode_hex(s, text.at + 2 + 2 * skip, num_bytes))
-        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the data holds something that is no hexadecimal digit");
+        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL,
+                                 "the data holds a character that is not a hexadecimal digit");
     return set_bytes(p, at, l, s, num_bytes, a);
 }
 
@@ -211,7 +212,7 @@ static flx_code parse_list(hlo_parser *p, literal *l, int axis)
 {
     if (axis == l->type->rank)
         return parse_element(p, l);
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_expect(p, "["));
     int64_t extent = l->type->dims[axis];
     for (int64_t i = 0; i < extent; i++) {
@@ -232,10 +233,10 @@ static flx_code parse_list(hlo_parser *p, literal *l, int axis)
 
 /* ---- The literal ---- */
 
-/* Passes over the data to the '>' behind it. Most of it are numbers, which need no closer look. */
+/* Skips the data to the '>' after it. Most of it is numbers, which need no closer look. */
 static flx_code skip_data(hlo_parser *p)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     for (;;) {
         const char *s = p->c.at;
         while (s < p->end && *s != '>' && *s != '"' && *s != '/' && *s != '\n')
@@ -259,7 +260,7 @@ static flx_code parse_literal_type(hlo_parser *p, literal *l)
 {
     FLXI_TRY(flxi_hlop_expect(p, ">"));
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_type(p, &l->type));
     const hlo_type *t = l->type;
     bool is_static = t->kind == HLO_TENSOR && !t->is_unranked;
@@ -276,7 +277,7 @@ static flx_code parse_literal_type(hlo_parser *p, literal *l)
 }
 
 /* Room for the elements of a list written in `length` characters: each takes one and a comma. */
-static flx_code make_room(hlo_parser *p, hlo_place at, literal *l, size_t length, hlo_attr *a)
+static flx_code make_room(hlo_parser *p, hlo_location at, literal *l, size_t length, hlo_attr *a)
 {
     size_t count = a->is_splat ? 1 : l->count;
     if (!a->is_splat && count > length / 2 + 1)
@@ -290,7 +291,7 @@ static flx_code make_room(hlo_parser *p, hlo_place at, literal *l, size_t length
 
 static flx_code parse_data(hlo_parser *p, literal *l, size_t length, hlo_attr *a)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     char c = flxi_hlop_peek(p);
     if (c == '"')
         return parse_hex(p, l, 0, a);
@@ -307,7 +308,7 @@ static flx_code parse_data(hlo_parser *p, literal *l, size_t length, hlo_attr *a
     return parse_list(p, l, 0);
 }
 
-flx_code flxi_hlop_dense(hlo_parser *p, hlo_place at, const hlo_attr **out)
+flx_code flxi_hlop_dense(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     literal l = {0};
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_DENSE, at);
@@ -322,7 +323,7 @@ flx_code flxi_hlop_dense(hlo_parser *p, hlo_place at, const hlo_attr **out)
     p->c = data;
     FLXI_TRY(parse_data(p, &l, length, a));
     if (flxi_hlop_peek(p) != '>')
-        return flxi_hlop_expected(p, "'>' behind the elements");
+        return flxi_hlop_expected(p, "'>' after the elements");
     p->c = behind;
     a->type = l.type;
     *out = a;
@@ -340,7 +341,7 @@ static flx_code parse_key(hlo_parser *p, hlo_span *out)
     return out->length ? FLX_OK : flxi_hlop_expected(p, "the name of a resource");
 }
 
-/* Passes over a value of the block: a string, a number or a dictionary. */
+/* Skips a value of the block: a string, a number or a dictionary. */
 static flx_code skip_value(hlo_parser *p)
 {
     hlo_span ignored;
@@ -355,7 +356,7 @@ static flx_code skip_value(hlo_parser *p)
     return flxi_hlop_word(p).length ? FLX_OK : flxi_hlop_expected(p, "a value");
 }
 
-/* key: value, … of a dictionary: goes to the value of `wanted`, or (NULL) files where the value of each key stands. */
+/* key: value, … of a dictionary: goes to the value of `wanted`, or (NULL) records where the value of each key is. */
 static flx_code read_keys(hlo_parser *p, const char *wanted, bool *found)
 {
     while (flxi_hlop_peek(p) != '}' && flxi_hlop_peek(p) != '#') {
@@ -375,7 +376,7 @@ static flx_code read_keys(hlo_parser *p, const char *wanted, bool *found)
     return FLX_OK;
 }
 
-/* Goes behind the last {-#: the resources follow the program that uses them. False when there are none. */
+/* Moves past the last {-#: the resources follow the program that uses them. False when there are none. */
 static bool go_to_resources(hlo_parser *p)
 {
     const char *found = NULL;
@@ -416,7 +417,7 @@ static flx_code read_resources(hlo_parser *p)
 enum { resource_header = 4 }; /* bytes before the data: how it is aligned */
 
 /* The data of a resource, read at its first use and shared by later ones. */
-static flx_code parse_resource(hlo_parser *p, hlo_place at, literal *l, hlo_alias *resource, hlo_attr *a)
+static flx_code parse_resource(hlo_parser *p, hlo_location at, literal *l, hlo_alias *resource, hlo_attr *a)
 {
     const hlo_attr *known = resource->attr;
     if (known && !flxi_hlop_same_type(known->type, l->type))
@@ -432,7 +433,7 @@ static flx_code parse_resource(hlo_parser *p, hlo_place at, literal *l, hlo_alia
     }
     hlo_cursor behind = p->c;
     p->c = resource->data;
-    hlo_place data_at = flxi_hlop_position(p);
+    hlo_location data_at = flxi_hlop_position(p);
     FLXI_TRY(parse_hex(p, l, resource_header, a));
     if (a->is_splat)
         return wrong_size(p, data_at, l, a->num_bytes);
@@ -440,7 +441,7 @@ static flx_code parse_resource(hlo_parser *p, hlo_place at, literal *l, hlo_alia
     return FLX_OK;
 }
 
-flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_place at, const hlo_attr **out)
+flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_location at, const hlo_attr **out)
 {
     literal l = {0};
     hlo_span key;
@@ -453,8 +454,7 @@ flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_place at, const hlo_attr **
     FLXI_TRY(read_resources(p));
     hlo_alias *resource = flxi_hlop_find_alias(p, HLO_ALIAS_RESOURCE, key);
     if (!resource)
-        return flxi_hlop_fail_at(p, at, FLX_E_NAME,
-                                 "the data stands in {-# dialect_resources: ... #-} behind the program",
+        return flxi_hlop_fail_at(p, at, FLX_E_NAME, "the data is in {-# dialect_resources: ... #-} after the program",
                                  "the text has no resource '%.*s'", (int)(key.length > 60 ? 60 : key.length), key.at);
     *out = a;
     return parse_resource(p, at, &l, resource, a);

@@ -41,7 +41,7 @@ static flx_code check_return(hlo_parser *p, const hlo_function *f)
     return FLX_OK;
 }
 
-/* {…} behind a type; NULL where there is none. */
+/* {…} after a type; NULL where there is none. */
 static flx_code parse_optional_attrs(hlo_parser *p, const hlo_attr **out)
 {
     *out = NULL;
@@ -144,7 +144,7 @@ static flx_code skip_attributes(hlo_parser *p)
     return flxi_hlop_attr(p, &ignored);
 }
 
-/* Behind func.func */
+/* After func.func */
 static flx_code parse_function(hlo_parser *p)
 {
     hlo_function f = {.is_public = true};
@@ -262,8 +262,8 @@ static flx_code describe_function(hlo_parser *p, size_t base, hlo_function *f)
     return spread_attrs(p, find_entry(p, base, "res_attrs"), f->num_results, &f->result_attrs);
 }
 
-/* Behind "func.func" */
-static flx_code parse_generic_function(hlo_parser *p, hlo_place at)
+/* After "func.func" */
+static flx_code parse_generic_function(hlo_parser *p, hlo_location at)
 {
     hlo_function f = {.at = at};
     hlo_draft d = {.name = "func.func", .at = at, .entries = p->entries.n};
@@ -282,8 +282,8 @@ static flx_code parse_generic_function(hlo_parser *p, hlo_place at)
 
 static flx_code parse_items(hlo_parser *p, const char **module_name, char close);
 
-/* Behind "builtin.module" */
-static flx_code parse_generic_module(hlo_parser *p, hlo_place at, const char **module_name)
+/* After "builtin.module" */
+static flx_code parse_generic_module(hlo_parser *p, hlo_location at, const char **module_name)
 {
     hlo_draft d = {.name = "builtin.module", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
@@ -304,7 +304,7 @@ static flx_code parse_generic_module(hlo_parser *p, hlo_place at, const char **m
 
 /* ---- Modules ---- */
 
-/* Behind `module`: @name attributes {…} {…} */
+/* After `module`: @name attributes {…} {…} */
 static flx_code parse_module(hlo_parser *p, const char **module_name)
 {
     if (flxi_hlop_peek(p) == '@')
@@ -328,7 +328,7 @@ static flx_code skip_mesh(hlo_parser *p)
     return flxi_hlop_skip_location(p);
 }
 
-static flx_code skip_generic_mesh(hlo_parser *p, hlo_place at)
+static flx_code skip_generic_mesh(hlo_parser *p, hlo_location at)
 {
     hlo_draft d = {.name = "sdy.mesh", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
@@ -337,16 +337,16 @@ static flx_code skip_generic_mesh(hlo_parser *p, hlo_place at)
     return FLX_OK;
 }
 
-static flx_code outside_function(hlo_parser *p, hlo_place at, hlo_span name)
+static flx_code outside_function(hlo_parser *p, hlo_location at, hlo_span name)
 {
     char text[64];
     flxi_printable(text, sizeof text, name.at, name.length < sizeof text ? name.length : sizeof text - 1);
-    return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "%s may not stand outside of functions here", text);
+    return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "%s is not allowed outside of functions", text);
 }
 
 static flx_code parse_quoted(hlo_parser *p, const char **module_name, bool is_inside)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span name;
     FLXI_TRY(flxi_hlop_string(p, &name));
     if (flxi_hlop_is(name, "func.func"))
@@ -360,7 +360,7 @@ static flx_code parse_quoted(hlo_parser *p, const char **module_name, bool is_in
 
 static flx_code parse_item(hlo_parser *p, const char **module_name, bool is_inside)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (flxi_hlop_peek(p) == '"')
         return parse_quoted(p, module_name, is_inside);
     if (flxi_hlop_eat_word(p, "func.func") || flxi_hlop_eat_word(p, "func"))
@@ -378,7 +378,7 @@ static flx_code parse_item(hlo_parser *p, const char **module_name, bool is_insi
     return flxi_hlop_expected(p, is_inside ? "a function or '}'" : "a module or a function");
 }
 
-/* What stands in a module up to `close`, or in the file up to its end. */
+/* The contents of a module up to `close`, or in the file up to its end. */
 static flx_code parse_items(hlo_parser *p, const char **module_name, char close)
 {
     const char closing[] = {close, 0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_number.c: see hlo_number.h.
 
-   A decimal is read as the nearest double. Rounding that double again gives the wrong element only where it lies
-   exactly between two elements and the decimal does not: then the decimal is compared with the double digit by digit,
-   and the double is moved by one step to the side the decimal lies on before it is rounded. */
+   A decimal is read as the nearest double. Rounding that double again gives the wrong element only where the double is
+   exactly between two elements and the decimal is not: then the decimal is compared with the double digit by digit, and
+   the double is moved by one step towards the decimal before it is rounded. */
 #include "stablehlo/syntax/hlo_number.h"
 
 #include "base/half.h"
@@ -219,7 +219,7 @@ static double decode_small(const small_format *f, unsigned bits)
     return is_negative ? -v : v;
 }
 
-/* What a finite |x| rounds to; ties have been decided by whoever calls, unless they are ties indeed. */
+/* What a finite |x| rounds to; the caller has moved x off a tie unless the decimal is one. */
 static double round_small(const small_format *f, double x)
 {
     unsigned low = 0;
@@ -375,7 +375,7 @@ static long leading_exponent(const hlo_numeral *n)
     return (point < 0 ? seen : point) - first + exponent;
 }
 
-/* Steps through digits, passing over the point; 0 behind the last one. */
+/* Steps through digits, skipping the point; 0 after the last one. */
 static char next_digit(const char **s, const char *end)
 {
     while (*s < end && !is_digit(**s) && (**s | 32) != 'e')
@@ -411,7 +411,7 @@ static int compare_exactly(const hlo_numeral *n, double x)
     return 0;
 }
 
-/* Whether x may lie halfway between two elements: such a double has few bits. */
+/* Whether x can be halfway between two elements: such a double has few bits. */
 static bool may_be_halfway(double x)
 {
     uint64_t bits;
@@ -426,8 +426,8 @@ flx_code flxi_hlop_to_real(hlo_parser *p, const hlo_numeral *n, hlo_element e, d
         uint64_t bits = 0;
         int width = bits_of(e);
         if (n->is_negative || !magnitude_of(n, &bits) || (width < 64 && bits >> width))
-            return flxi_hlop_fail_at(p, n->at, FLX_E_SIZE, NULL, "the hexadecimal number is no bit pattern of type %s",
-                                     type);
+            return flxi_hlop_fail_at(p, n->at, FLX_E_SIZE, NULL,
+                                     "the hexadecimal number is not a bit pattern of type %s", type);
         *out = flxi_hlop_decode(e, bits);
         return FLX_OK;
     }

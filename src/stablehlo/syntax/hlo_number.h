@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_number.h: numbers of StableHLO text as elements: integers checked against their width, decimals rounded once and
-   straight to the format that is meant, bit patterns decoded. */
+   directly to the element type, bit patterns decoded. */
 #ifndef FLXI_STABLEHLO_NUMBER_H
 #define FLXI_STABLEHLO_NUMBER_H
 
@@ -8,7 +8,7 @@
 
 /* A number as written: -12, 0x7F, 1.5e-3. */
 typedef struct {
-    hlo_place at;
+    hlo_location at;
     const char *digits; /* without sign and 0x */
     size_t length;
     bool is_negative, is_hex, is_real;
@@ -29,10 +29,10 @@ flx_code flxi_hlop_to_int(hlo_parser *p, const hlo_numeral *n, hlo_element e, in
 /* The value rounded to a floating type. Hexadecimal digits are its bits. */
 flx_code flxi_hlop_to_real(hlo_parser *p, const hlo_numeral *n, hlo_element e, double *out);
 
-/* The value of the bits of a floating type; exact but for signalling NaNs. */
+/* The value of the bits of a floating type; exact except for signalling NaNs. */
 double flxi_hlop_decode(hlo_element e, uint64_t bits);
 
-/* Puts a value where an element of the carrier lies. */
+/* Stores a value as an element of the carrier. */
 void flxi_hlop_store_int(hlo_element e, void *at, int64_t v);
 void flxi_hlop_store_real(hlo_element e, void *at, double v);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_op.c: operations, regions and the values they define. A name is visible from its definition to the end of the
-   region it stands in, inner regions included; a function sees nothing from outside. */
+/* hlo_op.c: operations, regions and the values they define. A name is visible from its definition to the end of its
+   region, inner regions included; a function sees nothing from outside. */
 #include "stablehlo/syntax/hlo_parser.h"
 
 #include <stdio.h>
@@ -56,10 +56,10 @@ void flxi_hlop_close_scope(hlo_parser *p, size_t base)
         p->visible.at[p->scope.at[--p->scope.n]] = (hlo_group){0};
 }
 
-/* The number behind a # or a : in names of values. */
+/* The number after a # or a : in names of values. */
 static flx_code parse_count(hlo_parser *p, const char *what, size_t *out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span digits = flxi_hlop_suffix(p);
     size_t v = 0;
     for (size_t i = 0; i < digits.length; i++) {
@@ -172,20 +172,20 @@ static flx_code parse_ops(hlo_parser *p, const hlo_op **first)
     const hlo_op **link = first;
     const hlo_op *last = NULL;
     while (!flxi_hlop_eat(p, "}")) {
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         if (flxi_hlop_peek(p) == '^')
             return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "a region has one block here");
         if (p->c.at == p->end)
             return flxi_hlop_expect(p, "}");
         if (last && flxi_hlop_is_terminator(last->name))
-            return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "an operation stands behind %.80s", last->name);
+            return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "an operation follows %.80s", last->name);
         hlo_op *op = NULL;
         FLXI_TRY(parse_op(p, &op));
         *link = last = op;
         link = &op->next;
     }
     if (!last || !flxi_hlop_is_terminator(last->name))
-        return flxi_hlop_fail_at(p, (hlo_place){p->c.line, (uint32_t)(p->c.at - p->c.line_start)}, FLX_E_SYNTAX,
+        return flxi_hlop_fail_at(p, (hlo_location){p->c.line, (uint32_t)(p->c.at - p->c.line_start)}, FLX_E_SYNTAX,
                                  "end it with stablehlo.return or, in a function, return",
                                  "the region does not end with a return");
     return FLX_OK;
@@ -212,7 +212,7 @@ flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *
 flx_code flxi_hlop_optional_dict(hlo_parser *p, const hlo_draft *d)
 {
     size_t base = p->entries.n;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (!flxi_hlop_eat(p, "{"))
         return FLX_OK;
     FLXI_TRY(flxi_hlop_dict_entries(p, "}"));
@@ -236,7 +236,7 @@ static flx_code parse_generic(hlo_parser *p, hlo_draft *d)
     FLXI_TRY(flxi_hlop_expect(p, ")"));
     if (flxi_hlop_peek(p) == '[')
         return flxi_hlop_fail_at(p, flxi_hlop_position(p), FLX_E_UNSUPPORTED, NULL,
-                                 "operations with successors are not known here");
+                                 "operations with successors are not supported");
     if (flxi_hlop_eat(p, "<")) {
         FLXI_TRY(flxi_hlop_optional_dict(p, d));
         FLXI_TRY(flxi_hlop_expect(p, ">"));
@@ -267,10 +267,10 @@ static flx_code parse_targets(hlo_parser *p)
         hlo_target t;
         FLXI_TRY(flxi_hlop_target(p, &t));
         if (flxi_hlop_eat(p, ":")) {
-            hlo_place at = flxi_hlop_position(p);
+            hlo_location at = flxi_hlop_position(p);
             FLXI_TRY(parse_count(p, "the number of results", &t.num_values));
             if (t.num_values == 0)
-                return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "a name stands for one result or more");
+                return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "a name must name one result or more");
         }
         HLO_PUSH(p, targets, t);
     } while (flxi_hlop_eat(p, ","));

@@ -2,8 +2,8 @@
 /* hlo_parser.h: what the files of the StableHLO parser share: the text being read, and the stacks things are gathered
    on.
 
-   The parser reads characters, not tokens: `tensor<4x5xf32>`, `[0:4:2]` and `e8m10` would fall into different tokens in
-   different places. Lists are gathered on stacks of the parser and copied to the arena of the module when they are
+   The parser reads characters, not tokens: `tensor<4x5xf32>`, `[0:4:2]` and `e8m10` would be different tokens in
+   different contexts. Lists are gathered on stacks of the parser and copied to the arena of the module when they are
    complete, so that a function which fails has nothing to free. */
 #ifndef FLXI_STABLEHLO_PARSER_H
 #define FLXI_STABLEHLO_PARSER_H
@@ -14,7 +14,7 @@
 
 enum { HLO_MAX_DEPTH = 256 }; /* of types, attributes and regions within each other */
 
-/* Where the parser stands; saved and set back to read something twice. */
+/* The current position of the parser; saved and restored to read something twice. */
 typedef struct {
     const char *at;
     const char *line_start;
@@ -24,10 +24,10 @@ typedef struct {
 /* A value that is used, and where. */
 typedef struct {
     const hlo_value *value;
-    hlo_place at;
+    hlo_location at;
 } hlo_use;
 
-/* The results that one name stands for: %0:2 are two, none where the name is not visible. */
+/* The results that one name represents: %0:2 are two, none where the name is not visible. */
 typedef struct {
     const hlo_value *const *values;
     size_t num_values;
@@ -37,10 +37,10 @@ typedef struct {
 typedef struct {
     size_t name; /* number in names */
     size_t num_values;
-    hlo_place at;
+    hlo_location at;
 } hlo_target;
 
-/* What a text stands for: #name = …, !name = …, a tensor type by its text, or the data of a resource. */
+/* What a text represents: #name = …, !name = …, a tensor type by its text, or the data of a resource. */
 typedef enum { HLO_ALIAS_ATTR, HLO_ALIAS_TYPE, HLO_ALIAS_RESOURCE } hlo_alias_kind;
 typedef struct {
     hlo_alias_kind kind;
@@ -87,7 +87,7 @@ typedef struct {
             return flxi_hlop_oom(p);                \
     } while (0)
 
-/* Moves what lies on a stack above `base` to the arena; NULL with the error set when memory is exhausted. */
+/* Moves the part of a stack above `base` to the arena; NULL with the error set when memory is exhausted. */
 void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size);
 #define HLO_TAKE(p, T, stack, base, count)                    \
     (*(count) = (p)->stack.n - (base), (p)->stack.n = (base), \
@@ -95,8 +95,8 @@ void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size
 
 /* ---- hlo_lexer.c ---- */
 
-hlo_place flxi_hlop_position(hlo_parser *p); /* of what comes next */
-flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_place at, flx_code code, const char *hint, const char *fmt, ...)
+hlo_location flxi_hlop_position(hlo_parser *p); /* of what comes next */
+flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_location at, flx_code code, const char *hint, const char *fmt, ...)
     FLX_PRINTF(5, 6);
 flx_code flxi_hlop_oom(hlo_parser *p);
 /* "expected X, found Y" here. */
@@ -117,24 +117,24 @@ typedef struct {
 } hlo_span;
 hlo_span flxi_hlop_word(hlo_parser *p);
 hlo_span flxi_hlop_peek_word(hlo_parser *p);
-hlo_span flxi_hlop_suffix(hlo_parser *p); /* behind % @ # ! ^: 12, name, a-b; no space before it */
+hlo_span flxi_hlop_suffix(hlo_parser *p); /* after % @ # ! ^: 12, name, a-b; no space before it */
 bool flxi_hlop_is(hlo_span s, const char *text);
-const char *flxi_hlop_keep(hlo_parser *p, hlo_span s); /* the text with a 0 behind it; NULL with the error set */
+const char *flxi_hlop_keep(hlo_parser *p, hlo_span s); /* the text with a 0 at its end; NULL with the error set */
 
-/* "…": as it stands between the quotes, and with escapes resolved; both are not ended by a 0. */
+/* "…": as written between the quotes, and with escapes resolved; neither ends with a 0. */
 flx_code flxi_hlop_raw_string(hlo_parser *p, hlo_span *out);
 flx_code flxi_hlop_string(hlo_parser *p, hlo_span *out);
 
 flx_code flxi_hlop_enter(hlo_parser *p); /* one level deeper */
 void flxi_hlop_leave(hlo_parser *p);
-/* Passes over everything up to the bracket that closes the one just eaten. */
+/* Skips everything up to the bracket that closes the one just read. */
 flx_code flxi_hlop_skip_balanced(hlo_parser *p, char close);
-flx_code flxi_hlop_skip_location(hlo_parser *p); /* loc(…), where one stands */
+flx_code flxi_hlop_skip_location(hlo_parser *p); /* loc(…), where there is one */
 
 /* ---- hlo_type.c ---- */
 
 flx_code flxi_hlop_type(hlo_parser *p, const hlo_type **out);
-/* Comma-separated types on `items` up to `close`, which is eaten. */
+/* Comma-separated types on `items` up to `close`, which is consumed. */
 flx_code flxi_hlop_types_until(hlo_parser *p, const char *close);
 /* (a, b) -> c, (a) -> (b, c) */
 flx_code flxi_hlop_function_type(hlo_parser *p, const hlo_type **out);
@@ -151,9 +151,9 @@ const hlo_type *flxi_hlop_scalar_of(hlo_parser *p, hlo_element element);
 /* ---- hlo_attr.c ---- */
 
 flx_code flxi_hlop_attr(hlo_parser *p, const hlo_attr **out);
-/* {a = 1, b}: the entries on `entries`; the brace is eaten already. */
+/* {a = 1, b}: the entries on `entries`; the brace has been read already. */
 flx_code flxi_hlop_dict_entries(hlo_parser *p, const char *close);
-hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_place at);
+hlo_attr *flxi_hlop_new_attr(hlo_parser *p, hlo_attr_kind kind, hlo_location at);
 flx_code flxi_hlop_add_attr(hlo_parser *p, const char *name, const hlo_attr *value);
 /* [1, 2]: a list of i64 (of i1 where it holds true and false). */
 flx_code flxi_hlop_int_list(hlo_parser *p, const hlo_attr **out);
@@ -165,21 +165,20 @@ flx_code flxi_hlop_add_alias(hlo_parser *p, hlo_alias a);
 flx_code flxi_hlop_struct(hlo_parser *p, const char *name, const hlo_attr **out); /* <a = 1, …> */
 /* [b, 0, f]x[0, i, o]->[b, 0, f] */
 flx_code flxi_hlop_conv_dims(hlo_parser *p, const hlo_attr **out);
-/* Brings older spellings of an operation's attribute into today's: dense<…> of one axis into a list, strings into
-   words. */
+/* Converts older spellings of an attribute to the current one: dense<…> of one axis into a list, strings into words. */
 flx_code flxi_hlop_modernise(hlo_parser *p, hlo_entry *e);
 
 /* ---- hlo_literal.c ---- */
 
-flx_code flxi_hlop_dense(hlo_parser *p, hlo_place at, const hlo_attr **out);          /* behind the word dense */
-flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_place at, const hlo_attr **out); /* behind dense_resource */
+flx_code flxi_hlop_dense(hlo_parser *p, hlo_location at, const hlo_attr **out);          /* after the word dense */
+flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_location at, const hlo_attr **out); /* after dense_resource */
 
 /* ---- hlo_op.c ---- */
 
 /* An operation while it is read: where its parts begin on the stacks. */
 typedef struct {
     const char *name;
-    hlo_place at;
+    hlo_location at;
     size_t uses, entries, regions;
     const hlo_type *const *types; /* of the results */
     size_t num_types;
@@ -193,7 +192,7 @@ flx_code flxi_hlop_define(hlo_parser *p, hlo_target target, const hlo_value *con
 flx_code flxi_hlop_target(hlo_parser *p, hlo_target *out); /* %name */
 /* Compares the operands with the types they are declared to have. */
 flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_type *const *types, size_t n);
-/* {…}: a region. Its arguments lie on `items` above `args`, unless a label names them; what became visible above
+/* {…}: a region. Its arguments are on `items` above `args`, unless a label names them; what became visible above
    `scope` is hidden at its end. */
 flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *out);
 flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out); /* %a: type */
@@ -203,7 +202,7 @@ flx_code flxi_hlop_optional_dict(hlo_parser *p, const hlo_draft *d); /* {…} on
 
 /* ---- hlo_pretty.c ---- */
 
-/* The part behind the name, for operations written without quotes. */
+/* The part after the name, for operations written without quotes. */
 flx_code flxi_hlop_pretty(hlo_parser *p, hlo_draft *d);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* ---- Attributes ---- */
 
-static flx_code add_int(hlo_parser *p, const char *name, hlo_place at, hlo_element element, int64_t v)
+static flx_code add_int(hlo_parser *p, const char *name, hlo_location at, hlo_element element, int64_t v)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_INT, at);
     if (!a)
@@ -37,7 +37,7 @@ static flx_code part_value(hlo_parser *p, hlo_draft *d)
 {
     const hlo_attr *value;
     FLXI_TRY(flxi_hlop_optional_dict(p, d));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_attr(p, &value));
     FLXI_TRY(flxi_hlop_add_attr(p, "value", value));
     const hlo_type *type = value->type;
@@ -83,7 +83,7 @@ static flx_code part_dot(hlo_parser *p, hlo_draft *d)
 static flx_code part_precision(hlo_parser *p, hlo_draft *d)
 {
     (void)d;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span word = flxi_hlop_word(p);
     int64_t bits[2] = {-1, -1};
     size_t i = 0;
@@ -102,7 +102,7 @@ static flx_code part_precision(hlo_parser *p, hlo_draft *d)
     return add_int(p, "mantissa_bits", at, HLO_I32, bits[1]);
 }
 
-static flx_code add_list(hlo_parser *p, const char *name, hlo_place at, size_t from, size_t step, size_t n)
+static flx_code add_list(hlo_parser *p, const char *name, hlo_location at, size_t from, size_t step, size_t n)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_LIST, at);
     int64_t *ints = a ? flxi_new(p->arena, int64_t, n) : NULL;
@@ -120,7 +120,7 @@ static flx_code add_list(hlo_parser *p, const char *name, hlo_place at, size_t f
 static flx_code part_slice(hlo_parser *p, hlo_draft *d)
 {
     (void)d;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     size_t base = p->ints.n;
     FLXI_TRY(flxi_hlop_expect(p, "["));
     while (flxi_hlop_peek(p) != ']') {
@@ -157,7 +157,7 @@ static flx_code parse_padding(hlo_parser *p)
     FLXI_TRY(flxi_hlop_expect(p, "["));
     while (flxi_hlop_peek(p) != ']') {
         const hlo_attr *pair;
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         FLXI_TRY(flxi_hlop_int_list(p, &pair));
         if (pair->num_numbers != 2)
             return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "expected the padding below and above: [1, 1]");
@@ -201,7 +201,7 @@ static flx_code part_window(hlo_parser *p, hlo_draft *d)
     enum { reverse = 3 };
     size_t base = p->entries.n;
     while (flxi_hlop_peek(p) != '}') {
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         hlo_span word = flxi_hlop_word(p);
         size_t k = 0;
         while (k < 4 && !flxi_hlop_is(word, lists[k].word))
@@ -229,7 +229,7 @@ static flx_code part_window(hlo_parser *p, hlo_draft *d)
 }
 
 /* How many of the operands or results belong to the first of two groups and to the second. */
-static flx_code add_segments(hlo_parser *p, const char *name, hlo_place at, size_t first, size_t second)
+static flx_code add_segments(hlo_parser *p, const char *name, hlo_location at, size_t first, size_t second)
 {
     hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_LIST, at);
     if (!a)
@@ -351,7 +351,7 @@ static flx_code parse_reduced(hlo_parser *p, const hlo_draft *d)
 }
 
 /* The region (a, b) { r = op(a, b); return r } on scalars of the element type of the first operand. */
-static flx_code make_applied_region(hlo_parser *p, const hlo_draft *d, const char *name, hlo_place at)
+static flx_code make_applied_region(hlo_parser *p, const hlo_draft *d, const char *name, hlo_location at)
 {
     const hlo_type *first = p->uses.at[d->uses].value->type;
     hlo_type *scalar = flxi_hlop_new_type(p, HLO_TENSOR);
@@ -379,7 +379,7 @@ static flx_code make_applied_region(hlo_parser *p, const hlo_draft *d, const cha
 }
 
 /* reducer(%a: t, %b: t) (%c: u, %d: u) {…}: the arguments of the region are %a, %c, %b, %d. */
-static flx_code parse_reducer(hlo_parser *p, hlo_place at, size_t num_inputs)
+static flx_code parse_reducer(hlo_parser *p, hlo_location at, size_t num_inputs)
 {
     hlo_region r;
     size_t scope = p->scope.n;
@@ -408,14 +408,14 @@ static flx_code parse_reducer(hlo_parser *p, hlo_place at, size_t num_inputs)
     return FLX_OK;
 }
 
-/* (%x init: %a) applies stablehlo.add across dimensions = [0] : …, or without `applies` and with a reducer behind. */
+/* (%x init: %a) applies stablehlo.add across dimensions = [0] : …, or without `applies` and followed by a reducer. */
 static flx_code part_reduce(hlo_parser *p, hlo_draft *d)
 {
     const char *applied = NULL;
     const hlo_attr *dims;
     FLXI_TRY(parse_reduced(p, d));
     size_t num_inputs = (p->uses.n - d->uses) / 2;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (flxi_hlop_eat_word(p, "applies")) {
         at = flxi_hlop_position(p);
         hlo_span name = flxi_hlop_word(p);
@@ -425,7 +425,7 @@ static flx_code part_reduce(hlo_parser *p, hlo_draft *d)
         if (!applied)
             return FLX_E_OOM;
         if (num_inputs != 1)
-            return flxi_hlop_fail_at(p, at, FLX_E_ARITY, NULL, "one operation reduces one input, here are %zu",
+            return flxi_hlop_fail_at(p, at, FLX_E_ARITY, NULL, "one operation reduces one input, but there are %zu",
                                      num_inputs);
     }
     FLXI_TRY(flxi_hlop_expect_word(p, "across"));

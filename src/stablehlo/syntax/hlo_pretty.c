@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_pretty.c: operations written without quotes. Their forms are data (hlo_pretty.def), read item by item. */
+/* hlo_pretty.c: operations written without quotes. Their forms are data (operations.def), read item by item. */
 #include "stablehlo/syntax/hlo_pretty.h"
 
-#include <stdlib.h>
-
-typedef struct {
-    const char *name, *format;
-} pretty_row;
-
-static const pretty_row rows[] = {
-#define PRETTY(name, format) {name, format},
-#include "stablehlo/syntax/hlo_pretty.def"
-#undef PRETTY
-};
-
-static int compare_row(const void *name, const void *row)
-{
-    return strcmp(name, ((const pretty_row *)row)->name);
-}
+#include "stablehlo/operations.h"
 
 /* ---- Attributes by kind ---- */
 
@@ -55,7 +40,7 @@ static flx_code kind_words(hlo_parser *p, const hlo_attr **out)
 /* An attribute that must be of one kind. */
 flx_code flxi_hlop_attr_of(hlo_parser *p, hlo_attr_kind kind, const char *what, const hlo_attr **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_attr(p, out));
     if ((*out)->kind != kind)
         return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "expected %s", what);
@@ -173,7 +158,7 @@ static bool is_word_item(hlo_span item)
     return (item.at[0] | 32) >= 'a' && (item.at[0] | 32) <= 'z';
 }
 
-/* A word or mark that stands in the text as it is. */
+/* A word or mark that appears in the text as it is. */
 static bool is_literal(hlo_span item)
 {
     return item.length && !strchr("%$&:", item.at[0]) && !flxi_hlop_is(item, "{}") && !flxi_hlop_is(item, "?(") &&
@@ -194,7 +179,7 @@ static flx_code expect_literal(hlo_parser *p, hlo_span item)
     return is_word_item(item) ? flxi_hlop_expect_word(p, text) : flxi_hlop_expect(p, text);
 }
 
-/* Whether the text goes on with the literals at the beginning of a group. */
+/* Whether the text continues with the literals at the beginning of a group. */
 static bool group_follows(hlo_parser *p, const char *format)
 {
     hlo_cursor start = p->c;
@@ -250,10 +235,10 @@ static flx_code parse_format(hlo_parser *p, hlo_draft *d, const char *format)
 
 flx_code flxi_hlop_pretty(hlo_parser *p, hlo_draft *d)
 {
-    const pretty_row *row = bsearch(d->name, rows, sizeof rows / sizeof *rows, sizeof *rows, compare_row);
-    if (row)
-        return parse_format(p, d, row->format);
+    const hlo_operation *row = flxi_hlo_operation(d->name);
+    if (row && row->form)
+        return parse_format(p, d, row->form);
     return flxi_hlop_fail_at(p, d->at, FLX_E_UNSUPPORTED,
-                             "the generic form of any operation is read: \"dialect.op\"(%a) : (type) -> type",
-                             "no short form of %.80s is known", d->name);
+                             "any operation can be written in the generic form: \"dialect.op\"(%a) : (type) -> type",
+                             "%.80s has no known short form", d->name);
 }

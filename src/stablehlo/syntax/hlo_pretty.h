@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_pretty.h: what the formats of hlo_pretty.def are made of, apart from operands, words and attributes. */
+/* hlo_pretty.h: what the forms of operations.def are made of, apart from operands, words and attributes. */
 #ifndef FLXI_STABLEHLO_PRETTY_H
 #define FLXI_STABLEHLO_PRETTY_H
 
@@ -11,8 +11,8 @@ typedef struct {
 } hlo_part;
 
 /* Both end with a row without name. */
-extern const hlo_part flxi_hlop_endings[]; /* hlo_endings.c: the types, behind a ':' */
-extern const hlo_part flxi_hlop_parts[];   /* hlo_parts.c: what only one operation has, behind a '&' in the format */
+extern const hlo_part flxi_hlop_endings[]; /* hlo_endings.c: the types, named by a ':' in the form */
+extern const hlo_part flxi_hlop_parts[];   /* hlo_parts.c: what only one operation has, named by a '&' in the form */
 
 /* An attribute that must be of one kind. */
 flx_code flxi_hlop_attr_of(hlo_parser *p, hlo_attr_kind kind, const char *what, const hlo_attr **out);

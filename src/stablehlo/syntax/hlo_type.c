@@ -62,7 +62,7 @@ static bool find_element(hlo_span word, hlo_element *out)
     return false;
 }
 
-static flx_code unknown_type(hlo_parser *p, hlo_place at, hlo_span word)
+static flx_code unknown_type(hlo_parser *p, hlo_location at, hlo_span word)
 {
     char text[64];
     flxi_printable(text, sizeof text, word.at, word.length > 60 ? 60 : word.length);
@@ -72,7 +72,7 @@ static flx_code unknown_type(hlo_parser *p, hlo_place at, hlo_span word)
 /* f32, i64, complex<f32>, index … */
 static flx_code parse_element(hlo_parser *p, hlo_element *out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span word = flxi_hlop_word(p);
     if (word.length == 0)
         return flxi_hlop_expected(p, "an element type");
@@ -99,7 +99,7 @@ static flx_code parse_i64(hlo_parser *p, int64_t *out)
 /* i8 or u8 (so quantised types write ui8), with the range <-128:127>. */
 static flx_code parse_storage(hlo_parser *p, hlo_quant *q)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     hlo_span word = flxi_hlop_word(p);
     char text[16];
     if (word.length > 1 && word.length < 8 && word.at[0] == 'u' && word.at[1] != 'i') {
@@ -133,17 +133,18 @@ static flx_code parse_scale(hlo_parser *p, const hlo_quant *q)
     if (!(scale > 0) || !isfinite(scale))
         return flxi_hlop_fail_at(p, n.at, FLX_E_SYNTAX, NULL, "a scale is a positive number");
     if (flxi_hlop_eat(p, ":")) {
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         FLXI_TRY(parse_i64(p, &zero));
         if (zero < q->min || zero > q->max)
-            return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "the zero point lies outside the stored values");
+            return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL,
+                                     "the zero point is outside the range of the stored values");
     }
     HLO_PUSH(p, reals, scale);
     HLO_PUSH(p, ints, zero);
     return FLX_OK;
 }
 
-/* Behind !quant.uniform */
+/* After !quant.uniform */
 static flx_code parse_quant(hlo_parser *p, const hlo_quant **out)
 {
     hlo_quant *q = flxi_new(p->arena, hlo_quant, 1);
@@ -153,10 +154,10 @@ static flx_code parse_quant(hlo_parser *p, const hlo_quant **out)
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     FLXI_TRY(parse_storage(p, q));
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(parse_element(p, &q->expressed));
     if (!flxi_hlop_is_float(q->expressed))
-        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "quantised values stand for floating-point numbers");
+        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "quantised values express floating-point numbers");
     at = flxi_hlop_position(p);
     if (flxi_hlop_eat(p, ":")) {
         if (flxi_hlop_peek(p) == '{')
@@ -198,7 +199,7 @@ static flx_code parse_dims(hlo_parser *p, bool *unranked)
     if (*unranked)
         return flxi_hlop_expect(p, "x");
     for (;;) {
-        hlo_place at = flxi_hlop_position(p);
+        hlo_location at = flxi_hlop_position(p);
         int64_t extent = HLO_DYNAMIC;
         if (!flxi_hlop_eat(p, "?")) {
             if (p->c.at < p->end && *p->c.at == '-')
@@ -225,7 +226,7 @@ static flx_code parse_dims(hlo_parser *p, bool *unranked)
 /* #stablehlo.bounds<4, ?> and the older type_extensions; other encodings say nothing about values. */
 static flx_code parse_encoding(hlo_parser *p, hlo_type *t)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     const hlo_attr *a;
     FLXI_TRY(flxi_hlop_attr(p, &a));
     if (a->kind == HLO_A_DICT && a->struct_name && strcmp(a->struct_name, "type_extensions") == 0)
@@ -241,7 +242,7 @@ static flx_code parse_encoding(hlo_parser *p, hlo_type *t)
     return FLX_OK;
 }
 
-static flx_code check_quantised(hlo_parser *p, hlo_place at, const hlo_type *t)
+static flx_code check_quantised(hlo_parser *p, hlo_location at, const hlo_type *t)
 {
     const hlo_quant *q = t->quant;
     if (!q || q->axis < 0 || t->is_unranked)
@@ -258,7 +259,7 @@ static flx_code check_quantised(hlo_parser *p, hlo_place at, const hlo_type *t)
 
 static flx_code parse_dialect_type(hlo_parser *p, const hlo_type **out);
 
-/* Behind `tensor`. */
+/* After `tensor`. */
 static flx_code parse_tensor(hlo_parser *p, const hlo_type **out)
 {
     hlo_type *t = flxi_hlop_new_type(p, HLO_TENSOR);
@@ -272,12 +273,12 @@ static flx_code parse_tensor(hlo_parser *p, const hlo_type **out)
     if (!t->dims)
         return FLX_E_OOM;
     t->rank = (int)rank;
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (flxi_hlop_peek(p) == '!') {
         const hlo_type *element;
         FLXI_TRY(parse_dialect_type(p, &element));
         if (element->kind != HLO_SCALAR)
-            return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "a tensor has elements of no such type");
+            return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "a tensor cannot have elements of this type");
         t->element = element->element;
         t->quant = element->quant;
     } else {
@@ -374,7 +375,7 @@ static flx_code parse_parts(hlo_parser *p, hlo_type_kind kind, const hlo_type **
 /* !dialect.name<…> or !alias */
 static flx_code parse_dialect_type(hlo_parser *p, const hlo_type **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_expect(p, "!"));
     hlo_span name = flxi_hlop_suffix(p);
     if (flxi_hlop_is(name, "quant.uniform")) {
@@ -445,7 +446,7 @@ static size_t weigh(const hlo_type *t, size_t most)
 
 flx_code flxi_hlop_alias_type(hlo_parser *p, const hlo_type **out)
 {
-    hlo_place at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     FLXI_TRY(flxi_hlop_type(p, out));
     if (weigh(*out, largest_alias) > largest_alias)
         return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "the alias consists of more than %d types", largest_alias);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* syntax.h: a StableHLO program as it was read: modules, functions, regions, operations, attributes and types.
 
-   The parser brings both ways of writing an operation, the generic form and the pretty one, into the same shape:
-   operands, attributes by name, regions, result types. Whoever reads the tree never learns which of the two stood in
-   the text. Everything lives in the arena of the module and is only read once it is built. */
+   The parser gives both ways of writing an operation, the generic form and the pretty one, the same shape: operands,
+   attributes by name, regions, result types. The tree does not say which of the two the text used. Everything lives in
+   the arena of the module and is only read once it is built. */
 #ifndef FLXI_STABLEHLO_SYNTAX_H
 #define FLXI_STABLEHLO_SYNTAX_H
 
@@ -14,12 +14,12 @@
 /* Place in the text, from 1. */
 typedef struct {
     uint32_t line, column;
-} hlo_place;
+} hlo_location;
 
 /* ---- Types ---- */
 
-/* X(NAME, text, carrier, bits): the carrier is the dtype that holds such elements here; formats narrower than any
-   dtype are held in a wider one, and whoever computes with them rounds or wraps. */
+/* X(NAME, text, carrier, bits): the carrier is the dtype that holds such elements here; formats narrower than any dtype
+   are held in a wider one, and results are rounded or wrapped to the format. */
 #define HLO_ELEMENT_MAP(X)                        \
     X(I1, "i1", FLX_BOOL, 1)                      \
     X(I2, "i2", FLX_I8, 2)                        \
@@ -131,13 +131,13 @@ typedef struct {
 
 struct hlo_attr {
     hlo_attr_kind kind;
-    hlo_place at;
+    hlo_location at;
     const hlo_type *type; /* NULL where the kind has none */
     union {
         int64_t integer;
         double real;
         struct {
-            const char *text; /* 0 behind it */
+            const char *text; /* ends with a 0 */
             size_t length;
         };
         struct {
@@ -181,7 +181,7 @@ typedef struct {
 
 struct hlo_op {
     const char *name; /* with its dialect: "stablehlo.add", "chlo.erf", "func.call", "func.return" */
-    hlo_place at;
+    hlo_location at;
     const hlo_value *const *operands;
     size_t num_operands;
     const hlo_value *const *results;
@@ -196,7 +196,7 @@ struct hlo_op {
 typedef struct {
     const char *name; /* without the @ */
     bool is_public;
-    hlo_place at;
+    hlo_location at;
     uint32_t num_values; /* of all its regions */
     hlo_region body;
     const hlo_type *const *results;

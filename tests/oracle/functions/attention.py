@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention in every layout and with every mask, rotary embedding, and the fused ops around them. The JAX functions repeat heads,
-mask with where, and rotate with complex numbers or by pairs: none of it as the decompositions do."""
+"""Attention in every layout and with every mask, rotary embedding, and the fused ops around them. The JAX functions
+repeat heads, mask with where, and rotate with complex numbers or by pairs: none of it as the decompositions do."""
 import jax
 import jax.numpy as jnp
 
@@ -65,36 +65,39 @@ def block(x, wqkv, wo, mask, bqkv, bo, c=None, s=None, heads=1, **how):
     return attention(q, k, v, mask, "bsd", heads, **how) @ wo + bo
 
 
-def weighed(name, call, f, kinds, t, **inputs):
+def weighted(name, call, f, kinds, t, **inputs):
     """The loss sum(w * op(..)): its gradient is the op's vjp, and its tangents go through both."""
     args = ", ".join(key for key in inputs if key != "w")
-    t.fn(name, f"reduce_sum(mul({call[0]}({args}, {call[1]}), w))", lambda *x: jnp.sum(f(*x[:-1]) * x[-1]), kinds, **inputs)
+    t.fn(name, f"reduce_sum(mul({call[0]}({args}, {call[1]}), w))", lambda *x: jnp.sum(f(*x[:-1]) * x[-1]), kinds,
+         **inputs)
 
 
 def attentions(t):
     def case(name, attrs, kinds, inputs, **how):
-        weighed(name, ("attention", attrs), lambda *x: attention(*x, **how), kinds, t, **inputs)
+        weighted(name, ("attention", attrs), lambda *x: attention(*x, **how), kinds, t, **inputs)
 
     def heads(q, k, v, w, **mask):
         return dict(q=normal(*q), k=normal(*k), v=normal(*v), **mask, w=normal(*w))
 
     case("plain", "layout=bhsd", "hvp vmapgrad gradone", heads((1, 2, 2, 3), (1, 2, 3, 3), (1, 2, 3, 2), (1, 2, 2, 2)))
-    case("scaled", "layout=bhsd, score_scale=-0.75", "hvp", heads((1, 1, 2, 2), (1, 1, 3, 2), (1, 1, 3, 2), (1, 1, 2, 2)),
-         scale=-0.75)
+    case("scaled", "layout=bhsd, score_scale=-0.75", "hvp",
+         heads((1, 1, 2, 2), (1, 1, 3, 2), (1, 1, 3, 2), (1, 1, 2, 2)), scale=-0.75)
     case("capped", "layout=bshd, softcap=0.5", "hvp", heads((1, 2, 2, 2), (1, 3, 2, 2), (1, 3, 2, 1), (1, 2, 2, 1)),
          layout="bshd", cap=0.5)
-    case("grouped", "layout=bhsd, num_kv_heads=2", "hvp vmapgrad", heads((1, 4, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2), (1, 4, 2, 2)))
+    case("grouped", "layout=bhsd, num_kv_heads=2", "hvp vmapgrad",
+         heads((1, 4, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2), (1, 4, 2, 2)))
     case("folded_heads", "layout=bsd, num_heads=4, num_kv_heads=2, mask_kind=causal", "hvp",
          heads((1, 2, 8), (1, 3, 4), (1, 3, 6), (1, 2, 12)), layout="bsd", heads=4, kv=2, kind="causal")
     case("causal_square", "layout=bhsd, mask_kind=causal", "hvp", heads(*[(1, 1, 3, 2)] * 4), kind="causal")
-    case("causal_short_keys", "layout=bhsd, mask_kind=causal", "grad", heads((1, 1, 3, 2), *[(1, 1, 2, 2)] * 2, (1, 1, 3, 2)),
-         kind="causal")
-    case("windowed", "layout=bshd, mask_kind=sliding_window, window=1", "hvp", heads(*[(1, 4, 1, 2)] * 4), layout="bshd",
-         kind="sliding_window", window=1)
+    case("causal_short_keys", "layout=bhsd, mask_kind=causal", "grad",
+         heads((1, 1, 3, 2), *[(1, 1, 2, 2)] * 2, (1, 1, 3, 2)), kind="causal")
+    case("windowed", "layout=bshd, mask_kind=sliding_window, window=1", "hvp", heads(*[(1, 4, 1, 2)] * 4),
+         layout="bshd", kind="sliding_window", window=1)
     case("window_leaves_rows_empty", "layout=bhsd, mask_kind=sliding_window, window=0", "hvp",
          heads((1, 1, 4, 2), (1, 1, 2, 2), (1, 1, 2, 2), (1, 1, 4, 2)), kind="sliding_window", window=0)
     mask = at([[[[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]]], [[[[0.0, 0.25, 0.75], [1.0, 1.0, 1.0]]]])
-    t.fn("custom_with_an_empty_row", "m = stop_gradient(mask); return reduce_sum(mul(attention(q, k, v, m, layout=bhsd, mask_kind=custom), w))",
+    t.fn("custom_with_an_empty_row",
+         "m = stop_gradient(mask); return reduce_sum(mul(attention(q, k, v, m, layout=bhsd, mask_kind=custom), w))",
          lambda q, k, v, mask, w: jnp.sum(attention(q, k, v, mask, kind="custom") * w), "hvp vmapgrad",
          **heads((1, 1, 2, 2), (1, 1, 3, 2), (1, 1, 3, 2), (1, 1, 2, 2), mask=mask))
     case("biased", "layout=bhsd, mask_kind=bias, softcap=2", "hvp vmapgrad gradone",
@@ -111,53 +114,69 @@ def attentions(t):
 
 
 def backwards(t):
-    """The backward op is the gradient, and its own gradient the second derivative. That of v does not depend on v: hence the sum."""
+    """The backward op is the gradient, and its own gradient the second derivative. That of v does not depend on v:
+    hence the sum."""
     for wrt, which in (("query", 0), ("key", 1), ("value", 2), ("bias", 3)):
         def cotangent(q, k, v, dy, b, which=which):
-            return jax.grad(lambda *x: jnp.sum(attention(*x, kv=1, kind="bias", cap=1.5, scale=0.8) * dy), which)(q, k, v, b)
-        t.fn(f"backward_{wrt}", f"add(reduce_sum(square(v)), reduce_sum(square(attention_backward(q, k, v, dy, b, wrt={wrt}, layout=bhsd, num_kv_heads=1, "
-             "mask_kind=bias, softcap=1.5, score_scale=0.8))))", lambda *x, f=cotangent: jnp.sum(x[2]**2) + jnp.sum(f(*x)**2), "grad vmapgrad",
+            return jax.grad(lambda *x: jnp.sum(attention(*x, kv=1, kind="bias", cap=1.5, scale=0.8) * dy),
+                            which)(q, k, v, b)
+        t.fn(f"backward_{wrt}",
+             f"add(reduce_sum(square(v)), reduce_sum(square(attention_backward(q, k, v, dy, b, wrt={wrt}, layout=bhsd, "
+             f"num_kv_heads=1, "
+             "mask_kind=bias, softcap=1.5, score_scale=0.8))))",
+             lambda *x, f=cotangent: jnp.sum(x[2]**2) + jnp.sum(f(*x)**2), "grad vmapgrad",
              q=normal(1, 2, 2, 2), k=normal(1, 1, 2, 2), v=normal(1, 1, 2, 2), dy=normal(1, 2, 2, 2), b=normal(2, 2))
 
 
 def rotations(t):
-    weighed("rope_whole", ("rope", "layout=bhsd"), rope, "hvp vmapgrad gradone", t, x=normal(1, 2, 3, 4), c=normal(3, 2),
-            s=normal(3, 2), w=normal(1, 2, 3, 4))
-    weighed("rope_part", ("rope", "layout=bshd, n_rot=2"), lambda *x: rope(*x, layout="bshd", n_rot=2), "hvp vmapgrad", t,
-            x=normal(2, 2, 2, 3), c=normal(2, 2, 2), s=normal(2, 2, 2), w=normal(2, 2, 2, 3))
-    weighed("rope_folded", ("rope", "layout=bsd, num_heads=2, n_rot=2"), lambda *x: rope(*x, "bsd", 2, 2), "hvp", t,
-            x=normal(2, 2, 6), c=normal(2, 3), s=normal(2, 3), w=normal(2, 2, 6))
-    weighed("rope_back", ("rope_backward", "layout=bhsd"), lambda x, c, s: rope(x, c, -s), "hvp vmapgrad", t, x=normal(1, 1, 2, 4),
-            c=normal(2, 2), s=normal(2, 2), w=normal(1, 1, 2, 4))
-    t.fn("rope_tangents", "rope(x, c, s, layout=bshd, n_rot=2)", lambda x, c, s: rope(x, c, s, "bshd", n_rot=2), "jvp jac vmapone",
-         x=normal(1, 2, 1, 3), c=normal(2, 1), s=normal(2, 1))
-    t.fn("axial_tiled", "axial_rope2d(x, end_x=3, end_y=2, num_heads=1)", lambda x: axial(x, 3, 2, 1), "jvp vmap", x=normal(1, 6, 8))
-    weighed("axial_repeated", ("axial_rope2d", "end_x=2, end_y=2, num_heads=2, theta=50, repeat_factor=2"),
-            lambda x: axial(x, 2, 2, 2, 50.0, 2), "grad vmapgrad", t, x=normal(1, 8, 8), w=normal(1, 8, 8))
-    weighed("axial_interleaved", ("axial_rope2d", "end_x=2, end_y=1, num_heads=1, repeat_factor=2, repeat_mode=interleave"),
-            lambda x: axial(x, 2, 1, 1, repeat=2, interleave=True), "grad", t, x=normal(1, 4, 4), w=normal(1, 4, 4))
+    weighted("rope_whole", ("rope", "layout=bhsd"), rope, "hvp vmapgrad gradone", t, x=normal(1, 2, 3, 4),
+             c=normal(3, 2), s=normal(3, 2), w=normal(1, 2, 3, 4))
+    weighted("rope_part", ("rope", "layout=bshd, n_rot=2"), lambda *x: rope(*x, layout="bshd", n_rot=2), "hvp vmapgrad",
+             t, x=normal(2, 2, 2, 3), c=normal(2, 2, 2), s=normal(2, 2, 2), w=normal(2, 2, 2, 3))
+    weighted("rope_folded", ("rope", "layout=bsd, num_heads=2, n_rot=2"), lambda *x: rope(*x, "bsd", 2, 2), "hvp", t,
+             x=normal(2, 2, 6), c=normal(2, 3), s=normal(2, 3), w=normal(2, 2, 6))
+    weighted("rope_back", ("rope_backward", "layout=bhsd"), lambda x, c, s: rope(x, c, -s), "hvp vmapgrad", t,
+             x=normal(1, 1, 2, 4), c=normal(2, 2), s=normal(2, 2), w=normal(1, 1, 2, 4))
+    t.fn("rope_tangents", "rope(x, c, s, layout=bshd, n_rot=2)", lambda x, c, s: rope(x, c, s, "bshd", n_rot=2),
+         "jvp jac vmapone", x=normal(1, 2, 1, 3), c=normal(2, 1), s=normal(2, 1))
+    t.fn("axial_tiled", "axial_rope2d(x, end_x=3, end_y=2, num_heads=1)", lambda x: axial(x, 3, 2, 1), "jvp vmap",
+         x=normal(1, 6, 8))
+    weighted("axial_repeated", ("axial_rope2d", "end_x=2, end_y=2, num_heads=2, theta=50, repeat_factor=2"),
+             lambda x: axial(x, 2, 2, 2, 50.0, 2), "grad vmapgrad", t, x=normal(1, 8, 8), w=normal(1, 8, 8))
+    weighted("axial_interleaved",
+             ("axial_rope2d", "end_x=2, end_y=1, num_heads=1, repeat_factor=2, repeat_mode=interleave"),
+             lambda x: axial(x, 2, 1, 1, repeat=2, interleave=True), "grad", t, x=normal(1, 4, 4), w=normal(1, 4, 4))
 
 
 def fused(t):
     keys = at([[True, True, False], [True, False, False]], [[False, True, True], [True, True, True]], dtype="bool")
-    t.fn("attention_block", "reduce_sum(mul(fused_attention_block(x, wqkv, wo, mask, bqkv, bo, num_heads=2, has_bias=true), w))",
-         lambda x, wqkv, wo, mask, bqkv, bo, w: jnp.sum(block(x, wqkv, wo, mask, bqkv, bo, heads=2, kind="custom") * w), "hvp",
-         x=normal(2, 3, 2), wqkv=normal(2, 6), wo=normal(2, 2), mask=keys, bqkv=normal(6), bo=normal(2), w=normal(2, 3, 2))
-    t.fn("attention_block_rotated", "reduce_sum(square(fused_attention_block(x, wqkv, wo, c, s, num_heads=1, has_rope=true, mask_kind=causal)))",
+    t.fn("attention_block",
+         "reduce_sum(mul(fused_attention_block(x, wqkv, wo, mask, bqkv, bo, num_heads=2, has_bias=true), w))",
+         lambda x, wqkv, wo, mask, bqkv, bo, w: jnp.sum(block(x, wqkv, wo, mask, bqkv, bo, heads=2, kind="custom") * w),
+         "hvp",
+         x=normal(2, 3, 2), wqkv=normal(2, 6), wo=normal(2, 2), mask=keys, bqkv=normal(6), bo=normal(2),
+         w=normal(2, 3, 2))
+    t.fn("attention_block_rotated",
+         "reduce_sum(square(fused_attention_block(x, wqkv, wo, c, s, num_heads=1, has_rope=true, mask_kind=causal)))",
          lambda x, wqkv, wo, c, s: jnp.sum(block(x, wqkv, wo, None, 0, 0, c, s, kind="causal")**2), "hvp",
          x=normal(1, 2, 2), wqkv=normal(2, 6), wo=normal(2, 2), c=normal(2, 1), s=normal(2, 1))
 
     def layer(x, wqkv, bqkv, wo, bo, g1, b1, w1, c1, w2, c2, g2, b2, mask):
         h = layer_norm(block(x, wqkv, wo, mask, bqkv, bo, heads=2, kind="custom") + x, g1, b1, 0.1)
         return layer_norm(jnp.tanh(h @ w1 + c1) @ w2 + c2 + h, g2, b2, 0.2)
-    t.fn("transformer_layer", "reduce_sum(square(fused_transformer_layer(x, wqkv, bqkv, wo, bo, g1, b1, w1, c1, w2, c2, g2, b2, mask, "
+    t.fn("transformer_layer",
+         "reduce_sum(square(fused_transformer_layer(x, wqkv, bqkv, wo, bo, g1, b1, w1, c1, w2, c2, g2, b2, mask, "
          "num_heads=2, act=tanh, eps1=0.1, eps2=0.2)))", lambda *x: jnp.sum(layer(*x)**2), "grad",
-         x=normal(2, 3, 2), wqkv=normal(2, 6), bqkv=normal(6), wo=normal(2, 2), bo=normal(2), g1=normal(2), b1=normal(2),
+         x=normal(2, 3, 2), wqkv=normal(2, 6), bqkv=normal(6), wo=normal(2, 2), bo=normal(2), g1=normal(2),
+         b1=normal(2),
          w1=normal(2, 3), c1=normal(3), w2=normal(3, 2), c2=normal(2), g2=normal(2), b2=normal(2), mask=keys)
-    t.fn("transformer_layer_unbiased", "reduce_sum(square(fused_transformer_layer(x, wqkv, wo, g1, w1, w2, g2, mask, num_heads=2, "
+    t.fn("transformer_layer_unbiased",
+         "reduce_sum(square(fused_transformer_layer(x, wqkv, wo, g1, w1, w2, g2, mask, num_heads=2, "
          "has_bias=false, act=tanh, eps1=0.1, eps2=0.2)))",
-         lambda x, wqkv, wo, g1, w1, w2, g2, mask: jnp.sum(layer(x, wqkv, 0, wo, 0, g1, 0, w1, 0, w2, 0, g2, 0, mask)**2), "hvp",
-         x=normal(2, 3, 2), wqkv=normal(2, 6), wo=normal(2, 2), g1=normal(2), w1=normal(2, 3), w2=normal(3, 2), g2=normal(2), mask=keys)
+         lambda x, wqkv, wo, g1, w1, w2, g2, mask: jnp.sum(layer(x, wqkv, 0, wo, 0, g1, 0, w1, 0, w2, 0, g2, 0,
+                                                                 mask)**2), "hvp",
+         x=normal(2, 3, 2), wqkv=normal(2, 6), wo=normal(2, 2), g1=normal(2), w1=normal(2, 3), w2=normal(3, 2),
+         g2=normal(2), mask=keys)
 
 
 def add(t):

@@ -33,14 +33,17 @@ def recurrences(t):
           "c": normal(1, 3, 2)}
     t.fn("selective_scan", "reduce_sum(square(selective_scan(x, delta, a, b, c)))",
          lambda *xs: jnp.sum(selective_scan(*xs)**2), "hvp vmapgrad gradone", **xs)
-    t.fn("selective_scan_tangents", "selective_scan(x, delta, a, b, c)", selective_scan, "jvp vmap vmapone taylor4", **xs)
-    qs = {key: uniform(-1, 1, 1, 3, 1, 2) for key in "qkv"} | {"g": uniform(-1, 0, 1, 3, 1), "b": uniform(0.1, 1, 1, 3, 1)}
+    t.fn("selective_scan_tangents", "selective_scan(x, delta, a, b, c)", selective_scan, "jvp vmap vmapone taylor4",
+         **xs)
+    qs = {key: uniform(-1, 1, 1, 3, 1, 2) for key in "qkv"} | {"g": uniform(-1, 0, 1, 3, 1),
+                                                               "b": uniform(0.1, 1, 1, 3, 1)}
     t.fn("gated_delta_net", "reduce_sum(square(gated_delta_net(q, k, v, g, b)))",
          lambda *xs: jnp.sum(gated_delta_net(*xs)[0]**2), "hvp vmapgrad", **qs)
     qs["s"] = uniform(-1, 1, 1, 1, 2, 2)
     t.fn("gated_delta_net_state", "y, s2 = gated_delta_net(q, k, v, g, b, s, carry_state=true);"
          "return add(reduce_sum(sin(y)), reduce_sum(exp(s2)))",
-         lambda *xs: (lambda y, s: jnp.sum(jnp.sin(y)) + jnp.sum(jnp.exp(s)))(*gated_delta_net(*xs)), "hvp gradone", **qs)
+         lambda *xs: (lambda y, s: jnp.sum(jnp.sin(y)) + jnp.sum(jnp.exp(s)))(*gated_delta_net(*xs)), "hvp gradone",
+         **qs)
     t.fn("gated_delta_net_results", "y, s2 = gated_delta_net(q, k, v, g, b, s, carry_state=true); return y, s2",
          gated_delta_net, "jvp vmap", **qs)
 
@@ -53,8 +56,8 @@ def grouped(t):
     t.fn("grouped_matmul_values", "grouped_matmul(x, w, e)", lambda x, w, e: jnp.einsum("mk,mkn->mn", x, w[e]),
          "jac vmap vmapone", **xs)
     t.fn("grouped_weight_sums", "reduce_sum(sin(grouped_matmul_weight_backward(x, g, e, E=3)))",
-         lambda x, g, e: jnp.sum(jnp.sin(jnp.zeros((3, 2, 2)).at[e].add(x[:, :, None] * g[:, None, :]))), "hvp vmapgrad",
-         x=normal(4, 2), g=normal(4, 2), e=experts)
+         lambda x, g, e: jnp.sum(jnp.sin(jnp.zeros((3, 2, 2)).at[e].add(x[:, :, None] * g[:, None, :]))),
+         "hvp vmapgrad", x=normal(4, 2), g=normal(4, 2), e=experts)
     t.fn("grouped_complex", "reduce_sum(complex_norm_sq(grouped_matmul(x, w, e)))",
          lambda x, w, e: jnp.sum(jnp.abs(jnp.einsum("mk,mkn->mn", x, w[e]))**2), "grad",
          x=normal(3, 2, dtype="c128"), w=normal(2, 2, 2, dtype="c128"), e=at([1, 0, 1], dtype="i32"))
@@ -79,7 +82,8 @@ def layers(t):
     t.fn("fused_conv_bias_act", "reduce_sum(square(fused_conv_bias_act(x, w, b, act=tanh, stride=[2], padding=[1])))",
          lambda x, w, b: jnp.sum(jnp.tanh(conv(x, w) + b[:, None])**2), "hvp vmapgrad gradone",
          x=normal(1, 2, 5), w=normal(2, 2, 3), b=normal(2))
-    t.fn("fused_conv_affine_act", "reduce_sum(square(fused_conv_affine_act(x, w, s, b, act=silu, stride=[2], padding=[1])))",
+    t.fn("fused_conv_affine_act",
+         "reduce_sum(square(fused_conv_affine_act(x, w, s, b, act=silu, stride=[2], padding=[1])))",
          lambda x, w, s, b: jnp.sum(jax.nn.silu(conv(x, w) * s[:, None] + b[:, None])**2), "hvp vmapgrad",
          x=normal(1, 2, 5), w=normal(2, 2, 3), s=normal(2), b=normal(2))
     t.fn("fused_residuals", "y = fused_matmul_residual(x, w, r); return reduce_sum(sin(fused_gated_residual(y, g, r)))",
@@ -96,7 +100,8 @@ def regions(t):
          lambda x, y: jnp.sum(jnp.where(x > y, jnp.sin(x) * y, x * y * y)), "hess vmapgrad gradone",
          bodies="graph blend(x: f64[], y: f64[]) { return where(gt(x, y), mul(sin(x), y), mul(x, square(y))) }",
          x=normal(2, 1, 2), y=normal(2, 2))
-    t.fn("batch_elementwise_region", "y2 = batch_elementwise_region(x, y, body=@wave, axis=1, starts=[0, 3], lens=[2, 1]);"
+    t.fn("batch_elementwise_region",
+         "y2 = batch_elementwise_region(x, y, body=@wave, axis=1, starts=[0, 3], lens=[2, 1]);"
          "return reduce_sum(square(y2))",
          lambda x, y: jnp.sum((jnp.sin(x[:, jnp.array([0, 1, 3])]) * y)**2), "hess vmapgrad",
          bodies="graph wave(x: f64[], y: f64[]) { return mul(sin(x), y) }", x=normal(2, 4), y=normal(2, 1))

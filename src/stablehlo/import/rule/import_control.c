@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_control.c: branches, and operations that communicate with other processes; here there is only one. Bodies of
+   our branches see their operands only, so what regions use from outside becomes operands. */
+#include "stablehlo/import/import_site.h"
+
+#include "graph/op/eval.h"
+
+static bool gives(hlo_site *s, size_t got)
+{
+    if (got == s->ny)
+        return true;
+    flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but it has %zu results", got, s->ny);
+    return false;
+}
+
+/* ---- Branches ---- */
+
+static void inline_branch(hlo_site *s, const hlo_region *r)
+{
+    size_t n = flxi_hlo_inline_region(s, r, NULL, 0, s->y, s->ny);
+    if (!flxi_hlo_failed(s))
+        gives(s, n);
+}
+
+/* The branch that a known operand 0 takes, NULL where only a run knows. */
+static const hlo_region *known_branch(hlo_site *s, bool is_index)
+{
+    flx_tensor *t = flxi_hlo_known(s, s->x[0]);
+    if (!t || flx_tensor_count(t) != 1) {
+        flx_tensor_release(t);
+        return NULL;
+    }
+    int64_t i = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), 0);
+    size_t n = s->op->num_regions;
+    flx_tensor_release(t);
+    if (!is_index)
+        return &s->op->regions[i == 0];
+    return &s->op->regions[i >= 0 && (uint64_t)i < n ? (size_t)i : n - 1];
+}
+
+static void branch(hlo_site *s, bool is_index)
+{
+    const hlo_op *op = s->op;
+    hlo_captures captures;
+    const hlo_region *taken = known_branch(s, is_index);
+    if (taken)
+        inline_branch(s, taken);
+    else if (s->ny == 0)
+        flxi_hlo_unsupported(s, "branches without results");
+    if (taken || flxi_hlo_failed(s))
+        return;
+    const flx_graph **bodies = flxi_hlo_new(s, const flx_graph *, op->num_regions);
+    if (!bodies || !flxi_hlo_captures(s, op->regions, op->num_regions, &captures))
+        return;
+    for (size_t i = 0; i < op->num_regions; i++) {
+        bodies[i] = flxi_hlo_body(s, &op->regions[i], NULL, &captures);
+        if (!bodies[i] || !gives(s, bodies[i]->outputs.n))
+            return;
+    }
+    flx_val *x = flxi_hlo_new(s, flx_val, 1 + captures.num_vals);
+    if (!x)
+        return;
+    x[0] = s->x[0];
+    for (size_t i = 0; i < captures.num_vals; i++)
+        x[1 + i] = captures.vals[i];
+    if (is_index)
+        flx_case(s->g, x, 1 + captures.num_vals, (flx_graphs){bodies, op->num_regions}, s->y, s->ny);
+    else
+        flx_if(s->g, x, 1 + captures.num_vals, bodies[0], bodies[1], s->y, s->ny);
+}
+
+void flxi_hlo_import_if(hlo_site *s)
+{
+    branch(s, false);
+}
+
+void flxi_hlo_import_case(hlo_site *s)
+{
+    if (s->op->num_regions == 0)
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has no branches");
+    else
+        branch(s, true);
+}
+
+/* ---- One process ---- */
+
+/* Groups of one: [[0]], or none. */
+static bool is_alone(hlo_site *s, const char *name)
+{
+    const hlo_attr *a = flxi_hlo_attr(s->op, name);
+    flx_ints groups = flxi_hlo_ints(s, name);
+    bool alone = true;
+    for (size_t i = 0; i < groups.n; i++)
+        alone = alone && groups.v[i] <= 0; /* −1 fills up shorter groups */
+    if (a && (!alone || groups.n > 1))
+        flxi_hlo_unsupported(s, "more than one process");
+    return !flxi_hlo_failed(s);
+}
+
+/* What a single process gets from a collective operation: its own values, in the element types of the results. */
+void flxi_hlo_import_async_done(hlo_site *s)
+{
+    flxi_hlo_import_pass_on(s);
+    for (size_t i = 0; i < s->op->num_results && i < s->ny && !flxi_hlo_failed(s); i++) {
+        const hlo_type *t = flxi_hlo_result_type(s, i);
+        if (t->kind == HLO_TENSOR && flxi_hlo_carrier(t) != flxi_hlo_dtype(s, s->y[i]))
+            s->y[i] = flx_cast(s->g, s->y[i], flxi_hlo_carrier(t));
+    }
+}
+
+void flxi_hlo_import_collective(hlo_site *s)
+{
+    if (is_alone(s, "replica_groups"))
+        flxi_hlo_import_async_done(s);
+}
+
+/* Without a pair that ends here the result is zero. */
+void flxi_hlo_import_collective_permute(hlo_site *s)
+{
+    flx_ints pairs = flxi_hlo_ints(s, "source_target_pairs");
+    for (size_t i = 0; i < pairs.n; i++)
+        if (pairs.v[i] != 0)
+            flxi_hlo_unsupported(s, "more than one process");
+    if (flxi_hlo_failed(s))
+        return;
+    flxi_hlo_import_async_done(s);
+    for (size_t i = 0; i < s->ny && pairs.n == 0; i++)
+        s->y[i] = flxi_hlo_fill(s, flxi_hlo_number(s, s->x[i], 0), flxi_hlo_typeof(s, s->x[i]));
+}
+
+void flxi_hlo_import_process_index(hlo_site *s)
+{
+    s->y[0] = flx_scalar(s->g, FLX_U32, 0);
+}
+
+/* What is started runs at once; the future is its results. */
+void flxi_hlo_import_async_start(hlo_site *s)
+{
+    size_t n = flxi_hlo_inline_region(s, &s->op->regions[0], s->x, s->nx, s->y, s->ny);
+    if (!flxi_hlo_failed(s))
+        gives(s, n);
+}
+
+void flxi_hlo_import_no_other_process(hlo_site *s)
+{
+    flxi_hlo_unsupported(s, "there is no other process or host to talk to");
+}

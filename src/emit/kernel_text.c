@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text.c: see kernel_text.h. Templates are expanded here, and the functions they name are written on first
-   use. */
+/* kernel_text.c: see kernel_text.h. Expands templates; the functions that they refer to are written on first use. */
 #include "emit/kernel_text.h"
 
 #include "emit/kernel_spelling.h"
@@ -147,7 +146,7 @@ static uint64_t bits_of_double(double d)
     return u;
 }
 
-/* Infinities and NaNs have no literal: they are made from their bits. */
+/* Infinities and NaNs have no literal: they are built from their bits. */
 static void add_float(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits)
 {
     double d = flxi_kscalar_to_double(type, bits);
@@ -251,7 +250,7 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
         flxi_vspell_define(f, &text, name, &own);
     else
         define_op(f, &text, name, &own);
-    add_buffer(&f->functions, &text); /* behind those that it calls */
+    add_buffer(&f->functions, &text); /* after those that it calls */
     f->failed |= text.failed;
     flxi_strbuf_free(&text);
 }
@@ -284,7 +283,7 @@ static void add_power(flxi_strbuf *out, uint32_t type, const char *sign, unsigne
     flxi_addf(out, "%s0x1p+%u%s", sign, exponent, type == FLX_F64 ? "" : "f");
 }
 
-/* Least and largest value of the result as integers and, one too large, as floats. */
+/* Smallest and largest value of the result as integers and, one too large, as floats. */
 static void add_limit(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     const flxi_ktype *r = flxi_ktype_of(s->result);
@@ -321,21 +320,21 @@ static void add_width_type(flxi_strbuf *out, char code, const flxi_ksubject *s)
     flxi_add_text(out, flxi_ktext_type(type));
 }
 
-/* Element i of the array b as it lies in memory, `volatile` where reading it twice must not be possible. */
+/* Element i of the array b as stored in memory, `volatile` where it must not be read twice. */
 static void add_element(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s, bool is_volatile)
 {
     unsigned bits = flxi_ktype_of(s->type)->bits;
     const char *index = bits != 4 ? "i" : f->target->has_words ? "i / 8" : "i / 2";
-    char place[160], text[240];
+    char element[160], text[240];
     if (is_volatile)
-        snprintf(place, sizeof place, "*(const volatile %s%s *)(b + %s)", f->target->space[s->space],
+        snprintf(element, sizeof element, "*(const volatile %s%s *)(b + %s)", f->target->space[s->space],
                  flxi_ktext_element(f->target, s->type), index);
     else
-        snprintf(place, sizeof place, "b[%s]", index);
+        snprintf(element, sizeof element, "b[%s]", index);
     if (bits == 4)
-        snprintf(text, sizeof text, "(%s >> i %% %d * 4 & 15)", place, f->target->has_words ? 8 : 2);
+        snprintf(text, sizeof text, "(%s >> i %% %d * 4 & 15)", element, f->target->has_words ? 8 : 2);
     else
-        snprintf(text, sizeof text, "%s", place);
+        snprintf(text, sizeof text, "%s", element);
     flxi_ksubject inner = *s;
     inner.x[0] = text;
     flxi_kfile_expand(f, out, flxi_kspell_decode(s->type), &inner);
@@ -453,7 +452,7 @@ static size_t word_length(const char *s)
     return n;
 }
 
-/* "name" or "name:type" behind an @; gives its length. */
+/* "name" or "name:type" after an @; returns its length. */
 static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const flxi_ksubject *s)
 {
     char name[48];
@@ -484,7 +483,7 @@ static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const fl
     return end + is_half;
 }
 
-/* "1exp" behind a %: declared once, as a function of one or two doubles. */
+/* "1exp" after a %: declared once, as a function of one or two doubles. */
 static size_t add_library_call(flxi_kfile *f, flxi_strbuf *out, const char *at)
 {
     size_t n = word_length(at);
@@ -518,7 +517,7 @@ void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const 
         } else if (*text == '%' && (text[1] == '1' || text[1] == '2')) {
             text += 1 + add_library_call(f, out, text + 1);
         } else if (*text) {
-            flxi_add_char(out, *text++); /* a percent sign of its own */
+            flxi_add_char(out, *text++); /* a literal percent sign */
         }
     }
 }

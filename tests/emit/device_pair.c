@@ -13,7 +13,7 @@ size_t device_pair_bytes(uint32_t element, uint64_t count)
     return flxi_ktype_bytes(element, count);
 }
 
-/* The bits of an element as they lie in memory. */
+/* The bits of an element as stored in memory. */
 static unsigned memory_bits(uint32_t element)
 {
     return element == FLX_BOOL ? 32 : flxi_ktype_of(element)->bits;
@@ -208,7 +208,7 @@ static bool is_nan(uint32_t type, uint64_t bits)
     return d != d;
 }
 
-/* How many values of the type lie between two, by their bits. */
+/* How many values of the type are between two, by their bits. */
 static uint64_t distance(uint32_t type, uint64_t a, uint64_t b)
 {
     uint64_t top = UINT64_C(1) << (flxi_ktype_of(type)->bits - 1);

@@ -3,9 +3,9 @@
 
    A vector holds one value of each lane. Floats of 16 bits are held as f32, as in scalar text. A bool is 0 or -1 in
    an integer as wide as the kernel's widest values ($B), so that masks of all types of a kernel fit each other.
-   Signed arithmetic is done without a sign, since overflow means something. Exact operations that vectors of C lack
-   (square root, rounding, fused multiply-add) are the processor's instructions where the compiler says that it has
-   them; every way gives the same bits. */
+   Signed arithmetic is done on unsigned types, because overflow is defined. Exact operations that C vectors lack
+   (square root, rounding, fused multiply-add) are the processor's instructions where the compiler announces them; every
+   variant gives the same bits. */
 #include "emit/vector/vector_spelling.h"
 
 #include "emit/kernel_spelling.h"
@@ -27,7 +27,7 @@ static unsigned mask_bits(const flxi_kfile *f, unsigned lanes)
     return f->vector_bytes * 8 / lanes > 32 ? 64 : 32;
 }
 
-/* The type of what a lane holds. */
+/* The type of a lane's value. */
 static uint32_t held_type(const flxi_kfile *f, uint32_t type, unsigned lanes)
 {
     uint32_t value = flxi_ktype_of(type)->value ? flxi_ktype_of(type)->value : type;
@@ -171,7 +171,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define PLAIN(sign) BOTH("($a " sign " $b)")
 #define COMPARED(sign) BOTH(MASK("$a " sign " $b")), .of_float = MASK("$a " sign " $b")
 
-/* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
+/* Equal floats are the same or zeros of opposite sign: `or` of their bits gives -0, `and` gives +0. */
 #define CHOICE(first, zeros) \
     "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
 
@@ -323,7 +323,7 @@ typedef struct {
     const char *portable;             /* __builtin_elementwise_… of newer compilers */
     const char *scalar;               /* of one lane */
     const char *guard[3], *native[3]; /* of 128, 256 and 512 bits */
-    const char *other;                /* of 512 bits, as clang has it; NULL: the same */
+    const char *other;                /* of 512 bits, clang's name; NULL: the same */
 } native_op;
 
 #define ROUNDING(name, scalar, code)                                                                            \
@@ -413,7 +413,7 @@ static void define_any(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
                       s);
 }
 
-/* Stores of the lanes of a mask to elements in a row: in one go where the processor can, else one by one. */
+/* Stores the lanes of a mask to consecutive elements: at once where the processor can, else one by one. */
 static void define_store_some(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     unsigned bits = flxi_ktype_of(memory_type(s->type))->bits, bytes = bits * s->lanes / 8, part = bytes < 32 ? 16 : 32;
@@ -441,7 +441,7 @@ static void define_sum(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
     flxi_add_text(out, ";\n    return s;\n}\n");
 }
 
-/* Lane j gets what lane j ^ c has. */
+/* Lane j gets the value of lane j ^ c. */
 static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const flxi_ksubject *s)
 {
     flxi_kfile_expand(f, out, "$F $v $n($v a)\n{\n#if defined(__clang__)\n    return __builtin_shufflevector(a, a", s);
@@ -524,7 +524,7 @@ bool flxi_vspell_moves(uint32_t element)
     return !flxi_ktype_of(element)->storage;
 }
 
-/* At the end of a buffer: kept out of the way. */
+/* At the end of a buffer: a separate function, kept out of the hot loop. */
 #define RARE "static __attribute__((noinline, cold)) "
 #define LANES "for (k_u32 j = 0; j < $k; j++)\n        "
 
@@ -537,7 +537,7 @@ static const flxi_vhelper helpers[] = {
     {{"select", KBY_TYPE, "$F $v $n($B m, $v a, $v b)\n{ return @pick(__builtin_convertvector(m, $i), a, b); }\n"}, 0},
     {{"mask", KBY_TYPE, "$F $B $n($i a)\n{ return __builtin_convertvector(a, $B); }\n"}, 0},
     {{"truth", KBY_TYPE, "$F $B $n($v a)\n{ return @mask(($i)(a != @all(($T)0))); }\n"}, 0},
-    {{"any", 0, NULL}, 0}, /* this text is made */
+    {{"any", 0, NULL}, 0}, /* generated */
     {{"canonical", KBY_TYPE,
       "$F $v $n($v a)\n"
       "{ return @pick(($i)(a != a), ($v)(($u){0} + ($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u)), a); "
@@ -545,13 +545,13 @@ static const flxi_vhelper helpers[] = {
      0},
     {{"flip_sign", KBY_TYPE, "$F $v $n($v a)\n{ return ($v)(($i)a ^ " SIGN "); }\n"}, 0},
 
-    /* Subgroup ops: lane after lane, as the interpreter adds. */
+    /* Subgroup ops: lane after lane, in the interpreter's order. */
     {{"sum", KBY_TYPE, NULL}, 0},
     {{"ballot", 0,
       "$F k_u32 $n($B m)\n{\n    k_u32 r = 0;\n    " LANES "r |= (k_u32)(m[j] & 1) << j;\n    return r;\n}\n"},
      0},
 
-    {{"cast", KBY_TYPE | KBY_RESULT, NULL}, 0}, /* these texts are made */
+    {{"cast", KBY_TYPE | KBY_RESULT, NULL}, 0}, /* generated */
     {{"recast", KBY_TYPE | KBY_RESULT, NULL}, 0},
     {{"saturate", KBY_TYPE | KBY_RESULT,
       "$F $q $n($v a)\n"
@@ -671,12 +671,12 @@ static const flxi_vhelper helpers[] = {
       "$F void $n($E *b, k_u32 n, $q i, $v a)\n"
       "{\n    const $e r = $H;\n    " LANES "if (i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
-    {{"store_some", KBY_TYPE, NULL}, 0}, /* this text is made */
+    {{"store_some", KBY_TYPE, NULL}, 0}, /* generated */
     {{"scatter_some", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a, $B m)\n"
       "{\n    const $e r = $H;\n    " LANES "if (m[j] && i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
-    /* Past the cache, where the address allows it. */
+    /* Past the cache, where the alignment permits it. */
     {{"stream", KBY_TYPE,
       "$F void $n($E *b, $v a)\n"
       "{\n"

@@ -11,8 +11,8 @@ typedef struct {
     uint64_t count;      /* elements */
 } flxi_kbound;
 
-/* The kernel is valid, its buffers are large enough, do not overlap where it matters and meet their predicates, outputs
-   are zero, and invocation ids fit a u32. */
+/* The kernel is valid, its buffers are large enough, do not overlap where it matters and satisfy their conditions,
+   outputs are zero, and invocation ids fit a u32. */
 typedef struct {
     const flx_kernel *kernel;
     uint32_t grid[3];               /* workgroups; any may be 0 */
@@ -23,15 +23,15 @@ typedef struct {
 /* Runs a dispatch on one device. */
 typedef flx_code (*flxi_kernel_runner)(const flxi_kdispatch *d, flx_error *err);
 
-/* Every runner that kernel_devices.def lists. */
+/* Every runner listed in kernel_devices.def. */
 #define KERNEL_DEVICE(name, runner) flx_code runner(const flxi_kdispatch *d, flx_error *err);
 #include "kernel/interpret/kernel_devices.def"
 
-/* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that
-   is none. */
+/* After a dispatch that executed an indirect_dispatch: reports the grid of the next stage as the message of an error
+   with code FLX_OK. */
 flx_code flxi_kernel_report_stage(const flxi_kdispatch *d, const flxi_ks *s, flx_error *err);
 
-/* What length() gives: lengths are u32, and so are indices. */
+/* The value of length(): lengths are u32, and so are indices. */
 static inline uint32_t flxi_kbound_length(const flxi_kbound *b)
 {
     return b->count < UINT32_MAX ? (uint32_t)b->count : UINT32_MAX;

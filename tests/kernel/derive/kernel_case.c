@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_case.c: checking kernels and their derivatives against lists of numbers and against each other. */
+/* kernel_case.c: checks kernels and their derivatives against lists of numbers and against each other. */
 #include "kernel/derive/kernel_case.h"
 
 #include "base/half.h"
@@ -169,7 +169,7 @@ static void copy_data(kernel_dataset *to, const kernel_dataset *from)
     }
 }
 
-/* ---- A case under way ---- */
+/* ---- The current case ---- */
 
 typedef struct {
     const kernel_case *c;
@@ -198,7 +198,7 @@ static size_t count_of(const run *r, const char *name)
     return d ? d->count : (size_t)r->k->buffers[b].count;
 }
 
-/* Adds what a name needs beside the forward buffers: prefix "grad_" or "tan_". */
+/* Adds the buffers needed in addition to the forward ones: prefix "grad_" or "tan_". */
 static kernel_data *companion(const run *r, kernel_dataset *set, const char *prefix, const char *name)
 {
     char full[120];
@@ -291,7 +291,7 @@ static flx_kernel_derived *derive(const run *r, bool forward_mode, const flx_ker
     return d;
 }
 
-/* The data with zeroed gradients; what is both input and output keeps its cotangent. */
+/* The data with zeroed gradients; buffers that are both input and output keep their cotangent. */
 static void gradient_data(const run *r, kernel_dataset *set)
 {
     copy_data(set, &r->data);
@@ -351,7 +351,7 @@ static const flx_kernel_run_options schedules[] = {
     {.struct_size = sizeof(flx_kernel_run_options), .schedule = FLX_KERNEL_SHUFFLED, .seed = 7},
 };
 
-/* The same on compiled C: the first of the schedules says how. */
+/* The same on compiled C: the first schedule sets the options. */
 static const flx_kernel_run_options compiled = {.struct_size = sizeof(flx_kernel_run_options), .device = "cpu"};
 
 static void check_compiled_gradient(const run *r, const flx_kernel_derived *d)
@@ -376,7 +376,7 @@ static void check_gradient(const run *r, const flx_kernel_derived *d)
     show_failure(flx_kernel_derived_kernel(d, 0));
 }
 
-/* A direction for the inputs: numbers without pattern, of size about 1. */
+/* A direction for the inputs: irregular numbers of size about 1. */
 static double direction(const char *name, size_t i)
 {
     double phase = 0;
@@ -447,7 +447,7 @@ static void gradient_at(const run *r, const flx_kernel_derived *d, double step, 
     run_derived(r, d, set, NULL);
 }
 
-/* The gradient kernel as a kernel to be differentiated by the same inputs. */
+/* The gradient kernel as a kernel to be differentiated with respect to the same inputs. */
 static void second_run(const run *r, const flx_kernel_derived *gradient, run *g, char outputs[8][120])
 {
     *g = *r;
@@ -464,7 +464,7 @@ static void second_run(const run *r, const flx_kernel_derived *gradient, run *g,
     }
 }
 
-/* How the derivative calls the gradient of an input; grad_x may be taken. */
+/* The derivative's name for the gradient of an input; grad_x may be taken. */
 static void gradient_name(const flx_kernel_derived *d, const char *input, char *name, size_t size)
 {
     flx_kernel_need need;
@@ -507,7 +507,8 @@ static void check_second(const run *r)
                 (kernel_data_find(&plus, g.outputs[i])->values[j] - kernel_data_find(&minus, g.outputs[i])->values[j]) /
                 (2 * h);
             EXPECT_MSG(fabs(difference - t->values[j]) <= 1e-5 * scale,
-                       "second order: %s[%zu] is %.12g, differences say %.12g", name, j, t->values[j], difference);
+                       "second order: %s[%zu] is %.12g, finite differences give %.12g", name, j, t->values[j],
+                       difference);
         }
     }
     show_failure(flx_kernel_derived_kernel(over, 0));

@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct {
-    int32_t code; /* FLX_OK when a tensor came back */
+    int32_t code; /* FLX_OK when a tensor was returned */
     size_t calls; /* allocations made */
     size_t failed;
 } outcome;

@@ -217,7 +217,7 @@ static flx_code find_data(const flxi_zip *z, const flxi_zip_entry *e, uint64_t *
 {
     unsigned char header[local_size];
     if (e->header_at > z->directory_at || z->directory_at - e->header_at < local_size)
-        return damaged(err, "an entry extends past the end of the file");
+        return damaged(err, "an entry is outside the data of the archive");
     FLXI_TRY(flxi_source_read(z->source, e->header_at, header, sizeof header, err));
     if (flxi_get32(header) != LOCAL_MARK)
         return damaged(err, "an entry is not where the directory says");
@@ -225,7 +225,7 @@ static flx_code find_data(const flxi_zip *z, const flxi_zip_entry *e, uint64_t *
     if (flxi_get16(header + 26) != e->name_size || flxi_get16(header + 8) != e->method)
         return damaged(err, "an entry and the directory disagree");
     if (*at > z->directory_at || e->stored_size > z->directory_at - *at)
-        return damaged(err, "an entry extends past the end of the file");
+        return damaged(err, "an entry is outside the data of the archive");
     return FLX_OK;
 }
 

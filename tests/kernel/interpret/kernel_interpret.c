@@ -763,7 +763,7 @@ TEST(kernel_interpret_memory_is_checked)
     fails_with(t, 1, WITH(MEMORY(x), MEMORY(y), {"s", both, 16}), NULL, FLX_E_USAGE, "buffer 's' is workgroup memory");
     fails_with(t, 1, WITH({"x", x, 15}, MEMORY(y)), NULL, FLX_E_SIZE,
                "buffer 'x': 4 f32 elements take 16 bytes, got 15");
-    fails_with(t, 1, WITH(MEMORY(x), {"y", y, 7}), NULL, FLX_E_SIZE, "buffer 'y': 7 bytes are no whole number");
+    fails_with(t, 1, WITH(MEMORY(x), {"y", y, 7}), NULL, FLX_E_SIZE, "buffer 'y': 7 bytes are not a whole number");
     fails_with(t, 1, WITH(MEMORY(x), {"y", y, 12}), NULL, FLX_E_KERNEL, "K07 buffer 'y': 3 elements");
     fails_with(t, 1, WITH({"x", both, 16}, {"y", both + 3, 16}), NULL, FLX_E_USAGE,
                "buffers 'x' and 'y' overlap, and 'y' is written");

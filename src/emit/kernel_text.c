@@ -3,7 +3,6 @@
 #include "emit/kernel_text.h"
 
 #include "emit/kernel_spelling.h"
-#include "emit/vector/vector_spelling.h"
 
 #include <stdio.h>
 
@@ -247,7 +246,7 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
     if (row && row->text)
         flxi_kfile_expand(f, &text, row->text, &own);
     else if (s->lanes)
-        flxi_vspell_define(f, &text, name, &own);
+        f->vector_spelling->define(f, &text, name, &own);
     else
         define_op(f, &text, name, &own);
     add_buffer(&f->functions, &text); /* after those that it calls */
@@ -257,7 +256,7 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
 
 void flxi_kfile_name(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s)
 {
-    const flxi_khelper *row = s->lanes ? flxi_vspell_helper(name, s) : find_helper(f, name);
+    const flxi_khelper *row = s->lanes ? f->vector_spelling->find(name, s) : find_helper(f, name);
     unsigned by = row ? row->by : KBY_TYPE;
     char full[80];
     const char *type = flxi_ktype_of(s->type)->name, *result = flxi_ktype_of(s->result)->name;
@@ -357,17 +356,57 @@ static void add_new_value(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *
 }
 
 /* -0 is the zero of floating addition: it keeps the sign of a sum of zeros. */
-static void add_nothing(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
+static void add_neutral(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
 {
     bool is_float = flxi_ktype_is_float(type);
     flxi_ktext_literal(f, out, type, is_float ? UINT64_C(1) << (flxi_ktype_of(type)->bits - 1) : 0);
 }
 
+/* Codes for elements in memory and atomics; false for other codes. */
+static bool add_memory_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
+{
+    switch (code) {
+    case 'E':
+        flxi_add_text(out, flxi_ktext_element(f->target, s->type));
+        return true;
+    case 'Q':
+        flxi_add_text(out, f->target->space[s->space]);
+        return true;
+    case 'D':
+        add_element(f, out, s, false);
+        return true;
+    case 'V':
+        add_element(f, out, s, true);
+        return true;
+    case 'C': {
+        flxi_ksubject inner = *s;
+        inner.x[0] = "v";
+        flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner);
+        return true;
+    }
+    case 'K':
+        flxi_addf(out, "%d", f->target->has_words ? 8 : 2);
+        return true;
+    case 'N':
+        add_new_value(f, out, s);
+        return true;
+    case 'Z':
+        add_neutral(f, out, s->type);
+        return true;
+    case 'p':
+        flxi_add_text(out, flxi_ktype_of(s->type)->bits == 64 ? f->target->atomic64 : f->target->atomic32);
+        return true;
+    case 'o':
+        flxi_add_text(out, flxi_katomic_names[s->atomic]);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     const flxi_ktype *t = flxi_ktype_of(s->type);
-    flxi_ksubject inner = *s;
-    inner.x[0] = "v";
     switch (code) {
     case 'a':
     case 'b':
@@ -403,44 +442,19 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     case 'h':
         add_limit(f, out, code, s);
         break;
-    case 'E':
-        flxi_add_text(out, flxi_ktext_element(f->target, s->type));
-        break;
-    case 'Q':
-        flxi_add_text(out, f->target->space[s->space]);
-        break;
-    case 'D':
-        add_element(f, out, s, false);
-        break;
-    case 'V':
-        add_element(f, out, s, true);
-        break;
-    case 'C':
-        flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner);
-        break;
-    case 'K':
-        flxi_addf(out, "%d", f->target->has_words ? 8 : 2);
-        break;
-    case 'N':
-        add_new_value(f, out, s);
-        break;
-    case 'Z':
-        add_nothing(f, out, s->type);
-        break;
-    case 'p':
-        flxi_add_text(out, t->bits == 64 ? f->target->atomic64 : f->target->atomic32);
-        break;
-    case 'o':
-        flxi_add_text(out, flxi_katomic_names[s->atomic]);
-        break;
     case 'F':
-        flxi_add_text(out, s->lanes ? flxi_vspell_function : f->target->function);
+        flxi_add_text(out, s->lanes ? f->vector_spelling->function : f->target->function);
         break;
     case 'n':
         flxi_add_text(out, s->name ? s->name : "");
         break;
     default:
-        flxi_vspell_code(f, out, code, s);
+        if (add_memory_code(f, out, code, s))
+            break;
+        if (s->lanes)
+            f->vector_spelling->expand(f, out, code, s);
+        else
+            f->failed = true;
     }
 }
 

@@ -82,7 +82,8 @@ const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL if there is non
 
 /* ---- A file under construction ---- */
 
-typedef struct flxi_vector_options flxi_vector_options; /* vector_emit.h */
+typedef struct flxi_vector_options flxi_vector_options;     /* vector_emit.h */
+typedef struct flxi_kvector_spelling flxi_kvector_spelling; /* below */
 
 typedef struct {
     const flxi_ktarget *target;
@@ -91,10 +92,11 @@ typedef struct {
     flxi_strings written; /* names of the functions that are in `functions` */
     flxi_strbuf functions, kernels;
     uint32_t num_kernels;
-    uint32_t flags;                    /* of the current kernel: FLX_KERNEL_CONTRACT … */
-    const flxi_vector_options *vector; /* how to vectorise it; NULL: not at all */
-    const char *vector_reason;         /* why the last kernel was not vectorised */
-    unsigned vector_bytes;             /* of a vector; the same for all kernels of a file */
+    uint32_t flags;                               /* of the current kernel: FLX_KERNEL_CONTRACT … */
+    const flxi_vector_options *vector;            /* how to vectorise it; NULL: not at all */
+    const char *vector_reason;                    /* why the last kernel was not vectorised */
+    const flxi_kvector_spelling *vector_spelling; /* of functions on vectors; NULL in a file without vectors */
+    unsigned vector_bytes;                        /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
     bool may_alias; /* set by the caller: buffers may share memory, element by element */
     bool failed;    /* memory is exhausted, or a template is wrong */
@@ -134,6 +136,17 @@ typedef struct {
     unsigned lanes;   /* of a vector; 0: one value */
     const char *name; /* of the function being defined */
 } flxi_ksubject;
+
+/* How functions on vectors are written: the table of the vector writer, which sets it in its files. */
+struct flxi_kvector_spelling {
+    const char *function; /* qualifiers of a function */
+    /* The row of a function for the subject's type; NULL: it is an op, or does not exist. */
+    const flxi_khelper *(*find)(const char *name, const flxi_ksubject *s);
+    /* Writes an op that has no row as a function. */
+    void (*define)(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s);
+    /* Codes of templates for vectors. */
+    void (*expand)(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s);
+};
 
 void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const flxi_ksubject *s);
 /* Writes the name of a function into `out` and makes sure that the file contains it. */

@@ -170,6 +170,7 @@ flx_code flxi_vector_write(flxi_kfile *f, const flx_kernel *k, const flxi_vector
     static const flxi_vector_options usual;
     f->vector = o ? o : &usual;
     f->vector_reason = NULL;
+    f->vector_spelling = &flxi_vector_spelling;
     if (!f->vector_bytes)
         f->vector_bytes = f->vector->bytes ? f->vector->bytes : flxi_vector_host_bytes();
     unsigned bytes = f->vector->bytes ? f->vector->bytes : f->vector_bytes;

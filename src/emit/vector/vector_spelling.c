@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char flxi_vspell_function[] = "static inline __attribute__((always_inline))";
-
 static bool is_half(uint32_t type)
 {
     return type == FLX_F16 || type == FLX_BF16;
@@ -77,7 +75,7 @@ static const char *encode_text(uint32_t element)
     return element == FLX_BOOL ? "__builtin_convertvector(-a, $e)" : is_half(element) ? "@encode(a)" : "a";
 }
 
-void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
+static void expand_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     unsigned n = s->lanes;
     if (n == 0) {
@@ -493,7 +491,7 @@ static bool define_made(flxi_kfile *f, flxi_strbuf *out, const char *name, const
     return is_exchange;
 }
 
-void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
+static void define_op(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
 {
     if (define_made(f, out, name, s))
         return;
@@ -713,7 +711,7 @@ static const flxi_khelper *find_row(const flxi_vhelper *rows, const char *name, 
     return NULL;
 }
 
-const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s)
+static const flxi_khelper *find_helper(const char *name, const flxi_ksubject *s)
 {
     const flxi_khelper *row = find_row(helpers, name, s->type);
     if (!row && s->type == FLX_F32)
@@ -722,3 +720,10 @@ const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s)
         row = find_row(flxi_vector_math_f64, name, s->type);
     return row;
 }
+
+const flxi_kvector_spelling flxi_vector_spelling = {
+    .function = "static inline __attribute__((always_inline))",
+    .find = find_helper,
+    .define = define_op,
+    .expand = expand_code,
+};

@@ -15,14 +15,7 @@ typedef struct {
 
 extern const flxi_vhelper flxi_vector_math_f32[], flxi_vector_math_f64[]; /* end with a row of zeros */
 
-extern const char flxi_vspell_function[]; /* qualifiers of functions on vectors */
-
-/* The row of a function for the subject's type; NULL: it is an op, or does not exist. */
-const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s);
-/* Writes an op that has no row as a function. */
-void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s);
-/* Codes of templates for vectors. */
-void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s);
+extern const flxi_kvector_spelling flxi_vector_spelling; /* for flxi_kfile.vector_spelling */
 
 /* Whether elements of the type are moved as vectors; otherwise one by one. */
 bool flxi_vspell_moves(uint32_t element);

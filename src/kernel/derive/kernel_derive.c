@@ -170,12 +170,6 @@ flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err)
     return FLX_OK;
 }
 
-flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w)
-{
-    return (flxi_kreverse_request){
-        .w = w, .k = normalised, .options = &d->options, .inputs = d->inputs, .outputs = d->outputs, .d = d->result};
-}
-
 /* ---- Ending ---- */
 
 /* The fresh kernel is not shared yet, so its table may be modified in place. */

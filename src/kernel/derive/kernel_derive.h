@@ -3,7 +3,8 @@
 #ifndef FLXI_KERNEL_DERIVE_H
 #define FLXI_KERNEL_DERIVE_H
 
-#include "kernel/derive/reverse/kernel_reverse.h"
+#include "kernel/derive/kernel_derived.h"
+#include "kernel/derive/kernel_flow.h"
 
 typedef struct {
     const flx_kernel *source; /* as given */
@@ -28,8 +29,6 @@ flx_code flxi_kderive_warn(flxi_kderive *d, const flxi_kflow *w, flx_error *err)
 
 /* An error for stores that provably conflict: every invocation writes the same element. */
 flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err);
-
-flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w);
 
 /* Takes over the simplified kernel: dense bindings, lengths as metadata, needs of remaining buffers, validation. */
 flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err);

@@ -2,6 +2,7 @@
 /* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives need it. */
 #include "kernel/derive/kernel_normalise.h"
 
+#include "kernel/derive/kernel_extension_rule.h"
 #include "kernel/program/kernel_extension.h"
 
 /* An asynchronous copy: the operands of its start, kept until the wait. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_extension.h: operations that programs add to a context: finding, evaluating and differentiating them.
+/* kernel_extension.h: operations that programs add to a context: finding and evaluating them.
 
    An opaque part of a program refers to its extension from the moment it is built, if the extension was registered by
    then; otherwise it can only be carried, printed and written. Extensions never change and live as long as their
@@ -31,9 +31,5 @@ static inline bool flxi_kextension_is_statement(const flxi_kextension *x)
 
 /* The value of an opaque part that has an evaluator, as bits in the format of kernel_scalar.h. */
 uint64_t flxi_kextension_eval(const flxi_kopaque *o, const uint32_t *types, const uint64_t *args, size_t n);
-
-/* Declares in b, outside of all bodies, a function that computes opaque expression `e` of `k`, with the derivatives
-   that its extension has. Returns its number, or 0 with b's error. */
-uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx *e);
 
 #endif

@@ -33,10 +33,17 @@ static flx_kernel *simplify(const flxi_kreverse_result *emitted, flx_error *err)
     return flxi_kernel_simplify(emitted->gradient, &o, err);
 }
 
+static flxi_kreverse_request make_request(const gradient *g)
+{
+    const flxi_kderive *d = &g->d;
+    return (flxi_kreverse_request){
+        .w = &g->w, .k = g->k, .options = &d->options, .inputs = d->inputs, .outputs = d->outputs, .d = d->result};
+}
+
 /* Emits with all tapes, and flags those that survive simplification. */
 static flx_code find_kept(gradient *g, flx_error *err)
 {
-    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    flxi_kreverse_request q = make_request(g);
     FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));
     flx_kernel *raw = g->emitted.gradient, *lean = NULL;
     size_t n = g->emitted.num_tapes;
@@ -246,7 +253,7 @@ static flx_code add_ordered_sum(gradient *g, const flx_kernel *raw, flx_error *e
 /* Emits with the tapes that are needed. */
 static flx_code emit(gradient *g, flx_error *err)
 {
-    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    flxi_kreverse_request q = make_request(g);
     q.kept = g->kept;
     q.is_private = g->is_private;
     FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));

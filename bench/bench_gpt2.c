@@ -147,7 +147,8 @@ static float hashed(uint32_t i, uint32_t seed)
     return (float)(h >> 8) * 0x1p-23f - 1.0f;
 }
 
-/* Weights are small random numbers, gains one, all else zero. Seeds: the tables 1 and 2, layer l from 10 + 4 l on. */
+/* Weights are small random numbers, gains one, all else zero. Seeds: the tables 1 and 2, layer l starting at 10 + 4 l.
+   */
 static void fill_param(float *x, int64_t n, const char *name)
 {
     static const char *const matrices[] = {"wq_", "wo_", "w1_", "w2_"};
@@ -160,7 +161,7 @@ static void fill_param(float *x, int64_t n, const char *name)
         x[i] = seed ? hashed((uint32_t)i, seed) * scale : name[0] == 'g' ? 1.0f : 0.0f;
 }
 
-/* Words below 50257 from seed 7, one more per row than there are tokens: inputs, and what follows each. */
+/* Words below 50257 from seed 7, one more per row than there are tokens: inputs, and the word after each. */
 static void fill_words(int32_t *ids, int32_t *next, int batch, int tokens)
 {
     for (int b = 0; b < batch; b++)

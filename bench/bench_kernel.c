@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_kernel.c: what derivatives of kernels cost: time and tape of a long loop under a budget, and the memory traffic
-   of an elementwise kernel and its reverse.
+/* bench_kernel.c: the cost of derivatives of kernels: time and tape of a long loop under a budget, and the memory
+   traffic of an elementwise kernel and its reverse.
 
        bench_kernel [STEPS]      (default 1000000) */
 #include <fluxion/fluxion.h>

@@ -4,8 +4,8 @@
        bench_suite [NAME...]      (default: all)
 
    Inputs come from a counter hash, so that every workload has a check value that any implementation must reproduce.
-   Times are medians of batches of runs on memory of the caller, as in the peers that print the same keys. `limit` is
-   what the memory of the machine would need for the bytes alone, measured in the same process by copying. */
+   Times are medians of batches of runs on the caller's memory, as in the peers that print the same keys. `limit` is the
+   time that the memory of the machine needs for the bytes alone, measured in the same process by copying. */
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ typedef struct {
     int check_output;
     check_kind check;
     double expected, tolerance;
-    double bytes, flops; /* of one run; 0: says nothing */
+    double bytes, flops; /* of one run; 0: not given */
 } workload;
 
 #define EW                                                            \
@@ -70,7 +70,7 @@ typedef struct {
 #define PARAMS "100*0.0618589574 101*0.1 102*0.0765465545 103*0.1 104*0.0765465545 105*0.1 5 i6<10"
 
 static const workload workloads[] = {
-    /* What a run costs besides its work. */
+    /* The overhead of a run. */
     {"dispatch", "graph one(x: f32[16]) {\n  return add(x, 1)\n}\n", PLAIN, "", "1", 0, CHECK_MEAN, 0, 0, 0, 0},
     {"ew_fwd", EW, PLAIN, "", "1 2 3", 0, CHECK_MEAN, 1.67721e-4, 1e-6, 4.0 * 4194304 * 4, 0},
     {"ew_grad", EW_SUM, GRADIENT, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0.5359673, 1e-4, 6.0 * 4194304 * 4, 0},
@@ -188,7 +188,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Bytes per second of a copy that fits no cache: what memory gives to plain loops. */
+/* Bytes per second of a copy larger than the caches: the bandwidth of plain loops. */
 static double copy_rate(void)
 {
     size_t n = (size_t)64 << 20;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct {
-    int32_t code; /* FLX_OK when a tensor came back */
+    int32_t code; /* FLX_OK when a tensor was returned */
     size_t calls; /* allocations made */
     size_t failed;
 } outcome;
@@ -31,7 +31,7 @@ static outcome attempt(damage_decoder decode, const unsigned char *bytes, size_t
         free(copy);
         o.code = t ? FLX_OK : err.code;
         CHECK_MSG(t || (err.code != FLX_OK && err.code != 12345 && err.message[0]), "an error without a message");
-        CHECK_MSG(f.largest <= largest, "asked for %zu bytes, more than %zu", f.largest, largest);
+        CHECK_MSG(f.largest <= largest, "requested %zu bytes, the limit is %zu", f.largest, largest);
         if (t)
             CHECK(flx_tensor_size(t) == 0 || flx_tensor_bytes(t));
         flx_tensor_release(t);

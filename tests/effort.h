@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* effort.h: how much the tests try. One variable of the environment decides:
+/* effort.h: how much the tests try. One environment variable decides:
 
        FLX_TEST_EFFORT=quick | full | soak       full when it is not set
 
-   and may change single amounts of the table below: FLX_TEST_EFFORT=full,random_graphs=5000,report=1. Builds with
+   and may set single amounts of the table below: FLX_TEST_EFFORT=full,random_graphs=5000,report=1. Builds with
    sanitizers are ten times slower: they use the column `sanitized`, and with `soak` the column `full`. */
 #ifndef FLX_EFFORT_H
 #define FLX_EFFORT_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* X(name, quick, full, soak, sanitized, meaning). A share of N tries one case in N, others with each seed. */
+/* X(name, quick, full, soak, sanitized, meaning). A share of N tries one case in N, different ones for each seed. */
 #define EFFORT_AMOUNTS(X)                                                                                        \
     X(random_graphs, 200, 1200, 100000, 150, "random graphs that must obey all laws")                            \
     X(random_kernels, 100, 800, 100000, 150, "random kernels that must obey all laws")                           \
@@ -40,13 +40,13 @@ typedef enum {
         EFFORT_COUNT
 } effort_name;
 
-/* The amount in force. */
+/* The current amount. */
 int64_t effort(effort_name name);
 
-/* Whether FLX_TEST_EFFORT can be understood; if not, writes what is wrong with it to `to`, unless that is NULL. */
+/* Whether FLX_TEST_EFFORT is valid; if not, writes what is wrong with it to `to`, unless that is NULL. */
 bool effort_is_valid(FILE *to);
 
-/* Prints all amounts in force with their meaning, one on a line: NAME VALUE MEANING. */
+/* Prints all current amounts with their meaning, one per line: NAME VALUE MEANING. */
 void effort_print(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* effort_levels.c: the table of amounts is read as effort.h says. */
+/* effort_levels.c: FLX_TEST_EFFORT is read as effort.h describes. */
 #include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The amount under this value of the variable, which is then as it was. */
+/* The amount under this value of the variable, which is restored afterwards. */
 static int64_t amount_under(const char *value, effort_name name, bool *is_valid)
 {
     const char *set = getenv("FLX_TEST_EFFORT");

@@ -9,7 +9,7 @@
 
 #define LIVE UINT64_C(0x6c6976652d626c6b)
 #define DEAD UINT64_C(0x646561642d626c6b)
-#define FENCE 16 /* bytes behind the block that nobody may write */
+#define FENCE 16 /* bytes after the block that must not be written */
 
 typedef struct {
     uint64_t state;
@@ -50,7 +50,7 @@ static void *take(fault *f, size_t size)
     return h->bytes;
 }
 
-/* Counts what is wrong with a block that comes back; false when it must not be touched. */
+/* Counts errors of a block that is freed or resized; false when it must not be touched. */
 static bool inspect(fault *f, void *block, size_t stated)
 {
     header *h = header_of(block);

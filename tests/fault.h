@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.h: an allocator for tests that fails on demand and keeps accounts.
+/* fault.h: an allocator for tests that fails on demand and keeps statistics.
 
        fault f = {.fail_at = 3};
        flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
        …
        CHECK(fault_is_clean(&f));
 
-   Each request for memory counts as a call; frees do not count and never fail. Every block carries a hidden header, so
-   a free or resize that states another size than was asked for, or a block that is not ours, is counted as an error, as
-   is a write just past the end. Fresh memory is filled with rubbish, freed memory is overwritten, and a resize always
-   moves. May be used by several threads at once. */
+   Each request for memory counts as a call; frees do not count and never fail. Every block has a hidden header, so a
+   free or resize with a size other than the requested one, or of a foreign block, is counted as an error, and so is a
+   write just past the end. Fresh memory is filled with garbage, freed memory is overwritten, and a resize always moves.
+   Thread-safe. */
 #ifndef FLX_FAULT_H
 #define FLX_FAULT_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test.c: the runner of test.h.
 
-   Tests put themselves on a list before main starts. The runner sorts the list by name, runs what the filters select,
-   and prints only what failed, then a line with the number of table rows tried and the line `N passed, N failed`. A
-   test that crashes or hangs ends the program, but its name and rerun command are printed first. */
+   Tests register themselves before main starts. The runner sorts them by name, runs those that the filters select, and
+   prints only failures, then a line with the number of table rows tried and the line `N passed, N failed`. A test that
+   crashes or hangs ends the program, but its name and rerun command are printed first. */
 #include "test.h"
 
 #include <errno.h>
@@ -39,13 +39,13 @@ static struct {
     atomic_int failures; /* of the current test */
     atomic_long cases;
     char context[512];
-    char rerun[512]; /* made before a test starts: a signal handler may print it, but not make it */
+    char rerun[512]; /* made before a test starts: a signal handler may print it, but not format it */
     pthread_t thread;
     jmp_buf end;
     char temp_dir[512];
 } run;
 
-/* The lock keeps reports of several threads apart. */
+/* The lock separates reports of several threads. */
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void test_register(test_case *t)
@@ -289,7 +289,7 @@ const char *test_missing_path(const char *name)
 
 /* ---- Probing ---- */
 
-/* In the child: a crash is quiet, and a CHECK that fails ends the process with what was printed. */
+/* In the child: a crash is quiet, and a failing CHECK ends the process with its output. */
 static void run_probe(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
@@ -341,8 +341,8 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Under AddressSanitizer its own report of a crash says more, and a request for too much memory must fail, as malloc
-   does, instead of ending the program. */
+/* AddressSanitizer's own report of a crash says more, and a request for too much memory must fail, as with malloc,
+   instead of ending the program. */
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
 #else
@@ -395,7 +395,7 @@ static bool run_test(const test_case *t, bool verbose)
     return ok;
 }
 
-/* Names that contain the text of an option --except are left out. */
+/* Names that contain the text of an option --except are skipped. */
 static bool is_excepted(const char *name, char **options, int count)
 {
     for (int i = 0; i < count; i++)
@@ -455,14 +455,14 @@ static bool names_are_unique(void)
 
 enum { MAX_JOBS = 64 };
 
-/* What the processes of one run share. */
+/* State shared by the processes of one run. */
 typedef struct {
     atomic_int next; /* test to be taken up */
     atomic_int passed, failed;
     atomic_long cases;
 } shared_run;
 
-/* Tests of random things take longest; they start first, so that no process is left alone with one at the end. */
+/* Random tests take longest; they start first, so that no process is left with one at the end. */
 static int by_length(const void *a, const void *b)
 {
     const test_case *const *x = a, *const *y = b;
@@ -487,8 +487,8 @@ static void show(FILE *f)
     fclose(f);
 }
 
-/* Each process takes the next test until none is left; what it prints is shown when it has ended. A process that dies
-   is one more failure. */
+/* Each process takes the next test until none is left; its output is shown when it has ended. A process that dies
+   counts as a failure. */
 static void run_in_processes(shared_run *s, const test_case **tests, int count, int jobs, bool verbose)
 {
     FILE *outputs[MAX_JOBS];
@@ -502,7 +502,7 @@ static void run_in_processes(shared_run *s, const test_case **tests, int count, 
             dup2(fileno(outputs[i]), STDOUT_FILENO);
             run.thread = pthread_self();
             run_share(s, tests, count, verbose);
-            exit(0); /* with the checks that sanitizers make at the end */
+            exit(0); /* runs the final checks of sanitizers */
         }
     }
     for (int i = 0; i < jobs; i++) {
@@ -556,7 +556,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    /* What is compiled is compiled now, not by an earlier version, unless a test or the caller wants the cache. */
+    /* Compiled code is compiled now, not by an earlier version, unless a test or the caller wants the cache. */
     setenv("FLX_CACHE", "off", 0);
     run.program = argv[0];
     run.thread = pthread_self();

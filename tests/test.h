@@ -10,16 +10,16 @@
            CHECK_EQ_STR(text, "f32[2, 3]");
        }
 
-   A CHECK that fails prints the place, the values, the context and the command that reruns this one test, then ends the
-   test at once (longjmp to the runner), from whatever depth it is called: helpers may return values. What the test held
-   is leaked. An EXPECT that fails prints the same and continues; use it in table-driven tests where every row is worth
-   seeing. Called from a thread other than the runner's, CHECK marks the test as failed and continues.
+   A CHECK that fails prints the location, the values, the context and the command that reruns this one test, then ends
+   the test at once (longjmp to the runner), at any call depth: helpers may return values. Resources of the test are
+   leaked. An EXPECT that fails prints the same and continues; use it in table-driven tests where every row matters.
+   Called from a thread other than the runner's, CHECK marks the test as failed and continues.
 
    The program: flx_tests [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]. A filter selects
    the tests whose name contains it, or only the one test of exactly that name. Tests run in the order of their names,
    or with jobs in any order, shared by that many processes; they must not depend on it.
 
-   Variables of the environment: FLX_TEST_EFFORT says how much is tried (effort.h), FLX_TEST_SEED varies random tests,
+   Environment variables: FLX_TEST_EFFORT sets how much is tried (effort.h), FLX_TEST_SEED varies random tests,
    FLX_TEST_CASE=relu or =4711 selects cases inside tests (test_case_wanted), FLX_TEST_KEEP=FOLDER keeps texts for other
    programs, FLX_TEST_UPDATE=FOLDER writes the pages that tests check to FOLDER/docs instead (script/generate). */
 #ifndef FLX_TEST_H
@@ -60,7 +60,7 @@ void test_register(test_case *t);
 /* CHECK_MSG(n == 3, "n is %d", n) */
 #define CHECK_MSG(cond, ...) test_require(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
-/* Like CHECK_MSG, but continues; its value is that of the condition. */
+/* Like CHECK_MSG, but continues; returns the value of the condition. */
 #define EXPECT_MSG(cond, ...) test_expect(__FILE__, __LINE__, (cond), #cond, __VA_ARGS__)
 
 #define CHECK_EQ_I64(a, b) test_require_i64(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))
@@ -72,7 +72,7 @@ void test_register(test_case *t);
 /* |a - b| <= tolerance; equal infinities are near, and so are two NaNs. */
 #define CHECK_NEAR(a, b, tolerance) test_require_near(__FILE__, __LINE__, #a, #b, (a), (b), (tolerance))
 
-/* The code that `call` returns; `err`, a flx_error * or NULL, is printed when it is another. */
+/* Checks the code that `call` returns; `err`, a flx_error * or NULL, is printed when it differs. */
 #define CHECK_CODE(call, code, err) test_require_code(__FILE__, __LINE__, #call, (call), (code), (err))
 #define CHECK_OK(call, err) CHECK_CODE(call, FLX_OK, err)
 
@@ -81,7 +81,8 @@ void test_register(test_case *t);
 
 /* ---- For use inside a test ---- */
 
-/* Says what is being tried (op, shape, dtype, seed); printed with each failure until the next call or the test ends. */
+/* Describes the current case (op, shape, dtype, seed); printed with each failure until the next call or the end of the
+   test. */
 void test_fail_context(const char *fmt, ...) FLX_PRINTF(1, 2);
 
 /* Counts one row of a table-driven test; the total is printed before the last line. */
@@ -90,35 +91,36 @@ void test_count_case(void);
 /* Whether the test has failed so far. */
 bool test_failed(void);
 
-/* The name of the test that runs. */
+/* The name of the current test. */
 const char *test_name(void);
 
-/* A seed made from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
+/* A seed derived from the test's name and the variable FLX_TEST_SEED, so that a run repeats but a soak can vary it. */
 uint64_t test_seed(void);
 
-/* What FLX_TEST_CASE names, or NULL: tests of many cases try only those that it names, by a part of the name of an op
-   or an oracle's case, or by a seed. Where it is a number, test_case_seed() gives it. */
+/* The value of FLX_TEST_CASE, or NULL: tests of many cases try only those that it selects, by a part of the name of an
+   op or an oracle's case, or by a seed. If it is a number, test_case_seed() returns it. */
 const char *test_case_wanted(void);
 bool test_case_seed(uint64_t *seed);
 
-/* The folder of FLX_TEST_KEEP, where tests leave what other programs can check: CUDA text, StableHLO; NULL for none. */
+/* The folder of FLX_TEST_KEEP, where tests write files that other programs can check: CUDA text, StableHLO; NULL for
+   none. */
 const char *test_keep_dir(void);
 
-/* The next of a random sequence (splitmix64); `state` starts as the seed. test_uniform() lies in [0, 1). */
+/* The next of a random sequence (splitmix64); `state` starts as the seed. test_uniform() is in [0, 1). */
 uint64_t test_random(uint64_t *state);
 double test_uniform(uint64_t *state);
 
 /* The repository's root, so that tests find their files: FLX_SOURCE_DIR of the environment, or of the build. */
 const char *test_source_dir(void);
 
-/* A folder for the files a test writes; made on first use, removed with all it holds when the program ends. */
+/* A folder for the files that a test writes; created on first use, removed with its contents when the program ends. */
 const char *test_temp_dir(void);
 
-/* Calls `probe` in a process of its own: whether that returns true. Otherwise `reason` receives what the probe wrote
-   there, or which signal ended the process. For code of others that may crash: drivers. */
+/* Calls `probe` in a separate process and returns its result. If it is false, `reason` receives what the probe wrote
+   there, or which signal ended the process. For foreign code that may crash: drivers. */
 bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size);
 
-/* A path that does not exist, in a folder that does not: no fixed name is sure to be free on every machine. The text
+/* A path that does not exist, in a folder that does not: no fixed name is certain to be free on every machine. The text
    lives until the program ends. */
 const char *test_missing_path(const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_gemm.c: matrix products and convolutions beside the machine's peak of fused multiply-adds, and beside a BLAS
-   where one is found. It looks inside the library: no public function runs one product alone.
+/* bench_gemm.c: matrix products and convolutions, compared with the machine's peak of fused multiply-adds, and with a
+   BLAS if one is found. It uses internals of the library: no public function runs one product alone.
 
        bench_gemm [THREADS]      (default: one per core) */
 #include "backend/cpu/gemm/blas.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_pool.c: what starting and ending a parallel loop costs: empty loops back to back, after pauses, and in a run.
+/* bench_pool.c: the cost of starting and ending a parallel loop: empty loops back to back, after pauses, and in a run.
 
        bench_pool [THREADS]      (default: one for each core) */
 #include "base/host/thread_pool.h"
@@ -28,7 +28,7 @@ static void do_nothing(void *user, int64_t begin, int64_t end)
     (void)end;
 }
 
-/* Each chunk ends only when all have begun, so all threads must have come: the cost of a fork and a join. */
+/* Each chunk ends only when all have begun, so all threads must take part: the cost of a fork and a join. */
 static _Atomic int64_t arrived;
 static int64_t expected;
 

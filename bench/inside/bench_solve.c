@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_solve.c: solves and factors of dense matrices by our blocks, by the definition and by a LAPACK where one is
-   found, in GFLOP/s. It looks inside the library: routes are run whether they apply or not.
+/* bench_solve.c: solves and factors of dense matrices by our blocks, by the definition and by a LAPACK if one is found,
+   in GFLOP/s. It uses internals of the library: routes are run whether they apply or not.
 
        bench_solve [THREADS] [EXTENT...]      (default: one thread; 32 64 128 256 512 1024) */
 #include "backend/cpu/linalg/lapack.h"

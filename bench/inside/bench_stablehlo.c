@@ -17,7 +17,7 @@ typedef struct {
     size_t size;
 } text;
 
-/* Processor time: the parser waits for nothing, and others may be at work. */
+/* Processor time: the parser never waits, and other processes may be running. */
 static double now(void)
 {
     struct timespec t;
@@ -37,7 +37,7 @@ static void parse(const char *name, const text *t, size_t *held)
     flxi_hlo_module_free(&m);
 }
 
-/* The best of several rounds over all of the texts. */
+/* The best of several rounds over all texts. */
 static void measure(const char *name, const text *texts, size_t n)
 {
     double best = 1e30;

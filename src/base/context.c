@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c: making and freeing contexts, and the buffers they give to callers. */
+/* context.c: creates and frees contexts, and the buffers they return to callers. */
 #include "base/context.h"
 
 #include "base/error.h"
@@ -105,7 +105,7 @@ void flx_buffer_free(flx_buffer *b)
 
 flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err)
 {
-    flxi_add_text(b, ""); /* so that there is a block even for nothing */
+    flxi_add_text(b, ""); /* so that there is a block even for empty text */
     char *exact = b->failed ? NULL : b->mem->fn(b->mem->user, b->at, b->cap, b->n + 1);
     if (!exact) {
         flxi_strbuf_free(b);

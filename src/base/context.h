@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.h: what all graphs of one program part share: the allocator, limits and the symbolic dimensions. */
+/* context.h: the state that graphs share: the allocator, limits and the symbolic dimensions. */
 #ifndef FLXI_CONTEXT_H
 #define FLXI_CONTEXT_H
 
@@ -16,10 +16,10 @@ typedef struct flxi_attachment flxi_attachment;
 struct flx_context {
     flxi_allocator mem;
     int64_t memory_limit;
-    atomic_uint next_serial;   /* of graphs; 0 is never given out */
+    atomic_uint next_serial;   /* of graphs; 0 is never used */
     flxi_dim_table *dims;      /* of graph/type/dim.c, which attaches it */
     pthread_mutex_t lock;      /* guards dims and attached */
-    flxi_attachment *attached; /* what other folders keep with the context */
+    flxi_attachment *attached; /* objects that other folders keep with the context */
 };
 
 /* A context without symbolic dimensions; flx_context_new() adds them. */
@@ -27,13 +27,13 @@ flx_context *flxi_context_open(const flx_context_options *options);
 const flxi_allocator *flxi_context_mem(const flx_context *ctx);
 int64_t flxi_context_limit(const flx_context *ctx);
 
-/* What `make` once made for this context, NULL when it cannot: caches and threads of back ends. Known by its `make`;
-   freed with the context by `discard`. */
+/* The object that `make` creates once per context (caches and threads of backends), NULL if it fails. `make` identifies
+   it; `discard` frees it with the context. */
 void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
-/* The same if it was made already, else NULL. */
+/* The same if it exists already, else NULL. */
 void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx));
 
-/* Hands finished text or bytes to the caller; frees them when building failed. */
+/* Passes finished text or bytes to the caller; frees them if building failed. */
 flx_code flxi_buffer_finish(flxi_strbuf *b, flx_context *ctx, flx_buffer *out, flx_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error.c: errors as values. Messages are cut to fit, never allocated. */
+/* error.c: errors as values. Messages are truncated to fit, never allocated. */
 #include "base/error.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ flx_code flxi_oom(flx_error *err, const char *what)
     return flxi_fail(err, FLX_E_OOM, "out of memory: %s", what);
 }
 
-/* ---- The map, for people ---- */
+/* ---- Names, texts and exit statuses of codes ---- */
 
 #define CODE_NAME(name, value, status, text) \
     case value:                              \
@@ -102,7 +102,7 @@ const char *flx_code_text(int32_t code)
         return "no error";
         FLX_ERROR_MAP(CODE_TEXT)
     default:
-        return "not a code of this library";
+        return "unknown error code";
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error.h: filling in a flx_error. The first thing to know: err may be NULL everywhere. */
+/* error.h: fills in a flx_error. err may be NULL everywhere. */
 #ifndef FLXI_ERROR_H
 #define FLXI_ERROR_H
 
@@ -11,18 +11,18 @@ flx_code flxi_fail(flx_error *err, flx_code code, const char *fmt, ...) FLX_PRIN
 flx_code flxi_fail_hint(flx_error *err, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 flx_code flxi_fail_va(flx_error *err, flx_code code, const char *hint, const char *fmt, va_list args);
 
-/* Adds the place, unless an inner one is already known. Returns err's code. */
+/* Adds the location, unless an inner one is already set. Returns err's code. */
 flx_code flxi_at(flx_error *err, const char *fmt, ...) FLX_PRINTF(2, 3);
 /* Replaces the hint. */
 void flxi_hint(flx_error *err, const char *fmt, ...) FLX_PRINTF(2, 3);
 
-/* Copies text that came from outside for use in a message: control bytes become '?', at most size-1 bytes. */
+/* Copies untrusted text for use in a message: control bytes become '?', at most size-1 bytes. */
 const char *flxi_printable(char *buffer, size_t size, const char *s, size_t n);
 
-/* The common one. */
+/* The most common error. */
 flx_code flxi_oom(flx_error *err, const char *what);
 
-/* The only macro with control flow: passes a failure on. */
+/* The only macro with control flow: returns a failure to the caller. */
 #define FLXI_TRY(call)               \
     do {                             \
         flx_code flxi_try_ = (call); \

@@ -3,7 +3,7 @@
 
    A magnitude is handled as its encoding, the integer (exponent field << M) + mantissa. Encodings of one format are
    ordered like the values, so rounding is rounding of an integer: a carry out of the mantissa moves to the next binade,
-   from the subnormals to the normals, and from the largest finite value to infinity, without a special case. Ties go to
+   from the subnormals to the normals, and from the largest finite value to infinity, without special cases. Ties go to
    the even encoding; with M = 0 the last bit is that of the exponent field. */
 #include "base/half.h"
 
@@ -51,7 +51,7 @@ static uint64_t shift_rounded(uint64_t u, int shift)
     return q + (rest > half || (rest == half && (q & 1)));
 }
 
-/* The encoding of a finite magnitude, as if the exponent field had no upper end; `u` has no sign. */
+/* The encoding of a finite magnitude, as if the exponent field were unbounded; `u` has no sign. */
 static inline uint64_t encode(uint64_t u, int e, int m)
 {
     int field = (int)(u >> F64_BITS);
@@ -64,12 +64,12 @@ static inline uint64_t encode(uint64_t u, int e, int m)
     }
     uint64_t significand = field ? (u & F64_FRACTION) | F64_HIDDEN : u;
     int shift = F64_BITS - m + (least - exponent);
-    /* A significand is below 2^53, so from 2^54 on it is below half a step. */
+    /* A significand is below 2^53, so from a shift of 54 on it is below half a step. */
     return shift > F64_BITS + 1 ? 0 : shift_rounded(significand, shift);
 }
 
-/* The value of an encoding with infinities and NaNs in the last exponent field; exact. NaN payloads are kept at the top
-   of double's. */
+/* The value of an encoding with infinities and NaNs in the last exponent field; exact. NaN payloads are kept in the top
+   bits of double's payload. */
 static inline uint64_t decode(uint64_t q, int e, int m)
 {
     uint64_t field = q >> m;
@@ -80,7 +80,7 @@ static inline uint64_t decode(uint64_t q, int e, int m)
         return (field + (uint64_t)(F64_BIAS - bias_of(e))) << F64_BITS | mantissa;
     if (!mantissa)
         return 0;
-    /* mantissa / 2^52 * 2^(1 - bias): drop the hidden bit that the exponent field stands for. */
+    /* mantissa / 2^52 * 2^(1 - bias): subtract the hidden bit that the exponent field implies. */
     uint64_t power = (uint64_t)(F64_BIAS + 1 - bias_of(e)) << F64_BITS;
     return bits_of(from_bits(power | mantissa) - from_bits(power));
 }
@@ -160,7 +160,7 @@ double flxi_from_f8_e4m3(uint8_t bits)
 
 double flxi_round_to(double x, int exponent, int mantissa)
 {
-    if (x != x) { /* keeps what fits of the payload, but with no mantissa bit it must not become infinity */
+    if (x != x) { /* keeps what fits of the payload, but without mantissa bits it must not become infinity */
         uint64_t kept = ~UINT64_C(0) << (F64_BITS - mantissa);
         return from_bits((bits_of(x) & kept) | F64_HIDDEN >> 1);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.c: see hash.h. The index spreads FNV's low bits with one multiplication, since FNV alone clusters on short
+/* hash.c: see hash.h. The index mixes FNV's low bits with one multiplication, because FNV alone clusters on short
    keys. */
 #include "base/hash.h"
 
@@ -28,7 +28,7 @@ static size_t slot_of(const flxi_index *x, uint64_t hash)
     return (size_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (x->cap - 1);
 }
 
-static void place(flxi_index *x, uint64_t hash, uint32_t stored)
+static void insert(flxi_index *x, uint64_t hash, uint32_t stored)
 {
     size_t i = slot_of(x, hash);
     while (x->values[i])
@@ -48,7 +48,7 @@ static bool grow(const flxi_allocator *mem, flxi_index *x)
     }
     for (size_t i = 0; i < x->cap; i++)
         if (x->values[i])
-            place(&bigger, x->hashes[i], x->values[i]);
+            insert(&bigger, x->hashes[i], x->values[i]);
     flxi_index_free(mem, x);
     *x = bigger;
     return true;
@@ -58,7 +58,7 @@ bool flxi_index_add(const flxi_allocator *mem, flxi_index *x, uint64_t hash, uin
 {
     if (2 * (x->n + 1) > x->cap && !grow(mem, x))
         return false;
-    place(x, hash, value + 1);
+    insert(x, hash, value + 1);
     x->n++;
     return true;
 }
@@ -68,7 +68,7 @@ flxi_probe flxi_index_first(const flxi_index *x, uint64_t hash)
     return (flxi_probe){x->cap ? slot_of(x, hash) : 0, hash};
 }
 
-/* Ends because at least half of the slots are empty. */
+/* Terminates because at least half of the slots are empty. */
 bool flxi_index_next(const flxi_index *x, flxi_probe *p, uint32_t *value)
 {
     if (!x->cap)

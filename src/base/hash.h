@@ -12,8 +12,8 @@ uint64_t flxi_hash_bytes(uint64_t h, const void *data, size_t n);
 uint64_t flxi_hash_u64(uint64_t h, uint64_t v);     /* as its 8 little-endian bytes */
 uint64_t flxi_hash_text(uint64_t h, const char *s); /* with its terminating 0 */
 
-/* Open addressing from a hash to a number; several numbers may share a hash, the caller compares what they stand
-   for. */
+/* Open addressing from a hash to a number; several numbers may share a hash, and the caller compares what they denote.
+   */
 typedef struct {
     uint64_t *hashes;
     uint32_t *values; /* value + 1; 0 is an empty slot */
@@ -26,7 +26,7 @@ typedef struct {
 } flxi_probe;
 
 bool flxi_index_add(const flxi_allocator *mem, flxi_index *x, uint64_t hash, uint32_t value);
-/* Walks the numbers filed under a hash:  for (flxi_probe p = flxi_index_first(x, h); flxi_index_next(x, &p, &v);) */
+/* Iterates over the numbers of a hash:  for (flxi_probe p = flxi_index_first(x, h); flxi_index_next(x, &p, &v);) */
 flxi_probe flxi_index_first(const flxi_index *x, uint64_t hash);
 bool flxi_index_next(const flxi_index *x, flxi_probe *p, uint32_t *value);
 void flxi_index_free(const flxi_allocator *mem, flxi_index *x);
@@ -34,14 +34,14 @@ void flxi_index_free(const flxi_allocator *mem, flxi_index *x);
 /* ---- Strings by number: each distinct text is kept once ---- */
 
 typedef struct {
-    flxi_arena *arena; /* where the texts live */
+    flxi_arena *arena; /* owns the texts */
     flxi_index index;
     FLXI_VEC(const char *) texts;
 } flxi_strings;
 
-/* The number of the text in `texts`, where it is put if it is new; SIZE_MAX when memory is exhausted. */
+/* The number of the text in `texts`, to which it is added if it is new; SIZE_MAX when memory is exhausted. */
 size_t flxi_intern_number(flxi_strings *s, const char *text, size_t n);
-/* The kept copy of the text, the same pointer for the same text; NULL when memory is exhausted. */
+/* The stored copy of the text, the same pointer for the same text; NULL when memory is exhausted. */
 const char *flxi_intern(flxi_strings *s, const char *text, size_t n);
 bool flxi_is_interned(const flxi_strings *s, const char *text);
 void flxi_strings_free(flxi_strings *s);

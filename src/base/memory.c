@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c: see memory.h. Blocks of an arena double in size up to a limit, so that a small graph costs a few kilobytes
+/* memory.c: see memory.h. Blocks of an arena double in size up to a limit, so a small graph costs a few kilobytes
    and a large one wastes at most one block. Rewinding keeps the oldest block's memory for reuse and frees the rest. */
 #include "base/memory.h"
 

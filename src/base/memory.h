@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.h: the allocator, arenas and growable arrays that all of src/ uses.
+/* memory.h: the allocator, arenas and growable arrays used by all of src/.
 
-   Nothing outside this folder calls malloc: memory comes from the allocator of a context. An arena hands out pieces of
-   larger blocks and frees them all at once. Sizes are multiplied with overflow checks. Failure is NULL (or false) and
-   leaves everything as it was. */
+   Nothing outside this folder calls malloc: memory comes from the allocator of a context. An arena returns pieces of
+   larger blocks and frees them all at once. Sizes are multiplied with overflow checks. On failure functions return NULL
+   (or false) and change nothing. */
 #ifndef FLXI_MEMORY_H
 #define FLXI_MEMORY_H
 
@@ -19,7 +19,7 @@ typedef struct {
 /* The C library's malloc, realloc and free. */
 void *flxi_default_alloc(void *user, void *block, size_t old_size, size_t new_size);
 
-/* a * b and a + b, false when they do not fit. */
+/* a * b and a + b; false if they overflow. */
 bool flxi_mul_size(size_t a, size_t b, size_t *out);
 bool flxi_add_size(size_t a, size_t b, size_t *out);
 
@@ -33,7 +33,7 @@ typedef struct flxi_block flxi_block;
 
 typedef struct {
     const flxi_allocator *mem;
-    flxi_block *head; /* newest block; older ones are chained behind it */
+    flxi_block *head; /* newest block; older ones are chained after it */
     size_t held;      /* bytes taken from the allocator */
 } flxi_arena;
 
@@ -45,7 +45,7 @@ typedef struct {
 void flxi_arena_init(flxi_arena *a, const flxi_allocator *mem);
 void flxi_arena_free(flxi_arena *a);
 void *flxi_arena_alloc(flxi_arena *a, size_t count, size_t size, size_t align); /* zeroed */
-char *flxi_arena_text(flxi_arena *a, const char *s, size_t n);                  /* a copy with a 0 behind it */
+char *flxi_arena_text(flxi_arena *a, const char *s, size_t n);                  /* a copy terminated by a 0 */
 void *flxi_arena_copy(flxi_arena *a, const void *data, size_t count, size_t size, size_t align);
 flxi_mark flxi_arena_mark(const flxi_arena *a);
 void flxi_arena_rewind(flxi_arena *a, flxi_mark mark);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* number.c: see number.h. The C library rounds correctly but speaks the locale's dialect. The only thing a locale
-   changes is the decimal point, so it never sees one: before reading, a numeral is rewritten as an integer with an
-   exponent
-   (1.25e3 becomes 125e1), and of what it prints only the digits are taken. No locale is switched, nothing is shared. */
+/* number.c: see number.h. The C library rounds correctly but depends on the locale. A locale changes only the decimal
+   point, so the library never sees one: before reading, a numeral is rewritten as an integer with an exponent (1.25e3
+   becomes 125e1), and only the digits of its output are used. No locale is switched, nothing is shared. */
 #include "base/number.h"
 
 #include "base/half.h"
@@ -12,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer numerals are refused: 800 digits can tell any two doubles apart, and the copy lives on the stack. */
+/* Longer numerals are rejected: 800 digits distinguish any two doubles, and the copy is on the stack. */
 #define NUMERAL_MAX 4096
 
-/* Exponents are cut to this: far outside double's range even against NUMERAL_MAX digits. */
+/* Exponents are clamped to this: far outside double's range even with NUMERAL_MAX digits. */
 static const int64_t exponent_cut = 1000000;
 
 static bool is_digit(char c)
@@ -35,7 +34,7 @@ typedef struct {
     size_t n;
 } numeral;
 
-/* Reads "[+-]digits" at s[0..n) to its end. */
+/* Reads all of s[0..n) as "[+-]digits". */
 static bool read_exponent(const char *s, size_t n, int64_t *out)
 {
     size_t i = n && (s[0] == '+' || s[0] == '-');
@@ -53,11 +52,11 @@ static bool read_exponent(const char *s, size_t n, int64_t *out)
     return true;
 }
 
-/* Appends the digits of s[0..n) without the point, then the exponent that makes up for it. */
+/* Appends the digits of s[0..n) without the point, then the exponent that compensates for it. */
 static bool rewrite(numeral *t, const char *s, size_t n, bool hex)
 {
     char mark = hex ? 'p' : 'e';
-    int64_t step = hex ? 4 : 1; /* what one digit counts in the exponent */
+    int64_t step = hex ? 4 : 1; /* weight of one digit in the exponent */
     int64_t exponent = 0;
     size_t digits = 0;
     bool point = false;
@@ -174,7 +173,7 @@ static void nearest_decimal(decimal *d, double x, int n)
     d->exponent = *p ? (int)strtol(p + 1, NULL, 10) : 0;
 }
 
-/* The next larger decimal of as many digits. */
+/* The next larger decimal with the same number of digits. */
 static void next_decimal(decimal *d)
 {
     int i = d->n - 1;
@@ -199,8 +198,8 @@ static format format_of(int digits)
     return (format){range, bits - 1};
 }
 
-/* Whether d reads back as x, however it is read: straight into the format, or as a double that is then rounded. So for
-   a narrow format the doubles on both sides of what d reads as must round to x too. */
+/* Whether d reads back as x in either way: directly into the format, or as a double that is then rounded. So for a
+   narrow format the doubles on both sides of the value of d must also round to x. */
 static bool reads_back(const decimal *d, double x, format f)
 {
     char text[DIGITS_MAX + 24];
@@ -212,8 +211,8 @@ static bool reads_back(const decimal *d, double x, format f)
            flxi_round_to(nextafter(y, INFINITY), f.exponent_bits, f.mantissa_bits) == x;
 }
 
-/* Below a power of two the values lie closer than above it, so the nearest decimal may miss x from below where the next
-   one still hits it from above. */
+/* Below a power of two the values are closer together than above it, so the nearest decimal may miss x from below where
+   the next one still reads back as x from above. */
 static bool try_digits(decimal *d, double x, int n, format f)
 {
     nearest_decimal(d, x, n);
@@ -235,7 +234,7 @@ static void shortest_decimal(decimal *d, double x, format f)
         else
             low = mid + 1;
     }
-    try_digits(d, x, low, f); /* its last digit is not 0: without it the decimal would have done as well */
+    try_digits(d, x, low, f); /* its last digit is not 0: otherwise fewer digits would have been enough */
 }
 
 /* A fraction or a large value; from 1e-4 up to plain_end without exponent. */
@@ -278,7 +277,7 @@ size_t flxi_write_double(char *buffer, double x, int digits)
         memcpy(buffer + k, isinf(x) ? "inf" : "0", isinf(x) ? 4 : 2);
         return k + (isinf(x) ? 3 : 1);
     }
-    /* Exact, though for a narrow format fewer digits might do: 65504 is as long as 65500 and tells the truth. */
+    /* Exact, though for a narrow format fewer digits might do: 65504 is as long as 65500 and is exact. */
     if (x < plain_end && x == floor(x))
         return k + (size_t)snprintf(buffer + k, FLXI_NUMBER_MAX - 1, "%.0f", x);
     decimal d;

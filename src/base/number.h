@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /* Reads the whole of s[0..n): decimal or hexadecimal float, `inf`, `nan`, each with an optional sign. Correctly
-   rounded; too large becomes inf. False when anything else stands there. */
+   rounded; too large becomes inf. False for anything else. */
 bool flxi_read_double(const char *s, size_t n, double *out);
 
-/* Reads the whole of s[0..n) as an integer with optional '-'. False when it is no integer or does not fit. */
+/* Reads the whole of s[0..n) as an integer with optional '-'. False if it is not an integer or does not fit. */
 bool flxi_read_i64(const char *s, size_t n, int64_t *out);
 bool flxi_read_u64(const char *s, size_t n, uint64_t *out);
 

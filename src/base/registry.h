@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.h: what a program registers in a context: a list that only grows, under a lock, and goes with the
-   context. */
+/* registry.h: objects that a program registers in a context: a list that only grows, protected by a lock, freed with
+   the context. */
 #ifndef FLXI_REGISTRY_H
 #define FLXI_REGISTRY_H
 
@@ -15,8 +15,8 @@ typedef struct {
     const void *first; /* of the list */
 } flxi_registry;
 
-/* For flxi_context_attached(), which knows a registry by the function that makes it: whoever has one wraps this in its
-   own. */
+/* For flxi_context_attached(), which identifies a registry by the function that creates it: each user wraps this in its
+   own function. */
 void *flxi_registry_new(flx_context *ctx);
 void flxi_registry_free(void *registry);
 

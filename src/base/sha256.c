@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sha256.c: see sha256.h. Blocks of 64 bytes go through 64 rounds; x86 processors with instructions for them do it some
-   ten times as fast, with the same result. */
+/* sha256.c: see sha256.h. Blocks of 64 bytes go through 64 rounds; x86 processors with SHA instructions are about ten
+   times as fast, with the same result. */
 #include "base/sha256.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static void add_blocks_plain(uint32_t state[8], const unsigned char *p, size_t b
 }
 
 #if defined(__x86_64__)
-/* The instructions keep the state as (a b e f) and (c d g h), highest first. Each step makes four rounds with four
+/* The instructions keep the state as (a b e f) and (c d g h), highest first. Each step performs four rounds with four
    words, then replaces them by the words of 16 rounds later. */
 __attribute__((target("sha,sse4.1"))) static void add_blocks_fast(uint32_t state[8], const unsigned char *p,
                                                                   size_t blocks)
@@ -101,7 +101,7 @@ __attribute__((target("sha,sse4.1"))) static void add_blocks_fast(uint32_t state
 
 static int has_instructions(void)
 {
-    static atomic_int known; /* 0: not asked yet, 1: no, 2: yes */
+    static atomic_int known; /* 0: unknown, 1: no, 2: yes */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (answer == 0) {
         unsigned a, b, c, d, c1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sha256.h: SHA-256 (FIPS 180-4), for names and digests that must not collide even when somebody tries. */
+/* sha256.h: SHA-256 (FIPS 180-4), for names and digests that must not collide even under attack. */
 #ifndef FLXI_SHA256_H
 #define FLXI_SHA256_H
 
@@ -17,7 +17,7 @@ typedef struct {
 
 void flxi_sha256_init(flxi_sha256 *h);
 void flxi_sha256_add(flxi_sha256 *h, const void *data, size_t n);
-/* Adds the number of bytes, then the bytes: two lists of fields never look alike. */
+/* Adds the number of bytes, then the bytes: different lists of fields never give the same input. */
 void flxi_sha256_add_field(flxi_sha256 *h, const void *data, size_t n);
 void flxi_sha256_end(flxi_sha256 *h, unsigned char digest[FLXI_SHA256_BYTES]);
 
@@ -25,7 +25,7 @@ void flxi_sha256_of(const void *data, size_t n, unsigned char digest[FLXI_SHA256
 /* 64 lower-case hexadecimal digits and a 0. */
 void flxi_sha256_text(const unsigned char digest[FLXI_SHA256_BYTES], char text[FLXI_SHA256_TEXT]);
 
-/* Without the processor's instructions for it, as on a machine that has none; written by tests only. */
+/* Disables the processor's instructions, to test the portable code; written by tests only. */
 extern bool flxi_sha256_plain;
 
 #endif

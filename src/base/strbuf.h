@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strbuf.h: text or bytes under construction. Failure to grow is remembered, so writers check once at the end. */
+/* strbuf.h: text or bytes under construction. A failure to grow is recorded, so writers check once at the end. */
 #ifndef FLXI_STRBUF_H
 #define FLXI_STRBUF_H
 
@@ -7,7 +7,7 @@
 
 typedef struct {
     const flxi_allocator *mem;
-    char *at; /* always followed by a 0 byte once anything was added */
+    char *at; /* always followed by a 0 byte after the first addition */
     size_t n, cap;
     bool failed;
 } flxi_strbuf;
@@ -17,7 +17,7 @@ void flxi_strbuf_free(flxi_strbuf *b);
 void flxi_add_bytes(flxi_strbuf *b, const void *data, size_t n);
 void flxi_add_text(flxi_strbuf *b, const char *s);
 void flxi_add_char(flxi_strbuf *b, char c);
-void flxi_add_quoted(flxi_strbuf *b, const char *s);                   /* "…", with \n \t \" \\ for what needs it */
+void flxi_add_quoted(flxi_strbuf *b, const char *s);                   /* "…", with \n \t \" \\ where needed */
 void flxi_addf(flxi_strbuf *b, const char *fmt, ...) FLX_PRINTF(2, 3); /* no floats: number.h */
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length of the sequence at s, 0 when it is not well formed: cut, overlong, a surrogate, or too large. n is not 0. */
+/* Length of the sequence at s, 0 when it is not well-formed: truncated, overlong, a surrogate, or too large. n is not
+   0. */
 size_t flxi_utf8_length(const char *s, size_t n);
 
 bool flxi_is_utf8(const char *s, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_emit.c: a kernel's text as a whole: its functions, then the kernel, written by the target around the
-   statements. */
+/* kernel_emit.c: emits a whole kernel: its functions, then the kernel, which the target writes around the statements.
+   */
 #include "emit/kernel_emit.h"
 
 #include "base/context.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* What one kernel's text may take. */
+/* Limit for the text of one kernel. */
 static const size_t max_text = (size_t)256 << 20;
 
 /* ---- Parts of frames ---- */
@@ -113,8 +113,7 @@ static flx_code write_kernel(flxi_kwriter *w)
     if (w->code == FLX_OK && (w->out.failed || w->file->failed || w->ranges.failed))
         w->code = flxi_oom(w->err, "the text of a kernel");
     if (w->code == FLX_OK && w->out.n > max_text)
-        w->code =
-            flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' is larger than %zu bytes", w->k->name, max_text);
+        w->code = flxi_fail(w->err, FLX_E_SIZE, "the text of kernel '%.60s' exceeds %zu bytes", w->k->name, max_text);
     if (w->code == FLX_OK)
         flxi_add_bytes(&w->file->kernels, w->out.at, w->out.n);
     return w->code;
@@ -171,9 +170,9 @@ flx_code flx_kernel_emit(const flx_kernel *k, const char *target, flx_buffer *ou
     flxi_kentry entry;
     flxi_strbuf text;
     if (!k || !out)
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_emit: %s is NULL", k ? "the place for the text" : "the kernel");
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_emit: %s is NULL", k ? "the result" : "the kernel");
     if (!t)
-        return flxi_fail_hint(err, FLX_E_NAME, "targets are c, cuda and opencl", "there is no target '%s'",
+        return flxi_fail_hint(err, FLX_E_NAME, "targets are c, cuda and opencl", "unknown target '%s'",
                               flxi_printable(shown, sizeof shown, target ? target : "", target ? strlen(target) : 0));
     FLXI_TRY(flxi_kernel_check_target(k, t, err));
     flxi_kfile_init(&file, t, flxi_kernel_mem(k));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_interval.c: serial targets: one thread runs all invocations of a workgroup.
 
-   The text between two places where invocations meet (barriers, subgroup ops) becomes a loop over the invocations, an
-   interval. Ifs and loops that hold such a place stay outside of these loops. Where all invocations agree on the
-   condition or the bounds, those of the first one decide; else every invocation's are kept in an array, and a mask says
-   who takes part inside. Variables that are used in another interval than their own become arrays with an element for
-   each invocation; the first of two walks finds out which. */
+   The text between two points where invocations synchronise (barriers, subgroup ops) becomes a loop over the
+   invocations, an interval. Ifs and loops that contain such a point stay outside of these loops. Where all invocations
+   agree on the condition or the bounds, those of the first one decide; otherwise the values of all invocations are kept
+   in an array, and a mask selects the active invocations inside. Variables that are used in another interval than their
+   own become arrays with an element for each invocation; the first of two walks finds them. */
 #include "emit/kernel_writer.h"
 
 uint32_t flxi_kw_array(flxi_kwriter *w, char prefix, uint32_t number, uint8_t type)
@@ -18,7 +18,7 @@ uint32_t flxi_kw_array(flxi_kwriter *w, char prefix, uint32_t number, uint8_t ty
 
 /* ---- Loops over invocations ---- */
 
-/* Declares those ids of the invocation that its text uses, before this text: known only when it is written. */
+/* Declares the ids that the text of the invocation uses, before this text: they are known only after it is written. */
 static void declare_ids(flxi_kwriter *w)
 {
     static const char zero[] = "0";
@@ -45,7 +45,7 @@ static void declare_ids(flxi_kwriter *w)
     w->out.failed |= p->failed;
 }
 
-/* Loops over the local ids, x fastest; axes of extent 1 need none. Leaves one brace open, gives the linear id as l. */
+/* Loops over the local ids, x fastest; axes of extent 1 need none. Leaves one brace open; l is the linear id. */
 static void open_locals(flxi_kwriter *w)
 {
     const uint32_t *size = w->k->size;
@@ -104,7 +104,7 @@ void flxi_kw_open_interval(flxi_kwriter *w)
         flxi_kw_line(w, "if (!(%s)) continue;", active);
     w->interval_at = w->out.n;
     if (w->is_splitting)
-        return; /* what was written of the statement so far is used in this interval too */
+        return; /* the part of the statement written so far is used in this interval too */
     w->seen_lane = 0;
     memset(w->seen, 0, sizeof w->seen);
 }
@@ -122,7 +122,7 @@ void flxi_kw_close_interval(flxi_kwriter *w)
 
 /* ---- Subgroup ops ---- */
 
-/* Splits the line: operands into arrays, the op for all subgroups, and on with the result. */
+/* Splits the line: operands go into arrays, the op runs for all subgroups, and the rest uses the result. */
 const char *flxi_kw_subgroup(flxi_kwriter *w, const flxi_kx *e)
 {
     uint32_t type = w->k->exprs[e->x[0]].type, n = flxi_kernel_workgroup(w->k);
@@ -195,7 +195,7 @@ static uint32_t new_mask(flxi_kwriter *w)
     return flxi_kw_array(w, 'm', ++w->next_mask, FLX_U8);
 }
 
-/* m[l] = who takes part and fulfils the condition. */
+/* m[l] = active and satisfies the condition. */
 static void set_mask(flxi_kwriter *w, uint32_t mask, const char *condition)
 {
     const char *active = flxi_kw_active(w, "l");
@@ -266,7 +266,7 @@ static void split_masked_loop(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_close(w);
 }
 
-/* Everybody is here, so everybody leaves. */
+/* All invocations are here, so all leave. */
 static void split_return(flxi_kwriter *w)
 {
     flxi_kw_close_interval(w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_opaque.c: extensions, as they were registered to be written. */
+/* kernel_opaque.c: emits extensions with their registered texts. */
 #include "emit/kernel_writer.h"
 
 #include "kernel/program/kernel_extension.h"
@@ -14,19 +14,19 @@ static const flx_kernel_spelling *spelling_of(const flxi_kwriter *w, const flxi_
 static const flx_kernel_spelling *find_spelling(flxi_kwriter *w, const flxi_kopaque *o)
 {
     if (!o->known) {
-        flxi_kw_fail(w, "K64", "register it before the kernel is made, or take it out",
-                     "the extension '%.60s' is not registered", o->extension);
+        flxi_kw_fail(w, "K64", "register it before the kernel is built, or remove it",
+                     "extension '%.60s' is not registered", o->extension);
         return NULL;
     }
     if (!spelling_of(w, o)->text) {
-        flxi_kw_fail(w, "K64", "register it with one, or run the kernel on another device",
-                     "the extension '%.60s' has no text for %s", o->extension, w->target->name);
+        flxi_kw_fail(w, "K64", "register it with a text for this target, or use another device",
+                     "extension '%.60s' has no text for %s", o->extension, w->target->name);
         return NULL;
     }
     return spelling_of(w, o);
 }
 
-/* What it needs stands once in the file, before all functions that could use it. */
+/* Its prelude appears once in the file, before all functions that could use it. */
 static void add_prelude(flxi_kwriter *w, const flxi_kopaque *o, const char *prelude)
 {
     char name[40];
@@ -52,7 +52,7 @@ static void add_code(flxi_strbuf *out, char code, const flxi_kopaque *o)
             flxi_addf(out, "%s%u", i ? ", " : "", bytes[i]);
 }
 
-/* That the operands exist was checked when it was registered. */
+/* The existence of the operands was checked at registration. */
 static void add_text(flxi_strbuf *out, const char *text, const flxi_kopaque *o, const char *const *args)
 {
     for (const char *at; (at = strchr(text, '$')); text = at) {
@@ -71,7 +71,7 @@ static void add_text(flxi_strbuf *out, const char *text, const flxi_kopaque *o, 
     flxi_add_text(out, text);
 }
 
-/* A value of the type, whatever the text gives: 16-bit floats are rounded, a truth is 0 or 1. */
+/* A value of the type, whatever the text returns: 16-bit floats are rounded, a truth value is 0 or 1. */
 static void add_value(flxi_kwriter *w, flxi_strbuf *out, uint32_t type, const char *text)
 {
     bool is_canonical = w->observes_bits && flxi_ktype_is_float(type);

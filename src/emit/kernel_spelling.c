@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_spelling.c: what the targets' texts have in common: ops, casts, narrow formats, memory.
+/* kernel_spelling.c: spellings that the targets share: ops, casts, narrow formats, memory.
 
-   The meaning of everything here is that of kernel_scalar.c, written so that no operation is undefined in C whatever
-   its operands, and without branches where that can be had, so that loops over it vectorise. 16-bit floats are held as
-   f32 whose value the format has; an op on them is the op on f32 and a rounding. */
+   The semantics are those of kernel_scalar.c, written so that no operation is undefined in C whatever its operands, and
+   without branches where possible, so that loops over it vectorise. 16-bit floats are held in f32, with values that the
+   format can represent; an op on them is the op on f32 followed by a rounding. */
 #include "emit/kernel_spelling.h"
 
 /* ---- Ops ---- */
@@ -66,7 +66,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define WORDS(sign) "($a " sign " $b)"
 #define COMPARED(sign) .of_bool = "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)", "($a " sign " $b)"
 
-/* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
+/* Equal floats are the same or zeros of opposite sign: `or` of their bits gives -0, `and` gives +0. */
 #define CHOICE(nan_a, nan_b, sign, zeros)                                                                       \
     "{ return a != a ? " nan_a " : b != b ? " nan_b " : a == b ? @value(@bits(a) " zeros " @bits(b)) : a " sign \
     " b ? a : b; }"
@@ -178,7 +178,7 @@ static bool is_half(uint32_t type)
     return type == FLX_F16 || type == FLX_BF16;
 }
 
-/* Opens the rounding that an op on 16-bit floats ends with; gives the type the op is done in. */
+/* Opens the rounding that ends an op on 16-bit floats; returns the type in which the op is computed. */
 static uint32_t begin_half(flxi_kfile *f, flxi_strbuf *out, uint32_t type, bool rounds)
 {
     if (!is_half(type))
@@ -365,12 +365,12 @@ const flxi_khelper flxi_khelpers[] = {
     {"bits", KBY_TYPE, "$F $U $n($T a)\n{ union { $T t; $U u; } x; x.t = a; return x.u; }\n"},
     {"value", KBY_TYPE, "$F $T $n($U a)\n{ union { $T t; $U u; } x; x.u = a; return x.t; }\n"},
 
-    /* The quiet NaN without payload for every NaN: where a program looks at the bits of results. */
+    /* The quiet NaN without payload for every NaN: where a program inspects the bits of results. */
     {"canonical", KBY_TYPE,
      "$F $T $n($T a)\n"
      "{ return a != a ? @value(($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u)) : a; }\n"},
 
-    /* Signs of NaNs too, where the processor's operation need not keep their bits. */
+    /* Also normalises signs of NaNs, where the processor's operation need not keep their bits. */
     {"flip_sign", KBY_TYPE, "$F $T $n($T a)\n{ return @value(@bits(a) ^ ($U)1 << ($w == 64 ? 63 : 31)); }\n"},
     {"clear_sign", KBY_TYPE, "$F $T $n($T a)\n{ return @value(@bits(a) & ~(($U)1 << ($w == 64 ? 63 : 31))); }\n"},
 
@@ -378,8 +378,8 @@ const flxi_khelper flxi_khelpers[] = {
      "$F $R $n($T a)\n"
      "{ return a != a ? ($R)0 : a <= $l ? $L : a >= $h ? $M : ($R)a; }\n"},
 
-    /* An f32 that rounds to every shorter format as the operand would: cut, with the last bit set if anything was lost,
-       so that it neither makes nor hides a tie. */
+    /* An f32 that rounds to every shorter format as the operand would: truncated, with the last bit set if anything was
+       lost, so that it neither creates nor hides a tie. */
     {"odd", 0,
      "$F k_f32 $n(k_f64 a)\n"
      "{\n"
@@ -418,7 +418,7 @@ const flxi_khelper flxi_khelpers[] = {
      "    const k_u32 small = @bits:f32((k_f32)m * 0x1p-24f);\n"
      "    return @value:f32(s | (e == 0 ? small : e == 31u ? 0x7f800000u | m << 13 : (e + 112u) << 23 | m << 13));\n"
      "}\n"},
-    {"f16_bits", 0, /* of a value that f16 has */
+    {"f16_bits", 0, /* of a value that f16 can represent */
      "$F k_u16 $n(k_f32 a)\n"
      "{\n"
      "    const k_u32 u = @bits:f32(a), m = u & 0x7fffffffu;\n"
@@ -494,7 +494,7 @@ const flxi_khelper flxi_khelpers[] = {
      "                            : a < 14u ? a < 13u ? 0x1.c3497p-2f : 0x1.200f56p-1f : a < 15u ? 0x1.722766p-1f : "
      "0x1p+0f;\n"
      "}\n"},
-    {"nf4_bits", 0, /* how many of the middles between two values lie below */
+    {"nf4_bits", 0, /* the number of midpoints between adjacent values that are below a */
      "$F k_u32 $n(k_f32 a)\n"
      "{\n"
      "    const k_u32 r = (k_u32)((a > -0x1.b239b2p-1f) + (a > -0x1.38a4e2p-1f) + (a > -0x1.d709p-2f) + (a > "
@@ -505,10 +505,10 @@ const flxi_khelper flxi_khelpers[] = {
      "    return a != a ? 7u : r;\n"
      "}\n"},
 
-    /* Memory: n elements; out of bounds a load gives 0 and a store does nothing. `peek` reads what others may be
-       writing, for a value that decides about an address: it must not be read twice. `at` and `put` are for proven
-       indices. Elements of 4 bits share a unit of memory with others: where other threads may be writing these,
-       put_half is the target's. */
+    /* Memory: n elements; out of bounds a load gives 0 and a store does nothing. `peek` reads memory that other
+       invocations may be writing, for a value that determines an address: it must not be read twice. `at` and `put` are
+       for proven indices. 4-bit elements share a unit of memory with others: where other threads may be writing those,
+       the target defines put_half. */
     {"load", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $D : 0; }\n"},
     {"peek", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 n, k_u32 i)\n{ return i < n ? $V : 0; }\n"},
     {"at", KBY_TYPE | KBY_SPACE, "$F $T $n(const $Q$E *b, k_u32 i)\n{ return $D; }\n"},
@@ -525,7 +525,7 @@ const flxi_khelper flxi_khelpers[] = {
      "$F void $n($Q$E *b, k_u32 n, k_u32 i, $T v)\n{ if (i < n) @put_own_half(b, i, v); }\n"},
     {"store_half", KBY_TYPE | KBY_SPACE,
      "$F void $n($Q$E *b, k_u32 n, k_u32 i, $T v)\n{ if (i < n) @put_half(b, i, v); }\n"},
-    /* The memory of a workgroup that one thread runs. */
+    /* The memory of a workgroup that is run by one thread. */
     {"change_*", KBY_TYPE,
      "$F $T $n($E *b, k_u32 n, k_u32 i, $T v, $T x, int order)\n"
      "{\n"

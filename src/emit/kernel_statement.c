@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_statement.c: statements as text, one invocation at a time. */
+/* kernel_statement.c: emits statements, one invocation at a time. */
 #include "emit/kernel_spelling.h"
 #include "emit/kernel_writer.h"
 
@@ -161,7 +161,7 @@ static const char *copy_part(flxi_kwriter *w, size_t copy, int part)
                     : flxi_kw_text(w, "c%zu", copy * 3 + (size_t)part);
 }
 
-/* Bytes [from_offset …) of one buffer to [to_offset …) of another, as far as both reach. */
+/* Copies bytes [from_offset …) of one buffer to [to_offset …) of another, within the bounds of both. */
 static void write_copy(flxi_kwriter *w, const flxi_ks *s, const char *from_offset, const char *to_offset,
                        const char *size)
 {
@@ -207,7 +207,7 @@ static void write_async_wait(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_close(w);
 }
 
-/* With one participant, who is number 0. */
+/* With one participant, device 0. */
 static void write_collective(flxi_kwriter *w, const flxi_ks *s)
 {
     if (s->order == FLX_KERNEL_BROADCAST && s->offset != 0) {
@@ -233,7 +233,7 @@ static void write_trap(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_add(w, ", i0, i1, i2);");
     flxi_kw_end(w);
     w->seen[FLX_KERNEL_INVOCATION_ID] = 7;
-    /* Threads of a workgroup that stay behind would wait for those that left: then all go on, which does no harm. */
+    /* Threads that remain would wait for those that left: so all continue, which does no harm. */
     if (w->target->is_serial || !w->has_sync)
         flxi_kw_line(w, "return;");
 }
@@ -407,7 +407,7 @@ void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s)
         flxi_kw_end(w);
         break;
     default:
-        flxi_kw_fail(w, "resume", "run it on the interpreter", "a statement that resumes cannot be written");
+        flxi_kw_fail(w, "resume", "run it on the interpreter", "resume is not supported by emitted code");
     }
 }
 

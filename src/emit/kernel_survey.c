@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_survey.c: what the writer has to know about a kernel before it writes the first line. */
+/* kernel_survey.c: analysis of a kernel before the first line is written. */
 #include "emit/kernel_writer.h"
 
 /* ---- Expressions ---- */
@@ -9,15 +9,15 @@ static bool is_subgroup_op(const flxi_kx *e)
     return e->kind >= KX_SUBGROUP_ADD && e->kind <= KX_SUBGROUP_BALLOT;
 }
 
-/* A bitcast shows all bits of a float, and copysign shows the sign of a NaN. */
+/* A bitcast exposes all bits of a float, and copysign exposes the sign of a NaN. */
 static bool looks_at_bits(const flx_kernel *k, const flxi_kx *e)
 {
     return (e->kind == KX_BITCAST && flxi_ktype_is_float(k->exprs[e->x[0]].type)) ||
            (e->kind == KX_BINARY && e->op == KBIN_copysign);
 }
 
-/* Atomics whose results depend on who comes first: those that do not commute with themselves, or with another kind on
-   the same buffer. */
+/* Atomics whose results depend on the order of invocations: those that do not commute with themselves, or with another
+   kind on the same buffer. */
 static bool depends_on_order(flxi_kwriter *w, const flxi_kx *e)
 {
     bool adds = e->op == FLX_KERNEL_ATOMIC_ADD || e->op == FLX_KERNEL_ATOMIC_SUB;
@@ -49,7 +49,7 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
         bool shared = w->k->buffers[e->ref].access != FLX_KERNEL_WORKGROUP;
         w->is_ordered |= shared && depends_on_order(w, e);
     }
-    w->is_ordered |= e->kind == KX_OPAQUE && !w->k->opaques[e->ref].pure; /* its effects are seen in order */
+    w->is_ordered |= e->kind == KX_OPAQUE && !w->k->opaques[e->ref].pure; /* its effects are observed in order */
 }
 
 /* ---- Statements ---- */
@@ -69,7 +69,7 @@ static void note_statement(flxi_kwriter *w, const flxi_ks *s)
         break;
     case KS_TRAP:
         w->has_traps = true;
-        w->ids[FLX_KERNEL_INVOCATION_ID] = 7; /* it tells who it was */
+        w->ids[FLX_KERNEL_INVOCATION_ID] = 7; /* a trap reports them */
         break;
     case KS_INDIRECT:
         w->has_indirect = true;
@@ -86,7 +86,7 @@ static void note_statement(flxi_kwriter *w, const flxi_ks *s)
     default:
         break;
     }
-    /* An atomic whose result is used tells who came first. */
+    /* An atomic whose result is used exposes the order of invocations. */
     const flxi_kx *a = &w->k->exprs[s->a];
     bool plain_effect = s->kind == KS_EFFECT && a->kind == KX_ATOMIC && !(w->k->exprs[a->x[0]].does & KX_ATOMICS) &&
                         !(w->k->exprs[a->x[1]].does & KX_ATOMICS);
@@ -99,7 +99,7 @@ static bool talks(const flxi_kwriter *w, const flxi_ks *s)
     return w->talks[s->a] || w->talks[s->b];
 }
 
-/* Flags what splits, in the order of the text; `number` is that of the next statement. */
+/* Flags statements that split, in text order; `number` is that of the next statement. */
 static bool mark_splits(flxi_kwriter *w, flxi_klist list, size_t *number)
 {
     bool any = false;
@@ -126,10 +126,10 @@ static size_t note_list(flxi_kwriter *w, flxi_klist list)
     return n;
 }
 
-/* ---- What decides about addresses ---- */
+/* ---- What determines addresses ---- */
 
-/* Reads that other invocations may be writing at the same time. A race may give any value, but the value that was
-   compared with a length must be the one that is used: the compiler may not read twice. */
+/* Reads of memory that other invocations may be writing at the same time. A race may give any value, but the value that
+   was compared with a length must be the one that is used: the compiler must not read twice. */
 static bool has_racy_load(const flxi_kwriter *w)
 {
     for (uint32_t e = 1; e <= w->k->num_exprs; e++)
@@ -180,7 +180,7 @@ static void mark_all_indices(flxi_kwriter *w, flxi_klist list)
     }
 }
 
-/* From variables that steer to those their values are made of, backwards. */
+/* Propagates backwards from variables that determine addresses to the variables their values depend on. */
 static bool spread_steering(flxi_kwriter *w, flxi_klist list)
 {
     bool grew = false;
@@ -198,7 +198,7 @@ static bool spread_steering(flxi_kwriter *w, flxi_klist list)
 
 static void find_steering(flxi_kwriter *w)
 {
-    enum { MAX_ROUNDS = 8 }; /* a program that needs more has all its reads made safe */
+    enum { MAX_ROUNDS = 8 }; /* beyond this, all reads of a program are made safe */
     if (!has_racy_load(w))
         return;
     mark_all_indices(w, w->k->body);
@@ -236,7 +236,7 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     w->has_sync = mark_splits(w, k->body, &number);
     number = 0;
     if (w->has_sync)
-        mark_splits(w, k->body, &number); /* now with the returns */
+        mark_splits(w, k->body, &number); /* now including returns */
     find_steering(w);
     return w->code;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text.c: see kernel_text.h. Templates are expanded here, and the functions they name are written on first
-   use. */
+/* kernel_text.c: see kernel_text.h. Expands templates; the functions that they refer to are written on first use. */
 #include "emit/kernel_text.h"
 
 #include "emit/kernel_spelling.h"
-#include "emit/vector/vector_spelling.h"
 
 #include <stdio.h>
 
@@ -147,7 +145,7 @@ static uint64_t bits_of_double(double d)
     return u;
 }
 
-/* Infinities and NaNs have no literal: they are made from their bits. */
+/* Infinities and NaNs have no literal: they are built from their bits. */
 static void add_float(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits)
 {
     double d = flxi_kscalar_to_double(type, bits);
@@ -248,17 +246,17 @@ static void define(flxi_kfile *f, const flxi_khelper *row, const char *name, con
     if (row && row->text)
         flxi_kfile_expand(f, &text, row->text, &own);
     else if (s->lanes)
-        flxi_vspell_define(f, &text, name, &own);
+        f->vector_spelling->define(f, &text, name, &own);
     else
         define_op(f, &text, name, &own);
-    add_buffer(&f->functions, &text); /* behind those that it calls */
+    add_buffer(&f->functions, &text); /* after those that it calls */
     f->failed |= text.failed;
     flxi_strbuf_free(&text);
 }
 
 void flxi_kfile_name(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s)
 {
-    const flxi_khelper *row = s->lanes ? flxi_vspell_helper(name, s) : find_helper(f, name);
+    const flxi_khelper *row = s->lanes ? f->vector_spelling->find(name, s) : find_helper(f, name);
     unsigned by = row ? row->by : KBY_TYPE;
     char full[80];
     const char *type = flxi_ktype_of(s->type)->name, *result = flxi_ktype_of(s->result)->name;
@@ -284,7 +282,7 @@ static void add_power(flxi_strbuf *out, uint32_t type, const char *sign, unsigne
     flxi_addf(out, "%s0x1p+%u%s", sign, exponent, type == FLX_F64 ? "" : "f");
 }
 
-/* Least and largest value of the result as integers and, one too large, as floats. */
+/* Smallest and largest value of the result as integers and, one too large, as floats. */
 static void add_limit(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     const flxi_ktype *r = flxi_ktype_of(s->result);
@@ -321,21 +319,21 @@ static void add_width_type(flxi_strbuf *out, char code, const flxi_ksubject *s)
     flxi_add_text(out, flxi_ktext_type(type));
 }
 
-/* Element i of the array b as it lies in memory, `volatile` where reading it twice must not be possible. */
+/* Element i of the array b as stored in memory, `volatile` where it must not be read twice. */
 static void add_element(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s, bool is_volatile)
 {
     unsigned bits = flxi_ktype_of(s->type)->bits;
     const char *index = bits != 4 ? "i" : f->target->has_words ? "i / 8" : "i / 2";
-    char place[160], text[240];
+    char element[160], text[240];
     if (is_volatile)
-        snprintf(place, sizeof place, "*(const volatile %s%s *)(b + %s)", f->target->space[s->space],
+        snprintf(element, sizeof element, "*(const volatile %s%s *)(b + %s)", f->target->space[s->space],
                  flxi_ktext_element(f->target, s->type), index);
     else
-        snprintf(place, sizeof place, "b[%s]", index);
+        snprintf(element, sizeof element, "b[%s]", index);
     if (bits == 4)
-        snprintf(text, sizeof text, "(%s >> i %% %d * 4 & 15)", place, f->target->has_words ? 8 : 2);
+        snprintf(text, sizeof text, "(%s >> i %% %d * 4 & 15)", element, f->target->has_words ? 8 : 2);
     else
-        snprintf(text, sizeof text, "%s", place);
+        snprintf(text, sizeof text, "%s", element);
     flxi_ksubject inner = *s;
     inner.x[0] = text;
     flxi_kfile_expand(f, out, flxi_kspell_decode(s->type), &inner);
@@ -358,17 +356,57 @@ static void add_new_value(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *
 }
 
 /* -0 is the zero of floating addition: it keeps the sign of a sum of zeros. */
-static void add_nothing(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
+static void add_neutral(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
 {
     bool is_float = flxi_ktype_is_float(type);
     flxi_ktext_literal(f, out, type, is_float ? UINT64_C(1) << (flxi_ktype_of(type)->bits - 1) : 0);
 }
 
+/* Codes for elements in memory and atomics; false for other codes. */
+static bool add_memory_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
+{
+    switch (code) {
+    case 'E':
+        flxi_add_text(out, flxi_ktext_element(f->target, s->type));
+        return true;
+    case 'Q':
+        flxi_add_text(out, f->target->space[s->space]);
+        return true;
+    case 'D':
+        add_element(f, out, s, false);
+        return true;
+    case 'V':
+        add_element(f, out, s, true);
+        return true;
+    case 'C': {
+        flxi_ksubject inner = *s;
+        inner.x[0] = "v";
+        flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner);
+        return true;
+    }
+    case 'K':
+        flxi_addf(out, "%d", f->target->has_words ? 8 : 2);
+        return true;
+    case 'N':
+        add_new_value(f, out, s);
+        return true;
+    case 'Z':
+        add_neutral(f, out, s->type);
+        return true;
+    case 'p':
+        flxi_add_text(out, flxi_ktype_of(s->type)->bits == 64 ? f->target->atomic64 : f->target->atomic32);
+        return true;
+    case 'o':
+        flxi_add_text(out, flxi_katomic_names[s->atomic]);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     const flxi_ktype *t = flxi_ktype_of(s->type);
-    flxi_ksubject inner = *s;
-    inner.x[0] = "v";
     switch (code) {
     case 'a':
     case 'b':
@@ -404,44 +442,19 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     case 'h':
         add_limit(f, out, code, s);
         break;
-    case 'E':
-        flxi_add_text(out, flxi_ktext_element(f->target, s->type));
-        break;
-    case 'Q':
-        flxi_add_text(out, f->target->space[s->space]);
-        break;
-    case 'D':
-        add_element(f, out, s, false);
-        break;
-    case 'V':
-        add_element(f, out, s, true);
-        break;
-    case 'C':
-        flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner);
-        break;
-    case 'K':
-        flxi_addf(out, "%d", f->target->has_words ? 8 : 2);
-        break;
-    case 'N':
-        add_new_value(f, out, s);
-        break;
-    case 'Z':
-        add_nothing(f, out, s->type);
-        break;
-    case 'p':
-        flxi_add_text(out, t->bits == 64 ? f->target->atomic64 : f->target->atomic32);
-        break;
-    case 'o':
-        flxi_add_text(out, flxi_katomic_names[s->atomic]);
-        break;
     case 'F':
-        flxi_add_text(out, s->lanes ? flxi_vspell_function : f->target->function);
+        flxi_add_text(out, s->lanes ? f->vector_spelling->function : f->target->function);
         break;
     case 'n':
         flxi_add_text(out, s->name ? s->name : "");
         break;
     default:
-        flxi_vspell_code(f, out, code, s);
+        if (add_memory_code(f, out, code, s))
+            break;
+        if (s->lanes)
+            f->vector_spelling->expand(f, out, code, s);
+        else
+            f->failed = true;
     }
 }
 
@@ -453,7 +466,7 @@ static size_t word_length(const char *s)
     return n;
 }
 
-/* "name" or "name:type" behind an @; gives its length. */
+/* "name" or "name:type" after an @; returns its length. */
 static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const flxi_ksubject *s)
 {
     char name[48];
@@ -484,7 +497,7 @@ static size_t add_call(flxi_kfile *f, flxi_strbuf *out, const char *at, const fl
     return end + is_half;
 }
 
-/* "1exp" behind a %: declared once, as a function of one or two doubles. */
+/* "1exp" after a %: declared once, as a function of one or two doubles. */
 static size_t add_library_call(flxi_kfile *f, flxi_strbuf *out, const char *at)
 {
     size_t n = word_length(at);
@@ -518,7 +531,7 @@ void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const 
         } else if (*text == '%' && (text[1] == '1' || text[1] == '2')) {
             text += 1 + add_library_call(f, out, text + 1);
         } else if (*text) {
-            flxi_add_char(out, *text++); /* a percent sign of its own */
+            flxi_add_char(out, *text++); /* a literal percent sign */
         }
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text.h: the text of kernels under construction: targets, templates and the functions a file needs.
+/* kernel_text.h: a file of kernel text under construction: targets, templates and the functions that it needs.
 
-   Everything that differs between C, CUDA C and OpenCL C stands in a flxi_ktarget: how types, ops, pointers and threads
-   are spelled. What they share stands in kernel_text.c. Spellings are templates; a template that begins with '{' is the
-   body of a function, which is written into the file once for each type it is used with. So a file holds the functions
-   that its kernels call and no others, and several kernels can go into one file.
+   Everything that differs between C, CUDA C and OpenCL C is in a flxi_ktarget: the spelling of types, ops, pointers and
+   threads. What they share is in kernel_text.c. Spellings are templates; a template that begins with '{' is the body of
+   a function, which is written into the file once for each type it is used with. So a file contains exactly the
+   functions that its kernels call, and several kernels can share one file.
 
-   No text of a program ever enters a file: names are made from numbers, so quotes, newlines or code in a buffer's name
-   have no way in. What an extension was registered with does: it is the host's own code. */
+   No text of a program ever enters a file: names are made from numbers, so quotes, newlines or code in the name of a
+   buffer cannot get in. The texts of a registered extension do: they are the host's own code. */
 #ifndef FLXI_KERNEL_TEXT_H
 #define FLXI_KERNEL_TEXT_H
 
@@ -19,12 +19,12 @@
 /* How an op is written, by the kind of its operands; NULL: as in the shared table. */
 typedef struct {
     const char *of_bool, *of_unsigned, *of_signed, *of_float;
-    const char *of_word; /* of u32 and u64, where C says what the op means; NULL: as other unsigned types */
+    const char *of_word; /* of u32 and u64, where C defines the op; NULL: as other unsigned types */
     bool is_exact;       /* a 16-bit float's result needs no rounding */
 } flxi_kspelling;
 
-/* A function of the file: its whole text. A name that ends in '*' stands for all that begin so. `by` says what its name
-   carries: the operand's type, the result's … */
+/* A function of the file: its whole text. A name that ends in '*' matches all names with this prefix. `by` says what
+   its name includes: the operand's type, the result's … */
 typedef struct {
     const char *name;
     unsigned by; /* KBY_… */
@@ -33,7 +33,7 @@ typedef struct {
 
 enum { KBY_TYPE = 1, KBY_RESULT = 2, KBY_SPACE = 4 };
 
-/* Where memory lies. */
+/* Address spaces. */
 typedef enum { KADDRESS_STORAGE, KADDRESS_WORKGROUP, KADDRESS_PRIVATE, KADDRESS_COUNT } flxi_kaddress;
 
 typedef struct flxi_kwriter flxi_kwriter;
@@ -44,9 +44,9 @@ typedef struct {
     const char *restricts;                /* of a pointer */
     const char *shared;                   /* of a workgroup's array */
     const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
-    const char *axes, *id_end;            /* … and the axes' names, and what follows */
+    const char *axes, *id_end;            /* … and the names of the axes, and the text after them */
     const char *lanes_parameter;          /* the width of subgroups, or NULL */
-    const char *declare_lanes[4]; /* lines, until NULL: lane, lanes and whatever subgroup ops take, from l and size */
+    const char *declare_lanes[4]; /* lines, until NULL: lane, lanes, arguments of subgroup ops; from l and size */
     const char *lanes_memory;     /* an array of `size` elements for subgroup ops, or NULL */
 } flxi_kthreads;
 
@@ -64,7 +64,7 @@ typedef struct {
     const char *suffix[KADDRESS_COUNT];  /* in the names of functions that take such a pointer; "" where one fits all */
     const char *u64_suffix, *i64_suffix; /* of literals */
     const char *f32_suffix;              /* of mathematical functions */
-    const char *atomic32, *atomic64;     /* how names of atomic functions begin */
+    const char *atomic32, *atomic64;     /* prefixes of atomic functions */
     const flxi_kspelling *unaries, *binaries; /* by op; NULL: none differ */
     const flxi_kspelling *strict;             /* binaries by op, unless contraction is permitted; or NULL */
     const char *fma;
@@ -78,11 +78,12 @@ typedef struct {
 
 extern const flxi_ktarget flxi_target_c, flxi_target_cuda, flxi_target_opencl;
 
-const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL: there is none */
+const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL if there is none */
 
 /* ---- A file under construction ---- */
 
-typedef struct flxi_vector_options flxi_vector_options; /* vector_emit.h */
+typedef struct flxi_vector_options flxi_vector_options;     /* vector_emit.h */
+typedef struct flxi_kvector_spelling flxi_kvector_spelling; /* below */
 
 typedef struct {
     const flxi_ktarget *target;
@@ -91,10 +92,11 @@ typedef struct {
     flxi_strings written; /* names of the functions that are in `functions` */
     flxi_strbuf functions, kernels;
     uint32_t num_kernels;
-    uint32_t flags;                    /* of the kernel that is being written: FLX_KERNEL_CONTRACT … */
-    const flxi_vector_options *vector; /* how it is to be vectorised; NULL: not at all */
-    const char *vector_reason;         /* why the last one was not */
-    unsigned vector_bytes;             /* of a vector; the same for all kernels of a file */
+    uint32_t flags;                               /* of the current kernel: FLX_KERNEL_CONTRACT … */
+    const flxi_vector_options *vector;            /* how to vectorise it; NULL: not at all */
+    const char *vector_reason;                    /* why the last kernel was not vectorised */
+    const flxi_kvector_spelling *vector_spelling; /* of functions on vectors; NULL in a file without vectors */
+    unsigned vector_bytes;                        /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
     bool may_alias; /* set by the caller: buffers may share memory, element by element */
     bool failed;    /* memory is exhausted, or a template is wrong */
@@ -115,14 +117,14 @@ flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err);
    $D $V $C   element i of b as a value, likewise not to be read twice, and v as an element in memory
    $K         4-bit elements in one unit of memory
    $N         the new value of an atomic, of `old` and `v`    $o      its op     $p      how its function begins
-   $Z         what changes nothing when it is added
-   $F $n      qualifiers and name of the function that is being defined
+   $Z         the neutral element of addition
+   $F $n      qualifiers and name of the function being defined
    @name      a function of the file, for the same types; @name:f32 for another one (or :U :X :R)
-   %1name     a function of the C library of so many doubles
+   %1name     a function of the C library of that many doubles
 
-   In functions on vectors, where @name is one too:
+   In functions on vectors, where @name is also a function on vectors:
    $v $q      vectors of the operand's type and of the result's       $B      masks of the kernel
-   $i $u      of the operand's width: signed, unsigned                $e      elements as they lie in memory
+   $i $u      of the operand's width: signed, unsigned                $e      elements as stored in memory
    $G $H      values of the elements r, elements of the values a      $k      lanes in a vector
    $A $I $J   a, a, … and 0, 1, … and 0, 2, … for all lanes          $j      integers as wide as elements
    $t $d      vectors of half as many lanes: f32, f64                 @/name  a function on these */
@@ -132,11 +134,22 @@ typedef struct {
     flxi_kaddress space;
     uint8_t atomic;
     unsigned lanes;   /* of a vector; 0: one value */
-    const char *name; /* of the function that is being defined */
+    const char *name; /* of the function being defined */
 } flxi_ksubject;
 
+/* How functions on vectors are written: the table of the vector writer, which sets it in its files. */
+struct flxi_kvector_spelling {
+    const char *function; /* qualifiers of a function */
+    /* The row of a function for the subject's type; NULL: it is an op, or does not exist. */
+    const flxi_khelper *(*find)(const char *name, const flxi_ksubject *s);
+    /* Writes an op that has no row as a function. */
+    void (*define)(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s);
+    /* Codes of templates for vectors. */
+    void (*expand)(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s);
+};
+
 void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const flxi_ksubject *s);
-/* Writes the name of a function into `out` and sees to it that the file holds it. */
+/* Writes the name of a function into `out` and makes sure that the file contains it. */
 void flxi_kfile_name(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s);
 
 /* The name of a type in the file: "k_f32"; in memory: "k_u16" for f16. */

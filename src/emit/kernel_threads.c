@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_threads.c: the function of a kernel where each invocation is a thread of the device: CUDA C and OpenCL C.
 
-   Its parameters are, in this order, a pointer and a length for each bound buffer, in the order of their declaration;
-   where the kernel traps or asks for another stage the status; where OpenCL has subgroups their width; where CUDA has
-   grid barriers the word that counts arrivals. Statements follow as they are: barriers, subgroup ops and returns are
-   the device's. */
+   Its parameters are, in this order, a pointer and a length for each bound buffer, in order of declaration; the status
+   if the kernel traps or requests another stage; the subgroup width for OpenCL with subgroups; the word that counts
+   arrivals for CUDA with grid barriers. Statements follow unchanged: barriers, subgroup ops and returns are those of
+   the device. */
 #include "emit/kernel_writer.h"
 
 static void write_parameters(flxi_kwriter *w)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_value.c: expressions as text.
+/* kernel_value.c: emits expressions.
 
-   A tree becomes nested text as long as it is shallow; deeper parts are bound to temporaries, since compilers limit how
-   deep brackets nest. Where a statement changes memory, its loads and atomics are bound one by one in the order of
-   evaluation, which C leaves open. */
+   A shallow tree becomes nested text; deeper parts are bound to temporaries, because compilers limit the nesting of
+   brackets. If a statement changes memory, its loads and atomics are bound one by one in order of evaluation, which C
+   leaves unspecified. */
 #include "emit/kernel_spelling.h"
 #include "emit/kernel_writer.h"
 
 #include <stdio.h>
 
-/* How deep text may nest before it is bound. */
+/* How deep text may nest before it is bound to a temporary. */
 enum { MAX_INLINE_DEPTH = 8 };
 
 typedef struct {
@@ -39,7 +39,7 @@ const char *flxi_kw_text(flxi_kwriter *w, const char *fmt, ...)
     return keep(w, text, n < 0 || (size_t)n >= sizeof text ? 0 : (size_t)n);
 }
 
-/* The buffer that a piece is written into, and the finished piece. */
+/* The buffer into which a piece is written, and the finished piece. */
 static flxi_strbuf *begin(flxi_kwriter *w)
 {
     w->piece.n = 0;
@@ -171,7 +171,7 @@ static words load(flxi_kwriter *w, const flxi_kx *e)
     return (words){finish(w), index.depth + 1};
 }
 
-/* 0 is relaxed, 5 the strongest, as in C; what lies between is made the strongest. */
+/* 0 is relaxed, 5 the strongest, as in C; orderings in between become the strongest. */
 static words atomic(flxi_kwriter *w, const flxi_kx *e)
 {
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
@@ -252,7 +252,7 @@ static const char *leaf(flxi_kwriter *w, const flxi_kx *e)
     }
 }
 
-/* Ops whose result is no new number: a NaN passes through them as it is. */
+/* Ops whose result is not computed arithmetically: a NaN passes through them unchanged. */
 static bool moves_bits(const flxi_kx *e)
 {
     if (e->kind == KX_UNARY)
@@ -260,7 +260,7 @@ static bool moves_bits(const flxi_kx *e)
     return (e->kind == KX_BINARY && e->op == KBIN_copysign) || e->kind == KX_SELECT || e->kind == KX_BITCAST;
 }
 
-/* neg and abs as operations on bits, where bits are looked at. */
+/* neg and abs as operations on bits, where bits are observed. */
 static bool write_sign(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, const char *x)
 {
     bool is_sign = e->kind == KX_UNARY && (e->op == KUN_neg || e->op == KUN_abs) && flxi_ktype_is_float(e->type);
@@ -390,7 +390,7 @@ const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr)
     return w->code == FLX_OK ? value(w, expr).at : "0";
 }
 
-/* Without the brackets around the whole. */
+/* Without the outer brackets. */
 const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr)
 {
     const char *text = flxi_kw_value(w, expr);
@@ -401,7 +401,7 @@ const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr)
     for (size_t i = 0; i < n; i++) {
         depth += (text[i] == '(') - (text[i] == ')');
         if (depth == 0 && i + 1 < n)
-            return text; /* the first bracket is that of a cast or of a part */
+            return text; /* the first bracket belongs to a cast or to a part */
     }
     return keep(w, text + 1, n - 2);
 }

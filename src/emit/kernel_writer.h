@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_writer.h: the walk over one kernel that writes its text; shared by the files that make it up.
+/* kernel_writer.h: the walk over one kernel that writes its text; shared by these files:.
 
    kernel_emit.c       what surrounds the statements, and the public function
    kernel_statement.c  statements
@@ -7,7 +7,7 @@
    kernel_opaque.c     extensions
    kernel_threads.c    targets whose invocations are threads: the function around the statements
    kernel_interval.c   serial targets: barriers and subgroup ops cut the text into loops over invocations
-   kernel_survey.c     what has to be known before the first line
+   kernel_survey.c     analysis before the first line
 
    Names: bN buffer, nN its length, vN variable, tN temporary, eN end of a loop, mN mask, cN async copy, fN function;
    i0 l0 w0 q0 (per axis): invocation, local and workgroup id, workgroups in the grid; lane, lanes: of the subgroup. */
@@ -19,7 +19,7 @@
 #include "kernel/check/kernel_uniform.h"
 #include "kernel/optimise/kernel_bounds.h"
 
-/* What targets that are C or C++ begin with. */
+/* The beginning of files for targets that are C or C++. */
 #define KTYPE_NAMES                       \
     "typedef unsigned char k_u8;\n"       \
     "typedef unsigned short k_u16;\n"     \
@@ -33,7 +33,7 @@
     "typedef double k_f64;\n"             \
     "typedef float k_f16, k_bf16; /* values of these formats, held in f32 */\n"
 
-/* An array with an element for each invocation of a workgroup, for what outlives a loop over invocations. */
+/* An array with an element for each invocation of a workgroup, for values that outlive a loop over invocations. */
 typedef struct {
     char prefix; /* of its name: 'v', 't', 'm' */
     uint32_t number;
@@ -50,51 +50,51 @@ struct flxi_kwriter {
     flx_error *err;
     flx_code code;     /* the first failure */
     flxi_strbuf out;   /* the kernel's text so far */
-    flxi_strbuf piece; /* an expression that is being written */
-    flxi_arena facts;  /* what the survey found */
+    flxi_strbuf piece; /* the expression being written */
+    flxi_arena facts;  /* results of the survey */
     flxi_arena words;  /* texts of expressions; emptied with each statement */
     unsigned depth;    /* of indentation */
 
     /* The survey. */
     flxi_kfacts known;
-    flxi_kranges ranges; /* what is known about indices where the walk is: an access that is in range needs no guard */
+    flxi_kranges ranges; /* known at the current point: an access that is in range needs no guard */
     flxi_kuniform uniform;
-    uint8_t *talks;                   /* by expression: a subgroup op is in it */
-    uint8_t *splits;                  /* by statement, in the order of the text: it cuts the loop over invocations */
-    uint8_t *steers;                  /* by variable: its value decides about an address */
+    uint8_t *talks;                   /* by expression: contains a subgroup op */
+    uint8_t *splits;                  /* by statement, in text order: it splits the loop over invocations */
+    uint8_t *steers;                  /* by variable: its value determines an address */
     uint8_t *is_written;              /* by buffer: the kernel changes it */
     uint8_t *is_accessed;             /* by buffer */
     uint8_t *atomic_kind;             /* by buffer: 1 + the op of its atomics */
     uint8_t ids[FLX_KERNEL_ID_COUNT]; /* by id: bit a: axis a is used */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
-    bool uses_lane, uses_lanes;       /* of the subgroup: the own number, how many there are */
-    bool observes_bits;               /* of floats: then every NaN that was computed is the same */
+    bool uses_lane, uses_lanes;       /* of the subgroup: the lane's own number, the number of lanes */
+    bool observes_bits;               /* of floats: then all computed NaNs have the same bits */
     bool has_sync;                    /* statements that split */
     bool has_traps, has_indirect, has_returns, has_grid_barrier, is_ordered;
 
-    /* Where the walk is. */
+    /* The current point of the walk. */
     size_t statement; /* the number of the next statement */
     uint32_t next_temp, next_mask, next_label, next_trap, next_indirect;
     const flxi_ks
-        *decided; /* an `if` whose body always runs, or, if that returns, never: the loop around it sees to it */
+        *decided; /* an `if` whose body always runs, or, if that returns, never: the enclosing loop guarantees it */
     bool in_function;
     bool binds;    /* loads and atomics of this statement are bound in order, because it changes memory */
-    bool steering; /* what is written now decides about an address */
+    bool steering; /* the current expression determines an address */
 
     /* Serial targets, kernel_interval.c. */
-    bool is_rehearsal;         /* the first of two walks, which finds out what outlives an interval */
-    bool is_open;              /* inside a loop over invocations */
-    bool is_splitting;         /* in a statement with a subgroup op */
-    bool label_used, end_used; /* a goto to the end of the interval, of the workgroup */
-    bool needs_live;           /* an invocation may have returned while others go on */
-    uint32_t interval;         /* number of the loop */
-    size_t interval_at;        /* where in the text it begins … */
-    uint8_t seen[FLX_KERNEL_ID_COUNT], seen_lane; /* … and the ids that were written since */
+    bool is_rehearsal;                            /* the first of two walks, which finds what outlives an interval */
+    bool is_open;                                 /* inside a loop over invocations */
+    bool is_splitting;                            /* in a statement with a subgroup op */
+    bool label_used, end_used;                    /* a goto to the end of the interval, of the workgroup */
+    bool needs_live;                              /* an invocation may have returned while others continue */
+    uint32_t interval;                            /* number of the loop */
+    size_t interval_at;                           /* offset in the text where it begins … */
+    uint8_t seen[FLX_KERNEL_ID_COUNT], seen_lane; /* … and the ids that were used since */
     uint32_t mask;                                /* invocations that take part; 0: all */
     uint32_t *home;                               /* by variable: interval it was declared in */
     uint8_t *outlives;                            /* by variable: it is an array */
     FLXI_VEC(flxi_karray) arrays;
-    const char *lane; /* index of the invocation in arrays: "l", or "0" for what is the same for all */
+    const char *lane; /* index of the invocation in arrays: "l", or "0" for values that are the same for all */
 
     flxi_kvectors *vectors; /* the kernel is written in vectors; NULL: it is not */
 };
@@ -115,7 +115,7 @@ void flxi_kw_close(flxi_kwriter *w); /* "}" */
 typedef void (*flxi_kw_body_fn)(flxi_kwriter *w, const flxi_ks *s, bool in_else);
 /* "if (condition) { … } else { … }" */
 void flxi_kw_branches(flxi_kwriter *w, const flxi_ks *s, const char *condition, flxi_kw_body_fn write);
-/* What a loop, a block or a region begins with, whatever form its body is written in. */
+/* The beginning of a loop, block or region, whatever form its body has. */
 void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to);
 void flxi_kw_open_block(flxi_kwriter *w, const flxi_ks *s);
 
@@ -133,15 +133,15 @@ static inline flxi_kaddress flxi_kw_address(const flxi_kwriter *w, uint32_t buff
 
 /* ---- Values ---- */
 
-/* The text of an expression, good until the next statement; may write lines that bind parts of it first. */
+/* The text of an expression, valid until the next statement; may first write lines that bind parts of it. */
 const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr);
-const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);   /* where the whole is not part of more text */
-const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr);  /* one that decides about an address */
+const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);   /* if the whole is not part of more text */
+const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr);  /* an index, which determines an address */
 const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr); /* an atomic whose result is not used */
 /* The same, in arrays of the invocation or in a constant. */
 const char *flxi_kw_bind(flxi_kwriter *w, uint32_t type, const char *text);
 const char *flxi_kw_text(flxi_kwriter *w, const char *fmt, ...) FLX_PRINTF(2, 3); /* kept with the words */
-void flxi_kw_name_var(flxi_kwriter *w, uint32_t var, char name[24]);              /* how it is written here */
+void flxi_kw_name_var(flxi_kwriter *w, uint32_t var, char name[24]);              /* its spelling here */
 const char *flxi_kw_pointer(flxi_kwriter *w, uint32_t buffer);                    /* to its first element */
 const char *flxi_kw_length(flxi_kwriter *w, uint32_t buffer);                     /* its number of elements */
 const char *flxi_kw_bytes(flxi_kwriter *w, uint32_t buffer);                      /* its size */
@@ -155,7 +155,7 @@ void flxi_kw_opaque(flxi_kwriter *w, flxi_strbuf *out, uint32_t opaque, uint32_t
 
 void flxi_kw_list(flxi_kwriter *w, flxi_klist list);
 void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s); /* one that does not split */
-/* Before the body of an `if` or loop: learns what is known inside about ranges; behind it one goes back to the mark. */
+/* Before the body of an `if` or loop: learns what is known inside about ranges; after it, return to the mark. */
 flxi_kranges_mark flxi_kw_enter(flxi_kwriter *w, const flxi_ks *s, bool in_else);
 
 /* ---- Frames: what surrounds the statements ---- */
@@ -169,18 +169,18 @@ static inline bool flxi_kw_is_bound(const flxi_kwriter *w, uint32_t buffer)
 void flxi_kw_declare_private(flxi_kwriter *w);
 /* Elements of the array that holds a workgroup or private buffer. */
 uint64_t flxi_kw_array_count(const flxi_kwriter *w, uint32_t buffer);
-/* Before the whole walk over the body: numbers start again. */
+/* Before each walk over the body: restarts the numbering. */
 void flxi_kw_restart(flxi_kwriter *w);
 void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with threads */
 
-/* What a variable that is never assigned stands for. */
+/* The value of a variable that is never assigned. */
 const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr);
 /* If the kernel is a frame `if (i < end)`, sets `decided` to it. */
 void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end);
 
 /* ---- Vectors: vector_frame.c ---- */
 
-bool flxi_vw_begin(flxi_kwriter *w); /* false: the kernel has to be written in the scalar form */
+bool flxi_vw_begin(flxi_kwriter *w); /* false: the kernel needs the scalar form */
 void flxi_vw_comment(flxi_kwriter *w);
 void flxi_vw_write(flxi_kwriter *w);
 const char *flxi_vw_subgroup(flxi_kwriter *w, const flxi_kx *e); /* a subgroup op whose result is the same for all */
@@ -190,7 +190,7 @@ const char *flxi_vw_subgroup(flxi_kwriter *w, const flxi_kx *e); /* a subgroup o
 void flxi_kw_split(flxi_kwriter *w, const flxi_ks *s); /* a statement that splits */
 void flxi_kw_open_interval(flxi_kwriter *w);
 void flxi_kw_close_interval(flxi_kwriter *w);
-/* Over all invocations, or those that take part: for what the text itself has to do for each. */
+/* Loops over all invocations, or the active ones: for work that the text itself does for each. */
 void flxi_kw_each(flxi_kwriter *w, bool active_only);
 const char *flxi_kw_active(flxi_kwriter *w, const char *lane); /* a condition, or "" for all */
 uint32_t flxi_kw_array(flxi_kwriter *w, char prefix, uint32_t number, uint8_t type);

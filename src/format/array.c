@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.c: see array.h. Bytes are read straight into the tensor and put right there; only an array in Fortran order
+/* array.c: see array.h. Bytes are read directly into the tensor and converted there; only an array in Fortran order
    needs a second buffer. */
 #include "format/array.h"
 
@@ -26,7 +26,7 @@ static void swap_bytes(unsigned char *p, size_t nbytes, size_t unit)
 }
 
 /* Rows of the last axis are written in order; `index` counts through the other axes like an odometer, and `from` is the
-   element it stands at in the column-major source. */
+   offset of its element in the column-major source. */
 static void from_fortran(const flx_type *t, int64_t count, size_t size, const unsigned char *in, unsigned char *out)
 {
     int64_t stride[FLX_MAX_RANK]; /* of each axis in the source, in elements */
@@ -75,9 +75,9 @@ static flx_code check_size(const flxi_array *a, const flxi_source *s, flx_error 
     if (!flxi_static_bytes(&a->type, &nbytes))
         return flxi_fail(err, FLX_E_SIZE, "the array's shape has too many elements");
     if (a->at > s->size || a->size > s->size - a->at)
-        return flxi_fail(err, FLX_E_SYNTAX, "the array lies outside the file");
+        return flxi_fail(err, FLX_E_SYNTAX, "the array extends past the end of the file");
     if (nbytes != a->size)
-        return flxi_fail(err, FLX_E_SYNTAX, "the array's type needs %zu bytes of data, the file has %llu", nbytes,
+        return flxi_fail(err, FLX_E_SYNTAX, "the array's type requires %zu bytes of data, the file has %llu", nbytes,
                          (unsigned long long)a->size);
     return FLX_OK;
 }

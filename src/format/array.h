@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.h: an array as it lies in a file, and its way into a tensor. */
+/* array.h: an array as stored in a file, and reading it into a tensor. */
 #ifndef FLXI_ARRAY_H
 #define FLXI_ARRAY_H
 
@@ -14,8 +14,8 @@ typedef struct {
     uint64_t at, size; /* the bytes of the source that hold it */
 } flxi_array;
 
-/* A row-major tensor in this machine's byte order. `size` must be exactly what the type needs and lie inside the
-   source, so nothing is allocated that the source does not justify. Bools that are neither 0 nor 1 become 1. */
+/* A row-major tensor in this machine's byte order. `size` must be exactly what the type requires and within the source,
+   so nothing is allocated that the source does not justify. Bools that are neither 0 nor 1 become 1. */
 flx_tensor *flxi_array_load(flx_context *ctx, const flxi_array *a, const flxi_source *s, flx_error *err);
 
 /* Whether this machine stores the highest byte first. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crc32.c: see crc32.h. The checksum is linear over bits, so eight bytes are folded in at once: each byte's effect, as
-   it is after the bytes behind it, comes from a table of its own. The tables are computed for each use (some thousand
-   steps, little against what is summed), so there is nothing shared to initialise. */
+/* crc32.c: see crc32.h. The checksum is linear over bits, so eight bytes are processed at once: the effect of each
+   byte, including the bytes after it, comes from its own table. The tables are computed for each use (some thousand
+   steps, little compared with the data), so there is no shared state to initialise. */
 #include "format/crc32.h"
 
 #include "format/endian.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c: see file.h. Every call to the system goes through the table at the end, is repeated when a signal interrupts
-   it, and may do less than it was asked to. */
+/* file.c: see file.h. Every system call goes through the table at the end, is repeated when a signal interrupts it, and
+   may do less than requested. */
 #include "format/file.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Some systems refuse larger pieces. */
+/* Some systems reject larger pieces. */
 static const size_t largest_piece = (size_t)1 << 30;
 
 static flx_code io_error(flx_error *err, const char *what)
@@ -64,7 +64,7 @@ static flx_code read_all(flxi_source *s, int64_t limit, flx_error *err)
     return FLX_OK;
 }
 
-/* Files of /proc and the like are regular but say that they are empty, so those are read to find out. */
+/* Files of /proc and the like are regular but report size 0, so they are read to find out. */
 static flx_code inspect(flxi_source *s, int64_t limit, flx_error *err)
 {
     struct stat st;
@@ -80,7 +80,7 @@ static flx_code inspect(flxi_source *s, int64_t limit, flx_error *err)
     }
     if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
         return read_all(s, limit, err);
-    return flxi_fail(err, FLX_E_IO, "cannot read: neither a file nor a pipe");
+    return flxi_fail(err, FLX_E_IO, "cannot read: not a file or a pipe");
 }
 
 flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err)
@@ -107,7 +107,7 @@ void flxi_source_close(flxi_source *s)
 flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n, flx_error *err)
 {
     if (at > s->size || n > s->size - at)
-        return flxi_fail(err, FLX_E_SYNTAX, "the file ends after %llu bytes, %llu are needed",
+        return flxi_fail(err, FLX_E_SYNTAX, "the file ends after %llu bytes, expected %llu",
                          (unsigned long long)s->size, (unsigned long long)at + n);
     if (s->bytes) {
         if (n)
@@ -124,7 +124,7 @@ flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n
         if (k < 0)
             return io_error(err, "cannot read");
         if (k == 0)
-            return flxi_fail(err, FLX_E_IO, "the file became shorter while it was read");
+            return flxi_fail(err, FLX_E_IO, "the file was truncated while it was read");
         p += k;
         from += (uint64_t)k;
         n -= (size_t)k;
@@ -134,7 +134,7 @@ flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n
 
 /* ---- Saving ---- */
 
-/* The path that will be replaced: a link stays, what it points to is written. */
+/* The path that will be replaced: a link is kept, and its target is written. */
 static bool resolve(const char *path, char out[FLXI_PATH_MAX])
 {
     _Static_assert(FLXI_PATH_MAX >= PATH_MAX, "realpath writes up to PATH_MAX bytes");
@@ -157,8 +157,8 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A fresh file in the same folder, for only then can it be moved into place at once. A leftover of a program that was
-   killed is stepped over. */
+/* A new file in the same folder, because only then can it be moved into place atomically. A leftover of a killed
+   program is skipped. */
 static int open_temp(flxi_save *s)
 {
     static const int tries = 1000;
@@ -203,10 +203,10 @@ flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err)
     s->fd = open_temp(s);
     if (s->fd < 0) {
         s->temp[0] = 0;
-        return io_error(err, "cannot create a file beside it");
+        return io_error(err, "cannot create a temporary file in the same folder");
     }
     if (exists && flxi_file_system.fchmod(s->fd, st.st_mode & 0777) != 0) {
-        io_error(err, "cannot keep its permissions");
+        io_error(err, "cannot set its permissions");
         flxi_save_abandon(s);
         return FLX_E_IO;
     }
@@ -232,7 +232,8 @@ flx_code flxi_save_bytes(flxi_save *s, const void *data, size_t n, flx_error *er
     return FLX_OK;
 }
 
-/* The new name is on disk once the folder is; not every file system can do it, and the file is complete either way. */
+/* The new name is on disk once the folder is synced; not every file system supports this, and the file is complete
+   either way. */
 static void sync_folder(flxi_save *s)
 {
     size_t folder = folder_length(s->path);
@@ -262,7 +263,7 @@ flx_code flxi_save_end(flxi_save *s, flx_error *err)
         return FLX_E_IO;
     }
     int fd = s->fd;
-    s->fd = -1; /* whatever close says, the descriptor is gone */
+    s->fd = -1; /* the descriptor is gone whatever close returns */
     if (flxi_file_system.close(fd) != 0 && errno != EINTR) {
         io_error(err, "cannot write");
         flxi_save_abandon(s);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file.h: reading ranges of files and saving files whole.
 
-   A source is something that bytes can be read from at any place: memory, a part of another source, or a file. Only
-   what is asked for is read, so one tensor of a large file costs no more than that tensor; pipes, which cannot go back,
+   A source is something that bytes can be read from at any offset: memory, a part of another source, or a file. Only
+   the requested bytes are read, so one tensor of a large file costs no more than that tensor; pipes, which cannot seek,
    are read to their end first. Files are never mapped: a file that shrinks while it is read is an error, not a signal.
 
-   A save writes to a new file in the same folder and moves it into place when all is written and synced, so others see
-   the old file or the new one, never a part. */
+   A save writes to a new file in the same folder and moves it into place when everything is written and synced, so
+   others see the old file or the new one, never a part. */
 #ifndef FLXI_FILE_H
 #define FLXI_FILE_H
 
@@ -20,9 +20,9 @@
 
 typedef struct {
     const unsigned char *bytes; /* memory; NULL for a file */
-    int fd;                     /* file, read from `base` on */
+    int fd;                     /* file, read starting at `base` */
     uint64_t base, size;
-    flxi_strbuf kept; /* what was read from a pipe */
+    flxi_strbuf kept; /* the contents of a pipe */
 } flxi_source;
 
 flxi_source flxi_source_memory(const void *bytes, size_t size);
@@ -34,7 +34,7 @@ flxi_source flxi_source_part(const flxi_source *s, uint64_t at, uint64_t size);
 flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err);
 void flxi_source_close(flxi_source *s);
 
-/* Reads exactly n bytes at `at`. SYNTAX when the source ends before. */
+/* Reads exactly n bytes at `at`. SYNTAX if the source ends earlier. */
 flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n, flx_error *err);
 
 /* ---- Saving ---- */
@@ -49,7 +49,7 @@ typedef struct {
     char temp[FLXI_PATH_MAX];
 } flxi_save;
 
-/* After a successful begin, either end or abandon; when end fails, nothing is left behind and the old file stands. */
+/* After a successful begin, call either end or abandon; if end fails, nothing is left over and the old file is kept. */
 flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err);
 flx_code flxi_save_bytes(flxi_save *s, const void *data, size_t n, flx_error *err);
 flx_code flxi_save_end(flxi_save *s, flx_error *err);

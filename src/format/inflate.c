@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflate.c: see inflate.h. The format is RFC 1951; section numbers below are its.
+/* inflate.c: see inflate.h. The format is RFC 1951; numbers such as 3.2.7 below are its sections.
 
    Bits are taken from the low end of a 64-bit reservoir, so that a length, a distance and their extra bits (48 bits at
    most) need one refill. A prefix code is decoded in two ways: codes of up to FAST_BITS bits by a table indexed by the
@@ -25,7 +25,7 @@ typedef struct {
     unsigned char *out, *at, *out_end;
     uint64_t bits;      /* the next bit is the lowest */
     unsigned count;     /* bits in the reservoir, supplied zeros included */
-    unsigned supplied;  /* of them, zeros from behind the end */
+    unsigned supplied;  /* of them, zeros from past the end */
     const char *broken; /* what is wrong, or NULL */
 } stream;
 
@@ -73,7 +73,7 @@ static bool fail(stream *s, const char *what)
 /* Whether everything taken so far was really there. */
 static bool is_within_input(stream *s)
 {
-    return s->count >= s->supplied || fail(s, "it ends too early");
+    return s->count >= s->supplied || fail(s, "it is truncated");
 }
 
 /* ---- Prefix codes, 3.2.2 ---- */
@@ -95,8 +95,8 @@ static bool build_code(prefix_code *c, const unsigned char *lengths, unsigned n)
         c->counts[lengths[i]]++;
     c->counts[0] = 0;
     unsigned first[MAX_BITS + 2] = {0}; /* first code of each length */
-    unsigned place[MAX_BITS + 2] = {0}; /* where its symbols begin */
-    int unused = 1;                     /* patterns of the present length not used as code or prefix */
+    unsigned index[MAX_BITS + 2] = {0}; /* index of its first symbol */
+    int unused = 1;                     /* unused patterns of the current length */
     unsigned used = 0;
     for (unsigned length = 1; length <= MAX_BITS; length++) {
         unused = 2 * unused - c->counts[length];
@@ -104,7 +104,7 @@ static bool build_code(prefix_code *c, const unsigned char *lengths, unsigned n)
             return false;
         used += c->counts[length];
         first[length + 1] = (first[length] + c->counts[length]) << 1;
-        place[length + 1] = place[length] + c->counts[length];
+        index[length + 1] = index[length] + c->counts[length];
     }
     if (unused > 0 && used > 0 && !(used == 1 && c->counts[1] == 1))
         return false;
@@ -113,7 +113,7 @@ static bool build_code(prefix_code *c, const unsigned char *lengths, unsigned n)
         if (length == 0)
             continue;
         unsigned code = first[length]++;
-        c->symbols[place[length]++] = (uint16_t)i;
+        c->symbols[index[length]++] = (uint16_t)i;
         if (length > FAST_BITS)
             continue;
         for (unsigned k = reversed(code, length); k < 1 << FAST_BITS; k += 1u << length)
@@ -122,7 +122,7 @@ static bool build_code(prefix_code *c, const unsigned char *lengths, unsigned n)
     return true;
 }
 
-/* Takes the next symbol; the reservoir holds at least MAX_BITS bits. -1 for a pattern that is no code. */
+/* Takes the next symbol; the reservoir holds at least MAX_BITS bits. -1 for a pattern that is not a code. */
 static int take_symbol(stream *s, const prefix_code *c)
 {
     unsigned entry = c->fast[s->bits & ((1 << FAST_BITS) - 1)];
@@ -131,16 +131,16 @@ static int take_symbol(stream *s, const prefix_code *c)
         return (int)(entry >> 4);
     }
     unsigned code = 0;  /* the bits so far, first one highest */
-    unsigned first = 0; /* first code of the present length */
-    unsigned place = 0; /* its place among the symbols */
+    unsigned first = 0; /* first code of the current length */
+    unsigned index = 0; /* its index among the symbols */
     for (unsigned length = 1; length <= MAX_BITS; length++) {
         code |= (unsigned)(s->bits >> (length - 1) & 1);
         unsigned count = c->counts[length];
         if (code - first < count) {
             take(s, length);
-            return c->symbols[place + (code - first)];
+            return c->symbols[index + (code - first)];
         }
-        place += count;
+        index += count;
         first = (first + count) << 1;
         code <<= 1;
     }
@@ -279,7 +279,7 @@ static bool inflate_dynamic(stream *s)
 
 /* ---- Stored blocks, 3.2.4 ---- */
 
-/* Gives whole bytes back to the input, so that they can be copied from there. */
+/* Returns whole bytes to the input, so that they can be copied from there. */
 static bool return_bytes(stream *s)
 {
     take(s, s->count % 8);
@@ -296,14 +296,14 @@ static bool inflate_stored(stream *s)
     if (!return_bytes(s))
         return false;
     if (s->in_end - s->in < 4)
-        return fail(s, "it ends too early");
+        return fail(s, "it is truncated");
     size_t n = (size_t)s->in[0] | (size_t)s->in[1] << 8;
     size_t check = (size_t)s->in[2] | (size_t)s->in[3] << 8;
     s->in += 4;
     if ((n ^ check) != 0xffff)
         return fail(s, "a stored block has a damaged length");
     if (n > (size_t)(s->in_end - s->in))
-        return fail(s, "it ends too early");
+        return fail(s, "it is truncated");
     if (n > (size_t)(s->out_end - s->at))
         return fail(s, "it is longer than stated");
     if (n)
@@ -338,7 +338,7 @@ static bool inflate_blocks(stream *s)
 
 flx_code flxi_inflate(const void *in, size_t in_size, void *out, size_t out_size, flx_error *err)
 {
-    static unsigned char nowhere[1]; /* so that pointers are never NULL; never written, since it has no room */
+    static unsigned char nowhere[1]; /* so that pointers are never NULL; never written, because it has no room */
     stream s = {
         .in = in_size ? in : nowhere,
         .out = out_size ? out : nowhere,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflate.h: decoding DEFLATE data (RFC 1951). */
+/* inflate.h: decodes DEFLATE data (RFC 1951). */
 #ifndef FLXI_INFLATE_H
 #define FLXI_INFLATE_H
 
@@ -13,7 +13,7 @@ static inline uint64_t flxi_inflate_bound(uint64_t n)
 }
 
 /* Decodes in[0..in_size), one complete DEFLATE stream, to exactly out_size bytes. Anything else is SYNTAX: damaged or
-   cut data, more or less output than stated, bytes behind the end. Allocates nothing. */
+   truncated data, more or less output than stated, bytes after the end. Allocates nothing. */
 flx_code flxi_inflate(const void *in, size_t in_size, void *out, size_t out_size, flx_error *err);
 
 #endif

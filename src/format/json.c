@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: see json.h. The grammar is a machine with a state of a few values and a stack of one bit per level: whether
-   the level is an object. Strings are checked when they are passed, so decoding them later cannot fail. */
+/* json.c: see json.h. The grammar is a state machine with a stack of one bit per level: whether the level is an object.
+   Strings are validated when they are skipped, so decoding them later cannot fail. */
 #include "format/json.h"
 
 #include "base/number.h"
@@ -10,11 +10,11 @@
 
 enum {
     expect_value,          /* one value */
-    expect_value_or_close, /* first place in an array */
-    expect_key_or_close,   /* first place in an object */
+    expect_value_or_close, /* first element of an array */
+    expect_key_or_close,   /* first key of an object */
     expect_key,
-    expect_comma_or_close, /* behind a value inside something */
-    expect_nothing,        /* behind the outermost value */
+    expect_comma_or_close, /* after a value inside an array or object */
+    expect_nothing,        /* after the outermost value */
 };
 
 flxi_json flxi_json_begin(const char *text, size_t size)
@@ -39,7 +39,7 @@ static int hex_value(char c)
     return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The next byte, or 0 at the end (a 0 in the text is no part of any token). */
+/* The next byte, or 0 at the end (a 0 in the text is not part of any token). */
 static char peek(const flxi_json *j)
 {
     return j->at < j->size ? j->text[j->at] : 0;
@@ -53,7 +53,7 @@ static void skip_space(flxi_json *j)
 
 /* ---- Strings ---- */
 
-/* Four hexadecimal digits at s, as many bytes being there; -1 when they are not. */
+/* Four hexadecimal digits at s, where four bytes are available; -1 if they are something else. */
 static int32_t read_unit(const char *s, size_t n)
 {
     int32_t v = 0;
@@ -78,8 +78,8 @@ static bool is_low(int32_t unit)
     return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* Length of the escape at s (a backslash), 0 when it is none; *c receives what it stands for. Halves of a pair that
-   stand alone are none. */
+/* Length of the escape at s (a backslash), 0 if it is not one; *c receives its value. An unpaired surrogate is not an
+   escape. */
 static size_t read_escape(const char *s, size_t n, int32_t *c)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -130,17 +130,17 @@ static flxi_json_token read_string(flxi_json *j, flxi_json_token kind)
             return kind;
         }
         if ((unsigned char)*s < 0x20)
-            return fail(j, "a string holds a control character");
+            return fail(j, "a string contains a control character");
         int32_t c;
         size_t n = *s == '\\' ? read_escape(s, j->size - j->at, &c) : flxi_utf8_length(s, j->size - j->at);
         if (n == 0)
-            return fail(j, *s == '\\' ? "an escape is not valid" : "a string is not UTF-8");
+            return fail(j, *s == '\\' ? "invalid escape" : "a string is not UTF-8");
         j->at += n;
     }
-    return fail(j, "a string does not end");
+    return fail(j, "unterminated string");
 }
 
-/* Steps through a checked string: the next few decoded bytes, 0 of them at its end. */
+/* Iterates over a validated string: the next few decoded bytes, 0 of them at its end. */
 static size_t decode_step(const flxi_json *j, size_t *at, char out[4])
 {
     if (*at >= j->length)
@@ -197,18 +197,18 @@ static flxi_json_token read_number(flxi_json *j)
     bool zero = peek(j) == '0';
     size_t first = j->at;
     if (!skip_digits(j) || (zero && j->at - first > 1))
-        return fail(j, "a number is not valid");
+        return fail(j, "invalid number");
     if (peek(j) == '.') {
         j->at++;
         if (!skip_digits(j))
-            return fail(j, "a number is not valid");
+            return fail(j, "invalid number");
     }
     if (peek(j) == 'e' || peek(j) == 'E') {
         j->at++;
         if (peek(j) == '+' || peek(j) == '-')
             j->at++;
         if (!skip_digits(j))
-            return fail(j, "a number is not valid");
+            return fail(j, "invalid number");
     }
     j->length = (size_t)(j->text + j->at - j->start);
     return FLXI_JSON_NUMBER;
@@ -227,7 +227,7 @@ static flxi_json_token read_word(flxi_json *j)
             return words[i].token;
         }
     }
-    return fail(j, "a value is expected");
+    return fail(j, "expected a value");
 }
 
 bool flxi_json_u64(const flxi_json *j, uint64_t *out)
@@ -250,7 +250,7 @@ static bool in_object(const flxi_json *j)
 static flxi_json_token open_level(flxi_json *j, bool object)
 {
     if (j->depth == FLXI_JSON_DEPTH)
-        return fail(j, "the nesting is too deep");
+        return fail(j, "nesting is too deep");
     j->at++;
     uint64_t bit = UINT64_C(1) << j->depth++;
     j->objects = object ? j->objects | bit : j->objects & ~bit;
@@ -267,7 +267,7 @@ static flxi_json_token close_level(flxi_json *j)
 {
     bool object = in_object(j);
     if (peek(j) != (object ? '}' : ']'))
-        return fail(j, object ? "a comma or } is expected" : "a comma or ] is expected");
+        return fail(j, object ? "expected a comma or }" : "expected a comma or ]");
     j->at++;
     j->depth--;
     value_done(j);
@@ -277,12 +277,12 @@ static flxi_json_token close_level(flxi_json *j)
 static flxi_json_token read_key(flxi_json *j)
 {
     if (peek(j) != '"')
-        return fail(j, "a key is expected");
+        return fail(j, "expected a key");
     if (read_string(j, FLXI_JSON_KEY) == FLXI_JSON_ERROR)
         return FLXI_JSON_ERROR;
     skip_space(j);
     if (peek(j) != ':')
-        return fail(j, "a colon is expected");
+        return fail(j, "expected a colon");
     j->at++;
     j->expect = expect_value;
     return FLXI_JSON_KEY;
@@ -307,7 +307,7 @@ flxi_json_token flxi_json_next(flxi_json *j)
         return FLXI_JSON_ERROR;
     skip_space(j);
     if (j->expect == expect_nothing)
-        return j->at == j->size ? FLXI_JSON_END : fail(j, "something follows the end");
+        return j->at == j->size ? FLXI_JSON_END : fail(j, "data follows the end");
     if (j->expect == expect_comma_or_close) {
         if (peek(j) != ',')
             return close_level(j);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.h: a strict JSON reader (RFC 8259) that walks a text token by token.
+/* json.h: a strict JSON reader (RFC 8259) that returns one token at a time.
 
-   Nothing is allocated and nothing recurses; nesting is bounded. The text must be UTF-8. Numbers and strings stay in
-   the text until they are asked for. Repeated keys are passed on as they come.
+   Nothing is allocated and nothing recurses; nesting is bounded. The text must be UTF-8. Numbers and strings are
+   decoded only on request. Repeated keys are reported as they occur.
 
        flxi_json j = flxi_json_begin(text, size);
        for (flxi_json_token t; (t = flxi_json_next(&j)) > FLXI_JSON_END;) … */
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 typedef enum {
-    FLXI_JSON_ERROR, /* see .error; every later call gives it again */
+    FLXI_JSON_ERROR, /* see .error; every later call returns it again */
     FLXI_JSON_END,   /* the text is complete */
     FLXI_JSON_OBJECT,
     FLXI_JSON_OBJECT_END,
@@ -44,16 +44,16 @@ typedef struct {
 flxi_json flxi_json_begin(const char *text, size_t size);
 flxi_json_token flxi_json_next(flxi_json *j);
 
-/* Goes past the value that `first`, the token just read, begins. False on an error. */
+/* Skips the value that begins with `first`, the token just read. False on an error. */
 bool flxi_json_skip(flxi_json *j, flxi_json_token first);
 
 /* Whether the key or string just read is this text. */
 bool flxi_json_is(const flxi_json *j, const char *text);
 
-/* Copies the key or string just read, decoded, as far as it fits with a 0 behind it; returns its whole length. */
+/* Copies the decoded key or string just read, truncated to fit, with a terminating 0; returns its full length. */
 size_t flxi_json_text(const flxi_json *j, char *out, size_t size);
 
-/* The number just read as an integer without fraction or exponent; false when it is none or does not fit. */
+/* The number just read as an integer without fraction or exponent; false if it is not one or does not fit. */
 bool flxi_json_u64(const flxi_json *j, uint64_t *out);
 bool flxi_json_double(const flxi_json *j, double *out);
 

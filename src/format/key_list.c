@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* key_list.c: see key_list.h. Names are shown whole or not at all. */
+/* key_list.c: see key_list.h. Names are shown completely or not at all. */
 #include "format/key_list.h"
 
 #include "base/error.h"
@@ -22,20 +22,20 @@ void flxi_key_list_add(flxi_key_list *l, const char *name, size_t size)
 void flxi_key_list_hint(const flxi_key_list *l, flx_error *err)
 {
     if (l->left_out && l->n)
-        flxi_hint(err, "it has: %s and %llu more", l->text, (unsigned long long)l->left_out);
+        flxi_hint(err, "available: %s and %llu more", l->text, (unsigned long long)l->left_out);
     else if (l->left_out)
         flxi_hint(err, "it has %llu with long names", (unsigned long long)l->left_out);
     else if (l->n)
-        flxi_hint(err, "it has: %s", l->text);
+        flxi_hint(err, "available: %s", l->text);
     else
-        flxi_hint(err, "it has none");
+        flxi_hint(err, "it is empty");
 }
 
 flx_code flxi_keyed_check(const char *function, const char *path, const char *const *keys,
                           const flx_tensor *const *tensors, size_t count, flx_error *err)
 {
     if (!path || (count && (!keys || !tensors)))
-        return flxi_fail(err, FLX_E_USAGE, "%s: path, keys and tensors must be given", function);
+        return flxi_fail(err, FLX_E_USAGE, "%s: path, keys and tensors must not be NULL", function);
     for (size_t i = 0; i < count; i++)
         if (!keys[i] || !tensors[i])
             return flxi_fail(err, FLX_E_USAGE, "%s: key or tensor %zu is NULL", function, i);

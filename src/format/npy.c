@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npy.c: NumPy's .npy: a magic string, the version, and a Python dictionary as text that tells dtype, order and shape;
-   then the elements. The format is described in NumPy's NEP 1; versions 1.0, 2.0 and 3.0 differ only in the width of
-   the length field and the encoding of the text. The dictionary is read by a small scanner that accepts the three known
-   keys in any order and with any spacing, and nothing else. */
+/* npy.c: NumPy's .npy: a magic string, the version, and a Python dictionary as text with dtype, order and shape; then
+   the elements. The format is described in NumPy's NEP 1; versions 1.0, 2.0 and 3.0 differ only in the width of the
+   length field and the encoding of the text. A small scanner reads the dictionary; it accepts the three known keys in
+   any order and with any spacing, and nothing else. */
 #include "format/npy.h"
 
 #include "base/number.h"
@@ -13,7 +13,7 @@
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* Plain arrays need some hundred bytes; long headers belong to structured dtypes, which are not read. */
+/* Plain arrays need some hundred bytes; long headers belong to structured dtypes, which are not supported. */
 static const uint64_t header_max = 1 << 16;
 
 /* ---- Dtypes ---- */
@@ -46,7 +46,7 @@ static flx_code parse_descr(const char *s, size_t n, flxi_array *a, flx_error *e
     }
     flxi_printable(shown, sizeof shown, s, n);
     return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "save it as a float, complex, integer or bool array; bf16 as float32",
-                          "arrays of NumPy dtype '%s' cannot be read", shown);
+                          "arrays of NumPy dtype '%s' are not supported", shown);
 }
 
 static const char *descr_of(int32_t dtype, char out[8])
@@ -91,7 +91,7 @@ static bool accept(scanner *s, char c)
     return found;
 }
 
-/* A string in either kind of quotes; none of those that may occur has escapes. */
+/* A string in either kind of quotes; none of the valid ones has escapes. */
 static bool accept_string(scanner *s, const char **text, size_t *n)
 {
     char quote = next_is(s, '"') ? '"' : '\'';
@@ -122,7 +122,7 @@ static flx_code parse_dim(scanner *s, flxi_array *a, flx_error *err)
         s->at++;
     int64_t dim;
     if (s->at == start)
-        return malformed(err, "the shape has something that is no dimension");
+        return malformed(err, "the shape contains something other than dimensions");
     if (!flxi_read_i64(start, (size_t)(s->at - start), &dim))
         return flxi_fail(err, FLX_E_SIZE, "a dimension of the array is too large");
     if (s->at < s->end && *s->at == 'L') /* written by Python 2 */
@@ -156,8 +156,8 @@ static flx_code parse_descr_value(scanner *s, flxi_array *a, flx_error *err)
     const char *text;
     size_t n;
     if (next_is(s, '[') || next_is(s, '('))
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "save each field as an array of its own",
-                              "arrays of structures cannot be read");
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "save each field as a separate array",
+                              "arrays of structures are not supported");
     if (!accept_string(s, &text, &n))
         return malformed(err, "the dtype is not a string");
     return parse_descr(text, n, a, err);
@@ -166,7 +166,7 @@ static flx_code parse_descr_value(scanner *s, flxi_array *a, flx_error *err)
 static flx_code parse_order(scanner *s, flxi_array *a, flx_error *err)
 {
     a->is_fortran = accept_word(s, "True");
-    return a->is_fortran || accept_word(s, "False") ? FLX_OK : malformed(err, "fortran_order is not True or False");
+    return a->is_fortran || accept_word(s, "False") ? FLX_OK : malformed(err, "fortran_order must be True or False");
 }
 
 static const struct {
@@ -180,17 +180,17 @@ static flx_code parse_header(scanner *s, flxi_array *a, flx_error *err)
     unsigned seen = 0;
     bool comma = true;
     if (!accept(s, '{'))
-        return malformed(err, "a dictionary is expected");
+        return malformed(err, "expected a dictionary");
     while (!next_is(s, '}')) {
         const char *text;
         size_t n;
         if (!comma || !accept_string(s, &text, &n) || !accept(s, ':'))
-            return malformed(err, "a key is expected");
+            return malformed(err, "expected a key");
         int k = 0;
         while (k < num_keys && !(strlen(keys[k].name) == n && memcmp(keys[k].name, text, n) == 0))
             k++;
         if (k == num_keys || (seen >> k & 1))
-            return malformed(err, k == num_keys ? "it has an unknown key" : "it has a key twice");
+            return malformed(err, k == num_keys ? "unknown key" : "duplicate key");
         seen |= 1u << k;
         FLXI_TRY(keys[k].parse(s, a, err));
         comma = accept(s, ',');
@@ -198,7 +198,7 @@ static flx_code parse_header(scanner *s, flxi_array *a, flx_error *err)
     accept(s, '}');
     skip_space(s);
     if (s->at != s->end)
-        return malformed(err, "something follows the dictionary");
+        return malformed(err, "data follows the dictionary");
     if (seen != (1u << num_keys) - 1)
         return malformed(err, "descr, fortran_order or shape is missing");
     return FLX_OK;
@@ -206,7 +206,7 @@ static flx_code parse_header(scanner *s, flxi_array *a, flx_error *err)
 
 /* ---- Reading ---- */
 
-/* Reads the fixed part and finds where the text lies: [*at, *at + *size). */
+/* Reads the fixed part and locates the text: [*at, *at + *size). */
 static flx_code read_preamble(const flxi_source *s, uint64_t *at, size_t *size, flx_error *err)
 {
     unsigned char head[12] = {0};
@@ -218,14 +218,14 @@ static flx_code read_preamble(const flxi_source *s, uint64_t *at, size_t *size, 
     unsigned major = head[6];
     unsigned minor = head[7];
     if (major < 1 || major > 3 || minor != 0)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "version %u.%u of the .npy format cannot be read", major, minor);
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "version %u.%u of the .npy format is not supported", major, minor);
     *at = major == 1 ? 10 : 12;
     uint64_t length = major == 1 ? flxi_get16(head + 8) : flxi_get32(head + 8);
     if (*at > s->size || length > s->size - *at)
         return flxi_fail(err, FLX_E_SYNTAX, "the .npy file ends inside its header");
     if (length > header_max)
-        return flxi_fail(err, FLX_E_SIZE, "the .npy header has %llu bytes, more than %llu", (unsigned long long)length,
-                         (unsigned long long)header_max);
+        return flxi_fail(err, FLX_E_SIZE, "the .npy header has %llu bytes, the limit is %llu",
+                         (unsigned long long)length, (unsigned long long)header_max);
     *size = (size_t)length;
     return FLX_OK;
 }
@@ -253,7 +253,7 @@ flx_tensor *flxi_npy_load(flx_context *ctx, const flxi_source *s, flx_error *err
 flx_tensor *flx_npy_decode(flx_context *ctx, const void *bytes, size_t size, flx_error *err)
 {
     if (!ctx || (!bytes && size)) {
-        flxi_fail(err, FLX_E_USAGE, "flx_npy_decode: context and bytes must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_npy_decode: context and bytes must not be NULL");
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
@@ -265,7 +265,7 @@ flx_tensor *flx_npy_read(flx_context *ctx, const char *path, flx_error *err)
     flxi_source s;
     flx_tensor *t = NULL;
     if (!ctx || !path) {
-        flxi_fail(err, FLX_E_USAGE, "flx_npy_read: context and path must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_npy_read: context and path must not be NULL");
         return NULL;
     }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
@@ -303,7 +303,7 @@ size_t flxi_npy_header(const flx_type *t, char out[FLXI_NPY_HEADER_MAX])
 flx_code flxi_npy_version(const flx_tensor *t, flx_tensor **out, flx_error *err)
 {
     flx_error own;
-    flx_error *e = err ? err : &own; /* the code is needed even if the caller does not ask */
+    flx_error *e = err ? err : &own; /* the code is needed even if the caller passes NULL */
     *out = t->type.dtype == FLX_BF16 ? flx_tensor_cast(t, FLX_F32, e) : flx_tensor_retain((flx_tensor *)t);
     return *out ? FLX_OK : (flx_code)e->code;
 }
@@ -326,7 +326,7 @@ static flx_code write_array(const flx_tensor *t, const char *path, flx_error *er
 flx_code flx_npy_write(const flx_tensor *t, const char *path, flx_error *err)
 {
     if (!t || !path)
-        return flxi_fail(err, FLX_E_USAGE, "flx_npy_write: tensor and path must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_npy_write: tensor and path must not be NULL");
     flx_tensor *version;
     flx_code code = flxi_npy_version(t, &version, err);
     if (code == FLX_OK)

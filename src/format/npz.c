@@ -12,7 +12,7 @@ static bool has_suffix(const char *name, size_t n)
     return n >= 4 && memcmp(name + n - 4, ".npy", 4) == 0;
 }
 
-/* Two for `key.npy`, one for an entry called just `key`, zero for others. */
+/* Two for `key.npy`, one for an entry named just `key`, zero for others. */
 static int match(const flxi_zip_entry *e, const char *key, size_t n)
 {
     if (e->name_size == n && memcmp(e->name, key, n) == 0)
@@ -48,7 +48,7 @@ static flx_code find_entry(const flxi_zip *z, const char *key, flxi_zip_entry *f
         flxi_key_list_hint(&known, err);
         return FLX_E_NAME;
     }
-    return twice ? flxi_fail(err, FLX_E_SYNTAX, "the archive has '%s' twice", shown) : FLX_OK;
+    return twice ? flxi_fail(err, FLX_E_SYNTAX, "the archive contains '%s' twice", shown) : FLX_OK;
 }
 
 static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
@@ -73,7 +73,7 @@ static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key,
 flx_tensor *flx_npz_decode(flx_context *ctx, const void *bytes, size_t size, const char *key, flx_error *err)
 {
     if (!ctx || (!bytes && size) || !key) {
-        flxi_fail(err, FLX_E_USAGE, "flx_npz_decode: context, bytes and key must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_npz_decode: context, bytes and key must not be NULL");
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
@@ -85,7 +85,7 @@ flx_tensor *flx_npz_read(flx_context *ctx, const char *path, const char *key, fl
     flxi_source s;
     flx_tensor *t = NULL;
     if (!ctx || !path || !key) {
-        flxi_fail(err, FLX_E_USAGE, "flx_npz_read: context, path and key must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_npz_read: context, path and key must not be NULL");
         return NULL;
     }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
@@ -136,7 +136,7 @@ static flx_code write_archive(const flxi_allocator *mem, const char *path, const
 flx_code flx_npz_write(const char *path, const char *const *keys, const flx_tensor *const *tensors, size_t count,
                        flx_error *err)
 {
-    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* an archive of nothing has no context */
+    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* an empty archive has no context */
     FLXI_TRY(flxi_keyed_check("flx_npz_write", path, keys, tensors, count, err));
     const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
     flx_code code = write_archive(mem, path, keys, tensors, count, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors.c: .safetensors files: eight bytes with the length of a header, the header as JSON, then all tensors'
-   bytes, little-endian and row-major. For each tensor the header has dtype, shape and where in the data it begins and
-   ends. The whole header is checked whichever tensor is asked for: it must be JSON, every tensor must be described in
-   full, and none may lie outside the data. Only the tensor asked for is read. What is written has no gaps, and data
-   that begins at a multiple of eight. */
+/* safetensors.c: .safetensors files: eight bytes with the length of a header, the header as JSON, then the bytes of all
+   tensors, little-endian and row-major. For each tensor the header has dtype, shape, and begin and end offsets in the
+   data. The whole header is checked for every request: it must be JSON, every tensor must be described completely, and
+   all must be within the data. Only the requested tensor is read. Written files have no gaps, and their data begins at
+   a multiple of eight. */
 #include "format/array.h"
 #include "format/endian.h"
 #include "format/json.h"
@@ -23,7 +23,7 @@ static const struct {
 };
 
 typedef struct {
-    char dtype[24]; /* as written, cut */
+    char dtype[24]; /* as written, truncated */
     flx_type type;
     int64_t rank; /* as written; type.rank stops at FLX_MAX_RANK */
     uint64_t begin, end;
@@ -48,7 +48,7 @@ static flx_code next_integer(flxi_json *j, uint64_t *out, bool *more, flx_error 
     if (!*more)
         return FLX_OK;
     if (t != FLXI_JSON_NUMBER || !flxi_json_u64(j, out))
-        return malformed(j, "a size is expected", err);
+        return malformed(j, "expected a size", err);
     return FLX_OK;
 }
 
@@ -81,10 +81,10 @@ static flx_code parse_offsets(flxi_json *j, description *d, flx_error *err)
                 return FLX_OK;
         }
     }
-    return malformed(j, "data_offsets are not two numbers", err);
+    return malformed(j, "data_offsets must be two numbers", err);
 }
 
-/* The field whose key was just read. Unknown fields are passed over. */
+/* The field whose key was just read. Unknown fields are skipped. */
 static flx_code parse_field(flxi_json *j, description *d, flx_error *err)
 {
     unsigned field = flxi_json_is(j, "dtype")          ? saw_dtype
@@ -92,13 +92,13 @@ static flx_code parse_field(flxi_json *j, description *d, flx_error *err)
                      : flxi_json_is(j, "data_offsets") ? saw_offsets
                                                        : 0;
     if (d->seen & field)
-        return malformed(j, "a field stands there twice", err);
+        return malformed(j, "duplicate field", err);
     d->seen |= field;
     flxi_json_token t = flxi_json_next(j);
     if (field == 0)
         return flxi_json_skip(j, t) ? FLX_OK : malformed(j, "", err);
     if (t != (field == saw_dtype ? FLXI_JSON_STRING : FLXI_JSON_ARRAY))
-        return malformed(j, field == saw_dtype ? "the dtype is not a string" : "a list is expected", err);
+        return malformed(j, field == saw_dtype ? "the dtype is not a string" : "expected a list", err);
     if (field == saw_shape)
         return parse_shape(j, d, err);
     if (field == saw_offsets)
@@ -111,7 +111,7 @@ static flx_code parse_description(flxi_json *j, uint64_t data_size, description 
 {
     *d = (description){.rank = 0};
     if (flxi_json_next(j) != FLXI_JSON_OBJECT)
-        return malformed(j, "a tensor's description is expected", err);
+        return malformed(j, "expected the description of a tensor", err);
     flxi_json_token t;
     while ((t = flxi_json_next(j)) == FLXI_JSON_KEY)
         FLXI_TRY(parse_field(j, d, err));
@@ -120,11 +120,11 @@ static flx_code parse_description(flxi_json *j, uint64_t data_size, description 
     if (d->seen != saw_all)
         return malformed(j, "dtype, shape or data_offsets is missing", err);
     if (d->begin > d->end || d->end > data_size)
-        return malformed(j, "a tensor lies outside the file", err);
+        return malformed(j, "a tensor extends past the end of the file", err);
     return FLX_OK;
 }
 
-/* Walks the header and picks the description of `key`. */
+/* Reads the header and returns the description of `key`. */
 static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, description *found, flx_error *err)
 {
     flxi_key_list known = {0};
@@ -143,7 +143,7 @@ static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, d
         bool wanted = flxi_json_is(j, key);
         flxi_key_list_add(&known, name, n);
         if (wanted && have)
-            return malformed(j, "the tensor stands there twice", err);
+            return malformed(j, "the tensor occurs twice", err);
         description d;
         FLXI_TRY(parse_description(j, data_size, &d, err));
         have |= wanted;
@@ -170,10 +170,10 @@ static flx_code to_array(const description *d, uint64_t data_at, flxi_array *a, 
     if (a->type.dtype == FLX_DTYPE_NONE) {
         char shown[sizeof d->dtype];
         flxi_printable(shown, sizeof shown, d->dtype, strlen(d->dtype));
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "tensors of dtype '%s' cannot be read", shown);
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "tensors of dtype '%s' are not supported", shown);
     }
     if (d->rank > FLX_MAX_RANK)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "the tensor has %lld dimensions, more than %d", (long long)d->rank,
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "the tensor has %lld dimensions, the limit is %d", (long long)d->rank,
                          FLX_MAX_RANK);
     return FLX_OK;
 }
@@ -232,7 +232,7 @@ static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key,
 flx_tensor *flx_safetensors_decode(flx_context *ctx, const void *bytes, size_t size, const char *key, flx_error *err)
 {
     if (!ctx || (!bytes && size) || !key) {
-        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_decode: context, bytes and key must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_decode: context, bytes and key must not be NULL");
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
@@ -244,7 +244,7 @@ flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char 
     flxi_source s;
     flx_tensor *t = NULL;
     if (!ctx || !path || !key) {
-        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_read: context, path and key must be given");
+        flxi_fail(err, FLX_E_USAGE, "flx_safetensors_read: context, path and key must not be NULL");
         return NULL;
     }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
@@ -286,11 +286,11 @@ static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tenso
 {
     const char *dtype = dtype_name(t->type.dtype);
     if (!dtype)
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_npz_write keeps it",
-                              "tensor '%.100s' is %s, which safetensors files do not have", key,
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_npz_write supports it",
+                              "tensor '%.100s' is %s, which safetensors files do not support", key,
                               flx_dtype_name(t->type.dtype));
     if (strcmp(key, "__metadata__") == 0)
-        return flxi_fail(err, FLX_E_NAME, "a tensor cannot be called __metadata__");
+        return flxi_fail(err, FLX_E_NAME, "a tensor must not be named __metadata__");
     add_json_string(b, key);
     flxi_addf(b, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
     for (int32_t i = 0; i < t->type.rank; i++)
@@ -318,8 +318,7 @@ static flx_code make_header(flxi_strbuf *b, const char *const *keys, const flx_t
     return b->failed ? flxi_oom(err, "a safetensors header") : FLX_OK;
 }
 
-/* The elements as the file has them: on a machine that stores the highest byte first a copy, turned as reading turns
-   it. */
+/* The elements in the byte order of the file: on a big-endian machine a converted copy. */
 static flx_code save_elements(flxi_save *out, const flx_tensor *t, flx_error *err)
 {
     if (!flxi_host_is_big_endian())
@@ -358,7 +357,7 @@ static flx_code save_file(const char *path, const flxi_strbuf *header, const flx
 flx_code flx_safetensors_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
                                size_t count, flx_error *err)
 {
-    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* a file of nothing has no context */
+    static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* an empty file has no context */
     FLXI_TRY(flxi_keyed_check("flx_safetensors_write", path, keys, tensors, count, err));
     const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
     flxi_strbuf header;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zip.c: see zip.h. Written from PKWARE's APPNOTE 6.3; section numbers below are its.
+/* zip.c: see zip.h. Written from PKWARE's APPNOTE 6.3; numbers such as 4.3.16 below are its sections.
 
-   Nothing in an archive is believed: every offset and size is checked against the file before it is used, and a size is
-   allocated only when the file is large enough to hold it (for deflated data: can inflate to it). */
+   Archives are untrusted: every offset and size is checked against the file before it is used, and a size is allocated
+   only if the file is large enough to contain it (deflated data: can inflate to it). */
 #include "format/zip.h"
 
 #include "format/endian.h"
@@ -22,7 +22,7 @@ enum {
     zip64_extra = 1, /* 4.5.3 */
     version_plain = 20,
     version_zip64 = 45,
-    date_1980 = 0x21, /* the earliest: the same content makes the same file */
+    date_1980 = 0x21, /* the earliest: the same content gives the same file */
 };
 
 #define END_MARK UINT32_C(0x06054b50)
@@ -30,7 +30,7 @@ enum {
 #define LOCATOR_MARK UINT32_C(0x07064b50)
 #define CENTRAL_MARK UINT32_C(0x02014b50)
 #define LOCAL_MARK UINT32_C(0x04034b50)
-#define ALL_ONES UINT32_C(0xffffffff) /* the value stands in a zip64 field */
+#define ALL_ONES UINT32_C(0xffffffff) /* the value is in a zip64 field */
 
 static flx_code damaged(flx_error *err, const char *what)
 {
@@ -41,10 +41,10 @@ static flx_code damaged(flx_error *err, const char *what)
 
 typedef struct {
     uint64_t at, size, count; /* of the directory */
-    uint64_t end_at;          /* where the record that says so begins; the directory lies before */
+    uint64_t end_at;          /* where the record that says so begins; the directory is before it */
 } directory_place;
 
-/* The zip64 record, if a locator stands right before the ordinary one. */
+/* The zip64 record, if its locator is right before the ordinary one. */
 static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *err)
 {
     unsigned char locator[locator_size];
@@ -57,14 +57,14 @@ static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *
         return FLX_OK;
     uint64_t at = flxi_get64(locator + 8);
     if (flxi_get32(locator + 4) != 0 || flxi_get32(locator + 16) > 1)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "the archive is one of several parts");
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "multi-part archives are not supported");
     if (at > locator_at || locator_at - at < end64_size)
-        return damaged(err, "the place of its directory is wrong");
+        return damaged(err, "the offset of its directory is invalid");
     FLXI_TRY(flxi_source_read(s, at, end, sizeof end, err));
     if (flxi_get32(end) != END64_MARK)
-        return damaged(err, "the place of its directory is wrong");
+        return damaged(err, "the offset of its directory is invalid");
     if (flxi_get32(end + 16) != 0 || flxi_get32(end + 20) != 0 || flxi_get64(end + 24) != flxi_get64(end + 32))
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "the archive is one of several parts");
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "multi-part archives are not supported");
     *d = (directory_place){
         .at = flxi_get64(end + 48),
         .size = flxi_get64(end + 40),
@@ -74,7 +74,7 @@ static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *
     return FLX_OK;
 }
 
-/* The last record of the file is followed only by a comment whose length it states; it is searched from the end. */
+/* The last record of the file is followed only by a comment whose length it states; search for it from the end. */
 static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, directory_place *d, flx_error *err)
 {
     size_t n = s->size < end_size + comment_max ? (size_t)s->size : end_size + comment_max;
@@ -103,13 +103,13 @@ static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, direct
         if (wide)
             code = read_end64(s, d, err);
         else if (parts)
-            code = flxi_fail(err, FLX_E_UNSUPPORTED, "the archive is one of several parts");
+            code = flxi_fail(err, FLX_E_UNSUPPORTED, "multi-part archives are not supported");
     }
     flxi_free(mem, tail, n, 1);
     return code;
 }
 
-/* The directory must hold as many sound records as promised, and nothing else. */
+/* The directory must contain exactly the stated number of valid records. */
 static flx_code count_entries(const flxi_zip *z, flx_error *err)
 {
     size_t at = 0;
@@ -117,7 +117,7 @@ static flx_code count_entries(const flxi_zip *z, flx_error *err)
     flxi_zip_entry e;
     for (bool more = true; more; n += more)
         FLXI_TRY(flxi_zip_next(z, &at, &e, &more, err));
-    return n == z->count ? FLX_OK : damaged(err, "its directory has another number of entries than stated");
+    return n == z->count ? FLX_OK : damaged(err, "its directory does not have the stated number of entries");
 }
 
 flx_code flxi_zip_open(flxi_zip *z, const flxi_allocator *mem, const flxi_source *source, flx_error *err)
@@ -126,7 +126,7 @@ flx_code flxi_zip_open(flxi_zip *z, const flxi_allocator *mem, const flxi_source
     directory_place d = {0};
     FLXI_TRY(find_end(mem, source, &d, err));
     if (d.at > d.end_at || d.size > d.end_at - d.at || d.size > SIZE_MAX)
-        return damaged(err, "the place of its directory is wrong");
+        return damaged(err, "the offset of its directory is invalid");
     if (d.count > d.size / central_size)
         return damaged(err, "its directory is too short");
     z->directory = flxi_alloc(mem, (size_t)d.size, 1);
@@ -151,7 +151,7 @@ void flxi_zip_close(flxi_zip *z)
     z->count = 0;
 }
 
-/* Takes the values that did not fit 32 bits from the extra field, where they stand in this order. */
+/* Takes the values that did not fit 32 bits from the extra field, where they are in this order. */
 static bool read_wide_values(const unsigned char *extra, size_t n, uint64_t *const values[3])
 {
     bool needed = false;
@@ -176,7 +176,7 @@ static bool read_wide_values(const unsigned char *extra, size_t n, uint64_t *con
         extra += 4 + size;
         n -= 4 + size;
     }
-    return true; /* without the field the values are what they say */
+    return true; /* without the field the values are literal */
 }
 
 flx_code flxi_zip_next(const flxi_zip *z, size_t *at, flxi_zip_entry *entry, bool *more, flx_error *err)
@@ -212,12 +212,12 @@ flx_code flxi_zip_next(const flxi_zip *z, size_t *at, flxi_zip_entry *entry, boo
 
 /* ---- Contents ---- */
 
-/* Where the data begins: behind a header that repeats the name and has an extra field of its own. */
+/* Where the data begins: after a header that repeats the name and has its own extra field. */
 static flx_code find_data(const flxi_zip *z, const flxi_zip_entry *e, uint64_t *at, flx_error *err)
 {
     unsigned char header[local_size];
     if (e->header_at > z->directory_at || z->directory_at - e->header_at < local_size)
-        return damaged(err, "an entry lies outside the file");
+        return damaged(err, "an entry is outside the data of the archive");
     FLXI_TRY(flxi_source_read(z->source, e->header_at, header, sizeof header, err));
     if (flxi_get32(header) != LOCAL_MARK)
         return damaged(err, "an entry is not where the directory says");
@@ -225,7 +225,7 @@ static flx_code find_data(const flxi_zip *z, const flxi_zip_entry *e, uint64_t *
     if (flxi_get16(header + 26) != e->name_size || flxi_get16(header + 8) != e->method)
         return damaged(err, "an entry and the directory disagree");
     if (*at > z->directory_at || e->stored_size > z->directory_at - *at)
-        return damaged(err, "an entry lies outside the file");
+        return damaged(err, "an entry is outside the data of the archive");
     return FLX_OK;
 }
 
@@ -265,15 +265,16 @@ static flx_code check_entry(const flxi_zip_entry *e, int64_t limit, flx_error *e
     if (e->flags & flag_encrypted)
         return flxi_fail(err, FLX_E_UNSUPPORTED, "the entry is encrypted");
     if (e->method != method_stored && e->method != method_deflated)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "the entry is compressed by method %u, not stored or deflated",
+        return flxi_fail(err, FLX_E_UNSUPPORTED,
+                         "compression method %u of the entry is not supported, only stored and deflated",
                          (unsigned)e->method);
     if (e->method == method_stored && e->size != e->stored_size)
-        return damaged(err, "a stored entry has two sizes");
+        return damaged(err, "a stored entry has two different sizes");
     if (e->method == method_deflated && e->size > flxi_inflate_bound(e->stored_size))
         return damaged(err, "an entry cannot inflate to the size it states");
     if (e->size > SIZE_MAX || (limit > 0 && e->method == method_deflated && e->size > (uint64_t)limit))
-        return flxi_fail(err, FLX_E_SIZE, "the entry has %llu bytes, more than the limit of %lld",
-                         (unsigned long long)e->size, (long long)limit);
+        return flxi_fail(err, FLX_E_SIZE, "the entry has %llu bytes, the limit is %lld", (unsigned long long)e->size,
+                         (long long)limit);
     return FLX_OK;
 }
 
@@ -322,7 +323,7 @@ static uint32_t or_all_ones(uint64_t v)
     return v < ALL_ONES ? (uint32_t)v : ALL_ONES;
 }
 
-/* The fields that the local and the central header share, from "version needed" on. */
+/* The fields that the local and the central header share, starting with "version needed". */
 static void put_common(unsigned char *p, const flxi_zip_entry *e, bool wide)
 {
     flxi_put16(p, wide ? version_zip64 : version_plain);
@@ -336,7 +337,7 @@ static void put_common(unsigned char *p, const flxi_zip_entry *e, bool wide)
     flxi_put16(p + 22, (uint32_t)e->name_size);
 }
 
-/* Both sizes or neither are wide; the offset is so on its own account and only in the directory. */
+/* Both sizes or neither are wide; the offset is independent of them and only in the directory. */
 static size_t put_extra(unsigned char *p, const flxi_zip_entry *e, bool wide, bool wide_offset)
 {
     size_t n = 0;
@@ -393,7 +394,7 @@ flx_code flxi_zip_write_entry(flxi_zip_writer *w, const char *name, const flxi_p
 {
     flxi_zip_entry e = {.name = name, .name_size = strlen(name), .header_at = w->save.written};
     if (e.name_size > 65535)
-        return flxi_fail(err, FLX_E_SIZE, "the name of a zip entry has %zu bytes, more than 65535", e.name_size);
+        return flxi_fail(err, FLX_E_SIZE, "the name of a zip entry has %zu bytes, the limit is 65535", e.name_size);
     for (size_t i = 0; i < e.name_size; i++)
         if ((unsigned char)name[i] >= 128)
             e.flags = flag_utf8;
@@ -411,7 +412,7 @@ flx_code flxi_zip_write_entry(flxi_zip_writer *w, const char *name, const flxi_p
     return add_central(w, &e, err);
 }
 
-/* The records behind the directory: the zip64 ones only when something does not fit. */
+/* The records after the directory: the zip64 ones only if something does not fit. */
 static flx_code write_trailer(flxi_zip_writer *w, uint64_t at, flx_error *err)
 {
     unsigned char end64[end64_size + locator_size] = {0};

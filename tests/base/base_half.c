@@ -11,8 +11,8 @@ typedef struct {
     const char *name;
     int exponent_bits, mantissa_bits;
     int bits;
-    bool infinities; /* else the last exponent holds numbers too, and only all ones is NaN */
-    uint32_t quiet;  /* bit that a NaN gets when it is narrowed */
+    bool infinities; /* otherwise the last exponent holds numbers too, and only all ones is NaN */
+    uint32_t quiet;  /* bit that is set when a NaN is narrowed */
     uint32_t (*narrow)(double);
     double (*widen)(uint32_t);
 } format;
@@ -121,7 +121,7 @@ TEST(half_midpoints_round_to_even_and_neighbours_to_nearest)
         uint32_t sign = UINT32_C(1) << (f->bits - 1);
         for (uint32_t q = 0; q <= last_finite(f); q++) {
             test_fail_context("%s %#x", f->name, q);
-            /* Above the largest value lies the one that the format would have next; it stands for overflow. */
+            /* Above the largest value is the next one that an unbounded format would have; it represents overflow. */
             double low = formula(f, q);
             double high = formula(f, q + 1);
             double middle = low + (high - low) / 2; /* exact: one bit more */
@@ -169,7 +169,7 @@ TEST(half_extremes)
 
 TEST(half_nans_keep_sign_and_top_payload)
 {
-    double negative = from_bits(UINT64_C(0xfff0000000000001)); /* signalling; nothing but the last bit */
+    double negative = from_bits(UINT64_C(0xfff0000000000001)); /* signalling; only the last bit set */
     CHECK_EQ_U64(flxi_to_f16(negative), 0xfe00);
     CHECK_EQ_U64(flxi_to_bf16(negative), 0xffc0);
     CHECK_EQ_U64(flxi_to_f8_e5m2(negative), 0xfe);
@@ -187,7 +187,7 @@ TEST(round_to_agrees_with_the_formats)
     uint64_t state = test_seed();
     for (int i = 0; i < 200000; i++) {
         uint64_t r = test_random(&state);
-        /* Half of the samples lie where the narrow formats have their values. */
+        /* Half of the samples are where the narrow formats have their values. */
         double x = i & 1 ? from_bits(r) : ldexp((double)(int64_t)r, (int)(test_random(&state) % 80) - 110);
         test_fail_context("bits %#llx", (unsigned long long)bits_of(x));
         CHECK_EQ_U64(bits_of(flxi_round_to(x, 5, 10)), bits_of(flxi_from_f16(flxi_to_f16(x))));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base_number.c: numbers as text, forwards and back, whatever the locale. */
+/* base_number.c: numbers as text, in both directions, under any locale. */
 #include "test.h"
 
 #include "base/half.h"
@@ -94,7 +94,8 @@ TEST(number_reads_only_up_to_its_length)
 
 TEST(number_long_numerals)
 {
-    /* 0.000…0001e4000 is 1e0 however it is written; much longer ones are refused, not run out of stack with. */
+    /* 0.000…0001e4000 is 1e0 however it is written; much longer numerals are rejected instead of exhausting the stack.
+       */
     static char text[1 << 20];
     memset(text, '0', sizeof text);
     text[1] = '.';
@@ -228,7 +229,7 @@ TEST(number_round_trips_in_every_width)
             }
             CHECK(flxi_round_to(y, widths[w].exponent, widths[w].digits - 1) == expected);
             if (widths[w].digits == 24)
-                CHECK((double)strtof(text, NULL) == expected); /* read straight into the format */
+                CHECK((double)strtof(text, NULL) == expected); /* read directly into the format */
         }
     }
 }
@@ -248,7 +249,7 @@ TEST(number_no_shorter_decimal_reads_back)
         if (digits < 2)
             continue;
         if (x == floor(x) && x < 1e16)
-            continue; /* integers are written out */
+            continue; /* integers are written in full */
         snprintf(shorter, sizeof shorter, "%.*e", digits - 2, x);
         test_fail_context("%a is '%s'", x, text);
         CHECK(strtod(shorter, NULL) != x);
@@ -257,7 +258,7 @@ TEST(number_no_shorter_decimal_reads_back)
 
 TEST(number_ignores_the_locale)
 {
-    /* Any installed locale with a decimal comma will do; without one there is nothing to test. */
+    /* Any installed locale with a decimal comma will do; without one the test is empty. */
     static const char *const names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "fr_FR", "es_ES.UTF-8", "ru_RU.UTF-8"};
     char before[128];
     snprintf(before, sizeof before, "%s", setlocale(LC_NUMERIC, NULL));

@@ -63,7 +63,7 @@ TEST(sha256_in_pieces_is_the_same)
     }
 }
 
-/* ("ab", "c") and ("a", "bc") are two lists. */
+/* ("ab", "c") and ("a", "bc") are different lists. */
 TEST(sha256_fields_keep_their_borders)
 {
     unsigned char digests[2][FLXI_SHA256_BYTES];

@@ -17,7 +17,7 @@ static const flxi_allocator mem = {flxi_default_alloc, NULL};
 typedef struct {
     int64_t count, chunk;
     unsigned char *seen; /* how often each index was visited */
-    atomic_int bad;      /* chunks with other bounds than the fixed ones */
+    atomic_int bad;      /* chunks with unexpected bounds */
 } coverage;
 
 static void mark_range(void *user, int64_t begin, int64_t end)
@@ -169,7 +169,7 @@ static void pause_us(long us)
 }
 
 /* Loops after pauses around the time when workers fall asleep, inside and outside of runs, with more threads than cores
-   and with fewer: none is lost, and no chunk either. */
+   and with fewer: no loop and no chunk is lost. */
 TEST(thread_pool_wakes_sleeping_workers)
 {
     static const long pauses[] = {0, 1, 30, 49, 50, 51, 60, 100, 1990, 2010, 5000};
@@ -215,7 +215,7 @@ TEST(thread_pool_brings_threads_together)
     flxi_pool_free(p);
 }
 
-/* The chunk of a worker outlasts the caller's patience. */
+/* The chunk of a worker takes longer than the caller spins. */
 static void linger(void *user, int64_t begin, int64_t end)
 {
     int64_t *cells = user;
@@ -242,7 +242,7 @@ TEST(thread_pool_waits_for_the_slowest)
     flxi_pool_free(p);
 }
 
-/* A pool made and freed at once, while its workers are anywhere. */
+/* A pool created and freed at once, while its workers are in any state. */
 TEST(thread_pool_ends_at_any_time)
 {
     for (int i = 0; i < 200; i++) {
@@ -258,7 +258,7 @@ TEST(thread_pool_ends_at_any_time)
     }
 }
 
-/* A child process has no workers: the caller does all of it. */
+/* A child process has no workers: the caller does all the work. */
 TEST(thread_pool_works_in_a_forked_child)
 {
     flxi_pool *p = flxi_pool_new(&mem, 3);

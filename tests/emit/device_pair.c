@@ -13,7 +13,7 @@ size_t device_pair_bytes(uint32_t element, uint64_t count)
     return flxi_ktype_bytes(element, count);
 }
 
-/* The bits of an element as they lie in memory. */
+/* The bits of an element as stored in memory. */
 static unsigned memory_bits(uint32_t element)
 {
     return element == FLX_BOOL ? 32 : flxi_ktype_of(element)->bits;
@@ -42,132 +42,67 @@ uint64_t device_pair_get(uint32_t element, const void *data, size_t index)
     return bits;
 }
 
-size_t device_pair_edges(uint32_t type, uint64_t *bits, size_t room)
+/* clang-format off: rows of numbers */
+/* Zeros, ties, ends of the ranges of all formats and of their subnormals, and arguments at which functions overflow. */
+static const double real_edges[] = {
+    0, -0.0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2, 2.5, -2.5, 3, 3.5, 7, 0.25, 0.1, -0.1, 1e-3, 1e-8, 1e-20, -1e-20, 1e-30,
+    1e-42, 1e-45, 1e-320, 6e-8, -3e-8, 6.1e-5, 65504, 65519.9, 65520, 1e5, -1e5, 1e10, 3.2e38, 3.4e38, -3.4e38, 1e300,
+    -1e300, 1.7e308, 127.5, 128, -128, -128.5, -129, 255, 255.5, 256, 32767.5, 32768, -32769, 65535.5, 65536,
+    2147483647, 2147483648.0, -2147483648.0, -2147483904.0, 4294967295.0, 4294967296.0, 9.2e18, 9223372036854775808.0,
+    -9223372036854775808.0, 18446744073709551616.0, 3.14159265358979, 1.5707963267949, 88.7, -88.7, 104, -104, 709.9,
+    -745.2, 1e22, 0.999999940395, 1.00000011920929, 16777215, 16777217, 33554435, 448, 464, 57344, 61440,
+    0.0009765625, 0.00146484375, 5, 6, 0.75, -0.6961928,
+};
+/* clang-format on */
+
+static size_t float_edges(uint32_t type, uint64_t *bits, size_t room)
 {
-    static const double reals[] = {0,
-                                   -0.0,
-                                   1,
-                                   -1,
-                                   0.5,
-                                   -0.5,
-                                   1.5,
-                                   -1.5,
-                                   2,
-                                   2.5,
-                                   -2.5,
-                                   3,
-                                   3.5,
-                                   7,
-                                   0.25,
-                                   0.1,
-                                   -0.1,
-                                   1e-3,
-                                   1e-8,
-                                   1e-20,
-                                   -1e-20,
-                                   1e-30,
-                                   1e-42,
-                                   1e-45,
-                                   1e-320,
-                                   6e-8,
-                                   -3e-8,
-                                   6.1e-5,
-                                   65504,
-                                   65519.9,
-                                   65520,
-                                   1e5,
-                                   -1e5,
-                                   1e10,
-                                   3.2e38,
-                                   3.4e38,
-                                   -3.4e38,
-                                   1e300,
-                                   -1e300,
-                                   1.7e308,
-                                   127.5,
-                                   128,
-                                   -128,
-                                   -128.5,
-                                   -129,
-                                   255,
-                                   255.5,
-                                   256,
-                                   32767.5,
-                                   32768,
-                                   -32769,
-                                   65535.5,
-                                   65536,
-                                   2147483647,
-                                   2147483648.0,
-                                   -2147483648.0,
-                                   -2147483904.0,
-                                   4294967295.0,
-                                   4294967296.0,
-                                   9.2e18,
-                                   9223372036854775808.0,
-                                   -9223372036854775808.0,
-                                   18446744073709551616.0,
-                                   3.14159265358979,
-                                   1.5707963267949,
-                                   88.7,
-                                   -88.7,
-                                   104,
-                                   -104,
-                                   709.9,
-                                   -745.2,
-                                   1e22,
-                                   0.999999940395,
-                                   1.00000011920929,
-                                   16777215,
-                                   16777217,
-                                   33554435,
-                                   448,
-                                   464,
-                                   57344,
-                                   61440,
-                                   0.0009765625,
-                                   0.00146484375,
-                                   5,
-                                   6,
-                                   0.75,
-                                   -0.6961928};
+    static const double special[] = {__builtin_inf(), -__builtin_inf(), __builtin_nan("")};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof real_edges / sizeof *real_edges && n < room; i++)
+        bits[n++] = flxi_kscalar_from_double(type, real_edges[i]);
+    for (size_t i = 0; i < sizeof special / sizeof *special && n < room; i++)
+        bits[n++] = flxi_kscalar_from_double(type, special[i]);
+    return n;
+}
+
+static size_t integer_edges(uint32_t type, uint64_t *bits, size_t room)
+{
     const flxi_ktype *t = flxi_ktype_of(type);
     size_t n = 0;
-    if (type == FLX_BOOL) {
-        bits[n++] = 0;
-        bits[n++] = 1;
-    } else if (t->kind == TAKES_FLOAT) {
-        uint64_t special[] = {flxi_kscalar_from_double(type, __builtin_inf()),
-                              flxi_kscalar_from_double(type, -__builtin_inf()),
-                              flxi_kscalar_from_double(type, __builtin_nan(""))};
-        for (size_t i = 0; i < sizeof reals / sizeof *reals && n < room; i++)
-            bits[n++] = flxi_kscalar_from_double(type, reals[i]);
-        for (size_t i = 0; i < 3 && n < room; i++)
-            bits[n++] = special[i];
-    } else {
-        uint64_t mask = ~UINT64_C(0) >> (64 - t->bits), top = UINT64_C(1) << (t->bits - 1);
-        uint64_t values[] = {0,          1,
-                             2,          3,
-                             5,          7,
-                             8,          9,
-                             15,         16,
-                             17,         31,
-                             32,         33,
-                             63,         64,
-                             65,         100,
-                             127,        128,
-                             255,        256,
-                             1000,       top,
-                             top + 1,    top - 1,
-                             mask,       mask - 1,
-                             mask - 2,   mask - 6,
-                             top >> 1,   top >> 4,
-                             mask / 3,   mask / 3 * 2,
-                             0x01234567, UINT64_C(0x89abcdef01234567)};
-        for (size_t i = 0; i < sizeof values / sizeof *values && n < room; i++)
-            bits[n++] = values[i] & mask;
-    }
+    uint64_t mask = ~UINT64_C(0) >> (64 - t->bits), top = UINT64_C(1) << (t->bits - 1);
+    uint64_t values[] = {0,          1,
+                         2,          3,
+                         5,          7,
+                         8,          9,
+                         15,         16,
+                         17,         31,
+                         32,         33,
+                         63,         64,
+                         65,         100,
+                         127,        128,
+                         255,        256,
+                         1000,       top,
+                         top + 1,    top - 1,
+                         mask,       mask - 1,
+                         mask - 2,   mask - 6,
+                         top >> 1,   top >> 4,
+                         mask / 3,   mask / 3 * 2,
+                         0x01234567, UINT64_C(0x89abcdef01234567)};
+    for (size_t i = 0; i < sizeof values / sizeof *values && n < room; i++)
+        bits[n++] = values[i] & mask;
     return n;
+}
+
+size_t device_pair_edges(uint32_t type, uint64_t *bits, size_t room)
+{
+    if (flxi_ktype_of(type)->kind == TAKES_FLOAT)
+        return float_edges(type, bits, room);
+    if (type != FLX_BOOL)
+        return integer_edges(type, bits, room);
+    bits[0] = 0;
+    bits[1] = 1;
+    return 2;
 }
 
 /* Half edge cases, half random bits; a float's random bits are mostly of moderate size. */
@@ -208,7 +143,7 @@ static bool is_nan(uint32_t type, uint64_t bits)
     return d != d;
 }
 
-/* How many values of the type lie between two, by their bits. */
+/* How many values of the type are between two, by their bits. */
 static uint64_t distance(uint32_t type, uint64_t a, uint64_t b)
 {
     uint64_t top = UINT64_C(1) << (flxi_ktype_of(type)->bits - 1);

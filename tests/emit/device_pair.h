@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_pair.h: one dispatch on the interpreter and on another device, with the same memory before and, it is checked,
-   after. Elements are compared bit by bit; all NaNs count as equal. */
+/* device_pair.h: runs one dispatch on the interpreter and on another device, with the same memory before, and checks
+   that it is the same after. Elements are compared bit by bit; all NaNs are equal. */
 #ifndef FLX_TEST_DEVICE_PAIR_H
 #define FLX_TEST_DEVICE_PAIR_H
 
@@ -16,14 +16,14 @@ typedef struct {
     uint32_t max_index;     /* u32 elements are below this; 0: any */
     /* Fills the memory of a buffer instead of the usual mixture of edge cases and random bits; may be NULL. */
     void (*fill)(const flx_kernel_buffer *b, void *data, size_t count, uint64_t seed);
-    bool is_error; /* both must fail, with the same message and place */
+    bool is_error; /* both must fail, with the same message and location */
 } device_pair;
 
 void device_pair_check(const flx_kernel *k, const device_pair *p);
 
 /* Bytes of elements in memory. */
 size_t device_pair_bytes(uint32_t element, uint64_t count);
-/* Edge cases of a type, as bits: at most `room`; gives their number. */
+/* Edge cases of a type, as bits: at most `room`; returns their number. */
 size_t device_pair_edges(uint32_t type, uint64_t *bits, size_t room);
 void device_pair_put(uint32_t element, void *data, size_t index, uint64_t bits);
 uint64_t device_pair_get(uint32_t element, const void *data, size_t index);

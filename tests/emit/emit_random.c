@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit_random.c: see emit_random.h. Statements are drawn with a budget; what turns out invalid (a barrier where
-   invocations diverge, say) is thrown away as a whole and drawn again with the next seed. */
+/* emit_random.c: see emit_random.h. Statements are drawn with a budget; a program that turns out invalid (for example a
+   barrier in divergent control flow) is discarded and drawn again with the next seed. */
 #include "emit/emit_random.h"
 
 #include "kernel/program/kernel.h"
@@ -94,7 +94,8 @@ static bool is_written(const flxi_kbuffer *b)
     return b->access == FLX_KERNEL_READ_WRITE || b->access == FLX_KERNEL_WORKGROUP;
 }
 
-/* Where an access may go; memory that others write only at the own place, if it has to be safe. */
+/* The index of an access; memory that others write is accessed only at the invocation's own index, if it has to be
+   safe. */
 static uint32_t index_for(drawing *d, uint32_t buffer, int depth)
 {
     const flxi_kbuffer *b = &d->b->buffers.at[buffer];
@@ -255,7 +256,7 @@ static void store(drawing *d)
 
 static void atomic(drawing *d)
 {
-    uint32_t i = d->num_buffers; /* the last one is for them alone */
+    uint32_t i = d->num_buffers; /* the last one is only for them */
     flx_kernel_atomic op = (flx_kernel_atomic)draw(d, d->flags & EMIT_RANDOM_SAFE ? 2 : FLX_KERNEL_ATOMIC_EXCHANGE);
     uint32_t a = flxi_kb_atomic(d->b, op, i, flxi_kb_binary(d->b, KBIN_mod, expr(d, FLX_U32, 1), flxi_kb_u32(d->b, 10)),
                                 expr(d, FLX_U32, 2), 0, (flx_kernel_order)draw(d, FLX_KERNEL_GRID));
@@ -282,7 +283,7 @@ static void lanes(drawing *d)
     let(d, draw(d, 2) ? r : flxi_kb_binary(d->b, KBIN_add, expr(d, type, 2), r));
 }
 
-/* A condition or bound that is the same for all, so that barriers may stand inside. */
+/* A condition or bound that is the same for all invocations, so that barriers are allowed inside. */
 static uint32_t common(drawing *d)
 {
     switch (draw(d, 3)) {
@@ -419,7 +420,7 @@ static flx_kernel *draw_kernel(flx_context *ctx, uint64_t seed, unsigned flags)
     uint32_t group = d.size[0] * d.size[1] * d.size[2];
     d.has_barriers = draw(&d, 2);
     d.has_lanes = draw(&d, 3) == 0;
-    if (d.has_barriers || d.has_lanes) /* where invocations meet, who comes first in between is open */
+    if (d.has_barriers || d.has_lanes) /* where invocations synchronise, their order in between is unspecified */
         d.flags |= EMIT_RANDOM_SAFE;
     char name[40];
     snprintf(name, sizeof name, "random \"%llu\"", (unsigned long long)seed);
@@ -439,7 +440,7 @@ static flx_kernel *draw_kernel(flx_context *ctx, uint64_t seed, unsigned flags)
     let(&d, flxi_kb_binary(d.b, KBIN_mod, invocation(&d), flxi_kb_u32(d.b, 7)));
     let(&d, flxi_kb_load(d.b, 1, invocation(&d)));
     statements(&d, MAX_DEPTH, 14);
-    /* What is left in variables must show. */
+    /* The final values of variables must be visible. */
     for (size_t i = 0; i < d.num_vars; i++)
         for (uint32_t b = 4; b <= 6; b++)
             if (d.b->buffers.at[b].element == flxi_kb_type(d.b, flxi_kb_var(d.b, d.vars[i])))
@@ -452,7 +453,7 @@ flx_kernel *emit_random(flx_context *ctx, uint64_t seed, unsigned flags)
     for (uint64_t i = 0;; i++) {
         flx_kernel *k = draw_kernel(ctx, seed + i * 1000003, flags);
         bool is_valid = k && flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL) == FLX_OK;
-        if (is_valid && (flags & EMIT_RANDOM_CONVERGENT)) { /* also behind a return that some take */
+        if (is_valid && (flags & EMIT_RANDOM_CONVERGENT)) { /* also after a return that some invocations take */
             flx_buffer text = {0};
             is_valid = flx_kernel_emit(k, "opencl", &text, NULL) == FLX_OK;
             flx_buffer_free(&text);

@@ -6,14 +6,14 @@
 #include "kernel/flk.h"
 
 enum {
-    EMIT_RANDOM_SAFE = 1, /* no races and no atomics whose order shows: any schedule gives the same; else only
+    EMIT_RANDOM_SAFE = 1, /* no races and no atomics with a visible order: any schedule gives the same; else only
                                    programs without barriers and subgroup ops have them */
     EMIT_RANDOM_NO_F64 = 2,
     EMIT_RANDOM_EXACT = 4,      /* no transcendentals */
     EMIT_RANDOM_CONVERGENT = 8, /* subgroup ops only where all invocations arrive */
 };
 
-/* A valid kernel made from the seed. Buffers of open count want 100 elements; a small grid is meant. */
+/* A valid kernel made from the seed. Buffers of open count need 100 elements; use a small grid. */
 flx_kernel *emit_random(flx_context *ctx, uint64_t seed, unsigned flags);
 
 #endif

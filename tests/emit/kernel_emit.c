@@ -64,7 +64,7 @@ TEST(kernel_emit_c_random_kernels)
 
 /* ---- Narrow formats ---- */
 
-/* f32 of all upper halves, with lower halves at and around the points where a rounding turns. */
+/* f32 with all upper halves, and lower halves at and around the points where rounding changes direction. */
 static void fill_floats(const flx_kernel_buffer *b, void *data, size_t count, uint64_t seed)
 {
     static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001, 0x2fff,
@@ -74,7 +74,7 @@ static void fill_floats(const flx_kernel_buffer *b, void *data, size_t count, ui
         return;
     for (size_t i = 0; i < count; i++)
         device_pair_put(b->element, data, i, i / LOW << 16 | low[i % LOW]);
-    /* The middles between two neighbours of the formats that have few values, and their neighbours in f32. */
+    /* The midpoints between adjacent values of the formats that have few values, and their neighbours in f32. */
     size_t at = count - 2000;
     static const uint32_t narrow[] = {FLX_KERNEL_F8E4M3, FLX_KERNEL_F8E5M2, FLX_KERNEL_FP4, FLX_KERNEL_NF4};
     for (size_t f = 0; f < 4; f++)
@@ -183,8 +183,7 @@ TEST(kernel_emit_errors)
     flx_kernel_free(diverging);
 }
 
-/* Each condition uses the one before it twice: whoever follows names to what they stand for must not follow all of
-   them. */
+/* Each condition uses the one before it twice: code that expands names must not expand all of them. */
 TEST(kernel_emit_follows_few_names)
 {
     static char text[8000];
@@ -243,8 +242,8 @@ static bool run_on_opencl(char *reason, size_t size)
     return code == FLX_OK;
 }
 
-/* Whether there is a device; says so when there is none. A driver may end the program, for example where /sys is not
-   mounted, so a process of its own tries first. */
+/* Whether there is a device; reports it when there is none. A driver may end the program, for example where /sys is not
+   mounted, so a separate process tries first. */
 static bool has_opencl(void)
 {
     static int known = -1;
@@ -302,7 +301,7 @@ static void write_cuda(flxi_kfile *f, const flx_kernel *k)
     CHECK_OK(flxi_kernel_write(f, k, &entry, &err), &err);
 }
 
-/* There is no device here, but the compiler reads the text. */
+/* There is no device here, but the compiler checks the text. */
 TEST(kernel_emit_cuda_compiles)
 {
     const flxi_allocator mem = {flxi_default_alloc, NULL};

@@ -20,7 +20,7 @@ TEST(kernel_vector_every_exact_op_on_every_type)
     op_matrix_free(&m);
 }
 
-/* Programs that do not fit are written in the scalar form, so all of them run. */
+/* Programs without a vector form are written in the scalar form, so all of them run. */
 TEST(kernel_vector_programs)
 {
     enum { MAX = 64 };
@@ -181,7 +181,7 @@ TEST(kernel_vector_shapes_in_vectors_of_every_size)
     }
 }
 
-/* The same bits with every compiler and level. */
+/* The same bits with every compiler and optimisation level. */
 TEST(kernel_vector_shapes_with_every_compiler)
 {
     static const char *const compilers[] = {"gcc", "clang"}, *const levels[] = {"-O0", "-O1", "-O3"};
@@ -209,7 +209,7 @@ TEST(kernel_vector_shapes_with_every_compiler)
 }
 
 #if defined(__x86_64__)
-/* Instructions that this machine may not have are at least known to the compilers. */
+/* Instructions that this machine may not have are at least accepted by the compilers. */
 TEST(kernel_vector_compiles_for_other_machines)
 {
     static const char *const machines[] = {"-O1 -march=skylake-avx512", "-O1 -march=x86-64"};
@@ -233,7 +233,7 @@ TEST(kernel_vector_compiles_for_other_machines)
 }
 #endif
 
-/* All codes of 16 bits; f32 of all upper halves, with lower halves around the points where a rounding turns. */
+/* All 16-bit codes; f32 with all upper halves, and lower halves around the points where rounding changes direction. */
 static void fill_halves(const flx_kernel_buffer *b, void *data, size_t count, uint64_t seed)
 {
     static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001, 0x2fff,
@@ -259,7 +259,7 @@ TEST(kernel_vector_halves)
     flx_kernel_free(k);
 }
 
-/* Elements that a list names go past the cache, and nothing else changes. */
+/* Buffers in the list are written past the cache, and nothing else changes. */
 TEST(kernel_vector_streams_what_is_asked_for)
 {
     flx_kernel *k = flk("kernel stream(workgroup = [64, 1, 1]) { buffer x: f32[256] read; buffer out: f32[256] output;"
@@ -276,7 +276,7 @@ TEST(kernel_vector_streams_what_is_asked_for)
     flx_kernel_free(k);
 }
 
-/* Memory runs out at every single request. */
+/* Memory is exhausted at every single request. */
 TEST(kernel_vector_out_of_memory)
 {
     static const char *const texts[] = {ROWS, MASKS, NARROW, CALLS};
@@ -308,7 +308,7 @@ TEST(kernel_vector_out_of_memory)
     }
 }
 
-/* What does not fit says why, and runs in the scalar form. */
+/* Kernels without a vector form report why, and run in the scalar form. */
 TEST(kernel_vector_tells_why_not)
 {
     static const struct {
@@ -324,14 +324,14 @@ TEST(kernel_vector_tells_why_not)
          "workgroups that do not hold whole vectors"},
         {"kernel e(workgroup = [16, 1, 1]) { buffer n: u32[] read_write; let i = invocation_id(0);"
          " if (n[i] > 3) { return; } n[i] = i; }",
-         "a return where lanes go separate ways"},
+         "a return in divergent control flow"},
         {"kernel f(workgroup = [16, 1, 1]) { buffer n: u32[] read_write; buffer x: u32[] read; let i = "
          "invocation_id(0);"
          " n[i] = x[n[i]]; }",
          "an index comes from memory that the kernel writes"},
         {"kernel g(workgroup = [16, 1, 1]) { buffer n: u32[] output; let i = invocation_id(0);"
          " if (i % 3 == 1) { n[i] = subgroup_add(i); } }",
-         "a subgroup op where lanes go separate ways"},
+         "a subgroup op in divergent control flow"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         flx_kernel *k = flk(cases[i].text);

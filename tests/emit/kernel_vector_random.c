@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_vector_random.c: random kernels that fit the vector form, against the interpreter. They have what that
-   form treats in ways of its own: values that are uniform, ramps or varying, masks, loops that lanes leave one by
-   one, ends of buffers inside of a vector, subgroup ops. Stores go to places of the invocation's own, so no
-   schedule matters. */
+/* kernel_vector_random.c: random kernels that have a vector form, against the interpreter. They contain what that form
+   treats specially: values that are uniform, ramps or varying, masks, loops that lanes leave one by one, ends of
+   buffers inside of a vector, subgroup ops. Invocations store only to their own elements, so the schedule does not
+   matter. */
 #include "emit/vector_pair.h"
 
 #include <stdio.h>
@@ -202,7 +202,7 @@ static void add_real(maker *m, unsigned depth)
 
 static void add_statements(maker *m, unsigned n);
 
-/* A body, with the variables of the scope it stands in. */
+/* A body, with the variables of the enclosing scope. */
 static void add_body(maker *m)
 {
     int floats = m->floats, words = m->words;

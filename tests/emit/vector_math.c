@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math.c: the mathematical functions on vectors against the C library in the next larger format.
 
-   f32: one bit pattern in vector_stride (an effort), from vector_first; f64: random numbers and special cases. The
-   errors in units of the last place that are allowed here are those that docs/performance.md states. The effort
-   report=1 prints what was found. */
+   f32: one bit pattern in vector_stride (an effort), starting at vector_first; f64: random numbers and special cases.
+   The permitted errors in units of the last place are those that docs/performance.md states. The effort report=1 prints
+   the measured errors. */
 #include "emit/vector_pair.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static long double ulp_f64(long double x)
     return !(r >= 0x1p-1022) ? 0x1p-1074L : ldexpl(1, ilogb(r) - 52);
 }
 
-/* How far off a result is; a NaN, infinity or zero where there should be none, or of the wrong sign, is 1e9. */
+/* The error of a result; a NaN, infinity or zero where there should be none, or of the wrong sign, is 1e9. */
 static double error_of(long double found, long double expected, long double ulp, bool overflows)
 {
     if (isnan(expected) || isnan(found))
@@ -98,7 +98,7 @@ static void run(const flx_kernel *k, void *x, void *out, size_t size, uint32_t c
     CHECK_OK(vector_run(k, grid, m, 2, 0, &err), &err);
 }
 
-/* What the library's functions may be off by in f64; in f32 they are rounded from f64. */
+/* The permitted error of the library's functions in f64; in f32 they are rounded from f64. */
 static const double library_limit = 4;
 
 static void report(const char *name, const char *type, double worst, double at, double limit)
@@ -115,7 +115,7 @@ static void check_f32(const flx_kernel *k, const function *f, uint32_t stride)
     static float x[BLOCK], out[BLOCK];
     double worst = 0, at = 0;
     int64_t first = effort(EFFORT_vector_first);
-    uint64_t bits = first >= 0 ? (uint64_t)first : test_seed() % stride; /* another seed, other patterns */
+    uint64_t bits = first >= 0 ? (uint64_t)first : test_seed() % stride; /* another seed tests other patterns */
     while (bits <= UINT32_MAX) {
         uint32_t n = 0;
         for (; n < BLOCK && bits <= UINT32_MAX; n++, bits += stride)
@@ -125,7 +125,7 @@ static void check_f32(const flx_kernel *k, const function *f, uint32_t stride)
             double y = f->near((double)x[i]);
             float rounded = (float)y;
             if (memcmp(&rounded, &out[i], sizeof rounded) == 0)
-                continue; /* as near as can be, which is what most are */
+                continue; /* correctly rounded, as most are */
             double e = error_of(out[i], y, ulp_f32(y), fabs(y) > 3.4028235e38);
             if (!(e <= worst)) {
                 worst = e;
@@ -310,7 +310,7 @@ static const struct {
     unsigned bytes;
 } ways[] = {{"gcc", "-O0", 32}, {"gcc", "-O3", 64}, {"clang", "-O0", 16}, {"clang", "-O1", 32}, {"clang", "-O3", 64}};
 
-/* Results for one pattern in a million, NaNs made the same. */
+/* Results for one pattern in a million, with all NaNs equal. */
 static void sample(const flx_kernel *k, uint32_t *bits)
 {
     static float x[BLOCK], out[BLOCK];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io_file.c: reading and saving files when the system does less than asked, is interrupted, or fails at any call. */
+/* io_file.c: reading and saving files when a system call does less than requested, is interrupted, or fails. */
 #include "test.h"
 
 #include "fault.h"
@@ -20,7 +20,7 @@ static const flxi_allocator mem = {flxi_default_alloc, NULL};
 
 /* ---- A system that misbehaves ---- */
 
-static flxi_file_calls real; /* the calls as they were */
+static flxi_file_calls real; /* the original calls */
 
 static struct {
     int calls, fail_at; /* the call that fails with `error`; 0: none */
@@ -86,7 +86,7 @@ static int bad_fsync(int fd)
 static int bad_close(int fd)
 {
     bool bad = fails();
-    int result = real.close(fd); /* a failing close closes all the same */
+    int result = real.close(fd); /* a failing close closes nevertheless */
     if (bad)
         errno = plan.error;
     return bad ? -1 : result;
@@ -97,10 +97,10 @@ static int bad_rename(const char *from, const char *to)
 }
 static int bad_unlink(const char *path)
 {
-    return real.unlink(path); /* cleaning up always works: there is nothing behind it */
+    return real.unlink(path); /* cleaning up always works: there is no fallback after it */
 }
 
-/* A test that fails in between leaves the plan in force, so each begins by lifting it. */
+/* A test that fails in between leaves its plan active, so each test begins by clearing it. */
 static void lift_plan(void)
 {
     if (real.open)
@@ -122,7 +122,7 @@ static void set_plan(int fail_at, int error, bool slow, bool interrupt)
 
 /* ---- Small tools ---- */
 
-/* A folder of the test's own, so that what is left behind shows. */
+/* The test's own folder, so that leftovers are visible. */
 static const char *folder(void)
 {
     static char path[600];
@@ -255,7 +255,7 @@ TEST(source_notices_a_file_that_shrinks)
     CHECK_EQ_I64(flxi_source_open(&s, &mem, path_of("f"), 0, &err), FLX_OK);
     CHECK(truncate(path_of("f"), 4) == 0);
     CHECK_EQ_I64(flxi_source_read(&s, 0, out, 10, &err), FLX_E_IO);
-    CHECK_MSG(strstr(err.message, "shorter"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "truncated"), "%s", err.message);
     flxi_source_close(&s);
 }
 
@@ -306,7 +306,7 @@ TEST(source_reads_a_pipe_to_its_end)
     }
 }
 
-/* Files that do not tell their size are read like pipes. */
+/* Files that do not report their size are read like pipes. */
 TEST(source_reads_a_file_of_unknown_size)
 {
     clear_folder();
@@ -462,7 +462,7 @@ TEST(save_steps_over_leftovers)
     CHECK_EQ_I64(count_files(), 4);
 }
 
-/* Whatever call fails, the old or the new text is there, whole, and nothing else. */
+/* Whichever call fails, the old or the new text is there, complete, and nothing else. */
 TEST(save_survives_every_failing_call)
 {
     static const int errors[] = {EIO, ENOSPC, EACCES};

@@ -151,7 +151,7 @@ static flx_code run(const bit_writer *w, void *out, size_t size, flx_error *err)
     return inflate_copy(w->bytes, (w->bits + 7) / 8, out, size, err);
 }
 
-/* Must be refused, for the reason that contains `why`. */
+/* Must be rejected, for the reason that contains `why`. */
 static void check_refused(const bit_writer *w, size_t size, const char *why)
 {
     flx_error err = {0};
@@ -251,7 +251,7 @@ TEST(inflate_refuses_broken_blocks)
     w = last_block(1);
     put_fixed(&w, 'x');
     put_fixed(&w, 257);
-    put_code(&w, 1, 5); /* 2 back, but only one byte is there */
+    put_code(&w, 1, 5); /* distance 2, but there is only one byte */
     put_fixed(&w, 256);
     check_refused(&w, 100, "before its beginning");
 
@@ -308,7 +308,7 @@ TEST(inflate_codes_of_every_length)
 
 TEST(inflate_single_codes)
 {
-    /* One symbol of one bit in either code is the one exception to codes that use all patterns. */
+    /* One symbol of one bit in either code is the only exception to codes that use all patterns. */
     code_lengths c = {.num_literals = 257, .num_distances = 1};
     flx_error err;
     c.lengths[256] = 1;
@@ -444,7 +444,7 @@ TEST(inflate_run_must_end_with_the_lengths)
         test_fail_context("%u distances", num_distances);
         check_refused(&w, 0, "code lengths"); /* three and four are over-subscribed */
     }
-    bit_writer w = last_block(2); /* two distances, one by one: as it should be */
+    bit_writer w = last_block(2); /* two distances, one by one: valid */
     put(&w, 0, 5);
     put(&w, 1, 5);
     put(&w, 18 - 4, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io_json.c: the JSON reader: what it accepts, what it refuses, and the order of its tokens. */
+/* io_json.c: the JSON reader: what it accepts, what it rejects, and the order of its tokens. */
 #include "test.h"
 
 #include "format/json.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Walks a text held in a block of exactly its size; returns one letter per token. */
+/* Reads a text in a block of exactly its size; returns one letter per token. */
 static const char *walk(const char *text, size_t size)
 {
     static const char letters[] = "!.{}[]ksntf0";
@@ -25,7 +25,7 @@ static const char *walk(const char *text, size_t size)
     } while (t != FLXI_JSON_END && t != FLXI_JSON_ERROR);
     out[k] = 0;
     CHECK((t == FLXI_JSON_ERROR) == (j.error != NULL));
-    CHECK(flxi_json_next(&j) == t); /* the end stays the end */
+    CHECK(flxi_json_next(&j) == t); /* the end is returned again */
     free(copy);
     return out;
 }

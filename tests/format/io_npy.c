@@ -49,7 +49,7 @@ static const struct {
     const char *descr;
     int32_t dtype;
     size_t n;
-    const char *data; /* two elements, 1 and 2 unless said otherwise */
+    const char *data; /* two elements, 1 and 2 unless noted otherwise */
 } dtypes[] = {
     {"<f8", FLX_F64, 16, "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\x40"},
     {">f8", FLX_F64, 16, "\x3f\xf0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0"},
@@ -389,7 +389,7 @@ TEST(npy_file_errors_name_the_path)
     CHECK_EQ_I64(err.code, FLX_E_IO);
     FILE *out = fopen(temp_path("bad.npy"), "wb");
     CHECK(out);
-    fputs("this is no array", out);
+    fputs("this is not an array", out);
     fclose(out);
     CHECK(!flx_npy_read(ctx, temp_path("bad.npy"), &err));
     CHECK_EQ_I64(err.code, FLX_E_SYNTAX);

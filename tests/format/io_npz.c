@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io_npz.c: .npz archives: NumPy's own, archives made by hand with every field wrong once, damage, and writing. */
+/* io_npz.c: .npz archives: NumPy's own, hand-made archives with every field wrong once, damage, and writing. */
 #include "test.h"
 
 #include "damage.h"
@@ -71,12 +71,12 @@ TEST(npz_reads_what_numpy_writes)
         for (int i = 0; deflated && i < 100; i++)
             CHECK(flx_tensor_get(t, i) == i);
         flx_tensor_release(t);
-        t = flx_npz_decode(ctx, bytes, n, "b.npy", &err); /* the entry's own name does too */
+        t = flx_npz_decode(ctx, bytes, n, "b.npy", &err); /* the entry's own name works too */
         CHECK(t);
         flx_tensor_release(t);
         CHECK(!flx_npz_decode(ctx, bytes, n, "c", &err));
         CHECK_EQ_I64(err.code, FLX_E_NAME);
-        CHECK_EQ_STR(err.hint, "it has: a, b");
+        CHECK_EQ_STR(err.hint, "available: a, b");
     }
     CHECK(!flx_npz_decode(ctx, bytes, 10, NULL, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_npz_decode(ctx, NULL, 10, "a", &err) && err.code == FLX_E_USAGE);
@@ -136,10 +136,10 @@ static const char content[] = "\x93NUMPY\1\0\x37\0{'descr': '|u1', 'fortran_orde
 enum { content_size = 10 + 0x37 + 3 };
 
 typedef struct {
-    bool wide;    /* all sizes and places in zip64 fields */
+    bool wide;    /* all sizes and offsets in zip64 fields */
     bool foreign; /* another extra field before the zip64 one */
     const char *names[3];
-    size_t comment; /* bytes behind the end record */
+    size_t comment; /* bytes after the end record */
 } layout;
 
 static void put_name(archive *z, const char *name)
@@ -259,11 +259,11 @@ TEST(npz_archives_of_every_layout)
         CHECK_CODE(code_of(&z, "x", &err), FLX_OK, &err);
         CHECK_CODE(code_of(&z, "y", &err), FLX_OK, &err);
         CHECK_CODE(code_of(&z, "", &err), FLX_E_NAME, &err);
-        CHECK_EQ_STR(err.hint, "it has: x, a, y");
+        CHECK_EQ_STR(err.hint, "available: x, a, y");
     }
     archive empty = make_archive((layout){.comment = 0});
     CHECK_CODE(code_of(&empty, "a", &err), FLX_E_NAME, &err);
-    CHECK_EQ_STR(err.hint, "it has none");
+    CHECK_EQ_STR(err.hint, "it is empty");
 }
 
 TEST(npz_wide_archive_withstands_damage)
@@ -309,7 +309,7 @@ TEST(npz_wrong_fields_are_refused)
         {"a name that runs out of the directory", 'c', 28, 2, 6, FLX_E_SYNTAX},
         {"an extra field that runs out", 'c', 30, 2, 1, FLX_E_SYNTAX},
         {"a comment that runs out", 'c', 32, 2, 1, FLX_E_SYNTAX},
-        {"an entry behind the directory", 'c', 42, 4, 5000, FLX_E_SYNTAX},
+        {"an entry after the directory", 'c', 42, 4, 5000, FLX_E_SYNTAX},
         {"an entry at a wrong place", 'c', 42, 4, 1, FLX_E_SYNTAX},
         {"no end record", 'e', 0, 4, 0, FLX_E_SYNTAX},
         {"an archive of several parts", 'e', 4, 2, 1, FLX_E_UNSUPPORTED},

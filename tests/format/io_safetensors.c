@@ -109,7 +109,7 @@ TEST(safetensors_finds_its_tensors)
     CHECK(!decode(ctx, &f, "a", &err));
     CHECK_EQ_I64(err.code, FLX_E_NAME);
     CHECK_MSG(strstr(err.message, "'a'"), "%s", err.message);
-    CHECK_EQ_STR(err.hint, "it has: a.w, b, ??, z");
+    CHECK_EQ_STR(err.hint, "available: a.w, b, ??, z");
     CHECK(!decode(ctx, &f, "__metadata__", &err));
     CHECK_EQ_I64(err.code, FLX_E_NAME);
     CHECK(!flx_safetensors_decode(ctx, f.bytes, f.size, NULL, &err) && err.code == FLX_E_USAGE);
@@ -130,9 +130,9 @@ TEST(safetensors_hint_names_only_a_few)
     flx_error err;
     file f = make_file(header, NULL, 0);
     CHECK(!decode(ctx, &f, "x", &err));
-    CHECK_EQ_STR(err.hint, "it has: block.0.weight, block.1.weight, block.2.weight, block.3.weight, block.4.weight "
+    CHECK_EQ_STR(err.hint, "available: block.0.weight, block.1.weight, block.2.weight, block.3.weight, block.4.weight "
                            "and 25 more");
-    memset(header, 'n', sizeof header); /* a name that is too long to show */
+    memset(header, 'n', sizeof header); /* too long to show */
     memcpy(header, "{\"", 2);
     snprintf(header + 90, sizeof header - 90, "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}");
     f = make_file(header, NULL, 0);
@@ -275,7 +275,7 @@ TEST(safetensors_file_errors_name_the_path)
     flx_context_free(ctx);
 }
 
-/* Only the header and the tensor are brought to memory, however large the file. */
+/* Only the header and the tensor are read into memory, however large the file. */
 TEST(safetensors_reads_only_what_is_asked_for)
 {
     FILE *out = fopen(temp_path(), "wb");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_binary.c: the binary form. The first byte of the input selects: the rest is a file as it stands, or it is a
-   payload that gets a right header, so that what lies behind the checksum is explored. What decodes must verify, encode
-   to bytes that decode to the same graph, and print as text that does too. */
+/* fuzz_binary.c: the binary form. The first byte of the input selects: the rest is a complete file, or a payload that
+   gets a correct header, so that the code after the checksum is explored. What decodes must verify, encode to bytes
+   that decode to the same graph, and print as text that does too. */
 #include "fuzz_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_checks.h: what must hold for every graph, however it was made: it verifies, reads back from text and bytes, and
-   runs without leaving its buffers. A check that fails ends the process, which is what a fuzzer looks for. */
+   runs within its buffers. A check that fails ends the process, which the fuzzer reports. */
 #ifndef FLX_FUZZ_CHECKS_H
 #define FLX_FUZZ_CHECKS_H
 
@@ -53,7 +53,7 @@ static inline void check_graph(const flx_graph *g)
     check_bytes(g);
 }
 
-/* A pass gives a graph that verifies and has the same signature, or an error that says so. */
+/* A pass returns a graph that verifies and has the same signature, or an error with a message. */
 static inline void check_passes(const flx_graph *g)
 {
     static const flxi_pass passes[] = {flxi_pass_dce, flxi_pass_cse, flxi_simplify};

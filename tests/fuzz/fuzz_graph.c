@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_graph.c: the building functions. The input is read as a sequence of calls: ops with operands among the values at
-   hand, attributes of the right and of the wrong kind, names, pins, outputs. A call that fails leaves its error in the
-   graph and later calls do nothing; a graph without one must hold together. */
+/* fuzz_graph.c: the building functions. The input is read as a sequence of calls: ops with operands among the existing
+   values, attributes of the right and of the wrong kind, names, pins, outputs. A call that fails leaves its error in
+   the graph and later calls do nothing; a graph without an error must be consistent. */
 #include "fuzz_checks.h"
 #include "ops/opcode.h"
 
@@ -236,7 +236,7 @@ static void begin(script *s)
     }
 }
 
-/* Ends the graph: what comes before the first error is no graph, the rest must hold together. */
+/* Ends the graph: with an error there is no graph; otherwise it must be consistent. */
 static void end(script *s)
 {
     flx_error err = {0};

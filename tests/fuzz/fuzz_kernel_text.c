@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_kernel_text.c: kernels as text. What parses is valid, and is checked like every kernel; what does not gives an
-   error with its place. Most changes are to tokens. */
+   error with a location. Most changes are to tokens. */
 #include "kernel_checks.h"
 
 #include "kernel/text/kernel_lex.h"
@@ -153,7 +153,7 @@ static int is_end(const flxi_ktoken *t)
     return t->n == 1 && (*t->s == ';' || *t->s == '{' || *t->s == '}');
 }
 
-/* Behind the end of a statement near a random place. */
+/* After the end of a statement near a random position. */
 static size_t statement(void)
 {
     size_t at = below(tokens.n);

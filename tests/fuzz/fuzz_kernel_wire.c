@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_kernel_wire.c: kernels as bytes. Half of the inputs are files as they stand; in the others, marked by their
-   first byte, length and checksum are made right, so that what lies behind them is explored. What decodes must be
-   written with the same bytes, and is checked like every kernel. Most changes keep the sections whole. */
+/* fuzz_kernel_wire.c: the wire form of kernels. Half of the inputs are complete files; in the others, marked by their
+   first byte, length and checksum are corrected, so that the code after them is explored. What decodes must encode to
+   the same bytes, and is checked like every kernel. Most changes keep the sections whole. */
 #include "kernel_checks.h"
 
 #include "kernel/wire/kernel_wire.h"
@@ -31,7 +31,7 @@ static size_t below(size_t n)
     return n ? (size_t)(random_state >> 33) % n : 0;
 }
 
-/* A word that has a meaning somewhere. */
+/* A word that has a meaning elsewhere. */
 static uint32_t some_word(const uint8_t *file, size_t size)
 {
     static const uint8_t tags[] = {WIRE_LITERAL, WIRE_VAR,     WIRE_LOAD,   WIRE_ID,    WIRE_UNARY,
@@ -130,7 +130,7 @@ static void check_file(const uint8_t *file, size_t size)
         need(err.code == FLX_E_KERNEL && err.message[0] && err.hint[0]);
     if (k) {
         flx_buffer again = kernel_bytes(k);
-        need(again.size == size && memcmp(again.data + 8, file + 8, size - 8) == 0); /* but for the minor version */
+        need(again.size == size && memcmp(again.data + 8, file + 8, size - 8) == 0); /* except for the minor version */
         flx_buffer_free(&again);
         check_kernel(k);
     }
@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    uint8_t *file = malloc(size); /* exactly its size: a read past the end is seen */
+    uint8_t *file = malloc(size); /* exactly its size: a read past the end is detected */
     need(file != NULL);
     memcpy(file, data + 1, size - 1);
     if (data[0] % 2 && size - 1 >= WIRE_HEADER_BYTES)

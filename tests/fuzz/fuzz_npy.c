@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_npy.c: the decoders of tensor files. The first byte of the input selects one: .npy, .npz, .safetensors, bare
-   DEFLATE data, bare JSON. Tensors that come back are read in full. */
+   DEFLATE data, bare JSON. Returned tensors are read completely. */
 #include "format/inflate.h"
 #include "format/json.h"
 

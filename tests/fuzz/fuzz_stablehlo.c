@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_stablehlo.c: StableHLO text. What the parser accepts is a tree in which every value is defined before it is used
-   and every region ends with its terminator; what it refuses has an error with a place. Then the same text is imported:
-   that gives graphs that verify, or an error. */
+   and every region ends with its terminator; what it rejects has an error with a location. Then the same text is
+   imported: that gives graphs that verify, or an error. */
 #include "fuzz_checks.h"
 #include "stablehlo/syntax/syntax.h"
 

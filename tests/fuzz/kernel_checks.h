@@ -60,7 +60,7 @@ static inline void check_kernel_text(const flx_kernel *k)
     flx_kernel_free(back);
 }
 
-/* An answer that came back: a kernel that is valid, or an error that says something. */
+/* A returned result: a valid kernel, or an error with a message. */
 static inline void need_answer(const flx_kernel *k, const flx_error *err)
 {
     flx_error other = {0};
@@ -118,7 +118,7 @@ static inline flx_code run_kernel(const flx_kernel *k, kernel_memory *m, uint32_
     return code;
 }
 
-/* Adding floats atomically depends on the order of the invocations, which passes may change between two of them. */
+/* The result of atomic float additions depends on the order of the invocations, which passes may change. */
 static inline int is_exact(const flx_kernel *k)
 {
     if (k->flags & (FLX_KERNEL_CONTRACT | FLX_KERNEL_REASSOCIATE | FLX_KERNEL_RECIPROCAL | FLX_KERNEL_FLUSH))
@@ -129,7 +129,7 @@ static inline int is_exact(const flx_kernel *k)
     return 1;
 }
 
-/* A kernel without races gives the same under every schedule and after optimising. */
+/* A kernel without races gives the same result under every schedule and after optimising. */
 static inline void check_kernel_runs(const flx_kernel *k, const flx_kernel *optimised)
 {
     static kernel_memory first;
@@ -149,7 +149,7 @@ static inline void check_kernel_runs(const flx_kernel *k, const flx_kernel *opti
 
 /* ---- Transforms ---- */
 
-/* The buffer of floats that is read, or written, farthest in front; NULL when there is none. */
+/* The first buffer of floats that is read, or written; NULL when there is none. */
 static inline const char *float_buffer(const flx_kernel *k, int written)
 {
     for (uint32_t i = 1; i <= k->num_buffers; i++) {
@@ -188,9 +188,9 @@ static inline void check_derivatives(const flx_kernel *k)
     check_derived(d, &err);
 }
 
-enum { MAX_KERNEL_NODES = 300 }; /* of what is put through passes and transforms */
+enum { MAX_KERNEL_NODES = 300 }; /* limit for passes and transforms */
 
-/* All of it, for a kernel that may not even be valid. */
+/* All checks, for a kernel that may be invalid. */
 static inline void check_kernel(const flx_kernel *k)
 {
     flx_error err = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_mutator.h: changes text token by token, so that most of what comes out gets past the lexer and much of it past
-   the parser: tokens are dropped, doubled, swapped, replaced by others of their kind; ops become other ops; statements
-   that call a random op on names of the text are put in. */
+/* token_mutator.h: changes text token by token, so that most results get past the lexer and many past the parser:
+   tokens are dropped, doubled, swapped, replaced by others of their kind; ops become other ops; statements that call a
+   random op on names of the text are inserted. */
 #ifndef FLX_FUZZ_TOKEN_MUTATOR_H
 #define FLX_FUZZ_TOKEN_MUTATOR_H
 
@@ -154,7 +154,7 @@ static inline void insert_call(token_text *t, size_t at)
     insert_token(t, at, token_of(")"));
 }
 
-/* A place where a statement may begin: behind a { or before a NAME that = follows. */
+/* A position where a statement may begin: after a { or before a NAME that = follows. */
 static inline size_t statement(token_text *t)
 {
     for (int i = 0; i < 50 && t->n > 2; i++) {

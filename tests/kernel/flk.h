@@ -9,7 +9,7 @@
 #include <fluxion/kernel.h>
 #include <string.h>
 
-/* The context of flk(); tests that count allocations make one of their own. */
+/* The context of flk(); tests that count allocations create their own. */
 static inline flx_context *flk_context(void)
 {
     static flx_context *ctx;
@@ -27,7 +27,7 @@ static inline flx_kernel *flk_in(flx_context *ctx, const char *text)
     return k;
 }
 
-/* The kernel of the text, which must be right; free it with flx_kernel_free(). */
+/* The kernel of the text, which must be valid; free it with flx_kernel_free(). */
 static inline flx_kernel *flk(const char *text)
 {
     return flk_in(flk_context(), text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_kernel.c: the generator of random kernels. What it writes is valid and free of races by construction: an
-   invocation writes elements of its own only, sums by atomics, and reads what others wrote behind a barrier. Values
+/* random_kernel.c: the generator of random kernels. Its kernels are valid and free of races by construction: an
+   invocation writes only its own elements, sums with atomics, and reads what others wrote after a barrier. Values
    stay small, arguments away from poles. */
 #include "kernel/random_kernel.h"
 
@@ -127,7 +127,7 @@ static void put_leaf(writer *w)
             put(w, "y[(i * %u + n%d) %% %d]", pick(w, 3) + 1, w->loop_names[pick(w, (uint32_t)w->loops)],
                 RANDOM_KERNEL_TABLE);
         else
-            put(w, "y[l + %u]", pick(w, 3)); /* may lie beyond the end: reads 0 */
+            put(w, "y[l + %u]", pick(w, 3)); /* may be beyond the end: reads 0 */
         break;
     case 4:
         put(w, "mem[i]");
@@ -156,7 +156,7 @@ static void put_value(writer *w, int depth)
         put_form(w, binary_forms[pick(w, sizeof binary_forms / sizeof *binary_forms)], depth);
 }
 
-/* A form that names its operand twice gets the same one twice. */
+/* A form that uses its operand twice gets the same one twice. */
 static void put_form(writer *w, const char *form, int depth)
 {
     bool repeats = strstr(form, "sqrt(1.0") != NULL;
@@ -259,7 +259,7 @@ static void put_loop(writer *w, int depth, bool is_uniform)
     put(w, "}\n");
 }
 
-/* Everyone writes, everyone reads another's, then memory is free again. */
+/* All invocations write, all read an element of another, then memory is free again. */
 static void put_phase(writer *w)
 {
     if (w->vars == MAX_VARS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_kernel.h: random race-free kernels as text: every differentiable op, nested branches and loops, trips from
-   data, variables and memory that are overwritten, private arrays, shared memory in phases, gathers, atomic sums. */
+/* random_kernel.h: random race-free kernels as text: every differentiable op, nested branches and loops, trip counts
+   from data, variables and memory that are overwritten, private arrays, shared memory in phases, gathers, atomic sums.
+   */
 #ifndef RANDOM_KERNEL_H
 #define RANDOM_KERNEL_H
 

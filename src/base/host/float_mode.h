@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* float_mode.h: how this thread computes with subnormal numbers.
+/* float_mode.h: how the current thread treats subnormal numbers.
 
-   A mode is a word of the processor that belongs to the thread. Only x86 is known; elsewhere there is one mode, 0, and
-   setting it does nothing. */
+   The mode is a control word of the processor that belongs to the thread. Only x86 is supported; elsewhere there is one
+   mode, 0, and setting it does nothing. */
 #ifndef FLXI_FLOAT_MODE_H
 #define FLXI_FLOAT_MODE_H
 
@@ -16,8 +16,8 @@
 #endif
 
 enum {
-    FLXI_FLUSH_BITS = 0x8040, /* results that are subnormal become zero, operands too */
-    FLXI_EVENT_BITS = 0x3f    /* what happened so far: no part of the mode */
+    FLXI_FLUSH_BITS = 0x8040, /* subnormal results become zero, and so do operands */
+    FLXI_EVENT_BITS = 0x3f    /* exception flags: not part of the mode */
 };
 
 static inline uint32_t flxi_float_mode(void)
@@ -29,7 +29,7 @@ static inline uint32_t flxi_float_mode(void)
 #endif
 }
 
-/* Changing the mode empties the processor's queue, so nothing is done when it is set already. */
+/* Changing the mode drains the processor's pipeline, so nothing is done if it is already set. */
 static inline void flxi_set_float_mode(uint32_t mode)
 {
 #if FLXI_FLUSH_EXISTS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process.c: see process.h. One thread starts and watches all programs: it sleeps until one of them prints, ends or
-   runs out of time. The end of a program shows as the end of its output. */
+   exceeds its time. The end of the output shows that a program ends. */
 #include "base/host/process.h"
 
 #include "base/host/system.h"
@@ -32,7 +32,7 @@ bool flxi_process_ok(const flxi_process *p)
 
 /* ---- Starting ---- */
 
-/* Nothing comes in; both outputs go to the pipe. */
+/* No input; both outputs go to the pipe. */
 static int add_actions(posix_spawn_file_actions_t *actions, int output)
 {
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
@@ -43,7 +43,7 @@ static int add_actions(posix_spawn_file_actions_t *actions, int output)
     return error;
 }
 
-/* The calling thread may block signals, and the program may ignore some: neither is the child's business. */
+/* The calling thread may block signals, and the process may ignore some: the child must not inherit either. */
 static int set_attributes(posix_spawnattr_t *attr)
 {
     sigset_t none, usual;
@@ -83,7 +83,7 @@ static int spawn(flxi_process *p, int output)
     return error;
 }
 
-/* A system that refuses leaves the time limit, which is the one that must hold. */
+/* If the system refuses, the time limit still holds, which is the essential one. */
 static void limit(const flxi_process *p, const flxi_process_limits *limits)
 {
     const struct rlimit memory = {limits->memory_bytes, limits->memory_bytes};
@@ -123,8 +123,8 @@ static void kill_group(const flxi_process *p)
     kill(-p->pid, SIGKILL);
 }
 
-/* Collects the child; false when it still runs. A host that ignores its children, or collects them itself, leaves no
-   status: that counts as success, and what the program made will tell. */
+/* Reaps the child; false if it still runs. If the host ignores its children, or reaps them itself, there is no status:
+   that counts as success, and the results of the program decide. */
 static bool collect(flxi_process *p, int flags)
 {
     pid_t got;
@@ -136,7 +136,7 @@ static bool collect(flxi_process *p, int flags)
     return got != 0;
 }
 
-/* The output has ended, so the program does in a moment; one that only closed its output has until its time is over. */
+/* The output has ended, so the program will end soon; one that only closed its output may run until its time limit. */
 static flxi_process_state wait_for_end(flxi_process *p)
 {
     for (long pause_ns = 20000; !collect(p, WNOHANG); pause_ns = pause_ns < 5000000 ? pause_ns * 2 : pause_ns) {
@@ -163,7 +163,7 @@ static void end(flxi_process *p, flxi_process_state state)
     p->state = state;
 }
 
-/* Keeps the beginning of what is printed. */
+/* Keeps the beginning of the output. */
 static void take_output(flxi_process *p)
 {
     char piece[4096];
@@ -187,7 +187,7 @@ typedef struct {
     nfds_t n;
 } watch;
 
-/* Milliseconds until the first of them is late; -1 when none ever is. */
+/* Milliseconds until the first time limit; -1 if there is none. */
 static int time_left(const watch *w)
 {
     int64_t first = INT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quiet_thread.c: see quiet_thread.h. A new thread has the mask of the one that makes it. */
+/* quiet_thread.c: see quiet_thread.h. A new thread inherits the signal mask of its creator. */
 #include "base/host/quiet_thread.h"
 
 #include <signal.h>

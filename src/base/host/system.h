@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* system.h: calls of the operating system that may fail, in one table, so that tests can make each of them fail.
+/* system.h: system calls that may fail, in one table, so that tests can make each of them fail.
 
-   The functions below the table are what code calls: they repeat a call that a signal interrupts and go on where one
-   did less than it was asked to. */
+   The functions below the table are for general use: they repeat a call that a signal interrupts and continue after a
+   partial one. */
 #ifndef FLXI_SYSTEM_H
 #define FLXI_SYSTEM_H
 
@@ -25,19 +25,19 @@ typedef struct {
     int (*mkdir)(const char *path, mode_t mode);
     char *(*mkdtemp)(char *path);
     int (*memfd)(const char *name, unsigned flags);
-    int (*seal)(int fd); /* against every change */
+    int (*seal)(int fd); /* against all changes */
     void *(*map)(int fd, size_t n);
     void *(*dlopen)(const char *path, int flags);
     int (*pipe)(int ends[2], int flags);
     int (*spawn)(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                 char *const *args, char *const *environment); /* gives an errno */
+                 char *const *args, char *const *environment); /* returns an errno */
 } flxi_system_calls;
 
 extern flxi_system_calls flxi_system; /* written by tests only */
 
-/* All of these: -1 or false with errno on failure; descriptors are closed on exec. */
+/* All of these return -1 or false with errno on failure; descriptors are close-on-exec. */
 int flxi_open_at(int dir, const char *path, int flags, mode_t mode);
 bool flxi_read_all(int fd, void *out, size_t n);         /* exactly n bytes; EIO when there are fewer */
-bool flxi_write_all(int fd, const void *data, size_t n); /* ENOSPC when the system takes none */
+bool flxi_write_all(int fd, const void *data, size_t n); /* ENOSPC if the system accepts none */
 
 #endif

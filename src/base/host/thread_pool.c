@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread_pool.c: see thread_pool.h. One loop is open at a time. Each thread that may take part, the caller and some
-   workers, is given an equal run of chunks; who is done with his own helps the others, one chunk at a time. So
-   neighbouring chunks stay on one core, an uneven load evens out, and a worker that wakes late delays nobody: the
-   caller does its work too.
+   workers, is given an equal run of chunks; a thread that finishes its share helps the others, one chunk at a time. So
+   neighbouring chunks stay on one core, an uneven load is balanced, and a worker that wakes late delays nothing: the
+   caller does its work.
 
    The whole protocol is one word for each worker:
 
        IDLE --caller--> OPEN --worker--> BUSY --worker--> IDLE
-                        OPEN --caller--> IDLE             the loop is over before the worker came
+                        OPEN --caller--> IDLE             the loop ended before the worker came
 
-   What a loop is made of is written while all words are IDLE and read only by those who are BUSY, so a worker never
-   sees a loop that is over. The same word is what a worker sleeps on (a futex): whoever changes it while the other side
-   has said that it sleeps wakes it. "Says that it sleeps, then looks at the word" and "changes the word, then looks
-   whether anyone sleeps" must not pass each other, hence the sequentially consistent operations. */
+   The description of a loop is written while all words are IDLE and read only by threads that are BUSY, so a worker
+   never sees a loop that is over. A worker sleeps on the same word (a futex): a thread that changes it wakes the other
+   side if that has announced that it sleeps. "Announce the sleep, then read the word" and "change the word, then check
+   for sleepers" must not be reordered, hence the sequentially consistent operations. */
 #include "base/host/thread_pool.h"
 
 #include "base/host/float_mode.h"
@@ -28,7 +28,7 @@
 
 enum { IDLE, OPEN, BUSY, ENDING };
 
-/* Two lines of a cache, as processors fetch them in pairs: threads do not disturb each other. */
+/* Two cache lines, because processors fetch them in pairs: avoids false sharing between threads. */
 enum { LINE = 128 };
 
 typedef struct {
@@ -37,8 +37,8 @@ typedef struct {
     void *user;
 } loop;
 
-/* A taker of loops: the caller, whose state is not used, or a worker. All that goes from one thread to another when a
-   loop is started lies in one line. */
+/* A participant in loops: the caller, whose state is not used, or a worker. All data that passes between threads at the
+   start of a loop is in one cache line. */
 typedef struct {
     _Atomic uint32_t state;
     atomic_bool is_asleep;  /* the worker waits for the state to change */
@@ -46,7 +46,7 @@ typedef struct {
     uint16_t number;
     uint16_t takers;      /* of this loop: numbers below it */
     uint32_t mode;        /* of the caller's arithmetic */
-    _Atomic int64_t next; /* chunk of its share to be drawn, by itself or a helper; at `end` or beyond none is left */
+    _Atomic int64_t next; /* next chunk of its share, for itself or a helper; none is left at `end` or beyond */
     int64_t end;
     loop loop;
     flxi_pool *pool;
@@ -56,9 +56,9 @@ typedef struct {
 
 struct flxi_pool {
     const flxi_allocator *mem;
-    void *block; /* the pool's memory; the pool itself lies at a border of lines in it */
+    void *block; /* the pool's memory; the pool itself is aligned to cache lines in it */
     size_t nbytes;
-    int threads; /* with the caller */
+    int threads; /* including the caller */
     int started; /* workers */
     bool may_spin;
     taker *takers;        /* the caller is number 0 */
@@ -69,8 +69,8 @@ struct flxi_pool {
 static _Thread_local bool inside_chunk;
 
 static const int most_threads = 4096;
-/* Waking a sleeper takes some 50 microseconds: waiting awake for as long costs at most twice of what is best. In a run
-   the next loop is sure to come, and 50 microseconds after two milliseconds are no loss. */
+/* Waking a sleeper takes some 50 microseconds: spinning for that long costs at most twice the optimum. During a run the
+   next loop is certain to come, and 50 microseconds after two milliseconds are negligible. */
 static const int64_t usual_spin_ns = 50000;
 static const int64_t run_spin_ns = 2000000;
 
@@ -92,7 +92,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Returns when the word changes, somebody wakes, or a signal comes: callers look again. */
+/* Returns when the word changes, on a wake-up, or on a signal: callers check again. */
 static void sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -110,7 +110,7 @@ static int64_t spin_ns(flxi_pool *p)
     return atomic_load_explicit(&p->runs, memory_order_relaxed) > 0 ? run_spin_ns : usual_spin_ns;
 }
 
-/* Waits awake while the state is `value`; false when the time for that is over. */
+/* Spins while the state is `value`; false when the spinning time is over. */
 static bool spin_while(flxi_pool *p, taker *w, uint32_t value)
 {
     if (!p->may_spin)
@@ -126,8 +126,8 @@ static bool spin_while(flxi_pool *p, taker *w, uint32_t value)
     return false;
 }
 
-/* Waits while the state is `value`; `flag` tells the other side to wake this one. Returns at the latest when it
-   changed, but also when somebody wakes: then being awake is wanted. */
+/* Waits while the state is `value`; `flag` asks the other side to wake this one. Returns at the latest when the state
+   has changed, but also on a wake-up, after which spinning is wanted. */
 static void wait_while(flxi_pool *p, taker *w, uint32_t value, atomic_bool *flag)
 {
     if (spin_while(p, w, value))
@@ -156,7 +156,7 @@ static void run_alone(const loop *l, int64_t chunks)
     inside_chunk = outer;
 }
 
-/* The counter publishes nothing but itself, so relaxed is enough. */
+/* The counter publishes only itself, so relaxed is enough. */
 static void draw_chunks(const loop *l, taker *from)
 {
     while (atomic_load_explicit(&from->next, memory_order_relaxed) < from->end) {
@@ -166,7 +166,7 @@ static void draw_chunks(const loop *l, taker *from)
     }
 }
 
-/* One's own share, then those of the others in a circle. */
+/* The thread's own share, then those of the others, cyclically. */
 static void take_part(taker *own)
 {
     uint32_t mode = flxi_float_mode();
@@ -179,7 +179,7 @@ static void take_part(taker *own)
     inside_chunk = false;
 }
 
-/* Gives each taker the loop and a share of its chunks. */
+/* Gives each participant the loop and a share of its chunks. */
 static void divide(flxi_pool *p, const loop *l, int64_t chunks, int takers)
 {
     int64_t each = chunks / takers, rest = chunks % takers, next = 0;
@@ -206,7 +206,7 @@ static void *work(void *arg)
         if (atomic_compare_exchange_strong_explicit(&w->state, &state, BUSY, memory_order_acquire,
                                                     memory_order_acquire)) {
             take_part(w);
-            atomic_store(&w->state, IDLE); /* who finds it so sees what the chunks wrote */
+            atomic_store(&w->state, IDLE); /* a thread that sees IDLE also sees what the chunks wrote */
             if (atomic_load(&w->is_awaited))
                 wake_sleeper(&w->state);
         } else if (state == ENDING) {
@@ -278,11 +278,11 @@ static int available_cores(void)
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
         return CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than the set can name */
+    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than the set can represent */
     return n < 1 ? 1 : n > most_threads ? most_threads : (int)n;
 }
 
-/* Signals are the business of the program's own threads, so workers start with all of them blocked. */
+/* Signals are for the program's own threads, so workers start with all of them blocked. */
 static bool start_workers(flxi_pool *p)
 {
     sigset_t all, before;
@@ -299,10 +299,10 @@ static bool start_workers(flxi_pool *p)
     return ok;
 }
 
-/* The pool and its takers in one block, each at a border of lines. */
+/* The pool and its participants in one block, each aligned to cache lines. */
 static flxi_pool *allocate(const flxi_allocator *mem, int threads)
 {
-    _Static_assert(offsetof(taker, pool) == 64 && sizeof(taker) == LINE, "what is sent lies in one line");
+    _Static_assert(offsetof(taker, pool) == 64 && sizeof(taker) == LINE, "what is sent is in one cache line");
     size_t head = (sizeof(flxi_pool) + LINE - 1) / LINE * LINE;
     size_t nbytes = LINE + head + (size_t)threads * sizeof(taker);
     char *block = flxi_alloc(mem, nbytes, 1);

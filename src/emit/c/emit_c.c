@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit_c.c: kernels as C17 with the extensions that gcc and clang share.
+/* emit_c.c: emits kernels as C17 with the extensions that gcc and clang share.
 
    A kernel is a function over a range of workgroups:
 
        void flxk_0(const k_dispatch *d, k_u64 begin, k_u64 end, k_u8 *scratch, k_u32 *status);
 
    Without barriers, subgroup ops and workgroup memory the invocations of a row of workgroups are one loop, which the
-   compiler can vectorise; else each workgroup is a sequence of such loops (kernel_interval.c). Several threads may call
-   it with separate ranges and scratch.
+   compiler can vectorise; otherwise each workgroup is a sequence of such loops (kernel_interval.c). Several threads may
+   call it with disjoint ranges and separate scratch.
 
-   Functions of the mathematical library are called on doubles and rounded, as the interpreter does, so that both agree
-   to the last bit; the rest is arithmetic that IEEE 754 defines. Contraction must be off (-ffp-contract=off) unless the
-   kernel permits it. No header is included: reading them takes longer than compiling a kernel. */
+   Functions of the mathematical library are called on doubles and rounded, as the interpreter does, so both agree to
+   the last bit; the rest is arithmetic that IEEE 754 defines. Contraction must be off (-ffp-contract=off) unless the
+   kernel permits it. No header is included: reading headers takes longer than compiling a kernel. */
 #include "emit/kernel_writer.h"
 
 #include <stdio.h>
@@ -201,7 +201,7 @@ static void declare_bound(flxi_kwriter *w)
         flxi_kw_line(w, "const k_u32 lanes = d->lanes;");
 }
 
-/* What starts at zero for each workgroup, or for each invocation. */
+/* Memory that starts at zero for each workgroup, or for each invocation. */
 static void clear(flxi_kwriter *w, flxi_kaddress address)
 {
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
@@ -211,7 +211,7 @@ static void clear(flxi_kwriter *w, flxi_kaddress address)
 
 /* ---- Loops over workgroups ---- */
 
-/* A row of workgroups from w0 = g0 on, `run` of them. */
+/* A row of workgroups starting at w0 = g0, `run` of them. */
 static void open_row(flxi_kwriter *w)
 {
     flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
@@ -243,8 +243,8 @@ const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr)
     return is_name ? &w->k->exprs[w->known.vars[e->ref].value] : e;
 }
 
-/* Whether e is i < n (or, negated, i >= n) for the first id of the invocation and a literal or a length; then n is
-   `end`. */
+/* Whether e is i < n (or, negated, i >= n) for the first id of the invocation and a literal or a length; `end` then
+   receives n. */
 static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uint32_t *end)
 {
     if (e->kind != KX_BINARY || (e->op != (negated ? KBIN_ge : KBIN_lt) && e->op != (negated ? KBIN_le : KBIN_gt)))
@@ -256,8 +256,8 @@ static bool bounds_id(const flxi_kwriter *w, const flxi_kx *e, bool negated, uin
            (n->kind == KX_LENGTH || n->kind == KX_LITERAL);
 }
 
-/* A kernel often is, behind some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then
-   invocations from n on do nothing, and the loop ends there: stores under a condition are what vectorises worst. */
+/* A kernel often is, after some lets, `if (i < n) { everything }`, or begins with `if (i >= n) return;`. Then
+   invocations from n on do nothing, and the loop ends there: conditional stores vectorise worst. */
 void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end)
 {
     flxi_klist list = w->k->body;
@@ -272,7 +272,7 @@ void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end)
         w->decided = s;
 }
 
-/* All invocations of a row are one loop: nothing tells where a workgroup ends. */
+/* All invocations of a row are one loop: nothing depends on where a workgroup ends. */
 static void write_line(flxi_kwriter *w)
 {
     uint32_t n = w->k->size[0], end = 0;

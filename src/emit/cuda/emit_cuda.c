@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit_cuda.c: kernels as CUDA C++, for nvcc or NVRTC without headers.
+/* emit_cuda.c: emits kernels as CUDA C++, for nvcc or NVRTC without headers.
 
    Arithmetic is spelled with intrinsics that round once and are never contracted, unless the kernel permits
-   contraction. Subgroups are warps: 32 lanes, in uniform control flow. Sums over a subgroup go by lane number, so that
-   they are the interpreter's. A grid barrier needs a cooperative launch. */
+   contraction. Subgroups are warps: 32 lanes, in uniform control flow. Sums over a subgroup follow the lane numbers, so
+   they equal the interpreter's. A grid barrier needs a cooperative launch. */
 #include "emit/kernel_writer.h"
 
 #define ROUNDED(name)                      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit_opencl.c: kernels as OpenCL C 1.2.
+/* emit_opencl.c: emits kernels as OpenCL C 1.2.
 
-   f64 and atomics of 64 bits need extensions, which the text asks for where it uses them; 16-bit floats need none,
-   since they are held in f32 and converted by integer arithmetic. Not every device has subgroups, so they are made of
-   local memory and barriers: any width, in uniform control flow. Build with -cl-fp32-correctly-rounded-divide-sqrt
-   where the device knows it: without it OpenCL lets f32 division and sqrt err. */
+   f64 and 64-bit atomics need extensions, which the text enables where it uses them; 16-bit floats need none, because
+   they are held in f32 and converted by integer arithmetic. Not every device has subgroups, so they are implemented
+   with local memory and barriers: any width, in uniform control flow. Build with -cl-fp32-correctly-rounded-divide-sqrt
+   where the device supports it: otherwise OpenCL permits inexact f32 division and sqrt. */
 #include "emit/kernel_writer.h"
 
 static const flxi_kspelling unaries[KUN_COUNT] = {
@@ -66,7 +66,7 @@ static const flxi_khelper helpers[] = {
      "        for (int i = 0; i < 5; i++)\n"
      "            status[i + 1] = words[i];\n"
      "}\n"},
-    /* The operands of all invocations lie in local memory; s is the first lane of the own subgroup, e the end. */
+    /* The operands of all invocations are in local memory; s is the first lane of this subgroup, e its end. */
     {"subgroup_add", KBY_TYPE,
      "$F $T $n(__local k_u64 *all, k_u32 l, k_u32 size, k_u32 lanes, $T v, k_u32 from)\n"
      "{\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vector_frame.c: the loops over invocations around a kernel in vectors, and the public functions.
 
-   All invocations of a row of workgroups are one loop in steps of whole vectors. What is left at its end, where the
-   frame `if (i < n)` or the size of workgroups cuts a vector, is the same text once more under a mask. */
+   All invocations of a row of workgroups are one loop in steps of whole vectors. The remainder, where the frame `if (i
+   < n)` or the size of workgroups cuts a vector, is the same text once more under a mask. */
 #include "emit/vector/vector_writer.h"
 
 #include "emit/vector/vector_spelling.h"
@@ -40,7 +40,7 @@ static void write_body(flxi_kwriter *w)
         flxi_kw_line(w, "done%u:;", w->next_label);
 }
 
-/* Whether the loop over whole vectors can leave something. */
+/* Whether the loop over whole vectors can leave a remainder. */
 static bool has_rest(const flxi_kwriter *w)
 {
     unsigned whole = w->vectors->lanes * w->vectors->parts;
@@ -70,7 +70,7 @@ static void write_rest(flxi_kwriter *w)
     flxi_kw_close(w);
 }
 
-/* A row of workgroups from g0 on, `run` of them. Rows may be short: the ids of the next one are counted, not
+/* A row of workgroups starting at g0, `run` of them. Rows may be short: the ids of the next one are counted, not
    divided. */
 static void open_row(flxi_kwriter *w)
 {
@@ -136,7 +136,7 @@ bool flxi_vw_begin(flxi_kwriter *w)
         return false;
     }
     w->vectors = v;
-    w->has_sync = false; /* lanes meet everywhere */
+    w->has_sync = false; /* lanes are always synchronised */
     return true;
 }
 
@@ -170,12 +170,13 @@ flx_code flxi_vector_write(flxi_kfile *f, const flx_kernel *k, const flxi_vector
     static const flxi_vector_options usual;
     f->vector = o ? o : &usual;
     f->vector_reason = NULL;
+    f->vector_spelling = &flxi_vector_spelling;
     if (!f->vector_bytes)
         f->vector_bytes = f->vector->bytes ? f->vector->bytes : flxi_vector_host_bytes();
     unsigned bytes = f->vector->bytes ? f->vector->bytes : f->vector_bytes;
     if ((bytes != 64 && bytes != 32 && bytes != 16) || bytes != f->vector_bytes)
-        return flxi_fail_hint(err, FLX_E_USAGE, "16, 32 or 64, the same for all kernels of a file",
-                              "vectors of %u bytes in a file of vectors of %u", bytes, f->vector_bytes);
+        return flxi_fail_hint(err, FLX_E_USAGE, "use 16, 32 or 64, the same for all kernels of a file",
+                              "vectors of %u bytes in a file that uses vectors of %u", bytes, f->vector_bytes);
     flx_code code = flxi_kernel_write(f, k, entry, err);
     f->vector = NULL;
     if (reason)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vector_math.h: shorthands for the texts of mathematical functions on vectors.
 
-   All functions are branch-free but for sin, cos and tan of huge numbers, use the fused multiply-add as it is
-   (never one the compiler might form), and give the same bits on every machine. Specials (NaN, infinities, zeros
-   with their signs, subnormals, overflow) are exact; errors in units of the last place: docs/performance.md. */
+   All functions are branch-free except for sin, cos and tan of huge numbers, use explicit fused multiply-adds (never
+   one the compiler might form), and give the same bits on every machine. Special values (NaN, infinities, zeros with
+   their signs, subnormals, overflow) are exact; errors in units of the last place: docs/performance.md. */
 #ifndef FLXI_VECTOR_MATH_H
 #define FLXI_VECTOR_MATH_H
 
 #include "emit/vector/vector_spelling.h"
 
-/* A polynomial in z by Horner's rule: FIRST of the highest power, then one step for each lower one. */
+/* A polynomial in z by Horner's rule: FIRST with the highest coefficient, then one STEP for each lower one. */
 #define FIRST(c) "    $v q = @all(" c ");\n"
 #define STEP(c) "    q = @fma(q, z, @all(" c "));\n"
 #define ROW(name, text)           \
@@ -19,10 +19,10 @@
 
 /* The same text for both types, with the constants of one. */
 
-/* e^x: the scaled one with nothing added. -0 is what disappears in an addition. */
+/* e^x: the scaled one with nothing added. -0 vanishes in an addition. */
 #define TEXT_EXP "$F $v $n($v x)\n{ return @exp_scaled(x, @all(-(($T)0)), ($i){0}); }\n"
 
-/* Where the argument is too large for the reduction, the library's function, lane by lane. */
+/* For arguments too large for the reduction: the library's function, lane by lane. */
 #define TEXT_FAR(limit, function)                                   \
     "static __attribute__((noinline, cold)) $v $n($v x, $v y)\n{\n" \
     "    for (int j = 0; j < $k; j++)\n"                            \
@@ -50,7 +50,7 @@
     "    $v y = @pick(($i)((n & 1) != 0), c, s) / @pick(($i)((n & 1) != 0), -s, c);\n" FAR( \
         limit, "tan") "    return @pick(($i)(x == @all(($T)0)), x, y);\n}\n"
 
-/* What all logarithms of x do with zero, negative numbers, infinity and NaN. */
+/* How all logarithms of x treat zero, negative numbers, infinity and NaN. */
 #define LOG_ENDS                                                              \
     "    y = @pick(($i)(x < @all(__builtin_inf$f())), y, x);\n"               \
     "    y = @pick(($i)(x < @all(($T)0)), @all(__builtin_nan$f(\"\")), y);\n" \
@@ -70,7 +70,7 @@
     "    const $v small = @fma(@log_rest(f), @all(" high "), @fma(e, @all(" log2_low "), f * @all(" low ")));\n" \
     "    $v y = @fma(e, @all(" log2_high "), @fma(f, @all(" high "), small));\n" LOG_ENDS "}\n"
 
-/* log(u) for u = 1 + x, and what was lost in the sum; near 0 the sum is not needed. */
+/* log(u) for u = 1 + x, and the rounding error of the sum; near 0 the sum is not needed. */
 #define TEXT_LOG1P(ln2_high, ln2_low)                                                       \
     "$F $v $n($v x)\n{\n"                                                                   \
     "    const $v one = @all(($T)1), u = one + x;\n"                                        \

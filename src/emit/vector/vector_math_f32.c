@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_math_f32.c: mathematical functions on vectors of f32, as texts. Polynomials are minimax fits of our own, the
+/* vector_math_f32.c: mathematical functions on vectors of f32, as texts. Polynomials are our own minimax fits, the
    reductions those of Cody and Waite with the remainder of a constant in a second (third) part. */
 #include "emit/vector/vector_math.h"
 
@@ -14,7 +14,7 @@ const flxi_vhelper flxi_vector_math_f32[] = {
     /* e^z - 1 for |z| <= ln(2) / 2 */
     ROW("exp_part", "$F $v $n($v z)\n{\n" FIRST("0x1.6db44ap-10f") STEP("0x1.123b64p-7f") STEP("0x1.55545ep-5f")
                         STEP("0x1.55548ep-3f") STEP("0.5f") "    return @fma(q * z, z, z);\n}\n"),
-    /* e^(x + y) 2^n for a small y; in two steps, since 2^n alone may be too large or too small */
+    /* e^(x + y) 2^n for a small y; in two steps, because 2^n alone may overflow or underflow */
     ROW("exp_scaled",
         "$F $v $n($v x, $v y, $i n)\n{\n"
         "    x = @pick(($i)(x > @all(90.0f)), @all(90.0f), x);\n"
@@ -115,7 +115,7 @@ const flxi_vhelper flxi_vector_math_f32[] = {
     ROW("asin", TEXT_ASIN("0x1.921fb6p0f", "-0x1.777a5cp-25f")),
     ROW("acos", TEXT_ACOS("0x1.921fb6p0f", "-0x1.777a5cp-25f", "0x1.921fb6p1f", "-0x1.777a5cp-24f")),
 
-    /* |x|^y in f64, each half of the lanes by itself; then what signs and special cases demand. */
+    /* |x|^y in f64, each half of the lanes separately; then signs and special cases. */
     ROW("pow_half", "$F $t $n($t x, $t y)\n"
                     "{ return __builtin_convertvector(@/exp:f64(__builtin_convertvector(y, $d) * "
                     "@/log:f64(__builtin_convertvector(x, $d))), $t); }\n"),

@@ -3,17 +3,15 @@
 
    A vector holds one value of each lane. Floats of 16 bits are held as f32, as in scalar text. A bool is 0 or -1 in
    an integer as wide as the kernel's widest values ($B), so that masks of all types of a kernel fit each other.
-   Signed arithmetic is done without a sign, since overflow means something. Exact operations that vectors of C lack
-   (square root, rounding, fused multiply-add) are the processor's instructions where the compiler says that it has
-   them; every way gives the same bits. */
+   Signed arithmetic is done on unsigned types, because overflow is defined. Exact operations that C vectors lack
+   (square root, rounding, fused multiply-add) are the processor's instructions where the compiler announces them; every
+   variant gives the same bits. */
 #include "emit/vector/vector_spelling.h"
 
 #include "emit/kernel_spelling.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-const char flxi_vspell_function[] = "static inline __attribute__((always_inline))";
 
 static bool is_half(uint32_t type)
 {
@@ -27,7 +25,7 @@ static unsigned mask_bits(const flxi_kfile *f, unsigned lanes)
     return f->vector_bytes * 8 / lanes > 32 ? 64 : 32;
 }
 
-/* The type of what a lane holds. */
+/* The type of a lane's value. */
 static uint32_t held_type(const flxi_kfile *f, uint32_t type, unsigned lanes)
 {
     uint32_t value = flxi_ktype_of(type)->value ? flxi_ktype_of(type)->value : type;
@@ -77,7 +75,7 @@ static const char *encode_text(uint32_t element)
     return element == FLX_BOOL ? "__builtin_convertvector(-a, $e)" : is_half(element) ? "@encode(a)" : "a";
 }
 
-void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
+static void expand_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     unsigned n = s->lanes;
     if (n == 0) {
@@ -171,7 +169,7 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define PLAIN(sign) BOTH("($a " sign " $b)")
 #define COMPARED(sign) BOTH(MASK("$a " sign " $b")), .of_float = MASK("$a " sign " $b")
 
-/* Equal floats are the same or two zeros: `or` of their bits finds a -0, `and` a +0. */
+/* Equal floats are the same or zeros of opposite sign: `or` of their bits gives -0, `and` gives +0. */
 #define CHOICE(first, zeros) \
     "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
 
@@ -323,7 +321,7 @@ typedef struct {
     const char *portable;             /* __builtin_elementwise_… of newer compilers */
     const char *scalar;               /* of one lane */
     const char *guard[3], *native[3]; /* of 128, 256 and 512 bits */
-    const char *other;                /* of 512 bits, as clang has it; NULL: the same */
+    const char *other;                /* of 512 bits, clang's name; NULL: the same */
 } native_op;
 
 #define ROUNDING(name, scalar, code)                                                                            \
@@ -413,7 +411,7 @@ static void define_any(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
                       s);
 }
 
-/* Stores of the lanes of a mask to elements in a row: in one go where the processor can, else one by one. */
+/* Stores the lanes of a mask to consecutive elements: at once where the processor can, else one by one. */
 static void define_store_some(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     unsigned bits = flxi_ktype_of(memory_type(s->type))->bits, bytes = bits * s->lanes / 8, part = bytes < 32 ? 16 : 32;
@@ -441,7 +439,7 @@ static void define_sum(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
     flxi_add_text(out, ";\n    return s;\n}\n");
 }
 
-/* Lane j gets what lane j ^ c has. */
+/* Lane j gets the value of lane j ^ c. */
 static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const flxi_ksubject *s)
 {
     flxi_kfile_expand(f, out, "$F $v $n($v a)\n{\n#if defined(__clang__)\n    return __builtin_shufflevector(a, a", s);
@@ -493,7 +491,7 @@ static bool define_made(flxi_kfile *f, flxi_strbuf *out, const char *name, const
     return is_exchange;
 }
 
-void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
+static void define_op(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
 {
     if (define_made(f, out, name, s))
         return;
@@ -524,7 +522,7 @@ bool flxi_vspell_moves(uint32_t element)
     return !flxi_ktype_of(element)->storage;
 }
 
-/* At the end of a buffer: kept out of the way. */
+/* At the end of a buffer: a separate function, kept out of the hot loop. */
 #define RARE "static __attribute__((noinline, cold)) "
 #define LANES "for (k_u32 j = 0; j < $k; j++)\n        "
 
@@ -537,7 +535,7 @@ static const flxi_vhelper helpers[] = {
     {{"select", KBY_TYPE, "$F $v $n($B m, $v a, $v b)\n{ return @pick(__builtin_convertvector(m, $i), a, b); }\n"}, 0},
     {{"mask", KBY_TYPE, "$F $B $n($i a)\n{ return __builtin_convertvector(a, $B); }\n"}, 0},
     {{"truth", KBY_TYPE, "$F $B $n($v a)\n{ return @mask(($i)(a != @all(($T)0))); }\n"}, 0},
-    {{"any", 0, NULL}, 0}, /* this text is made */
+    {{"any", 0, NULL}, 0}, /* generated */
     {{"canonical", KBY_TYPE,
       "$F $v $n($v a)\n"
       "{ return @pick(($i)(a != a), ($v)(($u){0} + ($w == 64 ? ($U)0x7ff80000u << ($m & 32) : ($U)0x7fc00000u)), a); "
@@ -545,13 +543,13 @@ static const flxi_vhelper helpers[] = {
      0},
     {{"flip_sign", KBY_TYPE, "$F $v $n($v a)\n{ return ($v)(($i)a ^ " SIGN "); }\n"}, 0},
 
-    /* Subgroup ops: lane after lane, as the interpreter adds. */
+    /* Subgroup ops: lane after lane, in the interpreter's order. */
     {{"sum", KBY_TYPE, NULL}, 0},
     {{"ballot", 0,
       "$F k_u32 $n($B m)\n{\n    k_u32 r = 0;\n    " LANES "r |= (k_u32)(m[j] & 1) << j;\n    return r;\n}\n"},
      0},
 
-    {{"cast", KBY_TYPE | KBY_RESULT, NULL}, 0}, /* these texts are made */
+    {{"cast", KBY_TYPE | KBY_RESULT, NULL}, 0}, /* generated */
     {{"recast", KBY_TYPE | KBY_RESULT, NULL}, 0},
     {{"saturate", KBY_TYPE | KBY_RESULT,
       "$F $q $n($v a)\n"
@@ -671,12 +669,12 @@ static const flxi_vhelper helpers[] = {
       "$F void $n($E *b, k_u32 n, $q i, $v a)\n"
       "{\n    const $e r = $H;\n    " LANES "if (i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
-    {{"store_some", KBY_TYPE, NULL}, 0}, /* this text is made */
+    {{"store_some", KBY_TYPE, NULL}, 0}, /* generated */
     {{"scatter_some", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a, $B m)\n"
       "{\n    const $e r = $H;\n    " LANES "if (m[j] && i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
-    /* Past the cache, where the address allows it. */
+    /* Past the cache, where the alignment permits it. */
     {{"stream", KBY_TYPE,
       "$F void $n($E *b, $v a)\n"
       "{\n"
@@ -713,7 +711,7 @@ static const flxi_khelper *find_row(const flxi_vhelper *rows, const char *name, 
     return NULL;
 }
 
-const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s)
+static const flxi_khelper *find_helper(const char *name, const flxi_ksubject *s)
 {
     const flxi_khelper *row = find_row(helpers, name, s->type);
     if (!row && s->type == FLX_F32)
@@ -722,3 +720,10 @@ const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s)
         row = find_row(flxi_vector_math_f64, name, s->type);
     return row;
 }
+
+const flxi_kvector_spelling flxi_vector_spelling = {
+    .function = "static inline __attribute__((always_inline))",
+    .find = find_helper,
+    .define = define_op,
+    .expand = expand_code,
+};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vector_spelling.h: how C with the vectors of gcc and clang writes ops and memory accesses for several invocations
-   at once. Templates: kernel_text.h. Whatever has no spelling of its own is a function that loops over the lanes
-   and does for each what the scalar text does, so everything can be written. */
+   at once. Templates: kernel_text.h. Operations without their own spelling are functions that loop over the lanes
+   and do for each what the scalar text does, so everything can be written. */
 #ifndef FLXI_VECTOR_SPELLING_H
 #define FLXI_VECTOR_SPELLING_H
 
 #include "emit/kernel_text.h"
 
-/* A function on vectors for one type, or for all that ask for it (0). */
+/* A function on vectors for one type, or for all types (0). */
 typedef struct {
     flxi_khelper helper;
     uint32_t type;
@@ -15,21 +15,14 @@ typedef struct {
 
 extern const flxi_vhelper flxi_vector_math_f32[], flxi_vector_math_f64[]; /* end with a row of zeros */
 
-extern const char flxi_vspell_function[]; /* qualifiers of functions on vectors */
+extern const flxi_kvector_spelling flxi_vector_spelling; /* for flxi_kfile.vector_spelling */
 
-/* The row of a function for the subject's type; NULL: it is an op, or there is none. */
-const flxi_khelper *flxi_vspell_helper(const char *name, const flxi_ksubject *s);
-/* Writes an op that has no row as a function. */
-void flxi_vspell_define(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s);
-/* Codes of templates that are about vectors. */
-void flxi_vspell_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s);
-
-/* Whether elements of the type are moved in vectors; the others one by one. */
+/* Whether elements of the type are moved as vectors; otherwise one by one. */
 bool flxi_vspell_moves(uint32_t element);
 
 /* ---- Ops on texts ---- */
 
-/* The name of a vector type, which the file then has: "k_f32x16". */
+/* The name of a vector type, which is added to the file: "k_f32x16". */
 void flxi_vtext_type(flxi_kfile *f, flxi_strbuf *out, uint32_t type, unsigned lanes);
 void flxi_vtext_unary(flxi_kfile *f, flxi_strbuf *out, flxi_kunary op, const flxi_ksubject *s);
 void flxi_vtext_binary(flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, const flxi_ksubject *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_statement.c: statements for all lanes of a vector, and for those that a mask says.
+/* vector_statement.c: emits statements for all lanes of a vector, and for those of a mask.
 
-   Where all lanes agree, `if` and loops are those of C. Else a mask holds who takes part: everybody computes,
-   variables change and stores happen for those lanes only. A condition learned from an `if` of this kind says
-   nothing about the others, so it proves no access. */
+   Where all lanes agree, `if` and loops are those of C. Otherwise a mask holds the active lanes: all lanes compute, but
+   variables change and stores happen for active lanes only. A condition learned from an `if` of this kind says nothing
+   about the inactive lanes, so it proves no access. */
 #include "emit/vector/vector_spelling.h"
 #include "emit/vector/vector_writer.h"
 
@@ -68,7 +68,7 @@ static void write_assign(flxi_kwriter *w, const flxi_ks *s)
 
 /* ---- Stores ---- */
 
-/* Elements that are not moved in vectors. */
+/* Elements that are not moved as vectors. */
 static void store_lanes(flxi_kwriter *w, const flxi_ks *s, unsigned part)
 {
     const flxi_kbuffer *b = &w->k->buffers[s->buffer];
@@ -124,7 +124,7 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
 
 /* ---- Masks ---- */
 
-/* A new mask: those of the one in force for which the condition holds, or does not. */
+/* A new mask: the lanes of the current one for which the condition holds, or does not. */
 static uint32_t declare_mask(flxi_kwriter *w, const char *const *conditions, bool holds)
 {
     uint32_t mask = ++w->next_mask;
@@ -152,7 +152,7 @@ static const char *any_lane(flxi_kwriter *w, uint32_t mask)
     return flxi_vw_text(w, "@any($a)", &x);
 }
 
-/* Runs a list under a mask, if any lane takes part. */
+/* Runs a list under a mask, if any lane is active. */
 static void write_masked(flxi_kwriter *w, flxi_klist list, uint32_t mask)
 {
     uint32_t outer = w->vectors->mask;
@@ -225,7 +225,7 @@ static void write_divergent_loop(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_close(w);
 }
 
-/* ---- Bodies where all lanes agree ---- */
+/* ---- Uniform bodies ---- */
 
 static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 {
@@ -234,7 +234,7 @@ static void write_body(flxi_kwriter *w, const flxi_ks *s, bool in_else)
     flxi_kranges_back(&w->ranges, mark);
 }
 
-/* The loop over invocations sees to it that the condition holds, or the mask that holds now. */
+/* The loop over invocations guarantees the condition, or the current mask does. */
 static void write_frame(flxi_kwriter *w, const flxi_ks *s)
 {
     if (s->body.n == 1 && s->body.at[0].kind == KS_RETURN)
@@ -293,7 +293,7 @@ static void write_block(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_close(w);
 }
 
-/* A store of one value to one place for all lanes. */
+/* A store of one value to one element for all lanes. */
 static bool is_scalar_store(const flxi_kwriter *w, const flxi_ks *s)
 {
     return s->kind == KS_STORE && flxi_vw_step(w, s->a) == 0 && flxi_vw_step(w, s->b) == 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_survey.c: which values differ between the lanes of a vector, and what stands in the way of writing a
-   kernel so.
+/* vector_survey.c: which values differ between the lanes of a vector, and what prevents a vector form.
 
-   Everything starts as uniform; each round over the program takes back what does not hold, until nothing changes.
-   Lanes go through the text together, so a load at a uniform index is uniform, also of memory that is written. */
+   Everything starts as uniform; each round over the program retracts what does not hold, until nothing changes. Lanes
+   execute the text together, so a load at a uniform index is uniform, also of memory that is written. */
 #include "emit/vector/vector_writer.h"
 
 /* A program whose variables depend on each other in a longer chain is written in the scalar form. */
@@ -35,7 +34,7 @@ static bool has_ramps(uint32_t type)
     return type == FLX_U32 || type == FLX_I32;
 }
 
-/* The value of a literal as a number of lanes. */
+/* The value of a literal as a lane stride. */
 static bool literal(const flxi_kwriter *w, uint32_t expr, int64_t *value)
 {
     const flxi_kx *e = &w->k->exprs[expr];
@@ -162,7 +161,7 @@ static void visit(survey *s, flxi_klist list, bool divergent)
         int32_t a = step_of(s, at->a);
         step_of(s, at->b);
         if (divergent && (w->talks[at->a] || w->talks[at->b]))
-            refuse(s, "a subgroup op where lanes go separate ways");
+            refuse(s, "a subgroup op in divergent control flow");
         switch ((flxi_ks_kind)at->kind) {
         case KS_LET:
             set_var(s, at->var, a);
@@ -184,7 +183,7 @@ static void visit(survey *s, flxi_klist list, bool divergent)
             break;
         case KS_RETURN:
             if (divergent)
-                refuse(s, "a return where lanes go separate ways");
+                refuse(s, "a return in divergent control flow");
             break;
         case KS_BARRIER:
             refuse(s, "a barrier");
@@ -196,7 +195,7 @@ static void visit(survey *s, flxi_klist list, bool divergent)
     }
 }
 
-/* ---- What stands in the way ---- */
+/* ---- What prevents a vector form ---- */
 
 static void check_exprs(survey *s)
 {
@@ -216,7 +215,7 @@ static void check_buffers(survey *s)
     const flxi_kwriter *w = s->w;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         if (w->is_accessed[i] && flxi_kw_address(w, i) != KADDRESS_STORAGE)
-            refuse(s, flxi_kw_address(w, i) == KADDRESS_PRIVATE ? "a private array" : "memory of a workgroup");
+            refuse(s, flxi_kw_address(w, i) == KADDRESS_PRIVATE ? "a private array" : "workgroup memory");
 }
 
 /* The value that was compared with a length must be the one that is used. */
@@ -284,7 +283,7 @@ unsigned flxi_vector_lanes(const flx_kernel *k)
     return 16;
 }
 
-/* How many statements of a kind there are. */
+/* The number of statements of a kind. */
 static unsigned count_kind(flxi_klist list, flxi_ks_kind kind)
 {
     unsigned n = 0;
@@ -293,8 +292,8 @@ static unsigned count_kind(flxi_klist list, flxi_ks_kind kind)
     return n;
 }
 
-/* A loop that adds up waits for each sum before it begins the next: a few of them at once hide that. A longer text
-   has enough to do anyway, and too few registers. */
+/* A loop that accumulates waits for each sum before it begins the next: several independent sums hide the latency. A
+   longer text has enough other work, and too few registers. */
 static unsigned usual_parts(const flx_kernel *k)
 {
     enum { MAX_NODES = 120 };
@@ -304,7 +303,7 @@ static unsigned usual_parts(const flx_kernel *k)
     return sums == 1 ? 4 : sums <= 3 ? 2 : 1;
 }
 
-/* Only what differs between lanes has to fit into vectors. */
+/* Only values that differ between lanes have to fit into vectors. */
 static bool has_wide_vectors(const survey *s)
 {
     const flx_kernel *k = s->w->k;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_value.c: expressions as vectors. See vector_writer.h.
+/* vector_value.c: emits expressions as vectors. See vector_writer.h.
 
-   Trees become nested text, as in kernel_value.c. What is done lane by lane, calls of functions and elements that
-   do not lie in memory as vectors do, is a loop in front of the statement. */
+   Trees become nested text, as in kernel_value.c. Work that is done lane by lane (calls of functions, elements whose
+   layout in memory is not that of vectors) is a loop before the statement. */
 #include "emit/kernel_spelling.h"
 #include "emit/vector/vector_spelling.h"
 #include "emit/vector/vector_writer.h"
 
 #include <stdio.h>
 
-/* How deep text may nest before it is bound. */
+/* How deep text may nest before it is bound to a temporary. */
 enum { MAX_INLINE_DEPTH = 8 };
 
 typedef struct {
@@ -67,8 +67,8 @@ const char *flxi_vw_name(flxi_kwriter *w, uint32_t var, unsigned part)
     return w->vectors->parts > 1 ? flxi_kw_text(w, "v%u_%u", var, part) : flxi_kw_text(w, "v%u", var);
 }
 
-/* A vector that a loop over lanes fills: `before` the value of lane j, which the caller adds with the end of the
-   line. */
+/* A vector that a loop over lanes fills: `before` precedes the value of lane j, which the caller adds with the end of
+   the line. */
 static uint32_t begin_lanes(flxi_kwriter *w, uint32_t type)
 {
     uint32_t t = ++w->next_temp;
@@ -92,7 +92,7 @@ const char *flxi_vw_first(flxi_kwriter *w, uint32_t expr, unsigned part)
         return text;
     flxi_strbuf *p = begin(w);
     flxi_add_char(p, '(');
-    if (e->type == FLX_I32) /* without a sign, where nothing overflows */
+    if (e->type == FLX_I32) /* unsigned, where nothing overflows */
         flxi_add_text(p, "(k_i32)((k_u32)");
     flxi_add_text(p, text);
     flxi_addf(p, " + %uu)", (unsigned)(uint32_t)offset);
@@ -279,7 +279,7 @@ static bool is_logical(const flxi_kx *e)
            (e->kind == KX_UNARY && e->op == KUN_logical_not);
 }
 
-/* Operands may be bools or words. */
+/* Operands may be bools or u32. */
 static words logical(flxi_kwriter *w, const flxi_kx *e, unsigned part)
 {
     flxi_ksubject s = subject(w, FLX_BOOL);
@@ -290,7 +290,7 @@ static words logical(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     return (words){flxi_vw_text(w, e->op == KBIN_logical_and ? "($a & $b)" : "($a | $b)", &s), MAX_INLINE_DEPTH};
 }
 
-/* Integers by a literal that is neither 0 nor -1: then C's division is meant. */
+/* Integers by a literal that is neither 0 nor -1: then C's division is correct. */
 static bool divides_plainly(const flxi_kwriter *w, const flxi_kx *e)
 {
     const flxi_kx *by = &w->k->exprs[e->x[1]];
@@ -332,7 +332,7 @@ static void write_operation(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, f
         flxi_vtext_bitcast(w->file, p, s);
         break;
     default:
-        flxi_kw_fail(w, "K64", "only registered extensions have a meaning", "an extension cannot be written");
+        flxi_kw_fail(w, "K64", "register the extension", "an extension cannot be written");
         break;
     }
 }

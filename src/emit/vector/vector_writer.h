@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_writer.h: what the files share that write a kernel in vectors.
+/* vector_writer.h: shared by the files that emit a kernel in vectors.
 
-   vector_survey.c     which values differ between lanes and how; whether the kernel can be written so at all
+   vector_survey.c     which values differ between lanes and how; whether the kernel has a vector form
    vector_value.c      expressions
-   vector_statement.c  statements, and masks where lanes go separate ways
+   vector_statement.c  statements, and masks where lanes diverge
    vector_frame.c      the loops around them, and the public functions
 
-   A value is uniform (one for all lanes), a ramp (it grows by a constant from lane to lane, as the id of an
-   invocation) or varying. Uniform values and the first lane of ramps are scalars, written by the scalar writer;
-   only varying values are vectors. Several vectors may be worked on side by side: these are the parts, and a
-   varying variable then has a name for each, v3_0 and v3_1. */
+   A value is uniform (one for all lanes), a ramp (it grows by a constant from lane to lane, like the id of an
+   invocation) or varying. Uniform values and the first lane of ramps are scalars, written by the scalar writer; only
+   varying values are vectors. Several vectors may be processed together: these are the parts, and a varying variable
+   then has a name for each, v3_0 and v3_1. */
 #ifndef FLXI_VECTOR_WRITER_H
 #define FLXI_VECTOR_WRITER_H
 
@@ -20,28 +20,28 @@ enum { KSTEP_VARYING = INT32_MIN };
 
 struct flxi_kvectors {
     unsigned lanes, parts; /* of one vector; vectors */
-    int32_t *exprs;        /* by expression: what it grows by from lane to lane; 0: uniform; KSTEP_VARYING */
+    int32_t *exprs;        /* by expression: its stride from lane to lane; 0: uniform; KSTEP_VARYING */
     int32_t *vars;         /* by variable */
-    uint8_t *is_known;     /* by expression: `exprs` holds in this round */
+    uint8_t *is_known;     /* by expression: `exprs` is valid in this round */
     uint8_t *streams;      /* by buffer */
-    const char *reason;    /* why it cannot be written so */
+    const char *reason;    /* why it has no vector form */
     uint32_t end;          /* of the frame `if (i < end)`, or 0 */
-    uint32_t mask;         /* number of the mask that is in force, 0: all lanes take part */
-    bool selects;          /* lanes that do not take part keep what their variables hold */
+    uint32_t mask;         /* number of the current mask, 0: all lanes are active */
+    bool selects;          /* inactive lanes keep the values of their variables */
     bool has_subgroups;
     bool uses_stream; /* a store goes past the cache: a fence is needed */
 };
 
-/* Finds out about the kernel; a reason is set if it has to be written in the scalar form. */
+/* Analyses the kernel; sets a reason if it has to be written in the scalar form. */
 void flxi_vw_survey(flxi_kwriter *w, flxi_kvectors *v);
 
 /* The text of part `part` of an expression as a vector. */
 const char *flxi_vw_value(flxi_kwriter *w, uint32_t expr, unsigned part);
 const char *flxi_vw_truth(flxi_kwriter *w, uint32_t expr, unsigned part); /* as a mask */
 const char *flxi_vw_name(flxi_kwriter *w, uint32_t var, unsigned part);
-/* The index of the first lane of a part, of an index that is uniform or grows by one. */
+/* The index of the first lane of a part, for an index that is uniform or grows by one. */
 const char *flxi_vw_first(flxi_kwriter *w, uint32_t expr, unsigned part);
-/* Text of a template for vectors, kept with the words. */
+/* Expands a template for vectors; the text is kept with the words. */
 const char *flxi_vw_text(flxi_kwriter *w, const char *text, const flxi_ksubject *s);
 /* A constant of the vector type of `type`. */
 const char *flxi_vw_bind(flxi_kwriter *w, uint32_t type, const char *text);

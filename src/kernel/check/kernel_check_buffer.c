@@ -30,7 +30,7 @@ static bool is_affine(const flx_kernel_predicate *p, uint64_t count)
 {
     uint64_t product;
     bool overflows = __builtin_mul_overflow(p->a, count, &product);
-    return !overflows && p->b <= product && product <= p->c; /* what overflows is above every bound */
+    return !overflows && p->b <= product && product <= p->c; /* a product that overflows is above every bound */
 }
 
 static bool holds_one(const flx_kernel_predicate *p, uint64_t count, const bool *operands)
@@ -115,7 +115,8 @@ void flxi_kcheck_type(flxi_kchecker *c, const char *what, uint32_t type)
     bool lacks = (type == FLX_F64 && (c->target.flags & FLX_KERNEL_LACKS_F64)) ||
                  (type == FLX_F16 && (c->target.flags & FLX_KERNEL_LACKS_F16));
     if (lacks)
-        flxi_kfind(c, "K31", "use f32 on this target", "%s: the target has no %s", what, flxi_ktype_shown(type));
+        flxi_kfind(c, "K31", "use f32 on this target", "%s: the target does not support %s", what,
+                   flxi_ktype_shown(type));
 }
 
 static void check_names(flxi_kchecker *c, uint32_t number, flxi_index *bindings)
@@ -139,7 +140,7 @@ static void check_names(flxi_kchecker *c, uint32_t number, flxi_index *bindings)
         c->failed = true;
 }
 
-/* Bytes of workgroup or private memory so far; the buffer that crosses the limit is the one that is reported. */
+/* Bytes of workgroup or private memory so far; the buffer that exceeds the limit is reported. */
 static void check_total(flxi_kchecker *c, const flxi_kbuffer *b, uint64_t *total, uint64_t limit)
 {
     const char *kind = flxi_kaccess_names[b->access];
@@ -153,7 +154,7 @@ static void check_total(flxi_kchecker *c, const flxi_kbuffer *b, uint64_t *total
     *total = bytes > UINT64_MAX - *total ? UINT64_MAX : *total + bytes;
     if (*total > limit && !was_over)
         flxi_kfind(c, "K04", "use fewer elements, or storage",
-                   "with buffer '%s' %s memory takes %llu bytes, and the limit is %llu", flxi_kshow(b->name).at, kind,
+                   "with buffer '%s', %s memory takes %llu bytes; the limit is %llu", flxi_kshow(b->name).at, kind,
                    (unsigned long long)*total, (unsigned long long)limit);
 }
 
@@ -163,33 +164,34 @@ static void check_output(flxi_kchecker *c, const flxi_kbuffer *b)
     const flxi_ktype *t = flxi_ktype_of(b->element);
     bool is_output = (b->flags & FLX_KERNEL_OUTPUT) != 0;
     if (is_output && t->kind == 0)
-        flxi_kfind(c, "K05", "an output's elements are of a type that can be stored",
+        flxi_kfind(c, "K05", "the elements of an output must have a type that can be stored",
                    "output '%s' has elements of type %s", name.at, flxi_ktype_shown(b->element));
     if (is_output && b->access != FLX_KERNEL_READ_WRITE)
         flxi_kfind(c, "K05", "declare it read_write", "output '%s' is a %s buffer", name.at,
                    flxi_kaccess_names[b->access]);
     if (b->descriptor_size && t->kind)
-        flxi_kfind(c, "K64", "only descriptive element types are described", "buffer '%s' of %s has a descriptor",
+        flxi_kfind(c, "K64", "only descriptive element types have descriptors", "buffer '%s' of %s has a descriptor",
                    name.at, flxi_ktype_shown(b->element));
     if (b->range_begin == 0 && b->range_end == 0)
         return;
     uint64_t size = b->count ? flxi_ktype_bytes(b->element, b->count) : UINT64_MAX;
     if (!is_output)
-        flxi_kfind(c, "K06", "only outputs are read back", "buffer '%s' has a byte range but is no output", name.at);
+        flxi_kfind(c, "K06", "only outputs are read back", "buffer '%s' has a byte range but is not an output",
+                   name.at);
     else if (b->range_begin > b->range_end || b->range_end > size)
         flxi_kfind(c, "K06", "a range has 0 <= begin <= end <= size", "range (%llu, %llu) of output '%s'%s",
                    (unsigned long long)b->range_begin, (unsigned long long)b->range_end, name.at,
-                   b->range_begin > b->range_end ? " ends before it begins" : " ends behind the buffer");
+                   b->range_begin > b->range_end ? " ends before it begins" : " ends after the end of the buffer");
 }
 
 static void check_predicates(flxi_kchecker *c, const flxi_kbuffer *b)
 {
     if (!flxi_kpredicate_is_whole(b->predicates, b->num_predicates))
         flxi_kfind(c, "K07", "and, or are followed by two conditions, not by one; divisors are not 0",
-                   "the condition on the count of buffer '%s' is not well formed", flxi_kshow(b->name).at);
+                   "the condition on the count of buffer '%s' is not well-formed", flxi_kshow(b->name).at);
     else if (b->count && !flxi_kpredicate_holds(b->predicates, b->num_predicates, b->count))
         flxi_kfind(c, "K07", "change the count or its condition",
-                   "buffer '%s' has %llu elements, against its condition", flxi_kshow(b->name).at,
+                   "buffer '%s' has %llu elements, which violates its condition", flxi_kshow(b->name).at,
                    (unsigned long long)b->count);
 }
 
@@ -199,8 +201,8 @@ static void check_usage(flxi_kchecker *c, const flxi_kbuffer *b, uint64_t uses)
     bool too_many = uses > 1 && (b->usage == FLX_KERNEL_AT_MOST_ONCE || b->usage == FLX_KERNEL_EXACTLY_ONCE);
     bool too_few = uses < 1 && (b->usage == FLX_KERNEL_AT_LEAST_ONCE || b->usage == FLX_KERNEL_EXACTLY_ONCE);
     if (too_many || too_few)
-        flxi_kfind(c, "K08", "loads, stores, atomics and copies count, each where it stands in the text",
-                   "buffer '%s' is to be used %s and is used %llu times", flxi_kshow(b->name).at, wanted[b->usage],
+        flxi_kfind(c, "K08", "loads, stores, atomics and copies count, once for each occurrence in the text",
+                   "buffer '%s' must be used %s but is used %llu times", flxi_kshow(b->name).at, wanted[b->usage],
                    (unsigned long long)uses);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_check_expr.c: see kernel_check_expr.h. An operand without a type was reported where it went wrong, so the
-   rules are silent about it: one mistake gives one finding. */
+/* kernel_check_expr.c: see kernel_check_expr.h. An operand without a type has been reported already, so the rules
+   ignore it: one mistake gives one finding. */
 #include "kernel/check/kernel_check_expr.h"
 
 #include "kernel/check/kernel_check_buffer.h"
@@ -47,7 +47,7 @@ static bool is_same_for_all(const flxi_kchecker *c, uint32_t index)
     return c->uniform.exprs[index] && expr_of(c, index)->does == 0;
 }
 
-/* The record of an element, or NULL when it cannot be told apart statically. */
+/* The record of an element, or NULL when the element is not known statically. */
 static flxi_ktouched *touch(flxi_kchecker *c, uint32_t buffer, uint32_t index)
 {
     uint64_t h = flxi_hash_u64(FLXI_HASH_SEED, (uint64_t)buffer << 32 | index);
@@ -81,7 +81,7 @@ static void check_mixture(flxi_kchecker *c, uint32_t buffer, uint32_t index, boo
     t->plain |= !is_atomic;
     if (t->atomic && t->plain && !was_mixed)
         flxi_kfind(c, "K54", "put a barrier between them, or make both atomic",
-                   "buffer '%s': an atomic and a plain access to one element, with no barrier between them",
+                   "buffer '%s': an atomic and a plain access to the same element, with no barrier between them",
                    flxi_kshow(b->name).at);
 }
 
@@ -99,7 +99,7 @@ void flxi_kcheck_element(flxi_kchecker *c, uint32_t buffer, uint32_t index, cons
                    "%s of buffer '%s', whose elements are %s", what, flxi_kshow(b->name).at,
                    flxi_ktype_shown(b->element));
     if (b->count && i->kind == KX_LITERAL && i->type == FLX_U32 && i->bits >= b->count)
-        flxi_kfind(c, "K46", "indices begin at 0", "%s of buffer '%s' at %llu, which has %llu elements", what,
+        flxi_kfind(c, "K46", "indices begin at 0", "%s of buffer '%s' at index %llu, but it has %llu elements", what,
                    flxi_kshow(b->name).at, (unsigned long long)i->bits, (unsigned long long)b->count);
     check_mixture(c, buffer, index, is_atomic);
 }
@@ -140,7 +140,7 @@ static void check_atomic(flxi_kchecker *c, const flxi_kx *e)
     if (e->x[2])
         flxi_kcheck_value(c, b, type_of(c, e->x[2]), what);
     if (e->ref && b->access != FLX_KERNEL_READ_WRITE && b->access != FLX_KERNEL_WORKGROUP)
-        flxi_kfind(c, "K42", "atomics work on read_write and workgroup buffers", "%s on buffer '%s', which is %s", what,
+        flxi_kfind(c, "K42", "atomics need read_write or workgroup buffers", "%s on buffer '%s', which is %s", what,
                    flxi_kshow(b->name).at, flxi_kaccess_names[b->access]);
     if (e->ref && flxi_ktype_of(b->element)->kind && !atomic_takes(e->op, b->element))
         flxi_kfind(c, "K43", "u32, i32, u64, i64; add, exchange, min and max also f32 and f64",
@@ -148,7 +148,7 @@ static void check_atomic(flxi_kchecker *c, const flxi_kx *e)
                    flxi_kshow(b->name).at);
     bool compares = e->op == FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE;
     if (compares != (e->x[2] != 0))
-        flxi_kfind(c, "K44", "the expected value goes with compare_exchange", "%s %s an expected value", what,
+        flxi_kfind(c, "K44", "only compare_exchange takes an expected value", "%s %s an expected value", what,
                    compares ? "without" : "with");
     if (e->order >= FLX_KERNEL_GRID)
         flxi_kfind(c, "K45", "relaxed, acquire, release, acq_rel or seq_cst", "%s with ordering %s", what,
@@ -204,7 +204,7 @@ static void check_select(flxi_kchecker *c, const flxi_kx *e)
         flxi_kfind(c, "K27", "cast one of them", "the arms of select are %s and %s", flxi_ktype_shown(x),
                    flxi_ktype_shown(y));
     if ((expr_of(c, e->x[1])->does | expr_of(c, e->x[2])->does) & KX_ATOMICS)
-        flxi_kfind(c, "K47", "bind it with let before, or use an if", "an atomic in an arm of select");
+        flxi_kfind(c, "K47", "bind it with let first, or use an if", "an atomic is not allowed in an arm of select");
 }
 
 static void check_fma(flxi_kchecker *c, const flxi_kx *e)
@@ -260,11 +260,12 @@ static void check_subgroup(flxi_kchecker *c, const flxi_kx *e)
     uint32_t x = type_of(c, e->x[0]);
     uint32_t lane = type_of(c, e->x[1]);
     if (!(c->target.flags & FLX_KERNEL_HAS_SUBGROUPS))
-        flxi_kfind(c, "K51", "use workgroup memory and barriers", "%s: the target has no subgroups", names[e->kind]);
+        flxi_kfind(c, "K51", "use workgroup memory and barriers", "%s: the target does not support subgroups",
+                   names[e->kind]);
     else if ((c->target.flags & FLX_KERNEL_NEEDS_CONVERGENCE) && e->kind != KX_LANE && e->kind != KX_LANES &&
              !c->function && !flxi_kchecker_is_uniform(c, &c->uniform))
-        flxi_kfind(c, "K51", "move it out of the branch or loop, or run it on the CPU",
-                   "%s in divergent control flow: the target needs all invocations of the workgroup there",
+        flxi_kfind(c, "K51", "move it out of the branch or loop, or run the kernel on the CPU",
+                   "%s in divergent control flow: the target requires all invocations of the workgroup to reach it",
                    names[e->kind]);
     if (e->kind == KX_SUBGROUP_ADD && x && !flxi_ktype_fits(x, TAKES_NUMBER))
         flxi_kfind(c, "K24", "cast the operand", "subgroup_add takes %s, not %s", kinds_shown(TAKES_NUMBER),
@@ -276,7 +277,7 @@ static void check_subgroup(flxi_kchecker *c, const flxi_kx *e)
                    flxi_ktype_shown(lane));
 }
 
-/* The function that is being checked calls `fn`. Only the call that crosses the limit is reported. */
+/* The function that is being checked calls `fn`. Only the call that exceeds the limit is reported. */
 static void deepen(flxi_kchecker *c, uint32_t fn)
 {
     uint32_t *depth = &c->call_depth[c->function];
@@ -284,21 +285,21 @@ static void deepen(flxi_kchecker *c, uint32_t fn)
         return;
     *depth = c->call_depth[fn] < FLXI_KERNEL_MAX_CALLS ? c->call_depth[fn] + 1 : FLXI_KERNEL_MAX_CALLS + 1;
     if (c->call_depth[fn] == FLXI_KERNEL_MAX_CALLS)
-        flxi_kfind(c, "K63", "write the innermost functions out",
-                   "function '%s' calls '%s': calls are more than %d deep", flxi_kshow(c->k->fns[c->function].name).at,
-                   flxi_kshow(c->k->fns[fn].name).at, FLXI_KERNEL_MAX_CALLS);
+        flxi_kfind(
+            c, "K63", "inline the innermost functions", "function '%s' calls '%s': calls are nested more than %d deep",
+            flxi_kshow(c->k->fns[c->function].name).at, flxi_kshow(c->k->fns[fn].name).at, FLXI_KERNEL_MAX_CALLS);
 }
 
 static void check_call(flxi_kchecker *c, const flxi_kx *e)
 {
     if (e->ref == 0 || e->ref > c->k->num_fns) {
-        flxi_kfind(c, "K60", "declare the function before its use", "call of a function that does not exist");
+        flxi_kfind(c, "K60", "declare the function before its use", "call of an unknown function");
         return;
     }
     const flxi_kfn *fn = &c->k->fns[e->ref];
     flxi_kshown name = flxi_kshow(fn->name);
     if (fn->adjoint_of)
-        flxi_kfind(c, "K60", "derivatives are used by transforms only", "call of the derivative of a function");
+        flxi_kfind(c, "K60", "only transforms use derivatives", "the derivative of a function cannot be called");
     if (c->function && e->ref >= c->function)
         flxi_kfind(c, "K63", "functions call only those declared before them", "function '%s' calls '%s'%s",
                    flxi_kshow(c->k->fns[c->function].name).at, name.at,
@@ -306,7 +307,7 @@ static void check_call(flxi_kchecker *c, const flxi_kx *e)
     else if (c->function)
         deepen(c, e->ref);
     if (e->num_args != fn->num_params) {
-        flxi_kfind(c, "K61", "give one argument for each parameter", "function '%s' takes %u arguments, not %u",
+        flxi_kfind(c, "K61", "give one argument for each parameter", "function '%s' takes %u arguments, got %u",
                    name.at, (unsigned)fn->num_params, (unsigned)e->num_args);
         return;
     }
@@ -319,15 +320,15 @@ static void check_call(flxi_kchecker *c, const flxi_kx *e)
     }
 }
 
-/* What the extension says about operands and type. */
+/* What the extension specifies about operands and type. */
 static void check_operands(flxi_kchecker *c, const flxi_kopaque *o, const flxi_kx *e)
 {
     const flx_kernel_extension *x = &o->known->is;
     uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
     flxi_kshown name = flxi_kshow(x->name);
     if (e->num_args != x->num_args) {
-        flxi_kfind(c, "K61", "give it the operands that it was registered with",
-                   "extension '%s' takes %u operands, not %u", name.at, (unsigned)x->num_args, (unsigned)e->num_args);
+        flxi_kfind(c, "K61", "give it the number of operands that it was registered with",
+                   "extension '%s' takes %u operands, got %u", name.at, (unsigned)x->num_args, (unsigned)e->num_args);
         return;
     }
     for (uint32_t i = 0; i < x->num_args; i++) {
@@ -340,11 +341,11 @@ static void check_operands(flxi_kchecker *c, const flxi_kopaque *o, const flxi_k
         flxi_kfind(c, "K62", "cast the operands", "extension '%s' does not take operands of these types%s%s", name.at,
                    x->num_args ? ", the first is " : "", x->num_args ? flxi_ktype_shown(types[0]) : "");
     else if (type != o->type)
-        flxi_kfind(c, "K64", "declare the type that it has for these operands", "extension '%s' gives %s, not %s",
+        flxi_kfind(c, "K64", "declare the type that it returns for these operands", "extension '%s' returns %s, not %s",
                    name.at, flxi_ktype_shown(type), flxi_ktype_shown(o->type));
 }
 
-/* What the extension says about the rest. */
+/* What the extension specifies otherwise. */
 static void check_known(flxi_kchecker *c, const flxi_kopaque *o, const flxi_kx *e)
 {
     const flx_kernel_extension *x = &o->known->is;
@@ -356,12 +357,13 @@ static void check_known(flxi_kchecker *c, const flxi_kopaque *o, const flxi_kx *
                    e ? "a statement, not an expression" : "an expression, not a statement");
     else if ((e || o->fingerprint) && o->fingerprint != x->fingerprint)
         flxi_kfind(c, "K64", "the kernel was written for another version of it",
-                   "extension '%s' has the fingerprint 0x%llx here, registered is 0x%llx", name.at,
+                   "extension '%s' has fingerprint 0x%llx here, but 0x%llx is registered", name.at,
                    (unsigned long long)o->fingerprint, (unsigned long long)x->fingerprint);
     else if (e && !o->pure == is_pure)
-        flxi_kfind(c, "K64", "say what is registered", "extension '%s' is %s", name.at, is_pure ? "pure" : "impure");
+        flxi_kfind(c, "K64", "declare it as it is registered", "extension '%s' is %s", name.at,
+                   is_pure ? "pure" : "impure");
     else if (x->check && x->check(x->user, o->payload, o->payload_size, why, sizeof why) != 0)
-        flxi_kfind(c, "K64", "give it a payload that it takes", "extension '%s' refuses its payload: %s", name.at,
+        flxi_kfind(c, "K64", "give it a payload that it accepts", "extension '%s' rejects its payload: %s", name.at,
                    flxi_kshow(why).at);
     else if (e)
         check_operands(c, o, e);
@@ -373,12 +375,12 @@ void flxi_kcheck_opaque(flxi_kchecker *c, uint32_t opaque, const flxi_kx *e)
     const flxi_kopaque *o = &c->k->opaques[opaque <= c->k->num_opaques ? opaque : 0];
     flxi_kcheck_text(c, "the extension", o->extension);
     if (!o->extension[0])
-        flxi_kfind(c, "K64", "give the kind of the extension", "an extension without kind");
+        flxi_kfind(c, "K64", "give the kind of the extension", "an extension has no kind");
     else if (is_expression && !is_arithmetic(o->type))
-        flxi_kfind(c, "K64", "give it a type that kernels compute with", "extension '%s' without type",
+        flxi_kfind(c, "K64", "give it a type that kernels compute with", "extension '%s' has no type",
                    flxi_kshow(o->extension).at);
     else if (is_expression && o->fingerprint == 0)
-        flxi_kfind(c, "K64", "give it a fingerprint other than 0", "extension '%s' without identity",
+        flxi_kfind(c, "K64", "give it a fingerprint other than 0", "extension '%s' has no fingerprint",
                    flxi_kshow(o->extension).at);
     else if (o->known)
         check_known(c, o, e);
@@ -390,11 +392,11 @@ static void check_variable(flxi_kchecker *c, uint32_t var)
 {
     const flxi_kvar *v = &c->k->vars[var <= c->k->num_vars ? var : 0];
     if (!c->vars[var <= c->k->num_vars ? var : 0].is_visible)
-        flxi_kfind(c, "K10", "declare it with let in this list or around it", "there is no variable '%s' here",
+        flxi_kfind(c, "K10", "declare it with let in this list or around it", "no variable '%s' is in scope",
                    flxi_kshow(v->name).at);
 }
 
-/* What a function may not use: its result depends on its arguments alone. */
+/* What is not allowed in a function: its result must depend on its arguments only. */
 static void check_purity(flxi_kchecker *c, const flxi_kx *e)
 {
     static const char *const names[KX_KIND_COUNT] = {
@@ -435,7 +437,7 @@ static void check_node(flxi_kchecker *c, const flxi_kx *e)
         break;
     case KX_ID:
         if (e->ref > 2)
-            flxi_kfind(c, "K33", "axes are 0, 1 and 2", "%s(%u): there is no such axis",
+            flxi_kfind(c, "K33", "axes are 0, 1 and 2", "%s(%u): the axis is out of range",
                        e->op < FLX_KERNEL_ID_COUNT ? flxi_kid_names[e->op] : "?", (unsigned)e->ref);
         break;
     case KX_UNARY:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_checker.h: what the rules of validation share: the program, the target, scopes, and where findings go. */
+/* kernel_checker.h: the state that the rules of validation share: the program, the target, scopes, and findings. */
 #ifndef FLXI_KERNEL_CHECKER_H
 #define FLXI_KERNEL_CHECKER_H
 
 #include "kernel/check/kernel_uniform.h"
 #include "kernel/program/kernel_path.h"
 
-/* All that is known of one text, whatever it names. Texts of a program are kept once, so the pointer is the key. */
+/* What is known about one text, whatever it is the name of. A program stores each text once, so the pointer is the key.
+   */
 typedef struct {
     const char *text;
     uint32_t var;       /* the innermost variable of this name that is in scope */
@@ -15,18 +16,18 @@ typedef struct {
     uint32_t last_wait; /* of a tag: number + 1 of the last statement that waits for it */
     bool is_started;    /* a copy with this tag was seen */
     bool is_region;     /* a region of this generator was seen … */
-    bool is_once;       /* … that may stand in a program once */
+    bool is_once;       /* … that is allowed once in a program */
     uint8_t checked;    /* for K09: 1 as a text, 2 as a name */
 } flxi_kname;
 
 typedef struct {
     uint32_t name;  /* of flxi_kchecker.names */
-    uint32_t list;  /* number of what declares it: a list of statements, a loop, a list of parameters */
+    uint32_t list;  /* number of the list of statements, the loop or the parameter list that declares it */
     uint32_t outer; /* the variable of the same name that it hides */
     bool is_visible;
 } flxi_kscoped;
 
-/* Accesses to one element, known as a buffer and an index that is the same for all. */
+/* Accesses to one element, identified by a buffer and an index that is the same for all invocations. */
 typedef struct {
     uint32_t buffer, index;
     uint32_t interval; /* the last barrier interval that had one */
@@ -44,7 +45,7 @@ typedef struct {
     flx_kernel_finding *findings;
     size_t room, found, errors;
     flx_error first;      /* the first error … */
-    uint32_t first_place; /* … and where it stands in the text */
+    uint32_t first_place; /* … and its source position */
     flxi_kpath path;
     uint32_t place;
 
@@ -77,21 +78,21 @@ static inline bool flxi_kchecker_is_uniform(const flxi_kchecker *c, const flxi_k
     return c->statement - 1 < u->num_flow && u->flow[c->statement - 1];
 }
 
-/* An error, or a warning, at the present path. */
+/* An error, or a warning, at the current path. */
 void flxi_kfind(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 void flxi_kwarn(flxi_kchecker *c, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
-/* The record of a text, made when it is new. Valid until the next call. Number 0 is none, used when memory is
+/* The record of a text, created if it is new. Valid until the next call. Number 0 means none, used when memory is
    exhausted. */
 uint32_t flxi_kname_number(flxi_kchecker *c, const char *text);
 flxi_kname *flxi_kname_of(flxi_kchecker *c, const char *text);
 
-/* K09 unless the text is UTF-8; a name must also be of 1 to 1024 bytes without control bytes. Each text is looked at
-   once. */
+/* K09 unless the text is UTF-8; a name must also have 1 to 1024 bytes and no control bytes. Each text is checked once.
+   */
 void flxi_kcheck_name(flxi_kchecker *c, const char *what, const char *name);
 void flxi_kcheck_text(flxi_kchecker *c, const char *what, const char *text);
 
-/* For messages: a text cut and cleaned, the name of a type, of a buffer. */
+/* For messages: a shortened and cleaned text, the name of a type, of a buffer. */
 typedef struct {
     char at[64];
 } flxi_kshown;
@@ -99,7 +100,7 @@ typedef struct {
 flxi_kshown flxi_kshow(const char *text);
 const char *flxi_ktype_shown(uint32_t type);
 
-/* The buffer of that number, or the row of zeros behind K15. */
+/* The buffer with that number, or K15 and the row of zeros. */
 const flxi_kbuffer *flxi_kcheck_buffer(flxi_kchecker *c, uint32_t buffer, const char *what);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_uniform.c: divergence analysis.
 
-   Everything starts as uniform. Some things diverge by themselves: ids inside a workgroup, loads of memory that others
-   may write, atomics, what comes from other lanes, extensions. The rest follows along a graph of what depends on what:
-   an expression on its operands, a variable on all values assigned to it and on the control flow at each assignment, a
-   private buffer likewise on its stores (value, index and control flow), control flow on conditions, loop bounds and on
-   returns that came before. Each dependence is followed once, so the time is linear; walking the program until nothing
-   changes would be quadratic.
+   Everything starts as uniform. Some values diverge by themselves: ids inside a workgroup, loads of memory that other
+   invocations may write, atomics, values from other lanes, extensions. Divergence then spreads along a dependence
+   graph: an expression depends on its operands, a variable on all values assigned to it and on the control flow at each
+   assignment, a private buffer likewise on its stores (value, index and control flow), control flow on conditions, loop
+   bounds and earlier returns. Each dependence is followed once, so the time is linear; walking the program until
+   nothing changes would be quadratic.
 
-   Control flow is a number that changes where it may begin to differ: in the bodies of an `if` or loop, and behind a
-   statement that holds a return, since from there on some invocations may be missing. A loop that holds a return
-   depends on it from its first statement: the next iteration comes after it. */
+   Control flow is a number that changes where it may begin to differ: in the bodies of an `if` or loop, and after a
+   statement that contains a return, because from there on some invocations may be missing. A loop that contains a
+   return depends on it from its first statement: the next iteration comes after it. */
 #include "kernel/check/kernel_uniform.h"
 
 typedef struct {
@@ -21,11 +21,11 @@ typedef struct {
     const flx_kernel *k;
     const flxi_allocator *mem;
     flxi_kuniform_scope scope;
-    uint32_t vars, buffers, fns; /* node of number 0 of each; that of an expression is its number */
+    uint32_t vars, buffers, fns; /* node of number 0 of each; the node of an expression is its number */
     uint32_t num_nodes;
     uint32_t returned; /* node of the returns so far, 0 if there is none */
     FLXI_VEC(edge) edges;
-    FLXI_VEC(uint32_t) seeds; /* what diverges by itself, later the work to do */
+    FLXI_VEC(uint32_t) seeds; /* what diverges by itself, later the worklist */
     FLXI_VEC(uint32_t) flow;  /* node of the control flow, by statement of the body */
     bool failed;              /* memory is exhausted */
 } finder;
@@ -43,7 +43,7 @@ static void add_seed(finder *f, uint32_t node)
         f->failed = true;
 }
 
-/* A number of a table as a node; those of programs that are not valid may be anything. */
+/* A number of a table as a node; in invalid programs it may be anything. */
 static uint32_t expr_node(const finder *f, uint32_t e)
 {
     return e <= f->k->num_exprs ? e : 0;
@@ -185,7 +185,7 @@ static void add_statement(finder *f, const flxi_ks *s, uint32_t flow, uint32_t f
     }
 }
 
-/* Statements of a function also count for what its calls give; stores in one are not allowed, and diverge. */
+/* Statements of a function also contribute to the value of its calls; stores are not allowed in one, and diverge. */
 static void add_to_function(finder *f, const flxi_ks *s, uint32_t fn)
 {
     if (s->kind == KS_STORE)
@@ -227,7 +227,7 @@ static void gather_edges(finder *f)
     walk(f, k->body, f->num_nodes++, 0);
 }
 
-/* ---- Following them ---- */
+/* ---- Propagation ---- */
 
 /* `diverges` by node. The edges of a node are chained through `next`; both count from 1. */
 static void spread(finder *f, uint8_t *diverges, uint32_t *first, uint32_t *next)

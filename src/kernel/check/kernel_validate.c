@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_validate.c: the rules of statements and functions, and the validation as a whole.
 
-   One walk over the text reports everything in its order. What a rule must know of the text behind it (how often a
-   buffer is used, whether a tag is waited for, where control flow diverges) is found out before. Names are looked up by
-   the pointer of their text, which a program keeps once, so all of it takes time linear in the program's size. */
+   One walk over the text reports everything in text order. What a rule must know about the text after it (how often a
+   buffer is used, whether a tag is waited for, where control flow diverges) is computed first. Names are looked up by
+   the pointer of their text, which a program stores once, so validation takes time linear in the program's size. */
 #include "kernel/check/kernel_validate.h"
 
 #include "kernel/check/kernel_check_buffer.h"
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* ---- What the rules need to know beforehand ---- */
+/* ---- Facts that the rules need ---- */
 
 static void count_uses(flxi_kchecker *c, uint32_t expr)
 {
@@ -56,14 +56,15 @@ static void check_declared(flxi_kchecker *c, uint32_t var, uint32_t list)
     if (c->vars[name->var].list == list)
         flxi_kfind(c, "K11", "assign to it, or choose another name", "'%s' is declared twice in one list", shown.at);
     else if (!(c->target.flags & FLX_KERNEL_ALLOWS_SHADOWING))
-        flxi_kfind(c, "K12", "choose another name", "'%s' hides a variable of the same name further out", shown.at);
+        flxi_kfind(c, "K12", "choose another name", "'%s' hides a variable of the same name in an outer scope",
+                   shown.at);
 }
 
-/* The variable comes into scope; `list` is the number of what declares it. */
+/* Brings the variable into scope; `list` is the number of the list that declares it. */
 static void declare(flxi_kchecker *c, uint32_t var, uint32_t list)
 {
     if (var == 0 || var > c->k->num_vars || c->vars[var].is_visible) {
-        flxi_kfind(c, "K11", "give each declaration a variable of its own", "a variable is declared twice");
+        flxi_kfind(c, "K11", "give each declaration a variable of its own", "a variable has two declarations");
         return;
     }
     flxi_kcheck_name(c, "variable", c->k->vars[var].name);
@@ -117,7 +118,7 @@ static void check_effect(flxi_kchecker *c, const flxi_ks *s)
 {
     flxi_kcheck_expr(c, s->a);
     if (s->a <= c->k->num_exprs && c->k->exprs[s->a].kind != KX_ATOMIC)
-        flxi_kfind(c, "K24", "bind the value with let", "a statement evaluates an expression that is no atomic");
+        flxi_kfind(c, "K24", "bind the value with let", "a statement evaluates an expression that is not an atomic");
 }
 
 /* ---- Control ---- */
@@ -129,10 +130,10 @@ static void check_barrier(flxi_kchecker *c, const flxi_ks *s)
         flxi_kfind(c, "K45", "acquire, release, acq_rel, seq_cst or grid", "a barrier with ordering %s",
                    s->order ? "?" : "relaxed");
     if (is_grid && !(c->target.flags & FLX_KERNEL_HAS_GRID_BARRIER))
-        flxi_kfind(c, "K52", "split the kernel into two dispatches", "a grid barrier: the target has none");
+        flxi_kfind(c, "K52", "split the kernel into two dispatches", "the target does not support grid barriers");
     if (!flxi_kchecker_is_uniform(c, is_grid ? &c->gridwide : &c->uniform))
         flxi_kfind(c, "K50", "move it out of ifs, loops and early returns that depend on the invocation",
-                   "a barrier that not all invocations of the %s may reach together", is_grid ? "grid" : "workgroup");
+                   "not all invocations of the %s may reach this barrier together", is_grid ? "grid" : "workgroup");
     c->interval++;
 }
 
@@ -146,7 +147,7 @@ static void check_bounds(flxi_kchecker *c, const flxi_ks *s)
         atomics |= e <= c->k->num_exprs && (c->k->exprs[e].does & KX_ATOMICS);
     }
     if (atomics)
-        flxi_kfind(c, "K47", "bind it with let before the loop", "an atomic in a loop bound");
+        flxi_kfind(c, "K47", "bind it with let before the loop", "an atomic is not allowed in a loop bound");
 }
 
 static void check_region(flxi_kchecker *c, const flxi_ks *s)
@@ -156,13 +157,13 @@ static void check_region(flxi_kchecker *c, const flxi_ks *s)
     flxi_kname *name = flxi_kname_of(c, s->text);
     bool once = (s->flags & FLX_KERNEL_REGION_ONCE) != 0;
     if (name->is_region && (once || name->is_once))
-        flxi_kfind(c, "K73", "keep one of them", "region '%s' may stand in a program once and stands there again",
+        flxi_kfind(c, "K73", "keep one of them", "region '%s' is allowed once in a program and occurs again",
                    flxi_kshow(s->text).at);
     name->is_region = true;
     name->is_once |= once;
 }
 
-/* ---- Rarer statements ---- */
+/* ---- Rare statements ---- */
 
 static void check_indirect(flxi_kchecker *c, const flxi_ks *s)
 {
@@ -172,13 +173,13 @@ static void check_indirect(flxi_kchecker *c, const flxi_ks *s)
     flxi_kshown name = flxi_kshow(b->name);
     uint64_t size = b->count ? flxi_ktype_bytes(b->element, b->count) : UINT64_MAX;
     if (b->access == FLX_KERNEL_WORKGROUP || b->access == FLX_KERNEL_PRIVATE)
-        flxi_kfind(c, "K49", "keep the triple in storage", "indirect_dispatch from buffer '%s', which is gone by then",
-                   name.at);
+        flxi_kfind(c, "K49", "keep the triple in storage",
+                   "indirect_dispatch from buffer '%s', whose memory ends with the dispatch", name.at);
     else if (s->offset % 4 != 0)
         flxi_kfind(c, "K49", "the offset is in bytes, a multiple of 4",
                    "indirect_dispatch at offset %llu of buffer '%s'", (unsigned long long)s->offset, name.at);
     else if (size < 12 || s->offset > size - 12)
-        flxi_kfind(c, "K49", "three u32 must fit behind the offset",
+        flxi_kfind(c, "K49", "three u32 must fit after the offset",
                    "indirect_dispatch at offset %llu of buffer '%s', which has %llu bytes",
                    (unsigned long long)s->offset, name.at, (unsigned long long)size);
 }
@@ -188,7 +189,7 @@ static void check_started(flxi_kchecker *c, const flxi_ks *s)
     flxi_kname *tag = flxi_kname_of(c, s->text);
     flxi_kshown shown = flxi_kshow(s->text);
     if (!s->text[0])
-        flxi_kfind(c, "K48", "give each copy a tag", "a copy with an empty tag");
+        flxi_kfind(c, "K48", "give each copy a tag", "a copy has an empty tag");
     else if (tag->is_started)
         flxi_kfind(c, "K48", "give each copy a tag of its own", "tag '%s' is started twice", shown.at);
     else if (tag->last_wait < c->statement)
@@ -236,7 +237,7 @@ static void check_wait(flxi_kchecker *c, const flxi_ks *s)
     if (!s->text[0])
         flxi_kfind(c, "K48", "give the tag of a copy", "async_wait with an empty tag");
     else if (!flxi_kname_of(c, s->text)->is_started)
-        flxi_kfind(c, "K48", "start a copy with this tag before", "tag '%s' is waited for but not started",
+        flxi_kfind(c, "K48", "start a copy with this tag first", "tag '%s' is waited for but not started",
                    flxi_kshow(s->text).at);
 }
 
@@ -246,7 +247,7 @@ static void check_collective(flxi_kchecker *c, const flxi_ks *s)
     const char *what = s->order < FLX_KERNEL_COLLECTIVE_COUNT ? names[s->order] : "collective";
     const flxi_kbuffer *b[2] = {flxi_kcheck_buffer(c, s->buffer, what), flxi_kcheck_buffer(c, s->target, what)};
     if (!(c->target.flags & FLX_KERNEL_HAS_COLLECTIVES))
-        flxi_kfind(c, "K53", "exchange data between dispatches", "%s: the target has no collectives", what);
+        flxi_kfind(c, "K53", "exchange data between dispatches", "%s: the target does not support collectives", what);
     for (int i = 0; i < 2; i++)
         if (b[i]->access == FLX_KERNEL_WORKGROUP || b[i]->access == FLX_KERNEL_PRIVATE)
             flxi_kfind(c, "K53", "collectives work on storage", "%s on buffer '%s', which is %s", what,
@@ -281,8 +282,8 @@ static bool leaves(flxi_klist list)
     return false;
 }
 
-/* The branches of an `if` or loop: whether they run is not certain, and neither is what follows if they may leave. The
-   search for that is made only where flow is certain, so each statement is looked at once. */
+/* The branches of an `if` or loop: whether they run is not certain, and neither is what follows if they may return. The
+   search for returns happens only where flow is certain, so each statement is visited once. */
 static void check_branches(flxi_kchecker *c, const flxi_ks *s)
 {
     bool was_certain = c->is_certain;
@@ -292,7 +293,7 @@ static void check_branches(flxi_kchecker *c, const flxi_ks *s)
     c->is_certain = was_certain && !leaves(s->body) && !leaves(s->other);
 }
 
-/* K64 for what has no place in a function. */
+/* K64 for a statement that is not allowed in a function. */
 static void check_allowed(flxi_kchecker *c, const flxi_ks *s)
 {
     static const char *const names[KS_KIND_COUNT] = {
@@ -394,7 +395,7 @@ static void check_statements(flxi_kchecker *c, flxi_klist list, bool in_else)
         if (!c->function)
             c->statement++;
         if (i > 0 && s[-1].kind == KS_RETURN)
-            flxi_kfind(c, "K16", "take them out", "statements behind a return are never reached");
+            flxi_kfind(c, "K16", "remove them", "statements after a return are never reached");
         check_statement(c, s);
     }
     flxi_kpath_close(&c->path);
@@ -418,14 +419,14 @@ static void check_adjoint(flxi_kchecker *c, const flxi_kfn *fn)
 {
     uint32_t of = fn->adjoint_of - 1;
     if (of == 0 || of >= c->function || c->k->fns[of].adjoint_of) {
-        flxi_kfind(c, "K60", "declare the function first", "a derivative of a function that does not exist");
+        flxi_kfind(c, "K60", "declare the function first", "a derivative of an unknown function");
         return;
     }
     const flxi_kfn *base = &c->k->fns[of];
     flxi_kshown name = flxi_kshow(base->name);
     if (fn->adjoint_param >= base->num_params || fn->num_params != base->num_params + 2) {
         flxi_kfind(c, "K61", "its parameters are those of the function, its result and the factor",
-                   "the derivative of '%s' has %u parameters, not %u", name.at, (unsigned)fn->num_params,
+                   "the derivative of '%s' has %u parameters, expected %u", name.at, (unsigned)fn->num_params,
                    (unsigned)base->num_params + 2);
         return;
     }
@@ -438,7 +439,7 @@ static void check_adjoint(flxi_kchecker *c, const flxi_kfn *fn)
     }
     uint32_t factor = c->k->vars[fn->params[fn->num_params - 1]].type;
     if (!flxi_ktype_is_float(factor) || !flxi_ktype_is_float(fn->type))
-        flxi_kfind(c, "K62", "derivatives are floats", "the derivative of '%s' takes %s and gives %s", name.at,
+        flxi_kfind(c, "K62", "derivatives are floats", "the derivative of '%s' takes %s and returns %s", name.at,
                    flxi_ktype_shown(factor), flxi_ktype_shown(fn->type));
 }
 
@@ -485,7 +486,7 @@ static void check_function(flxi_kchecker *c, uint32_t number)
 
 /* ---- The whole ---- */
 
-/* Limits of the interpreter, which has everything else. */
+/* Limits of the interpreter, which supports everything else. */
 static const flx_kernel_target interpreter = {
     .struct_size = sizeof(flx_kernel_target),
     .flags =

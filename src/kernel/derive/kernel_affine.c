@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_affine.c: proofs that accesses of different invocations do not meet.
+/* kernel_affine.c: proofs that different invocations access different elements.
 
-   An index is written as offset + sum of factor * term, the terms being ids and loop variables. Seen as digits of a
-   number, smallest factor first, the digits can be read off again if each factor exceeds all that the smaller ones can
-   add up to. Then an element tells which invocation touched it. A factor may be an unknown number S (such as a row
-   length), as long as it is the same for all invocations and the digits below are known to stay under S. Since u32
-   wraps around, all values of the index must moreover lie within 2^32: ranges show it, or a condition is left for the
-   time of the run. */
+   An index is written as offset + sum of factor * term, where the terms are ids and loop variables. Seen as digits of a
+   number, smallest factor first, the digits are determined by the number if each factor exceeds the largest sum of the
+   smaller ones. Then an element determines which invocation accessed it. A factor may be an unknown number S (such as a
+   row length), as long as it is the same for all invocations and the digits below are known to stay below S. Since u32
+   wraps around, all values of the index must also fit within 2^32: either ranges prove it, or a condition is left to be
+   checked at run time. */
 #include "kernel/derive/kernel_affine.h"
 
 #include "kernel/derive/kernel_normalise.h"
@@ -20,7 +20,7 @@ typedef struct {
     term_kind kind;
     uint32_t which; /* axis, or the loop's variable */
     int64_t factor;
-    uint32_t symbol; /* leaf that multiplies it as well, or 0 */
+    uint32_t symbol; /* leaf that also multiplies it, or 0 */
 } term;
 
 typedef struct {
@@ -171,10 +171,10 @@ static bool read_index(const flxi_kflow *w, uint32_t expr, affine *f, int depth)
     }
 }
 
-/* ---- What conditions around an access say ---- */
+/* ---- What conditions around an access imply ---- */
 
 typedef struct {
-    int64_t extent;  /* number of values the term takes; 0: not known */
+    int64_t extent;  /* number of values of the term; 0: unknown */
     uint32_t symbol; /* … or it stays below this leaf */
 } extent;
 
@@ -197,7 +197,7 @@ static void bound_below(const flxi_kflow *w, uint32_t leaf, extent *x, int64_t m
     }
 }
 
-/* What `condition` being `holds` says about the term. */
+/* What `condition` being `holds` implies about the term. */
 static void learn(const flxi_kflow *w, uint32_t condition, bool holds, const term *t, extent *x, int depth)
 {
     const flxi_kx *e = &w->k->exprs[condition];
@@ -227,7 +227,7 @@ static void learn(const flxi_kflow *w, uint32_t condition, bool holds, const ter
         bound_below(w, e->x[0], x, 1);
 }
 
-/* `id == constant` around the access leaves one invocation. */
+/* `id == constant` around the access leaves only one invocation. */
 static bool is_fixed_by(const flxi_kflow *w, uint32_t condition, bool holds, const term *t, int depth)
 {
     const flxi_kx *e = &w->k->exprs[condition];
@@ -326,7 +326,7 @@ static bool names_axis(const affine *f, term_kind kind, uint32_t axis)
     return false;
 }
 
-/* Every id that tells invocations apart is in the index, or one value of it is left. */
+/* Every id that distinguishes invocations is in the index, or has only one possible value. */
 static bool names_all_ids(const flxi_kflow *w, const affine *f, const flxi_kstep *at, bool in_workgroup)
 {
     for (uint32_t axis = 0; axis < 3; axis++) {
@@ -363,8 +363,8 @@ static void sort_terms(affine *f)
         }
 }
 
-/* Leaves it to the run to check that the index stays within 2^32, of which t is the largest digit and `known` what the
-   smaller ones reach, if its factor is a number. A factor so large that it would do so on purpose is left alone. */
+/* Leaves it to the run to check that the index stays within 2^32; t is its largest digit and `known` the reach of the
+   smaller ones, if the factor of t is a number. A factor large enough to wrap around intentionally is left alone. */
 static bool is_bounded(const flxi_kflow *w, const term *t, const extent *x, uint64_t known)
 {
     flxi_kwrap c = {.known = t->symbol ? 0 : known, .factor = (uint64_t)magnitude(t->factor), .symbol = t->symbol};
@@ -379,27 +379,27 @@ static bool is_bounded(const flxi_kflow *w, const term *t, const extent *x, uint
     if (!w->wraps || (by_axis && t->kind == TERM_LOOP) || __builtin_mul_overflow(c.factor, most, &c.factor) ||
         c.factor > LARGE_FACTOR)
         return false;
-    if (x->extent > 0 && t->symbol) /* the factor alone is open */
+    if (x->extent > 0 && t->symbol) /* only the factor is unknown */
         c.extent = t->symbol, c.symbol = 0;
     c.axis = by_axis ? t->which : 0;
     flxi_kwraps_add(w->wraps, flxi_kernel_mem(w->k), &c);
     return true;
 }
 
-/* A loop's unknown trips may carry the index around: modulo a power of two the digits below stay what they are. */
+/* Unknown trip counts may make the index wrap around: modulo a power of two the digits below are unchanged. */
 static bool is_harmless(const term *t, bool all_loops)
 {
     uint64_t factor = (uint64_t)magnitude(t->factor);
     return t->kind == TERM_LOOP && !all_loops && !t->symbol && (factor & (factor - 1)) == 0 && factor <= UINT32_MAX;
 }
 
-/* Whether the digits can be read off the number; `spread` is what constants add below them. */
+/* Whether the number determines the digits; `spread` is what constants add below them. */
 static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep *at, int64_t spread, bool all_loops)
 {
     sort_terms(f);
-    int64_t span = spread;    /* the largest difference the digits so far can make … */
-    uint32_t span_symbol = 0; /* … or they make less than this */
-    term top = {0};           /* the term that made it so */
+    int64_t span = spread;    /* the largest difference of the digits so far … */
+    uint32_t span_symbol = 0; /* … or their difference is below this leaf */
+    term top = {0};           /* the term responsible for it */
     bool is_last = false;
     for (size_t i = 0; i < f->n; i++) {
         const term *t = &f->terms[i];
@@ -429,7 +429,7 @@ static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep
                 return false;
         } else {
             is_last = true;
-            bool is_id = t->kind != TERM_LOOP && is_plain_unit; /* of which there are no more than 2^32 */
+            bool is_id = t->kind != TERM_LOOP && is_plain_unit; /* at most 2^32 of them */
             if (!is_id && !is_harmless(t, all_loops) && !is_bounded(w, t, &x, (uint64_t)span))
                 return false;
         }
@@ -437,7 +437,7 @@ static bool digits_are_separate(const flxi_kflow *w, affine *f, const flxi_kstep
     return span <= UINT32_MAX;
 }
 
-/* ---- The questions ---- */
+/* ---- Queries ---- */
 
 bool flxi_kernel_is_group_leaf(const flxi_kflow *w, uint32_t leaf)
 {
@@ -481,7 +481,7 @@ static bool one_is_injective(const flxi_kflow *w, uint32_t buffer, const flxi_ka
     return names_all_ids(w, &f, access->at, in_workgroup) && digits_are_separate(w, &f, access->at, 0, all_loops);
 }
 
-/* Moves what loops add to an index into the range [low, high] of its constant part. */
+/* Moves the contribution of loops to an index into the range [low, high] of its constant part. */
 static bool loops_to_range(const flxi_kflow *w, affine *f, const flxi_kstep *at, int64_t *low, int64_t *high)
 {
     *low = *high = f->offset;
@@ -526,7 +526,7 @@ bool flxi_kernel_is_injective(const flxi_kflow *w, uint32_t buffer, const flxi_k
     int64_t spread;
     if (__builtin_sub_overflow(highest, lowest, &spread))
         return false;
-    for (size_t i = 0; i < n; i++) /* extents hold where the access stands, so they must do everywhere */
+    for (size_t i = 0; i < n; i++) /* extents hold at the access, so they must hold everywhere */
         if (!digits_are_separate(w, &first, accesses[i].at, spread, false))
             return false;
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_batch.c: from a kernel for one example to one for many. The examples stand side by side along an axis of the
+/* kernel_batch.c: turns a kernel for one example into one for many. The examples are laid out along an axis of the
    grid, so they never share a workgroup: barriers, subgroups and workgroup memory need no change. What changes are ids
    and lengths, which must read as if there were one example, and indices into buffers that hold all of them. */
 #include "kernel/derive/kernel_batch.h"
@@ -10,7 +10,7 @@
 typedef struct {
     const flx_kernel *k; /* for one example */
     const flxi_kbatch *how;
-    bool has_atomics; /* in the statement being copied: an operand may not be moved before it */
+    bool has_atomics; /* in the current statement: an operand must not be moved before it */
 } batcher;
 
 /* ---- Numbers of the dispatch ---- */
@@ -109,9 +109,9 @@ static uint32_t bind_index(flxi_krewrite *r, uint32_t index)
     return flxi_kb_var(r->to, flxi_kb_let(r->to, flxi_krewrite_fresh_name(r, "at"), index));
 }
 
-/* Where the example's element stands among all. What is out of its bounds stays so: no buffer has 2^32 - 1 elements or
-   more, and the neighbour's must not be touched. */
-static uint32_t place(flxi_krewrite *r, uint32_t buffer, uint32_t old_index)
+/* The index of the example's element among all. An index out of its bounds stays out of bounds: no buffer has 2^32 - 1
+   elements or more, and elements of the next example must not be accessed. */
+static uint32_t example_index(flxi_krewrite *r, uint32_t buffer, uint32_t old_index)
 {
     uint32_t index = bind_index(r, flxi_krewrite_expr(r, old_index));
     if (!index)
@@ -140,12 +140,12 @@ static uint32_t batch_expr(flxi_krewrite *r, uint32_t expr)
     case KX_LENGTH:
         return is_batched(r, e->ref) ? length(r, e->ref) : 0;
     case KX_LOAD:
-        return is_batched(r, e->ref) ? flxi_kb_load(r->to, r->buffers[e->ref], place(r, e->ref, e->x[0])) : 0;
+        return is_batched(r, e->ref) ? flxi_kb_load(r->to, r->buffers[e->ref], example_index(r, e->ref, e->x[0])) : 0;
     case KX_ATOMIC: {
         uint32_t x[3] = {0};
         if (!is_batched(r, e->ref))
             return 0;
-        x[0] = place(r, e->ref, e->x[0]);
+        x[0] = example_index(r, e->ref, e->x[0]);
         x[1] = flxi_krewrite_expr(r, e->x[1]);
         x[2] = flxi_krewrite_expr(r, e->x[2]);
         return flxi_krewrite_rebuild(r, e, x, NULL);
@@ -161,7 +161,7 @@ static bool batch_stmt(flxi_krewrite *r, const flxi_ks *s)
     b->has_atomics = ((r->from->exprs[s->a].does | r->from->exprs[s->b].does) & KX_ATOMICS) != 0;
     if (s->kind != KS_STORE || !is_batched(r, s->buffer))
         return false;
-    uint32_t index = place(r, s->buffer, s->a);
+    uint32_t index = example_index(r, s->buffer, s->a);
     flxi_kb_store(r->to, r->buffers[s->buffer], index, flxi_krewrite_expr(r, s->b));
     return true;
 }
@@ -182,13 +182,13 @@ static flx_code check_statement(const flx_kernel *k, const flxi_kbatch *b, const
     case KS_RESUME:
     case KS_COLLECTIVE:
     case KS_OPAQUE:
-        return refuse(k, "a statement that speaks of the whole dispatch", err);
+        return refuse(k, "a statement about the whole dispatch", err);
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
         if (b->batched[s->buffer] || b->batched[s->target])
             return refuse(k, "asynchronous copies of batched buffers", err);
         return FLX_OK;
-    case KS_BARRIER: /* examples may take different ways */
+    case KS_BARRIER: /* examples may take different paths */
         return s->order == FLX_KERNEL_GRID && is_nested ? refuse(k, "a grid barrier in a branch or loop", err) : FLX_OK;
     default:
         return FLX_OK;
@@ -248,8 +248,8 @@ static flx_code check_buffers(const flx_kernel *k, const flxi_kbatch *b, flx_err
                                     "all examples would write to buffer '%.80s'", f->name);
         if (b->batched[i] && (__builtin_mul_overflow(f->count, b->size, &all) || all >= UINT32_MAX))
             return flxi_kernel_fail(err, "batching", "use smaller batches",
-                                    "%llu examples of buffer '%.80s' have no u32 indices", (unsigned long long)b->size,
-                                    f->name);
+                                    "%llu examples of buffer '%.80s' exceed the range of u32 indices",
+                                    (unsigned long long)b->size, f->name);
     }
     return FLX_OK;
 }
@@ -257,8 +257,7 @@ static flx_code check_buffers(const flx_kernel *k, const flxi_kbatch *b, flx_err
 static flx_code check(const flx_kernel *k, const flxi_kbatch *b, flx_error *err)
 {
     if (b->axis > 2 || (!b->groups && !b->size) || b->size > UINT32_MAX)
-        return flxi_fail(err, FLX_E_USAGE,
-                         "a batch needs an axis of the grid, and its size or the workgroups of one example");
+        return flxi_fail(err, FLX_E_USAGE, "a batch needs a grid axis, and its size or the workgroups of one example");
     FLXI_TRY(flxi_kernel_check(k, err));
     FLXI_TRY(check_buffers(k, b, err));
     FLXI_TRY(check_list(k, b, k->body, false, err));
@@ -268,8 +267,8 @@ static flx_code check(const flx_kernel *k, const flxi_kbatch *b, flx_error *err)
 
 /* ---- The whole ---- */
 
-/* A view of k whose batched buffers are as large as all examples; it lives as long as the arena and is never freed.
-   What a declaration says about the count, and that no value occurs twice, is true of one example only. */
+/* A view of k whose batched buffers hold all examples; it lives as long as the arena and is never freed. Conditions on
+   the count, and the promise that values are distinct, hold for one example only. */
 static bool view_large(const flx_kernel *k, const flxi_kbatch *b, flxi_arena *arena, flx_kernel *view)
 {
     flxi_kbuffer *buffers = flxi_dup(arena, flxi_kbuffer, k->buffers, k->num_buffers + 1);
@@ -317,7 +316,8 @@ static flx_code flag_buffers(const flx_kernel *k, const char *const *names, size
         uint32_t b = names[i] ? flxi_kernel_find_buffer(k, names[i]) : 0;
         if (!b)
             return flxi_kernel_fail(err, "buffer not found", "flx kernel check lists a kernel's buffers",
-                                    "'%.80s', asked for as batched in '%.80s'", names[i] ? names[i] : "NULL", k->name);
+                                    "'%.80s', requested as batched buffer of '%.80s'", names[i] ? names[i] : "NULL",
+                                    k->name);
         batched[b] = 1;
     }
     return FLX_OK;

@@ -4,7 +4,7 @@
 
 typedef struct {
     const flxi_kflow *w;
-    uint8_t *vars, *buffers; /* 1: holds something made of the bits of a float that depends on an input */
+    uint8_t *vars, *buffers; /* 1: holds a value computed from the bits of a float that depends on an input */
     bool grew;
 } search;
 
@@ -13,8 +13,8 @@ static bool is_discrete(uint32_t type)
     return type != FLX_BOOL && !flxi_ktype_is_float(type);
 }
 
-/* Of a normalised program: operands are leaves. A comparison, an address and a lane choose; what they choose is
-   differentiated as it is. */
+/* In a normalised program operands are leaves. A comparison, an address and a lane only select; what they select is
+   differentiated as usual. */
 static bool is_of_bits(const search *s, uint32_t expr)
 {
     const flx_kernel *k = s->w->k;
@@ -56,7 +56,7 @@ static void spread(search *s, flxi_ksteps steps)
     }
 }
 
-/* The first place where bits become a float that an output depends on. */
+/* The first position where bits become a float that an output depends on. */
 static const flxi_kstep *find_return(const search *s, flxi_ksteps steps)
 {
     for (size_t i = 0; i < steps.n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_derive.c: the frame around both modes of differentiation. */
+/* kernel_derive.c: the common beginning and end of both modes of differentiation. */
 #include "kernel/derive/kernel_derive.h"
 
 #include "kernel/check/kernel_validate.h"
@@ -20,11 +20,11 @@ static flx_code find_buffers(const flx_kernel *k, const char *const *names, size
         uint32_t b = names && names[i] ? flxi_kernel_find_buffer(k, names[i]) : 0;
         if (!b)
             return flxi_kernel_fail(err, "buffer not found", "flx kernel check lists a kernel's buffers",
-                                    "'%.80s', asked for as an %s of '%.80s'", names && names[i] ? names[i] : "NULL",
+                                    "'%.80s', requested as an %s of '%.80s'", names && names[i] ? names[i] : "NULL",
                                     what, k->name);
         if (k->buffers[b].access == FLX_KERNEL_WORKGROUP || k->buffers[b].access == FLX_KERNEL_PRIVATE)
             return flxi_kernel_fail(err, "buffer not found", "name a bound buffer",
-                                    "'%.80s' lives only while the kernel runs, so it is no %s", names[i], what);
+                                    "'%.80s' exists only while the kernel runs and cannot be an %s", names[i], what);
         flags[b] = 1;
     }
     return FLX_OK;
@@ -63,7 +63,7 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
 
 /* ---- Types ---- */
 
-/* The first operation on what comes from the buffer, in the order of the text. */
+/* The first operation on a value from the buffer, in text order. */
 static const flxi_kx *first_operation(const flx_kernel *k, flxi_klist list, uint32_t buffer, uint8_t *tainted)
 {
     for (size_t i = 0; i < list.n; i++) {
@@ -98,10 +98,9 @@ flx_code flxi_kderive_check_types(const flxi_kderive *d, const flx_kernel *norma
         uint8_t *tainted = flxi_new(&scratch, uint8_t, normalised->num_vars + 1);
         const flxi_kx *e = tainted ? first_operation(normalised, normalised->body, i, tainted) : NULL;
         flxi_arena_free(&scratch);
-        return flxi_kernel_fail(err, "not differentiable", "differentiate by buffers of floats only",
-                                "%s: buffer '%.80s' holds %s, which carries no derivative",
-                                e ? flxi_kx_name(e) : "buffer", k->buffers[i].name,
-                                flxi_ktype_of(k->buffers[i].element)->name);
+        return flxi_kernel_fail(err, "not differentiable", "differentiate only with respect to buffers of floats",
+                                "%s: buffer '%.80s' holds %s, which has no derivative", e ? flxi_kx_name(e) : "buffer",
+                                k->buffers[i].name, flxi_ktype_of(k->buffers[i].element)->name);
     }
     return FLX_OK;
 }
@@ -114,7 +113,7 @@ static flx_code warn_about(flxi_kderive *d, const flxi_kflow *w, const flxi_kste
     char path[120], text[240];
     flxi_kflow_path(w, step, path, sizeof path);
     if (d->options.flags & FLX_KERNEL_STRICT) {
-        flxi_kernel_fail(err, "not differentiable", "wrap its operand in stop_gradient if that is meant",
+        flxi_kernel_fail(err, "not differentiable", "wrap its operand in stop_gradient if this is intended",
                          "%s is piecewise constant: its derivative is zero", flxi_kx_name(e));
         return flxi_at(err, "%s", path);
     }
@@ -163,22 +162,17 @@ flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err)
             flxi_kernel_workgroup(w->k) == 1 || !flxi_kernel_is_group_leaf(w, s->a))
             continue;
         flxi_kernel_fail(
-            err, "racy", "guard the store, as in if (local_id(0) == 0), or use an index of the invocation's own",
-            "all invocations of a workgroup store to one element of '%.80s'", w->k->buffers[s->buffer].name);
+            err, "racy",
+            "guard the store, as in if (local_id(0) == 0), or use an index that differs between invocations",
+            "all invocations of a workgroup store to the same element of '%.80s'", w->k->buffers[s->buffer].name);
         return flxi_at(err, "%s", flxi_kflow_path(w, step, path, sizeof path));
     }
     return FLX_OK;
 }
 
-flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w)
-{
-    return (flxi_kreverse_request){
-        .w = w, .k = normalised, .options = &d->options, .inputs = d->inputs, .outputs = d->outputs, .d = d->result};
-}
-
 /* ---- Ending ---- */
 
-/* The fresh kernel is not shared yet, so its table may be put right in place. */
+/* The fresh kernel is not shared yet, so its table may be modified in place. */
 static void bind_densely(flx_kernel *k)
 {
     uint32_t next = 0;

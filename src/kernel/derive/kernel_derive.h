@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_derive.h: what both modes of differentiation begin and end with. */
+/* kernel_derive.h: the common beginning and end of both modes of differentiation. */
 #ifndef FLXI_KERNEL_DERIVE_H
 #define FLXI_KERNEL_DERIVE_H
 
-#include "kernel/derive/reverse/kernel_reverse.h"
+#include "kernel/derive/kernel_derived.h"
+#include "kernel/derive/kernel_flow.h"
 
 typedef struct {
     const flx_kernel *source; /* as given */
-    flx_kernel *k;            /* the kernel, simplified: a let that is used once stands where it is used */
+    flx_kernel *k;            /* the kernel, simplified: a let with a single use moves to its use */
     flx_kernel_grad_options options;
     flxi_arena arena;
     uint8_t *inputs, *outputs; /* flags of buffers */
@@ -20,21 +21,19 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
                             const char *const *inputs, size_t num_inputs, const flx_kernel_grad_options *options,
                             flx_error *err);
 
-/* Inputs and outputs must hold floats; what stands in the way of the others is named. */
+/* Inputs and outputs must hold floats; for others the error names the operation that prevents it. */
 flx_code flxi_kderive_check_types(const flxi_kderive *d, const flx_kernel *normalised, flx_error *err);
 
-/* A warning, or under `strict` an error, for each operation that swallows a derivative. */
+/* A warning, or under `strict` an error, for each operation whose derivative is zero by definition. */
 flx_code flxi_kderive_warn(flxi_kderive *d, const flxi_kflow *w, flx_error *err);
 
 /* An error for stores that provably conflict: every invocation writes the same element. */
 flx_code flxi_kderive_check_races(const flxi_kflow *w, flx_error *err);
 
-flxi_kreverse_request flxi_kderive_request(const flxi_kderive *d, const flx_kernel *normalised, const flxi_kflow *w);
-
-/* Takes over the simplified kernel: dense bindings, lengths as metadata, needs of what is left, validation. */
+/* Takes over the simplified kernel: dense bindings, lengths as metadata, needs of remaining buffers, validation. */
 flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err);
 
-/* Frees everything but the result, and that too unless `code` is FLX_OK. */
+/* Frees everything except the result, and also the result unless `code` is FLX_OK. */
 flx_kernel_derived *flxi_kderive_end(flxi_kderive *d, flx_code code);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_derived.c: holding a derived kernel and running it with all that it needs. */
+/* kernel_derived.c: holds a derived kernel and runs it with the buffers that it needs. */
 #include "kernel/derive/kernel_derived.h"
 
 #include "base/half.h"
@@ -47,7 +47,7 @@ bool flxi_kernel_derived_add_kernel(flx_kernel_derived *d, flx_kernel *k)
     return false;
 }
 
-/* The length as people and the command line read it. */
+/* The length in human-readable form, also for the command line. */
 static const char *length_text(flx_kernel_derived *d, const flxi_klength *l)
 {
     char text[1400];
@@ -134,7 +134,7 @@ typedef struct {
     size_t num_given;
     uint64_t invocations;
     uint32_t *counts; /* by loop - 1 */
-    flxi_arena arena; /* what the caller did not give */
+    flxi_arena arena; /* memory that the caller did not provide */
     flx_error *err;
 } runner;
 
@@ -154,7 +154,7 @@ static uint64_t elements(uint32_t element, size_t bytes)
 
 static bool forward_length(const runner *r, uint32_t forward, uint64_t *length);
 
-/* "N", "N * invocations" or "buf_len(b)": how derived kernels say in their metadata how long their own buffers are. */
+/* "N", "N * invocations" or "buf_len(b)": the metadata of derived kernels gives the lengths of their own buffers. */
 static bool read_length(const runner *r, const char *text, uint64_t *length)
 {
     size_t n = strlen(text);
@@ -175,7 +175,7 @@ static bool read_length(const runner *r, const char *text, uint64_t *length)
     return text[digits] == 0;
 }
 
-/* What the kernel says about the length of a buffer of its own; NULL for one that the user knows of. */
+/* The metadata about the length of a buffer that the derivative added; NULL for a buffer of the user. */
 static const char *own_length(const flx_kernel *k, const char *name)
 {
     for (size_t i = 0; i < k->num_meta; i++)
@@ -218,8 +218,8 @@ static flx_code need_length(const runner *r, const flxi_kneed *n, uint64_t *leng
     uint64_t x = 1;
     bool fits = true;
     if (n->length.forward && !forward_length(r, n->length.forward, &x))
-        return flxi_fail_hint(r->err, FLX_E_MISSING_INPUT, "give it memory",
-                              "the length of buffer '%.100s' is not known",
+        return flxi_fail_hint(r->err, FLX_E_MISSING_INPUT, "bind memory to it",
+                              "the length of buffer '%.100s' is unknown",
                               r->d->forward->buffers[n->length.forward].name);
     fits &= !__builtin_mul_overflow(x, n->length.slots, &x);
     for (size_t i = 0; i < n->length.num_counters; i++) {
@@ -256,7 +256,7 @@ static void fill_ones(void *data, uint32_t element, uint64_t count)
         }
 }
 
-/* New memory: a copy of what is given, ones, or zeros. */
+/* New memory: a copy of the given data, ones, or zeros. */
 static flx_code own_memory(runner *r, uint32_t element, uint64_t length, const flx_kernel_memory *from, bool ones,
                            flx_kernel_memory *out)
 {
@@ -274,11 +274,11 @@ static flx_code own_memory(runner *r, uint32_t element, uint64_t length, const f
 
 static flx_code missing(runner *r, const char *name)
 {
-    return flxi_fail_hint(r->err, FLX_E_MISSING_INPUT, "give it memory by its name", "buffer '%.100s' has no memory",
+    return flxi_fail_hint(r->err, FLX_E_MISSING_INPUT, "bind memory to it by name", "buffer '%.100s' has no memory",
                           name);
 }
 
-/* A forward buffer: the caller's memory, or a copy of it if the kernel writes it, or zeros if that is how it starts. */
+/* A forward buffer: the caller's memory, or a copy of it if the kernel writes it, or zeros if it starts at zero. */
 static flx_code forward_memory(runner *r, uint32_t forward, bool is_written, flx_kernel_memory *out)
 {
     const flxi_kbuffer *b = &r->d->forward->buffers[forward];
@@ -331,7 +331,7 @@ static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *ou
     if (!m || (n->flags & FLX_KERNEL_NEED_CONSUMED))
         return own_memory(r, n->element, length, m, wants_ones, out);
     if (m->size != flxi_ktype_bytes(n->element, length))
-        return flxi_fail(r->err, FLX_E_SIZE, "buffer '%.100s' has %zu bytes, its forward buffer asks for %zu", n->name,
+        return flxi_fail(r->err, FLX_E_SIZE, "buffer '%.100s' has %zu bytes, its forward buffer requires %zu", n->name,
                          m->size, flxi_ktype_bytes(n->element, length));
     if (n->flags & FLX_KERNEL_NEED_ZERO)
         memset(m->data, 0, m->size);
@@ -370,13 +370,13 @@ static flx_code check_overflow(runner *r, const flx_kernel_memory *memory, size_
     for (size_t i = 0; i < n; i++) {
         if (strcmp(memory[i].buffer, FLXI_KERNEL_OVERFLOW) != 0 || *(const uint32_t *)memory[i].data == 0)
             continue;
-        return flxi_kernel_fail(r->err, "resource limit", "raise max_trips, or leave it 0 to have trips counted",
-                                "a loop made %u trips, more than max_trips", *(const uint32_t *)memory[i].data);
+        return flxi_kernel_fail(r->err, "resource limit", "raise max_trips, or set it to 0 to count trips",
+                                "a loop ran %u iterations, more than max_trips", *(const uint32_t *)memory[i].data);
     }
     return FLX_OK;
 }
 
-/* The memory of one kernel of the sequence, by its buffers. */
+/* The memory of one kernel of the sequence, by buffer. */
 static size_t memory_of(const flx_kernel *k, const flx_kernel_memory *all, size_t n, flx_kernel_memory *out)
 {
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_derived.h: what a derivative of a kernel consists of: dispatches in order, and what each of their buffers
-   needs. */
+/* kernel_derived.h: the parts of a derivative of a kernel: dispatches in order, and the needs of each of their buffers.
+   */
 #ifndef FLXI_KERNEL_DERIVED_H
 #define FLXI_KERNEL_DERIVED_H
 
@@ -34,14 +34,14 @@ struct flx_kernel_derived {
     uint32_t num_counters;
     FLXI_VEC(flxi_kneed) needs;
     FLXI_VEC(const char *) warnings;
-    bool lone_axes[3]; /* the derivative relies on there being one invocation along the axis */
+    bool lone_axes[3]; /* the derivative relies on a single invocation along the axis */
 };
 
-#define FLXI_KERNEL_COUNTS "counts"     /* of trips of loops, found by the counting kernel */
-#define FLXI_KERNEL_OVERFLOW "overflow" /* set when a loop ran longer than the caller said */
+#define FLXI_KERNEL_COUNTS "counts"     /* of loop iterations, found by the counting kernel */
+#define FLXI_KERNEL_OVERFLOW "overflow" /* set when a loop ran longer than the caller declared */
 
 flx_kernel_derived *flxi_kernel_derived_new(const flx_kernel *forward, flx_error *err);
-bool flxi_kernel_derived_add_kernel(flx_kernel_derived *d, flx_kernel *k); /* takes it over, also on failure */
+bool flxi_kernel_derived_add_kernel(flx_kernel_derived *d, flx_kernel *k); /* takes ownership, also on failure */
 bool flxi_kernel_derived_add_need(flx_kernel_derived *d, const flxi_kneed *need);
 bool flxi_kernel_derived_warn(flx_kernel_derived *d, const char *text);
 

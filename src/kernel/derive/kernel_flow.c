@@ -83,7 +83,7 @@ static flxi_ksteps steps_of(builder *c, flxi_klist list, const flxi_kstep *paren
     return steps;
 }
 
-/* ---- Variables that cross a border ---- */
+/* ---- Variables that cross a boundary ---- */
 
 static void list_var(builder *c, const flxi_kstep *border, uint32_t var)
 {
@@ -244,7 +244,7 @@ static bool spread_useful(flxi_kflow *w, flxi_ksteps steps)
     return grew;
 }
 
-/* ---- Which steps take part ---- */
+/* ---- Which steps are active ---- */
 
 uint32_t flxi_kflow_active_leaf(const flxi_kflow *w, uint32_t e)
 {

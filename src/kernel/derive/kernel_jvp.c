@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_jvp.c: flx_kernel_jvp: forward mode. Every varied variable and buffer has tangents beside it, every statement
-   is joined by that of its tangents, in the same control flow; so nothing is recorded and barriers stay where they
-   are. */
+/* kernel_jvp.c: flx_kernel_jvp: forward mode. Every varied variable and buffer gets tangents, and every statement is
+   followed by that of its tangents, in the same control flow; so nothing is recorded and barriers stay where they are.
+   */
 #include "kernel/derive/kernel_bits.h"
 #include "kernel/derive/kernel_derive.h"
 #include "kernel/derive/kernel_normalise.h"
@@ -32,7 +32,7 @@ static bool fail_memory(pusher *g)
     return false;
 }
 
-/* The bits of a float carry nothing: that they do not come back as a float that matters is checked before. */
+/* The bits of a float carry no derivative: that they do not become a float that matters is checked before. */
 static bool is_varied(const pusher *g, uint32_t var)
 {
     return (g->w->vars[var].activity & KVARIED) != 0 && flxi_ktype_is_float(g->k->vars[var].type);
@@ -91,7 +91,7 @@ typedef struct {
     uint32_t x[3];
     uint32_t *args;
     uint32_t z;
-} place;
+} site;
 
 static uint32_t add_terms(pusher *g, uint32_t sum, uint32_t term)
 {
@@ -100,7 +100,7 @@ static uint32_t add_terms(pusher *g, uint32_t sum, uint32_t term)
     return sum ? flxi_kb_binary(g->b, KBIN_add, sum, term) : term;
 }
 
-static uint32_t tangent_of_call(pusher *g, const place *p, uint32_t column)
+static uint32_t tangent_of_call(pusher *g, const site *p, uint32_t column)
 {
     const flxi_kfn *f = &g->k->fns[p->e->ref];
     uint32_t sum = 0;
@@ -123,7 +123,7 @@ static uint32_t tangent_of_call(pusher *g, const place *p, uint32_t column)
     return sum;
 }
 
-static uint32_t tangent_of_operation(pusher *g, const place *p, uint32_t column)
+static uint32_t tangent_of_operation(pusher *g, const site *p, uint32_t column)
 {
     const flxi_kx *e = p->e;
     flxi_ksite s = {.b = g->b, .e = e, .type = flxi_kernel_adjoint_type(e->type)};
@@ -145,7 +145,7 @@ static uint32_t tangent_of_operation(pusher *g, const place *p, uint32_t column)
     return sum;
 }
 
-static uint32_t tangent_value(pusher *g, const place *p, uint32_t column)
+static uint32_t tangent_value(pusher *g, const site *p, uint32_t column)
 {
     const flxi_kx *e = p->e;
     switch ((flxi_kx_kind)e->kind) {
@@ -176,7 +176,7 @@ static uint32_t tangent_value(pusher *g, const place *p, uint32_t column)
 
 static void push_list(pusher *g, flxi_ksteps steps);
 
-static bool read_operands(pusher *g, const flxi_kx *e, place *p)
+static bool read_operands(pusher *g, const flxi_kx *e, site *p)
 {
     for (int i = 0; i < flxi_kx_operands(e); i++)
         p->x[i] = leaf(g, e->x[i]);
@@ -191,7 +191,7 @@ static bool read_operands(pusher *g, const flxi_kx *e, place *p)
 static void push_let(pusher *g, const flxi_kstep *step)
 {
     const flxi_ks *s = step->s;
-    place p = {.step = step, .e = &g->k->exprs[s->a]};
+    site p = {.step = step, .e = &g->k->exprs[s->a]};
     if (!read_operands(g, p.e, &p))
         return;
     bool is_leaf = flxi_kx_is_leaf(p.e);
@@ -232,7 +232,7 @@ static void push_store(pusher *g, const flxi_ks *s)
 static void push_effect(pusher *g, const flxi_kstep *step)
 {
     const flxi_kx *e = &g->k->exprs[step->s->a];
-    place p = {.step = step, .e = e};
+    site p = {.step = step, .e = e};
     if (!read_operands(g, e, &p))
         return;
     flxi_kb_effect(g->b, flxi_kb_rebuild(g->b, e, p.x, p.args));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives want it. */
+/* kernel_normalise.c: three-address form without calls, regions and returns, as derivatives need it. */
 #include "kernel/derive/kernel_normalise.h"
 
+#include "kernel/derive/kernel_extension_rule.h"
 #include "kernel/program/kernel_extension.h"
 
-/* An asynchronous copy: what its start says, kept until the wait. */
+/* An asynchronous copy: the operands of its start, kept until the wait. */
 typedef struct {
     const flxi_ks *start;
     uint32_t on, offset, size; /* variables */
@@ -21,13 +22,13 @@ typedef struct {
     flxi_arena scratch;
     FLXI_VEC(copy) copies;
     FLXI_VEC(wrapped) wraps;
-    uint32_t *vars;    /* of k: the variable it became */
-    uint32_t *hoisted; /* of k's expressions: the leaf of a load that stands at the top, or 0 */
-    uint8_t *written;  /* of k's buffers */
+    uint32_t *vars;    /* by variable of k: the variable that replaces it */
+    uint32_t *hoisted; /* by expression of k: the leaf of a load that was moved to the top, or 0 */
+    uint8_t *written;  /* by buffer of k */
     uint32_t live;     /* a bool variable that a return clears, 0 while no return needs it */
     int calls;         /* depth of inlined calls */
     bool stops;        /* inside a region marked stop_gradient */
-    bool whole;        /* false: only a fragment is emitted, functions are inlined all the way */
+    bool whole;        /* false: only a fragment is emitted, and all functions are inlined */
 } normaliser;
 
 static void list_of(normaliser *z, flxi_klist list);
@@ -66,7 +67,7 @@ static uint32_t inline_call(normaliser *z, uint32_t fn, const uint32_t *args)
     const flxi_kfn *f = &z->k->fns[fn];
     if (++z->calls > FLXI_KERNEL_MAX_CALLS) {
         if (flxi_kb_ok(z->b))
-            flxi_kernel_fail(&z->b->err, "K63", "inline some of the functions", "calls nest deeper than %d",
+            flxi_kernel_fail(&z->b->err, "K63", "inline some of the functions", "calls are nested more than %d deep",
                              FLXI_KERNEL_MAX_CALLS);
         return 0;
     }
@@ -82,7 +83,7 @@ static uint32_t inline_call(normaliser *z, uint32_t fn, const uint32_t *args)
     return result;
 }
 
-/* Whether the derivative of a value can be infinite, or the value itself: then a zero adjoint may not reach it. */
+/* Whether the derivative of a value, or the value itself, can be infinite: then a zero adjoint must not reach it. */
 static bool may_overflow(const flx_kernel *k, uint32_t expr)
 {
     const flxi_kx *e = &k->exprs[expr];
@@ -108,8 +109,8 @@ static bool may_overflow(const flx_kernel *k, uint32_t expr)
     }
 }
 
-/* select(c, a, b) as a branch: the derivative of the arm that is not taken is never computed, so that an infinite one
-   cannot meet the zero that comes back to it. */
+/* select(c, a, b) as a branch: the derivative of the arm that is not taken is never computed, so an infinite one cannot
+   meet the zero that comes back to it. */
 static uint32_t branch_of(normaliser *z, const flxi_kx *e)
 {
     flxi_kb *b = z->b;
@@ -138,7 +139,7 @@ static bool same_operands(const flx_kernel *k, const flxi_kx *a, const flxi_kx *
     return same;
 }
 
-/* The function that stands for an extension, or 0. */
+/* The function that represents an extension, or 0. */
 static uint32_t wrapper_of(const normaliser *z, const flxi_kx *e)
 {
     for (size_t i = 0; i < z->wraps.n; i++)
@@ -188,7 +189,7 @@ static uint32_t leaf_of(normaliser *z, uint32_t expr)
     return bind(z, "t", value_of(z, expr));
 }
 
-/* What is assigned or stored: a leaf, without its derivative inside a region that has none. */
+/* An assigned or stored value: a leaf, without derivative inside a region that has none. */
 static uint32_t outgoing(normaliser *z, uint32_t expr)
 {
     uint32_t e = leaf_of(z, expr);
@@ -207,13 +208,13 @@ static bool may_return(flxi_klist list)
     return false;
 }
 
-/* Ends in a return and has no other. */
+/* Ends in a return and contains no other. */
 static bool returns_at_end(flxi_klist list)
 {
     return list.n > 0 && list.at[list.n - 1].kind == KS_RETURN && !may_return((flxi_klist){list.at, list.n - 1});
 }
 
-/* `if (c) { A; return; } rest` is `if (c) { A } else { rest }`; true if s has this form and all was emitted. */
+/* `if (c) { A; return; } rest` is `if (c) { A } else { rest }`; true if s has this form and everything was emitted. */
 static bool return_as_else(normaliser *z, const flxi_ks *s, flxi_klist rest)
 {
     bool first = s->kind == KS_IF && returns_at_end(s->body) && !may_return(s->other);
@@ -274,8 +275,8 @@ static void find_copies(normaliser *z, flxi_klist list)
             c.offset = flxi_kb_let(b, flxi_kb_fresh_name(b, "offset"), flxi_kb_u32(b, 0));
             c.size = flxi_kb_let(b, flxi_kb_fresh_name(b, "size"), flxi_kb_u32(b, 0));
             if (z->k->buffers[s->buffer].element != z->k->buffers[s->target].element)
-                flxi_kernel_fail(&b->err, "unsupported statement", "copy between buffers of one element type",
-                                 "copy '%.60s' changes the type of elements", s->text);
+                flxi_kernel_fail(&b->err, "unsupported statement", "copy between buffers of the same element type",
+                                 "copy '%.60s' changes the element type", s->text);
             if (!flxi_push(flxi_kernel_mem(z->k), &z->copies, c))
                 flxi_oom(&b->err, "a kernel");
         }
@@ -308,7 +309,7 @@ static void copy_now(normaliser *z, const copy *c)
     uint32_t far = bind(z, "t", flxi_kb_binary(b, KBIN_add, flxi_kb_var(b, c->offset), near));
     uint32_t from = to_storage ? near : far, to = to_storage ? far : near;
     uint32_t inside = bind(z, "t", flxi_kb_binary(b, KBIN_lt, from, flxi_kb_length(b, c->start->buffer)));
-    flxi_kb_if(b, inside); /* a copy ends where its source does */
+    flxi_kb_if(b, inside); /* a copy ends at the end of its source */
     flxi_kb_store(b, c->start->target, to, bind(z, "t", flxi_kb_load(b, c->start->buffer, from)));
     flxi_kb_end(b);
     flxi_kb_end(b);
@@ -496,7 +497,7 @@ uint32_t flxi_kernel_inline_call(flxi_kb *b, const flx_kernel *k, uint32_t fn, c
     return result;
 }
 
-/* A function's expressions and variables, as they are; with `of` as the derivative of that function. */
+/* A function's expressions and variables, unchanged; with `of` as the derivative of that function. */
 static uint32_t copy_function(normaliser *z, const flxi_kfn *f, const char *name, uint32_t of)
 {
     flxi_kb *b = z->b;
@@ -541,7 +542,7 @@ void flxi_kernel_copy_functions(flxi_kb *b, const flx_kernel *k)
     flxi_arena_free(&z.scratch);
 }
 
-/* Functions that nothing calls in the end are dropped with other dead code. */
+/* Functions that are never called are dropped with other dead code. */
 static void wrap_extensions(normaliser *z)
 {
     const flx_kernel *k = z->k;

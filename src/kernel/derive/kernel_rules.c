@@ -88,7 +88,7 @@ RULE(hypot_by_a, PICK(BIN(eq, Z, NUM(0)), NUM(0), DIV(MUL(g, A), Z)))
 RULE(hypot_by_b, PICK(BIN(eq, Z, NUM(0)), NUM(0), DIV(MUL(g, B), Z)))
 RULE(copysign_by_a, PICK(BIN(eq, BIN(copysign, NUM(1), A), BIN(copysign, NUM(1), B)), g, UN(neg, g)))
 
-/* At 0^0 the factor is 0 * 0^-1, which is NaN where the derivative is 0. */
+/* At 0^0 the factor is 0 * 0^-1, which is NaN, but the derivative is 0. */
 RULE(pow_by_a, PICK(BIN(logical_and, BIN(eq, A, NUM(0)), BIN(eq, B, NUM(0))), NUM(0),
                     MUL(g, MUL(B, BIN(pow, A, SUB(B, NUM(1)))))))
 
@@ -96,7 +96,7 @@ RULE(pow_by_a, PICK(BIN(logical_and, BIN(eq, A, NUM(0)), BIN(eq, B, NUM(0))), NU
 RULE(pow_by_b,
      PICK(BIN(gt, A, NUM(0)), MUL(g, MUL(Z, UN(log, A))), PICK(BIN(eq, A, NUM(0)), NUM(0), NUM(__builtin_nan("")))))
 
-/* Selections choose: an infinite g times a zero weight would be NaN. */
+/* Selections select: an infinite g times a zero weight would be NaN. */
 static uint32_t tie_share(const flxi_ksite *s, int operand, uint32_t g)
 {
     if (s->ties_left)
@@ -109,7 +109,7 @@ static uint32_t chosen(const flxi_ksite *s, int operand, uint32_t wins, uint32_t
     return PICK(wins, g, PICK(BIN(eq, A, B), tie_share(s, operand, g), NUM(0)));
 }
 
-/* Of a number and NaN the number is taken; of two NaNs the first. */
+/* If one operand is NaN the other is returned; of two NaNs the first. */
 static uint32_t first_wins(const flxi_ksite *s, flxi_kbinary order)
 {
     return BIN(logical_or, flxi_kb_binary(s->b, order, A, B), UN(is_nan, B));
@@ -191,7 +191,7 @@ flxi_kpass flxi_kernel_pass(const flx_kernel *k, const flxi_kx *e, int operand)
         return pass_of_unary(e);
     case KX_BINARY:
         if (!flxi_ktype_is_float(e->type))
-            return KPASS_NONE; /* a comparison: what it decides is differentiated on either side */
+            return KPASS_NONE; /* a comparison: both branches that it decides between are differentiated */
         return binary_rules[e->op][operand] ? KPASS_RULE : KPASS_ZERO;
     case KX_SELECT:
         return operand == 0 ? KPASS_NONE : KPASS_RULE;
@@ -258,7 +258,7 @@ flx_code flxi_kernel_refuse(const flx_kernel *k, const flxi_kx *e, flx_error *er
                                 "extension '%.80s' has no derivative", k->opaques[e->ref].extension);
     if (e->kind == KX_CALL)
         return flxi_kernel_fail(err, word, "give it an adjoint for each operand, or wrap the operand in stop_gradient",
-                                "'%.80s' has no derivative by one of its operands", k->fns[e->ref].name);
+                                "'%.80s' has no derivative with respect to one of its operands", k->fns[e->ref].name);
     return flxi_kernel_fail(err, word, "wrap it in stop_gradient, or give its function an adjoint",
                             "%s has no derivative", flxi_kx_name(e));
 }

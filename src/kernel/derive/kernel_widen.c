@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_widen.c: from narrow floats to f64. */
+/* kernel_widen.c: replaces narrow floats by f64. */
 #include "kernel/derive/kernel_widen.h"
 
 #include "base/half.h"
@@ -34,7 +34,7 @@ static uint32_t widen_expr(flxi_krewrite *r, uint32_t expr)
     return 0;
 }
 
-/* A view of k whose tables say f64; it lives as long as the arena and is never freed. */
+/* A view of k whose tables use f64; it lives as long as the arena and is never freed. */
 static bool view_wide(const flx_kernel *k, flxi_arena *arena, flx_kernel *view)
 {
     flxi_kbuffer *buffers = flxi_dup(arena, flxi_kbuffer, k->buffers, k->num_buffers + 1);

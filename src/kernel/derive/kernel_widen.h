@@ -5,8 +5,8 @@
 
 #include "kernel/program/kernel.h"
 
-/* Every f32, f16 and bf16 becomes f64, in buffers, literals (whose values stay exactly as they are), casts and
-   functions. What depends on the width of a float, such as bitcast, need not be valid any more. */
+/* Every f32, f16 and bf16 becomes f64, in buffers, literals (whose values are unchanged), casts and functions.
+   Operations that depend on the width of a float, such as bitcast, may become invalid. */
 flx_kernel *flxi_kernel_widen(const flx_kernel *k, flx_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_wrap.c: traps for dispatches in which an index would wrap around. Proofs that invocations do not meet hold for
-   numbers without end; where ranges do not show that an index stays below 2^32, the derivative checks it when it
-   runs. */
+/* kernel_wrap.c: traps for dispatches in which an index would wrap around. Proofs that invocations access different
+   elements hold for unbounded numbers; where ranges do not prove that an index stays below 2^32, the derivative checks
+   it at run time. */
 #include "kernel/derive/kernel_wrap.h"
 
 #include "kernel/derive/kernel_normalise.h"
@@ -24,7 +24,7 @@ void flxi_kwraps_add(flxi_kwraps *x, const flxi_allocator *mem, const flxi_kwrap
 typedef struct {
     const flxi_kflow *w;
     const flxi_kwraps *wraps;
-    uint32_t *made; /* by variable: what it is in front of the program */
+    uint32_t *made; /* by variable: its value before the program */
 } guard;
 
 static uint32_t bind(flxi_krewrite *r, uint32_t e)
@@ -34,7 +34,7 @@ static uint32_t bind(flxi_krewrite *r, uint32_t e)
     return flxi_kb_var(r->to, flxi_kb_let(r->to, flxi_krewrite_fresh_name(r, "t"), e));
 }
 
-/* A value that all invocations agree on, computed again where no variable is declared yet. */
+/* A value that all invocations agree on, computed again at a position where no variable is declared yet. */
 static uint32_t again(flxi_krewrite *r, uint32_t expr)
 {
     guard *g = r->user;
@@ -59,7 +59,7 @@ static uint32_t wide(flxi_krewrite *r, uint32_t e)
     return bind(r, flxi_kb_cast(r->to, FLX_U64, e));
 }
 
-/* Whether the condition is broken. Products of three numbers need more than 64 bits, so they saturate. */
+/* Whether the condition is violated. Products of three numbers need more than 64 bits, so they saturate. */
 static uint32_t is_broken(flxi_krewrite *r, const flxi_kwrap *c)
 {
     flxi_kb *b = r->to;

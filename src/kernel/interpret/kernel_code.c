@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_code.c: see kernel_code.h. One walk over the program; expressions become instructions in the order of their
-   evaluation, so that operands are evaluated left to right, all of them.
+/* kernel_code.c: see kernel_code.h. One walk over the program; expressions become instructions in order of evaluation:
+   operands are evaluated left to right, all of them.
 
-   Registers are a stack: a variable takes the next one until its scope ends, temporaries lie above and are gone with
-   their statement. An operand that is a variable, literal or id costs no instruction: its register is used as it is,
-   which is right because nothing inside an expression assigns variables. */
+   Registers form a stack: a variable takes the next one until its scope ends, temporaries are above and end with their
+   statement. An operand that is a variable, literal or id costs no instruction: its register is used directly, which is
+   correct because nothing inside an expression assigns variables. */
 #include "kernel/interpret/kernel_code.h"
 
-/* Inlined calls can make much of a small program. */
+/* Inlined calls can make a small program large. */
 static const size_t max_instrs = 4000000;
 
 typedef struct {
@@ -21,7 +21,7 @@ typedef struct {
     flxi_index tags;   /* from a tag's hash to copies */
     uint32_t next_copy;
     uint32_t next_number; /* of statements, in the order of the text */
-    uint32_t statement;   /* the one that is being translated */
+    uint32_t statement;   /* the statement being translated */
     uint32_t in_function; /* depth of inlined calls */
     uint32_t loop;        /* the innermost one */
     uint32_t top;         /* first free register */
@@ -61,7 +61,7 @@ static uint32_t here(const coder *c)
     return (uint32_t)c->code->instrs.n;
 }
 
-/* The jump at instruction `at` leads here. */
+/* Makes the jump at instruction `at` lead here. */
 static void land(coder *c, uint32_t at)
 {
     if (c->failed == FLX_OK)
@@ -197,8 +197,8 @@ static void translate_opaque(coder *c, uint32_t opaque, uint32_t expr, uint32_t 
     if (!o->known) {
         if (c->failed == FLX_OK)
             c->failed =
-                flxi_kernel_fail(c->err, "K64", "register it before the kernel is made, or take it out",
-                                 "kernel '%.60s': the extension '%.60s' is not registered", c->k->name, o->extension);
+                flxi_kernel_fail(c->err, "K64", "register it before the kernel is built, or remove it",
+                                 "kernel '%.60s': extension '%.60s' is not registered", c->k->name, o->extension);
         return;
     }
     flxi_kinstr i = {.code = KI_OPAQUE, .to = to, .c = opaque, .d = expr};
@@ -309,7 +309,7 @@ static void translate_if(coder *c, const flxi_ks *s)
     }
 }
 
-/* The bounds have registers of their own, since variables they name may be assigned in the body. */
+/* The bounds have registers of their own, because the body may assign variables that they use. */
 static void translate_loop(coder *c, const flxi_ks *s)
 {
     uint32_t var = take(c, 3), begin = var + 1, end = var + 2;
@@ -327,7 +327,7 @@ static void translate_loop(coder *c, const flxi_ks *s)
     uint32_t body = here(c);
     translate_list(c, s->body);
     c->statement = statement;
-    c->cost++; /* so that an empty loop uses up the step budget, too */
+    c->cost++; /* so that an empty loop uses up the step budget too */
     emit(c, (flxi_kinstr){.code = KI_NEXT, .to = var, .b = end, .d = body});
     land(c, enter);
     c->loop = outer;
@@ -461,8 +461,8 @@ static void add_constant(coder *c, uint32_t e, uint64_t bits)
         fail_memory(c);
 }
 
-/* What has the same value throughout a dispatch. The table may hold expressions that nothing uses, and nobody checked
-   these. */
+/* Values that are constant throughout a dispatch. The table may hold expressions that nothing uses and that were not
+   checked. */
 static void fix_constants(coder *c)
 {
     for (uint32_t e = 1; e <= c->k->num_exprs && c->failed == FLX_OK; e++) {
@@ -478,7 +478,7 @@ static void fix_constants(coder *c)
     }
 }
 
-/* Statements in the order of the text, and copies, which a wait may name before their start. */
+/* Statements in text order, and copies, which a wait may refer to before their start. */
 static void number_statements(coder *c, flxi_klist list)
 {
     for (size_t i = 0; i < list.n && c->failed == FLX_OK; i++) {
@@ -507,7 +507,7 @@ static void translate_kernel(coder *c)
     fix_constants(c);
     number_statements(c, c->k->body);
     translate_list(c, c->k->body);
-    c->cost++; /* an invocation that does nothing counts as well */
+    c->cost++; /* an invocation that does nothing counts too */
     emit(c, (flxi_kinstr){.code = KI_END});
 }
 

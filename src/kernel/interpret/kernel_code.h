@@ -2,8 +2,8 @@
 /* kernel_code.h: a program as linear code over registers, which the interpreter runs.
 
    Every variable and temporary has a register, a uint64_t with the bits of kernel_scalar.h; registers are reused when
-   scopes end. Literals, lengths, ids and the subgroup's size have registers too, that are set before the code runs and
-   never written by it. Calls are inlined. Each instruction knows its statement, for messages. */
+   scopes end. Literals, lengths, ids and the subgroup size also have registers, which are set before the code runs and
+   never written by it. Calls are inlined. Each instruction records its statement, for messages. */
 #ifndef FLXI_KERNEL_CODE_H
 #define FLXI_KERNEL_CODE_H
 
@@ -27,7 +27,7 @@ typedef enum {
     KI_LOAD,         /* to = buffer d [a] */
     KI_STORE,        /* buffer d [a] = b */
     KI_ATOMIC,       /* to = buffer d [a], op with b, expected c */
-    KI_WATCHED_LOAD, /* likewise, and the race detector is told */
+    KI_WATCHED_LOAD, /* likewise, and reported to the race detector */
     KI_WATCHED_STORE,
     KI_WATCHED_ATOMIC,
     KI_SUBGROUP_ADD,     /* to = sum of a; c: the innermost loop around it */
@@ -36,13 +36,13 @@ typedef enum {
     KI_BARRIER,
     KI_GRID_BARRIER,
     KI_TURN,       /* others may run: between statements, where the schedule asks for it */
-    KI_COPY_START, /* of copy d: its registers from `to` on become 1, a, b */
+    KI_COPY_START, /* of copy d: its registers starting at `to` become 1, a, b */
     KI_COPY_WAIT,  /* for copy d */
     KI_INDIRECT,
     KI_TRAP, /* a: address */
     KI_RESUME,
     KI_COLLECTIVE,
-    KI_OPAQUE, /* opaque part c: to = its value for the operands from a on, of expression d; d is 0 for a statement */
+    KI_OPAQUE, /* opaque part c: to = its value for the operands starting at a, of expression d; d = 0: a statement */
 } flxi_kinstr_op;
 
 typedef struct {
@@ -50,16 +50,16 @@ typedef struct {
     uint8_t op;   /* flxi_kunary, flxi_kbinary, flx_kernel_atomic; a cast's source type */
     uint8_t type; /* of the operands; a cast's target */
     uint8_t element;
-    uint16_t cost; /* nodes that are evaluated since the last instruction */
+    uint16_t cost; /* nodes evaluated since the last instruction */
     uint32_t to, a, b, c, d;
     uint32_t statement; /* number in flxi_kcode.statements */
 } flxi_kinstr;
 
-/* A loop, for comparing how far two invocations have come. Number 0 is none. */
+/* A loop, to compare the progress of two invocations. Number 0 means none. */
 typedef struct {
     uint32_t outer;      /* the loop around it */
     uint32_t depth;      /* 1 for an outermost loop */
-    uint32_t var, begin; /* registers: its variable and where that began */
+    uint32_t var, begin; /* registers: its variable and the first value of that */
 } flxi_kcode_loop;
 
 /* An async copy: a start, and what the wait for its tag needs. */
@@ -98,10 +98,10 @@ enum {
 flx_code flxi_kcode_make(flxi_kcode *code, const flxi_kdispatch *d, unsigned flags, flx_error *err);
 void flxi_kcode_free(flxi_kcode *code);
 
-/* Whether the detector must see accesses to the buffer: some invocation may change what another one accesses. */
+/* Whether the detector must see accesses to the buffer: one invocation may change what another one accesses. */
 bool flxi_kcode_is_watched(const flxi_kbuffer *b);
 
-/* "body/2/else/0": where statement `s`, of the body of `k`, stands. */
+/* "body/2/else/0": the path of statement `s` in the body of `k`. */
 const char *flxi_kcode_path(const flx_kernel *k, const flxi_ks *s, char *buffer, size_t size);
 
 #endif

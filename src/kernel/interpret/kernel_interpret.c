@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_interpret.c: the reference interpreter: which invocation runs when, and what barriers and subgroups do.
+/* kernel_interpret.c: the reference interpreter: schedules invocations and implements barriers and subgroups.
 
-   Some workgroups are resident at a time: one in the schedules that run an invocation as far as it gets, more in
-   those that switch between statements, so that workgroups are mixed too, and all where a grid barrier needs it. A
-   pass lets every ready lane of the resident workgroups run until it waits. Then whoever waits for something that has
-   come is made ready: a subgroup op when no lane of its subgroup can come any closer, a barrier when all lanes that
-   have not returned are there. When a pass changes nothing, all are done, or the barriers they wait at are not the
-   same.
+   Some workgroups are resident at a time: one in schedules that run an invocation as far as it gets, more in schedules
+   that switch between statements, so that workgroups are interleaved too, and all of them where a grid barrier needs
+   it. A pass runs every ready lane of the resident workgroups until it waits. Then lanes whose wait is over are made
+   ready: a subgroup op when no lane of its subgroup can come any closer, a barrier when all lanes that have not
+   returned have reached it. When a pass changes nothing, all lanes are done, or they wait at different barriers.
 
-   A kernel without barriers and subgroup ops, in a schedule that does not switch, needs one lane only. */
+   A kernel without barriers and subgroup ops, in a schedule that does not switch, needs only one lane. */
 #include "kernel/interpret/kernel_machine.h"
 
 #include "kernel/program/kernel_scalar.h"
 
-/* Lanes that take turns in the schedules that switch between statements; more if a workgroup is larger. */
+/* Lanes that take turns in schedules that switch between statements; more if a workgroup is larger. */
 static const uint64_t mixed_lanes = 2048;
-/* What registers and memory of all resident lanes may take. */
+/* Limit for registers and memory of all resident lanes. */
 static const size_t max_resident_bytes = (size_t)1 << 31;
 
 typedef struct {
@@ -28,7 +27,7 @@ typedef struct {
     bool switches;       /* between statements */
     flxi_kgroup *groups; /* resident */
     flxi_klane *lanes;   /* of the resident workgroups, one after the other */
-    flxi_klane **order;  /* in which they run */
+    flxi_klane **order;  /* order in which they run */
     size_t num_lanes;
     size_t lane_bytes, group_bytes, group_shadows; /* memory of one lane, one workgroup */
     uint64_t random;
@@ -55,7 +54,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Steps of a size that has no common divisor with the number of workgroups visit each of them once. */
+/* A step size coprime to the number of workgroups visits each of them once. */
 static void start_shuffle(run *r)
 {
     uint64_t n = r->num_groups;
@@ -67,8 +66,8 @@ static void start_shuffle(run *r)
         while (common_divisor(r->stride, n) != 1);
 }
 
-/* Elements lie at multiples of 8 bytes. */
-static bool place(size_t *total, size_t size, size_t *offset)
+/* Elements are at multiples of 8 bytes. */
+static bool reserve(size_t *total, size_t size, size_t *offset)
 {
     *offset = *total;
     return flxi_add_size(*total, size, total) && flxi_add_size(*total, (0 - *total) % 8, total);
@@ -85,13 +84,13 @@ static bool place_buffer(run *r, uint32_t i, bool watch)
     watch = watch && flxi_kcode_is_watched(b);
     if (b->access == FLX_KERNEL_PRIVATE) {
         s->space = KSPACE_LANE;
-        return place(&r->lane_bytes, s->size, &s->offset);
+        return reserve(&r->lane_bytes, s->size, &s->offset);
     }
     if (b->access == FLX_KERNEL_WORKGROUP) {
         s->space = KSPACE_GROUP;
         s->shadow_offset = r->group_shadows;
         r->group_shadows += watch ? (size_t)s->count : 0;
-        return place(&r->group_bytes, s->size, &s->offset);
+        return reserve(&r->group_bytes, s->size, &s->offset);
     }
     if (watch)
         s->shadows = flxi_new(&r->arena, flxi_kshadow, s->count);
@@ -109,7 +108,7 @@ static flx_code place_buffers(run *r)
     return fits ? FLX_OK : flxi_oom(r->m.err, "the buffers of a kernel");
 }
 
-/* How many workgroups and lanes are resident, and whether their state may be held. */
+/* How many workgroups and lanes are resident, and whether their state fits the limit. */
 static flx_code choose_residents(run *r)
 {
     bool waits = r->m.code.has_barrier || r->m.code.has_subgroup;
@@ -128,7 +127,7 @@ static flx_code choose_residents(run *r)
                        &groups) ||
         !flxi_add_size(bytes, groups, &bytes) || bytes > max_resident_bytes)
         return flxi_fail_hint(r->m.err, FLX_E_SIZE, "use a smaller grid, less private memory, or fewer variables",
-                              "kernel '%.60s': the state of %llu workgroups at a time is too large",
+                              "kernel '%.60s': the state of %llu resident workgroups is too large",
                               r->m.d->kernel->name, (unsigned long long)n);
     r->num_lanes = lanes;
     return FLX_OK;
@@ -159,7 +158,7 @@ static flx_code make_lanes(run *r)
             l->regs[r->m.code.constants.at[c].reg] = r->m.code.constants.at[c].bits;
     }
     bool reverse = r->m.d->options.schedule == FLX_KERNEL_REVERSE && !r->is_alone;
-    for (size_t i = 0; reverse && i < n; i++) /* in each workgroup: these come in reverse order already */
+    for (size_t i = 0; reverse && i < n; i++) /* in each workgroup: the workgroups are in reverse order already */
         r->order[i] = &r->lanes[i - i % r->size + (r->size - 1 - i % r->size)];
     return FLX_OK;
 }
@@ -201,7 +200,7 @@ static void start_group(run *r, flxi_kgroup *g, uint64_t number)
         memset(g->shadows, 0, r->group_shadows * sizeof *g->shadows);
 }
 
-/* The workgroup that comes after `done` others. */
+/* The workgroup that follows `done` others. */
 static uint64_t next_group(run *r, uint64_t done)
 {
     switch (r->m.d->options.schedule) {
@@ -220,8 +219,8 @@ static uint64_t next_group(run *r, uint64_t done)
 
 /* ---- Subgroups ---- */
 
-/* Which of two lanes at subgroup ops is behind in the order of the program: negative for the first. Of the loops around
-   both the outermost decides in which they are in different iterations, else the text. */
+/* Which of two lanes at subgroup ops comes earlier in program order: negative for the first. The outermost common loop
+   in which their iterations differ decides, else the text. */
 static int compare_progress(const flxi_kmachine *m, const flxi_klane *x, const flxi_klane *y)
 {
     const flxi_kcode_loop *loops = m->code.loops.at;
@@ -244,7 +243,7 @@ static int compare_progress(const flxi_kmachine *m, const flxi_klane *x, const f
     return order;
 }
 
-/* What the op gives to lane `lane`, of those in `active`. */
+/* The result of the op for lane `lane`, among those in `active`. */
 static uint64_t subgroup_result(const flxi_kinstr *i, const flxi_klane *lanes, uint32_t n, uint32_t active,
                                 uint32_t lane)
 {
@@ -266,7 +265,7 @@ static uint64_t subgroup_result(const flxi_kinstr *i, const flxi_klane *lanes, u
     return result;
 }
 
-/* Lanes that are farthest behind, all at the same op in the same iterations, take it together. */
+/* The lanes that are farthest back, all at the same op in the same iterations, execute it together. */
 static bool settle_subgroup(const flxi_kmachine *m, flxi_klane *lanes, uint32_t n)
 {
     const flxi_klane *first = NULL;
@@ -284,7 +283,7 @@ static bool settle_subgroup(const flxi_kmachine *m, flxi_klane *lanes, uint32_t 
     for (uint32_t l = 0; l < n; l++)
         if (lanes[l].state == KLANE_AT_SUBGROUP && compare_progress(m, &lanes[l], first) == 0)
             active |= UINT32_C(1) << l;
-    for (uint32_t l = 0; l < n; l++) /* the result may lie where an operand lies: first all, then write */
+    for (uint32_t l = 0; l < n; l++) /* the result may overwrite an operand: compute all, then write */
         if (active >> l & 1)
             results[l] = subgroup_result(i, lanes, n, active, l);
     for (uint32_t l = 0; l < n; l++)
@@ -309,7 +308,7 @@ static flx_code fail_divergent(run *r, const flxi_klane *l, const flxi_klane *ot
         "in kernel '%.40s': others wait at %s", k->name, flxi_kcode_path(k, s, path, sizeof path));
 }
 
-/* Of `n` lanes none is ready: passes a barrier in `state` if all that have not returned are at it. */
+/* None of `n` lanes is ready: passes a barrier in `state` if all that have not returned are at it. */
 static flx_code pass_barrier(run *r, flxi_klane *lanes, size_t n, flxi_klane_state state, bool *passed)
 {
     const flxi_klane *first = NULL;
@@ -333,7 +332,7 @@ static flx_code pass_barrier(run *r, flxi_klane *lanes, size_t n, flxi_klane_sta
     return FLX_OK;
 }
 
-/* Makes lanes of the workgroup ready, if what they wait for has come. */
+/* Makes lanes of the workgroup ready if what they wait for has happened. */
 static flx_code settle_group(run *r, flxi_kgroup *g, flxi_klane *lanes, bool *changed)
 {
     uint32_t width = r->m.d->options.subgroup_size;
@@ -390,7 +389,7 @@ static flx_code run_pass(run *r, size_t num_lanes, bool *changed)
     return FLX_OK;
 }
 
-/* The next `n` workgroups at the same time. */
+/* Runs the next `n` workgroups at the same time. */
 static flx_code run_residents(run *r, uint64_t done, size_t n)
 {
     size_t num_lanes = n * r->size;
@@ -447,7 +446,7 @@ static flx_code count_groups(run *r)
     r->num_groups = (uint64_t)grid[0] * grid[1];
     if (__builtin_mul_overflow(r->num_groups, grid[2], &r->num_groups) ||
         __builtin_mul_overflow(r->num_groups, r->size, &invocations) || invocations >= most)
-        return flxi_fail_hint(r->m.err, FLX_E_SIZE, "make it several dispatches",
+        return flxi_fail_hint(r->m.err, FLX_E_SIZE, "split it into several dispatches",
                               "a grid of [%u, %u, %u] workgroups is too large for the interpreter", grid[0], grid[1],
                               grid[2]);
     return FLX_OK;

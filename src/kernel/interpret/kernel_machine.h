@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_machine.h: the state of a dispatch in the interpreter: invocations ("lanes"), workgroups, memory.
 
-   A lane has its place in the code and its registers, so that it can stop anywhere and go on later: kernel_step.c runs
-   one lane until it stops, kernel_interpret.c decides who runs next and what barriers and subgroups wait for. */
+   A lane has its position in the code and its registers, so it can stop anywhere and continue later: kernel_step.c runs
+   one lane until it stops, kernel_interpret.c schedules lanes and decides what barriers and subgroups wait for. */
 #ifndef FLXI_KERNEL_MACHINE_H
 #define FLXI_KERNEL_MACHINE_H
 
@@ -21,7 +21,7 @@ typedef struct {
     uint64_t number;       /* linear id */
     uint32_t interval;     /* barriers passed */
     unsigned char *memory; /* workgroup buffers, one after the other */
-    flxi_kshadow *shadows; /* of their elements, where races are looked for */
+    flxi_kshadow *shadows; /* of their elements, if races are detected */
 } flxi_kgroup;
 
 typedef struct {
@@ -35,14 +35,14 @@ typedef struct {
 
 typedef enum { KSPACE_BOUND, KSPACE_GROUP, KSPACE_LANE } flxi_kspace;
 
-/* Where a buffer lies. */
+/* Where a buffer is stored. */
 typedef struct {
     flxi_kspace space;
     unsigned char *data;   /* KSPACE_BOUND */
     size_t offset;         /* in the memory of its group or lane */
     uint64_t count;        /* elements that an index can reach */
     size_t size;           /* bytes */
-    flxi_kshadow *shadows; /* KSPACE_BOUND, where races are looked for */
+    flxi_kshadow *shadows; /* KSPACE_BOUND, if races are detected */
     size_t shadow_offset;  /* KSPACE_GROUP: in the group's shadows */
 } flxi_kstore;
 
@@ -52,7 +52,7 @@ typedef struct {
     flxi_kstore *stores;     /* by buffer */
     int64_t steps_left;      /* below 0: the budget is used up */
     uint32_t epoch;          /* grid barriers passed */
-    const flxi_ks *indirect; /* the statement that asked for another stage, or NULL */
+    const flxi_ks *indirect; /* the statement that requested another stage, or NULL */
     flx_error *err;
 } flxi_kmachine;
 
@@ -63,10 +63,10 @@ static inline unsigned char *flxi_kstore_at(const flxi_kstore *s, const flxi_kla
     return (s->space == KSPACE_GROUP ? l->group->memory : l->memory) + s->offset;
 }
 
-/* Runs the lane, which is ready, until it waits or ends; with KI_TURN in the code at most for `turns` statements. */
+/* Runs the lane, which is ready, until it waits or ends; with KI_TURN in the code for at most `turns` statements. */
 flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns);
 
-/* A failure at the instruction the lane stands at: adds the place. Returns the code. */
+/* A failure at the current instruction of the lane: adds the location. Returns the code. */
 flx_code flxi_kmachine_fail(flxi_kmachine *m, const flxi_klane *l, const char *word, const char *hint, const char *fmt,
                             ...) FLX_PRINTF(5, 6);
 

@@ -13,7 +13,7 @@ static uint32_t workgroup_of(const flxi_kdispatch *d, flxi_ktouch t)
     return (t.who - 1) / flxi_kernel_workgroup(d->kernel);
 }
 
-/* Whether the earlier touch, in `interval` of its workgroup, is by another invocation and not ordered before `a`. */
+/* Whether the earlier access, in `interval` of its workgroup, is by another invocation and not ordered before `a`. */
 static bool is_unordered(const flxi_kdispatch *d, const flxi_kaccess *a, flxi_ktouch earlier, uint32_t interval)
 {
     if (earlier.who == 0 || earlier.who == a->touch.who)
@@ -38,7 +38,7 @@ static flxi_ktouch find_conflict(const flxi_kshadow *s, const flxi_kdispatch *d,
         return s->store;
     for (int i = KTOUCH_LOAD; i <= KTOUCH_ATOMIC; i++) {
         if (a->kind == (flxi_ktouch_kind)i)
-            continue; /* loads agree with loads, atomics with atomics */
+            continue; /* loads do not conflict with loads, nor atomics with atomics */
         *kind = (flxi_ktouch_kind)i;
         flxi_ktouch found = find_among(d, a, &s->few[i]);
         if (found.who)
@@ -47,8 +47,8 @@ static flxi_ktouch find_conflict(const flxi_kshadow *s, const flxi_kdispatch *d,
     return (flxi_ktouch){0};
 }
 
-/* Two are enough: whoever comes later differs from one of them. Two of different workgroups are unordered with
-   everybody else for the rest of the epoch. */
+/* Two are enough: any later invocation differs from one of them. Two of different workgroups are unordered with all
+   others for the rest of the epoch. */
 static void add_touch(flxi_ktouches *few, const flxi_kdispatch *d, const flxi_kaccess *a)
 {
     uint32_t group = workgroup_of(d, a->touch);
@@ -116,16 +116,16 @@ static flx_code report(const flxi_kdispatch *d, const flxi_kcode *code, const fl
 {
     bool promise = kind == KTOUCH_ANY;
     bool same_group = workgroup_of(d, earlier) == workgroup_of(d, a->touch);
-    const char *hint = "separate them by a barrier, or make both atomic";
+    const char *hint = "separate them with a barrier, or make both atomic";
     if (promise)
-        hint = "let one invocation alone access each element, or drop `exclusive`";
+        hint = "let only one invocation access each element, or drop `exclusive`";
     else if (!same_group)
-        hint = "make both atomic, separate them by a grid barrier, or make it two dispatches";
+        hint = "make both atomic, separate them with a grid barrier, or use two dispatches";
     described x = describe(d, code, earlier), y = describe(d, code, a->touch);
     flx_code failed = flxi_kernel_fail(
         err, promise ? "exclusive" : "race", hint,
         "%s'%.40s'[%llu] is %s by invocation [%u, %u, %u] at %s and %s by invocation [%u, %u, %u] at %s",
-        promise ? "promise is broken: " : "", d->kernel->buffers[a->buffer].name, (unsigned long long)a->index,
+        promise ? "broken promise: " : "", d->kernel->buffers[a->buffer].name, (unsigned long long)a->index,
         verbs[kind], x.id[0], x.id[1], x.id[2], x.path, verbs[a->kind], y.id[0], y.id[1], y.id[2], y.path);
     flxi_at(err, "kernel %.60s: %s", d->kernel->name, y.path);
     return failed;
@@ -177,8 +177,8 @@ static flx_code check_distinct(const flx_kernel *k, const flxi_kbuffer *b, const
     flx_code code = FLX_OK;
     for (uint64_t i = 1; i < bound->count && code == FLX_OK; i++)
         if (entries[i].value == entries[i - 1].value)
-            code = flxi_kernel_fail(err, "distinct", "bind indices that do not repeat, or drop `distinct`",
-                                    "promise is broken: '%.60s'[%llu] and [%llu] hold the same value", b->name,
+            code = flxi_kernel_fail(err, "distinct", "bind distinct indices, or drop `distinct`",
+                                    "broken promise: '%.60s'[%llu] and [%llu] hold the same value", b->name,
                                     (unsigned long long)entries[i - 1].index, (unsigned long long)entries[i].index);
     flxi_free(mem, entries, (size_t)bound->count, sizeof *entries);
     return code;

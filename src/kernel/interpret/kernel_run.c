@@ -19,9 +19,9 @@ flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run
     if (o->flags & ~(uint32_t)(FLX_KERNEL_DETECT_RACES | FLX_KERNEL_CHECKED))
         return flxi_fail(err, FLX_E_USAGE, "unknown flags 0x%x in the options of a run", (unsigned)o->flags);
     if (o->schedule > FLX_KERNEL_SHUFFLED)
-        return flxi_fail(err, FLX_E_USAGE, "there is no schedule %u", (unsigned)o->schedule);
+        return flxi_fail(err, FLX_E_USAGE, "schedule %u does not exist", (unsigned)o->schedule);
     if (o->subgroup_size > 32)
-        return flxi_fail_hint(err, FLX_E_USAGE, "subgroup_ballot has a bit per lane of a u32",
+        return flxi_fail_hint(err, FLX_E_USAGE, "subgroup_ballot returns one bit per lane in a u32",
                               "subgroup size %u: at most 32", (unsigned)o->subgroup_size);
     if (!o->subgroup_size)
         o->subgroup_size = 32;
@@ -35,8 +35,8 @@ static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_erro
     for (int a = 0; a < 3; a++)
         if ((uint64_t)grid[a] * k->size[a] > UINT64_C(1) << 32)
             return flxi_fail_hint(err, FLX_E_SIZE, "use more axes, or several dispatches",
-                                  "grid axis %d: %u workgroups of %u invocations have no u32 ids", a, (unsigned)grid[a],
-                                  (unsigned)k->size[a]);
+                                  "grid axis %d: %u workgroups of %u invocations exceed the range of u32 ids", a,
+                                  (unsigned)grid[a], (unsigned)k->size[a]);
     return FLX_OK;
 }
 
@@ -65,15 +65,15 @@ static flx_code fail_unknown(const flx_kernel *k, const char *name, flx_error *e
     return FLX_E_NAME;
 }
 
-/* The number of elements, where the size of the memory decides it. */
+/* The number of elements, if the size of the memory determines it. */
 static flx_code count_open(const flxi_kbuffer *b, size_t size, uint64_t *count, flx_error *err)
 {
     size_t each = flxi_ktype_bytes(b->element, 1);
     bool packed = flxi_ktype_of(b->element)->bits == 4;
     *count = packed ? (uint64_t)size * 2 : size / each;
     if (size % each != 0)
-        return flxi_fail_hint(err, FLX_E_SIZE, "give whole elements",
-                              "buffer '%.60s': %zu bytes are no whole number of %s elements of %zu bytes", b->name,
+        return flxi_fail_hint(err, FLX_E_SIZE, "bind a whole number of elements",
+                              "buffer '%.60s': %zu bytes are not a whole number of %s elements of %zu bytes", b->name,
                               size, flxi_ktype_of(b->element)->name, each);
     if (!flxi_kpredicate_holds(b->predicates, b->num_predicates, *count))
         return flxi_kernel_fail(err, "K07", "bind as many elements as its declaration asks for",
@@ -86,13 +86,13 @@ static flx_code bind_one(const flx_kernel *k, const flx_kernel_memory *m, flxi_k
                          flx_error *err)
 {
     if (!m->buffer)
-        return flxi_fail(err, FLX_E_USAGE, "memory for kernel '%.60s' names no buffer", k->name);
+        return flxi_fail(err, FLX_E_USAGE, "memory for kernel '%.60s' has no buffer name", k->name);
     uint32_t i = flxi_kernel_find_buffer(k, m->buffer);
     const flxi_kbuffer *b = &k->buffers[i];
     if (!i)
         return fail_unknown(k, m->buffer, err);
     if (!is_bound(b))
-        return flxi_fail_hint(err, FLX_E_USAGE, "leave it out: it has memory of its own",
+        return flxi_fail_hint(err, FLX_E_USAGE, "do not bind it: the kernel allocates it",
                               "buffer '%.60s' is %s memory and cannot be bound", b->name,
                               flxi_kaccess_names[b->access]);
     if (seen[i])
@@ -120,7 +120,7 @@ static flx_code bind(const flx_kernel *k, const flx_kernel_memory *memory, size_
         FLXI_TRY(bind_one(k, &memory[i], bound, seen, err));
     for (uint32_t i = 1; i <= k->num_buffers; i++)
         if (is_bound(&k->buffers[i]) && !seen[i])
-            return flxi_fail_hint(err, FLX_E_MISSING_INPUT, "every bound buffer needs memory, outputs too",
+            return flxi_fail_hint(err, FLX_E_MISSING_INPUT, "every bound buffer needs memory, including outputs",
                                   "buffer '%.60s' of kernel '%.60s' has no memory", k->buffers[i].name, k->name);
     return FLX_OK;
 }
@@ -138,8 +138,8 @@ static int by_begin(const void *x, const void *y)
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-/* Of extents in rising order one overlaps an earlier one if it begins before the largest end so far; kept for all, and
-   for those that are written. */
+/* Of extents sorted by begin, one overlaps an earlier one if it begins before the largest end so far; tracked for all
+   extents and for those that are written. */
 static flx_code check_sorted(const flx_kernel *k, const extent *at, size_t n, flx_error *err)
 {
     extent reach = {0}, written = {0};

@@ -11,8 +11,8 @@ typedef struct {
     uint64_t count;      /* elements */
 } flxi_kbound;
 
-/* The kernel is valid, its buffers are large enough, do not overlap where it matters and meet their predicates, outputs
-   are zero, and invocation ids fit a u32. */
+/* The kernel is valid, its buffers are large enough, do not overlap where it matters and satisfy their conditions,
+   outputs are zero, and invocation ids fit a u32. */
 typedef struct {
     const flx_kernel *kernel;
     uint32_t grid[3];               /* workgroups; any may be 0 */
@@ -33,11 +33,11 @@ flx_code flxi_kernel_dispatch(const flx_kernel *k, const uint32_t grid[3], const
 /* A flxi_kernel_runner: the interpreter, which gives kernels their meaning. */
 flx_code flxi_kernel_interpret(const flxi_kdispatch *d, flx_error *err);
 
-/* After a dispatch that passed an indirect_dispatch: tells the grid of the next stage, as the message of an error that
-   is none. */
+/* After a dispatch that executed an indirect_dispatch: reports the grid of the next stage as the message of an error
+   with code FLX_OK. */
 flx_code flxi_kernel_report_stage(const flxi_kdispatch *d, const flxi_ks *s, flx_error *err);
 
-/* What length() gives: lengths are u32, and so are indices. */
+/* The value of length(): lengths are u32, and so are indices. */
 static inline uint32_t flxi_kbound_length(const flxi_kbound *b)
 {
     return b->count < UINT32_MAX ? (uint32_t)b->count : UINT32_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_step.c: runs the code of one invocation up to the next point where it waits for others. */
+/* kernel_step.c: runs the code of one invocation until it waits for others. */
 #include "kernel/interpret/kernel_machine.h"
 
 #include "kernel/program/kernel_extension.h"
@@ -31,7 +31,7 @@ flx_code flxi_kmachine_fail(flxi_kmachine *m, const flxi_klane *l, const char *w
 static flx_code fail_steps(flxi_kmachine *m, const flxi_klane *l)
 {
     return flxi_kmachine_fail(m, l, "steps", "raise max_steps if the kernel is not endless",
-                              "the budget of %llu evaluated nodes is used up",
+                              "the budget of %llu evaluated nodes is exhausted",
                               (unsigned long long)m->d->options.max_steps);
 }
 
@@ -39,11 +39,11 @@ static flx_code fail_checked(flxi_kmachine *m, const flxi_klane *l, const flxi_k
 {
     const flxi_kop *op = i->code == KI_CHECKED_UNARY ? &flxi_kunaries[i->op] : &flxi_kbinaries[i->op];
     return flxi_kmachine_fail(m, l, "checked",
-                              "use wrapping_ or saturating_ ops where this is meant, or test operands first",
+                              "use wrapping_ or saturating_ ops if this is intended, or test operands first",
                               "%s in %s of %s", fault, op->name, flxi_ktype_of(i->type)->name);
 }
 
-/* ---- Watching for races ---- */
+/* ---- Race detection ---- */
 
 static flx_code watch(flxi_kmachine *m, const flxi_klane *l, uint32_t buffer, uint64_t index, flxi_ktouch_kind kind)
 {
@@ -78,7 +78,7 @@ static flx_code watch_bytes(flxi_kmachine *m, const flxi_klane *l, uint32_t buff
 
 /* ---- Copies ---- */
 
-/* The bytes of `wanted` that lie in both buffers, behind the offsets. */
+/* The part of the `wanted` bytes that is within both buffers, after the offsets. */
 static size_t clip(const flxi_kstore *from, size_t from_offset, const flxi_kstore *to, size_t to_offset,
                    uint64_t wanted)
 {
@@ -130,7 +130,7 @@ static flx_code end_lane(flxi_kmachine *m, flxi_klane *l)
 {
     for (size_t i = 0; i < m->code.copies.n; i++)
         if (l->regs[m->code.copies.at[i].registers])
-            return flxi_kmachine_fail(m, l, "async", "wait for the copy on every way to the end",
+            return flxi_kmachine_fail(m, l, "async", "wait for the copy on every path to the end",
                                       "the copy '%.60s' is outstanding at the end", m->code.copies.at[i].start->text);
     l->state = KLANE_DONE;
     return FLX_OK;
@@ -149,12 +149,12 @@ static flx_code run_collective(flxi_kmachine *m, flxi_klane *l, const flxi_ks *s
     return copy(m, l, s, offsets, UINT64_MAX);
 }
 
-/* The grid is read when the dispatch is over, as the next stage would. */
+/* The grid is read after the dispatch, as the next stage would. */
 static flx_code ask_for_stage(flxi_kmachine *m, flxi_klane *l, const flxi_ks *s)
 {
     if (m->indirect && (m->indirect->buffer != s->buffer || m->indirect->offset != s->offset))
-        return flxi_kmachine_fail(m, l, "indirect", "let all invocations name the same place",
-                                  "a dispatch has one next stage, and '%.60s' at %llu was named before",
+        return flxi_kmachine_fail(m, l, "indirect", "use the same buffer and offset in all invocations",
+                                  "a dispatch has one next stage, and '%.60s' at %llu was already requested",
                                   m->d->kernel->buffers[m->indirect->buffer].name,
                                   (unsigned long long)m->indirect->offset);
     m->indirect = s;
@@ -193,7 +193,7 @@ static flx_code run_rare(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i)
                                   s->text, (unsigned long long)l->regs[i->a]);
     case KI_RESUME:
         return flxi_kmachine_fail(m, l, "resume", "run it on a device that can replay traps",
-                                  "'%.60s': the interpreter does not replay", s->text);
+                                  "'%.60s': the interpreter cannot replay", s->text);
     default:
         return flxi_fail(m->err, FLX_E_INTERNAL, "the interpreter does not know instruction %d", i->code);
     }
@@ -265,7 +265,7 @@ static flx_code run_watched(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *
 
 /* ---- The loop ---- */
 
-/* Every loop of the code passes KI_NEXT, so that looking at the budget there and at the end is enough. */
+/* Every loop of the code passes KI_NEXT, so checking the budget there and at the end is enough. */
 flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
 {
     const flxi_kinstr *code = m->code.instrs.at, *i = code + l->pc;
@@ -324,7 +324,7 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
         case KI_TURN:
             if (turns-- > 0)
                 continue;
-            left += i->cost; /* it is run again when its turn has come */
+            left += i->cost; /* it runs again at its next turn */
             break;
         case KI_SUBGROUP_ADD:
         case KI_SUBGROUP_SHUFFLE:

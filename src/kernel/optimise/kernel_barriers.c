@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_barriers.c: barriers that keep nothing apart.
+/* kernel_barriers.c: removes barriers that separate nothing.
 
-   A barrier is needed if something that may run since the barrier before it and something that may run until the next
-   one touch the same shared buffer and one of them writes; atomics count as writes, for a barrier also orders them.
-   Both sets are gathered by walking the program with and against its order; for what comes around a loop each body is
-   first summed up: what it touches that is still open at its end, and whether something passes through it without
-   meeting a barrier. A barrier of the whole grid looks past those of a workgroup. After one barrier is taken away its
-   neighbours see more, so they go one by one; the weakest of two neighbours goes first. */
+   A barrier is needed if something that may run since the previous barrier and something that may run until the next
+   one access the same shared buffer and one of them writes; atomics count as writes, because a barrier also orders
+   them. Both sets are gathered by walking the program forwards and backwards; to see across the back edge of a loop,
+   each body is first summarised: the accesses that are still open at its end, and whether a path leads through it
+   without a barrier. A barrier of the whole grid looks past those of a workgroup. Removing one barrier extends the sets
+   of its neighbours, so barriers are removed one by one; of two neighbours the weaker is removed first. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
 
-/* Barriers taken away in one run; each costs two walks. */
+/* Barriers removed in one run; each costs two walks. */
 enum { MAX_REMOVED = 32 };
 
-/* Sets of buffers: the 64th bit stands for all that have no bit of their own. */
+/* Sets of buffers: bit 63 represents all buffers that have no bit of their own. */
 typedef struct {
     uint64_t reads, writes;
 } touched;
@@ -23,12 +23,12 @@ typedef struct {
     flxi_kfacts f;
     uint8_t *bits;           /* by buffer: number of its bit + 1, 0 for buffers that do not count */
     touched *before, *after; /* by position of a barrier */
-    touched *opens;          /* by position: what a statement leaves open in the direction of the walk … */
-    uint8_t *passes;         /* … and whether it lets pass what was open before */
-    uint32_t *previous;      /* by position: of the statement before it in its list */
-    bool is_back;            /* walking against the order of the text */
+    touched *opens;          /* by position: accesses that a statement leaves open in the direction of the walk … */
+    uint8_t *passes;         /* … and whether accesses that were open before pass through it */
+    uint32_t *previous;      /* by position: the statement before it in its list */
+    bool is_back;            /* walking backwards */
     uint8_t *removed;        /* by position */
-    bool is_grid;            /* looking at barriers of the whole grid */
+    bool is_grid;            /* checking barriers of the whole grid */
 } gatherer;
 
 static const touched nothing = {0, 0};
@@ -44,7 +44,7 @@ static bool conflict(touched a, touched b)
     return (a.writes & (b.reads | b.writes)) || (a.reads & b.writes);
 }
 
-/* ---- What statements touch ---- */
+/* ---- What statements access ---- */
 
 static uint64_t bit_of(const gatherer *g, uint32_t buffer)
 {
@@ -97,7 +97,7 @@ static touched stmt_touches(const gatherer *g, const flxi_ks *s)
 
 /* ---- Walking ---- */
 
-/* Whether the barrier at this position ends the set that is gathered now. */
+/* Whether the barrier at this position ends the set being gathered. */
 static bool separates(const gatherer *g, const flxi_ks *s, uint32_t at)
 {
     return s->kind == KS_BARRIER && !g->removed[at] && (!g->is_grid || s->order == FLX_KERNEL_GRID);
@@ -119,7 +119,7 @@ static summary then(summary a, summary b)
     return (summary){b.passes ? both(a.opens, b.opens) : b.opens, a.passes && b.passes};
 }
 
-/* The position that a walk over the list begins with; its first statement is at `at`. */
+/* The position at which a walk over the list begins; its first statement is at `at`. */
 static uint32_t walk_start(const gatherer *g, flxi_klist list, uint32_t at)
 {
     for (size_t i = 1; g->is_back && i < list.n; i++)
@@ -161,7 +161,7 @@ static summary sum_up(gatherer *g, flxi_klist list, uint32_t at)
     return all;
 }
 
-/* What the statements of a list leave open, from their summaries. */
+/* The accesses that the statements of a list leave open, from their summaries. */
 static touched opens_of(const gatherer *g, flxi_klist list, uint32_t at)
 {
     summary all = {nothing, true};
@@ -171,7 +171,7 @@ static touched opens_of(const gatherer *g, flxi_klist list, uint32_t at)
     return all.opens;
 }
 
-/* Notes at each barrier what is open when the walk gets there; `t` is open at the start of the list. */
+/* Records at each barrier which accesses are open when the walk gets there; `t` is open at the start of the list. */
 static void ask(gatherer *g, flxi_klist list, uint32_t at, touched t)
 {
     touched *sets = g->is_back ? g->after : g->before;
@@ -208,11 +208,11 @@ static bool goes_before(const gatherer *g, uint32_t a, uint32_t b)
     return !b || g->f.stmt[a]->order < g->f.stmt[b]->order;
 }
 
-/* The next barrier of the kind in question that keeps nothing apart, or 0. */
+/* The next barrier of the current kind that separates nothing, or 0. */
 static uint32_t find_needless(gatherer *g, uint32_t body_at)
 {
     const flx_kernel *k = g->f.k;
-    size_t size = ((size_t)g->f.num_places + 2) * sizeof *g->before;
+    size_t size = ((size_t)g->f.num_positions + 2) * sizeof *g->before;
     uint32_t found = 0;
     memset(g->before, 0, size);
     memset(g->after, 0, size);
@@ -221,7 +221,7 @@ static uint32_t find_needless(gatherer *g, uint32_t body_at)
         sum_up(g, k->body, body_at);
         ask(g, k->body, body_at, nothing);
     }
-    for (uint32_t at = body_at; at <= g->f.num_places; at++) {
+    for (uint32_t at = body_at; at <= g->f.num_positions; at++) {
         const flxi_ks *s = g->f.stmt[at];
         if (is_asked(g, s) && !g->removed[at] && !conflict(g->before[at], g->after[at]) && goes_before(g, at, found))
             found = at;
@@ -257,15 +257,15 @@ static bool drop_stmt(flxi_krewrite *r, const flxi_ks *s)
 static bool make_room(gatherer *g)
 {
     const flx_kernel *k = g->f.k;
-    size_t places = (size_t)g->f.num_places + 2;
+    size_t positions = (size_t)g->f.num_positions + 2;
     uint8_t next = 1;
     g->bits = flxi_new(&g->f.arena, uint8_t, (size_t)k->num_buffers + 1);
-    g->before = flxi_new(&g->f.arena, touched, places);
-    g->after = flxi_new(&g->f.arena, touched, places);
-    g->removed = flxi_new(&g->f.arena, uint8_t, places);
-    g->opens = flxi_new(&g->f.arena, touched, places);
-    g->passes = flxi_new(&g->f.arena, uint8_t, places);
-    g->previous = flxi_new(&g->f.arena, uint32_t, places);
+    g->before = flxi_new(&g->f.arena, touched, positions);
+    g->after = flxi_new(&g->f.arena, touched, positions);
+    g->removed = flxi_new(&g->f.arena, uint8_t, positions);
+    g->opens = flxi_new(&g->f.arena, touched, positions);
+    g->passes = flxi_new(&g->f.arena, uint8_t, positions);
+    g->previous = flxi_new(&g->f.arena, uint32_t, positions);
     for (uint32_t b = 1; g->bits && b <= k->num_buffers; b++)
         if (flxi_kfacts_is_written(&g->f, b) && flxi_kfacts_is_shared(&g->f, b)) {
             g->bits[b] = next;
@@ -276,7 +276,7 @@ static bool make_room(gatherer *g)
 
 static bool has_barriers(const flxi_kfacts *f)
 {
-    for (uint32_t at = 1; at <= f->num_places; at++)
+    for (uint32_t at = 1; at <= f->num_positions; at++)
         if (f->stmt[at] && f->stmt[at]->kind == KS_BARRIER)
             return true;
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_bounds.c: intervals of unsigned expressions, comparisons that they decide, and accesses that they prove to
-   be in range. An interval that might wrap around is the whole range of its type. Everything that is learned from a
-   condition is about expressions that read neither assigned variables nor written buffers, so it stays true. */
+/* kernel_bounds.c: intervals of unsigned expressions, comparisons that they decide, and accesses that they prove to be
+   in range. An interval that might wrap around is the whole range of its type. Facts are only learned from conditions
+   on expressions that read neither assigned variables nor written buffers, so they stay true. */
 #include "kernel/optimise/kernel_bounds.h"
 
 #include "kernel/optimise/kernel_fold.h"
@@ -21,7 +21,7 @@ static bool is_unsigned(uint32_t type)
 static flxi_krange meet(flxi_krange a, flxi_krange b)
 {
     flxi_krange r = {a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
-    return r.low <= r.high ? r : a; /* nothing remains: the place is never reached */
+    return r.low <= r.high ? r : a; /* empty: this point is never reached */
 }
 
 static flxi_krange join(flxi_krange a, flxi_krange b)
@@ -73,7 +73,7 @@ static flxi_krange range_shift(const flxi_kx *e, flxi_krange a, flxi_krange b, f
     return range_mul(a, (flxi_krange){UINT64_C(1) << b.low, UINT64_C(1) << b.low}, all);
 }
 
-/* All ones up to the highest bit. */
+/* All bits set up to the highest bit of the value. */
 static uint64_t filled(uint64_t x)
 {
     return x ? UINT64_MAX >> __builtin_clzll(x) : 0;
@@ -194,7 +194,7 @@ static void narrow(flxi_kranges *g, uint32_t e, flxi_krange r)
     g->learned[e] = meet(now, r);
 }
 
-/* The buffer whose length an expression is, or 0. */
+/* The buffer of which the expression is the length, or 0. */
 static uint32_t length_of(const flxi_kranges *g, uint32_t number)
 {
     const flxi_kx *e = &g->f->k->exprs[number];
@@ -253,7 +253,7 @@ static void learn_comparison(flxi_kranges *g, const flxi_kx *e, bool holds)
     }
 }
 
-/* `left` bounds the work: conditions that were given names may use each other many times over. */
+/* `left` bounds the work: named conditions may use each other many times over. */
 static void learn(flxi_kranges *g, uint32_t condition, bool holds, int *left)
 {
     const flxi_kx *e = &g->f->k->exprs[condition];
@@ -267,7 +267,7 @@ static void learn(flxi_kranges *g, uint32_t condition, bool holds, int *left)
     } else if (e->kind == KX_BINARY) {
         learn_comparison(g, e, holds);
     } else if (e->kind == KX_VAR && !flxi_kfacts_is_assigned(g->f, e->ref) && g->f->vars[e->ref].value) {
-        learn(g, g->f->vars[e->ref].value, holds, left); /* a condition that was given a name */
+        learn(g, g->f->vars[e->ref].value, holds, left); /* a named condition */
     }
 }
 
@@ -283,7 +283,7 @@ void flxi_kranges_declare(flxi_kranges *g, const flxi_ks *s)
         g->vars[s->var] = flxi_kranges_of(g, s->a);
     } else if (s->kind == KS_LOOP) {
         flxi_krange from = flxi_kranges_of(g, s->a), to = flxi_kranges_of(g, s->b);
-        uint64_t last = to.high ? to.high - 1 : 0; /* below the first where the loop never runs */
+        uint64_t last = to.high ? to.high - 1 : 0; /* less than the first value if the loop never runs */
         g->vars[s->var] = (flxi_krange){from.low, last > from.low ? last : from.low};
         if (g->reads[s->var])
             learn_inside(g, g->reads[s->var], s->b);
@@ -298,7 +298,7 @@ void flxi_kranges_pass_if(flxi_kranges *g, const flxi_ks *s)
         flxi_kranges_learn(g, s->a, true);
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 bool flxi_kranges_is_inside(const flxi_kranges *g, uint32_t buffer, uint32_t index)
 {
@@ -479,7 +479,7 @@ flx_code flxi_kbounds_find(flxi_kbounds *b, const flx_kernel *k, flx_error *err)
     FLXI_TRY(flxi_kfacts_find(&b->f, k, err));
     prover p = {.b = b};
     b->exprs = flxi_new(&b->f.arena, uint8_t, (size_t)k->num_exprs + 1);
-    b->stores = flxi_new(&b->f.arena, uint8_t, (size_t)b->f.num_places + 2);
+    b->stores = flxi_new(&b->f.arena, uint8_t, (size_t)b->f.num_positions + 2);
     p.outside = flxi_new(&b->f.arena, uint8_t, (size_t)k->num_exprs + 1);
     if (!b->exprs || !b->stores || !p.outside || !flxi_kranges_begin(&p.g, &b->f))
         return flxi_oom(err, "ranges of a kernel");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_bounds.h: which values an unsigned expression can have, and which accesses are surely in range.
+/* kernel_bounds.h: the range of values of an unsigned expression, and accesses that are provably in range.
 
-   Ranges come from literals, ids, lengths, loop bounds and the conditions of enclosing branches; also a branch that
-   returns says something about what follows it. */
+   Ranges come from literals, ids, lengths, loop bounds and the conditions of enclosing branches; a branch that returns
+   also implies a condition on what follows it. */
 #ifndef FLXI_KERNEL_BOUNDS_H
 #define FLXI_KERNEL_BOUNDS_H
 
@@ -21,14 +21,14 @@ typedef struct {
     uint32_t index, buffer;
 } flxi_kinside;
 
-/* What is known at one place of a program. A client walks the program in the order of its text and says where it is. */
+/* What is known at one position of a program. A client walks the program in text order and reports its position. */
 typedef struct {
     const flxi_kfacts *f;
     const flxi_allocator *mem;
-    flxi_krange *vars;                    /* by variable: of unassigned ones, from their declaration on */
+    flxi_krange *vars;                    /* by variable: for unassigned ones, from their declaration on */
     uint32_t *reads;                      /* by variable: the expression that reads it, or 0 */
     flxi_krange *learned;                 /* by expression: from conditions; the whole range where nothing is known */
-    FLXI_VEC(flxi_krange_lesson) lessons; /* undone in turn */
+    FLXI_VEC(flxi_krange_lesson) lessons; /* undone in reverse order */
     FLXI_VEC(flxi_kinside) inside;        /* index < length(buffer) */
     bool failed;                          /* memory is exhausted */
 } flxi_kranges;
@@ -43,11 +43,11 @@ void flxi_kranges_free(flxi_kranges *g);
 flxi_kranges_mark flxi_kranges_at(const flxi_kranges *g);
 void flxi_kranges_back(flxi_kranges *g, flxi_kranges_mark mark); /* forgets what was learned since */
 
-/* A let has been passed, or the body of a loop begins. */
+/* After a let, or at the start of a loop's body. */
 void flxi_kranges_declare(flxi_kranges *g, const flxi_ks *s);
-/* The condition holds, or does not, in what follows; only what cannot change any more is learned. */
+/* The condition holds, or does not hold, in what follows; only facts that cannot change any more are learned. */
 void flxi_kranges_learn(flxi_kranges *g, uint32_t condition, bool holds);
-/* An `if` has been passed: where one branch returns, the other was taken. */
+/* After an `if`: if one branch returns, the other was taken. */
 void flxi_kranges_pass_if(flxi_kranges *g, const flxi_ks *s);
 
 flxi_krange flxi_kranges_of(const flxi_kranges *g, uint32_t e);
@@ -62,7 +62,7 @@ bool flxi_klist_returns(flxi_klist list);
 
 typedef struct {
     flxi_kfacts f;
-    uint8_t *exprs;  /* by expression: 1 if it is a load or atomic that is in range wherever it stands */
+    uint8_t *exprs;  /* by expression: 1 if it is a load or atomic that is in range wherever it occurs */
     uint8_t *stores; /* by position: 1 if it is a store in range */
 } flxi_kbounds;
 

@@ -2,19 +2,19 @@
 /* kernel_coalesce.c: let t = e; … v = t; becomes v = e; … if nothing in between reads or assigns v, and t has no
    other use.
 
-   Code that computes all new values of several variables before it assigns any of them, as derivatives of loops do,
-   loses its temporary variables that way. */
+   This removes the temporary variables of code that computes all new values of several variables before it assigns any
+   of them, as derivatives of loops do. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
 
-/* How far ahead the assignment may stand, in statements of the list, and what is looked at on the way. */
+/* How far ahead the assignment may be, in statements of the list, and the limit of what is examined on the way. */
 enum { MAX_AHEAD = 32, MAX_LOOKS = 256 };
 
 typedef struct {
     flxi_kfacts f;
-    uint8_t *taken;          /* by position of an assignment: it stands earlier already */
-    const flxi_ks **partner; /* by position of a let: the assignment that takes its place */
+    uint8_t *taken;          /* by position of an assignment: it has moved up already */
+    const flxi_ks **partner; /* by position of a let: the assignment that replaces it */
     bool found;
 } joiner;
 
@@ -34,7 +34,7 @@ static bool reads(const flx_kernel *k, uint32_t number, uint32_t var)
     return false;
 }
 
-/* Whether a statement has to do with the variable, or is too large to tell. */
+/* Whether a statement accesses the variable, or is too large to examine. */
 static bool touches(const flx_kernel *k, const flxi_ks *s, uint32_t var, int *looks)
 {
     if (--*looks < 0 || (s->kind == KS_ASSIGN && s->var == var) || reads(k, s->a, var) || reads(k, s->b, var))
@@ -95,8 +95,8 @@ static flx_kernel *run(joiner *w, flx_error *err)
 {
     static const flxi_krewrite_hooks hooks = {.stmt = join_stmt, .is_blind = true};
     const flx_kernel *k = w->f.k;
-    w->taken = flxi_new(&w->f.arena, uint8_t, (size_t)w->f.num_places + 2);
-    w->partner = flxi_new(&w->f.arena, const flxi_ks *, (size_t)w->f.num_places + 2);
+    w->taken = flxi_new(&w->f.arena, uint8_t, (size_t)w->f.num_positions + 2);
+    w->partner = flxi_new(&w->f.arena, const flxi_ks *, (size_t)w->f.num_positions + 2);
     if (!w->taken || !w->partner) {
         flxi_oom(err, "assignments of a kernel");
         return NULL;

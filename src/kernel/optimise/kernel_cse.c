@@ -2,19 +2,19 @@
 /* kernel_cse.c: common subexpressions. The same walk is made twice: first to find what is worth sharing, then to
    rewrite.
 
-   Expressions get value numbers: the number of an expression whose variables are replaced by what they were found to
-   equal. On its way the walk files every value under the position where it was first computed, in the scope of the
-   list that it is in. Meeting a value again that is filed and has not changed since then, it shares: with the
-   variable whose let computed it, or with a new variable that is then wanted right before the statement of the first.
-   Of an expression that is shared as a whole the parts are not looked at, so what is shared is as large as possible. */
+   Expressions get value numbers: the number of an expression whose variables are replaced by the values that they are
+   known to equal. The walk records every value at the position where it was first computed, in the scope of its list.
+   When it meets a recorded value again that has not changed since, it shares it: with the variable whose let computed
+   it, or with a new variable, which is then requested right before the statement that computed it first. The parts of a
+   shared expression are not examined, so shared expressions are as large as possible. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_fold.h"
 #include "kernel/optimise/kernel_optimise.h"
 
-/* Below this cost (kernel_facts.h) a new variable is no gain. */
+/* Below this cost (kernel_facts.h) a new variable does not pay. */
 enum { MIN_COST = 2 };
 
-/* What new variables for ids are called; others are called t. */
+/* Names of new variables for ids; others are called t. */
 static const char *const id_names[FLX_KERNEL_ID_COUNT] = {
     [FLX_KERNEL_INVOCATION_ID] = "i",
     [FLX_KERNEL_WORKGROUP_ID] = "w",
@@ -27,11 +27,11 @@ typedef struct {
     flxi_kx e;
     uint8_t does; /* KF_… */
     uint32_t cost;
-    uint32_t at;     /* filed: where it was computed; 0: it is not */
+    uint32_t at;     /* recorded: where it was computed; 0: not recorded */
     uint32_t holder; /* the variable that holds it, or 0 */
 } value;
 
-/* A new variable that shall hold `value`, before the statement at `at`. */
+/* A new variable to hold `value`, declared before the statement at `at`. */
 typedef struct {
     uint32_t at, value;
     uint32_t var; /* rewriting: in the new program */
@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
     uint32_t value;
-    uint32_t at, holder; /* what it was filed under before */
+    uint32_t at, holder; /* the previous record */
 } filing;
 
 typedef struct {
@@ -50,12 +50,12 @@ typedef struct {
     FLXI_VEC(value) values; /* numbered from 1 */
     flxi_index index;
     uint32_t *value_of;       /* by expression, 0: not yet known */
-    uint32_t *same;           /* by variable: the value it was found to have, or 0: its own */
+    uint32_t *same;           /* by variable: the value it is known to have, or 0: its own */
     FLXI_VEC(want) wants;     /* number i is variable num_vars + 1 + i */
     flxi_index want_index;    /* by value and position */
     FLXI_VEC(filing) filings; /* by open lists, undone when they end */
     FLXI_VEC(size_t) scopes;
-    uint32_t at;      /* position of the statement that is looked at */
+    uint32_t at;      /* position of the current statement */
     size_t hits;      /* how often something was shared */
     bool acts;        /* its own effects may change what its operands load */
     flxi_krewrite *r; /* the second walk, NULL in the first */
@@ -122,7 +122,7 @@ static uint32_t var_value(sharer *c, uint32_t var, uint8_t type)
     return intern(c, &(flxi_kx){.kind = KX_VAR, .type = type, .ref = var}, does, 0);
 }
 
-/* The number is final when it is first asked for: variables are declared before they are used. */
+/* The number is final when it is first requested: variables are declared before they are used. */
 static uint32_t number_of(sharer *c, uint32_t expr)
 {
     if (!expr || c->failed)
@@ -147,7 +147,7 @@ static uint32_t number_of(sharer *c, uint32_t expr)
     return c->value_of[expr] = intern(c, &e, c->f.does[expr], c->f.cost[expr]);
 }
 
-/* ---- What is filed ---- */
+/* ---- Recorded values ---- */
 
 static bool is_stable(const sharer *c, uint32_t number, uint32_t from, uint32_t to)
 {
@@ -205,13 +205,13 @@ static bool may_share(const sharer *c, const value *v)
            !(c->acts && (v->does & (KF_MEMORY | KF_FOREIGN)));
 }
 
-/* Ids cost nothing, but repeated ones read better with a name. */
+/* Ids cost nothing, but repeated ones are easier to read with a name. */
 static bool is_worth(const value *v)
 {
     return v->cost >= MIN_COST || v->e.kind == KX_ID;
 }
 
-/* Whether the value is filed and may be taken from there. */
+/* Whether the value is recorded and may be reused. */
 static bool is_found(const sharer *c, uint32_t number)
 {
     const value *v = &c->values.at[number];
@@ -223,7 +223,7 @@ static uint64_t hash_want(uint32_t number, uint32_t at)
     return flxi_hash_u64(FLXI_HASH_SEED, number | (uint64_t)at << 32);
 }
 
-/* Meeting a value that is filed without a holder: one is wanted. */
+/* A recorded value without a holder occurs again: request a holder. */
 static uint32_t holder_of(sharer *c, uint32_t number)
 {
     value *v = &c->values.at[number];
@@ -260,7 +260,7 @@ static void look(sharer *c, uint32_t number)
         look(c, e.args[i]);
 }
 
-/* Whether a let is not needed, since its value is held by another variable. */
+/* Whether a let is redundant, because another variable holds its value. */
 static bool takes_over(sharer *c, const flxi_ks *s, uint32_t number)
 {
     const value *v = &c->values.at[number];
@@ -275,7 +275,7 @@ static bool takes_over(sharer *c, const flxi_ks *s, uint32_t number)
     return holder && (c->same[s->var] = var_value(c, holder, type));
 }
 
-/* From a let on its variable holds the value. */
+/* From its let on, the variable holds the value. */
 static void hold(sharer *c, const flxi_ks *s, uint32_t number)
 {
     if (!flxi_kfacts_is_assigned(&c->f, s->var) && may_share(c, &c->values.at[number]))
@@ -367,7 +367,7 @@ static uint32_t holder_expr(sharer *c, uint32_t holder)
     return flxi_kb_var(c->r->to, holder > n ? c->wants.at[holder - n - 1].var : c->r->vars[holder]);
 }
 
-/* The expression for a value here. A wanted variable is declared right away: the statement itself comes later. */
+/* The expression for a value here. A requested variable is declared right away: the statement itself comes later. */
 static uint32_t build(sharer *c, uint32_t number)
 {
     if (!number || c->failed || !flxi_kb_ok(c->r->to))

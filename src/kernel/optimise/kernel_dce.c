@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_dce.c: dead code elimination by marking what results need and copying what is marked.
+/* kernel_dce.c: dead code elimination: marks what results need and copies what is marked.
 
-   Roots are what the world sees: stores and atomics on bound buffers, traps, extensions, copies between buffers. From
-   there marks spread to variables (all their assignments, so that a loop-carried variable that feeds only itself
-   never gets a mark), to the conditions and loops that lead to a marked statement, and to buffers: once something
-   loads from a workgroup, private or scratch buffer, all writes to it are marked. Two kinds of statements matter only
-   through others: a return if something marked may come after it, a barrier if marked accesses to one buffer, one of
-   them a write, stand on both sides. They are asked again whenever marking has come to rest. */
+   Roots are observable effects: stores and atomics on bound buffers, traps, extensions, copies between buffers. From
+   there marks spread to variables (all their assignments, so a loop-carried variable that feeds only itself is never
+   marked), to the conditions and loops that enclose a marked statement, and to buffers: once something loads from a
+   workgroup, private or scratch buffer, all writes to it are marked. Two kinds of statements matter only through
+   others: a return if something marked may come after it, a barrier if marked accesses to one buffer, one of them a
+   write, are on both sides of it. They are checked again whenever marking has reached a fixed point. */
 #include "kernel/optimise/kernel_liveness.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
 
-/* Where a shared buffer is accessed by marked statements; loops count as a whole. */
+/* Span of the accesses to a shared buffer by marked statements; loops count as a whole. */
 typedef struct {
     uint32_t first, last; /* last 0: nowhere */
     bool is_written;
@@ -24,7 +24,7 @@ typedef struct {
     flxi_arena arena;
     uint8_t *unreachable; /* by position */
     uint8_t *stmts;       /* by position: marked */
-    uint8_t *dead;        /* by position: an assignment that nobody reads */
+    uint8_t *dead;        /* by position: an assignment that is never read */
     uint8_t *vars, *exprs, *fns;
     uint32_t *first_adjoint, *next_adjoint; /* by function: the derivatives it brings along, chained */
     uint8_t *contents;                      /* by buffer: what it holds matters */
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t last_action;                   /* the last position at which something marked acts */
     bool reads_unseen;                      /* a marked call loads: every barrier counts */
     int32_t *covers;                        /* by position: scratch for the spans of written buffers */
-    uint32_t *todo;                         /* marked statements whose operands are not yet looked at */
+    uint32_t *todo;                         /* marked statements whose operands are not yet visited */
     size_t num_todo;
 } marker;
 
@@ -98,7 +98,7 @@ static bool is_action(const marker *m, const flxi_ks *s)
     return !is_frame || ((m->f.does[s->a] | m->f.does[s->b]) & (KF_EFFECT | KF_HELD));
 }
 
-/* Whether it counts whatever becomes of buffers and variables. */
+/* Whether it counts regardless of buffers and variables. */
 static bool is_root(const marker *m, const flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
@@ -170,7 +170,7 @@ static void mark_expr(marker *m, uint32_t number)
         mark_expr(m, e->args[i]);
 }
 
-/* ---- Who accesses what, for barriers ---- */
+/* ---- Accesses, for barriers ---- */
 
 static void touch(marker *m, uint32_t buffer, uint32_t at, bool writes)
 {
@@ -227,7 +227,7 @@ static void spread(marker *m, uint32_t at)
         note_action(m, at);
     switch ((flxi_ks_kind)s->kind) {
     case KS_ASSIGN:
-        if (m->k->exprs[s->a].kind != KX_ATOMIC) /* else it can stand without the variable */
+        if (m->k->exprs[s->a].kind != KX_ATOMIC) /* an atomic can do without the variable */
             mark_var(m, s->var);
         break;
     case KS_STORE:
@@ -264,7 +264,7 @@ static void spread_all(marker *m)
 static void mark_barriers_and_returns(marker *m)
 {
     const flxi_kfacts *f = &m->f;
-    memset(m->covers, 0, ((size_t)f->num_places + 3) * sizeof *m->covers);
+    memset(m->covers, 0, ((size_t)f->num_positions + 3) * sizeof *m->covers);
     for (uint32_t b = 1; b <= m->k->num_buffers; b++) {
         const reach *r = &m->reaches[b];
         if (r->is_written && r->first + 1 < r->last) {
@@ -273,7 +273,7 @@ static void mark_barriers_and_returns(marker *m)
         }
     }
     int32_t covered = 0;
-    for (uint32_t at = 1; at <= f->num_places; at++) {
+    for (uint32_t at = 1; at <= f->num_positions; at++) {
         covered += m->covers[at];
         const flxi_ks *s = f->stmt[at];
         if (!s || m->stmts[at])
@@ -296,10 +296,9 @@ static void mark_program(marker *m)
         if (!is_inner && !(m->o->only_if_loaded && m->o->only_if_loaded[b]))
             mark_contents(m, b);
     }
-    mark_roots(m, body_at, m->f.num_places + 1);
+    mark_roots(m, body_at, m->f.num_positions + 1);
     mark_places(m, &m->f.wild, 0);
-    /* Each round marks something. Long chains of rounds exist only in programs made for it: those keep their
-       barriers. */
+    /* Each round marks something. Only contrived programs need many rounds: those keep their barriers. */
     enum { MAX_ROUNDS = 16 };
     for (int round = 0; m->num_todo; round++) {
         spread_all(m);
@@ -329,7 +328,7 @@ static bool sweep_stmt(flxi_krewrite *r, const flxi_ks *s)
 static bool all_marked(const marker *m)
 {
     bool all = true;
-    for (uint32_t at = 1; all && at <= m->f.num_places; at++)
+    for (uint32_t at = 1; all && at <= m->f.num_positions; at++)
         all = m->stmts[at] || !m->f.stmt[at];
     for (uint32_t v = 1; all && v <= m->k->num_vars; v++)
         all = m->vars[v] || m->k->vars[v].kind == KVAR_PARAM || m->k->vars[v].kind == KVAR_LOOP;
@@ -345,7 +344,7 @@ static flx_kernel *sweep(marker *m, flx_error *err)
     if (all_marked(m))
         return flxi_krewrite_nothing(m->k);
     static const flxi_krewrite_hooks hooks = {.stmt = sweep_stmt, .is_blind = true};
-    uint8_t *drop_buffer = m->named, *drop_fn = m->fns; /* what is kept becomes what is dropped */
+    uint8_t *drop_buffer = m->named, *drop_fn = m->fns; /* invert: what is kept becomes what is dropped */
     for (uint32_t b = 0; b <= m->k->num_buffers; b++)
         drop_buffer[b] = !m->named[b];
     for (uint32_t i = 0; i <= m->k->num_fns; i++)
@@ -357,13 +356,13 @@ static flx_kernel *sweep(marker *m, flx_error *err)
 static bool make_room(marker *m)
 {
     const flx_kernel *k = m->k;
-    size_t places = (size_t)m->f.num_places + 3;
+    size_t positions = (size_t)m->f.num_positions + 3;
     flxi_arena *a = &m->arena;
-    m->unreachable = flxi_new(a, uint8_t, places);
-    m->stmts = flxi_new(a, uint8_t, places);
-    m->dead = flxi_new(a, uint8_t, places);
-    m->covers = flxi_new(a, int32_t, places);
-    m->todo = flxi_new(a, uint32_t, places);
+    m->unreachable = flxi_new(a, uint8_t, positions);
+    m->stmts = flxi_new(a, uint8_t, positions);
+    m->dead = flxi_new(a, uint8_t, positions);
+    m->covers = flxi_new(a, int32_t, positions);
+    m->todo = flxi_new(a, uint32_t, positions);
     m->vars = flxi_new(a, uint8_t, (size_t)k->num_vars + 1);
     m->exprs = flxi_new(a, uint8_t, (size_t)k->num_exprs + 1);
     m->fns = flxi_new(a, uint8_t, (size_t)k->num_fns + 1);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_dead_store.c: stores that are overwritten before anyone looks, and loads of what was just stored.
+/* kernel_dead_store.c: removes stores that are overwritten before they are read, and loads of values just stored.
 
-   One walk keeps the stores that are still in force: the element they wrote surely holds what they stored. Another
-   store to the buffer ends those it may meet (two different literal indices never meet), and so do atomics, copies,
-   and for memory that others see barriers; what a loop may write is ended before the loop. A load that finds its own
-   index among them is replaced by the stored value, which then gets a variable, if the store is proved to be in
-   range: out of range a load gives 0. A store is dead if a later one in the same list has its index and nothing has
-   looked at the element in between, or if the memory ends with the program and nothing looks at it until then. */
+   One walk keeps the stores that are still in force: the element they wrote still holds the stored value. Another store
+   to the buffer ends those that it may overwrite (two different literal indices never collide), and so do atomics,
+   copies, and, for memory that other invocations see, barriers; stores that a loop may overwrite end before the loop. A
+   load whose index is among them is replaced by the stored value, which then gets a variable, if the store is provably
+   in range: out of range a load gives 0. A store is dead if a later one in the same list has the same index and nothing
+   has read the element in between, or if the memory ends with the program and nothing reads it until then. */
 #include "kernel/optimise/kernel_bounds.h"
 #include "kernel/optimise/kernel_fold.h"
 #include "kernel/optimise/kernel_optimise.h"
 
 enum { FORWARDS = 1, DROPS = 2 };
 
-/* How many stores to one buffer are kept in mind. */
+/* Limit of stores to one buffer that are tracked. */
 enum { MAX_LIVE = 16 };
 
 typedef struct {
     uint32_t at, index;
-    uint32_t list; /* the list it stands in */
-    bool is_read;  /* since then somebody looked */
+    uint32_t list; /* the list that contains it */
+    bool is_read;  /* read since then */
 } store;
 
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
     uint32_t n;
 } stores;
 
-/* A load in the statement at `at` that means what the store at `from` stored. */
+/* A load in the statement at `at` that reads what the store at `from` stored. */
 typedef struct {
     uint32_t at, expr, from;
 } hit;
@@ -81,7 +81,7 @@ static void end_buffer(tracker *t, uint32_t buffer)
         t->live[buffer]->n = 0;
 }
 
-/* Something that others may see or do: with `all` even to memory of this invocation alone. */
+/* Something that other invocations may see or do: with `all` also to private memory. */
 static void end_shared(tracker *t, bool all)
 {
     for (uint32_t i = 0; i < t->num_stored; i++)
@@ -89,7 +89,7 @@ static void end_shared(tracker *t, bool all)
             end_buffer(t, t->stored[i]);
 }
 
-/* The invocation may end here: what it stored where others see it counts. */
+/* The invocation may end here: its stores to shared memory count. */
 static void show_all(tracker *t)
 {
     for (uint32_t i = 0; i < t->num_stored; i++) {
@@ -110,7 +110,7 @@ static void end_list(tracker *t, uint32_t list)
     }
 }
 
-/* What may be written in a loop does not hold at its start. */
+/* Stores that a loop may overwrite are not in force at its start. */
 static void end_written(tracker *t, uint32_t loop)
 {
     for (uint32_t i = 0; i < t->num_stored; i++)
@@ -251,7 +251,7 @@ static void track_stmt(tracker *t, const flxi_ks *s)
     track_list(t, s->other);
 }
 
-/* At the end of the program: nobody will look at memory that ends with it. What others may still load lies behind a
+/* At the end of the program: nothing reads memory that ends with it. A load by another invocation would come after a
    barrier, which would have ended the store. */
 static void drop_unseen(tracker *t)
 {
@@ -298,7 +298,7 @@ static uint32_t forward_node(flxi_krewrite *r, uint32_t made)
     return flxi_kfold(&((tracker *)r->user)->fold, made);
 }
 
-/* The value of a used store, in a variable unless it is one that never changes, or a literal. */
+/* The value of a used store, in a variable unless it is a literal or an unassigned variable. */
 static uint32_t hold_value(flxi_krewrite *r, uint32_t value)
 {
     const tracker *t = r->user;
@@ -331,18 +331,18 @@ static void begin_forward(flxi_krewrite *r)
 static bool make_room(tracker *t)
 {
     flxi_arena *a = &t->b.f.arena;
-    size_t places = (size_t)t->f->num_places + 2;
+    size_t positions = (size_t)t->f->num_positions + 2;
     t->live = flxi_new(a, stores *, (size_t)t->k->num_buffers + 1);
     t->stored = flxi_new(a, uint32_t, (size_t)t->k->num_buffers + 1);
-    t->used = flxi_new(a, uint8_t, places);
-    t->dead = flxi_new(a, uint8_t, places);
-    t->values = flxi_new(a, uint32_t, places);
+    t->used = flxi_new(a, uint8_t, positions);
+    t->dead = flxi_new(a, uint8_t, positions);
+    t->values = flxi_new(a, uint32_t, positions);
     return t->live && t->stored && t->used && t->dead && t->values;
 }
 
 static bool finds_work(const tracker *t)
 {
-    for (uint32_t at = 1; at <= t->f->num_places; at++)
+    for (uint32_t at = 1; at <= t->f->num_positions; at++)
         if (t->used[at] || t->dead[at])
             return true;
     return false;

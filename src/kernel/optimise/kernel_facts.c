@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_facts.c: one walk over a program that notes who is declared, used, assigned and written where. Events are
-   collected in the order of the text and then sorted into groups by counting, so that questions about spans are binary
+/* kernel_facts.c: one walk over a program that records where variables and buffers are declared, used, assigned and
+   written. Events are collected in text order and then grouped by a counting sort, so queries about spans are binary
    searches. */
 #include "kernel/optimise/kernel_facts.h"
 
@@ -15,8 +15,8 @@ typedef struct {
     const flx_kernel *k;
     const flxi_allocator *mem;
     events assigns, writes, order, wild;
-    uint32_t at;    /* position of the statement that is looked at */
-    uint32_t depth; /* of the expression that is looked at */
+    uint32_t at;    /* position of the current statement */
+    uint32_t depth; /* depth of the current expression */
     bool failed;
 } finder;
 
@@ -97,7 +97,7 @@ static uint32_t sum(uint32_t a, uint32_t b)
     return __builtin_add_overflow(a, b, &s) ? UINT32_MAX : s;
 }
 
-/* Operands have smaller numbers, so one walk over the table serves. */
+/* Operands have smaller numbers, so one pass over the table is enough. */
 static void find_does(flxi_kfacts *f)
 {
     const flx_kernel *k = f->k;
@@ -131,8 +131,8 @@ static uint8_t list_does(const flxi_kfacts *f, flxi_klist list)
     return does;
 }
 
-/* A function does what its expressions do, and these may call functions. What its own variables hold is its own
-   affair. */
+/* A function does what its expressions do, and these may call functions. The values of its own variables are not
+   visible outside. */
 static void find_fn_does(flxi_kfacts *f)
 {
     const flx_kernel *k = f->k;
@@ -148,7 +148,7 @@ static void find_fn_does(flxi_kfacts *f)
             f->fn_does[i] = (uint8_t)does;
         }
     }
-    if (again) /* functions call each other in a circle: nothing is known */
+    if (again) /* functions call each other recursively: nothing is known */
         memset(f->fn_does, KF_EFFECT, k->num_fns + 1);
     for (uint32_t i = 1; i <= k->num_fns; i++)
         f->calls_act |= (f->fn_does[i] & KF_EFFECT) != 0;
@@ -246,22 +246,22 @@ static void visit_stmt(finder *w, const flxi_ks *s)
     }
 }
 
-/* Gives the next position to a statement of the list that stands in `parent`, innermost loop `loop`. */
+/* Gives the next position to a statement of the list inside `parent`, innermost loop `loop`. */
 static void visit_list(finder *w, flxi_klist list, uint32_t parent, uint32_t loop)
 {
     flxi_kfacts *f = w->f;
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
-        uint32_t at = ++f->num_places;
+        uint32_t at = ++f->num_positions;
         w->at = at;
         f->stmt[at] = s;
         f->parent[at] = parent;
         f->loop[at] = loop;
         visit_stmt(w, s);
         visit_list(w, s->body, at, s->kind == KS_LOOP ? at : loop);
-        f->other[at] = f->num_places + 1;
+        f->other[at] = f->num_positions + 1;
         visit_list(w, s->other, at, loop);
-        f->end[at] = f->num_places + 1;
+        f->end[at] = f->num_positions + 1;
     }
 }
 
@@ -270,9 +270,9 @@ static void visit_program(finder *w)
     flxi_kfacts *f = w->f;
     const flx_kernel *k = w->k;
     for (uint32_t i = 1; i <= k->num_fns; i++) {
-        f->fn_at[i] = f->num_places + 1;
+        f->fn_at[i] = f->num_positions + 1;
         visit_list(w, k->fns[i].body, 0, 0);
-        w->at = ++f->num_places;
+        w->at = ++f->num_positions;
         f->end[w->at] = w->at + 1;
         f->fn_result[i] = w->at;
         visit_root(w, k->fns[i].result);
@@ -288,8 +288,8 @@ static size_t count_list(flxi_klist list)
     return n;
 }
 
-/* A use in a loop asks for the value until the loop ends, if the variable is older than the loop. Only the last use
-   counts: an earlier one in an outer loop lies in the same loop or before it. */
+/* A use in a loop needs the value until the loop ends, if the variable is declared before the loop. Only the last use
+   counts: an earlier one in an outer loop is in the same loop or before it. */
 static void extend_reach(flxi_kfacts *f)
 {
     for (uint32_t v = 1; v <= f->k->num_vars; v++)
@@ -310,8 +310,7 @@ static bool group(flxi_kfacts *f, flxi_kpositions *p, const events *list, uint32
             start[list->at[i].group + 1]++;
     for (uint32_t g = 0; g <= groups; g++)
         start[g + 1] += start[g];
-    for (size_t i = list->n;
-         i-- > 0;) /* from the back, each group is filled from its end; starts move there and back */
+    for (size_t i = list->n; i-- > 0;) /* backwards: each group is filled from its end, which restores the starts */
         if (list->at[i].group <= groups)
             at[--start[list->at[i].group + 1]] = list->at[i].at;
     for (uint32_t g = 0; g <= groups; g++)
@@ -343,20 +342,20 @@ static bool is_empty(const flxi_kpositions *p, uint32_t group)
     return p->start[group] == p->start[group + 1];
 }
 
-/* ---- Finding everything ---- */
+/* ---- The whole analysis ---- */
 
 static bool make_room(flxi_kfacts *f)
 {
     const flx_kernel *k = f->k;
-    size_t places = count_list(k->body) + k->num_fns + 1;
+    size_t positions = count_list(k->body) + k->num_fns + 1;
     for (uint32_t i = 1; i <= k->num_fns; i++)
-        places += count_list(k->fns[i].body);
+        positions += count_list(k->fns[i].body);
     flxi_arena *a = &f->arena;
-    f->stmt = flxi_new(a, const flxi_ks *, places);
-    f->end = flxi_new(a, uint32_t, places);
-    f->other = flxi_new(a, uint32_t, places);
-    f->parent = flxi_new(a, uint32_t, places);
-    f->loop = flxi_new(a, uint32_t, places);
+    f->stmt = flxi_new(a, const flxi_ks *, positions);
+    f->end = flxi_new(a, uint32_t, positions);
+    f->other = flxi_new(a, uint32_t, positions);
+    f->parent = flxi_new(a, uint32_t, positions);
+    f->loop = flxi_new(a, uint32_t, positions);
     f->fn_at = flxi_new(a, uint32_t, (size_t)k->num_fns + 1);
     f->fn_result = flxi_new(a, uint32_t, (size_t)k->num_fns + 1);
     f->fn_does = flxi_new(a, uint8_t, (size_t)k->num_fns + 1);
@@ -395,7 +394,7 @@ void flxi_kfacts_free(flxi_kfacts *f)
     flxi_arena_free(&f->arena);
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 static bool is_constant(const flxi_kfacts *f, uint32_t buffer)
 {
@@ -437,8 +436,8 @@ bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint
     uint32_t to = flxi_kfacts_reach(f, from, use), looped = use;
     for (uint32_t l = f->loop[use]; l > from; l = f->loop[l])
         looped = l;
-    /* From the inside out: the part of the way behind the start of each else branch. A loop that leads back makes all
-       of its branches part of the way. */
+    /* From the inside out: the part of the path after the start of each else branch. A loop that leads back makes all
+       of its branches part of the path. */
     for (uint32_t q = f->parent[use]; q > from; q = f->parent[q]) {
         if (q >= looped || f->stmt[q]->kind != KS_IF || use < f->other[q])
             continue;

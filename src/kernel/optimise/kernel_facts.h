@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_facts.h: what the passes of the optimiser know about a program: where its variables are declared, assigned
-   and used, where its buffers are written, and whether an expression keeps its value from one place to another.
+   and used, where its buffers are written, and whether an expression keeps its value from one position to another.
 
-   Places are positions: statements are numbered from 1 in the order of the text, functions before the body, each
+   Positions: statements are numbered from 1 in the order of the text, functions before the body, each
    function followed by one more position for its result. A statement spans the positions from its own to the end of
    its bodies. Inside one invocation text order is execution order, except that loops go back to their start. */
 #ifndef FLXI_KERNEL_FACTS_H
@@ -26,7 +26,7 @@ typedef struct {
     uint32_t value;   /* of its let, else 0 */
     uint32_t uses;    /* in expression trees */
     uint32_t assigns; /* assign statements */
-    uint32_t reach; /* its value is asked for up to here: the last use, or the end of the loops that lead back to one */
+    uint32_t reach;   /* its value is needed up to here: the last use, or the end of the loops that lead back to one */
     uint32_t use_depth; /* of the deepest expression that uses it */
     bool is_looped;     /* used inside a loop that it is declared outside of */
 } flxi_kvar_positions;
@@ -40,14 +40,14 @@ typedef struct {
 typedef struct {
     const flx_kernel *k;
     flxi_arena arena;
-    uint32_t num_places;  /* highest position */
-    const flxi_ks **stmt; /* by position; NULL for a function's result */
-    uint32_t *end;        /* by position: behind the statement and its bodies */
-    uint32_t *other;      /* by position: where its else branch begins */
-    uint32_t *parent;     /* by position: the statement it stands in, or 0 */
-    uint32_t *loop;       /* by position: the innermost loop it stands in, or 0 */
-    uint32_t *fn_at;      /* by function: position of its first statement */
-    uint32_t *fn_result;  /* by function: position of its result */
+    uint32_t num_positions; /* highest position */
+    const flxi_ks **stmt;   /* by position; NULL for a function's result */
+    uint32_t *end;          /* by position: after the statement and its bodies */
+    uint32_t *other;        /* by position: where its else branch begins */
+    uint32_t *parent;       /* by position: the statement that contains it, or 0 */
+    uint32_t *loop;         /* by position: the innermost loop that contains it, or 0 */
+    uint32_t *fn_at;        /* by function: position of its first statement */
+    uint32_t *fn_result;    /* by function: position of its result */
     flxi_kvar_positions *vars;
     flxi_kpositions assigns; /* by variable */
     flxi_kpositions writes;  /* by buffer: stores, atomics, copies */
@@ -78,22 +78,22 @@ static inline bool flxi_kfacts_is_assigned(const flxi_kfacts *f, uint32_t var)
     return f->vars[var].assigns != 0;
 }
 
-/* The end of the span in which a value made at `from` must hold to be right at `use`: loops that lead from the use
-   back to itself without passing `from` belong to it. */
+/* The end of the span in which a value computed at `from` must hold to be valid at `use`: it includes loops that lead
+   from the use back to itself without passing `from`. */
 uint32_t flxi_kfacts_reach(const flxi_kfacts *f, uint32_t from, uint32_t use);
 
-/* Whether a pure expression evaluated in the statement at `from` has the same value when it is evaluated anywhere up to
+/* Whether a pure expression evaluated in the statement at `from` has the same value anywhere up to
    the statement at `to` (that statement's own effects come later). */
 bool flxi_kfacts_is_stable(const flxi_kfacts *f, uint32_t e, uint32_t from, uint32_t to);
-/* The same for one load, whose index is not looked at, and for one variable. */
+/* The same for one load, whose index is not examined, and for one variable. */
 bool flxi_kfacts_is_kept(const flxi_kfacts *f, uint32_t buffer, uint32_t from, uint32_t to);
 bool flxi_kfacts_is_same(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t to);
 
-/* Whether what a variable was given in the statement at `from` is what it holds in the statement at `use`, which lies
-   in the same list or deeper: assignments in a branch that is not taken on the way do not count. */
+/* Whether a variable still holds in the statement at `use`, which is in the same list or deeper, the value that it got
+   in the statement at `from`: assignments in a branch that is not on the path do not count. */
 bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t use);
 
-/* Whether other invocations may touch its elements. */
+/* Whether other invocations may access its elements. */
 bool flxi_kfacts_is_shared(const flxi_kfacts *f, uint32_t buffer);
 /* Whether the program may write it. */
 bool flxi_kfacts_is_written(const flxi_kfacts *f, uint32_t buffer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fold.c: constant folding with the interpreter's own evaluator, and identities that hold bit for bit.
 
-   Identities with a literal and identities of an operand with itself are rows of tables; what needs a look at an
-   operand's own operands is code below them. Every rewrite makes the expression smaller or moves a literal to the
+   Identities with a literal and identities of an operand with itself are rows of tables; rules that examine an
+   operand's own operands are code below them. Every rewrite makes the expression smaller or moves a literal to the
    right, so folding ends. */
 #include "kernel/optimise/kernel_fold.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- Literals and operands ---- */
 
-/* Expressions move when the builder grows: they are looked at by value. */
+/* Expressions move when the builder grows: copy them. */
 static flxi_kx at(const flxi_kfolder *f, uint32_t e)
 {
     return *flxi_kb_expr(f->b, e);
@@ -49,13 +49,13 @@ static bool names_held(const flxi_kfolder *f, uint32_t number_of)
     return false;
 }
 
-/* Whether nobody notices that it is not evaluated. */
+/* Whether omitting its evaluation is unobservable. */
 static bool may_drop(const flxi_kfolder *f, uint32_t e)
 {
     return !(at(f, e).does & (KX_ATOMICS | KX_OPAQUES)) && !(f->holds && names_held(f, e));
 }
 
-/* Whether operands may change places: evaluation order is from left to right. */
+/* Whether operands may be swapped: evaluation order is from left to right. */
 static bool may_swap(const flxi_kx *e)
 {
     return !(e->does & (KX_ATOMICS | KX_OPAQUES));
@@ -97,7 +97,7 @@ static uint32_t evaluate(const flxi_kfolder *f, const flxi_kx *e)
     return is_op && flxi_kscalar_eval(e, types, x, &result) ? flxi_kb_literal(f->b, e->type, result) : 0;
 }
 
-/* A pure extension of literals is computed now. */
+/* A pure extension of literals is evaluated now. */
 static uint32_t fold_opaque(const flxi_kfolder *f, const flxi_kx *e)
 {
     uint32_t types[FLXI_KEXTENSION_MAX_ARGS] = {0};
@@ -136,11 +136,11 @@ enum { LEFT = 1, RIGHT = 2, BOTH = 3 };
 
 typedef struct {
     uint8_t op;
-    uint8_t side;  /* where the literal stands */
+    uint8_t side;  /* side of the literal */
     uint8_t kinds; /* of the operands */
     uint8_t literal;
     uint8_t gives;
-    uint8_t flags; /* needs this permission */
+    uint8_t flags; /* requires this permission */
 } identity;
 
 /* For floats: x + 0 is not x when x is -0, and x * 0 is not 0 when x is infinite or NaN. */
@@ -228,7 +228,7 @@ static uint32_t truth(const flxi_kfolder *f, uint32_t x)
     return type == FLX_BOOL ? x : binary(f, KBIN_ne, x, flxi_kb_literal(f->b, type, 0));
 }
 
-/* 0 when the outcome would drop an operand that must be evaluated. */
+/* 0 if the result would drop an operand that must be evaluated. */
 static uint32_t outcome_of(const flxi_kfolder *f, outcome gives, uint32_t x, uint32_t literal)
 {
     uint32_t type = flxi_kb_type(f->b, x);
@@ -244,7 +244,7 @@ static uint32_t outcome_of(const flxi_kfolder *f, outcome gives, uint32_t x, uin
     default:
         break;
     }
-    if (!may_drop(f, x)) /* a zero divisor must go all the same */
+    if (!may_drop(f, x)) /* a zero divisor must go in any case */
         return gives == GIVES_ONES ? flxi_kb_binary(f->b, KBIN_bit_or, x, flxi_kb_literal(f->b, type, mask_of(type)))
                                    : 0;
     switch (gives) {
@@ -263,7 +263,7 @@ static uint32_t outcome_of(const flxi_kfolder *f, outcome gives, uint32_t x, uin
     }
 }
 
-/* `side` is where the literal stands. */
+/* `side` is the side of the literal. */
 static uint32_t apply_identities(const flxi_kfolder *f, const flxi_kx *e, int side)
 {
     uint32_t literal = e->x[side == LEFT ? 0 : 1], x = e->x[side == LEFT ? 1 : 0];
@@ -305,7 +305,7 @@ static const identity self_identities[] = {
     {KBIN_copysign, 0, TAKES_FLOAT, 0, GIVES_X, 0},
 };
 
-/* The two uses of a load read the same: nothing stands between them. */
+/* The two uses of a load read the same value: nothing comes between them. */
 static uint32_t apply_self_identities(const flxi_kfolder *f, const flxi_kx *e)
 {
     if (!may_drop(f, e->x[0]))
@@ -373,7 +373,7 @@ static bool associates(const flxi_kfolder *f, uint8_t op, uint32_t type)
            op == KBIN_min || op == KBIN_max;
 }
 
-/* x plus what a chain of additions and subtractions of literals comes to, written with the smaller literal. */
+/* x plus the sum of a chain of additions and subtractions of literals, written with the smaller literal. */
 static uint32_t merge_offsets(const flxi_kfolder *f, const flxi_kx *e, const flxi_kx *inner)
 {
     uint64_t mask = mask_of(e->type);
@@ -399,7 +399,7 @@ static uint32_t merge_literals(const flxi_kfolder *f, const flxi_kx *e)
     return 0;
 }
 
-/* Amounts are taken modulo the width. */
+/* Shift amounts are taken modulo the width. */
 static uint32_t fold_shift(const flxi_kfolder *f, const flxi_kx *e)
 {
     uint8_t width = flxi_ktype_of(e->type)->bits;
@@ -420,7 +420,7 @@ static uint32_t fold_truth(const flxi_kfolder *f, const flxi_kx *e, int side)
     return may_drop(f, x) ? flxi_kb_bool(f->b, is_true) : 0;
 }
 
-/* A bool that was made a number is compared with 0. */
+/* A bool that was converted to a number is compared with 0. */
 static uint32_t fold_bool_test(const flxi_kfolder *f, const flxi_kx *e)
 {
     flxi_kx x = at(f, e->x[0]);
@@ -569,7 +569,7 @@ static uint32_t fold_fma(const flxi_kfolder *f, const flxi_kx *e)
     return 0;
 }
 
-/* A cast after a cast that lost nothing. */
+/* A cast after a lossless cast. */
 static uint32_t fold_cast(const flxi_kfolder *f, const flxi_kx *e)
 {
     flxi_kx x = at(f, e->x[0]);
@@ -609,7 +609,7 @@ static uint32_t fold_load(const flxi_kfolder *f, const flxi_kx *e)
     bool is_held = f->b->buffers.at[e->ref].usage != FLX_KERNEL_ANY_USE;
     if (!is_outside(f, e->ref, e->x[0]))
         return 0;
-    /* Its own length is an index out of range that is no literal. */
+    /* Its own length is an index out of range that is not a literal. */
     return is_held ? flxi_kb_load(f->b, e->ref, flxi_kb_length(f->b, e->ref)) : flxi_kb_literal(f->b, e->type, 0);
 }
 
@@ -631,7 +631,7 @@ static uint32_t fold_atomic(const flxi_kfolder *f, const flxi_kx *e)
                           (flx_kernel_order)e->order);
 }
 
-/* The index of a store of `value`: 0 if it is dropped because it is out of range. */
+/* The index of a store of `value`: 0 if the store is dropped because it is out of range. */
 static uint32_t store_index(const flxi_kfolder *f, uint32_t buffer, uint32_t index, uint32_t value)
 {
     if (!is_outside(f, buffer, index))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_fusion.c: one kernel for a producer and its consumer.
 
-   Between two dispatches everything that the first wrote is there for the second. In one kernel an invocation can
-   count only on what it wrote itself. So every buffer that both touch and one writes must be accessed at one and the
-   same index E, made of ids, lengths, literals and memory that nobody writes; and wherever the other kernel touches
-   it, the conditions under which the writer stores must hold as well. Since the writer is free of races, E then
-   differs between all invocations that get there, so nobody meets the element of another. */
+   Between two dispatches everything that the first wrote becomes visible to the second. In one kernel an invocation can
+   rely only on what it wrote itself. So every buffer that both access and one writes must be accessed at a single index
+   E, computed from ids, lengths, literals and memory that neither writes; and wherever the other kernel accesses it,
+   the conditions under which the writer stores must hold as well. Since the writer is free of races, E then differs
+   between all invocations that get there, so no invocation accesses the element of another. */
 #include "kernel/check/kernel_validate.h"
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/program/kernel_rewrite.h"
@@ -35,9 +35,9 @@ typedef struct {
     flxi_kfacts f;
     uint32_t *buffers;  /* by number: in the fused kernel */
     use *uses;          /* by number in the fused kernel */
-    guards now;         /* around the statement that is looked at */
+    guards now;         /* around the current statement */
     bool has_returned;  /* some invocations may have */
-    uint32_t *resolved; /* by expression, see resolve(); NEVER: it cannot be, 0: not yet asked */
+    uint32_t *resolved; /* by expression, see resolve(); NEVER: impossible, 0: not yet computed */
     int depth;          /* of resolving */
 } part;
 
@@ -45,7 +45,7 @@ typedef struct {
     flxi_kb *b;
     flxi_arena arena;
     part parts[2];
-    uint8_t *is_shared; /* by number in the fused kernel: both kernels have it */
+    uint8_t *is_shared; /* by number in the fused kernel: both kernels use it */
     uint8_t *is_written;
     flx_error *err;
 } fusion;
@@ -91,11 +91,11 @@ static flx_code join_buffer(fusion *w, flxi_kbuffer *a, const flxi_kbuffer *b)
     if (a->element != b->element || a->count != b->count)
         return refuse(w, a->name, "the kernels declare it with different elements or counts");
     if (a->usage != FLX_KERNEL_ANY_USE || b->usage != FLX_KERNEL_ANY_USE)
-        return refuse(w, a->name, "the number of its uses is prescribed");
+        return refuse(w, a->name, "its declaration prescribes the number of uses");
     if ((b->flags & FLX_KERNEL_OUTPUT) && may_write(a))
-        return refuse(w, a->name, "it is zero when the second kernel starts");
+        return refuse(w, a->name, "it is reset to zero when the second kernel starts");
     if ((b->flags & FLX_KERNEL_OUTPUT) && may_read(a))
-        return refuse(w, a->name, "the first kernel reads what the second has as an output");
+        return refuse(w, a->name, "the first kernel reads an output of the second");
     bool reads = may_read(a) || may_read(b), writes = may_write(a) || may_write(b);
     if (reads && writes)
         a->access = FLX_KERNEL_READ_WRITE;
@@ -169,9 +169,9 @@ static uint32_t resolve_node(fusion *w, part *p, uint32_t number)
     return flxi_kb_rebuild(w->b, &e, x, NULL);
 }
 
-/* The expression in the common builder, with unassigned variables replaced by their values; 0 if it depends on
-   anything else than ids, lengths, literals and memory that neither kernel writes. Lets are resolved in order, so
-   chains are short. */
+/* The expression in the common builder, with unassigned variables replaced by their values; 0 if it depends on anything
+   other than ids, lengths, literals and memory that neither kernel writes. Lets are resolved in order, so chains are
+   short. */
 static uint32_t resolve(fusion *w, part *p, uint32_t number)
 {
     uint32_t known = p->resolved[number];
@@ -184,7 +184,7 @@ static uint32_t resolve(fusion *w, part *p, uint32_t number)
     return e;
 }
 
-/* ---- What each kernel does to shared buffers ---- */
+/* ---- Accesses of each kernel to shared buffers ---- */
 
 static void keep_common(guards *a, const guards *b)
 {
@@ -232,7 +232,7 @@ static void note_expr(fusion *w, part *p, uint32_t number)
     const flxi_kx *e = &p->k->exprs[number];
     if (e->kind == KX_LOAD)
         note_access(w, p, e->ref, e->x[0], false);
-    if (e->kind == KX_ATOMIC) { /* others meet it there: no element belongs to one invocation */
+    if (e->kind == KX_ATOMIC) { /* other invocations access it too: no element belongs to one invocation */
         note_access(w, p, e->ref, e->x[0], true);
         p->uses[p->buffers[e->ref]].is_scattered = true;
     }
@@ -294,7 +294,7 @@ static flx_code note_list(fusion *w, part *p, flxi_klist list)
                                     "the first kernel returns early");
         default:
             return flxi_kernel_fail(w->err, "not fused:", "dispatch the kernels one after the other",
-                                    "copies, traps, collectives and extensions are not fused");
+                                    "copies, traps, collectives and extensions cannot be fused");
         }
         FLXI_TRY(note_list(w, p, s->body));
         p->now.is_known = is_known;
@@ -310,9 +310,9 @@ static flx_code check_shared(fusion *w, uint32_t buffer)
         return FLX_OK;
     const use *writer = a->writes ? a : b, *other = a->writes ? b : a;
     if (a->is_scattered || b->is_scattered || a->index != b->index)
-        return refuse(w, name, "the kernels do not access it at one and the same index");
+        return refuse(w, name, "the kernels do not access it at the same single index");
     if (!writer->around_store.is_known || !includes(&other->around_all, &writer->around_store))
-        return refuse(w, name, "the conditions of stores to it are not those of the other kernel's accesses");
+        return refuse(w, name, "the conditions of its stores do not hold at the other kernel's accesses");
     return FLX_OK;
 }
 
@@ -352,10 +352,10 @@ static flx_code begin_parts(fusion *w)
 static flx_code check_heads(const flx_kernel *a, const flx_kernel *b, flx_error *err)
 {
     if (memcmp(a->size, b->size, sizeof a->size) != 0)
-        return flxi_kernel_fail(err, "not fused:", "give them workgroups of one size",
-                                "the kernels' workgroups differ");
+        return flxi_kernel_fail(err, "not fused:", "use the same workgroup size",
+                                "the kernels have different workgroup sizes");
     if (a->flags != b->flags)
-        return flxi_kernel_fail(err, "not fused:", "give them the same flags", "the kernels' arithmetic differs");
+        return flxi_kernel_fail(err, "not fused:", "use the same flags", "the kernels have different arithmetic flags");
     return FLX_OK;
 }
 

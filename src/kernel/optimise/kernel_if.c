@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_if.c: simpler branches. One pass takes decided ones away, the other makes selects of small ones.
+/* kernel_if.c: simplifies branches. One pass removes decided ones, the other turns small ones into selects.
 
    Inside a branch its condition is known, as long as nothing it reads changes there; so is what the condition
    implies: both sides of an `and` that holds, both sides of an `or` that does not. Known conditions are replaced by
@@ -178,7 +178,7 @@ flx_kernel *flxi_kpass_if(const flx_kernel *k, const flxi_ksimplify_options *o, 
 
 /* ---- Selects ---- */
 
-/* More than this is better jumped over. */
+/* Larger branches are better skipped by a jump. */
 enum { MAX_ARM_COST = 8, MAX_ARM_ASSIGNS = 2, MAX_ARM_DEPTH = 64 };
 
 static bool is_cheap_arm(const flxi_kfacts *f, flxi_klist list)
@@ -216,7 +216,7 @@ static bool select_stmt(flxi_krewrite *r, const flxi_ks *s)
         flxi_kb_assign(r->to, r->vars[x->var], flxi_kb_select(r->to, c, a, b));
         return true;
     }
-    /* An arm's values are only taken where the other arm changed nothing, so the arms may follow one another; but the
+    /* An arm's values are used only where the other arm changed nothing, so the arms may follow one another; but the
        condition is evaluated once. */
     if (s->body.n + s->other.n > 1)
         c = flxi_kb_var(r->to, flxi_kb_let(r->to, flxi_krewrite_fresh_name(r, "c"), c));

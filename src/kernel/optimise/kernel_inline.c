@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_inline.c: blocks, regions and functions give way to what stands in them.
+/* kernel_inline.c: replaces blocks, regions and calls by their contents.
 
-   A block disappears, and so does a region that carries no flags, up to a size; what they declare gets new names
-   where that is needed. A call becomes the statements of its function, right before the statement that it stands in,
-   unless that statement has effects (the order of evaluation would show), the function is large and called from
-   several places, or it has a derivative of its own, which inlining would forget. There are two passes, one that looks
-   at sizes and one that does not; who wants nothing inlined runs neither. */
+   A block disappears, and so does a region that carries no flags, up to a size; their variables get new names where
+   necessary. A call becomes the statements of its function, right before the statement that contains it, unless that
+   statement has effects (the order of evaluation would be observable), the function is large and has several call
+   sites, or it has its own derivative, which inlining would lose. There are two passes, one that respects size limits
+   and one that does not; without inlining, neither runs. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
@@ -13,13 +13,13 @@
 enum {
     MAX_REGION = 256,   /* statements and expression nodes of a region that is spliced */
     MAX_FUNCTION = 64,  /* of a function that is inlined at every call */
-    MAX_TOTAL = 200000, /* nothing is inlined into programs that grow beyond this */
+    MAX_TOTAL = 200000, /* programs do not grow beyond this by inlining */
 };
 
 typedef struct {
     flxi_kfacts f;
     uint32_t *sizes; /* by function */
-    uint32_t *calls; /* by function: places that call it */
+    uint32_t *calls; /* by function: call sites */
     uint8_t *has_adjoint;
     bool is_eager; /* whatever the size */
     int depth;     /* of calls that are being inlined */
@@ -53,7 +53,7 @@ static void count_calls(inliner *p, uint32_t number)
 static void measure(inliner *p)
 {
     const flx_kernel *k = p->f.k;
-    for (uint32_t at = 1; at <= p->f.num_places; at++)
+    for (uint32_t at = 1; at <= p->f.num_positions; at++)
         if (p->f.stmt[at]) {
             count_calls(p, p->f.stmt[at]->a);
             count_calls(p, p->f.stmt[at]->b);

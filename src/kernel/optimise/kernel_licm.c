@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_licm.c: loop-invariant code motion. Before each loop, from the outside in, come the lets of its body (and of
-   the bodies of loops in it) that give the same value in every iteration, and new lets for costly invariant parts of
-   other expressions. Code under a condition stays where it is, and so does a region with flags. Evaluation cannot fail,
-   so a loop that never runs costs something but does no harm.
+/* kernel_licm.c: loop-invariant code motion. Lets in the body of a loop (and in loops inside it) that have the same
+   value in every iteration move before the loop, from the outside in, and costly invariant parts of other expressions
+   get new lets there. Code under a condition is not moved, and neither is a region with flags. Evaluation cannot fail,
+   so moving code out of a loop that never runs costs something but does no harm.
 
-   Derivatives want less of it: a load before the loop gets its adjoint once instead of in every iteration, but the
-   derivative of what is computed there may be infinite, which a loop that never runs must not meet. So for them only
-   loads move, and what is no float and thus has no derivative. */
+   Derivatives need less: a load before the loop gets its adjoint once instead of in every iteration, but the derivative
+   of a value computed there may be infinite, which a loop that never runs must not encounter. So for them only loads
+   move, and values that are not floats and thus have no derivative. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
@@ -20,10 +20,10 @@ typedef struct {
 
 typedef struct {
     flxi_kfacts f;
-    uint32_t *declared;        /* by variable: where, as far as motion goes */
-    uint8_t *moved;            /* by variable: its let stands before a loop already */
+    uint32_t *declared;        /* by variable: position of its declaration after motion */
+    uint8_t *moved;            /* by variable: its let has moved before a loop already */
     uint32_t *held;            /* by expression: the new variable that holds it in this loop, or 0 */
-    FLXI_VEC(hoisted) changes; /* of `held`, undone behind the loop */
+    FLXI_VEC(hoisted) changes; /* of `held`, undone after the loop */
     bool only_loads;           /* and values without derivatives, of lets */
 } mover;
 
@@ -87,7 +87,7 @@ static void hoist_parts(flxi_krewrite *r, uint32_t number, uint32_t loop)
         hoist_parts(r, e->args[i], loop);
 }
 
-/* What every iteration of the loop runs. Positions of the statements do not matter here, only that of the loop. */
+/* What every iteration of the loop runs. The positions of these statements do not matter, only that of the loop. */
 static void hoist_list(flxi_krewrite *r, flxi_klist list, uint32_t loop)
 {
     mover *m = r->user;
@@ -135,7 +135,7 @@ static bool move_stmt(flxi_krewrite *r, const flxi_ks *s)
 
 static bool has_loops(const flxi_kfacts *f)
 {
-    for (uint32_t at = 1; at <= f->num_places; at++)
+    for (uint32_t at = 1; at <= f->num_positions; at++)
         if (f->stmt[at] && f->stmt[at]->kind == KS_LOOP)
             return true;
     return false;

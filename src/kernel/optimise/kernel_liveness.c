@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_liveness.c: which variables are read later, by a walk against the order of the text.
+/* kernel_liveness.c: which variables are read later, by a backwards walk.
 
    Changes of the set of live variables are logged, so that the branches of an `if` can start from the same set and be
-   united afterwards at the cost of what they changed. At the end of a loop's body everything is taken to be live that
-   the loop reads at all: exact enough, and one walk is enough. */
+   merged afterwards at the cost of what they changed. At the end of a loop's body every variable that the loop reads at
+   all is assumed live: precise enough, and one walk suffices. */
 #include "kernel/optimise/kernel_liveness.h"
 
 typedef struct {
@@ -62,7 +62,7 @@ static bool is_new(walker *w, uint32_t var)
     return is_first;
 }
 
-/* Back to what was live when the log had n entries, keeping what the branch came to. */
+/* Restores what was live when the log had n entries, and keeps the result of the branch. */
 static void end_first(walker *w, size_t n)
 {
     w->mark++;
@@ -74,8 +74,9 @@ static void end_first(walker *w, size_t n)
     }
 }
 
-/* Live is what is live at the start of either branch: the first, whose results begin at `results`, or the second, which
-   began when the log had n entries. A branch that leaves a variable alone has it as it is behind both. */
+/* A variable is live if it is live at the start of either branch: the first, whose results begin at `results`, or the
+   second, which began when the log had n entries. A branch that does not access a variable leaves it as it is after
+   both. */
 static void unite(walker *w, size_t n, size_t results)
 {
     size_t end = w->log.n;
@@ -118,7 +119,7 @@ static void read_all(walker *w, flxi_klist list, uint32_t loop)
     }
 }
 
-/* Like a branch beside an empty one: it may not run. */
+/* Like an `if` without an else: it may not run. */
 static void walk_loop(walker *w, const flxi_ks *s, uint32_t at)
 {
     size_t n = w->log.n, results = w->results.n;

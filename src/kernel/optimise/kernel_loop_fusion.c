@@ -2,24 +2,24 @@
 /* kernel_loop_fusion.c: two loops in a row over the same range become one, and so do two branches in a row of the same
    condition; long loops become two.
 
-   Let A and B be the bodies. Fused, B of an iteration comes before A of all later ones; so these must have nothing to
-   do with each other. That holds if no variable from outside that one assigns is used by the other, and if every
-   buffer that one writes and the other touches is accessed in both only at the same index, a sum of the loop's
-   variable and something fixed: then an element belongs to one iteration. Barriers, atomics that the other body
-   meets, returns, traps and copies forbid it. Splitting is the same in the other direction. Branches keep their order,
-   so it is enough that the first does not change the condition. */
+   Let A and B be the bodies. Fused, B of an iteration runs before A of all later ones; so these must be independent.
+   They are if no outer variable that one assigns is used by the other, and if every buffer that one writes and the
+   other accesses is accessed in both only at the same index, a sum of the loop variable and something fixed: then each
+   element belongs to one iteration. Barriers, atomics on buffers of the other body, returns, traps and copies prevent
+   it. Splitting is the same in the other direction. Branches keep their order, so it is enough that the first does not
+   change the condition. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_rewrite.h"
 
 enum {
     MAX_FUSED = 64, /* statements of a body, also in its inner lists: longer ones are split, not fused */
-    MAX_CUTS = 16,  /* places at which a split is tried */
+    MAX_CUTS = 16,  /* positions at which a split is tried */
 };
 
 enum { READS = 1, WRITES = 2, ACTS = 4, SCATTERED = 8 };
 
-/* What a body does to one buffer. The index is the loop's variable, combined by `op` with expression `fixed`. */
+/* How a body accesses one buffer. The index is the loop's variable, combined by `op` with expression `fixed`. */
 typedef struct {
     uint8_t does;
     bool has_index;
@@ -32,7 +32,7 @@ typedef struct {
     access *buffers;
     uint32_t *seen_vars, *seen_buffers; /* what is not zero, to be cleared */
     uint32_t num_vars, num_buffers;
-    bool is_fenced; /* holds something that may not change places with anything */
+    bool is_fenced; /* contains something that must not be reordered */
 } footprint;
 
 typedef struct {
@@ -88,7 +88,7 @@ static bool is_fixed(const fuser *w, uint32_t e)
     return declares_before(w, e, w->from) && flxi_kfacts_is_stable(&w->f, e, w->from, w->to);
 }
 
-/* v, v + c, c + v, v - c: another iteration, another element, since sums wrap. */
+/* v, v + c, c + v, v - c: different iterations access different elements, also when sums wrap. */
 static bool split_index(const fuser *w, uint32_t index, uint32_t var, uint8_t *op, uint32_t *fixed)
 {
     const flxi_kx *e = &w->k->exprs[index];
@@ -172,7 +172,7 @@ static void note_list(fuser *w, footprint *p, flxi_klist list, uint32_t var)
     }
 }
 
-/* ---- Whether bodies may change places ---- */
+/* ---- Whether bodies may be reordered ---- */
 
 static bool variables_are_apart(const fuser *w)
 {
@@ -238,7 +238,7 @@ static bool may_join(const fuser *w, const flxi_ks *s, const flxi_ks *next, uint
            flxi_kfacts_is_stable(&w->f, s->a, at, w->f.end[at]);
 }
 
-/* A list, and behind it another one that stood behind the first's statement. */
+/* A list followed by another one that came after the first one's statement. */
 static void copy_both(flxi_krewrite *r, flxi_klist list, uint32_t at, flxi_klist next, uint32_t next_at)
 {
     fuser *w = r->user;
@@ -246,7 +246,7 @@ static void copy_both(flxi_krewrite *r, flxi_klist list, uint32_t at, flxi_klist
     flxi_krewrite_list(r, list);
     r->at = next_at - 1;
     w->lists[++w->depth] = next;
-    flxi_krewrite_splice(r, next, KNAMES_ALL_APART); /* what the first list declares is in sight */
+    flxi_krewrite_splice(r, next, KNAMES_ALL_APART); /* what the first list declares is visible */
     w->depth--;
 }
 
@@ -311,7 +311,7 @@ static flxi_klist tail(flxi_klist list, size_t n)
     return (flxi_klist){list.at + n, list.n - n};
 }
 
-/* The place nearest to the middle where the body may be cut, or 0; `cut_at` receives its position. */
+/* The cut of the body nearest to its middle, or 0; `cut_at` receives its position. */
 static size_t find_cut(fuser *w, const flxi_ks *s, uint32_t at, uint32_t *cut_at)
 {
     size_t middle = s->body.n / 2;
@@ -386,7 +386,7 @@ static flx_kernel *run(const flx_kernel *k, const flxi_krewrite_hooks *hooks, fl
     flx_kernel *result = NULL;
     if (flxi_kfacts_find(&w.f, k, err) == FLX_OK) {
         bool has_work = false;
-        for (uint32_t at = 1; !has_work && at <= w.f.num_places; at++)
+        for (uint32_t at = 1; !has_work && at <= w.f.num_positions; at++)
             has_work = w.f.stmt[at] && (w.f.stmt[at]->kind == KS_LOOP || w.f.stmt[at]->kind == KS_IF);
         if (!has_work) {
             result = flxi_krewrite_nothing(k);

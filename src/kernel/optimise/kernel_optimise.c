@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_optimise.c: the pipeline. One function runs named passes in order, again and again until none of them changes
-   anything; reading the tables below is reading the optimiser. */
+/* kernel_optimise.c: the pipeline. One function runs the named passes in order, repeatedly, until none of them changes
+   anything; the tables below list them. */
 #include "kernel/optimise/kernel_optimise.h"
 
 #include "kernel/check/kernel_validate.h"
@@ -9,8 +9,8 @@
 typedef struct {
     const char *name;
     flxi_kpass_fn run;
-    bool is_usual; /* one of those that run when none is named */
-    bool is_final; /* runs when the others have come to rest: it trades forms that they understand for faster ones */
+    bool is_usual; /* runs when no passes are named */
+    bool is_final; /* runs after the others: it replaces forms that they understand by faster ones */
 } pass;
 
 /* In the order in which they run. */
@@ -37,27 +37,27 @@ static const pass passes[] = {
     {"strength", flxi_kpass_strength, true, true},
 };
 
-/* What transforms need: everything that shortens, nothing that trades one form for another. */
+/* What transforms need: every pass that shortens, none that trades one form for another. */
 static const char simplifiers[] = "propagate,coalesce,if,cse,dce";
 
 enum {
     NUM_PASSES = sizeof passes / sizeof *passes,
-    /* A pass rarely changes something in the fourth round; a kernel that never comes to rest would be a mistake. */
+    /* A pass rarely changes anything in the fourth round; a kernel that never reaches a fixed point would be a bug. */
     MAX_ROUNDS = 8,
 };
 
 /* ---- Running passes ---- */
 
 typedef struct {
-    flx_kernel *k;        /* as it is now */
-    uint64_t fingerprint; /* its */
+    flx_kernel *k;        /* the current program */
+    uint64_t fingerprint; /* of k */
     flxi_ksimplify_options o;
     uint8_t *scratch; /* what o.only_if_loaded points to */
     uint32_t scratch_size;
     const flxi_allocator *mem;
 } run;
 
-/* Buffers keep their order, so those of the new program are found in the old one in one walk. */
+/* Buffers keep their order, so one walk finds those of the new program in the old one. */
 static void renumber_scratch(run *r, const flx_kernel *next)
 {
     uint32_t old = 1;
@@ -68,7 +68,7 @@ static void renumber_scratch(run *r, const flx_kernel *next)
     }
 }
 
-/* Debug builds check what goes in and what every pass makes. */
+/* Debug builds validate the input and the result of every pass. */
 static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
 {
 #ifdef FLX_DEBUG
@@ -77,7 +77,7 @@ static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
     if (code == FLX_E_OOM)
         flxi_oom(err, "a kernel");
     else if (code != FLX_OK)
-        flxi_fail(err, FLX_E_INTERNAL, "%s made an invalid kernel: %.180s", maker, why.message);
+        flxi_fail(err, FLX_E_INTERNAL, "%s produced an invalid kernel: %.180s", maker, why.message);
     if (code != FLX_OK)
         return false;
 #else
@@ -110,7 +110,7 @@ static bool run_pass(run *r, const pass *p, bool *changed, flx_error *err)
     return true;
 }
 
-/* Until as many passes as there are have changed nothing in a row. */
+/* Runs until a full cycle of passes has changed nothing. */
 static bool run_until_rest(run *r, const pass *const *list, size_t n, flx_error *err)
 {
     size_t idle = 0;
@@ -177,8 +177,7 @@ static flx_code fail_name(const char *name, size_t n, flx_error *err)
 {
     char text[40];
     flxi_printable(text, sizeof text, name, n);
-    return flxi_fail_hint(err, FLX_E_USAGE, "flx help kernel optimise lists them",
-                          "there is no pass of kernels called '%s'", text);
+    return flxi_fail_hint(err, FLX_E_USAGE, "flx help kernel optimise lists them", "unknown kernel pass '%s'", text);
 }
 
 static void choose_usual(const pass **list, size_t *n)
@@ -197,7 +196,7 @@ static size_t position(const pass *const *list, size_t n, const pass *p)
     return i;
 }
 
-/* One name of a list: added, or with a minus taken out. */
+/* One name of a list: adds the pass, or removes it after a minus. */
 static flx_code choose_one(const char *name, size_t length, const pass **list, size_t *n, flx_error *err)
 {
     bool goes = length > 0 && name[0] == '-';
@@ -206,7 +205,7 @@ static flx_code choose_one(const char *name, size_t length, const pass **list, s
         return fail_name(name + goes, length - goes, err);
     size_t at = position(list, *n, p);
     if (goes && at == *n)
-        return flxi_fail(err, FLX_E_USAGE, "pass '%s' cannot be left out: it does not run", p->name);
+        return flxi_fail(err, FLX_E_USAGE, "pass '%s' cannot be removed: it is not in the list", p->name);
     if (!goes && at < *n)
         return flxi_fail(err, FLX_E_USAGE, "pass '%s' is named twice", p->name);
     if (goes)
@@ -216,7 +215,7 @@ static flx_code choose_one(const char *name, size_t length, const pass **list, s
     return FLX_OK;
 }
 
-/* Names separated by commas, each at most once; a list that begins with a minus changes the usual one. */
+/* Names separated by commas, each at most once; a list that begins with a minus modifies the default list. */
 static flx_code choose(const char *names, const pass **list, size_t *n, flx_error *err)
 {
     *n = 0;
@@ -247,7 +246,7 @@ flx_kernel *flx_kernel_optimise(const flx_kernel *k, const char *names, flx_erro
     const pass *list[NUM_PASSES];
     size_t n = 0;
     if (!k) {
-        flxi_fail(err, FLX_E_USAGE, "there is no kernel to optimise");
+        flxi_fail(err, FLX_E_USAGE, "flx_kernel_optimise: the kernel is NULL");
         return NULL;
     }
     if (!names)

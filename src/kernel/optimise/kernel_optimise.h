@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and gives a new one that does the same
-   with less; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result), and running it
-   again on what it made changes nothing after finitely many times. kernel_optimise.c lists them in order. */
+/* kernel_optimise.h: the passes of the optimiser. Each takes a valid program and returns an equivalent one that does
+   less work; each keeps the interpreter's results bit for bit (the payload of a NaN is not a result) and reaches a
+   fixed point after finitely many runs on its own result. kernel_optimise.c lists them in order. */
 #ifndef FLXI_KERNEL_OPTIMISE_H
 #define FLXI_KERNEL_OPTIMISE_H
 
@@ -13,8 +13,8 @@ enum {
 
 typedef struct {
     uint32_t flags;
-    /* By number: buffers whose contents nobody asks for after the dispatch, so that what is stored there matters only
-       if it is loaded; they are dropped when nothing names them any more. NULL: none but workgroup and private ones. */
+    /* By number: buffers whose contents are not needed after the dispatch, so that a store there matters only if it is
+       loaded; they are dropped when nothing refers to them any more. NULL: only workgroup and private ones. */
     const uint8_t *only_if_loaded;
 } flxi_ksimplify_options;
 
@@ -25,8 +25,8 @@ flx_kernel *flxi_kernel_simplify(const flx_kernel *k, const flxi_ksimplify_optio
 
 /* ---- Passes, by file ---- */
 
-/* kernel_dce.c: drops what no result needs: variables, stores to buffers nobody reads, barriers between nothing, code
-   behind a return, functions and buffers nobody names. */
+/* kernel_dce.c: drops what no result needs: variables, stores to buffers that are never read, barriers that separate
+   nothing, code after a return, unused functions and buffers. */
 flx_kernel *flxi_kpass_dce(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
 /* kernel_fold.c: operations on literals, and identities. */
@@ -36,7 +36,7 @@ flx_kernel *flxi_kpass_fold(const flx_kernel *k, const flxi_ksimplify_options *o
    once move to their use; a variable that is assigned again in the list of its let becomes several. */
 flx_kernel *flxi_kpass_propagate(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_coalesce.c: an assignment of a value that was computed for it moves to where it is computed. */
+/* kernel_coalesce.c: moves an assignment up to the let that computes its value. */
 flx_kernel *flxi_kpass_coalesce(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
 /* kernel_cse.c: equal pure expressions are computed once where one dominates the others. */
@@ -51,11 +51,11 @@ flx_kernel *flxi_kpass_select(const flx_kernel *k, const flxi_ksimplify_options 
 /* kernel_bounds.c: comparisons, min, max and mod that the ranges of their operands decide. */
 flx_kernel *flxi_kpass_bounds(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_dead_store.c: loads of what was just stored; stores that are overwritten unseen. */
+/* kernel_dead_store.c: loads of what was just stored; stores that are overwritten before they are read. */
 flx_kernel *flxi_kpass_forward(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_dead_store(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_licm.c: what is the same in every iteration stands before the loop. */
+/* kernel_licm.c: moves loop-invariant code before the loop. */
 flx_kernel *flxi_kpass_licm(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 /* Only loads, and values that have no derivative: before differentiation, of a normalised program. */
 flx_kernel *flxi_kernel_hoist_loads(const flx_kernel *k, flx_error *err);
@@ -63,25 +63,24 @@ flx_kernel *flxi_kernel_hoist_loads(const flx_kernel *k, flx_error *err);
 /* kernel_strength.c: shifts, masks and products instead of products, quotients and remainders. */
 flx_kernel *flxi_kpass_strength(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_unroll.c: short loops are written out; a first iteration that is special stands before its loop; long inner
-   loops are cut into strips. */
+/* kernel_unroll.c: unrolls short loops, peels first iterations that are special, and strip-mines long inner loops. */
 flx_kernel *flxi_kpass_unroll(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_peel(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_strip_mine(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_loop_fusion.c: neighbouring loops over the same range, or branches of the same condition, become one; bodies
+/* kernel_loop_fusion.c: adjacent loops over the same range, or branches of the same condition, become one; bodies
    that are too long become two. */
 flx_kernel *flxi_kpass_fuse(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_split(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_barriers.c: barriers that keep nothing apart. */
+/* kernel_barriers.c: removes barriers that separate nothing. */
 flx_kernel *flxi_kpass_barriers(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* kernel_inline.c: calls, blocks and regions give way to what stands in them: small ones, or all of them. */
+/* kernel_inline.c: replaces calls, blocks and regions by their contents: small ones, or all of them. */
 flx_kernel *flxi_kpass_inline(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 flx_kernel *flxi_kpass_inline_always(const flx_kernel *k, const flxi_ksimplify_options *o, flx_error *err);
 
-/* Names of all passes, in the order in which they run; NULL behind the last. */
+/* Names of all passes, in the order in which they run; NULL after the last. */
 const char *flxi_kernel_pass_name(size_t i);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_propagate.c: copy and constant propagation in one walk that folds as it goes.
 
-   A let that is never assigned is replaced by its value where the value is a literal, a variable, or any pure
-   expression with a single use outside of inner loops, if it stays the same up to the last use. So a chain of lets
-   turns into one readable expression, up to a depth. Of a variable that is assigned it is known what it holds between
-   an assignment of a literal or an unchanging variable and the next assignment; loops that lead back are spans that
-   hold no assignment either. An assignment that stands in the same list as the variable's let makes a new variable:
-   everything behind it in the list means the new one, so nothing is lost, and the pieces are assigned less often. */
+   A let that is never assigned is replaced by its value if the value is a literal, a variable, or any pure expression
+   with a single use outside of inner loops, provided that it stays the same up to the last use. So a chain of lets
+   turns into one readable expression, up to a depth limit. For an assigned variable the value is known between an
+   assignment of a literal or an unchanging variable and the next assignment, as long as no loop that leads back into
+   this span contains an assignment. An assignment in the same list as the variable's let starts a new variable:
+   everything after it in the list refers to the new one, so no information is lost, and each piece is assigned less
+   often. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_fold.h"
 #include "kernel/optimise/kernel_optimise.h"
 
-/* Deeper expressions are hard to read, and limits of depth are not far. */
+/* Deeper expressions are hard to read, and come close to the depth limit. */
 enum { MAX_DEPTH = 24 };
 
 typedef struct {
@@ -70,7 +71,7 @@ static void open_list(flxi_krewrite *r, flxi_klist list)
     p->changes_at[p->depth++] = p->changes.n;
 }
 
-/* Whether an assignment in the list gets between is asked by position, so what was known before may come back. */
+/* Whether an assignment in the list intervenes is checked by position, so earlier knowledge may become valid again. */
 static void close_list(flxi_krewrite *r, flxi_klist list)
 {
     propagator *p = r->user;
@@ -140,14 +141,14 @@ static bool may_move(const flxi_krewrite *r, const flxi_ks *s, uint32_t value)
     const propagator *p = r->user;
     const flxi_kvar_positions *v = &p->f.vars[s->var];
     const flxi_kx *e = flxi_kb_expr(r->to, value);
-    if (e->kind == KX_ID) /* its name reads better and costs nothing */
+    if (e->kind == KX_ID) /* it is easier to read by name and costs nothing */
         return false;
     if (!flxi_kfacts_is_pure(&p->f, s->a) || v->uses != 1 || v->is_looped || e->depth + v->use_depth > MAX_DEPTH)
         return false;
     return !((e->does & KX_READS) && use_has_effect(p, v->reach));
 }
 
-/* Whether reading the variable may mean evaluating `value` instead. */
+/* Whether a read of the variable may be replaced by evaluating `value`. */
 static bool is_replaced(const flxi_krewrite *r, const flxi_ks *s, uint32_t value)
 {
     const propagator *p = r->user;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_strength.c: costly operations with a literal operand become cheaper ones with the same result.
+/* kernel_strength.c: replaces costly operations with a literal operand by cheaper ones with the same result.
 
    Products, quotients and remainders by powers of two are shifts and masks; a signed quotient needs a bias, since
    shifting rounds down and dividing rounds toward zero. Other unsigned quotients are the upper half of a product with
    a scaled reciprocal (Granlund and Montgomery, "Division by invariant integers using multiplication"), up to 32
-   bits. A float quotient by a power of two is a product. What the program's flags allow beyond exact results is done
-   too: fused sums, reciprocals. */
+   bits. A float quotient by a power of two is a product. If the program's flags permit it, also fused sums and
+   reciprocals, which are not exact. */
 #include "kernel/optimise/kernel_fold.h"
 #include "kernel/optimise/kernel_optimise.h"
 #include "kernel/program/kernel_scalar.h"
@@ -24,7 +24,7 @@ static uint32_t binary(flxi_kb *b, flxi_kbinary op, uint32_t x, uint32_t y)
     return flxi_kb_binary(b, op, x, y);
 }
 
-/* Whether writing it twice costs nothing. */
+/* Whether evaluating it twice costs nothing. */
 static bool is_leaf(flxi_kb *b, uint32_t e)
 {
     uint8_t kind = flxi_kb_expr(b, e)->kind;
@@ -73,7 +73,7 @@ typedef struct {
 
 /* For 0 <= x < 2^bits: x / c is (x * factor) >> (width + shift), for c >= 3, no power of two; width <= 32. With 2^p =
    q c + r the factor is (2^p + c - r) / c; its error, times the largest x, must stay below one step of the quotient.
-   The factor 0 says that there is none. */
+   Factor 0 means that there is none. */
 static magic find_magic(uint64_t c, uint32_t width, uint32_t bits)
 {
     for (uint32_t shift = 0; width + shift < 64; shift++) {
@@ -97,7 +97,7 @@ static uint32_t unsigned_quotient(flxi_kb *b, uint32_t type, uint32_t x, uint64_
     if (width > 32)
         return 0;
     magic m = find_magic(c, width, width);
-    if (m.adds && !(c & 1)) { /* an even divisor: half of the way by a shift, then the factor fits */
+    if (m.adds && !(c & 1)) { /* an even divisor: shift first, then the factor fits */
         uint32_t k = log_of(c);
         x = shifted(b, type, x, k);
         m = find_magic(c >> k, width, width - k);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_unroll.c: loops with known bounds: unrolling, peeling, strip-mining.
 
-   None of them changes the order in which anything is computed. Loops are left alone if their body may not be
-   repeated: it names a buffer whose uses are counted, starts a copy with a tag, or holds a region that may stand
-   once. */
+   None of them changes the order of evaluation. Loops are left alone if their body must not be repeated: it uses a
+   buffer whose uses are counted, starts a copy with a tag, or contains a region that is allowed only once. */
 #include "kernel/optimise/kernel_facts.h"
 #include "kernel/optimise/kernel_fold.h"
 #include "kernel/optimise/kernel_optimise.h"
@@ -22,7 +21,7 @@ typedef struct {
     flxi_kfolder fold;
 } unroller;
 
-/* ---- What a loop is like ---- */
+/* ---- Properties of a loop ---- */
 
 static bool may_repeat(const flxi_kfacts *f, flxi_klist list)
 {
@@ -49,7 +48,7 @@ static bool has_trips(const flx_kernel *k, const flxi_ks *s, uint64_t *trips)
     return true;
 }
 
-/* With the loops inside unrolled as well; stops counting somewhere above the limits. */
+/* Includes the unrolled size of inner loops; stops counting somewhere above the limits. */
 static uint64_t unrolled_size(const flx_kernel *k, flxi_klist list)
 {
     uint64_t size = 0, trips;
@@ -97,7 +96,7 @@ static bool unroll_loop(flxi_krewrite *r, const flxi_ks *s)
 
 /* ---- Peeling ---- */
 
-/* Whether the body asks if this is the first iteration. */
+/* Whether the body tests for the first iteration. */
 static bool asks_for_first(const flx_kernel *k, const flxi_ks *loop)
 {
     for (size_t i = 0; i < loop->body.n; i++) {
@@ -111,7 +110,7 @@ static bool asks_for_first(const flx_kernel *k, const flxi_ks *loop)
     return false;
 }
 
-/* The first iteration stands before the loop, under a condition if there may be none. */
+/* The first iteration moves before the loop, under a condition if the loop may have no iterations. */
 static bool peel_loop(flxi_krewrite *r, const flxi_ks *s)
 {
     const unroller *p = r->user;
@@ -122,7 +121,7 @@ static bool peel_loop(flxi_krewrite *r, const flxi_ks *s)
         unrolled_size(r->from, s->body) > MAX_PEELED || r->to->nodes >= MAX_TOTAL)
         return false;
     uint32_t first = flxi_krewrite_expr(r, s->a), to = flxi_krewrite_expr(r, s->b);
-    if (flxi_kb_expr(r->to, to)->kind != KX_LITERAL) /* the first iteration may change what it is computed from */
+    if (flxi_kb_expr(r->to, to)->kind != KX_LITERAL) /* the first iteration may change the operands of the bound */
         to = flxi_kb_var(r->to, flxi_kb_let(r->to, flxi_krewrite_fresh_name(r, "n"), to));
     flxi_kb_if(r->to, flxi_kb_binary(r->to, KBIN_lt, first, to));
     r->values[s->var] = first;

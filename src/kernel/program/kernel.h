@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h: how a kernel program is held in memory, and building one.
+/* kernel.h: the in-memory form of a kernel program, and its builder.
 
-   A program is a tree of statements over expressions. Expressions are interned: equal ones are the same number,
-   operands come before their users, and number 0 is none. Since evaluation reads state, an expression stands for a
-   computation and not for a value: two uses of a load are two loads. Variables are numbered; a name may occur in
-   several scopes. Programs are immutable once finished and shared by reference counts. Depth and size are bounded when
-   a program is built, so that code that walks a program may recurse. */
+   A program is a tree of statements over expressions. Expressions are interned: equal expressions have the same number,
+   operands come before their users, and number 0 means none. Because evaluation reads state, an expression denotes a
+   computation and not a value: two uses of a load are two loads. Variables are numbered; a name may occur in several
+   scopes. Finished programs are immutable and shared by reference counts. The builder bounds depth and size, so code
+   that walks a program may recurse. */
 #ifndef FLXI_KERNEL_H
 #define FLXI_KERNEL_H
 
@@ -33,7 +33,7 @@ typedef struct {
     uint8_t value;   /* the type a load gives: itself, or what a storage type widens to */
 } flxi_ktype;
 
-const flxi_ktype *flxi_ktype_of(uint32_t type); /* of no type: a row of zeros */
+const flxi_ktype *flxi_ktype_of(uint32_t type); /* for an unknown type: a row of zeros */
 uint32_t flxi_ktype_find(const char *name, size_t n);
 size_t flxi_ktype_bytes(uint32_t type, uint64_t count); /* of `count` elements in a buffer; SIZE_MAX on overflow */
 
@@ -41,7 +41,7 @@ static inline bool flxi_ktype_is_float(uint32_t type)
 {
     return flxi_ktype_of(type)->kind == TAKES_FLOAT;
 }
-/* Whether an op that takes `kinds` takes values of the type. */
+/* Whether an op that takes `kinds` accepts values of the type. */
 bool flxi_ktype_fits(uint32_t type, unsigned kinds);
 
 /* ---- Ops ---- */
@@ -64,7 +64,7 @@ typedef enum { KRESULT_SAME, KRESULT_BOOL, KRESULT_UNSIGNED } flxi_kresult;
 
 typedef struct {
     const char *name;
-    const char *sign; /* its operator in text, "" if it is written as a call */
+    const char *sign; /* its operator in text, "" for an op written as a call */
     unsigned kinds;   /* TAKES_… */
     flxi_kresult result;
     const char *doc;
@@ -73,9 +73,9 @@ typedef struct {
 extern const flxi_kop flxi_kunaries[KUN_COUNT];
 extern const flxi_kop flxi_kbinaries[KBIN_COUNT];
 
-uint8_t flxi_kunary_find(const char *name, size_t n);              /* KUN_NONE when there is none */
+uint8_t flxi_kunary_find(const char *name, size_t n);              /* KUN_NONE if there is no such op */
 uint8_t flxi_kbinary_find(const char *name, size_t n);             /* KBIN_NONE */
-uint32_t flxi_kop_type(const flxi_kop *op, uint32_t operand_type); /* 0 for an operand the op does not take */
+uint32_t flxi_kop_type(const flxi_kop *op, uint32_t operand_type); /* 0 if the op does not take the operand type */
 
 /* Names of the numbers of flx_kernel_atomic, flx_kernel_order and flx_kernel_access, by number. */
 extern const char *const flxi_katomic_names[FLX_KERNEL_ATOMIC_COUNT];
@@ -109,11 +109,11 @@ typedef enum {
     KX_KIND_COUNT
 } flxi_kx_kind;
 
-/* What a tree of expressions does, gathered from its leaves. */
+/* What evaluating a tree of expressions does, gathered from its leaves. */
 enum {
     KX_READS = 1,    /* loads, or reads a length */
     KX_ATOMICS = 2,  /* changes memory */
-    KX_SUBGROUP = 4, /* talks to other lanes */
+    KX_SUBGROUP = 4, /* exchanges data with other lanes */
     KX_OPAQUES = 8,  /* an extension or a call */
     KX_VARIES = 16,  /* reads a variable */
 };
@@ -152,10 +152,11 @@ enum {
                                FLX_KERNEL_REGION_RECORD,
 };
 
-/* How many of x are expressions. */
+/* How many entries of x are expressions. */
 int flxi_kx_operands(const flxi_kx *e);
 
-/* A part that an extension gives its meaning: carried, compared and written, computed only where it is registered. */
+/* A part whose meaning an extension defines: carried, compared and written always, computed only where it is
+   registered. */
 typedef struct flxi_kextension flxi_kextension;
 
 typedef struct {
@@ -165,8 +166,8 @@ typedef struct {
     uint64_t fingerprint;
     uint8_t type; /* 0 in a statement */
     uint8_t pure;
-    uint32_t id;                  /* where it is written by its number, else 0 */
-    const flxi_kextension *known; /* the extension, or NULL while none of its name is registered; set by the builder */
+    uint32_t id;                  /* the extension's number if the text names it by number, else 0 */
+    const flxi_kextension *known; /* the extension, or NULL if none of this name is registered; set by the builder */
 } flxi_kopaque;
 
 /* ---- Statements ---- */
@@ -205,13 +206,13 @@ struct flxi_ks {
     uint8_t kind;
     uint8_t order;
     uint16_t
-        flags; /* of a region: FLX_KERNEL_REGION_…; of lets and loops that were taken out of one: what of them matters
-                       to reverse mode, no part of the program's value */
+        flags; /* of a region: FLX_KERNEL_REGION_…; of lets and loops taken out of a region: what matters to reverse
+                  mode; not part of the program's value */
     uint32_t var;
     uint32_t buffer, target;
     uint32_t a, b;
     uint32_t opaque;
-    uint32_t place; /* where it stands in the text it was read from, plus one; no part of the program's value */
+    uint32_t place; /* offset + 1 in the text it was read from; not part of the program's value */
     uint64_t offset;
     const char *text, *source;
     flxi_klist body, other;
@@ -224,7 +225,7 @@ typedef enum { KVAR_LET, KVAR_LOOP, KVAR_PARAM, KVAR_UNKNOWN } flxi_kvar_kind;
 typedef struct {
     const char *name;
     uint8_t type;
-    uint8_t kind; /* KVAR_UNKNOWN: the name was used where nothing of that name is in scope */
+    uint8_t kind; /* KVAR_UNKNOWN: the name was used where no such variable is in scope */
 } flxi_kvar;
 
 typedef struct {
@@ -244,7 +245,7 @@ typedef struct {
     uint32_t place; /* as in flxi_ks; set by the builder */
 } flxi_kbuffer;
 
-/* A pure function: parameters are variables, the result is an expression behind the body. */
+/* A pure function: parameters are variables, the result is an expression after the body. */
 typedef struct {
     const char *name;
     const uint32_t *params;
@@ -252,9 +253,9 @@ typedef struct {
     uint8_t type;
     flxi_klist body;
     uint32_t result;
-    uint32_t adjoint_of; /* number + 1 of the function whose derivative this is, by its parameter … */
+    uint32_t adjoint_of; /* number + 1 of the function whose derivative this is, with respect to … */
     uint32_t
-        adjoint_param; /* … of this number: parameters are those of the function, then its result z and the factor g */
+        adjoint_param; /* … this parameter; parameters: those of the function, then its result z and the factor g */
     uint32_t place;    /* as in flxi_ks */
 } flxi_kfn;
 
@@ -297,7 +298,7 @@ static inline uint32_t flxi_kernel_workgroup(const flx_kernel *k)
 /* ---- Builder ----
 
    Used by the text reader, the decoder, transforms and the public functions. The first error sticks; later calls return
-   0 and do nothing. Types are computed but not checked: that is validation. Every opened body is closed by
+   0 and do nothing. Types are computed but not checked: validation checks them. Every opened body is closed by
    flxi_kb_end. */
 
 typedef struct {
@@ -311,7 +312,7 @@ typedef struct {
 
 typedef struct flx_kernel_builder flxi_kb;
 
-/* Of the adjoint of a region: what is added to the adjoint of a variable; or a variable, and the one that stands for
+/* In the adjoint of a region: a term added to the adjoint of a variable; or a variable, and the variable that denotes
    its adjoint there. */
 typedef struct {
     uint32_t var, value;
@@ -333,7 +334,7 @@ struct flx_kernel_builder {
     FLXI_VEC(flxi_kframe) frames;
     FLXI_VEC(uint32_t) params; /* of the function whose body is open */
     struct {
-        bool is_open; /* the adjoint of the innermost region is being told */
+        bool is_open; /* the adjoint of the innermost region is being built */
         FLXI_VEC(flxi_kterm) terms, bars;
     } rule;
     uint32_t place; /* given to statements, buffers and functions from now on */
@@ -343,7 +344,7 @@ struct flx_kernel_builder {
 };
 
 flxi_kb *flxi_kb_new(flx_context *ctx, const char *name, const uint32_t size[3], flx_error *err);
-void flxi_kb_free(flxi_kb *b);                          /* throws an unfinished program away */
+void flxi_kb_free(flxi_kb *b);                          /* discards an unfinished program */
 flx_kernel *flxi_kb_finish(flxi_kb *b, flx_error *err); /* frees b in any case */
 bool flxi_kb_ok(const flxi_kb *b);
 /* A new builder with the name, workgroup size, flags and metadata of `k`, no buffers, no body. */
@@ -352,11 +353,11 @@ flxi_kb *flxi_kb_like(const flx_kernel *k, flx_error *err);
 const char *flxi_kb_text(flxi_kb *b, const char *s, size_t n); /* kept with the program */
 void flxi_kb_set_flags(flxi_kb *b, uint32_t flags);
 void flxi_kb_meta(flxi_kb *b, const char *key, const char *value);
-uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer); /* texts are copied */
+uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer); /* copies texts */
 uint32_t flxi_kb_find_buffer(const flxi_kb *b, const char *name);
-const char *flxi_kb_fresh_name(flxi_kb *b, const char *stem); /* no buffer, variable or function has it */
+const char *flxi_kb_fresh_name(flxi_kb *b, const char *stem); /* not the name of any buffer, variable or function */
 
-/* Expressions. The type of a variable is that of its declaration; an operand 0 gives an expression of type 0. */
+/* Expressions. A variable has the type of its declaration; an operand 0 gives an expression of type 0. */
 uint32_t flxi_kb_literal(flxi_kb *b, uint32_t type, uint64_t bits);
 uint32_t flxi_kb_number(flxi_kb *b, uint32_t type, double value); /* rounded to the type */
 uint32_t flxi_kb_u32(flxi_kb *b, uint32_t value);
@@ -383,8 +384,8 @@ uint32_t flxi_kb_subgroup_add(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_subgroup_shuffle(flxi_kb *b, uint32_t x, uint32_t lane);
 uint32_t flxi_kb_subgroup_ballot(flxi_kb *b, uint32_t x);
 uint32_t flxi_kb_opaque(flxi_kb *b, uint32_t opaque, const uint32_t *args, size_t n);
-/* Its number, the same for the same; texts and payload are copied. With an id the name, fingerprint and purity come
-   from the extension, which must be registered (K60). */
+/* Returns its number, the same for equal parts; texts and payload are copied. With an id, the name, fingerprint and
+   purity come from the extension, which must be registered (K60). */
 uint32_t flxi_kb_add_opaque(flxi_kb *b, const flxi_kopaque *opaque);
 /* All opaque parts of k under their numbers, in a builder that has none yet. */
 void flxi_kb_copy_opaques(flxi_kb *b, const flx_kernel *k);
@@ -401,10 +402,10 @@ void flxi_kb_else(flxi_kb *b);
 uint32_t flxi_kb_loop(flxi_kb *b, const char *name, uint32_t from, uint32_t to); /* the variable */
 void flxi_kb_block(flxi_kb *b);
 void flxi_kb_region(flxi_kb *b, const char *generator, const char *source, uint32_t flags);
-/* Begins the derivative of the region that is open, which replaces the automatic one; flxi_kb_end closes both. See
+/* Begins the derivative of the open region, which replaces the automatic one; flxi_kb_end closes both. See
    kernel_region_rule.c. */
 void flxi_kb_rule(flxi_kb *b);
-uint32_t flxi_kb_rule_bar(flxi_kb *b, uint32_t var);              /* the variable that stands for adjoint(var) there */
+uint32_t flxi_kb_rule_bar(flxi_kb *b, uint32_t var);              /* the variable that denotes adjoint(var) there */
 void flxi_kb_rule_term(flxi_kb *b, uint32_t var, uint32_t value); /* adjoint(var) += value */
 void flxi_kb_end_rule(flxi_kb *b);                                /* for flxi_kb_end */
 void flxi_kb_end(flxi_kb *b);
@@ -414,7 +415,7 @@ void flxi_kb_simple(flxi_kb *b, const flxi_ks *s); /* any statement without a bo
 
 /* A function: its parameters, its body, then flxi_kb_result. */
 uint32_t flxi_kb_function(flxi_kb *b, const char *name, uint32_t type);
-uint32_t flxi_kb_inner_function(flxi_kb *b, const char *name, uint32_t type); /* the same while bodies are open */
+uint32_t flxi_kb_inner_function(flxi_kb *b, const char *name, uint32_t type); /* also while bodies are open */
 uint32_t flxi_kb_param(flxi_kb *b, const char *name, uint32_t type);
 void flxi_kb_adjoint_of(flxi_kb *b, uint32_t fn, uint32_t param);
 void flxi_kb_result(flxi_kb *b, uint32_t value);
@@ -425,7 +426,7 @@ uint32_t flxi_kb_type(const flxi_kb *b, uint32_t e);
 
 /* ---- Errors ---- */
 
-/* KERNEL with `code` first in the message, as in "K23 operands of …". */
+/* FLX_E_KERNEL with `code` first in the message, as in "K23 operands of …". */
 flx_code flxi_kernel_fail(flx_error *err, const char *code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_builder.c: building a program: interned expressions, scopes, nested bodies. Keeps depth and size bounded. */
+/* kernel_builder.c: builds a program: interned expressions, scopes, nested bodies. Bounds depth and size. */
 #include "kernel/program/kernel.h"
 
 #include "base/context.h"
@@ -13,8 +13,8 @@
 static bool fail_limit(flxi_kb *b, const char *code, const char *what, unsigned long long limit)
 {
     if (flxi_kb_ok(b))
-        flxi_kernel_fail(&b->err, code, "split the kernel, or bind parts of it with let", "%s: more than %llu", what,
-                         limit);
+        flxi_kernel_fail(&b->err, code, "split the kernel, or bind parts of it with let",
+                         "%s exceeds the limit of %llu", what, limit);
     return false;
 }
 
@@ -193,7 +193,7 @@ static bool is_taken(const flxi_kb *b, const char *name)
     return flxi_is_interned(&b->texts, name);
 }
 
-/* Without memory the name is empty; the builder has failed then. */
+/* The name is empty when memory is exhausted; the builder has failed then. */
 const char *flxi_kb_fresh_name(flxi_kb *b, const char *stem)
 {
     char name[1200];
@@ -211,12 +211,12 @@ uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer)
     if (!flxi_kb_ok(b))
         return 0;
     if (b->buffers.n > FLXI_KERNEL_MAX_BUFFERS)
-        return fail_limit(b, "K72", "buffers", FLXI_KERNEL_MAX_BUFFERS);
+        return fail_limit(b, "K72", "the number of buffers", FLXI_KERNEL_MAX_BUFFERS);
     flxi_kbuffer kept = *buffer;
     flxi_arena *arena = &b->k->arena;
     kept.place = b->place;
     if (kept.access == FLX_KERNEL_WORKGROUP || kept.access == FLX_KERNEL_PRIVATE)
-        kept.binding = 0; /* it means nothing there, so that it must not make programs differ */
+        kept.binding = 0; /* it has no meaning there, so it must not make programs differ */
     kept.name = keep_text(b, buffer->name);
     kept.predicates = flxi_dup(arena, flx_kernel_predicate, buffer->predicates, buffer->num_predicates);
     kept.descriptor = flxi_dup(arena, char, buffer->descriptor, buffer->descriptor_size);
@@ -268,7 +268,7 @@ static bool same_expr(const flxi_kx *a, const flxi_kx *b)
     return a->num_args ? memcmp(a->args, b->args, a->num_args * sizeof *a->args) == 0 : a->bits == b->bits;
 }
 
-/* Adds what an operand brings to the sums of its user. */
+/* Adds the properties of an operand to those of its user. */
 static void gather(flxi_kb *b, flxi_kx *e, uint32_t operand)
 {
     const flxi_kx *x = expr_at(b, operand);
@@ -319,7 +319,7 @@ static uint64_t bits_of(uint32_t type, double value)
 {
     if (flxi_ktype_is_float(type) || type == FLX_BOOL)
         return flxi_kscalar_from_double(type, value);
-    if (!(value >= -0x1p63 && value < 0x1p64)) /* no integer: the type is none because building has failed already */
+    if (!(value >= -0x1p63 && value < 0x1p64)) /* not an integer: the type is 0 because building has failed already */
         return 0;
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
@@ -445,7 +445,7 @@ uint32_t flxi_kb_bitcast(flxi_kb *b, uint32_t type, uint32_t x)
 static uint32_t add_with_args(flxi_kb *b, flxi_kx e, const uint32_t *args, size_t n)
 {
     if (n > FLXI_KERNEL_MAX_ARGS)
-        return fail_limit(b, "K72", "arguments of a call", FLXI_KERNEL_MAX_ARGS);
+        return fail_limit(b, "K72", "the number of call arguments", FLXI_KERNEL_MAX_ARGS);
     e.num_args = (uint16_t)n;
     if (n)
         e.args = args;
@@ -605,14 +605,14 @@ static flxi_kframe *top_frame(flxi_kb *b)
 static bool count_nodes(flxi_kb *b, const flxi_ks *s)
 {
     b->nodes += 1 + (uint64_t)expr_at(b, s->a)->size + expr_at(b, s->b)->size;
-    return b->nodes <= FLXI_KERNEL_MAX_NODES || fail_limit(b, "K72", "nodes", FLXI_KERNEL_MAX_NODES);
+    return b->nodes <= FLXI_KERNEL_MAX_NODES || fail_limit(b, "K72", "the number of nodes", FLXI_KERNEL_MAX_NODES);
 }
 
-/* False where no statement may stand. */
+/* False where no statement is allowed. */
 static bool takes_statements(flxi_kb *b)
 {
     if (b->rule.is_open)
-        fail_usage(b, "the adjoint of a region only adds to adjoints");
+        fail_usage(b, "the adjoint of a region may only add to adjoints");
     return flxi_kb_ok(b);
 }
 
@@ -732,7 +732,7 @@ void flxi_kb_end(flxi_kb *b)
         return;
     flxi_kframe *f = top_frame(b);
     if (b->frames.n < 2 || f->function) {
-        fail_usage(b, f->function ? "a function ends with its result" : "there is no open body to close");
+        fail_usage(b, f->function ? "a function ends with its result" : "no body is open");
         return;
     }
     flxi_ks s = f->head;
@@ -753,7 +753,7 @@ void flxi_kb_end(flxi_kb *b)
 uint32_t flxi_kb_function(flxi_kb *b, const char *name, uint32_t type)
 {
     if (flxi_kb_ok(b) && b->frames.n != 1)
-        fail_usage(b, "a function is declared outside of other bodies");
+        fail_usage(b, "a function must be declared outside of other bodies");
     return flxi_kb_inner_function(b, name, type);
 }
 
@@ -787,7 +787,7 @@ uint32_t flxi_kb_param(flxi_kb *b, const char *name, uint32_t type)
         return 0;
     uint32_t var = add_var(b, name, strlen(name), type, KVAR_PARAM);
     if (b->params.n >= FLXI_KERNEL_MAX_ARGS)
-        return fail_limit(b, "K72", "parameters of a function", FLXI_KERNEL_MAX_ARGS);
+        return fail_limit(b, "K72", "the number of function parameters", FLXI_KERNEL_MAX_ARGS);
     if (flxi_kb_ok(b) && !flxi_push(b->mem, &b->params, var))
         return fail_memory(b);
     show(b, var);
@@ -818,7 +818,7 @@ void flxi_kb_result(flxi_kb *b, uint32_t value)
         fail_memory(b);
     b->nodes += expr_at(b, value)->size;
     if (b->nodes > FLXI_KERNEL_MAX_NODES)
-        fail_limit(b, "K72", "nodes", FLXI_KERNEL_MAX_NODES);
+        fail_limit(b, "K72", "the number of nodes", FLXI_KERNEL_MAX_NODES);
     b->visible.n = f->scope;
     b->frames.n--;
 }

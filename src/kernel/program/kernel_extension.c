@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_extension.c: the extensions of a context, a list that only grows, and what is asked of them. */
+/* kernel_extension.c: the extensions of a context, a list that only grows, and queries about them. */
 #include "kernel/program/kernel_extension.h"
 
 #include "base/registry.h"
-#include "kernel/derive/kernel_normalise.h"
 
 #include <stdio.h>
 
@@ -33,7 +32,7 @@ const flxi_kextension *flxi_kextension_find(flx_context *ctx, const char *name, 
 
 /* ---- Registering ---- */
 
-/* Operands that a spelling names must exist. */
+/* Operands that a spelling refers to must exist. */
 static bool is_spelling(const flx_kernel_spelling *s, uint32_t num_args)
 {
     for (const char *at = s->text ? strchr(s->text, '$') : NULL; at; at = strchr(at, '$')) {
@@ -56,7 +55,7 @@ static flx_code check_spellings(const flx_kernel_extension *x, flx_error *err)
         if (!is_spelling(all[i], x->num_args))
             return flxi_fail_hint(
                 err, FLX_E_USAGE, "write $0 $1 … for operands, $T for the type, $P for the payload, $$ for a dollar",
-                "extension '%.60s': its text for %s names an operand that it does not have", x->name, names[i]);
+                "extension '%.60s': its text for %s refers to an operand that it does not have", x->name, names[i]);
     return FLX_OK;
 }
 
@@ -66,21 +65,22 @@ static flx_code check_extension(const flx_kernel_extension *x, flx_error *err)
     if (x->struct_size != 0 && x->struct_size < sizeof *x)
         return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_extension");
     if (!x->name || !x->name[0] || x->id == 0 || x->fingerprint == 0)
-        return flxi_fail_hint(err, FLX_E_USAGE, "give it all three", "an extension without name, id or fingerprint");
+        return flxi_fail_hint(err, FLX_E_USAGE, "give it all three",
+                              "an extension needs a name, an id and a fingerprint");
     if (x->flags & ~(uint32_t)(FLX_KERNEL_EXTENSION_IMPURE | FLX_KERNEL_EXTENSION_STATEMENT))
-        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has flags that do not exist", x->name);
+        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has unknown flags", x->name);
     if (is_statement && (x->type || x->derivative || x->num_args))
         return flxi_fail_hint(err, FLX_E_USAGE, "leave them out",
                               "extension '%.60s' is a statement: it has no operands, type or derivative", x->name);
     if (!is_statement && (!x->type || !x->evaluate))
-        return flxi_fail_hint(err, FLX_E_USAGE, "give it both",
-                              "extension '%.60s' lacks its type rule or its evaluator", x->name);
+        return flxi_fail_hint(err, FLX_E_USAGE, "give it both", "extension '%.60s' lacks a type rule or an evaluator",
+                              x->name);
     if (x->num_args > FLXI_KEXTENSION_MAX_ARGS)
-        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has %u operands, and at most %d are possible", x->name,
+        return flxi_fail(err, FLX_E_USAGE, "extension '%.60s' has %u operands, at most %d are allowed", x->name,
                          (unsigned)x->num_args, FLXI_KEXTENSION_MAX_ARGS);
     if (x->derivative && (x->flags & FLX_KERNEL_EXTENSION_IMPURE))
         return flxi_fail_hint(err, FLX_E_USAGE, "leave the derivative out, or make it pure",
-                              "extension '%.60s' is impure: it has no derivative", x->name);
+                              "extension '%.60s' is impure: it cannot have a derivative", x->name);
     return check_spellings(x, err);
 }
 
@@ -95,10 +95,10 @@ static bool keep(flxi_arena *arena, const char **text)
 static flx_code add(flxi_registry *r, const flx_kernel_extension *x, flx_error *err)
 {
     if (find_in(r, x->name, 0))
-        return flxi_fail(err, FLX_E_DUP_NAME, "there is an extension '%.60s' already", x->name);
+        return flxi_fail(err, FLX_E_DUP_NAME, "an extension '%.60s' is already registered", x->name);
     const flxi_kextension *same = find_in(r, NULL, x->id);
     if (same)
-        return flxi_fail(err, FLX_E_DUP_NAME, "extension '%.60s' has the number 0x%x already", same->is.name,
+        return flxi_fail(err, FLX_E_DUP_NAME, "extension '%.60s' already has the number 0x%x", same->is.name,
                          (unsigned)x->id);
     flxi_kextension *kept = flxi_new(&r->arena, flxi_kextension, 1);
     if (!kept)
@@ -131,7 +131,7 @@ flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extens
 
 /* ---- Evaluating ---- */
 
-/* A NaN that was computed is the positive quiet one without payload, whoever computed it. */
+/* A computed NaN is the positive quiet one without payload, wherever it was computed. */
 static uint64_t canonical(uint32_t type, uint64_t bits)
 {
     static const struct {
@@ -161,72 +161,4 @@ uint64_t flxi_kextension_eval(const flxi_kopaque *o, const uint32_t *types, cons
     if (width < 64)
         bits &= (UINT64_C(1) << width) - 1;
     return canonical(o->type, bits);
-}
-
-/* ---- Derivatives ---- */
-
-static void add_payload(flxi_strbuf *out, const flxi_kopaque *o)
-{
-    const unsigned char *bytes = o->payload;
-    flxi_add_char(out, '"');
-    for (size_t i = 0; i < o->payload_size; i++)
-        flxi_addf(out, "%02x", bytes[i]);
-    flxi_add_char(out, '"');
-}
-
-static void add_expanded(flxi_strbuf *out, const char *text, const flxi_kopaque *o)
-{
-    uint32_t derivative_type = o->type == FLX_F64 ? FLX_F64 : FLX_F32;
-    for (const char *at; (at = strchr(text, '$')); text = at + 2) {
-        flxi_add_bytes(out, text, (size_t)(at - text));
-        if (at[1] == 'T')
-            flxi_add_text(out, flxi_ktype_of(o->type)->name);
-        else if (at[1] == 'G')
-            flxi_add_text(out, flxi_ktype_of(derivative_type)->name);
-        else if (at[1] == 'P')
-            add_payload(out, o);
-        else
-            flxi_add_bytes(out, at, at[1] ? 2 : 1); /* the reader will complain */
-        if (!at[1])
-            return;
-    }
-    flxi_add_text(out, text);
-}
-
-/* A kernel without statements: `self`, which computes the operation, and its derivatives. */
-static flx_kernel *read_derivative(flx_context *ctx, const flx_kernel *k, const flxi_kx *e, flx_error *err)
-{
-    const flxi_kopaque *o = &k->opaques[e->ref];
-    const char *type = flxi_ktype_of(o->type)->name;
-    char file[100];
-    flxi_strbuf text;
-    flx_kernel *d = NULL;
-    flxi_strbuf_init(&text, flxi_context_mem(ctx));
-    flxi_add_text(&text, "kernel derivative() { fn self(");
-    for (size_t i = 0; i < e->num_args; i++)
-        flxi_addf(&text, "%sx%zu: %s", i ? ", " : "", i, flxi_ktype_of(k->exprs[e->args[i]].type)->name);
-    flxi_addf(&text, ") -> %s { return opaque<%s>(0x%x, ", type, type, (unsigned)o->known->is.id);
-    add_payload(&text, o);
-    for (size_t i = 0; i < e->num_args; i++)
-        flxi_addf(&text, ", x%zu", i);
-    flxi_add_text(&text, "); }\n");
-    add_expanded(&text, o->known->is.derivative, o);
-    flxi_add_text(&text, "\n}\n");
-    snprintf(file, sizeof file, "the derivative of '%.60s'", o->extension);
-    if (text.failed)
-        flxi_oom(err, "the derivative of an extension");
-    else
-        d = flx_kernel_parse(ctx, text.at, text.n, file, err);
-    flxi_strbuf_free(&text);
-    return d;
-}
-
-uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx *e)
-{
-    if (!flxi_kb_ok(b))
-        return 0;
-    flx_kernel *d = read_derivative(k->ctx, k, e, &b->err);
-    uint32_t fn = d ? flxi_kernel_copy_rule(b, d, k->opaques[e->ref].extension) : 0;
-    flx_kernel_free(d);
-    return fn;
 }

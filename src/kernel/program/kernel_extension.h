@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_extension.h: operations that programs have added to a context: finding, evaluating and differentiating them.
+/* kernel_extension.h: operations that programs add to a context: finding and evaluating them.
 
-   A program's opaque part knows its extension from the moment it is built, if it was registered by then; without one it
-   is carried, printed and written, and nothing else. Extensions never change and live as long as their context. */
+   An opaque part of a program refers to its extension from the moment it is built, if the extension was registered by
+   then; otherwise it can only be carried, printed and written. Extensions never change and live as long as their
+   context. */
 #ifndef FLXI_KERNEL_EXTENSION_H
 #define FLXI_KERNEL_EXTENSION_H
 
@@ -15,7 +16,7 @@ struct flxi_kextension {
     const flxi_kextension *next;
 };
 
-/* The extension of this name, or without a name of this number; NULL if there is none. */
+/* The extension with this name or, without a name, with this number; NULL if there is none. */
 const flxi_kextension *flxi_kextension_find(flx_context *ctx, const char *name, uint32_t id);
 
 static inline bool flxi_kextension_is_pure(const flxi_kextension *x)
@@ -28,11 +29,7 @@ static inline bool flxi_kextension_is_statement(const flxi_kextension *x)
     return (x->is.flags & FLX_KERNEL_EXTENSION_STATEMENT) != 0;
 }
 
-/* The value of an opaque part that has an evaluator: its bits as kernel_scalar.h wants them. */
+/* The value of an opaque part that has an evaluator, as bits in the format of kernel_scalar.h. */
 uint64_t flxi_kextension_eval(const flxi_kopaque *o, const uint32_t *types, const uint64_t *args, size_t n);
-
-/* Declares in b, outside of all bodies, a function that computes opaque expression `e` of `k`, with the derivatives
-   that its extension has. Its number, or 0 with b's error. */
-uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx *e);
 
 #endif

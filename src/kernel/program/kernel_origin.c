@@ -24,7 +24,7 @@ flx_kernel *flxi_kernel_numbered(const flx_kernel *k, flx_error *err)
 
 typedef struct {
     flxi_kpath path;
-    uint32_t left; /* statements before the one that is sought */
+    uint32_t left; /* statements before the wanted one */
 } search;
 
 static bool find_in(search *s, flxi_klist list, bool in_else)

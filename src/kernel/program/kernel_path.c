@@ -16,7 +16,7 @@ void flxi_kpath_close(flxi_kpath *p)
         p->n--;
 }
 
-/* Longest: the root, then "/else/4294967295" for each place. */
+/* Longest: the root, then "/else/4294967295" for each level. */
 enum { ROOT_MAX = 80, PLACE_MAX = 16 };
 
 const char *flxi_kpath_write(const flxi_kpath *p, char *out, size_t size)

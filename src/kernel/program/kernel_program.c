@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_program.c: finished kernels: holding them and asking about them. */
+/* kernel_program.c: finished kernels: reference counts and queries. */
 #include "kernel/program/kernel.h"
 
 #include "base/context.h"

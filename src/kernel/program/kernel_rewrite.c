@@ -30,7 +30,7 @@ static uint32_t map_opaque(flxi_krewrite *r, uint32_t opaque)
     return r->opaques[opaque];
 }
 
-/* The old expression with the numbers of the new program in it. */
+/* The old expression with the numbers of the new program. */
 static flxi_kx renumbered(flxi_krewrite *r, const flxi_kx *e)
 {
     flxi_kx n = *e;
@@ -108,7 +108,7 @@ uint32_t flxi_krewrite_expr(flxi_krewrite *r, uint32_t e)
 
 /* ---- Names ---- */
 
-/* Also makes the builder know all names of the old program, so that fresh ones differ from what is yet to come. */
+/* Also registers all names of the old program with the builder, so that fresh names differ from names still to come. */
 static bool count_names(flxi_krewrite *r)
 {
     const flx_kernel *k = r->from;
@@ -261,13 +261,13 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s)
     }
 }
 
-static uint32_t count_places(const flxi_ks *s)
+static uint32_t count_positions(const flxi_ks *s)
 {
     uint32_t n = 1;
     for (size_t i = 0; i < s->body.n; i++)
-        n += count_places(&s->body.at[i]);
+        n += count_positions(&s->body.at[i]);
     for (size_t i = 0; i < s->other.n; i++)
-        n += count_places(&s->other.at[i]);
+        n += count_positions(&s->other.at[i]);
     return n;
 }
 
@@ -279,9 +279,9 @@ static void copy_list(flxi_krewrite *r, flxi_klist list)
         r->to->place = s->place;
         r->to->marks = s->kind == KS_REGION ? 0 : s->flags;
         if (r->ended)
-            r->at = at + count_places(s) - 1;
+            r->at = at + count_positions(s) - 1;
         else if (r->hooks->stmt && r->hooks->stmt(r, s))
-            r->at = at + count_places(s) - 1; /* the hook may have skipped bodies, or copied them twice */
+            r->at = at + count_positions(s) - 1; /* the hook may have skipped bodies, or copied them twice */
         else
             flxi_krewrite_stmt(r, s);
     }
@@ -324,12 +324,12 @@ void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list, flxi_knames naming)
 void flxi_krewrite_skip(flxi_krewrite *r, flxi_klist list)
 {
     for (size_t i = 0; i < list.n; i++)
-        r->at += count_places(&list.at[i]);
+        r->at += count_positions(&list.at[i]);
 }
 
 /* ---- Programs ---- */
 
-/* Two programs in one may have functions of one name; adjoints have none. */
+/* Two programs merged into one may have functions of the same name; adjoints have no name. */
 static const char *function_name(flxi_krewrite *r, const flxi_kfn *f)
 {
     bool is_taken = !f->adjoint_of && flxi_kb_find_function(r->to, f->name, strlen(f->name));
@@ -433,7 +433,7 @@ void flxi_krewrite_append(flxi_krewrite *r, uint32_t *buffers)
 
 flx_kernel *flxi_krewrite_nothing(const flx_kernel *k)
 {
-    return flx_kernel_retain((flx_kernel *)k); /* only its count of holders changes, which threads may do at any time */
+    return flx_kernel_retain((flx_kernel *)k); /* changes only the reference count, which is thread-safe */
 }
 
 /* ---- Fingerprints ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_scalar.c: the arithmetic of kernels, see kernel_scalar.h.
 
-   Integers are computed in 64 bits and cut to their width w; signed ones are extended first where the sign matters.
-   Floats are computed in double and rounded to their type. For f32 that is the correctly rounded result of + - * /
-   sqrt: double has more than 2 * 24 + 1 bits, so that no exact result lies close enough to a rounding boundary of f32
+   Integers are computed in 64 bits and truncated to their width w; signed ones are extended first where the sign
+   matters. Floats are computed in double and rounded to their type. For f32 that is the correctly rounded result of + -
+   * / sqrt: double has more than 2 * 24 + 1 bits, so no exact result is close enough to a rounding boundary of f32
    for the first rounding to move it there. fma is the exception and is done in its own type. 16-bit floats are
-   rounded to f32 first, as the definition demands: an op on them is an op of f32 whose result is rounded. */
+   rounded to f32 first, by definition: an op on them is an f32 op whose result is rounded. */
 #include "kernel/program/kernel_scalar.h"
 
 #include "base/half.h"
@@ -214,8 +214,8 @@ static uint64_t float_unary(flxi_kunary op, uint32_t type, uint64_t x)
     }
 }
 
-/* min and max give one of the operands. Of equal ones the bits are the same or the signs of two zeros, so that `or`
-   finds a -0 and `and` a +0. */
+/* min and max return one of the operands. Equal operands have the same bits or are zeros of opposite sign, so `or`
+   gives -0 and `and` gives +0. */
 static uint64_t float_choice(flxi_kbinary op, uint32_t type, uint64_t x, uint64_t y)
 {
     bool least = op == KBIN_min || op == KBIN_min_nan;
@@ -231,13 +231,13 @@ static uint64_t float_choice(flxi_kbinary op, uint32_t type, uint64_t x, uint64_
     return (a < b) == least ? x : y;
 }
 
-/* 1 also for signalling NaNs, which the C library passes on. */
+/* 1 also for signalling NaNs, which the C library propagates. */
 static double power(double x, double y)
 {
     return y == 0 || x == 1 ? 1 : pow(x, y);
 }
 
-/* Infinite also beside a signalling NaN. */
+/* Infinite even if the other operand is a signalling NaN. */
 static double hypotenuse(double x, double y)
 {
     return isinf(x) || isinf(y) ? INFINITY : hypot(x, y);
@@ -381,7 +381,7 @@ static uint64_t saturate_unsigned(flxi_kbinary op, unsigned w, uint64_t x, uint6
     return over || r > mask_of(w) ? mask_of(w) : r;
 }
 
-/* The exact result in 64 bits where it fits the width; else false and whether it lies below the range. */
+/* The exact result in 64 bits where it fits the width; else false, and whether it is below the range. */
 static bool signed_fits(flxi_kbinary op, unsigned w, int64_t a, int64_t b, int64_t *r, bool *below)
 {
     bool over;
@@ -423,7 +423,7 @@ static uint64_t rotate_left(uint64_t x, uint64_t n, unsigned w)
     return n ? (x << n | x >> (w - n)) & mask_of(w) : x;
 }
 
-/* Where the sign makes a difference. */
+/* Where the sign matters. */
 static uint64_t signed_binary(flxi_kbinary op, unsigned w, uint64_t x, uint64_t y)
 {
     uint64_t m = mask_of(w);
@@ -527,7 +527,7 @@ static uint64_t int_binary(flxi_kbinary op, unsigned w, bool is_signed, uint64_t
 
 /* ---- Ops ---- */
 
-/* flxi_ktype_fits() without a call: the interpreter comes here for every op. */
+/* flxi_ktype_fits() without a call: the interpreter runs this for every op. */
 static inline bool fits(const flxi_ktype *t, uint32_t type, unsigned kinds)
 {
     return !t->storage && ((t->kind & kinds) != 0 || (type == FLX_U32 && (kinds & TAKES_WORD)));
@@ -626,7 +626,7 @@ static uint64_t real_to_int(unsigned w, bool is_signed, double d)
 {
     if (d != d)
         return 0;
-    double end = ldexp(1.0, (int)(is_signed ? w - 1 : w)); /* the first value that does not fit */
+    double end = ldexp(1.0, (int)(is_signed ? w - 1 : w)); /* the smallest value that does not fit */
     if (d >= end)
         return is_signed ? mask_of(w) >> 1 : mask_of(w);
     if (!is_signed)
@@ -634,8 +634,8 @@ static uint64_t real_to_int(unsigned w, bool is_signed, double d)
     return d <= -end ? UINT64_C(1) << (w - 1) : (uint64_t)(int64_t)d & mask_of(w);
 }
 
-/* A double that rounds to any format of at most 51 bits as the integer would: cut to 53 bits, the last one set when
-   anything was lost ("round to odd"), so that it neither makes nor hides a tie. */
+/* A double that rounds to any format of at most 51 bits as the integer would: truncated to 53 bits, the last one set
+   when any bit was lost ("round to odd"), so that it neither creates nor hides a tie. */
 static double odd_double(uint64_t magnitude)
 {
     if (magnitude >> 53 == 0)
@@ -744,7 +744,7 @@ const float flxi_knf4[16] = {
     1,
 };
 
-/* The code of the value nearest to x in a rising table; of two equally near the even code. */
+/* The code of the value nearest to x in an ascending table; of two equally near, the even code. */
 static uint8_t nearest(const float *values, int count, double x)
 {
     int code = 0;

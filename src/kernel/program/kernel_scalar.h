@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_scalar.h: what one op does to the bits of its operands, and how elements lie in memory. The meaning of
-   kernel arithmetic stands here once: the interpreter runs it and constant folding calls it.
+/* kernel_scalar.h: what one op does to the bits of its operands, and the layout of elements in memory. This is the
+   single definition of kernel arithmetic: the interpreter runs it and constant folding calls it.
 
    A value is its bit pattern in the low bits of a uint64_t, the rest zero: the i8 -1 is 0xff, a bool is 0 or 1. All
-   functions are total: nothing faults, and an op on a type it does not take gives 0. Results that are NaN are the
-   positive quiet NaN without payload. What only moves data (select, bitcast, min and max of numbers, loads and stores
-   of arithmetic types) keeps all bits, and neg, abs and copysign touch the sign bit alone, also of a NaN. */
+   functions are total: nothing faults, and an op on a type that it does not take gives 0. Results that are NaN are the
+   positive quiet NaN without payload. Ops that only move data (select, bitcast, min and max of numbers, loads and
+   stores of arithmetic types) keep all bits, and neg, abs and copysign change only the sign bit, also of a NaN. */
 #ifndef FLXI_KERNEL_SCALAR_H
 #define FLXI_KERNEL_SCALAR_H
 
@@ -22,25 +22,26 @@ uint64_t flxi_kscalar_cast(uint32_t to, uint32_t from, uint64_t x);
    False for other expressions and for ill-typed ones. */
 bool flxi_kscalar_eval(const flxi_kx *e, const uint32_t *types, const uint64_t *x, uint64_t *result);
 
-/* What checked mode reports about an op that is defined all the same: "division by zero" or "signed overflow"; else
+/* What checked mode reports about an op that is defined nevertheless: "division by zero" or "signed overflow"; else
    NULL. */
 const char *flxi_kscalar_unary_fault(flxi_kunary op, uint32_t type, uint64_t x);
 const char *flxi_kscalar_binary_fault(flxi_kbinary op, uint32_t type, uint64_t x, uint64_t y);
 
-/* What an atomic leaves in the element that held `old`; `expected` matters to compare-exchange only, which compares
+/* The value that an atomic leaves in an element that held `old`; only compare-exchange uses `expected`, and it compares
    bits. */
 uint64_t flxi_kscalar_atomic(flx_kernel_atomic op, uint32_t type, uint64_t old, uint64_t value, uint64_t expected);
 
-/* Between values and doubles, for literals, messages and tests. From double: floats are rounded once, integers are
-   truncated and saturate, NaN is 0 where there is none. To double: exact, but for integers beyond 2^53. */
+/* Conversion between values and doubles, for literals, messages and tests. From double: floats are rounded once,
+   integers are truncated and saturate, NaN becomes 0 in types without NaN. To double: exact, except for integers beyond
+   2^53. */
 uint64_t flxi_kscalar_from_double(uint32_t type, double value);
 double flxi_kscalar_to_double(uint32_t type, uint64_t x);
 
 /* Elements of a buffer. `index` must be in range. A load gives the bits of flxi_ktype_of(element)->value; a store
    takes them and rounds to nearest, ties to even codes:
-   - f8e4m3 has no infinities: what rounds beyond 448 becomes NaN; f8e5m2 has them.
-   - fp4 (0 0.5 1 1.5 2 3 4 6 and negatives) and nf4 (flxi_knf4) have neither infinities nor NaN: what is larger
-     becomes the largest value, NaN becomes 0.
+   - f8e4m3 has no infinities: values that round beyond 448 become NaN; f8e5m2 has infinities.
+   - fp4 (0 0.5 1 1.5 2 3 4 6 and negatives) and nf4 (flxi_knf4) have neither infinities nor NaN: larger values saturate
+     to the largest value, NaN becomes 0.
    - i4 and u4 keep the low 4 bits, as casts between integers do.
    4-bit elements share a byte, low half first; a store keeps the other half. Descriptive elements load 0 and are not
    stored. */
@@ -48,6 +49,6 @@ uint64_t flxi_kscalar_load(uint32_t element, const void *memory, uint64_t index)
 void flxi_kscalar_store(uint32_t element, void *memory, uint64_t index, uint64_t value);
 
 extern const float flxi_kfp4[16]; /* values by code */
-extern const float flxi_knf4[16]; /* values by code, in rising order */
+extern const float flxi_knf4[16]; /* values by code, ascending */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_lex.c: see kernel_lex.h. Bytes are classified by hand, so the locale plays no part and any byte is legal
+/* kernel_lex.c: see kernel_lex.h. Bytes are classified by hand, so the locale does not matter and any byte is legal
    input. A number ends before `..`, so that 0..4 is a range. */
 #include "kernel/text/kernel_lex.h"
 
@@ -35,7 +35,7 @@ static bool is_digit_of(char c, bool hex)
 
 /* ---- Tokens ---- */
 
-/* Behind blanks and comments; at the start of a comment that does not end. */
+/* Skips blanks and comments; stops at the start of an unterminated comment. */
 static const char *skip_blanks(const char *p, const char *end)
 {
     while (p < end) {
@@ -142,7 +142,7 @@ void flxi_klex_next(flxi_klexer *x)
 {
     x->token = x->ahead;
     if (x->token.kind == KT_BAD)
-        return; /* what follows is not read: the text is refused here */
+        return; /* the rest is not read: the text is rejected here */
     x->ahead = token_at(skip_blanks(x->at, x->end), x->end);
     x->at = x->ahead.s + x->ahead.n;
 }
@@ -187,13 +187,13 @@ bool flxi_kname_is_plain(const char *s, size_t n)
 {
     if (n == 0 || !is_letter(*s) || word_end(s, s + n) != s + n)
         return false;
-    /* These begin a typed call where `<` follows, so they are quoted as names. */
+    /* Before `<` these begin a typed call, so they are quoted as names. */
     flxi_ktoken t = {.kind = KT_NAME, .s = s, .n = n};
     return !flxi_ktoken_is(&t, "cast") && !flxi_ktoken_is(&t, "bitcast") && !flxi_ktoken_is(&t, "opaque") &&
            !flxi_kname_is_reserved(s, n);
 }
 
-/* The byte an escape stands for and how long it is behind the backslash; 0 when there is no such escape. */
+/* The byte that an escape denotes and its length after the backslash; 0 if there is no such escape. */
 static size_t read_escape(const char *s, const char *end, char *out)
 {
     static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";

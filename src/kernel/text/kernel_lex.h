@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_lex.h: tokens of kernel text, and its literals, names and strings: what reader and printer must agree on. */
+/* kernel_lex.h: tokens of kernel text, and its literals, names and strings: everything on which reader and printer must
+   agree. */
 #ifndef FLXI_KERNEL_LEX_H
 #define FLXI_KERNEL_LEX_H
 
@@ -13,7 +14,7 @@ typedef enum {
     KT_NUMBER, /* digits with point, exponent and suffix; whether it is well-formed is for flxi_knumber_read */
     KT_STRING, /* "…" with its quotes, on one line */
     KT_MARK,   /* punctuation: one or two characters */
-    KT_BAD     /* anything else, or a string or comment without its end */
+    KT_BAD     /* anything else, or an unterminated string or comment */
 } flxi_ktoken_kind;
 
 typedef struct {
@@ -29,7 +30,7 @@ typedef struct {
 typedef struct {
     const char *text;
     const char *end;
-    const char *at;    /* behind `ahead` */
+    const char *at;    /* after `ahead` */
     flxi_ktoken token; /* the current one */
     flxi_ktoken ahead; /* the one after it */
 } flxi_klexer;
@@ -38,20 +39,20 @@ void flxi_klex_start(flxi_klexer *x, const char *text, const char *end, const ch
 void flxi_klex_next(flxi_klexer *x);
 bool flxi_ktoken_is(const flxi_ktoken *t, const char *word); /* a name, not quoted */
 
-/* Line and column (in bytes) of a place in the text, from 1. Linear in the text: for errors only. */
+/* Line and column (in bytes) of a position in the text, counted from 1. Linear in the text: for errors only. */
 void flxi_klex_position(const char *text, const char *at, size_t *line, size_t *column);
 
 /* ---- Names ---- */
 
-/* Whether the name can stand in text as it is; else it is written as a string. */
+/* Whether the name can appear in text unquoted; otherwise it is written as a string. */
 bool flxi_kname_is_plain(const char *s, size_t n);
-/* Words that never name anything unless quoted. */
+/* Words that are never names unless quoted. */
 bool flxi_kname_is_reserved(const char *s, size_t n);
-/* The bytes of a string token, without quotes and escapes, in `out` (room for t->n bytes). SIZE_MAX: a bad escape,
-   whose place is *bad. Escapes: \" \\ \n \t \r \xHH; never a 0 byte. */
+/* The bytes of a string token, without quotes and escapes, in `out` (room for t->n bytes). SIZE_MAX: a bad escape, at
+   *bad. Escapes: \" \\ \n \t \r \xHH; never a 0 byte. */
 size_t flxi_kstring_read(const flxi_ktoken *t, char *out, const char **bad);
 
-/* Words of flags, bit by bit: of a kernel (FLX_KERNEL_FLUSH …), a buffer (FLX_KERNEL_OUTPUT …) and a region
+/* Words for flags, bit by bit: of a kernel (FLX_KERNEL_FLUSH …), a buffer (FLX_KERNEL_OUTPUT …) and a region
    (FLX_KERNEL_REGION_ONCE …); and those of flx_kernel_usage, by number. */
 enum { FLXI_KERNEL_FLAG_WORDS = 4, FLXI_KBUFFER_FLAG_WORDS = 5, FLXI_KREGION_FLAG_WORDS = 4, FLXI_KUSAGE_WORDS = 4 };
 extern const char *const flxi_kernel_flag_words[FLXI_KERNEL_FLAG_WORDS];
@@ -71,7 +72,7 @@ typedef struct {
     bool exact; /* nan(0x…): the integer is the bit pattern */
 } flxi_knumber;
 
-/* Takes a number or one of the words inf nan (with suffix: inff64) apart. NULL, or what is wrong. */
+/* Parses a number or one of the words inf and nan (with suffix: inff64). Returns NULL, or what is wrong. */
 const char *flxi_knumber_read(const flxi_ktoken *t, flxi_knumber *out);
 bool flxi_knumber_is_word(const flxi_ktoken *t); /* inf nan inff64 … */
 /* Its magnitude as an integer; false when it is real or too large. */

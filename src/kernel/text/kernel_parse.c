@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_parse.c: reading a kernel from text: functions and statements. Statements nest by recursion, which the builder
+/* kernel_parse.c: reads a kernel from text: functions and statements. Statements nest by recursion, which the builder
    bounds (K70). Time is linear in the text: names are looked up by number, and a line and column are computed only for
    the one error that is reported. */
 #include "kernel/text/kernel_parse.h"
@@ -82,8 +82,8 @@ static flx_code parse_store(flxi_kparser *p, const char *at)
         FLXI_TRY(flxi_kparse_expr(p, flxi_ktype_of(p->b->buffers.at[buffer].element)->value, &value));
         flxi_kb_store(p->b, buffer, index, value);
     } else {
-        return flxi_kfail_at(p, p->x.token.s, "only variables and elements of buffers can be assigned to",
-                             "this cannot stand on the left of '='");
+        return flxi_kfail_at(p, p->x.token.s, "only variables and buffer elements can be assigned to",
+                             "this is not allowed on the left of '='");
     }
     FLXI_TRY(flxi_kcheck_builder(p, at));
     return flxi_kneed_mark(p, ';');
@@ -142,7 +142,7 @@ static flx_code parse_block(flxi_kparser *p, const char *at)
     return flxi_kcheck_builder(p, at);
 }
 
-/* A variable by its name: one that is there. */
+/* A variable by its name: it must exist. */
 static flx_code read_var(flxi_kparser *p, uint32_t *var)
 {
     size_t symbol;
@@ -155,7 +155,7 @@ static flx_code read_var(flxi_kparser *p, uint32_t *var)
     *var = s->var;
     if (*var)
         return FLX_OK;
-    return flxi_kfail_rule(p, t.s, "K10", "declare it with let before the region", "there is no variable '%s' here",
+    return flxi_kfail_rule(p, t.s, "K10", "declare it with let before the region", "no variable '%s' is in scope",
                            flxi_printable(text, sizeof text, t.s, t.n));
 }
 
@@ -183,7 +183,7 @@ static flx_code parse_rule(flxi_kparser *p)
         FLXI_TRY(flxi_kneed_mark(p, '+'));
         FLXI_TRY(flxi_kneed_mark(p, '='));
         FLXI_TRY(flxi_kparse_expr(p, p->b->vars.at[var].type == FLX_F64 ? FLX_F64 : FLX_F32, &value));
-        if (flxi_kb_type(p->b, value) || !p->notes.n) /* else a name in it stands for nothing, which is noted */
+        if (flxi_kb_type(p->b, value) || !p->notes.n) /* else it contains an unknown name, which is noted */
             flxi_kb_rule_term(p->b, var, value);
         FLXI_TRY(flxi_kcheck_builder(p, at));
         FLXI_TRY(flxi_kneed_mark(p, ';'));
@@ -323,8 +323,8 @@ static flx_code parse_return(flxi_kparser *p, const char *at)
 {
     flxi_knext(p);
     if (!flxi_kis_mark(p, ';'))
-        return flxi_kfail_at(p, p->x.token.s, "only a function's last statement gives a value",
-                             "this return cannot have a value");
+        return flxi_kfail_at(p, p->x.token.s, "only the last statement of a function returns a value",
+                             "this return must not have a value");
     flxi_kb_return(p->b);
     FLXI_TRY(flxi_kcheck_builder(p, at));
     return flxi_kneed_mark(p, ';');
@@ -347,10 +347,10 @@ static flx_code parse_statement(flxi_kparser *p)
     if (flxi_ktoken_is(&t, "return"))
         return parse_return(p, t.s);
     if (flxi_ktoken_is(&t, "else"))
-        return flxi_kfail_at(p, t.s, NULL, "else without an if before it");
+        return flxi_kfail_at(p, t.s, NULL, "else without a preceding if");
     if (is_declaration(p))
         return flxi_kfail_at(p, t.s, "declare buffers and functions before the first statement",
-                             "a declaration among the statements");
+                             "a declaration is not allowed among the statements");
     if (flxi_kat_name(p) && ahead.mark == FLXI_MARK('=', 0))
         return parse_assign(p, t.s);
     if (flxi_ktoken_is(&t, "region") && (ahead.kind == KT_NAME || ahead.kind == KT_STRING))
@@ -402,7 +402,7 @@ static flx_code parse_result(flxi_kparser *p, uint32_t fn, const char *at)
     return flxi_kcheck_builder(p, at);
 }
 
-/* What stands before the parameters. */
+/* The part before the parameters. */
 typedef struct {
     const char *at;
     const char *name;
@@ -538,7 +538,7 @@ static flx_code parse_kernel(flxi_kparser *p)
     return FLX_OK;
 }
 
-/* The kernel and notes of names in it that stand for nothing. */
+/* The kernel and the notes about unknown names in it. */
 static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, const char *file, flxi_knotes *notes,
                              flx_error *err)
 {
@@ -546,7 +546,7 @@ static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, 
     flxi_kparser p = {.ctx = ctx, .file = file, .err = &own, .notes = *notes};
     flx_kernel *k = NULL;
     if (!ctx || (!text && length)) {
-        flxi_fail(err, FLX_E_USAGE, "reading a kernel: context and text must be given");
+        flxi_fail(err, FLX_E_USAGE, "reading a kernel: context and text must not be NULL");
         return NULL;
     }
     p.mem = flxi_context_mem(ctx);
@@ -577,7 +577,7 @@ void flxi_kernel_set_position(flx_error *err, const char *text, const char *file
         flxi_kset_where(err, text, file, text + place - 1);
 }
 
-/* The first thing wrong with the kernel: what validation finds, or the first noted name, if that stands before it. */
+/* The first error of the kernel: what validation finds, or the first noted name if it comes earlier. */
 static flx_code check(const flx_kernel *k, const char *text, const char *file, const flxi_knotes *notes, flx_error *err)
 {
     uint32_t place = 0;
@@ -592,7 +592,7 @@ static flx_code check(const flx_kernel *k, const char *text, const char *file, c
     return code;
 }
 
-/* Replaces what validation says of names that stand for nothing. */
+/* Replaces the findings of validation about unknown names. */
 static void tell_names(flx_kernel_finding *findings, size_t n, flxi_knotes *notes)
 {
     for (size_t i = 0; i < n; i++) {

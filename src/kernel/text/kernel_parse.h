@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_parse.h: reading kernel text, and what the printer must know of it. How it is read: kernel_reader.h. */
+/* kernel_parse.h: reads kernel text, and what the printer must know about it. The reader's state: kernel_reader.h. */
 #ifndef FLXI_KERNEL_PARSE_H
 #define FLXI_KERNEL_PARSE_H
 
 #include "kernel/program/kernel.h"
 
-/* Reads text that holds one kernel, without validating it: names that stand for nothing are in it as unknown variables,
-   buffer 0 or function 0, and the places of statements are kept. */
+/* Reads text that holds one kernel, without validating it: unknown names become unknown variables, buffer 0 or function
+   0, and statements keep their source positions. */
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
 
-/* Writes FILE:LINE:COL of a place (offset + 1, as in a finding or a statement) to err->where. */
+/* Writes FILE:LINE:COL of a source position (offset + 1, as in a finding or a statement) to err->where. */
 void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t place);
 
-/* ---- What the printer must know too ---- */
+/* ---- Shared with the printer ---- */
 
 /* How strongly a binary operator binds, as in C; 11 is the strength of unary ones. */
 uint8_t flxi_kbinary_strength(uint8_t op);
-/* Peers are the operands of an expression that must have one type: those from *first on; returns their number. */
+/* Peers are the operands of an expression that must have the same type: those starting at *first; returns their number.
+   */
 uint32_t flxi_kx_peers(uint8_t kind, uint8_t op, uint32_t *first);
 const char *flxi_kcallee_name(uint8_t kind); /* "select" of KX_SELECT */
 /* Whether the name is that of an op or of a statement written as a call. */

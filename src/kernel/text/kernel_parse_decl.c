@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_parse_decl.c: what stands before the statements of a kernel: its header, metadata and buffers. */
+/* kernel_parse_decl.c: what precedes the statements of a kernel: its header, metadata and buffers. */
 #include "kernel/text/kernel_reader.h"
 
 /* ---- The header ---- */
@@ -46,7 +46,7 @@ static flx_code parse_options(flxi_kparser *p, uint32_t size[3], uint32_t *flags
     return flxi_kneed_mark(p, ')');
 }
 
-/* The name is needed to make the builder, which keeps names; so this one is taken apart by hand. */
+/* The name is needed to create the builder, which stores names; so this one is unescaped here. */
 static flx_code make_builder(flxi_kparser *p)
 {
     static const uint32_t one[3] = {1, 1, 1};
@@ -69,7 +69,7 @@ static flx_code make_builder(flxi_kparser *p)
     }
     flxi_free(p->mem, name, t.n + 1, 1);
     if (bad)
-        return flxi_kfail_at(p, bad, "known are \\\" \\\\ \\n \\t \\r \\xHH", "unknown escape in a string");
+        return flxi_kfail_at(p, bad, "the escapes are \\\" \\\\ \\n \\t \\r \\xHH", "unknown escape in a string");
     if (!p->b)
         return flxi_kfail_memory(p);
     flxi_knext(p);
@@ -107,7 +107,8 @@ typedef FLXI_VEC(flx_kernel_predicate) predicate_list;
 static flx_code add_predicate(flxi_kparser *p, predicate_list *list, size_t at, flx_kernel_predicate test)
 {
     if (list->n >= FLXI_KERNEL_MAX_PREDICATES)
-        return flxi_kfail_rule(p, p->x.token.s, "K72", "split the condition", "parts of a condition: more than %d",
+        return flxi_kfail_rule(p, p->x.token.s, "K72", "split the condition",
+                               "the number of parts of a condition exceeds the limit of %d",
                                FLXI_KERNEL_MAX_PREDICATES);
     if (!flxi_push(p->mem, list, test))
         return flxi_kfail_memory(p);
@@ -185,8 +186,8 @@ static flx_code parse_factor(flxi_kparser *p, predicate_list *list, int depth)
 {
     flx_kernel_predicate test = {0};
     if (depth > FLXI_KERNEL_MAX_PREDICATES)
-        return flxi_kfail_rule(p, p->x.token.s, "K70", "split the condition", "nesting of a condition: more than %d",
-                               FLXI_KERNEL_MAX_PREDICATES);
+        return flxi_kfail_rule(p, p->x.token.s, "K70", "split the condition",
+                               "the nesting of a condition exceeds the limit of %d", FLXI_KERNEL_MAX_PREDICATES);
     if (flxi_ktake_mark(p, '!')) {
         FLXI_TRY(add_predicate(p, list, list->n, (flx_kernel_predicate){.test = FLX_KERNEL_COUNT_NOT}));
         if (!flxi_kis_mark(p, '(') && !flxi_kis_mark(p, '!'))
@@ -213,7 +214,7 @@ static flx_code parse_conjunction(flxi_kparser *p, predicate_list *list, int dep
     return FLX_OK;
 }
 
-/* The list is in prefix order: an operator goes before its first operand, which is already there. */
+/* The list is in prefix order: insert the operator before its first operand, which is already there. */
 static flx_code parse_condition(flxi_kparser *p, predicate_list *list, int depth)
 {
     size_t start = list->n;
@@ -392,7 +393,7 @@ flx_code flxi_kparse_buffer(flxi_kparser *p)
     flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);
     if (!s || !flxi_push(p->mem, &p->unbound, loose))
         return flxi_kfail_memory(p);
-    if (!s->buffer) /* of two with one name, which validation reports, the first is meant */
+    if (!s->buffer) /* if two buffers share a name, which validation reports, it means the first */
         s->buffer = number;
     return FLX_OK;
 }
@@ -413,7 +414,7 @@ flx_code flxi_kbind_rest(flxi_kparser *p)
     for (size_t i = 0; i < n; i++) {
         if (!p->unbound.at[i])
             continue;
-        while (taken[next]) /* ends: there are fewer bound buffers than slots */
+        while (taken[next]) /* terminates: there are fewer bound buffers than slots */
             next++;
         p->b->buffers.at[i + 1].binding = next++;
     }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_parse_expr.c: expressions of kernel text. Operators and brackets wait on a stack of their own (no recursion,
-   so hostile nesting is refused at a fixed depth), and each operand is written behind those it uses. Literals without a
-   suffix have no type of their own: they are soft, and so is whatever is made of soft values alone. Types of hard
-   values flow up from the leaves, then demands flow down to the soft ones. */
+/* kernel_parse_expr.c: expressions of kernel text. Operators and brackets wait on an explicit stack (no recursion, so
+   hostile nesting is rejected at a fixed depth), and each operand is written after those it uses. Literals without a
+   suffix have no type of their own: they are soft, and so is any expression of soft values only. Types of hard values
+   flow up from the leaves, then demands flow down to the soft ones. */
 #include "kernel/text/kernel_parse.h"
 #include "kernel/text/kernel_reader.h"
 
-/* Brackets and operators that may wait at once: twice what the deepest expression needs when printed. */
+/* Brackets and operators that may wait at the same time: twice what the deepest printed expression needs. */
 #define MAX_WAITING (4 * FLXI_KERNEL_MAX_DEPTH)
 
-typedef enum { FORM_UNARY, FORM_BINARY, FORM_PAREN, FORM_INDEX, FORM_PLACE, FORM_CALL } frame_form;
+typedef enum { FORM_UNARY, FORM_BINARY, FORM_PAREN, FORM_INDEX, FORM_ELEMENT, FORM_CALL } frame_form;
 
-/* What must come next: an operand; an operator or the end of an operand; the end of an argument that is no
+/* What must come next: an operand; an operator or the end of an operand; the end of an argument that is not an
    expression. */
 typedef enum { WANT_OPERAND, HAVE_OPERAND, HAVE_ARGUMENT, HAVE_ALL } step;
 
@@ -59,8 +59,8 @@ static uint8_t find_sign(const flxi_kop *ops, uint8_t count, const flxi_ktoken *
     return 0;
 }
 
-/* What a call of a builtin name makes. Its arguments: e an expression, b a buffer, a an axis, p an element buf[e],
-   o an ordering that may be left out. */
+/* The expression that a call of a builtin name creates. Its arguments: e an expression, b a buffer, a an axis, p an
+   element buf[e], o an ordering that may be left out. */
 typedef struct {
     const char *name;
     const char *args;
@@ -98,7 +98,7 @@ static bool find_atomic(const char *s, size_t n, callee *out)
     return false;
 }
 
-/* An op by its name; those that have an operator only if `all`. */
+/* An op by its name; ops that have an operator only if `all`. */
 static bool find_op(const char *s, size_t n, bool all, callee *out)
 {
     uint8_t unary = flxi_kunary_find(s, n);
@@ -138,7 +138,7 @@ bool flxi_kname_is_callee(const char *s, size_t n)
 
 /* ---- Nodes ---- */
 
-/* Makes a node of the values that wait above `base`. */
+/* Makes a node from the values that wait above `base`. */
 static flx_code add_node(flxi_kparser *p, flxi_knode node, size_t base)
 {
     node.kids = (uint32_t)p->kids.n;
@@ -152,8 +152,8 @@ static flx_code add_node(flxi_kparser *p, flxi_knode node, size_t base)
             return flxi_kfail_memory(p);
     }
     if (node.depth > FLXI_KERNEL_MAX_DEPTH)
-        return flxi_kfail_rule(p, node.at, "K71", "bind parts of it with let", "expression depth: more than %d",
-                               FLXI_KERNEL_MAX_DEPTH);
+        return flxi_kfail_rule(p, node.at, "K71", "bind parts of it with let",
+                               "expression depth exceeds the limit of %d", FLXI_KERNEL_MAX_DEPTH);
     p->values.n = base;
     uint32_t number = (uint32_t)p->nodes.n;
     if (!flxi_push(p->mem, &p->nodes, node) || !flxi_push(p->mem, &p->values, number))
@@ -165,7 +165,7 @@ static flx_code push_waiting(flxi_kparser *p, flxi_kwaiting w)
 {
     w.base = (uint32_t)p->values.n;
     if (p->waiting.n >= MAX_WAITING)
-        return flxi_kfail_rule(p, w.at, "K71", "bind parts of it with let", "expression depth: more than %d",
+        return flxi_kfail_rule(p, w.at, "K71", "bind parts of it with let", "expression depth exceeds the limit of %d",
                                FLXI_KERNEL_MAX_DEPTH);
     return flxi_push(p->mem, &p->waiting, w) ? FLX_OK : flxi_kfail_memory(p);
 }
@@ -340,7 +340,7 @@ static flx_code fail_arguments(flxi_kparser *p, const flxi_kwaiting *w)
                            least == 1 ? "" : "s", least < most ? " and an ordering, if any" : "");
 }
 
-/* Reads what begins an argument, or all of one that is no expression. */
+/* Reads the beginning of an argument, or all of an argument that is not an expression. */
 static flx_code begin_argument(flxi_kparser *p, step *next)
 {
     flxi_kwaiting *w = last_waiting(p);
@@ -360,7 +360,7 @@ static flx_code begin_argument(flxi_kparser *p, step *next)
         return FLX_OK;
     case 'p':
         *next = WANT_OPERAND;
-        return open_index(p, FORM_PLACE);
+        return open_index(p, FORM_ELEMENT);
     case 'o': {
         uint32_t order = flxi_kread_word(p, flxi_korder_names, FLX_KERNEL_ORDER_COUNT);
         if (order == FLX_KERNEL_ORDER_COUNT)
@@ -373,7 +373,7 @@ static flx_code begin_argument(flxi_kparser *p, step *next)
     }
 }
 
-/* Behind the name: opens the call and begins its first argument. */
+/* After the name: opens the call and begins its first argument. */
 static flx_code open_call(flxi_kparser *p, flxi_kwaiting w, step *next)
 {
     if (w.kind == KX_CAST || w.kind == KX_BITCAST)
@@ -400,7 +400,7 @@ static flx_code open_builtin(flxi_kparser *p, const callee *c, const flxi_ktoken
     return c->kind == KX_OPAQUE ? open_opaque(p, w, next) : open_call(p, w, next);
 }
 
-/* A function of the kernel; a name that is none may be that of an op which usually is written as an operator. */
+/* A function of the kernel; an unknown name may be that of an op that is usually written as an operator. */
 static flx_code open_function_call(flxi_kparser *p, step *next)
 {
     size_t symbol;
@@ -494,14 +494,14 @@ static flx_code close_index(flxi_kparser *p)
     flxi_kwaiting w = *last_waiting(p);
     flxi_knext(p);
     p->waiting.n--;
-    if (w.form == FORM_PLACE) { /* the index stays a value of its own, for the atomic */
+    if (w.form == FORM_ELEMENT) { /* the index remains a separate value, for the atomic */
         last_waiting(p)->ref = w.ref;
         return FLX_OK;
     }
     return add_node(p, (flxi_knode){.kind = KX_LOAD, .ref = w.ref, .at = w.at, .n = w.n}, w.base);
 }
 
-/* What stands behind an operand or an argument. */
+/* What follows an operand or an argument. */
 static flx_code read_operator(flxi_kparser *p, step *next)
 {
     flxi_ktoken t = p->x.token;
@@ -520,13 +520,13 @@ static flx_code read_operator(flxi_kparser *p, step *next)
         *next = HAVE_ALL;
         return FLX_OK;
     }
-    bool index = w->form == FORM_INDEX || w->form == FORM_PLACE;
+    bool index = w->form == FORM_INDEX || w->form == FORM_ELEMENT;
     if (!index && flxi_kis_mark(p, ')')) {
         *next = HAVE_OPERAND;
         return close_paren(p);
     }
     if (index && flxi_kis_mark(p, ']')) {
-        *next = w->form == FORM_PLACE ? HAVE_ARGUMENT : HAVE_OPERAND;
+        *next = w->form == FORM_ELEMENT ? HAVE_ARGUMENT : HAVE_OPERAND;
         return close_index(p);
     }
     if (w->form == FORM_CALL && flxi_ktake_mark(p, ','))
@@ -571,7 +571,7 @@ uint32_t flxi_kx_peers(uint8_t kind, uint8_t op, uint32_t *first)
 }
 
 /* The type of soft values where `demand` is wanted: reals never become integers, and nothing becomes a bool, so that
-   validation can tell what is wrong with the place. */
+   validation can report what is wrong there. */
 static uint8_t settle(uint8_t flags, uint8_t demand)
 {
     uint8_t kind = flxi_ktype_of(demand)->kind;
@@ -628,7 +628,7 @@ static uint8_t hard_type(const flxi_kparser *p, const flxi_knode *node)
     case KX_SUBGROUP_SHUFFLE:
         return node->join;
     default:
-        return node->type; /* literals, casts and opaques carry theirs */
+        return node->type; /* literals, casts and opaques carry their own */
     }
 }
 
@@ -658,7 +658,7 @@ static void type_up(const flxi_kparser *p, flxi_knode *node)
     }
 }
 
-/* What the place of operand k demands that is no peer. */
+/* The type that the position of operand k demands, apart from its peers. */
 static uint8_t demand_of(const flxi_kparser *p, const flxi_knode *node, uint32_t k)
 {
     switch ((flxi_kx_kind)node->kind) {

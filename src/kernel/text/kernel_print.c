@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_print.c: a kernel as text that reads back to the same kernel: fewest parentheses, two blanks of indent, one
-   statement a line. A literal is written without its type where the reader would find that type by itself: it is soft
-   there, as kernel_parse_expr.c calls it, and so is what consists of soft values alone. Of a soft expression whose
-   place does not give its type the first literal gets a suffix, and the others follow it. */
+/* kernel_print.c: prints a kernel as text that reads back to the same kernel: fewest parentheses, two blanks of indent,
+   one statement per line. A literal is written without its type where the reader would infer that type: there it is
+   soft, in the terms of kernel_parse_expr.c, and so is any expression of soft values only. If the context does not give
+   the type of a soft expression, its first literal gets a suffix, and the others follow it. */
 #include "base/context.h"
 #include "base/number.h"
 #include "base/strbuf.h"
@@ -11,7 +11,7 @@
 #include "kernel/text/kernel_lex.h"
 #include "kernel/text/kernel_parse.h"
 
-/* What the place of a value demands: a type, nothing, or that the value brings its own. */
+/* What the context of a value demands: a type, nothing, or that the value brings its own. */
 enum { DEMANDS_NOTHING = 0, DEMANDS_SUFFIX = 255 };
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     flxi_strbuf out;
     const uint8_t *soft; /* by expression */
     int indent;
-    bool too_large; /* a condition that the reader would not take */
+    bool too_large; /* a condition that the reader would reject */
 } printer;
 
 /* ---- Words ---- */
@@ -117,7 +117,7 @@ static int mantissa_bits(uint32_t type)
     return type == FLX_F64 ? 53 : type == FLX_F32 ? 24 : type == FLX_F16 ? 11 : 8;
 }
 
-/* With what a real number needs to be one, if its digits alone do not tell. */
+/* Adds what marks it as a real number if its digits alone do not. */
 static void put_real(printer *p, uint32_t type, uint64_t bits)
 {
     char text[FLXI_NUMBER_MAX];
@@ -188,7 +188,7 @@ static bool is_soft(const flx_kernel *k, const uint8_t *soft, const flxi_kx *e)
     return true;
 }
 
-/* What each peer's place demands. */
+/* The type that the position of each peer demands. */
 static void demand_peers(const printer *p, const flxi_kx *e, uint32_t demand, uint32_t first, uint32_t n,
                          uint32_t demands[3])
 {
@@ -253,7 +253,7 @@ static void put_arguments(printer *p, const flxi_kx *e, bool continued)
     flxi_add_char(&p->out, ')');
 }
 
-/* `-` before a literal would be read as part of it. */
+/* `-` before a literal would be read as its sign. */
 static void put_unary(printer *p, const flxi_kx *e, const uint32_t demands[3])
 {
     const flxi_kop *op = &flxi_kunaries[e->op];
@@ -344,7 +344,8 @@ static void put_length(printer *p, const flxi_kx *e)
     flxi_add_char(&p->out, ')');
 }
 
-/* Recursion is as deep as the expression, which the builder bounds. `strength`: a weaker operator needs parentheses. */
+/* The recursion is as deep as the expression, which the builder bounds. `strength`: weaker operators need parentheses.
+   */
 static void put_expr(printer *p, uint32_t number, uint32_t demand, uint8_t strength)
 {
     const flxi_kx *e = &p->k->exprs[number <= p->k->num_exprs ? number : 0];
@@ -412,7 +413,7 @@ static void put_value(printer *p, uint32_t number, uint32_t demand)
 
 /* ---- Declarations ---- */
 
-/* The words of the flags that are set, `first` before the first and `between` before the others. */
+/* The words for the flags that are set, `first` before the first and `between` before the others. */
 static void put_flags(printer *p, uint32_t flags, const char *const *words, uint32_t count, const char *first,
                       const char *between)
 {
@@ -475,10 +476,10 @@ static void put_test(printer *p, const flx_kernel_predicate *t)
     }
 }
 
-/* Where a part of a condition stands, in the order in which fewer parts can do without parentheses there. */
+/* The context of a part of a condition, in the order in which fewer parts can be written without parentheses. */
 enum { OF_ANY, OF_AND, OF_RIGHT, OF_NOT };
 
-/* Writes the condition that begins at `i` of a list in prefix order; returns where it ends. */
+/* Writes the condition that begins at index `i` of a list in prefix order; returns the index where it ends. */
 static size_t put_condition(printer *p, const flxi_kbuffer *b, size_t i, int strength)
 {
     if (i >= b->num_predicates) {
@@ -568,7 +569,7 @@ static void put_body(printer *p, flxi_klist list)
     put(p, "}");
 }
 
-/* A branch that is another `if` alone continues the chain. */
+/* A branch that consists of another `if` continues the chain. */
 static void put_if(printer *p, const flxi_ks *s)
 {
     for (;; s = s->other.at) {
@@ -789,7 +790,7 @@ flx_code flx_kernel_print(const flx_kernel *k, flx_buffer *out, flx_error *err)
 {
     printer p = {.k = k};
     if (!k || !out)
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_print: kernel and buffer must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_print: kernel and buffer must not be NULL");
     const flxi_allocator *mem = flxi_kernel_mem(k);
     size_t count = k->num_exprs + (size_t)1;
     *out = (flx_buffer){0};

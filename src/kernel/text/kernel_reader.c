@@ -9,12 +9,12 @@
 void flxi_kset_where(flx_error *err, const char *text, const char *file, const char *at)
 {
     size_t line, column;
-    char place[48];
+    char position[48];
     if (!err)
         return;
     flxi_klex_position(text, at, &line, &column);
-    int n = snprintf(place, sizeof place, ":%zu:%zu", line, column);
-    snprintf(err->where, sizeof err->where, "%.*s%s", (int)sizeof err->where - n - 1, file ? file : "text", place);
+    int n = snprintf(position, sizeof position, ":%zu:%zu", line, column);
+    snprintf(err->where, sizeof err->where, "%.*s%s", (int)sizeof err->where - n - 1, file ? file : "text", position);
 }
 
 flx_code flxi_kfail_at(flxi_kparser *p, const char *at, const char *hint, const char *fmt, ...)
@@ -52,9 +52,9 @@ flx_code flxi_kexpected(flxi_kparser *p, const char *what)
     if (t.kind == KT_END)
         return flxi_kfail_at(p, t.s, NULL, "expected %s, found the end of the text", what);
     if (t.kind == KT_BAD && *t.s == '"')
-        return flxi_kfail_at(p, t.s, "strings end on their line", "this string has no end");
+        return flxi_kfail_at(p, t.s, "strings end on the line on which they begin", "unterminated string");
     if (t.kind == KT_BAD && *t.s == '/')
-        return flxi_kfail_at(p, t.s, "*/ ends it", "this comment has no end");
+        return flxi_kfail_at(p, t.s, "end it with */", "unterminated comment");
     if (t.kind == KT_BAD)
         return flxi_kfail_at(p, t.s, NULL, "unexpected character '%s'", found);
     return flxi_kfail_at(p, t.s, NULL, t.kind == KT_STRING ? "expected %s, found %s" : "expected %s, found '%s'", what,
@@ -72,11 +72,11 @@ flx_code flxi_kcheck_builder(flxi_kparser *p, const char *at)
     return (flx_code)p->b->err.code;
 }
 
-/* ---- Near names ---- */
+/* ---- Similar names ---- */
 
 #define NEAR_MAX 24 /* longer names are not compared */
 
-/* Whether at most two letters must be changed, added or dropped to make b of a; *distance is their number. */
+/* Whether changing, adding or dropping at most two letters turns a into b; *distance is their number. */
 static bool is_near(const char *a, const char *b, size_t *distance)
 {
     size_t row[NEAR_MAX + 1];
@@ -200,7 +200,7 @@ uint32_t flxi_kread_word(flxi_kparser *p, const char *const *words, uint32_t cou
     return count;
 }
 
-/* The bytes of the string token, in scratch with a 0 behind them. */
+/* The bytes of the string token, in scratch, with a 0 after them. */
 static flx_code unquote(flxi_kparser *p, size_t *n)
 {
     flxi_ktoken t = p->x.token;
@@ -210,7 +210,7 @@ static flx_code unquote(flxi_kparser *p, size_t *n)
             return flxi_kfail_memory(p);
     *n = flxi_kstring_read(&t, p->scratch.at, &bad);
     if (*n == SIZE_MAX)
-        return flxi_kfail_at(p, bad, "known are \\\" \\\\ \\n \\t \\r \\xHH", "unknown escape in a string");
+        return flxi_kfail_at(p, bad, "the escapes are \\\" \\\\ \\n \\t \\r \\xHH", "unknown escape in a string");
     p->scratch.at[*n] = 0;
     flxi_knext(p);
     return FLX_OK;
@@ -247,7 +247,7 @@ flx_code flxi_kread_bytes(flxi_kparser *p, const char **bytes, size_t *n)
         p->scratch.at[i / 2] = (char)(unsigned char)(high * 16 + low);
     }
     if (digits % 2)
-        return flxi_kfail_at(p, at, "two digits make a byte", "an odd number of hexadecimal digits");
+        return flxi_kfail_at(p, at, "each byte takes two digits", "an odd number of hexadecimal digits");
     *bytes = p->scratch.at;
     *n = digits / 2;
     return FLX_OK;
@@ -261,7 +261,7 @@ flx_code flxi_kread_u64(flxi_kparser *p, const char *what, uint64_t most, uint64
     if (t.kind != KT_NUMBER || flxi_knumber_read(&t, &number) || number.real || number.type)
         return flxi_kexpected(p, what);
     if (!flxi_knumber_u64(&number, out) || *out > most)
-        return flxi_kfail_at(p, t.s, NULL, "%s is too large here: at most %llu",
+        return flxi_kfail_at(p, t.s, NULL, "%s is too large, at most %llu is allowed here",
                              flxi_printable(text, sizeof text, t.s, t.n), (unsigned long long)most);
     flxi_knext(p);
     return FLX_OK;
@@ -273,9 +273,9 @@ flx_code flxi_kread_type(flxi_kparser *p, uint32_t *type)
     char text[40];
     *type = t.kind == KT_NAME ? flxi_ktype_find(t.s, t.n) : 0;
     if (!*type)
-        return flxi_kexpected(p, "a type, as f32 or u32");
+        return flxi_kexpected(p, "a type such as f32 or u32");
     if (flxi_ktype_of(*type)->storage)
-        return flxi_kfail_at(p, t.s, "loads widen it", "%s is a type of buffers, not of values",
+        return flxi_kfail_at(p, t.s, "loads widen it", "%s is a storage type for buffers, not a type of values",
                              flxi_printable(text, sizeof text, t.s, t.n));
     flxi_knext(p);
     return FLX_OK;
@@ -333,7 +333,7 @@ flx_code flxi_kread_buffer(flxi_kparser *p, uint32_t *buffer)
     return FLX_OK;
 }
 
-/* From here on the name stands for the variable, until its scope closes. */
+/* From here on the name denotes the variable, until its scope closes. */
 flx_code flxi_kshow_var(flxi_kparser *p, size_t symbol, uint32_t var)
 {
     flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);

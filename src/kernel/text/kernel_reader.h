@@ -7,14 +7,14 @@
 #include "kernel/program/kernel.h"
 #include "kernel/text/kernel_lex.h"
 
-/* What a name stands for at present; buffers, functions and variables do not get in each other's way. */
+/* What a name currently denotes; buffers, functions and variables do not shadow each other. */
 typedef struct {
     uint32_t var, buffer, fn;
 } flxi_ksymbol;
 
 typedef enum { NODE_SOFT = 1, NODE_REAL = 2, NODE_SOFT_PEERS = 4 } flxi_knode_flags;
 
-/* A node of the expression being read. Nodes lie in postorder: operands before their users. */
+/* A node of the expression being read. Nodes are in postorder: operands before their users. */
 typedef struct {
     uint8_t kind; /* a flxi_kx_kind */
     uint8_t op;
@@ -22,10 +22,10 @@ typedef struct {
     uint8_t flags;  /* NODE_… */
     uint8_t type;   /* of its value, 0: soft or ill-typed */
     uint8_t join;   /* the type its peers share */
-    uint8_t demand; /* what its place demands, 0: nothing */
+    uint8_t demand; /* the type its context demands, 0: none */
     uint8_t depth;
     uint32_t ref;
-    uint32_t kids; /* first of its operands in the list of kids */
+    uint32_t kids; /* index of its first operand in the list of kids */
     uint32_t num_kids;
     uint32_t expr;       /* once built */
     flxi_knumber number; /* of a literal */
@@ -40,21 +40,20 @@ typedef struct {
     uint8_t strength;
     uint32_t ref;
     uint32_t base;     /* number of waiting values when it was opened */
-    uint32_t num_args; /* of a call: arguments read, those that are no expressions included */
+    uint32_t num_args; /* of a call: arguments read, including those that are not expressions */
     const char *args;  /* of a call: the arguments it takes */
     const char *at;
     size_t n;
 } flxi_kwaiting;
 
-/* A name that stands for nothing: reported with its own place and a near name, instead of what validation says of
-   it. */
+/* An unknown name: reported at its own position with the nearest known name, in place of the finding of validation. */
 typedef struct {
-    uint32_t statement; /* the place of its statement … */
+    uint32_t statement; /* source position of its statement … */
     uint32_t place;     /* … and its own */
     flx_error err;
 } flxi_knote;
 
-/* The first ones; looking for near names takes time, so there is room for a few only. */
+/* The first few only: the search for near names takes time. */
 typedef struct {
     flxi_knote *at;
     size_t n, room;
@@ -72,31 +71,31 @@ typedef struct {
         size_t symbol;
         uint32_t var;
     })
-    hidden;                    /* what names stood for outside of the open scopes */
+    hidden;                    /* what names denoted outside of the open scopes */
     FLXI_VEC(uint8_t) unbound; /* by buffer: 1 where the text gives no binding */
     FLXI_VEC(flxi_knode) nodes;
     FLXI_VEC(uint32_t) kids;
     FLXI_VEC(uint32_t) values; /* nodes that no operator has taken yet */
     FLXI_VEC(flxi_kwaiting) waiting;
-    FLXI_VEC(char) scratch; /* a string taken apart */
+    FLXI_VEC(char) scratch; /* an unescaped string */
     flxi_knotes notes;
 } flxi_kparser;
 
 /* ---- Errors ---- */
 
-/* SYNTAX at a place of the text. */
+/* FLX_E_SYNTAX at a position in the text. */
 flx_code flxi_kfail_at(flxi_kparser *p, const char *at, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
-/* KERNEL with a number, at a place of the text. */
+/* FLX_E_KERNEL with a K code, at a position in the text. */
 flx_code flxi_kfail_rule(flxi_kparser *p, const char *at, const char *rule, const char *hint, const char *fmt, ...)
     FLX_PRINTF(5, 6);
 flx_code flxi_kfail_memory(flxi_kparser *p);
 /* "expected …, found …" at the current token. */
 flx_code flxi_kexpected(flxi_kparser *p, const char *what);
-/* Passes on what the builder reported. */
+/* Passes on the error of the builder. */
 flx_code flxi_kcheck_builder(flxi_kparser *p, const char *at);
 /* Writes FILE:LINE:COL to err->where. */
 void flxi_kset_where(flx_error *err, const char *text, const char *file, const char *at);
-/* Remembers that the name stands for nothing. */
+/* Notes an unknown name. */
 typedef enum { UNKNOWN_VAR, UNKNOWN_TARGET, UNKNOWN_BUFFER, UNKNOWN_FUNCTION } flxi_kunknown;
 void flxi_kunknown_name(flxi_kparser *p, const char *at, size_t symbol, flxi_kunknown what);
 
@@ -104,7 +103,7 @@ void flxi_kunknown_name(flxi_kparser *p, const char *at, size_t symbol, flxi_kun
 
 void flxi_knext(flxi_kparser *p);
 bool flxi_kis_mark(const flxi_kparser *p, char c);
-bool flxi_ktake_mark(flxi_kparser *p, char c); /* steps over it if it is there */
+bool flxi_ktake_mark(flxi_kparser *p, char c); /* skips it if it is there */
 flx_code flxi_kneed_mark(flxi_kparser *p, char c);
 bool flxi_ktake_word(flxi_kparser *p, const char *word);
 bool flxi_kat_name(const flxi_kparser *p); /* a name or a string */
@@ -113,20 +112,20 @@ flx_code flxi_kread_string(flxi_kparser *p, const char *what, const char **text)
 flx_code flxi_kread_bytes(flxi_kparser *p, const char **bytes, size_t *n); /* "hex", valid until the next string */
 flx_code flxi_kread_u64(flxi_kparser *p, const char *what, uint64_t most, uint64_t *out);
 flx_code flxi_kread_type(flxi_kparser *p, uint32_t *type); /* one that kernels compute with */
-/* One of `words` by its number, `count` if it is none of them; steps over it. */
+/* One of `words` by its number, `count` if it is not one of them; skips it. */
 uint32_t flxi_kread_word(flxi_kparser *p, const char *const *words, uint32_t count);
 const char *flxi_ksymbol_text(const flxi_kparser *p, size_t symbol);
 flxi_ksymbol *flxi_ksymbol_at(flxi_kparser *p, size_t symbol); /* NULL when memory is exhausted */
-/* A buffer by its name, 0 with a note if there is none. */
+/* A buffer by its name; 0, with a note, if there is none. */
 flx_code flxi_kread_buffer(flxi_kparser *p, uint32_t *buffer);
-/* From here on the name stands for the variable, until the scope that began at `mark` (p->hidden.n) is closed. */
+/* From here on the name denotes the variable, until the scope that began at `mark` (p->hidden.n) is closed. */
 flx_code flxi_kshow_var(flxi_kparser *p, size_t symbol, uint32_t var);
 void flxi_kclose_scope(flxi_kparser *p, size_t mark);
 void flxi_kparser_free(flxi_kparser *p);
 
 /* ---- kernel_parse_decl.c ---- */
 
-/* "kernel NAME(…) {": makes the builder. */
+/* "kernel NAME(…) {": creates the builder. */
 flx_code flxi_kparse_header(flxi_kparser *p);
 flx_code flxi_kparse_meta(flxi_kparser *p);
 flx_code flxi_kparse_buffer(flxi_kparser *p);
@@ -135,7 +134,7 @@ flx_code flxi_kbind_rest(flxi_kparser *p);
 
 /* ---- kernel_parse_expr.c ---- */
 
-/* An expression where a value of type `demand` is wanted; 0: any. */
+/* An expression in a context that wants type `demand`; 0: any. */
 flx_code flxi_kparse_expr(flxi_kparser *p, uint32_t demand, uint32_t *out);
 /* Reads an expression and keeps it as nodes … */
 flx_code flxi_kparse_nodes(flxi_kparser *p);
@@ -145,9 +144,9 @@ flx_code flxi_kbuild_target(flxi_kparser *p, uint32_t *buffer, uint32_t *index);
 /* … or a value. */
 flx_code flxi_kbuild_nodes(flxi_kparser *p, uint32_t demand, uint32_t *out);
 bool flxi_kname_is_statement(const char *s, size_t n);
-/* adjoint(NAME), in the adjoint of a region: the variable that is named. */
+/* adjoint(NAME), in the adjoint of a region: the named variable. */
 flx_code flxi_kread_bar(flxi_kparser *p, uint32_t *var);
-/* ("extension", "hex", fingerprint, pure: the number of the opaque. In a statement, type 0, it may end with the
+/* ("extension", "hex", fingerprint, pure: returns the number of the opaque. In a statement, type 0, it may end with the
    payload. */
 flx_code flxi_kread_opaque(flxi_kparser *p, uint32_t type, uint32_t *opaque);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_decode.c: reading the wire form, which kernel_wire.h describes. Nothing in the bytes is trusted: counts are
-   compared with what is left before anything is allocated, depth is bounded, and all that the encoder would not have
-   written is refused. The program is made with the builder; whether it is valid is not asked here. */
+/* kernel_decode.c: reads the wire form, which kernel_wire.h describes. The bytes are untrusted: counts are compared
+   with the remaining length before anything is allocated, depth is bounded, and everything that the encoder would not
+   have written is rejected. The builder creates the program; validation is a separate step. */
 #include "kernel/wire/kernel_wire.h"
 
 #include "base/context.h"
@@ -19,7 +19,7 @@ typedef struct {
     size_t at, end; /* in bytes; `end` is that of the section */
     flx_error *err;
     flxi_strings strings;
-    size_t next_text;  /* the string that is used next for the first time */
+    size_t next_text;  /* the next string to be used for the first time */
     size_t text_start; /* where the section of strings begins */
     uint64_t text;     /* bytes of all texts referred to */
     uint32_t nodes;
@@ -32,7 +32,7 @@ typedef struct {
 
 static flx_code fail(reader *r, const char *kind, size_t at, const char *what)
 {
-    return flxi_fail_hint(r->err, FLX_E_KERNEL, "the bytes are damaged or not made by this library",
+    return flxi_fail_hint(r->err, FLX_E_KERNEL, "the bytes are damaged or were not written by this library",
                           "%s at byte %zu: %s", kind, at, what);
 }
 
@@ -41,7 +41,7 @@ static flx_code bad_value(reader *r, const char *what)
     return fail(r, "bad value", r->at - 4, what);
 }
 
-/* What the builder refused; of its errors only limits and memory can be reached from here. */
+/* An error of the builder; only limits and memory can be reached from here. */
 static flx_code builder_code(reader *r)
 {
     if (flxi_kb_ok(r->b))
@@ -74,18 +74,18 @@ static flx_code get_u64(reader *r, uint64_t *out)
     return FLX_OK;
 }
 
-/* A count of things that take at least `least` words each. */
+/* A count of items of at least `least` words each. */
 static flx_code get_count(reader *r, size_t least, uint32_t limit, uint32_t *out)
 {
     FLXI_TRY(get(r, out));
     if (*out > limit)
         return fail(r, "limit", r->at - 4, "a count is too large");
     if (*out > (r->end - r->at) / (4 * least))
-        return fail(r, "truncated", r->at - 4, "a count is larger than what is left");
+        return fail(r, "truncated", r->at - 4, "a count exceeds the remaining data");
     return FLX_OK;
 }
 
-/* Bytes and their padding; they stay where they are. */
+/* Bytes and their padding; they are not copied. */
 static flx_code get_bytes(reader *r, uint32_t limit, const char **out, size_t *size)
 {
     uint32_t n;
@@ -94,7 +94,7 @@ static flx_code get_bytes(reader *r, uint32_t limit, const char **out, size_t *s
         return fail(r, "limit", r->at - 4, "a string or payload is too long");
     size_t padded = (size_t)n + (4 - n % 4) % 4;
     if (padded > r->end - r->at)
-        return fail(r, "truncated", r->at - 4, "a string or payload is longer than what is left");
+        return fail(r, "truncated", r->at - 4, "a string or payload exceeds the remaining data");
     *out = (const char *)r->bytes + r->at;
     *size = n;
     for (size_t i = n; i < padded; i++)
@@ -107,7 +107,7 @@ static flx_code get_bytes(reader *r, uint32_t limit, const char **out, size_t *s
 /* A node: its details must fit into `used` bits. */
 static flx_code check_details(reader *r, uint32_t details, unsigned used)
 {
-    return details >> used ? bad_value(r, "bits that have no meaning are set") : FLX_OK;
+    return details >> used ? bad_value(r, "reserved bits are set") : FLX_OK;
 }
 
 /* ---- Texts ---- */
@@ -117,7 +117,7 @@ static flx_code get_text(reader *r, const char **out)
     uint32_t i;
     FLXI_TRY(get(r, &i));
     if (i >= r->strings.texts.n)
-        return fail(r, "bad string", r->at - 4, "there is no string of this number");
+        return fail(r, "bad string", r->at - 4, "no string has this number");
     if (i > r->next_text)
         return fail(r, "bad string", r->at - 4, "strings are not in the order of their first use");
     r->next_text += i == r->next_text;
@@ -137,12 +137,12 @@ static flx_code read_strings(reader *r)
         size_t start = r->at;
         FLXI_TRY(get_bytes(r, WIRE_MAX_STRING, &s, &size));
         if (!flxi_is_utf8(s, size) || memchr(s, 0, size))
-            return fail(r, "bad string", start, "it is not UTF-8 without zero bytes");
+            return fail(r, "bad string", start, "it is not UTF-8, or has zero bytes");
         size_t number = flxi_intern_number(&r->strings, s, size);
         if (number == SIZE_MAX)
             return flxi_oom(r->err, "decoding a kernel");
         if (number != i)
-            return fail(r, "bad string", start, "it stands there twice");
+            return fail(r, "bad string", start, "it occurs twice");
     }
     return FLX_OK;
 }
@@ -152,7 +152,7 @@ static flx_code read_strings(reader *r)
 static flx_code get_buffer(reader *r, uint32_t *out)
 {
     FLXI_TRY(get(r, out));
-    return *out < r->b->buffers.n ? FLX_OK : bad_value(r, "there is no buffer of this number");
+    return *out < r->b->buffers.n ? FLX_OK : bad_value(r, "no buffer has this number");
 }
 
 static bool is_arithmetic(uint32_t type)
@@ -162,7 +162,7 @@ static bool is_arithmetic(uint32_t type)
 
 static flx_code check_type(reader *r, uint32_t type)
 {
-    return is_arithmetic(type) ? FLX_OK : bad_value(r, "there is no such type of values");
+    return is_arithmetic(type) ? FLX_OK : bad_value(r, "unknown type of values");
 }
 
 /* A variable of the builder. */
@@ -177,7 +177,7 @@ static flx_code get_var(reader *r, uint32_t by_name, uint32_t *out)
     }
     FLXI_TRY(get(r, out));
     if (*out >= r->vars.n)
-        return bad_value(r, "there is no variable of this number before its use");
+        return bad_value(r, "no variable with this number is declared before its use");
     *out = r->vars.at[*out];
     return FLX_OK;
 }
@@ -219,7 +219,7 @@ static flx_code get_operands(reader *r, unsigned depth, int n, uint32_t *x)
     return FLX_OK;
 }
 
-/* Arguments end up in r->waiting behind `mark`. */
+/* Leaves the arguments in r->waiting, after `mark`. */
 static flx_code get_args(reader *r, unsigned depth, uint32_t *n)
 {
     FLXI_TRY(get_count(r, 1, FLXI_KERNEL_MAX_ARGS, n));
@@ -232,7 +232,7 @@ static flx_code get_args(reader *r, unsigned depth, uint32_t *n)
     return FLX_OK;
 }
 
-/* An extension by its number: it must be known here. */
+/* An extension by its number: it must be registered. */
 static flx_code get_extension(reader *r, uint32_t details, uint32_t *out)
 {
     flxi_kopaque o = {.type = (uint8_t)details};
@@ -241,7 +241,7 @@ static flx_code get_extension(reader *r, uint32_t details, uint32_t *out)
     FLXI_TRY(check_details(r, details, 8));
     FLXI_TRY(get(r, &o.id));
     if (o.id == 0)
-        return bad_value(r, "an extension without number");
+        return bad_value(r, "an extension has no number");
     snprintf(what, sizeof what, "extension %u is not registered", (unsigned)o.id);
     if (!flxi_kextension_find(r->ctx, NULL, o.id))
         return fail(r, "bad tag", r->at - 8, what);
@@ -284,7 +284,7 @@ static flx_code get_leaf(reader *r, unsigned tag, uint32_t details, uint32_t *ou
         return FLX_OK;
     case WIRE_ID:
         if (details >= FLX_KERNEL_ID_COUNT)
-            return bad_value(r, "there is no such id");
+            return bad_value(r, "unknown id");
         FLXI_TRY(get(r, &ref));
         *out = flxi_kb_id(r->b, (flx_kernel_id)details, ref);
         return FLX_OK;
@@ -303,7 +303,7 @@ static flx_code get_atomic(reader *r, unsigned depth, uint32_t details, uint32_t
     uint32_t x[3] = {0};
     FLXI_TRY(check_details(r, details, 17));
     if (op >= FLX_KERNEL_ATOMIC_COUNT || order >= FLX_KERNEL_ORDER_COUNT)
-        return bad_value(r, "there is no such atomic or ordering");
+        return bad_value(r, "unknown atomic or ordering");
     FLXI_TRY(get_buffer(r, &buffer));
     FLXI_TRY(get_operands(r, depth, details >> 16 ? 3 : 2, x));
     *out = flxi_kb_atomic(r->b, (flx_kernel_atomic)op, buffer, x[0], x[1], x[2], (flx_kernel_order)order);
@@ -318,7 +318,7 @@ static flx_code get_cast(reader *r, unsigned tag, unsigned depth, uint32_t type,
     size_t at = r->at - 4;
     FLXI_TRY(get_expr(r, depth, &x));
     if (tag == WIRE_CAST && type == flxi_kb_type(r->b, x))
-        return fail(r, "bad value", at, "a cast to the type that its operand has");
+        return fail(r, "bad value", at, "a cast to the type of its operand");
     *out = tag == WIRE_CAST ? flxi_kb_cast(r->b, type, x) : flxi_kb_bitcast(r->b, type, x);
     return FLX_OK;
 }
@@ -332,10 +332,10 @@ static flx_code get_called(reader *r, unsigned tag, unsigned depth, uint32_t det
         FLXI_TRY(check_details(r, details, 0));
         FLXI_TRY(get(r, &ref));
         if (ref >= r->b->fns.n)
-            return bad_value(r, "there is no function of this number before its use");
+            return bad_value(r, "no function with this number is declared before its use");
     } else {
         if ((details & 255) && !is_arithmetic(details & 255))
-            return bad_value(r, "there is no such type of values");
+            return bad_value(r, "unknown type of values");
         FLXI_TRY(tag == WIRE_EXTENSION ? get_extension(r, details, &ref) : get_opaque(r, details, &ref));
     }
     FLXI_TRY(get_args(r, depth, &n));
@@ -360,14 +360,14 @@ static flx_code get_op(reader *r, unsigned tag, unsigned depth, uint32_t op, uin
 {
     uint32_t x[2];
     if (op == 0 || op >= (tag == WIRE_UNARY ? (uint32_t)KUN_COUNT : (uint32_t)KBIN_COUNT))
-        return bad_value(r, "there is no op of this number");
+        return bad_value(r, "no op has this number");
     FLXI_TRY(get_operands(r, depth, tag == WIRE_UNARY ? 1 : 2, x));
     *out = tag == WIRE_UNARY ? flxi_kb_unary(r->b, (flxi_kunary)op, x[0])
                              : flxi_kb_binary(r->b, (flxi_kbinary)op, x[0], x[1]);
     return FLX_OK;
 }
 
-/* Expressions of operands alone. */
+/* Expressions that consist of operands only. */
 static flx_code get_plain(reader *r, unsigned tag, unsigned depth, uint32_t details, uint32_t *out)
 {
     uint32_t x[3];
@@ -397,7 +397,7 @@ static flx_code get_plain(reader *r, unsigned tag, unsigned depth, uint32_t deta
 static flx_code bad_tag(reader *r, unsigned tag, const char *wanted)
 {
     char what[120];
-    snprintf(what, sizeof what, "%#x is no %s", tag, wanted);
+    snprintf(what, sizeof what, "%#x is not a valid %s", tag, wanted);
     return fail(r, "bad tag", r->at - 4, what);
 }
 
@@ -436,14 +436,14 @@ static flx_code get_expr_by_tag(reader *r, unsigned tag, unsigned depth, uint32_
     }
 }
 
-/* `depth` is that of the user, 0 for a statement. */
+/* `depth` is the depth of the user, 0 for a statement. */
 static flx_code get_expr(reader *r, unsigned depth, uint32_t *out)
 {
     uint32_t node;
     FLXI_TRY(get(r, &node));
     FLXI_TRY(count_node(r));
     if (depth >= FLXI_KERNEL_MAX_DEPTH)
-        return fail(r, "limit", r->at - 4, "an expression is more than 128 deep");
+        return fail(r, "limit", r->at - 4, "the depth of an expression exceeds 128");
     FLXI_TRY(get_expr_by_tag(r, node & 255, depth + 1, node >> 8, out));
     return builder_code(r);
 }
@@ -492,7 +492,7 @@ static flx_code get_effect(reader *r, uint32_t details)
     return FLX_OK;
 }
 
-/* An else that is empty is none. */
+/* An empty else counts as none. */
 static flx_code get_else(reader *r)
 {
     uint32_t n;
@@ -538,7 +538,7 @@ static flx_code get_scope(reader *r, unsigned tag, uint32_t details)
     const char *source;
     if (tag == WIRE_REGION) {
         if (details & ~(uint32_t)FLXI_KERNEL_REGION_FLAGS)
-            return bad_value(r, "a region has flags that do not exist");
+            return bad_value(r, "a region has unknown flags");
         FLXI_TRY(get_text(r, &generator));
         FLXI_TRY(get_text(r, &source));
         flxi_kb_region(r->b, generator, source, details);
@@ -555,7 +555,7 @@ static flx_code get_scope(reader *r, unsigned tag, uint32_t details)
 static flx_code get_barrier(reader *r, uint32_t order)
 {
     if (order >= FLX_KERNEL_ORDER_COUNT)
-        return bad_value(r, "there is no such ordering");
+        return bad_value(r, "unknown ordering");
     flxi_kb_barrier(r->b, (flx_kernel_order)order);
     return FLX_OK;
 }
@@ -655,7 +655,7 @@ static flx_code get_statement(reader *r)
     }
 }
 
-/* Recursion ends because the builder refuses to open bodies beyond the limit. */
+/* The recursion is bounded: the builder refuses to open bodies beyond the limit. */
 static flx_code get_list(reader *r)
 {
     uint32_t n;
@@ -689,7 +689,7 @@ static flx_code read_predicates(reader *r, flxi_kbuffer *b)
     b->predicates = p;
     b->num_predicates = n;
     return flxi_kpredicate_is_whole(p, n) ? FLX_OK
-                                          : fail(r, "bad value", at, "the condition on a count is not well formed");
+                                          : fail(r, "bad value", at, "the condition on a count is not well-formed");
 }
 
 static flx_code check_buffer_head(reader *r, uint32_t head)
@@ -697,7 +697,7 @@ static flx_code check_buffer_head(reader *r, uint32_t head)
     uint32_t access = head & 255;
     uint32_t element = head >> 8 & 255;
     if (access == 0 || access >= FLX_KERNEL_ACCESS_COUNT || !flxi_ktype_of(element)->name || head >> 18)
-        return bad_value(r, "a buffer has an access, element type or usage that does not exist");
+        return bad_value(r, "a buffer has an unknown access, element type or usage");
     return FLX_OK;
 }
 
@@ -714,7 +714,7 @@ static flx_code read_buffer(reader *r)
         return bad_value(r, "a workgroup or private buffer has a binding");
     FLXI_TRY(get(r, &b.flags));
     if (b.flags & ~(uint32_t)FLXI_KERNEL_BUFFER_FLAGS)
-        return bad_value(r, "a buffer has flags that do not exist");
+        return bad_value(r, "a buffer has unknown flags");
     FLXI_TRY(get_u64(r, &b.count));
     FLXI_TRY(get_u64(r, &b.range_begin));
     FLXI_TRY(get_u64(r, &b.range_end));
@@ -749,7 +749,7 @@ static flx_code read_adjoint(reader *r)
     uint32_t param;
     FLXI_TRY(get(r, &of));
     if (of >= r->b->fns.n)
-        return bad_value(r, "there is no function of this number before its use");
+        return bad_value(r, "no function with this number is declared before its use");
     FLXI_TRY(get(r, &param));
     flxi_kb_adjoint_of(r->b, of, param);
     return FLX_OK;
@@ -805,7 +805,7 @@ static flx_code read_metadata(reader *r)
     r->b->k->name = flxi_kb_text(r->b, name, strlen(name));
     FLXI_TRY(get(r, &flags));
     if (flags & ~(uint32_t)FLXI_KERNEL_FLAGS)
-        return bad_value(r, "the kernel has flags that do not exist");
+        return bad_value(r, "the kernel has unknown flags");
     flxi_kb_set_flags(r->b, flags);
     FLXI_TRY(get_count(r, 2, UINT32_MAX, &n));
     for (uint32_t i = 0; i < n; i++) {
@@ -828,10 +828,10 @@ static flx_code read_section(reader *r, uint32_t number, size_t total, flx_code 
     r->end = total;
     FLXI_TRY(get(r, &found));
     if (found != number)
-        return fail(r, "bad tag", r->at - 4, "another section is expected here");
+        return fail(r, "bad tag", r->at - 4, "unexpected section");
     FLXI_TRY(get(r, &words));
     if (words > (total - r->at) / 4)
-        return fail(r, "truncated", r->at - 4, "a section is longer than what is left");
+        return fail(r, "truncated", r->at - 4, "a section exceeds the remaining data");
     r->end = r->at + (size_t)words * 4;
     FLXI_TRY(contents(r));
     return r->at == r->end ? FLX_OK : fail(r, "trailing data", r->at, "a section is longer than its contents");
@@ -857,17 +857,17 @@ static flx_code read_header(reader *r, size_t size)
     FLXI_TRY(check_version(r, word));
     FLXI_TRY(get(r, &word));
     if (word != 0)
-        return bad_value(r, "flags that have no meaning are set");
+        return bad_value(r, "reserved flags are set");
     FLXI_TRY(get(r, &words));
     if ((uint64_t)words * 4 > WIRE_MAX_BYTES)
         return fail(r, "limit", r->at - 4, "more than 64 MiB");
     if ((uint64_t)words * 4 > size)
-        return fail(r, "truncated", size, "the length says that there is more");
+        return fail(r, "truncated", size, "the data is shorter than its length field");
     if ((uint64_t)words * 4 < size)
-        return fail(r, "trailing data", (size_t)words * 4, "the length says that it ends here");
+        return fail(r, "trailing data", (size_t)words * 4, "the data is longer than its length field");
     FLXI_TRY(get_u64(r, &sum));
     if (sum != flxi_hash_bytes(FLXI_HASH_SEED, r->bytes + WIRE_HEADER_BYTES, size - WIRE_HEADER_BYTES))
-        return fail(r, "checksum", 16, "the contents have another one");
+        return fail(r, "checksum", 16, "the contents do not match it");
     return FLX_OK;
 }
 
@@ -875,7 +875,7 @@ static flx_code read_all(reader *r, size_t size)
 {
     static const char magic[4] = {'F', 'L', 'X', 'K'};
     if (memcmp(r->bytes, magic, size < 4 ? size : 4) != 0)
-        return fail(r, "bad magic", 0, "these bytes are no kernel");
+        return fail(r, "bad magic", 0, "these bytes are not a kernel");
     if (size < WIRE_HEADER_BYTES)
         return fail(r, "truncated", size, "the header has 24 bytes");
     r->end = WIRE_HEADER_BYTES;
@@ -885,7 +885,7 @@ static flx_code read_all(reader *r, size_t size)
     FLXI_TRY(read_section(r, WIRE_METADATA, size, read_metadata));
     FLXI_TRY(read_section(r, WIRE_BODY, size, get_list));
     if (r->at != size)
-        return fail(r, "trailing data", r->at, "nothing follows the body");
+        return fail(r, "trailing data", r->at, "data follows the body");
     if (r->next_text != r->strings.texts.n)
         return fail(r, "bad string", r->text_start, "a string is not used");
     return FLX_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_encode.c: writing the wire form, which kernel_wire.h describes. The sections behind the strings are written
-   first, since their order decides that of the strings. */
+/* kernel_encode.c: writes the wire form, which kernel_wire.h describes. The sections after the strings are written
+   first, because they determine the order of the strings. */
 #include "kernel/wire/kernel_wire.h"
 
 #include "base/context.h"
@@ -71,22 +71,22 @@ static void put_bytes_into(flxi_strbuf *out, const void *data, size_t n)
 static void put_payload(writer *w, const void *data, size_t n)
 {
     if (n > WIRE_MAX_PAYLOAD)
-        refuse(w, "limit:", "an extension or a descriptor has more than 4 MiB");
-    else if (w->out.n + n > WIRE_MAX_BYTES) /* one payload may be used often */
-        refuse(w, "limit:", "the kernel takes more than 64 MiB");
+        refuse(w, "limit:", "an extension or a descriptor exceeds 4 MiB");
+    else if (w->out.n + n > WIRE_MAX_BYTES) /* one payload may occur often */
+        refuse(w, "limit:", "the kernel exceeds 64 MiB");
     else
         put_bytes_into(&w->out, data, n);
 }
 
 /* ---- Texts ---- */
 
-/* A text that is met for the first time. */
+/* A text that occurs for the first time. */
 static const known_text *add_text(writer *w, uint64_t hash, const char *text)
 {
     known_text t = {.text = text, .length = strlen(text)};
     if (t.length > WIRE_MAX_STRING || !flxi_is_utf8(text, t.length)) {
         bool too_long = t.length > WIRE_MAX_STRING;
-        refuse(w, too_long ? "limit:" : "bad string:", too_long ? "a text has more than 1 MiB" : "a text is not UTF-8");
+        refuse(w, too_long ? "limit:" : "bad string:", too_long ? "a text exceeds 1 MiB" : "a text is not UTF-8");
         return NULL;
     }
     size_t number = flxi_intern_number(&w->strings, text, t.length);
@@ -116,7 +116,7 @@ static void put_text(writer *w, const char *text)
         return;
     w->text += t->length;
     if (w->text > WIRE_MAX_TEXT)
-        refuse(w, "limit:", "names and other texts add up to more than 64 MiB");
+        refuse(w, "limit:", "names and other texts exceed 64 MiB in total");
     put(w, t->number);
 }
 
@@ -131,7 +131,7 @@ static void put_args(writer *w, const flxi_kx *e)
         put_expr(w, e->args[i]);
 }
 
-/* A reference: its kind is known only after looking, so it is written with its node. */
+/* A reference: its kind is known only after a lookup, so it is written with its node. */
 static void put_var(writer *w, unsigned tag, uint32_t var)
 {
     uint32_t number = w->numbers[var <= w->k->num_vars ? var : 0];
@@ -171,7 +171,7 @@ static void put_opaque(writer *w, unsigned tag, uint32_t opaque)
     put_payload(w, o->payload, o->payload_size);
 }
 
-/* The node and the fields that are no expressions. */
+/* The node and the fields that are not expressions. */
 static void put_expr_head(writer *w, const flxi_kx *e)
 {
     switch ((flxi_kx_kind)e->kind) {
@@ -298,7 +298,7 @@ static void put_rare(writer *w, const flxi_ks *s)
         put_opaque(w, WIRE_OPAQUE, s->opaque);
         break;
     default:
-        refuse(w, "bad value:", "a statement of no kind");
+        refuse(w, "bad value:", "a statement has no kind");
         break;
     }
 }
@@ -317,7 +317,7 @@ static void put_nested(writer *w, const flxi_ks *s)
         put_text(w, w->k->vars[s->var].name);
         put_expr(w, s->a);
         put_expr(w, s->b);
-        w->numbers[s->var] = ++w->num_vars; /* the bounds do not see it */
+        w->numbers[s->var] = ++w->num_vars; /* not visible in the bounds */
     } else if (s->kind == KS_REGION) {
         put_node(w, WIRE_REGION, s->flags);
         put_text(w, s->text);
@@ -381,7 +381,7 @@ static void put_list(writer *w, flxi_klist list)
 static void put_predicates(writer *w, const flxi_kbuffer *b)
 {
     if (!flxi_kpredicate_is_whole(b->predicates, b->num_predicates))
-        refuse(w, "bad value:", "the condition on the count of a buffer is not well formed");
+        refuse(w, "bad value:", "the condition on the count of a buffer is not well-formed");
     put(w, (uint32_t)b->num_predicates);
     for (size_t i = 0; i < b->num_predicates; i++) {
         const uint64_t numbers[3] = {b->predicates[i].a, b->predicates[i].b, b->predicates[i].c};
@@ -453,7 +453,7 @@ static void put_body(writer *w)
     put_list(w, w->k->body);
 }
 
-/* Overwrites words that are there already. */
+/* Overwrites words that were written before. */
 static void patch(flxi_strbuf *out, size_t at, uint32_t v)
 {
     for (size_t i = 0; i < 4; i++)
@@ -472,7 +472,7 @@ static void put_section(writer *w, uint32_t number, void (*contents)(writer *))
 
 /* ---- The whole ---- */
 
-/* Header, strings, then what w->out holds. */
+/* Header, strings, then the contents of w->out. */
 static void assemble(writer *w, flxi_strbuf *file)
 {
     put_into(file, WIRE_MAGIC);
@@ -509,7 +509,7 @@ static void write_all(writer *w, flxi_strbuf *file)
     if (w->err.code == FLX_OK && !w->out.failed)
         assemble(w, file);
     if (file->n > WIRE_MAX_BYTES)
-        refuse(w, "limit:", "the kernel takes more than 64 MiB");
+        refuse(w, "limit:", "the kernel exceeds 64 MiB");
 }
 
 /* The bytes in `file`, which is empty on failure. */

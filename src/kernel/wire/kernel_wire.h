@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_wire.h: kernels as bytes. Everything is a sequence of little-endian 32-bit words.
+/* kernel_wire.h: the binary form of kernels. Everything is a sequence of little-endian 32-bit words.
 
    Header: the magic bytes "FLXK"; major version (low half) and minor version (high half); flags, 0; length of the whole
-   in words; FNV-1a of what follows, low word first. Then four sections in this order, each beginning with its number
-   and the length of its contents in words:
+   in words; FNV-1a of the rest, low word first. Then four sections in this order, each beginning with its number and
+   the length of its contents in words:
      strings       count; per string its length in bytes and the bytes, padded with zeros. Each distinct text once, in
-     the
-                   order of first use; below, `text` is a number of this table from 0.
+                   order of first use; below, `text` is an index into this table.
      declarations  workgroup size; number of buffers, the buffers; number of functions, the functions
      metadata      name (text); flags; number of pairs, per pair key and value (texts)
      body          a list of statements
 
      buffer     access | element << 8 | usage << 16; name; binding (0 for workgroup and private buffers); flags; count,
                 begin and end of the byte range (two words each, low first); alignment; locality; coalescing; descriptor
-                (length and padded bytes); number of conditions, per condition its test and as many numbers of two words
-                as
-                the test has
+                (length and padded bytes); number of conditions, per condition its test and the numbers of the test, two
+                words each
      function   type | is-adjoint << 8; name, or of an adjoint: the number of its function, the parameter; number of
                 parameters, per parameter type and name; list; result
      list       number of statements; the statements
      statement, expression   tag | details << 8, then the fields as listed below, then operands in order
 
    Variables are numbered from 0 in the order in which functions' parameters, lets and loops declare them in the bytes;
-   a variable without a declaration before its use is written as its name. Buffers and functions are numbered from 1, 0
-   is an unknown one. What is not part of a program's meaning (places in a text, table rows that nothing refers to) is
-   not written, so equal programs have equal bytes; what the encoder would not write is refused. */
+   a variable without a declaration before its use is written as its name. Buffers and functions are numbered from 1; 0
+   is an unknown one. What is not part of a program's meaning (source positions, table rows that nothing refers to) is
+   not written, so equal programs have equal bytes; whatever the encoder would not write is rejected. */
 #ifndef FLXI_KERNEL_WIRE_H
 #define FLXI_KERNEL_WIRE_H
 
@@ -37,13 +35,13 @@ enum {
     WIRE_HEADER_BYTES = 24,
     WIRE_MAX_BYTES = 64 << 20,
     WIRE_MAX_STRING = 1 << 20,
-    WIRE_MAX_TEXT = 64 << 20, /* of all texts, as often as they are referred to: the work of looking them up */
+    WIRE_MAX_TEXT = 64 << 20, /* of all texts, counted once per reference: the work of looking them up */
     WIRE_MAX_PAYLOAD = 4 << 20,
 };
 
 enum { WIRE_STRINGS = 1, WIRE_DECLARATIONS, WIRE_METADATA, WIRE_BODY };
 
-/* Tags are never given another meaning; new ones go to free numbers below 0x80. */
+/* Tags never change their meaning; new ones use free numbers below 0x80. */
 enum {
     WIRE_LITERAL = 0x01, /* type; one word, or two of a 64-bit type, low first */
     WIRE_VAR = 0x02,     /* 1: by name; variable, or text */

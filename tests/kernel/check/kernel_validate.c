@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_validate.c: every rule of validation: a program that breaks it, with the finding it must give, and a near twin
+/* kernel_validate.c: every rule of validation: a program that violates it, with the expected finding, and a similar one
    that does not. Programs are text, read without validation; what text cannot express is built. */
 #include "fault.h"
 #include "kernel/flk.h"
@@ -68,7 +68,7 @@ static flx_kernel *read_only(const char *text)
     "  buffer p: f32[4] private;\n"       \
     "  buffer d: bytes(\"\")[64] read @5;\n"
 
-/* Statements become a kernel with the buffers above; what begins with "kernel" is one. */
+/* Statements become a kernel with the buffers above; a text that begins with "kernel" is a complete kernel. */
 static report report_on(const char *text, const flx_kernel_target *target)
 {
     char whole[4096];
@@ -85,7 +85,7 @@ static report report_on(const char *text, const flx_kernel_target *target)
 /* ---- One row per way to break a rule ---- */
 
 typedef struct {
-    const char *finding; /* all that is found, without the last newline */
+    const char *finding; /* all findings, without the last newline */
     const char *bad;
     const char *good; /* has no error */
 } row;
@@ -107,43 +107,43 @@ static const row rows[] = {
      "kernel t() { buffer s: f32[1] workgroup; }"},
     {"K04 buffer p: private buffer 'p' has no count", "kernel t() { buffer p: f32[] private; }",
      "kernel t() { buffer x: f32[] read; }"},
-    {"K04 buffer b: with buffer 'b' workgroup memory takes 1048580 bytes, and the limit is 1048576",
+    {"K04 buffer b: with buffer 'b', workgroup memory takes 1048580 bytes; the limit is 1048576",
      "kernel t() { buffer a: f32[262143] workgroup; buffer b: f64[1] workgroup; buffer e: f32[4] workgroup; }",
      "kernel t() { buffer a: f32[262143] workgroup; buffer b: f32[1] workgroup; }"},
-    {"K04 buffer p: with buffer 'p' private memory takes 18446744073709551615 bytes, and the limit is 1048576",
+    {"K04 buffer p: with buffer 'p', private memory takes 18446744073709551615 bytes; the limit is 1048576",
      "kernel t() { buffer p: f64[9223372036854775807] private; }", "kernel t() { buffer p: f64[131072] private; }"},
     {"K05 buffer o: output 'o' has elements of type bytes", "kernel t() { buffer o: bytes(\"\")[4] output; }",
      "kernel t() { buffer o: u8[4] output; }"},
     {"K06 buffer o: range (8, 4) of output 'o' ends before it begins",
      "kernel t() { buffer o: f32[4] output range(8, 4); }", "kernel t() { buffer o: f32[4] output range(4, 8); }"},
-    {"K06 buffer o: range (0, 17) of output 'o' ends behind the buffer",
+    {"K06 buffer o: range (0, 17) of output 'o' ends after the end of the buffer",
      "kernel t() { buffer o: f32[4] output range(0, 17); }", "kernel t() { buffer o: f32[] output range(0, 17); }"},
-    {"K06 buffer r: buffer 'r' has a byte range but is no output",
+    {"K06 buffer r: buffer 'r' has a byte range but is not an output",
      "kernel t() { buffer r: f32[4] read_write range(0, 4); }", "kernel t() { buffer r: f32[4] read_write; }"},
-    {"K07 buffer x: buffer 'x' has 12 elements, against its condition",
+    {"K07 buffer x: buffer 'x' has 12 elements, which violates its condition",
      "kernel t() { buffer x: f32[12] read where (count % 8 == 0); }",
      "kernel t() { buffer x: f32[16] read where (count % 8 == 0); }"},
-    {"K07 buffer x: buffer 'x' has 12 elements, against its condition",
+    {"K07 buffer x: buffer 'x' has 12 elements, which violates its condition",
      "kernel t() { buffer x: f32[12] read where (count >= 4 && !(count <= 20) || 30 <= 2 * count <= 40); }",
      "kernel t() { buffer x: f32[15] read where (count >= 4 && !(count <= 20) || 30 <= 2 * count <= 40); }"},
-    {"K08 buffer r: buffer 'r' is to be used exactly once and is used 0 times",
+    {"K08 buffer r: buffer 'r' must be used exactly once but is used 0 times",
      "kernel t() { buffer r: f32[4] read_write usage(exactly_once); let n = buf_len(r); }",
      "kernel t() { buffer r: f32[4] read_write usage(exactly_once); r[0] = 1.0; }"},
-    {"K08 buffer r: buffer 'r' is to be used at most once and is used 2 times",
+    {"K08 buffer r: buffer 'r' must be used at most once but is used 2 times",
      "kernel t() { buffer r: f32[4] read_write usage(at_most_once); r[0] = r[1]; }",
      "kernel t() { buffer r: f32[4] read_write usage(at_most_once); }"},
-    {"K08 buffer r: buffer 'r' is to be used at least once and is used 0 times",
+    {"K08 buffer r: buffer 'r' must be used at least once but is used 0 times",
      "kernel t() { buffer r: f32[4] read_write usage(at_least_once); }",
      "kernel t() { buffer r: f32[4] read_write usage(at_least_once); r[0] = r[1]; }"},
     /* Names and scope. */
-    {"K10 body/0: there is no variable 'a' here", "let b = a;", "let a = 1; let b = a;"},
-    {"K10 body/1: there is no variable 'a' here", "{ let a = 1; } let b = a;", "let a = 1; { let b = a; }"},
+    {"K10 body/0: no variable 'a' is in scope", "let b = a;", "let a = 1; let b = a;"},
+    {"K10 body/1: no variable 'a' is in scope", "{ let a = 1; } let b = a;", "let a = 1; { let b = a; }"},
     {"K11 body/1: 'a' is declared twice in one list", "let a = 1; let a = 2;", "{ let a = 1; } { let a = 2; }"},
-    {"K12 body/1/0: 'a' hides a variable of the same name further out", "let a = 1; { let a = 2; }",
+    {"K12 body/1/0: 'a' hides a variable of the same name in an outer scope", "let a = 1; { let a = 2; }",
      "let a = 1; { let b = 2; }"},
-    {"K12 body/0/0: 'i' hides a variable of the same name further out", "for (i in 0..4) { let i = 2; }",
+    {"K12 body/0/0: 'i' hides a variable of the same name in an outer scope", "for (i in 0..4) { let i = 2; }",
      "for (i in 0..4) { let j = 2; }"},
-    {"K12 body/0/0: 'i' hides a variable of the same name further out", "for (i in 0..4) { for (i in 0..4) { } }",
+    {"K12 body/0/0: 'i' hides a variable of the same name in an outer scope", "for (i in 0..4) { for (i in 0..4) { } }",
      "for (i in 0..4) { for (j in 0..4) { } }"},
     {"K13 body/0: assignment to 'a', which is not declared here", "a = 1;", "let a = 0; a = 1;"},
     {"K14 body/0/0: assignment to the loop variable 'i'", "for (i in 0..4) { i = 1; }",
@@ -152,7 +152,7 @@ static const row rows[] = {
     {"K15 body/0: store of a buffer that does not exist", "zz[0] = 1.0;", "o[0] = 1.0;"},
     {"K15 body/0: length of a buffer that does not exist", "let n = buf_len(zz);", "let n = buf_len(x);"},
     {"K15 body/0: atomic_add of a buffer that does not exist", "atomic_add(zz[0], 1);", "atomic_add(c[0], 1);"},
-    {"K16 body/1: statements behind a return are never reached", "return; let a = 1; let b = 2;", "let a = 1; return;"},
+    {"K16 body/1: statements after a return are never reached", "return; let a = 1; let b = 2;", "let a = 1; return;"},
     /* Types. */
     {"K20 body/0: load of buffer 'x': the index is i32, not u32", "let a = x[1i32];", "let a = x[1u32];"},
     {"K20 body/0: store of buffer 'o': the index is f32, not u32", "o[1.5f32] = 1.0;", "o[1] = 1.0;"},
@@ -185,7 +185,7 @@ static const row rows[] = {
      "let a = bitcast<u32>(1.0f32);"},
     {"K32 body/0: div of u32 by the literal 0", "let a = c[0] / 0;", "let a = x[0] / 0;"},
     {"K32 body/0: mod of i32 by the literal 0", "let a = 5i32 % 0i32;", "let a = 5i32 % 1i32;"},
-    {"K33 body/0: local_id(3): there is no such axis", "let a = local_id(3);", "let a = local_id(2);"},
+    {"K33 body/0: local_id(3): the axis is out of range", "let a = local_id(3);", "let a = local_id(2);"},
     {"K34 body/0: load of buffer 'd', whose elements are bytes", "let a = d[0];", "let a = buf_len(d);"},
     /* Access. */
     {"K40 body/0: store to buffer 'x', which is read-only", "x[0] = 1.0;", "w[0] = 1.0;"},
@@ -201,13 +201,13 @@ static const row rows[] = {
      "kernel t() { buffer b: u64[4] read_write; atomic_add(b[0], 1); }"},
     {"K45 body/0: a barrier with ordering relaxed", "barrier(relaxed);", "barrier(release);"},
     {"K45 body/0: atomic_add with ordering grid", "atomic_add(c[0], 1, grid);", "atomic_add(c[0], 1, seq_cst);"},
-    {"K46 body/0: load of buffer 'x' at 8, which has 8 elements", "let a = x[8];", "let a = x[7];"},
-    {"K46 body/0: store of buffer 'c' at 4294967295, which has 4 elements", "c[4294967295] = 1;", "c[3] = 1;"},
-    {"K47 body/0: an atomic in an arm of select", "let a = select(true, atomic_add(c[0], 1), 0);",
+    {"K46 body/0: load of buffer 'x' at index 8, but it has 8 elements", "let a = x[8];", "let a = x[7];"},
+    {"K46 body/0: store of buffer 'c' at index 4294967295, but it has 4 elements", "c[4294967295] = 1;", "c[3] = 1;"},
+    {"K47 body/0: an atomic is not allowed in an arm of select", "let a = select(true, atomic_add(c[0], 1), 0);",
      "let a = select(atomic_add(c[0], 1) > 2, 1, 0);"},
-    {"K47 body/0: an atomic in a loop bound", "for (i in 0..atomic_add(c[0], 1)) { }",
+    {"K47 body/0: an atomic is not allowed in a loop bound", "for (i in 0..atomic_add(c[0], 1)) { }",
      "let n = atomic_add(c[0], 1); for (i in 0..n) { }"},
-    {"K48 body/0: a copy with an empty tag", "async_load(x, s, 0, 32, \"\");",
+    {"K48 body/0: a copy has an empty tag", "async_load(x, s, 0, 32, \"\");",
      "async_load(x, s, 0, 32, a); async_wait(a);"},
     {"K48 body/0: tag 'a' is never waited for", "async_load(x, s, 0, 32, a);",
      "async_store(s, o, 0, 32, a); async_wait(a);"},
@@ -222,21 +222,21 @@ static const row rows[] = {
     {"K49 body/0: indirect_dispatch at offset 2 of buffer 'c'", "indirect_dispatch(c, 2);", "indirect_dispatch(c, 4);"},
     {"K49 body/0: indirect_dispatch at offset 8 of buffer 'c', which has 16 bytes", "indirect_dispatch(c, 8);",
      "indirect_dispatch(c, 0);"},
-    {"K49 body/0: indirect_dispatch from buffer 's', which is gone by then", "indirect_dispatch(s, 0);",
+    {"K49 body/0: indirect_dispatch from buffer 's', whose memory ends with the dispatch", "indirect_dispatch(s, 0);",
      "indirect_dispatch(o, 0);"},
     /* Control. */
-    {"K50 body/0/0: a barrier that not all invocations of the workgroup may reach together",
+    {"K50 body/0/0: not all invocations of the workgroup may reach this barrier together",
      "if (local_id(0) < 4) { barrier(); }", "if (workgroup_id(0) < 4) { barrier(); }"},
-    {"K50 body/0/else/1: a barrier that not all invocations of the workgroup may reach together",
+    {"K50 body/0/else/1: not all invocations of the workgroup may reach this barrier together",
      "if (x[0] < 4.0) { } else { let a = 1; barrier(); }", "if (u[0] < 4) { } else { let a = 1; barrier(); }"},
-    {"K50 body/0/0: a barrier that not all invocations of the grid may reach together",
+    {"K50 body/0/0: not all invocations of the grid may reach this barrier together",
      "if (workgroup_id(0) < 4) { barrier(grid); }", "if (num_workgroups(0) < 4) { barrier(grid); }"},
-    {"K54 body/1: buffer 'c': an atomic and a plain access to one element, with no barrier between them",
+    {"K54 body/1: buffer 'c': an atomic and a plain access to the same element, with no barrier between them",
      "atomic_add(c[0], 1); let a = c[0];", "atomic_add(c[0], 1); barrier(); let a = c[0];"},
-    {"K54 body/0: buffer 'c': an atomic and a plain access to one element, with no barrier between them",
+    {"K54 body/0: buffer 'c': an atomic and a plain access to the same element, with no barrier between them",
      "atomic_add(c[workgroup_id(0)], c[workgroup_id(0)]);", "atomic_add(c[0], c[1]);"},
     /* Calls and extensions. */
-    {"K61 body/0: function 'f' takes 2 arguments, not 1",
+    {"K61 body/0: function 'f' takes 2 arguments, got 1",
      "kernel t() { fn f(a: f32, b: f32) -> f32 { return a; } let r = f(1.0); }",
      "kernel t() { fn f(a: f32, b: f32) -> f32 { return a; } let r = f(1.0, 2.0); }"},
     {"K62 body/0: argument 2 of function 'f' is u32, not f32",
@@ -259,16 +259,16 @@ static const row rows[] = {
      "kernel t() { buffer f: f32[1] read; fn f(a: f32) -> f32 { return a; } let g = f(f[0]); }"},
     {"K11 fn f: 'a' is declared twice in one list", "kernel t() { fn f(a: f32, a: f32) -> f32 { return a; } }",
      "kernel t() { fn f(a: f32, b: f32) -> f32 { return a; } }"},
-    {"K61 adjoint f: the derivative of 'f' has 2 parameters, not 3",
+    {"K61 adjoint f: the derivative of 'f' has 2 parameters, expected 3",
      "kernel t() { fn f(a: f32) -> f32 { return a; } adjoint f.a(a: f32, g: f32) -> f32 { return g; } }",
      "kernel t() { fn f(a: f32) -> f32 { return a; } adjoint f.a(a: f32, z: f32, g: f32) -> f32 { return g; } }"},
     {"K62 adjoint f: parameter 2 of the derivative of 'f' is f64, not f32",
      "kernel t() { fn f(a: f32) -> f32 { return a; } adjoint f.a(a: f32, z: f64, g: f32) -> f32 { return g; } }",
      "kernel t() { fn f(a: f32) -> f32 { return a; } adjoint f.a(a: f32, z: f32, g: f64) -> f64 { return g; } }"},
-    {"K64 body/0: extension 'e' without identity", "let a = opaque<f32>(\"e\", \"00\", 0, pure);",
+    {"K64 body/0: extension 'e' has no fingerprint", "let a = opaque<f32>(\"e\", \"00\", 0, pure);",
      "let a = opaque<f32>(\"e\", \"00\", 1, pure);"},
-    {"K64 body/0: an extension without kind", "opaque(\"\", \"00\");", "opaque(\"e\", \"00\");"},
-    {"K73 body/1: region 'r' may stand in a program once and stands there again", "region r once { } region r { }",
+    {"K64 body/0: an extension has no kind", "opaque(\"\", \"00\");", "opaque(\"e\", \"00\");"},
+    {"K73 body/1: region 'r' is allowed once in a program and occurs again", "region r once { } region r { }",
      "region r once { } region q once { }"},
 };
 
@@ -303,20 +303,20 @@ TEST(kernel_validate_reports_everything_in_program_order)
                          "K02 buffer x: a second buffer is named 'x'\n"
                          "K04 buffer x: workgroup buffer 'x' has no count\n"
                          "K23 fn f/0: the operands of add are f32 and u32\n"
-                         "K33 body/0: invocation_id(4): there is no such axis\n"
+                         "K33 body/0: invocation_id(4): the axis is out of range\n"
                          "K24 body/1: exp takes floats (f16, bf16, f32, f64), not u32\n"
-                         "K10 body/1/0: there is no variable 'q' here\n"
+                         "K10 body/1/0: no variable 'q' is in scope\n"
                          "K20 body/1/0: store of buffer 'x': the index is bool, not u32\n"
                          "K40 body/1/0: store to buffer 'x', which is read-only\n"
                          "K45 body/1/else/0: a barrier with ordering relaxed\n"
                          "warning K30 body/1/else/1: cast of u32 to u8 loses bits\n"
                          "K13 body/1/else/1: assignment to 'r', which is not declared here\n"
                          "K26 body/2: the upper bound of a loop is f32, not u32\n"
-                         "K12 body/2: 'i' hides a variable of the same name further out\n"
+                         "K12 body/2: 'i' hides a variable of the same name in an outer scope\n"
                          "warning K30 body/2/0: cast of f64 to f32 loses bits\n"
                          "K14 body/2/0: assignment to the loop variable 'i'\n"
                          "K15 body/3: store of a buffer that does not exist\n"
-                         "K16 body/5: statements behind a return are never reached\n");
+                         "K16 body/5: statements after a return are never reached\n");
 }
 
 /* ---- Targets ---- */
@@ -328,25 +328,29 @@ static const struct {
 } target_rows[] = {
     {"K01 kernel: workgroup [8, 1, 1] has more than 4 invocations\n", {.max_workgroup = 4}, "return;"},
     {"", {.max_workgroup = 2048}, "kernel t(workgroup = [2048, 1, 1]) {}"},
-    {"K04 buffer a: with buffer 'a' workgroup memory takes 49156 bytes, and the limit is 49152\n",
+    {"K04 buffer a: with buffer 'a', workgroup memory takes 49156 bytes; the limit is 49152\n",
      {0},
      "kernel t() { buffer a: f32[12289] workgroup; }"},
-    {"K04 buffer a: with buffer 'a' private memory takes 68 bytes, and the limit is 64\n",
+    {"K04 buffer a: with buffer 'a', private memory takes 68 bytes; the limit is 64\n",
      {.max_private_bytes = 64},
      "kernel t() { buffer a: f32[17] private; }"},
     {"", {.max_private_bytes = 64}, "kernel t() { buffer a: f32[16] private; }"},
-    {"K31 buffer a: buffer a: the target has no f64\nK31 body/0: literal: the target has no f64\n",
+    {"K31 buffer a: buffer a: the target does not support f64\nK31 body/0: literal: the target does not support f64\n",
      {.flags = FLX_KERNEL_LACKS_F64},
      "kernel t() { buffer a: f64[1] write; a[0] = 1.0; }"},
-    {"K31 body/0: cast: the target has no f16\n", {.flags = FLX_KERNEL_LACKS_F16}, "let a = cast<f16>(true);"},
+    {"K31 body/0: cast: the target does not support f16\n",
+     {.flags = FLX_KERNEL_LACKS_F16},
+     "let a = cast<f16>(true);"},
     {"", {.flags = FLX_KERNEL_LACKS_F16}, "kernel t() { buffer a: f64[1] write; a[0] = 1.0; }"},
-    {"K51 body/0: subgroup_add: the target has no subgroups\n", {0}, "let a = subgroup_add(1.0);"},
-    {"K51 body/0: subgroup_lane: the target has no subgroups\n", {0}, "let a = subgroup_lane();"},
+    {"K51 body/0: subgroup_add: the target does not support subgroups\n", {0}, "let a = subgroup_add(1.0);"},
+    {"K51 body/0: subgroup_lane: the target does not support subgroups\n", {0}, "let a = subgroup_lane();"},
     {"", {.flags = FLX_KERNEL_HAS_SUBGROUPS}, "let a = subgroup_add(subgroup_shuffle(1.0, subgroup_lane()));"},
-    {"K51 body/1/0: subgroup_add in divergent control flow: the target needs all invocations of the workgroup there\n",
+    {"K51 body/1/0: subgroup_add in divergent control flow: the target requires all invocations of the workgroup to "
+     "reach it\n",
      {.flags = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_NEEDS_CONVERGENCE},
      "let a = 1.0f32; if (local_id(0) < 2) { a = subgroup_add(a); }"},
-    {"K51 body/1: subgroup_ballot in divergent control flow: the target needs all invocations of the workgroup there\n",
+    {"K51 body/1: subgroup_ballot in divergent control flow: the target requires all invocations of the workgroup to "
+     "reach it\n",
      {.flags = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_NEEDS_CONVERGENCE},
      "if (local_id(0) < 2) { return; } let a = subgroup_ballot(true);"},
     {"",
@@ -354,9 +358,9 @@ static const struct {
      "let a = 1.0f32; if (workgroup_id(0) < 2) { a = subgroup_add(a); } if (local_id(0) < 2) { let b = "
      "subgroup_lane(); }"},
     {"", {.flags = FLX_KERNEL_HAS_SUBGROUPS}, "let a = 1.0f32; if (local_id(0) < 2) { a = subgroup_add(a); }"},
-    {"K52 body/0: a grid barrier: the target has none\n", {0}, "barrier(grid);"},
+    {"K52 body/0: the target does not support grid barriers\n", {0}, "barrier(grid);"},
     {"", {.flags = FLX_KERNEL_HAS_GRID_BARRIER}, "barrier(grid);"},
-    {"K53 body/0: all_reduce: the target has no collectives\n", {0}, "all_reduce(x, o);"},
+    {"K53 body/0: all_reduce: the target does not support collectives\n", {0}, "all_reduce(x, o);"},
     {"", {.flags = FLX_KERNEL_HAS_COLLECTIVES}, "all_reduce(x, o);"},
     {"K53 body/0: all_gather on buffer 's', which is workgroup\n",
      {.flags = FLX_KERNEL_HAS_COLLECTIVES},
@@ -467,11 +471,11 @@ TEST(kernel_validate_rejects_numbers_that_stand_for_nothing)
     flxi_kb_let(b, "c", flxi_kb_cast(b, FLX_KERNEL_I4, x));
     flxi_kb_let(b, "d", flxi_kb_cast(b, FLX_KERNEL_BYTES, x));
     flxi_kb_effect(b, x);
-    CHECK_EQ_STR(report_on_built(b).text, "K60 body/0: call of a function that does not exist\n"
+    CHECK_EQ_STR(report_on_built(b).text, "K60 body/0: call of an unknown function\n"
                                           "K24 body/1: an operand is missing\n"
                                           "K29 body/2: cast to i4\n"
                                           "K29 body/3: cast to bytes\n"
-                                          "K24 body/4: a statement evaluates an expression that is no atomic\n");
+                                          "K24 body/4: a statement evaluates an expression that is not an atomic\n");
 }
 
 TEST(kernel_validate_rejects_variables_out_of_scope_whatever_their_number)
@@ -482,7 +486,7 @@ TEST(kernel_validate_rejects_variables_out_of_scope_whatever_their_number)
     flxi_kb_end(b);
     flxi_kb_let(b, "b", flxi_kb_var(b, inner));
     flxi_kb_assign(b, inner, flxi_kb_u32(b, 2));
-    CHECK_EQ_STR(report_on_built(b).text, "K10 body/1: there is no variable 'a' here\n"
+    CHECK_EQ_STR(report_on_built(b).text, "K10 body/1: no variable 'a' is in scope\n"
                                           "K13 body/2: assignment to 'a', which is not declared here\n");
 }
 
@@ -501,7 +505,7 @@ TEST(kernel_validate_rejects_malformed_conditions)
             &(flxi_kbuffer){
                 .name = "x", .access = FLX_KERNEL_READ, .element = FLX_U32, .predicates = bad[i], .num_predicates = 2});
         CHECK_EQ_STR(report_on_built(b).text,
-                     "K07 buffer x: the condition on the count of buffer 'x' is not well formed\n");
+                     "K07 buffer x: the condition on the count of buffer 'x' is not well-formed\n");
     }
 }
 
@@ -520,7 +524,7 @@ TEST(kernel_validate_bounds_the_depth_of_calls)
         uint32_t one = flxi_kb_number(b, FLX_F32, 1);
         flxi_kb_let(b, "r", flxi_kb_call(b, last, &one, 1));
         CHECK_EQ_STR(report_on_built(b).text,
-                     depth == 32 ? "" : "K63 fn f32: function 'f32' calls 'f31': calls are more than 32 deep\n");
+                     depth == 32 ? "" : "K63 fn f32: function 'f32' calls 'f31': calls are nested more than 32 deep\n");
     }
 }
 
@@ -574,7 +578,7 @@ TEST(kernel_validate_counts_shared_operands_as_often_as_they_are_used)
     }
 }
 
-/* ---- Places and paths ---- */
+/* ---- Source positions and paths ---- */
 
 TEST(kernel_validate_says_where_in_the_text)
 {
@@ -737,7 +741,7 @@ TEST(kernel_uniform_flags_variables_buffers_and_statements)
 /* ---- Time and memory ---- */
 
 /* Variables that become divergent one after the other, the last assignment first: walking the text until nothing
-   changes would walk it as often as there are variables. */
+   changes would take as many walks as there are variables. */
 TEST(kernel_validate_takes_linear_time)
 {
     enum { VARS = 20000 };

@@ -297,7 +297,7 @@ TEST(kernel_batch_of_random_kernels_agrees_with_a_loop)
     free(text);
 }
 
-/* ---- What is refused ---- */
+/* ---- Unsupported kernels ---- */
 
 static void check_refused(const char *text, const char *batched, const char *message)
 {
@@ -316,16 +316,17 @@ TEST(kernel_batch_refuses_what_examples_would_share)
 {
     check_refused("kernel k() { buffer x: f32[4] read; buffer out: f32[4] output; out[0] = x[0]; }", "x",
                   "batching all examples would write to buffer 'out'");
-    check_refused("kernel k() { buffer x: f32[4] read; }", "y", "buffer not found 'y', asked for as batched in 'k'");
+    check_refused("kernel k() { buffer x: f32[4] read; }", "y",
+                  "buffer not found 'y', requested as batched buffer of 'k'");
     check_refused("kernel k() { buffer t: f32[4] workgroup; }", "t",
                   "batching kernel 'k' has no bound buffer to batch");
     check_refused("kernel k() { buffer x: f32[1073741824] read; }", "x",
-                  "batching 4 examples of buffer 'x' have no u32 indices");
+                  "batching 4 examples of buffer 'x' exceed the range of u32 indices");
     check_refused("kernel k(workgroup = [4, 1, 1]) { buffer x: u32[4] read; buffer t: u32[4] workgroup; "
                   "async_load(x, t, 0, 16, a); async_wait(a); }",
                   "x", "batching kernel 'k' has asynchronous copies of batched buffers");
     check_refused("kernel k() { buffer x: u32[3] read; indirect_dispatch(x, 0); }", "x",
-                  "batching kernel 'k' has a statement that speaks of the whole dispatch");
+                  "batching kernel 'k' has a statement about the whole dispatch");
     check_refused("kernel k() { buffer n: u32[4] read_write; n[atomic_add(n[0], 1)] = 5; }", "n",
                   "batching kernel 'k' has an index with effects; bind it to a variable");
     check_refused("kernel k() { buffer n: u32[4] read_write; let a = n[atomic_add(n[0], 1)]; }", "n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_bits_derivative.c: a derivative that gets lost in the bits of a float is refused; bits that only decide are
-   not. */
+/* kernel_bits_derivative.c: a derivative that would be lost in the bits of a float is rejected; bits that only decide
+   are accepted. */
 #include "kernel/flk.h"
 
 #define HEAD                                                                                          \

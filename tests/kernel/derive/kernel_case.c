@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_case.c: checking kernels and their derivatives against lists of numbers and against each other. */
+/* kernel_case.c: checks kernels and their derivatives against lists of numbers and against each other. */
 #include "kernel/derive/kernel_case.h"
 
 #include "base/half.h"
@@ -169,7 +169,7 @@ static void copy_data(kernel_dataset *to, const kernel_dataset *from)
     }
 }
 
-/* ---- A case under way ---- */
+/* ---- The current case ---- */
 
 typedef struct {
     const kernel_case *c;
@@ -198,7 +198,7 @@ static size_t count_of(const run *r, const char *name)
     return d ? d->count : (size_t)r->k->buffers[b].count;
 }
 
-/* Adds what a name needs beside the forward buffers: prefix "grad_" or "tan_". */
+/* Adds the buffers needed in addition to the forward ones: prefix "grad_" or "tan_". */
 static kernel_data *companion(const run *r, kernel_dataset *set, const char *prefix, const char *name)
 {
     char full[120];
@@ -291,7 +291,7 @@ static flx_kernel_derived *derive(const run *r, bool forward_mode, const flx_ker
     return d;
 }
 
-/* The data with zeroed gradients; what is both input and output keeps its cotangent. */
+/* The data with zeroed gradients; buffers that are both input and output keep their cotangent. */
 static void gradient_data(const run *r, kernel_dataset *set)
 {
     copy_data(set, &r->data);
@@ -351,7 +351,7 @@ static const flx_kernel_run_options schedules[] = {
     {.struct_size = sizeof(flx_kernel_run_options), .schedule = FLX_KERNEL_SHUFFLED, .seed = 7},
 };
 
-/* The same on compiled C: the first of the schedules says how. */
+/* The same on compiled C: the first schedule sets the options. */
 static const flx_kernel_run_options compiled = {.struct_size = sizeof(flx_kernel_run_options), .device = "cpu"};
 
 static void check_compiled_gradient(const run *r, const flx_kernel_derived *d)
@@ -376,7 +376,7 @@ static void check_gradient(const run *r, const flx_kernel_derived *d)
     show_failure(flx_kernel_derived_kernel(d, 0));
 }
 
-/* A direction for the inputs: numbers without pattern, of size about 1. */
+/* A direction for the inputs: irregular numbers of size about 1. */
 static double direction(const char *name, size_t i)
 {
     double phase = 0;
@@ -447,7 +447,7 @@ static void gradient_at(const run *r, const flx_kernel_derived *d, double step, 
     run_derived(r, d, set, NULL);
 }
 
-/* The gradient kernel as a kernel to be differentiated by the same inputs. */
+/* The gradient kernel as a kernel to be differentiated with respect to the same inputs. */
 static void second_run(const run *r, const flx_kernel_derived *gradient, run *g, char outputs[8][120])
 {
     *g = *r;
@@ -464,13 +464,78 @@ static void second_run(const run *r, const flx_kernel_derived *gradient, run *g,
     }
 }
 
-/* How the derivative calls the gradient of an input; grad_x may be taken. */
+/* The derivative's name for the gradient of an input; grad_x may be taken. */
 static void gradient_name(const flx_kernel_derived *d, const char *input, char *name, size_t size)
 {
     flx_kernel_need need;
     for (size_t i = 0; flx_kernel_derived_need(d, i, &need) == FLX_OK; i++)
         if (need.role == FLX_KERNEL_GRADIENT && strcmp(need.forward, input) == 0)
             snprintf(name, size, "%s", need.buffer);
+}
+
+/* The tangents `forward` of the gradient against finite differences of it: runs at x + h v and x - h v. */
+static void check_differences(const run *r, const run *g, const flx_kernel_derived *gradient,
+                              const kernel_dataset *forward)
+{
+    kernel_dataset plus = {0}, minus = {0};
+    const double h = 1e-5;
+    double scale = 1;
+    gradient_at(r, gradient, h, &plus);
+    gradient_at(r, gradient, -h, &minus);
+    for (size_t i = 0; i < g->num_outputs; i++) {
+        char name[130];
+        snprintf(name, sizeof name, "tan_%s", g->outputs[i]);
+        const kernel_data *t = kernel_data_find(forward, name);
+        const double *above = kernel_data_find(&plus, g->outputs[i])->values;
+        const double *below = kernel_data_find(&minus, g->outputs[i])->values;
+        for (size_t j = 0; j < t->count; j++)
+            scale = fmax(scale, fabs(t->values[j]));
+        for (size_t j = 0; j < t->count; j++) {
+            double difference = (above[j] - below[j]) / (2 * h);
+            EXPECT_MSG(fabs(difference - t->values[j]) <= 1e-5 * scale,
+                       "second order: %s[%zu] is %.12g, finite differences give %.12g", name, j, t->values[j],
+                       difference);
+        }
+    }
+    kernel_data_free(&plus);
+    kernel_data_free(&minus);
+}
+
+/* <w, H v> = <H w, v> with w = v: the tangents `forward` of the gradient against the gradient of the gradient. */
+static void check_symmetry(const run *g, const flx_kernel_derived *twice, const kernel_dataset *forward)
+{
+    kernel_dataset backward = {0};
+    char seconds[8][130];
+    double left = 0, right = 0;
+    copy_data(&backward, &g->data);
+    for (size_t i = 0; i < g->num_outputs; i++) {
+        kernel_data *w = companion(g, &backward, "grad_", g->outputs[i]);
+        for (size_t j = 0; j < w->count; j++)
+            w->values[j] = direction(g->outputs[i], j);
+    }
+    for (size_t i = 0; i < g->num_inputs; i++) {
+        gradient_name(twice, g->inputs[i], seconds[i], sizeof seconds[i]);
+        CHECK(backward.n < sizeof backward.at / sizeof backward.at[0]);
+        size_t count = count_of(g, g->inputs[i]);
+        backward.at[backward.n++] =
+            (kernel_data){strdup(seconds[i]), FLX_F64, count, calloc(count + 1, sizeof(double))};
+    }
+    run_derived(g, twice, &backward, &schedules[0]);
+    for (size_t i = 0; i < g->num_outputs; i++) {
+        char name[130];
+        snprintf(name, sizeof name, "tan_%s", g->outputs[i]);
+        const kernel_data *t = kernel_data_find(forward, name);
+        for (size_t j = 0; j < t->count; j++)
+            left += direction(g->outputs[i], j) * t->values[j];
+    }
+    for (size_t i = 0; i < g->num_inputs; i++) {
+        const kernel_data *x = kernel_data_find(&backward, seconds[i]);
+        for (size_t j = 0; j < x->count; j++)
+            right += direction(g->inputs[i], j) * x->values[j];
+    }
+    EXPECT_MSG(fabs(left - right) <= 1e-9 * fmax(1, fabs(left)),
+               "<w, jvp(grad)(v)> = %.15g, <grad(grad)(w), v> = %.15g", left, right);
+    kernel_data_free(&backward);
 }
 
 static void check_second(const run *r)
@@ -480,77 +545,23 @@ static void check_second(const run *r)
     run g;
     char outputs[8][120];
     second_run(r, gradient, &g, outputs);
-    if (g.num_inputs == 0) {
-        flx_kernel_derived_free(gradient);
-        kernel_data_free(&g.data);
-        return;
+    if (g.num_inputs > 0) {
+        kernel_dataset forward = {0};
+        flx_kernel_derived *over = derive(&g, true, &bounded), *twice = derive(&g, false, &bounded);
+        copy_data(&forward, &g.data);
+        add_directions(&g, &forward);
+        for (size_t i = 0; i < g.num_outputs; i++)
+            companion(&g, &forward, "tan_", g.outputs[i]);
+        run_derived(&g, over, &forward, &schedules[0]);
+        check_differences(r, &g, gradient, &forward);
+        show_failure(flx_kernel_derived_kernel(over, 0));
+        check_symmetry(&g, twice, &forward);
+        show_failure(flx_kernel_derived_kernel(twice, 0));
+        flx_kernel_derived_free(over);
+        flx_kernel_derived_free(twice);
+        kernel_data_free(&forward);
     }
-    kernel_dataset plus = {0}, minus = {0}, forward = {0}, backward = {0};
-    const double h = 1e-5;
-    gradient_at(r, gradient, h, &plus);
-    gradient_at(r, gradient, -h, &minus);
-    flx_kernel_derived *over = derive(&g, true, &bounded);
-    copy_data(&forward, &g.data);
-    add_directions(&g, &forward);
-    for (size_t i = 0; i < g.num_outputs; i++)
-        companion(&g, &forward, "tan_", g.outputs[i]);
-    run_derived(&g, over, &forward, &schedules[0]);
-    double scale = 1;
-    for (size_t i = 0; i < g.num_outputs; i++) {
-        char name[130];
-        snprintf(name, sizeof name, "tan_%s", g.outputs[i]);
-        const kernel_data *t = kernel_data_find(&forward, name);
-        for (size_t j = 0; j < t->count; j++)
-            scale = fmax(scale, fabs(t->values[j]));
-        for (size_t j = 0; j < t->count; j++) {
-            double difference =
-                (kernel_data_find(&plus, g.outputs[i])->values[j] - kernel_data_find(&minus, g.outputs[i])->values[j]) /
-                (2 * h);
-            EXPECT_MSG(fabs(difference - t->values[j]) <= 1e-5 * scale,
-                       "second order: %s[%zu] is %.12g, differences say %.12g", name, j, t->values[j], difference);
-        }
-    }
-    show_failure(flx_kernel_derived_kernel(over, 0));
-    /* <w, H v> = <H w, v> with w = v */
-    flx_kernel_derived *twice = derive(&g, false, &bounded);
-    copy_data(&backward, &g.data);
-    for (size_t i = 0; i < g.num_outputs; i++) {
-        kernel_data *w = companion(&g, &backward, "grad_", g.outputs[i]);
-        for (size_t j = 0; j < w->count; j++)
-            w->values[j] = direction(g.outputs[i], j);
-    }
-    char seconds[8][130];
-    for (size_t i = 0; i < g.num_inputs; i++) {
-        gradient_name(twice, g.inputs[i], seconds[i], sizeof seconds[i]);
-        CHECK(backward.n < sizeof backward.at / sizeof backward.at[0]);
-        size_t count = count_of(&g, g.inputs[i]);
-        backward.at[backward.n++] =
-            (kernel_data){strdup(seconds[i]), FLX_F64, count, calloc(count + 1, sizeof(double))};
-    }
-    run_derived(&g, twice, &backward, &schedules[0]);
-    double left = 0, right = 0;
-    for (size_t i = 0; i < g.num_outputs; i++) {
-        char name[130];
-        snprintf(name, sizeof name, "tan_%s", g.outputs[i]);
-        const kernel_data *t = kernel_data_find(&forward, name);
-        for (size_t j = 0; j < t->count; j++)
-            left += direction(g.outputs[i], j) * t->values[j];
-    }
-    for (size_t i = 0; i < g.num_inputs; i++) {
-        const kernel_data *x = kernel_data_find(&backward, seconds[i]);
-        for (size_t j = 0; j < x->count; j++)
-            right += direction(g.inputs[i], j) * x->values[j];
-    }
-    EXPECT_MSG(fabs(left - right) <= 1e-9 * fmax(1, fabs(left)),
-               "<w, jvp(grad)(v)> = %.15g, <grad(grad)(w), v> = %.15g", left, right);
-    show_failure(flx_kernel_derived_kernel(twice, 0));
-    flx_kernel_derived_free(over);
-    flx_kernel_derived_free(twice);
     flx_kernel_derived_free(gradient);
-    kernel_data_free(&plus);
-    kernel_data_free(&minus);
-    kernel_data_free(&forward);
-    kernel_data_free(&backward);
     kernel_data_free(&g.data);
 }
 

@@ -624,7 +624,7 @@ TEST(kernel_43_local_named_like_a_buffer)
                        .gradients = "grad_x = 120; grad_y = 0"});
 }
 
-/* Runs the tangent kernel on data that includes tan_… and compares with what is expected. */
+/* Runs the tangent kernel on data that includes tan_… and compares the results with the expected ones. */
 static void check_tangents(const char *text, const char *inputs, const char *data, const char *expected)
 {
     flx_kernel *k = flk(text);
@@ -729,7 +729,7 @@ static uint64_t chain_gradient(int terms)
     return nodes;
 }
 
-/* That deep expressions are refused: kernel_validate.c. */
+/* Rejection of deep expressions: kernel_validate.c. */
 TEST(kernel_50_chains_differentiate_in_linear_size)
 {
     uint64_t half = chain_gradient(50), whole = chain_gradient(100);
@@ -753,10 +753,10 @@ static void check_refused(const char *text, const char *output, const char *inpu
 
 TEST(kernel_46_errors)
 {
-    check_refused(square, "out", "z", 0, "buffer not found 'z', asked for as an input of 'square'");
+    check_refused(square, "out", "z", 0, "buffer not found 'z', requested as an input of 'square'");
     check_refused(
         "kernel k() { buffer a: u32[1] read; buffer b: u32[1] read; buffer out: u32[1] output; out[0] = a[0] & b[0]; }",
-        "out", "a", 0, "not differentiable bit_and: buffer 'a' holds u32, which carries no derivative");
+        "out", "a", 0, "not differentiable bit_and: buffer 'a' holds u32, which has no derivative");
     check_refused("kernel k() { buffer x: f32[1] read; buffer out: f32[1] output;"
                   "let old = atomic_exchange(out[0], x[0]); }",
                   "out", "x", 0, "not differentiable atomic_exchange has no derivative");
@@ -768,14 +768,14 @@ TEST(kernel_46_errors)
                   "out", "x", 0, "unsupported statement indirect_dispatch has no derivative");
     check_refused("kernel k(workgroup = [4, 1, 1]) { buffer x: f32[4] read; buffer out: f32[1] output;"
                   "out[0] = x[local_id(0)]; }",
-                  "out", "x", 0, "racy all invocations of a workgroup store to one element of 'out'");
+                  "out", "x", 0, "racy all invocations of a workgroup store to the same element of 'out'");
     check_refused("kernel k() { buffer x: f32[1] read; buffer b: f32[1] read_write; buffer out: f32[1] output;"
                   "for (j in 0..1000) { b[0] = sin(b[0]) * x[0]; } out[0] = b[0]; }",
                   "out", "x", 64,
-                  "resource limit the reverse of 'k' needs 4000 bytes of tape per invocation, the budget is 64");
+                  "resource limit the reverse of 'k' needs 4000 bytes of tape per invocation; the budget is 64");
 }
 
-/* A copy takes effect where it is waited for. */
+/* A copy takes effect where the kernel waits for it. */
 TEST(kernel_asynchronous_copies)
 {
     kernel_case_check(&(kernel_case){

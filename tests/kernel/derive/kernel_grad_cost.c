@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_grad_cost.c: what differentiating takes, and what is not done more often than needed in the result. */
+/* kernel_grad_cost.c: the cost of differentiating, and of redundant work in the result. */
 #include "kernel/derive/kernel_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* Seconds for the gradient of a kernel by all of its many buffers. */
+/* Seconds for the gradient of a kernel with respect to all of its many buffers. */
 static double seconds_for(size_t buffers)
 {
     enum { NAME = 24 };
@@ -69,7 +69,7 @@ TEST(kernel_grad_adds_once_for_a_load_that_a_loop_repeats)
     flx_buffer_free(&made);
     flx_kernel_derived_free(d);
     flx_kernel_free(k);
-    /* x = [1, 2, 3, 4]: the derivative of x_i times the sum, by all, is the sum plus the sum of all */
+    /* x = [1, 2, 3, 4]: the derivative of the sum of x_i times the sum is the sum plus the sum of all */
     kernel_case_check(&(kernel_case){.text = text,
                                      .outputs = "out",
                                      .inputs = "x",
@@ -77,7 +77,7 @@ TEST(kernel_grad_adds_once_for_a_load_that_a_loop_repeats)
                                      .gradients = "grad_x = 20, 20, 20, 20"});
 }
 
-/* Had the root been moved before the loop, its infinite derivative would have been multiplied by zero. */
+/* Moving the root before the loop would multiply its infinite derivative with zero. */
 TEST(kernel_grad_of_a_loop_that_never_runs_is_zero)
 {
     kernel_case_check(&(kernel_case){.text = "kernel k() { buffer x: f32[1] read; buffer n: u32[1] read;"
@@ -90,7 +90,7 @@ TEST(kernel_grad_of_a_loop_that_never_runs_is_zero)
                                      .flags = CASE_NO_SECOND});
 }
 
-/* What the loop itself writes is loaded anew in each iteration. */
+/* What the loop itself writes is loaded again in each iteration. */
 TEST(kernel_grad_keeps_loads_of_what_the_loop_writes)
 {
     kernel_case_check(&(kernel_case){.text = "kernel k() { buffer x: f32[1] read; buffer t: f32[1] private;"

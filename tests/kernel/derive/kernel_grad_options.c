@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_grad_options.c: what the options of flx_kernel_grad and flx_kernel_jvp promise. */
+/* kernel_grad_options.c: the options of flx_kernel_grad and flx_kernel_jvp. */
 #include "kernel/flk.h"
 
 #include <math.h>
@@ -79,7 +79,7 @@ TEST(kernel_grad_deterministic_refuses_what_it_cannot_order)
     flx_error err = {0};
     CHECK(flx_kernel_grad(k, &out, 1, &in, 1, &options, &err) == NULL);
     CHECK_EQ_STR(err.message,
-                 "deterministic 'sh' is written, and its adjoint gets contributions of several invocations");
+                 "deterministic 'sh' is written, and its adjoint receives contributions from several invocations");
     flx_kernel_free(k);
 }
 
@@ -128,7 +128,7 @@ TEST(kernel_grad_overwrite_stores_where_each_element_gets_one_contribution)
     flx_kernel *k = flk(gather);
     flx_error err = {0};
     CHECK(flx_kernel_grad(k, &out, 1, &in, 1, &options, &err) == NULL);
-    CHECK_EQ_STR(err.message, "overwrite elements of the gradient of 'x' get several contributions");
+    CHECK_EQ_STR(err.message, "overwrite elements of the gradient of 'x' receive several contributions");
     flx_kernel_free(k);
 }
 
@@ -161,11 +161,11 @@ TEST(kernel_grad_max_trips_reports_overflow)
     CHECK_OK(flx_kernel_derived_run(x.d, (const uint32_t[3]){1, 1, 1}, memory, 3, NULL, &err), &err);
     n = 5;
     CHECK_CODE(flx_kernel_derived_run(x.d, (const uint32_t[3]){1, 1, 1}, memory, 3, NULL, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "resource limit a loop made 5 trips, more than max_trips");
+    CHECK_EQ_STR(err.message, "resource limit a loop ran 5 iterations, more than max_trips");
     release(&x);
 }
 
-/* Cutting a loop in pieces changes what is kept, not what is computed. */
+/* Splitting a loop into pieces changes what is kept, not what is computed. */
 TEST(kernel_grad_budget_changes_no_bit)
 {
     static const char text[] = "kernel k() { buffer x: f64[1] read; buffer n: u32[1] read; buffer out: f64[1] output;"
@@ -239,7 +239,7 @@ TEST(kernel_grad_stops_at_a_region)
     release(&x);
 }
 
-/* An axis that the kernel never asks about must have one invocation: two of them would add to one element unguarded. */
+/* An axis that the kernel never uses must have one invocation: two of them would add to one element unguarded. */
 TEST(kernel_grad_refuses_a_grid_it_did_not_reckon_with)
 {
     derivative x = grad_of(gather, "x", NULL);
@@ -261,7 +261,7 @@ static size_t count_of(const char *text, const char *word)
     return n;
 }
 
-/* One load and one store forward; x, the cotangent and the gradient are read and the gradient written backward. */
+/* One load and one store forward; x, the cotangent and the gradient are read and the gradient is written backward. */
 TEST(kernel_grad_of_elementwise_moves_little)
 {
     derivative x =

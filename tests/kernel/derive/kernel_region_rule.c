@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_region_rule.c: regions with derivatives of their own, and regions that say what reverse mode keeps. */
+/* kernel_region_rule.c: regions with their own derivatives, and regions that control what reverse mode keeps. */
 #include "fault.h"
 #include "kernel/derive/kernel_case.h"
 
@@ -87,7 +87,7 @@ TEST(kernel_region_rule_of_several_results)
                    "}");
 }
 
-/* What the rule says is what counts, even where it is no derivative: rounding lets gradients pass. */
+/* The rule counts, even where it is not the derivative: rounding passes gradients on. */
 TEST(kernel_region_rule_replaces_the_automatic_one)
 {
     kernel_case_check(&(kernel_case){
@@ -106,11 +106,11 @@ TEST(kernel_region_rule_replaces_the_automatic_one)
         .data = "x = 1.75, -3.25",
         .values = "out = 4, 9",
         .gradients = "grad_x = 4, -6",
-        .flags = CASE_NO_SECOND, /* differences do not see the rule */
+        .flags = CASE_NO_SECOND, /* finite differences do not see the rule */
     });
 }
 
-/* The factor of the other result's adjoint is infinite, and must not meet the zero of the one that is asked for. */
+/* The factor of the other result's adjoint is infinite, and must not be multiplied by the zero of this one. */
 TEST(kernel_region_rule_leaves_out_what_belongs_to_others)
 {
     static const char *const outputs[] = {"out"}, *const inputs[] = {"x"};
@@ -245,23 +245,23 @@ TEST(kernel_region_rule_is_built_without_text)
     flx_kernel_free(k);
 }
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 TEST(kernel_region_rule_that_means_nothing_is_refused)
 {
     static const char *const rows[][2] = {
-        {"region r { y = a; } adjoint { adjoint(q) += adjoint(y); }", "K10 there is no variable 'q' here"},
-        {"region r { y = a; } adjoint { adjoint(a) += adjoint(q); }", "K10 there is no variable 'q' here"},
+        {"region r { y = a; } adjoint { adjoint(q) += adjoint(y); }", "K10 no variable 'q' is in scope"},
+        {"region r { y = a; } adjoint { adjoint(a) += adjoint(q); }", "K10 no variable 'q' is in scope"},
         {"region r { let w = a; y = w; } adjoint { adjoint(a) += adjoint(y) * w; }", "K10 unknown variable 'w'"},
         {"region r { y = a; } adjoint { adjoint(i) += adjoint(y); }", "K64 region 'r': there is no adjoint of 'i'"},
         {"region r { y = a; } adjoint { adjoint(a) += adjoint(i); }", "K64 region 'r': there is no adjoint of 'i'"},
         {"region r { y = a; } adjoint { adjoint(a) += adjoint(a); }", "K64 region 'r': it does not assign 'a'"},
         {"region r { y = a; } adjoint { adjoint(a) += 2.0 * y; }",
-         "K64 region 'r': without an adjoint is what is added to that of 'a'"},
+         "K64 region 'r': no adjoint is a factor of the value added to the adjoint of 'a'"},
         {"region r { y = a; } adjoint { adjoint(a) += adjoint(y) * x[0]; }",
          "K64 region 'r': its adjoint loads from a buffer"},
         {"region r { y = a; } adjoint { adjoint(a) += cast<f64>(adjoint(y)); }",
-         "K64 region 'r': of another type is what is added to the adjoint of 'a'"},
+         "K64 region 'r': a value of another type is added to the adjoint of 'a'"},
         {"region r stop_gradient { y = a; } adjoint { adjoint(a) += adjoint(y); }",
          "K64 region 'r': it is stop_gradient and has an adjoint"},
         {"region r { y = a; } adjoint { let z = 1.0; }", "expected adjoint(v) += …; or '}', found 'let'"},
@@ -377,7 +377,7 @@ TEST(kernel_region_flags_decide_what_is_taped)
     CHECK_NEAR(kept.gradient, plain.gradient, 0);
 }
 
-/* The inner region decides for what stands in it. */
+/* The innermost region decides for its contents. */
 TEST(kernel_region_flags_of_nested_regions)
 {
     static const char *const text =
@@ -396,7 +396,7 @@ TEST(kernel_region_flags_of_nested_regions)
         "}\n";
     char inner_again[700];
     reversed plain = reverse(text, "{"), again = reverse(text, "recompute {");
-    CHECK_EQ_U64(plain.tape, 10 + 20 + 1); /* trips that are counted have their number elsewhere: 1 slot times counts */
+    CHECK_EQ_U64(plain.tape, 10 + 20 + 1); /* counted trips are stored elsewhere: 1 slot times counts */
     CHECK_EQ_U64(again.tape, 1);
     CHECK_NEAR(again.gradient, plain.gradient, 0);
     const char *at = strstr(text, "region inner {");
@@ -451,8 +451,7 @@ TEST(kernel_region_recompute_keeps_what_cannot_be_repeated)
     CHECK_NEAR(kept.gradient, plain.gradient, 0);
 }
 
-/* With barriers and shared memory, on all schedules, to second order: the flags change what is kept and nothing
-   else. */
+/* With barriers and shared memory, on all schedules, to second order: the flags change only what is kept. */
 TEST(kernel_region_flags_with_barriers)
 {
     static const char *const flags[] = {"recompute", "record", "recompute record"};
@@ -507,7 +506,7 @@ static flx_code everything(flx_context *ctx, flx_error *err)
     return done ? FLX_OK : (flx_code)err->code;
 }
 
-/* Reading the text has few requests: all of them fail in turn. Of the others some hundred. */
+/* Reading the text makes few requests: all of them fail in turn. Of the others, some hundred fail. */
 TEST(kernel_region_rule_survives_memory_failure)
 {
     enum { ALL = 300, MOST = 200 };

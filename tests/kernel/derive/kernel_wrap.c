@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_wrap.c: indices that wrap around at 2^32: invocations that seem apart meet, and gradients must not be lost. */
+/* kernel_wrap.c: indices that wrap around at 2^32: invocations collide unexpectedly, and gradients must not be lost. */
 #include "kernel/flk.h"
 
 static flx_kernel_derived *gradient_of(const char *text)
@@ -39,7 +39,7 @@ TEST(kernel_gradient_of_a_wrapping_index_is_atomic)
     flx_kernel_derived_free(d);
 }
 
-/* A stride that may be zero does not tell invocations apart, nor does one whose multiples may be anything. */
+/* A stride that may be zero does not distinguish invocations, and neither does one whose multiples may be anything. */
 TEST(kernel_gradient_along_an_unknown_stride_is_atomic)
 {
     static const char *const texts[] = {
@@ -59,7 +59,7 @@ TEST(kernel_gradient_along_an_unknown_stride_is_atomic)
     }
 }
 
-/* What ranges prove needs neither. */
+/* Proofs by ranges need neither. */
 TEST(kernel_gradient_within_ranges_is_plain)
 {
     static const char *const texts[] = {
@@ -89,7 +89,7 @@ static void check_dispatch(const flx_kernel_derived *d, const uint32_t grid[3], 
         CHECK_EQ_STR(err.message, "trap 'index_wraps' at address 0");
 }
 
-/* Three numbers per invocation: plain, and a dispatch that would wrap is refused when it runs. */
+/* Three numbers per invocation: plain, and a dispatch that would wrap is rejected at run time. */
 TEST(kernel_gradient_refuses_dispatches_that_wrap)
 {
     flx_kernel_derived *d = gradient_of("kernel k() { buffer x: f32[6] read; buffer out: f32[2] output; "

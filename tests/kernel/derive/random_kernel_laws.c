@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_kernel_laws.c: what must hold for every kernel, on random ones: reading back, schedules, simplification,
-   forward mode against differences, reverse mode against forward mode, second order. Effort random_kernels: how many;
-   FLX_TEST_CASE=SEED: only this seed. */
+/* random_kernel_laws.c: laws that must hold for every kernel, on random ones: reading back, schedules, simplification,
+   forward mode against finite differences, reverse mode against forward mode, second order. Effort random_kernels: how
+   many; FLX_TEST_CASE=SEED: only this seed. */
 #include "kernel/flk.h"
 #include "kernel/random_kernel.h"
 
@@ -86,7 +86,7 @@ static double dot(const void *a, const void *b, size_t size)
     return sum;
 }
 
-/* Sums of atomics depend on the order in their last bits. */
+/* Sums of atomics depend on their order in the last bits. */
 static bool are_near(const results *a, const results *b)
 {
     bool same = memcmp(a->out, b->out, sizeof a->out) == 0 && memcmp(a->mem, b->mem, sizeof a->mem) == 0;
@@ -194,7 +194,7 @@ static void difference(problem *p, double h, results *out)
         ((double *)out)[i] = (((double *)&a)[i] - ((double *)&b)[i]) / (2 * h);
 }
 
-/* Differences of two widths must agree before they can tell anything: a kink in between makes them differ. */
+/* Finite differences of two widths must agree to be conclusive: a kink in between makes them differ. */
 static bool check_tangent(problem *p, const results *tangent)
 {
     results wide = {0}, narrow = {0};
@@ -239,13 +239,13 @@ static void check_gradient(problem *p, const flx_kernel_derived *d, const result
     CHECK(fabs(dot(&other, &p->direction, sizeof other) - right) <= 1e-9 * scale);
 }
 
-/* ---- Second order: of out and acc by x and y ---- */
+/* ---- Second order: of out and acc with respect to x and y ---- */
 
 typedef struct {
     double x[RANDOM_KERNEL_COUNT], y[RANDOM_KERNEL_TABLE];
 } two;
 
-/* The gradient kernel as a kernel of its own; NULL when it does not depend on both inputs. */
+/* The gradient kernel as a separate kernel; NULL when it does not depend on both inputs. */
 static flx_kernel_derived *gradient_kernel(const problem *p)
 {
     static const char *const out[] = {"out", "acc"}, *const in[] = {"x", "y"};
@@ -313,7 +313,7 @@ static void run_again(problem *p, const flx_kernel_derived *e, const char *const
     CHECK_OK(flx_kernel_derived_run(e, grid, m, n, NULL, &err), &err);
 }
 
-/* How a derivative calls the gradient of x or y: grad_x is taken. */
+/* The derivative's name for the gradient of x or y: grad_x is taken. */
 static const char *gradient_name(const flx_kernel_derived *d, const char *input, char *name, size_t size)
 {
     flx_kernel_need need;
@@ -361,7 +361,7 @@ static void check_second(problem *p)
         double wide = (((double *)&wide_plus)[i] - ((double *)&wide_minus)[i]) / (4 * h);
         if (fabs(narrow - wide) <= 1e-6 * scale)
             CHECK_MSG(fabs(narrow - ((double *)&along)[i]) <= 1e-5 * scale,
-                      "(H v)[%zu] is %.12g, differences say %.12g", i, ((double *)&along)[i], narrow);
+                      "(H v)[%zu] is %.12g, finite differences give %.12g", i, ((double *)&along)[i], narrow);
     }
     flx_kernel_derived_free(d);
     flx_kernel_derived_free(forward);

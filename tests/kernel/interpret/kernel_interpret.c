@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_interpret.c: the reference interpreter: what each construct does, schedules, budgets, bindings. Races have a
-   file of their own. */
+/* kernel_interpret.c: the reference interpreter: the semantics of each construct, schedules, budgets, bindings. Races
+   are tested in kernel_race.c. */
 #include "kernel/flk.h"
 
 #include "fault.h"
@@ -14,7 +14,7 @@
     {                               \
 #array, array, sizeof array \
     }
-/* Memory for run(): arrays that are named like their buffers. */
+/* Memory for run(): arrays named like their buffers. */
 #define WITH(...) (flx_kernel_memory[]){__VA_ARGS__}, COUNT(((flx_kernel_memory[]){__VA_ARGS__}))
 
 static flx_code try_run(const flx_kernel *k, uint32_t groups, const flx_kernel_memory *m, size_t n,
@@ -32,8 +32,8 @@ static void run(const char *text, uint32_t groups, const flx_kernel_memory *m, s
     flx_kernel_free(k);
 }
 
-/* Runs it in order, then in all other ways and with the detector on; the last memory is the result that must not differ
-   and starts at zero each time. */
+/* Runs it in order, then with all other schedules and the race detector; the last memory is the result, which must not
+   differ and starts at zero each time. */
 static void run_all_ways(const char *text, uint32_t groups, flx_kernel_memory *m, size_t n)
 {
     flx_error err = {0};
@@ -256,7 +256,7 @@ TEST(kernel_interpret_storage_types_and_unaligned_memory)
     CHECK(i4[0] == 0xe1 && i4[1] == 0x07);
     CHECK(f[0] == 0x40 && f[1] == 0xc0 && f[2] == 0x7f && f[3] == 0x02);
     CHECK(n[0] == 0xc7); /* 0; 1 * 0.5 is nearest to 0.4407 */
-    CHECK(n[1] == 0x82); /* -0.5 to -0.5251; half of code 8 lies between 7 and 8, and 8 is even */
+    CHECK(n[1] == 0x82); /* -0.5 to -0.5251; half of code 8 is between 7 and 8, and 8 is even */
     CHECK(flags[0] == 7 && flags[1] == 1);
 }
 
@@ -357,7 +357,7 @@ TEST(kernel_interpret_grid_barrier_orders_the_grid)
     }
 }
 
-/* What validation keeps out, built by hand and given to the interpreter itself. */
+/* Programs that validation would reject, built by hand and given directly to the interpreter. */
 static flx_code run_unchecked(flxi_kb *b, uint32_t groups, flx_error *err)
 {
     flx_kernel *k = flxi_kb_finish(b, err);
@@ -412,7 +412,7 @@ TEST(kernel_interpret_divergent_barriers_end_the_run)
     CHECK_CODE(run_unchecked(b, 2, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "divergent barrier", 17) == 0);
 
-    b = build(4, &err); /* who has returned is not waited for */
+    b = build(4, &err); /* invocations that have returned are not waited for */
     flxi_kb_if(b, flxi_kb_binary(b, KBIN_eq, flxi_kb_id(b, FLX_KERNEL_LOCAL_ID, 0), flxi_kb_u32(b, 0)));
     flxi_kb_return(b);
     flxi_kb_end(b);
@@ -455,7 +455,7 @@ TEST(kernel_interpret_subgroup_ops)
               out[18 + i] == (float)(40 + i % 4));
 }
 
-/* Lanes that are elsewhere do not count; after the branch all are together again. */
+/* Inactive lanes do not count; after the branch all are together again. */
 TEST(kernel_interpret_subgroup_ops_in_divergent_flow)
 {
     uint32_t out[32];
@@ -604,7 +604,7 @@ TEST(kernel_interpret_extensions_are_refused)
         flxi_kb_add_opaque(b, &(flxi_kopaque){.extension = "other", .payload = "", .type = FLX_U32, .pure = 1});
     flxi_kb_store(b, 1, flxi_kb_u32(b, 0), flxi_kb_opaque(b, o, NULL, 0));
     CHECK_CODE(run_unchecked(b, 1, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "K64 kernel 't': the extension 'other' is not registered");
+    CHECK_EQ_STR(err.message, "K64 kernel 't': extension 'other' is not registered");
     b = build(1, &err);
     o = flxi_kb_add_opaque(b, &(flxi_kopaque){.extension = "other", .payload = ""});
     flxi_kb_simple(b, &(flxi_ks){.kind = KS_OPAQUE, .opaque = o});
@@ -613,7 +613,7 @@ TEST(kernel_interpret_extensions_are_refused)
 
 /* ---- Schedules ---- */
 
-/* What races tells the schedules apart. */
+/* A race distinguishes the schedules. */
 static uint32_t racing_sum(const char *text, uint32_t schedule, uint64_t seed, uint32_t *x, size_t size)
 {
     flx_error err = {0};
@@ -698,7 +698,7 @@ TEST(kernel_interpret_step_budget)
     fails_with("kernel t { buffer x: u32[1] read_write @0; let go = true; for (i in 0..4294967295) { if (go) { x[0] = "
                "i; } } }",
                1, WITH(MEMORY(x)), &(flx_kernel_run_options){.max_steps = 10000}, FLX_E_KERNEL,
-               "steps the budget of 10000 evaluated nodes is used up");
+               "steps the budget of 10000 evaluated nodes is exhausted");
     CHECK(x[0] > 500 && x[0] < 5000);
     fails_with("kernel t { buffer x: u32[1] read_write @0; for (i in 0..4294967295) { } }", 1, WITH(MEMORY(x)),
                &(flx_kernel_run_options){.max_steps = 1000}, FLX_E_KERNEL, "steps ");
@@ -763,7 +763,7 @@ TEST(kernel_interpret_memory_is_checked)
     fails_with(t, 1, WITH(MEMORY(x), MEMORY(y), {"s", both, 16}), NULL, FLX_E_USAGE, "buffer 's' is workgroup memory");
     fails_with(t, 1, WITH({"x", x, 15}, MEMORY(y)), NULL, FLX_E_SIZE,
                "buffer 'x': 4 f32 elements take 16 bytes, got 15");
-    fails_with(t, 1, WITH(MEMORY(x), {"y", y, 7}), NULL, FLX_E_SIZE, "buffer 'y': 7 bytes are no whole number");
+    fails_with(t, 1, WITH(MEMORY(x), {"y", y, 7}), NULL, FLX_E_SIZE, "buffer 'y': 7 bytes are not a whole number");
     fails_with(t, 1, WITH(MEMORY(x), {"y", y, 12}), NULL, FLX_E_KERNEL, "K07 buffer 'y': 3 elements");
     fails_with(t, 1, WITH({"x", both, 16}, {"y", both + 3, 16}), NULL, FLX_E_USAGE,
                "buffers 'x' and 'y' overlap, and 'y' is written");
@@ -809,12 +809,12 @@ TEST(kernel_interpret_options_are_checked)
     CHECK_CODE(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.flags = 4}, &err), FLX_E_USAGE,
                &err);
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.device = "ref"}, &err), &err);
-    /* A device that is known but not there is the system's fault, not the caller's. */
+    /* A known device that is not present is the system's fault, not the caller's. */
     flx_code code = try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.device = "cuda"}, &err);
     CHECK_MSG(code == FLX_OK || code == FLX_E_DEVICE, "%s", err.message);
     flx_kernel_run_options watched = {.device = "cpu", .flags = FLX_KERNEL_DETECT_RACES};
     CHECK_CODE(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &watched, &err), FLX_E_UNSUPPORTED, &err);
-    /* A caller that was built with fewer fields. */
+    /* A caller that was compiled with fewer fields. */
     flx_kernel_run_options old = {.struct_size = offsetof(flx_kernel_run_options, max_steps), .max_steps = 1};
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &old, &err), &err);
     flx_kernel_free(k);
@@ -863,7 +863,7 @@ TEST(kernel_interpret_ignores_expressions_that_nothing_uses)
     CHECK_OK(run_unchecked(b, 1, &err), &err);
 }
 
-/* ---- Memory that runs out ---- */
+/* ---- Out of memory ---- */
 
 TEST(kernel_interpret_survives_failing_allocation)
 {

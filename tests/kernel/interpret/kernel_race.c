@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_race.c: the race detector: races that are there are found, with both accesses; orderly programs pass, in every
+/* kernel_race.c: the race detector: existing races are found, with both accesses; correct programs pass, in every
    schedule. Random programs are compared with a list of all accesses. */
 #include "kernel/flk.h"
 
@@ -37,7 +37,7 @@ static const row rows[] = {
     /* One invocation, its own elements. */
     {"x[i] = 1; x[i] = x[i] + 1; atomic_add(x[i], 1); x[i] = 2;", false},
     {"p[0] = i; s[l] = p[0]; y[i] = s[l];", false},
-    /* Loads only, whoever they are by. */
+    /* Loads only, by any invocation. */
     {"y[i] = x[0] + x[(i + 1) % 8];", false},
     /* Atomics only. */
     {"atomic_add(x[0], 1); atomic_max(s[0], i);", false},
@@ -75,7 +75,7 @@ static const row rows[] = {
      "c[0] = 1; }",
      true},
     /* Atomic and plain. */
-    {"atomic_add(c[i / 8], 1); y[i] = c[i / 8];", true}, /* c[0] for all; said plainly, it is K54 */
+    {"atomic_add(c[i / 8], 1); y[i] = c[i / 8];", true}, /* c[0] for all; with a literal index it would be K54 */
     {"atomic_add(c[i / 4], 1); barrier(); y[i] = c[i / 4];", false},
     {"atomic_add(c[0], 1); barrier(); y[i] = c[0];", true},
     {"atomic_add(c[0], 1); barrier(grid); y[i] = c[0];", false},
@@ -83,10 +83,10 @@ static const row rows[] = {
     {"if (l == 3) { s[0] = 7; } barrier(); atomic_add(s[0], 1); barrier(); y[i] = s[0];", false},
     {"if (i == 5) { atomic_add(c[0], 1); c[0] = c[0] + 1; }", false},
     {"if (i == 0) { atomic_add(c[0], 1); } if (i == 7) { y[0] = c[0]; }", true},
-    /* Out of bounds is no access; other elements are others. */
+    /* An access out of bounds accesses nothing; different elements do not conflict. */
     {"x[100 + i / 8] = i;", false},
     {"x[2 * i] = 1; y[i] = x[2 * i + 1];", false},
-    /* Copies access what they copy, when they take effect. */
+    /* Copies access memory when they take effect. */
     {"async_load(x, s, 0, 16, tag); async_wait(tag);", true}, /* all write s */
     {"if (l == 0) { async_load(x, s, 0, 16, tag); async_wait(tag); } barrier(); y[i] = s[l];", false},
     {"if (l == 0) { async_load(x, s, 0, 16, tag); async_wait(tag); } y[i] = s[l];", true},
@@ -116,12 +116,12 @@ TEST(kernel_race_names_both_accesses)
     CHECK_EQ_STR(err.message, "race 'x'[5] is stored by invocation [2, 0, 0] at body/2/0 and loaded by invocation [6, "
                               "0, 0] at body/3/else/0/0");
     CHECK_EQ_STR(err.where, "kernel t: body/3/else/0/0");
-    CHECK_EQ_STR(err.hint, "make both atomic, separate them by a grid barrier, or make it two dispatches");
+    CHECK_EQ_STR(err.hint, "make both atomic, separate them with a grid barrier, or use two dispatches");
     CHECK_CODE(detect("if (l == 2) { y[0] = s[1]; } if (l == 1) { atomic_add(s[1], 2); }", 1, &err), FLX_E_KERNEL,
                &err);
     CHECK_EQ_STR(err.message, "race 's'[1] is loaded by invocation [6, 0, 0] at body/2/0 and changed atomically by "
                               "invocation [5, 0, 0] at body/3/0");
-    CHECK_EQ_STR(err.hint, "separate them by a barrier, or make both atomic");
+    CHECK_EQ_STR(err.hint, "separate them with a barrier, or make both atomic");
 }
 
 TEST(kernel_race_ids_have_three_axes)
@@ -162,8 +162,8 @@ TEST(kernel_race_checks_distinct)
     CHECK_OK(promise(scatter, good, out, FLX_KERNEL_DETECT_RACES, &err), &err);
     CHECK_OK(promise(scatter, bad, out, 0, &err), &err);
     CHECK_CODE(promise(scatter, bad, out, FLX_KERNEL_DETECT_RACES, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "distinct promise is broken: 'a'[0] and [3] hold the same value");
-    /* What the kernel writes is looked at afterwards. */
+    CHECK_EQ_STR(err.message, "distinct broken promise: 'a'[0] and [3] hold the same value");
+    /* Buffers that the kernel writes are checked afterwards. */
     static const char made[] =
         "kernel t(workgroup = [2, 1, 1]) { buffer a: u32[4] read_write distinct @0; buffer out: u32[4] output @1;\n"
         "  a[invocation_id(0)] = invocation_id(0) / 2 + out[0]; }";
@@ -191,7 +191,7 @@ TEST(kernel_race_checks_exclusive)
     CHECK_OK(promise(handed_on, a, out, 0, &err), &err);
     CHECK_CODE(promise(handed_on, a, out, FLX_KERNEL_DETECT_RACES, &err), FLX_E_KERNEL, &err);
     CHECK_EQ_STR(err.message,
-                 "exclusive promise is broken: 'a'[1] is accessed by invocation [1, 0, 0] at body/0 and loaded by "
+                 "exclusive broken promise: 'a'[1] is accessed by invocation [1, 0, 0] at body/0 and loaded by "
                  "invocation [0, 0, 0] at body/2");
     CHECK_CODE(promise(later, a, out, FLX_KERNEL_DETECT_RACES, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "exclusive ", 10) == 0);

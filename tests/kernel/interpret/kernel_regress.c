@@ -4,7 +4,7 @@
 
 #include "kernel/check/kernel_validate.h"
 
-/* What a transform gave must be a valid kernel. */
+/* The result of a transform must be a valid kernel. */
 static void check_derived(flx_kernel_derived *d, const flx_error *err)
 {
     CHECK_MSG(d != NULL, "%s", err->message);
@@ -32,7 +32,7 @@ TEST(kernel_regress_tangents_do_not_take_bindings_of_the_forward_kernel)
     flx_kernel_free(k);
 }
 
-/* The variable of a loop that never runs has no values; its range was empty the wrong way round, and dividing by it a
+/* The variable of a loop that never runs has no values; its range was empty in the wrong way, and dividing by it was a
    division by zero in the compiler. */
 TEST(kernel_range_of_a_loop_that_never_runs)
 {
@@ -47,7 +47,7 @@ TEST(kernel_range_of_a_loop_that_never_runs)
     flx_kernel_free(k);
 }
 
-/* A u32 condition whose low byte is zero was lost where it became a byte of a mask. */
+/* A u32 condition whose low byte is zero was lost when it became a byte of a mask. */
 TEST(kernel_condition_with_only_high_bits)
 {
     flx_kernel *k = flk("kernel k(workgroup = [4, 1, 1]) { buffer out: u32[4] output; let c = invocation_id(0) << 31;"
@@ -67,7 +67,7 @@ TEST(kernel_condition_with_only_high_bits)
     flx_kernel_free(k);
 }
 
-/* What came from a copy of an inactive variable was added up as well, in variables of a branch that had ended. */
+/* Contributions from a copy of an inactive variable were added too, in variables of a branch that had ended. */
 TEST(kernel_regress_adjoints_of_inactive_copies_are_dropped)
 {
     flx_kernel *k = flk("kernel k() { buffer x: f64[1] read; buffer n: u32[1] read; buffer out: f64[1] output;"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_fusion.c: two kernels in one do what they do one after the other. */
+/* kernel_fusion.c: a fused kernel does what its two kernels do one after the other. */
 #include "kernel/optimise/optimise_case.h"
 
 #include "fault.h"
@@ -80,7 +80,7 @@ TEST(kernel_fusion_refuses_what_others_wrote)
     check("mid[i] = a[i];", "out[i] = mid[7 - i];", "index");
     check("mid[i] = a[i];", "out[i] = mid[i] + mid[n[0]];", "index");
     check("mid[n[l]] = a[l];", "out[i] = mid[i];", "index");
-    /* somebody who did not store may meet the element of somebody who did */
+    /* an invocation that did not store may access the element of one that did */
     check("if (i < 5) { mid[i] = a[i]; }", "out[i] = mid[i];", "conditions");
     check("if (i < 5) { mid[i] = a[i]; }", "if (i < 6) { out[i] = mid[i]; }", "conditions");
     check("for (j in 0..n[3]) { mid[i] = a[i]; }", "out[i] = mid[i];", "conditions");
@@ -97,7 +97,7 @@ TEST(kernel_fusion_refuses_misfits)
     flx_kernel *b = flk("kernel q(workgroup = [2, 1, 1]) { buffer mid: f32[8] read; }");
     flx_kernel *c = flk("kernel q(workgroup = [4, 1, 1]) { buffer mid: f32[9] read; }");
     flx_kernel *d = flk("kernel q(workgroup = [4, 1, 1]) { buffer mid: f32[8] output; }");
-    CHECK(flx_kernel_fuse(a, b, &err) == NULL && strstr(err.message, "workgroups"));
+    CHECK(flx_kernel_fuse(a, b, &err) == NULL && strstr(err.message, "workgroup"));
     CHECK(flx_kernel_fuse(a, c, &err) == NULL && strstr(err.message, "counts"));
     CHECK(flx_kernel_fuse(a, d, &err) == NULL && strstr(err.message, "zero"));
     flx_kernel_free(a);

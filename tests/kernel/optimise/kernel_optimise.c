@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise.c: the passes that shorten programs: folding, propagation, common subexpressions, dead code. Every
-   condition of legality is tested in both directions. */
+   legality condition is tested in both directions. */
 #include "kernel/optimise/optimise_case.h"
 
 #include "fault.h"
@@ -139,7 +139,7 @@ TEST(kernel_propagate_loads_stay_before_writes)
     optimise_expect("propagate", "let p = x[i]; y[i] = 1.0; out[i] = p;", "y[i] = 1.0; out[i] = x[i];");
     optimise_keeps("propagate", "let p = m[i]; let q = atomic_add(m[0], 1); res[i] = p; res[i] = q;");
     optimise_keeps("propagate", "let p = m[i]; res[atomic_add(m[0], 1)] = p;");
-    /* the one who moves takes along what moved into it */
+    /* a let that moves takes along what moved into it */
     optimise_expect("propagate", "let p = x[i]; let q = p + 1.0; x[i] = 1.0; out[i] = q * q;",
                     "let q = x[i] + 1.0; x[i] = 1.0; out[i] = q * q;");
     optimise_expect("propagate", "let p = x[i]; let q = p + 1.0; x[i] = 1.0; out[i] = q;",
@@ -150,7 +150,7 @@ TEST(kernel_propagate_loads_stay_before_barriers)
 {
     optimise_keeps("propagate", "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); let p = s[3 - l]; barrier();"
                                 "out[i] = p; s[l] = 2.0;");
-    /* nobody else gets at private memory, nobody writes read-only memory */
+    /* no other invocation accesses private memory, none writes read-only memory */
     optimise_expect("propagate", "buffer s: f32[4] private; s[l] = a[i]; let p = s[l]; barrier(); out[i] = p;",
                     "buffer s: f32[4] private; s[l] = a[i]; barrier(); out[i] = s[l];");
     optimise_expect("propagate", "let p = a[i]; barrier(); out[i] = p;", "barrier(); out[i] = a[i];");
@@ -280,7 +280,7 @@ TEST(kernel_cse_respects_assignments)
     optimise_keeps("cse", "let v = n[i]; for (j in 0..2) { res[j] = v * v + 1; v = v + j; m[j] = v * v + 1; }");
     optimise_expect("cse", "let v = n[i]; for (j in 0..2) { res[j] = v * v + 1; m[j] = v * v + 1; v = v + j; }",
                     "let v = n[i]; for (j in 0..2) { let t = v * v + 1; res[j] = t; m[j] = t; v = v + j; }");
-    /* a variable that changes later is no holder */
+    /* a variable that changes later cannot hold it */
     optimise_expect("cse", "let v = n[i] * 3; let w = n[i] * 3; res[i] = w; for (j in 0..2) { v = v + w; } m[i] = v;",
                     "let t = n[i] * 3; let v = t; res[i] = t; for (j in 0..2) { v = v + t; } m[i] = v;");
 }
@@ -389,7 +389,7 @@ TEST(kernel_dce_drops_assignments_nobody_reads)
     optimise_expect("dce", "let v = a[i]; v = 2.0; if (n[i] > 3) { v = 3.0; } else { v = 4.0; } out[i] = v;",
                     "let v = a[i]; if (n[i] > 3) { v = 3.0; } else { v = 4.0; } out[i] = v;");
     optimise_keeps("dce", "let v = a[i]; v = 2.0; if (n[i] > 3) { v = 3.0; } out[i] = v;");
-    /* the next iteration reads it; and there may be none */
+    /* the next iteration reads it; and there may be no next iteration */
     optimise_keeps("dce", "let v = a[i]; for (j in 0..3) { out[j] = v; v = b[j]; }");
     optimise_keeps("dce", "let v = a[i]; v = 2.0; for (j in 0..n[0] % 3) { v = b[j]; } out[i] = v;");
     optimise_expect("dce", "for (j in 0..3) { let v = a[j]; out[j] = v; v = b[j]; }",
@@ -436,7 +436,7 @@ TEST(kernel_dce_scratch_of_the_caller)
              "kernel k() { buffer a: f32[4] read; buffer other: f32[4] read_write @2; buffer out: f32[4] output @3;"
              "other[0] = a[1]; out[0] = 1.0; }");
     optimise_expect_with(flxi_kpass_dce, &o, before, after);
-    /* the flags follow the buffers when others vanish */
+    /* the flags follow the buffers when others are removed */
     uint8_t two[5] = {0, 0, 1, 1, 0};
     o.only_if_loaded = two;
     snprintf(before, sizeof before, "%s tape[0] = a[0]; other[0] = tape[1]; out[0] = 1.0; }", head);
@@ -504,7 +504,7 @@ TEST(kernel_optimise_reports_unknown_passes)
     flx_kernel *k = optimise_kernel("out[i] = 1.0;");
     CHECK(flx_kernel_optimise(k, "dce,nonsense", &err) == NULL);
     CHECK(err.code == FLX_E_USAGE);
-    CHECK_EQ_STR(err.message, "there is no pass of kernels called 'nonsense'");
+    CHECK_EQ_STR(err.message, "unknown kernel pass 'nonsense'");
     CHECK(flx_kernel_optimise(k, "dce,dce", &err) == NULL);
     CHECK(flx_kernel_optimise(NULL, NULL, &err) == NULL);
     flx_kernel *same = flx_kernel_optimise(k, "", &err);
@@ -552,7 +552,7 @@ TEST(kernel_optimise_survives_lack_of_memory)
     starve(NULL);
 }
 
-/* Time per pass of a kernel of many statements must be linear in their number. */
+/* The time per pass for a kernel of many statements must be linear in their number. */
 static double seconds_of(size_t statements, const char *passes)
 {
     size_t size = statements * 80 + 200, n = 0;

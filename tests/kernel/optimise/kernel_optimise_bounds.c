@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_optimise_bounds.c: ranges of indices, what they decide, and inlining. */
+/* kernel_optimise_bounds.c: ranges of indices, the decisions they allow, and inlining. */
 #include "kernel/optimise/optimise_case.h"
 
 #include "kernel/optimise/kernel_bounds.h"
@@ -36,7 +36,7 @@ TEST(kernel_bounds_learns_from_branches)
     optimise_expect("bounds", "if (i >= 5) { return; } if (i < 5) { out[i] = 1.0; }",
                     "if (i >= 5) { return; } if (true) { out[i] = 1.0; }");
     optimise_keeps("bounds", "if (i >= 5) { x[i] = 2.0; } if (i < 5) { out[i] = 1.0; }");
-    /* what may change is not learned */
+    /* facts that may change are not learned */
     optimise_keeps("bounds", "if (m[i] < 5) { m[i] = 7; if (m[i] < 5) { out[i] = 1.0; } }");
     optimise_keeps("bounds", "let v = n[i]; if (v < 5) { v = v + 3; if (v < 5) { out[i] = 1.0; } }");
     /* … and only inside the branch */
@@ -61,7 +61,7 @@ static void check_proof(const char *body, bool load, bool store)
     for (uint32_t e = 1; e <= k->num_exprs; e++)
         if (k->exprs[e].kind == KX_LOAD)
             has_load = has_load && b.exprs[e];
-    for (uint32_t at = 1; at <= b.f.num_places; at++)
+    for (uint32_t at = 1; at <= b.f.num_positions; at++)
         if (b.f.stmt[at]->kind == KS_STORE)
             has_store = has_store && b.stores[at];
     CHECK(has_load == load);
@@ -122,7 +122,7 @@ TEST(kernel_inline_calls)
 
 TEST(kernel_inline_not_where_it_shows)
 {
-    /* a derivative of its own would be forgotten */
+    /* inlining would lose its own derivative */
     optimise_keeps("inline",
                    "fn f(p: f32) -> f32 { return p * p; } adjoint f.p(p: f32, z: f32, g: f32) -> f32 { return g; }"
                    "out[i] = f(a[i]);");

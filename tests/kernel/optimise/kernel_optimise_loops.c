@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_optimise_loops.c: the passes about loops and memory: code motion, unrolling, fusion, stores, barriers, cheaper
-   operations. */
+/* kernel_optimise_loops.c: the passes for loops and memory: code motion, unrolling, fusion, stores, barriers, strength
+   reduction. */
 #include "kernel/optimise/optimise_case.h"
 
 #include <stdio.h>
@@ -102,7 +102,7 @@ TEST(kernel_licm_leaves_what_varies)
                            "s[l] = a[j]; barrier(); }");
     optimise_keeps("licm", "let q = a[i]; for (j in 0..4) { let p = subgroup_add(q); out[j] = p; }");
     optimise_keeps("licm", "for (j in 0..4) { let p = atomic_add(m[i], 1); res[j] = p; }");
-    /* conditional code is not run ahead */
+    /* conditional code is not run early */
     optimise_keeps("licm", "for (j in 0..4) { if (n[j] > 3) { let p = a[i]; out[j] = p; } }");
 }
 
@@ -192,7 +192,7 @@ TEST(kernel_unroll_short_loops)
     optimise_expect("unroll", "let v = 1; for (j in 0..2) { for (k in 0..2) { v = v * 3 + j + k; } } res[i] = v;",
                     "let v = 1; v = v * 3; v = v * 3 + 1; v = v * 3 + 1; v = v * 3 + 2; res[i] = v;");
     optimise_expect("unroll", "for (j in 7..8) { out[j] = 1.0; } for (j in 8..8) { x[j] = 1.0; }", "out[7] = 1.0;");
-    /* indices that fall out of range by then */
+    /* indices that are out of range after unrolling */
     optimise_expect("unroll", "for (j in 14..18) { out[j] = 1.0; }", "out[14] = 1.0; out[15] = 1.0;");
 }
 
@@ -286,7 +286,7 @@ TEST(kernel_split_long_bodies)
     optimise_check_same(k, o);
     flx_kernel_free(k);
     flx_kernel_free(o);
-    /* one chain through a variable cannot be cut */
+    /* a chain through one variable cannot be cut */
     n = (size_t)snprintf(text, sizeof text, "let v = 1; for (j in 0..4) {");
     for (int s = 0; s < 70; s++)
         n += (size_t)snprintf(text + n, sizeof text - n, "v = v * 3 + j;");
@@ -313,7 +313,7 @@ TEST(kernel_barriers_that_keep_nothing_apart)
 
 TEST(kernel_barriers_do_not_fall_together)
 {
-    /* each of the two keeps nothing apart between its neighbours, but one of them must stay */
+    /* each of the two separates nothing from its neighbours, but one of them must stay */
     optimise_expect("barriers",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(); out[i] = 1.0; barrier(); x[i] = s[3 - l];",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; out[i] = 1.0; barrier(); x[i] = s[3 - l];");
@@ -344,7 +344,7 @@ TEST(kernel_barriers_the_weaker_goes)
     optimise_expect("barriers",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(seq_cst); barrier(acquire); out[i] = s[3 - l];",
                     "buffer s: f32[4] workgroup; s[l] = a[i]; barrier(seq_cst); out[i] = s[3 - l];");
-    /* one of the grid is not replaced by one of a workgroup */
+    /* a grid barrier is not replaced by one of a workgroup */
     flx_kernel *k = optimise_kernel("x[i] = a[i]; barrier(grid); barrier(); out[i] = x[7 - i];");
     flx_kernel *o = flx_kernel_optimise(k, "barriers", NULL);
     CHECK(o != NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_optimise_random.c: random kernels full of literals, integers, overwritten variables and memory: every pass
-   alone, and all together, leave the same bits in memory. Effort optimised_kernels: how many;
+   alone, and all together, must produce the same bits in memory. Effort optimised_kernels: how many;
    FLX_TEST_CASE=SEED: only this seed. */
 #include "kernel/optimise/optimise_case.h"
 
@@ -100,7 +100,7 @@ static void put_int(writer *w, int depth)
     }
     put(w, "(");
     put_int(w, depth - 1);
-    /* a literal zero divisor is an error: max with 1 keeps divisors away from it */
+    /* a literal zero divisor is an error: max with 1 avoids it */
     unsigned op = pick(w, 10);
     put(w, " %s ", ops[op]);
     put(w, op == 3 || op == 4 ? "max(1, " : "(");
@@ -228,7 +228,7 @@ static void put_assign(writer *w)
     put(w, ";\n");
 }
 
-/* Own elements of x, c and res, any element of private arrays, sums in m that nobody looks at. */
+/* Own elements of x, c and res, any element of private arrays, sums in m that nothing reads. */
 static void put_store(writer *w)
 {
     switch (pick(w, 7)) {
@@ -315,7 +315,7 @@ static void put_if(writer *w)
     }
 }
 
-/* Everyone writes an own element, all read, with barriers around: only where all get. */
+/* Each invocation writes its own element, all read, with barriers around: only in uniform control flow. */
 static void put_phase(writer *w)
 {
     put(w, "barrier();\ns[l] = ");
@@ -385,7 +385,7 @@ static void check_seed(writer *w, uint64_t seed)
     put_kernel(w, seed);
     test_fail_context("seed %llu:\n%s", (unsigned long long)seed, w->text);
     flx_kernel *k = flx_kernel_parse(flk_context(), w->text, w->n, "random", &err);
-    if (!k && err.code == FLX_E_KERNEL) /* a literal index or divisor that is an error */
+    if (!k && err.code == FLX_E_KERNEL) /* an invalid literal index or divisor */
         return;
     CHECK_MSG(k != NULL, "%s: %s", err.where, err.message);
     for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {

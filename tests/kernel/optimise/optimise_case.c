@@ -10,7 +10,7 @@ static const char header[] = "kernel k(workgroup = [4, 1, 1]) {\n"
                              "buffer u: u32[4] uniform; buffer x: f32[16] read_write; buffer y: f32[16] read_write;\n"
                              "buffer m: u32[16] read_write; buffer out: f32[16] output; buffer res: u32[16] output;\n";
 
-/* Declarations of a body stand before its first statement: everything up to the last "buffer" or "fn" line. */
+/* Declarations of a body come before its first statement: everything up to the last "buffer" or "fn" line. */
 static const char *statements_of(const char *body)
 {
     const char *s = body;
@@ -117,7 +117,7 @@ static flx_code run(const flx_kernel *k, memories *m, uint32_t schedule, flx_err
     return flx_kernel_run(k, grid, m->at, m->n, &o, err);
 }
 
-/* Bit for bit, but which NaN a NaN is does not count. */
+/* Bit for bit, except that all NaNs are equal. */
 static bool same_contents(const flx_kernel *k, const flx_kernel_memory *a, const flx_kernel_memory *b)
 {
     const flxi_kbuffer *buffer = &k->buffers[flxi_kernel_find_buffer(k, a->buffer)];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimise_case.h: what a pass of the kernel optimiser makes of a text, and whether that still does the same.
+/* optimise_case.h: the result of an optimiser pass on a text, and whether it is equivalent.
 
-   Bodies are written without a header: they stand in a kernel of 4 invocations per workgroup, run on 2 workgroups, with
-   these buffers before anything they declare themselves:
+   Bodies are written without a header: they are put in a kernel of 4 invocations per workgroup, run on 2 workgroups,
+   with these buffers before anything they declare themselves:
 
      a, b: f32[16] read   n: u32[16] read   u: u32[4] uniform   x, y: f32[16] read_write   m: u32[16] read_write
      out: f32[16] output   res: u32[16] output
@@ -18,12 +18,12 @@
 /* The kernel of a body; a body that begins with "kernel" is a kernel already. */
 flx_kernel *optimise_kernel(const char *body);
 
-/* Both kernels, run on the same odd data, leave the same bits in every bound buffer that both have, under two
+/* Both kernels, run on the same irregular data, leave the same bits in every bound buffer that both have, under two
    schedules. */
 void optimise_check_same(const flx_kernel *before, const flx_kernel *after);
 
-/* The passes turn the first body into the second; the result does the same, is valid, and stays as it is when they run
-   again. A kernel that should not change is given twice. */
+/* The passes turn the first body into the second; the result is equivalent and valid, and running them again does not
+   change it. A kernel that should not change is given twice. */
 void optimise_expect(const char *passes, const char *before, const char *after);
 void optimise_keeps(const char *passes, const char *body);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimise_legality.c: the optimiser's contract as a table. For every row of the specification's list of passes there
-   are kernels that it must change, with the result, and for each condition that makes it legal one where the condition
-   does not hold, which must stay as it is. Every case is run before and after, on odd data (optimise_case.h). */
+/* optimise_legality.c: the optimiser's contract as a table. For every kind of rewrite there are kernels that it must
+   change, with the result, and for each condition that makes it legal one where the condition does not hold, which must
+   stay unchanged. Every case is run before and after, on irregular data (optimise_case.h). */
 #include "kernel/optimise/optimise_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct {
-    const char *row; /* of the list in the specification */
+    const char *row; /* the kind of rewrite */
     const char *passes;
     const char *before, *after; /* after is NULL: unchanged */
     const char *condition;      /* why, or why not */
@@ -49,9 +49,9 @@ static const law laws[] = {
     {"cse", "cse", "let v = n[i]; for (j in 0..2) { res[j] = v * v; v = v + j; m[j] = v * v; }", NULL,
      "an operand is assigned in between"},
     {"cse", "cse", "buffer s: f32[4] workgroup; s[l] = a[i]; out[i] = s[l]; barrier(); x[i] = s[l];", NULL,
-     "others may have written behind a barrier"},
+     "others may have written after a barrier"},
     {"cse", "cse", "out[i] = exp(a[i]); barrier(); x[i] = exp(a[i]);",
-     "let t = exp(a[i]); out[i] = t; barrier(); x[i] = t;", "nobody writes read-only memory"},
+     "let t = exp(a[i]); out[i] = t; barrier(); x[i] = t;", "read-only memory is never written"},
     {"cse", "cse", "if (l < 2) { out[i] = exp(a[i]); } x[i] = exp(a[i]);", NULL, "its scope has ended"},
     {"cse", "cse", "res[i] = atomic_add(m[0], 1); res[l] = atomic_add(m[0], 1);", NULL, "atomics are not pure"},
     {"cse", "cse", "let v = a[i]; if (l < 2) { x[i] = subgroup_add(v); } else { y[i] = subgroup_add(v); }", NULL,
@@ -69,11 +69,11 @@ static const law laws[] = {
 
     /* ---- DCE ---- */
     {"dce", "dce", "let p = exp(a[i]); let q = 0; for (j in 0..4) { q = q + j; } out[i] = 1.0;", "out[i] = 1.0;",
-     "values and assignments nobody uses"},
+     "unused values and assignments"},
     {"dce", "dce", "out[i] = 1.0; if (l < 2) { return; } else { return; } x[i] = 1.0;", "out[i] = 1.0;",
      "code that is not reached"},
     {"dce", "dce", "buffer s: f32[4] private; s[l] = a[i]; out[i] = 1.0;", "out[i] = 1.0;",
-     "private memory nobody loads"},
+     "private memory that is never loaded"},
     {"dce", "dead_store", "buffer s: f32[4] private; s[0] = a[i]; out[i] = s[0]; s[1] = b[i];",
      "buffer s: f32[4] private; s[0] = a[i]; out[i] = s[0];", "nor loads afterwards"},
     {"dce", "dead_store",
@@ -90,7 +90,7 @@ static const law laws[] = {
 
     /* ---- dead store ---- */
     {"dead store", "dead_store", "x[i] = 1.0; y[i] = 3.0; x[i] = a[i];", "y[i] = 3.0; x[i] = a[i];",
-     "the same element, nobody looked"},
+     "the same element, not read in between"},
     {"dead store", "dead_store", "x[i] = 1.0; x[l] = a[i];", NULL, "the indices are not structurally equal"},
     {"dead store", "dead_store", "x[1] = 1.0; out[i] = x[l]; x[1] = a[i];", NULL, "an access in between"},
     {"dead store", "dead_store", "x[i] = 1.0; barrier(); x[i] = 2.0;", NULL, "a barrier in between"},
@@ -123,7 +123,7 @@ static const law laws[] = {
 
     /* ---- loop invariant motion ---- */
     {"licm", "licm", "for (j in 0..n[i] % 4) { let p = exp(a[i]); out[j] = p; }",
-     "let p = exp(a[i]); for (j in 0..n[i] % 4) { out[j] = p; }", "stable; a loop without trips loses nothing"},
+     "let p = exp(a[i]); for (j in 0..n[i] % 4) { out[j] = p; }", "invariant; harmless for a loop without trips"},
     {"licm", "licm", "for (j in 0..4) { out[j] = a[j] * exp(b[i]); }",
      "let t = exp(b[i]); for (j in 0..4) { out[j] = a[j] * t; }", "parts of expressions, too"},
     {"licm", "licm", "for (j in 0..4) { let p = exp(a[j]); out[j] = p; }", NULL, "it reads the loop's variable"},
@@ -132,9 +132,9 @@ static const law laws[] = {
      "the loop assigns what it reads"},
     {"licm", "licm",
      "buffer s: f32[4] workgroup; for (j in 0..4) { let p = s[3 - l]; out[i] = p; barrier(); s[l] = a[j]; barrier(); }",
-     NULL, "others write it behind a barrier"},
+     NULL, "others write it after a barrier"},
     {"licm", "licm", "for (j in 0..4) { region r stop_gradient { let p = exp(a[i]); out[j] = p; } }", NULL,
-     "the region's flags are about what stands in it"},
+     "the region's flags apply to its contents"},
     {"licm", "licm", "for (j in 0..4) { let p = atomic_add(m[i], 1); res[j] = p; }", NULL, "not pure"},
 
     /* ---- strength reduction ---- */
@@ -324,10 +324,10 @@ TEST(optimise_legality_lists_that_leave_out)
     flx_kernel *all = flx_kernel_optimise(k, NULL, &err), *rest = flx_kernel_optimise(k, "-unroll", &err);
     CHECK(all && rest && all->body.n == 4 && rest->body.n == 3); /* the loop, or two stores */
     CHECK(flx_kernel_optimise(k, "-unroll,-unroll", &err) == NULL);
-    CHECK_EQ_STR(err.message, "pass 'unroll' cannot be left out: it does not run");
+    CHECK_EQ_STR(err.message, "pass 'unroll' cannot be removed: it is not in the list");
     CHECK(flx_kernel_optimise(k, "-fold", &err) == NULL);
     CHECK(flx_kernel_optimise(k, "-nonsense", &err) == NULL);
-    CHECK_EQ_STR(err.message, "there is no pass of kernels called 'nonsense'");
+    CHECK_EQ_STR(err.message, "unknown kernel pass 'nonsense'");
     CHECK(flx_kernel_optimise(k, "-", &err) == NULL);
     flx_kernel_free(all);
     flx_kernel_free(rest);
@@ -400,12 +400,12 @@ TEST(optimise_legality_kernel_fusion)
     flx_kernel_free(k);
 }
 
-/* ---- Bound-check elision and vector access, in what is emitted ---- */
+/* ---- Bound-check elision and vector access, in the emitted text ---- */
 
 static const struct {
     const char *body;
     bool is_guarded;
-    bool is_vector; /* consecutive, in range, nothing in the way: gcc makes vectors of it */
+    bool is_vector; /* consecutive, in range, unconditional: gcc vectorises it */
     const char *condition;
 } accesses[] = {
     {"if (i < 4096) { v[i] = w[i] * 2.0; }", false, true, "in range under the guard, consecutive across lanes"},
@@ -443,13 +443,13 @@ TEST(optimise_legality_bound_checks_in_text)
     }
 }
 
-/* Short vectors are no part of the language. Adjacent accesses become vectors in the compiler of the emitted text:
-   across lanes, since local ids are inner loops there, and across the kernel's own loops. */
+/* Short vectors are not part of the language. The compiler of the emitted text vectorises adjacent accesses: across
+   lanes, because local ids are inner loops there, and across the kernel's own loops. */
 TEST(optimise_legality_vector_access)
 {
     char path[600], command[1400];
     if (system("gcc -fopt-info-vec-optimized -march=native -x c -c /dev/null -o /dev/null >/dev/null 2>&1") != 0) {
-        printf("   left out: there is no gcc that tells what it vectorises\n");
+        printf("   left out: there is no gcc that reports what it vectorises\n");
         return;
     }
     for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++) {
@@ -470,7 +470,7 @@ TEST(optimise_legality_vector_access)
     }
 }
 
-/* ---- The list is whole ---- */
+/* ---- Completeness of the table ---- */
 
 TEST(optimise_legality_covers_every_pass)
 {

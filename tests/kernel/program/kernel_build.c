@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_build.c: the public functions that build a kernel give what the text of the same kernel gives, and every
-   misuse is an error that finish() reports. */
+/* kernel_build.c: the public functions that build a kernel give the same kernel as its text, and every misuse is an
+   error that finish() reports. */
 #include "fault.h"
 #include "kernel/flk.h"
 
@@ -266,26 +266,26 @@ static const struct {
     flx_code code;
     const char *message;
 } misuses[] = {
-    {use_foreign_operand, FLX_E_USAGE, "an operand is no expression of this kernel"},
-    {use_no_operand, FLX_E_USAGE, "an operand is no expression of this kernel"},
-    {use_foreign_buffer, FLX_E_USAGE, "there is no buffer of this number in the kernel"},
+    {use_foreign_operand, FLX_E_USAGE, "an operand is not an expression of this kernel"},
+    {use_no_operand, FLX_E_USAGE, "an operand is not an expression of this kernel"},
+    {use_foreign_buffer, FLX_E_USAGE, "the kernel has no buffer with this number"},
     {use_unknown_op, FLX_E_KERNEL, "K60 there is no op 'exq'"},
-    {use_unknown_type, FLX_E_USAGE, "this is no type that kernels compute with"},
-    {use_unknown_function, FLX_E_USAGE, "flx_kx_call: there is no function of this number"},
-    {use_unknown_access, FLX_E_USAGE, "flx_kernel_add_buffer: no such access or element type"},
-    {use_unknown_flags, FLX_E_USAGE, "unknown flags of a kernel"},
-    {use_unknown_buffer_flag, FLX_E_USAGE, "flx_kernel_add_buffer: no such usage or flag"},
-    {use_unknown_usage, FLX_E_USAGE, "flx_kernel_add_buffer: no such usage or flag"},
-    {use_unknown_region_flag, FLX_E_USAGE, "unknown flags of a region"},
+    {use_unknown_type, FLX_E_USAGE, "this is not a type that kernels compute with"},
+    {use_unknown_function, FLX_E_USAGE, "flx_kx_call: the kernel has no function with this number"},
+    {use_unknown_access, FLX_E_USAGE, "flx_kernel_add_buffer: unknown access or element type"},
+    {use_unknown_flags, FLX_E_USAGE, "unknown kernel flags"},
+    {use_unknown_buffer_flag, FLX_E_USAGE, "flx_kernel_add_buffer: unknown usage or flag"},
+    {use_unknown_usage, FLX_E_USAGE, "flx_kernel_add_buffer: unknown usage or flag"},
+    {use_unknown_region_flag, FLX_E_USAGE, "unknown region flags"},
     {use_null_name, FLX_E_USAGE, "a name is NULL"},
-    {assign_to_a_literal, FLX_E_USAGE, "flx_kernel_assign: the target is no variable"},
-    {end_nothing, FLX_E_USAGE, "there is no open body to close"},
+    {assign_to_a_literal, FLX_E_USAGE, "flx_kernel_assign: the target is not a variable"},
+    {end_nothing, FLX_E_USAGE, "no body is open"},
     {else_without_if, FLX_E_USAGE, "else without an open if"},
     {leave_a_body_open, FLX_E_USAGE, "a body of the kernel was not closed"},
     {end_a_function, FLX_E_USAGE, "a function ends with its result"},
     {give_a_result_of_nothing, FLX_E_USAGE, "no function is open here"},
-    {nest_functions, FLX_E_USAGE, "a function is declared outside of other bodies"},
-    {use_unknown_order, FLX_E_USAGE, "flx_kernel_barrier: there is no such ordering"},
+    {nest_functions, FLX_E_USAGE, "a function must be declared outside of other bodies"},
+    {use_unknown_order, FLX_E_USAGE, "flx_kernel_barrier: unknown ordering"},
     {break_a_rule, FLX_E_KERNEL, "K23 the operands of add are u32 and f32"},
 };
 
@@ -329,7 +329,7 @@ TEST(kernel_build_takes_null)
     flx_kernel_abandon(begin());
 }
 
-/* Builds something of everything; true when the kernel came out. */
+/* Builds every construct; true if the kernel was finished. */
 static bool build_in(flx_context *ctx, flx_error *err)
 {
     flx_kernel_builder *b = flx_kernel_begin(ctx, "k", 4, 1, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_extension.c: operations that a program adds to kernels, through every part that has to know them. */
+/* kernel_extension.c: operations that a program adds to kernels, through every part that must support them. */
 #include "fault.h"
 #include "kernel/derive/kernel_case.h"
 
@@ -173,7 +173,7 @@ static flx_context *extended(void)
     return ctx;
 }
 
-/* The context of kernel cases is shared: only the first time they are new. */
+/* The context of kernel cases is shared: register them only the first time. */
 static void extend_case(flx_context *ctx)
 {
     for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
@@ -191,10 +191,10 @@ TEST(kernel_extension_registered_twice_is_a_duplicate)
     flx_error err = {0};
     flx_kernel_extension x = extensions[0];
     CHECK_CODE(flx_kernel_register_extension(ctx, &x, &err), FLX_E_DUP_NAME, &err);
-    CHECK_EQ_STR(err.message, "there is an extension 'test.cube' already");
+    CHECK_EQ_STR(err.message, "an extension 'test.cube' is already registered");
     x.name = "test.other";
     CHECK_CODE(flx_kernel_register_extension(ctx, &x, &err), FLX_E_DUP_NAME, &err);
-    CHECK_EQ_STR(err.message, "extension 'test.cube' has the number 0x1001 already");
+    CHECK_EQ_STR(err.message, "extension 'test.cube' already has the number 0x1001");
     CHECK_OK(flx_kernel_register_extension(other, &x, &err), &err);
     flx_context_free(other);
     flx_context_free(ctx);
@@ -206,21 +206,20 @@ TEST(kernel_extension_that_is_not_whole_is_refused)
         const char *message;
         flx_kernel_extension x;
     } rows[] = {
-        {"an extension without name, id or fingerprint", {.name = "", .id = 1, .fingerprint = 1}},
-        {"an extension without name, id or fingerprint", {.name = "e", .id = 0, .fingerprint = 1}},
-        {"an extension without name, id or fingerprint", {.name = "e", .id = 1}},
+        {"an extension needs a name, an id and a fingerprint", {.name = "", .id = 1, .fingerprint = 1}},
+        {"an extension needs a name, an id and a fingerprint", {.name = "e", .id = 0, .fingerprint = 1}},
+        {"an extension needs a name, an id and a fingerprint", {.name = "e", .id = 1}},
         {"struct_size is not the size of flx_kernel_extension",
          {.struct_size = 8, .name = "e", .id = 1, .fingerprint = 1}},
-        {"extension 'e' has flags that do not exist", {.name = "e", .id = 1, .fingerprint = 1, .flags = 64}},
-        {"extension 'e' lacks its type rule or its evaluator",
-         {.name = "e", .id = 1, .fingerprint = 1, .evaluate = cube}},
+        {"extension 'e' has unknown flags", {.name = "e", .id = 1, .fingerprint = 1, .flags = 64}},
+        {"extension 'e' lacks a type rule or an evaluator", {.name = "e", .id = 1, .fingerprint = 1, .evaluate = cube}},
         {"extension 'e' is a statement: it has no operands, type or derivative",
          {.name = "e", .id = 1, .fingerprint = 1, .flags = FLX_KERNEL_EXTENSION_STATEMENT, .type = of_u32}},
-        {"extension 'e' has 17 operands, and at most 16 are possible",
+        {"extension 'e' has 17 operands, at most 16 are allowed",
          {.name = "e", .id = 1, .fingerprint = 1, .type = of_u32, .evaluate = cube, .num_args = 17}},
-        {"extension 'e' is impure: it has no derivative",
+        {"extension 'e' is impure: it cannot have a derivative",
          {.name = "e", .id = 1, .fingerprint = 1, .flags = 1, .type = of_u32, .evaluate = cube, .derivative = ""}},
-        {"extension 'e': its text for cuda names an operand that it does not have",
+        {"extension 'e': its text for cuda refers to an operand that it does not have",
          {.name = "e",
           .id = 1,
           .fingerprint = 1,
@@ -228,7 +227,7 @@ TEST(kernel_extension_that_is_not_whole_is_refused)
           .evaluate = cube,
           .num_args = 2,
           .cuda = {"$1 $2", NULL}}},
-        {"extension 'e': its text for c names an operand that it does not have",
+        {"extension 'e': its text for c refers to an operand that it does not have",
          {.name = "e", .id = 1, .fingerprint = 1, .type = of_u32, .evaluate = cube, .c = {"x$", NULL}}},
     };
     flx_context *ctx = flx_context_new(NULL);
@@ -274,15 +273,15 @@ TEST(kernel_extension_uses_are_checked)
 {
     static const char *const rows[][2] = {
         {"out[0] = opaque<f32>(0x77, \"\", x[0]);", "K60 there is no extension 0x77"},
-        {"out[0] = opaque<f32>(0x1001, \"\", x[0]);", "K61 extension 'test.cube' takes 2 operands, not 1"},
+        {"out[0] = opaque<f32>(0x1001, \"\", x[0]);", "K61 extension 'test.cube' takes 2 operands, got 1"},
         {"out[0] = opaque<f32>(0x1001, \"\", x[0], 1u32);",
          "K62 extension 'test.cube' does not take operands of these types, the first is f32"},
-        {"let a = opaque<f64>(0x1001, \"\", x[0], x[1]);", "K64 extension 'test.cube' gives f32, not f64"},
+        {"let a = opaque<f64>(0x1001, \"\", x[0], x[1]);", "K64 extension 'test.cube' returns f32, not f64"},
         {"out[0] = opaque<f32>(\"test.cube\", \"\", 6, pure, x[0], x[1]);",
-         "K64 extension 'test.cube' has the fingerprint 0x6 here, registered is 0x7"},
+         "K64 extension 'test.cube' has fingerprint 0x6 here, but 0x7 is registered"},
         {"out[0] = opaque<f32>(\"test.cube\", \"\", 7, impure, x[0], x[1]);", "K64 extension 'test.cube' is pure"},
         {"out[0] = opaque<f32>(0x1002, \"0102\", x[0]);",
-         "K64 extension 'test.power' refuses its payload: it has 2 bytes, not one"},
+         "K64 extension 'test.power' rejects its payload: it has 2 bytes, not one"},
         {"opaque(0x1001, \"\");", "K64 extension 'test.cube' is an expression, not a statement"},
         {"opaque(\"test.cube\", \"\");", "K64 extension 'test.cube' is an expression, not a statement"},
         {"out[0] = opaque<f32>(0x1005, \"\");", "K64 extension 'test.note' is a statement, not an expression"},
@@ -342,7 +341,7 @@ TEST(kernel_extension_runs_the_same_interpreted_compiled_and_optimised)
     flx_context_free(ctx);
 }
 
-/* A pure one is computed once where that is enough, outside of the loop, and not at all where nobody asks. */
+/* A pure one is computed once where that is enough, outside of the loop, and not at all if its result is unused. */
 TEST(kernel_extension_that_is_pure_is_shared_moved_and_dropped)
 {
     flx_context *ctx = extended();
@@ -418,7 +417,7 @@ static uint32_t payload_free_type(void *user, const uint32_t *types, size_t n)
     return *(const uint32_t *)user;
 }
 
-/* Whatever an evaluator returns, the value has the form of its type. */
+/* Whatever an evaluator returns, the value is normalised to its type. */
 TEST(kernel_extension_results_are_put_right)
 {
     static const struct {
@@ -444,7 +443,7 @@ TEST(kernel_extension_results_are_put_right)
         flx_kernel *k = flk_in(ctx, text), *folded = flx_kernel_optimise(k, "fold", &err);
         CHECK_MSG(folded != NULL, "%s", err.message);
         flx_buffer shown = flk_text(folded);
-        CHECK(!strstr(shown.data, "opaque")); /* it has no operands that are no literals */
+        CHECK(!strstr(shown.data, "opaque")); /* it has only literal operands */
         for (int n = 0; n < 2; n++) {
             size_t width = type == FLX_F64 ? 8 : type == FLX_U8 ? 1 : type == FLX_F16 || type == FLX_BF16 ? 2 : 4;
             flx_kernel_memory memory = {"out", out, width};
@@ -469,9 +468,9 @@ TEST(kernel_extension_that_is_unknown_is_carried_but_not_run)
     flx_kernel_memory memory = {"out", &out, sizeof out};
     flx_buffer text = {0};
     CHECK_CODE(flx_kernel_run(k, (const uint32_t[3]){1, 1, 1}, &memory, 1, NULL, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "K64 kernel 'k': the extension 'far' is not registered");
+    CHECK_EQ_STR(err.message, "K64 kernel 'k': extension 'far' is not registered");
     CHECK_CODE(flx_kernel_emit(k, "c", &text, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "K64 the extension 'far' is not registered");
+    CHECK_EQ_STR(err.message, "K64 extension 'far' is not registered");
     flx_kernel_free(k);
     flx_context_free(ctx);
 }
@@ -492,7 +491,7 @@ TEST(kernel_extension_is_spelled_for_each_target)
     CHECK(strstr(prelude, "cube<k_f32>((") != NULL);
     flx_buffer_free(&text);
     CHECK_CODE(flx_kernel_emit(k, "opencl", &text, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_STR(err.message, "K64 the extension 'test.cube' has no text for opencl");
+    CHECK_EQ_STR(err.message, "K64 extension 'test.cube' has no text for opencl");
     flx_kernel_free(k);
     k = flk_in(ctx, "kernel k() { opaque(0x1005, \"\"); }");
     CHECK_OK(flx_kernel_emit(k, "c", &text, &err), &err);
@@ -581,7 +580,7 @@ TEST(kernel_extension_bytes_need_the_registration)
     flx_context_free(ctx);
 }
 
-/* By name it is read anywhere, and has its meaning where that is known. */
+/* By name it can be read anywhere, and has a meaning where it is registered. */
 TEST(kernel_extension_by_name_is_read_without_the_registration)
 {
     flx_context *ctx = extended(), *bare = flx_context_new(NULL);
@@ -613,7 +612,7 @@ static uint64_t fnv(const unsigned char *bytes, size_t n)
     return h;
 }
 
-/* Damaged bytes with a right checksum give an error or a kernel that has just these bytes. */
+/* Damaged bytes with a correct checksum give an error or a kernel that encodes to exactly these bytes. */
 TEST(kernel_extension_damaged_bytes_are_refused_or_canonical)
 {
     enum { ROUNDS = 4000 };
@@ -742,8 +741,9 @@ TEST(kernel_extension_with_a_wrong_derivative_says_where)
 {
     static const char *const outputs[] = {"out"}, *const inputs[] = {"x"};
     static const char *const rows[][2] = {
-        {"adjoint self[0](a: $T, z: $T, g: $G) -> $G { return g * b; }", "K10 there is no variable 'b' here"},
-        {"adjoint self[0](a: $T, g: $G) -> $G { return g; }", "K61 the derivative of 'self' has 2 parameters, not 3"},
+        {"adjoint self[0](a: $T, z: $T, g: $G) -> $G { return g * b; }", "K10 no variable 'b' is in scope"},
+        {"adjoint self[0](a: $T, g: $G) -> $G { return g; }",
+         "K61 the derivative of 'self' has 2 parameters, expected 3"},
         {"adjoint self[0](a: $Q, z: $T, g: $G) -> $G { return g; }", ""},
         {"$", ""},
         {"let a = 1;", ""},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_origin.c: what derivatives say about a statement names it as its author wrote it, whatever became of it. */
+/* kernel_origin.c: messages of derivatives refer to statements of the original kernel. */
 #include "kernel/flk.h"
 
 #define HEAD                                                                                                          \

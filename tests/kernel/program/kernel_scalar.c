@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_scalar.c: the arithmetic of kernels against definitions written another way: integers in 128 bits, f32 in
+/* kernel_scalar.c: the arithmetic of kernels against independent definitions: integers in 128 bits, f32 in
    float, transcendentals in long double. All values of the 8-bit types and of the 16-bit floats, edges and samples of
    the rest. */
 #include "test.h"
@@ -251,7 +251,7 @@ static void check_int(uint32_t t, uint64_t x)
     }
 }
 
-/* Values around everything special, then random ones. */
+/* Values around all special ones, then random ones. */
 static size_t int_samples(uint32_t t, uint64_t *out)
 {
     size_t n = 0;
@@ -304,7 +304,7 @@ TEST(kernel_scalar_bool)
     CHECK_EQ_U64(flxi_kscalar_unary(KUN_logical_not, FLX_U32, 2), 0);
 }
 
-/* Ops on types they do not take are 0, whatever the operands. */
+/* Ops on types that they do not take give 0, whatever the operands. */
 TEST(kernel_scalar_ill_typed_gives_zero)
 {
     for (size_t t = 0; t < COUNT(all_types); t++) {
@@ -441,7 +441,7 @@ static const uint64_t f32_edges[] = {0,          0x80000000, 1,          0x80000
                                      0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fabcdef,
                                      0x40490fdb, 0x42b17218, 0xc2aeac50, 0x1e3ce508, 0x0d800000};
 
-/* Bits that are special now and then, else random; exponents near each other, so that sums round in all ways. */
+/* Sometimes special bits, else random; exponents are close to each other, so that sums round in all ways. */
 static uint64_t f32_sample(uint64_t *state)
 {
     uint64_t r = test_random(state);
@@ -497,7 +497,7 @@ static void check_float_pair(uint32_t t, uint64_t x, uint64_t y)
     CHECK_EQ_U64(flxi_kscalar_binary(KBIN_copysign, t, x, y), (x & (sign - 1)) | (y & sign));
 }
 
-/* The arithmetic is done in double; here it is compared with the machine's own f32. */
+/* The arithmetic is done in double; here it is compared with the machine's f32. */
 TEST(kernel_scalar_f32_rounds_correctly)
 {
     uint64_t state = test_seed();
@@ -609,7 +609,7 @@ TEST(kernel_scalar_nan_results_are_canonical)
             if (flxi_kunaries[op].kinds == TAKES_FLOAT && flxi_kunaries[op].result == KRESULT_SAME &&
                 op != KUN_stop_gradient)
                 CHECK_EQ_U64(flxi_kscalar_unary((flxi_kunary)op, type, negative), nan_bits[type]);
-        /* pow(x, 0) = 1 for every x, signalling NaNs included; so does C for a base of 1. */
+        /* pow(x, 0) = 1 for every x, signalling NaNs included; the same for a base of 1, as in C. */
         uint64_t signal = inf | 1;
         CHECK_EQ_U64(flxi_kscalar_binary(KBIN_pow, type, signal, zero), one);
         CHECK_EQ_U64(flxi_kscalar_binary(KBIN_pow, type, one, signal), one);
@@ -673,7 +673,7 @@ TEST(kernel_scalar_transcendentals_within_4_ulp)
                 uint64_t bits = flxi_kscalar_from_double(type, x);
                 double off = ulps(type, flxi_kscalar_unary(f->op, type, bits), f->exact((long double)real(type, bits)));
                 worst[d] = off > worst[d] ? off : worst[d];
-                /* f32 comes from double, so it is off by little more than the final rounding. */
+                /* f32 is computed in double, so its error is little more than the final rounding. */
                 CHECK_MSG(off <= (d ? 4 : 0.51), "%s of %s %.17g is off by %g ulp", flxi_kunaries[f->op].name,
                           flxi_ktype_of(type)->name, real(type, bits), off);
             }
@@ -712,7 +712,7 @@ TEST(kernel_scalar_pow_atan2_hypot)
 
 /* ---- Conversions ---- */
 
-/* What an integer of type `from` becomes. */
+/* The conversion of an integer of type `from`. */
 static uint64_t int_cast(uint32_t to, uint32_t from, uint64_t x)
 {
     wide v = value(from, x);
@@ -730,7 +730,7 @@ static uint64_t int_cast(uint32_t to, uint32_t from, uint64_t x)
         uint64_t limit = to == FLX_F16 ? 0x7c00 : 0x7f80;
         for (uint64_t q = 0; q <= limit; q++) {
             long double at = real(to, q), off;
-            if (q == limit) /* infinity stands where the next value would be */
+            if (q == limit) /* infinity takes the code of the next value */
                 at = 2 * real(to, q - 1) - real(to, q - 2);
             off = fabsl(fabsl(target) - at);
             if (off < best || (off == best && q % 2 == 0)) {
@@ -764,7 +764,7 @@ TEST(kernel_scalar_casts_of_integers)
     }
 }
 
-/* Rounding to double first would make a tie of these and then round down. */
+/* Rounding to double first would turn these into ties and then round down. */
 TEST(kernel_scalar_wide_integers_round_once)
 {
     uint64_t above_tie = (UINT64_C(1) << 62) + (UINT64_C(1) << 54) + 1;

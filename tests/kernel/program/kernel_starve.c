@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_starve.c: memory runs out at every single request of the transforms of kernels, of emission and of a run, once
-   and for good. What was asked for then fails with OOM, nothing leaks, and the kernel is as it was. */
+/* kernel_starve.c: memory is exhausted at every single request of the transforms of kernels, of emission and of a run,
+   once and permanently. The operation then fails with OOM, nothing leaks, and the kernel is unchanged. */
 #include "fault.h"
 #include "kernel/flk.h"
 
@@ -42,7 +42,7 @@ static const char *const texts[] = {
     "  barrier();\n"
     "  out[l] = tile[3 - l];\n"
     "}\n",
-    /* Readers that share elements, so that additions meet. */
+    /* Readers that share elements, so that their additions collide. */
     "kernel gather(workgroup = [2, 1, 1]) {\n"
     "  buffer x: f64[4] read;\n"
     "  buffer k: u32[4] read;\n"
@@ -128,7 +128,7 @@ static flx_code step_findings(stage *s, flx_error *err)
     return err->code == FLX_E_OOM ? FLX_E_OOM : FLX_OK;
 }
 
-/* A kernel as an op of a graph, in both modes, with a reverse of its own and without. */
+/* A kernel as an op of a graph, in both modes, with its own reverse and without. */
 static flx_code step_graph(stage *s, flx_error *err)
 {
 #define KERNEL                                                                                                       \
@@ -182,7 +182,7 @@ static flx_code step_batched_graph(stage *s, flx_error *err)
     return g ? FLX_OK : (flx_code)err->code;
 }
 
-/* ---- Starving them ---- */
+/* ---- Exhausting memory ---- */
 
 /* Fails request n of the step. */
 static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever)
@@ -203,7 +203,7 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK_MSG(is_even && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
 }
 
-/* A step may make thousands of requests: some hundred of them fail in turn, another choice with each seed. */
+/* A step may make thousands of requests: some hundred of them fail in turn, a different selection for each seed. */
 enum { MOST = 400 };
 
 static void starve_kernel(step_fn step, size_t which, uint64_t *random)

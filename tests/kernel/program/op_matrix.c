@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_matrix.c: see op_matrix.h. A kernel holds all ops of one type, each with an output of its own; operands are all
+/* op_matrix.c: see op_matrix.h. A kernel contains all ops of one type, each with its own output; operands are all
    pairs of edge cases, then random bits. */
 #include "kernel/program/op_matrix.h"
 
@@ -168,7 +168,7 @@ static void make_memory(maker *m, uint32_t element)
     end(m);
 }
 
-/* Results of arithmetic whose bits are looked at: every NaN is the same one. */
+/* Results of arithmetic whose bits are inspected: all NaNs are the same. */
 static void make_observed(maker *m, uint32_t type)
 {
     static const flxi_kbinary ops[] = {KBIN_add, KBIN_mul, KBIN_div, KBIN_min, KBIN_max_nan};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text.c: kernels as text: what is read, how it is written, and that the two are inverse. */
+/* kernel_text.c: kernels as text: reading, printing, and that the two are inverse. */
 #include "kernel/flk.h"
 
 #include "kernel/program/kernel.h"
@@ -10,7 +10,7 @@
 /* ---- Round trips ---- */
 
 /* The text, written by hand or printed, gives a kernel that prints as `expected` and reads back from that as the same
-   kernel, byte for byte in the wire form. Kernels that are not valid are read without validation. */
+   kernel, byte for byte in the wire form. Invalid kernels are read without validation. */
 static void check_prints(const char *text, const char *expected)
 {
     flx_error err = {0};
@@ -37,7 +37,7 @@ static void check_prints(const char *text, const char *expected)
     test_fail_context("%s", "");
 }
 
-/* Text that is already as it is printed, of a valid kernel. */
+/* Text of a valid kernel that is already in printed form. */
 static void check_same(const char *text)
 {
     flx_kernel_free(flk(text));
@@ -107,7 +107,7 @@ TEST(kernel_text_defaults_of_declarations)
     check_prints("kernel t(flags = [], workgroup = [4,],) { }", "kernel t(workgroup = [4, 1, 1]) {\n}\n");
     check_prints("# comment\n/* one\n more **/ kernel t(workgroup=[2,3]){// end\n}",
                  "kernel t(workgroup = [2, 3, 1]) {\n}\n");
-    /* Where there is no binding the lowest free one is taken; workgroup and private buffers have none. */
+    /* A buffer without a binding gets the lowest free one; workgroup and private buffers have none. */
     check_prints(
         "kernel t {\n"
         "  buffer a: f32[] read;\n  buffer b: f32[] read @0;\n  buffer s: f32[4] workgroup;\n"
@@ -366,7 +366,7 @@ TEST(kernel_text_other_calls)
         {"opaque<f32>(\"k\", \"00AB\", 18, impure)", "opaque<f32>(\"k\", \"00ab\", 0x12, impure)"},
         {"opaque<bool>(\"\", \"\", 0xffffffffffffffff, pure, f + 1.0, i)", NULL},
         {"x[u[u[i]]]", NULL},
-        {"add(i, mul(i, 2))", "i + i * 2"}, /* operators may be called by their names, too */
+        {"add(i, mul(i, 2))", "i + i * 2"}, /* operators may also be called by name */
         {"neg(f) + logical_not(b)", "-f + !b"},
         {"q[3]", NULL},
     };
@@ -405,7 +405,7 @@ TEST(kernel_text_literals_take_the_type_of_their_place)
         {"h == 2", "h == 2.0"},
         {"fma(2, h, 3)", "fma(2.0, h, 3.0)"},
         {"abs_diff(j, 3)", NULL},
-        /* through what is made of literals alone */
+        /* through expressions of literals only */
         {"f * (1 + 2)", "f * (1.0 + 2.0)"},
         {"g + -(1)", "g + -(1.0)"},
         {"j + min(1, -2)", NULL},
@@ -535,7 +535,7 @@ TEST(kernel_text_literals_of_all_types)
     check_bits("nan(0x7c01)f16", FLX_F16, 0x7c01);
 }
 
-/* Every bit pattern, or many of them, survives being printed, wherever its place gives a type or not. */
+/* Every bit pattern, or many of them, survives printing, whether its context gives a type or not. */
 static void check_pattern(uint32_t type, uint64_t bits)
 {
     flx_error err = {0};
@@ -666,7 +666,7 @@ TEST(kernel_text_sibling_scopes_may_repeat_a_name)
     flx_kernel_free(k);
 }
 
-/* ---- What transforms make ---- */
+/* ---- Results of transforms ---- */
 
 TEST(kernel_text_gradients_are_read_back)
 {
@@ -697,7 +697,7 @@ TEST(kernel_text_gradients_are_read_back)
     flx_kernel_free(k);
 }
 
-/* ---- What is not valid can still be read, written and listed ---- */
+/* ---- Invalid kernels can still be read, written and listed ---- */
 
 TEST(kernel_text_unknown_names_survive_without_validation)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text_errors.c: kernel text that is refused: exact messages with their places, hostile input, lack of
+/* kernel_text_errors.c: kernel text that is rejected: exact messages with their locations, hostile input, lack of
    memory. */
 #include "fault.h"
 #include "kernel/flk.h"
@@ -34,7 +34,7 @@ static void check_refusal(const refusal *r, const char *text)
     test_count_case();
 }
 
-/* The text stands as line 4 of a kernel. */
+/* The text is line 4 of a kernel. */
 static void check_statements(const refusal *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -65,22 +65,24 @@ TEST(kernel_text_refuses_malformed_expressions)
         {"let a = +1;", "4:9", FLX_E_SYNTAX, "expected an expression, found '+'", ""},
         {"let a = i ? 1 : 2;", "4:11", FLX_E_SYNTAX, "unexpected character '?'", ""},
         {"let a = i $;", "4:11", FLX_E_SYNTAX, "unexpected character '$'", ""},
-        {"let a = \"i;", "4:9", FLX_E_SYNTAX, "this string has no end", "strings end on their line"},
-        {"let a = i; /* never", "4:12", FLX_E_SYNTAX, "this comment has no end", "*/ ends it"},
+        {"let a = \"i;", "4:9", FLX_E_SYNTAX, "unterminated string", "strings end on the line on which they begin"},
+        {"let a = i; /* never", "4:12", FLX_E_SYNTAX, "unterminated comment", "end it with */"},
         {"let a = if;", "4:9", FLX_E_SYNTAX, "expected an expression, found the reserved word 'if'",
          "quote it to use it as a name"},
         {"let a = \"b\\q\";", "4:11", FLX_E_SYNTAX, "unknown escape in a string",
-         "known are \\\" \\\\ \\n \\t \\r \\xHH"},
+         "the escapes are \\\" \\\\ \\n \\t \\r \\xHH"},
         {"let a = \"b\\x00\";", "4:11", FLX_E_SYNTAX, "unknown escape in a string",
-         "known are \\\" \\\\ \\n \\t \\r \\xHH"},
-        {"let a = cast<f31>(i);", "4:14", FLX_E_SYNTAX, "expected a type, as f32 or u32, found 'f31'", ""},
-        {"let a = cast<nf4>(i);", "4:14", FLX_E_SYNTAX, "nf4 is a type of buffers, not of values", "loads widen it"},
+         "the escapes are \\\" \\\\ \\n \\t \\r \\xHH"},
+        {"let a = cast<f31>(i);", "4:14", FLX_E_SYNTAX, "expected a type such as f32 or u32, found 'f31'", ""},
+        {"let a = cast<nf4>(i);", "4:14", FLX_E_SYNTAX, "nf4 is a storage type for buffers, not a type of values",
+         "loads widen it"},
         {"let a = cast<f32 i;", "4:18", FLX_E_SYNTAX, "expected '>', found 'i'", ""},
         {"let a = cast(i);", "4:13", FLX_E_SYNTAX, "expected '<', found '('", ""},
         {"let a = buf_len(3);", "4:17", FLX_E_SYNTAX, "expected a buffer, found '3'", ""},
         {"let a = buf_len(x + 1);", "4:19", FLX_E_SYNTAX, "expected ',' or ')', found '+'", ""},
         {"let a = local_id(i);", "4:18", FLX_E_SYNTAX, "expected an axis: 0, 1 or 2, found 'i'", ""},
-        {"let a = local_id(4294967296);", "4:18", FLX_E_SYNTAX, "4294967296 is too large here: at most 4294967295", ""},
+        {"let a = local_id(4294967296);", "4:18", FLX_E_SYNTAX,
+         "4294967296 is too large, at most 4294967295 is allowed here", ""},
         {"let a = local_id(1 + 1);", "4:20", FLX_E_SYNTAX, "expected ',' or ')', found '+'", ""},
         {"let a = 1 + local_id(0 * 2);", "4:24", FLX_E_SYNTAX, "expected ',' or ')', found '*'", ""},
         {"let a = atomic_add(x, 1.0);", "4:21", FLX_E_SYNTAX, "expected '[', found ','", ""},
@@ -100,7 +102,7 @@ TEST(kernel_text_refuses_malformed_expressions)
         {"let a = atomic_compare_exchange(x[0], 1, 2, relaxed, 1);", "4:9", FLX_E_KERNEL,
          "K61 atomic_compare_exchange takes 3 arguments and an ordering, if any", "as in (buf[i], expected, value)"},
         {"let a = opaque<f32>(\"k\", \"0\", 1, pure);", "4:26", FLX_E_SYNTAX, "an odd number of hexadecimal digits",
-         "two digits make a byte"},
+         "each byte takes two digits"},
         {"let a = opaque<f32>(\"k\", \"0g\", 1, pure);", "4:26", FLX_E_SYNTAX,
          "expected bytes as a string of hexadecimal digits", ""},
         {"let a = opaque<f32>(\"k\", \"00\");", "4:30", FLX_E_SYNTAX, "expected ',' and a fingerprint, found ')'", ""},
@@ -143,7 +145,7 @@ TEST(kernel_text_refuses_literals_out_of_range)
          "the bits of a NaN: exponent all ones, fraction not 0"},
         {"let a = nan(0x17fc00000)f32;", "4:9", FLX_E_SYNTAX, "nan(0x17fc00000)f32 does not fit f32",
          "the bits of a NaN: exponent all ones, fraction not 0"},
-        {"let a = nan(0x7fc00001);", "4:24", FLX_E_SYNTAX, "expected a type, as f32 or u32, found ';'", ""},
+        {"let a = nan(0x7fc00001);", "4:24", FLX_E_SYNTAX, "expected a type such as f32 or u32, found ';'", ""},
         {"let a = nan(0x7fc00001)u32;", "4:9", FLX_E_SYNTAX, "only floats have a NaN", ""},
         {"let a = nan(1.0)f32;", "4:13", FLX_E_SYNTAX,
          "expected the bits of a NaN, as in nan(0x7fc00001)f32, found '1.0'", ""},
@@ -159,18 +161,18 @@ TEST(kernel_text_refuses_malformed_statements)
          "quote it to use it as a name"},
         {"let a 4;", "4:7", FLX_E_SYNTAX, "expected '=', found '4'", ""},
         {"let a = 4", "5:1", FLX_E_SYNTAX, "expected ';', found '}'", ""},
-        {"1 = 2;", "4:3", FLX_E_SYNTAX, "this cannot stand on the left of '='",
-         "only variables and elements of buffers can be assigned to"},
-        {"(x[0]) = 2.0;", "4:8", FLX_E_SYNTAX, "this cannot stand on the left of '='",
-         "only variables and elements of buffers can be assigned to"},
+        {"1 = 2;", "4:3", FLX_E_SYNTAX, "this is not allowed on the left of '='",
+         "only variables and buffer elements can be assigned to"},
+        {"(x[0]) = 2.0;", "4:8", FLX_E_SYNTAX, "this is not allowed on the left of '='",
+         "only variables and buffer elements can be assigned to"},
         {"if i {}", "4:4", FLX_E_SYNTAX, "expected '(', found 'i'", ""},
         {"if (i) return;", "4:8", FLX_E_SYNTAX, "expected '{', found 'return'", ""},
         {"if (i) {} else return;", "4:16", FLX_E_SYNTAX, "expected '{', found 'return'", ""},
-        {"else {}", "4:1", FLX_E_SYNTAX, "else without an if before it", ""},
+        {"else {}", "4:1", FLX_E_SYNTAX, "else without a preceding if", ""},
         {"for (k = 0..3) {}", "4:8", FLX_E_SYNTAX, "expected in, found '='", ""},
         {"for (k in 0) {}", "4:12", FLX_E_SYNTAX, "expected '..', found ')'", ""},
-        {"return 3;", "4:8", FLX_E_SYNTAX, "this return cannot have a value",
-         "only a function's last statement gives a value"},
+        {"return 3;", "4:8", FLX_E_SYNTAX, "this return must not have a value",
+         "only the last statement of a function returns a value"},
         {"barrier(all);", "4:9", FLX_E_SYNTAX,
          "expected an ordering: acquire release acq_rel seq_cst grid, found 'all'", ""},
         {"barrier", "5:1", FLX_E_SYNTAX, "expected ';', found '}'", ""},
@@ -181,9 +183,9 @@ TEST(kernel_text_refuses_malformed_statements)
         {"region {}", "4:8", FLX_E_SYNTAX, "expected ';', found '{'", ""},
         {"region a from b {}", "4:15", FLX_E_SYNTAX, "expected the source, as a string, found 'b'", ""},
         {"region a twice {}", "4:10", FLX_E_SYNTAX, "expected '{', found 'twice'", ""},
-        {"buffer y: f32[] read;", "4:1", FLX_E_SYNTAX, "a declaration among the statements",
+        {"buffer y: f32[] read;", "4:1", FLX_E_SYNTAX, "a declaration is not allowed among the statements",
          "declare buffers and functions before the first statement"},
-        {"fn y() -> f32 { return 1.0; }", "4:1", FLX_E_SYNTAX, "a declaration among the statements",
+        {"fn y() -> f32 { return 1.0; }", "4:1", FLX_E_SYNTAX, "a declaration is not allowed among the statements",
          "declare buffers and functions before the first statement"},
         {";", "4:1", FLX_E_SYNTAX, "expected a statement, found ';'", ""},
         {"}", "5:1", FLX_E_SYNTAX, "expected the end of the text after the kernel, found '}'", ""},
@@ -201,13 +203,13 @@ TEST(kernel_text_refuses_malformed_declarations)
         {"kernel {}", "1:8", FLX_E_SYNTAX, "expected the kernel's name, found '{'", ""},
         {"kernel let {}", "1:8", FLX_E_SYNTAX, "expected the kernel's name, found 'let'", ""},
         {"kernel \"a\\z\" {}", "1:10", FLX_E_SYNTAX, "unknown escape in a string",
-         "known are \\\" \\\\ \\n \\t \\r \\xHH"},
+         "the escapes are \\\" \\\\ \\n \\t \\r \\xHH"},
         {"kernel t(size = 3) {}", "1:10", FLX_E_SYNTAX, "expected workgroup = [x, y, z] or flags = [...], found 'size'",
          ""},
         {"kernel t(workgroup = 3) {}", "1:22", FLX_E_SYNTAX, "expected '[', found '3'", ""},
         {"kernel t(workgroup = [1, 2, 3, 4]) {}", "1:32", FLX_E_SYNTAX, "expected ']', found '4'", ""},
         {"kernel t(workgroup = [4294967296]) {}", "1:23", FLX_E_SYNTAX,
-         "4294967296 is too large here: at most 4294967295", ""},
+         "4294967296 is too large, at most 4294967295 is allowed here", ""},
         {"kernel t(workgroup = [-1]) {}", "1:23", FLX_E_SYNTAX, "expected a workgroup size, found '-'", ""},
         {"kernel t(flags = [fast]) {}", "1:19", FLX_E_SYNTAX,
          "expected a flag: flush, contract, reassociate or reciprocal, found 'fast'", ""},
@@ -222,7 +224,7 @@ TEST(kernel_text_refuses_malformed_declarations)
         {"kernel t { buffer x: f32[1.0] read; }", "1:26", FLX_E_SYNTAX, "expected a count of elements, found '1.0'",
          ""},
         {"kernel t { buffer x: f32[18446744073709551616] read; }", "1:26", FLX_E_SYNTAX,
-         "18446744073709551616 is too large here: at most 18446744073709551615", ""},
+         "18446744073709551616 is too large, at most 18446744073709551615 is allowed here", ""},
         {"kernel t { buffer x: f32[]; }", "1:27", FLX_E_SYNTAX,
          "expected an access: read write read_write output uniform workgroup private, found ';'", ""},
         {"kernel t { buffer x: f32[] read fast; }", "1:33", FLX_E_SYNTAX,
@@ -246,13 +248,13 @@ TEST(kernel_text_refuses_malformed_declarations)
         {"kernel t { fn f(a) -> f32 { return a; } }", "1:18", FLX_E_SYNTAX, "expected ':', found ')'", ""},
         {"kernel t { fn f(a: f32) { return a; } }", "1:25", FLX_E_SYNTAX, "expected '->' and a type, found '{'", ""},
         {"kernel t { fn f(a: f32) -> nf4 { return a; } }", "1:28", FLX_E_SYNTAX,
-         "nf4 is a type of buffers, not of values", "loads widen it"},
+         "nf4 is a storage type for buffers, not a type of values", "loads widen it"},
         {"kernel t { fn f(a: f32) -> f32 { let b = a; } }", "1:45", FLX_E_SYNTAX,
          "expected a statement or return, found '}'", ""},
         {"kernel t { fn f(a: f32) -> f32 { return a; let b = a; } }", "1:44", FLX_E_SYNTAX, "expected '}', found 'let'",
          ""},
         {"kernel t { fn f(a: f32) -> f32 { if (true) { return a; } return a; } }", "1:53", FLX_E_SYNTAX,
-         "this return cannot have a value", "only a function's last statement gives a value"},
+         "this return must not have a value", "only the last statement of a function returns a value"},
         {"kernel t { adjoint f.a(a: f32) -> f32 { return a; } }", "1:20", FLX_E_SYNTAX, "there is no function 'f'",
          "declare it before its adjoints"},
         {"kernel t { fn f(a: f32) -> f32 { return a; }\n adjoint f.b(a: f32) -> f32 { return a; } }", "2:12",
@@ -280,7 +282,7 @@ TEST(kernel_text_names_that_stand_for_nothing)
          "declare it before the statements: fn name(p: f32) -> f32 { return e; }"},
         {"{ let inner = 1; } let b = inner;", "4:28", FLX_E_KERNEL, "K10 unknown variable 'inner'",
          "declare it: let name = value;"},
-        /* An error that stands before it is reported first. */
+        /* An earlier error is reported first. */
         {"let a = 1.0 + 1i32; let b = foo;", "4:1", FLX_E_KERNEL, "K23 the operands of add are f32 and i32",
          "cast one of them"},
         {"let b = foo; let a = 1.0f32 + 1i32;", "4:9", FLX_E_KERNEL, "K10 unknown variable 'foo'",
@@ -289,7 +291,7 @@ TEST(kernel_text_names_that_stand_for_nothing)
     CHECK_STATEMENTS(rows);
 }
 
-/* What validation finds is placed at the statement, buffer or function it is about. */
+/* A finding of validation is located at its statement, buffer or function. */
 TEST(kernel_text_findings_have_the_place_of_their_statement)
 {
     static const char *const rows[][3] = {
@@ -378,7 +380,7 @@ static void append_times(text_buffer *t, const char *s, size_t times)
         append(t, s);
 }
 
-/* `times` repetitions of `each` between `head` and `tail` are refused with this message at this place. */
+/* `times` repetitions of `each` between `head` and `tail` are rejected with this message at this location. */
 static void check_hostile(const char *head, const char *each, size_t times, const char *tail, flx_code code,
                           const char *message, const char *where)
 {
@@ -399,7 +401,7 @@ static void check_hostile(const char *head, const char *each, size_t times, cons
 
 TEST(kernel_text_refuses_hostile_nesting)
 {
-    static const char deep[] = "K71 expression depth: more than 128";
+    static const char deep[] = "K71 expression depth exceeds the limit of 128";
     static const size_t counts[] = {10000, 500000};
     for (int i = 0; i < 2; i++) {
         size_t n = counts[i];
@@ -412,25 +414,27 @@ TEST(kernel_text_refuses_hostile_nesting)
         check_hostile("kernel t { let a = 1", " + (1", n, "", FLX_E_KERNEL, deep, "t:1:1302");
         check_hostile("kernel t { let a = 1", "+1", n, ";", FLX_E_KERNEL, deep, "t:1:275");
         check_hostile("kernel t { let a = 1", "|1&1", n, ";", FLX_E_KERNEL, deep, "t:1:525");
-        check_hostile("kernel t { ", "{", n, "", FLX_E_KERNEL, "K70 nesting depth: more than 64", "t:1:76");
-        check_hostile("kernel t { ", "if (1) {", n, "", FLX_E_KERNEL, "K70 nesting depth: more than 64", "t:1:524");
-        check_hostile("kernel t { if (1) {}", " else if (1) {}", n, "", FLX_E_KERNEL, "K70 nesting depth: more than 64",
-                      "t:1:972");
+        check_hostile("kernel t { ", "{", n, "", FLX_E_KERNEL, "K70 nesting depth exceeds the limit of 64", "t:1:76");
+        check_hostile("kernel t { ", "if (1) {", n, "", FLX_E_KERNEL, "K70 nesting depth exceeds the limit of 64",
+                      "t:1:524");
+        check_hostile("kernel t { if (1) {}", " else if (1) {}", n, "", FLX_E_KERNEL,
+                      "K70 nesting depth exceeds the limit of 64", "t:1:972");
         check_hostile("kernel t { buffer x: f32[] read where (", "(", n, "", FLX_E_KERNEL,
-                      "K70 nesting of a condition: more than 256", "t:1:297");
+                      "K70 the nesting of a condition exceeds the limit of 256", "t:1:297");
         check_hostile("kernel t { buffer x: f32[] read where (", "!", n, "", FLX_E_KERNEL,
-                      "K72 parts of a condition: more than 256", "t:1:297");
+                      "K72 the number of parts of a condition exceeds the limit of 256", "t:1:297");
         check_hostile("kernel t { buffer x: f32[] read where (count >= 1", " || count >= 1", n, "", FLX_E_KERNEL,
-                      "K72 parts of a condition: more than 256", "t:1:1843");
+                      "K72 the number of parts of a condition exceeds the limit of 256", "t:1:1843");
     }
-    check_hostile("kernel t { ", "region r { ", 10000, "", FLX_E_KERNEL, "K70 nesting depth: more than 64", "t:1:716");
-    check_hostile("kernel t { ", "for (i in 0..1) { ", 10000, "", FLX_E_KERNEL, "K70 nesting depth: more than 64",
-                  "t:1:1164");
-    check_hostile("kernel t { let a = f(1", ",1", 4096, ");", FLX_E_KERNEL, "K72 arguments of a call: more than 4096",
-                  "t:1:20");
+    check_hostile("kernel t { ", "region r { ", 10000, "", FLX_E_KERNEL, "K70 nesting depth exceeds the limit of 64",
+                  "t:1:716");
+    check_hostile("kernel t { ", "for (i in 0..1) { ", 10000, "", FLX_E_KERNEL,
+                  "K70 nesting depth exceeds the limit of 64", "t:1:1164");
+    check_hostile("kernel t { let a = f(1", ",1", 4096, ");", FLX_E_KERNEL,
+                  "K72 the number of call arguments exceeds the limit of 4096", "t:1:20");
     check_hostile("kernel t { let a = 1.", "0", 100000, ";", FLX_E_SYNTAX, "not a number", "t:1:20");
-    check_hostile("kernel t { ", "let a = 1; ", 500001, "}", FLX_E_KERNEL, "K72 nodes: more than 1000000",
-                  "t:1:5500012");
+    check_hostile("kernel t { ", "let a = 1; ", 500001, "}", FLX_E_KERNEL,
+                  "K72 the number of nodes exceeds the limit of 1000000", "t:1:5500012");
 }
 
 /* The deepest expression that is allowed, in its most bracketed form, prints and reads back. */
@@ -459,8 +463,8 @@ TEST(kernel_text_deepest_expression_reads_back)
     }
 }
 
-/* Many names, each looked up again and again: linear, so a megabyte takes no noticeable time. A quadratic reader would
-   take minutes for these. */
+/* Many names, each looked up repeatedly: linear, so a megabyte takes no noticeable time. A quadratic reader would take
+   minutes. */
 TEST(kernel_text_a_megabyte_is_read_in_linear_time)
 {
     text_buffer t = {0};
@@ -489,7 +493,7 @@ TEST(kernel_text_a_megabyte_is_read_in_linear_time)
     free(t.at);
 }
 
-/* Bytes of any kind and cuts at any place give a kernel or an error with a place. */
+/* Arbitrary bytes and truncations anywhere give a kernel or an error with a location. */
 TEST(kernel_text_survives_damage)
 {
     static const char rich[] =
@@ -584,7 +588,7 @@ TEST(kernel_text_starved_reading_and_printing_fail_with_oom)
     test_fail_context("%s", "");
 }
 
-/* ---- Everything that is wrong ---- */
+/* ---- All findings ---- */
 
 TEST(kernel_text_tells_all_findings)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_text_random.c: random programs, well-typed and not, survive being printed and read, byte for byte in the wire
-   form; and printing what was read gives the same text. */
+/* kernel_text_random.c: random programs, well-typed and not, survive printing and reading, byte for byte in the wire
+   form; and printing the kernel that was read gives the same text. */
 #include "kernel/flk.h"
 
 #include "kernel/program/kernel.h"

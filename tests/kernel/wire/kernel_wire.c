@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_wire.c: kernels as bytes: round trips, the exact bytes of a small kernel, and everything that must be
-   refused. */
+/* kernel_wire.c: the wire form of kernels: round trips, the exact bytes of a small kernel, and everything that must be
+   rejected. */
 #include "fault.h"
 #include "kernel/flk.h"
 
@@ -167,7 +167,7 @@ TEST(kernel_wire_writes_known_bytes)
 
 TEST(kernel_wire_writes_equal_programs_alike)
 {
-    /* Blanks, comments, names of tables' rows that nothing refers to: no part of a program. */
+    /* Blanks, comments and table rows that nothing refers to are not part of a program. */
     flx_buffer plain =
         bytes_of_text("kernel t() { buffer c: u32[4] read_write @0; let a = 1; { let b = a + 2; } c[0] = a; }");
     flx_buffer spaced =
@@ -176,7 +176,7 @@ TEST(kernel_wire_writes_equal_programs_alike)
     CHECK(same_bytes(&plain, &spaced));
     flxi_kb *b = flxi_kb_new(flk_context(), "t", (const uint32_t[3]){1, 1, 1}, NULL);
     flxi_kb_text(b, "rubbish", 7);
-    flxi_kb_unknown(b, "nobody", 6);
+    flxi_kb_unknown(b, "no_one", 6);
     flxi_kb_unary(b, KUN_exp, flxi_kb_number(b, FLX_F32, 3));
     uint32_t two = flxi_kb_u32(b, 2);
     flxi_kb_add_opaque(b, &(flxi_kopaque){.extension = "unused"});
@@ -234,7 +234,7 @@ static void put_word(unsigned char *at, uint32_t v)
         at[i] = (unsigned char)(v >> (8 * i));
 }
 
-/* Makes length and checksum right again. */
+/* Corrects length and checksum. */
 static void seal(unsigned char *bytes, size_t size)
 {
     uint64_t sum = flxi_hash_bytes(FLXI_HASH_SEED, bytes + WIRE_HEADER_BYTES, size - WIRE_HEADER_BYTES);
@@ -246,7 +246,8 @@ static void seal(unsigned char *bytes, size_t size)
 static const char *const kinds[] = {"truncated ", "bad magic ",  "version ",   "checksum ",     "limit ",
                                     "bad tag ",   "bad string ", "bad value ", "trailing data "};
 
-/* Whether the bytes are refused with an error of the format's. What is accepted must be what the encoder writes. */
+/* Whether the bytes are rejected with an error of the format. Accepted bytes must be exactly what the encoder writes.
+   */
 static bool is_refused(flx_context *ctx, const void *bytes, size_t size, flx_error *err)
 {
     void *exact = malloc(size ? size : 1); /* so that a sanitizer sees a read past the end */
@@ -283,7 +284,7 @@ TEST(kernel_wire_refuses_what_is_cut)
         CHECK(is_refused(flk_context(), b.data, n, &err));
         CHECK_MSG(strncmp(err.message, "truncated at byte", 17) == 0, "%s", err.message);
     }
-    /* The same with a header that says so. */
+    /* The same with a matching header. */
     for (size_t n = WIRE_HEADER_BYTES; n < b.size; n += 4) {
         test_fail_context("%zu of %zu bytes, sealed", n, b.size);
         unsigned char *cut = malloc(n);
@@ -312,7 +313,7 @@ TEST(kernel_wire_refuses_every_flipped_bit)
     flx_buffer_free(&b);
 }
 
-/* Behind the checksum a change may make another kernel, but then one that is written with these very bytes. */
+/* After the checksum a change may give another kernel, but then one whose encoding is exactly these bytes. */
 TEST(kernel_wire_accepts_only_what_it_would_write)
 {
     flx_buffer b = bytes_of_text(rich);
@@ -337,7 +338,7 @@ TEST(kernel_wire_accepts_only_what_it_would_write)
             size_t to = WIRE_HEADER_BYTES + 4 * (size_t)(test_random(&random) % ((b.size - WIRE_HEADER_BYTES) / 4));
             size_t from = WIRE_HEADER_BYTES + 4 * (size_t)(test_random(&random) % ((b.size - WIRE_HEADER_BYTES) / 4));
             if (test_random(&random) % 3)
-                memcpy(changed + to, b.data + from, 4); /* a word that has a meaning somewhere */
+                memcpy(changed + to, b.data + from, 4); /* a word that has a meaning elsewhere */
             else
                 put_word(changed + to, (uint32_t)(test_random(&random) % 9));
         }
@@ -422,80 +423,80 @@ typedef struct {
         int word;
         uint32_t value;
     } change[3];
-    int unsealed; /* 1: length and checksum stay as they are */
+    int unsealed; /* 1: length and checksum are not corrected */
 } wire_row;
 
 #define LITERAL "kernel k() { let a = true; }" /* its last words: … let, name, literal | bool << 8, 1 */
 
 static const wire_row wire_rows[] = {
-    {"bad magic at byte 0: these bytes are no kernel", LITERAL, {{0, 0x41414141}}, 1},
+    {"bad magic at byte 0: these bytes are not a kernel", LITERAL, {{0, 0x41414141}}, 1},
     {"version at byte 4: expected 1, found 2", LITERAL, {{1, 2}}, 1},
     {"version at byte 4: expected 1, found 0", LITERAL, {{1, 0x10000}}, 1},
-    {"bad value at byte 8: flags that have no meaning are set", LITERAL, {{2, 1}}, 1},
+    {"bad value at byte 8: reserved flags are set", LITERAL, {{2, 1}}, 1},
     {"limit at byte 12: more than 64 MiB", LITERAL, {{3, 0x7fffffff}}, 1},
-    {"trailing data at byte 80: the length says that it ends here", LITERAL, {{3, 20}}, 1},
-    {"checksum at byte 16: the contents have another one", LITERAL, {{4, 1}}, 1},
-    {"bad tag at byte 24: another section is expected here", LITERAL, {{6, 2}}, 0},
-    {"truncated at byte 28: a section is longer than what is left", LITERAL, {{7, 0x40000000}}, 0},
-    {"truncated at byte 28: a section is longer than what is left", LITERAL, {{7, 0xffffffff}}, 0},
-    {"truncated at byte 32: a count is larger than what is left", LITERAL, {{8, 0xffffffff}}, 0},
+    {"trailing data at byte 80: the data is longer than its length field", LITERAL, {{3, 20}}, 1},
+    {"checksum at byte 16: the contents do not match it", LITERAL, {{4, 1}}, 1},
+    {"bad tag at byte 24: unexpected section", LITERAL, {{6, 2}}, 0},
+    {"truncated at byte 28: a section exceeds the remaining data", LITERAL, {{7, 0x40000000}}, 0},
+    {"truncated at byte 28: a section exceeds the remaining data", LITERAL, {{7, 0xffffffff}}, 0},
+    {"truncated at byte 32: a count exceeds the remaining data", LITERAL, {{8, 0xffffffff}}, 0},
     {"limit at byte 36: a string or payload is too long", LITERAL, {{9, 0x00100001}}, 0},
-    {"truncated at byte 36: a string or payload is longer than what is left", LITERAL, {{9, 0x00100000}}, 0},
-    {"bad string at byte 36: it is not UTF-8 without zero bytes", LITERAL, {{10, 0xff}}, 0},
-    {"bad string at byte 36: it is not UTF-8 without zero bytes", LITERAL, {{10, 0}}, 0},
+    {"truncated at byte 36: a string or payload exceeds the remaining data", LITERAL, {{9, 0x00100000}}, 0},
+    {"bad string at byte 36: it is not UTF-8, or has zero bytes", LITERAL, {{10, 0xff}}, 0},
+    {"bad string at byte 36: it is not UTF-8, or has zero bytes", LITERAL, {{10, 0}}, 0},
     {"bad value at byte 41: padding is not zero", LITERAL, {{10, 'k' | 1 << 8}}, 0},
-    {"bad string at byte 44: it stands there twice", LITERAL, {{12, 'k'}}, 0},
+    {"bad string at byte 44: it occurs twice", LITERAL, {{12, 'k'}}, 0},
     {"bad value at byte 124: a bool is neither 0 nor 1", LITERAL, {{-1, 2}}, 0},
-    {"bad value at byte 120: there is no such type of values", LITERAL, {{-2, 0x01 | 200 << 8}}, 0},
-    {"bad value at byte 120: there is no such type of values", LITERAL, {{-2, 0x01 | FLX_KERNEL_I4 << 8}}, 0},
-    {"bad value at byte 120: bits that have no meaning are set", LITERAL, {{-2, 0x01 | 0x400d << 8}}, 0},
-    {"bad tag at byte 120: 0x7f is no expression", LITERAL, {{-2, 0x7f}}, 0},
-    {"bad tag at byte 120: 0x41 is no expression", LITERAL, {{-2, 0x41}}, 0},
-    {"bad tag at byte 120: 0xff is no expression", LITERAL, {{-2, 0xff}}, 0},
+    {"bad value at byte 120: unknown type of values", LITERAL, {{-2, 0x01 | 200 << 8}}, 0},
+    {"bad value at byte 120: unknown type of values", LITERAL, {{-2, 0x01 | FLX_KERNEL_I4 << 8}}, 0},
+    {"bad value at byte 120: reserved bits are set", LITERAL, {{-2, 0x01 | 0x400d << 8}}, 0},
+    {"bad tag at byte 120: 0x7f is not a valid expression", LITERAL, {{-2, 0x7f}}, 0},
+    {"bad tag at byte 120: 0x41 is not a valid expression", LITERAL, {{-2, 0x41}}, 0},
+    {"bad tag at byte 120: 0xff is not a valid expression", LITERAL, {{-2, 0xff}}, 0},
     {"bad tag at byte 120: extension 99 is not registered", LITERAL, {{-2, 0x80}, {-1, 99}}, 0},
-    {"bad tag at byte 112: 0x1 is no statement", LITERAL, {{-4, 0x01}}, 0},
+    {"bad tag at byte 112: 0x1 is not a valid statement", LITERAL, {{-4, 0x01}}, 0},
     {"bad tag at byte 112: extension 1 is not registered", LITERAL, {{-4, 0x80}}, 0},
-    {"bad tag at byte 112: 0 is no statement", LITERAL, {{-4, 0}}, 0},
-    {"bad string at byte 116: there is no string of this number", LITERAL, {{-3, 2}}, 0},
+    {"bad tag at byte 112: 0 is not a valid statement", LITERAL, {{-4, 0}}, 0},
+    {"bad string at byte 116: no string has this number", LITERAL, {{-3, 2}}, 0},
     {"bad string at byte 32: a string is not used", LITERAL, {{-3, 0}}, 0},
     {"bad string at byte 88: strings are not in the order of their first use", LITERAL, {{22, 1}}, 0},
-    {"truncated at byte 108: a count is larger than what is left", LITERAL, {{-5, 0x50000}}, 0},
+    {"truncated at byte 108: a count exceeds the remaining data", LITERAL, {{-5, 0x50000}}, 0},
     {"limit at byte 108: a count is too large", LITERAL, {{-5, 1000001}}, 0},
     {"truncated at byte 128: a word is missing", LITERAL, {{-5, 2}}, 0},
     {"trailing data at byte 112: a section is longer than its contents", LITERAL, {{-5, 0}}, 0},
-    {"bad value at byte 124: there is no variable of this number before its use", LITERAL, {{-2, 0x02}, {-1, 0}}, 0},
+    {"bad value at byte 124: no variable with this number is declared before its use",
+     LITERAL,
+     {{-2, 0x02}, {-1, 0}},
+     0},
     {"limit at byte 72: a count is too large", LITERAL, {{18, 16385}}, 0},
-    {"truncated at byte 72: a count is larger than what is left", LITERAL, {{18, 16384}}, 0},
-    {"bad value at byte 92: the kernel has flags that do not exist", LITERAL, {{23, 16}}, 0},
-    {"bad value at byte 120: there is no op of this number",
+    {"truncated at byte 72: a count exceeds the remaining data", LITERAL, {{18, 16384}}, 0},
+    {"bad value at byte 92: the kernel has unknown flags", LITERAL, {{23, 16}}, 0},
+    {"bad value at byte 120: no op has this number",
      "kernel k() { let b = -local_id(0); }",
      {{-3, 0x08 | 200 << 8}},
      0},
-    {"bad value at byte 120: there is no op of this number", "kernel k() { let b = -local_id(0); }", {{-3, 0x08}}, 0},
-    {"bad value at byte 124: there is no such id", "kernel k() { let b = -local_id(0); }", {{-2, 0x05 | 4 << 8}}, 0},
-    {"bad value at byte 120: a cast to the type that its operand has",
+    {"bad value at byte 120: no op has this number", "kernel k() { let b = -local_id(0); }", {{-3, 0x08}}, 0},
+    {"bad value at byte 124: unknown id", "kernel k() { let b = -local_id(0); }", {{-2, 0x05 | 4 << 8}}, 0},
+    {"bad value at byte 120: a cast to the type of its operand",
      "kernel k() { let b = cast<f32>(1u32); }",
      {{-3, 0x0c | FLX_U32 << 8}},
      0},
     {"bad value at byte 124: a literal does not fit its type", "kernel k() { let b = 1u8; }", {{-1, 256}}, 0},
-    {"bad value at byte 104: there is no such ordering", "kernel k() { barrier(); }", {{-1, 0x47 | 6 << 8}}, 0},
-    {"bad value at byte 116: a region has flags that do not exist",
-     "kernel k() { region r { } }",
-     {{-4, 0x49 | 16 << 8}},
-     0},
-    {"bad value at byte 76: a buffer has an access, element type or usage that does not exist",
+    {"bad value at byte 104: unknown ordering", "kernel k() { barrier(); }", {{-1, 0x47 | 6 << 8}}, 0},
+    {"bad value at byte 116: a region has unknown flags", "kernel k() { region r { } }", {{-4, 0x49 | 16 << 8}}, 0},
+    {"bad value at byte 76: a buffer has an unknown access, element type or usage",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{19, 0}},
      0},
-    {"bad value at byte 76: a buffer has an access, element type or usage that does not exist",
+    {"bad value at byte 76: a buffer has an unknown access, element type or usage",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{19, 7 | 2 << 8}},
      0},
-    {"bad value at byte 76: a buffer has an access, element type or usage that does not exist",
+    {"bad value at byte 76: a buffer has an unknown access, element type or usage",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{19, 5 | 100 << 8}},
      0},
-    {"bad value at byte 76: a buffer has an access, element type or usage that does not exist",
+    {"bad value at byte 76: a buffer has an unknown access, element type or usage",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{19, 5 | 2 << 8 | 4 << 16}},
      0},
@@ -503,24 +504,21 @@ static const wire_row wire_rows[] = {
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{21, 1}},
      0},
-    {"bad value at byte 88: a buffer has flags that do not exist",
-     "kernel k() { buffer x: f32[1] workgroup; }",
-     {{22, 32}},
-     0},
+    {"bad value at byte 88: a buffer has unknown flags", "kernel k() { buffer x: f32[1] workgroup; }", {{22, 32}}, 0},
     {"limit at byte 128: a string or payload is too long",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{32, 0x400001}},
      0},
     {"limit at byte 132: a count is too large", "kernel k() { buffer x: f32[1] workgroup; }", {{33, 257}}, 0},
-    {"truncated at byte 132: a count is larger than what is left",
+    {"truncated at byte 132: a count exceeds the remaining data",
      "kernel k() { buffer x: f32[1] workgroup; }",
      {{33, 256}},
      0},
-    {"bad value at byte 132: the condition on a count is not well formed",
+    {"bad value at byte 132: the condition on a count is not well-formed",
      "kernel k() { buffer x: f32[1] read where (count >= 1); }",
      {{34, FLX_KERNEL_COUNT_NOT}},
      0},
-    {"bad value at byte 156: there is no function of this number before its use",
+    {"bad value at byte 156: no function with this number is declared before its use",
      "kernel k() { fn f() -> u32 { return 1; } let a = f(); }",
      {{-2, 2}},
      0},
@@ -528,7 +526,7 @@ static const wire_row wire_rows[] = {
      "kernel k() { fn f() -> u32 { return 1; } let a = f(); }",
      {{-1, 4097}},
      0},
-    {"truncated at byte 160: a count is larger than what is left",
+    {"truncated at byte 160: a count exceeds the remaining data",
      "kernel k() { fn f() -> u32 { return 1; } let a = f(); }",
      {{-1, 4096}},
      0},
@@ -540,11 +538,11 @@ static const wire_row wire_rows[] = {
      "kernel k() { opaque(\"e\", \"00\"); }",
      {{-2, 0x400001}},
      0},
-    {"bad value at byte 172: bits that have no meaning are set",
+    {"bad value at byte 172: reserved bits are set",
      "kernel k() { buffer x: f32[1] output; all_reduce(x, x); }",
      {{-3, 0x51 | 4 << 8}},
      0},
-    {"bad value at byte 180: there is no buffer of this number",
+    {"bad value at byte 180: no buffer has this number",
      "kernel k() { buffer x: f32[1] output; all_reduce(x, x); }",
      {{-1, 2}},
      0},
@@ -608,7 +606,7 @@ static void add(words *w, uint32_t v)
     w->at[w->n++] = v;
 }
 
-/* A kernel "k" without buffers up to where its body begins; `strings` more texts of `length` bytes follow the name. */
+/* A kernel "k" without buffers up to the start of its body; `strings` more texts of `length` bytes follow the name. */
 static words start_file(uint32_t strings, uint32_t length)
 {
     words w = {0};
@@ -676,7 +674,7 @@ TEST(kernel_wire_limits_depth)
             add(&w, WIRE_UNARY | KUN_neg << 8);
         add(&w, WIRE_LANE);
         const char *error = decode_file(&w, body);
-        CHECK_EQ_STR(error, over ? "limit at byte 620: an expression is more than 128 deep" : "");
+        CHECK_EQ_STR(error, over ? "limit at byte 620: the depth of an expression exceeds 128" : "");
         w = start_file(0, 0);
         for (uint32_t i = 0; i < 64 + over; i++) {
             add(&w, 1);
@@ -684,9 +682,9 @@ TEST(kernel_wire_limits_depth)
         }
         add(&w, 0);
         error = decode_file(&w, body);
-        CHECK_EQ_STR(error, over ? "limit at byte 616: K70 nesting depth: more than 64" : "");
+        CHECK_EQ_STR(error, over ? "limit at byte 616: K70 nesting depth exceeds the limit of 64" : "");
     }
-    /* Far beyond: a decoder that recursed first and asked later would need megabytes of stack. */
+    /* Far beyond the limit: a decoder that recursed before checking would need megabytes of stack. */
     for (uint32_t tag = 0; tag < 2; tag++) {
         words w = start_file(0, 0);
         size_t body = w.n;
@@ -701,7 +699,7 @@ TEST(kernel_wire_limits_depth)
     }
 }
 
-/* A long text that is referred to again and again would make the time grow with the product. */
+/* A long text with many references would make the time grow with their product. */
 TEST(kernel_wire_limits_texts)
 {
     for (uint32_t n = 63; n <= 64; n++) {
@@ -752,13 +750,13 @@ TEST(kernel_wire_refuses_to_write_what_it_would_not_read)
         flx_buffer out = {0};
         uint64_t hash;
         static const char *const errors[] = {
-            "limit: a text has more than 1 MiB",
-            "limit: an extension or a descriptor has more than 4 MiB",
-            "limit: the kernel takes more than 64 MiB",
+            "limit: a text exceeds 1 MiB",
+            "limit: an extension or a descriptor exceeds 4 MiB",
+            "limit: the kernel exceeds 64 MiB",
             "bad string: a text is not UTF-8",
             "bad value: an operand is missing",
-            "limit: names and other texts add up to more than 64 MiB",
-            "bad value: the condition on the count of a buffer is not well formed",
+            "limit: names and other texts exceed 64 MiB in total",
+            "bad value: the condition on the count of a buffer is not well-formed",
         };
         CHECK_CODE(flx_kernel_encode(k, &out, &err), FLX_E_KERNEL, &err);
         CHECK_EQ_STR(err.message, errors[i]);

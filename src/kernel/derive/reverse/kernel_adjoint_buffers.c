@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_adjoint_buffers.c: which buffers a reverse has, which of them are only scratch, and how adjoints may be added
-   to. */
+/* kernel_adjoint_buffers.c: the buffers of a reverse, which of them are only scratch, and how values are added to
+   adjoints. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 
-/* What is done to one buffer: loads of active values, each of which adds to its adjoint, and stores. */
+/* Accesses to one buffer: loads of active values, each of which adds to its adjoint, and stores. */
 typedef struct {
     FLXI_VEC(flxi_kaccess) loads, stores;
 } accesses;
@@ -39,8 +39,8 @@ static void decide_buffer(flxi_kreverser *g, uint32_t i, const accesses *a)
     g->is_written_once[i] = f->num_loads == 0 && (a->stores.n == 0 || (is_single && !g->q->inputs[i]));
     bool overwrites = (g->q->options->flags & FLX_KERNEL_OVERWRITE) && g->q->inputs[i] && !g->q->outputs[i];
     if (overwrites && (a->loads.n > 1 || (a->loads.n == 1 && !flxi_kernel_is_single(g->w, i, a->loads.at))))
-        flxi_kernel_fail(&g->b->err, "overwrite", "leave the option out: gradients are then added up",
-                         "elements of the gradient of '%.80s' get several contributions", g->k->buffers[i].name);
+        flxi_kernel_fail(&g->b->err, "overwrite", "drop the option: gradients are then accumulated",
+                         "elements of the gradient of '%.80s' receive several contributions", g->k->buffers[i].name);
 }
 
 void flxi_krev_decide_buffers(flxi_kreverser *g)
@@ -59,7 +59,7 @@ void flxi_krev_decide_buffers(flxi_kreverser *g)
     }
 }
 
-/* Why a forward buffer may have to be there although nothing loads it. */
+/* Why a forward buffer may be needed although nothing loads it. */
 enum { USES_ATOMIC_RESULT = 1, USES_LENGTH = 2 };
 
 static uint8_t *find_other_uses(flxi_kreverser *g)
@@ -88,7 +88,7 @@ static flxi_kneed need_of(const flxi_kreverser *g, const char *name, uint32_t fo
                         .length = {.forward = forward, .slots = 1}};
 }
 
-/* Whoever runs or differentiates the kernel without its manifest learns from it how long its own buffers are. */
+/* Tells users of the kernel without its manifest how long its own buffers are. */
 void flxi_krev_tell_length(flxi_kreverser *g, const char *buffer, const char *value)
 {
     char key[1200];
@@ -109,7 +109,7 @@ static void add_need(flxi_kreverser *g, const flxi_kneed *need)
 }
 
 /* A forward buffer as the derivative sees it: with its initial contents, or a copy that is written as the kernel
-   goes. */
+   proceeds. */
 static void declare_primal(flxi_kreverser *g, uint32_t i, uint8_t other_uses)
 {
     const flxi_kbuffer_facts *f = &g->w->buffers[i];
@@ -163,8 +163,8 @@ static void declare_adjoint(flxi_kreverser *g, uint32_t i, const char *prefix, f
     if (role != FLX_KERNEL_ADJOINT && (g->q->options->flags & FLX_KERNEL_PRIMAL_TYPES))
         buffer.element = f->element;
     if (buffer.element == f->element && buffer.element != flxi_kernel_adjoint_type(f->element) && !g->is_plain[i])
-        flxi_kernel_fail(&g->b->err, "primal types", "leave the option out: gradients are then f32",
-                         "the gradient of '%.80s' needs atomics, which %s has not", f->name,
+        flxi_kernel_fail(&g->b->err, "primal types", "drop the option: gradients are then f32",
+                         "the gradient of '%.80s' needs atomics, which %s does not have", f->name,
                          flxi_ktype_of(f->element)->name);
     bool is_read_only =
         role == FLX_KERNEL_COTANGENT && g->is_written_once[i] && !g->q->inputs[i] && g->w->buffers[i].num_loads == 0;
@@ -208,14 +208,14 @@ void flxi_krev_declare_buffers(flxi_kreverser *g)
             declare_adjoint(g, i, "adj", FLX_KERNEL_ADJOINT);
 }
 
-/* In a region marked `record`, where it would be computed again. */
+/* In a region marked `record`, if it would be recomputed otherwise. */
 static bool is_recorded(const flxi_kstep *step, const flxi_kx *e)
 {
     return (step->s->flags & FLX_KERNEL_REGION_RECORD) && step->parent && !flxi_kx_is_leaf(e);
 }
 
-/* What must be taped: loads of memory that may have changed, results of atomics, what lanes told each other, and what
-   the program asks for. */
+/* Values that must be taped: loads of memory that may have changed, results of atomics, values exchanged between lanes,
+   and what the program requests. */
 void flxi_krev_find_sites(flxi_kreverser *g, flxi_ksteps steps)
 {
     for (size_t i = 0; i < steps.n && flxi_krev_ok(g); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_checkpoint.c: loops of loops, so that reverse mode keeps a state per piece instead of one per iteration. */
+/* kernel_checkpoint.c: nests loops, so that reverse mode keeps one state per piece instead of one per iteration. */
 #include "kernel/derive/reverse/kernel_checkpoint.h"
 
 #include "kernel/program/kernel_rewrite.h"
@@ -18,7 +18,8 @@ static uint32_t root_above(uint64_t n)
     return (uint32_t)p;
 }
 
-/* Iterations of a piece: a number if the trips are one, else computed. Any piece is right; about the root is best. */
+/* Iterations of a piece: a number if the trip count is one, else computed. Any piece is correct; about the square root
+   is best. */
 static uint32_t piece_of(flxi_krewrite *r, uint32_t trips)
 {
     flxi_kb *b = r->to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_grad.c: flx_kernel_grad: from a kernel to its reverse, step by step: normalise, find what is active, emit with
-   every tape, see which tapes anything needs, cut loops if they are too long, emit again with those, simplify,
-   check. */
+   every tape, determine which tapes are needed, split loops that are too long, emit again with the needed tapes,
+   simplify, validate. */
 #include "kernel/check/kernel_validate.h"
 #include "kernel/derive/kernel_affine.h"
 #include "kernel/derive/kernel_bits.h"
@@ -18,7 +18,7 @@ enum { PRIVATE_WORDS = 64, MAX_CUTS = 12 };
 
 typedef struct {
     flxi_kderive d;
-    flx_kernel *k; /* normalised, perhaps with cut loops */
+    flx_kernel *k; /* normalised, perhaps with split loops */
     flxi_kflow w;
     flxi_kwraps wraps;
     flxi_kreverse_result emitted;
@@ -33,10 +33,17 @@ static flx_kernel *simplify(const flxi_kreverse_result *emitted, flx_error *err)
     return flxi_kernel_simplify(emitted->gradient, &o, err);
 }
 
+static flxi_kreverse_request make_request(const gradient *g)
+{
+    const flxi_kderive *d = &g->d;
+    return (flxi_kreverse_request){
+        .w = &g->w, .k = g->k, .options = &d->options, .inputs = d->inputs, .outputs = d->outputs, .d = d->result};
+}
+
 /* Emits with all tapes, and flags those that survive simplification. */
 static flx_code find_kept(gradient *g, flx_error *err)
 {
-    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    flxi_kreverse_request q = make_request(g);
     FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));
     flx_kernel *raw = g->emitted.gradient, *lean = NULL;
     size_t n = g->emitted.num_tapes;
@@ -63,7 +70,7 @@ static uint64_t tape_words(const flxi_ktape *t)
     return words;
 }
 
-/* Small tapes become private arrays, smallest first come first served. */
+/* Small tapes become private arrays, smallest first. */
 static void choose_private(gradient *g)
 {
     uint64_t room = g->d.options.private_words ? g->d.options.private_words : PRIVATE_WORDS;
@@ -90,7 +97,7 @@ static uint64_t tape_bytes(const gradient *g)
     return sum;
 }
 
-/* The loop whose carried variables take most; NULL when only loads are taped or pieces could not get shorter. */
+/* The loop whose carried variables take most; NULL when only loads are taped or pieces cannot get shorter. */
 static const flxi_kstep *longest_loop(const gradient *g)
 {
     const flxi_kstep *longest = NULL;
@@ -128,7 +135,7 @@ static flx_code cut(gradient *g, const flxi_kstep *only, flx_error *err)
 static flx_code over_budget(const gradient *g, uint64_t bytes, flx_error *err)
 {
     return flxi_kernel_fail(err, "resource limit", "raise the tape budget, or store less in loops",
-                            "the reverse of '%.60s' needs %llu bytes of tape per invocation, the budget is %llu",
+                            "the reverse of '%.60s' needs %llu bytes of tape per invocation; the budget is %llu",
                             g->d.k->name, (unsigned long long)bytes, (unsigned long long)g->d.options.tape_budget);
 }
 
@@ -141,7 +148,8 @@ static flx_code find_flow(gradient *g, flx_error *err)
     return FLX_OK;
 }
 
-/* Cuts loops until the tapes fit. Trips that depend on data are cut once: their length shows only when they run. */
+/* Splits loops until the tapes fit. Loops whose trip counts depend on data are split once: their length is known only
+   at run time. */
 static flx_code fit_budget(gradient *g, flx_error *err)
 {
     for (int round = 0;; round++) {
@@ -191,8 +199,8 @@ static flx_code add_tape_needs(gradient *g, const flx_kernel *k, const flx_kerne
     return FLX_OK;
 }
 
-/* Adds the kept contributions to the gradients, in the order of the program, of its iterations and of invocations. One
-   invocation does it: the order is what was asked for. */
+/* Adds the kept contributions to the gradients, in the order of the program, of its iterations and of invocations. A
+   single invocation does it, so the order is the requested one. */
 static flx_kernel *make_ordered_sum(const gradient *g, const flx_kernel *raw, flx_error *err)
 {
     const uint32_t size[3] = {1, 1, 1};
@@ -245,7 +253,7 @@ static flx_code add_ordered_sum(gradient *g, const flx_kernel *raw, flx_error *e
 /* Emits with the tapes that are needed. */
 static flx_code emit(gradient *g, flx_error *err)
 {
-    flxi_kreverse_request q = flxi_kderive_request(&g->d, g->k, &g->w);
+    flxi_kreverse_request q = make_request(g);
     q.kept = g->kept;
     q.is_private = g->is_private;
     FLXI_TRY(flxi_kernel_reverse(&q, &g->d.arena, &g->emitted, err));
@@ -264,7 +272,7 @@ static flx_code emit(gradient *g, flx_error *err)
     return code;
 }
 
-/* What the proofs about indices rely on is checked by the forward part, which must be known before it is emitted. */
+/* The forward part checks the conditions of the proofs about indices, so they must be known before it is emitted. */
 static flx_code guard_wraps(gradient *g, flx_error *err)
 {
     if (g->wraps.failed)
@@ -290,7 +298,7 @@ static flx_code differentiate(gradient *g, flx_error *err)
     return emit(g, err);
 }
 
-/* Loads that every iteration of a loop repeats stand before it: their adjoints are then added once. */
+/* Loads that every iteration of a loop repeats move before it: their adjoints are then added once. */
 static flx_code normalise(gradient *g, flx_error *err)
 {
     flx_kernel *plain = flxi_kernel_normalise(g->d.k, err);

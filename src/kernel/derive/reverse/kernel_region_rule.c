@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_region_rule.c: regions with a derivative of their own, as the builder makes them out of functions.
+/* kernel_region_rule.c: regions with their own derivative, which the builder expresses with functions.
 
-   The rule says for variables v from outside what is added to the adjoint that v has before the region, from values and
-   adjoints that variables have behind it:
+   For variables v from outside, the rule gives the value added to the adjoint that v has before the region, computed
+   from values and adjoints that variables have after it:
 
        region r { …A… } adjoint { adjoint(v) += e(adjoint(y), y, w); }
 
-   For each float variable y that A assigns a function is declared that gives its last argument as it is, and whose
-   derivative by v is that part of e which belongs to adjoint(y). A works on a copy of y, and the region ends with y =
-   r_y(v, …, stop_gradient(copy)): the value is what A made of it, the derivative is the function's, nothing in A
-   carries one, and both modes, repeated differentiation, text, bytes and passes need to know of functions only. The
-   part of e is found exactly, by leaving out what the other adjoints are factors of: a zero in their place could meet
-   an infinity.
+   For each float variable y that A assigns, a function is declared that returns its last argument unchanged, and whose
+   derivative with respect to v is the part of e that belongs to adjoint(y). A works on a copy of y, and the region ends
+   with y = r_y(v, …, stop_gradient(copy)): the value is that computed by A, the derivative is the function's, nothing
+   in A carries one, and both modes, repeated differentiation, text, bytes and passes only need to support functions.
+   The part of e is found exactly, by leaving out terms that have the other adjoints as factors: a zero in their place
+   could meet an infinity.
 
-   Where the rule of one variable uses the value of another that the region assigns, that value comes from the other's
-   function too, so that second derivatives see how it depends on v. */
+   Where the rule of one variable uses the value of another variable that the region assigns, that value comes from the
+   other's function too, so that second derivatives see how it depends on v. */
 #include "kernel/derive/kernel_rules.h"
 
 #include <stdio.h>
 
-/* Stands for nothing: what a missing adjoint is a factor of. */
+/* Denotes nothing: the value of a term with a missing adjoint as a factor. */
 #define NOTHING UINT32_MAX
 
 typedef struct {
     uint32_t var;   /* of the kernel */
-    bool is_entry;  /* its value before the region, else behind it */
-    uint32_t param; /* of the function that is being declared */
+    bool is_entry;  /* its value before the region, else after it */
+    uint32_t param; /* of the function being declared */
 } input;
 
 typedef struct {
@@ -35,23 +35,23 @@ typedef struct {
     flxi_arena arena;
     uint8_t *is_outer;    /* by variable: visible before the region … */
     uint8_t *is_result;   /* … and a float that the region assigns */
-    uint8_t *is_target;   /* of the function at hand: the rule adds to its adjoint … */
+    uint8_t *is_target;   /* of the current function: the rule adds to its adjoint … */
     uint8_t *is_read;     /* … or uses its value */
     uint8_t *is_crossing; /* the function of another result uses its value */
-    uint32_t *bar;        /* by variable: what stands for its adjoint in the rule, or 0 */
+    uint32_t *bar;        /* by variable: the variable that denotes its adjoint in the rule, or 0 */
     uint32_t *work, *raw,
-        *early;        /* by variable: its copy in the region, and others that hold its value behind it, without
-                                     derivative and with the rule's; or 0 */
-    uint32_t *renamed; /* by expression: the same of copies, or 0 */
+        *early;        /* by variable: its copy in the region, and others that hold its value after it, without
+                          derivative and with the rule's; or 0 */
+    uint32_t *renamed; /* by expression: the same expression of copies, or 0 */
     uint32_t *fn;      /* by variable: its function, or 0 */
     uint32_t num_vars;
-    input *inputs; /* of the function at hand */
+    input *inputs; /* of the current function */
     size_t num_inputs;
-    uint32_t *parts;   /* by term: what of it belongs to the function at hand, or NOTHING */
-    uint32_t *meaning; /* by variable: the expression that it becomes in the function, or 0 */
+    uint32_t *parts;   /* by term: the part that belongs to the current function, or NOTHING */
+    uint32_t *meaning; /* by variable: the expression that replaces it in the function, or 0 */
 } rule;
 
-/* ---- What the builder is told ---- */
+/* ---- Calls of the builder ---- */
 
 static bool refuse(flxi_kb *b, const char *hint, const char *what, const char *name)
 {
@@ -70,13 +70,13 @@ void flxi_kb_rule(flxi_kb *b)
     for (size_t i = 0; i < b->frames.n; i++)
         in_function |= b->frames.at[i].function != 0;
     if (f->head.kind != KS_REGION || b->rule.is_open) {
-        flxi_fail(&b->err, FLX_E_USAGE, "an adjoint belongs to the region that is open");
+        flxi_fail(&b->err, FLX_E_USAGE, "an adjoint must be inside an open region");
         return;
     }
     if (in_function)
         refuse(b, "give the function an adjoint", "a region of a function has no adjoint", "");
     if (f->head.flags & FLX_KERNEL_REGION_STOP_GRADIENT)
-        refuse(b, "leave one of them out", "it is stop_gradient and has an adjoint", "");
+        refuse(b, "remove one of them", "it is stop_gradient and has an adjoint", "");
     b->visible.n = f->scope;
     b->rule.is_open = true;
     b->rule.terms.n = b->rule.bars.n = 0;
@@ -92,11 +92,11 @@ uint32_t flxi_kb_rule_bar(flxi_kb *b, uint32_t var)
     if (!flxi_kb_ok(b))
         return 0;
     if (!b->rule.is_open) {
-        flxi_fail(&b->err, FLX_E_USAGE, "only the adjoint of a region knows adjoints of variables");
+        flxi_fail(&b->err, FLX_E_USAGE, "adjoints of variables are allowed only in the adjoint of a region");
         return 0;
     }
     if (!is_float_var(b, var))
-        return refuse(b, "adjoints are of floats", "there is no adjoint of",
+        return refuse(b, "only floats have adjoints", "there is no adjoint of",
                       b->vars.at[var < b->vars.n ? var : 0].name);
     for (size_t i = 0; i < b->rule.bars.n; i++)
         if (b->rule.bars.at[i].var == var)
@@ -115,19 +115,20 @@ void flxi_kb_rule_term(flxi_kb *b, uint32_t var, uint32_t value)
     if (!flxi_kb_ok(b))
         return;
     if (!b->rule.is_open)
-        flxi_fail(&b->err, FLX_E_USAGE, "only the adjoint of a region adds to adjoints of variables");
+        flxi_fail(&b->err, FLX_E_USAGE, "only the adjoint of a region may add to adjoints of variables");
     else if (!is_float_var(b, var) || b->vars.at[var].kind == KVAR_LOOP)
-        refuse(b, "adjoints are of floats", "there is no adjoint of", b->vars.at[var < b->vars.n ? var : 0].name);
+        refuse(b, "only floats have adjoints", "there is no adjoint of", b->vars.at[var < b->vars.n ? var : 0].name);
     else if (flxi_kb_type(b, value) != flxi_kernel_adjoint_type(b->vars.at[var].type))
         refuse(b, "adjoints are f64 for f64, else f32: cast the value",
-               "of another type is what is added to the adjoint of", b->vars.at[var].name);
+               "a value of another type is added to the adjoint of", b->vars.at[var].name);
     else if ((b->nodes += flxi_kb_expr(b, value)->size) > FLXI_KERNEL_MAX_NODES)
-        flxi_kernel_fail(&b->err, "K72", "use functions", "nodes: more than %d", FLXI_KERNEL_MAX_NODES);
+        flxi_kernel_fail(&b->err, "K72", "use functions", "the number of nodes exceeds the limit of %d",
+                         FLXI_KERNEL_MAX_NODES);
     else if (!flxi_push(b->mem, &b->rule.terms, ((flxi_kterm){var, value})))
         flxi_oom(&b->err, "a kernel");
 }
 
-/* ---- Finding out ---- */
+/* ---- Analysis ---- */
 
 static void fail_memory(rule *r)
 {
@@ -170,7 +171,7 @@ static void find_results(rule *r, const flxi_ks *list, size_t n)
     }
 }
 
-/* Whether an adjoint is among the variables of an expression, which may have nothing else but variables. */
+/* Whether an adjoint is among the variables of an expression, which may contain nothing but variables. */
 static bool has_adjoint(rule *r, uint32_t expr)
 {
     static const char *const uses[KX_KIND_COUNT] = {
@@ -207,16 +208,17 @@ static bool find_facts(rule *r)
         uint32_t var = b->rule.bars.at[i].var;
         r->bar[var] = b->rule.bars.at[i].value;
         if (!r->is_result[var])
-            refuse(b, "only what the region assigns has an adjoint behind it", "it does not assign",
+            refuse(b, "only variables that the region assigns have an adjoint after it", "it does not assign",
                    b->vars.at[var].name);
     }
     for (size_t i = 0; i < b->rule.terms.n && flxi_kb_ok(b); i++) {
         uint32_t var = b->rule.terms.at[i].var;
         if (!r->is_outer[var])
-            refuse(b, "declare it before the region", "not visible before it is", b->vars.at[var].name);
+            refuse(b, "declare it before the region", "its adjoint adds to that of the inner variable",
+                   b->vars.at[var].name);
         else if (!has_adjoint(r, b->rule.terms.at[i].value) && flxi_kb_ok(b))
-            refuse(b, "give adjoint(y) as a factor, y being what the region assigns",
-                   "without an adjoint is what is added to that of", b->vars.at[var].name);
+            refuse(b, "multiply by adjoint(y), where the region assigns y",
+                   "no adjoint is a factor of the value added to the adjoint of", b->vars.at[var].name);
     }
     return flxi_kb_ok(b);
 }
@@ -225,7 +227,7 @@ static bool find_facts(rule *r)
 
 static uint32_t part_of(rule *r, uint32_t expr);
 
-/* Zero in place of nothing, where a value must stand. */
+/* Zero in place of nothing, where a value is required. */
 static uint32_t or_zero(rule *r, uint32_t part, uint32_t expr)
 {
     return part == NOTHING ? flxi_kb_literal(r->b, flxi_kb_type(r->b, expr), 0) : part;
@@ -304,7 +306,7 @@ static void mark_read(rule *r, uint32_t expr)
         mark_read(r, e->args[i]);
 }
 
-/* What of the rule belongs to y, still of the kernel's variables. */
+/* The part of the rule that belongs to y, still in variables of the kernel. */
 static void find_parts(rule *r, uint32_t y)
 {
     flxi_kb *b = r->b;
@@ -325,7 +327,7 @@ static void find_parts(rule *r, uint32_t y)
     r->is_read[r->bar[y]] = 0;
 }
 
-/* What the function of y takes besides y: values, and what its rule adds to. */
+/* The inputs of the function of y other than y: values, and variables whose adjoints its rule adds to. */
 static void find_inputs(rule *r, uint32_t y)
 {
     find_parts(r, y);
@@ -339,7 +341,7 @@ static void find_inputs(rule *r, uint32_t y)
     }
 }
 
-/* Parameters of the function that is open, then the value that it passes on. */
+/* Parameters of the open function, then the value that it returns. */
 static uint32_t declare_params(rule *r, uint32_t y)
 {
     flxi_kb *b = r->b;
@@ -356,7 +358,7 @@ static bool carries(const rule *r, const input *in)
     return is_target || (r->is_result[in->var] && !in->is_entry);
 }
 
-/* The sum of what is added to the adjoint of input `in`. */
+/* The sum of the terms added to the adjoint of input `in`. */
 static uint32_t sum_of_terms(rule *r, const input *in, uint32_t type)
 {
     flxi_kb *b = r->b;
@@ -505,7 +507,7 @@ static uint32_t call_function(rule *r, uint32_t y, bool is_early)
     for (size_t i = 0; i < r->num_inputs; i++) {
         uint32_t v = r->inputs[i].var;
         if (r->inputs[i].is_entry)
-            args[i] = flxi_kb_var(b, v); /* it is assigned when all calls are made */
+            args[i] = flxi_kb_var(b, v); /* it is assigned after all calls */
         else if (r->is_result[v])
             args[i] = flxi_kb_var(b, is_early || !r->early[v] ? r->raw[v] : r->early[v]);
         else

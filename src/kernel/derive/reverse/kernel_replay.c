@@ -30,7 +30,7 @@ static bool read_operands(flxi_kreverser *g, const flxi_kx *e, flxi_kpast *p)
     return p->args != NULL;
 }
 
-/* The value of an expression of a let, from operands that are read already. */
+/* The value of an expression of a let, from operands that are already loaded. */
 static uint32_t value_of(flxi_kreverser *g, const flxi_kx *e, const flxi_kpast *p)
 {
     flxi_kx there = *e;
@@ -39,13 +39,13 @@ static uint32_t value_of(flxi_kreverser *g, const flxi_kx *e, const flxi_kpast *
     return flxi_kb_rebuild(g->b, &there, p->x, p->args);
 }
 
-/* The reverse may run parts of the program again: what has effects would have them twice. */
+/* The reverse may run parts of the program again: effects would happen twice. */
 static void refuse_effects(flxi_kreverser *g, const flxi_kstep *step, const flxi_kx *e)
 {
     char path[120];
     if (e->kind != KX_OPAQUE || g->k->opaques[e->ref].pure || !flxi_krev_ok(g))
         return;
-    flxi_kernel_fail(&g->b->err, "not differentiable", "leave it out of the kernel that is differentiated",
+    flxi_kernel_fail(&g->b->err, "not differentiable", "remove it from the kernel to be differentiated",
                      "extension '%.80s' is impure: its effects cannot be repeated", g->k->opaques[e->ref].extension);
     flxi_at(&g->b->err, "%s", flxi_kflow_path(g->w, step, path, sizeof path));
 }
@@ -72,7 +72,7 @@ static void forward_let(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p
     p->z = g->now[s->var];
 }
 
-/* What was stored is what the caller has: an operation's result can be taken from there instead of being recomputed. */
+/* The caller has the stored values: an operation's result can be loaded from there instead of being recomputed. */
 static void use_given(flxi_kreverser *g, const flxi_kpast *p, uint32_t buffer)
 {
     const flxi_kx *e = flxi_kb_expr(g->b, p->x[1]);
@@ -114,7 +114,7 @@ static uint32_t *values_now(flxi_kreverser *g, flxi_knumbers vars)
     return values;
 }
 
-/* Gives each variable its value at entry, runs the body, and hands the new values to the variables outside. */
+/* Gives each variable its value at entry, runs the body, and passes the new values to the outer variables. */
 static void forward_branch(flxi_kreverser *g, const flxi_kstep *step, flxi_ksteps body, const flxi_kpast *p,
                            const uint32_t *joined)
 {
@@ -178,7 +178,7 @@ static uint32_t trips_of(flxi_kreverser *g, uint32_t from, uint32_t to)
     return flxi_krev_let(g, "trips", flxi_kb_select(b, more, flxi_kb_binary(b, KBIN_sub, to, from), flxi_kb_u32(b, 0)));
 }
 
-/* Trips that are not known beforehand are counted, or compared with what the caller said. */
+/* Unknown trip counts are counted, or compared with the limit that the caller gave. */
 static void watch_trips(flxi_kreverser *g, const flxi_kstep *step, uint32_t trips)
 {
     flxi_kb *b = g->b;
@@ -201,7 +201,7 @@ static void record_entry(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
         flxi_krev_record(g, p->tape + i, g->iteration[step->number], g->now[step->writes.at[i]]);
 }
 
-/* The tapes of a loop are made where its reverse follows: once. */
+/* The tapes of a loop are created where its reverse follows: once. */
 static void add_loop_tapes(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *p)
 {
     p->tape = g->tapes.n;
@@ -218,7 +218,7 @@ static void enter_iteration(flxi_kreverser *g, const flxi_kstep *step, uint32_t 
     g->iteration[step->number] = from_zero ? v : flxi_krev_let(g, "k", flxi_kb_binary(g->b, KBIN_sub, v, from));
 }
 
-/* From variables that hold what the loop carries, which they do afterwards again. */
+/* Starts from variables that hold the carried values, and leaves the new values in them. */
 static void run_iterations(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p, uint32_t to,
                            const uint32_t *carried, bool is_recorded)
 {

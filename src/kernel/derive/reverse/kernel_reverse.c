@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_reverse.c: the reverse of a normalised program, in one body: the forward part, then its statements backwards.
 
-   Values. In the emitted code a variable's successive values are separate variables, so that overwriting harms nothing.
-   What stands inside an if or a loop is out of scope when its reverse comes, so the reverse of a branch or of an
-   iteration first runs a copy of it again (without stores and barriers) from the values at its entry. For a branch
-   these are still in scope; for an iteration they come from a tape, written while the loop ran. A loop inside is
-   replayed with its iteration, so its tape is used again: memory adds up over nesting levels instead of multiplying.
-   Loads from memory that may have changed since are not repeated: their values were taped, one slot per time they were
-   executed.
+   Values. In the emitted code the successive values of a variable are separate variables, so overwriting does no harm.
+   Variables inside an if or a loop are out of scope in its reverse, so the reverse of a branch or of an iteration first
+   runs a copy of it again (without stores and barriers) from the values at its entry. For a branch these are still in
+   scope; for an iteration they come from a tape, written while the loop ran. A loop inside is replayed with its
+   iteration, so its tape is reused: memory adds up over nesting levels instead of multiplying. Loads from memory that
+   may have changed since are not repeated: their values are taped, one slot per execution.
 
    Adjoints. Each active variable has one adjoint; an assignment takes it, clears it and passes it on. Since a branch or
-   an iteration is reversed in the same way, joins need nothing of their own: the adjoint is a variable that lives
+   an iteration is reversed in the same way, joins need no special treatment: the adjoint is a variable that lives
    outside. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 
 /* ---- Adding to adjoints ---- */
 
-/* Variable 0 is none: what the term would be added to has no derivative. */
+/* Variable 0 means none: the target of the term has no derivative. */
 static void add_bar(flxi_kreverser *g, uint32_t var, uint32_t term)
 {
     char name[120];
@@ -68,7 +67,7 @@ static uint32_t workgroup_sum(flxi_kreverser *g, uint32_t value)
     return flxi_kb_load(b, *shared, flxi_kb_u32(b, 0));
 }
 
-/* Adjoints are computed in f32 or f64, whatever the elements of their buffer are. */
+/* Adjoints are computed in f32 or f64, whatever the element type of their buffer. */
 static uint32_t load_adjoint(flxi_kreverser *g, uint32_t buffer, uint32_t index)
 {
     uint32_t type = flxi_kernel_adjoint_type(g->k->buffers[buffer].element);
@@ -81,19 +80,19 @@ static void store_adjoint(flxi_kreverser *g, uint32_t buffer, uint32_t index, ui
     flxi_kb_store(g->b, g->adjoint[buffer], index, flxi_kb_cast(g->b, element, value));
 }
 
-/* Without float atomics: kept for a kernel that adds in order, which comes too late if this one reads the sum. */
+/* Without float atomics: kept for a kernel that adds in order, which runs too late if this one reads the sum. */
 static void add_later(flxi_kreverser *g, const flxi_kstep *step, uint32_t buffer, uint32_t index, uint32_t term)
 {
     if (g->w->buffers[buffer].last_write == 0) {
         flxi_krev_contribute(g, step, g->adjoint[buffer], index, term);
         return;
     }
-    flxi_kernel_fail(
-        &g->b->err, "deterministic", "leave the option out, or let each invocation use elements of its own",
-        "'%.80s' is written, and its adjoint gets contributions of several invocations", g->k->buffers[buffer].name);
+    flxi_kernel_fail(&g->b->err, "deterministic", "drop the option, or let each invocation use different elements",
+                     "'%.80s' is written, and its adjoint receives contributions from several invocations",
+                     g->k->buffers[buffer].name);
 }
 
-/* adjoint[index] += term, by whichever way is safe. */
+/* adjoint[index] += term, in whichever way is safe. */
 static void add_to_buffer(flxi_kreverser *g, const flxi_kstep *step, uint32_t buffer, uint32_t index, uint32_t term)
 {
     flxi_kb *b = g->b;
@@ -106,7 +105,7 @@ static void add_to_buffer(flxi_kreverser *g, const flxi_kstep *step, uint32_t bu
         store_adjoint(g, buffer, index, sum);
         return;
     }
-    /* A load at the top has one element for the whole workgroup: one addition serves all. */
+    /* A load at the top reads one element for the whole workgroup: one addition serves all. */
     bool is_shared = !step->parent && flxi_kernel_workgroup(g->k) > 1 &&
                      flxi_kernel_is_group_leaf(g->w, g->k->exprs[step->s->a].x[0]);
     if (is_shared)
@@ -130,7 +129,7 @@ static void refuse_expr(flxi_kreverser *g, const flxi_kstep *step, const flxi_kx
     flxi_at(&g->b->err, "%s", flxi_kflow_path(g->w, step, path, sizeof path));
 }
 
-/* The adjoint of what lanes read from this one. */
+/* The adjoint of values that lanes read from this one. */
 static uint32_t reverse_shuffle(flxi_kreverser *g, uint32_t lane_read, uint32_t bar)
 {
     flxi_kb *b = g->b;
@@ -171,7 +170,7 @@ static void reverse_call(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
     }
 }
 
-/* The caller's copy of a value, if there is one. */
+/* The caller's copy of a value, if any. */
 static uint32_t saved_value(const flxi_kreverser *g, uint32_t value)
 {
     const flxi_kx *e = flxi_kb_expr(g->b, value);
@@ -270,7 +269,7 @@ static void reverse_store(flxi_kreverser *g, const flxi_kstep *step, const flxi_
     add_bar(g, to, bar);
 }
 
-/* Only additions whose result nobody uses pass derivatives on. */
+/* Only additions whose result is not used propagate derivatives. */
 static void reverse_atomic(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p)
 {
     const flxi_kx *e = &g->k->exprs[step->s->a];
@@ -309,7 +308,7 @@ static flxi_knumbers touched_by(flxi_kreverser *g, const flxi_kstep *step)
     return (flxi_knumbers){list, n};
 }
 
-/* A variable for each adjoint, holding what it is before the body's reverse. */
+/* A variable for each adjoint, initialised to its value before the body's reverse. */
 static uint32_t *outer_bars(flxi_kreverser *g, flxi_knumbers touched)
 {
     uint32_t *outer = SCRATCH(g, uint32_t, touched.n);
@@ -463,7 +462,7 @@ static bool start(flxi_kreverser *g, flx_error *err)
     g->is_plain = SCRATCH(g, uint8_t, k->num_buffers + 1);
     g->is_written_once = SCRATCH(g, uint8_t, k->num_buffers + 1);
     g->keeps_stores = SCRATCH(g, uint8_t, k->num_buffers + 1);
-    for (uint32_t i = 1; i <= k->num_buffers; i++) /* names of forward buffers are taken, whether they remain or not */
+    for (uint32_t i = 1; i <= k->num_buffers; i++) /* reserve the names of all forward buffers */
         flxi_kb_text(g->b, k->buffers[i].name, strlen(k->buffers[i].name));
     if (flxi_krev_ok(g))
         flxi_krev_decide_buffers(g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_reverser.h: the state of emitting a reverse, shared by the files that do it: kernel_tape.c (recorded values),
-   kernel_replay.c (the forward part and its repetitions), kernel_adjoint_buffers.c (which buffers there are and how
-   they are added to) and kernel_reverse.c (the reverse itself, where the whole is explained). */
+/* kernel_reverser.h: the state of emitting a reverse, shared by kernel_tape.c (recorded values), kernel_replay.c (the
+   forward part and its repetitions), kernel_adjoint_buffers.c (the buffers and how values are added to them) and
+   kernel_reverse.c (the reverse itself, where the whole is explained). */
 #ifndef FLXI_KERNEL_REVERSER_H
 #define FLXI_KERNEL_REVERSER_H
 
@@ -13,11 +13,11 @@
 
 typedef enum {
     MODE_FORWARD, /* the real run: stores, barriers, recording of loads */
-    MODE_REPLAY,  /* once more, from recorded values */
+    MODE_REPLAY,  /* a repetition, from recorded values */
     MODE_COUNT,   /* the real run, only to count trips */
 } flxi_krev_mode;
 
-/* What a statement read and made when it was emitted, for its reverse. */
+/* Values that a statement read and computed when it was emitted, for its reverse. */
 typedef struct {
     uint32_t x[3];
     uint32_t *args;
@@ -27,7 +27,7 @@ typedef struct {
     size_t tape;              /* of a loop: the first of its tapes, one per variable in writes */
 } flxi_kpast;
 
-/* A variable of the emitted program, and the value that the caller has of it. */
+/* A variable of the emitted program, and the caller's copy of its value. */
 typedef struct {
     uint32_t var, value;
 } flxi_ksaved;
@@ -41,10 +41,10 @@ typedef struct {
     flxi_krev_mode mode;
     uint32_t *now;            /* of variables: the value, in the emitted program */
     uint32_t *bar;            /* of variables: the adjoint; 0 is zero */
-    uint32_t *iteration;      /* of loops: the number of the iteration being emitted, from 0 */
-    uint32_t *radix;          /* of loops: bound of its trips, an expression, made when needed */
+    uint32_t *iteration;      /* of loops: number of the iteration being emitted, from 0 */
+    uint32_t *radix;          /* of loops: bound of its trip count, an expression, created when needed */
     uint32_t *primal;         /* of buffers: the same in the emitted program, or 0 */
-    uint32_t *adjoint;        /* of buffers: where its adjoint is, or 0 */
+    uint32_t *adjoint;        /* of buffers: its adjoint, or 0 */
     uint8_t *is_plain;        /* of buffers: additions to its adjoint need no atomics */
     uint8_t *is_written_once; /* of buffers: stores need not clear the adjoint */
     uint8_t *keeps_stores;    /* of buffers: the forward part must write it */
@@ -52,9 +52,9 @@ typedef struct {
     size_t *site_tapes;       /* of variables: number + 1 of the tape that keeps the load it is bound to */
     uint32_t counts;          /* the buffer with counted trips, or 0 */
     uint32_t overflow;        /* the buffer with the overflow flag, or 0 */
-    uint32_t self, total;     /* number of the invocation and how many there are, made when needed */
+    uint32_t self, total;     /* number of the invocation and the number of invocations, created when needed */
     FLXI_VEC(flxi_ksaved) saved;
-    uint32_t shared[2]; /* workgroup buffers for sums of f32 and f64, made when needed */
+    uint32_t shared[2]; /* workgroup buffers for sums of f32 and f64, created when needed */
     FLXI_VEC(flxi_ktape) tapes;
 } flxi_kreverser;
 
@@ -72,7 +72,7 @@ static inline void *flxi_krev_check(flxi_kreverser *g, void *p)
 
 #define SCRATCH(g, T, n) ((T *)flxi_krev_check((g), flxi_new((g)->arena, T, (n))))
 
-/* ---- Small things to emit ---- */
+/* ---- Small parts ---- */
 
 static inline uint32_t flxi_krev_let(flxi_kreverser *g, const char *name, uint32_t value)
 {
@@ -81,7 +81,7 @@ static inline uint32_t flxi_krev_let(flxi_kreverser *g, const char *name, uint32
     return flxi_kb_var(g->b, flxi_kb_let(g->b, flxi_kb_fresh_name(g->b, name), value));
 }
 
-/* A variable of its own, also for a leaf. Gives its number. */
+/* A new variable, also for a leaf. Returns its number. */
 static inline uint32_t flxi_krev_new_var(flxi_kreverser *g, const char *name, uint32_t value)
 {
     return flxi_kb_let(g->b, flxi_kb_fresh_name(g->b, name), value);
@@ -110,17 +110,16 @@ static inline const char *flxi_krev_bar_name(const flxi_kreverser *g, uint32_t v
 
 /* ---- kernel_tape.c ---- */
 
-/* One more tape: of the variables a loop carries, or of a load inside of the loops around it. Number + 1. */
+/* Adds a tape: for the variables a loop carries, or for a load inside of the enclosing loops. Returns number + 1. */
 size_t flxi_krev_add_tape(flxi_kreverser *g, uint32_t type, const flxi_kstep *innermost, bool only_innermost);
 void flxi_krev_record(flxi_kreverser *g, size_t tape, uint32_t slot, uint32_t value);
 uint32_t flxi_krev_restore(flxi_kreverser *g, size_t tape, uint32_t slot, const char *name);
-/* Which of its slots a load uses now: the numbers of the iterations around it, read as digits. */
+/* The slot that a load uses now: the numbers of the enclosing iterations, read as digits. */
 uint32_t flxi_krev_site_slot(flxi_kreverser *g, const flxi_kstep *loop);
-/* Emits the number of the invocation and how many there are. */
+/* Emits the number of the invocation and the number of invocations. */
 void flxi_krev_find_self(flxi_kreverser *g);
 void flxi_krev_tell_tape_length(flxi_kreverser *g, const flxi_ktape *t);
-/* Keeps a contribution to target[index], one slot per time the step is executed, for a kernel that adds them in
-   order. */
+/* Keeps a contribution to target[index], one slot per execution of the step, for a kernel that adds them in order. */
 void flxi_krev_contribute(flxi_kreverser *g, const flxi_kstep *step, uint32_t target, uint32_t index, uint32_t term);
 
 /* ---- kernel_replay.c ---- */
@@ -128,13 +127,14 @@ void flxi_krev_contribute(flxi_kreverser *g, const flxi_kstep *step, uint32_t ta
 /* Emits statements in g->mode. With a trace, their reverse follows in the same scope. */
 void flxi_krev_forward(flxi_kreverser *g, flxi_ksteps steps, flxi_kpast *trace);
 
-/* A loop of a region marked `recompute`: what it carries into an iteration is not taped, but made by all before it. */
+/* A loop of a region marked `recompute`: the values carried into an iteration are not taped but recomputed by all
+   earlier ones. */
 static inline bool flxi_krev_is_rerun(const flxi_kstep *loop)
 {
     return (loop->s->flags & FLX_KERNEL_REGION_RECOMPUTE) != 0;
 }
 
-/* Emits the iterations before the one that `now` holds, from the values at the loop's entry, which `now` holds too. */
+/* Emits the iterations before the one that `now` holds, from the values at the loop's entry, which `now` also holds. */
 void flxi_krev_rerun(flxi_kreverser *g, const flxi_kstep *step, const flxi_kpast *p);
 
 /* ---- kernel_adjoint_buffers.c ---- */
@@ -144,9 +144,9 @@ void flxi_krev_decide_buffers(flxi_kreverser *g);
 void flxi_krev_ask_for(flxi_kreverser *g, uint32_t buffer);
 void flxi_krev_declare_buffers(flxi_kreverser *g);
 uint32_t flxi_krev_declare_words(flxi_kreverser *g, const char *name, uint8_t access, uint32_t flags, uint64_t count);
-/* Makes tapes for the loads that cannot be repeated. */
+/* Creates tapes for the loads that cannot be repeated. */
 void flxi_krev_find_sites(flxi_kreverser *g, flxi_ksteps steps);
-/* Whoever runs or differentiates the kernel without its manifest learns from it how long its own buffers are. */
+/* Tells users of the kernel without its manifest how long its own buffers are. */
 void flxi_krev_tell_length(flxi_kreverser *g, const char *buffer, const char *value);
 bool flxi_krev_has_unknown_trips(const flxi_kflow *w, flxi_ksteps steps);
 

@@ -2,7 +2,7 @@
 /* kernel_tape.c: values that the forward part records and the reverse part reads back. */
 #include "kernel/derive/reverse/kernel_reverser.h"
 
-/* What a variable that is never assigned stands for; anything else stands for itself. */
+/* The value of a variable that is never assigned; any other expression represents itself. */
 static const flxi_kx *definition(const flxi_kflow *w, const flxi_kx *e)
 {
     if (e->kind != KX_VAR || w->vars[e->ref].is_assigned || !w->vars[e->ref].value)
@@ -18,7 +18,7 @@ uint64_t flxi_kernel_trip_bound(const flxi_kflow *w, const flxi_kstep *loop)
         return to->bits > from->bits ? to->bits - from->bits : 0;
     if (to->kind == KX_LITERAL)
         return to->bits;
-    /* to = from + min(n, …), as cutting a loop into pieces makes it */
+    /* to = from + min(n, …), the form that splitting a loop produces */
     const flxi_kx *sum = definition(w, to);
     if (sum->kind != KX_BINARY || sum->op != KBIN_add || sum->x[0] != loop->s->a)
         return UINT64_MAX;
@@ -28,7 +28,7 @@ uint64_t flxi_kernel_trip_bound(const flxi_kflow *w, const flxi_kstep *loop)
     return k->exprs[least->x[0]].bits;
 }
 
-/* Adds the trips of one more loop to a tape's length. */
+/* Multiplies a tape's length by the trip count of one more loop. */
 static void multiply_slots(flxi_kreverser *g, flxi_ktape *t, const flxi_kstep *loop, uint32_t *counters)
 {
     uint64_t trips = flxi_kernel_trip_bound(g->w, loop), slots;
@@ -50,7 +50,7 @@ static size_t depth_of(const flxi_kstep *loop)
     return n;
 }
 
-/* One more tape, of one slot; number + 1. */
+/* Adds a tape with one slot; returns number + 1. */
 size_t flxi_krev_add_tape(flxi_kreverser *g, uint32_t type, const flxi_kstep *innermost, bool only_innermost)
 {
     size_t number = g->tapes.n;
@@ -76,8 +76,8 @@ static uint32_t linear_extent(flxi_kreverser *g, uint32_t axis)
     return flxi_kb_binary(g->b, KBIN_mul, groups, flxi_kb_u32(g->b, g->k->size[axis]));
 }
 
-/* The invocation's number, x fastest, and the number of invocations. Stands at the very top. Axes that the program does
-   not mention have one invocation. */
+/* The invocation's number, x fastest, and the number of invocations, emitted at the very top. Axes that the program
+   does not mention have one invocation. */
 void flxi_krev_find_self(flxi_kreverser *g)
 {
     flxi_kb *b = g->b;
@@ -132,7 +132,7 @@ uint32_t flxi_krev_restore(flxi_kreverser *g, size_t tape, uint32_t slot, const 
     return flxi_krev_let(g, name, flxi_kb_load(g->b, tape_buffer(g, tape), tape_index(g, tape, slot)));
 }
 
-/* At most this many trips, as an expression. */
+/* An upper bound of the trip count, as an expression. */
 static uint32_t radix_of(flxi_kreverser *g, const flxi_kstep *loop)
 {
     uint64_t trips = flxi_kernel_trip_bound(g->w, loop);
@@ -143,7 +143,7 @@ static uint32_t radix_of(flxi_kreverser *g, const flxi_kstep *loop)
     return g->radix[loop->number];
 }
 
-/* Which of its slots a load uses now: the numbers of the iterations around it, read as digits. */
+/* The slot that a load uses now: the numbers of the enclosing iterations, read as digits. */
 uint32_t flxi_krev_site_slot(flxi_kreverser *g, const flxi_kstep *loop)
 {
     if (!loop)
@@ -156,7 +156,7 @@ uint32_t flxi_krev_site_slot(flxi_kreverser *g, const flxi_kstep *loop)
     return flxi_krev_let(g, "slot", flxi_kb_binary(g->b, KBIN_add, row, own));
 }
 
-/* A buffer with a word for each time of each invocation. */
+/* A buffer with a word for each execution in each invocation. */
 static uint32_t new_words(flxi_kreverser *g, const char *stem, size_t number, uint32_t element)
 {
     char name[40];

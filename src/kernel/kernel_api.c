@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_api.c: the public functions that build a kernel: what is checked at the border, then the builder. */
+/* kernel_api.c: the public functions that build a kernel: they check arguments, then call the builder. */
 #include "kernel/program/kernel.h"
 
 #include "kernel/check/kernel_validate.h"
@@ -14,19 +14,19 @@ static bool refuse(flx_kernel_builder *b, const char *what)
     return false;
 }
 
-/* An expression of another builder or none at all is refused; 0 after an earlier error is not. */
+/* Refuses an expression of another builder, or none at all; accepts 0 after an earlier error. */
 static bool is_expr(flx_kernel_builder *b, flx_kx x)
 {
     if (!b || !flxi_kb_ok(b))
         return false;
-    return (x > 0 && x < b->exprs.n) || refuse(b, "an operand is no expression of this kernel");
+    return (x > 0 && x < b->exprs.n) || refuse(b, "an operand is not an expression of this kernel");
 }
 
 static bool is_buffer(flx_kernel_builder *b, uint32_t buffer)
 {
     if (!b || !flxi_kb_ok(b))
         return false;
-    return (buffer > 0 && buffer < b->buffers.n) || refuse(b, "there is no buffer of this number in the kernel");
+    return (buffer > 0 && buffer < b->buffers.n) || refuse(b, "the kernel has no buffer with this number");
 }
 
 static bool is_type(flx_kernel_builder *b, uint32_t type)
@@ -34,7 +34,7 @@ static bool is_type(flx_kernel_builder *b, uint32_t type)
     const flxi_ktype *t = flxi_ktype_of(type);
     if (!b || !flxi_kb_ok(b))
         return false;
-    return (t->name && !t->storage) || refuse(b, "this is no type that kernels compute with");
+    return (t->name && !t->storage) || refuse(b, "this is not a type that kernels compute with");
 }
 
 static bool is_text(flx_kernel_builder *b, const char *text)
@@ -76,7 +76,7 @@ void flx_kernel_set_flags(flx_kernel_builder *b, uint32_t flags)
     if (!b)
         return;
     if (flags & ~(uint32_t)FLXI_KERNEL_FLAGS)
-        refuse(b, "unknown flags of a kernel");
+        refuse(b, "unknown kernel flags");
     else
         flxi_kb_set_flags(b, flags);
 }
@@ -94,9 +94,9 @@ uint32_t flx_kernel_add_buffer(flx_kernel_builder *b, const flx_kernel_buffer *b
     if (buffer->struct_size != 0 && buffer->struct_size < sizeof *buffer)
         return refuse(b, "flx_kernel_add_buffer: struct_size is not the size of flx_kernel_buffer");
     if (buffer->access == 0 || buffer->access >= FLX_KERNEL_ACCESS_COUNT || !flxi_ktype_of(buffer->element)->name)
-        return refuse(b, "flx_kernel_add_buffer: no such access or element type");
+        return refuse(b, "flx_kernel_add_buffer: unknown access or element type");
     if (buffer->usage > FLX_KERNEL_EXACTLY_ONCE || (buffer->flags & ~(uint32_t)FLXI_KERNEL_BUFFER_FLAGS))
-        return refuse(b, "flx_kernel_add_buffer: no such usage or flag");
+        return refuse(b, "flx_kernel_add_buffer: unknown usage or flag");
     if ((buffer->num_predicates && !buffer->predicates) || (buffer->descriptor_size && !buffer->descriptor))
         return refuse(b, "flx_kernel_add_buffer: a list is NULL");
     flxi_kbuffer kept = {
@@ -155,7 +155,7 @@ flx_kx flx_kx_length(flx_kernel_builder *b, uint32_t buffer)
 flx_kx flx_kx_id(flx_kernel_builder *b, flx_kernel_id which, uint32_t axis)
 {
     if (!b || (unsigned)which >= FLX_KERNEL_ID_COUNT)
-        return refuse(b, "flx_kx_id: there is no such id");
+        return refuse(b, "flx_kx_id: unknown id");
     return flxi_kb_id(b, which, axis);
 }
 
@@ -216,7 +216,7 @@ flx_kx flx_kx_bitcast(flx_kernel_builder *b, uint32_t type, flx_kx x)
 flx_kx flx_kx_call(flx_kernel_builder *b, uint32_t function, const flx_kx *args, size_t num_args)
 {
     if (!b || (num_args && !args) || function == 0 || function >= b->fns.n)
-        return refuse(b, "flx_kx_call: there is no function of this number");
+        return refuse(b, "flx_kx_call: the kernel has no function with this number");
     for (size_t i = 0; i < num_args; i++)
         if (!is_expr(b, args[i]))
             return 0;
@@ -229,7 +229,7 @@ flx_kx flx_kx_atomic(flx_kernel_builder *b, flx_kernel_atomic op, uint32_t buffe
     if (!is_buffer(b, buffer) || !is_expr(b, index) || !is_expr(b, value) || (expected && !is_expr(b, expected)))
         return 0;
     if ((unsigned)op >= FLX_KERNEL_ATOMIC_COUNT || (unsigned)order >= FLX_KERNEL_ORDER_COUNT)
-        return refuse(b, "flx_kx_atomic: there is no such operation or ordering");
+        return refuse(b, "flx_kx_atomic: unknown operation or ordering");
     return flxi_kb_atomic(b, op, buffer, index, value, expected, order);
 }
 
@@ -248,7 +248,7 @@ flx_kx flx_kx_subgroup_ballot(flx_kernel_builder *b, flx_kx x)
     return is_expr(b, x) ? flxi_kb_subgroup_ballot(b, x) : 0;
 }
 
-/* What its rule gives for the operands; 0, which validation reports, if it does not take them. */
+/* The type that its rule gives for the operands; 0, which validation reports, if it does not accept them. */
 static uint32_t extension_type(flx_kernel_builder *b, uint32_t id, const flx_kx *args, size_t num_args)
 {
     const flxi_kextension *x = flxi_kextension_find(b->k->ctx, NULL, id);
@@ -298,7 +298,7 @@ void flx_kernel_assign(flx_kernel_builder *b, flx_kx variable, flx_kx value)
     if (e->kind == KX_VAR)
         flxi_kb_assign(b, e->ref, value);
     else
-        refuse(b, "flx_kernel_assign: the target is no variable");
+        refuse(b, "flx_kernel_assign: the target is not a variable");
 }
 
 void flx_kernel_store(flx_kernel_builder *b, uint32_t buffer, flx_kx index, flx_kx value)
@@ -341,7 +341,7 @@ void flx_kernel_block(flx_kernel_builder *b)
 void flx_kernel_region(flx_kernel_builder *b, const char *generator, const char *source, uint32_t flags)
 {
     if (b && (flags & ~(uint32_t)FLXI_KERNEL_REGION_FLAGS))
-        refuse(b, "unknown flags of a region");
+        refuse(b, "unknown region flags");
     else if (is_text(b, generator))
         flxi_kb_region(b, generator, source, flags);
 }
@@ -355,7 +355,7 @@ void flx_kernel_end(flx_kernel_builder *b)
 void flx_kernel_barrier(flx_kernel_builder *b, flx_kernel_order order)
 {
     if (b && (unsigned)order >= FLX_KERNEL_ORDER_COUNT)
-        refuse(b, "flx_kernel_barrier: there is no such ordering");
+        refuse(b, "flx_kernel_barrier: unknown ordering");
     else if (b)
         flxi_kb_barrier(b, order);
 }
@@ -388,7 +388,7 @@ void flx_kernel_region_adjoint(flx_kernel_builder *b)
         flxi_kb_rule(b);
 }
 
-/* The number of a variable; 0, with an error, if the expression is none. */
+/* The number of a variable; 0, with an error, if the expression is not a variable. */
 static uint32_t variable_of(flx_kernel_builder *b, flx_kx variable)
 {
     if (!is_expr(b, variable))
@@ -422,7 +422,7 @@ uint32_t flx_kernel_function(flx_kernel_builder *b, const char *name, uint32_t t
 void flx_kernel_adjoint(flx_kernel_builder *b, uint32_t function, uint32_t param)
 {
     if (b && (function == 0 || function >= b->fns.n))
-        refuse(b, "flx_kernel_adjoint: there is no function of this number");
+        refuse(b, "flx_kernel_adjoint: the kernel has no function with this number");
     else if (b)
         flxi_kb_adjoint_of(b, function, param);
 }

@@ -1340,7 +1340,7 @@ static inline flx_val flx_triu(flx_graph *g, flx_val x, int64_t k)
     return flx_op1(g, "triu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** a vector as diagonal k of a matrix of zeros; of more axes: diagonal k of the last two */
+/** a vector as diagonal k of a matrix of zeros; of more axes: diagonal k of the last two; diag_set and diag_extract do one of both whatever the rank, on the main diagonal */
 static inline flx_val flx_diag(flx_graph *g, flx_val x, int64_t k)
 {
     flx_attr flx_a[1];
@@ -1661,7 +1661,7 @@ static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num
     return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** positions of the k largest along the last axis, largest first */
+/** positions of the k largest along the last axis, largest first; top_k takes any axis and gives their values too */
 static inline flx_val flx_topk(flx_graph *g, flx_val x, flx_dim k, flx_dtype dtype)
 {
     flx_attr flx_a[2];
@@ -1675,7 +1675,7 @@ static inline flx_val flx_topk(flx_graph *g, flx_val x, flx_dim k, flx_dtype dty
     return flx_op1(g, "topk", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the k largest along axis and their positions, largest first */
+/** the k largest along axis and their positions, largest first; topk gives the positions alone */
 static inline void flx_top_k(flx_graph *g, flx_val x, flx_dim k, int64_t axis, flx_dtype dtype, flx_val results[2])
 {
     flx_attr flx_a[3];
@@ -2009,7 +2009,7 @@ static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x
 
 /* ---- linalg ---- */
 
-/** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors */
+/** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors; dense_solve and batched_dense_solve are the same with the ranks fixed */
 static inline flx_val flx_solve(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2018,7 +2018,7 @@ static inline flx_val flx_solve(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "solve", flx_x, 2, NULL, 0);
 }
 
-/** x with a x = b, for one matrix a; b is a vector or a matrix */
+/** solve(a, b) for one matrix a; b is a vector or a matrix */
 static inline flx_val flx_dense_solve(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2027,7 +2027,7 @@ static inline flx_val flx_dense_solve(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "dense_solve", flx_x, 2, NULL, 0);
 }
 
-/** x[i] with a[i] x[i] = b[i], for a of shape [B, N, N]; b is [B, N] or [B, N, K] */
+/** solve(a, b) for a of shape [B, N, N]; b is [B, N] or [B, N, K] */
 static inline flx_val flx_batched_dense_solve(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2139,7 +2139,7 @@ static inline flx_val flx_matrix_power(flx_graph *g, flx_val a, int64_t n)
     return flx_op1(g, "matrix_power", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the diagonal of each matrix */
+/** the diagonal of each matrix: diag of two axes or more, k = 0 */
 static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -2147,7 +2147,7 @@ static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
     return flx_op1(g, "diag_extract", flx_x, 1, NULL, 0);
 }
 
-/** diagonal matrices, with the last axis of x on their diagonals */
+/** diagonal matrices, with the last axis of x on their diagonals; diag makes one of a vector */
 static inline flx_val flx_diag_set(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -2224,7 +2224,7 @@ static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, i
     return flx_op1(g, "solve_triangular", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
+/** a number, not a normalisation: (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
 static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[3];

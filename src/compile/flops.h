@@ -5,9 +5,8 @@
 
 #include "graph/graph.h"
 
-/* Operations on floats that the node takes at least: one for each element of a pointwise op, two for each factor of a
-   product
-   (eight for a complex one). 0 when it moves or counts only, and for ops of which it is not known. Types are static. */
+/* Operations on floats that the node takes at least (graph/op/work.h); 0 for control flow whose bodies are steps of
+   their own. Types are static. */
 int64_t flxi_node_flops(const flx_graph *g, uint32_t node);
 
 #endif

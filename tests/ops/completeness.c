@@ -151,10 +151,10 @@ static void check_bodies(const flx_graph *g, const flxi_node *n)
     flxi_body b;
     for (uint32_t i = 0; op->rules->bodies && op->rules->bodies(g, n, i, &b); i++) {
         CHECK_MSG(i < 16 && b.graph, "%s: bodies do not end", op->name);
-        EXPECT_MSG(take_graph(&graphs, b.graph), "%s: body %u is no attribute, or is listed twice", op->name, i);
+        EXPECT_MSG(take_graph(&graphs, b.graph), "%s: body %u is not an attribute, or is listed twice", op->name, i);
         check_body(g, n, &b);
     }
-    EXPECT_MSG(graphs.n == 0, "%s: a graph among the attributes is none of its bodies", op->name);
+    EXPECT_MSG(graphs.n == 0, "%s: a graph among the attributes is missing from its bodies", op->name);
 }
 
 static void check_work(const flx_graph *g, uint32_t i)
@@ -280,9 +280,9 @@ TEST(completeness_attributes_are_read_by_name_and_kind)
         EXPECT_MSG(flxi_node_int(n, "axis") == (n->op == OP_softmax ? 0 : FLXI_ABSENT) || n->op == OP_layer_norm, "%s",
                    op);
         EXPECT_MSG(flxi_node_ints(n, "perm")->n == (n->op == OP_transpose ? 2 : 0), "%s", op);
-        EXPECT_MSG(flxi_node_int(n, "perm") == FLXI_ABSENT, "%s: a list is no integer", op);
+        EXPECT_MSG(flxi_node_int(n, "perm") == FLXI_ABSENT, "%s: a list read as an integer", op);
         EXPECT_MSG((flxi_node_tensor(n, "value") != NULL) == (n->op == OP_full), "%s", op);
-        EXPECT_MSG(flxi_node_ints(n, "eps")->n == 0, "%s: a number is no list", op);
+        EXPECT_MSG(flxi_node_ints(n, "eps")->n == 0, "%s: a number read as a list", op);
         EXPECT_MSG(n->op != OP_layer_norm || flxi_node_real(n, "eps") == 0.5, "%s", op);
         EXPECT_MSG(flxi_attr_is_word(&flxi_ops[n->op], n->attrs, "norm", "forward") == (n->op == OP_fft), "%s", op);
         EXPECT_MSG(!flxi_scan_attrs(n) && !flxi_if_attrs(n), "%s: seen as another op", op);

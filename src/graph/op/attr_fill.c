@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What was given, for a message: ", not 'wrap'"; empty where it cannot be told in a few characters. */
+/* What was given, for a message: ", not 'wrap'"; empty where it does not fit in a few characters. */
 static void describe_given(const flx_attr *given, char *buffer, size_t size)
 {
     char text[40];

@@ -127,8 +127,8 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
         return r->fused_vjp ? FLX_RULE_OWN : flxi_rule_kind(op, MODE_VJP);
     if (op->traits & TRAIT_ZERO_GRAD || op->op_class == CLASS_LEAF)
         return FLX_RULE_ZERO;
-    bool linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;
-    if (has_partial(r) || (mode == MODE_VJP ? r->vjp != NULL : r->jvp || linear))
+    bool is_linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;
+    if (has_partial(r) || (mode == MODE_VJP ? r->vjp != NULL : r->jvp || is_linear))
         return FLX_RULE_OWN;
     if (r->decompose)
         return FLX_RULE_DECOMPOSE;

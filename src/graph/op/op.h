@@ -266,8 +266,8 @@ typedef struct { /* one operand of a node as one of its results depends on it */
     uint32_t operand, result;
 } flxi_use;
 
-/* Ops whose Taylor series have a recurrence of their own. Linear and bilinear ops are known by their traits; all others go
-   by their jvp. */
+/* Ops whose Taylor series have a recurrence of their own. Linear and bilinear ops are known by their traits; all
+   others go by their jvp. */
 typedef enum { SERIES_BY_JVP, SERIES_QUOTIENT, SERIES_SQUARE } flxi_series;
 
 typedef enum {               /* what a node does with a body */
@@ -336,16 +336,16 @@ typedef struct {
     const char *undefined; /* why there is no derivative */
 
     /* What cost models, sparsity and passes over bodies ask. tests/ops/completeness.c says who must answer. */
-    /* The cost of the node; `w` comes with no flops and with the bytes of all operands and results. Absent: by the class
-       of the op, or that of its decomposition (graph/op/work.h). */
+    /* The cost of the node; `w` comes with no flops and with the bytes of all operands and results. Absent: by the
+       class of the op, or that of its decomposition (graph/op/work.h). */
     void (*work)(const flx_graph *g, const flxi_node *n, flxi_work *w);
     /* How a link (see flxi_link) passes from the operand to the result, or false: it is lost. Pointwise ops need none;
        others that have a derivative of their own say flxi_link_dense where they always lose it. */
     bool (*link)(const flxi_use *u, flxi_link *l);
     /* Body i of the node; false: there is none. Every graph among the attributes is one of them. */
     bool (*bodies)(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out);
-    /* How the op runs on tensors that are cut among processes: which axes of operands and results are cut alike, and what
-       must be exchanged. Reserved: NULL in every row until graphs can be cut. */
+    /* How the op runs on tensors that are cut among processes: which axes of operands and results are cut alike, and
+       what must be exchanged. Reserved: NULL in every row until graphs can be cut. */
     const struct flxi_shard *shard;
 
     /* Lowering to kernels (ops/express/express.h); an op has at most one of the three. Without any it is decomposed, or

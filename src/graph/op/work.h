@@ -14,7 +14,7 @@ bool flxi_has_work(const flxi_op *op);
 
 /* ---- For rules: counts that do not fit are the largest that do ---- */
 
-int64_t flxi_times(int64_t a, int64_t b); /* of numbers from 0 on */
+int64_t flxi_times(int64_t a, int64_t b); /* neither is negative */
 int64_t flxi_plus(int64_t a, int64_t b);
 int64_t flxi_work_count(const flx_type *t); /* elements; 0 where an extent is not a number */
 int64_t flxi_work_extent(flx_dim d);        /* d; 0 where it is not a number */

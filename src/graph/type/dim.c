@@ -777,9 +777,9 @@ const char *flxi_dim_solve(flx_context *ctx, flx_dim d, int64_t value, int64_t *
     if (known(ctx->dims, d)) {
         const entry *e = entry_of(ctx->dims, d);
         int64_t rest = e->n == 2 && e->t[1].n == 0 ? e->t[1].coef : 0;
-        bool linear = e->t[0].n == 1 && (e->n == 1 || rest != 0);
+        bool is_linear = e->t[0].n == 1 && (e->n == 1 || rest != 0);
         int64_t scaled;
-        name = linear ? ctx->dims->atoms.at[e->t[0].atoms[0]].name : NULL;
+        name = is_linear ? ctx->dims->atoms.at[e->t[0].atoms[0]].name : NULL;
         *extent = -1;
         if (name && !__builtin_sub_overflow(value, rest, &scaled) && scaled % e->t[0].coef == 0)
             *extent = scaled / e->t[0].coef;

@@ -14,8 +14,8 @@ static int64_t extent_of(const flx_type *a, int from_end)
     return flxi_work_extent(a->dims[a->rank - from_end]);
 }
 
-/* `sixths` / 6 of the cube of the extent for each matrix, and half a product of the matrix with the right-hand sides for
-   each triangle. */
+/* `sixths` / 6 of the cube of the extent for each matrix, and half a product of the matrix with the right-hand sides
+   for each triangle. */
 static void eliminate(const flx_graph *g, const flxi_node *n, int64_t sixths, int64_t triangles, flxi_work *w)
 {
     const flx_type *a = matrix_of(g, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix_work.h: what ops on matrices cost: the leading terms of the usual algorithms, for each matrix of a batch. Where
-   iterations follow whose number depends on the data, only what comes before them counts. */
+/* matrix_work.h: what ops on matrices cost: the leading terms of the usual algorithms, for each matrix of a batch.
+   Where iterations follow whose number depends on the data, only what comes before them counts. */
 #ifndef FLXI_MATRIX_WORK_H
 #define FLXI_MATRIX_WORK_H
 

@@ -2,9 +2,8 @@
 /* routes.c: the table of routes and what they share. */
 #include "backend/cpu/routes/routes.h"
 
+#include "graph/op/attr_access.h"
 #include "ops/opcode.h"
-
-#include <string.h>
 
 static const flxi_route routes[] = {
 #define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL},
@@ -52,31 +51,20 @@ const flxi_route *flxi_route_find(const flxi_route_node *n, flxi_route_reasons *
 
 /* ---- For routes ---- */
 
-/* A route asks only for attributes that its op has. */
-static const void *attribute(const flxi_route_node *n, const char *name)
-{
-    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            return (const char *)n->attrs + a->offset;
-    return NULL;
-}
-
 int64_t flxi_route_int(const flxi_route_node *n, const char *name)
 {
-    const int64_t *x = attribute(n, name);
+    const int64_t *x = flxi_attr_field(&flxi_ops[n->op], n->attrs, name, STORED_INT);
     return x ? *x : 0;
 }
 
 flx_ints flxi_route_ints(const flxi_route_node *n, const char *name)
 {
-    const flx_ints *x = attribute(n, name);
-    return x ? *x : (flx_ints){0};
+    return *flxi_attr_ints(&flxi_ops[n->op], n->attrs, name);
 }
 
 bool flxi_route_has_graph(const flxi_route_node *n, const char *name)
 {
-    const flx_graph *const *x = attribute(n, name);
-    return x && *x;
+    return flxi_attr_graph(&flxi_ops[n->op], n->attrs, name) != NULL;
 }
 
 int64_t flxi_route_count(const flx_type *t)

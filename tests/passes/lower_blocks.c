@@ -312,7 +312,7 @@ TEST(lower_makes_a_graph_that_takes_no_blocks)
     CHECK(flx_linear(low, x, w, FLX_NONE, NULL).id == 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
     CHECK_EQ_STR(t.err.message, "linear is a composite, but 'f' has been lowered");
-    CHECK_EQ_STR(t.err.hint, "add it to the graph as it was before lowering, and lower that again");
+    CHECK_EQ_STR(t.err.hint, "add it to the graph before lowering, then lower again");
     flx_graph_free(low);
     bench_close(&t);
 }

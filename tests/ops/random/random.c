@@ -143,7 +143,7 @@ TEST(random_errors_name_what_is_wrong)
                      FLX_E_ATTRIBUTE, "dropout 'y': rate must be in [0, 1], got -0.5");
     check_text_fails("graph g() { s, y = rng_bit_generator(full(u64[4], 0), shape=[1], dtype=u32, algorithm=philox4x32)"
                      "  return y }",
-                     FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], it is u64[4]");
+                     FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], but it is u64[4]");
     check_text_fails("graph g() { y = bernoulli(full(u32[2], 0), full(f32[3], 0), shape=[2])  return y }", FLX_E_SHAPE,
                      "bernoulli 'y': p, of shape [3], does not broadcast to shape=[2]");
 }

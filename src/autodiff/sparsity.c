@@ -220,7 +220,7 @@ static bool follow_dot_general(const step *s, flxi_link *l)
     return move_to(s, l, at);
 }
 
-/* The examples of a batch stay apart. */
+/* The examples of a batch stay independent. */
 static bool follow_conv(const step *s, flxi_link *l)
 {
     bool examples = s->operand == 0 && number(s, "batch_groups") == 1 && l->axis == list(s, "input_axes")->v[0];

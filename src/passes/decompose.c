@@ -125,7 +125,7 @@ flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *
     return flxi_expand(in, choose_decomposition, &d, out, remap, err);
 }
 
-/* Pairs of ops that are one op apart from each other come first: each half alone has no rule. */
+/* Pairs of ops that together are one op come first: each half alone has no rule. */
 static flxi_expansion choose_preparation(const flx_graph *g, uint32_t i, const void *mode)
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];

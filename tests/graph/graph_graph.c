@@ -16,7 +16,7 @@ static void check_error_and_free(flx_graph *g, flx_code code, const char *messag
     flx_error err = {0};
     CHECK_CODE(flx_graph_error(g, &err), code, &err);
     CHECK_MSG(err.message[0] && (!message || strstr(err.message, message)), "the message is '%s'", err.message);
-    CHECK_MSG(err.where[0] != 0, "'%s' has no place", err.message);
+    CHECK_MSG(err.where[0] != 0, "'%s' has no location", err.message);
     flx_graph_free(g);
 }
 
@@ -636,7 +636,7 @@ TEST(graph_nesting_is_bounded)
         g = user;
         depth++;
     }
-    CHECK_MSG(depth == 65, "refused at depth %d", depth);
+    CHECK_MSG(depth == 65, "rejected at depth %d", depth);
     check_error_and_free(g, FLX_E_SIZE, "nest");
     flx_context_free(ctx);
 }

@@ -33,7 +33,7 @@ static void check_schema(const flxi_op *op)
         EXPECT_MSG(is_kernel || flxi_is_name(a->name, strlen(a->name)), "%s: attribute name '%s'", op->name, a->name);
         EXPECT_MSG(positional || !(a->flags & ATTR_POSITIONAL), "%s: positional attributes come first", op->name);
         positional = (a->flags & ATTR_POSITIONAL) != 0;
-        EXPECT_MSG(a->offset < op->rules->attrs_size, "%s: attribute '%s' lies outside its struct", op->name, a->name);
+        EXPECT_MSG(a->offset < op->rules->attrs_size, "%s: attribute '%s' is outside its struct", op->name, a->name);
         bool is_list = a->kind == ATTR_INTS || a->kind == ATTR_DIMS || a->kind == ATTR_BOOLS || a->kind == ATTR_PAIRS;
         EXPECT_MSG(!is_list || a->note || (a->flags & ATTR_REQUIRED), "%s: the default of '%s' is not stated", op->name,
                    a->name);

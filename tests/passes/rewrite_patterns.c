@@ -340,7 +340,7 @@ TEST(fuse_keeps_gradients)
     }
 }
 
-/* ---- Refused ---- */
+/* ---- Rejected ---- */
 
 typedef struct {
     const char *text;

@@ -164,7 +164,7 @@ static bool plain_first_order(const subject *s, char *detail)
     if (!ok)
         law_broken(detail, "jvp", &err);
     for (size_t k = 0; ok && k < n; k++)
-        ok = law_near_tensors(out[k], y[k], 1e-12, detail, "the value beside its tangent");
+        ok = law_near_tensors(out[k], y[k], 1e-12, detail, "the value next to its tangent");
     ok = ok && modes_agree(s, out[n], &w, detail);
     bool comparable = ok;
     for (int k = 0; comparable && k < 4; k++)
@@ -347,7 +347,8 @@ static bool are_plain(const subject *s, const differentiate *ways, int num_ways,
         derivative b = {0};
         ok = derive(&a, s, ways[k], &w, detail) && derive(&b, &p.s, ways[k], &w, detail);
         for (size_t i = 0; ok && i < a.n; i++)
-            ok = law_near_tensors(a.out[i], b.out[i], law_tolerance(s->g, 1e-10), detail, "beside the plain function");
+            ok = law_near_tensors(a.out[i], b.out[i], law_tolerance(s->g, 1e-10), detail,
+                                  "compared with the plain function");
         derivative_free(&a);
         derivative_free(&b);
     }

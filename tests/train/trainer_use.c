@@ -150,7 +150,7 @@ TEST(trainer_state_avoids_names_that_are_taken)
     flx_context_free(ctx);
 }
 
-/* ---- Refusals ---- */
+/* ---- Rejected calls ---- */
 
 typedef struct {
     const char *text;

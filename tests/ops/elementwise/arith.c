@@ -170,7 +170,7 @@ TEST(trap_14_tangent_of_a_broadcast_operand_has_the_shape_of_the_result)
                   (tangent_row){"tangent_y", {-10, -10, -20, -20}});
 }
 
-/* In either place, in every format, alone and in reductions. */
+/* As either operand, in every format, alone and in reductions. */
 TEST(trap_23_nan_wins_every_comparison)
 {
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};

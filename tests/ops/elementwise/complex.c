@@ -72,7 +72,7 @@ TEST(parts_of_real_numbers_are_themselves_or_constant)
 TEST(trap_63_complex_norm_sq_has_gradient_two_z)
 {
     static const gradient_row rows[] = {{"z", {3, 4, 0, 0}, {6, 8, 0, 0}}};
-    static const gradient_row infinite[] = {{"z", {INFINITY, 0}, {INFINITY, 0}}}; /* not NaN: the parts stay apart */
+    static const gradient_row infinite[] = {{"z", {INFINITY, 0}, {INFINITY, 0}}}; /* not NaN: the parts stay separate */
     check_gradient("graph g(z: c64[2]) { return complex_norm_sq(z) }", rows, 1);
     check_reverse("graph g(z: c64[1]) { return complex_norm_sq(z) }", infinite, 1);
 }

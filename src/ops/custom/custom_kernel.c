@@ -413,7 +413,8 @@ static flx_code check_overflow(const run *r)
         const flx_kernel_memory *m = is_flag ? find_memory(r, k->meta[i].key + 7) : NULL;
         for (size_t j = 0; m && j < m->size / 4; j++)
             if (((const uint32_t *)m->data)[j])
-                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips", "a loop made %u trips, more than max_trips",
+                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips",
+                                      "a loop made %u trips, more than max_trips",
                                       (unsigned)((const uint32_t *)m->data)[j]);
     }
     return FLX_OK;

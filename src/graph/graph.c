@@ -373,7 +373,7 @@ static flx_code find_blocks(void *user, const flx_graph *body)
 /* A graph that was lowered has no composites left, and none may be added. */
 static bool fits_stage(flx_graph *g, flxi_opcode op, const void *attrs)
 {
-    static const char hint[] = "add it to the graph as it was before lowering, and lower that again";
+    static const char hint[] = "add it to the graph before lowering, then lower again";
     const flxi_attr_visitor bodies = {.graph = find_blocks};
     const flxi_op *row = &flxi_ops[op];
     if (!g->is_lowered)

@@ -87,7 +87,7 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
     }
     flx_graph_free(scratch);
     if (code == FLX_OK && next_id != g->value_count + 1)
-        return flxi_fail(err, FLX_E_INTERNAL, "graph '%s' counts its values wrongly", g->name);
+        return flxi_fail(err, FLX_E_INTERNAL, "graph '%s' has a wrong count of values", g->name);
     return code;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f'(x) as a builder: every pointwise op of one operand against differences, in first and second order, and what it
-   refuses. */
+/* f'(x) as a builder: every pointwise op of one operand against finite differences, in first and second order, and what
+   it rejects. */
 #include "ops/opcode.h"
 #include "ops/sample.h"
 #include "test.h"
@@ -74,10 +74,10 @@ static void check_against_differences(const flxi_op *op, const flx_graph *g, con
         double second = (high[1][i] - low[1][i]) / (2 * h);
         double scale = 1 + fabs(at[0][i]) + fabs(at[1][i]) + fabs(pushed[1][i]);
         test_fail_context("%s at %.17g", op->name, flx_tensor_get(x, i));
-        EXPECT_MSG(fabs(at[1][i] - first) <= 1e-7 * scale, "f' is %.12g, by differences %.12g", at[1][i], first);
+        EXPECT_MSG(fabs(at[1][i] - first) <= 1e-7 * scale, "f' is %.12g, by finite difference %.12g", at[1][i], first);
         EXPECT_MSG(at[1][i] == pushed[0][i], "f' is %.17g, forward mode gives %.17g", at[1][i], pushed[0][i]);
-        EXPECT_MSG(fabs(pushed[1][i] - second) <= 1e-6 * scale, "f'' is %.12g, by differences %.12g", pushed[1][i],
-                   second);
+        EXPECT_MSG(fabs(pushed[1][i] - second) <= 1e-6 * scale, "f'' is %.12g, by finite difference %.12g",
+                   pushed[1][i], second);
         test_count_case();
     }
     flx_graph_free(jvp);
@@ -131,12 +131,12 @@ TEST(activation_derivative_refuses_what_has_none)
         {"add", FLX_F32, FLX_E_NO_RULE, "'add' has no f'(x): it is not a pointwise function of one operand"},
         {"reduce_sum", FLX_F32, FLX_E_NO_RULE,
          "'reduce_sum' has no f'(x): it is not a pointwise function of one operand"},
-        {"is_nan", FLX_F32, FLX_E_NO_RULE, "'is_nan' has no f'(x): its result has another dtype than x"},
-        {"abs", FLX_C64, FLX_E_NO_RULE, "'abs' has no f'(x): its result has another dtype than x"},
+        {"is_nan", FLX_F32, FLX_E_NO_RULE, "'is_nan' has no f'(x): its result has a different dtype than x"},
+        {"abs", FLX_C64, FLX_E_NO_RULE, "'abs' has no f'(x): its result has a different dtype than x"},
         {"sign", FLX_C64, FLX_E_NO_RULE, "'sign' has no f'(x): it is not holomorphic"},
         {"relu", FLX_I32, FLX_E_NO_RULE, "'relu' has no f'(x): x is neither floating nor complex"},
         {"threshold", FLX_F32, FLX_E_ATTRIBUTE, "threshold: attribute 'theta' must be given: a number"},
-        {"gelu", FLX_C64, FLX_E_DTYPE, "gelu: x may not be c64"},
+        {"gelu", FLX_C64, FLX_E_DTYPE, "gelu: x cannot be c64"},
     };
     flx_context *ctx = flx_context_new(NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

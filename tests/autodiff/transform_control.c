@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform_control.c: loops and regions under the transforms: second derivatives against closed forms, loops that
-   hit their bound or have none, and regions that are recomputed instead of kept. */
+/* transform_control.c: loops and custom functions under the transforms: second derivatives against closed forms, loops
+   that hit their bound or have none, and functions that are recomputed instead of kept. */
 #include "autodiff/transform_text.h"
 #include "ops/opcode.h"
 
@@ -26,7 +26,7 @@ static void check_second(const second *want, double xx, double xw, double wx, do
     CHECK_NEAR(ww, want->ww, 1e-11 * fabs(want->ww));
 }
 
-/* All ways to the second derivatives of the text's f(x, w), both scalars. */
+/* All ways to compute the second derivatives of the text's f(x, w), both scalars. */
 static void second_by_all_ways(const char *text, double x, double w, const second *want)
 {
     text_bench b = bench_open(text, NULL);
@@ -51,7 +51,7 @@ static void second_by_all_ways(const char *text, double x, double w, const secon
     }
     check_second(want, h[0][0], h[0][1], h[1][0], h[1][1], "the Hessian");
     flx_graph *squared[2];
-    for (size_t i = 0; i < 2; i++) { /* reverse over forward: d/d(x, w) of the derivative by one of them */
+    for (size_t i = 0; i < 2; i++) { /* reverse over forward: d/d(x, w) of the derivative with respect to one of them */
         flx_graph *pushed = flx_jvp(b.g, &by_xw[i], 1, &b.err);
         CHECK_MSG(pushed != NULL, "%s (%s)", b.err.message, b.err.where);
         flx_val tangent = flx_graph_output(pushed, 1);
@@ -259,9 +259,8 @@ TEST(while_inside_a_scan_reports_to_the_run)
 TEST(while_without_a_bound_can_be_refused)
 {
     static const char message[] =
-        "while 'y': it has no max_iterations, so no bound is known for the tape of its carries (f64[])";
-    static const char hint[] =
-        "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point";
+        "while 'y': without max_iterations the tape of its carries has no known bound (f64[])";
+    static const char hint[] = "set max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point";
     flx_grad_options strict = {.flags = FLX_GRAD_UNBOUNDED_ERROR};
     text_bench b = doubling("", 3);
     bench_refused(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP, message, "grad of 'f', at f/y",
@@ -274,7 +273,7 @@ TEST(while_without_a_bound_can_be_refused)
     flx_graph *d = flx_grad(b.g, by_x, 1, &strict, &b.err);
     CHECK_NEAR(bench_number(&b, flx_graph_retain(d), 0), 4.0, 0);
     CHECK_NEAR(bench_number(&b, flx_grad(d, by_x, 1, &strict, &b.err), 0), 0.0,
-               0); /* what comes of it is bounded too */
+               0); /* its derivatives are bounded too */
     flx_graph_free(d);
     bench_close(&b);
 }
@@ -289,9 +288,9 @@ TEST(while_without_a_bound_is_refused_in_bodies_but_not_off_the_path)
                    "graph f(x: f64[3, 2]) { return reduce_sum(scan(full(f64[2], 1), x, body=@step)) }\n",
                    NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, &strict, &b.err), FLX_E_UNBOUNDED_LOOP,
-                  "while 'y': it has no max_iterations, so no bound is known for the tape of its carries (f64[2])",
+                  "while 'y': without max_iterations the tape of its carries has no known bound (f64[2])",
                   "grad of 'f', at step/y",
-                  "give it max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point");
+                  "set max_iterations, or make it a custom_fn whose vjp_body solves for the fixed point");
     bench_close(&b);
     b = bench_open(
         "graph more(i: i32[]) { return lt(i, 10) }\n"
@@ -303,7 +302,7 @@ TEST(while_without_a_bound_is_refused_in_bodies_but_not_off_the_path)
     bench_close(&b);
 }
 
-/* ---- Regions that are recomputed ---- */
+/* ---- Functions that are recomputed ---- */
 
 enum { REGION_WIDTH = 4096, REGIONS = 12 };
 
@@ -361,7 +360,7 @@ TEST(custom_fn_with_recompute_keeps_only_its_operands)
     double few = region_peak(", recompute=true", false, again);
     CHECK(memcmp(kept, again, REGION_WIDTH * sizeof *kept) == 0);
     CHECK_MSG(all > 4 * REGIONS, "%.1f vectors are alive when everything is kept", all);
-    /* an operand of each region, and what one region and its backward need */
+    /* an operand of each function, and what one function and its reverse need */
     CHECK_MSG(few < REGIONS + 14, "%.1f vectors are alive with recomputation", few);
     all = region_peak("", true, kept);
     few = region_peak(", recompute=true", true, again);

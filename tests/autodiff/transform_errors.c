@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform_errors.c: what every transform says about input it cannot take: message, place and hint, word for word,
+/* transform_errors.c: what every transform reports for input that it cannot take: message, location and hint, verbatim,
    and the transforms that the graph has been through. */
 #include "autodiff/transform_text.h"
 
@@ -50,7 +50,7 @@ TEST(transform_errors_of_many_inputs_are_cut)
 
 TEST(transform_errors_of_integers)
 {
-    static const char message[] = "input 'i' (i32[2]) cannot be differentiated by";
+    static const char message[] = "cannot differentiate with respect to input 'i' (i32[2])";
     static const char hint[] = "only floating and complex values have derivatives";
     text_bench b = bench_open(mixed_text, NULL);
     flx_grad_options seed = {.flags = FLX_GRAD_SEED_INPUT};
@@ -82,7 +82,7 @@ TEST(transform_errors_of_flags)
 
 TEST(transform_errors_of_losses_and_paths)
 {
-    static const char shape[] = "the loss mul 'y' (f64[3]) is not one element";
+    static const char shape[] = "the loss mul 'y' (f64[3]) must have one element";
     static const char path[] = "the loss reduce_sum 'out0' (f64[]) does not depend on input 'u' (f64[2])";
     text_bench b = bench_open(mixed_text, NULL);
     bench_refused(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR, shape, "grad of 'f'",
@@ -98,11 +98,11 @@ TEST(transform_errors_of_losses_and_paths)
     bench_refused(&b, flx_grad(b.g, by_u, 1, NULL, &b.err), FLX_E_NO_GRAD_PATH, path, "grad of 'f'",
                   "--missing zero (FLX_GRAD_MISSING_ZERO) gives zeros instead");
     bench_refused(&b, flx_hvp(b.g, by_u, 1, NULL, &b.err), FLX_E_NO_GRAD_PATH, path, "hvp of 'f'",
-                  "name only inputs that the loss depends on");
+                  "choose only inputs that the loss depends on");
     bench_refused(&b, flx_hessian(b.g, by_u, 1, NULL, &b.err), FLX_E_NO_GRAD_PATH, path, "hessian of 'f'",
-                  "name only inputs that the loss depends on");
+                  "choose only inputs that the loss depends on");
     bench_refused(&b, flx_nth_grad(b.g, "u", 2, &b.err), FLX_E_NO_GRAD_PATH, path, "nth_grad of 'f'",
-                  "name only inputs that the loss depends on");
+                  "choose only inputs that the loss depends on");
     bench_close(&b);
 }
 
@@ -110,7 +110,8 @@ TEST(transform_errors_of_losses_and_paths)
 
 TEST(transform_errors_of_ops_without_a_derivative)
 {
-    static const char hint[] = "bits are not numbers; cast converts values, real and imag take a complex number apart";
+    static const char hint[] =
+        "bits are not numbers; cast converts values, real and imag give the parts of a complex number";
     text_bench b = bench_open("graph f(x: f32[]) {\n"
                               "  bits = bitcast(exp(x), to=f16)\n  return cast(reduce_sum(bits), to=f32)\n}\n",
                               NULL);
@@ -133,12 +134,12 @@ TEST(transform_errors_of_ops_without_a_derivative)
                   "bitcast 'bits' (f32[] to f16[2]) has no derivative in reverse mode", "nth_grad of 'f', at f/bits",
                   hint);
     bench_close(&b);
-    /* in the body of a scan the place is there */
+    /* in the body of a scan the location is there */
     b = bench_open(
         "graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=i32) d = bitcast(h, to=f32) return mul(d, x) }\n"
         "graph f(x: f32[3]) { c = scan(full(f32[2], 1), x, body=@step) return reduce_sum(c) }\n",
         NULL);
-    flx_graph *fine = flx_grad(b.g, by_x, 1, NULL, &b.err); /* integers cut the path through bitcast */
+    flx_graph *fine = flx_grad(b.g, by_x, 1, NULL, &b.err); /* integers end the path through bitcast */
     CHECK_MSG(fine != NULL, "%s (%s)", b.err.message, b.err.where);
     flx_graph_free(fine);
     bench_close(&b);
@@ -151,9 +152,10 @@ TEST(transform_errors_of_ops_without_a_derivative)
                   hint);
     bench_close(&b);
     b = bench_open("graph f(x: f64[3]) { y = gamma(const(u32[2], [1, 2]), x, shape=[3]) return reduce_sum(y) }", NULL);
-    bench_refused(&b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
-                  "gamma 'y' (u32[2], f64[3] to f64[3]) has no derivative in reverse mode", "grad of 'f', at f/y",
-                  "a draw by rejection has no derivative in its shape a; stop_gradient(a) says that none is wanted");
+    bench_refused(
+        &b, flx_grad(b.g, by_x, 1, NULL, &b.err), FLX_E_NO_RULE,
+        "gamma 'y' (u32[2], f64[3] to f64[3]) has no derivative in reverse mode", "grad of 'f', at f/y",
+        "a draw by rejection has no derivative with respect to its shape a; use stop_gradient(a) if none is needed");
     bench_close(&b);
 }
 
@@ -170,18 +172,19 @@ TEST(transform_errors_of_vmap)
     int64_t none[2] = {0, FLX_NO_AXIS};
     int64_t outside[2] = {0, 2};
     bench_refused(&b, flx_vmap(b.g, &far, 1, NULL, 0, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis 3 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch",
+                  "the batch axis 3 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes including the batch axis",
                   "vmap of 'f'", "");
     bench_refused(&b, flx_vmap(b.g, &before, 1, NULL, 0, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis -4 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes with the batch",
+                  "the batch axis -4 of input 'x' (f32[2, 3]) is outside -3 .. 2, its axes including the batch axis",
                   "vmap of 'f'", "");
-    bench_refused(&b, flx_vmap(b.g, &fine, 1, outside, 2, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis 2 of the output mul 'out1' (f32[2]) is outside -2 .. 1, its axes with the batch",
-                  "vmap of 'f'", "");
+    bench_refused(
+        &b, flx_vmap(b.g, &fine, 1, outside, 2, 2, &b.err), FLX_E_SHAPE,
+        "the batch axis 2 of the output mul 'out1' (f32[2]) is outside -2 .. 1, its axes including the batch axis",
+        "vmap of 'f'", "");
     bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), FLX_E_SHAPE,
-                  "the output mul 'out1' (f32[2]) depends on the batch and needs an axis for it", "vmap of 'f'",
-                  "give it an axis: --out-axes 0");
-    bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), FLX_E_ARITY, "there are 1 output axes for 2 outputs",
+                  "the output mul 'out1' (f32[2]) depends on the batch and needs a batch axis", "vmap of 'f'",
+                  "specify its axis: --out-axes 0");
+    bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), FLX_E_ARITY, "1 output axes are given for 2 outputs",
                   "vmap of 'f'", "outputs: z, out1");
     bench_refused(&b, flx_vmap(b.g, &fine, 1, NULL, 0, -1, &b.err), FLX_E_SHAPE, "the batch size -1 is negative",
                   "vmap of 'f'", "");
@@ -192,13 +195,13 @@ TEST(transform_errors_of_vmap)
     bench_close(&b);
     b = bench_open("graph f(x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) { return exp(x) }", NULL);
     bench_refused(&b, flx_vmap(b.g, &fine, 1, NULL, 0, 2, &b.err), FLX_E_SIZE,
-                  "input 'x' (f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) has the largest rank there is: "
-                  "no batch axis fits",
+                  "input 'x' (f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) has the largest allowed rank: it "
+                  "cannot get a batch axis",
                   "vmap of 'f'", "");
     bench_close(&b);
 }
 
-/* The size is that of every batched input: values that disagree with it or with each other do not fit. */
+/* The size is that of every batched input: values that disagree with it or with each other are rejected. */
 TEST(transform_errors_of_batch_sizes_that_disagree)
 {
     text_bench b = bench_open("graph f(x: f64[2], y: f64[]) { return mul(x, y) }", NULL);
@@ -233,10 +236,10 @@ TEST(transform_errors_tell_the_transforms_before)
     flx_graph *v = flx_vmap(d, &x0, 1, NULL, 0, 2, &b.err);
     CHECK_EQ_STR(flx_graph_name(v), "mlp.grad.vmap");
     bench_refused(&b, flx_vmap(d, &far, 1, NULL, 0, 2, &b.err), FLX_E_SHAPE,
-                  "the batch axis 9 of input 'x' (f64[3]) is outside -2 .. 1, its axes with the batch",
+                  "the batch axis 9 of input 'x' (f64[3]) is outside -2 .. 1, its axes including the batch axis",
                   "vmap of grad of 'mlp'", "");
     bench_refused(&b, flx_grad(v, by_x, 1, NULL, &b.err), FLX_E_NON_SCALAR,
-                  "the loss mul 'd_x' (f64[2, 3]) is not one element", "grad of vmap of grad of 'mlp'",
+                  "the loss mul 'd_x' (f64[2, 3]) must have one element", "grad of vmap of grad of 'mlp'",
                   "reduce it to one element, or give its cotangent: --seed input (FLX_GRAD_SEED_INPUT)");
     /* text keeps names, so a pipe keeps the history */
     flx_buffer text = {0};
@@ -244,7 +247,7 @@ TEST(transform_errors_tell_the_transforms_before)
     flx_module *m = flx_parse(b.ctx, text.data, text.size, "text", &b.err);
     CHECK_MSG(m != NULL, "%s", b.err.message);
     bench_refused(&b, flx_hvp(flx_module_main(m), by_z, 1, NULL, &b.err), FLX_E_NON_SCALAR,
-                  "the loss mul 'd_x' (f64[2, 3]) is not one element", "hvp of vmap of grad of 'mlp'",
+                  "the loss mul 'd_x' (f64[2, 3]) must have one element", "hvp of vmap of grad of 'mlp'",
                   "reduce it to one element");
     flx_module_free(m);
     flx_buffer_free(&text);
@@ -269,7 +272,7 @@ TEST(transform_errors_cut_a_long_history_in_the_middle)
         "jvp of grad of grad of grad of grad of grad of ... of 'power'", "its inputs: x");
     flx_graph_free(now);
     bench_close(&b);
-    /* a dot in a name of the user's own is none of ours */
+    /* a dot in a user's own name is not part of the history */
     b = bench_open("graph model.v2(x: f64[]) { return exp(x) }", NULL);
     bench_refused(&b, flx_jvp(b.g, by_z, 1, &b.err), FLX_E_NAME, "the graph 'model.v2' has no input called 'z'",
                   "jvp of 'model.v2'", "its inputs: x");
@@ -318,30 +321,31 @@ TEST(transform_errors_of_custom_bodies)
     check_body("graph f(x: f32[3]) { return x }", "fwd_body=@f", FLX_E_ARITY,
                "custom_fn 'y': fwd_body=@f takes 1 input, not 2");
     check_body("graph f(x: f32[3], s: f64[]) { return x }", "fwd_body=@f", FLX_E_DTYPE,
-               "custom_fn 'y': fwd_body=@f: input 's' is f64[] where f32[] is given");
+               "custom_fn 'y': fwd_body=@f: input 's' is f64[], but the given value is f32[]");
     check_body("graph f(x: f32[4], s: f32[]) { return x }", "fwd_body=@f", FLX_E_SHAPE,
-               "custom_fn 'y': fwd_body=@f: input 'x' is f32[4] where f32[3] is given");
+               "custom_fn 'y': fwd_body=@f: input 'x' is f32[4], but the given value is f32[3]");
     check_body(FWD "graph b(x: f32[3], s: f32[], g: f32[3]) { return g, s }", "fwd_body=@f, vjp_body=@b", FLX_E_ARITY,
                "custom_fn 'y': vjp_body=@b takes 3 inputs, not 4");
     check_body(FWD "graph b(x: f32[3], s: f32[], y: f32[3], g: f32[3]) { return g }", "fwd_body=@f, vjp_body=@b",
-               FLX_E_ARITY, "custom_fn 'y': vjp_body gives 1 cotangents where 2 are needed");
+               FLX_E_ARITY, "custom_fn 'y': vjp_body returns 1 cotangent, expected 2");
     check_body(FWD "graph b(x: f32[3], s: f32[], y: f32[3], g: f32[3]) { return g, g }", "fwd_body=@f, vjp_body=@b",
-               FLX_E_SHAPE, "custom_fn 'y': vjp_body gives f32[3] for operand 1, which is f32[]");
+               FLX_E_SHAPE, "custom_fn 'y': vjp_body returns f32[3] for operand 1, which is f32[]");
     check_body(FWD "graph b(x: f32[3], s: f32[], y: f32[3], g: f32[3]) { return cast(g, to=f64), s }",
                "fwd_body=@f, vjp_body=@b", FLX_E_DTYPE,
-               "custom_fn 'y': vjp_body gives f64[3] for operand 0, which is f32[3]");
+               "custom_fn 'y': vjp_body returns f64[3] for operand 0, which is f32[3]");
     check_body(FWD "graph j(x: f32[3], s: f32[], tx: f32[3], ts: f32[]) { return tx }", "fwd_body=@f, jvp_body=@j",
                FLX_E_ARITY, "custom_fn 'y': jvp_body=@j takes 4 inputs, not 5");
     check_body(FWD "graph j(x: f32[3], s: f32[], tx: f32[3], ts: f32[], y: f32[3]) { return tx, ts }",
-               "fwd_body=@f, jvp_body=@j", FLX_E_ARITY, "custom_fn 'y': jvp_body gives 2 tangents where 1 are needed");
+               "fwd_body=@f, jvp_body=@j", FLX_E_ARITY, "custom_fn 'y': jvp_body returns 2 tangents, expected 1");
     check_body(FWD "graph j(x: f32[3], s: f32[], tx: f32[3], ts: f32[], y: f32[3]) { return ts }",
                "fwd_body=@f, jvp_body=@j", FLX_E_SHAPE,
-               "custom_fn 'y': jvp_body gives f32[] for result 0, which is f32[3]");
+               "custom_fn 'y': jvp_body returns f32[] for result 0, which is f32[3]");
     check_body(FWD "graph j(x: f32[3], s: f32[], tx: f32[3], ts: f32[], y: f32[3]) { return cast(tx, to=f16) }",
                "fwd_body=@f, jvp_body=@j", FLX_E_DTYPE,
-               "custom_fn 'y': jvp_body gives f16[3] for result 0, which is f32[3]");
+               "custom_fn 'y': jvp_body returns f16[3] for result 0, which is f32[3]");
     check_body(FWD, "fwd_body=@f, num_residuals=2", FLX_E_ATTRIBUTE,
-               "custom_fn 'y': num_residuals=2, but fwd_body gives 1 values");
-    check_body(FWD, "fwd_body=@f, zero_grads=[2]", FLX_E_ATTRIBUTE, "custom_fn 'y': zero_grads names operand 2 of 2");
+               "custom_fn 'y': num_residuals=2, but fwd_body returns 1 output");
+    check_body(FWD, "fwd_body=@f, zero_grads=[2]", FLX_E_ATTRIBUTE,
+               "custom_fn 'y': zero_grads lists operand 2, but there are 2 operands");
 #undef FWD
 }

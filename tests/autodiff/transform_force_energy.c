@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss of energies and forces: exact numbers, what is left out with a weight of zero, and mistakes. The model with
+/* The loss of energies and forces: exact numbers, what is omitted with a weight of zero, and errors. The model with
    a network is in tests/nn/nn_forces.c. */
 #include "autodiff/transform_text.h"
 
@@ -85,7 +85,7 @@ TEST(force_energy_loss_leaves_out_what_has_no_weight)
     bench_close(&b);
 }
 
-/* Energies of f32 by positions of f64, and names that are taken. */
+/* Energies in f32 with positions in f64, and names that are in use. */
 TEST(force_energy_loss_of_mixed_widths_and_taken_names)
 {
     text_bench b = bench_open("graph f(x: f64[2], target_forces: f32[]) {\n"
@@ -100,12 +100,12 @@ TEST(force_energy_loss_of_mixed_widths_and_taken_names)
     bench_close(&b);
 }
 
-/* ---- Mistakes ---- */
+/* ---- Errors ---- */
 
 TEST(force_energy_loss_refuses_what_has_no_forces)
 {
     static const char real[] = "energies and positions are real floating numbers";
-    static const char weights[] = "weights are finite, not negative, and not both zero";
+    static const char weights[] = "weights must be finite and nonnegative, and not both zero";
     text_bench b = bench_open(spring, NULL);
     bench_refused(&b, flx_force_energy_loss(b.g, "y", NULL, &b.err), FLX_E_NAME,
                   "the graph 'spring' has no input called 'y'", "force_energy_loss of 'spring'", "its inputs: x, k");
@@ -124,14 +124,14 @@ TEST(force_energy_loss_refuses_what_has_no_forces)
     bench_close(&b);
     b = bench_open("graph f(x: f64[2], i: i32[2]) { return argmax(x, axis=0), reduce_sum(mul(x, x)) }", NULL);
     bench_refused(&b, flx_force_energy_loss(b.g, "x", NULL, &b.err), FLX_E_NOT_DIFFERENTIABLE,
-                  "there are no forces with argmax 'out0' (i32[])", "force_energy_loss of 'f'", real);
+                  "forces are not defined for argmax 'out0' (i32[])", "force_energy_loss of 'f'", real);
     bench_refused(&b, flx_force_energy_loss(b.g, "i", NULL, &b.err), FLX_E_NOT_DIFFERENTIABLE,
-                  "there are no forces with input 'i' (i32[2])", "force_energy_loss of 'f'", real);
+                  "forces are not defined for input 'i' (i32[2])", "force_energy_loss of 'f'", real);
     bench_close(&b);
     b = bench_open("graph f(x: f64[2], y: f64[]) { return exp(y) }", NULL);
     bench_refused(&b, flx_force_energy_loss(b.g, "x", NULL, &b.err), FLX_E_NO_GRAD_PATH,
                   "the loss reduce_sum 'out0' (f64[]) does not depend on input 'x' (f64[2])",
-                  "force_energy_loss of 'f'", "name only inputs that the loss depends on");
+                  "force_energy_loss of 'f'", "choose only inputs that the loss depends on");
     bench_close(&b);
     CHECK(!flx_force_energy_loss(NULL, "x", NULL, NULL));
 }

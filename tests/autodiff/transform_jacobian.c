@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform_jacobian.c: Jacobians that are known to be zero here and there: how many directions they take, and that
-   they are what the dense way gives; chunks and byte budgets. */
+   they equal the dense computation; chunks and byte budgets. */
 #include "autodiff/transform_text.h"
 #include "ops/opcode.h"
 
@@ -28,7 +28,7 @@ static int64_t directions(text_bench *b, uint32_t mode)
     return n;
 }
 
-/* The same bits, but for the sign of zeros. */
+/* The same bits, except for the sign of zeros. */
 static void expect_same(const flx_tensor *a, const flx_tensor *b, const char *what)
 {
     CHECK_EQ_I64(flx_tensor_count(a), flx_tensor_count(b));
@@ -40,7 +40,7 @@ static void expect_same(const flx_tensor *a, const flx_tensor *b, const char *wh
     }
 }
 
-/* The Jacobian by x with these options is that of the dense way. */
+/* The Jacobian with respect to x with these options equals that of the dense computation. */
 static void compare_with_dense(text_bench *b, flx_jacobian_options o, const char *what)
 {
     flx_jacobian_options dense = {.mode = o.mode, .flags = FLX_JACOBIAN_DENSE};
@@ -66,7 +66,7 @@ typedef struct {
 } sparse_row;
 
 static const sparse_row rows[] = {
-    /* elementwise, whatever it is made of */
+    /* elementwise, in any form */
     {"f(x: f64[24]) { return mul(sin(x), exp(x)) }", 1, 1},
     {"f(x: f64[24]) { return where(gt(x, 0), mul(x, x), neg(x)) }", 1, 1},
     {"f(x: f64[24]) { return mul(x, stop_gradient(reduce_sum(x))) }", 1, 1},
@@ -74,7 +74,7 @@ static const sparse_row rows[] = {
     {"f(x: f64[20, 4]) { return tril(square(x)) }", 1, 1},
     {"f(x: f64[24]) { return mul(expand(reshape(x, shape=[24, 1]), shape=[24, 3]), const(f64[3], [1, 2, 3])) }", 1, 3},
     {"f(x: f64[24]) { return add(x, reshape(sin(x), shape=[24, 1])) }", 24, 576},
-    /* rows that do not see each other */
+    /* independent rows */
     {"f(x: f64[20, 4]) { return reduce_sum(mul(x, x), axes=[1]) }", 4, 1},
     {"f(x: f64[20, 4]) { return reduce_max(x, axes=[1], keep_dims=true) }", 4, 1},
     {"f(x: f64[20, 4]) { return softmax(x) }", 4, 4},
@@ -100,7 +100,7 @@ static const sparse_row rows[] = {
     {"f(x: f64[24]) { y = pad(mul(x, x), 0, low=[1], high=[0]) return mul(y, pad(x, 0, low=[0], high=[1])) }", 2, 2},
     {"f(x: f64[24]) { a, b = split(x, sizes=[20, 4], axis=0) return exp(a), b }", 5, 5},
     {"f(x: f64[24]) { return concat(exp(x), const(f64[2], [1, 2]), axis=0) }", 1, 1},
-    /* not sparse, or not seen to be */
+    /* not sparse, or not detected as sparse */
     {"f(x: f64[24]) { return mul(x, reduce_sum(x)) }", 24, 24},
     {"f(x: f64[24]) { return mul(x, reverse(x, axes=[0])) }", 24, 24},
     {"f(x: f64[24]) { return cumsum(x) }", 24, 24},
@@ -149,8 +149,8 @@ TEST(jacobian_by_colours_is_the_dense_one)
     }
 }
 
-/* With the symbol bound, the result is what plain numbers give; the extent does not matter to the number of
-   directions. */
+/* With the symbol bound, the result equals that of plain numbers; the number of directions does not depend on the
+   extent. */
 TEST(jacobian_of_symbolic_extents_is_coloured_and_chunked)
 {
     static const char *const texts[] = {
@@ -210,7 +210,7 @@ TEST(hessian_of_a_chain_takes_three_directions)
     bench_close(&b);
 }
 
-/* Several inputs and outputs, some of which have nothing to do with each other. */
+/* Several inputs and outputs, some of which are independent of each other. */
 TEST(jacobian_of_many_is_dense_block_by_block)
 {
     static const char *const wrt[] = {"x", "w"};
@@ -269,7 +269,7 @@ TEST(jacobian_budget_decides_the_chunk)
     bench_close(&b);
 }
 
-/* What a run of a deep function needs besides the result, in bytes. */
+/* The bytes that a run of a deep function needs in addition to the result. */
 static size_t peak_beside_result(int64_t budget)
 {
     enum { N = 400, OUT = 2 };
@@ -304,7 +304,8 @@ TEST(jacobian_budget_bounds_memory)
     CHECK_MSG(all > 5 * 400 * 400 * sizeof(double), "all at once takes %zu bytes", all);
     for (int64_t budget = 64 << 10; budget <= 1 << 20; budget *= 4) {
         size_t peak = peak_beside_result(budget);
-        /* On top come bool and i64 rows that directions are made of, and what the evaluator keeps of each node. */
+        /* In addition there are bool and i64 rows from which directions are made, and what the evaluator keeps of each
+           node. */
         CHECK_MSG(peak < (size_t)budget * 9 / 8 + 8000, "with a budget of %lld bytes %zu are taken", (long long)budget,
                   peak);
         CHECK_MSG(peak > (size_t)budget / 2, "of a budget of %lld bytes only %zu are used", (long long)budget, peak);
@@ -317,8 +318,7 @@ TEST(jacobian_refuses_options_that_do_not_exist)
     text_bench b = bench_open("graph f(x: f64[3]) { return exp(x) }", NULL);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         bench_refused(&b, flx_jacobian(b.g, by_x, 1, &bad[i], &b.err), FLX_E_USAGE,
-                      "the options of a Jacobian have a mode, flag, chunk or budget that does not exist",
-                      "jacobian of 'f'", "");
+                      "the options of a Jacobian have an invalid mode, flag, chunk or budget", "jacobian of 'f'", "");
     bench_close(&b);
 }
 
@@ -368,10 +368,10 @@ TEST(jacobian_of_complex_values)
     bench_close(&b);
 
     b = bench_open("graph f(z: c128[2]) { return exp(z) }", NULL);
-    bench_refused(
-        &b, flx_jacobian(b.g, by_z, 1, NULL, &b.err), FLX_E_UNSUPPORTED,
-        "input 'z' (c128[2]) and the output exp 'out0' (c128[2]) are complex: no one complex matrix is their Jacobian",
-        "jacobian of 'f'", "take real and imaginary parts apart");
+    bench_refused(&b, flx_jacobian(b.g, by_z, 1, NULL, &b.err), FLX_E_UNSUPPORTED,
+                  "input 'z' (c128[2]) and the output exp 'out0' (c128[2]) are both complex: no single complex matrix "
+                  "is their Jacobian",
+                  "jacobian of 'f'", "differentiate real and imaginary parts separately");
     bench_close(&b);
 }
 

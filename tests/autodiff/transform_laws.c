@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform_laws.c: what the transforms promise beyond the rules of single ops: names, seeds, errors, composition,
+/* transform_laws.c: guarantees of the transforms beyond the rules of single ops: names, seeds, errors, composition,
    control flow, checkpoints, Jacobians, Taylor mode, cost. */
 #include "fault.h"
 #include "test.h"
@@ -53,7 +53,7 @@ static flx_tensor *scalar(bench *b, double x)
     return v;
 }
 
-/* Runs g on the feeds and copies output k to y; releases everything but the feeds. */
+/* Runs g on the feeds and copies output k to y; releases everything except the feeds. */
 static void run_to(bench *b, const flx_graph *g, const flx_feed *feeds, size_t n, size_t k, double *y, size_t room)
 {
     flx_tensor *out[MOST] = {0};
@@ -106,10 +106,10 @@ TEST(grad_errors_name_what_is_wrong)
     static const char *const by_u[] = {"u"};
     bench b = open_text("graph f(x: f64[3], i: i32[], u: f64[]) { y = mul(x, 2) return y, reduce_sum(x) }");
     expect_error(flx_grad(b.g, by_x, 1, NULL, &b.err), &b, FLX_E_NON_SCALAR,
-                 "the loss mul 'y' (f64[3]) is not one element", "grad of 'f'");
+                 "the loss mul 'y' (f64[3]) must have one element", "grad of 'f'");
     flx_grad_options seed = {.flags = FLX_GRAD_SEED_INPUT};
     expect_error(flx_grad(b.g, by_i, 1, &seed, &b.err), &b, FLX_E_NOT_DIFFERENTIABLE,
-                 "input 'i' (i32[]) cannot be differentiated by", "grad of 'f'");
+                 "cannot differentiate with respect to input 'i' (i32[])", "grad of 'f'");
     expect_error(flx_grad(b.g, by_z, 1, &seed, &b.err), &b, FLX_E_NAME, "the graph 'f' has no input called 'z'",
                  "grad of 'f'");
     expect_error(flx_grad(b.g, by_u, 1, &seed, &b.err), &b, FLX_E_NO_GRAD_PATH,
@@ -134,10 +134,11 @@ TEST(vmap_errors_name_what_is_wrong)
     expect_error(flx_vmap(b.g, &unknown, 1, NULL, 0, 2, &b.err), &b, FLX_E_NAME,
                  "the graph 'f' has no input called 'y'", "vmap of 'f'");
     expect_error(flx_vmap(b.g, &outside, 1, NULL, 0, 2, &b.err), &b, FLX_E_SHAPE,
-                 "the batch axis 3 of input 'x' (f64[3]) is outside -2 .. 1, its axes with the batch", "vmap of 'f'");
+                 "the batch axis 3 of input 'x' (f64[3]) is outside -2 .. 1, its axes including the batch axis",
+                 "vmap of 'f'");
     expect_error(flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), &b, FLX_E_SHAPE,
-                 "the output exp 'out0' (f64[3]) depends on the batch and needs an axis for it", "vmap of 'f'");
-    expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY, "there are 2 output axes for 1 outputs",
+                 "the output exp 'out0' (f64[3]) depends on the batch and needs a batch axis", "vmap of 'f'");
+    expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY, "2 output axes are given for 1 outputs",
                  "vmap of 'f'");
     close_bench(&b);
 }
@@ -303,7 +304,7 @@ TEST(scan_with_ten_checkpoints_keeps_a_dozen_carries)
     double all = peak_in_carries("");
     double few = peak_in_carries(", num_checkpoints=10");
     CHECK_MSG(all > 1000.0, "without checkpoints %.1f carries", all);
-    /* 10 checkpoints, the start, the carries in motion; the rest are the temporaries of one step and its vjp. */
+    /* 10 checkpoints, the start, the current carries; the rest are the temporaries of one step and its vjp. */
     CHECK_MSG(few < 20.0, "with 10 checkpoints %.1f carries' worth of memory", few);
 }
 
@@ -531,7 +532,7 @@ TEST(transforms_survive_memory_running_out)
 {
     fault whole = {0};
     CHECK_CODE(transform_all(&whole), FLX_OK, NULL);
-    size_t stride = whole.calls / 400 + 1; /* a few hundred points spread over all of it, and every one of the first */
+    size_t stride = whole.calls / 400 + 1; /* a few hundred requests spread over all, and every one of the first */
     for (size_t n = 1; n <= whole.calls; n += n < 200 ? 1 : stride) {
         fault f = {.fail_at = n};
         flx_code code = transform_all(&f);

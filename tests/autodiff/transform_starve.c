@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform_starve.c: memory runs out while a transform works on control flow. Whichever request fails, once or from
-   then on, the transform ends with OOM or, where it can do without, with the graph it always gives; nothing leaks,
-   and the graph it was given is as it was.
+/* transform_starve.c: memory runs out while a transform works on control flow. Whichever request fails, alone or with
+   all later ones, the transform ends with OOM or, where it does not need the memory, with its usual result; nothing
+   leaks, and the given graph is unchanged.
 
-   Each pair of transform and text makes thousands of requests. Of long ones a spread is tried: the effort
-   starved_transforms says how many; 1000000 tries every one. */
+   Each pair of transform and text makes thousands of requests. Of many requests only some, spread evenly, are tried:
+   the effort starved_transforms says how many; 1000000 tries every one. */
 #include "autodiff/transform_text.h"
 
 /* ---- What is transformed ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform_text.h: for tests of transforms: a graph given as text, values by name, runs, and errors word for word. */
+/* transform_text.h: for tests of transforms: a graph given as text, values by name, runs, and verbatim errors. */
 #ifndef FLX_TEST_TRANSFORM_TEXT_H
 #define FLX_TEST_TRANSFORM_TEXT_H
 
@@ -86,7 +86,7 @@ static inline double bench_number(text_bench *b, flx_graph *g, size_t k)
     return y;
 }
 
-/* `made` must be NULL, and the error just this. */
+/* `made` must be NULL, and the error exactly this. */
 static inline void bench_refused(text_bench *b, flx_graph *made, flx_code code, const char *message, const char *where,
                                  const char *hint)
 {

@@ -80,13 +80,13 @@ TEST(route_refuses_indices_out_of_range)
         const flxi_route *r = flxi_route_find(&n, NULL);
         CHECK(r);
         CHECK_CODE(r->run(&n), FLX_E_INDEX, &err);
-        CHECK(strstr(err.message, "index 3 is out of range: the axis has extent 3"));
+        CHECK(strstr(err.message, "index 3 is out of range for an axis of extent 3"));
         const flx_type real = {.dtype = FLX_F32, .rank = 1, .dims = {3}};
         const flx_type *const real_types[] = {&x, &real};
         const void *const real_in[] = {from, (const float[]){0, 1.5f, 2}};
         n.in_types = real_types;
         n.in = real_in;
         CHECK_CODE(r->run(&n), FLX_E_INDEX, &err);
-        CHECK(strstr(err.message, "index 1 of the index operand is not a whole number"));
+        CHECK(strstr(err.message, "element 1 of the index operand is not an integer"));
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_binary.c: graphs as bytes: round trips, damage the checksum sees, and damage behind a checksum that is right. */
+/* graph_binary.c: graphs as bytes: round trips, damage that the checksum detects, and damage with a valid checksum. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"
 
@@ -16,7 +16,7 @@ static void put_u64(unsigned char *at, uint64_t v)
         at[i] = (unsigned char)(v >> (8 * i));
 }
 
-/* Makes size and checksum of the header those of the payload, so that a reader goes on to look at it. */
+/* Makes size and checksum of the header those of the payload, so that a reader proceeds to the payload. */
 static void mend(unsigned char *bytes, size_t size)
 {
     put_u64(bytes + SIZE_AT, size - HEADER);
@@ -223,7 +223,7 @@ TEST(binary_more_behind_the_end_is_an_error)
     flx_context_free(ctx);
 }
 
-/* Behind a checksum that is right every byte is tried with many values: an error, or a graph that holds together. */
+/* With a valid checksum, every byte is tried with many values: the result is an error or a valid graph. */
 TEST(binary_changed_payload_with_a_right_checksum_is_an_error_or_a_graph)
 {
     static const unsigned char values[] = {0x00, 0x01, 0x02, 0x08, 0x10, 0x2d, 0x41, 0x5f, 0x7f, 0x80, 0xfe, 0xff};
@@ -264,7 +264,8 @@ TEST(binary_cut_payload_with_a_right_checksum_is_an_error)
     flx_context_free(ctx);
 }
 
-/* Every aligned or unaligned run of four bytes becomes a huge count: nothing is allocated for what is not there. */
+/* Every aligned or unaligned run of four bytes becomes a huge count: no memory is allocated for data that does not
+   exist. */
 TEST(binary_huge_counts_with_a_right_checksum_are_refused_cheaply)
 {
     static const uint32_t counts[] = {0xffffffffu, 0x00010000u};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_catalogue.c: the op table as the outside sees it. */
+/* graph_catalogue.c: the public view of the op table. */
 #include "graph/graph_text.h"
 
 #include <stdio.h>
@@ -93,7 +93,7 @@ TEST(catalogue_says_how_rules_are_obtained)
     }
 }
 
-/* A call with the stated number of operands is never an ARITY error, one outside always is. */
+/* A call with the stated number of operands is never an ARITY error, any other number always is. */
 TEST(catalogue_operand_counts_are_those_the_builder_accepts)
 {
     for (size_t i = 0; i < flx_op_count(); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_dim.c: dimensions: canonical forms, arithmetic against plain integers, binding, solving, limits, text. */
+/* graph_dim.c: dimensions: canonical forms, arithmetic against plain integers, binding, solving, limits, text. */
 #include "graph/graph_text.h"
 
 #include "graph/type/type.h"
@@ -106,7 +106,7 @@ __extension__ typedef __int128 wide;
 typedef struct {
     flx_dim dim;
     wide value; /* at the bindings; meaningless when `bad` */
-    bool bad;   /* no whole number there, or too large */
+    bool bad;   /* not an integer there, or too large */
 } sample;
 
 typedef struct {
@@ -153,7 +153,7 @@ static sample combine(world *w, int op, sample a, sample b)
     }
 }
 
-/* Polynomials of which every division is known to come out: ops 0 … `ops` - 1. */
+/* Polynomials in which every division is known to be exact: ops 0 … `ops` - 1. */
 static sample random_dim(world *w, int depth, int ops)
 {
     if (depth == 0)
@@ -168,7 +168,7 @@ static bool is_large(wide v)
     return v > ((wide)1 << 40) || v < -((wide)1 << 40);
 }
 
-/* A quotient may be simplified where its divisor happens to be 0, so only what is good must agree. */
+/* A quotient may be simplified where its divisor happens to be 0, so only valid results must agree. */
 static void check_bound_value(world *w, const sample *s)
 {
     flx_error err = {0};
@@ -227,7 +227,7 @@ TEST(dim_arithmetic_laws_hold_as_identity)
 
 /* ---- Text ---- */
 
-/* The type with this dimension, through the parser; the graph has a negative dimension nowhere. */
+/* The type with this dimension, through the parser; a graph has no negative dimensions. */
 static flx_dim read_back(flx_context *ctx, const char *dim, flx_error *err)
 {
     char text[5000];

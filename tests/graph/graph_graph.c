@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_graph.c: building graphs through the C API, reading them back, and what misuse gives. */
+/* graph_graph.c: building graphs through the C API, reading them back, and the errors of misuse. */
 #include "graph/graph_text.h"
 
 #include "fault.h"
@@ -10,13 +10,13 @@
 static const flx_type f32_scalar = {.dtype = FLX_F32};
 static const flx_type f32_3 = {.dtype = FLX_F32, .rank = 1, .dims = {3}};
 
-/* A graph whose first error must be this one, with a message and a place. Frees it. */
+/* A graph whose first error must be this one, with a message and a location. Frees it. */
 static void check_error_and_free(flx_graph *g, flx_code code, const char *message)
 {
     flx_error err = {0};
     CHECK_CODE(flx_graph_error(g, &err), code, &err);
     CHECK_MSG(err.message[0] && (!message || strstr(err.message, message)), "the message is '%s'", err.message);
-    CHECK_MSG(err.where[0] != 0, "'%s' has no place", err.message);
+    CHECK_MSG(err.where[0] != 0, "'%s' has no location", err.message);
     flx_graph_free(g);
 }
 
@@ -83,7 +83,7 @@ TEST(graph_handles_out_of_range_give_nothing)
     CHECK(flx_graph_input(g, 3).id == 0 && flx_graph_output(g, 2).id == 0);
     CHECK(!flx_val_type(g, FLX_NONE) && !flx_val_type(g, far) && !flx_val_type(g, foreign));
     CHECK(!flx_val_name(g, foreign) && flx_graph_find(g, "nothing").id == 0 && flx_graph_find(g, NULL).id == 0);
-    CHECK_EQ_I64(flx_graph_error(g, NULL), FLX_OK); /* asking is no error */
+    CHECK_EQ_I64(flx_graph_error(g, NULL), FLX_OK); /* the query is not an error */
     flx_graph_free(g);
     flx_context_free(ctx);
 }
@@ -636,7 +636,7 @@ TEST(graph_nesting_is_bounded)
         g = user;
         depth++;
     }
-    CHECK_MSG(depth == 65, "refused at depth %d", depth);
+    CHECK_MSG(depth == 65, "rejected at depth %d", depth);
     check_error_and_free(g, FLX_E_SIZE, "nest");
     flx_context_free(ctx);
 }

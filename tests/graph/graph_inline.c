@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inlining: values, names of inputs, and everything that may be wrong with it. */
+/* Inlining: values, names of inputs, and every possible error. */
 #include "autodiff/transform_text.h"
 
 static const char product_text[] = "graph f(x: f64[2], param w: f64[2]) { return mul(x, w), sub(x, w) }";
@@ -66,7 +66,7 @@ TEST(inline_of_an_identity_gives_the_value_itself)
 
 /* ---- Errors ---- */
 
-/* Inlines `body` with two inputs, x of type f64[n] and w; the graph must keep just this error. */
+/* Inlines `body` with two inputs, x of type f64[n] and w; the graph must keep exactly this error. */
 static void refuse(const flx_graph *body, int64_t n, size_t count, flx_val last, flx_code code, const char *message)
 {
     flx_error err = {0};
@@ -89,15 +89,16 @@ TEST(inline_refuses_inputs_that_do_not_fit)
     text_bench b = bench_open(product_text, NULL);
     refuse(b.g, 2, 1, same, FLX_E_ARITY, "inline: the graph 'f' has 2 inputs, not 1");
     refuse(b.g, 2, 3, same, FLX_E_ARITY, "inline: the graph 'f' has 2 inputs, not 3");
-    refuse(b.g, 3, 2, same, FLX_E_SHAPE, "inline: 'x' of 'f' is f64[2], and it cannot stand for f64[3]");
-    refuse(b.g, 2, 2, FLX_NONE, FLX_E_USAGE, "inline: what 'w' of 'f' stands for is no value of 'g'");
-    refuse(b.g, 2, 2, flx_graph_input(b.g, 0), FLX_E_USAGE, "inline: what 'w' of 'f' stands for is no value of 'g'");
+    refuse(b.g, 3, 2, same, FLX_E_SHAPE, "inline: 'x' of 'f' is f64[2], but the value given for it is f64[3]");
+    refuse(b.g, 2, 2, FLX_NONE, FLX_E_USAGE, "inline: the value given for 'w' of 'f' is not a value of 'g'");
+    refuse(b.g, 2, 2, flx_graph_input(b.g, 0), FLX_E_USAGE,
+           "inline: the value given for 'w' of 'f' is not a value of 'g'");
     bench_close(&b);
     b = bench_open("graph f(x: f64[N], w: f32[2]) { return x }", NULL);
-    refuse(b.g, 2, 2, same, FLX_E_SHAPE, "inline: 'x' of 'f' is f64[N], and it cannot stand for f64[2]");
+    refuse(b.g, 2, 2, same, FLX_E_SHAPE, "inline: 'x' of 'f' is f64[N], but the value given for it is f64[2]");
     bench_close(&b);
     b = bench_open("graph f(x: f32[2], w: f32[2]) { return x }", NULL);
-    refuse(b.g, 2, 2, same, FLX_E_DTYPE, "inline: 'x' of 'f' is f32[2], and it cannot stand for f64[2]");
+    refuse(b.g, 2, 2, same, FLX_E_DTYPE, "inline: 'x' of 'f' is f32[2], but the value given for it is f64[2]");
     bench_close(&b);
 }
 
@@ -130,7 +131,7 @@ TEST(inline_refuses_bodies_that_are_none)
     bench_close(&other);
 }
 
-/* A lowered graph takes no blocks, and so no graph that has one. */
+/* A lowered graph accepts no composites, and so no graph that has one. */
 TEST(inline_of_a_block_into_a_lowered_graph_is_refused)
 {
     text_bench b = bench_open("graph f(x: f64[2, 2]) { return linear(x, x) }", NULL);

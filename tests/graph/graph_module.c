@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_module.c: the graphs of one file. */
+/* graph_module.c: the graphs of one file. */
 #include "graph/graph_text.h"
 
 TEST(module_gives_its_graphs_by_place_and_name)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_parse.c: the grammar of the text form: files, graphs, declarations, statements, calls, returns, names, references,
-   and the places that errors name. Numbers, dimensions and literals are in ir_parse_value.c. */
+/* graph_parse.c: the grammar of the text form: files, graphs, declarations, statements, calls, returns, names,
+   references, and the locations of errors. Numbers, dimensions and literals are in graph_parse_value.c. */
 #include "graph/graph_text.h"
 
 #include <stdio.h>
 
-/* Tokens that may stand in a file, and what the main graph then prints as. */
+/* Tokens that can appear in a file, and the printed main graph. */
 static void check_accepted(const char *text)
 {
     flx_context *ctx = flx_context_new(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_parse_hostile.c: text that nobody writes on purpose, or only on purpose: deep, huge, cut, changed. Parsing gives a
-   module that verifies or an error with a message and a place, and takes time linear in the text. */
+/* graph_parse_hostile.c: hostile or damaged text: deep, huge, truncated, changed. Parsing returns a module that
+   verifies or an error with a message and a location, and takes time linear in the text. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"
 
@@ -212,7 +212,7 @@ TEST(parse_long_tokens_are_read_or_refused)
     }
 }
 
-/* Squaring and pooling by turns builds dimensions whose text grows fourfold at each step, from a line each. */
+/* Alternate squaring and pooling builds dimensions whose text grows fourfold at each step, from a line each. */
 TEST(parse_dimensions_that_would_explode_are_refused)
 {
     draft d;

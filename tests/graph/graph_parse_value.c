@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_parse_value.c: numbers and their dtypes, dimensions, literal tensors. */
+/* graph_parse_value.c: numbers and their dtypes, dimensions, literal tensors. */
 #include "graph/graph_text.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ TEST(parse_number_takes_the_dtype_of_its_neighbours)
     check_constants("xor(p, true)", "bool");
     check_constants("xor(p, 1)", "bool");
     check_constants("add(1, 2)", "f32 f32");
-    check_constants("add(add(1, 2), x)", "f32 f32"); /* what stands around the call plays no part */
+    check_constants("add(add(1, 2), x)", "f32 f32"); /* the context of the call has no influence */
 }
 
 TEST(parse_number_among_roles_takes_the_right_dtype)
@@ -107,7 +107,7 @@ TEST(parse_whole_numbers_may_be_written_with_a_point_or_exponent)
     check_constants("add(i, -2147483648)", "i32");
     check_constants("add(l, 9223372036854775807)", "i64");
     check_constants("add(l, -9223372036854775808)", "i64");
-    check_constants("add(l, 9007199254740993)", "i64"); /* exact, though no double is */
+    check_constants("add(l, 9007199254740993)", "i64"); /* exact, although no double can represent it */
     check_constants("add(i, 0x10)", "i32");
 }
 

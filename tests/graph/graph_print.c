@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_print.c: graphs as text: exact constants, numbers written inline, names that clash, files with bodies. */
+/* graph_print.c: graphs as text: exact constants, numbers written inline, names that collide, files with bodies. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"
 
@@ -30,7 +30,7 @@ static void check_printed_and_free(flx_graph *g, const char *expected)
     flx_graph_free(g);
 }
 
-/* The bytes of output 0 after a trip through text are what they were. */
+/* The bytes of output 0 are unchanged after a round trip through text. */
 static void check_bits_survive(flx_context *ctx, flx_dtype dtype, int64_t count, const void *bytes)
 {
     flx_error err = {0};
@@ -250,7 +250,7 @@ TEST(print_many_equal_labels_take_linear_time)
     flx_graph *g = flx_graph_new(ctx, "f");
     flx_val x = flx_input(g, "x", &f32_scalar);
     for (int i = 0; i < COUNT; i++)
-        flx_named(g, flx_neg(g, x), i % 2 ? "a" : "b"); /* by turns */
+        flx_named(g, flx_neg(g, x), i % 2 ? "a" : "b"); /* alternately */
     flx_output(g, x, NULL);
     check_round_trip(g);
     flx_graph_free(g);

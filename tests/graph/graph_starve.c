@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_starve.c: memory runs out at every single request in turn, once and for good. What was asked for then fails with
-   OOM, nothing leaks, its inputs are as they were, and the context goes on working. */
+/* graph_starve.c: every single request for memory fails in turn, alone or with all later ones. The operation then fails
+   with OOM, nothing leaks, its inputs are unchanged, and the context keeps working. */
 #include "graph/graph_text.h"
 #include "graph/rich_text.h"
 
 #include "fault.h"
 #include "passes/pass.h"
 
-/* What a step works on; made while memory is plenty. */
+/* The inputs of a step; made while memory is available. */
 typedef struct {
     flx_context *ctx;
     flx_module *module;
@@ -84,8 +84,7 @@ static bool starve_once(step_fn step, size_t n, bool forever)
     CHECK_CODE(code, failed ? FLX_E_OOM : FLX_OK, &err);
     CHECK_MSG(!failed || err.code == FLX_E_OOM, "the error says %s", flx_code_name(err.code));
     CHECK_MSG(!failed || err.message[0], "an error without a message");
-    size_t grown =
-        f.live_blocks - before; /* symbols that the context now knows are no leak; debug builds keep headers */
+    size_t grown = f.live_blocks - before; /* new symbols in the context are not a leak; debug builds keep headers */
     check_usable(&s, hash);
     stage_end(&s);
     CHECK_MSG(fault_is_clean(&f), "%zu blocks leaked (%zu during the step), %zu errors", f.live_blocks, grown,

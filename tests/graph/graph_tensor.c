@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_tensor.c: tensors: making, sharing, reading, converting, limits. */
+/* graph_tensor.c: tensors: making, sharing, reading, converting, limits. */
 #include "graph/graph_text.h"
 
 #include "fault.h"

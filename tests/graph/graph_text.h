@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_text.h: what tests of graphs share: text to graph and back, and comparing what comes of it. */
+/* graph_text.h: shared by tests of graphs: text to graph and back, and comparing the results. */
 #ifndef FLX_TEST_GRAPH_TEXT_H
 #define FLX_TEST_GRAPH_TEXT_H
 
@@ -8,7 +8,7 @@
 #include <fluxion/fluxion.h>
 #include <string.h>
 
-/* Parses the text, which must be right. */
+/* Parses the text, which must be valid. */
 static inline flx_module *module_of(flx_context *ctx, const char *text)
 {
     flx_error err = {0};
@@ -85,7 +85,7 @@ static inline void check_prints(const char *text, const char *expected)
     flx_context_free(ctx);
 }
 
-/* The text does not parse: this code, at this LINE:COL; `message`, if given, occurs in the message. */
+/* The text does not parse: this code, at this LINE:COL; `message`, if given, is part of the message. */
 static inline void check_refused(const char *text, flx_code code, const char *place, const char *message)
 {
     flx_error err = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_verify.c: the verifier sees each way in which a graph can be wrong; the hash sees each way in which two differ. */
+/* graph_verify.c: the verifier detects each way in which a graph can be invalid; the hash each way in which two
+   differ. */
 #include "graph/graph_text.h"
 
 #include "graph/graph.h"
@@ -20,7 +21,7 @@ static uint32_t last(const flx_graph *g)
     return g->node_count - 1;
 }
 
-/* Each breaks one thing of the sample: node 3 is add, 4 top_k, 5 softmax, 6 custom_fn. */
+/* Each breaks one property of the sample: node 3 is add, 4 top_k, 5 softmax, 6 custom_fn. */
 static void operand_of_itself(flx_graph *g)
 {
     ((uint32_t *)(uintptr_t)node(g, 3)->in)[0] = node(g, 3)->first;
@@ -276,7 +277,7 @@ TEST(hash_is_that_of_the_structure)
     uint64_t h = hash_of("graph f(x: f32[N]) { y = exp(x) return y }");
     CHECK(h != 0);
     CHECK_EQ_U64(hash_of("graph g(x: f32[N]) { z = exp(x) y = z return y }"),
-                 h); /* labels and graph names are no part */
+                 h); /* labels and graph names do not count */
     static const char *const others[] = {
         "graph f(x: f32[M]) { y = exp(x) return y }",
         "graph f(x: f32[2*N]) { y = exp(x) return y }",
@@ -325,7 +326,7 @@ TEST(hash_sees_attributes_constants_and_bodies)
             CHECK_MSG(hash_of(texts[i]) != hash_of(texts[k]), "%s\n%s", texts[i], texts[k]);
 }
 
-/* Thirty bodies, each used twice by the next: written out it would be a thousand million graphs. */
+/* Thirty bodies, each used twice by the next: expanded it would be 10^9 graphs. */
 TEST(hash_of_shared_bodies_takes_linear_time)
 {
     flx_context *ctx = flx_context_new(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nn_answers.c: layers and losses against the answers of another framework (tests/oracle/nn.py), values and gradients,
-   on both devices. What is summed up for a gradient is the result times a random cotangent. */
+   on both devices. The loss of a gradient is the sum of the result times a random cotangent. */
 #include "answers.h"
 #include "test.h"
 

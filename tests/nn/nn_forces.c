@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nn_forces.c: the model of examples/forces.c, whose loss holds a gradient, against the answers of another framework
-   (tests/oracle/nn_forces.py), against differences, and against the laws of mechanics. */
+/* nn_forces.c: the model of examples/forces.c, whose loss contains a gradient, against the answers of another framework
+   (tests/oracle/nn_forces.py), against finite differences, and against the laws of mechanics. */
 #include "answers.h"
 #include "example_models.h"
 #include "test.h"
@@ -121,7 +121,7 @@ static double run_for(const flx_graph *g, const inputs *in, size_t k, int64_t i)
     return y;
 }
 
-/* (f(p + h) - f(p - h)) / 2h for the sum of output k, by element i of an input. */
+/* (f(p + h) - f(p - h)) / 2h for the sum of output k, with respect to element i of an input. */
 static double difference(const flx_graph *g, const inputs *in, const char *name, int64_t i, size_t k)
 {
     double *p = (double *)flx_tensor_data(value_of(in, name)) + i, before = *p, h = 1e-5;
@@ -162,7 +162,7 @@ TEST(forces_loss_has_the_gradient_that_differences_show)
 
 /* ---- Laws ---- */
 
-/* The energy depends on distances alone: forces sum to zero, and so do their torques. */
+/* The energy depends only on distances: forces sum to zero, and so do their torques. */
 TEST(forces_of_distances_have_neither_sum_nor_torque)
 {
     answers a;

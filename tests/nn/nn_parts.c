@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nn_parts.c: names and shapes of parameters, positions, first values, dropout, and mistakes. */
+/* nn_parts.c: names and shapes of parameters, positions, initial values, dropout, and errors. */
 #include "test.h"
 
 #include <fluxion/fluxion.h>

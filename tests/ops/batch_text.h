@@ -7,7 +7,7 @@
 
 enum { BATCH_MAX_INPUTS = 4 };
 
-/* An input: its elements, row-major, with a batch axis in front where `batched`. */
+/* An input: its elements, row-major, with a leading batch axis where `batched`. */
 typedef struct {
     const char *name;
     double at[GRADIENT_MAX_PARTS];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batching.c: what vmap owes to a loop over the examples and to the gradient, tried on every sample of the table.
-
-   For every subset of batched operands the batch axis stands in turn at each place of each operand and of each
-   result, counted from the front and from the back; batches have 2, 3 (often the extent of another axis), 1 and 0
-   examples. What the batched op gives for an example has the bits of what the op gives for it alone. And
-   differentiating a batch is batching the derivative: the gradient of the summed losses is each example's own
-   gradient, summed over the batch for an operand that is shared. */
+/* batching.c: vmap must agree with a loop over the examples and with the gradient, on every sample of the table. For
+   every subset of batched operands the batch axis is in turn at each position of each operand and of each result,
+   counted from the start and from the end; batches have 2, 3 (often the extent of another axis), 1 and 0 examples. The
+   result of the batched op for an example has the same bits as that of the op for this example alone. And
+   differentiating a batch is batching the derivative: the gradient of the summed losses is each example's own gradient,
+   summed over the batch for an operand that is shared. */
 #include "experiment.h"
 #include "graph/op/site.h"
 #include "ops/opcode.h"
@@ -29,7 +28,7 @@ static flx_type with_axis(const flx_type *t, int axis, int64_t size)
     return y;
 }
 
-/* Example b of a batch, or all examples put together: copies between the batch with its axis anywhere and one
+/* Example b of a batch, or all examples joined: copies between the batch with its axis anywhere and one
    example. */
 static void copy_example(char *batch, char *example, const flx_type *type, int axis, int64_t size, int64_t b, bool into)
 {
@@ -66,20 +65,20 @@ static flx_tensor *batch_of(flx_context *ctx, flx_tensor *const *examples, const
 
 typedef struct {
     experiment x;
-    bag example[MAX_BATCH]; /* operand values of each; that of example 0 is what is shared */
+    bag example[MAX_BATCH]; /* operand values of each; a shared operand has that of example 0 */
     flx_type out[MAX_OUT];  /* of one example, symbols bound */
     flx_type in[MAX_OPERANDS];
     size_t operands, results;
     int places; /* where a batch axis may be: more than any rank */
 } loop;
 
-/* Where the axis stands in a tensor of this rank at turn `turn`. */
+/* The position of the axis in a tensor of this rank at turn `turn`. */
 static int64_t place_of(int rank, int turn)
 {
     return turn % (rank + 1);
 }
 
-/* Odd turns count from the back. */
+/* Odd turns count from the end. */
 static int64_t spoken(int64_t place, int rank, int turn)
 {
     return turn % 2 ? place - (rank + 1) : place;
@@ -136,7 +135,7 @@ static void compare_example(const loop *l, unsigned subset, int turn, int64_t b,
     bag_free(&in);
 }
 
-/* One subset of batched operands, the batch axis of each value at one of its places. */
+/* One subset of batched operands, the batch axis of each value at one of its positions. */
 static void check_turn(const loop *l, unsigned subset, int turn, int64_t size)
 {
     flx_vmap_axis axes[MAX_OPERANDS];
@@ -216,8 +215,7 @@ static bool begin_loop(loop *l, const sample_case *c)
     return l->operands > 0;
 }
 
-/* With more operands there are many subsets: those of one operand and of all but one are tried, and each has one
-   turn. */
+/* With more operands there are many subsets: those of one operand and of all but one are tried, each with one turn. */
 enum { FEW_OPERANDS = 6 };
 
 static bool is_typical(unsigned subset, size_t operands)
@@ -281,7 +279,7 @@ static int wrt_index(const experiment *x, const char *name)
     return -1;
 }
 
-/* The operands of the subset and all weights have a batch axis; where it is, the subset decides as well. */
+/* The operands of the subset and all weights have a batch axis; its position also depends on the subset. */
 static void plan_batch(batch_plan *p, const experiment *x, unsigned subset)
 {
     flx_error err = {0};

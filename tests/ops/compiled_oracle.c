@@ -138,7 +138,7 @@ static double *whole_bounds(const flx_tensor *expected, const double *noise)
     return bounds;
 }
 
-/* Noise is asked for only where the tolerance of the fixture is not enough. */
+/* Noise is computed only where the tolerance of the fixture is not enough. */
 static void compare(void *user, size_t piece, flx_tensor *const *out)
 {
     const comparison *by = user;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_oracle.h: cases with independent answers, compiled, many at a time, each in one of the ways
-   (compile/compiled_ways.h). Compiled code may be farther from an answer than the reference evaluator by as much as it
-   may differ from that
-   (compile/error_bound.h). */
+   (compile/compiled_ways.h). Compiled code may differ from an answer by more than the reference evaluator does, by as
+   much as it may differ from the evaluator (compile/error_bound.h). */
 #ifndef FLX_TEST_COMPILED_ORACLE_H
 #define FLX_TEST_COMPILED_ORACLE_H
 

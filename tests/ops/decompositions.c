@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decompositions.c: an op and its decomposition give the same values, on every sample of the table, in f64 and c128
-   (where both round alike) and, for pointwise ops, on NaN, infinities and zeros as well. */
+   (where both round the same way) and, for pointwise ops, on NaN, infinities and zeros as well. */
 #include "autodiff/autodiff.h"
 #include "sample.h"
 #include "test.h"

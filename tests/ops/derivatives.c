@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* derivatives.c: what the modes of differentiation owe each other, tried on every sample of the table in f64 and
-   c128.
-
-   Along random directions t and u (see experiment.h): reverse and forward mode agree with each other to rounding and
-   with differences; the four ways to u'Ht agree with each other and with differences of the gradient; the Hessian is
-   symmetric; and the Jacobians by columns and by rows are one matrix. An op whose derivative is zero by definition
-   gives exact zeros. */
+/* derivatives.c: the modes of differentiation must agree, on every sample of the table in f64 and c128. Along random
+   directions t and u (see experiment.h): reverse and forward mode agree with each other to rounding and with finite
+   differences; the four ways to u'Ht agree with each other and with finite differences of gradients; the Hessian is
+   symmetric; and the Jacobians computed column by column and row by row are equal. An op whose derivative is zero by
+   definition returns exact zeros. */
 #include "autodiff/autodiff.h"
 #include "experiment.h"
 #include "graph/op/site.h"
@@ -18,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Straight-through derivatives are declared and not those of the value, so that only the modes can be held against each
-   other. How much of the laws is left: */
+/* Straight-through derivatives are declared and not those of the value, so only the modes can be compared with each
+   other. Which laws remain: */
 typedef enum {
     DERIVED,          /* all */
-    STRAIGHT_THROUGH, /* the value is rounded: its differences mean nothing */
+    STRAIGHT_THROUGH, /* the value is rounded: finite differences of it mean nothing */
     FROZEN_SCALE,     /* nor do those of the gradient, which holds a scale constant */
-    NOT_A_GRADIENT    /* the partial derivatives belong to no common function: mixed second ones differ */
+    NOT_A_GRADIENT    /* the partial derivatives are not those of one function: mixed second ones differ */
 } law_left;
 
 static law_left law_left_of(flxi_opcode op)
@@ -69,7 +67,7 @@ static flx_tensor *moved(const flx_tensor *x, const flx_tensor *t, double h)
     return y;
 }
 
-/* All of x->in, with every operand that is differentiated moved by h along direction `prefix`. */
+/* All of x->in, with every differentiated operand moved by h along direction `prefix`. */
 static bag shifted(const experiment *x, const char *prefix, double h)
 {
     bag b = {0};
@@ -94,8 +92,8 @@ static double loss_at(const experiment *x, const char *direction, double h)
     return v;
 }
 
-/* Central differences, extrapolated once: the error is O(h^4). Where two steps tell different stories a kink lies
-   between them, and smaller ones are taken. */
+/* Central differences, extrapolated once: the error is O(h^4). Where two steps disagree there is a kink between them,
+   and smaller steps are used. */
 static double difference(const experiment *x, double (*f)(const experiment *, const char *, double),
                          const char *direction)
 {
@@ -156,7 +154,7 @@ static void check_first_order(experiment *x, const flx_graph *grad)
 
 /* ---- Second order ---- */
 
-static const flx_graph *gradient_graph; /* of the experiment under way: differences call back without room for it */
+static const flx_graph *gradient_graph; /* of the current experiment: the callback has no argument for it */
 
 static double gradient_at(const experiment *x, const char *direction, double h)
 {
@@ -395,7 +393,8 @@ TEST(derivative_hessians_are_symmetric_for_every_op)
 
 enum { MAX_REAL = 2 * MAX_NAMES };
 
-/* The op with real inputs and outputs: complex ones are taken apart, since their Jacobian is not one complex matrix. */
+/* The op with real inputs and outputs: complex ones are split into parts, since their Jacobian is not one complex
+   matrix. */
 typedef struct {
     flx_graph *g;
     bag in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_traps.c: places where the driver of derivatives, not a rule, goes wrong if written naively. */
+/* driver_traps.c: cases where the driver of derivatives, not a rule, would fail if written naively. */
 #include "test.h"
 
 #include <fluxion/fluxion.h>
@@ -11,7 +11,7 @@ static flx_module *parse(flx_context *ctx, const char *text, flx_error *err)
     return flx_parse(ctx, text, strlen(text), "trap", err);
 }
 
-/* The zeros of an input that the loss does not reach have its own type. */
+/* The zeros of an input that the loss does not depend on have the input's type. */
 TEST(trap_108_gradient_of_an_unreached_input_has_its_type)
 {
     static const char *const types[] = {"f64[3]", "f16[2, 5]", "bf16[]", "c64[4]", "c128[2]", "f32[0, 3]"};

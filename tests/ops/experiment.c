@@ -95,7 +95,7 @@ bool experiment_same(const flx_tensor *a, const flx_tensor *b, double tolerance,
 
 /* ---- The loss ---- */
 
-/* L(a…, w…) around the op's graph. Elements that are not finite (folds of nothing) take no part: they have no
+/* L(a…, w…) around the op's graph. Elements that are not finite (empty folds) are excluded: they have no finite
    differences. */
 static flx_graph *make_loss(const experiment *x)
 {
@@ -135,7 +135,7 @@ static flx_graph *make_loss(const experiment *x)
 
 /* ---- Setting up ---- */
 
-/* Of the dtypes that have a derivative, those in which differences mean something. */
+/* Of the dtypes that have a derivative, those in which finite differences are meaningful. */
 static bool is_wide(int32_t dtype)
 {
     return dtype == FLX_F64 || dtype == FLX_C128;

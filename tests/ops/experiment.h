@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* experiment.h: one sample of the op table, set up so that the laws of derivatives can be tried on it.
-
-   Of an op with results y_k the experiment makes the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so
-   that one number stands for all of the op, and its gradient is the op's vjp with the cotangents w_k. Every operand
-   that has a derivative gets two random directions. Symbolic samples are transformed as they are and run with their
-   symbols bound. */
+/* experiment.h: one sample of the op table, set up so that the laws of derivatives can be tested on it. For an op with
+   results y_k the experiment builds the loss L = Σ_k Σ Re(conj(w_k) y_k) with random weights w_k, so that one number
+   stands for all of the op, and its gradient is the op's vjp with the cotangents w_k. Every operand that has a
+   derivative gets two random directions. Symbolic samples are transformed unchanged and run with their symbols
+   bound. */
 #ifndef FLX_EXPERIMENT_H
 #define FLX_EXPERIMENT_H
 
@@ -20,7 +19,7 @@ typedef struct {
     size_t n;
 } bag;
 
-void bag_put(bag *b, const char *name, flx_tensor *t); /* takes t over */
+void bag_put(bag *b, const char *name, flx_tensor *t); /* takes ownership of t */
 flx_tensor *bag_get(const bag *b, const char *name);   /* NULL when there is none */
 void bag_free(bag *b);
 
@@ -60,10 +59,10 @@ bool experiment_is_wide(sample_case *c);
 /* Runs g on the values by the names of its inputs; a failure is reported and false. */
 bool experiment_run(const experiment *x, const flx_graph *g, const bag *values, flx_tensor **out);
 
-/* The gradient of a one-output graph by all names, zeros where none arrives. */
+/* The gradient of a one-output graph with respect to all names, zeros where there is none. */
 flx_graph *experiment_gradient(const experiment *x, const flx_graph *l, flx_error *err);
 
-/* Reports and gives false where a transform failed or made a graph that does not verify. */
+/* Reports and returns false where a transform failed or made a graph that does not verify. */
 bool experiment_made(const flx_graph *g, const char *what, const flx_error *err);
 
 /* ---- Numbers ---- */
@@ -85,7 +84,7 @@ void release_all(flx_tensor **t, size_t n);
 
 /* ---- Laws ---- */
 
-/* Tries a law on one sample and gives the number of cases; `dry` only counts them. */
+/* Tests a law on one sample and returns the number of cases; `dry` only counts them. */
 typedef size_t (*op_law)(const sample_case *c, bool dry);
 
 size_t law_of_modes(const sample_case *c, bool dry);         /* derivatives.c */
@@ -96,7 +95,7 @@ size_t law_of_commuting(const sample_case *c, bool dry);     /* batching.c */
 size_t law_of_precision(const sample_case *c, bool dry);     /* precision.c */
 size_t precision_cases(const sample_case *c, int32_t dtype); /* those in one dtype */
 
-/* Whether the op has a derivative that is not zero by definition: the laws that speak about its values need one. */
+/* Whether the op has a derivative that is not zero by definition: the laws about its values need one. */
 bool law_needs_derivative(flxi_opcode op);
 
 /* Whether its second derivatives are those of a function. */
@@ -117,8 +116,8 @@ const precision_exception *precision_exceptions(size_t *n);
 /* Why batching an op changes bits, or NULL. */
 const char *batching_exception(flxi_opcode op);
 
-/* Examples of a batch draw from streams of their own (tests/ops/random/random.c), which a loop over one example does
-   not know. */
+/* Examples of a batch draw from streams of their own (tests/ops/random/random.c), which a loop over single examples
+   cannot reproduce. */
 bool batching_has_streams(flxi_opcode op);
 
 /* sample_each() with a law; checks that it tries as many cases as it counts. */

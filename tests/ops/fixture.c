@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixture.c: what the tests that run the fixtures of tests/oracle share. */
+/* fixture.c: shared by the tests that run the fixtures of tests/oracle. */
 #include "fixture.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixture.h: reading the fixtures of tests/oracle, and holding results against the independent answers in them. */
+/* fixture.h: reading the fixtures of tests/oracle, and comparing results with the independent answers in them. */
 #ifndef FLX_TEST_FIXTURE_H
 #define FLX_TEST_FIXTURE_H
 
@@ -14,12 +14,12 @@ void fixture_each(const char *folder, void (*visit)(const flx_module *m, const f
    last place of the largest expected magnitude, or of 2^K where that is more and the answer's name (NULL is none) has
    __2p<K>
    (__2m<K>: of 2^-K): for answers that cancellation makes small. Equal infinities agree, and so do two NaNs; integers
-   must be equal. What disagrees is reported with the case, the result's name, the element and both values, and the test
-   goes on. */
+   must be equal. A difference is reported with the case, the result's name, the element and both values, and the test
+   continues. */
 void fixture_agree(const char *case_name, const char *result, const flx_tensor *found, const flx_tensor *expected,
                    const char *answer_name);
 
-/* The same with so much more for each element; -1, or the number of the first element that disagrees. */
+/* The same with this additional tolerance for each element; -1, or the number of the first element that disagrees. */
 int64_t fixture_first_difference(const char *case_name, const flx_tensor *found, const flx_tensor *expected,
                                  const char *answer_name, const double *more);
 

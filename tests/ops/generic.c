@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generic.c: what must hold for every op, tried on every sample of the table in every dtype. A new op is tested here
-   without a line being written. */
+/* generic.c: properties of every op, tested on every sample of the table in every dtype. A new op is tested here
+   without any new code. */
 #include "fault.h"
 #include "graph/graph.h"
 #include "ops/opcode.h"
@@ -33,7 +33,7 @@ static void check_schema(const flxi_op *op)
         EXPECT_MSG(is_kernel || flxi_is_name(a->name, strlen(a->name)), "%s: attribute name '%s'", op->name, a->name);
         EXPECT_MSG(positional || !(a->flags & ATTR_POSITIONAL), "%s: positional attributes come first", op->name);
         positional = (a->flags & ATTR_POSITIONAL) != 0;
-        EXPECT_MSG(a->offset < op->rules->attrs_size, "%s: attribute '%s' lies outside its struct", op->name, a->name);
+        EXPECT_MSG(a->offset < op->rules->attrs_size, "%s: attribute '%s' is outside its struct", op->name, a->name);
         bool is_list = a->kind == ATTR_INTS || a->kind == ATTR_DIMS || a->kind == ATTR_BOOLS || a->kind == ATTR_PAIRS;
         EXPECT_MSG(!is_list || a->note || (a->flags & ATTR_REQUIRED), "%s: the default of '%s' is not stated", op->name,
                    a->name);
@@ -48,7 +48,7 @@ TEST(generic_table_is_complete)
         const flxi_op *op = &flxi_ops[i];
         const flxi_rules *r = op->rules;
         bool declared = (op->traits & TRAIT_DECLARED) != 0;
-        bool registered = flxi_has_own_attrs(op); /* there only where a program added it: host_op.c */
+        bool registered = flxi_has_own_attrs(op); /* exists only where a program registers it: host_op.c */
         EXPECT_MSG(declared || flxi_is_name(op->name, strlen(op->name)), "'%s' is not a name", op->name);
         EXPECT_MSG(op->doc && *op->doc, "%s has no documentation", op->name);
         EXPECT_MSG(r->infer && r->eval, "%s lacks infer or eval", op->name);
@@ -173,7 +173,7 @@ TEST(generic_samples_run_and_repeat)
     sample_each(run_sample);
 }
 
-/* NaN, infinities, extremes, indices far outside: any answer or error is fine, leaving the buffers is not. */
+/* NaN, infinities, extremes, indices far outside: any result or error is allowed, access outside the buffers is not. */
 static void run_special(const sample_case *c)
 {
     flx_error err = {0};
@@ -260,7 +260,7 @@ TEST(generic_specialising_equals_building)
     sample_each(specialise_sample);
 }
 
-/* ---- Errors every op must give ---- */
+/* ---- Errors that every op must report ---- */
 
 static flx_code parse_code(const char *text, flx_error *err)
 {

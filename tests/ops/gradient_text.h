@@ -13,7 +13,7 @@
 
 enum { GRADIENT_MAX_INPUTS = 6, GRADIENT_MAX_PARTS = 16 };
 
-/* An input of the graph: its elements, row-major, and what its derivative must be. A complex element is two numbers. */
+/* An input of the graph: its elements, row-major, and its expected derivative. A complex element is two numbers. */
 typedef struct {
     const char *name;
     double at[GRADIENT_MAX_PARTS];
@@ -120,7 +120,8 @@ static inline void gradient_compare(const gradient_run *r, flx_tensor **found, c
     }
 }
 
-/* Forward mode along 1 (and i) in one input: the sum of the output's tangents is the sum of the wanted derivatives. */
+/* Forward mode along 1 (and i) in one input: the sum of the output's tangents is the sum of the expected
+   derivatives. */
 static inline void gradient_forward(gradient_run *r, size_t i, int part)
 {
     char name[64];

@@ -184,7 +184,7 @@ static bool has_lanes(const problem *p, size_t input)
     return flx_tensor_type(p->point[input])->rank > flx_val_type(p->f, flx_graph_input(p->f, input))->rank;
 }
 
-/* Input i as the kind wants it, to be released. */
+/* Input i in the form that the kind needs, to be released. */
 static flx_tensor *input_at(const problem *p, const transform_kind *kind, size_t i, int64_t lane)
 {
     if (i < kind->num_batched || !has_lanes(p, i))

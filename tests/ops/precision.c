@@ -2,21 +2,20 @@
 /* precision.c: derivatives in f32, f16, bf16 and c64 against those in f64 and c128 at the same inputs, on every
    sample of the table.
 
-   The inputs have eight bits, so that every format holds them and one reference serves for all. Of each number d of
-   the vjp and of the jvp the bound is
+   The inputs have eight bits, so that every format can represent them and one reference serves for all. Of each number
+   d of the vjp and of the jvp the bound is
 
        depth · unit · (|d| + Σ_z |∂d/∂z| |z|),
 
-   z running through all numbers that d is computed from: operands and cotangents or tangents. The sum is what d could
-   move if each of them were off by its own size; since d is linear in the cotangents, it contains the sum of the
-   magnitudes of the terms that d is made of. `depth` is the largest number of roundings on a path of the derivative's
-   graph: every op of the reference evaluator rounds its result once, sums having been taken in double (f16, bf16: in
-   f32). So an algorithm that rounds along a path as long as its own, without losing more than the problem does, is
-   within the bound, and one without roundings must be exact. A number below the normal ones of a format is off by its
-   smallest step instead, times what it is multiplied with.
+   z running through all numbers that d is computed from: operands and cotangents or tangents. The sum is how much d
+   could change if each of them were wrong by its own size; since d is linear in the cotangents, it contains the sum of
+   the magnitudes of the terms of d. `depth` is the largest number of roundings on a path of the derivative's graph:
+   every op of the reference evaluator rounds its result once, sums having been taken in double (f16, bf16: in f32). So
+   an algorithm that rounds along a path as long as its own, without losing more than the problem does, is within the
+   bound, and one without roundings must be exact. A number below the normal ones of a format is off by its smallest
+   step instead, times what it is multiplied with.
 
-   A rule that cancels more than the problem makes it needs a row below, which says why and by what its error is
-   bounded. */
+   A rule that cancels more than the problem requires needs a row below, which says why and what bounds its error. */
 #include "compile/error_bound.h"
 #include "experiment.h"
 #include "graph/op/site.h"
@@ -46,16 +45,16 @@ static const format formats[] = {
 enum { NUM_FORMATS = sizeof formats / sizeof *formats };
 
 /* Ops whose rules subtract numbers of the size of their results, which are at most 1: the error is relative to the
-   cotangents and tangents that come in, not to the derivative. */
+   incoming cotangents and tangents, not to the derivative. */
 static const precision_exception exceptions[] = {
     {OP_sigmoid, "y (1 - y) cancels where y is near 1"},
     {OP_tan, "1 + y^2 cancels where y is near i or -i"},
     {OP_softmax, "g - sum(g y) cancels where one y is near 1"},
     {OP_log_softmax, "t - sum(t softmax(x)) cancels where one x is far above the others"},
     {OP_attention, "g v - sum(P g v) cancels where the values hardly differ"},
-    {OP_attention_backward, "the same, with dy in the place of g"},
+    {OP_attention_backward, "the same, with dy instead of g"},
     {OP_fused_attention_block, "as attention"},
-    {OP_fused_transformer_layer, "as attention; layer_norm takes means away besides"},
+    {OP_fused_transformer_layer, "as attention; layer_norm also subtracts means"},
     {OP_lstsq, "b - a x and what projections leave of it cancel where a x is near b"},
     {OP_bessel_i0e, "i1e(x) - i0e(x) cancels for large x"},
     {OP_bessel_i1e, "i0e(x) - i1e(x) (1 + 1/x) cancels for large x"},
@@ -75,7 +74,7 @@ static bool is_exception(flxi_opcode op)
     return false;
 }
 
-/* ---- Inputs that every format holds ---- */
+/* ---- Inputs that every format can represent ---- */
 
 /* Eight bits, as bf16 has them, and none below the smallest of f16. */
 static double coarse(double x)
@@ -104,7 +103,7 @@ static void make_coarse(experiment *x)
 
 /* ---- Roundings ---- */
 
-/* The most roundings on a path through the graph. A body is gone through at most so often in any sample. */
+/* The most roundings on a path through the graph. A body is executed at most this often in any sample. */
 static int depth_of(const flx_graph *g)
 {
     enum { MOST_STEPS = 7 };
@@ -132,7 +131,7 @@ static int depth_of(const flx_graph *g)
 /* ---- The reference ---- */
 
 typedef struct {
-    flx_graph *g; /* the vjp, or the jvp with the results in front of it */
+    flx_graph *g; /* the vjp, or the results followed by the jvp */
     flx_tensor *out[2 * MAX_OUT];
     double *scale[2 * MAX_OUT]; /* by output: |d| + Σ |∂d/∂z| |z|; NULL where it is not compared */
     size_t outputs, first;      /* the derivatives are the outputs from `first` on */
@@ -259,7 +258,7 @@ typedef struct {
     const format *f;
     const char *what;
     int depth;
-    double largest;  /* of all inputs and 1: what a number may be multiplied with */
+    double largest;  /* of all inputs and 1: the largest factor of a number */
     double incoming; /* Σ of the magnitudes of cotangents or tangents, for an exception; else 0 */
 } comparison;
 

@@ -69,7 +69,7 @@ static void add_text(FILE *f, const char *text, const char *end, const sample_ca
     }
 }
 
-/* The next operand of a sample: its type text [*from, *to) and the range in braces behind it, if any. */
+/* The next operand of a sample: its type text [*from, *to) and the range in braces after it, if any. */
 typedef struct {
     const char *type, *type_end;
     bool has_range;

@@ -31,10 +31,10 @@ void sample_each(void (*fn)(const sample_case *c));
    many of the operands are used (-1: all); `extra` is appended to the attributes, or NULL. The caller frees it. */
 char *sample_text(const sample_case *c, int operands, const char *extra);
 
-/* Parses it; the context is new and comes back too. NULL on error. */
+/* Parses it; the context is new and is returned too. NULL on error. */
 flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err);
 
-/* Values for the inputs of g and a run; outputs as flx_run gives them. Symbols are bound to SAMPLE_EXTENT. */
+/* Values for the inputs of g and a run; outputs as from flx_run. Symbols are bound to SAMPLE_EXTENT. */
 flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err);
 
 /* A value for operand i as the sample asks for it; `state` is that of test_random(). */

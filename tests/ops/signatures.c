@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signatures.c: holds the public catalogue against tests/ops/signatures.txt, the contract as it was written down before
-   the ops were: every op, how many operands and results it has, its attributes with their defaults, second names. */
+/* signatures.c: compares the public catalogue with tests/ops/signatures.txt, the contract that was written before the
+   ops: every op, how many operands and results it has, its attributes with their defaults, second names. */
 #include "run_text.h"
 
 #include <fluxion/catalogue.h>
@@ -114,7 +114,7 @@ static attribute read_attribute(span s)
     return a;
 }
 
-/* Leaves have attributes in the place of operands: a type, and what fills it. */
+/* Leaves have attributes instead of operands: a type, and what fills it. */
 static void read_operand(signature *g, span s)
 {
     if (equals(s, "type") || g->num_attrs > 0) {
@@ -150,7 +150,7 @@ static signature read_signature(span line)
 
 /* ---- Against the catalogue ---- */
 
-/* Numbers by value, since 1/6 has no end; everything else as text. */
+/* Numbers by value, since 1/6 has no finite expansion; everything else as text. */
 static bool same_default(span wanted, const char *found)
 {
     char text[MAX_NAME];
@@ -320,7 +320,7 @@ static bool has_family(const contract *c, const char *family)
     return false;
 }
 
-/* Declarations are not called, and what derivatives are made of is no part of the contract. */
+/* Declarations are not called, and backward ops are not part of the contract. */
 static bool is_internal(const char *op)
 {
     return strcmp(op, "input") == 0 || strcmp(op, "param") == 0 || ends_with(span_of(op), "_backward");

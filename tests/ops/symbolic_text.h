@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbolic_text.h: what a graph with symbolic dimensions becomes: the type it shows, and what a run gives. */
+/* symbolic_text.h: graphs with symbolic dimensions: their types and the results of a run. */
 #ifndef FLX_TEST_SYMBOLIC_TEXT_H
 #define FLX_TEST_SYMBOLIC_TEXT_H
 

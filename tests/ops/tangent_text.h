@@ -60,8 +60,8 @@ static inline void tangent_compare(const flx_tensor *found, const tangent_row *w
     }
 }
 
-/* Runs `made` (which is freed) at the rows named like its inputs, and compares the outputs named like the wanted
-   ones. */
+/* Runs `made` (which is freed) at the rows with the names of its inputs, and compares the outputs with the expected
+   ones by name. */
 static inline void tangent_check(tangent_graph *t, flx_graph *made, const tangent_row *at, size_t n,
                                  const tangent_row *want, size_t num_want)
 {

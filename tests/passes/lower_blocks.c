@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering: what each policy makes of a block, that no value changes by it, and that a lowered graph takes no
-   blocks. */
+/* Lowering: the result of each policy for a composite, that no value changes, and that a lowered graph accepts no
+   composites. */
 #include "passes/lower_blocks.h"
 #include "autodiff/transform_text.h"
 #include "graph/module.h"
@@ -12,7 +12,7 @@ enum { NUM_POLICIES = sizeof policies / sizeof *policies, MAX_RESULTS = 4 };
 
 /* ---- What is in a graph ---- */
 
-/* How many nodes of a graph and its bodies a question is true of. */
+/* For how many nodes of a graph and its bodies a predicate is true. */
 static size_t count_nodes(const flx_graph *g, bool (*is)(const flxi_op *op))
 {
     size_t n = 0;
@@ -74,7 +74,7 @@ static void check_same(flx_tensor *const *a, flx_tensor *const *b, size_t n)
     }
 }
 
-/* One sample of a block: itself and lowered, on the same values, to the bit, in every dtype. */
+/* One sample of a composite: itself and lowered, on the same values, bit for bit, in every dtype. */
 static void lower_sample(const sample_case *c)
 {
     flx_error err = {0};
@@ -110,7 +110,7 @@ TEST(lower_keeps_the_values_of_every_block)
     sample_each(lower_sample);
 }
 
-/* A random network of blocks and ops on x: f64[3, 4], with parameters p0, p1 …; every value has 4 columns. */
+/* A random network of composites and ops on x: f64[3, 4], with parameters p0, p1 …; every value has 4 columns. */
 static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
 {
     static const char *const acts[] = {"none", "relu", "tanh", "gelu", "silu", "mish"};
@@ -203,7 +203,7 @@ TEST(lower_random_networks_agrees_under_all_policies)
     }
 }
 
-/* ---- What a block becomes ---- */
+/* ---- What a composite becomes ---- */
 
 typedef struct {
     const char *call;
@@ -255,7 +255,7 @@ TEST(lower_keeps_names_and_order_of_results)
     bench_close(&t);
 }
 
-/* A pinned value never vanishes, and the remap finds it. */
+/* A pinned value is never removed, and the remap finds it. */
 TEST(lower_carries_pins_and_remaps)
 {
     text_bench t = bench_open("graph f(x: f64[3, 4], w: f64[4, 4], b: f64[4]) {\n"
@@ -263,7 +263,7 @@ TEST(lower_carries_pins_and_remaps)
                               NULL);
     flxi_remap remap;
     flx_graph *low = NULL;
-    flx_val h = {flxi_node_at(t.g, 3)->first, t.g->serial}; /* behind the three inputs */
+    flx_val h = {flxi_node_at(t.g, 3)->first, t.g->serial}; /* after the three inputs */
     CHECK_EQ_STR(flx_val_name(t.g, h), "h");
     CHECK(flx_pin(t.g, h).id != 0);
     CHECK_OK(flxi_lower(t.g, FLX_POLICY_FUSABLE, &low, &remap, &t.err), &t.err);
@@ -311,8 +311,8 @@ TEST(lower_makes_a_graph_that_takes_no_blocks)
     CHECK(flx_matmul(low, x, w).id != 0); /* ops may still be added */
     CHECK(flx_linear(low, x, w, FLX_NONE, NULL).id == 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
-    CHECK_EQ_STR(t.err.message, "linear is a block, and 'f' has been lowered");
-    CHECK_EQ_STR(t.err.hint, "add it to the graph as it was before lowering, and lower that again");
+    CHECK_EQ_STR(t.err.message, "linear is a composite, but 'f' has been lowered");
+    CHECK_EQ_STR(t.err.hint, "add it to the graph before lowering, then lower again");
     flx_graph_free(low);
     bench_close(&t);
 }
@@ -332,12 +332,12 @@ TEST(lower_makes_a_graph_that_takes_no_bodies_with_blocks)
     attrs[1] = flx_attr_graph("else", flx_module_find(t.m, "a"));
     CHECK_EQ_U64(flx_op(low, "if", in, 2, attrs, 2, &y, 1), 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
-    CHECK_EQ_STR(t.err.message, "if: its body has blocks, and 'f' has been lowered");
+    CHECK_EQ_STR(t.err.message, "if: its body has composites, but 'f' has been lowered");
     flx_graph_free(low);
     bench_close(&t);
 }
 
-/* Passes and transforms of MIR give MIR, those of HIR take blocks as they are. */
+/* Passes and transforms of MIR return MIR, those of HIR accept composites unchanged. */
 TEST(stage_survives_passes_and_transforms)
 {
     static const char *const wrt[] = {"w"};
@@ -372,7 +372,7 @@ TEST(lower_refuses_bad_arguments)
     text_bench t = bench_open(pair_text, NULL);
     CHECK(flx_lower(t.g, (flx_policy)7, &t.err) == NULL);
     CHECK_CODE(t.err.code, FLX_E_USAGE, &t.err);
-    CHECK_EQ_STR(t.err.message, "flx_lower: there is no policy 7");
+    CHECK_EQ_STR(t.err.message, "flx_lower: unknown policy 7");
     CHECK(flx_lower(NULL, FLX_POLICY_DIRECT, &t.err) == NULL);
     CHECK_CODE(t.err.code, FLX_E_USAGE, &t.err);
     CHECK_EQ_I64(flx_graph_stage(NULL), FLX_STAGE_HIR);

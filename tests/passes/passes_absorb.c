@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes_absorb.c: transposes that products take over, and those that they must leave. */
+/* passes_absorb.c: transposes that products absorb, and those that must stay. */
 #include "passes/pass.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@ static const struct {
     {"graph g(a: f64[4, 3], b: f64[4, 5]) { return transpose(matmul(transpose(a, perm=[1, 0]), b), perm=[1, 0]) }", 0},
     {"graph g(a: f64[2, 4, 3], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[0, 2, 1]), b) }", 0},
     {"graph g(a: f64[2, 3, 4], b: f64[2, 4, 5]) { return transpose(matmul(a, b), perm=[0, 2, 1]) }", 0},
-    /* The product is wanted as it is too. */
+    /* The product itself is needed too. */
     {"graph g(a: f64[3, 4], b: f64[4, 5]) { y = matmul(a, b) return y, transpose(y, perm=[1, 0]) }", 1},
     /* Other axes, or a batch that broadcasts. */
     {"graph g(a: f64[3, 2, 4], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[1, 0, 2]), b) }", 1},

@@ -51,7 +51,7 @@ TEST(constants_become_parameters)
     flx_graph *moved = flx_constants_to_params(g, at_least, &c, &err);
     CHECK_MSG(moved != NULL, "%s", err.message);
     CHECK_EQ_STR(c.names, "w weight1 ");
-    CHECK_EQ_U64(c.asked, 3); /* the half too, but not what stands in the body */
+    CHECK_EQ_U64(c.asked, 3); /* the half too, but not the constant in the body */
     flx_buffer text = text_of(moved);
     CHECK_EQ_STR(text.data, "graph step(c: f32[2]) {\n"
                             "  v0 = const(f32[2], [5, 6])\n"

@@ -114,8 +114,8 @@ TEST(cse_merges_calls_of_one_body)
                "  a = custom_fn(x, fwd_body=@l) return add(a, a) }");
 }
 
-/* Rules make a new body each time: what counts is what is in it. One constant more, or another, is another body; and
-   towers of bodies that name the ones below twice are not walked exponentially often. */
+/* Rules build a new body each time: only its content counts. One more constant, or a different one, makes a different
+   body; and towers of bodies that refer to the ones below twice are not visited exponentially often. */
 TEST(cse_merges_calls_of_equal_bodies)
 {
     check_pass(flxi_pass_cse,
@@ -155,7 +155,7 @@ TEST(simplify_leaves_ops_with_bodies_to_the_device)
                "graph f() { s = const(f32[], 4) return s }");
 }
 
-/* A number before a vector does not make the result one number. */
+/* A number before a vector does not make the result uniform. */
 TEST(simplify_folds_a_number_with_a_vector)
 {
     check_pass(flxi_simplify, "graph f() { b = const(i32[3], [1, 2, 3]) p = sub(5, b) q = sub(b, 5) return p, q }",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes_specialise.c: binding symbolic dimensions: what changes, what is shared, what is found out only then. */
+/* passes_specialise.c: binding symbolic dimensions: what changes, what is shared, and errors that are found only
+   then. */
 #include "graph/graph_text.h"
 
 #include "passes/pass.h"
 
-/* Specialises the main graph of `text`; it must equal the graph that `numbers` spells out. */
+/* Specialises the main graph of `text`; it must equal the graph of the text `numbers`. */
 static void check_special(const char *text, const flx_dim_binding *b, size_t n, const char *numbers)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -38,7 +39,7 @@ static void check_special_fails(const char *text, const flx_dim_binding *b, size
     CHECK(bound == NULL);
     CHECK_CODE(err.code, code, &err);
     CHECK_MSG(strstr(err.message, message), "%s", err.message);
-    CHECK_EQ_U64(flx_graph_hash(g), hash); /* a failed call leaves its input alone */
+    CHECK_EQ_U64(flx_graph_hash(g), hash); /* a failed call leaves its input unchanged */
     flx_graph_free(g);
     flx_context_free(ctx);
     test_count_case();
@@ -90,8 +91,8 @@ TEST(specialise_shares_bodies)
                                  "  c = custom_fn(b, fwd_body=@sized)\n  return a, c\n}");
     flx_graph *bound = flx_specialise(g, &(flx_dim_binding){"N", 5}, 1, &err);
     CHECK_MSG(bound != NULL, "%s", err.message);
-    CHECK(flx_node_graph(bound, 2, 0) == flx_node_graph(g, 2, 0)); /* as it is */
-    CHECK(flx_node_graph(bound, 3, 0) != flx_node_graph(g, 3, 0)); /* made anew, but once */
+    CHECK(flx_node_graph(bound, 2, 0) == flx_node_graph(g, 2, 0)); /* shared */
+    CHECK(flx_node_graph(bound, 3, 0) != flx_node_graph(g, 3, 0)); /* rebuilt, but once */
     CHECK(flx_node_graph(bound, 3, 0) == flx_node_graph(bound, 4, 0));
     flx_graph_free(g);
     CHECK_OK(flx_graph_verify(bound, &err), &err);
@@ -157,7 +158,7 @@ TEST(specialise_carries_pins_labels_and_handles)
     flx_context_free(ctx);
 }
 
-/* A symbol stretches against 1, decided when the graph is built; binding it to 1 does not change that. */
+/* A symbol broadcasts with 1, decided when the graph is built; binding it to 1 does not change that. */
 TEST(specialise_to_one_keeps_what_was_decided)
 {
     flx_dim_binding one = {"N", 1};

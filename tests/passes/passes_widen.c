@@ -100,7 +100,7 @@ TEST(widen_reports_ops_that_depend_on_the_width)
     flx_context_free(ctx);
 }
 
-/* Fails at every request for memory in turn; nothing may be left behind. */
+/* Fails at every request for memory in turn; nothing may leak. */
 TEST(widen_survives_exhausted_memory)
 {
     for (size_t n = 1;; n++) {

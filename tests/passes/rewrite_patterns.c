@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusing: every pattern is found in its canonical graph and in other spellings, refused where a condition is broken,
-   and changes no value; lowering undoes it. */
+/* Pattern rewrites: every pattern is found in its canonical graph and in other spellings, rejected where a condition is
+   violated, and changes no value; lowering undoes it. */
 #include "autodiff/transform_text.h"
 #include "graph/graph.h"
 #include "graph/op/eval.h"
@@ -114,7 +114,7 @@ typedef struct {
     const char *name;
     const char *text; /* T is the dtype */
     uint32_t pattern;
-    const char *op; /* what is made, once */
+    const char *op; /* the op that appears, once */
     bool exact;     /* to the bit in f64 */
 } found_row;
 
@@ -187,7 +187,7 @@ static const found_row found[] = {
      FLX_FUSE_RESIDUAL_NORM, "fused_residual_rms_norm", true},
     {"matmul, bias, gelu", "graph f(x: T[2, 3], w: T[3, 4], b: T[4]) { return gelu(add(matmul(x, w), b)) }",
      FLX_FUSE_MATMUL_BIAS, "fused_matmul_bias_act", true},
-    {"matmul and a stretched bias in front",
+    {"matmul and a stretched bias as left operand",
      "graph f(x: T[2, N, 3], w: T[3, 4], b: T[4]) { return add(expand(b, shape=[2, N, 4]), matmul(x, w)) }",
      FLX_FUSE_MATMUL_BIAS, "fused_matmul_bias_act", true},
     {"matmul and a bias of one row",
@@ -340,12 +340,12 @@ TEST(fuse_keeps_gradients)
     }
 }
 
-/* ---- Refused ---- */
+/* ---- Rejected ---- */
 
 typedef struct {
     const char *text;
     uint32_t pattern;
-    const char *reason; /* NULL: it is not even near */
+    const char *reason; /* NULL: there is not even a near miss */
 } refused_row;
 
 static const refused_row refused[] = {
@@ -360,46 +360,46 @@ static const refused_row refused[] = {
     {"graph f(x: f64[4, 3], w: f64[3, 4], b: f64[4, 1]) { return relu(add(matmul(x, w), b)) }", FLX_FUSE_MATMUL_BIAS,
      NULL},
     {"graph f(x: f64[2, 3], w: f64[3, 4]) {\n  m = matmul(x, w)\n  return add(m, m)\n}", FLX_FUSE_MATMUL_RESIDUAL,
-     "matmul 'm' (f64[2, 4]) is inside and an operand"},
+     "matmul 'm' (f64[2, 4]) is both inside the pattern and an operand"},
     {"graph f(x: f16[2, 3], w: f16[3, 4], b: f32[4]) {\n  return relu(add(cast(matmul(x, w), to=f32), b))\n}",
      FLX_FUSE_MATMUL_BIAS, NULL},
     {"graph f(x: f64[2, 3]) {\n  e = exp(x)\n  return div(e, reduce_sum(e, axes=[1], keep_dims=true))\n}",
-     FLX_FUSE_SOFTMAX, "input 'x' (f64[2, 3]) is not what softmax needs there: sub"},
+     FLX_FUSE_SOFTMAX, "input 'x' (f64[2, 3]) does not match what softmax needs there: sub"},
     {"graph f(x: f64[3, 3]) {\n  e = exp(sub(x, reduce_max(x, axes=[0], keep_dims=true)))\n"
      "  return div(e, reduce_sum(e, axes=[1], keep_dims=true))\n}",
-     FLX_FUSE_SOFTMAX, "is not what softmax needs there"},
+     FLX_FUSE_SOFTMAX, "does not match what softmax needs there"},
     {"graph f(x: f64[2, 3]) {\n  e = exp(sub(x, reduce_max(x, axes=[1], keep_dims=true)))\n"
      "  return div(e, reduce_sum(e, axes=[0, 1], keep_dims=true))\n}",
      FLX_FUSE_SOFTMAX, NULL},
     {"graph f(x: f16[2, 3]) {\n  e = exp(sub(x, reduce_max(x, axes=[1], keep_dims=true)))\n"
      "  return div(e, reduce_sum(e, axes=[1], keep_dims=true))\n}",
-     FLX_FUSE_SOFTMAX, "is not what softmax needs there: cast"},
+     FLX_FUSE_SOFTMAX, "does not match what softmax needs there: cast"},
     {"graph f(x: f64[4, 4], g: f64[4], b: f64[4]) {\n  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n"
      "  r = rsqrt(add(reduce_mean(square(x), axes=[1], keep_dims=true), 0.001))\n"
      "  return add(mul(mul(d, r), g), b)\n}",
-     FLX_FUSE_NORM, "input 'x' (f64[4, 4]) is not what layer_norm needs there: sub"},
+     FLX_FUSE_NORM, "input 'x' (f64[4, 4]) does not match what layer_norm needs there: sub"},
     {"graph f(x: f64[4, 4], g: f64[4], b: f64[4]) {\n  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n"
      "  r = rsqrt(add(reduce_mean(square(d), axes=[0], keep_dims=true), 0.001))\n"
      "  return add(mul(mul(d, r), g), b)\n}",
-     FLX_FUSE_NORM, "is not what rms_norm needs there"},
+     FLX_FUSE_NORM, "does not match what rms_norm needs there"},
     {"graph f(x: f64[2, 5], r: f64[2, 5], g: f64[5], b: f64[5]) {\n  h = add(x, r)\n"
      "  return layer_norm(h, g, b), h\n}",
      FLX_FUSE_RESIDUAL_NORM, "add 'h' (f64[2, 5]) is an output"},
     {"graph f(x: f64[5, 2], r: f64[5, 2], g: f64[5], b: f64[5]) { return layer_norm(add(x, r), g, b, axis=0) }",
      FLX_FUSE_RESIDUAL_NORM, "gamma must be a vector"},
     {"graph f(x: f64[5, 5], r: f64[5, 5], g: f64[5], b: f64[5]) { return layer_norm(add(x, r), g, b, axis=0) }",
-     FLX_FUSE_RESIDUAL_NORM, "is not what fused_residual_ln needs there"},
+     FLX_FUSE_RESIDUAL_NORM, "does not match what fused_residual_ln needs there"},
     {"graph f(p: f64[2, 7]) {\n  u = narrow(p, axis=1, start=0, len=3)\n"
      "  return mul(silu(narrow(p, axis=1, start=3, len=3)), u)\n}",
      FLX_FUSE_SWIGLU, "the last axis must have two halves"},
     {"graph f(p: f64[2, 8]) {\n  u = narrow(p, axis=1, start=0, len=3)\n"
      "  return mul(silu(narrow(p, axis=1, start=3, len=3)), u)\n}",
-     FLX_FUSE_SWIGLU, "fused_swiglu would have another type"},
+     FLX_FUSE_SWIGLU, "fused_swiglu would have a different type"},
     {"graph f(p: f64[6, 6]) {\n  u = narrow(p, axis=0, start=0, len=3)\n"
      "  return mul(silu(narrow(p, axis=0, start=3, len=3)), u)\n}",
-     FLX_FUSE_SWIGLU, "fused_swiglu would have another type"},
+     FLX_FUSE_SWIGLU, "fused_swiglu would have a different type"},
     {"graph f(x: f64[2, 3, 4, 4], w: f64[4, 3, 1, 1], b: f64[4]) { return add(conv(x, w), b) }", FLX_FUSE_CONV_BIAS,
-     "is not what fused_conv_bias_act needs there"},
+     "does not match what fused_conv_bias_act needs there"},
     {"graph f(x: f64[2, 3], l: i32[2]) {\n  p = log_softmax(x, axis=1)\n"
      "  t = take_along(p, unsqueeze(l, axes=[1]), axis=1)\n  return neg(squeeze(t, axes=[1])), p\n}",
      FLX_FUSE_CROSS_ENTROPY, "log_softmax 'p' (f64[2, 3]) is an output"},
@@ -414,7 +414,7 @@ static const refused_row refused[] = {
      FLX_FUSE_ATTENTION, NULL},
     {"graph f(q: f64[2, 2, 4, 4], k: f64[2, 2, 4, 4], v: f64[2, 2, 4, 4]) {\n" SCORES
      "  m = lt(iota(i64[1, 4], axis=1), iota(i64[4, 1]))\n  return matmul(softmax(where(not(m), -1e9, s)), v)\n}",
-     FLX_FUSE_ATTENTION, "is not what attention needs there"},
+     FLX_FUSE_ATTENTION, "does not match what attention needs there"},
 };
 
 static void check_refused(const refused_row *row, uint64_t *seed)
@@ -467,7 +467,7 @@ static bool is_finite_at(const flx_graph *g, const values *v)
     return finite;
 }
 
-/* Another graph, nearly the pattern: whatever is made of it has the same values. */
+/* A graph that is nearly the pattern: whatever it is rewritten to has the same values. */
 static void fuse_damaged(const char *text, uint64_t *seed)
 {
     flx_error err = {0};
@@ -567,7 +567,7 @@ TEST(fuse_of_damaged_patterns_keeps_values)
 
 /* ---- Several at once ---- */
 
-/* A mask is shared by two layers: it stays, and both are fused. A norm of primitive ops becomes part of a larger
+/* A mask is shared by two layers: it stays, and both are rewritten. A norm of primitive ops becomes part of a larger
    pattern. */
 #define LAYER(n, in)                                                                         \
     "  s" n " = mul(matmul(" in ", transpose(" in ", perm=[0, 1, 3, 2])), 0.5)\n"            \
@@ -622,7 +622,7 @@ TEST(fuse_goes_into_bodies)
     bench_close(&b);
 }
 
-/* Twice the layers are twice the work: a square would take minutes. */
+/* Twice the layers take twice the work: quadratic time would take minutes. */
 TEST(fuse_is_linear_in_the_layers)
 {
     enum { LAYERS = 3000 };
@@ -674,8 +674,8 @@ static bool is_made(const char *op)
     return false;
 }
 
-/* Taken apart and fused again, an op gives the same bits; one that patterns make is there again, in every layout, with
-   every mask and with symbols. */
+/* Decomposed and rewritten again, an op gives the same bits; an op that patterns produce reappears, in every layout,
+   with every mask and with symbols. */
 static void refuse_sample(const sample_case *c)
 {
     flx_error err = {0};
@@ -712,7 +712,7 @@ TEST(fuse_undoes_unfusing_to_the_bit)
 
 /* ---- Random networks ---- */
 
-/* Blocks and ops on [3, 4], taken apart, with a value that is an output here and there. */
+/* Composites and ops on [3, 4], decomposed, with some values that are outputs. */
 static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
 {
     static const char *const acts[] = {"none", "relu", "tanh", "gelu", "silu", "mish"};
@@ -803,7 +803,7 @@ TEST(fuse_refuses_unknown_flags)
 {
     text_bench b = bench_open("graph f(x: f32[2]) { return exp(x) }", NULL);
     const flx_fuse_options o = {sizeof o, 64};
-    bench_refused(&b, flx_fuse(b.g, &o, NULL, &b.err), FLX_E_USAGE, "flx_fuse: there are no flags 0x40", "", "");
+    bench_refused(&b, flx_fuse(b.g, &o, NULL, &b.err), FLX_E_USAGE, "flx_fuse: unknown flags 0x40", "", "");
     CHECK_EQ_STR(flx_fuse_pattern_name(FLX_FUSE_SWIGLU), "swiglu");
     CHECK(flx_fuse_pattern_name(1000) == NULL);
     bench_close(&b);

@@ -20,7 +20,7 @@ typedef struct {
     int64_t out_axes[MAX_OUT];
 } batch_plan;
 
-/* All inputs of the graph, or those that the seed chooses; with the batch axis in front or where the seed says. */
+/* All inputs of the graph, or those that the seed chooses; with the batch axis leading or where the seed says. */
 static batch_plan plan_batch(const subject *s, bool anywhere)
 {
     batch_plan b = {0};
@@ -42,7 +42,7 @@ static batch_plan plan_batch(const subject *s, bool anywhere)
     return b;
 }
 
-/* Bytes of an example behind the place of the batch axis. */
+/* Bytes of an example after the position of the batch axis. */
 static size_t bytes_behind(const flx_type *t, int axis)
 {
     size_t n = flx_dtype_size(t->dtype);
@@ -88,7 +88,7 @@ static place example(const subject *s, const batch_plan *b, size_t i)
     return p;
 }
 
-/* The places of both examples and of the batch; `held` is to be released. */
+/* The points of both examples and of the batch; `held` is to be released. */
 static place whole_batch(const subject *s, const batch_plan *b, flx_tensor **held)
 {
     place p = law_here(s, false);
@@ -177,8 +177,8 @@ static bool gradient_is_sum(const subject *s, const batch_plan *b, const wrt_lis
                                          : law_near(g.p[k], a + c, slack, size);
             if (!ok)
                 snprintf(detail, LAW_DETAIL,
-                         "gradient of the summed batch by %s, number %lld: %.17g; examples %.17g, %.17g", w->names[i],
-                         (long long)k, g.p[k], a, c);
+                         "gradient of the summed batch with respect to %s, number %lld: %.17g; examples %.17g, %.17g",
+                         w->names[i], (long long)k, g.p[k], a, c);
         }
         flx_tensor_release(g.held);
         flx_tensor_release(p.held);

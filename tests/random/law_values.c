@@ -88,7 +88,7 @@ static bool all_finite(flx_tensor *const *v, size_t n)
     return true;
 }
 
-/* The values at a place; false when they say nothing. */
+/* The values at a point; false when they cannot be used. */
 bool law_values(const subject *s, const flx_graph *g, const place *p, flx_tensor **out)
 {
     flx_error err = {0};
@@ -194,7 +194,7 @@ bool law_has_loss(const subject *s)
     return t && t->dtype == FLX_F64 && t->rank == 0;
 }
 
-/* Whether the laws of derivatives speak about the graph; its values in `out`. */
+/* Whether the laws of derivatives apply to the graph; its values in `out`. */
 bool law_applies(const subject *s, const wrt_list *w, flx_tensor **out)
 {
     place p = law_here(s, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* law_values.h: what the laws share: running a graph at a point, comparing what it gives, and choosing what is
+/* law_values.h: shared by the laws: running a graph at a point, comparing its results, and choosing what is
    differentiated. */
 #ifndef FLX_LAW_VALUES_H
 #define FLX_LAW_VALUES_H
@@ -21,14 +21,14 @@ place law_here(const subject *s, bool along_u); /* the point, and one of the dir
 /* The inputs of g are those of the subject and their tangents. */
 bool law_run(const subject *s, const flx_graph *g, const place *p, flx_tensor **out, flx_error *err);
 
-/* The values at a place, or at a step of h along t; false when they say nothing: when g does not run or they are not
+/* The values at a point, or at a step of h along t; false when they cannot be used: g does not run or they are not
    finite. */
 bool law_values(const subject *s, const flx_graph *g, const place *p, flx_tensor **out);
 bool law_values_at_step(const subject *s, const flx_graph *g, double h, flx_tensor **out);
 
 void law_release(flx_tensor **out, size_t n);
 
-/* Says in `detail` what failed; false. */
+/* Reports in `detail` what failed; returns false. */
 bool law_broken(char *detail, const char *what, const flx_error *err);
 
 /* ---- Arithmetic on tensors ---- */
@@ -61,7 +61,7 @@ typedef struct {
 
 wrt_list law_wrt(const subject *s);
 bool law_has_loss(const subject *s);
-/* Whether the laws of derivatives speak about the graph; its values in `out`. */
+/* Whether the laws of derivatives apply to the graph; its values in `out`. */
 bool law_applies(const subject *s, const wrt_list *w, flx_tensor **out);
 /* Verified; NULL with `detail`. */
 flx_graph *law_gradient(const flx_graph *g, const wrt_list *w, char *detail);

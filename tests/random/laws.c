@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* laws.c: see laws.h. Tolerances: two ways through the same arithmetic differ by rounding only, which sums of
    cancelling terms magnify, hence in double 1e-10 (first order) and 1e-8 (second) of the size of the terms;
-   differences extrapolated once have an error of h^4 times a fifth derivative, and are believed, to 1e-5, only where
-   two step sizes tell the same story to that much: a kink nearby makes them differ by about as much as it misleads.
-   Differences are taken of the plain subject, in double and with what stop_gradient holds as inputs. A graph of
-   single precision is held against it: its values are within 3e-6 of the plain ones, or it would not have been made,
-   and its derivatives may lose three digits more. */
+   finite differences extrapolated once have an error of h^4 times a fifth derivative, and are trusted, to 1e-5, only
+   where two step sizes agree to that much: a kink nearby makes them differ by about as much as their error. Finite
+   differences are taken of the plain subject, in double and with the values of stop_gradient as inputs. A graph of
+   single precision is compared with it: its values are within 3e-6 of the plain ones, or it would not have been
+   generated, and its derivatives may lose three more digits. */
 #include "law_values.h"
 
 #include "passes/pass.h"
@@ -83,7 +83,7 @@ static bool passes_keep_values(const subject *s, char *detail)
 
 /* ---- First order ---- */
 
-/* Reverse against forward: <grad, t> = jvp(t). Forward against differences, for each output. */
+/* Reverse against forward: <grad, t> = jvp(t). Forward against finite differences, for each output. */
 static bool modes_agree(const subject *s, const flx_tensor *forward, const wrt_list *w, char *detail)
 {
     flx_error err = {0};
@@ -126,7 +126,8 @@ static bool differences_agree(flx_tensor *at[4][MAX_OUT], size_t k, const flx_te
         double d = (4 * narrow - wide) / 3;
         ok = fabs(wide - narrow) > 1e-5 * (1 + fabs(narrow)) || law_near(d, t.p[i], 1e-5, 0.0);
         if (!ok)
-            snprintf(detail, LAW_DETAIL, "output %zu, number %lld: forward mode gives %.15g, differences %.12g", k,
+            snprintf(detail, LAW_DETAIL,
+                     "output %zu, number %lld: forward mode gives %.15g, the finite difference is %.12g", k,
                      (long long)i, t.p[i], d);
     }
     for (int j = 0; j < 4; j++)
@@ -135,7 +136,7 @@ static bool differences_agree(flx_tensor *at[4][MAX_OUT], size_t k, const flx_te
     return ok;
 }
 
-/* The law for the plain subject; one that cannot be made or run is not spoken about. */
+/* The law for the plain subject; it does not apply to one that cannot be made or run. */
 static bool on_plain(const subject *s, char *detail, bool (*holds)(const subject *, char *))
 {
     plain_subject p;
@@ -163,7 +164,7 @@ static bool plain_first_order(const subject *s, char *detail)
     if (!ok)
         law_broken(detail, "jvp", &err);
     for (size_t k = 0; ok && k < n; k++)
-        ok = law_near_tensors(out[k], y[k], 1e-12, detail, "the value beside its tangent");
+        ok = law_near_tensors(out[k], y[k], 1e-12, detail, "the value next to its tangent");
     ok = ok && modes_agree(s, out[n], &w, detail);
     bool comparable = ok;
     for (int k = 0; comparable && k < 4; k++)
@@ -272,7 +273,8 @@ static bool plain_second_differences(const subject *s, char *detail)
         double by_hvp = along(ht, &u, &w, &size);
         ok = fabs(wide - narrow) > 1e-5 * (1 + fabs(narrow)) || law_near(by_hvp, by_difference, 1e-5, size);
         if (!ok)
-            snprintf(detail, LAW_DETAIL, "u'Ht is %.15g, differences of the gradient %.12g", by_hvp, by_difference);
+            snprintf(detail, LAW_DETAIL, "u'Ht is %.15g, the finite difference of gradients is %.12g", by_hvp,
+                     by_difference);
     }
     law_release(ht, MAX_OUT);
     flx_graph_free(hvp);
@@ -327,7 +329,7 @@ static void derivative_free(derivative *d)
 }
 
 /* Derivatives of a function are those of the plain one: stop_gradient is a constant, single precision is less
-   precise. */
+   accurate. */
 static bool are_plain(const subject *s, const differentiate *ways, int num_ways, char *detail)
 {
     flx_error err = {0};
@@ -345,7 +347,8 @@ static bool are_plain(const subject *s, const differentiate *ways, int num_ways,
         derivative b = {0};
         ok = derive(&a, s, ways[k], &w, detail) && derive(&b, &p.s, ways[k], &w, detail);
         for (size_t i = 0; ok && i < a.n; i++)
-            ok = law_near_tensors(a.out[i], b.out[i], law_tolerance(s->g, 1e-10), detail, "beside the plain function");
+            ok = law_near_tensors(a.out[i], b.out[i], law_tolerance(s->g, 1e-10), detail,
+                                  "compared with the plain function");
         derivative_free(&a);
         derivative_free(&b);
     }
@@ -365,8 +368,8 @@ static bool plain_hessians(const subject *s, char *detail)
 
 /* ---- Symbols ---- */
 
-/* A transform of the graph with a symbol is that of the graph without; a rule may take a shorter way where extents
-   are numbers. */
+/* A transform of the graph with a symbol equals that of the graph without; a rule may simplify where extents are
+   numbers. */
 static bool symbols_commute(const subject *s, char *detail)
 {
     static const differentiate ways[] = {by_grad, by_jvp};
@@ -452,9 +455,9 @@ const law laws[] = {
     {"the graph verifies", verifies, 1},
     {"text and bytes read back to the same graph", reads_back, 1},
     {"simplify, cse, dce and fuse keep every bit", passes_keep_values, 1},
-    {"reverse mode, forward mode and differences agree", first_order, 1},
+    {"reverse mode, forward mode and finite differences agree", first_order, 1},
     {"second derivatives are symmetric", second_order, 3},
-    {"second derivatives are differences of the gradient", second_differences, 6},
+    {"second derivatives are finite differences of gradients", second_differences, 6},
     {"stop_gradient is a constant, single precision less precise", plain_derivatives, 2},
     {"the same for second derivatives", plain_hessians, 8},
     {"binding a symbol before or after a transform is the same", symbols_commute, 2},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* laws.h: what every transform of every graph must obey, tried at one point of one graph. */
+/* laws.h: laws that every transform of every graph must obey, tested at one point of one graph. */
 #ifndef FLX_LAWS_H
 #define FLX_LAWS_H
 
@@ -9,10 +9,10 @@ enum { LAW_DETAIL = 600 };
 
 typedef struct {
     const char *name;
-    /* False when it is broken, with what was found in `detail`. A graph the law says nothing about obeys it: one
-       whose first output is no f64 number, or whose values are not finite. */
+    /* False when it is violated, with the finding in `detail`. A graph to which the law does not apply obeys it: one
+       whose first output is not an f64 scalar, or whose values are not finite. */
     bool (*holds)(const subject *s, char detail[LAW_DETAIL]);
-    int one_in; /* tried on one graph in so many */
+    int one_in; /* tested on one graph in this many */
 } law;
 
 extern const law laws[];

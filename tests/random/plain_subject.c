@@ -130,7 +130,7 @@ bool plain_subject_begin(plain_subject *p, const subject *s, flx_error *err)
     flx_graph_free(wide);
     if (p->g)
         return true;
-    p->g = flx_graph_retain((flx_graph *)(uintptr_t)s->g); /* so that the inputs are let go */
+    p->g = flx_graph_retain((flx_graph *)(uintptr_t)s->g); /* so that the inputs are released */
     plain_subject_end(p);
     return false;
 }

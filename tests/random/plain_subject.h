@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain_subject.h: a subject as differences see it: in double precision, what stop_gradient holds being inputs. */
+/* plain_subject.h: a subject for finite differences: in double precision, with the values of stop_gradient as
+   inputs. */
 #ifndef FLX_PLAIN_SUBJECT_H
 #define FLX_PLAIN_SUBJECT_H
 

@@ -112,7 +112,7 @@ bool random_if(random_maker *m)
     return random_keep(m, l.s, outputs);
 }
 
-/* The carry is what a row of the sequence is; b is that row. */
+/* The carry has the type of a row of the sequence; b is that row. */
 bool random_scan(random_maker *m)
 {
     int xs = random_pick(m, m->real, 1);
@@ -156,7 +156,7 @@ bool random_while(random_maker *m)
     return random_keep(m, l.s, 3);
 }
 
-/* A function with rules that are right: a sin(b), by hand in both modes; or one without rules. */
+/* A function with correct rules: a sin(b), by hand in both modes; or one without rules. */
 bool random_custom(random_maker *m)
 {
     int x = random_pick(m, m->real, 0);

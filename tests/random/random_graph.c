@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_graph.c: see random_graph.h. Which statements there are is said in random_ops.c. */
+/* random_graph.c: see random_graph.h. random_ops.c defines the statements. */
 #include "random_graph.h"
 
 #include "graph/graph.h"
@@ -14,13 +14,13 @@
 #define STEP 1e-3
 const double random_steps[RANDOM_POINTS] = {0.0, STEP, -STEP, STEP / 2, -STEP / 2};
 
-/* What a result may be at most: its values, its first and its second derivative along t. The second is small enough
-   that a jump of the slope inside the points shows: it appears as jump / STEP. */
+/* Bounds of a result: its values, its first and its second derivative along t. The last is small enough that a jump of
+   the slope between the points is detected: it appears as jump / STEP. */
 static const double max_value = 200.0;
 static const double max_slope = 200.0;
 static const double max_curvature = 60.0;
 static const int max_elements = 48;
-/* What a result may be off in single precision: some fifty roundings. */
+/* The error allowed in single precision: about fifty roundings. */
 static const double max_rounding = 3e-6;
 
 /* ---- Text ---- */
@@ -154,7 +154,7 @@ static bool is_precise(const random_value *v)
     return ok;
 }
 
-/* Whether the values in v, of the type it is written with, may be those of a statement; notes what is known about
+/* Whether the values in v, of the type it is written with, may be those of a statement; records what is known about
    them. */
 static bool is_fit(random_value *v)
 {
@@ -235,7 +235,7 @@ static bool is_narrow(const flx_graph *g)
     return false;
 }
 
-/* The results at all points, in double, and at the chosen one as they are where that is not the same. */
+/* The results at all points, in double, and at the chosen one in their own precision where that differs. */
 static bool run_at_points(random_maker *m, const flx_graph *g, const int *used, int n, random_value *y)
 {
     flx_error err = {0};

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_graph.h: graphs made from a seed, with inputs at which all derivatives are tame, for testing the transforms.
+/* random_graph.h: graphs generated from a seed, with inputs at which all derivatives are moderate, for testing the
+   transforms.
 
    A graph is written as text, statement by statement. Each is tried before it is kept: on the values its operands
    have at the chosen point and at four points near it along the direction t. It stays only if its results are finite,
-   moderate and, as far as the differences show, smooth there; integers and bools must not change at all. So no kink
-   lies near the point.
+   moderate and, as far as finite differences can detect, smooth there; integers and bools must not change at all. So no
+   kink is near the point.
 
-   What differences cannot see is kept apart. Values of single precision are tried in double, and must be nearly the
-   same in single. What stop_gradient gives stays at the other points what it is at the chosen one. Extents may be a
-   symbol, which is bound. */
+   What finite differences cannot detect is treated separately. Values of single precision are tried in double, and must
+   be nearly the same in single. The value of stop_gradient at the other points is its value at the chosen one. Extents
+   may be a symbol, which is bound. */
 #ifndef FLX_RANDOM_GRAPH_H
 #define FLX_RANDOM_GRAPH_H
 
@@ -24,7 +25,7 @@ typedef struct {
     char name[16];
     flx_tensor *x;     /* the point */
     flx_tensor *t, *u; /* two directions; NULL for an input without derivative */
-    flx_tensor *other; /* another point, for batches; its values may be wild */
+    flx_tensor *other; /* another point, for batches; its values may be large */
 } subject_input;
 
 typedef struct {
@@ -53,7 +54,7 @@ typedef struct {
     flx_type type;                 /* extents are numbers */
     flx_type text;                 /* the same as it is written, perhaps with symbols */
     flx_tensor *at[RANDOM_POINTS]; /* in double precision, whatever the dtype */
-    flx_tensor *narrow;            /* at the point, as single precision makes it; NULL where that is no difference */
+    flx_tensor *narrow;            /* at the point, in single precision; NULL where that makes no difference */
     double lo, hi;                 /* of all numbers at all points */
     int uses;
 } random_value;
@@ -70,7 +71,7 @@ typedef struct {
     int count;
     int inputs;
     int bodies;
-    int32_t real;       /* dtype of the operands of the statement under way: f64, f32 or c128 */
+    int32_t real;       /* dtype of the operands of the current statement: f64, f32 or c128 */
     flx_dim extents[3]; /* those that shapes are made of; the first may be the symbol */
     int64_t symbol;     /* what the symbol is bound to */
     random_line draft;  /* graphs that only the statement being tried needs */
@@ -84,13 +85,13 @@ void random_say_type(random_line *l, const random_maker *m, const flx_type *t);
 int random_below(random_maker *m, int n);                /* 0 … n - 1 */
 int64_t random_extent(const random_maker *m, flx_dim d); /* as a number */
 
-/* Tries `v<count>, … = expr` with so many results; true when they are now values. */
+/* Tries `v<count>, … = expr` with that many results; true when they are now values. */
 bool random_keep(random_maker *m, const char *expr, int results);
 
-/* One statement of a random kind (random_ops.c); false when nothing came of it. */
+/* One statement of a random kind (random_ops.c); false when none was added. */
 bool random_statement(random_maker *m);
 
-/* ---- Families of statements, and what they share (random_ops.c) ---- */
+/* ---- Families of statements, and shared functions (random_ops.c) ---- */
 
 /* A value of the dtype with at least `rank` axes, as a rule a late one; -1 when there is none. */
 int random_pick(random_maker *m, int32_t dtype, int rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_kinds.c: statements that deal with other kinds of numbers than doubles: complex ones, those of single
+/* random_kinds.c: statements on kinds of numbers other than doubles: complex ones, those of single
    precision, and those that count as constant. */
 #include "random_graph.h"
 
@@ -9,8 +9,7 @@ enum { PLACES = 3 };
 
 /* ---- Complex numbers ---- */
 
-/* The operands stand at the places of %s. Poles and branch cuts are where these do not go: operands are pushed away
-   from them. */
+/* The operands replace %s. The rows avoid poles and branch cuts: operands are moved away from them. */
 static const char *const complex_unary[] = {
     "neg(%s)",
     "conjugate(%s)",
@@ -58,7 +57,7 @@ static const char *const complex_binary[] = {
     "complex(imag(%s), real(%s))",
 };
 
-/* The row with values for its places. */
+/* The row with its operands filled in. */
 static void say_row(random_line *l, const char *row, const int v[PLACES])
 {
     int at = 0;
@@ -143,9 +142,8 @@ bool random_precision(random_maker *m)
 
 /* ---- Constants ---- */
 
-/* The value varies and its derivative does not count: at the other points it is what it is at the chosen one. It is a
-   function that no other statement makes, for with a value equal to it, or that it cancels, there would be ties and
-   kinks. */
+/* The value varies, but not for derivatives: at the other points it has its value at the chosen one. It is a function
+   that no other statement uses, since a value that equals or cancels it would cause ties and kinks. */
 bool random_stop(random_maker *m)
 {
     int x = random_pick(m, m->real, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_laws.c: many random graphs, all laws. A graph that breaks one is made as small as it can be and printed as a
-   file for tests/regress, with the seed and what was found.
+/* random_laws.c: many random graphs, all laws. A graph that violates one is shrunk and printed as a file for
+   tests/regress, with the seed and the finding.
 
    Effort random_graphs: how many. FLX_TEST_CASE=SEED: only the graph of this seed. */
 #include "graph/graph.h"
@@ -163,7 +163,7 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
         flx_module *module;
         if (!random_subject(&s, test_seed() + i, &module))
             continue;
-        flx_graph *g = flx_simplify(s.g, NULL); /* what is dead does not count */
+        flx_graph *g = flx_simplify(s.g, NULL); /* dead code does not count */
         CHECK(g != NULL);
         count_graph(&c, g);
         flx_graph_free(g);
@@ -181,8 +181,8 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
 }
 
 /* Custom functions whose reverse rules lack something, in the middle of other things: a factor, where values are
-   doubles, singles and of symbolic shape, and a conjugate. The laws notice, and shrinking leaves little more than the
-   call. */
+   doubles, singles and of symbolic shape, and a conjugate. The laws detect it, and shrinking leaves little more than
+   the call. */
 static const struct {
     const char *what, *text;
 } wrong_rules[] = {
@@ -263,7 +263,7 @@ TEST(random_laws_notice_a_wrong_rule)
     }
 }
 
-/* Differences are those of the plain subject, in which a stopped value does not move. */
+/* Finite differences are taken of the plain subject, in which a stopped value does not change. */
 TEST(random_laws_hold_beside_stop_gradient)
 {
     static const char text[] =
@@ -325,7 +325,7 @@ TEST(random_shrinking_finds_the_smallest_failing_graph)
     flx_context_free(ctx);
 }
 
-/* What no step can make smaller stays, with all that it needs. */
+/* What no step can make smaller stays, with everything it needs. */
 static bool has_every_node(void *user, const flx_graph *g)
 {
     return g->node_count >= *(uint32_t *)user;

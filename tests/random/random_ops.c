@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_ops.c: the statements that random graphs are made of: a table of rows for what is regular, a function for
-   each family that must look at shapes. A function gives up (false) when the values at hand do not suit it. */
+/* random_ops.c: the statements of random graphs: a table of rows for regular ops, a function for each family that
+   depends on shapes. A function fails (false) when the current values do not suit it. */
 #include "random_graph.h"
 
 #include "test.h"
@@ -84,7 +84,7 @@ const char *random_yes_no(random_maker *m)
 /* ---- Rows ---- */
 
 typedef struct {
-    const char *before, *after; /* the operands stand between */
+    const char *before, *after; /* the operands come between */
     double lo, hi;              /* of the first operand (unary) or the second (binary) */
 } row;
 
@@ -746,9 +746,9 @@ static bool make_bool(random_maker *m)
     return random_keep(m, l.s, 1);
 }
 
-/* ---- All of it ---- */
+/* ---- All statements ---- */
 
-/* What a statement is about: as a rule f64, else whatever a value at hand is. */
+/* The dtype of a statement: usually f64, else that of some value. */
 static int32_t choose_real(random_maker *m)
 {
     const random_value *v = &m->v[random_below(m, m->count)];

@@ -114,7 +114,7 @@ static uint32_t constant_of(flx_graph *g, const flx_type *t)
     return id;
 }
 
-/* What stands for result k of node n in the copy; 0 when there is nothing of its type. */
+/* The replacement of result k of node n in the copy; 0 when there is nothing of its type. */
 static uint32_t stand_in(flxi_copy *c, const flxi_node *n, uint32_t k, substitute by, uint32_t skip)
 {
     const flx_graph *g = c->from;

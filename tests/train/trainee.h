@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainee.h: what tests of training share: small losses with parameters, and values for them. */
+/* trainee.h: shared by tests of training: small losses with parameters, and values for them. */
 #ifndef FLX_TRAINEE_H
 #define FLX_TRAINEE_H
 
@@ -32,7 +32,7 @@ typedef struct {
 trainee_values trainee_values_for(const flx_graph *step, uint64_t seed);
 void trainee_release(trainee_values *v);
 
-/* The value of a leaf, NULL when there is none of that name. */
+/* The value of a leaf, NULL when there is no such leaf. */
 const flx_tensor *trainee_find(const trainee_values *v, const char *name);
 
 /* Gives a trainer its parameters; afterwards `inputs` holds those of the values that are fed in each step. */

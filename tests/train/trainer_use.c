@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer_use.c: trainers as their users meet them: what is updated in place, what is refused, and running out of
-   memory. */
+/* trainer_use.c: trainers as users see them: what is updated in place, what is rejected, and running out of memory. */
 #include "fault.h"
 #include "trainee.h"
 
@@ -61,7 +60,7 @@ TEST(trainer_keeps_two_buffers_where_nothing_is_in_place)
     flx_context_free(ctx);
 }
 
-/* An output that is a parameter shows it as it was before the step. */
+/* An output that is a parameter has its value before the step. */
 TEST(trainer_shows_a_parameter_from_before_the_step)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -151,7 +150,7 @@ TEST(trainer_state_avoids_names_that_are_taken)
     flx_context_free(ctx);
 }
 
-/* ---- Refusals ---- */
+/* ---- Rejected calls ---- */
 
 typedef struct {
     const char *text;
@@ -176,10 +175,10 @@ static const refusal refusals[] = {
     {PLAIN, {.params = whole, .num_params = 1}, FLX_E_NOT_DIFFERENTIABLE, "'k'"},
     {PLAIN, {.params = twice}, FLX_E_USAGE, "no parameter to train"},
     {PLAIN, {.num_params = 1}, FLX_E_USAGE, "list of parameters is missing"},
-    {PLAIN, {.optimiser = 9}, FLX_E_USAGE, "no optimiser 9"},
+    {PLAIN, {.optimiser = 9}, FLX_E_USAGE, "unknown optimiser 9"},
     {PLAIN, {.flags = 64}, FLX_E_USAGE, "unknown flags"},
     {PLAIN, {.optimiser = FLX_ADAM, .flags = FLX_TRAIN_NESTEROV}, FLX_E_USAGE, "adam has no Nesterov"},
-    {PLAIN, {.rate = -1}, FLX_E_USAGE, "rate is -1"},
+    {PLAIN, {.rate = -1}, FLX_E_USAGE, "rate=-1 is out of range"},
     {PLAIN, {.optimiser = FLX_ADAM, .beta2 = 1}, FLX_E_USAGE, "beta2 is 1"},
 };
 
@@ -221,7 +220,7 @@ TEST(trainer_refuses_dimensions_without_extents)
     flx_context_free(ctx);
 }
 
-/* Each wrong use of one trainer gives its error and leaves the trainer as it was. */
+/* Each wrong use of one trainer returns its error and leaves the trainer unchanged. */
 TEST(trainer_refuses_wrong_values)
 {
     flx_context *ctx = flx_context_new(NULL);

@@ -160,8 +160,8 @@ static double reference_step(const flx_graph *step, trainee_values *v)
 }
 
 /* Sums of 16 or fewer terms, two layers, a few steps whose errors add up, and a division by what may be small: some
-   thousand units of the dtype that is computed in, of the largest element. A parameter that is stored in less rounds
-   once a step. */
+   thousand units of the dtype that is computed in, of the largest element. A parameter that is stored in lower
+   precision rounds once a step. */
 static void check_equal(flx_trainer *t, const flx_feed *f)
 {
     flx_error err = {0};
@@ -250,7 +250,7 @@ TEST(training_narrow_parameters_are_updated_in_f32)
 
 enum { MANY = 60 };
 
-/* Trains the f32 network and copies all parameters and states behind each other. */
+/* Trains the f32 network and copies all parameters and states one after the other. */
 static size_t train_for(flx_context *ctx, const flx_train_options *o, int32_t threads, double *first, double *last,
                         unsigned char *bytes, size_t room)
 {
@@ -299,7 +299,7 @@ TEST(training_lowers_the_loss_to_the_same_bits_with_any_number_of_threads)
     flx_context_free(ctx);
 }
 
-/* Steps of a trainer that begins with these values; what it ends with takes their place. */
+/* Steps of a trainer that begins with these values; its final values replace them. */
 static void continue_for(const flx_graph *g, const flx_graph *step, trainee_values *v, int steps)
 {
     flx_compile_options c = trainee_options(1);

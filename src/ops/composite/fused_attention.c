@@ -193,7 +193,7 @@ static parts block_parts(const fused_attrs *a, uint32_t nin)
 
 static const flxi_attr block_schema[] = {
     A_INT_REQ(fused_attrs, num_heads),
-    A_INT_OPT(fused_attrs, head_dim, "as wqkv shows"),
+    A_INT_OPT(fused_attrs, head_dim, "from wqkv"),
     A_BOOL(fused_attrs, has_bias, 0),
     A_BOOL(fused_attrs, has_rope, 0),
     {.name = "mask_kind",
@@ -260,8 +260,8 @@ const flxi_rules flxi_rules_fused_attention_block = {
 
 static const flxi_attr layer_schema[] = {
     A_INT_REQ(fused_attrs, num_heads),
-    A_INT_OPT(fused_attrs, head_dim, "as wqkv shows"),
-    A_INT_OPT(fused_attrs, ffn_dim, "as w1 shows"),
+    A_INT_OPT(fused_attrs, head_dim, "from wqkv"),
+    A_INT_OPT(fused_attrs, ffn_dim, "from w1"),
     A_ACTIVATION(fused_attrs, act, FLXI_ACT_gelu),
     A_BOOL(fused_attrs, has_bias, 1),
     A_REAL(fused_attrs, eps1, 1e-5),

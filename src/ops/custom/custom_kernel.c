@@ -22,7 +22,7 @@ static const flxi_attr kernel_call_schema[] = {
      .flags = ATTR_REQUIRED | ATTR_KERNEL},
     A_STRING(flxi_kernel_call, inputs),
     A_STRING(flxi_kernel_call, results),
-    A_LIST(flxi_kernel_call, outputs, ATTR_TYPES, "by the counts of the results"),
+    A_LIST(flxi_kernel_call, outputs, ATTR_TYPES, "from the counts of the results"),
     A_DIMS(flxi_kernel_call, grid, "[1, 1, 1]"),
     {.name = "backward", .kind = ATTR_STRING, .offset = offsetof(flxi_kernel_call, backward), .flags = ATTR_KERNEL},
     A_INT(flxi_kernel_call, max_trips, 0),
@@ -415,7 +415,8 @@ static flx_code check_overflow(const run *r)
         const flx_kernel_memory *m = is_flag ? find_memory(r, k->meta[i].key + 7) : NULL;
         for (size_t j = 0; m && j < m->size / 4; j++)
             if (((const uint32_t *)m->data)[j])
-                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips", "a loop ran %u trips, more than max_trips",
+                return flxi_eval_fail(r->e, FLX_E_KERNEL, "raise max_trips",
+                                      "a loop made %u trips, more than max_trips",
                                       (unsigned)((const uint32_t *)m->data)[j]);
     }
     return FLX_OK;

@@ -268,10 +268,10 @@ static flx_code infer_precision(flxi_infer *f)
     const precision_attrs *a = f->attrs;
     if (a->exponent < 1)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "f16 is exponent=5, mantissa=10",
-                               "exponent must be at least 1, but is %lld", (long long)a->exponent);
+                               "exponent must be at least 1, got %lld", (long long)a->exponent);
     if (a->mantissa < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "f16 is exponent=5, mantissa=10",
-                               "mantissa must not be negative, but is %lld", (long long)a->mantissa);
+                               "mantissa must not be negative, got %lld", (long long)a->mantissa);
     return flxi_infer_same(f);
 }
 

@@ -22,15 +22,14 @@ enum { SCORES_RANK = 4 };
 typedef enum { WRT_QUERY, WRT_KEY, WRT_VALUE, WRT_BIAS } wrt_operand; /* positions in the list of words */
 
 /* clang-format off: one line for each attribute */
-#define FORWARD_SCHEMA                                              \
-    {.name = "layout",                                              \
-     .kind = ATTR_WORD,                                             \
-     .offset = offsetof(flxi_attention_attrs, layout),              \
-     .words = FLXI_HEAD_LAYOUTS,                                    \
-     .flags = ATTR_REQUIRED},                                       \
-        A_INT_OPT(flxi_attention_attrs, num_heads, "as q shows"),   \
-        A_INT_OPT(flxi_attention_attrs, head_dim, "as q shows"),    \
-        A_INT_OPT(flxi_attention_attrs, num_kv_heads, "num_heads"), \
+#define FORWARD_SCHEMA                                                                                             \
+    {.name = "layout",                                                                                             \
+     .kind = ATTR_WORD,                                                                                            \
+     .offset = offsetof(flxi_attention_attrs, layout),                                                             \
+     .words = FLXI_HEAD_LAYOUTS,                                                                                   \
+     .flags = ATTR_REQUIRED},                                                                                      \
+        A_INT_OPT(flxi_attention_attrs, num_heads, "from q"), A_INT_OPT(flxi_attention_attrs, head_dim, "from q"), \
+        A_INT_OPT(flxi_attention_attrs, num_kv_heads, "num_heads"),                                                \
         A_WORD(flxi_attention_attrs, mask_kind, FLXI_MASK_KINDS), A_SCORES(flxi_attention_attrs)
 /* clang-format on */
 

@@ -18,9 +18,9 @@ typedef struct {
 
 static const flxi_attr rope_schema[] = {
     A_WORD_REQ(rope_attrs, layout, FLXI_HEAD_LAYOUTS),
-    A_INT_OPT(rope_attrs, head_dim, "as x shows"),
+    A_INT_OPT(rope_attrs, head_dim, "from x"),
     A_INT_OPT(rope_attrs, n_rot, "head_dim"),
-    A_INT_OPT(rope_attrs, num_heads, "as x shows"),
+    A_INT_OPT(rope_attrs, num_heads, "from x"),
     A_END,
 };
 

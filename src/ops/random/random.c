@@ -153,7 +153,7 @@ static flx_code infer_bit_generator(flxi_infer *f)
     if (state_length(f->in[0], a->algorithm) == 0)
         return flxi_infer_fail(
             f, flxi_in(FLXI_BIT(FLX_U64) | FLXI_BIT(FLX_U32), f->in[0]->dtype) ? FLX_E_SHAPE : FLX_E_DTYPE,
-            "philox4x32 also takes u64[3] or u32[6]", "state must be u64[2] or u32[4], it is %s",
+            "philox4x32 also takes u64[3] or u32[6]", "state must be u64[2] or u32[4], but it is %s",
             flxi_type_str(f->ctx, f->in[0], &t));
     f->out[0] = *f->in[0];
     return flxi_random_type(f, &a->shape, a->dtype, FLXI_INTS, &f->out[1]);

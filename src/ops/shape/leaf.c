@@ -165,7 +165,8 @@ static flx_code infer_iota(flxi_infer *f)
                                "%s cannot count; use a numeric dtype", flx_dtype_name(a->type->dtype));
     if (a->type->rank == 0)
         return flxi_infer_fail(f, FLX_E_SHAPE, "for a single zero write full(type, 0)",
-                               "the type must have at least one axis, %s[] has none", flx_dtype_name(a->type->dtype));
+                               "the type must have at least one axis, but %s[] has none",
+                               flx_dtype_name(a->type->dtype));
     return flxi_norm_axis(f, "axis", &a->axis, a->type->rank);
 }
 

@@ -95,7 +95,7 @@ static flx_code need_combine(flxi_infer *f, const flxi_combine *c, int32_t dtype
 {
     if (c->graph || !flxi_is_complex(dtype) || (c->word != FLXI_WINDOW_MAX && c->word != FLXI_WINDOW_MIN))
         return FLX_OK;
-    return flxi_infer_fail(f, FLX_E_DTYPE, "combine=@graph can say what is meant",
+    return flxi_infer_fail(f, FLX_E_DTYPE, "use combine=@graph to define the result",
                            "combine=max and combine=min need an order, which %s does not have", flx_dtype_name(dtype));
 }
 
@@ -166,7 +166,7 @@ static flx_code infer_select_and_scatter(flxi_infer *f)
     FLXI_TRY(need_binary_body(f, "combine", a->combine.graph, x->dtype));
     FLXI_TRY(need_combine(f, &a->combine, x->dtype));
     if (!a->select.graph && flxi_is_complex(x->dtype))
-        return flxi_infer_fail(f, FLX_E_DTYPE, "select=@graph can say what is meant", "%s has no order to select by",
+        return flxi_infer_fail(f, FLX_E_DTYPE, "use select=@graph to define the order", "%s has no order to select by",
                                flx_dtype_name(x->dtype));
 
     flx_type windows = *x;

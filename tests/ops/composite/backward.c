@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward ops: each kind of activation_backward against the gradient of its op, kinks, bodies, and scans that stay one
-   sweep. Values: tests/oracle/backward.py. That grad may choose them: fused_backward.c. */
+   sweep. Values: tests/oracle/backward.py. fused_backward.c tests that grad can use them. */
 #include "autodiff/autodiff.h"
 #include "graph/graph.h"
 #include "ops/opcode.h"
@@ -98,7 +98,7 @@ TEST(complex_norm_sq_backward_has_the_derivatives_of_its_product)
 
 /* ---- Labels ---- */
 
-/* Ignored rows are 0 whatever stands in them, and so are their derivatives. */
+/* Ignored rows are 0 whatever they contain, and so are their derivatives. */
 TEST(softmax_cross_entropy_backward_of_ignored_rows_is_zero)
 {
     const char *text = "graph f(x: f64[2, 2], dl: f64[2]) {\n"
@@ -143,7 +143,7 @@ static size_t count_ops(const flx_graph *g, const char *part)
     return n;
 }
 
-/* The choice reaches the bodies of control flow, and only when it is made. */
+/* The option applies to the bodies of control flow, and only when it is set. */
 TEST(fused_backward_reaches_into_bodies)
 {
     tangent_graph t = tangent_parse("graph a(x: f64[2, 3], g: f64[3]) { return rms_norm(x, g) }\n"
@@ -169,7 +169,7 @@ static bool is_scan_backward(const flx_graph *g, uint32_t i, const void *user)
     return strncmp(flxi_ops[flxi_node_at(g, i)->op].name, "scan_backward", 13) == 0;
 }
 
-/* Three backward ops, for the start and two sequences, taken apart: the forward scan and one sweep back. */
+/* Three backward ops, for the start and two sequences, decomposed: the forward scan and one reverse sweep. */
 TEST(scan_backward_ops_become_one_sweep)
 {
     tangent_graph t = tangent_parse("graph step(c: f64[], a: f64[], b: f64[]) { return sin(add(mul(c, a), b)) }\n"

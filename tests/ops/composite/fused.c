@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fused ops and blocks against formulas written down here, with the C library's functions; shapes and error texts. */
+/* Fused ops and other composites against formulas in this file, with the C library's functions; shapes and error
+   texts. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 #include "ops/symbolic_text.h"
@@ -176,22 +177,23 @@ TEST(mlp_activates_all_layers_but_the_last)
 TEST(linear_errors_name_the_weights)
 {
     check_text_fails("graph g(x: f32[4], w: f32[4, 2]) { y = linear(x, w) return y }", FLX_E_SHAPE,
-                     "linear 'y': x must have rows: it is [4]");
+                     "linear 'y': x must have rank 2 or more: it is [4]");
     check_text_fails("graph g(x: f32[3, 4], w: f32[2, 4, 5]) { y = linear(x, w) return y }", FLX_E_SHAPE,
                      "linear 'y': w must be a matrix: it is [2, 4, 5]");
     check_text_fails("graph g(x: f32[3, 4], w: f32[4, 5], b: f32[4]) { y = linear(x, w, b) return y }", FLX_E_SHAPE,
                      "linear 'y': b must have one element for each column of w: b is [4], w is [4, 5]");
     check_text_fails("graph g(x: f32[3, 4], w: f32[4, 5], b: f32[5]) { y, z = linear_pair(x, w, w, b) return y }",
-                     FLX_E_ARITY, "linear_pair 'y': b1 needs a b2 beside it");
+                     FLX_E_ARITY, "linear_pair 'y': b1 is given without b2");
     check_text_fails("graph g(x: f32[3, 4], w: f32[4, 5], v: f32[4, 6]) { y = gated_ffn(x, w, v, w) return y }",
-                     FLX_E_SHAPE, "gated_ffn 'y': w_gate and w_up must have as many columns: [4, 5] and [4, 6]");
+                     FLX_E_SHAPE,
+                     "gated_ffn 'y': w_gate and w_up must have the same number of columns: [4, 5] and [4, 6]");
     check_text_fails("graph g(p: f32[3, 5]) { y = fused_swiglu(p) return y }", FLX_E_SHAPE,
                      "fused_swiglu 'y': the last axis must have two halves: it is [3, 5]");
 }
 
 /* ---- Residuals and normalisation ---- */
 
-/* sum_i = x_i + 2 x_i [+ b], its rows normalised by what `centre` says. */
+/* sum_i = x_i + 2 x_i [+ b], its rows normalised as `centre` says. */
 static void normalised(matrix y, const double *bias, bool centre, double eps)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -228,7 +230,7 @@ TEST(fused_residual_norms_add_before_they_normalise)
     check_result("fused_ada_layer_norm(mul(x, 3), b, 2)", "y", 0, y);
 }
 
-/* An operand that is none is left out, though others stand behind it. */
+/* An operand that is FLX_NONE is omitted, although others follow it. */
 TEST(fused_residual_builder_leaves_out_an_absent_bias)
 {
     flx_error err = {0};
@@ -297,18 +299,16 @@ TEST(fused_convolutions_act_on_features)
 
 TEST(fused_errors_name_the_operand)
 {
-    check_text_fails(
-        "graph g(x: f32[2, 4], g: f32[3]) { y = fused_residual_ln(x, x, g, g) return y }", FLX_E_SHAPE,
-        "fused_residual_ln 'y': gamma must be a vector as long as the last axis of what is normalised: it is "
-        "[3], that is [2, 4]");
-    check_text_fails(
-        "graph g(x: f32[2, 4], g: f32[4], b: f32[3]) {\n"
-        "  y = fused_residual_ln(x, x, g, g, b, has_bias=true) return y }",
-        FLX_E_SHAPE,
-        "fused_residual_ln 'y': beta must be a vector as long as the last axis of what is normalised: it is "
-        "[3], that is [2, 4]");
+    check_text_fails("graph g(x: f32[2, 4], g: f32[3]) { y = fused_residual_ln(x, x, g, g) return y }", FLX_E_SHAPE,
+                     "fused_residual_ln 'y': gamma must be a vector as long as the last axis of the normalised value: "
+                     "it is [3], that is [2, 4]");
+    check_text_fails("graph g(x: f32[2, 4], g: f32[4], b: f32[3]) {\n"
+                     "  y = fused_residual_ln(x, x, g, g, b, has_bias=true) return y }",
+                     FLX_E_SHAPE,
+                     "fused_residual_ln 'y': beta must be a vector as long as the last axis of the normalised value: "
+                     "it is [3], that is [2, 4]");
     check_text_fails("graph g(x: f32[2, 4], g: f32[4]) { y = fused_residual_rms_norm(x, x, g, g, g) return y }",
-                     FLX_E_ARITY, "fused_residual_rms_norm 'y': with has_bias=false it takes 4 operands, not 5");
+                     FLX_E_ARITY, "fused_residual_rms_norm 'y': with has_bias=false, expected 4 operands, got 5");
     check_text_fails(
         "graph g(x: f32[1, 3, 5], w: f32[2, 3, 3], b: f32[3]) { y = fused_conv_bias_act(x, w, b) return y }",
         FLX_E_SHAPE,

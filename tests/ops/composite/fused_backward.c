@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fused_backward.c: FLX_GRAD_FUSED_BACKWARD. For every op that has a `fused_vjp`, on each of its samples in f64 and
-   c128: the gradient and the Hessian product with backward ops are those without them, and the backward ops are really
-   there. */
+   c128: the gradient and the Hessian product with backward ops equal those without them, and the backward ops really
+   appear. */
 #include "graph/graph.h"
 #include "ops/experiment.h"
 #include "test.h"
@@ -20,7 +20,7 @@ static bool has_backward_op(const flx_graph *g)
 typedef flx_graph *(*derivative)(const flx_graph *g, const char *const *wrt, size_t count,
                                  const flx_grad_options *options, flx_error *err);
 
-/* Runs what `d` makes of the loss, plain and with backward ops, and compares; gives whether there were any. */
+/* Runs the derivative `d` of the loss, plain and with backward ops, and compares; returns whether there were any. */
 static bool compare(const experiment *x, derivative d, const char *what)
 {
     flx_error err = {0};

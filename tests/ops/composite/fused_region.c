@@ -16,7 +16,7 @@ static void check_elements(const char *text, const double *want, int count)
     text_end(&r);
 }
 
-/* [2, 1, 2] against [2, 2, 2]: element (1, 0, 0) meets 3, and not what stands at 4 mod 4 of the smaller one. */
+/* [2, 1, 2] against [2, 2, 2]: element (1, 0, 0) is paired with 3, not with element 4 mod 4 of the smaller one. */
 TEST(trap_103_elementwise_region_reads_the_rows_that_broadcasting_names)
 {
     static const double want[] = {11, 22, 31, 42, 53, 64, 73, 84};
@@ -44,7 +44,7 @@ TEST(elementwise_region_takes_a_prologue)
                    (const double[]){1, 40, 2, 50, 3, 60}, 6);
     check_text_fails("graph f(x: f64[2, 2]) { t = transpose(x) u = transpose(t) return neg(u) }\n"
                      "graph g(x: f64[2, 2]) { y = elementwise_region(x, body=@f) return y }",
-                     FLX_E_ATTRIBUTE, "elementwise_region 'y': body=@f: transpose 'u' is no elementwise op");
+                     FLX_E_ATTRIBUTE, "elementwise_region 'y': body=@f: transpose 'u' is not an elementwise op");
 }
 
 TEST(elementwise_region_takes_sixteen_operands)
@@ -58,11 +58,11 @@ TEST(elementwise_region_takes_sixteen_operands)
     snprintf(text, sizeof text, body, "", "");
     check_elements(text, (const double[]){16, 16}, 2);
     snprintf(text, sizeof text, body, ", q: f64[]", ", x");
-    check_text_fails(text, FLX_E_ARITY, "elementwise_region 'y': a region takes at most 16 operands, not 17");
+    check_text_fails(text, FLX_E_ARITY, "elementwise_region 'y': expected at most 16 operands, got 17");
 }
 
-/* Slices of several lengths, one body; an operand of extent 1 along the axis serves them all, and what lies between the
-   slices is left out. */
+/* Slices of several lengths, one body; an operand of extent 1 along the axis serves them all, and elements between the
+   slices are skipped. */
 TEST(batch_elementwise_region_concatenates_its_slices)
 {
     check_elements("graph f(x: f64[], y: f64[]) { return mul(x, y) }\n"

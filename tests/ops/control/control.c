@@ -76,12 +76,12 @@ TEST(branch_errors_name_the_branch)
 #define ONE_INPUT "graph a(x: f32[2]) { return x }\n"
     check_text_fails(ONE_INPUT "graph b(x: f32[3]) { return x }\n"
                                "graph main() { y = if(true, full(f32[2], 1), then=@a, else=@b)  return y }",
-                     FLX_E_SHAPE, "if 'y': else=@b: input 'x' is f32[3] where f32[2] is given");
+                     FLX_E_SHAPE, "if 'y': else=@b: input 'x' is f32[3], but the given value is f32[2]");
     check_text_fails(ONE_INPUT "graph b(x: f32[2]) { return cast(x, to=f64) }\n"
                                "graph main() { y = if(true, full(f32[2], 1), then=@a, else=@b)  return y }",
-                     FLX_E_DTYPE, "if 'y': branches give different types for result 0: f32[2] and f64[2]");
+                     FLX_E_DTYPE, "if 'y': branches return different types for result 0: f32[2] and f64[2]");
     check_text_fails(ONE_INPUT "graph main() { y = case(0, full(f64[2], 1), branches=[@a])  return y }", FLX_E_DTYPE,
-                     "case 'y': branches=@a: input 'x' is f32[2] where f64[2] is given");
+                     "case 'y': branches=@a: input 'x' is f32[2], but the given value is f64[2]");
 }
 
 /* ---- while ---- */
@@ -94,7 +94,7 @@ TEST(while_tests_before_every_step_and_returns_all_carries)
                             "  i, x = while(0, const(f32[2], [1, 3]), cond=@more, body=@next)\n"
                             "  j, y = while(5, const(f32[2], [1, 3]), cond=@more, body=@next)\n"
                             "  return cast(i, to=f32), x, cast(j, to=f32), y\n}");
-    CHECK_CODE(r.code, FLX_E_DTYPE, &r.err); /* a bare number has no carry to take its dtype from */
+    CHECK_CODE(r.code, FLX_E_DTYPE, &r.err); /* a bare number has no carry that gives it a dtype */
     text_end(&r);
     r = text_begin("graph more(i: i32[], x: f32[2]) { return lt(i, 3) }\n"
                    "graph next(i: i32[], x: f32[2]) { return add(i, 1), add(x, x) }\n"
@@ -159,7 +159,7 @@ TEST(scan_checkpoints_thin_the_trajectory_evenly)
     CHECK_OK(r.code, &r.err);
     VALUES(&r, 0, 123, 12345);
     VALUES(&r, 1, 12, 1234, 12345);
-    VALUES(&r, 2, 12345); /* without save_trajectory it is only a wish */
+    VALUES(&r, 2, 12345); /* without save_trajectory it is only a hint */
     VALUES(&r, 3, -1, -2, -3, -4, -5);
     text_end(&r);
 }

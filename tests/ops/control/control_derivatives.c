@@ -97,7 +97,7 @@ TEST(trap_94_checkpointed_trajectory_ends_with_the_final_carry)
     check_gradient(filled, last, 1);
 }
 
-/* A product of seven: the cotangent of each factor needs the carry before it, from whichever checkpoint. */
+/* A product of seven: the cotangent of each factor needs the carry before it, from any checkpoint. */
 TEST(trap_95_recomputation_starts_at_the_carry_that_was_kept)
 {
     static const gradient_row rows[] = {{"c", {1}, {32}}, {"x", {2, 1, 4, 1, 2, 1, 2}, {16, 32, 8, 32, 16, 32, 16}}};
@@ -129,7 +129,7 @@ TEST(trap_96_scan_has_tangents_and_so_has_its_reverse)
     "graph step(c: f64[], w: f64[], x: f64[]) { return add(mul(c, w), x) }\n" \
     "graph g(c: f64[], w: f64[], x: f64[2]) { return scan(c, w, x, body=@step, num_bcast=1, num_checkpoints=2) }"
 
-/* (c w + x0) w + x1. Only what is batched carries a batch; the carry does as soon as anything it depends on does. */
+/* (c w + x0) w + x1. Only batched values have a batch axis; the carry has one as soon as anything it depends on has. */
 TEST(trap_97_scan_batches_what_depends_on_the_batch_and_keeps_its_checkpoints)
 {
     static const batch_row by_x[] = {{"c", {2}, false}, {"w", {10}, false}, {"x", {1, 2, 3, 4}, true}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_call: kernels as ops of a graph: values and derivatives in closed form, and what is refused. The kernels' own
+/* kernel_call: kernels as ops of a graph: values and derivatives in closed form, and what is rejected. The kernels' own
    semantics and transforms: tests/kernel. */
 #include "graph/graph_text.h"
 #include "ops/batch_text.h"
@@ -182,7 +182,7 @@ TEST(kernel_call_differentiates_one_of_several_results)
                    OF(both));
 }
 
-/* Which inputs have derivatives is said by their buffers. */
+/* The buffers determine which inputs have derivatives. */
 TEST(kernel_call_holds_inputs_back)
 {
     static const gradient_row rows[] = {{"x", {2, 3}, {5, 7}}, {"w", {5, 7}, {0, 0}}};
@@ -291,7 +291,7 @@ TEST(kernel_call_uses_the_reverse_it_is_given)
                           OF(second));
 }
 
-/* The buffer is operand and result in one; so is its gradient, which starts as the cotangent. */
+/* The buffer is both operand and result; so is its gradient, which starts as the cotangent. */
 TEST(kernel_call_uses_the_reverse_of_a_buffer_in_place)
 {
     static const gradient_row rows[] = {{"x", {1, -2, 3, 0.5}, {5, 5, 5, 5}}};
@@ -302,7 +302,7 @@ TEST(kernel_call_uses_the_reverse_of_a_buffer_in_place)
                   OF(rows));
 }
 
-/* ---- What is refused ---- */
+/* ---- What is rejected ---- */
 
 #define FOUR "const(f64[4], [1, 2, 3, 4])"
 
@@ -319,18 +319,18 @@ TEST(kernel_call_reports_what_does_not_fit)
         {FOUR, "kernel=\"kernel k() { buffer t: f64[4] workgroup; }\", inputs=\"t\"", FLX_E_NAME,
          "the kernel has no bound buffer 't'"},
         {FOUR ", " FOUR, "kernel=" SQUARE, FLX_E_ARITY, "the kernel has 1 input, given 2"},
-        {FOUR, "kernel=" TWO_RESULTS, FLX_E_ARITY, "the kernel has 2 inputs, given 1"},
+        {FOUR, "kernel=" TWO_RESULTS, FLX_E_ARITY, "the kernel has 2 inputs, got 1 operands"},
         {"const(f32[4], [1, 2, 3, 4])", "kernel=" SQUARE, FLX_E_DTYPE, "buffer 'x' holds f64, not f32"},
         {FOUR, "kernel=" SQUARE ", outputs=[f32[4]]", FLX_E_DTYPE, "buffer 'out' holds f64, not f32"},
         {"const(f64[3], [1, 2, 3])", "kernel=" SQUARE, FLX_E_SHAPE, "buffer 'x' has 4 elements, f64[3] has 3"},
         {FOUR, "kernel=" SQUARE ", outputs=[f64[3]]", FLX_E_SHAPE, "buffer 'out' has 4 elements, f64[3] has 3"},
         {FOUR, "kernel=" SQUARE ", outputs=[f64[4], f64[4]]", FLX_E_ARITY, "the kernel has 1 output, outputs lists 2"},
         {FOUR, "kernel=\"kernel k() { buffer out: f64[] output; buffer x: f64[4] read; }\"", FLX_E_ATTRIBUTE,
-         "outputs must say how large result 'out' is"},
+         "outputs must give the type of result 'out'"},
         {FOUR, "kernel=\"kernel k() { buffer x: f64[4] read; buffer s: f64[4] read_write; }\", inputs=\"x\"",
          FLX_E_ATTRIBUTE, "buffer 's' is neither an input nor an output"},
-        {FOUR, "kernel=" SQUARE ", grid=[1, 1, 1, 1]", FLX_E_ATTRIBUTE, "grid has 4 extents, at most 3 are possible"},
-        {FOUR, "kernel=" SQUARE ", grid=[-1]", FLX_E_SIZE, "a grid of -1 workgroups is not possible"},
+        {FOUR, "kernel=" SQUARE ", grid=[1, 1, 1, 1]", FLX_E_ATTRIBUTE, "grid has 4 extents, at most 3 are allowed"},
+        {FOUR, "kernel=" SQUARE ", grid=[-1]", FLX_E_SIZE, "a grid of -1 workgroups is too large"},
         {FOUR, "kernel=" SQUARE ", max_trips=-1", FLX_E_ATTRIBUTE, "max_trips=-1 is out of range"},
         {FOUR, "kernel=\"kernel k() {\"", FLX_E_SYNTAX,
          "expected a statement or '}', found the end of the text at kernel:1:13"},
@@ -353,7 +353,7 @@ TEST(kernel_call_reports_what_does_not_fit)
                      "kernel_call: attribute 'kernel' must be given: a string");
 }
 
-/* Reverse mode of the text by x. */
+/* Reverse mode of the text with respect to x. */
 static void check_no_gradient(const char *text, flx_code code, const char *message, const char *hint)
 {
     flx_error err = {0};
@@ -427,12 +427,12 @@ TEST(kernel_call_needs_a_bound_for_the_reverse_of_a_counted_reverse)
     CHECK(flx_grad(first, r.names, 1, &options, &err) == NULL);
     CHECK_EQ_STR(err.message, "kernel_call: kernel 'powers': not differentiable tapes whose length is counted have no "
                               "derivative of their own");
-    CHECK_EQ_STR(err.hint, "give the call max_trips, the most trips a loop makes");
+    CHECK_EQ_STR(err.hint, "set max_trips of the call, the largest number of trips of a loop");
     flx_graph_free(first);
     gradient_end(&r);
 }
 
-/* Along an axis that the kernel does not look at all invocations would add to the same gradient. */
+/* Along an axis whose index the kernel does not use, all invocations would add to the same gradient. */
 TEST(kernel_call_refuses_the_reverse_along_unseen_axes)
 {
     check_no_gradient("graph main(x: f64[4]) { return kernel_call(x, kernel=" FORWARD ", grid=[4, 2]) }", FLX_E_KERNEL,
@@ -479,9 +479,9 @@ TEST(kernels_of_a_file_are_reported_where_they_are_wrong)
     check_text_fails("kernel k() { }\nkernel k() { }\n" USE, FLX_E_DUP_NAME, "the kernel 'k' is defined twice");
     check_text_fails("kernel k() { }\ngraph k() { return 1.0 }\n" USE, FLX_E_DUP_NAME,
                      "the graph 'k' is defined twice");
-    check_text_fails("kernel k() { if (true) { }\n" USE, FLX_E_SYNTAX, "this kernel has no end");
-    check_text_fails("kernel k() { /* }\n" USE, FLX_E_SYNTAX, "this kernel has no end");
-    check_text_fails("kernel k() { \" }\n" USE, FLX_E_SYNTAX, "this kernel has no end");
+    check_text_fails("kernel k() { if (true) { }\n" USE, FLX_E_SYNTAX, "this kernel has no closing brace");
+    check_text_fails("kernel k() { /* }\n" USE, FLX_E_SYNTAX, "this kernel has no closing brace");
+    check_text_fails("kernel k() { \" }\n" USE, FLX_E_SYNTAX, "this kernel has no closing brace");
     check_text_fails("kernel", FLX_E_SYNTAX, "expected the name of the kernel, found the end of the text");
     check_text_fails("kernel graph() { }", FLX_E_SYNTAX, "'graph' is a reserved word");
     check_text_fails("kernel k() { }", FLX_E_SYNTAX, "the text holds no graph");
@@ -498,7 +498,7 @@ TEST(kernel_call_tells_why_it_has_no_derivative)
                       "wrap it in stop_gradient, or give its function an adjoint");
     check_no_gradient("graph main(x: f64[4]) { return kernel_call(x, kernel=" FORWARD
                       ", backward=\"kernel back() { buffer y: f64[4] read; }\") }",
-                      FLX_E_NAME, "kernel_call: backward: buffer 'y' belongs to nothing",
+                      FLX_E_NAME, "kernel_call: backward: buffer 'y' matches no buffer of the kernel",
                       "its buffers are the kernel's own, grad_<output> and output grad_<input>");
 }
 

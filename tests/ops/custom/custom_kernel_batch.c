@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batching of kernel_call, with derivatives before and behind it: closed forms, and no loop over examples in the
+/* Batching of kernel_call, with derivatives before and after it: closed forms, and no loop over examples in the
    graph. */
 #include "graph/graph_text.h"
 #include "ops/gradient_text.h"
@@ -189,7 +189,7 @@ TEST(kernel_call_batches_before_and_behind_derivatives)
          .output = 1,
          .want = {1, 4, 9, 16},
          .count = 4},
-        /* grad of vmap: what all examples read sums over them */
+        /* grad of vmap: the gradient of a shared operand sums over the examples */
         {.text = MAIN("kernel=" PAIR),
          .steps = {"vmap x", "grad x w"},
          .feeds = {X22, W2, {"d_output", 2, {2, 2}, {1, 1, 1, 1}}},
@@ -233,7 +233,7 @@ TEST(kernel_call_batches_before_and_behind_derivatives)
         check_row(&rows[i]);
 }
 
-/* A reverse of the user's is batched with its kernel; its factor 7 shows that it is used. */
+/* A user's reverse kernel is batched with its kernel; its factor 7 shows that it is used. */
 #define BACK                                                                                              \
     "backward=\"kernel back(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer grad_y: f64[2] read; " \
     "buffer grad_w: f64[2] output; buffer grad_x: f64[2] output; let i = invocation_id(0); "              \

@@ -101,7 +101,7 @@ static flx_code eval_counter(void *user, const flx_custom_call *c, const void *c
     memcpy(out[0], in[0], (size_t)n * sizeof(double));
     *(int32_t *)out[1] = ++counter_calls;
     if (flx_custom_attr(c, "fails")) {
-        strcpy(err->message, "told to fail");
+        strcpy(err->message, "failing as requested");
         return FLX_E_CHECK;
     }
     return FLX_OK;
@@ -258,7 +258,7 @@ TEST(host_op_without_a_rule_is_reported_by_name)
     flx_context_free(ctx);
 }
 
-/* Two equal calls with effects both run, in order, though nobody needs the first. */
+/* Two equal calls with effects both run, in order, although the first is unused. */
 TEST(host_op_with_effects_is_neither_merged_nor_dropped)
 {
     flx_context *ctx = context_with_ops();
@@ -276,8 +276,8 @@ TEST(host_op_errors_name_it)
 {
     flx_context *ctx = context_with_ops();
     flx_error err;
-    CHECK(code_of(ctx, "graph f(x: f64[2]) { return custom(x, name=\"nobody\") }", &err) == FLX_E_NAME);
-    CHECK(strstr(err.message, "nobody") && strstr(err.hint, "flx_register_custom"));
+    CHECK(code_of(ctx, "graph f(x: f64[2]) { return custom(x, name=\"unknown\") }", &err) == FLX_E_NAME);
+    CHECK(strstr(err.message, "unknown") && strstr(err.hint, "flx_register_custom"));
     CHECK(code_of(ctx, "graph f(x: f64[2]) { return custom(x, x, name=\"power\") }", &err) == FLX_E_ARITY);
     CHECK(strstr(err.message, "power: one operand, please") && strcmp(err.hint, "pass x") == 0);
     CHECK(code_of(ctx, "graph f(x: f32[2]) { return custom(x, name=\"power\") }", &err) == FLX_E_DTYPE);
@@ -293,7 +293,7 @@ TEST(host_op_errors_name_it)
     flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err), *y = NULL;
     flx_feed feed = {"x", x};
     CHECK(flx_run(flx_module_main(m), ON_REF, &feed, 1, &y, &err) == FLX_E_CHECK);
-    CHECK(strstr(err.message, "counter: told to fail"));
+    CHECK(strstr(err.message, "counter: failing as requested"));
     flx_tensor_release(x);
     flx_module_free(m);
     flx_context_free(ctx);

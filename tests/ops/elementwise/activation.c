@@ -33,7 +33,7 @@ TEST(gelu_keeps_its_digits_in_the_tail)
     text_end(&r);
 }
 
-/* relu of both zeros is +0, and NaN is kept; threshold replaces what is not above theta, NaN included. */
+/* relu of both zeros is +0, and NaN is kept; threshold replaces everything that is not above theta, including NaN. */
 TEST(activation_kinks_belong_to_the_lower_side)
 {
     text_run r = text_begin("graph g() { x = const(f64[3], [-0.0, 0, nan])"
@@ -59,7 +59,7 @@ TEST(activation_errors_name_the_attribute)
                      "threshold 'z': theta must be a number to compare with, it is nan");
 }
 
-/* ---- Derivatives at the points where a naive rule goes wrong ---- */
+/* ---- Derivatives at points where a naive rule fails ---- */
 
 TEST(trap_4_6_relu_selects_and_does_not_multiply)
 {
@@ -190,7 +190,7 @@ static void check_slope(const char *op, double x, double value, double slope)
     CHECK_NEAR(d, slope, 1e-15);
 }
 
-/* silu's slope is another in the second decimal. Numbers of 20 digits by mpmath. */
+/* silu's slope differs in the second decimal. Numbers of 20 digits by mpmath. */
 TEST(trap_2_gelu_approx_does_not_have_the_slope_of_silu)
 {
     check_slope("gelu_approx", 1, 0.84119199060827676, 1.0829640838457826);

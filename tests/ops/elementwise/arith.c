@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Values alone do not tell 0 from -0: the reciprocal does. */
+/* Values alone do not distinguish 0 and -0: the reciprocal does. */
 TEST(arith_zeros_have_the_defined_sign)
 {
     text_run r = text_begin("graph g() { p = full(f32[], 0)  n = full(f32[], -0.0)  m = full(f32[], -6)"
@@ -48,11 +48,11 @@ TEST(arith_errors_name_shapes_and_dtypes)
 {
     check_text_fails("graph g(x: f32[2, 3], y: f32[4]) { z = add(x, y) return z }", FLX_E_SHAPE,
                      "add 'z': shapes do not broadcast: [2, 3] and [4]");
-    check_text_fails("graph g(x: bool[2]) { z = sub(x, x) return z }", FLX_E_DTYPE, "sub 'z': a may not be bool");
+    check_text_fails("graph g(x: bool[2]) { z = sub(x, x) return z }", FLX_E_DTYPE, "sub 'z': a cannot be bool");
     check_text_fails("graph g() { return add_n() }", FLX_E_ARITY, "add_n: at least one operand is needed");
 }
 
-/* ---- Derivatives at the points where a naive rule goes wrong ---- */
+/* ---- Derivatives at points where a naive rule fails ---- */
 
 TEST(trap_10_max_and_min_split_ties_evenly)
 {
@@ -150,7 +150,7 @@ TEST(atan2_has_derivative_zero_at_the_origin)
     check_hessian_of_ones("graph g(y: f64[], x: f64[]) { return atan2(y, x) }", second, 2);
 }
 
-/* Squares of 512 and of 2^-14 have no place in f16. */
+/* Squares of 512 and of 2^-14 are out of range in f16. */
 TEST(atan2_derivative_does_not_square_its_operands)
 {
     static const gradient_row rows[] = {{"y", {0, 0}, {0x1p-9, 0x1p14}}, {"x", {0x1p9, 0x1p-14}, {0, 0}}};
@@ -170,7 +170,7 @@ TEST(trap_14_tangent_of_a_broadcast_operand_has_the_shape_of_the_result)
                   (tangent_row){"tangent_y", {-10, -10, -20, -20}});
 }
 
-/* In either place, in every format, alone and in reductions. */
+/* As either operand, in every format, alone and in reductions. */
 TEST(trap_23_nan_wins_every_comparison)
 {
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
@@ -193,7 +193,8 @@ TEST(trap_23_nan_wins_every_comparison)
 
 /* ---- Batching ---- */
 
-/* [2, 2] against [2, 2, 2]: without an axis between them the rows of one example would meet another example. */
+/* [2, 2] against [2, 2, 2]: without an axis between them the rows of one example would be paired with another
+   example. */
 TEST(trap_40_operands_of_different_rank_are_aligned_behind_the_batch)
 {
     static const batch_row rows[] = {{"a", {1, 2, 3, 4}, true}, {"b", {0, 10, 20, 30, 40, 50, 60, 70}, true}};

@@ -26,7 +26,7 @@ TEST(shifts_of_bytes_are_total)
     text_end(&r);
 }
 
-/* Selection moves elements; arithmetic on them would quieten and shorten this NaN. */
+/* Selection moves elements; arithmetic on them would quiet and truncate this NaN. */
 TEST(where_keeps_nan_payloads)
 {
     static const uint8_t signalling[4] = {0x01, 0x00, 0xa0, 0xff};
@@ -40,8 +40,8 @@ TEST(where_keeps_nan_payloads)
 
 TEST(compare_errors_name_the_dtype)
 {
-    check_text_fails("graph g(z: c64[2]) { m = lt(z, z) return m }", FLX_E_DTYPE, "lt 'm': a may not be c64");
-    check_text_fails("graph g(i: i32[2]) { m = and(i, i) return m }", FLX_E_DTYPE, "and 'm': a may not be i32");
+    check_text_fails("graph g(z: c64[2]) { m = lt(z, z) return m }", FLX_E_DTYPE, "lt 'm': a cannot be c64");
+    check_text_fails("graph g(i: i32[2]) { m = and(i, i) return m }", FLX_E_DTYPE, "and 'm': a cannot be i32");
 }
 
 /* ---- Derivatives ---- */

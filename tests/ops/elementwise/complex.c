@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* On the negative real axis the sign of the zero imaginary part tells the side of the cut. */
+/* On the negative real axis the sign of the zero imaginary part selects the side of the cut. */
 TEST(angle_distinguishes_the_sides_of_its_cut)
 {
     text_run r = text_begin("graph g() { re = full(f64[], -1)  return angle(complex(re, 0)), angle(complex(re, -0.0)),"
@@ -42,8 +42,7 @@ TEST(complex_division_does_not_overflow)
 
 TEST(complex_needs_parts_that_have_a_complex_dtype)
 {
-    check_text_fails("graph g(x: f16[2]) { z = complex(x, x) return z }", FLX_E_DTYPE,
-                     "complex 'z': re may not be f16");
+    check_text_fails("graph g(x: f16[2]) { z = complex(x, x) return z }", FLX_E_DTYPE, "complex 'z': re cannot be f16");
 }
 
 /* ---- Derivatives: the cotangent of z is dL/dx + i dL/dy ---- */
@@ -73,7 +72,7 @@ TEST(parts_of_real_numbers_are_themselves_or_constant)
 TEST(trap_63_complex_norm_sq_has_gradient_two_z)
 {
     static const gradient_row rows[] = {{"z", {3, 4, 0, 0}, {6, 8, 0, 0}}};
-    static const gradient_row infinite[] = {{"z", {INFINITY, 0}, {INFINITY, 0}}}; /* not NaN: the parts stay apart */
+    static const gradient_row infinite[] = {{"z", {INFINITY, 0}, {INFINITY, 0}}}; /* not NaN: the parts stay separate */
     check_gradient("graph g(z: c64[2]) { return complex_norm_sq(z) }", rows, 1);
     check_reverse("graph g(z: c64[1]) { return complex_norm_sq(z) }", infinite, 1);
 }

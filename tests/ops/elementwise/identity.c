@@ -19,7 +19,7 @@ static void record(void *user, const char *message, const flx_tensor *value)
     p->first = flx_tensor_get(value, 0);
 }
 
-/* A print whose result nobody reads still talks. */
+/* A print whose result is unused still prints. */
 TEST(print_hands_message_and_value_to_the_host)
 {
     flx_error err = {0};
@@ -68,15 +68,15 @@ TEST(bitcast_errors_say_what_the_last_axis_must_be)
     check_text_fails("graph g(x: u8[2, 3]) { y = bitcast(x, to=f32) return y }", FLX_E_SHAPE,
                      "bitcast 'y': to f32 the last axis must have extent 4, but x is u8[2, 3]");
     check_text_fails("graph g(x: u8[2]) { y = bitcast(x, to=bool) return y }", FLX_E_DTYPE,
-                     "bitcast 'y': the bytes of u8 need not be valid as bool");
+                     "bitcast 'y': the bytes of u8 may not be valid as bool");
 }
 
 TEST(reduce_precision_rejects_formats_without_exponent)
 {
     check_text_fails("graph g(x: f32[2]) { y = reduce_precision(x, exponent=0, mantissa=3) return y }", FLX_E_ATTRIBUTE,
-                     "reduce_precision 'y': exponent must be at least 1, but is 0");
+                     "reduce_precision 'y': exponent must be at least 1, got 0");
     check_text_fails("graph g(x: f32[2]) { y = reduce_precision(x, exponent=5, mantissa=-1) return y }",
-                     FLX_E_ATTRIBUTE, "reduce_precision 'y': mantissa must not be negative, but is -1");
+                     FLX_E_ATTRIBUTE, "reduce_precision 'y': mantissa must not be negative, got -1");
 }
 
 /* Any bit pattern survives, a signalling NaN included. */
@@ -152,7 +152,8 @@ TEST(bitcast_says_why_it_has_no_derivative)
     CHECK_OK(m ? FLX_OK : err.code, &err);
     CHECK(flx_grad(flx_module_main(m), names, 1, NULL, &err) == NULL);
     CHECK_CODE(err.code, FLX_E_NO_RULE, &err);
-    CHECK_EQ_STR(err.hint, "bits are not numbers; cast converts values, real and imag take a complex number apart");
+    CHECK_EQ_STR(err.hint,
+                 "bits are not numbers; cast converts values, real and imag give the parts of a complex number");
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -207,7 +208,7 @@ TEST(effects_survive_differentiation)
                FLX_E_CHECK, &err);
 }
 
-/* A batched print shows all examples at once; a batched check holds if it does for all of them. */
+/* A batched print prints all examples at once; a batched check passes if it does for all of them. */
 TEST(effects_of_a_batch_happen_once)
 {
     flx_error err = {0};

@@ -55,7 +55,7 @@ TEST(special_functions_satisfy_their_identities)
     text_end(&r);
 }
 
-/* Operands that would need endless sums or leave the range end at once. */
+/* Operands that would need endless sums or are out of range return at once. */
 TEST(special_functions_end_for_every_operand)
 {
     text_run r = text_begin("graph g() { n = const(f64[7], [1e300, 2.5e16, 1e17, 9e15, 1, 2, 1e308])"
@@ -117,8 +117,8 @@ static void check_no_rule(const char *text, const char *wrt, const char *message
     flx_context_free(ctx);
 }
 
-/* The order of polygamma is an integer, and zeta's derivative in x is no function we have: asking is an error, not a
-   zero, unless the path is cut. */
+/* The order of polygamma is an integer, and zeta's derivative with respect to x is not available: requesting it is an
+   error, not a zero, unless stop_gradient excludes the path. */
 TEST(special_orders_have_no_derivative)
 {
     static const char *const poly = "graph g(n: f64[], x: f64[]) { return polygamma(n, x) }";

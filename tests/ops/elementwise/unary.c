@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Values alone do not tell 0 from -0: the reciprocal does. */
+/* Values alone do not distinguish 0 and -0: the reciprocal does. */
 TEST(unary_zeros_have_the_defined_sign)
 {
     text_run r =
@@ -34,7 +34,7 @@ TEST(unary_lowest_integer_stays_itself)
     text_end(&r);
 }
 
-/* On a cut the sign of a zero part tells the side: the two answers are conjugates or opposites. */
+/* On a cut the sign of a zero part selects the side: the two answers are conjugates or opposites. */
 TEST(unary_complex_cut_is_continuous_with_its_side)
 {
     text_run r =
@@ -66,12 +66,12 @@ TEST(abs_of_complex_is_real_and_does_not_overflow)
 
 TEST(unary_errors_name_the_operand_and_its_dtype)
 {
-    check_text_fails("graph g(x: i32[2]) { z = exp(x) return z }", FLX_E_DTYPE, "exp 'z': x may not be i32");
-    check_text_fails("graph g(x: c64[2]) { z = floor(x) return z }", FLX_E_DTYPE, "floor 'z': x may not be c64");
-    check_text_fails("graph g(x: bool[2]) { z = neg(x) return z }", FLX_E_DTYPE, "neg 'z': x may not be bool");
+    check_text_fails("graph g(x: i32[2]) { z = exp(x) return z }", FLX_E_DTYPE, "exp 'z': x cannot be i32");
+    check_text_fails("graph g(x: c64[2]) { z = floor(x) return z }", FLX_E_DTYPE, "floor 'z': x cannot be c64");
+    check_text_fails("graph g(x: bool[2]) { z = neg(x) return z }", FLX_E_DTYPE, "neg 'z': x cannot be bool");
 }
 
-/* ---- Derivatives at the points where a naive rule goes wrong ---- */
+/* ---- Derivatives at points where a naive rule fails ---- */
 
 TEST(trap_4_5_abs_at_zero_has_derivative_zero)
 {
@@ -131,7 +131,7 @@ TEST(trap_62_complex_cotangents_take_the_conjugate)
     check_gradient("graph g(z: c128[]) { return square(z) }", twice, 1);
 }
 
-/* On a cut the derivative is that of the side which the sign of the zero part tells. Wanted are conjugates. */
+/* On a cut the derivative is that of the side which the sign of the zero part selects. Conjugates are expected. */
 TEST(complex_derivatives_on_a_cut_are_those_of_its_side)
 {
     const double k = 1 / 0.75;
@@ -168,8 +168,8 @@ TEST(trap_9_round_takes_halves_to_even)
     }
 }
 
-/* The slope of erf at 0 is 2/sqrt(pi) as each format holds it: an f32 constant would be off in the eighth digit of f64,
-   and its bytes no number of f16 and bf16. */
+/* The slope of erf at 0 is 2/sqrt(pi) rounded to each format: an f32 constant would be wrong in the eighth digit of
+   f64, and its bytes are not a number of f16 and bf16. */
 TEST(trap_16_constants_have_the_dtype_of_their_partner)
 {
     static const struct {

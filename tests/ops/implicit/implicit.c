@@ -138,7 +138,8 @@ TEST(gmres_restarts)
 
 /* ---- Derivatives ---- */
 
-/* x = x / 2 + c has the solution 2 c, and is started there: one iteration, whose own derivative by c is 1. */
+/* x = x / 2 + c has the solution 2 c, and is started there: one iteration, whose own derivative with respect to c is
+   1. */
 TEST(fixed_point_derivative_is_that_of_the_solution_not_of_the_steps)
 {
     check_near_gradient("graph half(x: f64[], c: f64[]) { return add(mul(x, 0.5), c) }\n"
@@ -189,7 +190,7 @@ TEST(gmres_solves_what_is_linear_over_the_reals)
 
 #define DECAY "graph decay(y: f64[], t: f64[], k: f64[]) { return neg(mul(k, y)) }\n"
 
-/* y = 3 exp(-2 (t - t0)), forward, backward, and where time stands still. */
+/* y = 3 exp(-2 (t - t0)), forward, backward, and for an interval of length 0. */
 TEST(odeint_is_as_accurate_as_its_tolerances)
 {
     static const double tolerances[] = {1e-3, 1e-6, 1e-9, 1e-12};
@@ -213,7 +214,7 @@ TEST(odeint_is_as_accurate_as_its_tolerances)
     }
 }
 
-/* The body sees the time: y' = cos t. */
+/* The body uses the time: y' = cos t. */
 TEST(odeint_passes_the_time)
 {
     text_run r = text_begin("graph c(y: f32[], t: f32[]) { return cos(t) }\n"
@@ -224,7 +225,7 @@ TEST(odeint_passes_the_time)
     text_end(&r);
 }
 
-/* y(t1) = y0 exp(-k (t1 - t0)) = 2 exp(-1): its derivatives by y0, both times and k. */
+/* y(t1) = y0 exp(-k (t1 - t0)) = 2 exp(-1): its derivatives with respect to y0, both times and k. */
 TEST(odeint_gradients_of_state_times_and_parameters)
 {
     double y = 2 * exp(-1);
@@ -250,7 +251,7 @@ TEST(odeint_beyond_a_pole_is_nan)
     text_end(&r);
 }
 
-/* A stiff equation costs many steps and stays right: y' = -500 (y - sin t) follows sin t. */
+/* A stiff equation takes many steps and stays accurate: y' = -500 (y - sin t) follows sin t. */
 TEST(odeint_takes_as_many_steps_as_it_needs)
 {
     text_run r = text_begin("graph stiff(y: f64[], t: f64[]) { return mul(sub(y, sin(t)), -500) }\n"
@@ -266,11 +267,11 @@ TEST(implicit_errors_name_what_the_body_gives)
 {
     check_text_fails("graph s(x: f32[2]) { return reduce_sum(x) }\n"
                      "graph g(x: f32[2]) { y = root(x, body=@s)  return y }",
-                     FLX_E_SHAPE, "root 'y': body must give what it takes, f32[2], but gives f32[]");
+                     FLX_E_SHAPE, "root 'y': body must return the type of its first input, f32[2], but returns f32[]");
     check_text_fails("graph s(y: f32[2], t: f32[]) { return y }\n"
                      "graph g(y: f32[2], t: f64[3]) { z = odeint(y, t, body=@s)  return z }",
-                     FLX_E_DTYPE, "odeint 'z': ts must be f32, as the numbers of y0, but is f64[3]");
+                     FLX_E_DTYPE, "odeint 'z': ts must be f32, the real dtype of y0, but it is f64[3]");
     check_text_fails("graph s(x: f32[2]) { return x }\n"
                      "graph g(x: f32[2]) { y = cg(x, body=@s, tol=-1)  return y }",
-                     FLX_E_ATTRIBUTE, "cg 'y': tol=-1 is not a tolerance");
+                     FLX_E_ATTRIBUTE, "cg 'y': tol=-1 must be a nonnegative number");
 }

@@ -42,7 +42,7 @@ TEST(scatter_nd_window_over_the_edge_follows_its_policy)
     text_end(&r);
 }
 
-/* An empty axis is legal as long as nothing is looked up in it, as for gather. */
+/* An empty axis is legal as long as nothing is read from it, as for gather. */
 TEST(gather_nd_into_an_empty_axis_fails_only_where_there_is_an_index)
 {
     text_run r = text_begin("graph g() { x = full(f32[0, 2], 1)  none = full(i32[0], 0)  two = full(i32[2], 0)"
@@ -59,7 +59,7 @@ TEST(gather_nd_into_an_empty_axis_fails_only_where_there_is_an_index)
                      FLX_E_INDEX, "gather_nd 'y': the start 0 is out of range: axis 0 has extent 0, the window 1");
 }
 
-/* A bad start is an error though its window reads nothing. */
+/* A start out of range is an error although its window reads nothing. */
 TEST(gather_nd_checks_starts_of_empty_windows)
 {
     text_run r = text_begin("graph g() { x = full(f32[3, 4], 0)"
@@ -78,7 +78,7 @@ TEST(scatter_nd_set_keeps_the_last_update)
     text_end(&r);
 }
 
-/* The body sees the element first, then the update, in row-major order of the updates. */
+/* The body receives the element first, then the update, in row-major order of the updates. */
 TEST(scatter_nd_body_folds_in_order)
 {
     text_run r =
@@ -164,7 +164,7 @@ TEST(trap_19_scatter_nd_product_with_zeros)
     check_reverse(SCATTER("2", "3", "[0, 1, 9]", ", combine=mul, oob=zero"), infinite, 2);
 }
 
-/* With two zeros among the factors only the mixed second derivative by those two is not 0. */
+/* With two zeros among the factors only the mixed second derivative with respect to those two is not 0. */
 TEST(trap_19_scatter_nd_product_second_order)
 {
     static const gradient_row rows[] = {{"x", {2}, {0}}, {"u", {0, 3, 0}, {6, 0, 6}}};
@@ -182,7 +182,7 @@ TEST(scatter_nd_tie_splits_gradient)
     check_gradient(SCATTER("2", "3", "[0, 1, 2]", ", combine=min, oob=zero"), min, 2);
 }
 
-/* a/b of a dropped update is never formed: its derivative would be infinite. */
+/* a/b of a dropped update is never computed: its derivative would be infinite. */
 TEST(scatter_nd_fold_does_not_try_dropped_updates)
 {
     static const gradient_row rows[] = {{"x", {6, 8}, {0.5, 1}}, {"u", {0, 2}, {0, -1.5}}};
@@ -200,7 +200,7 @@ TEST(scatter_nd_fold_gradient_follows_the_order)
         2);
 }
 
-/* 256 + 1 is 256 in bf16: the word adds in wider numbers and rounds once, a graph is applied as it is, one op or
+/* 256 + 1 is 256 in bf16: the word adds in wider numbers and rounds once, a graph is applied literally, one op or
    not. */
 TEST(scatters_with_a_graph_round_at_each_step)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indexing: bad indices, empty axes, bytes and error texts. Values: tests/oracle/index.py. */
+/* Indexing: indices out of range, empty axes, bytes and error texts. Values: tests/oracle/index.py. */
 #include "ops/batch_text.h"
 #include "ops/symbolic_text.h"
 
@@ -9,11 +9,11 @@
 TEST(gather_out_of_range_index_fails_the_run)
 {
     check_text_fails("graph g() { t = full(f32[3], 1)  y = gather(t, const(i32[2], [0, 3]))  return y }", FLX_E_INDEX,
-                     "gather 'y': index 3 is out of range: the axis has extent 3");
+                     "gather 'y': index 3 is out of range for an axis of extent 3");
     check_text_fails("graph g() { t = full(f32[3], 1)  y = gather(t, const(i32[1], [-1]))  return y }", FLX_E_INDEX,
-                     "gather 'y': index -1 is out of range: the axis has extent 3");
+                     "gather 'y': index -1 is out of range for an axis of extent 3");
     check_text_fails("graph g() { t = full(f32[3], 1)  y = gather(t, const(f32[2], [1, 0.5]))  return y }", FLX_E_INDEX,
-                     "gather 'y': index 1 of the index operand is no whole number");
+                     "gather 'y': element 1 of the index operand is not an integer");
 }
 
 /* An empty axis has no position to clamp to, and an index is checked even where nothing would be read. */
@@ -34,7 +34,7 @@ TEST(index_into_empty_axis_is_an_error)
     }
 }
 
-/* Gathering moves elements; arithmetic on them would quieten and shorten this NaN. */
+/* Gathering moves elements; arithmetic on them would quiet and truncate this NaN. */
 TEST(indexing_keeps_nan_payloads)
 {
     static const uint8_t signalling[4] = {0x01, 0x00, 0xa0, 0xff};
@@ -82,16 +82,16 @@ TEST(dynamic_slice_window_is_checked_when_bound)
 TEST(indexing_errors_name_shapes)
 {
     check_text_fails("graph g(u: f32[5, 2], i: i32[4]) { y = scatter_add(u, i, R=3) return y }", FLX_E_SHAPE,
-                     "scatter_add 'y': the shape of idx does not lead that of upd: upd is [5, 2], idx is [4]");
+                     "scatter_add 'y': the shape of upd must begin with that of idx: upd is [5, 2], idx is [4]");
     check_text_fails(
         "graph g(x: f32[3, 4], i: i32[1, 2]) { y = take_along(x, i) return y }", FLX_E_SHAPE,
         "take_along 'y': x and idx must have the same shape except along axis 1: x is [3, 4], idx is [1, 2]");
     check_text_fails("graph g(x: f32[3, 4]) { y = dynamic_slice(x, 0, sizes=[2, 2]) return y }", FLX_E_ARITY,
-                     "dynamic_slice 'y': 1 indices for x of shape [3, 4]");
+                     "dynamic_slice 'y': got 1 indices for x of shape [3, 4]");
     check_text_fails("graph g(x: f32[3, 4]) { y = dynamic_slice(x, 0, 0, sizes=[2, 5]) return y }", FLX_E_ATTRIBUTE,
                      "dynamic_slice 'y': sizes[1] is 5, which does not fit axis 1 of x of shape [3, 4]");
     check_text_fails("graph g(i: i32[3]) { y = one_hot(i, n=-2) return y }", FLX_E_ATTRIBUTE,
-                     "one_hot 'y': n must not be negative, it is -2");
+                     "one_hot 'y': n must not be negative, got -2");
 }
 
 /* ---- Derivatives and batching ---- */
@@ -169,8 +169,8 @@ TEST(dynamic_update_slice_gradient_is_cut_out)
     check_gradient("graph g(x: f64[4], u: f64[2]) { return dynamic_update_slice(x, u, 9) }", rows, 2);
 }
 
-/* The number in the message is the one that was read: 16777217 exists in integers and not in f32. Positions that are
-   results cannot be asked for in a float dtype at all. */
+/* The number in the message is the one that was read: 16777217 exists in integers but not in f32. Positions that are
+   results cannot have a float dtype at all. */
 TEST(trap_25_integer_indices_are_exact_beyond_f32)
 {
     static const struct {
@@ -183,7 +183,7 @@ TEST(trap_25_integer_indices_are_exact_beyond_f32)
         snprintf(text, sizeof text,
                  "graph g() { y = gather(full(f32[3], 1), cast(const(i64[1], [16777217]), to=%s))  return y }",
                  rows[i].dtype);
-        snprintf(message, sizeof message, "gather 'y': index %s is out of range: the axis has extent 3", rows[i].read);
+        snprintf(message, sizeof message, "gather 'y': index %s is out of range for an axis of extent 3", rows[i].read);
         check_text_fails(text, FLX_E_INDEX, message);
     }
     check_text_fails("graph g(x: f32[4]) { return argmax(x, dtype=f32) }", FLX_E_DTYPE,

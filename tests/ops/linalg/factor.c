@@ -40,7 +40,7 @@ TEST(lu_of_a_singular_matrix_is_finite)
     text_end(&r);
 }
 
-/* Larger than what is worked on at a time, in each direction. The residual of an elimination with pivots is within
+/* Larger than one tile, in each direction. The residual of an elimination with pivots is within
    the length of its sums, 70 or 300 roundings of numbers of a few units. */
 TEST(lu_of_large_matrices_is_that_of_their_product)
 {
@@ -68,8 +68,8 @@ TEST(lu_of_large_matrices_is_that_of_their_product)
 
 /* ---- cholesky ---- */
 
-/* Of a = [[4, 4], [4, 29]], the Hermitian part, l = [[2, 0], [2, 5]]. Its sum moves by 1/4 - 1/4 + 1/10 with the
-   first element, by 1/2 - 1/5 with the one off the diagonal, of which each place is half, and by 1/10 with the last. */
+/* Of a = [[4, 4], [4, 29]], the Hermitian part, l = [[2, 0], [2, 5]]. The derivative of its sum is 1/4 - 1/4 + 1/10 for
+   the first element, 1/2 - 1/5 for the one off the diagonal, half for each position, and 1/10 for the last. */
 TEST(cholesky_shares_its_derivative_between_both_triangles)
 {
     const gradient_row rows[] = {{"a", {4, 7, 1, 29}, {0.1, 0.15, 0.15, 0.1}}};
@@ -112,7 +112,7 @@ TEST(qr_of_zeros_is_finite)
 
 /* ---- Determinants ---- */
 
-/* det(a) a^-T would be 0 · inf. The matrix of rank 2 has the cofactors of its minors, that of rank 1 none. */
+/* det(a) a^-T would be 0 · inf. The matrix of rank 2 has the cofactors of its minors, the one of rank 1 has none. */
 TEST(det_of_singular_matrices_has_the_adjugate_as_derivative)
 {
     const gradient_row rank_two[] = {{"a", {1, 2, 3, 4, 5, 6, 7, 8, 9}, {-3, 6, -3, 6, -12, 6, -3, 6, -3}}};
@@ -132,7 +132,7 @@ TEST(adjugate_of_singular_matrices_has_derivatives)
     check_gradient_near("graph g(a: f64[2, 2]) { return adjugate(a) }", equal, 1, 2e-15);
 }
 
-/* The sign of a complex determinant turns when the matrix does: for a 1 x 1 matrix z it is z/|z|, whose derivative
+/* The sign of a complex determinant rotates with the matrix: for a 1 x 1 matrix z it is z/|z|, whose derivative
    along i z is i z/|z|. At z = 2 the real cotangent 1 gets nothing, since the sign moves along i only. */
 TEST(slogdet_of_complex_matrices_has_a_sign_with_a_derivative)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms, powers and sparse matrices: corners, and constants of ops that are run by their decomposition. Values:
+/* Norms, powers and sparse matrices: corners, and constants of ops that are evaluated by their decomposition. Values:
    tests/oracle/matrix.py, tests/oracle/sparse.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
@@ -30,7 +30,7 @@ TEST(norm_has_derivatives_where_squares_overflow)
     check_gradient_near("graph g(x: f64[2]) { return norm(x, ord=2.0) }", small, 1, 4e-16);
 }
 
-/* A zero beside other numbers has no slope either, although that of |x|^0.5 is infinite. */
+/* A zero among other numbers has no slope either, although that of |x|^0.5 is infinite. */
 TEST(norm_with_a_small_ord_has_no_infinite_derivative)
 {
     const gradient_row rows[] = {{"x", {4, 0, 1}, {1.5, 0, 3}}};
@@ -117,7 +117,7 @@ TEST(sparse_solve_of_a_singular_matrix_is_nan)
     }
 }
 
-/* Repeated places add up, and each of the values has the derivative of their sum. */
+/* Repeated positions are summed, and each of the values has the derivative of their sum. */
 TEST(spmv_adds_what_is_in_one_place)
 {
     const gradient_row rows[] = {
@@ -127,7 +127,7 @@ TEST(spmv_adds_what_is_in_one_place)
     check_gradient("graph g(v: f64[3], x: f64[2]) { return spmv(v, x, rows=[1, 1, 0], cols=[0, 0, 1], n=3) }", rows, 2);
 }
 
-/* Folding constants must leave alone what a decomposition computes: it has no device to run one. */
+/* Constant folding must not evaluate ops through their decomposition: it has no device to run one. */
 TEST(norm_of_a_constant_is_computed_at_run_time)
 {
     text_run r = {.ctx = flx_context_new(NULL)};

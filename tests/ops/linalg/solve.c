@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear systems: which factors a gradient uses, singular matrices, what of a triangle is read. Values:
+/* Linear systems: which factors a gradient uses, singular matrices, which part of a triangle is read. Values:
    tests/oracle/solve.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
@@ -21,7 +21,7 @@ TEST(trap_34_complex_solve_with_plain_transpose)
 }
 
 /* a = [[2, 1], [0, 4]], b = (4, 8): x = (1, 2). With g = (1, 1): a^T l = g has l = (0.5, 0.125), and d_a = -l x^T.
-   Taking g itself gives -1 in the first place, a^-1 g = (0.375, 0.25) gives -0.375. */
+   Taking g itself gives -1 in the first position, a^-1 g = (0.375, 0.25) gives -0.375. */
 TEST(trap_35_solve_cotangent_solves_with_the_adjoint)
 {
     const gradient_row rows[] = {
@@ -175,7 +175,7 @@ TEST(solve_of_regular_matrices_reports_nothing)
     text_end(&r);
 }
 
-/* More right-hand sides than are solved for at a time, each as if it were alone. */
+/* More right-hand sides than one tile, each solved as if it were alone. */
 TEST(solve_for_many_right_hand_sides_is_solving_for_each)
 {
     text_run r =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention where a naive rule goes wrong: against closed forms for one query and two keys, and at points where the
+/* Attention where a naive rule fails: against closed forms for one query and two keys, and at points where the
    weights are exact. Everything else comes from the samples and from the oracles. */
 #include "ops/batch_text.h"
 #include "ops/run_text.h"
@@ -115,7 +115,7 @@ TEST(trap_52_attention_tangent_is_not_attention_of_the_tangent)
                    rows, COUNT(rows));
 }
 
-/* All four extents that could tell heads from tokens are 2. */
+/* All four extents that could distinguish heads from tokens are 2. */
 TEST(trap_55_attention_layout_is_never_guessed)
 {
     static const double by_head[] = {1.5, 1.5, 3.5, 3.5}, by_token[] = {2, 3, 2, 3};
@@ -128,7 +128,7 @@ TEST(trap_55_attention_layout_is_never_guessed)
     check_values(call, by_token, 4, 0);
 }
 
-/* The last query stands at the last key; with fewer keys than queries the first ones stand together. */
+/* The last query is at the last key; with fewer keys than queries the first ones share a position. */
 TEST(trap_56_causal_attention_to_a_cache_sees_all_of_it)
 {
     static const double last[] = {10}, two[] = {8, 10}, fewer[] = {4, 6, 6};
@@ -157,7 +157,7 @@ TEST(causal_offset_is_found_when_symbols_are_bound)
         &err);
 }
 
-/* A large negative number instead would make the mean of v of a row without keys; in f16 it would overflow. */
+/* A large negative number instead would give the mean of v for a row without keys; in f16 it would overflow. */
 TEST(trap_57_masked_rows_are_zero_and_pass_nothing)
 {
     static const double half_of_rows[] = {3, 0};
@@ -173,8 +173,7 @@ TEST(trap_57_masked_rows_are_zero_and_pass_nothing)
         /* a mask of two axes has batch and keys: [2, 2] does not fit one item */
         check_text_fails(
             text, FLX_E_SHAPE,
-            "attention: the mask, of shape [2, 2], does not stretch to the scores [N, H, Sq, Sk] = [1, 1, 2, "
-            "2]");
+            "attention: the mask, of shape [2, 2], does not broadcast to the scores [N, H, Sq, Sk] = [1, 1, 2, 2]");
         snprintf(text, sizeof text,
                  "graph g() { q = const(%s[1, 1, 2, 1], [[[[1], [2]]]]) v = const(%s[1, 1, 2, 1], [[[[3], [7]]]])\n"
                  "return attention(q, v, v, const(bool[1, 2, 2], [[[true, false], [false, false]]]), layout=bhsd, "
@@ -265,7 +264,7 @@ TEST(attention_errors_name_the_operand)
     check_text_fails("graph g(q: f32[2, 3, 4]) { y = attention(q, q, q, layout=bsd) return y }", FLX_E_ATTRIBUTE,
                      "attention 'y': num_heads or head_dim is missing");
     check_text_fails("graph g(q: f32[2, 3, 4]) { y = attention(q, q, q, layout=bhsd) return y }", FLX_E_SHAPE,
-                     "attention 'y': q must be [N, H, S, D], but is [2, 3, 4]");
+                     "attention 'y': q must be [N, H, S, D], but it is [2, 3, 4]");
     check_text_fails("graph g(q: f32[2, 4, 3, 8], k: f32[2, 2, 3, 8]) { y = attention(q, k, k, layout=bhsd) return y }",
                      FLX_E_SHAPE, "attention 'y': the number of heads of k must be 4, not 2");
     check_text_fails(
@@ -319,10 +318,10 @@ TEST(trap_102_transformer_layer_has_eight_operands_or_fourteen)
     check_text_fails(
         "graph g(h: f32[1, 2, 2], a: f32[2, 6], w: f32[2, 2], g: f32[2], m: bool[1, 2]) {\n"
         "y = fused_transformer_layer(h, a, w, g, g, w, w, g, g, m, num_heads=1, has_bias=false) return y }",
-        FLX_E_ARITY, "fused_transformer_layer 'y': with these attributes it takes 8 operands, not 10");
+        FLX_E_ARITY, "fused_transformer_layer 'y': with these attributes, expected 8 operands, got 10");
 }
 
-/* The mask keeps its place and is not read where the kind has none; it may be left out. */
+/* The mask keeps its position and is not read where the kind has none; it may be omitted. */
 TEST(attention_block_without_a_mask_is_one_with_a_mask_that_nobody_reads)
 {
     text_run r = text_begin(

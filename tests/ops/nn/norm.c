@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisation: numbers worked out by hand (every statistic is a power of two, so that they are exact), in both modes
-   and with backward ops; what degenerate rows give; dtypes of cotangents. */
+   and with backward ops; results of degenerate rows; dtypes of cotangents. */
 #include "ops/run_text.h"
 #include "ops/tangent_text.h"
 
@@ -128,7 +128,7 @@ TEST(rms_norm_of_zeros_is_zero_and_has_the_slope_of_eps)
                     by_x, 1, at, COUNT(at), want, COUNT(want));
 }
 
-/* Sums of nothing: a batch without rows has no effect on the parameters. */
+/* Empty sums: a batch without rows has no effect on the parameters. */
 TEST(norm_of_no_rows_has_zero_cotangents_of_parameters)
 {
     const char *text =
@@ -157,7 +157,7 @@ TEST(batch_norm_training_gives_biased_statistics_over_all_axes_but_the_second)
 
 /* ---- Dtypes ---- */
 
-/* Each cotangent has the dtype of its own operand, and that of an f32 parameter is not rounded to bf16 on the way: the
+/* Each cotangent has the dtype of its own operand, and that of an f32 parameter is not rounded to bf16 in between: the
    sum 1 + 2^-10 needs 11 bits. */
 TEST(norm_cotangents_have_the_dtype_of_their_operands)
 {

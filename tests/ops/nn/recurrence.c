@@ -35,7 +35,7 @@ TEST(selective_scan_of_narrow_floats_keeps_a_wide_state)
     text_end(&r);
 }
 
-/* One token: y = c delta b x, and a has no part in it because the state before it is zero. */
+/* One token: y = c delta b x, and a has no effect because the state before it is zero. */
 TEST(selective_scan_gradient_of_one_token)
 {
     static const gradient_row rows[] = {{"x", {3}, {2 * 5 * 7}},
@@ -99,7 +99,7 @@ typedef struct {
     int64_t largest; /* elements of the largest value outside bodies */
 } graph_size;
 
-/* The gradient by all inputs, at a sequence of that length. */
+/* The gradient with respect to all inputs, for a sequence of that length. */
 static graph_size gradient_size(const char *format, const char *const *names, size_t n, int tokens)
 {
     char text[600];
@@ -123,7 +123,7 @@ static graph_size gradient_size(const char *format, const char *const *names, si
     return size;
 }
 
-/* What is kept for the way back is one state for each token, and nothing is unrolled. */
+/* One state for each token is kept for the reverse sweep, and nothing is unrolled. */
 TEST(recurrences_gradients_are_scans_whatever_the_length)
 {
     static const struct {
@@ -153,8 +153,8 @@ TEST(recurrences_gradients_are_scans_whatever_the_length)
 
 /* ---- gated_delta_net ---- */
 
-/* One token of width 1 with γ = 0: T' = T + k (v − k T) β and y = q T'. The state that comes in is read only, the one
-   that goes out is a result with a cotangent of its own: dT'/dT = 1 − k² β. */
+/* One token of width 1 with γ = 0: T' = T + k (v − k T) β and y = q T'. The incoming state is only read, the outgoing
+   one is a result with its own cotangent: dT'/dT = 1 − k² β. */
 TEST(trap_104_gated_delta_net_returns_its_state_instead_of_overwriting_it)
 {
     text_run r = text_begin("graph g() {\n  s = const(f64[1, 1, 1, 1], [[[[10]]]])\n"
@@ -177,7 +177,7 @@ TEST(trap_104_gated_delta_net_returns_its_state_instead_of_overwriting_it)
                    rows, 5);
 }
 
-/* A sequence in two parts, the state handed on, is the sequence. */
+/* A sequence in two parts with the state passed on equals the whole sequence. */
 TEST(gated_delta_net_goes_on_from_its_state)
 {
     text_run r = text_begin(
@@ -199,7 +199,7 @@ TEST(gated_delta_net_goes_on_from_its_state)
     text_end(&r);
 }
 
-/* Only the queries are scaled, by 1/√n, and the updated state answers them. */
+/* Only the queries are scaled, by 1/√n, and they are applied to the updated state. */
 TEST(gated_delta_net_scales_queries_by_the_root_of_their_width)
 {
     text_run r = text_begin("graph g() {\n  o = full(f64[1, 1, 1, 4], 1)\n"

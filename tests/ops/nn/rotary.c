@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary embeddings where a naive rule goes wrong. */
+/* Rotary embeddings where a naive rule fails. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
@@ -11,7 +11,7 @@ static const char weighed_rope[] = "graph g(x: f64[1, 1, 1, 3], c: f64[1, 1], s:
                                    "w = const(f64[3], [1, 10, 100])\n"
                                    "return reduce_sum(mul(rope(x, c, s, layout=bhsd, n_rot=2), w)) }";
 
-/* y = (x0 c - x1 s, x1 c + x0 s, x2) with x = (1, 2, 5), c = 3, s = 4, weighed by (1, 10, 100): along x the tangent is
+/* y = (x0 c - x1 s, x1 c + x0 s, x2) with x = (1, 2, 5), c = 3, s = 4, weighted by (1, 10, 100): along x the tangent is
    (c - s) + 10 (c + s) + 100, which with -sin would be (c + s) + 10 (c - s) + 100. */
 TEST(trap_53_rope_tangent_turns_as_the_value_does)
 {
@@ -19,8 +19,8 @@ TEST(trap_53_rope_tangent_turns_as_the_value_does)
     check_gradient(weighed_rope, rows, COUNT(rows));
 }
 
-/* One row of the tables serves both items and both heads, and has an entry that nobody reads. The third element of a
-   head passes: however the tables move, it stays. */
+/* One row of the tables serves both items and both heads, and has an unused entry. The third element of a head is
+   passed through, whatever the tables contain. */
 TEST(trap_54_rope_tables_have_cotangents)
 {
     static const gradient_row rows[] = {
@@ -32,7 +32,8 @@ TEST(trap_54_rope_tables_have_cotangents)
     check_hessian_of_ones(weighed_rope, second, COUNT(second));
 }
 
-/* Heads of four elements, theta irrelevant for the first pair: the first half turns by px, the second by py = 0. */
+/* Heads of four elements, theta irrelevant for the first pair: the first half is rotated by px, the second by py =
+   0. */
 static void check_grid(const char *attrs, const double *px, int tokens)
 {
     char text[300];
@@ -59,7 +60,7 @@ TEST(trap_60_axial_grids_are_tiled_unless_interleaved)
     check_grid(", repeat_factor=2, repeat_mode=interleave", interleaved, 4);
 }
 
-/* Turning back undoes turning. */
+/* The inverse rotation undoes the rotation. */
 TEST(rope_backward_of_unit_tables_is_the_inverse)
 {
     text_run r = text_begin("graph g() { x = const(f64[1, 1, 1, 4], [[[[1, 2, 3, 4]]]])\n"
@@ -74,9 +75,10 @@ TEST(rope_backward_of_unit_tables_is_the_inverse)
 TEST(rope_errors_say_what_the_tables_must_be)
 {
     check_text_fails("graph g(x: f32[2, 4, 3, 8], c: f32[4, 4]) { y = rope(x, c, c, layout=bhsd) return y }",
-                     FLX_E_SHAPE, "rope 'y': cos and sin must be [S, T] or [N, S, T] for the 3 tokens, but are [4, 4]");
+                     FLX_E_SHAPE,
+                     "rope 'y': cos and sin must be [S, T] or [N, S, T] for 3 tokens, but they are [4, 4]");
     check_text_fails("graph g(x: f32[2, 4, 3, 8], c: f32[3, 2]) { y = rope(x, c, c, layout=bhsd) return y }",
-                     FLX_E_SHAPE, "rope 'y': cos and sin, of shape [3, 2], have no 4 angles for n_rot=8");
+                     FLX_E_SHAPE, "rope 'y': cos and sin, of shape [3, 2], have fewer than the 4 angles of n_rot=8");
     check_text_fails("graph g(x: f32[1, 5, 8]) { y = axial_rope2d(x, end_x=2, end_y=2, num_heads=1) return y }",
                      FLX_E_SHAPE, "axial_rope2d 'y': x, of shape [1, 5, 8], does not have 2 * 2 * 1 tokens");
 }

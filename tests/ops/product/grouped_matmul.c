@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grouped_matmul: cotangents by group, indices out of range, what its gradient never makes. Values:
+/* grouped_matmul: cotangents per group, indices out of range, and what its gradient never materialises. Values:
    tests/oracle/fused.py. */
 #include "ops/batch_text.h"
 #include "ops/run_text.h"
 
 #include "graph/graph.h"
 
-/* Rows 0 and 2 meet matrix 1, row 1 matrix 0, nobody matrix 2: its cotangent is zero, not absent. */
+/* Rows 0 and 2 use matrix 1, row 1 uses matrix 0, and no row matrix 2: its cotangent is zero, not absent. */
 TEST(grouped_matmul_cotangent_of_weights_is_a_sum_over_each_group)
 {
     static const gradient_row rows[] = {
@@ -18,7 +18,7 @@ TEST(grouped_matmul_cotangent_of_weights_is_a_sum_over_each_group)
                    rows, 2);
 }
 
-/* A row that is dropped has no value and gives no cotangent; one that is clamped counts for the matrix at the end. */
+/* A row that is dropped has no value and no cotangent; one that is clamped counts for the last matrix. */
 TEST(grouped_matmul_out_of_range_rows_follow_the_policy_in_both_directions)
 {
     static const gradient_row dropped[] = {{"x", {1, 2, 3}, {0, 10, 0}}, {"w", {10, 20}, {2, 0}}};
@@ -31,7 +31,7 @@ TEST(grouped_matmul_out_of_range_rows_follow_the_policy_in_both_directions)
                    clamped, 2);
 }
 
-/* x w with complex numbers: the cotangents meet the conjugates. */
+/* x w with complex numbers: the cotangents are multiplied by the conjugates. */
 TEST(grouped_matmul_of_complex_numbers_uses_the_conjugate)
 {
     static const gradient_row rows[] = {{"x", {1, 2}, {3, -4}}, {"w", {3, 4}, {1, -2}}};
@@ -39,7 +39,7 @@ TEST(grouped_matmul_of_complex_numbers_uses_the_conjugate)
                   2);
 }
 
-/* Every example has matrices of its own: index 2 of example 0 is no matrix of example 1. */
+/* Every example has matrices of its own: index 2 of example 0 is not a matrix of example 1. */
 TEST(grouped_matmul_batched_weights_keep_bad_indices_from_their_neighbours)
 {
     static const batch_row rows[] = {{"x", {1, 2}, false}, {"w", {10, 20, 30, 40}, true}};
@@ -63,7 +63,8 @@ TEST(grouped_matmul_batched_weight_sums_stay_apart)
                   2, rows, 2, (const double[]){0, 50, 0, 110}, 4);
 }
 
-/* The largest tensor of a gradient by all operands, to second order, has no more elements than the largest operand. */
+/* The largest tensor of a gradient with respect to all operands, to second order, has no more elements than the largest
+   operand. */
 TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
 {
     static const char text[] = "graph g(x: f32[64, 8], w: f32[4, 8, 8], e: i32[64]) {\n  y = grouped_matmul(x, w, e)\n"
@@ -90,7 +91,7 @@ TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
     flx_context_free(ctx);
 }
 
-/* Compiled code looks at the indices before it multiplies, and fails with the definition's words. */
+/* Compiled code checks the indices before it multiplies, and fails with the message of the reference evaluator. */
 TEST(grouped_matmul_bad_index_fails_on_every_device)
 {
     static const char text[] =
@@ -107,7 +108,7 @@ TEST(grouped_matmul_bad_index_fails_on_every_device)
         flx_run_options options = {.struct_size = sizeof options, .device = devices[k]};
         test_fail_context("device %s", devices[k]);
         CHECK_CODE((int32_t)flx_run(flx_module_main(m), &options, NULL, 0, &y, &err), FLX_E_INDEX, &err);
-        CHECK_EQ_STR(err.message, "grouped_matmul 'y': index 2 is out of range: the axis has extent 2");
+        CHECK_EQ_STR(err.message, "grouped_matmul 'y': index 2 is out of range for an axis of extent 2");
         flx_module_free(m);
     }
     flx_context_free(ctx);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The message and hint that the style guide promises. */
+/* The message and the hint for the most common shape error. */
 TEST(matmul_error_shows_both_shapes_and_suggests_the_transpose)
 {
     text_run r = text_begin("graph g(x: f32[32, 784], w: f32[10, 784]) { z = matmul(x, w) return z }");
@@ -14,7 +14,7 @@ TEST(matmul_error_shows_both_shapes_and_suggests_the_transpose)
     CHECK_EQ_STR(r.err.hint, "transpose b: matmul(a, transpose(b, perm=[1, 0]))");
     text_end(&r);
     check_text_fails("graph g(x: f32[4], w: f32[4, 2]) { z = matmul(x, w) return z }", FLX_E_SHAPE,
-                     "matmul 'z': a must have rank 2 or more, but is f32[4]");
+                     "matmul 'z': a must have rank 2 or more, but it is f32[4]");
 }
 
 TEST(product_shapes_with_symbols)
@@ -40,7 +40,7 @@ TEST(dot_general_errors_name_the_axes)
                      FLX_E_SHAPE,
                      "dot_general 'y': lc and rc pair axis 1 of l with axis 0 of r, but l is [3, 4], r is [3, 2]");
     check_text_fails("graph g(l: f32[3, 4], r: f32[4, 2]) { y = dot_general(l, r, lc=[1]) return y }", FLX_E_ATTRIBUTE,
-                     "dot_general 'y': lc and rc pair axes: 1 against 0 entries");
+                     "dot_general 'y': lc and rc must have the same number of axes: 1 and 0");
     check_text_fails("graph g(l: f32[3, 4], r: f32[4, 4]) { y = dot_general(l, r, lc=[1], rc=[0], lb=[1], rb=[1])"
                      "  return y }",
                      FLX_E_ATTRIBUTE, "dot_general 'y': axis 1 is both in lc and in lb");
@@ -87,8 +87,8 @@ TEST(einsum_sums_over_every_letter)
 
 /* ---- Derivatives ---- */
 
-/* Contracted axes come out in the order of the other operand: l[0, i, j] meets r[j, 0, i]. */
-/* A batch axis that stands last in one operand, two free axes, and the contracted axis in front. */
+/* Contracted axes come out in the order of the other operand: l[0, i, j] is paired with r[j, 0, i]. */
+/* A batch axis that is last in one operand, two free axes, and a leading contracted axis. */
 TEST(trap_32_dot_general_of_any_rank_has_cotangents)
 {
     static const gradient_row rows[] = {{"l", {1, 2, 3, 4, 5, 6, 7, 8}, {30, 70, 30, 70, 110, 150, 110, 150}},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights: blocks written down byte by byte with the numbers they hold, derivatives of scales and zero points
+/* Packed weights: blocks written byte by byte with the numbers they represent, derivatives of scales and zero points
    by hand, and the traps. Random blocks of every scheme are in tests/oracle/dequant.py. */
 #include "numeric/gguf_block.h"
 #include "ops/batch_text.h"
@@ -86,7 +86,7 @@ TEST(trap_85_q2_k_and_q3_k_store_d_last)
     CHECK_NEAR(y[1], 2.0 * 21 * (0 - 4), 0);
 }
 
-/* A scale that is no number makes numbers that are none, and nothing else happens. */
+/* A NaN scale makes the numbers NaN, and nothing else happens. */
 TEST(gguf_scales_may_be_anything)
 {
     uint8_t b[292];
@@ -138,7 +138,7 @@ TEST(trap_80_scales_and_zero_points_learn_by_block)
                    "  w = const(i8[3, 1], [[5], [6], [7]])\n"
                    "  return dequant_matmul(x, w, s, z, scheme=int8_block_asym, bs=2) }",
                    rows, 3);
-    /* Without zero points z is there and plays no part. */
+    /* Without zero points z is given but has no effect. */
     gradient_row ignored[] = {{"x", {1, 2, 3}, {2.5, 3, 14}}, {"s", {0.5, 2}, {17, 21}}, {"z", {1, 3}, {0, 0}}};
     check_gradient("graph g(x: f32[1, 3], s: f32[2, 1], z: f32[2, 1]) {\n"
                    "  w = const(i8[3, 1], [[5], [6], [7]])\n"
@@ -178,7 +178,7 @@ TEST(trap_81_packed_schemes_have_no_side_tensors)
     check_text_fails("graph g(x: f32[1, 32], w: u8[18], s: f32[1, 1]) {\n"
                      "  y = dequant_matmul(x, w, s, scheme=gguf_q4_0)\n"
                      "  return y }",
-                     FLX_E_ARITY, "dequant_matmul 'y': this scheme takes x, w only: there are 3 operands");
+                     FLX_E_ARITY, "dequant_matmul 'y': this scheme takes x, w only: got 3 operands");
 }
 
 /* Codes 3 and 12 with the zero point 8 are -5 and 4. The low half comes first, along the flat index p n + j. */
@@ -226,12 +226,11 @@ TEST(trap_86_blocks_do_not_straddle_rows)
     check_text_fails("graph g(x: f32[3, 16], w: u8[18]) {\n"
                      "  y = dequant_matmul(x, w, scheme=gguf_q4_0)\n"
                      "  return y }",
-                     FLX_E_SHAPE, "dequant_matmul 'y': the numbers of a row must be a multiple of 32: they are 16");
+                     FLX_E_SHAPE, "dequant_matmul 'y': the length of a row must be a multiple of 32: it is 16");
     check_text_fails("graph g(w: u8[18]) {\n"
                      "  y = dequant_moe_weights(w, scheme=gguf_q4_0, E=1, K=16, N=2)\n"
                      "  return y }",
-                     FLX_E_SHAPE,
-                     "dequant_moe_weights 'y': the numbers of a row must be a multiple of 32: they are 16");
+                     FLX_E_SHAPE, "dequant_moe_weights 'y': the length of a row must be a multiple of 32: it is 16");
 }
 
 /* f16 is multiplied in f32: 300 · 300 - 300 · 300 is not inf - inf, and the weight 1/3 is not rounded before the

@@ -167,7 +167,8 @@ TEST(quantised_integers_keep_their_derivatives_where_they_are_split)
                    cells, 1);
 }
 
-/* y = c q^2 along x = s q: by Taylor mode, hvp and differences of gradients 2c / s^2, as if nothing were rounded. */
+/* y = c q^2 along x = s q: by Taylor mode, hvp and finite differences of gradients 2c / s^2, as if nothing were
+   rounded. */
 TEST(quantised_integers_have_second_derivatives)
 {
     gradient_row rows[] = {{"x", {3, -1, 100}, {8, 8, 0}}};
@@ -177,7 +178,7 @@ TEST(quantised_integers_have_second_derivatives)
                           rows, 1);
 }
 
-/* Rows of the Jacobian are found from those of the input through the integers between: y_i is x_i / 2, but for one
+/* Rows of the Jacobian are found from those of the input through the integers between: y_i is x_i / 2, except for one
    that is saturated, and twice x_i for its neighbour. */
 TEST(quantised_integers_have_jacobians)
 {
@@ -265,7 +266,7 @@ TEST(trap_76_fake_quantize_tanh_spans_the_grid)
                    2);
 }
 
-/* Of these maxima some exceed 3 (max / 3) in f32, so that the very maximum would get no gradient. */
+/* Of these maxima some exceed 3 (max / 3) in f32, so that the maximum itself would get no gradient. */
 TEST(trap_77_fake_quantize_clip_never_excludes_the_maximum)
 {
     bool excluded = false;
@@ -280,7 +281,7 @@ TEST(trap_77_fake_quantize_clip_never_excludes_the_maximum)
     CHECK(excluded);
 }
 
-/* A state that is not positive is none yet. */
+/* A state that is not positive is not yet initialised. */
 TEST(trap_78_fake_quantize_returns_its_state)
 {
     static const char text[] = "graph g() { s = const(f32[2], [0, 4])\n"
@@ -472,7 +473,7 @@ TEST(trap_87_accumulator_is_scaled_in_f64)
     check_text("graph g() { x = full(i8[1, 1], 1) w = full(i8[1, 1], 1)\n"
                "  return q_matmul(x, w, const(i32[1], [16777216]), mult=3.725290298461914e-06) }",
                "i8[1, 1] [[63]]");
-    /* Nor does it wrap: 2147483647 + 128 * 128 is no i32. */
+    /* It does not wrap either: 2147483647 + 128 * 128 does not fit an i32. */
     check_text("graph g() { x = full(i8[1, 1], -128) w = full(i8[1, 1], -128)\n"
                "  return q_matmul(x, w, const(i32[1], [2147483647]), mult=4e-8) }",
                "i8[1, 1] [[86]]");

@@ -2,7 +2,7 @@
 /* Random numbers: published vectors, moments, independence of shape, and errors. Exact values of every op:
    tests/oracle/random_draws.py.
 
-   Moments of n draws lie within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance
+   Moments of n draws are within 5 standard deviations of their own distribution: a mean within 5 σ/√n, a variance
    within 5 √((κ − 1)/n) σ², where κ = E(x − μ)⁴/σ⁴. The draws are fixed, so these tests either always pass or
    never. */
 #include "ops/batch_text.h"
@@ -13,7 +13,7 @@
 
 enum { DRAWS = 100000 };
 
-/* One wrong digit of a multiplier gives another stream altogether. */
+/* One wrong digit of a multiplier gives an entirely different stream. */
 TEST(trap_68_rng_bits_known_answers)
 {
     static const uint32_t philox[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
@@ -89,7 +89,7 @@ TEST(random_neighbours_are_uncorrelated)
     text_end(&r);
 }
 
-/* An element knows its index and nothing else: a longer draw begins with the shorter one. */
+/* An element depends only on its index: a longer draw begins with the shorter one. */
 TEST(random_draws_do_not_depend_on_shape)
 {
     static const char *const calls[] = {
@@ -134,16 +134,16 @@ TEST(random_errors_name_what_is_wrong)
     check_text_fails("graph g() { y = sample(const(f32[1, 2], [[0, nan]]))  return y }", FLX_E_NUMERIC,
                      "sample 'y': logit 1 of row 0 is NaN");
     check_text_fails("graph g() { y = sample(full(f32[1, 2], -inf))  return y }", FLX_E_NUMERIC,
-                     "sample 'y': all logits of row 0 are -inf: no token has a probability");
+                     "sample 'y': all logits of row 0 are -inf: no token has a nonzero probability");
     check_text_fails("graph g() { y = sample(full(f32[1, 2], 0), top_k=3)  return y }", FLX_E_ATTRIBUTE,
-                     "sample 'y': top_k must lie in 0 .. number of tokens, it is 3");
+                     "sample 'y': top_k must be in 0 .. number of tokens, got 3");
     check_text_fails("graph g() { y = categorical(full(u32[2], 0), const(f32[2], [0, nan]))  return y }", FLX_E_NUMERIC,
                      "categorical 'y': logit 1 of row 0 is NaN");
     check_text_fails("graph g() { y = dropout(full(f32[2], 0), full(u32[2], 0), rate=-0.5)  return y }",
-                     FLX_E_ATTRIBUTE, "dropout 'y': rate must lie in [0, 1], it is -0.5");
+                     FLX_E_ATTRIBUTE, "dropout 'y': rate must be in [0, 1], got -0.5");
     check_text_fails("graph g() { s, y = rng_bit_generator(full(u64[4], 0), shape=[1], dtype=u32, algorithm=philox4x32)"
                      "  return y }",
-                     FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], it is u64[4]");
+                     FLX_E_SHAPE, "rng_bit_generator 's': state must be u64[2] or u32[4], but it is u64[4]");
     check_text_fails("graph g() { y = bernoulli(full(u32[2], 0), full(f32[3], 0), shape=[2])  return y }", FLX_E_SHAPE,
                      "bernoulli 'y': p, of shape [3], does not broadcast to shape=[2]");
 }
@@ -163,7 +163,7 @@ TEST(sample_extreme_temperatures)
 
 /* ---- Derivatives ---- */
 
-/* The gradient by x of the sum of `call`, which uses x: f64[8] and k, is what `want` shows at the same key. */
+/* The gradient with respect to x of the sum of `call`, which uses x: f64[8] and k, equals `want` at the same key. */
 static void check_same_draws(const char *call, const char *want)
 {
     char text[300];
@@ -190,7 +190,7 @@ static void check_same_draws(const char *call, const char *want)
     flx_context_free(ctx);
 }
 
-/* The first draw of this seed is exactly 0, where u <= cumulative would take the first token, which cannot be. */
+/* The first draw of this seed is exactly 0, where u <= cumulative would take the first token, which is impossible. */
 TEST(trap_70_sample_never_draws_an_impossible_token)
 {
     text_run r = text_begin("graph g() { return rng_uniform(shape=[1], seed=12121362),"
@@ -302,7 +302,7 @@ TEST(sample_of_a_batch_numbers_rows_through_it)
     static const char *const attrs[] = {"", ", temperature=0.5, seed=9", ", top_k=3, top_p=0.9", ", temperature=0"};
     double logits[EXAMPLES * ROWS * TOKENS];
     for (int i = 0; i < EXAMPLES * ROWS * TOKENS; i++)
-        logits[i] = i % TOKENS == 0 ? 0.25 : 0.0; /* nearly the same in all rows: only the draws tell them apart */
+        logits[i] = i % TOKENS == 0 ? 0.25 : 0.0; /* nearly the same in all rows: only the draws distinguish them */
     for (size_t a = 0; a < sizeof attrs / sizeof *attrs; a++) {
         char text[200];
         flx_error err = {0};

@@ -13,7 +13,7 @@ TEST(softmax_of_scalar_is_a_shape_error)
     text_end(&r);
 }
 
-/* 2^40 rows of nothing: must not be walked row by row. */
+/* 2^40 empty rows: must not be visited row by row. */
 TEST(axis_ops_skip_rows_of_an_empty_axis)
 {
     text_run r = text_begin("graph g() { x = full(f32[1099511627776, 0], 1)"
@@ -25,7 +25,7 @@ TEST(axis_ops_skip_rows_of_an_empty_axis)
     text_end(&r);
 }
 
-/* The sums of the two smallest terms stay visible beside a maximum that dwarfs exp's range. */
+/* The sums of the two smallest terms are not lost next to a maximum beyond the range of exp. */
 TEST(cumlogsumexp_does_not_overflow)
 {
     text_run r = text_begin("graph g() { return cumlogsumexp(const(f64[3], [1e5, 1e5, -1e5])) }");
@@ -54,7 +54,7 @@ TEST(cumprod_with_zeros)
     CHECK_HESSIAN_ROW("graph g(x: f64[4]) { return reduce_sum(cumprod(x)) }", {2, 0, 3, 0}, {4, 12, 2, 6});
 }
 
-/* An infinite first factor meets no zero from before the beginning. */
+/* An infinite first factor is not multiplied by a zero from before the start. */
 TEST(cumprod_with_infinite_factor_has_no_nan)
 {
     CHECK_ROW("graph g(x: f64[2]) { return cumprod(x) }", {INFINITY, 2}, {3, INFINITY});
@@ -92,7 +92,7 @@ TEST(cumlogsumexp_has_no_nan_at_infinities)
               {0, 0, 2});
 }
 
-/* Shifted as it is written, axis -1 would be the batch: axes are counted from the front before anything is shifted. */
+/* Shifted as it is written, axis -1 would be the batch: axes are normalised before anything is shifted. */
 TEST(trap_22_last_axis_stays_the_last_in_a_batch)
 {
     static const batch_row rows[] = {{"x", {1, 2, 3, 4}, true}};

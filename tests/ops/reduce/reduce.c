@@ -14,14 +14,14 @@ TEST(argmax_of_empty_axis_is_a_shape_error)
 TEST(argmin_dtype_must_hold_every_position)
 {
     check_text_fails("graph g(x: f32[129]) { return argmin(x, dtype=i8) }", FLX_E_DTYPE,
-                     "argmin: i8 cannot hold 129 positions");
+                     "argmin: i8 cannot represent 129 positions");
 }
 
 TEST(reduce_needs_one_init_for_each_array)
 {
     check_text_fails("graph f(a: f32[], x: f32[]) { return add(a, x) }"
                      "graph g(x: f32[2], y: f32[2]) { z = reduce(x, y, 0, body=@f) return z }",
-                     FLX_E_ARITY, "reduce 'z': 3 operands are not as many arrays as inits");
+                     FLX_E_ARITY, "reduce 'z': 3 operands cannot be the same number of arrays and inits");
 }
 
 TEST(reduce_body_failure_reaches_the_caller)
@@ -58,7 +58,7 @@ TEST(reduce_of_empty_tensor_with_huge_dims_is_empty)
     text_end(&r);
 }
 
-/* A sum of one term is that term, so that simplification may say so; 1/-0 shows the sign. */
+/* A sum of one term is that term, so that simplification may use it; 1/-0 shows the sign. */
 TEST(sum_of_negative_zeros_is_negative_zero)
 {
     text_run r = text_begin("graph g() { x = const(f64[1, 2], [[-0.0, -0.0]])"
@@ -78,7 +78,7 @@ TEST(sum_of_negative_zeros_is_negative_zero)
 #define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
 #define CHECK_HESSIAN_ROW(text, ...) check_hessian_of_ones((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
 
-/* Forward mode gives the winners' tangents, not 0 (trap 18). */
+/* Forward mode returns the tangents of the elements that equal the extremum, not 0. */
 TEST(trap_17_tied_extremum_shares_its_cotangent)
 {
     CHECK_ROW("graph g(x: f64[4]) { return reduce_max(x) }", {3, 1, 3, 2}, {0.5, 0, 0.5, 0});

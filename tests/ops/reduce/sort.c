@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting: comparisons that lie, and error texts. Values: tests/oracle/sort.py. */
+/* Sorting: inconsistent comparisons, and error texts. Values: tests/oracle/sort.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
 #include <math.h>
 
-/* Whatever compare says, the result is a permutation of what came in. */
+/* Whatever compare says, the result is a permutation of the input. */
 static void check_permutation(const char *answer)
 {
     char text[256];
@@ -44,11 +44,11 @@ TEST(sort_compare_failure_reaches_the_caller)
 TEST(sort_errors_say_what_differs)
 {
     check_text_fails("graph g(x: f32[3], y: f32[4]) { a, b = sort(x, y) return a, b }", FLX_E_SHAPE,
-                     "sort 'a': operand 1, of shape [4], does not fit to [3] before it");
+                     "sort 'a': operand 1, of shape [4], does not match the shape [3] before it");
     check_text_fails("graph g(x: c64[3]) { a = sort(x) return a }", FLX_E_DTYPE,
                      "sort 'a': key 1 is c64, which has no order");
     check_text_fails("graph g(x: f32[2, 3]) { return topk(x, k=4) }", FLX_E_ATTRIBUTE,
-                     "topk: k is 4, but axis 1 of x [2, 3] must hold it");
+                     "topk: k=4 is out of range for axis 1 of x [2, 3]");
 }
 
 TEST(topk_checks_k_again_when_symbols_are_bound)
@@ -109,7 +109,7 @@ static int count_in(const flx_graph *g, const char *word)
     return n;
 }
 
-/* Positions are sorted along with the values in either mode: the order is found once. */
+/* Positions are sorted along with the values in either mode: the order is computed once. */
 TEST(sort_is_differentiated_with_one_sort)
 {
     const char text[] = "graph g(x: f64[5]) { y = sort(x) return reduce_sum(mul(y, y)) }";

@@ -4,7 +4,7 @@
 
 #include <fluxion/transform.h>
 
-/* A leaf of type f64[N] whose second attribute is a tensor of the given type; text cannot say such things. */
+/* A leaf of type f64[N] whose second attribute is a tensor of the given type; text cannot express this. */
 static void check_leaf_fails(const char *op, const char *key, flx_type data_type, int32_t code, const char *message)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -41,7 +41,7 @@ TEST(full_value_must_be_one_element_of_the_dtype)
 
 TEST(iota_cannot_count_in_bool)
 {
-    check_text_fails("graph g() { return iota(bool[4]) }", FLX_E_DTYPE, "iota: bool cannot count; a number is needed");
+    check_text_fails("graph g() { return iota(bool[4]) }", FLX_E_DTYPE, "iota: bool cannot count; use a numeric dtype");
 }
 
 TEST(full_of_unknown_extent_is_unbound)
@@ -78,7 +78,7 @@ TEST(leaves_take_extents_from_a_bound_symbol)
     flx_context_free(ctx);
 }
 
-/* All examples have the same extents: no batch axis comes out. */
+/* All examples have the same extents: the result has no batch axis. */
 TEST(dim_size_of_a_batch_is_that_of_an_example)
 {
     static const char text[] = "graph g(x: f32[3, 4]) { return dim_size(x, axis=1) }";

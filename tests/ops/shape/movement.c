@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Movement: ranges that lie outside, symbolic extents and error texts. Values: tests/oracle/movement.py. */
+/* Movement: ranges out of bounds, symbolic extents and error texts. Values: tests/oracle/movement.py. */
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
 
@@ -8,10 +8,10 @@
 TEST(narrow_error_shows_the_range)
 {
     check_text_fails("graph g(x: f32[4, 3]) { return narrow(x, axis=-2, start=2, len=3) }", FLX_E_ATTRIBUTE,
-                     "narrow: start=2, len=3 leave axis 0 of x, of shape [4, 3]");
+                     "narrow: start=2, len=3 is out of range for axis 0 of x, of shape [4, 3]");
 }
 
-/* Numbers beyond those of text, whose differences leave the range of dimensions: they must not pass as "unknown". */
+/* Numbers beyond those of text, whose differences exceed the range of dimensions: they must not count as "unknown". */
 TEST(narrow_rejects_huge_offsets)
 {
     static const int64_t ranges[][2] = {{INT64_MAX - 1, 0}, {INT64_MAX / 2 + 100, 1}, {1, INT64_MAX - 1}, {-1, 1}};
@@ -70,7 +70,7 @@ TEST(pad_of_symbol_bound_to_zero_has_no_interior)
 TEST(concat_error_names_the_operand)
 {
     check_text_fails("graph g(x: f32[2, 3], y: f32[2, 4]) { return concat(x, x, y, axis=0) }", FLX_E_SHAPE,
-                     "concat: operand 2, of shape [2, 4], does not fit to [4, 3] before it");
+                     "concat: operand 2, of shape [2, 4], does not match the shape [4, 3] before it");
 }
 
 TEST(concat_prefers_numbers_to_symbols)
@@ -81,13 +81,13 @@ TEST(concat_prefers_numbers_to_symbols)
 TEST(split_sizes_must_cover_the_axis)
 {
     check_text_fails("graph g(x: f32[5]) { a, b = split(x, sizes=[2, 2]) return a, b }", FLX_E_SHAPE,
-                     "split 'a': sizes add up to 4, x, of shape [5], does not have that extent on axis 0");
+                     "split 'a': sizes add up to 4, which x, of shape [5], does not have as extent of axis 0");
 }
 
 TEST(unstack_of_symbolic_axis_is_unbound)
 {
     check_text_fails("graph g(x: f32[N, 2]) { a, b = unstack(x) return a, b }", FLX_E_UNBOUND_DIM,
-                     "unstack 'a': axis 0 of x, of shape [N, 2], has no number as extent");
+                     "unstack 'a': axis 0 of x, of shape [N, 2], does not have a static extent");
 }
 
 TEST(diag_of_symbolic_matrix_is_clipped_when_bound)
@@ -102,7 +102,7 @@ TEST(diag_of_symbolic_matrix_is_clipped_when_bound)
     CHECK_EQ_I64(y.dims[0], 2);
 }
 
-/* 2^40 rows of nothing: must not be walked row by row. */
+/* 2^40 empty rows: must not be visited row by row. */
 TEST(movement_does_not_walk_empty_tensors)
 {
     text_run r = text_begin("graph g() { x = full(f32[1099511627776, 0], 1)"
@@ -125,7 +125,7 @@ static size_t count_ops(const flx_graph *g, const char *op)
     return n;
 }
 
-/* The gradient of the text's one output by x, seeded from outside. */
+/* The gradient of the text's only output with respect to x, with the seed as input. */
 static flx_graph *gradient_graph_of(flx_context *ctx, const char *text, flx_module **m)
 {
     flx_error err = {0};
@@ -169,7 +169,7 @@ TEST(split_gradient_of_unused_parts_is_zero)
     check_gradient("graph g(x: f64[3]) { a, b, c = unstack(x) return c }", row, 1);
 }
 
-/* An infinite cotangent where x stands does not reach the value, nor the other way round. */
+/* An infinite cotangent at an element of x does not reach the value, and vice versa. */
 TEST(pad_gradient_is_selected_not_multiplied)
 {
     static const gradient_row rows[] = {{"x", {1, 2}, {INFINITY, 3}}, {"v", {0}, {7}}};

@@ -64,7 +64,7 @@ TEST(expand_error_names_axis_and_extent)
                      "expand: axis 0 of x, of shape [3, 2], cannot become 4");
 }
 
-/* 2^40 rows of nothing: must not be walked row by row. */
+/* 2^40 empty rows: must not be visited row by row. */
 TEST(shape_ops_do_not_walk_empty_tensors)
 {
     text_run r = text_begin("graph g() { x = full(f32[1099511627776, 0], 1)"

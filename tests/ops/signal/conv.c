@@ -5,12 +5,14 @@
 
 TEST(trap_28_conv_window_larger_than_input_is_an_error)
 {
-    check_text_fails("graph g() { y = conv(full(f32[1, 1, 2], 1), full(f32[1, 1, 3], 1))  return y }", FLX_E_SHAPE,
-                     "conv 'y': the window does not fit: along spatial axis 0 it spans 3, the padded input 2");
+    check_text_fails(
+        "graph g() { y = conv(full(f32[1, 1, 2], 1), full(f32[1, 1, 3], 1))  return y }", FLX_E_SHAPE,
+        "conv 'y': the window does not fit: along spatial axis 0 it spans 3, but the padded input has extent 2");
     check_text_fails(
         "graph g() { y = conv(full(f32[1, 1, 4], 1), full(f32[1, 1, 2], 1), dilation=[5], padding=[[1, 0]])"
         "  return y }",
-        FLX_E_SHAPE, "conv 'y': the window does not fit: along spatial axis 0 it spans 6, the padded input 5");
+        FLX_E_SHAPE,
+        "conv 'y': the window does not fit: along spatial axis 0 it spans 6, but the padded input has extent 5");
     check_text_fails("graph g() { y = conv(full(f32[1, 3, 4], 1), full(f32[2, 2, 1], 1))  return y }", FLX_E_SHAPE,
                      "conv 'y': input features differ: the input has 3, the kernel takes 2 in each of groups=1");
     check_text_fails("graph g() { y = conv_transpose(full(f32[1, 1, 1], 1), full(f32[1, 1, 1], 1), padding=[1])"
@@ -107,7 +109,7 @@ TEST(conv_gradient_conjugates_the_other_operand)
                    (const gradient_row[]){{"x", {1, 2}, {3, -4}}, {"w", {3, 4}, {1, -2}}}, 2);
 }
 
-/* x is cropped at both ends and the last window leaves a rest: those elements get nothing. */
+/* x is cropped at both ends and the last window leaves a remainder: those elements get no cotangent. */
 TEST(conv_gradient_of_cropped_and_skipped_elements_is_zero)
 {
     check_gradient("graph g(x: f64[1, 1, 7], w: f64[1, 1, 2]) { return conv(x, w, stride=[3], padding=[[-1, 0]]) }",
@@ -130,7 +132,7 @@ static flx_graph *batched(const flx_graph *g, const char *const *names, size_t n
     return v;
 }
 
-/* Two examples of one tap: their gradients by the kernel stay apart. */
+/* Two examples of one tap: their gradients with respect to the kernel stay separate. */
 TEST(trap_29_conv_gradients_by_kernel_are_per_example)
 {
     const char *text = "graph g(x: f64[2, 1, 1], z: f64[2, 1, 1]) {"

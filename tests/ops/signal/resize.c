@@ -10,7 +10,7 @@ TEST(resize_errors_name_what_is_wrong)
     check_text_fails("graph g() { y = resize(full(f32[0, 3], 1), shape=[4, 3])  return y }", FLX_E_SHAPE,
                      "resize 'y': axis 0 of x is empty and cannot become 4");
     check_text_fails("graph g() { y = resize(full(f32[2, 3], 1), shape=[4])  return y }", FLX_E_ATTRIBUTE,
-                     "resize 'y': shape has 1 entries where 2 are needed");
+                     "resize 'y': shape has 1 entries, expected 2");
 }
 
 TEST(resize_shapes_with_symbols)
@@ -47,7 +47,7 @@ TEST(resize_gradient_sums_the_weights_of_each_element)
         (const gradient_row[]){{"x", {1, 2}, {22, 2200}}}, 1);
 }
 
-/* Position 1 of 0, ½, 1 is whole: its other neighbour has no weight, not even times infinity. */
+/* Position 1 of 0, ½, 1 is an integer: its other neighbour has no weight, even if it is infinite. */
 TEST(resize_gradient_lets_no_infinity_leak)
 {
     check_gradient("graph g(x: f64[2]) {"

@@ -211,7 +211,8 @@ TEST(trap_66_irfft_counts_unpaired_bins_once)
                  (const double[]){1, 1, 1, 1}, 4);
 }
 
-/* N = 4: bin 3 mirrors bin 1 and has no part in the features. At the floor, reached exactly or not, nothing passes. */
+/* N = 4: bin 3 mirrors bin 1 and does not affect the features. At the floor, reached exactly or not, no cotangent
+   passes. */
 TEST(trap_67_log_mel_has_no_gradient_at_the_floor_nor_for_mirrored_bins)
 {
     static const double slope = 1 / 2.30258509299404568402;
@@ -228,7 +229,7 @@ TEST(trap_67_log_mel_has_no_gradient_at_the_floor_nor_for_mirrored_bins)
 TEST(spectral_errors_say_what_differs)
 {
     check_text_fails("graph g(x: f32[2, 5]) { return fft(x) }", FLX_E_SHAPE,
-                     "fft: the last axis of x must hold as many imaginary as real parts: it is [2, 5]");
+                     "fft: the last axis of x must have as many imaginary as real parts: it is [2, 5]");
     check_text_fails("graph g(x: f32[2, 4]) { return fftn(x) }", FLX_E_DTYPE,
                      "fftn: a transform along 2 axes needs complex numbers: x is f32");
     check_text_fails("graph g(s: f32[2, 8], f: f32[5, 4]) { return log_mel(s, f) }", FLX_E_SHAPE,
@@ -236,5 +237,5 @@ TEST(spectral_errors_say_what_differs)
     check_text_fails("graph g(x: f32[9], w: f32[5]) { return stft(x, w, frame_len=4, hop=2) }", FLX_E_SHAPE,
                      "stft: window must be [frame_len]: frame_len is 4, window is [5]");
     check_text_fails("graph g(a: f32[1], b: f32[1]) { return irfft(a, b) }", FLX_E_SHAPE,
-                     "irfft: a transform has at least one number: n is 0");
+                     "irfft: the length of a transform must be at least 1, got 0");
 }

@@ -9,25 +9,25 @@ TEST(pool_errors_name_what_is_wrong)
 {
     check_text_fails("graph g() { y = pool(full(f32[1, 1, 4], 1), kind=max, kernel_size=[2], padding=[2])  return y }",
                      FLX_E_ATTRIBUTE,
-                     "pool 'y': padding of spatial axis 0 must be at least 0 and less than the window, it is 2");
+                     "pool 'y': padding of spatial axis 0 must be at least 0 and less than the window, got 2");
     check_text_fails("graph g() { y = pool(full(i32[1, 1, 4], 1), kind=mean, kernel_size=[2])  return y }", FLX_E_DTYPE,
                      "pool 'y': the mean of i32 is not defined");
     check_text_fails("graph g() { y = pool(full(f32[1, 1, 0], 1), kind=sum, kernel_size=[2], padding=[1])  return y }",
                      FLX_E_SHAPE, "pool 'y': spatial axis 0 of x, of shape [1, 1, 0], is empty: nothing to pool");
     check_text_fails("graph g() { y = max_pool_backward(full(f32[1, 1, 4], 1), full(f32[1, 1, 3], 1), kernel_size=[2])"
                      "  return y }",
-                     FLX_E_SHAPE, "max_pool_backward 'y': the pooled shape is [1, 1, 2], dy is [1, 1, 3]");
+                     FLX_E_SHAPE, "max_pool_backward 'y': the pooled shape is [1, 1, 2], but dy is [1, 1, 3]");
 }
 
 TEST(reduce_window_errors_name_what_is_wrong)
 {
     check_text_fails(
         "graph g() { y = reduce_window(full(f64[3], 1), full(f32[], 0), window=[2], combine=add)  return y }",
-        FLX_E_DTYPE, "reduce_window 'y': operand 1, the init of operand 0, must be f64, it is f32");
+        FLX_E_DTYPE, "reduce_window 'y': operand 1, the init of operand 0, must be f64, but it is f32");
     check_text_fails("graph g() { y = reduce_window(full(f32[3], 1), 0, window=[2, 1], combine=add)  return y }",
-                     FLX_E_ATTRIBUTE, "reduce_window 'y': window has 2 entries where 1 are needed");
+                     FLX_E_ATTRIBUTE, "reduce_window 'y': window has 2 entries, expected 1");
     check_text_fails("graph g() { y = select_and_scatter(full(f32[4], 1), full(f32[4], 1), 0, window=[2])  return y }",
-                     FLX_E_SHAPE, "select_and_scatter 'y': windows are [3], source is [4]");
+                     FLX_E_SHAPE, "select_and_scatter 'y': the windows are [3], but source is [4]");
 }
 
 /* A cumulative sum: the window is as long as the axis, which is a symbol. */
@@ -110,14 +110,14 @@ TEST(max_pool_tie_goes_to_the_first)
     CHECK_ROW("graph g(x: f64[1, 1, 4]) { return pool(x, kind=min, kernel_size=[4]) }", {7, NAN, 1, NAN}, {0, 1, 0, 0});
 }
 
-/* An infinite cotangent meets no 0: what did not win gets exactly 0. */
+/* An infinite cotangent is not multiplied by 0: elements that are not the maximum get exactly 0. */
 TEST(max_pool_infinite_cotangent_leaves_others_zero)
 {
     CHECK_ROW("graph g(x: f64[1, 1, 2]) { return mul(pool(x, kind=max, kernel_size=[2]), inf) }", {1, 2},
               {0, INFINITY});
 }
 
-/* The fold starts from init, which therefore wins a tie, and meets it again in the padding. */
+/* The fold starts from init, which therefore wins a tie, and combines it again in the padding. */
 TEST(reduce_window_gradient_goes_to_the_first_winner)
 {
     const char *max = "graph g(x: f64[4], init: f64[]) { return reduce_window(x, init, window=[2], combine=max) }";
@@ -200,7 +200,7 @@ TEST(window_gradients_with_symbolic_extents)
     flx_context_free(ctx);
 }
 
-/* 256 + 1 is 256 in bf16. The word sums in wider numbers; a graph is applied as it is, one op or not. */
+/* 256 + 1 is 256 in bf16. The word sums in wider numbers; a graph is applied literally, one op or not. */
 TEST(windows_with_a_graph_round_at_each_step)
 {
     text_run r = text_begin(

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* One splat straight ahead of a camera at the origin that looks along z; an image of one pixel, whose ray meets its
-   middle. */
+/* One splat straight ahead of a camera at the origin that looks along z; an image of one pixel, whose ray passes
+   through its centre. */
 #define ONE_PIXEL(cutoff)                                                                         \
     "width=1, height=1, tile_size=1, radius_scale=1, alpha_cutoff=" cutoff ", max_splat_steps=4," \
     "transmittance_threshold=0, max_list_entries=4"
@@ -46,8 +46,9 @@ TEST(trap_105_splat_gradient_sees_the_coverage_and_clips_nothing)
                  (const double[]){3}, 1);
 }
 
-/* Moving the splat by d sideways leaves α₀ exp(-ρ²/2) of it, ρ its distance in units of σ = 1: ρ² = d² up to the turn
-   of the ray, so the slope of the coverage at d is -d α. The image itself is asked, a little to both sides. */
+/* Moving the splat by d sideways leaves α₀ exp(-ρ²/2) of it, ρ its distance in units of σ = 1: ρ² = d² except for the
+   rotation of the ray, so the slope of the coverage at d is -d α. It is measured on the image itself, a little to both
+   sides. */
 TEST(trap_106_splat_gradient_is_that_of_the_image)
 {
     enum { POINTS = 3 };
@@ -78,7 +79,7 @@ TEST(trap_106_splat_gradient_is_that_of_the_image)
     text_end(&r);
 }
 
-/* No splat: nothing covers the pixel, and the background is what one sees. */
+/* No splat: nothing covers the pixel, and the background is visible. */
 TEST(trap_107_empty_splat_pixels_have_coverage_zero)
 {
     const char scene[] =
@@ -99,7 +100,7 @@ TEST(trap_107_empty_splat_pixels_have_coverage_zero)
     "p = gaussian_splat_prepare(mu, const(f64[3], [0, 0, 0]), const(f64[4], [0, 0, 0, 1]), const(f64[1], [0])," \
     "      const(f64[3], [1, 1, 1]), const(f64[0], []), m, " ONE_PIXEL("0") ")"
 
-/* A pair is differentiated as the one op that it is, in both modes. */
+/* A pair is differentiated as one op, in both modes. */
 TEST(splat_halves_are_differentiated_as_a_pair)
 {
     const gradient_row row[] = {{"mu", {0, 0, 2}, {0, 0, 0}}};
@@ -136,7 +137,7 @@ TEST(splat_without_derivative_says_so)
                   "m", "the camera has no derivative");
 }
 
-/* More entries than there is room for: said, not hidden. */
+/* More entries than there is room for: reported, not hidden. */
 TEST(splat_lists_that_overflow_are_reported)
 {
     const char text[] =
@@ -174,7 +175,7 @@ TEST(splat_errors_say_what_differs)
         "graph g() { return gaussian_splat_rasterize(const(f32[36], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,"
         "0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), cast(" CAMERA("0") ", to=f32), " ONE_PIXEL(
             "0") ") }",
-        FLX_E_INDEX, "gaussian_splat_rasterize: a list names splat 7 of 1");
+        FLX_E_INDEX, "gaussian_splat_rasterize: a list refers to splat 7 of 1");
 }
 
 /* ---- Second derivatives ---- */
@@ -216,7 +217,7 @@ static void run_scene(flx_context *ctx, const flx_graph *g, double step, bool wi
         flx_tensor_release((flx_tensor *)feeds[i].value);
 }
 
-/* The backward op has derivatives too: the Hessian times a direction is the difference of gradients along it. */
+/* The backward op has derivatives too: the Hessian times a direction is the finite difference of gradients along it. */
 TEST(splat_hessian_is_the_difference_of_gradients)
 {
     static const double step = 1e-5;

@@ -26,12 +26,12 @@ flx_code flxi_route_check_indices(const flxi_route_index *x)
             continue;
         int64_t k = flxi_load_int(dtype, idx, i);
         if (flxi_is_float(dtype) && !flxi_route_is_whole(flxi_load_double(dtype, idx, i)))
-            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: index %lld of the index operand is not a whole number", op,
+            return flxi_fail(x->n->err, FLX_E_INDEX, "%s: element %lld of the index operand is not an integer", op,
                              (long long)i);
         char number[24];
         snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
-        return flxi_fail_hint(x->n->err, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them inside",
-                              "%s: index %s is out of range: the axis has extent %lld", op, number,
+        return flxi_fail_hint(x->n->err, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them into range",
+                              "%s: index %s is out of range for an axis of extent %lld", op, number,
                               (long long)x->extent);
     }
     return FLX_OK;

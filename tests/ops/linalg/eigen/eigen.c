@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eigenvalues, singular values, matrix functions: repeated values, missing rank, phases, and what is not a number.
+/* Eigenvalues, singular values, matrix functions: repeated values, rank deficiency, phases, and NaN.
    Values: tests/oracle/spectrum.py; derivatives elsewhere: tests/oracle/functions/decompositions.py. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
@@ -35,7 +35,7 @@ TEST(eigh_reads_the_hermitian_part)
     text_end(&r);
 }
 
-/* (1, -1) and (1, 1), over sqrt 2: components that are equal but for rounding. The first is the anchor in both. */
+/* (1, -1) and (1, 1), over sqrt 2: components that are equal except for rounding. The first is the anchor in both. */
 TEST(eigh_vectors_have_a_sign_that_rounding_does_not_change)
 {
     text_run r = text_begin("graph main() {\n"
@@ -82,8 +82,8 @@ TEST(eigh_vectors_of_repeated_eigenvalues_have_derivative_zero)
 {
     CHECK_ROW("graph f(x: f64[2, 2]) { w, v = eigh(x)  return reduce_sum(mul(v, const(f64[2, 2], [[1, 2], [3, 4]]))) }",
               {7, 0, 0, 7}, {0, 0, 0, 0});
-    /* The second derivative of the values is one of the vectors: what the pair would contribute (2, off the
-       diagonal) is not there, nor is a NaN. */
+    /* The second derivative of the values is one of the vectors: the contribution of the pair (2, off the diagonal) is
+       missing, and there is no NaN. */
     check_hessian_of_ones("graph f(x: f64[2, 2]) { w, v = eigh(x)  return reduce_sum(square(w)) }",
                           (const gradient_row[]){{"x", {1, 0, 0, 1}, {2, 0, 0, 2}}}, 1);
 }
@@ -219,7 +219,7 @@ TEST(svd_of_missing_rank_keeps_the_derivative_of_what_is_there)
               {4, 0, 0, 0}, {1, 0, 0, 0});
 }
 
-/* ---- What is made of them ---- */
+/* ---- Functions of singular values ---- */
 
 TEST(pinv_of_missing_rank_has_the_derivative_at_fixed_rank)
 {
@@ -242,7 +242,7 @@ TEST(pinv_of_missing_rank_has_the_derivative_at_fixed_rank)
     }
 }
 
-/* At the identity u moves by the skew part of what x moves by, and p by the symmetric one. Through svd, which
+/* At the identity u changes by the skew part of the change of x, and p by the symmetric part. Through svd, which
    counts equal singular values as zero contributions, all of it would be lost. */
 TEST(polar_is_smooth_where_singular_values_are_equal)
 {
@@ -313,7 +313,7 @@ TEST(expm_of_large_rotations_keeps_their_length)
 TEST(spectrum_errors_name_the_shapes)
 {
     check_text_fails("graph g(x: f32[2, 3]) { w, v = eigh(x)  return w }", FLX_E_SHAPE,
-                     "eigh 'w': a must hold square matrices: it is [2, 3]");
+                     "eigh 'w': a must contain square matrices: it is [2, 3]");
     check_text_fails("graph g(a: f32[3, 2], b: f32[2]) { y = lstsq(a, b)  return y }", FLX_E_SHAPE,
                      "lstsq 'y': b must have as many rows as a: a is [3, 2], b is [2]");
     check_text_fails("graph g(a: f32[3, 2]) { y = pinv(a, rcond=-0.5)  return y }", FLX_E_ATTRIBUTE,

@@ -169,7 +169,7 @@ static inline flx_val flx_bitcast(flx_graph *g, flx_val x, flx_dtype to)
     return flx_op1(g, "bitcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x rounded to a format of so many exponent and mantissa bits, ties to even; too large becomes inf */
+/** x rounded to a format with the given exponent and mantissa bits, ties to even; overflow becomes inf */
 static inline flx_val flx_reduce_precision(flx_graph *g, flx_val x, int64_t exponent, int64_t mantissa)
 {
     flx_attr flx_a[2];
@@ -183,13 +183,13 @@ static inline flx_val flx_reduce_precision(flx_graph *g, flx_val x, int64_t expo
     return flx_op1(g, "reduce_precision", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** its operands; no pass moves anything across, merges or folds it */
+/** its operands; no pass moves anything across it, merges it or folds it */
 static inline uint32_t flx_optimization_barrier(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t capacity)
 {
     return flx_op(g, "optimization_barrier", operands, num_operands, NULL, 0, results, capacity);
 }
 
-/** x; hands message and value to the host when it runs */
+/** x; passes message and value to the host when it runs */
 static inline flx_val flx_print(flx_graph *g, flx_val x, const char *message)
 {
     flx_attr flx_a[1];
@@ -250,7 +250,7 @@ static inline flx_val flx_div(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "div", flx_x, 2, NULL, 0);
 }
 
-/** the larger; NaN if either is, bool: or */
+/** the larger; NaN if either operand is NaN; bool: or */
 static inline flx_val flx_max(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -259,7 +259,7 @@ static inline flx_val flx_max(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "max", flx_x, 2, NULL, 0);
 }
 
-/** the smaller; NaN if either is, bool: and */
+/** the smaller; NaN if either operand is NaN; bool: and */
 static inline flx_val flx_min(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -268,7 +268,7 @@ static inline flx_val flx_min(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "min", flx_x, 2, NULL, 0);
 }
 
-/** a^b, 0^0 = 1; integers wrap, with b < 0 they give 0 unless a is 1 or -1 */
+/** a^b, 0^0 = 1; integers wrap, and b < 0 gives 0 unless a is 1 or -1 */
 static inline flx_val flx_pow(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -277,7 +277,7 @@ static inline flx_val flx_pow(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "pow", flx_x, 2, NULL, 0);
 }
 
-/** a - b*trunc(a/b), sign of a; b = 0: NaN, for integers a */
+/** a - b*trunc(a/b), sign of a; b = 0: NaN for floats, a for integers */
 static inline flx_val flx_rem(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -286,7 +286,7 @@ static inline flx_val flx_rem(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "rem", flx_x, 2, NULL, 0);
 }
 
-/** a - b*floor(a/b), sign of b; b = 0: NaN, for integers a */
+/** a - b*floor(a/b), sign of b; b = 0: NaN for floats, a for integers */
 static inline flx_val flx_mod(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -304,7 +304,7 @@ static inline flx_val flx_atan2(flx_graph *g, flx_val y, flx_val x)
     return flx_op1(g, "atan2", flx_x, 2, NULL, 0);
 }
 
-/** the value of the dtype that follows a on the way to b; b if they are equal */
+/** the value of the dtype next to a in the direction of b; b if they are equal */
 static inline flx_val flx_nextafter(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -313,7 +313,7 @@ static inline flx_val flx_nextafter(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "nextafter", flx_x, 2, NULL, 0);
 }
 
-/** min(max(x, lo), hi); NaN if any operand is */
+/** min(max(x, lo), hi); NaN if any operand is NaN */
 static inline flx_val flx_clamp(flx_graph *g, flx_val lo, flx_val x, flx_val hi)
 {
     flx_val flx_x[3];
@@ -417,7 +417,7 @@ static inline flx_val flx_is_inf(flx_graph *g, flx_val x)
     return flx_op1(g, "is_inf", flx_x, 1, NULL, 0);
 }
 
-/** both */
+/** true if both are */
 static inline flx_val flx_and(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -426,7 +426,7 @@ static inline flx_val flx_and(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "and", flx_x, 2, NULL, 0);
 }
 
-/** either or both */
+/** true if at least one is */
 static inline flx_val flx_or(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -435,7 +435,7 @@ static inline flx_val flx_or(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "or", flx_x, 2, NULL, 0);
 }
 
-/** exactly one */
+/** true if exactly one is */
 static inline flx_val flx_xor(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -444,7 +444,7 @@ static inline flx_val flx_xor(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "xor", flx_x, 2, NULL, 0);
 }
 
-/** the opposite */
+/** true if x is false */
 static inline flx_val flx_not(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -487,7 +487,7 @@ static inline flx_val flx_bit_not(flx_graph *g, flx_val x)
     return flx_op1(g, "bit_not", flx_x, 1, NULL, 0);
 }
 
-/** bits of a moved up by b; 0 unless 0 <= b < width */
+/** bits of a shifted left by b; 0 unless 0 <= b < width */
 static inline flx_val flx_shl(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -496,7 +496,7 @@ static inline flx_val flx_shl(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "shl", flx_x, 2, NULL, 0);
 }
 
-/** bits of a moved down by b, filled with its top bit; only that unless 0 <= b < width */
+/** bits of a shifted right by b, filled with its top bit; all top bits unless 0 <= b < width */
 static inline flx_val flx_shr_arith(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -505,7 +505,7 @@ static inline flx_val flx_shr_arith(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "shr_arith", flx_x, 2, NULL, 0);
 }
 
-/** bits of a moved down by b, filled with zeros; 0 unless 0 <= b < width */
+/** bits of a shifted right by b, filled with zeros; 0 unless 0 <= b < width */
 static inline flx_val flx_shr_logical(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -530,7 +530,7 @@ static inline flx_val flx_clz(flx_graph *g, flx_val x)
     return flx_op1(g, "clz", flx_x, 1, NULL, 0);
 }
 
-/** a where c is not 0 (NaN is not), b elsewhere */
+/** a where c is nonzero (NaN is nonzero), b elsewhere */
 static inline flx_val flx_where(flx_graph *g, flx_val c, flx_val a, flx_val b)
 {
     flx_val flx_x[3];
@@ -644,7 +644,7 @@ static inline flx_val flx_neg(flx_graph *g, flx_val x)
     return flx_op1(g, "neg", flx_x, 1, NULL, 0);
 }
 
-/** |x|; the result of a complex operand is real; the lowest integer stays itself */
+/** |x|; real for a complex operand; the lowest integer is unchanged */
 static inline flx_val flx_abs(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -652,7 +652,7 @@ static inline flx_val flx_abs(flx_graph *g, flx_val x)
     return flx_op1(g, "abs", flx_x, 1, NULL, 0);
 }
 
-/** -1, 0 or 1; zeros and NaN stay themselves; complex: x / |x|, 0 at 0 */
+/** -1, 0 or 1; zeros and NaN are unchanged; complex: x / |x|, 0 at 0 */
 static inline flx_val flx_sign(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -772,7 +772,7 @@ static inline flx_val flx_ceil(flx_graph *g, flx_val x)
     return flx_op1(g, "ceil", flx_x, 1, NULL, 0);
 }
 
-/** x without its fraction */
+/** x without its fractional part */
 static inline flx_val flx_trunc(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -1019,7 +1019,7 @@ static inline flx_val flx_bessel_i1e(flx_graph *g, flx_val x)
     return flx_op1(g, "bessel_i1e", flx_x, 1, NULL, 0);
 }
 
-/** re + i*im; f32 gives c64, f64 gives c128 */
+/** re + i*im; c64 from f32, c128 from f64 */
 static inline flx_val flx_complex(flx_graph *g, flx_val re, flx_val im)
 {
     flx_val flx_x[2];
@@ -1028,7 +1028,7 @@ static inline flx_val flx_complex(flx_graph *g, flx_val re, flx_val im)
     return flx_op1(g, "complex", flx_x, 2, NULL, 0);
 }
 
-/** the real part; a real number is its own */
+/** the real part; z itself for a real number */
 static inline flx_val flx_real(flx_graph *g, flx_val z)
 {
     flx_val flx_x[1];
@@ -1052,7 +1052,7 @@ static inline flx_val flx_angle(flx_graph *g, flx_val z)
     return flx_op1(g, "angle", flx_x, 1, NULL, 0);
 }
 
-/** re - i*im; a real number is its own */
+/** re - i*im; z itself for a real number */
 static inline flx_val flx_conjugate(flx_graph *g, flx_val z)
 {
     flx_val flx_x[1];
@@ -1095,7 +1095,7 @@ static inline flx_val flx_full(flx_graph *g, const flx_type *type, const flx_ten
     return flx_op1(g, "full", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** 0, 1, 2 … along axis, the same along the others; integers wrap */
+/** 0, 1, 2 … along axis, constant along the others; integers wrap */
 static inline flx_val flx_iota(flx_graph *g, const flx_type *type, int64_t axis)
 {
     flx_attr flx_a[2];
@@ -1135,7 +1135,7 @@ static inline flx_val flx_dim_size(flx_graph *g, flx_val x, int64_t axis)
     return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x's elements in row-major order with another shape; one entry may be -1, which is inferred */
+/** x's elements in row-major order in another shape; one entry may be -1, which is inferred */
 static inline flx_val flx_reshape(flx_graph *g, flx_val x, flx_ints shape)
 {
     flx_attr flx_a[1];
@@ -1197,7 +1197,7 @@ static inline flx_val flx_squeeze(flx_graph *g, flx_val x, flx_ints axes)
     return flx_op1(g, "squeeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x with axes of extent 1 inserted, which count on the result */
+/** x with axes of extent 1 inserted at the given positions of the result */
 static inline flx_val flx_unsqueeze(flx_graph *g, flx_val x, flx_ints axes)
 {
     flx_attr flx_a[1];
@@ -1209,7 +1209,7 @@ static inline flx_val flx_unsqueeze(flx_graph *g, flx_val x, flx_ints axes)
     return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** positions start … start + len - 1 along axis */
+/** elements start … start + len - 1 along axis */
 static inline flx_val flx_narrow(flx_graph *g, flx_val x, int64_t axis, flx_dim start, flx_dim len)
 {
     flx_attr flx_a[3];
@@ -1241,7 +1241,7 @@ static inline flx_val flx_slice(flx_graph *g, flx_val x, flx_ints start, flx_int
     return flx_op1(g, "slice", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** value between neighbours (interior) and at the ends (low, high); negative low and high crop */
+/** x with value between neighbours (interior) and at the ends (low, high); negative low and high crop */
 static inline flx_val flx_pad(flx_graph *g, flx_val x, flx_val value, flx_ints low, flx_ints high, flx_ints interior)
 {
     flx_attr flx_a[3];
@@ -1258,7 +1258,7 @@ static inline flx_val flx_pad(flx_graph *g, flx_val x, flx_val value, flx_ints l
     return flx_op1(g, "pad", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the given axes backwards */
+/** x with the order of elements reversed along the given axes */
 static inline flx_val flx_reverse(flx_graph *g, flx_val x, flx_ints axes)
 {
     flx_attr flx_a[1];
@@ -1280,7 +1280,7 @@ static inline flx_val flx_concat(flx_graph *g, const flx_val *operands, size_t n
     return flx_op1(g, "concat", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the operands, of one shape, along a new axis */
+/** the operands, of equal shape, along a new axis */
 static inline flx_val flx_stack(flx_graph *g, const flx_val *operands, size_t num_operands, int64_t axis)
 {
     flx_attr flx_a[1];
@@ -1304,7 +1304,7 @@ static inline uint32_t flx_split(flx_graph *g, flx_val x, flx_ints sizes, int64_
     return flx_op(g, "split", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** the rows along axis, which is dropped */
+/** the slices along axis, without that axis */
 static inline uint32_t flx_unstack(flx_graph *g, flx_val x, int64_t axis, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[1];
@@ -1340,7 +1340,7 @@ static inline flx_val flx_triu(flx_graph *g, flx_val x, int64_t k)
     return flx_op1(g, "triu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** a vector as diagonal k of a matrix of zeros; of more axes: diagonal k of the last two; diag_set and diag_extract do one of both whatever the rank, on the main diagonal */
+/** a vector as diagonal k of a matrix of zeros; for more axes, diagonal k of the last two; diag_set always builds, diag_extract always reads a main diagonal */
 static inline flx_val flx_diag(flx_graph *g, flx_val x, int64_t k)
 {
     flx_attr flx_a[1];
@@ -1352,7 +1352,7 @@ static inline flx_val flx_diag(flx_graph *g, flx_val x, int64_t k)
     return flx_op1(g, "diag", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** repeats[k] copies of x side by side along axis k */
+/** repeats[k] copies of x, one after the other, along axis k */
 static inline flx_val flx_tile(flx_graph *g, flx_val x, flx_ints repeats)
 {
     flx_attr flx_a[1];
@@ -1364,7 +1364,7 @@ static inline flx_val flx_tile(flx_graph *g, flx_val x, flx_ints repeats)
     return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** each element repeats times in a row along axis */
+/** each element `repeats` times in a row along axis */
 static inline flx_val flx_repeat(flx_graph *g, flx_val x, flx_dim repeats, int64_t axis)
 {
     flx_attr flx_a[2];
@@ -1392,7 +1392,7 @@ static inline flx_val flx_roll(flx_graph *g, flx_val x, int64_t shift, int64_t a
     return flx_op1(g, "roll", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** result k is vector k spread over the grid of all; xy swaps the first two axes */
+/** result k is vector k broadcast over the grid of all; xy swaps the first two axes */
 static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_t num_operands, const char *indexing, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[1];
@@ -1405,7 +1405,7 @@ static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_
 
 /* ---- reduce ---- */
 
-/** sum over axes, 0 of nothing; bool: or */
+/** sum over axes; 0 if empty; bool: or */
 static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1419,7 +1419,7 @@ static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, flx_ints axes, int
     return flx_op1(g, "reduce_sum", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** sum over axes / count, NaN of nothing */
+/** sum over axes / count; NaN if empty */
 static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1433,7 +1433,7 @@ static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, flx_ints axes, in
     return flx_op1(g, "reduce_mean", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** largest over axes, NaN if any is; -inf or the type's minimum of nothing; bool: or */
+/** maximum over axes; NaN if any element is NaN; -inf or the type's minimum if empty; bool: or */
 static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1447,7 +1447,7 @@ static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, flx_ints axes, int
     return flx_op1(g, "reduce_max", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** smallest over axes, NaN if any is; +inf or the type's maximum of nothing; bool: and */
+/** minimum over axes; NaN if any element is NaN; +inf or the type's maximum if empty; bool: and */
 static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1461,7 +1461,7 @@ static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, flx_ints axes, int
     return flx_op1(g, "reduce_min", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** product over axes, 1 of nothing; bool: and */
+/** product over axes; 1 if empty; bool: and */
 static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1475,7 +1475,7 @@ static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, flx_ints axes, in
     return flx_op1(g, "reduce_prod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** true if any element over axes is */
+/** true if any element over axes is true */
 static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1489,7 +1489,7 @@ static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, flx_ints axes, int
     return flx_op1(g, "reduce_any", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** true if all elements over axes are */
+/** true if all elements over axes are true */
 static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[2];
@@ -1503,7 +1503,7 @@ static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, flx_ints axes, int
     return flx_op1(g, "reduce_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** position of the largest along axis; ties: the lowest; the first NaN wins */
+/** position of the largest along axis; the lowest among ties; the first NaN if there is one */
 static inline flx_val flx_argmax(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
 {
     flx_attr flx_a[3];
@@ -1519,7 +1519,7 @@ static inline flx_val flx_argmax(flx_graph *g, flx_val x, int64_t axis, int keep
     return flx_op1(g, "argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** position of the smallest along axis; ties: the lowest; the first NaN wins */
+/** position of the smallest along axis; the lowest among ties; the first NaN if there is one */
 static inline flx_val flx_argmin(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype)
 {
     flx_attr flx_a[3];
@@ -1591,7 +1591,7 @@ static inline flx_val flx_cumprod(flx_graph *g, flx_val x, int64_t axis, int exc
     return flx_op1(g, "cumprod", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** largest so far along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
+/** running maximum along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
 static inline flx_val flx_cummax(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
 {
     flx_attr flx_a[3];
@@ -1607,7 +1607,7 @@ static inline flx_val flx_cummax(flx_graph *g, flx_val x, int64_t axis, int excl
     return flx_op1(g, "cummax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** smallest so far along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
+/** running minimum along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
 static inline flx_val flx_cummin(flx_graph *g, flx_val x, int64_t axis, int exclusive, int reverse)
 {
     flx_attr flx_a[3];
@@ -1651,7 +1651,7 @@ static inline uint32_t flx_reduce(flx_graph *g, const flx_val *operands, size_t 
     return flx_op(g, "reduce", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** body applied to the elements of equally shaped operands */
+/** body applied to the elements of operands of equal shape */
 static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[1];
@@ -1700,7 +1700,7 @@ typedef struct flx_sort_attrs {
 } flx_sort_attrs;
 #define FLX_SORT_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL}
 
-/** operands reordered alike along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a goes first */
+/** operands reordered together along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a comes first */
 static inline uint32_t flx_sort(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_sort_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[5];
@@ -1741,7 +1741,7 @@ static inline flx_val flx_argsort(flx_graph *g, flx_val x, int64_t axis, int sta
 
 /* ---- index ---- */
 
-/** y[p, i, q] = table[p, idx[i], q], i replacing the axis of table */
+/** y[p, i, q] = table[p, idx[i], q]; the axes of idx replace the axis of table */
 static inline flx_val flx_gather(flx_graph *g, flx_val table, flx_val idx, int64_t axis, const char *oob)
 {
     flx_attr flx_a[2];
@@ -1756,7 +1756,7 @@ static inline flx_val flx_gather(flx_graph *g, flx_val table, flx_val idx, int64
     return flx_op1(g, "gather", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y = 0 of R rows, then y[idx[i]] += upd[i]; duplicates accumulate */
+/** y has R rows of zeros, then y[idx[i]] += upd[i]; duplicates accumulate */
 static inline flx_val flx_scatter_add(flx_graph *g, flx_val upd, flx_val idx, flx_dim R, const char *oob)
 {
     flx_attr flx_a[2];
@@ -1771,7 +1771,7 @@ static inline flx_val flx_scatter_add(flx_graph *g, flx_val upd, flx_val idx, fl
     return flx_op1(g, "scatter_add", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y[p, i, q] = x[p, idx[p, i, q], q], i running along the axis */
+/** y[p, i, q] = x[p, idx[p, i, q], q], with i along the axis */
 static inline flx_val flx_take_along(flx_graph *g, flx_val x, flx_val idx, int64_t axis, const char *oob)
 {
     flx_attr flx_a[2];
@@ -1786,7 +1786,7 @@ static inline flx_val flx_take_along(flx_graph *g, flx_val x, flx_val idx, int64
     return flx_op1(g, "take_along", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y[p, k, q] = 1 where k = i[p, q], else 0; k has n values */
+/** y[p, k, q] = 1 where k = i[p, q], else 0, for k = 0 to n - 1 */
 static inline flx_val flx_one_hot(flx_graph *g, flx_val i, flx_dim n, int64_t axis, flx_dtype dtype, const char *oob)
 {
     flx_attr flx_a[4];
@@ -1832,7 +1832,7 @@ typedef struct flx_gather_nd_attrs {
 } flx_gather_nd_attrs;
 #define FLX_GATHER_ND_ATTRS {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT, NULL}
 
-/** y[o] = x[s + t + u]: s a start read from indices, t the batch position, u the place in the window */
+/** y[o] = x[s + t + u]: s a start read from indices, t the batch position, u the position in the window */
 static inline flx_val flx_gather_nd(flx_graph *g, flx_val x, flx_val indices, const flx_gather_nd_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -1952,7 +1952,7 @@ static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_va
     return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** products of all operands summed over the letters of eq that its result does not have */
+/** the product of all operands, summed over the letters of eq that the result does not have */
 static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t num_operands, const char *eq)
 {
     flx_attr flx_a[1];
@@ -1962,7 +1962,7 @@ static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t n
     return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y[i] = x[i] w[e[i]], w being a list of matrices */
+/** y[i] = x[i] w[e[i]]; w is a list of matrices */
 static inline flx_val flx_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *oob)
 {
     flx_attr flx_a[1];
@@ -1990,7 +1990,7 @@ static inline flx_val flx_grouped_matmul_input_backward(flx_graph *g, flx_val dy
     return flx_op1(g, "grouped_matmul_input_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the transpose of grouped_matmul in w: w[k] = sum of the products x[i]^T dy[i] over the rows with e[i] = k, of E matrices */
+/** the transpose of grouped_matmul in w: w[k] = sum of x[i]^T dy[i] over the rows with e[i] = k, for E matrices */
 static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x, flx_val dy, flx_val e, flx_dim E, const char *oob)
 {
     flx_attr flx_a[2];
@@ -2036,7 +2036,7 @@ static inline flx_val flx_batched_dense_solve(flx_graph *g, flx_val a, flx_val b
     return flx_op1(g, "batched_dense_solve", flx_x, 2, NULL, 0);
 }
 
-/** x with a x = b, or with a^T or a^H by trans, from the factors of a that lu gives */
+/** x with a x = b, or with a^T or a^H as trans says, from the factors of a returned by lu */
 static inline flx_val flx_lu_solve(flx_graph *g, flx_val lu, flx_val perm, flx_val b, const char *trans)
 {
     flx_attr flx_a[1];
@@ -2058,7 +2058,7 @@ static inline flx_val flx_inv(flx_graph *g, flx_val a)
     return flx_op1(g, "inv", flx_x, 1, NULL, 0);
 }
 
-/** a[perm] = L U: L below the diagonal of lu, with ones on its own, U from it on; row k was exchanged with pivots[k] */
+/** a[perm] = L U: L is below the diagonal of lu, with an implicit unit diagonal, U is the rest; row k was exchanged with pivots[k] */
 static inline void flx_lu(flx_graph *g, flx_val a, flx_val results[3])
 {
     flx_val flx_x[1];
@@ -2066,7 +2066,7 @@ static inline void flx_lu(flx_graph *g, flx_val a, flx_val results[3])
     flx_op(g, "lu", flx_x, 1, NULL, 0, results, 3);
 }
 
-/** the triangle l with l l^H = a, or l^H l = a where lower is false; of a only (a + a^H) / 2 is seen */
+/** the triangle l with l l^H = a, or l^H l = a if lower is false; only (a + a^H) / 2 is used */
 static inline flx_val flx_cholesky(flx_graph *g, flx_val a, int lower)
 {
     flx_attr flx_a[1];
@@ -2102,7 +2102,7 @@ static inline flx_val flx_logdet(flx_graph *g, flx_val a)
     return flx_op1(g, "logdet", flx_x, 1, NULL, 0);
 }
 
-/** det(a) a^-1 of each matrix, which singular matrices have too */
+/** det(a) a^-1 of each matrix, defined for singular matrices too */
 static inline flx_val flx_adjugate(flx_graph *g, flx_val a)
 {
     flx_val flx_x[1];
@@ -2118,7 +2118,7 @@ static inline flx_val flx_trace(flx_graph *g, flx_val a)
     return flx_op1(g, "trace", flx_x, 1, NULL, 0);
 }
 
-/** each element of a times all of b: of matrices, in the last two axes, or of two vectors */
+/** the Kronecker product: each element of a times all of b, for matrices in the last two axes, or for two vectors */
 static inline flx_val flx_kron(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2127,7 +2127,7 @@ static inline flx_val flx_kron(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "kron", flx_x, 2, NULL, 0);
 }
 
-/** a multiplied n times; for negative n the inverse, for 0 the identity */
+/** the product of n factors a; negative n: of the inverse; 0: the identity */
 static inline flx_val flx_matrix_power(flx_graph *g, flx_val a, int64_t n)
 {
     flx_attr flx_a[1];
@@ -2139,7 +2139,7 @@ static inline flx_val flx_matrix_power(flx_graph *g, flx_val a, int64_t n)
     return flx_op1(g, "matrix_power", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the diagonal of each matrix: diag of two axes or more, k = 0 */
+/** the main diagonal of each matrix; diag does the same for any diagonal k */
 static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -2147,7 +2147,7 @@ static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
     return flx_op1(g, "diag_extract", flx_x, 1, NULL, 0);
 }
 
-/** diagonal matrices, with the last axis of x on their diagonals; diag makes one of a vector */
+/** diagonal matrices with the last axis of x on their diagonals; diag builds one matrix from a vector */
 static inline flx_val flx_diag_set(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -2163,7 +2163,7 @@ static inline flx_val flx_expm(flx_graph *g, flx_val a)
     return flx_op1(g, "expm", flx_x, 1, NULL, 0);
 }
 
-/** a = q r with q^H q = 1 and r upper triangular, its diagonal positive; of the smaller extent, not the full one */
+/** a = q r with q^H q = 1 and r upper triangular with a positive diagonal; reduced, not full */
 static inline void flx_qr(flx_graph *g, flx_val a, flx_val results[2])
 {
     flx_val flx_x[1];
@@ -2205,7 +2205,7 @@ static inline flx_val flx_sparse_solve(flx_graph *g, flx_val v, flx_val x, flx_i
     return flx_op1(g, "sparse_solve", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; op by trans */
+/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; trans selects op */
 static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, int lower, const char *trans, int unit_diagonal, int left_side)
 {
     flx_attr flx_a[4];
@@ -2224,7 +2224,7 @@ static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, i
     return flx_op1(g, "solve_triangular", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** a number, not a normalisation: (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
+/** the length of vectors, not a normalisation: (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: the number of nonzeros; real */
 static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axes, int keep_dims)
 {
     flx_attr flx_a[3];
@@ -2240,7 +2240,7 @@ static inline flx_val flx_norm(flx_graph *g, flx_val x, double ord, flx_ints axe
     return flx_op1(g, "norm", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; derivatives of vectors count equal eigenvalues as zero contributions */
+/** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; in derivatives of v, equal eigenvalues contribute zero */
 static inline void flx_eigh(flx_graph *g, flx_val a, flx_val results[2])
 {
     flx_val flx_x[1];
@@ -2248,7 +2248,7 @@ static inline void flx_eigh(flx_graph *g, flx_val a, flx_val results[2])
     flx_op(g, "eigh", flx_x, 1, NULL, 0, results, 2);
 }
 
-/** eigenvalues of a, complex, by real part and then imaginary part */
+/** eigenvalues of a, complex, ordered by real part, then imaginary part */
 static inline flx_val flx_eig(flx_graph *g, flx_val a)
 {
     flx_val flx_x[1];
@@ -2288,7 +2288,7 @@ static inline void flx_svd(flx_graph *g, flx_val a, flx_val results[3])
     flx_op(g, "svd", flx_x, 1, NULL, 0, results, 3);
 }
 
-/** the pseudoinverse; singular values up to rcond times the largest count as 0, rcond being max(m, n) eps where it is none */
+/** the pseudoinverse; singular values up to rcond times the largest count as 0 (default rcond: max(m, n) eps) */
 static inline flx_val flx_pinv(flx_graph *g, flx_val a, double rcond)
 {
     flx_attr flx_a[1];
@@ -2300,7 +2300,7 @@ static inline flx_val flx_pinv(flx_graph *g, flx_val a, double rcond)
     return flx_op1(g, "pinv", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** pinv(a) b: of all x that make |a x - b| smallest the shortest */
+/** pinv(a) b: the shortest of all x that minimise |a x - b| */
 static inline flx_val flx_lstsq(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2312,7 +2312,7 @@ static inline flx_val flx_lstsq(flx_graph *g, flx_val a, flx_val b)
 
 /* ---- implicit ---- */
 
-/** solves body(x, params...) = b, body being linear in x, Hermitian and positive definite, until |b - body(x)| <= tol |b|, by conjugate gradients */
+/** solves body(x, params...) = b by conjugate gradients until |b - body(x)| <= tol |b|; body must be linear in x, Hermitian and positive definite */
 static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
     flx_attr flx_a[3];
@@ -2326,7 +2326,7 @@ static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_o
     return flx_op1(g, "cg", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** solves body(x, params...) = b, body being linear in x, until |b - body(x)| <= tol |b|, by GMRES */
+/** solves body(x, params...) = b by GMRES until |b - body(x)| <= tol |b|; body must be linear in x */
 static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
     flx_attr flx_a[3];
@@ -2340,7 +2340,7 @@ static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t nu
     return flx_op1(g, "gmres", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x = body(x, params...), repeated from x0 until a step is no longer than tol (1 + |x|) */
+/** solves x = body(x, params...) by iteration from x0 until a step is at most tol (1 + |x|) */
 static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
     flx_attr flx_a[3];
@@ -2354,7 +2354,7 @@ static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, siz
     return flx_op1(g, "fixed_point", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** solves body(x, params...) = 0 by Newton's method from x0 until a step is no longer than tol (1 + |x|) */
+/** solves body(x, params...) = 0 by Newton's method from x0 until a step is at most tol (1 + |x|) */
 static inline flx_val flx_root(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body, double tol, int64_t max_iterations)
 {
     flx_attr flx_a[3];
@@ -2385,7 +2385,7 @@ static inline flx_val flx_odeint(flx_graph *g, const flx_val *operands, size_t n
 
 /* ---- signal ---- */
 
-/** the discrete Fourier transform of the last axis; real dtypes hold [re..., im...] there */
+/** the discrete Fourier transform of the last axis, which is [re..., im...] for real dtypes */
 static inline flx_val flx_fft(flx_graph *g, flx_val x, int inverse, const char *norm)
 {
     flx_attr flx_a[2];
@@ -2443,7 +2443,7 @@ static inline flx_val flx_ifftn(flx_graph *g, flx_val x, flx_ints axes, const ch
     return flx_op1(g, "ifftn", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** bins 0 to n//2 of the transform of a real signal, padded with zeros or cut to n */
+/** bins 0 to n//2 of the transform of a real signal, zero-padded or truncated to n */
 static inline void flx_rfft(flx_graph *g, flx_val x, flx_dim n, const char *norm, flx_val results[2])
 {
     flx_attr flx_a[2];
@@ -2528,7 +2528,7 @@ typedef struct flx_conv_backward_input_attrs {
 } flx_conv_backward_input_attrs;
 #define FLX_CONV_BACKWARD_INPUT_ATTRS {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
 
-/** the transpose of conv in x: scatters z through w onto an input of spatial extents input_size */
+/** the transpose of conv in x: scatters z through w to an input of spatial extents input_size */
 static inline flx_val flx_conv_backward_input(flx_graph *g, flx_val z, flx_val w, const flx_conv_backward_input_attrs *attrs)
 {
     flx_attr flx_a[5];
@@ -2662,7 +2662,7 @@ static inline flx_val flx_pool_argmax(flx_graph *g, flx_val x, flx_ints kernel_s
     return flx_op1(g, "pool_argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** dy added up at the positions of pool_argmax(x), zero elsewhere; linear in dy, no derivative in x */
+/** dy summed at the positions of pool_argmax(x), zero elsewhere; linear in dy, no derivative in x */
 static inline flx_val flx_max_pool_backward(flx_graph *g, flx_val x, flx_val dy, flx_ints kernel_size, flx_ints stride, flx_ints padding)
 {
     flx_attr flx_a[3];
@@ -2734,7 +2734,7 @@ static inline flx_val flx_psd(flx_graph *g, flx_val re, flx_val im, flx_dim n)
     return flx_op1(g, "psd", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the linear convolution of the last axes, of length len(a) + len(b) - 1, by transforms */
+/** the linear convolution along the last axes, of length len(a) + len(b) - 1, computed by Fourier transforms */
 static inline flx_val flx_fft_conv1d(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -2743,7 +2743,7 @@ static inline flx_val flx_fft_conv1d(flx_graph *g, flx_val a, flx_val b)
     return flx_op1(g, "fft_conv1d", flx_x, 2, NULL, 0);
 }
 
-/** the frequencies of the bins of fft: k/n, from n/2 on (k - n)/n */
+/** the frequencies of the bins of fft: k/n for k < n/2, else (k - n)/n */
 static inline flx_val flx_fftfreq(flx_graph *g, flx_dim n, flx_dtype dtype)
 {
     flx_attr flx_a[2];
@@ -2780,7 +2780,7 @@ static inline flx_val flx_log_mel(flx_graph *g, flx_val spec, flx_val filt, doub
     return flx_op1(g, "log_mel", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the cotangent of spec in log_mel */
+/** the cotangent of log_mel's spec */
 static inline flx_val flx_log_mel_backward(flx_graph *g, flx_val spec, flx_val filt, flx_val dy, double floor)
 {
     flx_attr flx_a[1];
@@ -2810,7 +2810,7 @@ static inline flx_val flx_log_mel_normalize(flx_graph *g, flx_val y, double rang
     return flx_op1(g, "log_mel_normalize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the k bins of the largest mean power, largest first; spec is [segments, .., 2*bins], re then im */
+/** the k bins with the largest mean power, largest first; spec is [segments, .., 2*bins], re then im */
 static inline void flx_welch_peaks(flx_graph *g, flx_val spec, flx_dim k, flx_val results[2])
 {
     flx_attr flx_a[1];
@@ -2833,7 +2833,7 @@ typedef struct flx_reduce_window_attrs {
 } flx_reduce_window_attrs;
 #define FLX_REDUCE_WINDOW_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding holds init */
+/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding is init */
 static inline uint32_t flx_reduce_window(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_reduce_window_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[7];
@@ -2867,7 +2867,7 @@ typedef struct flx_select_and_scatter_attrs {
 } flx_select_and_scatter_attrs;
 #define FLX_SELECT_AND_SCATTER_ATTRS {{NULL, 0}, {NULL, NULL}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** each window of x keeps the position select prefers; source is combined into a tensor of init at those positions */
+/** each window of x keeps the position that select prefers; source is combined into a tensor of init at those positions */
 static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val source, flx_val init, const flx_select_and_scatter_attrs *attrs)
 {
     flx_attr flx_a[6];
@@ -2898,8 +2898,8 @@ static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val so
 
 typedef struct flx_attention_attrs {
     const char *layout; /* must be given */
-    int64_t num_heads; /* as q shows */
-    int64_t head_dim; /* as q shows */
+    int64_t num_heads; /* from q */
+    int64_t head_dim; /* from q */
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none */
     int64_t window; /* none */
@@ -2908,7 +2908,7 @@ typedef struct flx_attention_attrs {
 } flx_attention_attrs;
 #define FLX_ATTENTION_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
 
-/** softmax over the allowed keys of softcap*tanh(score_scale*q k^T / softcap) + bias, times v; a query without an allowed key gives 0. mask_kind=custom allows where mask >= 0.5, bias adds it */
+/** softmax over the allowed keys of softcap*tanh(score_scale*q k^T / softcap) + bias, times v; 0 for a query without an allowed key. mask_kind=custom allows keys where mask >= 0.5, bias adds the mask */
 static inline flx_val flx_attention(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val mask, const flx_attention_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -2945,8 +2945,8 @@ static inline flx_val flx_attention(flx_graph *g, flx_val q, flx_val k, flx_val 
 typedef struct flx_attention_backward_attrs {
     const char *wrt; /* must be given */
     const char *layout; /* must be given */
-    int64_t num_heads; /* as q shows */
-    int64_t head_dim; /* as q shows */
+    int64_t num_heads; /* from q */
+    int64_t head_dim; /* from q */
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none */
     int64_t window; /* none */
@@ -2955,7 +2955,7 @@ typedef struct flx_attention_backward_attrs {
 } flx_attention_backward_attrs;
 #define FLX_ATTENTION_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
 
-/** the cotangent of one operand of attention, of the result's cotangent dy */
+/** the cotangent of one operand of attention, from the result's cotangent dy */
 static inline flx_val flx_attention_backward(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy, flx_val mask, const flx_attention_backward_attrs *attrs)
 {
     flx_attr flx_a[9];
@@ -3002,7 +3002,7 @@ typedef struct flx_axial_rope2d_attrs {
 } flx_axial_rope2d_attrs;
 #define FLX_AXIAL_ROPE2D_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, FLX_DEFAULT, NULL}
 
-/** neighbours in each head of [N, S, H*D] turned by px*f in its first half and by py*f in its second, (px, py) the token's place in the grid, f = theta^(-4c/D) for pair c */
+/** neighbours in each head of [N, S, H*D] rotated by px*f in its first half and by py*f in its second; (px, py) is the token's grid position, f = theta^(-4c/D) for pair c */
 static inline flx_val flx_axial_rope2d(flx_graph *g, flx_val x, const flx_axial_rope2d_attrs *attrs)
 {
     flx_attr flx_a[6];
@@ -3026,7 +3026,7 @@ static inline flx_val flx_axial_rope2d(flx_graph *g, flx_val x, const flx_axial_
     return flx_op1(g, "axial_rope2d", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero ignores labels out of range: 0 */
+/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero gives 0 for labels out of range */
 static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_val logits, flx_val labels, const char *oob)
 {
     flx_attr flx_a[1];
@@ -3039,7 +3039,7 @@ static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_va
     return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the cotangent of its logits, (softmax(logits) - onehot) dl */
+/** the cotangent of the logits, (softmax(logits) - onehot) dl */
 static inline flx_val flx_softmax_cross_entropy_backward(flx_graph *g, flx_val logits, flx_val labels, flx_val dl, const char *oob)
 {
     flx_attr flx_a[1];
@@ -3134,7 +3134,7 @@ static inline flx_val flx_batch_norm_inference(flx_graph *g, flx_val x, flx_val 
     return flx_op1(g, "batch_norm_inference", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** batch_norm_inference of x [N, C, ...] with its own mean and biased variance per channel, over all axes but 1; these have gamma's dtype */
+/** batch_norm_inference of x [N, C, ...] with its own mean and biased variance per channel, over all axes except 1; both have gamma's dtype */
 static inline void flx_batch_norm_training(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, double eps, flx_val results[3])
 {
     flx_attr flx_a[1];
@@ -3320,7 +3320,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta(flx_graph *g, flx_v
     return flx_op1(g, "batch_norm_inference_backward_beta", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x from token to token, from 0 */
+/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x for each token, starting at 0 */
 static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta, flx_val a, flx_val b, flx_val c)
 {
     flx_val flx_x[5];
@@ -3332,7 +3332,7 @@ static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta,
     return flx_op1(g, "selective_scan", flx_x, 5, NULL, 0);
 }
 
-/** from token to token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), T[N, H, n, n] from state or 0; with carry_state the last T is a second result */
+/** for each token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), with T[N, H, n, n] starting at state or 0; with carry_state the last T is a second result */
 static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val beta, flx_val state, int carry_state, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[1];
@@ -3352,7 +3352,7 @@ static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, f
     return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** elements i and i + n_rot/2 of each head turned by the angle whose cosine and sine the tables have for its token; those from n_rot on pass */
+/** elements i and i + n_rot/2 of each head rotated by the angle whose cosine and sine are in the tables for its token; elements from n_rot on are unchanged */
 static inline flx_val flx_rope(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const char *layout, int64_t head_dim, int64_t n_rot, int64_t num_heads)
 {
     flx_attr flx_a[4];
@@ -3429,7 +3429,7 @@ static inline flx_val flx_dequantize(flx_graph *g, flx_val q, flx_reals scales, 
     return flx_op1(g, "dequantize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** matmul of x with the matrix that w holds packed as scheme says; side holds its scales, and zero points or a global scale */
+/** matmul of x with the matrix packed in w as scheme says; side has its scales, and zero points or a global scale */
 static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const char *scheme, int64_t bs)
 {
     flx_attr flx_a[2];
@@ -3441,7 +3441,7 @@ static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, 
     return flx_op1(g, "dequant_matmul", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** y[i] = x[i] times matrix e[i] of those that w holds packed */
+/** y[i] = x[i] times matrix e[i] of those packed in w */
 static inline flx_val flx_dequant_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const char *scheme, flx_dim N)
 {
     flx_attr flx_a[2];
@@ -3484,7 +3484,7 @@ typedef struct flx_fake_quantize_attrs {
 } flx_fake_quantize_attrs;
 #define FLX_FAKE_QUANTIZE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, NAN}
 
-/** x rounded to a grid of 2^bits - 1 multiples of a scale: y, and for scale_mode=ema the new state; ste says what stands for the derivative */
+/** x rounded to a grid of 2^bits - 1 multiples of a scale: y, and for scale_mode=ema the new state; ste selects the derivative */
 static inline uint32_t flx_fake_quantize(flx_graph *g, flx_val x, flx_val state, const flx_fake_quantize_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[5];
@@ -3519,7 +3519,7 @@ typedef struct flx_fake_quantize_backward_attrs {
 } flx_fake_quantize_backward_attrs;
 #define FLX_FAKE_QUANTIZE_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, NAN}
 
-/** dy times the derivative of fake_quantize; s is the scale it used, state of a fixed one */
+/** dy times the derivative of fake_quantize; s is the scale that it used, or the fixed state */
 static inline flx_val flx_fake_quantize_backward(flx_graph *g, flx_val x, flx_val dy, flx_val s, const flx_fake_quantize_backward_attrs *attrs)
 {
     flx_attr flx_a[5];
@@ -3756,7 +3756,7 @@ static inline flx_val flx_rng_normal(flx_graph *g, flx_val key, const flx_rng_no
     return flx_op1(g, "rng_normal", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** element i is word i of key's stream 0, 64-bit dtypes words 2i, 2i + 1, low first, narrow ones its low bits; a block is 4 words (threefry2x32: 2) */
+/** element i is word i of key's stream 0, for 64-bit dtypes words 2i, 2i + 1, low first, for narrow dtypes its low bits; a block is 4 words (threefry2x32: 2) */
 static inline flx_val flx_rng_bits(flx_graph *g, flx_val key, flx_ints shape, flx_dtype dtype, const char *algorithm)
 {
     flx_attr flx_a[3];
@@ -3772,7 +3772,7 @@ static inline flx_val flx_rng_bits(flx_graph *g, flx_val key, flx_ints shape, fl
     return flx_op1(g, "rng_bits", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; bits of the blocks from there on, and the state behind them. A short Philox state has key as the high half of its counter; Threefry's two words, where each is an element, are neighbours along the first even (else longest) axis */
+/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; returns the next state and the bits of the blocks from the given one on. A short Philox state has key as the high half of its counter; Threefry's two words, where each is an element, are neighbours along the first even (else longest) axis */
 static inline void flx_rng_bit_generator(flx_graph *g, flx_val state, flx_ints shape, flx_dtype dtype, const char *algorithm, flx_val results[2])
 {
     flx_attr flx_a[3];
@@ -3809,7 +3809,7 @@ static inline flx_val flx_rng_fold_in(flx_graph *g, flx_val key, flx_val data)
     return flx_op1(g, "rng_fold_in", flx_x, 2, NULL, 0);
 }
 
-/** i32 index drawn from softmax(logits / temperature) along the last axis, cut to top_k entries and top_p of probability; row r uses stream r */
+/** an i32 index drawn from softmax(logits / temperature) along the last axis, restricted to top_k entries and top_p of probability; row r uses stream r */
 static inline flx_val flx_sample(flx_graph *g, flx_val logits, int64_t top_k, double top_p, double temperature, int64_t seed)
 {
     flx_attr flx_a[4];
@@ -3827,7 +3827,7 @@ static inline flx_val flx_sample(flx_graph *g, flx_val logits, int64_t top_k, do
     return flx_op1(g, "sample", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** u < p, p broadcast to shape; u as rng_uniform draws it in p's dtype */
+/** u < p, with p broadcast to shape and u drawn like rng_uniform in p's dtype */
 static inline flx_val flx_bernoulli(flx_graph *g, flx_val key, flx_val p, flx_ints shape)
 {
     flx_attr flx_a[1];
@@ -3888,7 +3888,7 @@ static inline flx_val flx_truncated_normal(flx_graph *g, flx_val key, flx_ints s
     return flx_op1(g, "truncated_normal", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** -log1p(-u), rate 1; u as rng_uniform draws it */
+/** -log1p(-u), rate 1; u drawn like rng_uniform */
 static inline flx_val flx_exponential(flx_graph *g, flx_val key, flx_ints shape, flx_dtype dtype)
 {
     flx_attr flx_a[2];
@@ -3902,7 +3902,7 @@ static inline flx_val flx_exponential(flx_graph *g, flx_val key, flx_ints shape,
     return flx_op1(g, "exponential", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** Gamma(a, 1), a broadcast to shape: Marsaglia and Tsang's rejection, each element by itself; NaN for a <= 0 */
+/** Gamma(a, 1), a broadcast to shape: Marsaglia and Tsang's rejection method, independent for each element; NaN for a <= 0 */
 static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, flx_ints shape)
 {
     flx_attr flx_a[1];
@@ -3940,7 +3940,7 @@ static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t nu
     return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** c = body(c) as long as cond(c) holds, at most max_iterations times */
+/** c = body(c) as long as cond(c) is true, at most max_iterations times */
 static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, int64_t max_iterations, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[3];
@@ -3964,7 +3964,7 @@ typedef struct flx_custom_fn_attrs {
 } flx_custom_fn_attrs;
 #define FLX_CUSTOM_FN_ATTRS {NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
 
-/** fwd_body(x...) with derivatives given by the user; with recompute reverse mode computes its inside once more instead of keeping it */
+/** fwd_body(x...) with user-defined derivatives; with recompute, reverse mode recomputes intermediate values instead of keeping them */
 static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_custom_fn_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[6];
@@ -3998,7 +3998,7 @@ typedef struct flx_scan_attrs {
 } flx_scan_attrs;
 #define FLX_SCAN_ATTRS {NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, FLX_DEFAULT}
 
-/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); gives the final carries (or their trajectories), then the stacked ys */
+/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); returns the final carries (or their trajectories), then the stacked ys */
 static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[8];
@@ -4024,7 +4024,7 @@ static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t nu
     return flx_op(g, "scan", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
 
-/** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at the start */
+/** the vjp of while: operands are its carries, then a cotangent for each floating carry; returns the cotangents of the initial carries */
 static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *cond, const flx_graph *body, const flx_graph *body_vjp, int64_t max_iterations, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[4];
@@ -4053,7 +4053,7 @@ typedef struct flx_scan_backward_attrs {
 } flx_scan_backward_attrs;
 #define FLX_SCAN_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, {NULL, 0}, {NULL, 0}}
 
-/** the cotangents of a scan's carries at the start, then of its wanted broadcast inputs: operands are init..., trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
+/** the cotangents of a scan's initial carries, then of its wanted broadcast inputs: operands are init..., trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
 static inline uint32_t flx_scan_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_backward_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[9];
@@ -4138,7 +4138,7 @@ typedef struct flx_scan_replay_backward_attrs {
 } flx_scan_replay_backward_attrs;
 #define FLX_SCAN_REPLAY_BACKWARD_ATTRS {NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, FLX_DEFAULT, {NULL, 0}, {NULL, 0}}
 
-/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are the scan's, then cotangents of the seeded outputs; gives cotangents of the wanted inputs */
+/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are those of the scan, then cotangents of the seeded outputs; returns cotangents of the wanted inputs */
 static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_scan_replay_backward_attrs *attrs, flx_val *results, size_t capacity)
 {
     flx_attr flx_a[9];
@@ -4173,7 +4173,7 @@ typedef struct flx_kernel_call_attrs {
     const char *kernel; /* must be given */
     const char *inputs; /* "" */
     const char *results; /* "" */
-    flx_types outputs; /* by the counts of the results */
+    flx_types outputs; /* from the counts of the results */
     flx_ints grid; /* [1, 1, 1] */
     const char *backward; /* "" */
     int64_t max_trips; /* 0 */
@@ -4227,7 +4227,7 @@ static inline uint32_t flx_custom(flx_graph *g, const flx_val *operands, size_t 
 
 /* ---- collective ---- */
 
-/** sum, max, min or mean of the x of all processes along the axis of the mesh */
+/** sum, max, min or mean of x over all processes along the axis of the mesh */
 static inline flx_val flx_all_reduce(flx_graph *g, flx_val x, const char *axis_name, const char *op)
 {
     flx_attr flx_a[2];
@@ -4241,7 +4241,7 @@ static inline flx_val flx_all_reduce(flx_graph *g, flx_val x, const char *axis_n
     return flx_op1(g, "all_reduce", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the x of all processes joined along axis */
+/** x of all processes joined along axis */
 static inline flx_val flx_all_gather(flx_graph *g, flx_val x, const char *axis_name, int64_t axis)
 {
     flx_attr flx_a[2];
@@ -4255,7 +4255,7 @@ static inline flx_val flx_all_gather(flx_graph *g, flx_val x, const char *axis_n
     return flx_op1(g, "all_gather", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the sum of the x of all processes, cut along axis: each process gets its part */
+/** the sum of x over all processes, cut along axis: each process gets its part */
 static inline flx_val flx_reduce_scatter(flx_graph *g, flx_val x, const char *axis_name, int64_t axis)
 {
     flx_attr flx_a[2];
@@ -4269,7 +4269,7 @@ static inline flx_val flx_reduce_scatter(flx_graph *g, flx_val x, const char *ax
     return flx_op1(g, "reduce_scatter", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x cut along split_axis, a part for each process; what arrives is joined along concat_axis */
+/** x cut along split_axis, one part for each process; the received parts are joined along concat_axis */
 static inline flx_val flx_all_to_all(flx_graph *g, flx_val x, const char *axis_name, int64_t split_axis, int64_t concat_axis)
 {
     flx_attr flx_a[3];
@@ -4285,7 +4285,7 @@ static inline flx_val flx_all_to_all(flx_graph *g, flx_val x, const char *axis_n
     return flx_op1(g, "all_to_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the x of process root, everywhere */
+/** x of process root, on every process */
 static inline flx_val flx_broadcast(flx_graph *g, flx_val x, const char *axis_name, int64_t root)
 {
     flx_attr flx_a[2];
@@ -4299,7 +4299,7 @@ static inline flx_val flx_broadcast(flx_graph *g, flx_val x, const char *axis_na
     return flx_op1(g, "broadcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** x, which process `to` receives */
+/** x; process `to` receives it */
 static inline flx_val flx_send(flx_graph *g, flx_val x, const char *axis_name, int64_t to)
 {
     flx_attr flx_a[2];
@@ -4313,7 +4313,7 @@ static inline flx_val flx_send(flx_graph *g, flx_val x, const char *axis_name, i
     return flx_op1(g, "send", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** what process `from` sent here; zeros if it sent nothing */
+/** the value that process `from` sent to this one; zeros if it sent nothing */
 static inline flx_val flx_recv(flx_graph *g, const char *axis_name, int64_t from, const flx_type *type)
 {
     flx_attr flx_a[3];
@@ -4327,13 +4327,13 @@ static inline flx_val flx_recv(flx_graph *g, const char *axis_name, int64_t from
     return flx_op1(g, "recv", NULL, 0, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** its operands, once all processes have come here */
+/** its operands, once all processes have reached this op */
 static inline uint32_t flx_barrier(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t capacity)
 {
     return flx_op(g, "barrier", operands, num_operands, NULL, 0, results, capacity);
 }
 
-/** i32: the place of this process along the axis of the mesh */
+/** the i32 index of this process along the axis of the mesh */
 static inline flx_val flx_axis_index(flx_graph *g, const char *axis_name)
 {
     flx_attr flx_a[1];
@@ -4358,7 +4358,7 @@ typedef struct flx_gaussian_splat_render_attrs {
 } flx_gaussian_splat_render_attrs;
 #define FLX_GAUSSIAN_SPLAT_RENDER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
 
-/** an image [height*width*4] of n splats: colour as light adds up along each ray, then coverage */
+/** an image [height*width*4] of n splats: colour accumulated along each ray, then coverage */
 static inline flx_val flx_gaussian_splat_render(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_render_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -4407,7 +4407,7 @@ typedef struct flx_gaussian_splat_render_backward_attrs {
 } flx_gaussian_splat_render_backward_attrs;
 #define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN}
 
-/** the cotangents of the first six operands of gaussian_splat_render, one after the other */
+/** the cotangents of the first six operands of gaussian_splat_render, concatenated */
 static inline flx_val flx_gaussian_splat_render_backward(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, flx_val d_rgba, const flx_gaussian_splat_render_backward_attrs *attrs)
 {
     flx_attr flx_a[11];
@@ -4460,7 +4460,7 @@ typedef struct flx_gaussian_splat_prepare_attrs {
 } flx_gaussian_splat_prepare_attrs;
 #define FLX_GAUSSIAN_SPLAT_PREPARE_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
 
-/** what rays see of each splat (19 numbers), lists of splats front to back, their range for each tile, rays, parameters */
+/** each splat as rays see it (19 numbers), lists of splats front to back, their range for each tile, rays, parameters */
 static inline flx_val flx_gaussian_splat_prepare(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const flx_gaussian_splat_prepare_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -4622,7 +4622,7 @@ static inline flx_val flx_cumsum_backward(flx_graph *g, flx_val dy, int64_t axis
     return flx_op1(g, "cumsum_backward", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** the cotangent of gather's table of that shape: dy added up where idx read it */
+/** the cotangent of gather's table, of the given shape: dy summed at the positions that idx read */
 static inline flx_val flx_gather_backward(flx_graph *g, flx_val dy, flx_val idx, flx_ints shape, int64_t axis, const char *oob)
 {
     flx_attr flx_a[3];
@@ -4665,7 +4665,7 @@ static inline flx_val flx_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, 
     return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** act(matmul(x, w) + b), lowered to one op unless it is to be differentiated */
+/** act(matmul(x, w) + b), lowered to one op unless it is differentiated */
 static inline flx_val flx_fused_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
 {
     flx_attr flx_a[1];
@@ -4732,7 +4732,7 @@ static inline flx_val flx_swiglu_ffn(flx_graph *g, flx_val x, flx_val w_in, flx_
     return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), act behind each but the last, then out_act */
+/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), with act after each except the last, then out_act */
 static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_operands, const char *act, const char *out_act, int bias)
 {
     flx_attr flx_a[3];
@@ -4760,7 +4760,7 @@ static inline void flx_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, f
     flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
 }
 
-/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], 0 before the sequence begins */
+/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], with 0 before the start of the sequence */
 static inline flx_val flx_causal_conv1d(flx_graph *g, flx_val x, flx_val w, flx_val b, const char *act)
 {
     flx_attr flx_a[1];
@@ -4789,7 +4789,7 @@ typedef struct flx_decoder_block_attrs {
 } flx_decoder_block_attrs;
 #define FLX_DECODER_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, FLX_DEFAULT, NAN, NAN, NAN}
 
-/** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, and for rotation cos, sin */
+/** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate, w_up, w_down, and for rotary embedding cos, sin */
 static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_decoder_block_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -4815,7 +4815,7 @@ static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, s
     return flx_op1(g, "decoder_block", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** matmul(x + act(matmul(x, w)), w_out): logits of a token further ahead */
+/** matmul(x + act(matmul(x, w)), w_out): the logits of a later token */
 static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const char *act)
 {
     flx_attr flx_a[1];
@@ -4831,7 +4831,7 @@ static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val
 
 typedef struct flx_fused_attention_block_attrs {
     int64_t num_heads; /* must be given */
-    int64_t head_dim; /* as wqkv shows */
+    int64_t head_dim; /* from wqkv */
     int has_bias; /* false */
     int has_rope; /* false */
     const char *mask_kind; /* custom */
@@ -4841,7 +4841,7 @@ typedef struct flx_fused_attention_block_attrs {
 } flx_fused_attention_block_attrs;
 #define FLX_FUSED_ATTENTION_BLOCK_ATTRS {FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL, FLX_DEFAULT, NAN, NAN}
 
-/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. Behind wo: mask, which only the mask kinds custom and bias read and need; with has_bias bqkv, bo; with has_rope cos, sin, by which q and k are turned */
+/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. After wo: mask, which only the mask kinds custom and bias need and read; with has_bias bqkv, bo; with has_rope cos, sin, which rotate q and k */
 static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_attention_block_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -4869,8 +4869,8 @@ static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *ope
 
 typedef struct flx_fused_transformer_layer_attrs {
     int64_t num_heads; /* must be given */
-    int64_t head_dim; /* as wqkv shows */
-    int64_t ffn_dim; /* as w1 shows */
+    int64_t head_dim; /* from wqkv */
+    int64_t ffn_dim; /* from w1 */
     const char *act; /* gelu */
     int has_bias; /* true */
     double eps1; /* 1e-05 */
@@ -4878,7 +4878,7 @@ typedef struct flx_fused_transformer_layer_attrs {
 } flx_fused_transformer_layer_attrs;
 #define FLX_FUSED_TRANSFORMER_LAYER_ATTRS {FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, -1, NAN, NAN}
 
-/** h = layer_norm(block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask */
+/** h = layer_norm(fused_attention_block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask */
 static inline flx_val flx_fused_transformer_layer(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_fused_transformer_layer_attrs *attrs)
 {
     flx_attr flx_a[7];
@@ -5005,7 +5005,7 @@ static inline flx_val flx_fused_conv_affine_act(flx_graph *g, flx_val x, flx_val
     return flx_op1(g, "fused_conv_affine_act", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** layer_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+/** layer_norm(x + res + bias, gamma, beta) along the last axis; bias only with has_bias */
 static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
 {
     flx_attr flx_a[2];
@@ -5027,7 +5027,7 @@ static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res
     return flx_op1(g, "fused_residual_ln", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** rms_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+/** rms_norm(x + res + bias, gamma, beta) along the last axis; bias only with has_bias */
 static inline flx_val flx_fused_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val beta, int has_bias, double eps)
 {
     flx_attr flx_a[2];
@@ -5063,7 +5063,7 @@ static inline flx_val flx_fused_ada_layer_norm(flx_graph *g, flx_val x, flx_val 
     return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** body on all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
+/** body applied to all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
 static inline flx_val flx_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_graph *body)
 {
     flx_attr flx_a[1];
@@ -5089,7 +5089,7 @@ static inline flx_val flx_batch_elementwise_region(flx_graph *g, const flx_val *
     return flx_op1(g, "batch_elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
-/** body on x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by constants for each channel */
+/** body applied to x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by per-channel constants */
 static inline flx_val flx_transform_region(flx_graph *g, flx_val x, const flx_graph *body)
 {
     flx_attr flx_a[1];

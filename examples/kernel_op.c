@@ -28,7 +28,7 @@ static flx_graph *build(flx_context *ctx)
     attrs.kernel = kernel;
     attrs.outputs = (flx_types){&type, 1};
     attrs.grid = (flx_ints){&n, 1};
-    flx_kernel_call(g, &x, 1, &attrs, &y, 1);
+    flx_kernel_call_with(g, &x, 1, &y, 1, &attrs);
     flx_output(g, flx_reduce_sum(g, y, FLX_ALL, 0), "loss");
     return g;
 }

@@ -69,7 +69,7 @@ static void batch_by_loop(flxi_site *s, flx_val *by)
     a.num_carry = 0;
     a.num_bcast = shared;
     a.length = s->size;
-    flx_scan(s->g, in, n, &a, by, s->nout);
+    flx_scan_with(s->g, in, n, by, s->nout, &a);
     flx_graph_free(body);
 }
 

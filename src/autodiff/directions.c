@@ -243,7 +243,7 @@ static flx_code run_in_chunks(flxi_many *m, flx_dim chunks, flx_val *out)
         a.body = body;
         a.num_carry = 0;
         a.num_bcast = (int64_t)n - 1;
-        flx_scan(m->g, in, n, &a, out, some->outputs.n);
+        flx_scan_with(m->g, in, n, out, some->outputs.n, &a);
         for (size_t k = 0; k < some->outputs.n; k++)
             out[k] = join_chunks(&s, m, out[k], chunks);
         code = flxi_built(m->g, m->err);

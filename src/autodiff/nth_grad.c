@@ -15,7 +15,7 @@ static flx_graph *summed(const flx_graph *g, flx_error *err)
         if (!(flxi_ops[flxi_node_at(g, i)->op].traits & TRAIT_DECLARED))
             code = flxi_graft(out, g, i, map, err);
     if (code == FLX_OK) {
-        flx_output(out, flx_reduce_sum(out, (flx_val){map[g->outputs.at[0].val], out->serial}, FLX_ALL, 0), "sum");
+        flx_output(out, flx_reduce_sum(out, ((flx_val){map[g->outputs.at[0].val], out->serial}), FLX_ALL, 0), "sum");
         code = flxi_built(out, err);
     }
     flxi_free(&g->ctx->mem, map, (size_t)g->value_count + 1, sizeof *map);

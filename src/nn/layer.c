@@ -142,7 +142,7 @@ flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t cha
     attrs.stride = (flx_ints){stride, (size_t)spatial};
     attrs.padding = (flx_ints){padding, 2 * (size_t)spatial};
     attrs.groups = groups;
-    flx_val y = flx_conv(g, x, flxi_nn_param(g, name, "w", dtype, dims, spatial + 2), &attrs);
+    flx_val y = flx_conv_with(g, x, flxi_nn_param(g, name, "w", dtype, dims, spatial + 2), &attrs);
     y = flx_add(g, y, per_channel(g, flxi_nn_param(g, name, "b", dtype, &channels, 1), spatial));
     if (o.norm_groups) {
         flx_val gamma = flxi_nn_param(g, name, "gamma", dtype, &channels, 1);

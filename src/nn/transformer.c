@@ -80,7 +80,7 @@ flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_val cont
     attrs.head_dim = a.head_dim;
     attrs.mask_kind = a.o->mask_kind;
     attrs.window = a.o->window ? a.o->window : FLX_DEFAULT;
-    return project(&a, "o", flx_attention(g, q, k, v, a.o->mask, &attrs), width);
+    return project(&a, "o", flx_attention_with(g, q, k, v, a.o->mask, &attrs), width);
 }
 
 /* ---- Blocks ---- */

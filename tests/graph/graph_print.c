@@ -281,7 +281,7 @@ TEST(print_pins_of_leaves_and_of_some_results)
     flx_graph *g = flx_graph_new(ctx, "f");
     flx_val x = flx_input(g, "x", &f32_3);
     flx_val top[2];
-    flx_top_k(g, x, 1, FLX_DEFAULT, FLX_DTYPE_NONE, top);
+    flx_top_k(g, x, top, 1, FLX_DEFAULT, FLX_DTYPE_NONE);
     flx_pin(g, top[1]);
     flx_pin(g, flx_input(g, "late", &f32_3));
     flx_pin(g, flx_exp(g, x));

@@ -745,7 +745,7 @@ static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
             x = flx_add(g, flx_matmul(g, x, w), res);
             break;
         case 6:
-            x = flx_fused_swiglu(g, flx_concat(g, (const flx_val[]){x, res}, 2, 1), 0, FLX_DTYPE_NONE);
+            x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, res}), 2, 1), 0, FLX_DTYPE_NONE);
             break;
         case 7:
             x = flx_mul(g, flx_log_softmax(g, x, 1), flx_tanh(g, res));

@@ -147,7 +147,7 @@ static flx_graph *summed_batch(const subject *s, const batch_plan *b, flx_error 
     for (uint32_t i = 0; code == FLX_OK && i < v->node_count; i++)
         code = flxi_copy_node(&c, i);
     if (code == FLX_OK) {
-        flx_val total = flx_reduce_sum(c.to, (flx_val){c.remap.id[loss.id], c.to->serial}, FLX_ALL, 0);
+        flx_val total = flx_reduce_sum(c.to, ((flx_val){c.remap.id[loss.id], c.to->serial}), FLX_ALL, 0);
         flx_output(c.to, total, "total");
         code = flx_graph_error(c.to, err);
     }

@@ -29,9 +29,9 @@ static void emit_branches(flxi_site *s, flx_graph **bodies, size_t n, const flx_
                           uint32_t nout)
 {
     if (!s->g->error.code && s->op == &flxi_ops[OP_if])
-        flx_if(s->g, in, nin, bodies[0], bodies[1], out, nout);
+        flx_if(s->g, in, nin, out, nout, bodies[0], bodies[1]);
     else if (!s->g->error.code)
-        flx_case(s->g, in, nin, (flx_graphs){(const flx_graph *const *)bodies, n}, out, nout);
+        flx_case(s->g, in, nin, out, nout, (flx_graphs){(const flx_graph *const *)bodies, n});
     for (size_t i = 0; i < n; i++)
         flx_graph_free(bodies[i]);
 }

@@ -29,7 +29,7 @@ static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, c
     made.fwd_body = body;
     made.num_residuals = residuals;
     made.recompute = 1;
-    flx_custom_fn(s->g, in, n, &made, out, nout);
+    flx_custom_fn_with(s->g, in, n, out, nout, &made);
 }
 
 static bool keeps_rule(const custom_attrs *a)
@@ -304,7 +304,7 @@ void flxi_batch_custom(flxi_site *s, flx_val *by)
         made.num_residuals = a->num_residuals;
         made.zero_grads = a->zero_grads;
         made.recompute = (int)a->recompute;
-        flx_custom_fn(s->g, x, s->nin, &made, by, s->nout);
+        flx_custom_fn_with(s->g, x, s->nin, by, s->nout, &made);
     }
     flx_graph_free(fwd);
     flx_graph_free(vjp);

@@ -132,7 +132,7 @@ static void record(flxi_site *s, const layout *l, bool outgoing, flx_val *y, flx
         flx_scan_attrs a = attrs_like(l, body, l->carries, l->bcasts);
         a.save_trajectory = (int)l->a->save_trajectory;
         a.num_checkpoints = l->a->save_trajectory ? l->a->num_checkpoints : 0;
-        flx_scan(s->g, s->x, l->inputs, &a, out, outputs + l->carries);
+        flx_scan_with(s->g, s->x, l->inputs, out, outputs + l->carries, &a);
         for (uint32_t k = 0; y && k < outputs; k++)
             y[k] = out[k];
         for (uint32_t i = 0; i < l->carries; i++)
@@ -282,7 +282,7 @@ static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p
             add(&in, l->thinned ? spread_rows(s, l, dy[i]) : dy[i]);
     flx_scan_attrs a = attrs_like(l, body, p->dcarries + p->dbcasts, l->bcasts);
     a.reverse = !l->a->reverse;
-    flx_scan(s->g, in.v, in.n, &a, out, l->inputs);
+    flx_scan_with(s->g, in.v, in.n, out, l->inputs, &a);
     flx_graph_free(body);
 }
 
@@ -495,7 +495,7 @@ void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_scan_attrs a = attrs_like(&l, body, counts[0], counts[1]);
     a.save_trajectory = (int)l.a->save_trajectory;
     a.num_checkpoints = l.a->num_checkpoints;
-    flx_scan(s->g, in.v, in.n, &a, out, 2 * s->nout);
+    flx_scan_with(s->g, in.v, in.n, out, 2 * s->nout, &a);
     flx_graph_free(body);
     uint32_t at = 0;
     uint32_t parts[2] = {l.carries, s->nout};
@@ -550,7 +550,7 @@ void flxi_batch_scan(flxi_site *s, flx_val *by)
         flx_scan_attrs a = attrs_like(&l, body, l.carries, l.bcasts);
         a.save_trajectory = (int)l.a->save_trajectory;
         a.num_checkpoints = l.a->num_checkpoints;
-        flx_scan(s->g, x, s->nin, &a, by, s->nout);
+        flx_scan_with(s->g, x, s->nin, by, s->nout, &a);
     }
     flx_graph_free(body);
     for (uint32_t k = 0; k < s->nout; k++) {

@@ -56,7 +56,7 @@ static void emit_while(flxi_site *s, const flx_val *in, uint32_t n, flx_graph *c
                        flx_val *out)
 {
     if (cond && body && !s->g->error.code)
-        flx_while(s->g, in, n, cond, body, most == FLXI_ABSENT ? FLX_DEFAULT : most, out, n);
+        flx_while(s->g, in, n, out, n, cond, body, most == FLXI_ABSENT ? FLX_DEFAULT : most);
     flx_graph_free(cond);
     flx_graph_free(body);
 }
@@ -319,7 +319,7 @@ static flx_graph *step_back(flxi_site *s, const flx_type *const *types, size_t n
         in[1] = left;
         for (size_t i = 0; i < carries; i++)
             in[2 + i] = v[1 + cotangents + i];
-        flx_while(g, in, carries + 2, limit, inner, bound_of(a), out, carries + 2);
+        flx_while(g, in, carries + 2, out, carries + 2, limit, inner, bound_of(a));
         for (size_t i = 0; i < carries; i++)
             in[i] = out[2 + i];
         for (size_t i = 0; i < cotangents; i++)

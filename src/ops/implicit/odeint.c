@@ -248,7 +248,7 @@ static void cross_interval(stage *w, const flx_graph *more, const flx_graph *ste
     in[TO] = to;
     for (uint32_t i = 0; i < params; i++)
         in[PARAMS + i] = v[2 + i];
-    flx_while(g, in, carries, more, step, MAX_STEPS, out, carries);
+    flx_while(g, in, carries, out, carries, more, step, MAX_STEPS);
     flx_output(g, out[Y], NULL);
     flx_output(g, to, NULL);
     flx_output(g, out[Y], NULL);
@@ -311,7 +311,7 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
     attrs.num_carry = 2;
     attrs.num_bcast = params;
     if (body)
-        flx_scan(g, in, s->nin + 1, &attrs, out, 3);
+        flx_scan_with(g, in, s->nin + 1, out, 3, &attrs);
     flx_graph_free(body);
     int64_t front = 0;
     flx_val rows[2] = {flx_unsqueeze(g, s->x[0], (flx_ints){&front, 1}), out[2]};

@@ -335,7 +335,7 @@ static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
                 flx_output(keep, same, NULL);
         }
         in[0] = flx_gt(g, in[2], flx_scalar(g, FLX_I64, 0.0));
-        flx_if(g, in, 4, step, keep, &y, 1);
+        flx_if(g, in, 4, &y, 1, step, keep);
         flx_output(g, y, NULL);
     }
     flx_graph_free(step);
@@ -357,7 +357,7 @@ static flx_val fold_updates(flxi_site *s)
     flx_val y = FLX_NONE;
     scan.body = step;
     if (is_built(s, step))
-        flx_scan(s->g, in, 3, &scan, &y, 1);
+        flx_scan_with(s->g, in, 3, &y, 1, &scan);
     flx_graph_free(step);
     return flxi_reshape_like(s, y, flxi_typeof(s, s->x[0]));
 }
@@ -367,7 +367,7 @@ static flx_val apply_updates(flxi_site *s)
 {
     const flxi_nd_attrs *a = s->attrs;
     flx_val y = FLX_NONE;
-    flx_map(s->g, (flx_val[]){read_targets(s, s->x[0]), s->x[2]}, 2, a->combine.graph, &y, 1);
+    flx_map(s->g, ((flx_val[]){read_targets(s, s->x[0]), s->x[2]}), 2, &y, 1, a->combine.graph);
     return write_targets(s, FLXI_SCATTER_SET, s->x[0], y);
 }
 

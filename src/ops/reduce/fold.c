@@ -169,7 +169,7 @@ static void fold_by_scan(flxi_site *s, const flx_val *x, const flx_val *init, fl
     flx_scan_attrs a = FLX_SCAN_ATTRS;
     a.body = step ? step : own->body;
     a.num_carry = n;
-    flx_scan(s->g, in, s->nin, &a, y, n);
+    flx_scan_with(s->g, in, s->nin, y, n, &a);
     for (uint32_t i = 0; i < n; i++)
         y[i] = flxi_reshape_to(s, y[i], f.kept, f.dims + 1);
     flx_graph_free(step);

@@ -406,7 +406,7 @@ static void place_loop(hoisting *h, flx_val *results)
     attrs.save_trajectory = a->save_trajectory != 0;
     attrs.num_checkpoints = a->num_checkpoints;
     if (t->num_roots)
-        flx_scan(h->c->to, t->in, t->num_leaves, &attrs, results, t->num_roots);
+        flx_scan_with(h->c->to, t->in, t->num_leaves, results, t->num_roots, &attrs);
 }
 
 static flx_val result_of(hoisting *h, size_t k, const flx_val *results, uint32_t *next)

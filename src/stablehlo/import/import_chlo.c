@@ -114,7 +114,7 @@ static void import_top_k(hlo_site *s)
                       "it takes k >= 0 and an operand with an axis, and gives values and indices");
         return;
     }
-    flx_top_k(s->g, s->x[0], k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
+    flx_top_k(s->g, s->x[0], s->y, k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)));
 }
 
 /* ---- mulhi ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation of the program as an op of a graph: a table with linear interpolation, and its derivative. */
+#include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdio.h>

@@ -140,9 +140,9 @@ int main(void)
     const flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.01};
     const flx_dim_binding batch = {"N", BATCH};
     const flx_compile_options options = {.flags = FLX_COMPILE_FLUSH, .dims = &batch, .num_dims = 1};
-    flx_trainer *t = NULL;
+    flx_trainer *t = loss ? flx_compile_training(loss, &adam, &options, &err) : NULL;
     double error = INFINITY;
-    if (loss && flx_compile_training(loss, &adam, &options, &t, &err) == FLX_OK)
+    if (t)
         error = train_compiled(ctx, loss, t, &err);
     flx_trainer_free(t);
     flx_graph_free(loss);

@@ -174,9 +174,9 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *loss = build_loss(ctx);
     flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.01};
-    flx_trainer *t = NULL;
+    flx_trainer *t = flx_compile_training(loss, &adam, NULL, &err);
     double accuracy = 0;
-    if (flx_compile_training(loss, &adam, NULL, &t, &err) == FLX_OK) {
+    if (t) {
         flx_feed feeds[2 + NUM_PARAMS];
         flx_tensor *x = flx_tensor_new(ctx, flx_val_type(loss, flx_graph_find(loss, "x")), NULL, &err);
         flx_tensor *label = flx_tensor_new(ctx, flx_val_type(loss, flx_graph_find(loss, "label")), NULL, &err);

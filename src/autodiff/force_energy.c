@@ -7,6 +7,7 @@
    A batch of energies is summed before it is differentiated: each energy depends on its own positions only, so the
    gradient of the sum holds the forces of all. */
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 
 #include <math.h>
 
@@ -26,14 +27,14 @@ static flx_code check_real(const force_work *w, uint32_t id, const char *name)
                           "there are no forces with %s", flxi_value_str(w->energy, id, name, &text));
 }
 
-static flx_code check_work(const force_work *w, const flx_force_options *given)
+static flx_code check_work(const force_work *w)
 {
     FLXI_TRY(flx_graph_error(w->energy, w->err));
     if (!w->positions || !w->energy->outputs.n)
         return flxi_fail(w->err, FLX_E_USAGE,
                          "flx_force_energy_loss: a graph with an output and the name of an input are needed");
-    if (given && given->flags)
-        return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: there is no flag 0x%x", (unsigned)given->flags);
+    if (w->o.flags)
+        return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: unknown flags 0x%x", (unsigned)w->o.flags);
     double e = w->o.energy_weight, f = w->o.force_weight;
     if (!(e >= 0 && f >= 0 && isfinite(e + f) && e + f > 0))
         return flxi_fail_hint(w->err, FLX_E_USAGE, "weights are finite, not negative, and not both zero",
@@ -113,11 +114,8 @@ flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
     flx_error local = {0};
     force_work w = {energy, positions, {.energy_weight = 1, .force_weight = 1}, &local};
     flx_graph *out = NULL;
-    if (options) {
-        w.o.energy_weight = options->energy_weight;
-        w.o.force_weight = options->force_weight;
-    }
-    if (check_work(&w, options) == FLX_OK) {
+    if ((!options || FLXI_READ_OPTIONS(flx_force_options, &w.o, options, &local) == FLX_OK) &&
+        check_work(&w) == FLX_OK) {
         flx_graph *slope = w.o.force_weight > 0 ? energy_and_slope(&w) : NULL;
         if (slope || w.o.force_weight == 0)
             out = write_loss(&w, slope ? slope : energy);

@@ -2,6 +2,7 @@
 /* grad.c: reverse mode for users: names, seeds, what is missing, and the outputs in their order. */
 #include "autodiff/autodiff.h"
 
+#include "base/options.h"
 #include "graph/op/opcode.h"
 
 #include <stdio.h>
@@ -200,8 +201,11 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
                     flx_error *err)
 {
     flx_error local = {0};
+    flx_grad_options o;
     flx_code code = flx_graph_error(g, &local);
-    grad_work w = {.g = g, .names = wrt, .count = count, .flags = options ? options->flags : 0, .err = &local};
+    if (code == FLX_OK)
+        code = FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local);
+    grad_work w = {.g = g, .names = wrt, .count = count, .flags = code == FLX_OK ? o.flags : 0, .err = &local};
     if (code == FLX_OK)
         code = count && wrt ? differentiate(&w)
                             : flxi_fail(&local, FLX_E_USAGE, "flx_grad: name at least one input to differentiate by");

@@ -7,6 +7,7 @@
    is an ordinary graph with the inputs of the given one. */
 #include "autodiff/jacobian.h"
 
+#include "base/options.h"
 #include "graph/op/opcode.h"
 
 #include <stdio.h>
@@ -422,8 +423,8 @@ static flx_code build_jacobian(jacobian_work *w)
 
 static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options)
 {
-    if (options)
-        w->options = *options;
+    if (FLXI_READ_OPTIONS(flx_jacobian_options, &w->options, options, w->err) != FLX_OK)
+        return NULL;
     if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
         w->options.budget < 0) {
         flxi_fail(w->err, FLX_E_USAGE,

@@ -2,6 +2,7 @@
 /* jvp.c: forward mode for users, and the Hessian product made of forward over reverse. */
 #include "autodiff/autodiff.h"
 
+#include "base/options.h"
 #include "graph/op/opcode.h"
 
 #include <stdio.h>
@@ -110,9 +111,12 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
                    flx_error *err)
 {
     flx_error local = {0};
-    flx_graph *loss = flx_graph_error(g, &local) == FLX_OK ? loss_alone(g, &local) : NULL;
-    flx_grad_options o = {.flags = (options ? options->flags : 0) | FLX_GRAD_VALUE};
-    bool value = options && (options->flags & FLX_GRAD_VALUE);
+    flx_grad_options o;
+    bool is_usable =
+        flx_graph_error(g, &local) == FLX_OK && FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local) == FLX_OK;
+    flx_graph *loss = is_usable ? loss_alone(g, &local) : NULL;
+    bool value = is_usable && (o.flags & FLX_GRAD_VALUE);
+    o.flags |= FLX_GRAD_VALUE;
     flxi_name name;
     flx_graph *gradient = loss ? flx_grad(loss, wrt, count, &o, &local) : NULL;
     flx_graph *pushed = gradient ? flx_jvp(gradient, wrt, count, &local) : NULL;

@@ -2,6 +2,7 @@
 /* static_program.c: a graph of static types with its machine code, or with the reference evaluator where there is
    none. */
 #include "backend/cpu/jit/shared_pool.h"
+#include "compile/log_program.h"
 #include "compile/pipeline.h"
 
 #include <stdio.h>
@@ -29,10 +30,16 @@ static flx_code compile(flxi_static_program *p, const flx_graph *g, const flx_co
     p->program.threads = threads_of(g->ctx, o);
     p->program.shares = o->shares;
     p->program.num_shares = o->num_shares;
-    p->program.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
+    p->program.fusion.keep_apart = o->flags & FLX_COMPILE_UNGROUPED;
     p->program.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     flxi_compile_service *s = make_service(g->ctx, o);
+    int64_t begin = flxi_log_clock();
     flx_code code = s ? flxi_program_compile(&p->program, g, s, &native, err) : flxi_oom(err, "a compiler");
+    if (code == FLX_OK) {
+        flxi_compile_stats stats;
+        flxi_compile_service_stats(s, &stats);
+        flxi_log_program(&p->program, g->name, flxi_log_clock() - begin, stats.hits, stats.misses);
+    }
     flxi_compile_service_free(s);
     return code;
 }
@@ -51,6 +58,7 @@ flx_code flxi_static_program_compile(flxi_static_program *p, const flx_graph *g,
     flx_compile_options plain = *o;
     plain.flags |= FLX_COMPILE_INTERPRET;
     flxi_static_program_free(p);
+    flxi_log(g->ctx, FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
     code = compile(p, g, &plain, err);
     snprintf(p->note, sizeof p->note, "no machine code: %.180s", why.message);
     return code;

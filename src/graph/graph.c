@@ -2,6 +2,7 @@
 /* graph.c: building graphs and reading them back. flxi_add_node is the one place where nodes are made. */
 #include "graph/graph.h"
 
+#include "graph/op/foreign_names.h"
 #include "graph/op/infer.h"
 #include "graph/op/opcode.h"
 
@@ -475,7 +476,9 @@ static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, si
     flx_error err = {0};
     flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
     if (code == OP_NONE || (flxi_ops[code].traits & TRAIT_DECLARED)) {
-        flxi_graph_failf(g, FLX_E_NAME, NULL, "there is no op called '%s'",
+        char hint[120];
+        bool is_known = op && flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
+        flxi_graph_failf(g, FLX_E_NAME, is_known ? hint : NULL, "there is no op called '%s'",
                          op ? flxi_printable(name, sizeof name, op, strlen(op)) : "(null)");
         return 0;
     }
@@ -768,6 +771,7 @@ flx_code flx_graph_node(const flx_graph *g, size_t i, flx_node_view *out)
     *out = (flx_node_view){.op = flxi_ops[n->op].name, .num_inputs = n->nin, .num_results = n->nout};
     for (uint32_t k = 0; k < n->nout; k++)
         out->pinned |= flxi_value_at(g, n->first + k)->pinned;
+    out->num_attrs = flxi_node_attr_count(n);
     flxi_attr_visitor v = {.graph = count_body, .user = &out->num_graphs};
     return flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: running a graph once on a device: match the feeds with the inputs, bind symbolic dimensions, hand over. */
 #include "backend/ref/ref.h"
+#include "base/host/default_device.h"
 #include "passes/pass.h"
 #include "runtime/device.h"
 #include "runtime/exec.h"
@@ -24,7 +25,7 @@ static flx_code run_by_reference(flxi_feeding *s, const flx_run_options *options
 static flx_code run_checked(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                             flx_tensor **outputs, flx_error *err)
 {
-    if (options && options->device && strcmp(options->device, "cpu") == 0)
+    if (strcmp(options->device, "cpu") == 0)
         return flxi_run_compiled(g, options, feeds, num_feeds, outputs, err);
     flxi_feeding s;
     flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
@@ -41,17 +42,19 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     flx_code code = flx_graph_error(g, &local);
     for (size_t i = 0; outputs && i < flx_graph_output_count(g); i++)
         outputs[i] = NULL;
-    if (code == FLX_OK &&
-        ((num_feeds && !feeds) || (g->outputs.n && !outputs) || (options && options->num_dims && !options->dims)))
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
+    flx_run_options o;
+    if (code == FLX_OK && ((num_feeds && !feeds) || (g->outputs.n && !outputs)))
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds and outputs must be given");
     if (code == FLX_OK)
-        code = flxi_check_run_flags(options, &local);
-    if (code == FLX_OK && options && options->status)
-        *options->status = 0;
+        code = flxi_run_options_read(options, &o, &local);
+    if (code == FLX_OK && o.status)
+        *o.status = 0;
     if (code == FLX_OK)
-        code = flxi_check_device(options ? options->device : NULL, &local);
+        o.device = flxi_device_or_default(o.device);
     if (code == FLX_OK)
-        code = run_checked(g, options, feeds, num_feeds, outputs, &local);
+        code = flxi_check_device(o.device, &local);
+    if (code == FLX_OK)
+        code = run_checked(g, &o, feeds, num_feeds, outputs, &local);
     if (code != FLX_OK && err)
         *err = local;
     return code;

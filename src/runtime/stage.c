@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
+#include "base/options.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
@@ -44,7 +45,7 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
 {
     flxi_program m;
     flxi_program_init(&m, g->ctx);
-    m.fusion.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
+    m.fusion.keep_apart = o->flags & FLX_COMPILE_UNGROUPED;
     m.fusion.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     flx_code code = flxi_routine_compile(&m, g, &m.main, err);
     if (code == FLX_OK && stage == FLX_STAGE_LIR) {
@@ -67,8 +68,9 @@ static flx_code show_module(const flx_graph *g, flx_stage stage, const flx_compi
 flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
                         flx_error *err)
 {
-    flx_compile_options o = flxi_compile_options_of(options);
+    flx_compile_options o;
     FLXI_TRY(flx_graph_error(g, err));
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, options, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
     if (stage == FLX_STAGE_HIR)

@@ -6,6 +6,7 @@
 #include "train/train.h"
 
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 #include "graph/op/opcode.h"
 
 #include <fluxion/ops.h>
@@ -270,11 +271,11 @@ flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_t
     flx_error local = {0};
     *t = (flxi_training){0};
     training_work w = {.loss = loss, .t = t, .err = &local};
-    if (options)
-        w.o = *options;
+    flx_code code = FLXI_READ_OPTIONS(flx_train_options, &w.o, options, &local);
     if (loss && flxi_graph_alive(loss))
         flxi_arena_init(&w.arena, &loss->ctx->mem);
-    flx_code code = make(&w);
+    if (code == FLX_OK)
+        code = make(&w);
     if (w.g)
         flx_graph_free(w.g);
     if (w.arena.mem)

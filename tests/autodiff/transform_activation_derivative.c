@@ -46,7 +46,7 @@ static void values_at(const flx_graph *g, const flx_tensor *x, double shift, siz
     flx_feed feeds[2] = {{"x", moved}, {"tangent_x", ones}};
     CHECK_OK((int32_t)flx_run(g, NULL, feeds, flx_graph_input_count(g), out, &err), &err);
     for (size_t k = 0; k < 2; k++)
-        memcpy(v[k], flx_tensor_bytes(out[first + k]), sizeof v[k]);
+        memcpy(v[k], flx_tensor_const_data(out[first + k]), sizeof v[k]);
     for (int k = 0; k < 4; k++)
         flx_tensor_release(out[k]);
     flx_tensor_release(moved);

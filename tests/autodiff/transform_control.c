@@ -343,7 +343,7 @@ static double region_peak(const char *options, bool second_order, double *y)
     f.peak_bytes = f.live_bytes;
     CHECK_OK(flx_run(d, NULL, b.feeds, b.n, out, &b.err), &b.err);
     double peak = (double)(f.peak_bytes - before) / (REGION_WIDTH * sizeof(double));
-    memcpy(y, flx_tensor_bytes(out[0]), REGION_WIDTH * sizeof *y);
+    memcpy(y, flx_tensor_const_data(out[0]), REGION_WIDTH * sizeof *y);
     bench_release(d, out);
     flx_graph_free(d);
     bench_close(&b);

@@ -37,7 +37,7 @@ static flx_tensor *in_lanes(flx_context *ctx, const flx_tensor *x)
     int64_t n = flx_tensor_count(x) * experiment_parts(t.dtype);
     char *data = flx_tensor_data(y);
     for (int64_t lane = 0; lane < LANES && n; lane++)
-        memcpy(data + (size_t)lane * flx_tensor_size(x), flx_tensor_bytes(x), flx_tensor_size(x));
+        memcpy(data + (size_t)lane * flx_tensor_nbytes(x), flx_tensor_const_data(x), flx_tensor_nbytes(x));
     for (int64_t i = n; i < 2 * n && (t.dtype == FLX_F64 || t.dtype == FLX_C128); i++)
         ((double *)(void *)data)[i] *= 0.75;
     return y;

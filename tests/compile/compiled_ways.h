@@ -13,17 +13,17 @@
 
 /* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one). With two threads the
    bits are those of one thread. */
-#define COMPILED_WAYS(X)                                                    \
-    X(without_optimisation, 1, 0, 1, NULL)                                  \
-    X(fused, 1, 0, 0, NULL)                                                 \
-    X(two_threads, 2, 0, 0, NULL)                                           \
-    X(unfused, 1, FLX_COMPILE_UNFUSED, 0, NULL)                             \
-    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL)                       \
-    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL)                               \
-    X(o3, 2, 0, 4, NULL)                                                    \
-    X(unfused_scalar, 2, FLX_COMPILE_UNFUSED | FLX_COMPILE_SCALAR, 4, NULL) \
-    X(clang, 1, 0, 1, "clang")                                              \
-    X(clang_unfused, 2, FLX_COMPILE_UNFUSED, 4, "clang")
+#define COMPILED_WAYS(X)                                                      \
+    X(without_optimisation, 1, 0, 1, NULL)                                    \
+    X(fused, 1, 0, 0, NULL)                                                   \
+    X(two_threads, 2, 0, 0, NULL)                                             \
+    X(unfused, 1, FLX_COMPILE_UNGROUPED, 0, NULL)                             \
+    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL)                         \
+    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL)                                 \
+    X(o3, 2, 0, 4, NULL)                                                      \
+    X(unfused_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL) \
+    X(clang, 1, 0, 1, "clang")                                                \
+    X(clang_unfused, 2, FLX_COMPILE_UNGROUPED, 4, "clang")
 
 enum {
 #define WAY_ID(name, threads, flags, level, compiler) WAY_##name,

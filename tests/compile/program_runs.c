@@ -37,7 +37,7 @@ static flx_tensor *lanes_of(const subject *s, const subject_input *in)
 {
     flx_error err = {0};
     flx_type type = *flx_tensor_type(in->x);
-    size_t bytes = flx_tensor_size(in->x);
+    size_t bytes = flx_tensor_nbytes(in->x);
     memmove(type.dims + 1, type.dims, (size_t)type.rank * sizeof *type.dims);
     type.dims[0] = LANES;
     type.rank++;
@@ -48,7 +48,7 @@ static flx_tensor *lanes_of(const subject *s, const subject_input *in)
         flx_tensor *x = flx_tensor_cast(wide, (flx_dtype)type.dtype, &err);
         CHECK_MSG(x, "%s", err.message);
         if (bytes)
-            memcpy((char *)flx_tensor_data(all) + (size_t)i * bytes, flx_tensor_bytes(x), bytes);
+            memcpy((char *)flx_tensor_data(all) + (size_t)i * bytes, flx_tensor_const_data(x), bytes);
         flx_tensor_release(x);
         flx_tensor_release(wide);
     }
@@ -125,7 +125,7 @@ static void bench_begin(bench *t, uint64_t first, int seeds)
     t->in = calloc(flx_graph_input_count(t->g) + 1, sizeof *t->in);
     CHECK(t->in);
     for (size_t i = 0; i < flx_graph_input_count(t->g); i++)
-        t->in[i] = flx_tensor_bytes(t->feeds[i].value);
+        t->in[i] = flx_tensor_const_data(t->feeds[i].value);
 }
 
 static void bench_compile(bench *t)
@@ -175,8 +175,8 @@ static void release(const bench *t, flx_tensor **out)
 static void same_bits(const bench *t, flx_tensor **a, flx_tensor **b, const char *what)
 {
     for (size_t i = 0; i < flx_graph_output_count(t->g); i++) {
-        EXPECT_MSG(!flx_tensor_size(a[i]) ||
-                       memcmp(flx_tensor_bytes(a[i]), flx_tensor_bytes(b[i]), flx_tensor_size(a[i])) == 0,
+        EXPECT_MSG(!flx_tensor_nbytes(a[i]) ||
+                       memcmp(flx_tensor_const_data(a[i]), flx_tensor_const_data(b[i]), flx_tensor_nbytes(a[i])) == 0,
                    "%s: output %s has other bits", what, flx_graph_output_name(t->g, i));
         test_count_case();
     }

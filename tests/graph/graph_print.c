@@ -42,8 +42,8 @@ static void check_bits_survive(flx_context *ctx, flx_dtype dtype, int64_t count,
     flx_tensor *out = NULL;
     CHECK_OK(flx_run(again, NULL, NULL, 0, &out, &err), &err);
     size_t size = (count < 0 ? 1 : (size_t)count) * flx_dtype_size(dtype);
-    CHECK_MSG(flx_tensor_size(out) == size && memcmp(flx_tensor_bytes(out), bytes, size) == 0, "the bits change:\n%s",
-              text.data);
+    CHECK_MSG(flx_tensor_nbytes(out) == size && memcmp(flx_tensor_const_data(out), bytes, size) == 0,
+              "the bits change:\n%s", text.data);
     flx_tensor_release(out);
     flx_buffer_free(&text);
     flx_graph_free(again);

@@ -5,6 +5,8 @@
 #include "example_models.h"
 #include "test.h"
 
+#include <fluxion/nn.h>
+
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 #include <math.h>
 #include <string.h>
 

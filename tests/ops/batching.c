@@ -47,7 +47,7 @@ static flx_tensor *example_of(const flx_tensor *batch, const flx_type *type, int
 {
     flx_tensor *y = flx_tensor_new(batch->ctx, type, NULL, NULL);
     CHECK(y != NULL);
-    copy_example((char *)(uintptr_t)flx_tensor_bytes(batch), flx_tensor_data(y), type, axis,
+    copy_example((char *)(uintptr_t)flx_tensor_const_data(batch), flx_tensor_data(y), type, axis,
                  flx_tensor_type(batch)->dims[axis], b, false);
     return y;
 }
@@ -58,7 +58,8 @@ static flx_tensor *batch_of(flx_context *ctx, flx_tensor *const *examples, const
     flx_tensor *y = flx_tensor_new(ctx, &wide, NULL, NULL);
     CHECK(y != NULL);
     for (int64_t b = 0; b < size; b++)
-        copy_example(flx_tensor_data(y), (char *)(uintptr_t)flx_tensor_bytes(examples[b]), type, axis, size, b, true);
+        copy_example(flx_tensor_data(y), (char *)(uintptr_t)flx_tensor_const_data(examples[b]), type, axis, size, b,
+                     true);
     return y;
 }
 
@@ -103,14 +104,14 @@ const char *batching_exception(flxi_opcode op)
 static bool same_values(flxi_opcode op, const flx_tensor *a, const flx_tensor *b)
 {
     int32_t dtype = flx_tensor_type(a)->dtype;
-    if (flx_tensor_size(a) != flx_tensor_size(b))
+    if (flx_tensor_nbytes(a) != flx_tensor_nbytes(b))
         return false;
-    if (memcmp(flx_tensor_bytes(a), flx_tensor_bytes(b), flx_tensor_size(a)) == 0)
+    if (memcmp(flx_tensor_const_data(a), flx_tensor_const_data(b), flx_tensor_nbytes(a)) == 0)
         return true;
     if (op != reordered[0].op || (dtype != FLX_F64 && dtype != FLX_C128))
         return false;
-    const double *p = flx_tensor_bytes(a);
-    const double *q = flx_tensor_bytes(b);
+    const double *p = flx_tensor_const_data(a);
+    const double *q = flx_tensor_const_data(b);
     for (int64_t i = 0; i < flx_tensor_count(a) * experiment_parts(dtype); i++)
         if (!(p[i] == q[i] || fabs(p[i] - q[i]) <= reordered[0].tolerance))
             return false;
@@ -331,7 +332,7 @@ static flx_tensor *added(const flx_tensor *batch, const flx_type *type, int axis
     flx_tensor *sum = example_of(batch, type, axis, 0);
     flx_tensor *other = example_of(batch, type, axis, 1);
     double *p = flx_tensor_data(sum);
-    const double *q = flx_tensor_bytes(other);
+    const double *q = flx_tensor_const_data(other);
     for (int64_t i = 0; i < flx_tensor_count(sum) * experiment_parts(type->dtype); i++)
         p[i] += q[i];
     flx_tensor_release(other);

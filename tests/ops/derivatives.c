@@ -62,7 +62,7 @@ static flx_tensor *moved(const flx_tensor *x, const flx_tensor *t, double h)
 {
     flx_tensor *y = flx_tensor_cast(x, (flx_dtype)flx_tensor_type(x)->dtype, NULL);
     double *p = flx_tensor_data(y);
-    const double *q = flx_tensor_bytes(t);
+    const double *q = flx_tensor_const_data(t);
     int64_t n = flx_tensor_count(x) * experiment_parts(flx_tensor_type(x)->dtype);
     for (int64_t i = 0; i < n; i++)
         p[i] += h * q[i];
@@ -411,7 +411,7 @@ static flx_tensor *part_of(const flx_tensor *z, int part)
     flx_tensor *y = flx_tensor_new(z->ctx, &t, NULL, NULL);
     CHECK(y != NULL);
     double *to = flx_tensor_data(y);
-    const double *from = flx_tensor_bytes(z);
+    const double *from = flx_tensor_const_data(z);
     for (int64_t i = 0; i < flx_tensor_count(z); i++)
         to[i] = from[2 * i + part];
     return y;

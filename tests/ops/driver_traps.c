@@ -2,6 +2,7 @@
 /* driver_traps.c: places where the driver of derivatives, not a rule, goes wrong if written naively. */
 #include "test.h"
 
+#include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <string.h>
 

@@ -45,7 +45,7 @@ static inline void gradient_read(const flx_tensor *t, double *v)
     CHECK(count <= GRADIENT_MAX_PARTS);
     flx_tensor *wide = flx_tensor_cast(t, gradient_parts(type) == 2 ? FLX_C128 : FLX_F64, NULL);
     CHECK(wide != NULL);
-    memcpy(v, flx_tensor_bytes(wide), count * sizeof *v);
+    memcpy(v, flx_tensor_const_data(wide), count * sizeof *v);
     flx_tensor_release(wide);
 }
 

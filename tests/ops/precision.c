@@ -140,7 +140,7 @@ typedef struct {
 
 static double magnitude(const flx_tensor *t, int64_t i)
 {
-    const double *p = flx_tensor_bytes(t);
+    const double *p = flx_tensor_const_data(t);
     return flxi_is_complex(flx_tensor_type(t)->dtype) ? hypot(p[2 * i], p[2 * i + 1]) : fabs(p[i]);
 }
 
@@ -159,7 +159,7 @@ static bag one_direction(const experiment *x, const flx_graph *g, const flx_grap
         const flx_tensor *like = bag_get(&x->in, z[k - own]);
         flx_tensor *t = flx_tensor_new(x->ctx, flx_tensor_type(like), NULL, NULL);
         CHECK(t != NULL);
-        memset(flx_tensor_data(t), 0, flx_tensor_size(t));
+        memset(flx_tensor_data(t), 0, flx_tensor_nbytes(t));
         if (k - own == i)
             ((double *)flx_tensor_data(t))[e] = magnitude(like, e / experiment_parts(flx_tensor_type(like)->dtype));
         bag_put(&b, name, t);
@@ -268,8 +268,8 @@ static void compare(const comparison *c, const flx_tensor *narrow, const flx_ten
     int parts = experiment_parts(flx_tensor_type(wide)->dtype);
     flx_tensor *cast = flx_tensor_cast(narrow, (flx_dtype)flx_tensor_type(wide)->dtype, NULL);
     CHECK(cast != NULL);
-    const double *p = flx_tensor_bytes(cast);
-    const double *q = flx_tensor_bytes(wide);
+    const double *p = flx_tensor_const_data(cast);
+    const double *q = flx_tensor_const_data(wide);
     for (int64_t i = 0; i < flx_tensor_count(wide); i++) {
         double error = 0.0;
         for (int64_t k = parts * i; k < parts * (i + 1); k++)

@@ -68,8 +68,8 @@ static flx_graph *lower(const flx_graph *g, flx_policy policy)
 static void check_same(flx_tensor *const *a, flx_tensor *const *b, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
-        CHECK_EQ_I64(flx_tensor_size(a[k]), flx_tensor_size(b[k]));
-        CHECK_MSG(memcmp(flx_tensor_bytes(a[k]), flx_tensor_bytes(b[k]), flx_tensor_size(a[k])) == 0,
+        CHECK_EQ_I64(flx_tensor_nbytes(a[k]), flx_tensor_nbytes(b[k]));
+        CHECK_MSG(memcmp(flx_tensor_const_data(a[k]), flx_tensor_const_data(b[k]), flx_tensor_nbytes(a[k])) == 0,
                   "result %zu differs from the block's", k);
     }
 }

@@ -61,9 +61,9 @@ static flx_tensor *stacked(const subject *s, const flx_tensor *a, const flx_tens
     flx_tensor *y = flx_tensor_new(s->ctx, &t, NULL, NULL);
     CHECK(y != NULL);
     char *to = flx_tensor_data(y);
-    for (size_t at = 0; at < flx_tensor_size(a); at += n, to += 2 * n) {
-        memcpy(to, (const char *)flx_tensor_bytes(a) + at, n);
-        memcpy(to + n, (const char *)flx_tensor_bytes(b) + at, n);
+    for (size_t at = 0; at < flx_tensor_nbytes(a); at += n, to += 2 * n) {
+        memcpy(to, (const char *)flx_tensor_const_data(a) + at, n);
+        memcpy(to + n, (const char *)flx_tensor_const_data(b) + at, n);
     }
     return y;
 }
@@ -73,9 +73,9 @@ static flx_tensor *row_of(const subject *s, const flx_tensor *t, const flx_tenso
     const flx_type *type = flx_tensor_type(like);
     size_t n = bytes_behind(type, (int)axis);
     flx_tensor *y = flx_tensor_new(s->ctx, type, NULL, NULL);
-    CHECK(y && flx_tensor_size(t) == BATCH * flx_tensor_size(like));
-    for (size_t at = 0; at < flx_tensor_size(like); at += n)
-        memcpy((char *)flx_tensor_data(y) + at, (const char *)flx_tensor_bytes(t) + BATCH * at + b * n, n);
+    CHECK(y && flx_tensor_nbytes(t) == BATCH * flx_tensor_nbytes(like));
+    for (size_t at = 0; at < flx_tensor_nbytes(like); at += n)
+        memcpy((char *)flx_tensor_data(y) + at, (const char *)flx_tensor_const_data(t) + BATCH * at + b * n, n);
     return y;
 }
 

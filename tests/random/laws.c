@@ -48,9 +48,9 @@ static bool reads_back(const subject *s, char *detail)
 
 static flx_code fuse_exactly(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    const flx_fuse_options o = {sizeof o, FLX_FUSE_EXACT | FLX_FUSE_REGIONS};
+    const flx_rewrite_options o = {sizeof o, FLX_REWRITE_EXACT | FLX_REWRITE_REGIONS};
     (void)remap;
-    *out = flx_fuse(in, &o, NULL, err);
+    *out = flx_rewrite_patterns(in, &o, NULL, err);
     return *out ? FLX_OK : (flx_code)err->code;
 }
 

@@ -35,7 +35,7 @@ static void print_values(FILE *f, const char *what, const flx_tensor *t)
     CHECK(wide != NULL);
     fprintf(f, "#   %s = [", what);
     for (int64_t i = 0; i < flx_tensor_count(t) * parts; i++)
-        fprintf(f, "%s%.17g", i ? ", " : "", ((const double *)flx_tensor_bytes(wide))[i]);
+        fprintf(f, "%s%.17g", i ? ", " : "", ((const double *)flx_tensor_const_data(wide))[i]);
     fprintf(f, "]\n");
     flx_tensor_release(wide);
 }

@@ -88,7 +88,8 @@ static void check_formula(flx_context *ctx, const flx_graph *g, const setting *s
     flx_tensor *ta = vector(ctx, a), *tp = vector(ctx, hand.p), *tr = flx_tensor_new(ctx, &scalar, &rate, NULL);
     flx_feed feeds[] = {{"a", ta}, {"lr", tr}};
     bool is_given = s->o.flags & FLX_TRAIN_RATE_INPUT;
-    CHECK_OK(flx_compile_training(g, &s->o, NULL, &t, &err), &err);
+    t = flx_compile_training(g, &s->o, NULL, &err);
+    CHECK_MADE(t, &err);
     CHECK_OK(flx_trainer_set_param(t, "p", tp, &err), &err);
     for (int k = 0; k < 6; k++) {
         step_by_hand(&hand, a, &s->o, is_given ? rate : s->o.rate);
@@ -188,7 +189,8 @@ static void compare(flx_context *ctx, flx_dtype dtype, const setting *s, const f
     flx_trainer *t;
     double loss;
     test_fail_context("%s, %s, flags %u", s->name, flx_dtype_name(dtype), c->flags);
-    CHECK_OK(flx_compile_training(g, &s->o, c, &t, &err), &err);
+    t = flx_compile_training(g, &s->o, c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     double slack = dtype == FLX_F64 ? 1e-12 : dtype == FLX_F32 ? 1e-4 : 0.02;
     for (int k = 0; k < 5; k++) {
@@ -264,16 +266,17 @@ static size_t train_for(flx_context *ctx, const flx_train_options *o, int32_t th
     float *y = flx_tensor_data((flx_tensor *)(uintptr_t)trainee_find(&v, "y"));
     for (int i = 0; i < 64; i++) /* a distribution: the loss has a minimum */
         y[i] = i % 4 == i / 4 % 4 ? 1.0f : 0.0f;
-    CHECK_OK(flx_compile_training(g, o, &c, &t, &err), &err);
+    t = flx_compile_training(g, o, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     for (int k = 0; k < MANY; k++)
         CHECK_OK(flx_trainer_step(t, inputs, n, k ? last : first, &err), &err);
     for (size_t i = 0; i < v.n; i++)
         if (flx_graph_input_is_param(step, i)) {
             flx_tensor *now = flx_trainer_param(t, v.at[i].name, &err);
-            CHECK(now && used + flx_tensor_size(now) <= room);
-            memcpy(bytes + used, flx_tensor_bytes(now), flx_tensor_size(now));
-            used += flx_tensor_size(now);
+            CHECK(now && used + flx_tensor_nbytes(now) <= room);
+            memcpy(bytes + used, flx_tensor_const_data(now), flx_tensor_nbytes(now));
+            used += flx_tensor_nbytes(now);
             flx_tensor_release(now);
         }
     trainee_release(&v);
@@ -306,7 +309,8 @@ static void continue_for(const flx_graph *g, const flx_graph *step, trainee_valu
     flx_feed inputs[TRAINEE_LEAVES];
     flx_error err = {0};
     flx_trainer *t;
-    CHECK_OK(flx_compile_training(g, &(flx_train_options){.optimiser = FLX_ADAM}, &c, &t, &err), &err);
+    t = flx_compile_training(g, &(flx_train_options){.optimiser = FLX_ADAM}, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, v, inputs);
     for (int k = 0; k < steps; k++)
         CHECK_OK(flx_trainer_step(t, inputs, n, NULL, &err), &err);
@@ -329,8 +333,8 @@ TEST(training_goes_on_with_the_same_bits_from_parameters_and_state)
     continue_for(g, step, &twice, 4);
     continue_for(g, step, &twice, 5);
     for (size_t i = 0; i < once.n; i++)
-        CHECK_MSG(memcmp(flx_tensor_bytes(once.at[i].value), flx_tensor_bytes(twice.at[i].value),
-                         flx_tensor_size(once.at[i].value)) == 0,
+        CHECK_MSG(memcmp(flx_tensor_const_data(once.at[i].value), flx_tensor_const_data(twice.at[i].value),
+                         flx_tensor_nbytes(once.at[i].value)) == 0,
                   "%s", once.at[i].name);
     CHECK_NEAR(flx_tensor_get(trainee_find(&once, "state_step"), 0), 9, 0);
     trainee_release(&once);
@@ -351,7 +355,8 @@ TEST(training_steps_allocate_nothing)
     flx_feed inputs[TRAINEE_LEAVES];
     flx_error err = {0};
     flx_trainer *t;
-    CHECK_OK(flx_compile_training(g, &o, &c, &t, &err), &err);
+    t = flx_compile_training(g, &o, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     CHECK_OK(flx_trainer_step(t, inputs, n, NULL, &err), &err);
     size_t calls = f.calls, live = f.live_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gen.c: writes the files that are generated from the tables, under the folder given as argument: the header
-   include/fluxion/ops.h and the pages docs/ops.md and docs/errors.md. It reads the public catalogue
-   only. Run it with script/generate. */
+   include/fluxion/ops.h and the pages docs/ops.md, docs/errors.md and docs/other-frameworks.md. It reads the public
+   catalogue only. Run it with script/generate. */
 #include "op_row.h"
 
 static int write_file(const char *dir, const char *path, void (*write)(FILE *))
@@ -29,5 +29,6 @@ int main(int argc, char **argv)
     }
     int status = write_file(argv[1], "include/fluxion/ops.h", write_ops_header);
     status |= write_file(argv[1], "docs/ops.md", write_ops_manual);
-    return status | write_file(argv[1], "docs/errors.md", write_error_manual);
+    status |= write_file(argv[1], "docs/errors.md", write_error_manual);
+    return status | write_file(argv[1], "docs/other-frameworks.md", write_foreign_manual);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manual.c: docs/ops.md and docs/errors.md. */
+/* manual.c: docs/ops.md, docs/errors.md and docs/other-frameworks.md. */
 #include "op_row.h"
 
 #include <string.h>
@@ -91,4 +91,29 @@ void write_error_manual(FILE *f)
           f);
 #define ERROR_ROW(name, value, status, text) fprintf(f, "| `FLX_E_%s` | %d | %s | %d |\n", #name, value, text, status);
     FLX_ERROR_MAP(ERROR_ROW)
+}
+
+static void write_cell(FILE *f, const char *text)
+{
+    for (; *text; text++)
+        fprintf(f, *text == '|' ? "\\|" : "%c", *text);
+}
+
+void write_foreign_manual(FILE *f)
+{
+    flx_foreign_view row;
+    fputs("<!-- Generated from src/graph/op/foreign_names.def by script/generate; do not edit. -->\n"
+          "# Names of other frameworks\n\n"
+          "What functions of PyTorch, NumPy, JAX and ONNX are called here: an op ([ops.md](ops.md)), or a function of\n"
+          "`fluxion/nn.h` ([nn.md](nn.md)). Case, underscores and the module do not matter: the error message for\n"
+          "`torch.nn.MaxPool2d(x)` gives the same answer, and so does `flx ops MaxPool2d`. Names that are the same\n"
+          "everywhere (`exp`, `softmax` …) are left out.\n\n"
+          "| there | in | here | note |\n|---|---|---|---|\n",
+          f);
+    for (size_t i = 0; flx_foreign_name(i, &row) == FLX_OK; i++) {
+        int is_function = strncmp(row.ours, "flx_", 4) == 0;
+        fprintf(f, "| `%s` | %s | `%s%s` | ", row.name, row.frameworks, row.ours, is_function ? "()" : "");
+        write_cell(f, row.note);
+        fputs(" |\n", f);
+    }
 }

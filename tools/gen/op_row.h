@@ -19,9 +19,10 @@ typedef struct {
 
 op_row read_op(size_t i);
 
-/* What is written to the three kinds of files. */
+/* The writers, one for each file. */
 void write_ops_header(FILE *f);
 void write_ops_manual(FILE *f);
 void write_error_manual(FILE *f);
+void write_foreign_manual(FILE *f);
 
 #endif

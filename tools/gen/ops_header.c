@@ -31,8 +31,8 @@ static void put(line *l, const char *format, ...)
     l->size += (size_t)n;
 }
 
-/* Writes the text and a line break, broken at blanks; later lines begin with `indent` blanks, and lines that go on end
-   with `more`. */
+/* Writes the text and a line break, broken at blanks; later lines begin with `indent` blanks, and lines that continue
+   end with `more`. */
 static void write_line(FILE *f, line *l, int indent, const char *more)
 {
     const char *s = l->text;
@@ -364,7 +364,7 @@ static const char *write_operands(FILE *f, const op_row *e, char *count, size_t 
         for (int i = 0; i < e->num_operands && (!scattered || i < e->num_leading); i++)
             fprintf(f, "    flx_x[%d] = %s;\n", i, e->operand[i]);
     }
-    if (scattered) { /* what is none is left out */
+    if (scattered) { /* absent operands are left out */
         fprintf(f, "    size_t num_operands = %d;\n", e->num_leading);
         for (int i = e->num_leading; i < e->num_operands; i++)
             fprintf(f, "    if (%s.id)\n        flx_x[num_operands++] = %s;\n", e->operand[i], e->operand[i]);

@@ -2,6 +2,7 @@
 /* kernel_derive.c: the frame around both modes of differentiation. */
 #include "kernel/derive/kernel_derive.h"
 
+#include "base/options.h"
 #include "kernel/check/kernel_validate.h"
 #include "kernel/derive/kernel_affine.h"
 #include "kernel/optimise/kernel_optimise.h"
@@ -36,10 +37,7 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
 {
     if (!k)
         return flxi_fail(err, FLX_E_USAGE, "the kernel is NULL");
-    if (options && options->struct_size != 0 && options->struct_size < sizeof *options)
-        return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_grad_options");
-    if (options)
-        d->options = *options;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_grad_options, &d->options, options, err));
     FLXI_TRY(flxi_kernel_check(k, err));
     flxi_arena_init(&d->arena, flxi_kernel_mem(k));
     d->has_arena = true;

@@ -2,6 +2,8 @@
 /* kernel_run.c: from the caller's memory to a checked dispatch, and to the device that runs it. */
 #include "kernel/interpret/kernel_run.h"
 
+#include "base/host/default_device.h"
+#include "base/options.h"
 #include "base/strbuf.h"
 #include "kernel/check/kernel_check_buffer.h"
 #include "kernel/check/kernel_validate.h"
@@ -28,9 +30,7 @@ enum { num_devices = sizeof devices / sizeof devices[0] };
 static flx_code find_device(const char *name, const device **found, flx_error *err)
 {
     char shown[40], names[80] = "";
-    *found = &devices[0];
-    if (!name)
-        return FLX_OK;
+    *found = NULL;
     for (size_t i = 0; i < num_devices; i++) {
         *found = &devices[i];
         if (strcmp(devices[i].name, name) == 0)
@@ -50,9 +50,7 @@ static flx_code find_device(const char *name, const device **found, flx_error *e
 
 static flx_code complete_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err)
 {
-    *o = (flx_kernel_run_options){0};
-    if (given)
-        memcpy(o, given, given->struct_size && given->struct_size < sizeof *o ? given->struct_size : sizeof *o);
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_run_options, o, given, err));
     if (o->flags & ~(uint32_t)(FLX_KERNEL_DETECT_RACES | FLX_KERNEL_CHECKED))
         return flxi_fail(err, FLX_E_USAGE, "unknown flags 0x%x in the options of a run", (unsigned)o->flags);
     if (o->schedule > FLX_KERNEL_SHUFFLED)
@@ -75,6 +73,13 @@ static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_erro
                                   "grid axis %d: %u workgroups of %u invocations have no u32 ids", a, (unsigned)grid[a],
                                   (unsigned)k->size[a]);
     return FLX_OK;
+}
+
+/* What only the interpreter offers is run by it, unless another device is named. */
+static const char *device_name(const flx_kernel_run_options *o)
+{
+    bool needs_interpreter = o->flags || o->schedule != FLX_KERNEL_FORWARD;
+    return !o->device && needs_interpreter ? devices[0].name : flxi_device_or_default(o->device);
 }
 
 /* ---- Binding ---- */
@@ -239,6 +244,21 @@ static void clear_outputs(const flxi_kdispatch *d)
     }
 }
 
+/* Where the caller named no device, the interpreter runs what the default device cannot. */
+static flx_code run_on(const device *on, flxi_kdispatch *d, flx_error *err)
+{
+    flx_error local = {0};
+    clear_outputs(d);
+    flx_code code = on->run(d, &local);
+    if (!d->options.device && on != &devices[0] && (code == FLX_E_DEVICE || code == FLX_E_UNSUPPORTED)) {
+        clear_outputs(d);
+        return devices[0].run(d, err);
+    }
+    if (err && (code != FLX_OK || local.message[0])) /* a dispatch that succeeds may report its next stage */
+        *err = local;
+    return code;
+}
+
 static flx_code dispatch(const device *on, flxi_kdispatch *d, const flx_kernel_memory *memory, size_t num_memory,
                          flx_error *err)
 {
@@ -253,8 +273,7 @@ static flx_code dispatch(const device *on, flxi_kdispatch *d, const flx_kernel_m
         code = check_overlap(d->kernel, bound, err);
     if (code == FLX_OK) {
         d->bound = bound;
-        clear_outputs(d);
-        code = on->run(d, err);
+        code = run_on(on, d, err);
     }
     flxi_free(mem, bound, n, sizeof *bound);
     flxi_free(mem, seen, n, sizeof *seen);
@@ -273,7 +292,7 @@ flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_k
                                  : "memory");
     memcpy(d.grid, grid, sizeof d.grid);
     FLXI_TRY(complete_options(options, &d.options, err));
-    FLXI_TRY(find_device(d.options.device, &on, err));
+    FLXI_TRY(find_device(device_name(&d.options), &on, err));
     if (on != &devices[0] && d.options.flags)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
                               "device '%s' neither detects races nor checks arithmetic", on->name);

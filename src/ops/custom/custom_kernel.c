@@ -270,23 +270,23 @@ static flx_code infer_kernel_call(flxi_infer *f)
 /* In a kernel's buffer a bool takes a word. */
 static size_t memory_size(const flx_tensor *t)
 {
-    return flx_tensor_type(t)->dtype == FLX_BOOL ? (size_t)flx_tensor_count(t) * 4 : flx_tensor_size(t);
+    return flx_tensor_type(t)->dtype == FLX_BOOL ? (size_t)flx_tensor_count(t) * 4 : flx_tensor_nbytes(t);
 }
 
 static void to_memory(const flx_tensor *t, void *data)
 {
     if (flx_tensor_type(t)->dtype != FLX_BOOL) {
-        memcpy(data, flx_tensor_bytes(t), flx_tensor_size(t));
+        memcpy(data, flx_tensor_const_data(t), flx_tensor_nbytes(t));
         return;
     }
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
-        ((uint32_t *)data)[i] = ((const uint8_t *)flx_tensor_bytes(t))[i];
+        ((uint32_t *)data)[i] = ((const uint8_t *)flx_tensor_const_data(t))[i];
 }
 
 static void from_memory(flx_tensor *t, const void *data)
 {
     if (flx_tensor_type(t)->dtype != FLX_BOOL) {
-        memcpy(flx_tensor_data(t), data, flx_tensor_size(t));
+        memcpy(flx_tensor_data(t), data, flx_tensor_nbytes(t));
         return;
     }
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
@@ -365,7 +365,7 @@ static bool read_factor(const run *r, const char *s, size_t n, uint64_t *x)
     const flx_tensor *t = r->e->in[r->m->num_inputs];
     if (s[n - 1] != ']' || !flxi_read_u64(s + begin, n - begin - 1, &index) || index >= (uint64_t)flx_tensor_count(t))
         return false;
-    *x = ((const uint32_t *)flx_tensor_bytes(t))[index];
+    *x = ((const uint32_t *)flx_tensor_const_data(t))[index];
     *x += *x == 0;
     return true;
 }
@@ -429,7 +429,8 @@ static flx_code run_bound(run *r)
     FLXI_TRY(bind_tensors(r));
     FLXI_TRY(bind_scratch(r));
     flx_error err = {0};
-    if (flx_kernel_run(r->m->k, r->grid, r->memory, r->n, NULL, &err) != FLX_OK)
+    static const flx_kernel_run_options by_definition = {.struct_size = sizeof by_definition, .device = "ref"};
+    if (flx_kernel_run(r->m->k, r->grid, r->memory, r->n, &by_definition, &err) != FLX_OK)
         return flxi_eval_fail(r->e, (flx_code)err.code, err.hint[0] ? err.hint : NULL, "%.200s", err.message);
     FLXI_TRY(check_overflow(r));
     for (size_t i = 0; i < r->m->num_outputs; i++)

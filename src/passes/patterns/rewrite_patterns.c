@@ -5,6 +5,7 @@
    made of come in an earlier stage. Each node is looked at a bounded number of times in a round, and a round that
    replaces nothing is the last. */
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 #include "ops/rule/decomposed.h"
 #include "passes/body_map.h"
 #include "passes/patterns/pattern.h"
@@ -15,39 +16,39 @@
 
 typedef struct {
     flxi_opcode ends; /* the op of the root; OP_NONE: any activation */
-    uint32_t pattern; /* a flx_fuse_pattern */
+    uint32_t pattern; /* a flx_pattern */
     int stage;
     flxi_pattern propose;
 } pattern_row;
 
 static const pattern_row patterns[] = {
-    {OP_div, FLX_FUSE_SOFTMAX, 0, flxi_pattern_softmax},
-    {OP_sub, FLX_FUSE_LOG_SOFTMAX, 0, flxi_pattern_log_softmax},
-    {OP_add, FLX_FUSE_NORM, 0, flxi_pattern_norm},
-    {OP_mul, FLX_FUSE_NORM, 0, flxi_pattern_norm},
-    {OP_sub, FLX_FUSE_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
-    {OP_neg, FLX_FUSE_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
-    {OP_layer_norm, FLX_FUSE_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
-    {OP_rms_norm, FLX_FUSE_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
-    {OP_reshape, FLX_FUSE_ATTENTION, 1, flxi_pattern_attention},
-    {OP_matmul, FLX_FUSE_ATTENTION, 1, flxi_pattern_attention},
-    {OP_mul, FLX_FUSE_SWIGLU, 1, flxi_pattern_swiglu},
-    {OP_NONE, FLX_FUSE_CONV_BIAS, 1, flxi_pattern_conv_bias},
-    {OP_add, FLX_FUSE_CONV_BIAS, 1, flxi_pattern_conv_bias},
-    {OP_NONE, FLX_FUSE_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
-    {OP_add, FLX_FUSE_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
-    {OP_add, FLX_FUSE_MATMUL_RESIDUAL, 1, flxi_pattern_matmul_residual},
+    {OP_div, FLX_PATTERN_SOFTMAX, 0, flxi_pattern_softmax},
+    {OP_sub, FLX_PATTERN_LOG_SOFTMAX, 0, flxi_pattern_log_softmax},
+    {OP_add, FLX_PATTERN_NORM, 0, flxi_pattern_norm},
+    {OP_mul, FLX_PATTERN_NORM, 0, flxi_pattern_norm},
+    {OP_sub, FLX_PATTERN_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
+    {OP_neg, FLX_PATTERN_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
+    {OP_layer_norm, FLX_PATTERN_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
+    {OP_rms_norm, FLX_PATTERN_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
+    {OP_reshape, FLX_PATTERN_ATTENTION, 1, flxi_pattern_attention},
+    {OP_matmul, FLX_PATTERN_ATTENTION, 1, flxi_pattern_attention},
+    {OP_mul, FLX_PATTERN_SWIGLU, 1, flxi_pattern_swiglu},
+    {OP_NONE, FLX_PATTERN_CONV_BIAS, 1, flxi_pattern_conv_bias},
+    {OP_add, FLX_PATTERN_CONV_BIAS, 1, flxi_pattern_conv_bias},
+    {OP_NONE, FLX_PATTERN_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
+    {OP_add, FLX_PATTERN_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
+    {OP_add, FLX_PATTERN_MATMUL_RESIDUAL, 1, flxi_pattern_matmul_residual},
 };
 
 enum { NUM_PATTERNS = sizeof patterns / sizeof *patterns, NUM_STAGES = 2 };
 
 static const char *const pattern_names[] = {
 #define NAME(name, value, text) [value] = text,
-    FLX_FUSE_PATTERN_MAP(NAME)
+    FLX_PATTERN_MAP(NAME)
 #undef NAME
 };
 
-const char *flx_fuse_pattern_name(uint32_t pattern)
+const char *flx_pattern_name(uint32_t pattern)
 {
     return pattern < sizeof pattern_names / sizeof *pattern_names ? pattern_names[pattern] : NULL;
 }
@@ -68,8 +69,8 @@ struct flxi_rewriting {
     bool is_found; /* for the root at hand */
     uint32_t root, pattern;
     uint32_t count;
-    flx_near_miss miss;      /* of the root and pattern at hand */
-    flx_fuse_report *report; /* of this round */
+    flx_near_miss miss;         /* of the root and pattern at hand */
+    flx_rewrite_report *report; /* of this round */
     flx_code code;
     flx_error *err;
 };
@@ -323,7 +324,7 @@ static void note_miss(flxi_rewriting *f)
         return;
     f->miss.pattern = f->pattern;
     snprintf(f->miss.where, sizeof f->miss.where, "%.60s", flxi_value_str(f->g, f->root, NULL, &text));
-    if (f->report->miss_count < FLX_FUSE_MISS_ROOM)
+    if (f->report->miss_count < FLX_NEAR_MISS_ROOM)
         f->report->misses[f->report->miss_count] = f->miss;
     f->report->miss_count++;
 }
@@ -340,7 +341,7 @@ static void show_node(flxi_rewriting *f, uint32_t i, int stage)
         f->miss = (flx_near_miss){0};
         patterns[k].propose(f, f->root);
         if (f->is_found) {
-            f->report->fused[f->pattern]++;
+            f->report->rewritten[f->pattern]++;
             f->count++;
         } else {
             note_miss(f);
@@ -372,7 +373,7 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
 }
 
 /* *now is replaced when something is found. */
-static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_fuse_report *report, uint32_t *count,
+static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_rewrite_report *report, uint32_t *count,
                            flx_error *err)
 {
     flxi_rewriting f = {.g = *now, .exact = exact, .report = report, .err = err};
@@ -401,27 +402,27 @@ static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_fuse_repo
 
 typedef struct {
     uint32_t flags;
-    flx_fuse_report *report;
+    flx_rewrite_report *report;
     flxi_body_map bodies;
 } fuser;
 
 /* Counts add up; near misses are those of the last round, which saw the graph as it stays. */
-static void add_round(flx_fuse_report *to, const flx_fuse_report *round, bool is_last)
+static void add_round(flx_rewrite_report *to, const flx_rewrite_report *round, bool is_last)
 {
-    for (size_t i = 0; i < FLX_FUSE_PATTERN_ROOM; i++)
-        to->fused[i] += round->fused[i];
+    for (size_t i = 0; i < FLX_PATTERN_ROOM; i++)
+        to->rewritten[i] += round->rewritten[i];
     for (uint32_t i = 0; is_last && i < round->miss_count; i++) {
-        if (to->miss_count < FLX_FUSE_MISS_ROOM && i < FLX_FUSE_MISS_ROOM)
+        if (to->miss_count < FLX_NEAR_MISS_ROOM && i < FLX_NEAR_MISS_ROOM)
             to->misses[to->miss_count] = round->misses[i];
         to->miss_count++;
     }
 }
 
-static flx_code fuse_stage(fuser *u, flx_graph **now, int stage, flx_fuse_report *round, flx_error *err)
+static flx_code fuse_stage(fuser *u, flx_graph **now, int stage, flx_rewrite_report *round, flx_error *err)
 {
     for (uint32_t count = 1; count;) {
         memset(round, 0, sizeof *round);
-        FLXI_TRY(fuse_round(now, stage, u->flags & FLX_FUSE_EXACT, round, &count, err));
+        FLXI_TRY(fuse_round(now, stage, u->flags & FLX_REWRITE_EXACT, round, &count, err));
         add_round(u->report, round, count == 0);
     }
     return FLX_OK;
@@ -431,7 +432,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
 {
     fuser *u = user;
     flx_graph *mapped = NULL, *now = NULL;
-    flx_fuse_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
+    flx_rewrite_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
     flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "fusing");
     if (code == FLX_OK)
         code = flxi_simplify(mapped, &now, NULL, err);
@@ -451,25 +452,26 @@ static flx_code fuse_all(fuser *u, const flx_graph *g, flx_graph **out, flx_erro
 {
     flx_graph *now = NULL;
     FLXI_TRY(fuse_in(u, g, &now, err));
-    if (!(u->flags & FLX_FUSE_REGIONS)) {
+    if (!(u->flags & FLX_REWRITE_REGIONS)) {
         *out = now;
         return FLX_OK;
     }
-    flx_code code = flxi_rewrite_regions(now, out, &u->report->fused[FLX_FUSE_REGION], err);
+    flx_code code = flxi_rewrite_regions(now, out, &u->report->rewritten[FLX_PATTERN_REGION], err);
     flx_graph_free(now);
     return code;
 }
 
-static flx_code check_clean(const flx_fuse_report *r, uint32_t flags, flx_error *err)
+static flx_code check_clean(const flx_rewrite_report *r, uint32_t flags, flx_error *err)
 {
-    if (!(flags & FLX_FUSE_CLEAN) || r->miss_count == 0)
+    if (!(flags & FLX_REWRITE_CLEAN) || r->miss_count == 0)
         return FLX_OK;
     return flxi_fail(err, FLX_E_CHECK, "%u near miss%s, the first at %s: %s: %s", r->miss_count,
-                     r->miss_count == 1 ? "" : "es", r->misses[0].where, flx_fuse_pattern_name(r->misses[0].pattern),
+                     r->miss_count == 1 ? "" : "es", r->misses[0].where, flx_pattern_name(r->misses[0].pattern),
                      r->misses[0].reason);
 }
 
-static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_fuse_report *report, flx_graph **out, flx_error *err)
+static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_rewrite_report *report, flx_graph **out,
+                          flx_error *err)
 {
     fuser u = {.flags = flags, .report = report, .bodies = {.mem = &g->ctx->mem, .map = fuse_in}};
     u.bodies.user = &u;
@@ -481,16 +483,21 @@ static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_fuse_report *r
     return code == FLX_OK ? check_clean(report, flags, err) : code;
 }
 
-flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fuse_report *report, flx_error *err)
+flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *options, flx_rewrite_report *report,
+                                flx_error *err)
 {
-    static const uint32_t known = FLX_FUSE_EXACT | FLX_FUSE_REGIONS | FLX_FUSE_CLEAN;
+    static const uint32_t known = FLX_REWRITE_EXACT | FLX_REWRITE_REGIONS | FLX_REWRITE_CLEAN;
     flx_error local = {0};
     flx_graph *out = NULL;
-    uint32_t flags = options ? options->flags : 0;
+    flx_rewrite_options o;
     flx_code code = flx_graph_error(g, &local);
+    if (code == FLX_OK)
+        code = FLXI_READ_OPTIONS(flx_rewrite_options, &o, options, &local);
+    uint32_t flags = code == FLX_OK ? o.flags : 0;
     if (code == FLX_OK && flags & ~known)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_fuse: there are no flags 0x%x", (unsigned)(flags & ~known));
-    flx_fuse_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
+        code =
+            flxi_fail(&local, FLX_E_USAGE, "flx_rewrite_patterns: there are no flags 0x%x", (unsigned)(flags & ~known));
+    flx_rewrite_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
     if (code == FLX_OK && !report && !own)
         code = flxi_oom(&local, "fusing");
     if (code == FLX_OK)

@@ -30,7 +30,7 @@ static const hlo_region *known_branch(hlo_site *s, bool is_index)
         flx_tensor_release(t);
         return NULL;
     }
-    int64_t i = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), 0);
+    int64_t i = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), 0);
     size_t n = s->op->num_regions;
     flx_tensor_release(t);
     if (!is_index)

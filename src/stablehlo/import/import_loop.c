@@ -59,7 +59,7 @@ static bool integer_in(flx_tensor *t, int64_t *out)
 {
     bool ok = t && flx_tensor_count(t) == 1 && flxi_is_int(flx_tensor_type(t)->dtype);
     if (ok)
-        *out = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), 0);
+        *out = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), 0);
     flx_tensor_release(t);
     return ok;
 }

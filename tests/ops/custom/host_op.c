@@ -3,6 +3,7 @@
    rule that counts its calls) and a counter with effects and nothing else. */
 #include "test.h"
 
+#include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <string.h>

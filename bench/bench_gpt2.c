@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     free(in);
     free(out);
     flx_exec_free(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
     free(t.at);

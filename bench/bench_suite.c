@@ -271,7 +271,7 @@ static void run(const workload *w, double rate)
     for (size_t i = 0; i < nin + nout; i++)
         flx_tensor_release(held[i]);
     flx_exec_free(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
 }

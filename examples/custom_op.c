@@ -89,7 +89,7 @@ int main(void)
 
     flx_tensor_release(d);
     flx_tensor_release(x);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
     return 0;

@@ -13,7 +13,7 @@ int main(void)
     if (e && flx_exec_run_at(e, (const void *[]){x}, (void *[]){dx}, &err) == FLX_OK)
         printf("%g %g %g\n", (double)dx[0], (double)dx[1], (double)dx[2]); /* (1 - x) exp(-x): 1 0 -0.135335 */
     flx_exec_free(e);
-    flx_graph_free(df);
+    flx_graph_release(df);
     flx_module_free(f);
     flx_context_free(ctx);
     return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;

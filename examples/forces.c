@@ -126,7 +126,7 @@ static double train_compiled(flx_context *ctx, const flx_graph *loss, flx_traine
         error = train(t, in, err);
     for (int i = 0; i < NUM_FEEDS; i++)
         flx_tensor_release(in[i]);
-    flx_graph_free(sized);
+    flx_graph_release(sized);
     return error;
 }
 
@@ -145,8 +145,8 @@ int main(void)
     if (t)
         error = train_compiled(ctx, loss, t, &err);
     flx_trainer_free(t);
-    flx_graph_free(loss);
-    flx_graph_free(energy);
+    flx_graph_release(loss);
+    flx_graph_release(energy);
     flx_context_free(ctx);
     if (err.code)
         fprintf(stderr, "%s: %s\n", flx_code_name(err.code), err.message);

@@ -36,7 +36,7 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build_gpt2(ctx, FLX_F32);
     int status = train_decoder(ctx, g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return status;
 }

@@ -53,8 +53,8 @@ int main(void)
 
     flx_tensor_release(d);
     flx_tensor_release(x);
-    flx_graph_free(grad);
-    flx_graph_free(g);
+    flx_graph_release(grad);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return 0;
 }

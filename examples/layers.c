@@ -63,7 +63,7 @@ int main(void)
     if (t)
         train(ctx, g, t, &err);
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
 }

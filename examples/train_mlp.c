@@ -123,8 +123,8 @@ static double gradient_error(const flx_graph *loss, const flx_feed *feeds, flx_e
     for (int i = 0; i < 2 + NUM_PARAMS; i++)
         if (all[i].value != feeds[i].value)
             flx_tensor_release((flx_tensor *)(uintptr_t)all[i].value);
-    flx_graph_free(wide);
-    flx_graph_free(grad);
+    flx_graph_release(wide);
+    flx_graph_release(grad);
     return worst;
 }
 
@@ -195,7 +195,7 @@ int main(void)
             flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
     }
     flx_trainer_free(t);
-    flx_graph_free(loss);
+    flx_graph_release(loss);
     flx_context_free(ctx);
     if (err.code)
         fprintf(stderr, "%s: %s\n", flx_code_name(err.code), err.message);

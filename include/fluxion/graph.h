@@ -94,7 +94,7 @@ FLX_API flx_graph *flx_graph_new(flx_context *ctx, const char *name);
 /** One more hold on a graph, such as one that belongs to a module. Returns `g`. */
 FLX_API flx_graph *flx_graph_retain(flx_graph *g);
 /** Gives up a hold. A graph that another one uses as a body lives on inside it. NULL is fine. */
-FLX_API void flx_graph_free(flx_graph *g);
+FLX_API void flx_graph_release(flx_graph *g);
 
 /** FLX_OK, or the first error met while building; `err` (may be NULL) receives it. */
 FLX_API flx_code flx_graph_error(const flx_graph *g, flx_error *err);

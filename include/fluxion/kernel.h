@@ -4,7 +4,7 @@
    findings and derived kernels may change.
 
    A kernel is immutable and may be shared between threads; hold it with flx_kernel_retain(), give it up with
-   flx_kernel_free(). Errors have the code FLX_E_KERNEL and begin with a stable number or word ("K23 …"). */
+   flx_kernel_release(). Errors have the code FLX_E_KERNEL and begin with a stable number or word ("K23 …"). */
 #ifndef FLUXION_KERNEL_H
 #define FLUXION_KERNEL_H
 
@@ -285,7 +285,7 @@ FLX_API void flx_kernel_result(flx_kernel_builder *b, flx_kx value);
 /* ---- Kernels ---- */
 
 FLX_API flx_kernel *flx_kernel_retain(flx_kernel *k);
-FLX_API void flx_kernel_free(flx_kernel *k); /* NULL is fine */
+FLX_API void flx_kernel_release(flx_kernel *k); /* NULL is fine */
 FLX_API const char *flx_kernel_name(const flx_kernel *k);
 FLX_API void flx_kernel_workgroup_size(const flx_kernel *k, uint32_t size[3]);
 FLX_API size_t flx_kernel_buffer_count(const flx_kernel *k);

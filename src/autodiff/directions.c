@@ -177,7 +177,7 @@ static flx_code run_at_once(flxi_many *m, flx_val *out)
     if (!all)
         return (flx_code)m->err->code;
     flx_code code = call(m->g, all, m->seed, all_directions(&s, &m->along), out, m->err);
-    flx_graph_free(all);
+    flx_graph_release(all);
     return code;
 }
 
@@ -188,7 +188,7 @@ static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
     flx_val *out = g ? flxi_new(&g->arena, flx_val, some->outputs.n) : NULL;
     if (!out) {
         flxi_oom(m->err, "a Jacobian");
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     flxi_site s = plain_site(g);
@@ -209,7 +209,7 @@ static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
     if (code == FLX_OK)
         code = flxi_finish(&g, m->err);
     else
-        flx_graph_free(g);
+        flx_graph_release(g);
     return code == FLX_OK ? g : NULL;
 }
 
@@ -248,8 +248,8 @@ static flx_code run_in_chunks(flxi_many *m, flx_dim chunks, flx_val *out)
             out[k] = join_chunks(&s, m, out[k], chunks);
         code = flxi_built(m->g, m->err);
     }
-    flx_graph_free(body);
-    flx_graph_free(some);
+    flx_graph_release(body);
+    flx_graph_release(some);
     return code;
 }
 

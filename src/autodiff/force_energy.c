@@ -53,7 +53,7 @@ static flx_graph *around(const flx_graph *body, flx_graph *g, flx_val *out, size
         flxi_oom(err, "the loss of energies");
     else if (flx_inline(g, body, NULL, 0, out, n) || flxi_built(g, err) == FLX_OK)
         return g;
-    flx_graph_free(g);
+    flx_graph_release(g);
     return NULL;
 }
 
@@ -69,7 +69,7 @@ static flx_graph *energy_and_slope(const force_work *w)
     flx_output(sum, e, NULL);
     if (flxi_built(sum, w->err) == FLX_OK)
         out = flx_grad(sum, &w->positions, 1, NULL, w->err);
-    flx_graph_free(sum);
+    flx_graph_release(sum);
     return out;
 }
 
@@ -119,7 +119,7 @@ flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
         flx_graph *slope = w.o.force_weight > 0 ? energy_and_slope(&w) : NULL;
         if (slope || w.o.force_weight == 0)
             out = write_loss(&w, slope ? slope : energy);
-        flx_graph_free(slope);
+        flx_graph_release(slope);
     }
     if (!out) {
         flxi_without_options(&local);

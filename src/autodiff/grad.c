@@ -133,7 +133,7 @@ static void release(grad_work *w)
     flxi_free(mem, w->wrt, n, sizeof *w->wrt);
     flxi_free(mem, w->ancestor, n, sizeof *w->ancestor);
     flxi_remap_free(&w->remap);
-    flx_graph_free(w->prepared);
+    flx_graph_release(w->prepared);
 }
 
 static flx_code sweep(grad_work *w)
@@ -210,7 +210,7 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
         code = count && wrt ? differentiate(&w)
                             : flxi_fail(&local, FLX_E_USAGE, "flx_grad: name at least one input to differentiate by");
     if (code != FLX_OK) {
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
         w.out = NULL;
         flxi_in_transform(&local, "grad", g);
         if (err)

@@ -92,7 +92,7 @@ static flx_code find_patterns(jacobian_work *w)
         code = flxi_find_patterns(prepared, remap.id[flx_graph_find(w->g, w->wrt[i]).id],
                                   &w->patterns[i * w->g->outputs.n], w->err);
     flxi_remap_free(&remap);
-    flx_graph_free(prepared);
+    flx_graph_release(prepared);
     return code;
 }
 
@@ -242,7 +242,7 @@ static flx_graph *tangents_of(jacobian_work *w, size_t i)
     if (choices)
         one = flxi_choose_outputs(jvp, choices, n, w->err);
     flxi_free(&w->g->ctx->mem, choices, outputs, sizeof *choices);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return one;
 }
 
@@ -273,7 +273,7 @@ static flx_code forward_column(jacobian_work *w, size_t i)
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_input(w, &d, i, k, ties));
         code = place_block(w, v, i, k, true);
     }
-    flx_graph_free(one);
+    flx_graph_release(one);
     return code;
 }
 
@@ -288,7 +288,7 @@ static flx_graph *cotangents_of(jacobian_work *w, size_t k, const char **names, 
         if (pattern_of(w, i, k)->reached)
             names[(*count)++] = w->wrt[i];
     flx_graph *one = alone ? flx_grad(alone, names, *count, &o, w->err) : NULL;
-    flx_graph_free(alone);
+    flx_graph_release(alone);
     return one;
 }
 
@@ -322,7 +322,7 @@ static flx_code reverse_row(jacobian_work *w, size_t k)
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_output(w, &d, i, k, ties));
         code = place_block(w, v, i, k, false);
     }
-    flx_graph_free(one);
+    flx_graph_release(one);
     return code;
 }
 
@@ -433,7 +433,7 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
     }
     if (build_jacobian(w) == FLX_OK)
         return w->out;
-    flx_graph_free(w->out);
+    flx_graph_release(w->out);
     return NULL;
 }
 
@@ -474,8 +474,8 @@ flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
         jacobian_work w = {.g = gradient, .wrt = wrt, .count = count, .suffix = "hessian", .named = g, .err = &local};
         out = jacobian(&w, options ? options : &forward);
     }
-    flx_graph_free(alone);
-    flx_graph_free(gradient);
+    flx_graph_release(alone);
+    flx_graph_release(gradient);
     if (!out) {
         flxi_without_options(&local);
         flxi_in_transform(&local, "hessian", g);

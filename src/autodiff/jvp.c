@@ -81,7 +81,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
         code = count && wrt ? push_forward(&w, wrt, count)
                             : flxi_fail(&local, FLX_E_USAGE, "flx_jvp: name at least one input to differentiate by");
     if (code != FLX_OK) {
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
         w.out = NULL;
         flxi_in_transform(&local, "jvp", g);
         if (err)
@@ -93,7 +93,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
         flxi_free(mem, w.map, n, sizeof *w.map);
         flxi_free(mem, w.tangent, n, sizeof *w.tangent);
         flxi_remap_free(&w.remap);
-        flx_graph_free(w.prepared);
+        flx_graph_release(w.prepared);
     }
     return w.out;
 }
@@ -136,9 +136,9 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     } else if (pushed) {
         flxi_oom(&local, "a Hessian product");
     }
-    flx_graph_free(loss);
-    flx_graph_free(gradient);
-    flx_graph_free(pushed);
+    flx_graph_release(loss);
+    flx_graph_release(gradient);
+    flx_graph_release(pushed);
     if (!out) {
         flxi_without_options(&local);
         flxi_in_transform(&local, "hvp", g);

@@ -51,7 +51,7 @@ static flx_code run_passes(const flxi_pass *list, size_t n, const flx_graph *in,
         flx_graph *next = NULL;
         flxi_remap step = {0};
         flx_code code = list[i](now ? now : in, &next, &step, err);
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = next;
         if (code != FLX_OK) {
             flxi_remap_free(&total);
@@ -133,10 +133,10 @@ flx_code flxi_optimise(const flx_graph *g, bool fuses, flx_graph **out, flx_erro
         if (code == FLX_OK)
             code = flxi_verify(next, err);
 #endif
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = next;
         if (code != FLX_OK) {
-            flx_graph_free(now);
+            flx_graph_release(now);
             return code;
         }
     }
@@ -159,7 +159,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     flxi_program_kernel k = {.kernel = r->kernel};
     flx_code code = flx_kernel_encode(r->kernel, &k.wire, err);
     if (code != FLX_OK) {
-        flx_kernel_free(r->kernel);
+        flx_kernel_release(r->kernel);
         return code;
     }
     k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
@@ -167,7 +167,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
         if (m->kernels.at[i].wire.size == k.wire.size &&
             memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
-            flx_kernel_free(r->kernel);
+            flx_kernel_release(r->kernel);
             flx_buffer_free(&k.wire);
             *number = i;
             return FLX_OK;
@@ -176,7 +176,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     *number = (uint32_t)m->kernels.n;
     if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k))
         return FLX_OK;
-    flx_kernel_free(r->kernel);
+    flx_kernel_release(r->kernel);
     flx_buffer_free(&k.wire);
     return flxi_oom(err, "kernels");
 }
@@ -216,7 +216,7 @@ void flxi_program_free(flxi_program *m)
 {
     flxi_routine_free(m->main);
     for (size_t i = 0; i < m->kernels.n; i++) {
-        flx_kernel_free(m->kernels.at[i].kernel);
+        flx_kernel_release(m->kernels.at[i].kernel);
         flx_buffer_free(&m->kernels.at[i].wire);
     }
     flxi_vec_free(m->mem, &m->kernels);

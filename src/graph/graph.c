@@ -38,7 +38,7 @@ flx_graph *flx_graph_new(flx_context *ctx, const char *name)
     flxi_arena_init(&g->arena, &ctx->mem);
     g->name = flxi_arena_text(&g->arena, name, strlen(name));
     if (!g->name) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     if (!flxi_is_name(name, strlen(name)))
@@ -110,13 +110,13 @@ static void bury(flx_graph *g)
 }
 
 /* Recursion is bounded by FLXI_MAX_NESTING. */
-void flx_graph_free(flx_graph *g)
+void flx_graph_release(flx_graph *g)
 {
     if (!flxi_graph_alive(g) || atomic_fetch_sub(&g->refs, 1) != 1)
         return;
     const flxi_allocator *mem = &g->ctx->mem;
     for (size_t i = 0; i < g->bodies.n; i++)
-        flx_graph_free(g->bodies.at[i]);
+        flx_graph_release(g->bodies.at[i]);
     for (size_t i = 0; i < g->constants.n; i++)
         flx_tensor_release(g->constants.at[i]);
     flxi_vec_free(mem, &g->types);

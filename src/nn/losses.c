@@ -184,6 +184,6 @@ flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val inpu
     attrs.body = body;
     attrs.num_bcast = 1;
     flx_scan_with(g, operands, 4, &alpha, 1, &attrs);
-    flx_graph_free(body);
+    flx_graph_release(body);
     return mean(g, flx_neg(g, at_the_end(&c, alpha, label_lengths)));
 }

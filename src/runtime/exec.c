@@ -141,7 +141,7 @@ void flx_exec_free(flx_exec *e)
         flxi_free(e->mem, e->params, e->g->leaves.n, sizeof *e->params);
     if (e->owns_pool)
         flxi_pool_free(e->pool);
-    flx_graph_free(e->g);
+    flx_graph_release(e->g);
     flxi_arena_free(&e->arena);
     pthread_cond_destroy(&e->compiled);
     pthread_mutex_destroy(&e->lock);

@@ -298,7 +298,7 @@ void flx_recording_free(flx_recording *r)
         return;
     for (size_t i = 0; r->values && i < r->g->leaves.n; i++)
         flx_tensor_release(r->values[i]);
-    flx_graph_free(r->g);
+    flx_graph_release(r->g);
     flxi_vec_free(r->mem, &r->dims);
     flxi_arena_free(&r->arena);
     flxi_free(r->mem, r, 1, sizeof *r);

@@ -18,7 +18,7 @@ static flx_code run_by_reference(flxi_feeding *s, const flx_run_options *options
     flx_code code = flxi_feeding_check(s, g);
     if (code == FLX_OK)
         code = flxi_ref_run(g, options, s->in, outputs, err);
-    flx_graph_free(special);
+    flx_graph_release(special);
     return code;
 }
 

@@ -32,11 +32,11 @@ static flx_code show_lowered(const flx_graph *g, const flx_compile_options *o, f
     flx_graph *bound;
     FLXI_TRY(flxi_specialise(g, o->dims, o->num_dims, &bound, NULL, err));
     flx_graph *low = flx_lower(bound, FLX_POLICY_DIRECT, err);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     if (!low)
         return err && err->code ? (flx_code)err->code : FLX_E_OOM;
     flx_code code = flx_graph_print(low, out, err);
-    flx_graph_free(low);
+    flx_graph_release(low);
     return code;
 }
 
@@ -93,7 +93,7 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
         else
             flxi_strbuf_free(&text);
     }
-    flx_graph_free(bound);
-    flx_graph_free(optimised);
+    flx_graph_release(bound);
+    flx_graph_release(optimised);
     return code;
 }

@@ -41,10 +41,10 @@ static flx_code bind_dims(flx_trainer *t, const flx_compile_options *o, flx_erro
     if (now->symbols.n) {
         flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind it in flx_compile_options.dims",
                        "training needs static types, but the dimension '%s' has no extent", now->symbols.at[0]);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
         return FLX_E_UNBOUND_DIM;
     }
-    flx_graph_free(t->training.g);
+    flx_graph_release(t->training.g);
     t->training.g = bound;
     return FLX_OK;
 }

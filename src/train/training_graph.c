@@ -277,7 +277,7 @@ flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_t
     if (code == FLX_OK)
         code = make(&w);
     if (w.g)
-        flx_graph_free(w.g);
+        flx_graph_release(w.g);
     if (w.arena.mem)
         flxi_arena_free(&w.arena);
     if (code != FLX_OK && err)
@@ -289,7 +289,7 @@ void flxi_training_free(flxi_training *t)
 {
     if (t->updated)
         flxi_free(t->mem, t->updated, t->room, sizeof *t->updated);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     *t = (flxi_training){0};
 }
 

@@ -29,7 +29,7 @@ static building begin(void)
 
 static void end(building *b)
 {
-    flx_graph_free(b->g);
+    flx_graph_release(b->g);
     flx_context_free(b->ctx);
 }
 

@@ -74,7 +74,7 @@ TEST(api_foreign_names_are_hints_of_the_builder)
         CHECK_CODE(flx_graph_error(g, &err), FLX_E_NAME, &err);
         CHECK_MSG(strncmp(err.hint, wanted[i].hint, strlen(wanted[i].hint)) == 0, "%s: %s", wanted[i].op, err.hint);
         CHECK(wanted[i].hint[0] || !err.hint[0]);
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     flx_context_free(ctx);
 }

@@ -64,7 +64,7 @@ static void fixture_free(fixture *f)
     flx_tensor_release(f->x);
     flx_exec_free(f->exec);
     flx_kernel_derived_free(f->derived);
-    flx_kernel_free(f->kernel);
+    flx_kernel_release(f->kernel);
     flx_module_free(f->module);
     flx_context_free(f->ctx);
 }
@@ -75,7 +75,7 @@ typedef flx_code (*call_fn)(fixture *f, const void *options, flx_error *err);
 
 static flx_code graph_made(flx_graph *g, const flx_error *err)
 {
-    flx_graph_free(g);
+    flx_graph_release(g);
     return g ? FLX_OK : (flx_code)err->code;
 }
 
@@ -245,7 +245,7 @@ static flx_code call_kernel_add_buffer(fixture *f, const void *options, flx_erro
     flx_kernel_builder *b = flx_kernel_begin(f->ctx, "built", 1, 1, 1);
     flx_kernel_add_buffer(b, options);
     flx_kernel *k = flx_kernel_finish(b, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return k ? FLX_OK : (flx_code)err->code;
 }
 
@@ -276,7 +276,7 @@ static flx_code layer(const fixture *f, layer_fn make, const void *options, flx_
     const flx_type type = flx_type_make(FLX_F32, 3, (flx_dim[]){1, 2, 4});
     flx_output(g, make(g, flx_input(g, "x", &type), options), NULL);
     flx_code code = flx_graph_error(g, err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return code;
 }
 

@@ -66,7 +66,7 @@ static void trial_end(trial *t)
         flx_tensor_release(t->values[i]);
     for (size_t i = 0; i < t->nout; i++)
         flx_tensor_release(t->expected[i]);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     flx_module_free(t->m);
     flx_context_free(t->ctx);
 }

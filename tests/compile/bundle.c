@@ -48,7 +48,7 @@ static void free_tensors(flx_tensor **t, size_t n)
 void bundle_free(bundle *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        flx_graph_free(b->pieces[i].g);
+        flx_graph_release(b->pieces[i].g);
         free_tensors(b->pieces[i].values, b->pieces[i].nin);
         free_tensors(b->pieces[i].expected, b->pieces[i].nout);
         for (size_t k = 0; b->pieces[i].bounds && k < b->pieces[i].nout; k++)
@@ -96,7 +96,7 @@ static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, 
         b->n++;
         return true;
     }
-    flx_graph_free(p->g);
+    flx_graph_release(p->g);
     free_tensors(p->values, p->nin);
     free(p->expected);
     return false;
@@ -312,7 +312,7 @@ void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user)
     }
     free_tensors(out, w.nout);
     free(feeds);
-    flx_graph_free(all);
+    flx_graph_release(all);
 }
 
 void bundle_check(bundle *b, size_t way)

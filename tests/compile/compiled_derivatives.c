@@ -53,7 +53,7 @@ static void add_graph(const experiment *x, const flx_graph *g, const bag *values
     flx_graph *bound = flx_specialise(g, x->dims, x->num_dims, &err);
     CHECK_MSG(bound, "%s: %s", about, err.message);
     bundle_spread_copy(&now, bound, value_by_name, values, about);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
 }
 
 /* ---- Graphs ---- */
@@ -71,7 +71,7 @@ static void add_lanes(const experiment *x, const flx_graph *g, const char *what)
     }
     flx_graph *batched = flx_vmap(g, axes, n, NULL, 0, LANES, &err);
     add_graph(x, batched, &values, what);
-    flx_graph_free(batched);
+    flx_graph_release(batched);
     bag_free(&values);
 }
 
@@ -93,9 +93,9 @@ static void add_case(const sample_case *sample)
         add_lanes(&x, x.loss, "lanes");
         if (grad)
             add_lanes(&x, grad, "lanes of the gradient");
-        flx_graph_free(grad);
-        flx_graph_free(jvp);
-        flx_graph_free(hvp);
+        flx_graph_release(grad);
+        flx_graph_release(jvp);
+        flx_graph_release(hvp);
     }
     experiment_end(&x);
 }

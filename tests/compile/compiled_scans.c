@@ -208,7 +208,7 @@ TEST(compiled_scan_of_a_symbolic_length)
         bench_release(bound, y);
         for (size_t i = 0; i < count; i++)
             flx_tensor_release(inputs[i]);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
     }
     flx_exec_free(e);
     bench_close(&b);
@@ -252,7 +252,7 @@ TEST(compiled_gradients_of_scans)
         CHECK_MSG(g, "%s", b.err.message);
         test_fail_context("gradient %zu", i);
         check_graph(b.ctx, g, 0, tolerance, "gradient");
-        flx_graph_free(g);
+        flx_graph_release(g);
         bench_close(&b);
     }
 }
@@ -264,7 +264,7 @@ TEST(compiled_second_derivatives_of_a_scan)
     flx_graph *g = flx_hvp(b.g, wrt, 1, NULL, &b.err);
     CHECK_MSG(g, "%s", b.err.message);
     check_graph(b.ctx, g, 0, tolerance, "hvp");
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -309,7 +309,7 @@ TEST(compiled_scan_calls_nothing_in_its_steps)
     EXPECT_MSG(strstr(report, "one function with the loop around it"), "%s", report);
     free(report);
     flx_exec_free(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 

@@ -96,9 +96,9 @@ static void add_seed(bundle *b, uint64_t seed)
         for (size_t k = 0; k < s.n; k++)
             flx_tensor_release(v.value[k]);
     }
-    flx_graph_free(many);
-    flx_graph_free(grad);
-    flx_graph_free(bound);
+    flx_graph_release(many);
+    flx_graph_release(grad);
+    flx_graph_release(bound);
     random_subject_free(&s, module);
 }
 
@@ -143,7 +143,7 @@ static void bench_end(bench *t)
     flxi_static_program_free(&t->program);
     free(t->in);
     free(t->feeds);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     bundle_free(t->b);
     flx_context_free(t->ctx);
 }

@@ -205,8 +205,8 @@ static void add_descent(bundle *b, uint64_t seed)
         flx_output(grad, flx_sub(grad, flx_graph_find(grad, wrt[k]), flx_graph_output(grad, first + k)), NULL);
     if (grad)
         bundle_add_copy(b, grad, find_input, &s, "descent");
-    flx_graph_free(grad);
-    flx_graph_free(bound);
+    flx_graph_release(grad);
+    flx_graph_release(bound);
     random_subject_free(&s, module);
 }
 
@@ -228,7 +228,7 @@ TEST(sharing_keeps_the_bits_of_random_descents)
         shared += check_sharing(g, values, &o, true);
         free(values);
         free(feeds);
-        flx_graph_free(g);
+        flx_graph_release(g);
         bundle_free(b);
         flx_context_free(ctx);
     }

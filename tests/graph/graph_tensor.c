@@ -118,7 +118,7 @@ TEST(tensor_in_a_graph_outlives_its_makers_hold)
     flx_tensor_release(t);
     flx_tensor *out = NULL;
     CHECK_OK(flx_run(g, NULL, NULL, 0, &out, NULL), NULL);
-    flx_graph_free(g);
+    flx_graph_release(g);
     CHECK(flx_tensor_get(out, 2) == 3.0);
     flx_tensor_release(out);
     flx_context_free(ctx);

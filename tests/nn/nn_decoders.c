@@ -64,8 +64,8 @@ static void check_decoder(const char *name, flx_graph *(*build)(flx_context *, f
     test_fail_context("%s from text", name);
     flx_graph *parsed = parse_example(a.ctx, name);
     check_model(name, parsed, &a, num_params);
-    flx_graph_free(built);
-    flx_graph_free(parsed);
+    flx_graph_release(built);
+    flx_graph_release(parsed);
     answers_close(&a);
 }
 
@@ -117,7 +117,7 @@ static void check_policy(const answers *a, const flx_graph *g, flx_policy policy
     }
     test_fail_context("policy %d", (int)policy);
     answers_check_gradient(a, low, FLX_GRAD_VALUE);
-    flx_graph_free(low);
+    flx_graph_release(low);
 }
 
 static void check_lowering(const char *name)
@@ -132,7 +132,7 @@ static void check_lowering(const char *name)
     check_policy(&a, g, FLX_POLICY_FOR_AUTODIFF, want);
     for (size_t k = 0; k < NUM_OUTPUTS; k++)
         flx_tensor_release(want[k]);
-    flx_graph_free(g);
+    flx_graph_release(g);
     answers_close(&a);
 }
 

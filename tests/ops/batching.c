@@ -174,7 +174,7 @@ static void check_turn(const loop *l, unsigned subset, int turn, int64_t size)
     }
     release_all(all, l->results);
     bag_free(&in);
-    flx_graph_free(v);
+    flx_graph_release(v);
 }
 
 bool batching_has_streams(flxi_opcode op)
@@ -213,7 +213,7 @@ static bool begin_loop(loop *l, const sample_case *c)
         l->out[k] = *flx_val_type(bound, flx_graph_output(bound, k));
         l->places = l->out[k].rank + 1 > l->places ? l->out[k].rank + 1 : l->places;
     }
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     return l->operands > 0;
 }
 
@@ -359,10 +359,10 @@ static void check_commuting(const batch_plan *p, const flx_graph *grad)
         }
     release_all(each, x->count);
     release_all(whole, x->count);
-    flx_graph_free(batch_of_grad);
-    flx_graph_free(grad_of_batch);
-    flx_graph_free(sum);
-    flx_graph_free(batch);
+    flx_graph_release(batch_of_grad);
+    flx_graph_release(grad_of_batch);
+    flx_graph_release(sum);
+    flx_graph_release(batch);
 }
 
 size_t law_of_commuting(const sample_case *sample, bool dry)
@@ -388,7 +388,7 @@ size_t law_of_commuting(const sample_case *sample, bool dry)
         check_commuting(&p, grad);
         bag_free(&p.in);
     }
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     experiment_end(&x);
     return tried;
 }

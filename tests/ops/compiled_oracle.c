@@ -115,8 +115,8 @@ void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs)
     CHECK_OK(lift(part, &open, &err), &err);
     if (flx_graph_input_count(open) <= MOST)
         compiled_oracle_add(flx_graph_name(g), open, constant_by_name, part, answers, NULL);
-    flx_graph_free(open);
-    flx_graph_free(part);
+    flx_graph_release(open);
+    flx_graph_release(part);
 }
 
 /* ---- Comparing ---- */

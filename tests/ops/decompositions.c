@@ -93,7 +93,7 @@ static void decompose_sample(const sample_case *sample)
             if (op->op_class == CLASS_POINTWISE)
                 compare_on(&c, g, d, FILL_SPECIAL);
         }
-        flx_graph_free(d);
+        flx_graph_release(d);
     }
     flx_module_free(m);
     flx_context_free(ctx);

@@ -185,7 +185,7 @@ static bool fill_inputs(experiment *x)
             add_direction(x, name, "_2", t, &state);
         }
     }
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     return true;
 }
 
@@ -246,7 +246,7 @@ bool experiment_begin_narrow(experiment *x, const sample_case *c, const experime
 void experiment_end(experiment *x)
 {
     bag_free(&x->in);
-    flx_graph_free(x->loss);
+    flx_graph_release(x->loss);
     flx_module_free(x->m);
     flx_context_free(x->ctx);
 }

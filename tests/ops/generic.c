@@ -245,7 +245,7 @@ static void specialise_sample(const sample_case *c)
         if (bound && EXPECT_MSG(built != NULL, "%s", err.message))
             EXPECT_MSG(flx_graph_hash(bound) == flx_graph_hash(flx_module_main(built)),
                        "specialising differs from building with numbers");
-        flx_graph_free(bound);
+        flx_graph_release(bound);
         flx_module_free(built);
         free(operands);
         free(attrs);
@@ -340,7 +340,7 @@ static void run_passes(const sample_case *c)
             EXPECT_MSG(flx_graph_hash(out) == flx_graph_hash(g), "a pass changes a graph it has nothing to do with");
         }
         flxi_remap_free(&remap);
-        flx_graph_free(out);
+        flx_graph_release(out);
     }
     flx_module_free(m);
     flx_context_free(ctx);

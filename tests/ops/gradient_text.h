@@ -103,7 +103,7 @@ static inline void gradient_eval(const gradient_run *r, flx_graph *g, size_t ext
     CHECK_OK(flx_graph_verify(g, &err), &err);
     CHECK(flx_graph_output_count(g) <= 2 * GRADIENT_MAX_INPUTS);
     CHECK_OK((int32_t)flx_run(g, NULL, r->feeds, r->n + extra, out, &err), &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 static inline void gradient_compare(const gradient_run *r, flx_tensor **found, const char *what)

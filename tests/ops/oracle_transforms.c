@@ -99,7 +99,7 @@ static flx_graph *batched_grad(const problem *p, size_t num_batched, flx_error *
 {
     flx_graph *grad = apply_grad(p, err);
     flx_graph *g = grad ? batched(p, grad, num_batched, err) : NULL;
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     return g;
 }
 
@@ -270,7 +270,7 @@ static void run_kind(problem *p, const transform_kind *kind)
             for (int64_t lane = 0; lane < (kind->lane_by_lane ? p->lanes : 1); lane++)
                 run_lane(p, g, kind, lane);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 /* ---- Reading ---- */

@@ -221,7 +221,7 @@ static bool add_movements(const experiment *x, reference *r, const char *const *
     bool ok = experiment_made(jvp, "jvp of the derivative", &err);
     for (size_t i = 0; ok && i < n; i++)
         ok = add_scales(x, r, jvp, z, i);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return ok;
 }
 
@@ -250,7 +250,7 @@ static void free_reference(reference *r)
     release_all(r->out, r->outputs);
     for (size_t k = 0; k < r->outputs; k++)
         free(r->scale[k]);
-    flx_graph_free(r->g);
+    flx_graph_release(r->g);
 }
 
 /* ---- Comparing ---- */
@@ -363,8 +363,8 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph *jvp = flx_jvp(y->g, y->names, y->count, &err);
     if (experiment_made(jvp, what[1], &err))
         compare_format(y, jvp, &w->jvp, (comparison){f, what[1], 0, most, cancels ? incoming(&w->x, "tangent_") : 0.0});
-    flx_graph_free(vjp);
-    flx_graph_free(jvp);
+    flx_graph_release(vjp);
+    flx_graph_release(jvp);
 }
 
 /* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or

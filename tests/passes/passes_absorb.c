@@ -73,8 +73,8 @@ TEST(absorb_transposes_into_products)
             flx_tensor_release(want[k]);
             flx_tensor_release(got[k]);
         }
-        flx_graph_free(absorbed);
-        flx_graph_free(clean);
+        flx_graph_release(absorbed);
+        flx_graph_release(clean);
         flx_module_free(m);
         flx_context_free(ctx);
         test_count_case();

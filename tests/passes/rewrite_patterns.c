@@ -296,8 +296,8 @@ static void check_found(const found_row *row, uint32_t flags, const char *dtype,
     check_alike(b.g, g, &v, tolerance);
     check_alike(b.g, unfused, &v, tolerance);
     values_release(&v);
-    flx_graph_free(unfused);
-    flx_graph_free(g);
+    flx_graph_release(unfused);
+    flx_graph_release(g);
     bench_close(&b);
     test_count_case();
 }
@@ -333,9 +333,9 @@ TEST(fuse_keeps_gradients)
         values v = values_of(b.ctx, before, &seed);
         check_alike(before, after, &v, 1e-12);
         values_release(&v);
-        flx_graph_free(before);
-        flx_graph_free(after);
-        flx_graph_free(g);
+        flx_graph_release(before);
+        flx_graph_release(after);
+        flx_graph_release(g);
         bench_close(&b);
     }
 }
@@ -434,11 +434,11 @@ static void check_refused(const refused_row *row, uint64_t *seed)
     CHECK_EQ_U64(never == NULL, report.miss_count > 0);
     if (!never)
         CHECK_CODE(b.err.code, FLX_E_CHECK, &b.err);
-    flx_graph_free(never);
+    flx_graph_release(never);
     values v = values_of(b.ctx, b.g, seed);
     check_alike(b.g, g, &v, 1e-13);
     values_release(&v);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
     test_count_case();
 }
@@ -484,8 +484,8 @@ static void fuse_damaged(const char *text, uint64_t *seed)
             test_count_case();
         }
         values_release(&v);
-        flx_graph_free(exact);
-        flx_graph_free(loose);
+        flx_graph_release(exact);
+        flx_graph_release(loose);
     }
     flx_module_free(m);
     flx_context_free(ctx);
@@ -599,8 +599,8 @@ TEST(fuse_takes_a_network_of_primitive_ops)
     values_release(&v);
     flx_graph *again = fuse(g, 0, &report);
     CHECK(flx_graph_hash(again) == flx_graph_hash(g));
-    flx_graph_free(again);
-    flx_graph_free(g);
+    flx_graph_release(again);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -619,7 +619,7 @@ TEST(fuse_goes_into_bodies)
     values v = values_of(b.ctx, b.g, &seed);
     check_alike(b.g, g, &v, 0);
     values_release(&v);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -639,8 +639,8 @@ TEST(fuse_is_linear_in_the_layers)
     flx_graph *fused = fuse(g, FLX_REWRITE_REGIONS, &report);
     CHECK_EQ_U64(report.rewritten[FLX_PATTERN_MATMUL_BIAS], LAYERS);
     CHECK_EQ_U64(fused->node_count, LAYERS + 3);
-    flx_graph_free(fused);
-    flx_graph_free(g);
+    flx_graph_release(fused);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -660,8 +660,8 @@ TEST(fuse_cuts_regions_at_16_inputs)
     flx_graph *fused = fuse(g, FLX_REWRITE_REGIONS, &report);
     CHECK_EQ_U64(report.rewritten[FLX_PATTERN_REGION], 3);
     CHECK_EQ_U64(count_op(fused, "elementwise_region"), 3);
-    flx_graph_free(fused);
-    flx_graph_free(g);
+    flx_graph_release(fused);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -699,8 +699,8 @@ static void refuse_sample(const sample_case *c)
         bench_release(low, x);
         bench_release(again, y);
     }
-    flx_graph_free(low);
-    flx_graph_free(again);
+    flx_graph_release(low);
+    flx_graph_release(again);
     flx_module_free(m);
     flx_context_free(ctx);
     test_count_case();
@@ -790,10 +790,10 @@ TEST(fuse_random_networks_agree)
         check_alike(low, free_hand, &v, 1e-11);
         CHECK_EQ_U64(count_pins(exact) > 0, count_pins(low) > 0);
         values_release(&v);
-        flx_graph_free(exact);
-        flx_graph_free(free_hand);
-        flx_graph_free(low);
-        flx_graph_free(g);
+        flx_graph_release(exact);
+        flx_graph_release(free_hand);
+        flx_graph_release(low);
+        flx_graph_release(g);
         flx_context_free(ctx);
     }
 }
@@ -832,7 +832,7 @@ TEST(fuse_without_memory_fails_cleanly)
         done = g != NULL;
         if (!done)
             CHECK_CODE(err.code, FLX_E_OOM, &err);
-        flx_graph_free(g);
+        flx_graph_release(g);
         bench_close(&b);
         CHECK_MSG(fault_is_clean(&f), "request %zu leaks", at);
     }

@@ -130,7 +130,7 @@ bool law_of_loops(const subject *s, char *detail)
     }
     law_release(all, ran ? n : 0);
     law_release(held, s->n);
-    flx_graph_free(v);
+    flx_graph_release(v);
     return ok;
 }
 
@@ -153,9 +153,9 @@ static flx_graph *summed_batch(const subject *s, const batch_plan *b, flx_error 
     }
     if (code == FLX_OK)
         sum = flx_graph_retain(c.to);
-    flx_graph_free(c.to);
+    flx_graph_release(c.to);
     flxi_remap_free(&c.remap);
-    flx_graph_free(v);
+    flx_graph_release(v);
     return sum;
 }
 
@@ -222,12 +222,12 @@ bool law_of_sums(const subject *s, char *detail)
         else
             ok = gradient_is_sum(s, &b, &w, all, one, detail);
         law_release(all, w.n);
-        flx_graph_free(dsum);
-        flx_graph_free(sum);
+        flx_graph_release(dsum);
+        flx_graph_release(sum);
     }
     law_release(held, s->n);
     for (size_t e = 0; e < BATCH; e++)
         law_release(one[e], MAX_OUT);
-    flx_graph_free(d);
+    flx_graph_release(d);
     return ok;
 }

@@ -209,6 +209,6 @@ flx_graph *law_gradient(const flx_graph *g, const wrt_list *w, char *detail)
     if (d && flx_graph_verify(d, &err) == FLX_OK)
         return d;
     law_broken(detail, "grad", &err);
-    flx_graph_free(d);
+    flx_graph_release(d);
     return NULL;
 }

@@ -253,7 +253,7 @@ static bool run_at_points(random_maker *m, const flx_graph *g, const int *used, 
     }
     for (size_t r = 0; r < flx_graph_output_count(g); r++)
         y[r].text = *flx_val_type(g, flx_graph_output(g, r));
-    flx_graph_free(wide);
+    flx_graph_release(wide);
     return ok;
 }
 

@@ -95,7 +95,7 @@ static void *compile_others(void *user)
                  w->number + 10 * round);
         flx_graph *g = graph_of(w->c->ctx, text);
         flx_exec *e = compile_cached(g, w);
-        flx_graph_free(g);
+        flx_graph_release(g);
         CHECK(runs_rightly(e, w->c->ctx, 6, 4 + w->number + 10 * round));
         flx_exec_free(e);
     }
@@ -124,7 +124,7 @@ static void *run_by_name_of_device(void *user)
         CHECK(flx_tensor_get(out, 0) == 2 + term);
         flx_tensor_release(out);
         flx_tensor_release(x);
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     return NULL;
 }

@@ -296,7 +296,7 @@ TEST(executables_do_not_read_names_as_code)
         } else {
             CHECK_CODE(err.code, FLX_E_NAME, &err);
         }
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_context_free(ctx);
         test_count_case();
     }

@@ -51,7 +51,7 @@ static inline void session_end(session_case *c)
     flx_exec_free(c->exec);
     for (int i = 0; i < c->count; i++)
         flx_tensor_release(c->made[i]);
-    flx_graph_free(c->g);
+    flx_graph_release(c->g);
     flx_context_free(c->ctx);
     CHECK_MSG(fault_is_clean(&c->memory), "%zu blocks are left, %zu errors", c->memory.live_blocks, c->memory.errors);
 }

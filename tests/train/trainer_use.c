@@ -30,7 +30,7 @@ static size_t memory_of(flx_context *ctx, const char *text, const flx_train_opti
     CHECK_MADE(t, &err);
     size_t n = flx_trainer_memory(t);
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return n;
 }
 
@@ -89,7 +89,7 @@ TEST(trainer_shows_a_parameter_from_before_the_step)
     }
     flx_tensor_release(p);
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -128,8 +128,8 @@ TEST(trainer_leaves_parameters_alone_that_are_not_named)
     flx_tensor_release(v);
     flx_tensor_release(k);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -149,8 +149,8 @@ TEST(trainer_state_avoids_names_that_are_taken)
     CHECK_EQ_U64(flx_graph_input_count(step), 6);
     for (size_t i = 0; i < 6; i++)
         CHECK_EQ_STR(flx_val_name(step, flx_graph_input(step, i)), leaves[i]);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -200,7 +200,7 @@ TEST(trainer_refuses_what_cannot_be_trained)
         flx_trainer *t = flx_compile_training(g, &r->o, NULL, &err);
         CHECK_CODE(t ? FLX_OK : (flx_code)err.code, r->code, &err);
         CHECK(!t);
-        flx_graph_free(g);
+        flx_graph_release(g);
         test_count_case();
     }
     flx_error err = {0};
@@ -220,7 +220,7 @@ TEST(trainer_refuses_dimensions_without_extents)
     CHECK_CODE(t ? FLX_OK : (flx_code)err.code, FLX_E_UNBOUND_DIM, &err);
     CHECK(strstr(err.message, "'N'") && !t);
     CHECK(!flx_compile_training(g, NULL, &other, &err));
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -271,7 +271,7 @@ TEST(trainer_refuses_wrong_values)
     flx_tensor_release(three);
     flx_tensor_release(k);
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -300,7 +300,7 @@ static flx_code train_once(fault *f)
         flx_tensor_release(v);
     }
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return code;
 }

@@ -118,7 +118,7 @@ TEST(training_optimisers_follow_their_formulas)
         check_formula(ctx, g, &settings[i]);
         test_count_case();
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -134,7 +134,7 @@ static flx_graph *bound_step(const flx_graph *g, const flx_train_options *o)
     CHECK_OK(flx_graph_verify(step, &err), &err);
     flx_graph *bound = flx_specialise(step, c.dims, c.num_dims, &err);
     CHECK_MSG(bound, "%s", err.message);
-    flx_graph_free(step);
+    flx_graph_release(step);
     return bound;
 }
 
@@ -204,8 +204,8 @@ static void compare(flx_context *ctx, flx_dtype dtype, const setting *s, const f
     CHECK(flx_trainer_output(t, "z") && flx_tensor_count(flx_trainer_output(t, "z")) == 64);
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     test_count_case();
 }
 
@@ -243,8 +243,8 @@ TEST(training_narrow_parameters_are_updated_in_f32)
     CHECK_EQ_I64(flx_val_type(step, flx_graph_find(step, "state_w1_v"))->dtype, FLX_F32);
     CHECK_EQ_I64(flx_val_type(step, flx_graph_find(step, "new_w1"))->dtype, FLX_BF16);
     compare(ctx, FLX_BF16, &(setting){"momentum", {.optimiser = FLX_MOMENTUM, .rate = 0.1}}, &c);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -281,8 +281,8 @@ static size_t train_for(flx_context *ctx, const flx_train_options *o, int32_t th
         }
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     return used;
 }
 
@@ -339,8 +339,8 @@ TEST(training_goes_on_with_the_same_bits_from_parameters_and_state)
     CHECK_NEAR(flx_tensor_get(trainee_find(&once, "state_step"), 0), 9, 0);
     trainee_release(&once);
     trainee_release(&twice);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -366,8 +366,8 @@ TEST(training_steps_allocate_nothing)
     CHECK_EQ_U64(f.live_bytes, live);
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }

@@ -45,7 +45,7 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
     flx_kernel *numbered = flxi_kernel_numbered(k, err);
     d->source = k;
     d->k = numbered ? flxi_kernel_simplify(numbered, &simplify, err) : NULL;
-    flx_kernel_free(numbered);
+    flx_kernel_release(numbered);
     if (!d->k)
         return (flx_code)err->code;
     k = d->k;
@@ -204,7 +204,7 @@ flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err)
         d->result->lone_axes[a] = !flxi_kernel_mentions_axis(d->k, a);
     flx_code code = flxi_kernel_check(k, err);
     if (code != FLX_OK)
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     else if (!flxi_kernel_derived_add_kernel(d->result, k))
         code = flxi_oom(err, "the derivative of a kernel");
     return code;
@@ -212,7 +212,7 @@ flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err)
 
 flx_kernel_derived *flxi_kderive_end(flxi_kderive *d, flx_code code)
 {
-    flx_kernel_free(d->k);
+    flx_kernel_release(d->k);
     if (d->has_arena)
         flxi_arena_free(&d->arena);
     if (code == FLX_OK)

@@ -61,7 +61,7 @@ flx_kernel *flx_kernel_finish(flx_kernel_builder *b, flx_error *err)
     }
     flx_kernel *k = flxi_kb_finish(b, err);
     if (k && flxi_kernel_check(k, err) != FLX_OK) {
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         return NULL;
     }
     return k;

@@ -131,7 +131,7 @@ flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi
         code = read_names(m->k, a->scratch, m->scratch, &m->num_scratch, err);
     if (code == FLX_OK)
         return FLX_OK;
-    flx_kernel_free(m->k);
+    flx_kernel_release(m->k);
     m->k = NULL;
     return code;
 }
@@ -257,11 +257,11 @@ static flx_code infer_kernel_call(flxi_infer *f)
     if (flxi_kernel_call_bind(f->ctx, a, &m, &err) != FLX_OK)
         return fail_as(f, &err);
     flx_code code = infer_bound(f, &m, a);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
     if (code != FLX_OK || !a->backward[0])
         return code;
     flx_kernel *backward = flx_kernel_parse(f->ctx, a->backward, strlen(a->backward), "backward", &err);
-    flx_kernel_free(backward);
+    flx_kernel_release(backward);
     return backward ? FLX_OK : fail_as(f, &err);
 }
 
@@ -449,7 +449,7 @@ static flx_code eval_kernel_call(flxi_eval *e)
     flxi_arena_init(&arena, e->mem);
     flx_code code = run_bound(&(run){.e = e, .m = &m, .a = a, .arena = &arena});
     flxi_arena_free(&arena);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
     return code;
 }
 

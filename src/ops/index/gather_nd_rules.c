@@ -338,8 +338,8 @@ static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
         flx_if(g, in, 4, &y, 1, step, keep);
         flx_output(g, y, NULL);
     }
-    flx_graph_free(step);
-    flx_graph_free(keep);
+    flx_graph_release(step);
+    flx_graph_release(keep);
     return g;
 }
 
@@ -358,7 +358,7 @@ static flx_val fold_updates(flxi_site *s)
     scan.body = step;
     if (is_built(s, step))
         flx_scan_with(s->g, in, 3, &y, 1, &scan);
-    flx_graph_free(step);
+    flx_graph_release(step);
     return flxi_reshape_like(s, y, flxi_typeof(s, s->x[0]));
 }
 
@@ -402,8 +402,8 @@ static void vjp_fold(flxi_site *s, flx_val dy, flx_val *dx)
         dx[0] = out[0];
     if (wanted[2])
         dx[2] = out[wanted[0]];
-    flx_graph_free(vjp);
-    flx_graph_free(fold);
+    flx_graph_release(vjp);
+    flx_graph_release(fold);
 }
 
 static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
@@ -419,8 +419,8 @@ static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
             in[n++] = tx[k];
     if (jvp)
         flxi_inline(s->g, jvp, in, out);
-    flx_graph_free(jvp);
-    flx_graph_free(fold);
+    flx_graph_release(jvp);
+    flx_graph_release(fold);
     return out[1];
 }
 

@@ -110,7 +110,7 @@ void flxi_batch_draw(flxi_site *s, flx_val *by)
         a.length = s->size;
         flx_scan_with(s->g, in, 2, by, 1, &a);
     }
-    flx_graph_free(body);
+    flx_graph_release(body);
 }
 
 /* Rows are numbered through the whole batch, and a row's number is its stream. */

@@ -172,7 +172,7 @@ static void fold_by_scan(flxi_site *s, const flx_val *x, const flx_val *init, fl
     flx_scan_with(s->g, in, s->nin, y, n, &a);
     for (uint32_t i = 0; i < n; i++)
         y[i] = flxi_reshape_to(s, y[i], f.kept, f.dims + 1);
-    flx_graph_free(step);
+    flx_graph_release(step);
 }
 
 /* Named combinations become their reductions, with init combined in at the end. */
@@ -303,7 +303,7 @@ static void decompose_map(flxi_site *s, flx_val *y)
         flxi_inline(s->g, rows, row, y);
     for (uint32_t i = 0; rows && i < s->nout; i++)
         y[i] = flxi_reshape_to(s, y[i], shape.rank, shape.dims);
-    flx_graph_free(rows);
+    flx_graph_release(rows);
 }
 
 const flxi_rules flxi_rules_map = {

@@ -213,7 +213,7 @@ static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const
     flx_graph *g = flx_graph_new(s->ctx, "compare");
     flx_val *in = g ? flxi_new(&g->arena, flx_val, n) : NULL;
     if (!in) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
         return NULL;
     }
@@ -247,7 +247,7 @@ static void sort_with_positions(flxi_site *s, const flx_val *x, uint32_t n, flx_
     a.compare = compare;
     if (!s->g->error.code)
         flx_sort_with(s->g, in, n + 1, y, n + 1, &a);
-    flx_graph_free(compare);
+    flx_graph_release(compare);
 }
 
 static flx_val *room_for_sorted(flxi_site *s)

@@ -116,7 +116,7 @@ static flx_val recur_by_scan(flxi_site *s, flx_val b, flx_val link, int64_t axis
     a.save_trajectory = true;
     if (step)
         flx_scan_with(s->g, in, 3, &r, 1, &a);
-    flx_graph_free(step);
+    flx_graph_release(step);
     return flxi_move_axis(s, r, 0, (int)axis);
 }
 

@@ -389,7 +389,7 @@ static flx_val kept_positions(flxi_site *s)
     to.pad_high = a->common.pad_high;
     if (step)
         flx_reduce_window_with(s->g, in, 4, kept, 2, &to);
-    flx_graph_free(step);
+    flx_graph_release(step);
     const flx_type *windows = flxi_typeof(s, s->x[1]);
     count = flxi_dims_product(s->ctx, windows, 0, windows->rank);
     return flxi_reshape_to(s, kept[1], 1, &count);

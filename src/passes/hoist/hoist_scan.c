@@ -368,7 +368,7 @@ static flx_code batch_part(hoisting *h, part *t, bool *can)
         axes[n++] = (flx_vmap_axis){.name = flxi_value_at(t->g, t->g->leaves.at[k])->name, .axis = 0};
     flx_error err = {0};
     flx_graph *batched = t->num_roots ? flx_vmap(t->g, axes, n, NULL, 0, h->plan.length, &err) : flx_graph_retain(t->g);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     t->g = batched;
     *can &= batched != NULL;
     if (batched || err.code != FLX_E_OOM)
@@ -521,7 +521,7 @@ static flx_code hoist_by_plan(flxi_copy *c, const flxi_node *n, const flxi_hoist
         code = take_apart(&h, is_done);
     part *const parts[] = {&h.once, &h.before, &h.loop, &h.after};
     for (size_t i = 0; i < 4; i++)
-        flx_graph_free(parts[i]->g);
+        flx_graph_release(parts[i]->g);
     flxi_hoist_plan_free(&h.plan);
     return code;
 }
@@ -547,7 +547,7 @@ static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *bo
         plan.only_once = only_once == 1;
         code = hoist_by_plan(c, n, &plan, is_done);
     }
-    flx_graph_free(turned);
+    flx_graph_release(turned);
     return code;
 }
 
@@ -564,7 +564,7 @@ flx_code flxi_hoist_scans(const flx_graph *in, flxi_pass prepare, flx_graph **ou
             code = prepare(((const scan_attrs *)n->attrs)->body, &body, NULL, err);
             if (code == FLX_OK && is_static(body))
                 code = hoist_body(&c, n, body, length, &is_done);
-            flx_graph_free(body);
+            flx_graph_release(body);
         }
         if (code == FLX_OK && !is_done)
             code = flxi_copy_node(&c, i);

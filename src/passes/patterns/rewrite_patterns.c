@@ -171,15 +171,15 @@ static flx_code build_pattern(flxi_rewriting *f, const flxi_proposal *p, flx_gra
     if (code == FLX_OK && !flxi_type_equal(flxi_type_at(g, g->outputs.at[0].val), flxi_type_at(f->g, f->root)))
         code = flxi_fail(err, FLX_E_SHAPE, "%s would have another type", flxi_ops[p->op].name);
     if (code == FLX_OK && p->plain) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         code = write_pattern(f, p, true, &g, err);
     }
     if (code == FLX_OK)
         code = flxi_expand(g, choose_proposed, &p->op, &expanded, NULL, err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     if (code == FLX_OK)
         code = flxi_simplify(expanded, out, NULL, err);
-    flx_graph_free(expanded);
+    flx_graph_release(expanded);
     return code;
 }
 
@@ -298,7 +298,7 @@ bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p)
     if (code != FLX_OK)
         return refuse(f, "%s", err.message);
     f->code = match_pattern(f, p, pattern, &a);
-    flx_graph_free(pattern);
+    flx_graph_release(pattern);
     if (f->code == FLX_OK && is_proven(f, p, &a)) {
         uint32_t node = flxi_value_at(f->g, f->root)->node;
         f->fused[node] = flxi_dup(&f->arena, flxi_proposal, p, 1);
@@ -389,10 +389,10 @@ static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_rewrite_r
     if (code == FLX_OK && f.count)
         code = flxi_simplify(made, &simple, NULL, err);
     close_round(&f);
-    flx_graph_free(made);
+    flx_graph_release(made);
     *count = f.count;
     if (simple) {
-        flx_graph_free(*now);
+        flx_graph_release(*now);
         *now = simple;
     }
     return code;
@@ -436,7 +436,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
     flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "fusing");
     if (code == FLX_OK)
         code = flxi_simplify(mapped, &now, NULL, err);
-    flx_graph_free(mapped);
+    flx_graph_release(mapped);
     for (int stage = 0; code == FLX_OK && stage < NUM_STAGES; stage++)
         code = fuse_stage(u, &now, stage, round, err);
     if (round)
@@ -444,7 +444,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
     if (code == FLX_OK)
         *out = now;
     else
-        flx_graph_free(now);
+        flx_graph_release(now);
     return code;
 }
 
@@ -457,7 +457,7 @@ static flx_code fuse_all(fuser *u, const flx_graph *g, flx_graph **out, flx_erro
         return FLX_OK;
     }
     flx_code code = flxi_rewrite_regions(now, out, &u->report->rewritten[FLX_PATTERN_REGION], err);
-    flx_graph_free(now);
+    flx_graph_release(now);
     return code;
 }
 
@@ -506,7 +506,7 @@ flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *o
         flxi_free(&g->ctx->mem, own, 1, sizeof *own);
     if (code == FLX_OK)
         return out;
-    flx_graph_free(out);
+    flx_graph_release(out);
     if (err)
         *err = local;
     return NULL;

@@ -124,7 +124,7 @@ static void write_arg(flxi_site *s, flx_val *y, bool largest)
         return;
     kept.dims[axis] = 1;
     flx_reduce(s->g, in, 4, out, 2, body, FLX_INTS(axis));
-    flx_graph_free(body);
+    flx_graph_release(body);
     y[0] = flx_cast(s->g, out[1], (flx_dtype)site_int(s, "dtype"));
     if (site_int(s, "keep_dims"))
         y[0] = flxi_reshape_to(s, y[0], kept.rank, kept.dims);
@@ -179,7 +179,7 @@ void flxi_export_as_sort(flxi_site *s, flx_val *y)
     a.compare = body;
     if (body)
         flx_sort_with(s->g, s->x, s->nin, y, s->nout, &a);
-    flx_graph_free(body);
+    flx_graph_release(body);
 }
 
 /* Values and their positions before, in order. */
@@ -305,7 +305,7 @@ void flxi_export_as_cumlogsumexp(flxi_site *s, flx_val *y)
     if (!body)
         return;
     flx_val v = running(s, x, flxi_number(s, x, -INFINITY), (flx_combine){NULL, body});
-    flx_graph_free(body);
+    flx_graph_release(body);
     y[0] = export_is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
 }
 
@@ -343,7 +343,7 @@ void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
     a.pad_high = behind_two(s, padding, 1, 2, 0);
     a.combine = (flx_combine){NULL, body};
     flx_reduce_window_with(s->g, in, 4, out, 2, &a);
-    flx_graph_free(body);
+    flx_graph_release(body);
     y[0] = out[1];
 }
 

@@ -63,6 +63,6 @@ void flxi_loop_end(export_loop *l, flx_val going, flx_val *y)
 
 void flxi_loop_free(export_loop *l)
 {
-    flx_graph_free(l->cond);
-    flx_graph_free(l->body);
+    flx_graph_release(l->cond);
+    flx_graph_release(l->body);
 }

@@ -130,7 +130,7 @@ static void run_steps(flxi_site *s, column_step *c, flx_val a, flx_val b, flx_di
     if (c->in.g->error.code)
         flxi_graph_fail(s->g, &c->in.g->error);
     flx_scan_with(s->g, (flx_val[]){a, b, flx_iota(s->g, &numbers, 0)}, 3, out, count, &attrs);
-    flx_graph_free(c->in.g);
+    flx_graph_release(c->in.g);
 }
 
 static flx_val rows_numbered(column_step *c)

@@ -130,7 +130,7 @@ static void run_sweeps(flxi_site *s, flx_val *a, flx_val *v, bool hermitian)
     if (n < 2 || !body) {
         if (!body)
             flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
-        flx_graph_free(body);
+        flx_graph_release(body);
         return;
     }
     flxi_site in = *s;
@@ -153,7 +153,7 @@ static void run_sweeps(flxi_site *s, flx_val *a, flx_val *v, bool hermitian)
     attrs.body = body;
     attrs.num_carry = 2;
     flx_scan_with(s->g, (flx_val[]){*a, *v, flx_iota(s->g, &numbers, 0)}, 3, out, 2, &attrs);
-    flx_graph_free(body);
+    flx_graph_release(body);
     *a = out[0];
     *v = out[1];
 }
@@ -343,8 +343,8 @@ static flx_val squared(flxi_site *s, flx_val a, flx_val times)
     } else {
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
     }
-    flx_graph_free(cond);
-    flx_graph_free(body);
+    flx_graph_release(cond);
+    flx_graph_release(body);
     return out[1];
 }
 

@@ -425,7 +425,7 @@ static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
         flx_run(g, NULL, NULL, 0, &y, &err);
     if (!g || err.code == FLX_E_OOM || flx_graph_error(g, NULL) == FLX_E_OOM)
         starve(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return y;
 }
 

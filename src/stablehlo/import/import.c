@@ -87,7 +87,7 @@ static flx_graph *import_once(hlo_lowering *l, const hlo_function *f)
         l->error.where[0] = 0;
         flxi_at(&l->error, "%.110s:%u:%u", l->file, f->at.line, f->at.column);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     return NULL;
 }
 
@@ -106,14 +106,14 @@ static flx_code lower(hlo_lowering *l, flx_module *out)
     }
     if (g && flxi_module_add(out, g) != FLX_OK)
         flxi_oom(&l->error, "a module");
-    flx_graph_free(g);
+    flx_graph_release(g);
     return (flx_code)l->error.code;
 }
 
 static void lowering_free(hlo_lowering *l)
 {
     for (size_t i = l->kept.n; i-- > 0;)
-        flx_graph_free(l->kept.at[i]);
+        flx_graph_release(l->kept.at[i]);
     flxi_vec_free(&l->ctx->mem, &l->kept);
     flxi_vec_free(&l->ctx->mem, &l->map);
     flxi_vec_free(&l->ctx->mem, &l->assumed);

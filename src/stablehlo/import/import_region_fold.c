@@ -102,7 +102,7 @@ static bool counts_along(const hlo_site *s, flx_val v, int64_t axis)
         return false;
     flx_val wanted = flx_iota(g, &type, axis);
     bool same = wanted.id && flxi_attrs_equal(&flxi_ops[OP_iota], n->attrs, flxi_node_at(g, 0)->attrs);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return same;
 }
 

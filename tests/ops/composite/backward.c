@@ -50,7 +50,7 @@ static void check_kind(const char *kind)
     flx_tensor_release(y[1]);
     flx_tensor_release(a);
     flx_tensor_release(b);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     tangent_end(&t);
     test_count_case();
 }
@@ -158,8 +158,8 @@ TEST(fused_backward_reaches_into_bodies)
     CHECK_OK(a && b ? FLX_OK : t.err.code, &t.err);
     CHECK_EQ_U64(count_ops(a, "rms_norm_backward_input"), 0);
     CHECK_EQ_U64(count_ops(b, "rms_norm_backward_input"), 1);
-    flx_graph_free(a);
-    flx_graph_free(b);
+    flx_graph_release(a);
+    flx_graph_release(b);
     tangent_end(&t);
 }
 
@@ -184,8 +184,8 @@ TEST(scan_backward_ops_become_one_sweep)
     CHECK_OK(flxi_decompose(d, is_scan_backward, NULL, &apart, NULL, &t.err), &t.err);
     CHECK_OK(flxi_simplify(apart, &simple, NULL, &t.err), &t.err);
     CHECK_EQ_U64(count_ops(simple, "scan"), 2);
-    flx_graph_free(d);
-    flx_graph_free(apart);
-    flx_graph_free(simple);
+    flx_graph_release(d);
+    flx_graph_release(apart);
+    flx_graph_release(simple);
     tangent_end(&t);
 }

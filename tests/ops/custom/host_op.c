@@ -217,8 +217,8 @@ TEST(host_op_derivatives_of_every_order)
     flx_graph *hessian = flx_hessian(g, wrt, 1, NULL, &err);
     CHECK_MSG(hessian, "%s", err.message);
     CHECK_NEAR(value_at(ctx, hessian, &x, 1, "ref"), 12 * x * x, 1e-12);
-    flx_graph_free(first);
-    flx_graph_free(hessian);
+    flx_graph_release(first);
+    flx_graph_release(hessian);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -238,7 +238,7 @@ TEST(host_op_batches_by_its_rule_or_in_a_loop)
         CHECK(batch_calls == (i == 0));
         const double x[3] = {-3, 1, 2};
         CHECK_NEAR(value_at(ctx, g, x, 3, "cpu"), 9, 0);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_module_free(m);
         flx_context_free(ctx);
     }

@@ -174,7 +174,7 @@ static int32_t run_transformed(const char *text, flx_graph *(*transform)(const f
     for (int i = 0; i < 4; i++)
         flx_tensor_release(out[i]);
     flx_tensor_release(value);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
     return code;

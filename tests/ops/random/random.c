@@ -185,7 +185,7 @@ static void check_same_draws(const char *call, const char *want)
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
     flx_tensor_release(x);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -264,7 +264,7 @@ static void check_streams(const char *call, const char *dtype)
     CHECK_MSG(memcmp(bytes, bytes + size, size) != 0, "examples with one key draw the same");
     flx_tensor_release(all);
     flx_tensor_release(k);
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -320,7 +320,7 @@ TEST(sample_of_a_batch_numbers_rows_through_it)
             flx_tensor *x = flx_tensor_new(ctx, &type, logits, &err);
             CHECK_OK((int32_t)flx_run(g, NULL, &(flx_feed){"x", x}, 1, &y[batched], &err), &err);
             flx_tensor_release(x);
-            flx_graph_free(g);
+            flx_graph_release(g);
             flx_module_free(m);
         }
         test_fail_context("sample(x%s)", attrs[a]);

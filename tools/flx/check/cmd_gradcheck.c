@@ -123,8 +123,8 @@ static int subject_read(subject *s, const model *m, const request *q, const args
 static void subject_free(subject *s)
 {
     inputs_free(&s->at);
-    flx_graph_free(s->loss);
-    flx_graph_free(s->wide.graph);
+    flx_graph_release(s->loss);
+    flx_graph_release(s->wide.graph);
     free(s->wrt);
 }
 
@@ -230,7 +230,7 @@ static double error_of_value(const subject *s, const request *q, flx_val v, int 
     if (part && results && check_derivatives(&p, order, results, &err) == FLX_OK)
         for (size_t k = 0; k < p.num_wrt; k++)
             worst = fmax(worst, results[k].worst);
-    flx_graph_free(part);
+    flx_graph_release(part);
     free(results);
     return worst;
 }

@@ -353,8 +353,8 @@ static flx_code check_order(checking *c, int order, const char *const *names, ch
             code = check_gradient(c, k, outputs[k], &results[k], err);
         release_all(outputs, p->num_wrt);
     }
-    flx_graph_free(gradient);
-    flx_graph_free(product);
+    flx_graph_release(gradient);
+    flx_graph_release(product);
     return code;
 }
 

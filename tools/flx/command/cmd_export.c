@@ -45,7 +45,7 @@ static int export_model(const model *m, const args *a, const char *path)
             status = write_text(g, &text, path, args_has(a, "--json"));
     }
     flx_buffer_free(&text);
-    flx_graph_free(g);
+    flx_graph_release(g);
     inputs_free(&in);
     return status;
 }

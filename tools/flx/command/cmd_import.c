@@ -90,7 +90,7 @@ static int write_apart(const model *m, const args *a, const char *out, weights *
     flx_error err = {0};
     flx_graph *g = flx_constants_to_params(m->graph, take_large, w, &err);
     if (w->failed || !g) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return w->failed ? fail_memory() : report(&err, m->name);
     }
     char *beside = weights_path(out);
@@ -100,7 +100,7 @@ static int write_apart(const model *m, const args *a, const char *out, weights *
     if (!status)
         status = derive_write(g, a);
     free(beside);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return status;
 }
 

@@ -176,7 +176,7 @@ int derive_run(const args *a, derive_fn make, const void *request)
         flx_error err = {0};
         flx_graph *g = make(&m, request, &err);
         status = g ? derive_write(g, a) : report_transform(&err);
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     model_close(&m);
     return status;

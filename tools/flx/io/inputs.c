@@ -274,8 +274,8 @@ static int64_t solve_symbol(const reading *r, const extent *symbol, flx_dim dim,
         answer = flx_tensor_type(vector)->dims[0];
     flx_tensor_release(vector);
     flx_tensor_release(value);
-    flx_graph_free(bound);
-    flx_graph_free(g);
+    flx_graph_release(bound);
+    flx_graph_release(g);
     return answer;
 }
 
@@ -399,7 +399,7 @@ static int specialise_types(const reading *r, flx_graph **out)
         flx_output(g, flx_input(g, r->slots[i].name, r->slots[i].type), NULL);
     flx_error err = {0};
     *out = specialise(r, g, &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return *out ? STATUS_OK : report(&err, NULL);
 }
 
@@ -418,7 +418,7 @@ static int fill_rest(reading *r)
         if (!status)
             status = spec_fill(r->model->ctx, s->name, s->spec, type, &s->value);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     return status;
 }
 

@@ -18,7 +18,7 @@ static int run_optimise(const args *a)
         status = report(&err, f.name);
     if (!status)
         status = kernel_write(fast, a);
-    flx_kernel_free(fast);
+    flx_kernel_release(fast);
     kernel_close(&f);
     return status;
 }
@@ -65,7 +65,7 @@ static int run_fuse(const args *a)
         status = report(&err, NULL);
     if (!status)
         status = kernel_write(fused, a);
-    flx_kernel_free(fused);
+    flx_kernel_release(fused);
     kernel_close(&second);
     kernel_close(&first);
     return status;

@@ -109,7 +109,7 @@ int kernel_open_checked(kernel_file *f, const char *path, size_t *warnings)
 
 void kernel_close(kernel_file *f)
 {
-    flx_kernel_free(f->kernel);
+    flx_kernel_release(f->kernel);
     free(f->bytes.data);
     flx_context_free(f->ctx);
     *f = (kernel_file){0};

@@ -60,7 +60,7 @@ static flx_graph *build(flx_context *ctx, size_t nodes)
     return g;
 }
 
-/* The loss is the sum of the last value; the gradient by x passes every node. */
+/* The loss is the sum of the last value; the gradient with respect to x passes every node. */
 static void measure_transforms(const flx_graph *g, size_t nodes)
 {
     static const char *const wrt[] = {"x"};

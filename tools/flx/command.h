@@ -21,9 +21,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    const char *
-        operand; /* what is given next to the options: "FILE", "[NAME]" for one that may be left out, "FILE [OUT]" for two
-                     of which the second may be, "" for none */
+    /* What is given next to the options: "FILE", "[NAME]" for one that may be left out, "FILE [OUT]" for two of which
+       the second may be, "" for none. */
+    const char *operand;
     const char *summary;              /* one line for `flx help` */
     const char *about;                /* the body of the help page */
     const option *options;            /* ended by {0} */

@@ -309,7 +309,7 @@ static void bench_free(bench *b)
 static int run_bench(const args *a)
 {
     const char *device = args_value(a, "--device");
-    bench b = {.device = device ? device : default_device};
+    bench b = {.device = device ? device : default_device()};
     int status = device_require(b.device);
     if (!status)
         status = compiling_read(a, b.device, &b.options);

@@ -9,9 +9,14 @@
 
 #include <fluxion/run.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-const char default_device[] = "cpu";
+const char *default_device(void)
+{
+    const char *wanted = getenv("FLX_DEVICE");
+    return wanted && *wanted ? wanted : "cpu";
+}
 
 /* Names that devices of Fluxion have, whether or not this library was built with them. */
 static const char *const known_names[] = {"ref", "cpu", "opencl", "cuda", NULL};

@@ -3,7 +3,7 @@
 #ifndef FLX_CMD_DEVICES_H
 #define FLX_CMD_DEVICES_H
 
-extern const char default_device[];
+const char *default_device(void);
 
 /* Succeeds when the device can be used. A name that no device has is bad usage; a device that this machine or this
    build lacks is a failure of the system. */

@@ -68,7 +68,7 @@ static int replay(const args *a)
 {
     const char *device = args_value(a, "--device");
     if (!device)
-        device = default_device;
+        device = default_device();
     int status = device_require(device);
     if (status)
         return status;

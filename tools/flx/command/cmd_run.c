@@ -228,7 +228,7 @@ static int run_run(const args *a)
 {
     const char *device = args_value(a, "--device");
     if (!device)
-        device = default_device;
+        device = default_device();
     flx_compile_options compile_options;
     int status = device_require(device);
     if (!status)

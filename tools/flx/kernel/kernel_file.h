@@ -86,9 +86,9 @@ int value_tell(const kernel_file *f, const args *a, const buffer_value *b);
     {                                                                     \
         "--out", "DIR", "write each result as DIR/NAME.npy", MAY_BE_GIVEN \
     }
-#define OPTION_KERNEL_DEVICE                                                                    \
-    {                                                                                           \
-        "--device", "NAME", "where to run: ref, the interpreter, is always there", MAY_BE_GIVEN \
+#define OPTION_KERNEL_DEVICE                                                                                \
+    {                                                                                                       \
+        "--device", "NAME", "where to run: cpu unless given, ref (the interpreter) or opencl", MAY_BE_GIVEN \
     }
 #define ABOUT_KERNEL_SPEC                                                                             \
     "SPEC is path.npy, path.npz:key, path.safetensors:key, a number that fills, zeros, ones, iota,\n" \

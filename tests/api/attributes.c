@@ -196,7 +196,7 @@ TEST(api_node_attributes_of_every_kind)
     static const struct {
         const char *op, *key, *kind;
         int32_t value;
-    } wanted[] = {{"cast", "to", "dtype", FLX_ATTR_WORD},     {"pad", "low", "ints", FLX_ATTR_INTS},
+    } wanted[] = {{"cast", "to", "dtype", FLX_ATTR_WORD},     {"pad", "low", "dims", FLX_ATTR_INTS},
                   {"scan", "body", "graph", FLX_ATTR_GRAPH},  {"const", "type", "type", FLX_ATTR_TYPE},
                   {"const", "data", "data", FLX_ATTR_TENSOR}, {"gather", "oob", "word", FLX_ATTR_WORD}};
     flx_error err = {0};

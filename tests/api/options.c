@@ -362,7 +362,6 @@ static flx_code evaluate_nothing(void *user, const flx_custom_call *c, const voi
 
 static uint32_t status_of_run;
 static const flx_dim_binding no_dims[1];
-static const char *const trained[] = {"p"};
 
 static const flx_context_options for_context = {.struct_size = sizeof for_context,
                                                 .alloc = allocate,
@@ -386,9 +385,7 @@ static const flx_train_options for_train = {.struct_size = sizeof for_train,
                                             .beta2 = 0.5,
                                             .epsilon = 1e-3,
                                             .weight_decay = 0.1,
-                                            .clip_norm = 1,
-                                            .params = trained,
-                                            .num_params = 1};
+                                            .clip_norm = 1}; /* a list without its length would be an empty one */
 static const flx_compile_options for_compile = {.struct_size = sizeof for_compile,
                                                 .flags = FLX_COMPILE_INTERPRET,
                                                 .device = "cpu",

@@ -4,6 +4,7 @@
 #include "format/zip.h"
 #include "session_case.h"
 
+#include <fluxion/recording.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -77,7 +77,8 @@ static int read_size(request *q, const char *text)
     }
     int64_t number;
     if (read_i64(text, &number) && (number < 0 || number > max_extent))
-        return fail(FLX_E_USAGE, "--size must be a nonnegative integer or a name, got '%s'", text);
+        return fail(FLX_E_USAGE, "--size must be an integer between 0 and %lld or a name, got '%s'",
+                    (long long)max_extent, text);
     return STATUS_OK;
 }
 

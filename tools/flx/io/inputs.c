@@ -121,7 +121,8 @@ static int apply_set(reading *r, const char *name, const char *text)
         return unknown_symbol(r, name);
     int64_t value;
     if (!read_i64(text, &value) || value < 0 || value > max_extent)
-        return fail(FLX_E_USAGE, "--set %s: the extent must be a nonnegative integer, got '%s'", name, text);
+        return fail(FLX_E_USAGE, "--set %s: the extent must be an integer between 0 and %lld, got '%s'", name,
+                    (long long)max_extent, text);
     return set_extent(e, value, "--set");
 }
 

@@ -422,7 +422,7 @@ static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
     ok = ok && flxi_attrs_clone(g, &flxi_ops[n->op], n->attrs, NULL, &attrs, &err) == FLX_OK;
     uint32_t id = ok ? flxi_add_node(g, n->op, ids, n->nin, attrs) : 0;
     if (id && flx_output(g, (flx_val){id, g->serial}, NULL) == FLX_OK)
-        flx_run(g, NULL, NULL, 0, &y, &err);
+        flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, &y, &err);
     if (!g || err.code == FLX_E_OOM || flx_graph_error(g, NULL) == FLX_E_OOM)
         starve(e);
     flx_graph_release(g);

@@ -271,7 +271,8 @@ static int64_t solve_symbol(const reading *r, const extent *symbol, flx_dim dim,
     flx_tensor *value = flx_tensor_new(r->model->ctx, &given, NULL, NULL);
     flx_tensor *vector = NULL;
     int64_t answer = -1;
-    if (bound && value && flx_run(bound, NULL, &(flx_feed){"x", value}, 1, &vector, NULL) == FLX_OK)
+    if (bound && value &&
+        flx_run(bound, &(flx_run_options){.device = "ref"}, &(flx_feed){"x", value}, 1, &vector, NULL) == FLX_OK)
         answer = flx_tensor_type(vector)->dims[0];
     flx_tensor_release(vector);
     flx_tensor_release(value);

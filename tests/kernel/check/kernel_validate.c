@@ -622,7 +622,7 @@ TEST(kernel_validate_counts_findings_beyond_the_room)
     CHECK_CODE(flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL), FLX_E_KERNEL, &err);
     CHECK_CODE(flx_kernel_validate(k, NULL, NULL, 1, &found, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_kernel_validate(NULL, NULL, NULL, 0, &found, &err), FLX_E_USAGE, &err);
-    flx_kernel_target small = {.struct_size = 8};
+    flx_kernel_target small = {.struct_size = 9};
     CHECK_CODE(flx_kernel_validate(k, &small, NULL, 0, &found, &err), FLX_E_USAGE, &err);
     flx_kernel_release(k);
 }

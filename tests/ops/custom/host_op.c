@@ -314,7 +314,7 @@ TEST(host_op_registration_checks_what_it_gets)
     op.eval = NULL;
     CHECK(flx_register_custom(ctx, &op, &err) == FLX_E_USAGE);
     op = power_op;
-    op.struct_size = 8;
+    op.struct_size = 9;
     CHECK(flx_register_custom(ctx, &op, &err) == FLX_E_USAGE);
     flx_context_free(ctx);
 }

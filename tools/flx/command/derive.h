@@ -56,12 +56,12 @@ int limits_read(const args *a, flx_jacobian_options *options);
     {                                                                                                              \
         "--wrt", "NAMES", "the inputs and parameters to differentiate by, as in a,b; must be given", MUST_BE_GIVEN \
     }
-#define OPTION_OUTPUT                                                                                          \
-    {                                                                                                          \
-        "-o", "OUT",                                                                                           \
-            "where the graph goes: a file, in binary form if it ends in .flxb, or -,\nstandard output, as it " \
-            "works without this option",                                                                       \
-            MAY_BE_GIVEN                                                                                       \
+#define OPTION_OUTPUT                                                                                    \
+    {                                                                                                    \
+        "-o", "OUT",                                                                                     \
+            "where the graph goes: a file, in binary form if it ends in .flxb, or -,\nstandard output, " \
+            "which is the default",                                                                      \
+            MAY_BE_GIVEN                                                                                 \
     }
 
 #endif

@@ -74,7 +74,7 @@ static void measure_transforms(const flx_graph *g, size_t nodes)
         fail(&err);
     report("grad", nodes, now() - t);
     printf("  %-12s %9.2f nodes per node\n", "", (double)flx_graph_node_count(d) / (double)nodes);
-    flx_graph_free(d);
+    flx_graph_release(d);
 
     t = now();
     d = flx_jvp(g, wrt, 1, &err);
@@ -82,14 +82,14 @@ static void measure_transforms(const flx_graph *g, size_t nodes)
         fail(&err);
     report("jvp", nodes, now() - t);
     printf("  %-12s %9.2f nodes per node\n", "", (double)flx_graph_node_count(d) / (double)nodes);
-    flx_graph_free(d);
+    flx_graph_release(d);
 
     t = now();
     d = flx_vmap(g, &axis, 1, NULL, 0, 8, &err);
     if (!d)
         fail(&err);
     report("vmap", nodes, now() - t);
-    flx_graph_free(d);
+    flx_graph_release(d);
 }
 
 static void measure(size_t nodes)
@@ -148,12 +148,12 @@ static void measure(size_t nodes)
     report("specialise", nodes, now() - t);
 
     measure_transforms(g, nodes);
-    flx_graph_free(special);
+    flx_graph_release(special);
     flx_module_free(decoded);
     flx_module_free(m);
     flx_buffer_free(&text);
     flx_buffer_free(&bytes);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

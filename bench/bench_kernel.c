@@ -73,7 +73,7 @@ static void long_loop(flx_context *ctx, unsigned steps, const char *device)
         flx_kernel_derived_free(d);
     }
     printf("  bit for bit the same: %s\n", memcmp(&gradient[0], &gradient[1], 8) == 0 ? "yes" : "NO");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation of the program as an op of a graph: a table with linear interpolation, and its derivative. */
+#include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ int main(void)
 
     flx_tensor_release(d);
     flx_tensor_release(x);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
     return 0;

@@ -65,9 +65,9 @@ static int train_decoder(flx_context *ctx, const flx_graph *g)
     const flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.01, .clip_norm = 1};
     const flx_dim_binding batch = {"N", BATCH};
     const flx_compile_options options = {.flags = FLX_COMPILE_FLUSH, .dims = &batch, .num_dims = 1};
-    flx_trainer *t = NULL;
+    flx_trainer *t = flx_compile_training(g, &adam, &options, &err);
     double loss = INFINITY;
-    if (flx_compile_training(g, &adam, &options, &t, &err) == FLX_OK)
+    if (t)
         train_compiled(ctx, g, t, &loss, &err);
     flx_trainer_free(t);
     if (err.code)

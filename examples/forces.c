@@ -126,7 +126,7 @@ static double train_compiled(flx_context *ctx, const flx_graph *loss, flx_traine
         error = train(t, in, err);
     for (int i = 0; i < NUM_FEEDS; i++)
         flx_tensor_release(in[i]);
-    flx_graph_free(sized);
+    flx_graph_release(sized);
     return error;
 }
 
@@ -140,13 +140,13 @@ int main(void)
     const flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.01};
     const flx_dim_binding batch = {"N", BATCH};
     const flx_compile_options options = {.flags = FLX_COMPILE_FLUSH, .dims = &batch, .num_dims = 1};
-    flx_trainer *t = NULL;
+    flx_trainer *t = loss ? flx_compile_training(loss, &adam, &options, &err) : NULL;
     double error = INFINITY;
-    if (loss && flx_compile_training(loss, &adam, &options, &t, &err) == FLX_OK)
+    if (t)
         error = train_compiled(ctx, loss, t, &err);
     flx_trainer_free(t);
-    flx_graph_free(loss);
-    flx_graph_free(energy);
+    flx_graph_release(loss);
+    flx_graph_release(energy);
     flx_context_free(ctx);
     if (err.code)
         fprintf(stderr, "%s: %s\n", flx_code_name(err.code), err.message);

@@ -15,13 +15,13 @@ static flx_graph *build_gpt2(flx_context *ctx, flx_dtype dtype)
     flx_val words = flx_input(g, "words", &words_type), next = flx_input(g, "next", &words_type);
     flx_val x = flx_nn_embedding(g, "words", words, WORDS, WIDTH, dtype);
     x = flx_add(g, x, flx_param(g, "places.table", &table_type));
+    const flx_nn_attention_options attention = {.struct_size = sizeof attention, .heads = HEADS, .mask_kind = "causal"};
+    const flx_nn_block_options layer = {
+        .struct_size = sizeof layer, .attention = &attention, .hidden = HIDDEN, .activation = "gelu_approx"};
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "layer%d", i);
-        x = flx_nn_transformer_block(g, name, x,
-                                     &(flx_nn_block_options){.attention = {.heads = HEADS, .mask_kind = "causal"},
-                                                             .hidden = HIDDEN,
-                                                             .activation = "gelu_approx"});
+        x = flx_nn_transformer_block(g, name, x, &layer);
     }
     x = flx_nn_layer_norm(g, "norm", x, 1e-5);
     flx_val table = flx_graph_find(g, "words.table");
@@ -36,7 +36,7 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build_gpt2(ctx, FLX_F32);
     int status = train_decoder(ctx, g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return status;
 }

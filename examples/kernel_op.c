@@ -24,11 +24,7 @@ static flx_graph *build(flx_context *ctx)
     flx_type type = flx_type_make(FLX_F32, 1, &n);
     flx_graph *g = flx_graph_new(ctx, "loss");
     flx_val x = flx_input(g, "x", &type), y = FLX_NONE;
-    flx_kernel_call_attrs attrs = FLX_KERNEL_CALL_ATTRS;
-    attrs.kernel = kernel;
-    attrs.outputs = (flx_types){&type, 1};
-    attrs.grid = (flx_ints){&n, 1};
-    flx_kernel_call(g, &x, 1, &attrs, &y, 1);
+    flx_kernel_call(g, &x, 1, &y, 1, .kernel = kernel, .outputs = {&type, 1}, .grid = {&n, 1});
     flx_output(g, flx_reduce_sum(g, y, FLX_ALL, 0), "loss");
     return g;
 }
@@ -57,8 +53,8 @@ int main(void)
 
     flx_tensor_release(d);
     flx_tensor_release(x);
-    flx_graph_free(grad);
-    flx_graph_free(g);
+    flx_graph_release(grad);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return 0;
 }

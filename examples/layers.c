@@ -58,12 +58,12 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build(ctx);
     const flx_train_options adam = {.struct_size = sizeof adam, .optimiser = FLX_ADAM, .rate = 0.05};
-    flx_trainer *t = NULL;
+    flx_trainer *t = flx_compile_training(g, &adam, NULL, &err);
     show_params(ctx, g);
-    if (flx_compile_training(g, &adam, NULL, &t, &err) == FLX_OK)
+    if (t)
         train(ctx, g, t, &err);
     flx_trainer_free(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
 }

@@ -14,8 +14,17 @@ static flx_graph *build_llama(flx_context *ctx, flx_dtype dtype)
     flx_type type = flx_type_make(FLX_I32, 2, dims);
     flx_val words = flx_input(g, "words", &type), next = flx_input(g, "next", &type);
     flx_val x = flx_nn_embedding(g, "words", words, WORDS, WIDTH, dtype);
+    const flx_nn_attention_options attention = {
+        .struct_size = sizeof attention,
+        .heads = HEADS,
+        .kv_heads = KV_HEADS,
+        .mask_kind = "causal",
+        .rope_theta = 10000,
+        .no_bias = 1,
+    };
     const flx_nn_block_options layer = {
-        .attention = {.heads = HEADS, .kv_heads = KV_HEADS, .mask_kind = "causal", .rope_theta = 10000, .no_bias = 1},
+        .struct_size = sizeof layer,
+        .attention = &attention,
         .hidden = HIDDEN,
         .activation = "silu",
         .is_rms = 1,
@@ -38,7 +47,7 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build_llama(ctx, FLX_F32);
     int status = train_decoder(ctx, g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return status;
 }

@@ -2,6 +2,7 @@
 /* Compiles a graph once and runs it in several ways: with a parameter that stays, asynchronously, checked, and from a
    recording. */
 #include <fluxion/fluxion.h>
+#include <fluxion/recording.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,8 +87,8 @@ int main(void)
     flx_module *m = flx_parse(ctx, text, strlen(text), "session", &err);
     flx_compile_options options = {
         .struct_size = sizeof options, .flags = FLX_COMPILE_BACKGROUND, .record_path = "session.flxr"};
-    flx_exec *e = NULL;
-    flx_code code = m ? flx_compile(flx_module_main(m), &options, &e, &err) : (flx_code)err.code;
+    flx_exec *e = m ? flx_compile(flx_module_main(m), &options, &err) : NULL;
+    flx_code code = e ? FLX_OK : (flx_code)err.code;
     flx_tensor *x = vector(ctx, (float[]){1, 2, 4}, 3, &err), *w = vector(ctx, (float[]){1, 10, 100}, 3, &err);
     if (code == FLX_OK)
         code = x && w ? run_all(ctx, e, x, w, &err) : (flx_code)err.code;

@@ -123,8 +123,8 @@ static double gradient_error(const flx_graph *loss, const flx_feed *feeds, flx_e
     for (int i = 0; i < 2 + NUM_PARAMS; i++)
         if (all[i].value != feeds[i].value)
             flx_tensor_release((flx_tensor *)(uintptr_t)all[i].value);
-    flx_graph_free(wide);
-    flx_graph_free(grad);
+    flx_graph_release(wide);
+    flx_graph_release(grad);
     return worst;
 }
 
@@ -174,9 +174,9 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *loss = build_loss(ctx);
     flx_train_options adam = {.optimiser = FLX_ADAM, .rate = 0.01};
-    flx_trainer *t = NULL;
+    flx_trainer *t = flx_compile_training(loss, &adam, NULL, &err);
     double accuracy = 0;
-    if (flx_compile_training(loss, &adam, NULL, &t, &err) == FLX_OK) {
+    if (t) {
         flx_feed feeds[2 + NUM_PARAMS];
         flx_tensor *x = flx_tensor_new(ctx, flx_val_type(loss, flx_graph_find(loss, "x")), NULL, &err);
         flx_tensor *label = flx_tensor_new(ctx, flx_val_type(loss, flx_graph_find(loss, "label")), NULL, &err);
@@ -195,7 +195,7 @@ int main(void)
             flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
     }
     flx_trainer_free(t);
-    flx_graph_free(loss);
+    flx_graph_release(loss);
     flx_context_free(ctx);
     if (err.code)
         fprintf(stderr, "%s: %s\n", flx_code_name(err.code), err.message);

@@ -33,7 +33,7 @@ static outcome attempt(damage_decoder decode, const unsigned char *bytes, size_t
         CHECK_MSG(t || (err.code != FLX_OK && err.code != 12345 && err.message[0]), "an error without a message");
         CHECK_MSG(f.largest <= largest, "requested %zu bytes, the limit is %zu", f.largest, largest);
         if (t)
-            CHECK(flx_tensor_size(t) == 0 || flx_tensor_bytes(t));
+            CHECK(flx_tensor_nbytes(t) == 0 || flx_tensor_const_data(t));
         flx_tensor_release(t);
         flx_context_free(ctx);
     }

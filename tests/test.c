@@ -558,6 +558,7 @@ int main(int argc, char **argv)
     }
     /* Compiled code is compiled now, not by an earlier version, unless a test or the caller wants the cache. */
     setenv("FLX_CACHE", "off", 0);
+    setenv("FLX_DEVICE", "ref", 0); /* runs without a device go by the definition; others name theirs */
     run.program = argv[0];
     run.thread = pthread_self();
     run.tests = sort_tests(run.tests);

@@ -76,6 +76,9 @@ void test_register(test_case *t);
 #define CHECK_CODE(call, code, err) test_require_code(__FILE__, __LINE__, #call, (call), (code), (err))
 #define CHECK_OK(call, err) CHECK_CODE(call, FLX_OK, err)
 
+/* That an object was made; `err` is printed when it was not. */
+#define CHECK_MADE(object, err) CHECK_MSG((object) != NULL, "%s: %s", flx_code_name((err)->code), (err)->message)
+
 /* Fails without a condition. */
 #define FAIL(...) test_require(__FILE__, __LINE__, false, "reached a place that must not be reached", __VA_ARGS__)
 

@@ -20,7 +20,7 @@ enum {
 typedef struct flx_op_view {
     const char *name;
     const char *family;   /* the file in src/ops that holds it */
-    const char *operands; /* "x, [beta]", "x..." ; suffixes :index :pred :key :any :int :pair tell the role */
+    const char *operands; /* "x, [beta]", "x..." ; suffixes :index :pred :key :any :int :pair give roles */
     const char *results;  /* "values, indices"; "..." as many as the op says */
     const char *doc;
     uint32_t dtypes;                    /* bit 1 << flx_dtype for each the op takes */
@@ -44,8 +44,23 @@ FLX_API flx_code flx_op_at(size_t i, flx_op_view *out);
 /** By name or synonym; FLX_E_NAME when there is no such op. */
 FLX_API flx_code flx_op_find(const char *name, flx_op_view *out);
 FLX_API flx_code flx_op_attr(const char *op, uint32_t i, flx_attr_view *out);
-/** Synonym i and the name it stands for; FLX_E_NAME when `i` is out of range. */
+/** Synonym i and the op it means; FLX_E_NAME when `i` is out of range. */
 FLX_API flx_code flx_op_synonym(size_t i, const char **synonym, const char **name);
+
+/* ---- Names of other frameworks ---- */
+
+typedef struct flx_foreign_view {
+    const char *name;       /* as the framework spells it, without its module */
+    const char *frameworks; /* "PyTorch, NumPy" */
+    const char *ours;       /* an op, or a function of fluxion/nn.h ("flx_nn_lstm") */
+    const char *note;       /* how it is called or what else is needed, or "" */
+} flx_foreign_view;
+
+/** Row i of the table, sorted by name; FLX_E_NAME when `i` is out of range. */
+FLX_API flx_code flx_foreign_name(size_t i, flx_foreign_view *out);
+/** The row of a name, compared without case, underscores and what comes before the last dot ("torch.nn.MaxPool2d");
+    FLX_E_NAME when there is none. */
+FLX_API flx_code flx_foreign_find(const char *name, flx_foreign_view *out);
 
 FLX_END_DECLS
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom.h: operations that a program adds to graphs, computed by functions of the program.
+/* fluxion/custom.h: operations that a program adds to graphs, computed by functions of the program. Experimental: how
+   an operation describes its derivatives and batching may change.
 
    They belong to a context: registered once, they can be used by every graph of it, from C
    (flx_op(g, "custom", …) with the attribute `name`) and in text:
 
        y = custom(x, name="soft_clip", limit=2.5)
 
-   Attributes beside `name` are the operation's own: numbers, strings, flags, lists of numbers. An operation has as many
-   operands and results as its `infer` says. Derivatives and batching are functions that append nodes to a graph, so
-   they can be differentiated again; what is missing is reported as NO_RULE when it is asked for, except for `batch`:
+   Attributes other than `name` are the operation's own: numbers, strings, flags, lists of numbers. An operation has as
+   many operands and results as its `infer` says. Derivatives and batching are functions that append nodes to a graph,
+   so they can be differentiated again; what is missing is reported as NO_RULE when it is asked for, except for `batch`:
    without it examples are computed one after the other. For work inside the compiled code see fluxion/kernel.h. */
 #ifndef FLUXION_CUSTOM_H
 #define FLUXION_CUSTOM_H
@@ -31,7 +32,7 @@ FLX_API const flx_type *flx_custom_result(const flx_custom_call *c, size_t i);
 /** The attribute of this name as it was given, in its own kind (FLX_ATTR_INT, REAL, WORD for flags, STRING, INTS,
     REALS), or NULL. It lives as long as the call. */
 FLX_API const flx_attr *flx_custom_attr(const flx_custom_call *c, const char *key);
-/** A number, whole or not; `otherwise` when there is none of this name. */
+/** A number, whole or not; `otherwise` when the attribute is absent. */
 FLX_API double flx_custom_real(const flx_custom_call *c, const char *key, double otherwise);
 
 enum {
@@ -40,7 +41,7 @@ enum {
 
 /** Functions return FLX_OK or a code, with a message in err. Threads may call them at the same time. */
 typedef struct flx_custom_op {
-    uint32_t struct_size; /* sizeof(flx_custom_op); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_custom_op); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_CUSTOM_… */
     const char *name;     /* letters, digits, '_' and '.' */
     void *user;           /* handed to the functions */
@@ -56,7 +57,7 @@ typedef struct flx_custom_op {
     /** Tangents of operands (FLX_NONE: zero) to tangents of results. Or NULL. */
     flx_code (*jvp)(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *inputs, const flx_val *results,
                     const flx_val *tangents, flx_val *out, flx_error *err);
-    /** Inputs i with batched[i] have an axis of `size` in front; all results must have it. Or NULL. */
+    /** Inputs i with batched[i] have a leading axis of extent `size`; all results must have it. Or NULL. */
     flx_code (*batch)(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *inputs, const int32_t *batched,
                       flx_dim size, flx_val *out, flx_error *err);
 } flx_custom_op;

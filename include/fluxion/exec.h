@@ -2,8 +2,8 @@
 /* fluxion/exec.h: compiling a graph once and running it many times.
 
    An executable holds machine code, constants and parameters. Any number of threads may run one at the same time; each
-   run works in memory of its own, which is kept for the next. Symbolic dimensions are bound by the first values that
-   show them; every binding is compiled once. */
+   run works in memory of its own, which is kept for the next. Symbolic dimensions take their
+   extents from the values of a run; each set of extents is compiled once. */
 #ifndef FLUXION_EXEC_H
 #define FLUXION_EXEC_H
 
@@ -15,29 +15,28 @@ FLX_BEGIN_DECLS
 
 typedef struct flx_exec flx_exec;
 
-enum {                            /* flags of flx_compile_options */
-       FLX_COMPILE_UNFUSED = 1,   /* every op is a kernel of its own */
-       FLX_COMPILE_INTERPRET = 2, /* no compiler is started: routes and the reference evaluator compute everything */
-       FLX_COMPILE_SCALAR = 4,    /* emitted text without vector types */
-       FLX_COMPILE_BACKGROUND =
-           8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: see flx_exec_is_ready() */
-       FLX_COMPILE_FLUSH =
-           16 /* subnormal numbers, operands and results, are taken for zero during a run, on all of its threads
-                              but those of a BLAS; faster where they abound. x86 only, without effect elsewhere */
+/* Flags of flx_compile_options. */
+enum {
+    FLX_COMPILE_UNGROUPED = 1,  /* every op is a kernel of its own */
+    FLX_COMPILE_INTERPRET = 2,  /* no compiler is started: routes and the reference evaluator compute everything */
+    FLX_COMPILE_SCALAR = 4,     /* the emitted C has no vector types */
+    FLX_COMPILE_BACKGROUND = 8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: flx_exec_is_ready() */
+    FLX_COMPILE_FLUSH = 16      /* subnormal operands and results are flushed to zero during a run, except on threads of
+                                   a BLAS: faster where they are frequent. x86 only, no effect elsewhere */
 };
 
 typedef enum flx_cache_mode {
     FLX_CACHE_ON = 0,
     FLX_CACHE_READ_ONLY = 1,
     FLX_CACHE_OFF = 2
-} flx_cache_mode; /* $FLX_CACHE (on, read-only, off) has the last word */
+} flx_cache_mode; /* $FLX_CACHE (on, read-only, off) overrides it */
 
 typedef struct flx_share { /* by position */
     size_t input, output;
 } flx_share;
 
 typedef struct flx_compile_options {
-    uint32_t struct_size;        /* sizeof(flx_compile_options); 0 means the first published layout */
+    uint32_t struct_size;        /* sizeof(flx_compile_options); 0: the layout of version 0.2 */
     uint32_t flags;              /* FLX_COMPILE_… */
     const char *device;          /* NULL: $FLX_DEVICE or "cpu" */
     int32_t threads;             /* 0: one for each core; results do not depend on it */
@@ -48,25 +47,24 @@ typedef struct flx_compile_options {
     const char *dump_dir;        /* emitted text is written there; NULL: nowhere */
     const flx_dim_binding *dims; /* extents of symbolic dimensions that are known already */
     size_t num_dims;
-    const flx_share
-        *shares; /* inputs and outputs that should be in one place where that is safe: see flx_exec_may_share() */
+    const flx_share *shares; /* inputs and outputs that should share memory where that is safe */
     size_t num_shares;
     const char *record_path; /* a run that fails is recorded there, as by flx_exec_record(); NULL: nowhere */
 } flx_compile_options;
 
 /** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at
     once, others when they are first run. Without a working C compiler everything is computed as with
-    FLX_COMPILE_INTERPRET, and the report says so. The graph may be freed afterwards. Free the result with
-    flx_exec_free(). */
-FLX_API flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err);
-FLX_API void
-flx_exec_free(flx_exec *e); /* NULL is fine; no run may be going on. Waits for a compiler in the background */
+    FLX_COMPILE_INTERPRET, and the report says so. The graph may be released afterwards. NULL on failure; free the
+    result with flx_exec_free(). */
+FLX_API flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, flx_error *err);
+/** NULL is fine; no run may be active. Waits for a compiler in the background. */
+FLX_API void flx_exec_free(flx_exec *e);
 
 /** Whether nothing is being compiled in the background: 1 without FLX_COMPILE_BACKGROUND. Runs that begin later use the
     compiled program. Results may differ between the two in the last bits, as they may between devices. */
 FLX_API int flx_exec_is_ready(const flx_exec *e);
-/** Waits until it is so. An error tells why compiling failed; the executable runs all the same, without machine
-    code. */
+/** Waits until then. An error gives the reason why compiling failed; the executable runs anyway, without machine code.
+    */
 FLX_API flx_code flx_exec_wait_ready(flx_exec *e, flx_error *err);
 
 /** Runs on values given by name, as flx_run() does; parameters that were set need not be given. */
@@ -79,22 +77,22 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
     be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
-/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: what is computed
-    then takes the place of what it is computed from. 0 when it may not, or types are not static. Any number of pairs
-    may share at once. Naming the pairs in flx_compile_options.shares makes it so more often. */
+/** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: the output then
+    overwrites the input. 0 when it may not, or types are not static. Any number of pairs may share at once. Listing the
+    pairs in flx_compile_options.shares makes sharing possible more often. */
 FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
 
 /** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when
-    the value does not fit. No run may be going on. */
+    the value does not fit. No run may be active. */
 FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
 /** The value of a parameter, which the caller releases; NULL when it was not set. */
 FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
 
-/* ---- Runs beside the caller ---- */
+/* ---- Asynchronous runs ---- */
 
 typedef struct flx_job flx_job;
 
-/** Starts a run like flx_exec_run() on a thread of its own. Any number of jobs of one executable may go on at once.
+/** Starts a run like flx_exec_run() on a thread of its own. Any number of jobs of one executable may be active at once.
     Feeds are held and names copied; *options->status and what options->print uses must live until the job is waited
     for, and print is called on the job's thread. NULL with an error when the run cannot be started. Free with
     flx_job_free(), before the executable. */
@@ -104,17 +102,17 @@ FLX_API int flx_job_is_done(const flx_job *j);
 /** Waits for the end of the run and hands out its outputs, once, or what it failed with. One thread may wait for a
     job. */
 FLX_API flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err);
-/** Asks the run to stop before its next step, also inside loops; it then fails with CHECK. What is finished stays so.
-    Any thread may call it. */
+/** Asks the run to stop before its next step, also inside loops; it then fails with CANCELLED. A run that has
+    finished is not changed. Any thread may call it. */
 FLX_API void flx_job_cancel(flx_job *j);
 FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits */
 
 /* ---- What an executable is made of ---- */
 
-/** Bytes that one run works in, besides inputs, parameters, constants and outputs; 0 before a graph with symbolic
-    dimensions has been run. Known before running: no run of these extents takes more. The memory is allocated by the
-    first run, once for as many runs as go on at the same time; where it is larger than the context's memory_limit, runs
-    fail with SIZE. */
+/** Bytes that one run works in, in addition to inputs, parameters, constants and outputs; 0 before a graph with
+    symbolic dimensions has been run. Known before running: no run of these extents takes more. The memory is allocated
+    by the first run, once for each run that is active at the same time; where it is larger than the context's
+    memory_limit, runs fail with SIZE. */
 FLX_API size_t flx_exec_memory(const flx_exec *e);
 
 /** Which kernel, route or evaluator computes each op, what it reads and writes, and why no better way was taken, as
@@ -142,7 +140,7 @@ FLX_API flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out);
 typedef struct flx_step_time {
     const char *name; /* of the kernel, route or op; lives as long as the executable */
     int64_t runs;     /* how often it ran */
-    int64_t time_ns;  /* in all */
+    int64_t time_ns;  /* in total */
     int64_t bytes;    /* that one run reads and writes at least */
     int64_t flops;    /* of one run at least; 0: none, or not known */
     int32_t depth;    /* 0, or how deep inside loops and branches, whose time includes it */

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fluxion/fluxion.h: the whole public API. */
+/* fluxion/fluxion.h: the core: build a graph with ops or read it as text, transform it, compile it, run it, train it.
+   Included by the callers that want them: fluxion/nn.h (layers and losses), fluxion/kernel.h (kernels),
+   fluxion/custom.h (ops of the program), fluxion/stablehlo.h, fluxion/recording.h. */
 #ifndef FLUXION_FLUXION_H
 #define FLUXION_FLUXION_H
 
 #include <fluxion/catalogue.h>
-#include <fluxion/custom.h>
 #include <fluxion/exec.h>
 #include <fluxion/graph.h>
-#include <fluxion/kernel.h>
 #include <fluxion/lower.h>
-#include <fluxion/nn.h>
 #include <fluxion/ops.h>
-#include <fluxion/recording.h>
 #include <fluxion/run.h>
-#include <fluxion/stablehlo.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>
 #include <fluxion/train.h>

@@ -21,17 +21,31 @@ typedef struct flx_context flx_context;
    is called from any thread that uses the context. */
 typedef void *(*flx_alloc_fn)(void *user, void *block, size_t old_size, size_t new_size);
 
+/* What the library reports while it works: nothing of it is an error. Experimental: more events may be added. */
+typedef enum flx_log_event {
+    FLX_LOG_COMPILED = 1,   /* a graph was compiled; the text says how long it took */
+    FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again */
+    FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits: a compiler is started */
+    FLX_LOG_FALLBACK = 4    /* something is computed in a slower way than usual; the text gives the reason */
+} flx_log_event;
+
+/* Called for each event with what it is about (the name of a graph or of an op) and a line of text, which live until it
+   returns. The function is called from any thread that uses the context, also from several at once, and must not call
+   the library. */
+typedef void (*flx_log_fn)(void *user, flx_log_event event, const char *subject, const char *text);
+
 typedef struct flx_context_options {
-    uint32_t struct_size; /* sizeof(flx_context_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_context_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* none yet; must be 0 */
     flx_alloc_fn alloc;   /* NULL: the C library's */
-    void *alloc_user;     /* handed to alloc */
-    int64_t
-        memory_limit; /* bytes that one tensor, one file or the memory of one run may take; 0: what the machine has */
+    void *alloc_user;     /* passed to alloc */
+    int64_t memory_limit; /* bytes for one tensor, one file or the memory of one run; 0: what the machine has */
+    flx_log_fn log;       /* NULL: nothing is reported */
+    void *log_user;       /* passed to log */
 } flx_context_options;
 
-/** A new context, or NULL when memory is exhausted. `options` may be NULL. Free with flx_context_free(), after
-    everything made in it. */
+/** A new context, or NULL when memory is exhausted or an option is not accepted. `options` may be NULL. Free with
+    flx_context_free(), after everything made in it. */
 FLX_API flx_context *flx_context_new(const flx_context_options *options);
 FLX_API void flx_context_free(flx_context *ctx); /* NULL is fine */
 
@@ -74,11 +88,13 @@ typedef struct flx_val {
 #define FLX_NONE ((flx_val){0, 0})
 #endif
 
-/** A new empty graph, or NULL when memory is exhausted or an argument is NULL. Free with flx_graph_free(). */
+/** A new empty graph, or NULL when memory is exhausted or an argument is NULL. Release when done. */
 FLX_API flx_graph *flx_graph_new(flx_context *ctx, const char *name);
 
-/** Gives up the caller's hold. A graph that another one uses as a body lives on inside it. NULL is fine. */
-FLX_API void flx_graph_free(flx_graph *g);
+/** One more hold on a graph, such as one that belongs to a module. Returns `g`. */
+FLX_API flx_graph *flx_graph_retain(flx_graph *g);
+/** Gives up a hold. A graph that another one uses as a body lives on inside it. NULL is fine. */
+FLX_API void flx_graph_release(flx_graph *g);
 
 /** FLX_OK, or the first error met while building; `err` (may be NULL) receives it. */
 FLX_API flx_code flx_graph_error(const flx_graph *g, flx_error *err);
@@ -96,7 +112,7 @@ FLX_API flx_code flx_output(flx_graph *g, flx_val v, const char *name);
 /** Names a value, for messages and printing. Inputs and parameters keep theirs. Returns `v`. */
 FLX_API flx_val flx_named(flx_graph *g, flx_val v, const char *name);
 
-/** Pins a value: passes keep it alive and unfused and report where it went. Returns `v`. */
+/** Pins a value: passes keep it, no group computes past it, and reports show where it is computed. Returns `v`. */
 FLX_API flx_val flx_pin(flx_graph *g, flx_val v);
 
 /* ---- Any op by name; fluxion/ops.h has a typed function for each ---- */
@@ -173,7 +189,7 @@ FLX_API uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, siz
 
 /** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of
     declaration, standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs
-    and parameters of g that have their names, and those that g has not yet are declared. Writes the values of the first
+    and parameters of g that have their names, and those that g lacks are declared. Writes the values of the first
     `capacity` outputs to `results` and returns how many there are, 0 on error (the graph keeps it). So a gradient can
     be part of a larger graph. */
 FLX_API uint32_t flx_inline(flx_graph *g, const flx_graph *body, const flx_val *inputs, size_t num_inputs,
@@ -194,12 +210,28 @@ typedef struct flx_node_view {
     uint32_t num_inputs, num_results;
     uint32_t num_graphs; /* sub-graphs among its attributes */
     uint32_t pinned;     /* 1 if any result is pinned */
+    uint32_t num_attrs;
 } flx_node_view;
 
 FLX_API flx_code flx_graph_node(const flx_graph *g, size_t i, flx_node_view *out);
 FLX_API flx_val flx_node_input(const flx_graph *g, size_t i, uint32_t k);          /* FLX_NONE when out of range */
 FLX_API flx_val flx_node_result(const flx_graph *g, size_t i, uint32_t k);         /* FLX_NONE when out of range */
 FLX_API const flx_graph *flx_node_graph(const flx_graph *g, size_t i, uint32_t k); /* NULL when out of range */
+
+/* An attribute of a node, in the form in which flx_op() takes it. Lists, texts and graphs live as long as the graph;
+   where `word` is not empty, value.as.s points to it, so a copy of this struct must set that pointer again. */
+typedef struct flx_node_attr_view {
+    flx_attr value;     /* with its key */
+    const char *kind;   /* as in flx_attr_view: "int", "ints", "bool", "real", "word", "dtype", "graph" … */
+    int32_t is_default; /* 1: the value is the op's default, given or not */
+    char word[60];
+} flx_node_attr_view;
+
+/** Attribute k of node i, in the manual's order, then those of a custom op's own. An optional attribute without a value
+    is left out of the count. FLX_E_NAME when out of range. */
+FLX_API flx_code flx_node_attr(const flx_graph *g, size_t i, uint32_t k, flx_node_attr_view *out);
+/** The attribute of this name; FLX_E_NAME when the node has none. */
+FLX_API flx_code flx_node_attr_find(const flx_graph *g, size_t i, const char *key, flx_node_attr_view *out);
 
 FLX_API size_t flx_graph_input_count(const flx_graph *g); /* inputs and parameters, in order of declaration */
 FLX_API flx_val flx_graph_input(const flx_graph *g, size_t i);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/kernel.h: kernels: small data-parallel programs of loops, loads, stores and barriers; reading, building,
-   checking, running, differentiating and emitting them. docs/kernels.md is the guide.
+   checking, running, differentiating and emitting them. docs/kernels.md is the guide. Experimental: extensions,
+   findings and derived kernels may change.
 
    A kernel is immutable and may be shared between threads; hold it with flx_kernel_retain(), give it up with
-   flx_kernel_free(). Errors have the code FLX_E_KERNEL and begin with a stable number or word ("K23 …"). */
+   flx_kernel_release(). Errors have the code FLX_E_KERNEL and begin with a stable number or word ("K23 …"). */
 #ifndef FLUXION_KERNEL_H
 #define FLUXION_KERNEL_H
 
@@ -32,7 +33,7 @@ typedef enum flx_kernel_type {
     FLX_KERNEL_EXTENSION_TYPE = 55
 } flx_kernel_type;
 
-/** The spelling of a type in kernel text ("f32", "nf4"), or "none" for a value that is no type. Static storage. */
+/** The spelling of a type in kernel text ("f32", "nf4"), or "none" for a value that is not a type. Static storage. */
 FLX_API const char *flx_kernel_type_name(uint32_t type);
 
 /* ---- Buffers ---- */
@@ -49,7 +50,7 @@ typedef enum flx_kernel_access {
 
 enum {
     FLX_KERNEL_OUTPUT = 1,        /* with READ_WRITE: starts at zero, is returned */
-    FLX_KERNEL_LIVE_OUT = 2,      /* kept after the dispatch although it is no result */
+    FLX_KERNEL_LIVE_OUT = 2,      /* kept after the dispatch although it is not a result */
     FLX_KERNEL_DISTINCT = 4,      /* promise: an index buffer without repeated values */
     FLX_KERNEL_STOP_GRADIENT = 8, /* carries no derivative */
     FLX_KERNEL_EXCLUSIVE = 16     /* promise: an element is accessed by one invocation only (tapes are) */
@@ -81,7 +82,7 @@ typedef struct flx_kernel_predicate {
 } flx_kernel_predicate;
 
 typedef struct flx_kernel_buffer {
-    uint32_t struct_size; /* sizeof(flx_kernel_buffer); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_kernel_buffer); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_KERNEL_OUTPUT … */
     const char *name;
     uint32_t access;                          /* a flx_kernel_access */
@@ -105,8 +106,9 @@ typedef struct flx_kernel_buffer {
 
 /* How a target writes it. Text of the program itself: it is trusted. */
 typedef struct flx_kernel_spelling {
-    const char *text; /* an expression (of a statement: a statement), with $0 $1 … for operands, $T for the type of the
-                            result, $P for the payload's bytes as 1, 2, 3, $$ for a dollar; NULL: the target cannot run it */
+    /* An expression (of a statement: a statement), with $0 $1 … for operands, $T for the type of the result, $P for the
+       payload's bytes as 1, 2, 3, $$ for a dollar; NULL: the target cannot run it. */
+    const char *text;
     const char *prelude; /* functions and includes that it needs, written once before all kernels; or NULL */
 } flx_kernel_spelling;
 
@@ -118,7 +120,7 @@ enum {
 /* Values are bit patterns in the low bits of a uint64_t, the rest zero. Threads may call the functions at the same
    time. */
 typedef struct flx_kernel_extension {
-    uint32_t struct_size; /* sizeof(flx_kernel_extension); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_kernel_extension); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_KERNEL_EXTENSION_… */
     const char *name;
     uint64_t fingerprint; /* of its meaning, not 0: a kernel that was written for another one is refused */
@@ -201,7 +203,7 @@ enum {
 
 /* Flags of a region. */
 enum {
-    FLX_KERNEL_REGION_ONCE = 1,          /* may stand in a program once */
+    FLX_KERNEL_REGION_ONCE = 1,          /* may occur once in a program */
     FLX_KERNEL_REGION_STOP_GRADIENT = 2, /* its values carry no derivative */
     FLX_KERNEL_REGION_RECOMPUTE = 4,     /* reverse mode runs it again … */
     FLX_KERNEL_REGION_RECORD = 8         /* … or keeps its values */
@@ -261,10 +263,10 @@ FLX_API void flx_kernel_end(flx_kernel_builder *b);
 /** Begins the derivative of the open region, in place of the automatic one: then come only contributions, and
     flx_kernel_end(). In text: region NAME { … } adjoint { adjoint(v) += e; … }. */
 FLX_API void flx_kernel_region_adjoint(flx_kernel_builder *b);
-/** There: the adjoint that a variable, which the region assigns, has behind it; f64 for f64, else f32. */
+/** There: the adjoint that a variable, which the region assigns, has after it; f64 for f64, else f32. */
 FLX_API flx_kx flx_kx_adjoint(flx_kernel_builder *b, flx_kx variable);
 /** There: adds to the adjoint that a variable has before the region. Linear in adjoints; other variables have the
-    values that they have behind the region. */
+    values that they have after the region. */
 FLX_API void flx_kernel_contribute(flx_kernel_builder *b, flx_kx variable, flx_kx value);
 FLX_API void flx_kernel_barrier(flx_kernel_builder *b, flx_kernel_order order);
 FLX_API void flx_kernel_return(flx_kernel_builder *b);
@@ -274,8 +276,8 @@ FLX_API void flx_kernel_extend(flx_kernel_builder *b, uint32_t id, const void *p
 
 /** A pure function: parameters, statements, then flx_kernel_result(). The number is for flx_kx_call(). */
 FLX_API uint32_t flx_kernel_function(flx_kernel_builder *b, const char *name, uint32_t type);
-/** The derivative of `function` by parameter `param`, instead of the automatic one: a fragment of the function's
-    parameters, its result and a factor g, giving g times the partial derivative. */
+/** The derivative of `function` with respect to parameter `param`, instead of the automatic one: a fragment of the
+    function's parameters, its result and a factor g, giving g times the partial derivative. */
 FLX_API void flx_kernel_adjoint(flx_kernel_builder *b, uint32_t function, uint32_t param);
 FLX_API flx_kx flx_kernel_param(flx_kernel_builder *b, const char *name, uint32_t type);
 FLX_API void flx_kernel_result(flx_kernel_builder *b, flx_kx value);
@@ -283,7 +285,7 @@ FLX_API void flx_kernel_result(flx_kernel_builder *b, flx_kx value);
 /* ---- Kernels ---- */
 
 FLX_API flx_kernel *flx_kernel_retain(flx_kernel *k);
-FLX_API void flx_kernel_free(flx_kernel *k); /* NULL is fine */
+FLX_API void flx_kernel_release(flx_kernel *k); /* NULL is fine */
 FLX_API const char *flx_kernel_name(const flx_kernel *k);
 FLX_API void flx_kernel_workgroup_size(const flx_kernel *k, uint32_t size[3]);
 FLX_API size_t flx_kernel_buffer_count(const flx_kernel *k);
@@ -308,7 +310,7 @@ FLX_API flx_code flx_kernel_hash(const flx_kernel *k, uint64_t *hash, flx_error 
 /* ---- Validation ---- */
 
 typedef struct flx_kernel_target {
-    uint32_t struct_size;         /* sizeof(flx_kernel_target); 0 means the first published layout */
+    uint32_t struct_size;         /* sizeof(flx_kernel_target); 0: the layout of version 0.2 */
     uint32_t flags;               /* FLX_KERNEL_HAS_… */
     uint32_t max_workgroup;       /* invocations; 0: 1024 */
     uint32_t subgroup_size;       /* 0: 32 */
@@ -367,16 +369,18 @@ enum {
 };
 
 typedef struct flx_kernel_run_options {
-    uint32_t struct_size;   /* sizeof(flx_kernel_run_options); 0 means the first published layout */
+    uint32_t struct_size;   /* sizeof(flx_kernel_run_options); 0: the layout of version 0.2 */
     uint32_t flags;         /* FLX_KERNEL_DETECT_RACES … */
-    const char *device;     /* NULL or "ref": the interpreter; "cpu": compiled C; "opencl" */
+    const char *device;     /* "cpu": compiled C; "ref": the interpreter; "opencl"; NULL: see below */
     uint32_t schedule;      /* a flx_kernel_schedule; of the interpreter */
     uint32_t subgroup_size; /* 0: 32 */
     uint64_t seed;
     uint64_t max_steps; /* 0: 2^33 evaluated nodes */
 } flx_kernel_run_options;
 
-/** One dispatch over grid[0] * grid[1] * grid[2] workgroups. Every bound buffer needs memory. */
+/** One dispatch over grid[0] * grid[1] * grid[2] workgroups. Every bound buffer needs memory. Where no device is named,
+    the interpreter runs what needs it (flags, a schedule, a kernel that the default device cannot run), and the default
+    device the rest: $FLX_DEVICE, else "cpu". */
 FLX_API flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_kernel_memory *memory,
                                 size_t num_memory, const flx_kernel_run_options *options, flx_error *err);
 
@@ -400,7 +404,7 @@ FLX_API flx_kernel *flx_kernel_vmap(const flx_kernel *k, const char *const *batc
 
 typedef enum flx_kernel_role {
     FLX_KERNEL_PRIMAL,    /* a buffer of the forward kernel with its initial contents */
-    FLX_KERNEL_SCRATCH,   /* a copy of such a buffer, made by whoever dispatches: it is written */
+    FLX_KERNEL_SCRATCH,   /* a copy of such a buffer, made by the caller of the dispatch: it is written */
     FLX_KERNEL_RESULT,    /* a forward output, computed (with_forward) or supplied (saved) */
     FLX_KERNEL_COTANGENT, /* grad_<output>, given */
     FLX_KERNEL_GRADIENT,  /* grad_<input>, added to */
@@ -410,7 +414,7 @@ typedef enum flx_kernel_role {
     FLX_KERNEL_COUNTER    /* counts_<k>: how much tape the counting kernel found to be needed; overflow flag */
 } flx_kernel_role;
 
-/* What whoever dispatches a derived kernel must know of one of its buffers. */
+/* What the caller that dispatches a derived kernel must know of one of its buffers. */
 typedef struct flx_kernel_need {
     const char *buffer;  /* in the derived kernel */
     const char *forward; /* the forward buffer that it belongs to, or "" */
@@ -443,7 +447,7 @@ enum {
 };
 
 typedef struct flx_kernel_grad_options {
-    uint32_t struct_size;   /* sizeof(flx_kernel_grad_options); 0 means the first published layout */
+    uint32_t struct_size;   /* sizeof(flx_kernel_grad_options); 0: the layout of version 0.2 */
     uint32_t flags;         /* FLX_KERNEL_SEED_ONES … */
     uint64_t tape_budget;   /* bytes of tape per invocation; 0: no limit */
     uint64_t private_words; /* tapes up to this many 4-byte words are private arrays; 0: 64 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nn.h: parts of networks, as ordinary functions over a graph. There is nothing behind them but ops: a layer declares
+/* nn.h: parts of networks, as ordinary functions over a graph. They only append ops: a layer declares
    its parameters in the graph under names that begin with its own ("encoder.0.w"), and returns a value. What they build
    is differentiated, batched, printed and compiled like anything else. Errors stick in the graph, as everywhere: check
    once.
@@ -23,7 +23,7 @@ FLX_API flx_val flx_nn_linear(flx_graph *g, const char *name, flx_val x, int64_t
 /** The same without b. */
 FLX_API flx_val flx_nn_project(flx_graph *g, const char *name, flx_val x, int64_t units);
 
-/** Linear layers `name`.0, `name`.1 …, with the activation between them and none behind the last. */
+/** Linear layers `name`.0, `name`.1 …, with the activation between them and none after the last. */
 FLX_API flx_val flx_nn_mlp(flx_graph *g, const char *name, flx_val x, const int64_t *units, size_t count,
                            const char *activation);
 
@@ -37,10 +37,12 @@ FLX_API flx_val flx_nn_embedding(flx_graph *g, const char *name, flx_val indices
                                  flx_dtype dtype);
 
 typedef struct flx_nn_conv_options {
+    uint32_t struct_size;   /* sizeof(flx_nn_conv_options); 0: the layout of version 0.2 */
+    uint32_t flags;         /* none yet; must be 0 */
     int64_t kernel;         /* extent along every spatial axis; 0: 3 */
     int64_t stride;         /* 0: 1 */
     int64_t groups;         /* 0: 1 */
-    int64_t norm_groups;    /* of a group_norm behind the convolution; 0: none */
+    int64_t norm_groups;    /* of a group_norm after the convolution; 0: none */
     const char *activation; /* NULL: none */
 } flx_nn_conv_options;
 
@@ -55,14 +57,15 @@ FLX_API flx_val flx_nn_dropout(flx_graph *g, flx_val x, flx_val key, double rate
 /* ---- Attention ---- */
 
 typedef struct flx_nn_attention_options {
-    int64_t heads;         /* must be given; divides the width of x unless head_dim is given */
+    uint32_t struct_size;  /* sizeof(flx_nn_attention_options); 0: the layout of version 0.2 */
+    int32_t no_bias;       /* projections without b */
+    int64_t heads;         /* 0: 1; divides the width of x unless head_dim is given */
     int64_t kv_heads;      /* 0: as many as heads */
     int64_t head_dim;      /* 0: width / heads */
     const char *mask_kind; /* of the op attention: NULL is "none"; "causal", "sliding_window", "custom", "bias" */
     int64_t window;        /* of sliding_window */
     flx_val mask;          /* of custom and bias */
     double rope_theta;     /* 0: none; else q and k are rotated by their positions */
-    int32_t no_bias;       /* projections without b */
 } flx_nn_attention_options;
 
 /** Attention of x [N, S, width] to `context` [N, T, any width] (FLX_NONE: to itself), projected back to the width of x.
@@ -71,13 +74,14 @@ FLX_API flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_
                                  const flx_nn_attention_options *options);
 
 typedef struct flx_nn_block_options {
-    flx_nn_attention_options attention;
-    int64_t hidden;         /* width between the two linear layers; 0: 4 times x's */
-    const char *activation; /* NULL: "gelu" */
-    int32_t is_post_norm;   /* norms behind the sums instead of before the layers */
-    int32_t is_rms;         /* rms_norm instead of layer_norm */
-    int32_t is_gated;       /* act(x gate) * (x up) instead of act(x up), as in SwiGLU */
-    double eps;             /* 0: 1e-5 */
+    uint32_t struct_size;                      /* sizeof(flx_nn_block_options); 0: the layout of version 0.2 */
+    int32_t is_post_norm;                      /* norms after the sums instead of before the layers */
+    int32_t is_rms;                            /* rms_norm instead of layer_norm */
+    int32_t is_gated;                          /* act(x gate) * (x up) instead of act(x up), as in SwiGLU */
+    int64_t hidden;                            /* width between the two linear layers; 0: 4 times x's */
+    const char *activation;                    /* NULL: "gelu" */
+    double eps;                                /* 0: 1e-5 */
+    const flx_nn_attention_options *attention; /* NULL: one head */
 } flx_nn_block_options;
 
 /** A transformer block: attention and a feed-forward network, each added to what goes into it. Parameters of
@@ -124,7 +128,7 @@ FLX_API flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q);
 FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths,
                            flx_val label_lengths, int64_t blank);
 
-/* ---- First values of parameters ---- */
+/* ---- Initialising parameters ---- */
 
 typedef enum flx_nn_init_kind {
     FLX_NN_ZEROS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fluxion/recording.h: a run in a file: the graph, its options and all inputs, so that what went wrong in one place can
-   be run again in another (`flx replay`).
+/* fluxion/recording.h: a run in a file: the graph, its options and all inputs, so that a failure on one machine can be
+   run again on another (`flx replay`). Experimental: the file may change.
 
-   A recording is a zip archive: `recording.txt` tells how the graph was compiled and run, `graph.flxb` is the graph in
+   A recording is a zip archive: `recording.txt` says how the graph was compiled and run, `graph.flxb` is the graph in
    its binary form, and the inputs are the arrays `input_0.npy` and so on, which NumPy reads too. */
 #ifndef FLUXION_RECORDING_H
 #define FLUXION_RECORDING_H

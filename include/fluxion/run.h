@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fluxion/run.h: running a graph once. */
+/* fluxion/run.h: running a graph once, and the devices that graphs run on. */
 #ifndef FLUXION_RUN_H
 #define FLUXION_RUN_H
 
@@ -15,23 +15,20 @@ typedef struct flx_feed {
 /* Called for each `print` op that runs, with its message and value. */
 typedef void (*flx_print_fn)(void *user, const char *message, const flx_tensor *value);
 
-enum { /* flags of flx_run_options */
-       FLX_RUN_CHECK_FINITE =
-           1 /* the first infinity or NaN that is computed fails the run with NUMERIC, naming op and element */
+/* Flags of flx_run_options. */
+enum {
+    FLX_RUN_CHECK_FINITE = 1 /* the first infinity or NaN that is computed fails the run with NUMERIC */
 };
 
-enum { /* what a run reports in *flx_run_options.status */
-       FLX_RUN_LOOP_CUT =
-           /* a `while` stopped at its max_iterations while its condition held, or an equation is not solved to its
-              tol */
-       1,
-       FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
-       FLX_RUN_LIST_FULL =
-           4 /* a scene of splats has more entries than max_list_entries: some are missing from the image */
+/* What a run reports in *flx_run_options.status. */
+enum {
+    FLX_RUN_LOOP_CUT = 1, /* a `while` reached its max_iterations, or an equation is not solved to its tol */
+    FLX_RUN_SINGULAR = 2, /* a matrix was singular, or not positive definite: its part of the result is not finite */
+    FLX_RUN_LIST_FULL = 4 /* a scene of splats has more entries than max_list_entries: some are not drawn */
 };
 
 typedef struct flx_run_options {
-    uint32_t struct_size; /* sizeof(flx_run_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_run_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_RUN_CHECK_FINITE or 0 */
     const char *device;   /* NULL: $FLX_DEVICE or "cpu"; "cpu": compiled code (exec.h); "ref": by definition */
     flx_print_fn print;   /* NULL: `print` ops are silent */
@@ -43,10 +40,10 @@ typedef struct flx_run_options {
 
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents
     from them and from options->dims. `outputs` has room for flx_graph_output_count(g) tensors; on success the caller
-    releases each, on failure all are NULL. An output that is an input is the very tensor that was fed. Many threads may
+    releases each, on failure all are NULL. An output that is an input is the same tensor that was fed. Many threads may
     run one graph. On device cpu the context keeps what was compiled, and the memory of its runs, for the next run of an
-    equal graph: some sixteen of them, the least recently used go first. flx_compile() (exec.h) gives control over
-    it. */
+    equal graph: up to sixteen of them; the least recently used are evicted first. flx_compile() (exec.h) gives control
+    over it. */
 FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                          flx_tensor **outputs, flx_error *err);
 
@@ -54,12 +51,12 @@ FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, con
     of range. `detail` receives one line of text. */
 FLX_API flx_code flx_device(size_t i, const char **name, char *detail, size_t size);
 
-/** Fact k about device i: what it is about ("compiler") and a line of text; FLX_E_NAME behind the last. With text NULL
-    nothing is looked for. */
+/** Fact k about device i: what it is about ("compiler") and a line of text; FLX_E_NAME after the last. With text NULL
+    nothing is searched for. */
 FLX_API flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size_t size);
 
-/** Route k of device i: a hand-written way, or a library, to compute an op. The first of an op's routes that serves the
-    types is taken, else a generated kernel. FLX_E_NAME behind the last. */
+/** Route k of device i: hand-written code, or a library, that computes an op. The first of an op's routes that accepts
+    the types is used, else a generated kernel. FLX_E_NAME after the last. */
 FLX_API flx_code flx_device_route(size_t i, size_t k, const char **op, const char **route);
 
 FLX_END_DECLS

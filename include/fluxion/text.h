@@ -24,10 +24,7 @@ FLX_API flx_graph *flx_module_find(const flx_module *m, const char *name); /* NU
 /** The graph called main, else the last one; NULL when the file holds none. */
 FLX_API flx_graph *flx_module_main(const flx_module *m);
 
-/** One more hold on a graph; give it up with flx_graph_free(). Returns `g`. */
-FLX_API flx_graph *flx_graph_retain(flx_graph *g);
-
-/* Text or bytes that the library allocated. Free with flx_buffer_free(). `data` has a 0 byte behind `size`. */
+/* Text or bytes that the library allocated. Free with flx_buffer_free(). A 0 byte follows the `size` bytes of data. */
 typedef struct flx_buffer {
     char *data;
     size_t size;

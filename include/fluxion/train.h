@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/train.h: training. A training step is a graph like any other: the loss, its gradients and the update of the
-   optimiser, so that the compiler fuses all three. A trainer is that graph compiled, together with the memory of the
+   optimiser, so that the compiler optimises them together. A trainer is that graph compiled, with the memory of the
    parameters and of the optimiser's state, which lives on from step to step. */
 #ifndef FLUXION_TRAIN_H
 #define FLUXION_TRAIN_H
@@ -15,17 +15,18 @@ FLX_BEGIN_DECLS
    ADAM      m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g²,
              p -= lr m' / (sqrt(v') + epsilon) where m' = m / (1 - beta1^t), v' = v / (1 - beta2^t)      [m, v, step t]
    ADAMW     like ADAM, and p -= lr weight_decay p
-   Weight decay adds weight_decay p to the gradient, except with ADAMW, where it is no part of it. */
+   Weight decay adds weight_decay p to the gradient, except with ADAMW, where it is separate. */
 typedef enum flx_optimiser { FLX_SGD = 0, FLX_MOMENTUM = 1, FLX_ADAM = 2, FLX_ADAMW = 3 } flx_optimiser;
 
-enum {                          /* flags of flx_train_options */
-       FLX_TRAIN_NESTEROV = 1,  /* with FLX_MOMENTUM only */
-       FLX_TRAIN_RATE_INPUT = 2 /* the rate is a scalar input `lr`, given in each step */
+/* Flags of flx_train_options. */
+enum {
+    FLX_TRAIN_NESTEROV = 1,  /* with FLX_MOMENTUM only */
+    FLX_TRAIN_RATE_INPUT = 2 /* the rate is a scalar input `lr`, given in each step */
 };
 
 /* Numbers may not be negative; 0 means the default. */
 typedef struct flx_train_options {
-    uint32_t struct_size; /* sizeof(flx_train_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_train_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_TRAIN_… */
     int32_t optimiser;    /* a flx_optimiser */
     int32_t reserved;     /* 0 */
@@ -50,13 +51,14 @@ FLX_API flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_opt
 typedef struct flx_trainer flx_trainer;
 
 /** Compiles the training step of `loss`. Symbolic dimensions must be bound in compile->dims: UNBOUND_DIM otherwise.
-    Parameters have no value yet, state is zero. The graph may be freed afterwards. Options may be NULL; without compile
-    options subnormal numbers are taken for zero (FLX_COMPILE_FLUSH). Free with flx_trainer_free(). */
-FLX_API flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options,
-                                      const flx_compile_options *compile, flx_trainer **out, flx_error *err);
+    Parameters have no value yet, state is zero. The graph may be released afterwards. Options may be NULL; without
+    compile options subnormal numbers are flushed to zero (FLX_COMPILE_FLUSH). NULL on failure; free with
+    flx_trainer_free(). */
+FLX_API flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options *options,
+                                          const flx_compile_options *compile, flx_error *err);
 FLX_API void flx_trainer_free(flx_trainer *t); /* NULL is fine */
 
-/** Sets a parameter, trained or not, or a state, to a copy of the value. NAME when there is none of that name, DTYPE or
+/** Sets a parameter, trained or not, or a state, to a copy of the value. NAME when it does not exist, DTYPE or
     SHAPE when the value does not fit. */
 FLX_API flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const flx_tensor *value, flx_error *err);
 
@@ -71,11 +73,11 @@ FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t 
                                   flx_error *err);
 
 /** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when
-    there is none of that name. */
+    it does not exist. */
 FLX_API const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *name);
 
-/** Bytes that parameters and state take. A parameter that is updated in place is there once, others twice. What a step
-    works in besides is flx_exec_memory() of its executable. */
+/** Bytes that parameters and state take. A parameter that is updated in place is there once, others twice. In addition
+    a step works in flx_exec_memory() of its executable. */
 FLX_API size_t flx_trainer_memory(const flx_trainer *t);
 
 /** The compiled step, for reports; borrowed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fluxion/transform.h: graph-to-graph transforms. Each takes a finished graph and gives a new, ordinary one (NULL on
-   failure, with `err` filled), which the caller frees; the input is left as it was. So they compose in any order and to
-   any depth. Inputs to differentiate or batch are named, never numbered. Results are simplified. Many threads may
+/* fluxion/transform.h: graph-to-graph transforms. Each takes a finished graph and makes a new, ordinary one (NULL on
+   failure, with `err` filled), which the caller releases; the input is left as it was. So they compose in any order and
+   to any depth. Inputs to differentiate or batch are named, never numbered. Results are simplified. Many threads may
    transform one graph. */
 #ifndef FLUXION_TRANSFORM_H
 #define FLUXION_TRANSFORM_H
@@ -10,19 +10,18 @@
 
 FLX_BEGIN_DECLS
 
-enum {                            /* flags of flx_grad and flx_hvp */
-       FLX_GRAD_VALUE = 1,        /* keep the loss (and for hvp the gradient) among the outputs */
-       FLX_GRAD_MISSING_ZERO = 2, /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
-       FLX_GRAD_SEED_INPUT = 4,   /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
-       FLX_GRAD_UNBOUNDED_ERROR =
-           8, /* a `while` without max_iterations gives UNBOUNDED_LOOP instead of a tape that grows */
-       FLX_GRAD_FUSED_BACKWARD =
-           16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead of
-                                    the derivative of its decomposition; equal to rounding */
+/* Flags of flx_grad_options. */
+enum {
+    FLX_GRAD_VALUE = 1,           /* keep the loss (and for hvp the gradient) among the outputs */
+    FLX_GRAD_MISSING_ZERO = 2,    /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
+    FLX_GRAD_SEED_INPUT = 4,      /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
+    FLX_GRAD_UNBOUNDED_ERROR = 8, /* a `while` without max_iterations is UNBOUNDED_LOOP, not a tape that grows */
+    FLX_GRAD_FUSED_BACKWARD = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead
+                                     of the derivative of its decomposition; equal up to rounding */
 };
 
 typedef struct flx_grad_options {
-    uint32_t struct_size; /* sizeof(flx_grad_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_grad_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_GRAD_… */
 } flx_grad_options;
 
@@ -50,30 +49,31 @@ typedef struct flx_vmap_axis {
 FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs, flx_dim size, flx_error *err);
 
-enum {                        /* how flx_jacobian works */
-       FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */
-       FLX_JACOBIAN_FORWARD = 1,
-       FLX_JACOBIAN_REVERSE = 2
+/* Modes of flx_jacobian_options. */
+enum {
+    FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */
+    FLX_JACOBIAN_FORWARD = 1,
+    FLX_JACOBIAN_REVERSE = 2
 };
 
-enum {                        /* flags of flx_jacobian and flx_hessian */
-       FLX_JACOBIAN_DENSE = 1 /* do not look for zeros: a direction for each element */
+/* Flags of flx_jacobian_options. */
+enum {
+    FLX_JACOBIAN_DENSE = 1 /* do not search for zeros: a direction for each element */
 };
 
 typedef struct flx_jacobian_options {
-    uint32_t struct_size; /* sizeof(flx_jacobian_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_jacobian_options); 0: the layout of version 0.2 */
     uint32_t mode;        /* FLX_JACOBIAN_… */
-    int64_t chunk;        /* at most so many directions at a time; 0: all at once */
-    int64_t budget;       /* bytes: so many at a time as their values fit, by estimate, and at least one; 0: no limit */
+    int64_t chunk;        /* at most this many directions at a time; 0: all at once */
+    int64_t budget;       /* bytes for the values of the directions of one chunk, by estimate; 0: no limit */
     uint32_t flags;       /* FLX_JACOBIAN_DENSE */
 } flx_jacobian_options;
 
 /** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run
     over the basis of the inputs or outputs, or chunks of it; where the graph shows that the Jacobian is zero off a
-    diagonal or a band
-    (elementwise functions, independent rows, stencils), elements that do not meet share a direction. The budget is for
-    the values that exist once per direction and what they are computed from; inputs and the result come on top. A
-    complex output needs real inputs and forward mode, a complex input real outputs and reverse mode. */
+    diagonal or a band (elementwise functions, independent rows, stencils), elements that do not meet share a direction.
+    The budget is for the values that exist once per direction and what they are computed from; inputs and the result
+    come on top. A complex output needs real inputs and forward mode, a complex input real outputs and reverse mode. */
 FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
                                 const flx_jacobian_options *options, flx_error *err);
 
@@ -85,23 +85,22 @@ FLX_API flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_
     order: d^k/dt^k of f(x + t·tangent) at t = 0, without 1/k!. */
 FLX_API flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_error *err);
 
-/** The n-th gradient by `wrt`, contracting with ones between the levels: G_1 = grad f, G_k = grad <1, G_(k-1)>. Output
-    `d<n>_<input>`. */
+/** The n-th gradient with respect to `wrt`, contracting with ones between the levels: G_1 = grad f, G_k = grad <1,
+    G_(k-1)>. Output `d<n>_<input>`. */
 FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_error *err);
 
 typedef struct flx_force_options {
-    uint32_t struct_size; /* sizeof(flx_force_options); 0 means the first published layout */
+    uint32_t struct_size; /* sizeof(flx_force_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* 0 */
     double energy_weight; /* not negative; a weight of 0 leaves its part out, and they may not both be 0 */
     double force_weight;
 } flx_force_options;
 
 /** The loss of a model of energies. Output 0 of `energy` is an energy, or one for each example of a batch; forces are
-    minus its gradient by the input `positions`. Extra inputs `target_energy` and `target_forces`; outputs `loss`,
-    `energy`, `forces`, where loss = energy_weight mean((energy - target_energy)²) + force_weight mean((forces -
+    minus its gradient with respect to the input `positions`. Extra inputs `target_energy` and `target_forces`; outputs
+    `loss`, `energy`, `forces`, where loss = energy_weight mean((energy - target_energy)²) + force_weight mean((forces -
     target_forces)²). Without the force term there are no forces and no target for them. NULL options: both weights are
-    1. For other losses with a gradient in them
-    (masks, units) use flx_grad() and flx_inline(). */
+    1. For other losses with a gradient in them (masks, units) use flx_grad() and flx_inline(). */
 FLX_API flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
                                          const flx_force_options *options, flx_error *err);
 
@@ -125,7 +124,7 @@ FLX_API flx_graph *flx_extract(const flx_graph *g, const flx_val *values, size_t
    flx_tensor_retain(). */
 typedef int (*flx_constant_fn)(void *user, const char *name, flx_tensor *value);
 
-/** The same computation with the constants that `choose` picks as parameters, behind the inputs and parameters of `g`
+/** The same computation with the constants that `choose` picks as parameters, after the inputs and parameters of `g`
     and in the order in which it was asked. A parameter is called as its constant is, or weight0, weight1 … Constants in
     bodies stay. */
 FLX_API flx_graph *flx_constants_to_params(const flx_graph *g, flx_constant_fn choose, void *user, flx_error *err);

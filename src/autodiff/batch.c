@@ -27,7 +27,7 @@ static flx_graph *example_graph(flxi_site *s)
     flx_val *x = flxi_rule_new(s, flx_val, s->nin);
     flx_val *y = flxi_rule_new(s, flx_val, s->nout);
     if (!t || !x || !y) {
-        flx_graph_free(t);
+        flx_graph_release(t);
         return NULL;
     }
     for (int pass = 0; pass < 2; pass++)
@@ -68,8 +68,8 @@ static void batch_by_loop(flxi_site *s, flx_val *by)
     a.num_carry = 0;
     a.num_bcast = shared;
     a.length = s->size;
-    flx_scan(s->g, in, n, &a, by, s->nout);
-    flx_graph_free(body);
+    flx_scan_with(s->g, in, n, by, s->nout, &a);
+    flx_graph_release(body);
 }
 
 static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)

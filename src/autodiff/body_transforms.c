@@ -33,12 +33,12 @@ static flx_graph *work_end(work *w, flx_code code, flxi_site *s)
     if (code == FLX_OK)
         code = flxi_finish(&w->g, &w->err);
     else {
-        flx_graph_free(w->g);
+        flx_graph_release(w->g);
         w->g = NULL;
     }
     if (code != FLX_OK)
         flxi_graph_fail(s->g, &w->err);
-    flx_graph_free(w->prepared);
+    flx_graph_release(w->prepared);
     flxi_free(w->mem, w->map, w->ids, sizeof *w->map);
     flxi_free(w->mem, w->vals, w->ids, sizeof *w->vals);
     flxi_free(w->mem, w->flags, w->ids, sizeof *w->flags);

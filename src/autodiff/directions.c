@@ -170,7 +170,7 @@ static flx_code run_at_once(flxi_many *m, flx_val *out)
     if (!all)
         return (flx_code)m->err->code;
     flx_code code = call(m->g, all, m->seed, all_directions(&s, &m->along), out, m->err);
-    flx_graph_free(all);
+    flx_graph_release(all);
     return code;
 }
 
@@ -181,7 +181,7 @@ static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
     flx_val *out = g ? flxi_new(&g->arena, flx_val, some->outputs.n) : NULL;
     if (!out) {
         flxi_oom(m->err, "a Jacobian");
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     flxi_site s = flxi_plain_site(g);
@@ -202,7 +202,7 @@ static flx_graph *chunk_body(flxi_many *m, const flx_graph *some)
     if (code == FLX_OK)
         code = flxi_finish(&g, m->err);
     else
-        flx_graph_free(g);
+        flx_graph_release(g);
     return code == FLX_OK ? g : NULL;
 }
 
@@ -236,13 +236,13 @@ static flx_code run_in_chunks(flxi_many *m, flx_dim chunks, flx_val *out)
         a.body = body;
         a.num_carry = 0;
         a.num_bcast = (int64_t)n - 1;
-        flx_scan(m->g, in, n, &a, out, some->outputs.n);
+        flx_scan_with(m->g, in, n, out, some->outputs.n, &a);
         for (size_t k = 0; k < some->outputs.n; k++)
             out[k] = join_chunks(&s, m, out[k], chunks);
         code = flxi_built(m->g, m->err);
     }
-    flx_graph_free(body);
-    flx_graph_free(some);
+    flx_graph_release(body);
+    flx_graph_release(some);
     return code;
 }
 

@@ -7,6 +7,7 @@
    A batch of energies is summed before it is differentiated: each energy depends on its own positions only, so the
    gradient of the sum holds the forces of all. */
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 
 #include <math.h>
 
@@ -26,14 +27,14 @@ static flx_code check_real(const force_work *w, uint32_t id, const char *name)
                           "forces are not defined for %s", flxi_value_str(w->energy, id, name, &text));
 }
 
-static flx_code check_work(const force_work *w, const flx_force_options *given)
+static flx_code check_work(const force_work *w)
 {
     FLXI_TRY(flx_graph_error(w->energy, w->err));
     if (!w->positions || !w->energy->outputs.n)
         return flxi_fail(w->err, FLX_E_USAGE,
                          "flx_force_energy_loss: a graph with an output and the name of an input are needed");
-    if (given && given->flags)
-        return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: there is no flag 0x%x", (unsigned)given->flags);
+    if (w->o.flags)
+        return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: unknown flags 0x%x", (unsigned)w->o.flags);
     double e = w->o.energy_weight, f = w->o.force_weight;
     if (!(e >= 0 && f >= 0 && isfinite(e + f) && e + f > 0))
         return flxi_fail_hint(w->err, FLX_E_USAGE, "weights must be finite and nonnegative, and not both zero",
@@ -52,7 +53,7 @@ static flx_graph *around(const flx_graph *body, flx_graph *g, flx_val *out, size
         flxi_oom(err, "the loss of energies");
     else if (flx_inline(g, body, NULL, 0, out, n) || flxi_built(g, err) == FLX_OK)
         return g;
-    flx_graph_free(g);
+    flx_graph_release(g);
     return NULL;
 }
 
@@ -68,7 +69,7 @@ static flx_graph *energy_and_slope(const force_work *w)
     flx_output(sum, e, NULL);
     if (flxi_built(sum, w->err) == FLX_OK)
         out = flx_grad(sum, &w->positions, 1, NULL, w->err);
-    flx_graph_free(sum);
+    flx_graph_release(sum);
     return out;
 }
 
@@ -113,15 +114,12 @@ flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
     flx_error local = {0};
     force_work w = {energy, positions, {.energy_weight = 1, .force_weight = 1}, &local};
     flx_graph *out = NULL;
-    if (options) {
-        w.o.energy_weight = options->energy_weight;
-        w.o.force_weight = options->force_weight;
-    }
-    if (check_work(&w, options) == FLX_OK) {
+    if ((!options || FLXI_READ_OPTIONS(flx_force_options, &w.o, options, &local) == FLX_OK) &&
+        check_work(&w) == FLX_OK) {
         flx_graph *slope = w.o.force_weight > 0 ? energy_and_slope(&w) : NULL;
         if (slope || w.o.force_weight == 0)
             out = write_loss(&w, slope ? slope : energy);
-        flx_graph_free(slope);
+        flx_graph_release(slope);
     }
     if (!out) {
         flxi_without_options(&local);

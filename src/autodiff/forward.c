@@ -69,7 +69,7 @@ static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_
     flx_val *u = flxi_rule_new(s, flx_val, s->nout);
     bool *wanted = flxi_rule_new(s, bool, s->nin);
     if (!t || !x || !dx || !y || !u || !wanted) {
-        flx_graph_free(t);
+        flx_graph_release(t);
         return NULL;
     }
     for (uint32_t k = 0; k < s->nin; k++) {
@@ -133,8 +133,8 @@ static void transposed_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     } else if (!g->error.code) {
         flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: a rule");
     }
-    flx_graph_free(transposed);
-    flx_graph_free(vjp);
+    flx_graph_release(transposed);
+    flx_graph_release(vjp);
 }
 
 /* ---- The sweep ---- */

@@ -2,6 +2,8 @@
 /* grad.c: reverse mode for users: names, seeds, missing gradients, and the order of the outputs. */
 #include "autodiff/autodiff.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -130,7 +132,7 @@ static void release(grad_work *w)
     flxi_free(mem, w->wrt, n, sizeof *w->wrt);
     flxi_free(mem, w->ancestor, n, sizeof *w->ancestor);
     flxi_remap_free(&w->remap);
-    flx_graph_free(w->prepared);
+    flx_graph_release(w->prepared);
 }
 
 static flx_code sweep(grad_work *w)
@@ -198,14 +200,17 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
                     flx_error *err)
 {
     flx_error local = {0};
+    flx_grad_options o;
     flx_code code = flx_graph_error(g, &local);
-    grad_work w = {.g = g, .names = wrt, .count = count, .flags = options ? options->flags : 0, .err = &local};
+    if (code == FLX_OK)
+        code = FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local);
+    grad_work w = {.g = g, .names = wrt, .count = count, .flags = code == FLX_OK ? o.flags : 0, .err = &local};
     if (code == FLX_OK)
         code = count && wrt
                    ? differentiate(&w)
                    : flxi_fail(&local, FLX_E_USAGE, "flx_grad: no input given to differentiate with respect to");
     if (code != FLX_OK) {
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
         w.out = NULL;
         flxi_in_transform(&local, "grad", g);
         if (err)

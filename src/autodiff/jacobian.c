@@ -7,6 +7,8 @@
    ordinary graph with the inputs of the given one. */
 #include "autodiff/jacobian.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -84,7 +86,7 @@ static flx_code find_patterns(jacobian_work *w)
         code = flxi_find_patterns(prepared, remap.id[flx_graph_find(w->g, w->wrt[i]).id],
                                   &w->patterns[i * w->g->outputs.n], w->err);
     flxi_remap_free(&remap);
-    flx_graph_free(prepared);
+    flx_graph_release(prepared);
     return code;
 }
 
@@ -236,7 +238,7 @@ static flx_graph *tangents_of(jacobian_work *w, size_t i)
     if (choices)
         one = flxi_choose_outputs(jvp, choices, n, w->err);
     flxi_free(&w->g->ctx->mem, choices, outputs, sizeof *choices);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return one;
 }
 
@@ -267,7 +269,7 @@ static flx_code forward_column(jacobian_work *w, size_t i)
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_input(w, &d, i, k, ties));
         code = place_block(w, v, i, k, true);
     }
-    flx_graph_free(one);
+    flx_graph_release(one);
     return code;
 }
 
@@ -282,7 +284,7 @@ static flx_graph *cotangents_of(jacobian_work *w, size_t k, const char **names, 
         if (pattern_of(w, i, k)->reached)
             names[(*count)++] = w->wrt[i];
     flx_graph *one = alone ? flx_grad(alone, names, *count, &o, w->err) : NULL;
-    flx_graph_free(alone);
+    flx_graph_release(alone);
     return one;
 }
 
@@ -316,7 +318,7 @@ static flx_code reverse_row(jacobian_work *w, size_t k)
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_output(w, &d, i, k, ties));
         code = place_block(w, v, i, k, false);
     }
-    flx_graph_free(one);
+    flx_graph_release(one);
     return code;
 }
 
@@ -418,8 +420,8 @@ static flx_code build_jacobian(jacobian_work *w)
 
 static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options)
 {
-    if (options)
-        w->options = *options;
+    if (FLXI_READ_OPTIONS(flx_jacobian_options, &w->options, options, w->err) != FLX_OK)
+        return NULL;
     if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
         w->options.budget < 0) {
         flxi_fail(w->err, FLX_E_USAGE, "the options of a Jacobian have an invalid mode, flag, chunk or budget");
@@ -427,7 +429,7 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
     }
     if (build_jacobian(w) == FLX_OK)
         return w->out;
-    flx_graph_free(w->out);
+    flx_graph_release(w->out);
     return NULL;
 }
 
@@ -468,8 +470,8 @@ flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
         jacobian_work w = {.g = gradient, .wrt = wrt, .count = count, .suffix = "hessian", .named = g, .err = &local};
         out = jacobian(&w, options ? options : &forward);
     }
-    flx_graph_free(alone);
-    flx_graph_free(gradient);
+    flx_graph_release(alone);
+    flx_graph_release(gradient);
     if (!out) {
         flxi_without_options(&local);
         flxi_in_transform(&local, "hessian", g);

@@ -2,6 +2,8 @@
 /* jvp.c: forward mode for users, and the Hessian product, forward over reverse. */
 #include "autodiff/autodiff.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -79,7 +81,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
                    ? push_forward(&w, wrt, count)
                    : flxi_fail(&local, FLX_E_USAGE, "flx_jvp: no input given to differentiate with respect to");
     if (code != FLX_OK) {
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
         w.out = NULL;
         flxi_in_transform(&local, "jvp", g);
         if (err)
@@ -91,7 +93,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
         flxi_free(mem, w.map, n, sizeof *w.map);
         flxi_free(mem, w.tangent, n, sizeof *w.tangent);
         flxi_remap_free(&w.remap);
-        flx_graph_free(w.prepared);
+        flx_graph_release(w.prepared);
     }
     return w.out;
 }
@@ -109,9 +111,12 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
                    flx_error *err)
 {
     flx_error local = {0};
-    flx_graph *loss = flx_graph_error(g, &local) == FLX_OK ? loss_alone(g, &local) : NULL;
-    flx_grad_options o = {.flags = (options ? options->flags : 0) | FLX_GRAD_VALUE};
-    bool value = options && (options->flags & FLX_GRAD_VALUE);
+    flx_grad_options o;
+    bool is_usable =
+        flx_graph_error(g, &local) == FLX_OK && FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local) == FLX_OK;
+    flx_graph *loss = is_usable ? loss_alone(g, &local) : NULL;
+    bool value = is_usable && (o.flags & FLX_GRAD_VALUE);
+    o.flags |= FLX_GRAD_VALUE;
     flxi_name name;
     flx_graph *gradient = loss ? flx_grad(loss, wrt, count, &o, &local) : NULL;
     flx_graph *pushed = gradient ? flx_jvp(gradient, wrt, count, &local) : NULL;
@@ -131,9 +136,9 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     } else if (pushed) {
         flxi_oom(&local, "a Hessian product");
     }
-    flx_graph_free(loss);
-    flx_graph_free(gradient);
-    flx_graph_free(pushed);
+    flx_graph_release(loss);
+    flx_graph_release(gradient);
+    flx_graph_release(pushed);
     if (!out) {
         flxi_without_options(&local);
         flxi_in_transform(&local, "hvp", g);

@@ -15,13 +15,13 @@ static flx_graph *summed(const flx_graph *g, flx_error *err)
         if (!(flxi_ops[flxi_node_at(g, i)->op].traits & TRAIT_DECLARED))
             code = flxi_graft(out, g, i, map, err);
     if (code == FLX_OK) {
-        flx_output(out, flx_reduce_sum(out, (flx_val){map[g->outputs.at[0].val], out->serial}, FLX_ALL, 0), "sum");
+        flx_output(out, flx_reduce_sum(out, ((flx_val){map[g->outputs.at[0].val], out->serial}), FLX_ALL, 0), "sum");
         code = flxi_built(out, err);
     }
     flxi_free(&g->ctx->mem, map, (size_t)g->value_count + 1, sizeof *map);
     if (code == FLX_OK)
         return out;
-    flx_graph_free(out);
+    flx_graph_release(out);
     return NULL;
 }
 
@@ -39,15 +39,15 @@ flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_erro
         flx_grad_options o = {.flags = k > 1 ? FLX_GRAD_MISSING_ZERO : 0}; /* a level may no longer depend on it */
         flx_graph *loss = k > 1 ? summed(now, &local) : flx_graph_retain(now);
         flx_graph *next = loss ? flx_grad(loss, &wrt, 1, &o, &local) : NULL;
-        flx_graph_free(loss);
-        flx_graph_free(now);
+        flx_graph_release(loss);
+        flx_graph_release(now);
         now = next;
     }
     if (now && n > 0) {
         flxi_choice named = {.output = 0};
         snprintf(named.name, sizeof named.name, "d%d_%.250s", (int)n, wrt);
         flx_graph *renamed = flxi_choose_outputs(now, &named, 1, &local);
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = renamed;
     }
     if (!now) {

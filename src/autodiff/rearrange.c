@@ -35,7 +35,7 @@ flx_code flxi_finish(flx_graph **g, flx_error *err)
     flx_code code = flxi_built(*g, err);
     if (code == FLX_OK)
         code = flxi_simplify(*g, &simple, NULL, err);
-    flx_graph_free(*g);
+    flx_graph_release(*g);
     *g = code == FLX_OK ? simple : NULL;
     return code;
 }
@@ -64,7 +64,7 @@ flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const fl
         code = flxi_finish(&out, err);
     if (code == FLX_OK)
         return out;
-    flx_graph_free(out);
+    flx_graph_release(out);
     return NULL;
 }
 

@@ -515,7 +515,7 @@ static void release(taylor *w, const flxi_allocator *mem, size_t ids)
     flxi_index_free(mem, &w->seen);
     flxi_free(mem, w->map, ids, sizeof *w->map);
     flxi_arena_free(&w->arena);
-    flx_graph_free(w->t);
+    flx_graph_release(w->t);
 }
 
 static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, int32_t order, flx_graph **out,
@@ -536,9 +536,9 @@ static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, in
     if (code == FLX_OK)
         *out = w.out;
     else
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
     release(&w, mem, ids);
-    flx_graph_free(prepared);
+    flx_graph_release(prepared);
     return code;
 }
 

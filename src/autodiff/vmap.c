@@ -156,7 +156,7 @@ flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t cou
         code = count && !in_axes ? flxi_fail(&local, FLX_E_USAGE, "flx_vmap: in_axes must be given")
                                  : batch_graph(&w, in_axes, count, out_axes, num_outputs);
     if (code != FLX_OK) {
-        flx_graph_free(w.out);
+        flx_graph_release(w.out);
         w.out = NULL;
         flxi_in_transform(&local, "vmap", g);
         if (err)
@@ -169,7 +169,7 @@ flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t cou
         flxi_free(mem, w.batched, n, sizeof *w.batched);
         flxi_free(mem, w.axis, g->leaves.n, sizeof *w.axis);
         flxi_remap_free(&w.remap);
-        flx_graph_free(w.prepared);
+        flx_graph_release(w.prepared);
     }
     return w.out;
 }

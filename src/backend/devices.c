@@ -115,12 +115,16 @@ flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx
                           "graphs cannot be compiled for the device '%.40s'", (*out)->name);
 }
 
-flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err)
+flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_device **out, flx_error *err)
 {
-    FLXI_TRY(flxi_device_find(name ? name : flxi_reference_device()->name, out, err));
+    bool needs_interpreter = o->flags || o->schedule != FLX_KERNEL_FORWARD;
+    *out = flxi_reference_device();
+    if (!o->device && needs_interpreter)
+        return FLX_OK;
+    FLXI_TRY(flxi_device_find(o->device, out, err));
     if (!(*out)->run_dispatch)
         return fail_unusable((*out)->name, "it runs no kernels", err);
-    if (flags && !(*out)->checks_kernels)
+    if (o->flags && !(*out)->checks_kernels)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
                               "device '%s' neither detects races nor checks arithmetic", (*out)->name);
     return FLX_OK;

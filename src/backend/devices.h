@@ -15,9 +15,8 @@ flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *
 flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err);
 /* The same, and it runs programs. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err);
-/* The same as the first, and it runs kernels with these flags of flx_kernel_run_options. NULL means the interpreter:
-   most options of a kernel's run (order of invocations, limits, checks) are about it. */
-flx_code flxi_device_for_kernels(const char *name, uint32_t flags, const flxi_device **out, flx_error *err);
+/* The device for a user's kernel. What only the interpreter offers is run by it, unless another device is named. */
+flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_device **out, flx_error *err);
 
 /* What evaluates nodes on the host that a device refuses. */
 const flxi_device *flxi_reference_device(void);

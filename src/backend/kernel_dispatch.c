@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_dispatch.c: a kernel of the user on a device. */
+/* kernel_dispatch.c: a kernel of the user on a device. Where the caller names none, the interpreter runs what the
+   default device cannot. */
 #include "backend/devices.h"
 
 flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_kernel_memory *memory, size_t num_memory,
@@ -13,6 +14,13 @@ flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_k
                          : !grid ? "the grid"
                                  : "memory");
     FLXI_TRY(flxi_kernel_options(options, &o, err));
-    FLXI_TRY(flxi_device_for_kernels(o.device, o.flags, &on, err));
-    return flxi_kernel_dispatch(k, grid, memory, num_memory, &o, on->run_dispatch, err);
+    FLXI_TRY(flxi_device_for_kernels(&o, &on, err));
+    flx_error local = {0};
+    flx_code code = flxi_kernel_dispatch(k, grid, memory, num_memory, &o, on->run_dispatch, &local);
+    const flxi_device *ref = flxi_reference_device();
+    if (!o.device && on != ref && (code == FLX_E_DEVICE || code == FLX_E_UNSUPPORTED))
+        return flxi_kernel_dispatch(k, grid, memory, num_memory, &o, ref->run_dispatch, err);
+    if (err && (code != FLX_OK || local.message[0])) /* a dispatch that succeeds may report its next stage */
+        *err = local;
+    return code;
 }

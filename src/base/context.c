@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
+
 struct flxi_attachment {
     void *(*make)(flx_context *ctx);
     void (*discard)(void *data);
@@ -20,6 +22,8 @@ flx_context *flxi_context_open(const flx_context_options *options)
     if (!ctx)
         return NULL;
     ctx->mem = mem;
+    ctx->log = options ? options->log : NULL;
+    ctx->log_user = options ? options->log_user : NULL;
     ctx->memory_limit = options && options->memory_limit > 0 ? options->memory_limit : 0;
     atomic_init(&ctx->next_serial, 1);
     if (pthread_mutex_init(&ctx->lock, NULL) != 0) {
@@ -87,6 +91,23 @@ void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), v
         a = attach(ctx, make, discard);
     pthread_mutex_unlock(&ctx->lock);
     return a ? a->data : NULL;
+}
+
+bool flxi_is_logging(const flx_context *ctx)
+{
+    return ctx && ctx->log;
+}
+
+void flxi_log(const flx_context *ctx, flx_log_event event, const char *subject, const char *fmt, ...)
+{
+    char text[400];
+    if (!flxi_is_logging(ctx))
+        return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ctx->log(ctx->log_user, event, subject ? subject : "", text);
 }
 
 int64_t flxi_context_limit(const flx_context *ctx)

@@ -16,6 +16,8 @@ typedef struct flxi_attachment flxi_attachment;
 struct flx_context {
     flxi_allocator mem;
     int64_t memory_limit;
+    flx_log_fn log; /* NULL: nothing is reported */
+    void *log_user;
     atomic_uint next_serial;   /* of graphs; 0 is never used */
     flxi_dim_table *dims;      /* of graph/type/dim.c, which attaches it */
     pthread_mutex_t lock;      /* guards dims and attached */
@@ -26,6 +28,10 @@ struct flx_context {
 flx_context *flxi_context_open(const flx_context_options *options);
 const flxi_allocator *flxi_context_mem(const flx_context *ctx);
 int64_t flxi_context_limit(const flx_context *ctx);
+
+/* Reports an event to the caller's log, if there is one. */
+void flxi_log(const flx_context *ctx, flx_log_event event, const char *subject, const char *fmt, ...) FLX_PRINTF(4, 5);
+bool flxi_is_logging(const flx_context *ctx);
 
 /* The object that `make` creates once per context (caches and threads of backends), NULL if it fails. `make` identifies
    it; `discard` frees it with the context. */

@@ -96,7 +96,7 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
         code = list_slot(b, r.values[i], is_written);
     }
     if (code != FLX_OK) {
-        flx_kernel_free(r.kernel);
+        flx_kernel_release(r.kernel);
         return code;
     }
     FLXI_TRY(flxi_program_keep(b->m, &r, &s.kernel, b->err));
@@ -182,7 +182,7 @@ static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room
     flx_code code = split_scan(b, n, &round, &made, s);
     if (code == FLX_OK)
         code = compile_body(b, made ? made : round.graph, room, s);
-    flx_graph_free(made);
+    flx_graph_release(made);
     if (code == FLX_OK && s->parts > 1)
         code = flxi_routine_is_loop_chain(b->m, s->bodies[0], n, &is_chain, b->err);
     if (code != FLX_OK || s->parts == 1 || is_chain)
@@ -324,7 +324,7 @@ static flx_code ask_about_groups(builder *b, bool *is_refused)
             continue;
         FLXI_TRY(flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &r, b->err));
         const char *why = refuse(r.kernel);
-        flx_kernel_free(r.kernel);
+        flx_kernel_release(r.kernel);
         if (why)
             FLXI_TRY(refuse_group(b, group, why));
         *is_refused |= why != NULL;
@@ -396,7 +396,7 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
     flxi_routine *l = flxi_alloc(m->mem, 1, sizeof *l);
     *out = NULL;
     if (!l) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return flxi_oom(err, "steps");
     }
     l->g = g;
@@ -426,7 +426,7 @@ void flxi_routine_free(flxi_routine *l)
     const flxi_allocator *mem = l->arena.mem;
     for (uint32_t i = 0; i < l->num_steps; i++)
         free_bodies(&l->steps[i]);
-    flx_graph_free(l->g);
+    flx_graph_release(l->g);
     flxi_arena_free(&l->arena);
     flxi_free(mem, l, 1, sizeof *l);
 }

@@ -713,7 +713,7 @@ static flx_code lower_with_lanes(writer *w, flx_error *err)
     FLXI_TRY(lower(w, err));
     if (!has_lanes || !has_wide_values(w->out->kernel))
         return FLX_OK;
-    flx_kernel_free(w->out->kernel);
+    flx_kernel_release(w->out->kernel);
     forget(w);
     w->lanes = MIN_LANES;
     return lower(w, err);
@@ -738,7 +738,7 @@ flx_code flxi_group_to_kernel(const flxi_grouping *f, const flxi_group *group, f
     if (code == FLX_OK && (!r->values || !r->reads_in_place))
         code = flxi_oom(&local, "a kernel");
     if (code != FLX_OK) {
-        flx_kernel_free(r->kernel);
+        flx_kernel_release(r->kernel);
         r->kernel = NULL;
         if (err)
             *err = local;

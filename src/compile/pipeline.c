@@ -71,7 +71,7 @@ static flx_code run_passes(const pass *list, size_t n, const flxi_device *device
         flx_graph *next = NULL;
         flxi_remap step = {0};
         flx_code code = run_pass(&list[i], device, now ? now : in, &next, &step, err);
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = next;
         if (code != FLX_OK) {
             flxi_remap_free(&total);
@@ -157,10 +157,10 @@ flx_code flxi_optimise(const flx_graph *g, const flxi_device *device, bool group
         if (code == FLX_OK)
             code = flxi_verify(next, err);
 #endif
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = next;
         if (code != FLX_OK) {
-            flx_graph_free(now);
+            flx_graph_release(now);
             return code;
         }
     }

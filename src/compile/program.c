@@ -3,6 +3,8 @@
    compiler, say) still gets a program: one without kernels, whose nodes are computed one by one. */
 #include "compile/program.h"
 
+#include "compile/log_program.h"
+
 #include <stdio.h>
 
 /* ---- Kernels ---- */
@@ -12,7 +14,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     flxi_program_kernel k = {.kernel = r->kernel};
     flx_code code = flx_kernel_encode(r->kernel, &k.wire, err);
     if (code != FLX_OK) {
-        flx_kernel_free(r->kernel);
+        flx_kernel_release(r->kernel);
         return code;
     }
     k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
@@ -20,7 +22,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
         if (m->kernels.at[i].wire.size == k.wire.size &&
             memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
-            flx_kernel_free(r->kernel);
+            flx_kernel_release(r->kernel);
             flx_buffer_free(&k.wire);
             *number = i;
             return FLX_OK;
@@ -29,7 +31,7 @@ flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t
     *number = (uint32_t)m->kernels.n;
     if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k))
         return FLX_OK;
-    flx_kernel_free(r->kernel);
+    flx_kernel_release(r->kernel);
     flx_buffer_free(&k.wire);
     return flxi_oom(err, "kernels");
 }
@@ -61,7 +63,7 @@ static flx_code compile_kernels(flxi_program *m, flx_error *err)
 void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *device, const flx_compile_options *o)
 {
     *m = (flxi_program){.ctx = ctx, .mem = flxi_context_mem(ctx), .device = device, .options = *o};
-    m->grouping.keep_apart = o->flags & FLX_COMPILE_UNFUSED;
+    m->grouping.keep_apart = o->flags & FLX_COMPILE_UNGROUPED;
     m->grouping.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     m->threads = device->count_threads(ctx, o->threads);
     flxi_arena_init(&m->arena, m->mem);
@@ -70,12 +72,15 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
 static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *device, const flx_compile_options *o,
                         flx_error *err)
 {
+    int64_t begin = flxi_log_clock();
     flxi_program_init(m, g->ctx, device, o);
     FLXI_TRY(flxi_routine_compile(m, g, &m->main, err));
     flxi_routine_share(m, m->main, o->shares, o->num_shares);
     FLXI_TRY(compile_kernels(m, err));
     FLXI_TRY(flxi_routine_explain(m, m->main, err));
-    return flxi_routine_plan(m, m->main, err);
+    FLXI_TRY(flxi_routine_plan(m, m->main, err));
+    flxi_log_program(m, g->name, flxi_log_clock() - begin);
+    return FLX_OK;
 }
 
 flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
@@ -93,6 +98,7 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
     flxi_program_free(m);
     code = compile(m, g, device, &plain, err);
     snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
+    flxi_log(g->ctx, FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
     return code;
 }
 
@@ -102,7 +108,7 @@ void flxi_program_free(flxi_program *m)
         return;
     flxi_routine_free(m->main);
     for (size_t i = 0; i < m->kernels.n; i++) {
-        flx_kernel_free(m->kernels.at[i].kernel);
+        flx_kernel_release(m->kernels.at[i].kernel);
         flx_buffer_free(&m->kernels.at[i].wire);
     }
     flxi_vec_free(m->mem, &m->kernels);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* npz.c: NumPy's .npz, a zip archive with a .npy file for each array; array `w` is the entry `w.npy`. */
 #include "format/key_list.h"
+#include "format/keys.h"
 #include "format/npy.h"
 #include "format/zip.h"
 #include "graph/type/tensor.h"
@@ -49,6 +50,23 @@ static flx_code find_entry(const flxi_zip *z, const char *key, flxi_zip_entry *f
         return FLX_E_NAME;
     }
     return twice ? flxi_fail(err, FLX_E_SYNTAX, "the archive contains '%s' twice", shown) : FLX_OK;
+}
+
+flx_code flxi_npz_keys(flx_context *ctx, const flxi_source *s, flx_keys *out, flx_error *err)
+{
+    flxi_zip zip;
+    flxi_zip_entry e;
+    size_t at = 0;
+    bool more = true;
+    FLXI_TRY(flxi_zip_open(&zip, flxi_context_mem(ctx), s, err));
+    flx_code code = FLX_OK;
+    while (code == FLX_OK && more) {
+        code = flxi_zip_next(&zip, &at, &e, &more, err);
+        if (code == FLX_OK && more)
+            code = flxi_keys_add(out, e.name, has_suffix(e.name, e.name_size) ? e.name_size - 4 : e.name_size, err);
+    }
+    flxi_zip_close(&zip);
+    return code;
 }
 
 static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)

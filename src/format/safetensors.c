@@ -8,6 +8,7 @@
 #include "format/endian.h"
 #include "format/json.h"
 #include "format/key_list.h"
+#include "format/keys.h"
 #include "graph/type/tensor.h"
 
 /* The format's own limit. */
@@ -92,7 +93,7 @@ static flx_code parse_field(flxi_json *j, description *d, flx_error *err)
                      : flxi_json_is(j, "data_offsets") ? saw_offsets
                                                        : 0;
     if (d->seen & field)
-        return malformed(j, "duplicate field", err);
+        return malformed(j, "a field is listed twice", err);
     d->seen |= field;
     flxi_json_token t = flxi_json_next(j);
     if (field == 0)
@@ -124,40 +125,59 @@ static flx_code parse_description(flxi_json *j, uint64_t data_size, description 
     return FLX_OK;
 }
 
-/* Reads the header and returns the description of `key`. */
-static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, description *found, flx_error *err)
+/* Calls `visit` for each tensor of the header; the reader has just read its key. */
+typedef flx_code (*visit_fn)(void *user, flxi_json *j, flx_error *err);
+
+static flx_code walk_header(flxi_json *j, visit_fn visit, void *user, flx_error *err)
 {
-    flxi_key_list known = {0};
-    bool have = false;
     flxi_json_token t;
     if (j->size == 0 || j->text[0] != '{' || flxi_json_next(j) != FLXI_JSON_OBJECT)
         return malformed(j, "it does not begin with {", err);
     while ((t = flxi_json_next(j)) == FLXI_JSON_KEY) {
-        if (flxi_json_is(j, "__metadata__")) {
-            if (!flxi_json_skip(j, flxi_json_next(j)))
-                return malformed(j, "", err);
-            continue;
-        }
-        char name[64];
-        size_t n = flxi_json_text(j, name, sizeof name);
-        bool wanted = flxi_json_is(j, key);
-        flxi_key_list_add(&known, name, n);
-        if (wanted && have)
-            return malformed(j, "the tensor occurs twice", err);
-        description d;
-        FLXI_TRY(parse_description(j, data_size, &d, err));
-        have |= wanted;
-        if (wanted)
-            *found = d;
+        if (!flxi_json_is(j, "__metadata__"))
+            FLXI_TRY(visit(user, j, err));
+        else if (!flxi_json_skip(j, flxi_json_next(j)))
+            return malformed(j, "", err);
     }
-    if (t != FLXI_JSON_OBJECT_END || flxi_json_next(j) != FLXI_JSON_END)
-        return malformed(j, "", err);
-    if (have)
+    return t == FLXI_JSON_OBJECT_END && flxi_json_next(j) == FLXI_JSON_END ? FLX_OK : malformed(j, "", err);
+}
+
+typedef struct {
+    const char *key;
+    uint64_t data_size;
+    flxi_key_list known;
+    bool have;
+    description *found;
+} search;
+
+static flx_code visit_for_search(void *user, flxi_json *j, flx_error *err)
+{
+    search *s = user;
+    char name[64];
+    size_t n = flxi_json_text(j, name, sizeof name);
+    bool wanted = flxi_json_is(j, s->key);
+    flxi_key_list_add(&s->known, name, n);
+    if (wanted && s->have)
+        return malformed(j, "the tensor is listed twice", err);
+    description d;
+    FLXI_TRY(parse_description(j, s->data_size, &d, err));
+    s->have |= wanted;
+    if (wanted)
+        *s->found = d;
+    return FLX_OK;
+}
+
+/* Walks the header and picks the description of `key`. */
+static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, description *found, flx_error *err)
+{
+    search s = {.key = key, .data_size = data_size, .found = found};
+    FLXI_TRY(walk_header(j, visit_for_search, &s, err));
+    if (s.have)
         return FLX_OK;
     char shown[64];
     flxi_printable(shown, sizeof shown, key, strlen(key));
     flxi_fail(err, FLX_E_NAME, "the file has no tensor named '%s'", shown);
-    flxi_key_list_hint(&known, err);
+    flxi_key_list_hint(&s.known, err);
     return FLX_E_NAME;
 }
 
@@ -198,23 +218,65 @@ static flx_code header_size(const flxi_source *s, int64_t limit, size_t *size, f
     return FLX_OK;
 }
 
+/* The n bytes of the header: those of the source, or a copy, which *copy holds for the caller to free. */
+static flx_code read_header(const flxi_allocator *mem, const flxi_source *s, size_t n, char **copy, flxi_json *out,
+                            flx_error *err)
+{
+    *copy = NULL;
+    if (!s->bytes) {
+        *copy = flxi_alloc(mem, n, 1);
+        if (!*copy)
+            return flxi_oom(err, "a safetensors header");
+        FLXI_TRY(flxi_source_read(s, 8, *copy, n, err));
+    }
+    *out = flxi_json_begin(*copy ? *copy : (const char *)s->bytes + 8, n);
+    return FLX_OK;
+}
+
 static flx_code locate(const flxi_allocator *mem, const flxi_source *s, size_t n, const char *key, flxi_array *a,
                        flx_error *err)
 {
     uint64_t data_at = 8 + (uint64_t)n;
     description d = {.rank = 0};
-    char *copy = NULL;
-    flx_code code = FLX_OK;
-    if (!s->bytes) {
-        copy = flxi_alloc(mem, n, 1);
-        code = copy ? flxi_source_read(s, 8, copy, n, err) : flxi_oom(err, "a safetensors header");
-    }
-    if (code == FLX_OK) {
-        flxi_json j = flxi_json_begin(copy ? copy : (const char *)s->bytes + 8, n);
+    flxi_json j;
+    char *copy;
+    flx_code code = read_header(mem, s, n, &copy, &j, err);
+    if (code == FLX_OK)
         code = find_tensor(&j, s->size - data_at, key, &d, err);
-    }
     if (code == FLX_OK)
         code = to_array(&d, data_at, a, err);
+    flxi_free(mem, copy, n, 1);
+    return code;
+}
+
+typedef struct {
+    flx_keys *out;
+    uint64_t data_size;
+} listing;
+
+static flx_code visit_for_keys(void *user, flxi_json *j, flx_error *err)
+{
+    const listing *l = user;
+    description d;
+    size_t size = flxi_json_text(j, NULL, 0);
+    char *key = flxi_keys_room(l->out, size, err);
+    if (!key)
+        return FLX_E_OOM;
+    flxi_json_text(j, key, size + 1);
+    return parse_description(j, l->data_size, &d, err);
+}
+
+flx_code flxi_safetensors_keys(flx_context *ctx, const flxi_source *s, flx_keys *out, flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(ctx);
+    size_t n = 0;
+    flxi_json j;
+    char *copy = NULL;
+    FLXI_TRY(header_size(s, flxi_context_limit(ctx), &n, err));
+    listing l = {out, s->size - 8 - n};
+    flx_code code = read_header(mem, s, n, &copy, &j, err);
+    if (code == FLX_OK)
+        code = walk_header(&j, visit_for_keys, &l, err);
     flxi_free(mem, copy, n, 1);
     return code;
 }

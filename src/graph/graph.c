@@ -2,6 +2,7 @@
 /* graph.c: building graphs and reading them back. All nodes are made by flxi_add_node. */
 #include "graph/graph.h"
 
+#include "graph/op/foreign_names.h"
 #include "graph/op/infer.h"
 
 #include <fluxion/lower.h>
@@ -36,7 +37,7 @@ flx_graph *flx_graph_new(flx_context *ctx, const char *name)
     flxi_arena_init(&g->arena, &ctx->mem);
     g->name = flxi_arena_text(&g->arena, name, strlen(name));
     if (!g->name) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     if (!flxi_is_name(name, strlen(name)))
@@ -108,13 +109,13 @@ static void bury(flx_graph *g)
 }
 
 /* Recursion is bounded by FLXI_MAX_NESTING. */
-void flx_graph_free(flx_graph *g)
+void flx_graph_release(flx_graph *g)
 {
     if (!flxi_graph_alive(g) || atomic_fetch_sub(&g->refs, 1) != 1)
         return;
     const flxi_allocator *mem = &g->ctx->mem;
     for (size_t i = 0; i < g->bodies.n; i++)
-        flx_graph_free(g->bodies.at[i]);
+        flx_graph_release(g->bodies.at[i]);
     for (size_t i = 0; i < g->constants.n; i++)
         flx_tensor_release(g->constants.at[i]);
     flxi_vec_free(mem, &g->types);
@@ -474,7 +475,9 @@ static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, si
     flx_error err = {0};
     flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
     if (code == OP_NONE || (flxi_ops[code].traits & TRAIT_DECLARED)) {
-        flxi_graph_failf(g, FLX_E_NAME, NULL, "there is no op called '%s'",
+        char hint[120];
+        bool is_known = op && flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
+        flxi_graph_failf(g, FLX_E_NAME, is_known ? hint : NULL, "there is no op called '%s'",
                          op ? flxi_printable(name, sizeof name, op, strlen(op)) : "(null)");
         return 0;
     }
@@ -767,6 +770,7 @@ flx_code flx_graph_node(const flx_graph *g, size_t i, flx_node_view *out)
     *out = (flx_node_view){.op = flxi_ops[n->op].name, .num_inputs = n->nin, .num_results = n->nout};
     for (uint32_t k = 0; k < n->nout; k++)
         out->pinned |= flxi_value_at(g, n->first + k)->pinned;
+    out->num_attrs = flxi_node_attr_count(n);
     flxi_attr_visitor v = {.graph = count_body, .user = &out->num_graphs};
     return flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
 }

@@ -168,6 +168,9 @@ flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, c
 /* The elements of a node with flxi_is_const. */
 const flx_tensor *flxi_const_data(const flxi_node *n);
 
+/* How many attributes of the node have a value (node_attrs.c). */
+uint32_t flxi_node_attr_count(const flxi_node *n);
+
 /* Whether leaving the attribute out would give the same value. */
 bool flxi_attr_is_default(const flxi_attr *a, const void *field);
 

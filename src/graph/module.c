@@ -26,7 +26,7 @@ void flx_module_free(flx_module *m)
         return;
     const flxi_allocator *mem = &m->ctx->mem;
     for (size_t i = 0; i < m->graphs.n; i++)
-        flx_graph_free(m->graphs.at[i]);
+        flx_graph_release(m->graphs.at[i]);
     flxi_vec_free(mem, &m->graphs);
     flxi_free(mem, m, 1, sizeof *m);
 }

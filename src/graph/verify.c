@@ -75,7 +75,7 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
     uint32_t next_id = 1;
     for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++) {
         if (i % NODES_PER_SCRATCH == 0) {
-            flx_graph_free(scratch);
+            flx_graph_release(scratch);
             scratch = flx_graph_new(g->ctx, "verify");
             if (!scratch)
                 return flxi_oom(err, "verifying");
@@ -85,7 +85,7 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
             code = check_types(g, scratch, i, err);
         next_id += flxi_node_at(g, i)->nout;
     }
-    flx_graph_free(scratch);
+    flx_graph_release(scratch);
     if (code == FLX_OK && next_id != g->value_count + 1)
         return flxi_fail(err, FLX_E_INTERNAL, "graph '%s' has a wrong count of values", g->name);
     return code;

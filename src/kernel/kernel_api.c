@@ -2,6 +2,7 @@
 /* kernel_api.c: the public functions that build a kernel: they check arguments, then call the builder. */
 #include "kernel/program/kernel.h"
 
+#include "base/options.h"
 #include "kernel/check/kernel_validate.h"
 #include "kernel/program/kernel_extension.h"
 
@@ -60,7 +61,7 @@ flx_kernel *flx_kernel_finish(flx_kernel_builder *b, flx_error *err)
     }
     flx_kernel *k = flxi_kb_finish(b, err);
     if (k && flxi_kernel_check(k, err) != FLX_OK) {
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         return NULL;
     }
     return k;
@@ -87,12 +88,17 @@ void flx_kernel_set_meta(flx_kernel_builder *b, const char *key, const char *val
         flxi_kb_meta(b, key, value);
 }
 
-uint32_t flx_kernel_add_buffer(flx_kernel_builder *b, const flx_kernel_buffer *buffer)
+uint32_t flx_kernel_add_buffer(flx_kernel_builder *b, const flx_kernel_buffer *given)
 {
-    if (!b || !buffer || !is_text(b, buffer->name))
+    flx_kernel_buffer read;
+    const flx_kernel_buffer *buffer = &read;
+    flx_error err = {0};
+    if (!b || !given)
         return refuse(b, "flx_kernel_add_buffer: an argument is NULL");
-    if (buffer->struct_size != 0 && buffer->struct_size < sizeof *buffer)
-        return refuse(b, "flx_kernel_add_buffer: struct_size is not the size of flx_kernel_buffer");
+    if (FLXI_READ_OPTIONS(flx_kernel_buffer, &read, given, &err) != FLX_OK)
+        return refuse(b, err.message);
+    if (!is_text(b, buffer->name))
+        return refuse(b, "flx_kernel_add_buffer: the name is NULL");
     if (buffer->access == 0 || buffer->access >= FLX_KERNEL_ACCESS_COUNT || !flxi_ktype_of(buffer->element)->name)
         return refuse(b, "flx_kernel_add_buffer: unknown access or element type");
     if (buffer->usage > FLX_KERNEL_EXACTLY_ONCE || (buffer->flags & ~(uint32_t)FLXI_KERNEL_BUFFER_FLAGS))

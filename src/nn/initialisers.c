@@ -122,6 +122,6 @@ flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind
     const flx_run_options o = {.device = "ref"};
     if (flx_graph_error(g, err) == FLX_OK)
         flx_run(g, &o, NULL, 0, &out, err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return out;
 }

@@ -2,6 +2,9 @@
 /* layer.c: layers without state: linear, norms, embedding, convolution, dropout. */
 #include "nn/layer.h"
 
+#include "base/options.h"
+#include "graph/graph.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +54,15 @@ flx_val flxi_nn_swap01(flx_graph *g, flx_val v)
     for (int k = 0; k < rank; k++)
         perm[k] = k < 2 && rank > 1 ? 1 - k : k;
     return flx_transpose(g, v, (flx_ints){perm, (size_t)rank});
+}
+
+void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const void *given, const char *name)
+{
+    flx_error err = {0};
+    if (flxi_options_read(dst, size, size, alignment, given, name, &err) == FLX_OK || !g)
+        return;
+    memset(dst, 0, size);
+    flxi_graph_fail(g, &err);
 }
 
 flx_val flxi_nn_number(flx_graph *g, flx_val like, double x)
@@ -126,7 +138,8 @@ static flx_val per_channel(flx_graph *g, flx_val v, int spatial)
 flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t channels,
                           const flx_nn_conv_options *options)
 {
-    flx_nn_conv_options o = options ? *options : (flx_nn_conv_options){0};
+    flx_nn_conv_options o;
+    FLXI_NN_READ(g, flx_nn_conv_options, &o, options);
     const flx_type *t = flxi_nn_type(g, x);
     int spatial = t->rank > 2 ? t->rank - 2 : 0;
     int64_t kernel = o.kernel ? o.kernel : 3, groups = o.groups ? o.groups : 1;
@@ -142,7 +155,7 @@ flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t cha
     attrs.stride = (flx_ints){stride, (size_t)spatial};
     attrs.padding = (flx_ints){padding, 2 * (size_t)spatial};
     attrs.groups = groups;
-    flx_val y = flx_conv(g, x, flxi_nn_param(g, name, "w", dtype, dims, spatial + 2), &attrs);
+    flx_val y = flx_conv_with(g, x, flxi_nn_param(g, name, "w", dtype, dims, spatial + 2), &attrs);
     y = flx_add(g, y, per_channel(g, flxi_nn_param(g, name, "b", dtype, &channels, 1), spatial));
     if (o.norm_groups) {
         flx_val gamma = flxi_nn_param(g, name, "gamma", dtype, &channels, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer.h: what layers share. Everything here goes through the public API. */
+/* layer.h: what layers share. They are built with the public API; only the options are read by the library's helper. */
 #ifndef FLXI_LAYER_H
 #define FLXI_LAYER_H
 
@@ -25,6 +25,10 @@ flx_val flxi_nn_activate(flx_graph *g, flx_val x, const char *activation);
 
 /* v with these axes in this order. */
 flx_val flxi_nn_swap01(flx_graph *g, flx_val v);
+
+/* Reads a struct of options (base/options.h); an error goes to the graph, and then all options are 0. */
+void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const void *given, const char *name);
+#define FLXI_NN_READ(g, type, dst, given) flxi_nn_read((g), (dst), sizeof(type), _Alignof(type), (given), #type)
 
 /* A scalar of the dtype of `like`. */
 flx_val flxi_nn_number(flx_graph *g, flx_val like, double x);

@@ -183,7 +183,7 @@ flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val inpu
     flx_val alpha = FLX_NONE;
     attrs.body = body;
     attrs.num_bcast = 1;
-    flx_scan(g, operands, 4, &attrs, &alpha, 1);
-    flx_graph_free(body);
+    flx_scan_with(g, operands, 4, &alpha, 1, &attrs);
+    flx_graph_release(body);
     return mean(g, flx_neg(g, at_the_end(&c, alpha, label_lengths)));
 }

@@ -95,8 +95,8 @@ static flx_val run_cell(flx_graph *g, const cell *c, const char *name, flx_val x
     attrs.body = body;
     attrs.num_carry = c->carries;
     attrs.num_bcast = 1 + c->has_inner;
-    flx_scan(g, operands, n, &attrs, results, (size_t)c->carries + 1);
-    flx_graph_free(body); /* the graph holds its own reference */
+    flx_scan_with(g, operands, n, results, (size_t)c->carries + 1, &attrs);
+    flx_graph_release(body); /* the graph has its own hold on it */
     if (last)
         *last = results[0];
     return flxi_nn_swap01(g, results[c->carries]);

@@ -63,8 +63,9 @@ static flx_val rotated(const attention *a, flx_val x, int64_t heads)
 flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_val context,
                          const flx_nn_attention_options *options)
 {
-    static const flx_nn_attention_options none = {0};
-    attention a = {g, name, options ? options : &none, 0, 0};
+    flx_nn_attention_options o;
+    FLXI_NN_READ(g, flx_nn_attention_options, &o, options);
+    attention a = {g, name, &o, 0, 0};
     flx_val from = context.id ? context : x;
     flx_dim width = flxi_nn_width(g, x);
     int64_t heads = a.o->heads > 0 ? a.o->heads : 1;
@@ -80,7 +81,7 @@ flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_val cont
     attrs.head_dim = a.head_dim;
     attrs.mask_kind = a.o->mask_kind;
     attrs.window = a.o->window ? a.o->window : FLX_DEFAULT;
-    return project(&a, "o", flx_attention(g, q, k, v, a.o->mask, &attrs), width);
+    return project(&a, "o", flx_attention_with(g, q, k, v, a.o->mask, &attrs), width);
 }
 
 /* ---- Blocks ---- */
@@ -89,6 +90,7 @@ typedef struct {
     flx_graph *g;
     const char *name;
     const flx_nn_block_options *o;
+    flx_nn_attention_options attention;
 } block;
 
 static flx_val norm(const block *b, const char *part, flx_val x)
@@ -102,14 +104,14 @@ static flx_val norm(const block *b, const char *part, flx_val x)
 static flx_val attend(const block *b, flx_val x)
 {
     char full[FLXI_NN_NAME];
-    return flx_nn_attention(b->g, flxi_nn_join(full, b->name, "attention"), x, FLX_NONE, &b->o->attention);
+    return flx_nn_attention(b->g, flxi_nn_join(full, b->name, "attention"), x, FLX_NONE, &b->attention);
 }
 
 static flx_val linear_part(const block *b, const char *part, flx_val x, int64_t units, const char *activation)
 {
     char full[FLXI_NN_NAME];
     flxi_nn_join(full, b->name, part);
-    if (!b->o->attention.no_bias)
+    if (!b->attention.no_bias)
         return flx_nn_linear(b->g, full, x, units, activation);
     return flxi_nn_activate(b->g, flx_nn_project(b->g, full, x, units), activation);
 }
@@ -127,8 +129,10 @@ static flx_val feed_forward(const block *b, flx_val x)
 
 flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x, const flx_nn_block_options *options)
 {
-    static const flx_nn_block_options none = {0};
-    block b = {g, name, options ? options : &none};
+    flx_nn_block_options o;
+    FLXI_NN_READ(g, flx_nn_block_options, &o, options);
+    block b = {.g = g, .name = name, .o = &o};
+    FLXI_NN_READ(g, flx_nn_attention_options, &b.attention, o.attention);
     if (b.o->is_post_norm) {
         x = norm(&b, "norm1", flx_add(g, x, attend(&b, x)));
         return norm(&b, "norm2", flx_add(g, x, feed_forward(&b, x)));

@@ -74,8 +74,8 @@ static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_
         batch[k] = (int64_t)k;
     const flx_ints axes = {batch, rank - 2};
     operand l = is_turned ? b : a, r = is_turned ? a : b;
-    flx_val y = flx_dot_general(c->to, (flx_val){c->remap.id[l.value], c->to->serial},
-                                (flx_val){c->remap.id[r.value], c->to->serial}, (flx_ints){&l.contracted, 1},
+    flx_val y = flx_dot_general(c->to, ((flx_val){c->remap.id[l.value], c->to->serial}),
+                                ((flx_val){c->remap.id[r.value], c->to->serial}), (flx_ints){&l.contracted, 1},
                                 (flx_ints){&r.contracted, 1}, axes, axes);
     flx_code code = flx_graph_error(c->to, c->err);
     if (code == FLX_OK)

@@ -12,7 +12,7 @@ static flx_graph *map_body(void *user, const flx_graph *body, flx_error *err)
     if (b->map(b->user, body, &made.to, err) != FLX_OK)
         return NULL;
     if (!flxi_push(b->mem, &b->done, made)) {
-        flx_graph_free(made.to);
+        flx_graph_release(made.to);
         flxi_oom(err, "mapping bodies");
         return NULL;
     }
@@ -32,6 +32,6 @@ flx_code flxi_map_bodies(flxi_body_map *b, const flx_graph *in, flx_graph **out,
 void flxi_body_map_free(flxi_body_map *b)
 {
     for (size_t i = 0; i < b->done.n; i++)
-        flx_graph_free(b->done.at[i].to);
+        flx_graph_release(b->done.at[i].to);
     flxi_vec_free(b->mem, &b->done);
 }

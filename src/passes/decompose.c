@@ -88,7 +88,7 @@ flx_code flxi_expand(const flx_graph *in, flxi_choose_expansion choose, const vo
         flxi_remap step = {0};
         flx_code code = round < MAX_ROUNDS ? expand_once(now, choose, user, &next, &step, err)
                                            : flxi_fail(err, FLX_E_INTERNAL, "decompositions do not terminate");
-        flx_graph_free(now);
+        flx_graph_release(now);
         if (code != FLX_OK) {
             flxi_remap_free(&total);
             return code;

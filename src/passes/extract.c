@@ -24,7 +24,7 @@ static flx_code copy_part(const flx_graph *g, const flx_val *values, size_t coun
             code = flx_graph_error(c.to, err);
     if (code == FLX_OK)
         code = flxi_pass_dce(c.to, out, NULL, err);
-    flx_graph_free(c.to);
+    flx_graph_release(c.to);
     flxi_remap_free(&c.remap);
     return code;
 }

@@ -65,7 +65,7 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
     flxi_remap second = {0};
     FLXI_TRY(flxi_expand(in, l->choose, NULL, &expanded, &first, err));
     flx_code code = flxi_map_bodies(&l->bodies, expanded, out, &second, err);
-    flx_graph_free(expanded);
+    flx_graph_release(expanded);
     if (code != FLX_OK) {
         flxi_remap_free(&first);
         return code;
@@ -107,7 +107,7 @@ flx_graph *flx_lower(const flx_graph *g, flx_policy policy, flx_error *err)
         code = flxi_verify(out, &local);
     if (code == FLX_OK)
         return out;
-    flx_graph_free(out);
+    flx_graph_release(out);
     if (err)
         *err = local;
     return NULL;

@@ -99,7 +99,7 @@ flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap 
     if (code == FLX_OK)
         code = copy_outputs(c);
     if (code != FLX_OK) {
-        flx_graph_free(c->to);
+        flx_graph_release(c->to);
         flxi_remap_free(&c->remap);
         return code;
     }

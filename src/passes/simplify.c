@@ -497,7 +497,7 @@ static void replace(flx_graph **now, flxi_remap *total, flx_graph *next, flxi_re
 {
     flxi_remap_compose(total, step);
     flxi_remap_free(step);
-    flx_graph_free(*now);
+    flx_graph_release(*now);
     *now = next;
 }
 
@@ -536,7 +536,7 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
     if (code != FLX_OK || !remap)
         flxi_remap_free(&total);
     if (code != FLX_OK) {
-        flx_graph_free(now);
+        flx_graph_release(now);
         return code;
     }
     if (remap)

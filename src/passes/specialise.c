@@ -46,7 +46,7 @@ static flx_graph *bind_body(void *user, const flx_graph *body, flx_error *err)
     if (specialise_in(s, body, &made.to, NULL, err) != FLX_OK)
         return NULL;
     if (!flxi_push(&s->ctx->mem, &s->bodies, made)) {
-        flx_graph_free(made.to);
+        flx_graph_release(made.to);
         flxi_oom(err, "specialising");
         return NULL;
     }
@@ -69,7 +69,7 @@ flx_code flxi_specialise(const flx_graph *in, const flx_dim_binding *bindings, s
     binding_scope s = {.ctx = in->ctx, .bindings = bindings, .count = count};
     flx_code code = specialise_in(&s, in, out, remap, err);
     for (size_t i = 0; i < s.bodies.n; i++)
-        flx_graph_free(s.bodies.at[i].to);
+        flx_graph_release(s.bodies.at[i].to);
     flxi_vec_free(&in->ctx->mem, &s.bodies);
     return code;
 }

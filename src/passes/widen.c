@@ -39,7 +39,7 @@ static flx_graph *widen_body(void *user, const flx_graph *body, flx_error *err)
     if (widen_in(w, body, &made.to, err) != FLX_OK)
         return NULL;
     if (!flxi_push(&w->ctx->mem, &w->bodies, made)) {
-        flx_graph_free(made.to);
+        flx_graph_release(made.to);
         flxi_oom(err, "widening");
         return NULL;
     }
@@ -78,8 +78,8 @@ static flx_code widen_kernel(widening *w, flx_graph *to, const char **text, flx_
             flxi_oom(&local, "widening");
     }
     flx_buffer_free(&printed);
-    flx_kernel_free(wide);
-    flx_kernel_free(k);
+    flx_kernel_release(wide);
+    flx_kernel_release(k);
     if (err)
         *err = local;
     return (flx_code)local.code;
@@ -200,7 +200,7 @@ flx_graph *flx_widen(const flx_graph *g, flx_error *err)
         widening w = {.ctx = g->ctx};
         code = widen_in(&w, g, &out, &local);
         for (size_t i = 0; i < w.bodies.n; i++)
-            flx_graph_free(w.bodies.at[i].to);
+            flx_graph_release(w.bodies.at[i].to);
         for (size_t i = 0; i < w.constants.n; i++)
             flx_tensor_release(w.constants.at[i]);
         flxi_vec_free(&g->ctx->mem, &w.bodies);

@@ -4,24 +4,16 @@
 
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "base/options.h"
 #include "runtime/recording.h"
 
 /* ---- Options ---- */
-
-flx_compile_options flxi_compile_options_of(const flx_compile_options *given)
-{
-    flx_compile_options o = {0};
-    size_t size = given && given->struct_size ? given->struct_size : sizeof o; /* this is the first published layout */
-    if (given)
-        memcpy(&o, given, size < sizeof o ? size : sizeof o);
-    return o;
-}
 
 static flx_code check_options(const flx_compile_options *o, flx_error *err)
 {
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
         o->cache > 2 ||
-        (o->flags & ~(uint32_t)(FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR |
+        (o->flags & ~(uint32_t)(FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR |
                                 FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH)))
         return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2",
                               "flx_compile: an option has a value that does not exist");
@@ -104,17 +96,15 @@ static flx_exec *new_exec(flx_context *ctx)
     return e;
 }
 
-flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx_exec **out, flx_error *err)
+flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, flx_error *err)
 {
     flx_error local = {0};
     flx_exec *e = NULL;
     const flxi_device *device = NULL;
     flx_code code = flx_graph_error(g, &local);
-    flx_compile_options o = flxi_compile_options_of(options);
-    if (code == FLX_OK && !out)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_compile: there is no place for the result");
-    if (out)
-        *out = NULL;
+    flx_compile_options o;
+    if (code == FLX_OK)
+        code = FLXI_READ_OPTIONS(flx_compile_options, &o, options, &local);
     if (code == FLX_OK)
         code = check_options(&o, &local);
     if (code == FLX_OK)
@@ -129,12 +119,11 @@ flx_code flx_compile(const flx_graph *g, const flx_compile_options *options, flx
         code = make_exec(e, g, &local);
     }
     if (code == FLX_OK)
-        *out = e;
-    else
-        flx_exec_free(e);
-    if (code != FLX_OK && err)
+        return e;
+    flx_exec_free(e);
+    if (err)
         *err = local;
-    return code;
+    return NULL;
 }
 
 void flx_exec_free(flx_exec *e)
@@ -149,7 +138,7 @@ void flx_exec_free(flx_exec *e)
     if (e->params)
         flxi_free(e->mem, e->params, e->g->leaves.n, sizeof *e->params);
     e->device->close_queue(e->queue);
-    flx_graph_free(e->g);
+    flx_graph_release(e->g);
     flxi_arena_free(&e->arena);
     pthread_cond_destroy(&e->compiled);
     pthread_mutex_destroy(&e->lock);
@@ -277,10 +266,12 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
                          const char *path, flx_error *err)
 {
     flx_error local = {0};
-    if (!e || !path || (num_feeds && !feeds) || (options && options->num_dims && !options->dims))
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_record: the executable, feeds, dims and a path must be given");
-    flx_code code = flxi_check_run_flags(options, &local);
-    flxi_run_setup setup = flxi_exec_setup(e, options);
+    flx_run_options o;
+    FLXI_TRY(flxi_run_options_read(options, &o, err));
+    if (!e || !path || (num_feeds && !feeds))
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_record: the executable, feeds and a path must be given");
+    flx_code code = FLX_OK;
+    flxi_run_setup setup = flxi_exec_setup(e, &o);
     if (code == FLX_OK)
         code = with_feeds(e, &setup, feeds, num_feeds, use_for_recording, (void *)(uintptr_t)path, &local);
     if (code != FLX_OK && err)
@@ -289,16 +280,15 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
 }
 
 flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                             flx_tensor **outputs, flx_error *err)
+                             flx_tensor **outputs, flx_run_options *out, flx_error *err)
 {
-    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs) ||
-        (options && options->num_dims && !options->dims))
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds, dims and outputs must be given");
+    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs))
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds and outputs must be given");
     for (size_t i = 0; i < e->g->outputs.n; i++)
         outputs[i] = NULL;
-    FLXI_TRY(flxi_check_run_flags(options, err));
-    if (options && options->status)
-        *options->status = 0;
+    FLXI_TRY(flxi_run_options_read(options, out, err));
+    if (out->status)
+        *out->status = 0;
     return FLX_OK;
 }
 
@@ -306,9 +296,10 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
                       flx_tensor **outputs, flx_error *err)
 {
     flx_error local = {0};
-    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &local);
+    flx_run_options o;
+    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &o, &local);
     if (code == FLX_OK) {
-        flxi_run_setup setup = flxi_exec_setup(e, options);
+        flxi_run_setup setup = flxi_exec_setup(e, &o);
         code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
     }
     if (code != FLX_OK && err)

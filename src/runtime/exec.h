@@ -71,14 +71,11 @@ size_t flxi_exec_held_bytes(const flx_exec *e);
 
 /* How runs of this executable are set up. */
 flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options);
-/* Whether a run is called rightly; sets all outputs to NULL and the status to 0. */
+/* Checks the arguments of a run and reads its options to `out`; sets all outputs to NULL and the status to 0. */
 flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                             flx_tensor **outputs, flx_error *err);
+                             flx_tensor **outputs, flx_run_options *out, flx_error *err);
 flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err);
-
-/* What flx_compile() is given, with what the caller's version of the struct does not have as 0. */
-flx_compile_options flxi_compile_options_of(const flx_compile_options *given);
 
 /* flx_run() on a device that compiles (exec_cache.c): the executable is kept for the next time. */
 flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flx_run_options *options,

@@ -151,8 +151,11 @@ static entry *join_entry(exec_cache *c, entry *x)
 
 static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_error *err)
 {
-    flx_exec *e = NULL;
-    flx_code code = flx_compile(g, &(flx_compile_options){.device = x->device->name}, &e, err);
+    flx_error local = {0};
+    flx_compile_options o = {.struct_size = sizeof o, .device = x->device->name};
+    flx_exec *e = flx_compile(g, &o, &local);
+    if (!e && err)
+        *err = local;
     pthread_mutex_lock(&c->lock);
     x->exec = e;
     x->is_making = false;
@@ -161,7 +164,7 @@ static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_erro
     if (!e)
         leave(c, x);
     pthread_mutex_unlock(&c->lock);
-    return code;
+    return e ? FLX_OK : (flx_code)local.code;
 }
 
 static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *device, entry **out, flx_error *err)
@@ -182,6 +185,8 @@ static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *devic
     }
     pthread_mutex_unlock(&c->lock);
     flx_buffer_free(&wire);
+    flxi_log(g->ctx, x ? FLX_LOG_CACHE_MISS : FLX_LOG_CACHE_HIT, g->name, "the executable of an equal graph: %s",
+             x ? "none yet" : "used again");
     if (x) {
         code = make_entry(c, g, x, err);
         *out = code == FLX_OK ? x : NULL;

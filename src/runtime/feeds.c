@@ -2,6 +2,7 @@
 /* feeds.c: what a run is given, matched with what the graph declares. */
 #include "runtime/feeds.h"
 
+#include "base/options.h"
 #include "passes/pass.h"
 
 #include <stdio.h>
@@ -106,10 +107,14 @@ flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound)
     return FLX_OK;
 }
 
-flx_code flxi_check_run_flags(const flx_run_options *options, flx_error *err)
+flx_code flxi_run_options_read(const flx_run_options *given, flx_run_options *out, flx_error *err)
 {
-    if (options && (options->flags & ~(uint32_t)FLX_RUN_CHECK_FINITE))
-        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or FLX_RUN_CHECK_FINITE", "running: a flag does not exist");
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_run_options, out, given, err));
+    if (out->flags & ~(uint32_t)FLX_RUN_CHECK_FINITE)
+        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or FLX_RUN_CHECK_FINITE",
+                              "flx_run_options: unknown flags 0x%x", (unsigned)out->flags);
+    if (out->num_dims && !out->dims)
+        return flxi_fail(err, FLX_E_USAGE, "flx_run_options: num_dims is %zu, but dims is NULL", out->num_dims);
     return FLX_OK;
 }
 

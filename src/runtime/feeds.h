@@ -15,7 +15,7 @@ typedef struct {
 } flxi_feeding;
 
 /* USAGE when a flag does not exist; options may be NULL. */
-flx_code flxi_check_run_flags(const flx_run_options *options, flx_error *err);
+flx_code flxi_run_options_read(const flx_run_options *given, flx_run_options *out, flx_error *err);
 
 /* Ended by flxi_feeding_end() whether it succeeds or not. */
 flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_options *options, const flx_feed *feeds,

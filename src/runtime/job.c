@@ -47,9 +47,8 @@ static flx_code keep_feeds(flx_job *j, const flx_feed *feeds, size_t n, flx_erro
     return FLX_OK;
 }
 
-static flx_code keep_options(flx_job *j, const flx_run_options *options, flx_error *err)
+static flx_code keep_dims(flx_job *j, flx_error *err)
 {
-    j->options = options ? *options : (flx_run_options){0};
     flx_dim_binding *dims = flxi_dup(&j->arena, flx_dim_binding, j->options.dims, j->options.num_dims);
     if (!dims)
         return flxi_oom(err, "a job");
@@ -69,8 +68,8 @@ static flx_code start(flx_job *j, const flx_run_options *options, const flx_feed
     j->outputs = flxi_new(&j->arena, flx_tensor *, e->g->outputs.n);
     if (!j->outputs)
         return flxi_oom(err, "a job");
-    FLXI_TRY(flxi_exec_check_run(e, options, feeds, n, j->outputs, err));
-    FLXI_TRY(keep_options(j, options, err));
+    FLXI_TRY(flxi_exec_check_run(e, options, feeds, n, j->outputs, &j->options, err));
+    FLXI_TRY(keep_dims(j, err));
     FLXI_TRY(keep_feeds(j, feeds, n, err));
     j->is_started = flxi_thread_start(&j->thread, run_job, j);
     return j->is_started ? FLX_OK : flxi_fail(err, FLX_E_DEVICE, "no thread could be started to run on");

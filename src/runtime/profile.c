@@ -59,12 +59,13 @@ flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx
                           flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count, flx_error *err)
 {
     flx_error local = {0};
-    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &local);
+    flx_run_options o;
+    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &o, &local);
     if (code == FLX_OK && capacity && !steps)
         code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: there is no place for the steps");
     profile p = {.times = steps, .capacity = capacity};
     if (code == FLX_OK) {
-        flxi_run_setup setup = flxi_exec_setup(e, options);
+        flxi_run_setup setup = flxi_exec_setup(e, &o);
         setup.observe = observe;
         setup.observe_user = &p;
         code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);

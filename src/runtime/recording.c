@@ -102,7 +102,7 @@ static bool read_within(char **rest, int64_t low, int64_t high, int64_t *out)
 static bool read_compile(flx_recording *r, char *rest)
 {
     const int64_t known =
-        FLX_COMPILE_UNFUSED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
+        FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
     int64_t flags, threads, level;
     if (!read_within(&rest, 0, known, &flags) || !read_within(&rest, 0, 64, &threads) ||
         !read_within(&rest, 0, 4, &level))
@@ -299,7 +299,7 @@ void flx_recording_free(flx_recording *r)
         return;
     for (size_t i = 0; r->values && i < r->g->leaves.n; i++)
         flx_tensor_release(r->values[i]);
-    flx_graph_free(r->g);
+    flx_graph_release(r->g);
     flxi_vec_free(r->mem, &r->dims);
     flxi_arena_free(&r->arena);
     flxi_free(r->mem, r, 1, sizeof *r);
@@ -321,11 +321,12 @@ flx_code flx_recording_failure(const flx_recording *r, flx_error *out)
 
 flx_code flx_recording_run(const flx_recording *r, const flx_run_options *options, flx_tensor **outputs, flx_error *err)
 {
+    flx_run_options run;
     if (!r || (!outputs && r->g->outputs.n))
         return flxi_fail(err, FLX_E_USAGE,
                          "flx_recording_run: the recording and a place for the outputs must be given");
     const flxi_device *device;
-    flx_run_options run = options ? *options : (flx_run_options){0};
+    FLXI_TRY(flxi_run_options_read(options, &run, err));
     run.flags = r->run_flags;
     run.dims = r->dims.at;
     run.num_dims = r->dims.n;
@@ -340,9 +341,11 @@ flx_code flx_recording_run(const flx_recording *r, const flx_run_options *option
                                    .optimisation = r->optimisation,
                                    .dims = r->dims.at,
                                    .num_dims = r->dims.n};
-    flx_exec *e;
-    FLXI_TRY(flx_compile(r->g, &compile, &e, err));
-    flx_code code = flx_exec_run(e, &run, r->feeds, r->g->leaves.n, outputs, err);
+    flx_error local = {0};
+    flx_exec *e = flx_compile(r->g, &compile, &local);
+    flx_code code = e ? flx_exec_run(e, &run, r->feeds, r->g->leaves.n, outputs, &local) : (flx_code)local.code;
+    if (code != FLX_OK && err)
+        *err = local;
     flx_exec_free(e);
     return code;
 }

@@ -18,7 +18,7 @@ static flx_code run_as_it_is(flxi_feeding *s, const flxi_device *device, const f
     flx_code code = flxi_feeding_check(s, g);
     if (code == FLX_OK)
         code = device->run_graph(g, options, s->in, outputs, err);
-    flx_graph_free(special);
+    flx_graph_release(special);
     return code;
 }
 
@@ -43,17 +43,17 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     flx_code code = flx_graph_error(g, &local);
     for (size_t i = 0; outputs && i < flx_graph_output_count(g); i++)
         outputs[i] = NULL;
-    if (code == FLX_OK &&
-        ((num_feeds && !feeds) || (g->outputs.n && !outputs) || (options && options->num_dims && !options->dims)))
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds, dims and outputs must be given");
+    flx_run_options o;
+    if (code == FLX_OK && ((num_feeds && !feeds) || (g->outputs.n && !outputs)))
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds and outputs must be given");
     if (code == FLX_OK)
-        code = flxi_check_run_flags(options, &local);
-    if (code == FLX_OK && options && options->status)
-        *options->status = 0;
+        code = flxi_run_options_read(options, &o, &local);
+    if (code == FLX_OK && o.status)
+        *o.status = 0;
     if (code == FLX_OK)
-        code = flxi_device_for_graphs(options ? options->device : NULL, &device, &local);
+        code = flxi_device_for_graphs(o.device, &device, &local);
     if (code == FLX_OK)
-        code = run_on(device, g, options, feeds, num_feeds, outputs, &local);
+        code = run_on(device, g, &o, feeds, num_feeds, outputs, &local);
     if (code != FLX_OK && err)
         *err = local;
     return code;

@@ -248,7 +248,7 @@ void flxi_state_free(flxi_state *s)
 
 flx_code flxi_run_cancelled(flx_error *err)
 {
-    return flxi_fail(err, FLX_E_CHECK, "the run was cancelled");
+    return flxi_fail(err, FLX_E_CANCELLED, "the run was cancelled");
 }
 
 static bool is_cancelled(const running *r)

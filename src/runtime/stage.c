@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
 #include "backend/devices.h"
+#include "base/options.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
@@ -32,11 +33,11 @@ static flx_code show_lowered(const flx_graph *g, const flx_compile_options *o, f
     flx_graph *bound;
     FLXI_TRY(flxi_specialise(g, o->dims, o->num_dims, &bound, NULL, err));
     flx_graph *low = flx_lower(bound, FLX_POLICY_DIRECT, err);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     if (!low)
         return err && err->code ? (flx_code)err->code : FLX_E_OOM;
     flx_code code = flx_graph_print(low, out, err);
-    flx_graph_free(low);
+    flx_graph_release(low);
     return code;
 }
 
@@ -67,9 +68,10 @@ static flx_code show_program(const flx_graph *g, const flxi_device *device, flx_
 flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options, flx_buffer *out,
                         flx_error *err)
 {
-    flx_compile_options o = flxi_compile_options_of(options);
+    flx_compile_options o;
     const flxi_device *device;
     FLXI_TRY(flx_graph_error(g, err));
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, options, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
     FLXI_TRY(flxi_device_for_programs(o.device, &device, err));
@@ -95,7 +97,7 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
         else
             flxi_strbuf_free(&text);
     }
-    flx_graph_free(bound);
-    flx_graph_free(optimised);
+    flx_graph_release(bound);
+    flx_graph_release(optimised);
     return code;
 }

@@ -178,7 +178,7 @@ void flxi_variant_free(flxi_variant *v)
         pthread_join(v->thread, NULL);
     free_tier(e, &v->first);
     free_tier(e, &v->later);
-    flx_graph_free(v->g);
+    flx_graph_release(v->g);
     if (v->extents)
         flxi_free(e->mem, v->extents, e->g->symbols.n, sizeof *v->extents);
     flxi_free(e->mem, v, 1, sizeof *v);

@@ -4,6 +4,7 @@
    allocated with the trainer, so that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
+#include "base/options.h"
 #include "passes/pass.h"
 
 /* What a leaf of the training graph is bound to. */
@@ -33,16 +34,16 @@ static flx_code bind_dims(flx_trainer *t, const flx_compile_options *o, flx_erro
     flx_graph *bound = NULL;
     if (!t->training.g->symbols.n)
         return FLX_OK;
-    if (o && o->num_dims && o->dims)
+    if (o->num_dims && o->dims)
         FLXI_TRY(flxi_specialise(t->training.g, o->dims, o->num_dims, &bound, NULL, err));
     const flx_graph *now = bound ? bound : t->training.g;
     if (now->symbols.n) {
         flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind it in flx_compile_options.dims",
                        "training needs static types, but the dimension '%s' has no extent", now->symbols.at[0]);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
         return FLX_E_UNBOUND_DIM;
     }
-    flx_graph_free(t->training.g);
+    flx_graph_release(t->training.g);
     t->training.g = bound;
     return FLX_OK;
 }
@@ -92,10 +93,13 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
 static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_train_options *options,
                              const flx_compile_options *compile, flx_error *err)
 {
+    flx_compile_options o;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, compile, err));
     FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
-    FLXI_TRY(bind_dims(t, compile, err));
-    /* Gradients that decay to zero pass through subnormal numbers, which slow processors down many times over. */
-    flx_compile_options o = compile ? *compile : (flx_compile_options){.flags = FLX_COMPILE_FLUSH};
+    FLXI_TRY(bind_dims(t, &o, err));
+    /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */
+    if (!compile)
+        o.flags = FLX_COMPILE_FLUSH;
     flx_share *shares = flxi_new(&t->arena, flx_share, t->training.num_updated);
     if (!shares)
         return flxi_oom(err, "a trainer");
@@ -103,20 +107,16 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
         shares[j] = (flx_share){t->training.updated[j], t->training.num_results + j};
     o.shares = shares;
     o.num_shares = t->training.num_updated;
-    FLXI_TRY(flx_compile(t->training.g, &o, &t->exec, err));
-    return make_memory(t, err);
+    t->exec = flx_compile(t->training.g, &o, err);
+    return t->exec ? make_memory(t, err) : (flx_code)err->code;
 }
 
-flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *options,
-                              const flx_compile_options *compile, flx_trainer **out, flx_error *err)
+flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options *options,
+                                  const flx_compile_options *compile, flx_error *err)
 {
     flx_error local = {0};
     flx_trainer *t = NULL;
     flx_code code = flx_graph_error(loss, &local);
-    if (out)
-        *out = NULL;
-    else if (code == FLX_OK)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_compile_training: the pointer for the result is NULL");
     if (code == FLX_OK && !(t = flxi_alloc(flxi_context_mem(loss->ctx), 1, sizeof *t)))
         code = flxi_oom(&local, "a trainer");
     if (t) {
@@ -126,12 +126,11 @@ flx_code flx_compile_training(const flx_graph *loss, const flx_train_options *op
         code = make_trainer(t, loss, options, compile, &local);
     }
     if (code == FLX_OK)
-        *out = t;
-    else
-        flx_trainer_free(t);
-    if (code != FLX_OK && err)
+        return t;
+    flx_trainer_free(t);
+    if (err)
         *err = local;
-    return code;
+    return NULL;
 }
 
 void flx_trainer_free(flx_trainer *t)

@@ -6,6 +6,7 @@
 #include "train/train.h"
 
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 
 #include <fluxion/ops.h>
 #include <stdio.h>
@@ -270,13 +271,13 @@ flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_t
     flx_error local = {0};
     *t = (flxi_training){0};
     training_work w = {.loss = loss, .t = t, .err = &local};
-    if (options)
-        w.o = *options;
+    flx_code code = FLXI_READ_OPTIONS(flx_train_options, &w.o, options, &local);
     if (loss && flxi_graph_alive(loss))
         flxi_arena_init(&w.arena, &loss->ctx->mem);
-    flx_code code = make(&w);
+    if (code == FLX_OK)
+        code = make(&w);
     if (w.g)
-        flx_graph_free(w.g);
+        flx_graph_release(w.g);
     if (w.arena.mem)
         flxi_arena_free(&w.arena);
     if (code != FLX_OK && err)
@@ -288,7 +289,7 @@ void flxi_training_free(flxi_training *t)
 {
     if (t->updated)
         flxi_free(t->mem, t->updated, t->room, sizeof *t->updated);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     *t = (flxi_training){0};
 }
 

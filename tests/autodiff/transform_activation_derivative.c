@@ -28,7 +28,7 @@ static flx_graph *pair_of(flx_context *ctx, const char *op, const flx_type *type
     flx_output(g, slope, "slope");
     if (flx_graph_error(g, err) == FLX_OK && flx_graph_verify(g, err) == FLX_OK)
         return g;
-    flx_graph_free(g);
+    flx_graph_release(g);
     return NULL;
 }
 
@@ -46,7 +46,7 @@ static void values_at(const flx_graph *g, const flx_tensor *x, double shift, siz
     flx_feed feeds[2] = {{"x", moved}, {"tangent_x", ones}};
     CHECK_OK((int32_t)flx_run(g, ON_REF, feeds, flx_graph_input_count(g), out, &err), &err);
     for (size_t k = 0; k < 2; k++)
-        memcpy(v[k], flx_tensor_bytes(out[first + k]), sizeof v[k]);
+        memcpy(v[k], flx_tensor_const_data(out[first + k]), sizeof v[k]);
     for (int k = 0; k < 4; k++)
         flx_tensor_release(out[k]);
     flx_tensor_release(moved);
@@ -80,7 +80,7 @@ static void check_against_differences(const flxi_op *op, const flx_graph *g, con
                    pushed[1][i], second);
         test_count_case();
     }
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
 }
 
 TEST(activation_derivative_equals_differences_for_every_unary_op)
@@ -112,7 +112,7 @@ TEST(activation_derivative_equals_differences_for_every_unary_op)
             flx_tensor_release(x);
         }
         tried++;
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     CHECK_MSG(tried >= 50, "only %d ops have a derivative", tried);
     flx_context_free(ctx);
@@ -148,7 +148,7 @@ TEST(activation_derivative_refuses_what_has_none)
         CHECK_EQ_U64(d.id, 0);
         CHECK_CODE(flx_graph_error(g, &err), rows[i].code, &err);
         CHECK_EQ_STR(err.message, rows[i].message);
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     CHECK_EQ_U64(flx_activation_derivative(NULL, "tanh", FLX_NONE).id, 0);
     flx_context_free(ctx);
@@ -174,6 +174,6 @@ TEST(activation_derivative_has_the_type_of_x)
     }
     const flx_type *t = flx_val_type(g, flx_activation_derivative(g, "neg", z));
     CHECK(t && flxi_type_equal(t, &wide));
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

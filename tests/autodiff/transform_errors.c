@@ -141,7 +141,7 @@ TEST(transform_errors_of_ops_without_a_derivative)
         NULL);
     flx_graph *fine = flx_grad(b.g, by_x, 1, NULL, &b.err); /* integers end the path through bitcast */
     CHECK_MSG(fine != NULL, "%s (%s)", b.err.message, b.err.where);
-    flx_graph_free(fine);
+    flx_graph_release(fine);
     bench_close(&b);
     b = bench_open("graph step(c: f32[2], x: f32[]) { h = bitcast(c, to=f16) return mul(reduce_sum(cast(h, to=f32), "
                    "axes=[1]), x) }\n"
@@ -215,13 +215,13 @@ TEST(transform_errors_of_batch_sizes_that_disagree)
     CHECK_CODE(flx_run(v, ON_REF, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
     CHECK_EQ_STR(b.err.message, "input 'y' is declared f64[B], but the value is f64[4]");
     CHECK_EQ_STR(b.err.hint, "the other inputs and the options make it f64[3]");
-    flx_graph_free(v);
+    flx_graph_release(v);
     v = flx_vmap(b.g, both, 2, NULL, 0, 5, &b.err);
     CHECK(v != NULL);
     CHECK_CODE(flx_run(v, ON_REF, b.feeds, 2, out, &b.err), FLX_E_SHAPE, &b.err);
     CHECK_EQ_STR(b.err.message, "input 'x' is declared f64[5, 2], but the value is f64[3, 2]");
     CHECK_EQ_STR(b.err.hint, "");
-    flx_graph_free(v);
+    flx_graph_release(v);
     bench_close(&b);
 }
 
@@ -251,8 +251,8 @@ TEST(transform_errors_tell_the_transforms_before)
                   "reduce it to one element");
     flx_module_free(m);
     flx_buffer_free(&text);
-    flx_graph_free(d);
-    flx_graph_free(v);
+    flx_graph_release(d);
+    flx_graph_release(v);
     bench_close(&b);
 }
 
@@ -263,14 +263,14 @@ TEST(transform_errors_cut_a_long_history_in_the_middle)
     for (int i = 0; i < 12; i++) {
         flx_graph *next = flx_grad(now, by_x, 1, NULL, &b.err);
         CHECK_MSG(next != NULL, "%s", b.err.message);
-        flx_graph_free(now);
+        flx_graph_release(now);
         now = next;
     }
     bench_refused(
         &b, flx_jvp(now, by_z, 1, &b.err), FLX_E_NAME,
         "the graph 'power.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad.grad' has no input called 'z'",
         "jvp of grad of grad of grad of grad of grad of ... of 'power'", "its inputs: x");
-    flx_graph_free(now);
+    flx_graph_release(now);
     bench_close(&b);
     /* a dot in a user's own name is not part of the history */
     b = bench_open("graph model.v2(x: f64[]) { return exp(x) }", NULL);
@@ -294,7 +294,7 @@ TEST(transforms_name_what_they_make)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CHECK_EQ_STR(flx_graph_name(rows[i].made), rows[i].name);
-        flx_graph_free(rows[i].made);
+        flx_graph_release(rows[i].made);
     }
     bench_close(&b);
 }

@@ -46,9 +46,9 @@ TEST(force_energy_loss_of_springs_is_exact)
     /* dL/dk = 0.5 mean(2 de dE/dk) + 3 mean(2 df dF/dk), dE/dk = E / k, dF/dk = F / k */
     const char *by_k[] = {"k"};
     flx_graph *grad = flx_extract(g, (const flx_val[]){flx_graph_output(g, LOSS)}, 1, &b.err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     g = flx_grad(grad, by_k, 1, NULL, &b.err);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     double de = (1 * 2.0 - 1 * 0.5) / 2, df = (0 + 1 * 2.0 + 0 + -2 * -1.0) / 4;
     CHECK_NEAR(bench_number(&b, g, 0), 0.5 * 2 * de + 3 * 2 * df, 1e-15);
     bench_close(&b);
@@ -60,7 +60,7 @@ TEST(force_energy_loss_without_options_has_weights_of_one)
     flx_graph *g = flx_force_energy_loss(b.g, "x", NULL, &b.err);
     CHECK_NEAR(bench_number(&b, flx_extract(g, (const flx_val[]){flx_graph_output(g, LOSS)}, 1, &b.err), 0),
                2.0 / 2 + 5.0 / 4, 0);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -80,8 +80,8 @@ TEST(force_energy_loss_leaves_out_what_has_no_weight)
     CHECK(flx_graph_output_count(forces) == 3 && !flx_graph_find(forces, "target_energy").id);
     CHECK_NEAR(bench_number(&b, flx_extract(forces, (const flx_val[]){flx_graph_output(forces, LOSS)}, 1, &b.err), 0),
                2 * 5.0 / 4, 0);
-    flx_graph_free(plain);
-    flx_graph_free(forces);
+    flx_graph_release(plain);
+    flx_graph_release(forces);
     bench_close(&b);
 }
 
@@ -96,7 +96,7 @@ TEST(force_energy_loss_of_mixed_widths_and_taken_names)
     CHECK_EQ_I64(flx_val_type(g, flx_graph_output(g, LOSS))->dtype, FLX_F32);
     CHECK_EQ_I64(flx_val_type(g, flx_graph_output(g, FORCES))->dtype, FLX_F64);
     CHECK_EQ_I64(flx_val_type(g, flx_graph_find(g, "target_forces_2"))->dtype, FLX_F64);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 

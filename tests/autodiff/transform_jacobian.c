@@ -24,7 +24,7 @@ static int64_t directions(text_bench *b, uint32_t mode)
         if (node->op == OP_scan)
             n = flxi_type_at(j, node->first)->dims[0];
     }
-    flx_graph_free(j);
+    flx_graph_release(j);
     return n;
 }
 
@@ -56,8 +56,8 @@ static void compare_with_dense(text_bench *b, flx_jacobian_options o, const char
     }
     bench_release(few, y);
     bench_release(all, z);
-    flx_graph_free(few);
-    flx_graph_free(all);
+    flx_graph_release(few);
+    flx_graph_release(all);
 }
 
 typedef struct {
@@ -206,7 +206,7 @@ TEST(hessian_of_a_chain_takes_three_directions)
             steps = flxi_type_at(h, flxi_node_at(h, i)->first)->dims[0];
     CHECK_EQ_I64(steps, 3);
     bench_release(h, y);
-    flx_graph_free(h);
+    flx_graph_release(h);
     bench_close(&b);
 }
 
@@ -237,8 +237,8 @@ TEST(jacobian_of_many_is_dense_block_by_block)
             expect_same(y[k], z[k], flx_graph_output_name(few, k));
         bench_release(few, y);
         bench_release(all, z);
-        flx_graph_free(few);
-        flx_graph_free(all);
+        flx_graph_release(few);
+        flx_graph_release(all);
     }
     bench_close(&b);
 }
@@ -264,7 +264,7 @@ TEST(jacobian_budget_decides_the_chunk)
                 steps = flxi_type_at(j, flxi_node_at(j, k)->first)->dims[0];
         test_fail_context("budget %lld, chunk %lld", (long long)cases[i].budget, (long long)cases[i].chunk);
         CHECK_EQ_I64(steps, cases[i].steps);
-        flx_graph_free(j);
+        flx_graph_release(j);
     }
     bench_close(&b);
 }
@@ -292,7 +292,7 @@ static size_t peak_beside_result(int64_t budget)
     CHECK_OK(flx_run(j, ON_REF, b.feeds, 1, out, &b.err), &b.err);
     size_t peak = f.peak_bytes - before;
     bench_release(j, out);
-    flx_graph_free(j);
+    flx_graph_release(j);
     bench_close(&b);
     CHECK(fault_is_clean(&f));
     return peak - N * OUT * sizeof(double);
@@ -333,7 +333,7 @@ TEST(jacobian_of_complex_values)
     bench_feed(&b, "x", 1, (const flx_dim[]){2}, x);
     flx_graph *j = flx_jacobian(b.g, by_x, 1, NULL, &b.err); /* d (x e^ix) = (1 + ix) e^ix */
     bench_run(&b, j, y);
-    const double *v = flx_tensor_bytes(y[0]);
+    const double *v = flx_tensor_const_data(y[0]);
     CHECK_EQ_I64(flx_tensor_type(y[0])->dtype, FLX_C128);
     for (int i = 0; i < 2; i++) {
         CHECK_NEAR(v[2 * (3 * i)], cos(x[i]) - x[i] * sin(x[i]), 1e-15);
@@ -341,7 +341,7 @@ TEST(jacobian_of_complex_values)
     }
     CHECK(v[2] == 0 && v[3] == 0 && v[4] == 0 && v[5] == 0);
     bench_release(j, y);
-    flx_graph_free(j);
+    flx_graph_release(j);
     bench_refused(&b, flx_jacobian(b.g, by_x, 1, &(flx_jacobian_options){.mode = FLX_JACOBIAN_REVERSE}, &b.err),
                   FLX_E_UNSUPPORTED, "the output mul 'out0' (c128[2]) is complex: that needs forward mode",
                   "jacobian of 'f'", "");
@@ -353,8 +353,8 @@ TEST(jacobian_of_complex_values)
     b.feeds[b.n++] = (flx_feed){"z", flx_tensor_new(b.ctx, &t, z, &b.err)};
     j = flx_jacobian(b.g, by_z, 1, NULL, &b.err); /* |z|^2 has the gradient 2 z, Re z has 1 */
     bench_run(&b, j, y);
-    v = flx_tensor_bytes(y[0]);
-    const double *r = flx_tensor_bytes(y[1]);
+    v = flx_tensor_const_data(y[0]);
+    const double *r = flx_tensor_const_data(y[1]);
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++) {
             bool diagonal = i / 2 == k;
@@ -362,7 +362,7 @@ TEST(jacobian_of_complex_values)
             CHECK_NEAR(r[4 * k + i], diagonal && i % 2 == 0, 0);
         }
     bench_release(j, y);
-    flx_graph_free(j);
+    flx_graph_release(j);
     bench_refused(&b, flx_jacobian(b.g, by_z, 1, &(flx_jacobian_options){.mode = FLX_JACOBIAN_FORWARD}, &b.err),
                   FLX_E_UNSUPPORTED, "input 'z' (c128[2]) is complex: that needs reverse mode", "jacobian of 'f'", "");
     bench_close(&b);
@@ -383,7 +383,7 @@ TEST(jacobian_has_the_dtype_of_the_output)
         flx_graph *j = flx_jacobian(b.g, by_x, 1, &(flx_jacobian_options){.mode = mode}, &b.err);
         CHECK_MSG(j != NULL, "%s", b.err.message);
         CHECK_EQ_I64(flx_val_type(j, flx_graph_output(j, 0))->dtype, FLX_F32);
-        flx_graph_free(j);
+        flx_graph_release(j);
     }
     bench_close(&b);
 }

@@ -91,11 +91,11 @@ TEST(grad_outputs_are_loss_aux_then_gradients)
     CHECK_EQ_STR(flx_graph_output_name(d, 1), "y");
     CHECK_EQ_STR(flx_graph_output_name(d, 2), "d_w");
     CHECK_EQ_STR(flx_graph_output_name(d, 3), "d_x");
-    flx_graph_free(d);
+    flx_graph_release(d);
     d = flx_grad(b.g, wrt, 2, NULL, &b.err);
     CHECK(d != NULL);
     CHECK_EQ_STR(flx_graph_output_name(d, 0), "y");
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -119,8 +119,8 @@ TEST(grad_errors_name_what_is_wrong)
     flx_graph *dd =
         flx_grad(d, by_x, 1, &(flx_grad_options){.flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO}, &b.err);
     CHECK(dd != NULL && flx_graph_find(dd, "d_output_2").id != 0);
-    flx_graph_free(dd);
-    flx_graph_free(d);
+    flx_graph_release(dd);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -153,7 +153,7 @@ TEST(grad_of_special_graphs)
     run_to(&b, d, &(flx_feed){"x", one}, 1, 0, y, 1);
     CHECK_EQ_I64((int64_t)y[0], 1);
     flx_tensor_release(one);
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 
     char *text = NULL; /* a leaf used a thousand times */
@@ -171,7 +171,7 @@ TEST(grad_of_special_graphs)
     run_to(&b, d, &(flx_feed){"x", v}, 1, 0, y, 3);
     CHECK_NEAR(y[1], 1.0 + 999.0 * 1000.0 / 2.0, 1e-9);
     flx_tensor_release(v);
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -185,7 +185,7 @@ TEST(grad_through_declared_zero_is_zeros_not_an_error)
     run_to(&b, d, &(flx_feed){"x", v}, 1, 0, y, 2);
     CHECK(y[0] == 0.0 && y[1] == 0.0);
     flx_tensor_release(v);
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -210,7 +210,7 @@ TEST(while_gradient_respects_its_condition)
         CHECK_NEAR(y[0], power * pow(rows[i].x, power - 1.0), 1e-9 * y[0]);
         flx_tensor_release(v);
     }
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -243,7 +243,7 @@ static void rnn_gradient(const char *options, double *dw, double *dx)
     flx_tensor_release(vh);
     flx_tensor_release(vw);
     flx_tensor_release(vx);
-    flx_graph_free(d);
+    flx_graph_release(d);
     close_bench(&b);
 }
 
@@ -292,7 +292,7 @@ static double peak_in_carries(const char *options)
     double peak = (double)(f.peak_bytes - before) / (WIDE * sizeof(double));
     flx_tensor_release(out[0]);
     flx_tensor_release(x);
-    flx_graph_free(d);
+    flx_graph_release(d);
     flx_module_free(m);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
@@ -325,8 +325,8 @@ TEST(custom_fn_honours_a_wrong_vjp_in_reverse_and_ignores_it_in_forward)
     CHECK_NEAR(y[0], 6.0, 0.0);
     flx_tensor_release(v);
     flx_tensor_release(one);
-    flx_graph_free(d);
-    flx_graph_free(j);
+    flx_graph_release(d);
+    flx_graph_release(j);
     close_bench(&b);
 }
 
@@ -353,7 +353,7 @@ TEST(jacobian_forward_reverse_and_chunked_agree)
             CHECK_NEAR(y[i], first[i], 1e-14);
         }
         CHECK_NEAR(y[1], sin(x[0]), 1e-14); /* d (sin x_0 Σx) / d x_1 */
-        flx_graph_free(j);
+        flx_graph_release(j);
     }
     flx_tensor_release(v);
     close_bench(&b);
@@ -384,8 +384,8 @@ TEST(hessian_is_symmetric_and_gives_the_hvp)
     }
     flx_tensor_release(v);
     flx_tensor_release(tv);
-    flx_graph_free(hessian);
-    flx_graph_free(hvp);
+    flx_graph_release(hessian);
+    flx_graph_release(hvp);
     close_bench(&b);
 }
 
@@ -418,10 +418,10 @@ TEST(per_example_gradients_sum_to_the_gradient_of_the_sum)
     flx_tensor_release(vw);
     flx_tensor_release(vx);
     flx_tensor_release(vo);
-    flx_graph_free(d);
-    flx_graph_free(per_example);
-    flx_graph_free(batched);
-    flx_graph_free(total);
+    flx_graph_release(d);
+    flx_graph_release(per_example);
+    flx_graph_release(batched);
+    flx_graph_release(total);
     close_bench(&b);
 }
 
@@ -438,7 +438,7 @@ static size_t taylor_values(const char *text, double at, int32_t order, double *
     for (int32_t k = 0; k <= order && y; k++)
         run_to(&b, t, feeds, 2, (size_t)k, &y[k], 1);
     size_t nodes = flx_graph_node_count(t);
-    flx_graph_free(t);
+    flx_graph_release(t);
     flx_tensor_release(v);
     flx_tensor_release(one);
     close_bench(&b);
@@ -490,8 +490,8 @@ TEST(nth_grad_of_polynomials)
     run_to(&b, fourth, &(flx_feed){"x", v}, 1, 0, y, 2);
     CHECK(y[0] == 0.0 && y[1] == 0.0);
     flx_tensor_release(v);
-    flx_graph_free(third);
-    flx_graph_free(fourth);
+    flx_graph_release(third);
+    flx_graph_release(fourth);
     close_bench(&b);
 }
 
@@ -522,7 +522,7 @@ static flx_code transform_all(fault *f)
         code = made[i] ? FLX_OK : (flx_code)err.code;
     }
     for (int i = 0; i < 4; i++)
-        flx_graph_free(made[i]);
+        flx_graph_release(made[i]);
     flx_module_free(m);
     flx_context_free(ctx);
     return code;

@@ -116,7 +116,7 @@ static bool starve_once(const char *text, transform_fn transform, size_t n, bool
     CHECK_MSG(!failed || strncmp(err.message, "out of memory", 13) == 0, "the message is '%s'", err.message);
     CHECK_EQ_U64(flx_graph_hash(b.g), hash);
     CHECK_OK(flx_graph_verify(b.g, &b.err), &b.err);
-    flx_graph_free(made);
+    flx_graph_release(made);
     bench_close(&b);
     CHECK_MSG(fault_is_clean(&f), "%zu blocks leaked, %zu errors", f.live_blocks, f.errors);
     return failed;
@@ -131,7 +131,7 @@ static size_t count_requests(const char *text, transform_fn transform)
     flx_graph *made = transform(b.g, &b.err);
     CHECK_MSG(made != NULL, "%s (%s)\n%s", b.err.message, b.err.where, text);
     size_t n = f.calls - before;
-    flx_graph_free(made);
+    flx_graph_release(made);
     bench_close(&b);
     return n;
 }

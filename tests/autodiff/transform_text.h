@@ -82,7 +82,7 @@ static inline double bench_number(text_bench *b, flx_graph *g, size_t k)
     CHECK_EQ_I64(flx_tensor_count(out[k]), 1);
     double y = flx_tensor_get(out[k], 0);
     bench_release(g, out);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return y;
 }
 

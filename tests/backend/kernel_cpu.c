@@ -67,7 +67,7 @@ static void fails_to_compile(const char *variable, const char *value, const char
     CHECK_MSG(err.hint[0], "no hint with: %s", err.message);
     CHECK_OK(run_on(k, "cpu", x, out, 4, &err), &err); /* the next one finds everything in order */
     CHECK(out[3] == 8);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -125,8 +125,8 @@ TEST(kernel_cpu_leaves_no_files_and_compiles_once)
         CHECK_OK(run_on(second, "cpu", x, out, 4, &err), &err);
     }
     CHECK_EQ_U64(count_files(dir), 2); /* . and .. */
-    flx_kernel_free(first);
-    flx_kernel_free(second);
+    flx_kernel_release(first);
+    flx_kernel_release(second);
     flx_context_free(ctx);
     put_back("FLX_CC", was);
     put_back("TMPDIR", old_dir);
@@ -166,7 +166,7 @@ TEST(kernel_cpu_takes_memory_of_any_alignment)
             CHECK_EQ_U64(u, i * 4 + 100);
         }
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_cpu_empty_and_too_large_grids)
@@ -185,7 +185,7 @@ TEST(kernel_cpu_empty_and_too_large_grids)
     o.flags = FLX_KERNEL_DETECT_RACES;
     const uint32_t one[3] = {1, 1, 1};
     CHECK_CODE(flx_kernel_run(k, one, m, 2, &o, &err), FLX_E_UNSUPPORTED, &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* The same bits whatever the threads do: sums by atomics run in order. */
@@ -211,7 +211,7 @@ TEST(kernel_cpu_repeats_itself)
         CHECK(memcmp(first, out, sizeof out) == 0);
         CHECK_EQ_U64(n[0], COUNT - 1);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Failing allocations ---- */
@@ -253,7 +253,7 @@ TEST(kernel_cpu_survives_failing_allocations)
         CHECK(code != FLX_OK || out[0] == 2 + 1 + 10);
         CHECK(fail_at || code == FLX_OK);
         done = fail_at && f.failed == 0;
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         flx_context_free(ctx);
         CHECK(fault_is_clean(&f));
         setenv("FLX_CC", giver, 1);

@@ -58,7 +58,7 @@ static void check_sample(const sample_case *c)
         check_values(ctx, bound, c, FILL_RANDOM);
         if (is_movement(c->op))
             check_values(ctx, bound, c, FILL_SPECIAL);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
     }
     flx_module_free(m);
     flx_context_free(ctx);

@@ -14,7 +14,8 @@ static void toy_begin(session_case *c, const char *text)
     CHECK(flxi_device_add(&toy_device));
     session_begin(c, text, 0);
     flx_compile_options o = {.struct_size = sizeof o, .device = "toy"};
-    CHECK_OK(flx_compile(c->g, &o, &c->exec, &c->err), &c->err);
+    c->exec = flx_compile(c->g, &o, &c->err);
+    CHECK_OK(c->err.code, &c->err);
 }
 
 static void toy_end(session_case *c)
@@ -38,7 +39,7 @@ static float run_for_first(session_case *c, const flx_feed *feeds, size_t n)
 {
     flx_tensor *out[4] = {0};
     CHECK_OK(flx_exec_run(c->exec, NULL, feeds, n, out, &c->err), &c->err);
-    float y = *(const float *)flx_tensor_bytes(out[0]);
+    float y = *(const float *)flx_tensor_const_data(out[0]);
     for (int i = 0; i < 4; i++)
         flx_tensor_release(out[i]);
     return y;
@@ -114,7 +115,7 @@ TEST(toy_device_is_told_apart_by_flx_run)
     for (int i = 0; i < 4; i++) {
         flx_tensor *out = NULL;
         CHECK_OK(flx_run(c.g, &(flx_run_options){.device = names[i]}, &feed, 1, &out, &c.err), &c.err);
-        CHECK_NEAR(*(const float *)flx_tensor_bytes(out), 15, 0);
+        CHECK_NEAR(*(const float *)flx_tensor_const_data(out), 15, 0);
         flx_tensor_release(out);
         CHECK_EQ_U64(toy_count().kernels - kernels, (uint64_t)(i + 1) / 2);
     }
@@ -134,8 +135,9 @@ TEST(toy_device_survives_without_memory)
     for (bool is_done = false; !is_done; failures++) {
         flx_tensor *out = NULL;
         c.memory.fail_at = c.memory.calls + failures + 1;
-        flx_code code = flx_compile(c.g, &o, &c.exec, &c.err);
-        if (code == FLX_OK)
+        c.exec = flx_compile(c.g, &o, &c.err);
+        flx_code code = (flx_code)c.err.code;
+        if (c.exec)
             code = flx_exec_run(c.exec, NULL, &feed, 1, &out, &c.err);
         is_done = code == FLX_OK;
         c.memory.fail_at = 0;

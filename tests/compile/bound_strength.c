@@ -66,7 +66,7 @@ static void trial_end(trial *t)
         flx_tensor_release(t->values[i]);
     for (size_t i = 0; i < t->nout; i++)
         flx_tensor_release(t->expected[i]);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     flx_module_free(t->m);
     flx_context_free(t->ctx);
 }
@@ -81,7 +81,8 @@ static void try_silence(const sample_case *c)
     if (trial_begin(&t, c)) {
         CHECK_OK(noisy_run(t.g, t.values, 0, out, &err), &err);
         for (size_t k = 0; k < t.nout; k++) {
-            EXPECT_MSG(memcmp(flx_tensor_bytes(out[k]), flx_tensor_bytes(t.expected[k]), flx_tensor_size(out[k])) == 0,
+            EXPECT_MSG(memcmp(flx_tensor_const_data(out[k]), flx_tensor_const_data(t.expected[k]),
+                              flx_tensor_nbytes(out[k])) == 0,
                        "%s: output %zu", sample_describe(c), k);
             flx_tensor_release(out[k]);
         }
@@ -105,7 +106,7 @@ static bool is_found(const flx_tensor *y, const double *noise)
 {
     int32_t dtype = flx_tensor_type(y)->dtype;
     for (int64_t i = 0; i < flx_tensor_count(y); i++) {
-        double size = cabs(flxi_load_complex(dtype, flx_tensor_bytes(y), i));
+        double size = cabs(flxi_load_complex(dtype, flx_tensor_const_data(y), i));
         if (isfinite(size) && wrong * size > element_bound(dtype, size) + noise[i])
             return true;
     }
@@ -116,7 +117,7 @@ static bool has_number(const flx_tensor *y)
 {
     int32_t dtype = flx_tensor_type(y)->dtype;
     for (int64_t i = 0; i < flx_tensor_count(y); i++) {
-        double size = cabs(flxi_load_complex(dtype, flx_tensor_bytes(y), i));
+        double size = cabs(flxi_load_complex(dtype, flx_tensor_const_data(y), i));
         if (size > 0 && isfinite(size))
             return true;
     }

@@ -48,7 +48,7 @@ static void free_tensors(flx_tensor **t, size_t n)
 void bundle_free(bundle *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        flx_graph_free(b->pieces[i].g);
+        flx_graph_release(b->pieces[i].g);
         free_tensors(b->pieces[i].values, b->pieces[i].nin);
         free_tensors(b->pieces[i].expected, b->pieces[i].nout);
         for (size_t k = 0; b->pieces[i].bounds && k < b->pieces[i].nout; k++)
@@ -96,7 +96,7 @@ static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, 
         b->n++;
         return true;
     }
-    flx_graph_free(p->g);
+    flx_graph_release(p->g);
     free_tensors(p->values, p->nin);
     free(p->expected);
     return false;
@@ -128,7 +128,7 @@ bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void
         const char *name = flx_val_name(copy, flx_graph_input(copy, i));
         const flx_tensor *t = find(user, name);
         CHECK_MSG(t, "%s: no value for %s", about, name);
-        values[i] = flx_tensor_new(b->ctx, flx_tensor_type(t), flx_tensor_bytes(t), &err);
+        values[i] = flx_tensor_new(b->ctx, flx_tensor_type(t), flx_tensor_const_data(t), &err);
         CHECK_MSG(values[i], "%s", err.message);
     }
     bool added = bundle_add(b, copy, values, about);
@@ -270,7 +270,8 @@ static flx_tensor **run_whole(const whole *w, const flx_compile_options *o)
     flx_exec *e = NULL;
     flx_tensor **out = calloc(w->nout + 1, sizeof *out);
     CHECK(out);
-    CHECK_OK(flx_compile(w->g, o, &e, &err), &err);
+    e = flx_compile(w->g, o, &err);
+    CHECK_MADE(e, &err);
     check_is_compiled(e, o);
     CHECK_OK(flx_exec_run(e, NULL, w->feeds, w->nin, out, &err), &err);
     flx_exec_free(e);
@@ -282,7 +283,8 @@ static void compare_bits(const bundle *b, flx_tensor *const *one, flx_tensor *co
     size_t at = 0;
     for (size_t i = 0; i < b->n; i++)
         for (size_t k = 0; k < b->pieces[i].nout; k++, at++)
-            EXPECT_MSG(memcmp(flx_tensor_bytes(one[at]), flx_tensor_bytes(several[at]), flx_tensor_size(one[at])) == 0,
+            EXPECT_MSG(memcmp(flx_tensor_const_data(one[at]), flx_tensor_const_data(several[at]),
+                              flx_tensor_nbytes(one[at])) == 0,
                        "%s, %s: output %zu depends on the number of threads", b->pieces[i].about, way, k);
 }
 
@@ -310,7 +312,7 @@ void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user)
     }
     free_tensors(out, w.nout);
     free(feeds);
-    flx_graph_free(all);
+    flx_graph_release(all);
 }
 
 void bundle_check(bundle *b, size_t way)

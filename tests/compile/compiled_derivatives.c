@@ -37,7 +37,7 @@ static flx_tensor *in_lanes(flx_context *ctx, const flx_tensor *x)
     int64_t n = flx_tensor_count(x) * experiment_parts(t.dtype);
     char *data = flx_tensor_data(y);
     for (int64_t lane = 0; lane < LANES && n; lane++)
-        memcpy(data + (size_t)lane * flx_tensor_size(x), flx_tensor_bytes(x), flx_tensor_size(x));
+        memcpy(data + (size_t)lane * flx_tensor_nbytes(x), flx_tensor_const_data(x), flx_tensor_nbytes(x));
     for (int64_t i = n; i < 2 * n && (t.dtype == FLX_F64 || t.dtype == FLX_C128); i++)
         ((double *)(void *)data)[i] *= 0.75;
     return y;
@@ -53,7 +53,7 @@ static void add_graph(const experiment *x, const flx_graph *g, const bag *values
     flx_graph *bound = flx_specialise(g, x->dims, x->num_dims, &err);
     CHECK_MSG(bound, "%s: %s", about, err.message);
     bundle_spread_copy(&now, bound, value_by_name, values, about);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
 }
 
 /* ---- Graphs ---- */
@@ -71,7 +71,7 @@ static void add_lanes(const experiment *x, const flx_graph *g, const char *what)
     }
     flx_graph *batched = flx_vmap(g, axes, n, NULL, 0, LANES, &err);
     add_graph(x, batched, &values, what);
-    flx_graph_free(batched);
+    flx_graph_release(batched);
     bag_free(&values);
 }
 
@@ -93,9 +93,9 @@ static void add_case(const sample_case *sample)
         add_lanes(&x, x.loss, "lanes");
         if (grad)
             add_lanes(&x, grad, "lanes of the gradient");
-        flx_graph_free(grad);
-        flx_graph_free(jvp);
-        flx_graph_free(hvp);
+        flx_graph_release(grad);
+        flx_graph_release(jvp);
+        flx_graph_release(hvp);
     }
     experiment_end(&x);
 }

@@ -17,7 +17,8 @@ static void run_both(const char *text, const float *x, float y[2][8])
         CHECK_MSG(m, "%s", err.message);
         flx_compile_options o = {.flags = flags[way], .cache = FLX_CACHE_OFF};
         flx_exec *e = NULL;
-        CHECK_OK(flx_compile(flx_module_main(m), &o, &e, &err), &err);
+        e = flx_compile(flx_module_main(m), &o, &err);
+        CHECK_MADE(e, &err);
         const void *in[1] = {x};
         void *out[1] = {y[way]};
         CHECK_OK(flx_exec_run_at(e, in, out, &err), &err);

@@ -131,7 +131,7 @@ static void add_case(const sample_case *c)
     add_filled(b, c, g, FILL_RANDOM);
     if (takes_special_values(c))
         add_filled(b, c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
 }
 

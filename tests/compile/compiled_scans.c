@@ -66,12 +66,14 @@ static void check_graph(flx_context *ctx, const flx_graph *g, uint32_t flags, do
     const flx_run_options ref = {.device = "ref"}, finite = {.flags = FLX_RUN_CHECK_FINITE};
     CHECK_OK(flx_run(g, &ref, feeds, n, right, &err), &err);
     flx_exec *e = NULL;
-    CHECK_OK(flx_compile(g, &(flx_compile_options){.flags = flags}, &e, &err), &err);
+    e = flx_compile(g, &(flx_compile_options){.flags = flags}, &err);
+    CHECK_MADE(e, &err);
     CHECK_OK(flx_exec_run(e, NULL, feeds, n, plain, &err), &err);
     CHECK_OK(flx_exec_run(e, &finite, feeds, n, watched, &err), &err);
     expect_same(g, right, plain, bound, what);
     for (size_t k = 0; k < flx_graph_output_count(g); k++)
-        EXPECT_MSG(memcmp(flx_tensor_bytes(plain[k]), flx_tensor_bytes(watched[k]), flx_tensor_size(plain[k])) == 0,
+        EXPECT_MSG(memcmp(flx_tensor_const_data(plain[k]), flx_tensor_const_data(watched[k]),
+                          flx_tensor_nbytes(plain[k])) == 0,
                    "%s: output %zu differs between the function and its steps", what, k);
     flx_exec_free(e);
     bench_release(g, right);
@@ -180,7 +182,7 @@ TEST(compiled_scans_without_vectors_or_fusion)
 {
     for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
         char *text = written(bodies[b], "4", "");
-        check_text(text, b % 2 ? FLX_COMPILE_SCALAR : FLX_COMPILE_UNFUSED);
+        check_text(text, b % 2 ? FLX_COMPILE_SCALAR : FLX_COMPILE_UNGROUPED);
         check_text(text, FLX_COMPILE_INTERPRET);
         free(text);
     }
@@ -192,7 +194,8 @@ TEST(compiled_scan_of_a_symbolic_length)
     char *text = written(bodies[0], "N", "");
     text_bench b = bench_open(text, NULL);
     flx_exec *e = NULL;
-    CHECK_OK(flx_compile(b.g, NULL, &e, &b.err), &b.err);
+    e = flx_compile(b.g, NULL, &b.err);
+    CHECK_MADE(e, &b.err);
     for (int64_t n = 0; n < 4; n++) {
         flx_graph *bound = flx_specialise(b.g, &(flx_dim_binding){"N", n}, 1, &b.err);
         CHECK_MSG(bound, "%s", b.err.message);
@@ -205,7 +208,7 @@ TEST(compiled_scan_of_a_symbolic_length)
         bench_release(bound, y);
         for (size_t i = 0; i < count; i++)
             flx_tensor_release(inputs[i]);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
     }
     flx_exec_free(e);
     bench_close(&b);
@@ -249,7 +252,7 @@ TEST(compiled_gradients_of_scans)
         CHECK_MSG(g, "%s", b.err.message);
         test_fail_context("gradient %zu", i);
         check_graph(b.ctx, g, 0, tolerance, "gradient");
-        flx_graph_free(g);
+        flx_graph_release(g);
         bench_close(&b);
     }
 }
@@ -261,7 +264,7 @@ TEST(compiled_second_derivatives_of_a_scan)
     flx_graph *g = flx_hvp(b.g, wrt, 1, NULL, &b.err);
     CHECK_MSG(g, "%s", b.err.message);
     check_graph(b.ctx, g, 0, tolerance, "hvp");
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -272,7 +275,8 @@ static char *report_of(const flx_graph *g, const flx_compile_options *o)
     flx_error err = {0};
     flx_exec *e = NULL;
     flx_buffer text = {0};
-    CHECK_OK(flx_compile(g, o, &e, &err), &err);
+    e = flx_compile(g, o, &err);
+    CHECK_MADE(e, &err);
     CHECK_OK(flx_exec_report(e, &text, &err), &err);
     char *out = strndup(text.data, text.size);
     flx_buffer_free(&text);
@@ -289,7 +293,8 @@ TEST(compiled_scan_calls_nothing_in_its_steps)
     flx_graph *g = flx_grad(b.g, wrt, 3, NULL, &b.err);
     CHECK_MSG(g, "%s", b.err.message);
     flx_exec *e = NULL;
-    CHECK_OK(flx_compile(g, NULL, &e, &b.err), &b.err);
+    e = flx_compile(g, NULL, &b.err);
+    CHECK_MADE(e, &b.err);
     flx_step s;
     int emitted = 0, loops = 0;
     for (size_t i = 0; flx_exec_step(e, i, &s) == FLX_OK; i++) {
@@ -304,7 +309,7 @@ TEST(compiled_scan_calls_nothing_in_its_steps)
     EXPECT_MSG(strstr(report, "one function with the loop around it"), "%s", report);
     free(report);
     flx_exec_free(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -351,7 +356,8 @@ TEST(compiled_scan_keeps_what_would_be_too_large)
                               "  s, n = scan(a, c, body=@s, num_carry=2, length=1000)\n  return s\n}\n",
                               NULL);
     flx_exec *e = NULL;
-    CHECK_OK(flx_compile(b.g, NULL, &e, &b.err), &b.err);
+    e = flx_compile(b.g, NULL, &b.err);
+    CHECK_MADE(e, &b.err);
     EXPECT_MSG(flx_exec_memory(e) < 1 << 20, "%zu bytes", flx_exec_memory(e));
     flx_exec_free(e);
     bench_close(&b);
@@ -423,7 +429,8 @@ TEST(compiled_scans_in_parts_have_the_bits_of_one_thread)
         for (int32_t threads = 1; threads <= 3; threads++) {
             flx_exec *e = NULL;
             char part[40];
-            CHECK_OK(flx_compile(b.g, &(flx_compile_options){.threads = threads}, &e, &b.err), &b.err);
+            e = flx_compile(b.g, &(flx_compile_options){.threads = threads}, &b.err);
+            CHECK_MADE(e, &b.err);
             CHECK_OK(flx_exec_run(e, NULL, feeds, n, threads == 1 ? one : many, &b.err), &b.err);
             flx_buffer report = {0};
             CHECK_OK(flx_exec_report(e, &report, &b.err), &b.err);
@@ -433,7 +440,8 @@ TEST(compiled_scans_in_parts_have_the_bits_of_one_thread)
             flx_buffer_free(&report);
             flx_exec_free(e);
             for (size_t k = 0; threads > 1 && k < flx_graph_output_count(b.g); k++)
-                EXPECT_MSG(memcmp(flx_tensor_bytes(one[k]), flx_tensor_bytes(many[k]), flx_tensor_size(one[k])) == 0,
+                EXPECT_MSG(memcmp(flx_tensor_const_data(one[k]), flx_tensor_const_data(many[k]),
+                                  flx_tensor_nbytes(one[k])) == 0,
                            "output %zu differs with %d threads\n%s", k, threads, text);
             if (threads > 1)
                 bench_release(b.g, many);

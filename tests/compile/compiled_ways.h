@@ -18,13 +18,13 @@
     X(without_optimisation, 1, 0, 1, NULL, "cpu")                                  \
     X(fused, 1, 0, 0, NULL, "cpu")                                                 \
     X(two_threads, 2, 0, 0, NULL, "cpu")                                           \
-    X(unfused, 1, FLX_COMPILE_UNFUSED, 0, NULL, "cpu")                             \
+    X(unfused, 1, FLX_COMPILE_UNGROUPED, 0, NULL, "cpu")                             \
     X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                       \
     X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                               \
     X(o3, 2, 0, 4, NULL, "cpu")                                                    \
-    X(unfused_scalar, 2, FLX_COMPILE_UNFUSED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
+    X(unfused_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
     X(clang, 1, 0, 1, "clang", "cpu")                                              \
-    X(clang_unfused, 2, FLX_COMPILE_UNFUSED, 4, "clang", "cpu")                    \
+    X(clang_unfused, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
     X(toy, 1, 0, 0, NULL, "toy")
 
 enum {

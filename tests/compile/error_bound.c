@@ -295,6 +295,6 @@ void noise_bounds(const flx_graph *g, flx_tensor *const *values, flx_tensor *con
         for (int64_t i = 0; bounds[k] && i < expected[k]->count; i++)
             bounds[k][i] = fmin(safety * bounds[k][i], most);
     }
-    flx_graph_free(parts);
+    flx_graph_release(parts);
     free(out);
 }

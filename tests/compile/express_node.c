@@ -336,7 +336,7 @@ static void try_result(const flx_graph *g, uint32_t node, uint32_t result, flx_t
         if (EXPECT_MSG(code == FLX_OK, "%s %s", err.where, err.message))
             compare(&flxi_ops[n->op], y, expected, x, n->nin);
     }
-    flx_kernel_free(kernel);
+    flx_kernel_release(kernel);
     flx_tensor_release(y);
 }
 
@@ -390,7 +390,7 @@ static void try_case(const sample_case *c, fill_fn fill)
     flx_graph *bound_graph = g ? flx_specialise(g, dims, n, &err) : NULL;
     if (EXPECT_MSG(bound_graph != NULL, "%s", err.message))
         try_graph(bound_graph, c, fill);
-    flx_graph_free(bound_graph);
+    flx_graph_release(bound_graph);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -615,7 +615,7 @@ static void starve_graph(const flx_graph *g, const sample_case *c, fault *f)
         f->forever = false;
         done = f->failed == failed;
         EXPECT_MSG((kernel != NULL) == done && (done || err.code == FLX_E_OOM), "request %zu: %s", n, err.message);
-        flx_kernel_free(kernel);
+        flx_kernel_release(kernel);
     }
     EXPECT_MSG(done, "the rule needs too much memory");
     test_count_case();

@@ -113,7 +113,7 @@ TEST(hoisting_moves_what_needs_no_loop)
         CHECK_EQ_I64((int64_t)n->nin - a->num_carry - a->num_bcast, r->sequences);
         CHECK_EQ_I64(count_products(a->body), r->inside);
         CHECK_EQ_I64(count_products(g), r->outside);
-        flx_graph_free(g);
+        flx_graph_release(g);
         bench_close(&b);
         test_count_case();
     }
@@ -130,7 +130,7 @@ TEST(hoisting_may_leave_no_loop)
     CHECK_OK(hoist(b.g, &g, &b.err), &b.err);
     CHECK_EQ_I64(count(g, OP_scan), 0);
     CHECK_EQ_I64(count_products(g), 1);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -144,7 +144,7 @@ TEST(hoisting_without_memory_fails_with_oom)
     size_t before = f.calls;
     CHECK_OK(hoist(b.g, &g, &b.err), &b.err);
     size_t requests = f.calls - before, step = 1 + requests / 150;
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
     for (size_t n = 1 + test_seed() % step; n <= requests; n += step) {
         fault starved = {0};
@@ -158,7 +158,7 @@ TEST(hoisting_without_memory_fails_with_oom)
         test_fail_context("request %zu of %zu fails", n, requests);
         CHECK_CODE(code, failed ? FLX_E_OOM : FLX_OK, &err);
         if (code == FLX_OK)
-            flx_graph_free(g);
+            flx_graph_release(g);
         bench_close(&b);
         CHECK_MSG(fault_is_clean(&starved), "%zu blocks leaked, %zu errors", starved.live_blocks, starved.errors);
         test_count_case();

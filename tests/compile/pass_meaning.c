@@ -39,7 +39,7 @@ static void check_subject(const subject *s, const flx_graph *g, double tolerance
         CHECK_MSG(subject_run(s, changed, after, &err), "%s: %s", name, err.message);
         agree(g, before, after, tolerance, name);
         bench_release(g, after);
-        flx_graph_free(changed);
+        flx_graph_release(changed);
         test_count_case();
     }
     bench_release(g, before);
@@ -58,7 +58,7 @@ TEST(passes_keep_the_meaning_of_random_graphs)
         flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
         CHECK_MSG(bound, "%s", err.message);
         check_subject(&s, bound, graph_is_single(bound) ? 1e-3 : 1e-9);
-        flx_graph_free(bound);
+        flx_graph_release(bound);
         random_subject_free(&s, module);
     }
 }
@@ -89,6 +89,6 @@ TEST(passes_keep_the_meaning_of_long_reductions)
     agree(b.g, before, after, 1e-10, "all passes");
     bench_release(b.g, before);
     bench_release(b.g, after);
-    flx_graph_free(optimised);
+    flx_graph_release(optimised);
     bench_close(&b);
 }

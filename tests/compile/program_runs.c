@@ -38,7 +38,7 @@ static flx_tensor *lanes_of(const subject *s, const subject_input *in)
 {
     flx_error err = {0};
     flx_type type = *flx_tensor_type(in->x);
-    size_t bytes = flx_tensor_size(in->x);
+    size_t bytes = flx_tensor_nbytes(in->x);
     memmove(type.dims + 1, type.dims, (size_t)type.rank * sizeof *type.dims);
     type.dims[0] = LANES;
     type.rank++;
@@ -49,7 +49,7 @@ static flx_tensor *lanes_of(const subject *s, const subject_input *in)
         flx_tensor *x = flx_tensor_cast(wide, (flx_dtype)type.dtype, &err);
         CHECK_MSG(x, "%s", err.message);
         if (bytes)
-            memcpy((char *)flx_tensor_data(all) + (size_t)i * bytes, flx_tensor_bytes(x), bytes);
+            memcpy((char *)flx_tensor_data(all) + (size_t)i * bytes, flx_tensor_const_data(x), bytes);
         flx_tensor_release(x);
         flx_tensor_release(wide);
     }
@@ -97,9 +97,9 @@ static void add_seed(bundle *b, uint64_t seed)
         for (size_t k = 0; k < s.n; k++)
             flx_tensor_release(v.value[k]);
     }
-    flx_graph_free(many);
-    flx_graph_free(grad);
-    flx_graph_free(bound);
+    flx_graph_release(many);
+    flx_graph_release(grad);
+    flx_graph_release(bound);
     random_subject_free(&s, module);
 }
 
@@ -134,7 +134,7 @@ static void bench_begin(bench *t, uint64_t first, int seeds)
     t->in = calloc(flx_graph_input_count(t->g) + 1, sizeof *t->in);
     CHECK(t->in);
     for (size_t i = 0; i < flx_graph_input_count(t->g); i++)
-        t->in[i] = flx_tensor_bytes(t->feeds[i].value);
+        t->in[i] = flx_tensor_const_data(t->feeds[i].value);
 }
 
 static void bench_compile(bench *t)
@@ -152,7 +152,7 @@ static void bench_end(bench *t)
     flxi_program_free(&t->program);
     free(t->in);
     free(t->feeds);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     bundle_free(t->b);
     flx_context_free(t->ctx);
 }
@@ -184,8 +184,8 @@ static void release(const bench *t, flx_tensor **out)
 static void same_bits(const bench *t, flx_tensor **a, flx_tensor **b, const char *what)
 {
     for (size_t i = 0; i < flx_graph_output_count(t->g); i++) {
-        EXPECT_MSG(!flx_tensor_size(a[i]) ||
-                       memcmp(flx_tensor_bytes(a[i]), flx_tensor_bytes(b[i]), flx_tensor_size(a[i])) == 0,
+        EXPECT_MSG(!flx_tensor_nbytes(a[i]) ||
+                       memcmp(flx_tensor_const_data(a[i]), flx_tensor_const_data(b[i]), flx_tensor_nbytes(a[i])) == 0,
                    "%s: output %s has other bits", what, flx_graph_output_name(t->g, i));
         test_count_case();
     }
@@ -299,7 +299,7 @@ TEST(memory_plans_of_random_graphs_are_sound)
         bench_begin(&t, test_seed() % 1000000 + 4 * i, 4);
         flx_error err = {0};
         flxi_program m;
-        flx_compile_options o = {.threads = 1, .flags = i % 2 ? FLX_COMPILE_UNFUSED : 0};
+        flx_compile_options o = {.threads = 1, .flags = i % 2 ? FLX_COMPILE_UNGROUPED : 0};
         flxi_program_init(&m, t.ctx, cpu_device(), &o);
         CHECK_OK(flxi_routine_compile(&m, t.g, &m.main, &err), &err);
         CHECK_OK(flxi_routine_plan(&m, m.main, &err), &err);

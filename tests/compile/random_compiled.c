@@ -55,9 +55,9 @@ static void add_subject(bundle_spread *b, uint64_t seed)
     if (grad) {
         snprintf(about, sizeof about, "FLX_TEST_CASE=%llu, gradient", (unsigned long long)seed);
         add_graph(b, grad, &s, about);
-        flx_graph_free(grad);
+        flx_graph_release(grad);
     }
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     random_subject_free(&s, module);
 }
 
@@ -97,8 +97,8 @@ TEST(random_integers_compiled_are_exact)
         snprintf(about, sizeof about, "seed %llu, integers", (unsigned long long)seed);
         if (integers)
             CHECK_MSG(bundle_add_copy(b, integers, find_input, &s, about), "%s: does not run", about);
-        flx_graph_free(integers);
-        flx_graph_free(bound);
+        flx_graph_release(integers);
+        flx_graph_release(bound);
         random_subject_free(&s, module);
     }
     CHECK(bundle_size(b) >= 12);

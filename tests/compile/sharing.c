@@ -65,7 +65,8 @@ static void compile(pair_run *r, const flx_compile_options *options, bool is_ask
     bool *taken = room(r->nin, sizeof *taken);
     o.shares = is_asked ? pairs : NULL;
     o.num_shares = is_asked ? n : 0;
-    CHECK_OK(flx_compile(r->g, &o, &r->e, &err), &err);
+    r->e = flx_compile(r->g, &o, &err);
+    CHECK_MADE(r->e, &err);
     for (size_t j = 0; j < n; j++) {
         size_t i = pairs[j].input, k = pairs[j].output;
         if (!taken[i] && !r->shared_with[k] && flx_exec_may_share(r->e, i, k)) {
@@ -85,9 +86,9 @@ static void run_at(pair_run *r, flx_tensor **out, bool is_shared)
     void **to = room(r->nout, sizeof *to);
     flx_tensor **copies = room(r->nin, sizeof *copies);
     for (size_t i = 0; i < r->nin; i++) {
-        copies[i] = flx_tensor_new(flx_graph_context(r->g), type_in(r, i), flx_tensor_bytes(r->in[i]), &err);
+        copies[i] = flx_tensor_new(flx_graph_context(r->g), type_in(r, i), flx_tensor_const_data(r->in[i]), &err);
         CHECK(copies[i]);
-        in[i] = flx_tensor_bytes(copies[i]);
+        in[i] = flx_tensor_const_data(copies[i]);
     }
     for (size_t k = 0; k < r->nout; k++) {
         out[k] = is_shared && r->shared_with[k] ? flx_tensor_retain(copies[r->shared_with[k] - 1])
@@ -114,8 +115,8 @@ static size_t check_sharing(const flx_graph *g, flx_tensor **values, const flx_c
     run_at(&r, r.apart, false);
     run_at(&r, r.together, true);
     for (size_t k = 0; k < r.nout; k++) {
-        EXPECT_MSG(memcmp(flx_tensor_bytes(r.apart[k]), flx_tensor_bytes(r.together[k]), flx_tensor_size(r.apart[k])) ==
-                       0,
+        EXPECT_MSG(memcmp(flx_tensor_const_data(r.apart[k]), flx_tensor_const_data(r.together[k]),
+                          flx_tensor_nbytes(r.apart[k])) == 0,
                    "output '%s' differs where it shares memory%s", flx_graph_output_name(g, k),
                    r.shared_with[k] ? "" : " (another one does)");
         flx_tensor_release(r.apart[k]);
@@ -204,8 +205,8 @@ static void add_descent(bundle *b, uint64_t seed)
         flx_output(grad, flx_sub(grad, flx_graph_find(grad, wrt[k]), flx_graph_output(grad, first + k)), NULL);
     if (grad)
         bundle_add_copy(b, grad, find_input, &s, "descent");
-    flx_graph_free(grad);
-    flx_graph_free(bound);
+    flx_graph_release(grad);
+    flx_graph_release(bound);
     random_subject_free(&s, module);
 }
 
@@ -227,7 +228,7 @@ TEST(sharing_keeps_the_bits_of_random_descents)
         shared += check_sharing(g, values, &o, true);
         free(values);
         free(feeds);
-        flx_graph_free(g);
+        flx_graph_release(g);
         bundle_free(b);
         flx_context_free(ctx);
     }

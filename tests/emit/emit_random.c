@@ -460,7 +460,7 @@ flx_kernel *emit_random(flx_context *ctx, uint64_t seed, unsigned flags)
         }
         if (is_valid)
             return k;
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         CHECK_MSG(i < 1000, "no valid kernel in %llu draws", (unsigned long long)i);
     }
 }

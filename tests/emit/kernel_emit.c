@@ -34,7 +34,7 @@ TEST(kernel_emit_c_programs)
     CHECK_OK(flxi_cpu_prepare(kernels, num_emit_programs, &err), &err);
     for (size_t i = 0; i < num_emit_programs; i++) {
         emit_program_check(&emit_programs[i], kernels[i], "cpu", 0);
-        flx_kernel_free(kernels[i]);
+        flx_kernel_release(kernels[i]);
     }
 }
 
@@ -56,7 +56,7 @@ TEST(kernel_emit_c_random_kernels)
             p.max_index = i % 2 ? 70 : 0;
             p.subgroup_size = i % 3 ? 32 : 3;
             device_pair_check(kernels[i], &p);
-            flx_kernel_free(kernels[i]);
+            flx_kernel_release(kernels[i]);
         }
         flx_context_free(ctx);
     }
@@ -102,7 +102,7 @@ TEST(kernel_emit_c_rounds_to_narrow_formats)
         " e[i] = x[i]; f[i] = x[i]; }");
     device_pair p = {.device = "cpu", .grid = {COUNT / 64, 1, 1}, .open_count = COUNT, .fill = fill_floats};
     device_pair_check(k, &p);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Texts ---- */
@@ -152,7 +152,7 @@ TEST(kernel_emit_holds_no_text_of_the_program)
         flx_buffer_free(&text);
     }
     device_pair_check(k, &(device_pair){.device = "cpu", .grid = {4, 1, 1}, .seed = 1});
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_emit_errors)
@@ -178,9 +178,9 @@ TEST(kernel_emit_errors)
         CHECK_MSG(strncmp(err.message, "K51", 3) == 0, "%s", err.message);
     }
     CHECK(!text.data);
-    flx_kernel_free(grid);
-    flx_kernel_free(resumed);
-    flx_kernel_free(diverging);
+    flx_kernel_release(grid);
+    flx_kernel_release(resumed);
+    flx_kernel_release(diverging);
 }
 
 /* Each condition uses the one before it twice: code that expands names must not expand all of them. */
@@ -196,7 +196,7 @@ TEST(kernel_emit_follows_few_names)
     snprintf(text + n, sizeof text - n, " if (c99) { x[i] = x[i + 4] + 1.0; } }");
     flx_kernel *k = flk(text);
     device_pair_check(k, &(device_pair){.device = "cpu", .grid = {9, 1, 1}, .seed = 2});
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_emit_survives_failing_allocations)
@@ -217,7 +217,7 @@ TEST(kernel_emit_survives_failing_allocations)
                 CHECK_MSG(is_fine, "%d %s", code, err.message);
                 done = !f.failed;
                 flx_buffer_free(&text);
-                flx_kernel_free(k);
+                flx_kernel_release(k);
                 flx_context_free(ctx);
                 CHECK(fault_is_clean(&f));
             }
@@ -235,7 +235,7 @@ static bool run_on_opencl(char *reason, size_t size)
     uint32_t out = 0;
     flx_kernel_memory m = {"out", &out, sizeof out};
     flx_code code = flx_kernel_run(k, grid, &m, 1, &(flx_kernel_run_options){.device = "opencl"}, &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     CHECK_MSG(code == FLX_OK || code == FLX_E_DEVICE, "%s", err.message);
     CHECK(code != FLX_OK || out == 1);
     snprintf(reason, size, "%s", err.message);
@@ -276,7 +276,7 @@ TEST(kernel_emit_opencl_programs)
             continue;
         flx_kernel *k = flk(emit_programs[i].text);
         emit_program_check(&emit_programs[i], k, "opencl", 0);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }
 
@@ -287,7 +287,7 @@ TEST(kernel_emit_opencl_random_kernels)
             emit_random(flk_context(), test_seed() + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT | EMIT_RANDOM_CONVERGENT);
         device_pair_check(
             k, &(device_pair){.device = "opencl", .grid = {4, 2, 1}, .open_count = 100, .seed = test_seed() + i});
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }
 
@@ -324,13 +324,13 @@ TEST(kernel_emit_cuda_compiles)
             continue;
         flx_kernel *k = flk(emit_programs[i].text);
         write_cuda(&file, k);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
     flx_kernel *k =
         flk("kernel g(workgroup = [8, 1, 1]) { buffer x: f32[] read_write; x[invocation_id(0)] = 1.0; barrier(grid);"
             " x[invocation_id(0) + 8] = x[7 - invocation_id(0)]; }");
     write_cuda(&file, k);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     CHECK_OK(flxi_kfile_text(&file, &text, &err), &err);
     char path[600], command[1400];
     snprintf(path, sizeof path, "%s/kernels.cu", test_temp_dir());

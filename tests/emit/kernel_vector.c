@@ -36,7 +36,7 @@ TEST(kernel_vector_programs)
     vector_prepare(kernels, n, NULL);
     for (size_t i = 0; i < n; i++) {
         emit_program_check(programs[i], kernels[i], "vector", 0);
-        flx_kernel_free(kernels[i]);
+        flx_kernel_release(kernels[i]);
     }
     vector_forget();
 }
@@ -58,7 +58,7 @@ TEST(kernel_vector_random_kernels)
             p.max_index = i % 2 ? 70 : 0;
             p.subgroup_size = i % 3 ? 32 : 3;
             device_pair_check(kernels[i], &p);
-            flx_kernel_free(kernels[i]);
+            flx_kernel_release(kernels[i]);
         }
         vector_forget();
         flx_context_free(ctx);
@@ -177,7 +177,7 @@ TEST(kernel_vector_shapes_in_vectors_of_every_size)
         CHECK_MSG(vector_prepare(&k, 1, &o) == 1, "shape %zu is not in vectors", i);
         check_shape(&shapes[i], k);
         vector_forget();
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }
 
@@ -205,7 +205,7 @@ TEST(kernel_vector_shapes_with_every_compiler)
     vector_compiler = "cc";
     vector_level = "-O2";
     for (size_t i = 0; i < NUM_SHAPES; i++)
-        flx_kernel_free(kernels[i]);
+        flx_kernel_release(kernels[i]);
 }
 
 #if defined(__x86_64__)
@@ -229,7 +229,7 @@ TEST(kernel_vector_compiles_for_other_machines)
     }
     vector_level = "-O2";
     for (size_t i = 0; i <= NUM_SHAPES; i++)
-        flx_kernel_free(kernels[i]);
+        flx_kernel_release(kernels[i]);
 }
 #endif
 
@@ -256,7 +256,7 @@ TEST(kernel_vector_halves)
                 k, &(device_pair){.device = "vector", .grid = {1024, 1, 1}, .fill = fill_halves, .seed = seed * 3 + 1});
         vector_forget();
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* Buffers in the list are written past the cache, and nothing else changes. */
@@ -273,7 +273,7 @@ TEST(kernel_vector_streams_what_is_asked_for)
     CHECK(vector_prepare(&k, 1, &o) == 1);
     device_pair_check(k, &(device_pair){.device = "vector", .grid = {4, 1, 1}, .seed = test_seed()});
     vector_forget();
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* Memory is exhausted at every single request. */
@@ -300,7 +300,7 @@ TEST(kernel_vector_out_of_memory)
             CHECK((code == FLX_OK) == (f.failed == 0));
             flxi_strbuf_free(&text);
             flxi_kfile_free(&file);
-            flx_kernel_free(k);
+            flx_kernel_release(k);
             flx_context_free(ctx);
             CHECK(fault_is_clean(&f));
         }
@@ -340,6 +340,6 @@ TEST(kernel_vector_tells_why_not)
         EXPECT_MSG(reason && strcmp(reason, cases[i].reason) == 0, "case %zu: %s", i, reason ? reason : "in vectors");
         EXPECT_MSG(strstr(text, "One invocation at a time"), "case %zu", i);
         free(text);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }

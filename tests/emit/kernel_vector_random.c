@@ -320,7 +320,7 @@ TEST(kernel_vector_random_kernels_that_fit)
                              .seed = seed + done + i,
                              .subgroup_size = width <= 16 ? width : 0};
             device_pair_check(kernels[i], &p);
-            flx_kernel_free(kernels[i]);
+            flx_kernel_release(kernels[i]);
         }
         vector_forget();
         flx_context_free(ctx);

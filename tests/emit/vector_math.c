@@ -274,7 +274,7 @@ TEST(vector_math_functions_of_two)
         check_pair(k[i], &pairs[i]);
     vector_forget();
     for (size_t i = 0; i < NUM_PAIRS; i++)
-        flx_kernel_free(k[i]);
+        flx_kernel_release(k[i]);
 }
 
 TEST(vector_math_f32_functions)
@@ -287,7 +287,7 @@ TEST(vector_math_f32_functions)
         check_f32(k[i], &functions[i], (uint32_t)effort(EFFORT_vector_stride));
     vector_forget();
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
-        flx_kernel_free(k[i]);
+        flx_kernel_release(k[i]);
 }
 
 TEST(vector_math_f64_functions)
@@ -300,7 +300,7 @@ TEST(vector_math_f64_functions)
         check_f64(k[i], &functions[i], (size_t)effort(EFFORT_vector_blocks));
     vector_forget();
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
-        flx_kernel_free(k[i]);
+        flx_kernel_release(k[i]);
 }
 
 /* ---- The same bits in every way ---- */
@@ -350,5 +350,5 @@ TEST(vector_math_has_the_same_bits_in_every_way)
     vector_compiler = "cc";
     vector_level = "-O2";
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
-        flx_kernel_free(k[i]);
+        flx_kernel_release(k[i]);
 }

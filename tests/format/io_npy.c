@@ -89,7 +89,7 @@ TEST(npy_reads_every_dtype)
         CHECK_EQ_I64(flx_tensor_count(t), 2);
         CHECK(flx_tensor_get(t, 0) == 1.0 && flx_tensor_get(t, 1) == 2.0);
         if (dtypes[i].dtype == FLX_C64)
-            CHECK(((const float *)flx_tensor_bytes(t))[1] == 3.0f);
+            CHECK(((const float *)flx_tensor_const_data(t))[1] == 3.0f);
         flx_tensor_release(t);
     }
     flx_context_free(ctx);
@@ -103,7 +103,7 @@ TEST(npy_complex_parts_are_swapped_each)
     file f = make_npy(1, "{'descr': '>c16', 'fortran_order': False, 'shape': (), }", data, 16);
     flx_tensor *t = decode(ctx, &f, &err);
     CHECK(t && flx_tensor_type(t)->rank == 0);
-    const double *z = flx_tensor_bytes(t);
+    const double *z = flx_tensor_const_data(t);
     CHECK(z[0] == 1.0 && z[1] == -2.0);
     flx_tensor_release(t);
     flx_context_free(ctx);
@@ -115,7 +115,7 @@ TEST(npy_bools_become_zero_or_one)
     file f = make_npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (4,), }", "\0\1\2\xff", 4);
     flx_tensor *t = decode(ctx, &f, NULL);
     CHECK(t);
-    CHECK(memcmp(flx_tensor_bytes(t), "\0\1\1\1", 4) == 0);
+    CHECK(memcmp(flx_tensor_const_data(t), "\0\1\1\1", 4) == 0);
     flx_tensor_release(t);
     flx_context_free(ctx);
 }
@@ -342,7 +342,7 @@ TEST(npy_write_and_read_give_the_same_tensor)
                 }
             } else {
                 CHECK_EQ_I64(flx_tensor_type(u)->dtype, dtype);
-                CHECK(memcmp(flx_tensor_bytes(t), flx_tensor_bytes(u), flx_tensor_size(t)) == 0);
+                CHECK(memcmp(flx_tensor_const_data(t), flx_tensor_const_data(u), flx_tensor_nbytes(t)) == 0);
             }
             flx_tensor_release(t);
             flx_tensor_release(u);

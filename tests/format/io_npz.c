@@ -242,7 +242,7 @@ static int32_t code_of(const archive *z, const char *key, flx_error *err)
     free(copy);
     int32_t code = t ? FLX_OK : err->code;
     if (t)
-        CHECK(memcmp(flx_tensor_bytes(t), "abc", 3) == 0);
+        CHECK(memcmp(flx_tensor_const_data(t), "abc", 3) == 0);
     flx_tensor_release(t);
     flx_context_free(ctx);
     return code;
@@ -428,7 +428,7 @@ TEST(npz_write_and_read_give_the_same_tensors)
     CHECK_OK((int32_t)flx_npz_write(path, keys, tensors, 3, &err), &err);
     flx_tensor *t = flx_npz_read(ctx, path, "w", &err);
     CHECK_MSG(t, "%s", err.message);
-    CHECK(flx_tensor_type(t)->dims[1] == 2 && memcmp(flx_tensor_bytes(t), values, sizeof values) == 0);
+    CHECK(flx_tensor_type(t)->dims[1] == 2 && memcmp(flx_tensor_const_data(t), values, sizeof values) == 0);
     flx_tensor_release(t);
     t = flx_npz_read(ctx, path, keys[1], &err);
     CHECK(t && flx_tensor_type(t)->dtype == FLX_F32 && flx_tensor_get(t, 0) == 1.5);

@@ -67,7 +67,7 @@ static inline void check_passes(const flx_graph *g)
         for (size_t k = 0; k < g->outputs.n; k++)
             need(flxi_type_equal(flxi_type_at(g, g->outputs.at[k].val), flxi_type_at(out, out->outputs.at[k].val)));
         flxi_remap_free(&remap);
-        flx_graph_free(out);
+        flx_graph_release(out);
     }
 }
 

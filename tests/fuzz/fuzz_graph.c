@@ -249,7 +249,7 @@ static void end(script *s)
     } else {
         need(err.code != FLX_E_INTERNAL && err.message[0]);
     }
-    flx_graph_free(s->g);
+    flx_graph_release(s->g);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -269,7 +269,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     end(&s);
-    flx_graph_free(s.body);
+    flx_graph_release(s.body);
     flx_context_free(s.ctx);
     return 0;
 }

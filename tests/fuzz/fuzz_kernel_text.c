@@ -239,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         need(flxi_kernel_check(k, &err) == FLX_OK);
         check_kernel(k);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
     return 0;
 }

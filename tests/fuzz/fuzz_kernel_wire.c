@@ -134,7 +134,7 @@ static void check_file(const uint8_t *file, size_t size)
         flx_buffer_free(&again);
         check_kernel(k);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 

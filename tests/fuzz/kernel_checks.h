@@ -40,7 +40,7 @@ static inline void check_kernel_bytes(const flx_kernel *k)
     uint64_t hash = 0;
     uint64_t other = 1;
     need(flx_kernel_hash(k, &hash, &err) == FLX_OK && flx_kernel_hash(back, &other, &err) == FLX_OK && hash == other);
-    flx_kernel_free(back);
+    flx_kernel_release(back);
     flx_buffer_free(&bytes);
 }
 
@@ -57,7 +57,7 @@ static inline void check_kernel_text(const flx_kernel *k)
     need(once.size == twice.size && memcmp(once.data, twice.data, once.size) == 0);
     flx_buffer_free(&once);
     flx_buffer_free(&twice);
-    flx_kernel_free(back);
+    flx_kernel_release(back);
 }
 
 /* A returned result: a valid kernel, or an error with a message. */
@@ -213,7 +213,7 @@ static inline void check_kernel(const flx_kernel *k)
     }
     check_kernel_runs(k, optimised);
     check_derivatives(k);
-    flx_kernel_free(optimised);
+    flx_kernel_release(optimised);
 }
 
 #endif

@@ -62,7 +62,7 @@ static flx_buffer rich_bytes(flx_context *ctx)
 {
     flx_graph *g = graph_of(ctx, rich_text);
     flx_buffer b = bytes_of(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return b;
 }
 
@@ -86,7 +86,7 @@ TEST(binary_rich_graph_comes_back_in_another_context)
     flx_buffer_free(&b);
     flx_buffer_free(&bytes);
     flx_module_free(m);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(other);
     flx_context_free(ctx);
 }
@@ -106,7 +106,7 @@ TEST(binary_shared_body_stays_shared)
     CHECK(flx_node_graph(f, 2, 0) == flx_module_graph(m, 0));
     flx_module_free(m);
     flx_buffer_free(&bytes);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -123,7 +123,7 @@ TEST(binary_leaves_declared_late_come_first)
     flx_output(g, flx_mul(g, s, c), "y");
     flx_output(g, b, NULL);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -155,7 +155,7 @@ TEST(binary_large_constants_come_back)
     flx_output(g, flx_const(g, &t, data), "y");
     check_round_trip(g);
     flx_tensor_release(data);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -169,7 +169,7 @@ TEST(binary_misuse_is_an_error)
     CHECK(flx_decode(ctx, NULL, 1, "b", &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(flx_decode(ctx, NULL, 0, "b", &err) == NULL && err.code == FLX_E_SYNTAX);
     CHECK(flx_decode(ctx, "graph f() { return }", 20, "b", NULL) == NULL);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

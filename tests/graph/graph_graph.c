@@ -17,7 +17,7 @@ static void check_error_and_free(flx_graph *g, flx_code code, const char *messag
     CHECK_CODE(flx_graph_error(g, &err), code, &err);
     CHECK_MSG(err.message[0] && (!message || strstr(err.message, message)), "the message is '%s'", err.message);
     CHECK_MSG(err.where[0] != 0, "'%s' has no location", err.message);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 /* ---- Building ---- */
@@ -65,7 +65,7 @@ TEST(graph_built_by_calls_reads_back)
     CHECK_EQ_U64(flx_graph_find(g, "mean").id, flx_graph_output(g, 0).id);
     CHECK_EQ_U64(flx_graph_find(g, "w").id, flx_graph_input(g, 1).id);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -84,7 +84,7 @@ TEST(graph_handles_out_of_range_give_nothing)
     CHECK(!flx_val_type(g, FLX_NONE) && !flx_val_type(g, far) && !flx_val_type(g, foreign));
     CHECK(!flx_val_name(g, foreign) && flx_graph_find(g, "nothing").id == 0 && flx_graph_find(g, NULL).id == 0);
     CHECK_EQ_I64(flx_graph_error(g, NULL), FLX_OK); /* the query is not an error */
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -127,7 +127,7 @@ TEST(graph_null_is_an_error_everywhere)
 {
     flx_context *ctx = flx_context_new(NULL);
     CHECK(flx_graph_new(NULL, "f") == NULL && flx_graph_new(ctx, NULL) == NULL);
-    flx_graph_free(NULL);
+    flx_graph_release(NULL);
     flx_context_free(NULL);
     flx_module_free(NULL);
     flx_buffer_free(NULL);
@@ -143,10 +143,10 @@ TEST(graph_that_was_freed_is_an_error_in_debug_builds)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = build_loss(ctx);
-    flx_graph_free(g);
+    flx_graph_release(g);
     check_every_reader(g);
     check_every_builder(g);
-    flx_graph_free(g); /* nothing happens */
+    flx_graph_release(g); /* nothing happens */
     flx_graph *user = flx_graph_new(ctx, "user");
     flx_val x = flx_input(user, "x", &f32_3);
     flx_val y;
@@ -295,7 +295,7 @@ static void body_with_error(site *s)
     flx_graph *body = flx_graph_new(flx_graph_context(s->g), "9");
     flx_attr a = {.key = "fwd_body", .kind = FLX_ATTR_GRAPH, .as.graph = body};
     flx_op(s->g, "custom_fn", &s->x, 1, &a, 1, NULL, 0);
-    flx_graph_free(body);
+    flx_graph_release(body);
 }
 static void leaf_takes_output_name(site *s)
 {
@@ -533,7 +533,7 @@ TEST(graph_with_an_odd_name_starts_with_an_error)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *unnamed = flx_graph_new(ctx, "");
     CHECK_EQ_I64(flx_graph_error(unnamed, NULL), FLX_E_NAME);
-    flx_graph_free(unnamed);
+    flx_graph_release(unnamed);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         flx_graph *g = flx_graph_new(ctx, odd[i]);
         CHECK(g != NULL && flx_input(g, "x", &f32_3).id == 0);
@@ -568,13 +568,13 @@ TEST(graph_body_outlives_its_makers_hold)
     flx_graph *body = build_body(ctx);
     flx_graph *g = build_user(ctx, body);
     flx_node_view view;
-    flx_graph_free(body);
+    flx_graph_release(body);
     CHECK_OK(flx_graph_node(g, 1, &view), NULL);
     CHECK_EQ_U64(view.num_graphs, 1);
     CHECK_EQ_STR(flx_graph_name(flx_node_graph(g, 1, 0)), "body");
     CHECK(flx_node_graph(g, 1, 1) == NULL);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -594,9 +594,9 @@ TEST(graph_in_use_as_a_body_cannot_change_and_its_users_do_not_notice)
     flx_graph *copy = flx_specialise(g, NULL, 0, &err);
     CHECK_MSG(copy != NULL, "%s", err.message);
     CHECK_EQ_U64(flx_graph_hash(copy), hash);
-    flx_graph_free(copy);
-    flx_graph_free(body);
-    flx_graph_free(g);
+    flx_graph_release(copy);
+    flx_graph_release(body);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -615,7 +615,7 @@ TEST(graph_body_of_another_context_is_an_error)
     CHECK(flx_const(g, &f32_3, t).id == 0);
     check_error_and_free(g, FLX_E_USAGE, "another context");
     flx_tensor_release(t);
-    flx_graph_free(body);
+    flx_graph_release(body);
     flx_context_free(other);
     flx_context_free(ctx);
 }
@@ -632,7 +632,7 @@ TEST(graph_nesting_is_bounded)
         flx_attr a = {.key = "fwd_body", .kind = FLX_ATTR_GRAPH, .as.graph = g};
         flx_op(user, "custom_fn", &x, 1, &a, 1, &y, 1);
         flx_output(user, y, "y");
-        flx_graph_free(g);
+        flx_graph_release(g);
         g = user;
         depth++;
     }
@@ -673,7 +673,7 @@ TEST(graph_output_names_get_suffixes)
     flx_output(g, a, "a");
     check_output_names(g, "a out1 a_2 out3 out3_2 x x_2 a_3 a_4 a_5");
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -688,7 +688,7 @@ TEST(graph_output_named_like_another_leaf_gets_a_suffix)
     flx_output(g, y, "y");
     check_output_names(g, "y_2 x_2 y");
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -706,8 +706,8 @@ TEST(graph_long_names_survive)
     flx_output(g, y, name);
     CHECK_EQ_U64(strlen(flx_graph_output_name(g, 2)), 1002);
     check_round_trip(g);
-    flx_graph_free(body);
-    flx_graph_free(g);
+    flx_graph_release(body);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -721,7 +721,7 @@ TEST(graph_many_outputs_of_one_name_take_linear_time)
         CHECK(flx_output(g, x, NULL) == FLX_OK);
     CHECK_EQ_STR(flx_graph_output_name(g, COUNT - 1), "x_30000");
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -737,7 +737,7 @@ TEST(graph_scalars_of_every_dtype_are_made)
         flx_output(g, v, NULL);
     }
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -755,7 +755,7 @@ TEST(graph_memory_is_what_the_allocator_gave)
         flx_output(g, flx_exp(g, flx_input(g, name, &t)), NULL);
         CHECK_EQ_U64(flx_graph_memory(g), f.live_bytes - before);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }
@@ -778,7 +778,7 @@ TEST(graph_of_many_nodes_is_built_and_read)
     CHECK(flx_tensor_get(out, 2) == 3.0);
     flx_tensor_release(out);
     flx_tensor_release(x);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -798,6 +798,6 @@ TEST(graph_op_with_many_operands_and_results_is_built)
     CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, NULL), NULL);
     CHECK(flx_tensor_get(out, 0) == COUNT - 1);
     flx_tensor_release(out);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

@@ -28,7 +28,7 @@ TEST(inline_puts_a_graph_into_another_as_often_as_wanted)
     CHECK_EQ_I64((int64_t)flx_tensor_get(y, 0), (2 - 5) * 2 * 5);
     CHECK_EQ_I64((int64_t)flx_tensor_get(y, 1), (3 - 7) * 3 * 7);
     flx_tensor_release(y);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -47,7 +47,7 @@ TEST(inline_by_name_declares_what_is_missing)
     CHECK_EQ_U64(flx_graph_input_count(g), 2);
     flx_output(g, out[0], NULL);
     CHECK_OK(flx_graph_verify(g, &b.err), &b.err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -60,7 +60,7 @@ TEST(inline_of_an_identity_gives_the_value_itself)
     flx_val v = flx_exp(g, flx_input(g, "v", &type)), y;
     CHECK_EQ_U64(flx_inline(g, b.g, &v, 1, &y, 1), 1);
     CHECK_EQ_U64(y.id, v.id);
-    flx_graph_free(g);
+    flx_graph_release(g);
     bench_close(&b);
 }
 
@@ -80,7 +80,7 @@ static void refuse(const flx_graph *body, int64_t n, size_t count, flx_val last,
     CHECK(out.id == 0);
     CHECK_CODE(flx_graph_error(g, &err), code, &err);
     CHECK_EQ_STR(err.message, message);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 TEST(inline_refuses_inputs_that_do_not_fit)
@@ -110,7 +110,7 @@ static void refuse_body(flx_graph *g, const flx_graph *body, flx_code code, cons
     CHECK_CODE(flx_graph_error(g, &err), code, &err);
     CHECK_EQ_STR(err.message, message);
     CHECK_EQ_U64(flx_inline(g, body, NULL, 0, NULL, 0), 0); /* the error sticks */
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 TEST(inline_refuses_bodies_that_are_none)
@@ -126,7 +126,7 @@ TEST(inline_refuses_bodies_that_are_none)
     refuse_body(flx_graph_new(b.ctx, "g"), broken, err.code, err.message);
     refuse_body(g, g, FLX_E_USAGE, "inline: the graph 'g' cannot be inlined in itself");
     CHECK_EQ_U64(flx_inline(NULL, b.g, NULL, 0, NULL, 0), 0);
-    flx_graph_free(broken);
+    flx_graph_release(broken);
     bench_close(&b);
     bench_close(&other);
 }
@@ -139,7 +139,7 @@ TEST(inline_of_a_block_into_a_lowered_graph_is_refused)
     CHECK_MSG(low, "%s", b.err.message);
     CHECK_EQ_U64(flx_inline(low, b.g, NULL, 0, NULL, 0), 0);
     CHECK_CODE(flx_graph_error(low, &b.err), FLX_E_STAGE, &b.err);
-    flx_graph_free(low);
+    flx_graph_release(low);
     bench_close(&b);
 }
 
@@ -157,7 +157,7 @@ TEST(inline_without_memory_fails_and_leaks_nothing)
         f.fail_at = 0;
         CHECK_CODE(flx_graph_error(g, NULL), failed ? FLX_E_OOM : FLX_OK, NULL);
         CHECK_EQ_U64(count, failed ? 0 : 2);
-        flx_graph_free(g);
+        flx_graph_release(g);
         bench_close(&b);
         CHECK(fault_is_clean(&f));
         test_count_case();

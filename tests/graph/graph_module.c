@@ -35,7 +35,7 @@ TEST(module_graph_that_was_retained_outlives_it)
     flx_graph *g = flx_graph_retain(flx_module_main(m));
     flx_module_free(m);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

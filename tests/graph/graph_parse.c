@@ -12,7 +12,7 @@ static void check_accepted(const char *text)
     test_fail_context("%s", text);
     flx_graph *g = graph_of(ctx, text);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_fail_context("%s", "");
     test_count_case();
@@ -204,7 +204,7 @@ TEST(parse_outputs_are_named_by_variable_or_position)
             strcat(strcat(found, k ? " " : ""), flx_graph_output_name(g, k));
         CHECK_EQ_STR(found, rows[i].names);
         check_round_trip(g);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_context_free(ctx);
         test_count_case();
     }
@@ -327,7 +327,7 @@ TEST(parse_param_marks_an_input)
     flx_graph *g = graph_of(ctx, "graph f(x: f32[], param w: f32[2], param b: f32[]) { return add(mul(x, w), b) }");
     CHECK(!flx_graph_input_is_param(g, 0) && flx_graph_input_is_param(g, 1) && flx_graph_input_is_param(g, 2));
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     check_refused("graph f(param: f32[]) { return }", FLX_E_SYNTAX, "1:14", "a name");
     check_refused("graph f(param param x: f32[]) { return }", FLX_E_SYNTAX, "1:15", "reserved");

@@ -264,7 +264,7 @@ TEST(parse_rich_text_is_right)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = graph_of(ctx, rich_text);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

@@ -30,7 +30,7 @@ static void check_constants(const char *call, const char *constants)
     }
     CHECK_EQ_STR(found, constants);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_fail_context("%s", "");
     test_count_case();
@@ -73,7 +73,7 @@ TEST(parse_number_alone_is_f32_or_bool)
     for (size_t i = 0; i < 5; i++)
         CHECK_EQ_I64(flx_val_type(g, flx_graph_output(g, i))->dtype, wanted[i]);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -138,7 +138,7 @@ static double first_constant(const char *number)
     CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, &err), &err);
     double v = flx_tensor_get(out, 0);
     flx_tensor_release(out);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return v;
 }
@@ -169,7 +169,7 @@ static void check_dim(const char *dim, const char *printed)
     flx_dim_print(ctx, flx_val_type(g, flx_graph_input(g, 0))->dims[0], found, sizeof found);
     CHECK_EQ_STR(found, printed);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_count_case();
 }
@@ -224,7 +224,7 @@ TEST(parse_symbol_names_one_dimension_throughout)
     CHECK_EQ_STR(flx_graph_symbol(g, 2), "K");
     CHECK(flx_val_type(g, flx_graph_input(g, 0))->dims[1] == flx_val_type(g, flx_graph_input(g, 1))->dims[0]);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

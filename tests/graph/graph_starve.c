@@ -62,7 +62,7 @@ static void check_usable(stage *s, uint64_t hash)
     CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, &err), &err);
     CHECK(flx_tensor_get(out, 0) == 3.0);
     flx_tensor_release(out);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 /* Fails request n of the step; false when the step makes fewer requests. */
@@ -147,8 +147,8 @@ static flx_code step_build(stage *s, flx_error *err)
         code = FLX_E_OOM;
     if (!g || !body)
         *err = (flx_error){.code = FLX_E_OOM, .message = "no graph"};
-    flx_graph_free(body);
-    flx_graph_free(g);
+    flx_graph_release(body);
+    flx_graph_release(g);
     return code;
 }
 
@@ -241,14 +241,14 @@ TEST(starved_decoding_fails_with_oom)
 static flx_code step_specialise(stage *s, flx_error *err)
 {
     flx_graph *g = flx_specialise(s->g, extents, 2, err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return g ? FLX_OK : (flx_code)err->code;
 }
 
 static flx_code step_specialise_partly(stage *s, flx_error *err)
 {
     flx_graph *g = flx_specialise(s->g, extents + 1, 1, err); /* the rest stays symbolic: new dimensions are made */
-    flx_graph_free(g);
+    flx_graph_release(g);
     return g ? FLX_OK : (flx_code)err->code;
 }
 
@@ -265,7 +265,7 @@ static flx_code run_pass(stage *s, flxi_pass pass, flx_error *err)
     flx_code code = pass(s->g, &out, &remap, err);
     CHECK(code == FLX_OK || (out == NULL && remap.id == NULL));
     flxi_remap_free(&remap);
-    flx_graph_free(out);
+    flx_graph_release(out);
     return code;
 }
 

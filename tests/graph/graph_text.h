@@ -17,7 +17,7 @@ static inline flx_module *module_of(flx_context *ctx, const char *text)
     return m;
 }
 
-/* The main graph of the text, held on its own; free it with flx_graph_free(). */
+/* The main graph of the text, held on its own; free it with flx_graph_release(). */
 static inline flx_graph *graph_of(flx_context *ctx, const char *text)
 {
     flx_module *m = module_of(ctx, text);
@@ -66,7 +66,7 @@ static inline void check_round_trip(const flx_graph *g)
     again = text_of(flx_module_main(decoded));
     CHECK_EQ_STR(again.data, text.data);
     flx_buffer_free(&again);
-    flx_graph_free(from_text);
+    flx_graph_release(from_text);
     flx_module_free(decoded);
     flx_buffer_free(&text);
     flx_buffer_free(&bytes);
@@ -81,7 +81,7 @@ static inline void check_prints(const char *text, const char *expected)
     CHECK_EQ_STR(printed.data, expected);
     flx_buffer_free(&printed);
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

@@ -240,7 +240,7 @@ TEST(verify_sees_every_broken_field)
         ways[i].run(g);
         CHECK_CODE(flx_graph_verify(g, &err), FLX_E_INTERNAL, &err);
         CHECK(err.message[0] != 0);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_context_free(ctx);
         test_count_case();
     }
@@ -256,7 +256,7 @@ TEST(verify_leaves_the_graph_as_it_was)
         CHECK_OK(flx_graph_verify(g, NULL), NULL);
     CHECK_EQ_U64(flx_graph_memory(g), memory);
     CHECK_EQ_U64(flx_graph_hash(g), hash);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -267,7 +267,7 @@ static uint64_t hash_of(const char *text)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = graph_of(ctx, text);
     uint64_t h = flx_graph_hash(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     return h;
 }
@@ -340,12 +340,12 @@ TEST(hash_of_shared_bodies_takes_linear_time)
         flx_op(g, "custom_fn", &y, 1, &a, 1, &y, 1);
         flx_op(g, "custom_fn", &y, 1, &a, 1, &y, 1);
         flx_output(g, y, "y");
-        flx_graph_free(body);
+        flx_graph_release(body);
         body = g;
     }
     CHECK(flx_graph_hash(body) != 0);
     CHECK_OK(flx_graph_verify(body, &err), &err);
     check_round_trip(body);
-    flx_graph_free(body);
+    flx_graph_release(body);
     flx_context_free(ctx);
 }

@@ -9,7 +9,7 @@ int main(void)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = flx_graph_new(ctx, "empty");
     flx_code code = flx_graph_error(g, NULL);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     puts(flx_version());
     return code != FLX_OK || strcmp(flx_version(), FLX_VERSION) != 0;

@@ -27,7 +27,7 @@ static inline flx_kernel *flk_in(flx_context *ctx, const char *text)
     return k;
 }
 
-/* The kernel of the text, which must be valid; free it with flx_kernel_free(). */
+/* The kernel of the text, which must be valid; free it with flx_kernel_release(). */
 static inline flx_kernel *flk(const char *text)
 {
     return flk_in(flk_context(), text);

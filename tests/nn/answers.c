@@ -19,7 +19,7 @@ void answers_open(answers *a, const char *name)
 
 void answers_close(answers *a)
 {
-    flx_graph_free(a->g);
+    flx_graph_release(a->g);
     flx_context_free(a->ctx);
 }
 
@@ -85,6 +85,6 @@ size_t answers_check_gradient(const answers *a, const flx_graph *g, uint32_t gra
     CHECK_MSG(grad, "%s", err.message);
     answers_check(a, grad, "ref");
     answers_check(a, grad, "cpu");
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     return n;
 }

@@ -5,6 +5,7 @@
 #define TESTS_NN_ANSWERS_H
 
 #include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 
 typedef struct {
     flx_context *ctx;

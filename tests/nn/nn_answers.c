@@ -50,13 +50,14 @@ static flx_val build_attention_cross(const answers *a)
 
 static flx_val build_block_pre_norm(const answers *a)
 {
-    const flx_nn_block_options o = {.attention = {.heads = 2}, .hidden = 16};
+    const flx_nn_block_options o = {.attention = &(flx_nn_attention_options){.heads = 2}, .hidden = 16};
     return flx_nn_transformer_block(a->g, "t", input(a, "x"), &o);
 }
 
 static flx_val build_block_post_norm(const answers *a)
 {
-    const flx_nn_block_options o = {.attention = {.heads = 2}, .hidden = 16, .is_post_norm = 1};
+    const flx_nn_block_options o = {
+        .attention = &(flx_nn_attention_options){.heads = 2}, .hidden = 16, .is_post_norm = 1};
     return flx_nn_transformer_block(a->g, "t", input(a, "x"), &o);
 }
 

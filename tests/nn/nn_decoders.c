@@ -64,8 +64,8 @@ static void check_decoder(const char *name, flx_graph *(*build)(flx_context *, f
     test_fail_context("%s from text", name);
     flx_graph *parsed = parse_example(a.ctx, name);
     check_model(name, parsed, &a, num_params);
-    flx_graph_free(built);
-    flx_graph_free(parsed);
+    flx_graph_release(built);
+    flx_graph_release(parsed);
     answers_close(&a);
 }
 
@@ -109,14 +109,15 @@ static void check_policy(const answers *a, const flx_graph *g, flx_policy policy
     CHECK_EQ_I64(flx_graph_stage(low), FLX_STAGE_MIR);
     run_model(a, low, out);
     for (size_t k = 0; k < NUM_OUTPUTS; k++) {
-        CHECK_EQ_U64(flx_tensor_size(out[k]), flx_tensor_size(want[k]));
-        CHECK_MSG(memcmp(flx_tensor_bytes(out[k]), flx_tensor_bytes(want[k]), flx_tensor_size(want[k])) == 0,
+        CHECK_EQ_U64(flx_tensor_nbytes(out[k]), flx_tensor_nbytes(want[k]));
+        CHECK_MSG(memcmp(flx_tensor_const_data(out[k]), flx_tensor_const_data(want[k]), flx_tensor_nbytes(want[k])) ==
+                      0,
                   "policy %d changes %s", (int)policy, flx_graph_output_name(g, k));
         flx_tensor_release(out[k]);
     }
     test_fail_context("policy %d", (int)policy);
     answers_check_gradient(a, low, FLX_GRAD_VALUE);
-    flx_graph_free(low);
+    flx_graph_release(low);
 }
 
 static void check_lowering(const char *name)
@@ -131,7 +132,7 @@ static void check_lowering(const char *name)
     check_policy(&a, g, FLX_POLICY_FOR_AUTODIFF, want);
     for (size_t k = 0; k < NUM_OUTPUTS; k++)
         flx_tensor_release(want[k]);
-    flx_graph_free(g);
+    flx_graph_release(g);
     answers_close(&a);
 }
 

@@ -5,6 +5,8 @@
 #include "example_models.h"
 #include "test.h"
 
+#include <fluxion/nn.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +22,7 @@ static flx_graph *open_loss(answers *a)
     flx_graph *energy = example_energy(a->ctx, FLX_F64);
     flx_graph *loss = flx_force_energy_loss(energy, "x", &weights, &err);
     CHECK_MSG(loss, "%s", err.message);
-    flx_graph_free(energy);
+    flx_graph_release(energy);
     return loss;
 }
 
@@ -34,7 +36,7 @@ TEST(forces_loss_agrees_with_another_framework_by_value_and_gradient)
     CHECK_EQ_U64(answers_check_gradient(&a, loss, FLX_GRAD_VALUE), 5);
     test_fail_context("gradient by backward ops");
     CHECK_EQ_U64(answers_check_gradient(&a, loss, FLX_GRAD_VALUE | FLX_GRAD_FUSED_BACKWARD), 5);
-    flx_graph_free(loss);
+    flx_graph_release(loss);
     answers_close(&a);
 }
 
@@ -65,10 +67,10 @@ TEST(forces_loss_can_be_written_with_an_inlined_gradient)
     CHECK_OK(flx_graph_verify(a.g, &err), &err);
     answers_check(&a, a.g, "ref");
     CHECK_EQ_U64(answers_check_gradient(&a, a.g, FLX_GRAD_VALUE), 5);
-    flx_graph_free(slope);
-    flx_graph_free(total);
-    flx_graph_free(energy);
-    flx_graph_free(loss);
+    flx_graph_release(slope);
+    flx_graph_release(total);
+    flx_graph_release(energy);
+    flx_graph_release(loss);
     answers_close(&a);
 }
 
@@ -150,13 +152,13 @@ TEST(forces_loss_has_the_gradient_that_differences_show)
         CHECK_MSG(grad, "%s", err.message);
         for (int64_t i = 0; i < flx_tensor_count(value_of(&in, params[k])); i += 7)
             CHECK_NEAR(run_for(grad, &in, 0, i), difference(loss, &in, params[k], i, LOSS), 1e-8 * (1 + size));
-        flx_graph_free(first);
-        flx_graph_free(grad);
+        flx_graph_release(first);
+        flx_graph_release(grad);
     }
     for (int64_t i = 0; i < EXAMPLES * ATOMS * AXES; i++)
         CHECK_NEAR(run_for(loss, &in, FORCES, i), -difference(loss, &in, "x", i, ENERGY), 1e-8 * (1 + size));
     release_inputs(&in);
-    flx_graph_free(loss);
+    flx_graph_release(loss);
     answers_close(&a);
 }
 
@@ -190,6 +192,6 @@ TEST(forces_of_distances_have_neither_sum_nor_torque)
         }
     }
     release_inputs(&in);
-    flx_graph_free(loss);
+    flx_graph_release(loss);
     answers_close(&a);
 }

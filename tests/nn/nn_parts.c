@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ TEST(nn_layers_declare_their_parameters_by_name)
     for (size_t i = 0; i < 6; i++)
         CHECK_EQ_STR(flx_val_name(g, flx_graph_input(g, i)), names[i]);
     CHECK(flx_graph_input_is_param(g, 1) && !flx_graph_input_is_param(g, 0));
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -57,7 +58,7 @@ TEST(nn_sinusoids_alternate_sine_and_cosine)
             CHECK_NEAR(flx_tensor_get(t, p * 6 + 2 * i + 1), cos(angle), 1e-12);
         }
     flx_tensor_release(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -82,7 +83,7 @@ TEST(nn_rope_tables_turn_by_the_position)
             CHECK_NEAR(flx_tensor_get(t, i * 5 + j), flx_tensor_get(t, (i - 1) * 5 + j - 1), 1e-12);
     CHECK(fabs(flx_tensor_get(t, 0) - flx_tensor_get(t, 1)) > 1e-3);
     flx_tensor_release(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -192,15 +193,15 @@ TEST(nn_mistakes_stay_in_the_graph)
     flx_val x = input(g, "x", FLX_F32, 2, dims);
     flx_nn_linear(g, "l", flx_nn_linear(g, "l", x, 4, NULL), 4, NULL); /* the same name twice */
     CHECK(flx_graph_error(g, &err) == FLX_E_DUP_NAME);
-    flx_graph_free(g);
+    flx_graph_release(g);
     g = flx_graph_new(ctx, "f");
     flx_nn_linear(g, "l", input(g, "x", FLX_F32, 2, dims), 4, "no_such_op");
     CHECK(flx_graph_error(g, &err) == FLX_E_NAME);
-    flx_graph_free(g);
+    flx_graph_release(g);
     g = flx_graph_new(ctx, "f");
     flx_nn_ctc(g, input(g, "x", FLX_F32, 2, dims), FLX_NONE, FLX_NONE, FLX_NONE, 0);
     CHECK(flx_graph_error(g, &err) != FLX_OK);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -218,6 +219,6 @@ TEST(nn_ctc_of_too_short_an_input_is_infinite)
     flx_tensor *t = run_only(g, flx_nn_ctc(g, flx_log_softmax(g, zeros, -1), labels, steps, count, 0));
     CHECK(isinf(flx_tensor_get(t, 0)) && flx_tensor_get(t, 0) > 0);
     flx_tensor_release(t);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

@@ -48,7 +48,7 @@ static inline int32_t run_batched(const char *text, flx_dim size, const batch_ro
     flx_tensor_release(y);
     for (size_t i = 0; i < n; i++)
         flx_tensor_release(in[i]);
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
     return code;

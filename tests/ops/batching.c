@@ -46,7 +46,7 @@ static flx_tensor *example_of(const flx_tensor *batch, const flx_type *type, int
 {
     flx_tensor *y = flx_tensor_new(batch->ctx, type, NULL, NULL);
     CHECK(y != NULL);
-    copy_example((char *)(uintptr_t)flx_tensor_bytes(batch), flx_tensor_data(y), type, axis,
+    copy_example((char *)(uintptr_t)flx_tensor_const_data(batch), flx_tensor_data(y), type, axis,
                  flx_tensor_type(batch)->dims[axis], b, false);
     return y;
 }
@@ -57,7 +57,8 @@ static flx_tensor *batch_of(flx_context *ctx, flx_tensor *const *examples, const
     flx_tensor *y = flx_tensor_new(ctx, &wide, NULL, NULL);
     CHECK(y != NULL);
     for (int64_t b = 0; b < size; b++)
-        copy_example(flx_tensor_data(y), (char *)(uintptr_t)flx_tensor_bytes(examples[b]), type, axis, size, b, true);
+        copy_example(flx_tensor_data(y), (char *)(uintptr_t)flx_tensor_const_data(examples[b]), type, axis, size, b,
+                     true);
     return y;
 }
 
@@ -102,14 +103,14 @@ const char *batching_exception(flxi_opcode op)
 static bool same_values(flxi_opcode op, const flx_tensor *a, const flx_tensor *b)
 {
     int32_t dtype = flx_tensor_type(a)->dtype;
-    if (flx_tensor_size(a) != flx_tensor_size(b))
+    if (flx_tensor_nbytes(a) != flx_tensor_nbytes(b))
         return false;
-    if (memcmp(flx_tensor_bytes(a), flx_tensor_bytes(b), flx_tensor_size(a)) == 0)
+    if (memcmp(flx_tensor_const_data(a), flx_tensor_const_data(b), flx_tensor_nbytes(a)) == 0)
         return true;
     if (op != reordered[0].op || (dtype != FLX_F64 && dtype != FLX_C128))
         return false;
-    const double *p = flx_tensor_bytes(a);
-    const double *q = flx_tensor_bytes(b);
+    const double *p = flx_tensor_const_data(a);
+    const double *q = flx_tensor_const_data(b);
     for (int64_t i = 0; i < flx_tensor_count(a) * experiment_parts(dtype); i++)
         if (!(p[i] == q[i] || fabs(p[i] - q[i]) <= reordered[0].tolerance))
             return false;
@@ -172,7 +173,7 @@ static void check_turn(const loop *l, unsigned subset, int turn, int64_t size)
     }
     release_all(all, l->results);
     bag_free(&in);
-    flx_graph_free(v);
+    flx_graph_release(v);
 }
 
 bool batching_has_streams(flxi_opcode op)
@@ -211,7 +212,7 @@ static bool begin_loop(loop *l, const sample_case *c)
         l->out[k] = *flx_val_type(bound, flx_graph_output(bound, k));
         l->places = l->out[k].rank + 1 > l->places ? l->out[k].rank + 1 : l->places;
     }
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     return l->operands > 0;
 }
 
@@ -329,7 +330,7 @@ static flx_tensor *added(const flx_tensor *batch, const flx_type *type, int axis
     flx_tensor *sum = example_of(batch, type, axis, 0);
     flx_tensor *other = example_of(batch, type, axis, 1);
     double *p = flx_tensor_data(sum);
-    const double *q = flx_tensor_bytes(other);
+    const double *q = flx_tensor_const_data(other);
     for (int64_t i = 0; i < flx_tensor_count(sum) * experiment_parts(type->dtype); i++)
         p[i] += q[i];
     flx_tensor_release(other);
@@ -356,10 +357,10 @@ static void check_commuting(const batch_plan *p, const flx_graph *grad)
         }
     release_all(each, x->count);
     release_all(whole, x->count);
-    flx_graph_free(batch_of_grad);
-    flx_graph_free(grad_of_batch);
-    flx_graph_free(sum);
-    flx_graph_free(batch);
+    flx_graph_release(batch_of_grad);
+    flx_graph_release(grad_of_batch);
+    flx_graph_release(sum);
+    flx_graph_release(batch);
 }
 
 size_t law_of_commuting(const sample_case *sample, bool dry)
@@ -385,7 +386,7 @@ size_t law_of_commuting(const sample_case *sample, bool dry)
         check_commuting(&p, grad);
         bag_free(&p.in);
     }
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     experiment_end(&x);
     return tried;
 }

@@ -42,7 +42,7 @@ static late_case late_case_of(flx_context *ctx, const char *case_name, const flx
     c.scales = calloc(c.n + 1, sizeof *c.scales);
     CHECK(c.answers && c.results && c.scales);
     for (size_t i = 0; i < c.n; i++) {
-        c.answers[i] = flx_tensor_new(ctx, flx_tensor_type(answers[i]), flx_tensor_bytes(answers[i]), &err);
+        c.answers[i] = flx_tensor_new(ctx, flx_tensor_type(answers[i]), flx_tensor_const_data(answers[i]), &err);
         CHECK_MSG(c.answers[i], "%s", err.message);
         snprintf(c.results[i], NAME, "%s", flx_graph_output_name(g, i));
         if (scales)
@@ -115,8 +115,8 @@ void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs)
     CHECK_OK(lift(part, &open, &err), &err);
     if (flx_graph_input_count(open) <= MOST)
         compiled_oracle_add(flx_graph_name(g), open, constant_by_name, part, answers, NULL);
-    flx_graph_free(open);
-    flx_graph_free(part);
+    flx_graph_release(open);
+    flx_graph_release(part);
 }
 
 /* ---- Comparing ---- */
@@ -132,7 +132,7 @@ static double *whole_bounds(const flx_tensor *expected, const double *noise)
     double *bounds = calloc((size_t)flx_tensor_count(expected) + 1, sizeof *bounds);
     CHECK(bounds);
     for (int64_t i = 0; i < flx_tensor_count(expected); i++) {
-        double size = cabs(flxi_load_complex(dtype, flx_tensor_bytes(expected), i));
+        double size = cabs(flxi_load_complex(dtype, flx_tensor_const_data(expected), i));
         bounds[i] = (isfinite(size) ? element_bound(dtype, size) : 0) + noise[i];
     }
     return bounds;

@@ -46,8 +46,8 @@ static void compare(const flx_tensor *a, const flx_tensor *b, size_t result)
     flx_dtype wide = flxi_is_complex(t->dtype) ? FLX_C128 : FLX_F64;
     flx_tensor *p = flx_tensor_cast(a, wide, NULL);
     flx_tensor *q = flx_tensor_cast(b, wide, NULL);
-    const double *x = flx_tensor_bytes(p);
-    const double *y = flx_tensor_bytes(q);
+    const double *x = flx_tensor_const_data(p);
+    const double *y = flx_tensor_const_data(q);
     int64_t n = flx_tensor_count(a) * (wide == FLX_C128 ? 2 : 1);
     for (int64_t i = 0; i < n; i++)
         if (!EXPECT_MSG(near_enough(x[i], y[i]), "result %zu, number %lld: the op gives %.17g, its decomposition %.17g",
@@ -93,7 +93,7 @@ static void decompose_sample(const sample_case *sample)
             if (op->op_class == CLASS_POINTWISE)
                 compare_on(&c, g, d, FILL_SPECIAL);
         }
-        flx_graph_free(d);
+        flx_graph_release(d);
     }
     flx_module_free(m);
     flx_context_free(ctx);

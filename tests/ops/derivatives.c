@@ -60,7 +60,7 @@ static flx_tensor *moved(const flx_tensor *x, const flx_tensor *t, double h)
 {
     flx_tensor *y = flx_tensor_cast(x, (flx_dtype)flx_tensor_type(x)->dtype, NULL);
     double *p = flx_tensor_data(y);
-    const double *q = flx_tensor_bytes(t);
+    const double *q = flx_tensor_const_data(t);
     int64_t n = flx_tensor_count(x) * experiment_parts(flx_tensor_type(x)->dtype);
     for (int64_t i = 0; i < n; i++)
         p[i] += h * q[i];
@@ -143,7 +143,7 @@ static void check_first_order(experiment *x, const flx_graph *grad)
     double by_forward = experiment_run(x, jvp, &x->in, out) ? flx_tensor_get(out[1], 0) : NAN;
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     double by_difference = difference(x, loss_at, "tangent_");
     x->size = size;
     EXPECT_MSG(experiment_close(by_reverse, by_forward, 1e-12, size), "reverse %.15g, forward %.15g (difference %.15g)",
@@ -203,7 +203,7 @@ static double reverse_of(const experiment *x, const flx_graph *l, const char *wh
         return NAN;
     double size = 0.0;
     double v = gradient_along(x, second, &x->in, "_2", &size);
-    flx_graph_free(second);
+    flx_graph_release(second);
     return v;
 }
 
@@ -218,7 +218,7 @@ static double forward_over_forward(const experiment *x, const flx_graph *jvp)
         v = flx_tensor_get(out[3], 0);
     for (int i = 0; i < 4; i++)
         flx_tensor_release(out[i]);
-    flx_graph_free(second);
+    flx_graph_release(second);
     return v;
 }
 
@@ -237,7 +237,7 @@ static double forward_over_reverse(const experiment *x)
     double size = 0.0;
     double v = hvp && experiment_run(x, hvp, &x->in, out) ? along_direction(x, out, "_2", &size) : NAN;
     release_all(out, x->count);
-    flx_graph_free(hvp);
+    flx_graph_release(hvp);
     return v;
 }
 
@@ -266,9 +266,9 @@ static void check_second_order(experiment *x, const flx_graph *grad)
         EXPECT_MSG(left == FROZEN_SCALE || experiment_close(a, e, 1e-5, size),
                    "second order %.12g, difference of gradients %.12g", a, e);
     }
-    flx_graph_free(along);
-    flx_graph_free(tangent_loss);
-    flx_graph_free(jvp);
+    flx_graph_release(along);
+    flx_graph_release(tangent_loss);
+    flx_graph_release(jvp);
 }
 
 /* ---- Zero by definition ---- */
@@ -294,7 +294,7 @@ static void check_zero(const experiment *x, const flx_graph *grad)
         expect_zeros(y[1], "forward mode");
     release_all(d, x->count);
     release_all(y, 2);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
 }
 
 /* ---- Every sample ---- */
@@ -319,7 +319,7 @@ size_t law_of_modes(const sample_case *sample, bool dry)
             check_second_order(&x, grad);
         }
     }
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     experiment_end(&x);
     return applies;
 }
@@ -368,7 +368,7 @@ static void check_symmetry(const experiment *x)
     release_all(ht, x->count);
     release_all(hu, x->count);
     bag_free(&turned);
-    flx_graph_free(hvp);
+    flx_graph_release(hvp);
 }
 
 size_t law_of_symmetry(const sample_case *sample, bool dry)
@@ -410,7 +410,7 @@ static flx_tensor *part_of(const flx_tensor *z, int part)
     flx_tensor *y = flx_tensor_new(z->ctx, &t, NULL, NULL);
     CHECK(y != NULL);
     double *to = flx_tensor_data(y);
-    const double *from = flx_tensor_bytes(z);
+    const double *from = flx_tensor_const_data(z);
     for (int64_t i = 0; i < flx_tensor_count(z); i++)
         to[i] = from[2 * i + part];
     return y;
@@ -492,10 +492,10 @@ static void check_jacobians(const experiment *x)
         ok = experiment_same(by[0][i], by[1][i], 1e-12, "jacfwd and jacrev");
     for (int k = 0; k < 2; k++) {
         release_all(by[k], n);
-        flx_graph_free(jac[k]);
+        flx_graph_release(jac[k]);
     }
     bag_free(&r.in);
-    flx_graph_free(r.g);
+    flx_graph_release(r.g);
 }
 
 size_t law_of_jacobians(const sample_case *sample, bool dry)

@@ -2,6 +2,7 @@
 /* driver_traps.c: cases where the driver of derivatives, not a rule, would fail if written naively. */
 #include "test.h"
 
+#include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ TEST(trap_108_gradient_of_an_unreached_input_has_its_type)
         char shown[40];
         flx_type_print(ctx, flx_val_type(g, flx_graph_output(g, 0)), shown, sizeof shown);
         CHECK_EQ_STR(shown, types[i]);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_module_free(m);
         flx_context_free(ctx);
     }

@@ -53,8 +53,8 @@ double experiment_pair(const flx_tensor *a, const flx_tensor *b)
 {
     double sum = 0.0;
     int64_t n = flx_tensor_count(a) * experiment_parts(flx_tensor_type(a)->dtype);
-    const double *p = flx_tensor_bytes(a);
-    const double *q = flx_tensor_bytes(b);
+    const double *p = flx_tensor_const_data(a);
+    const double *q = flx_tensor_const_data(b);
     for (int64_t i = 0; i < n; i++)
         sum += p[i] * q[i];
     return sum;
@@ -82,8 +82,8 @@ bool experiment_same(const flx_tensor *a, const flx_tensor *b, double tolerance,
     if (!EXPECT_MSG(flxi_type_equal(t, flx_tensor_type(b)), "%s: the types differ", what))
         return false;
     int64_t n = flx_tensor_count(a) * experiment_parts(t->dtype);
-    const double *p = flx_tensor_bytes(a);
-    const double *q = flx_tensor_bytes(b);
+    const double *p = flx_tensor_const_data(a);
+    const double *q = flx_tensor_const_data(b);
     for (int64_t i = 0; i < n; i++)
         size = isfinite(p[i]) ? fmax(size, fabs(p[i])) : size;
     for (int64_t i = 0; i < n; i++)
@@ -185,7 +185,7 @@ static bool fill_inputs(experiment *x)
             add_direction(x, name, "_2", t, &state);
         }
     }
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     return true;
 }
 
@@ -215,7 +215,7 @@ bool experiment_begin(experiment *x, const sample_case *c)
 
 static flx_tensor *narrowed(flx_context *ctx, const flx_tensor *t, int32_t dtype)
 {
-    flx_tensor *same = flx_tensor_new(ctx, flx_tensor_type(t), flx_tensor_bytes(t), NULL);
+    flx_tensor *same = flx_tensor_new(ctx, flx_tensor_type(t), flx_tensor_const_data(t), NULL);
     flx_tensor *y = same ? flx_tensor_cast(same, (flx_dtype)dtype, NULL) : NULL;
     flx_tensor_release(same);
     CHECK(y != NULL);
@@ -246,7 +246,7 @@ bool experiment_begin_narrow(experiment *x, const sample_case *c, const experime
 void experiment_end(experiment *x)
 {
     bag_free(&x->in);
-    flx_graph_free(x->loss);
+    flx_graph_release(x->loss);
     flx_module_free(x->m);
     flx_context_free(x->ctx);
 }

@@ -49,9 +49,9 @@ static double complex element(const flx_tensor *t, int64_t i)
 {
     const flx_type *type = flx_tensor_type(t);
     if (type->dtype == FLX_C64)
-        return ((const float complex *)flx_tensor_bytes(t))[i];
+        return ((const float complex *)flx_tensor_const_data(t))[i];
     if (type->dtype == FLX_C128)
-        return ((const double complex *)flx_tensor_bytes(t))[i];
+        return ((const double complex *)flx_tensor_const_data(t))[i];
     return flx_tensor_get(t, i);
 }
 
@@ -97,7 +97,7 @@ static double scale_of(const char *name)
 
 static int64_t first_other_bytes(const flx_tensor *found, const flx_tensor *expected)
 {
-    const char *x = flx_tensor_bytes(found), *y = flx_tensor_bytes(expected);
+    const char *x = flx_tensor_const_data(found), *y = flx_tensor_const_data(expected);
     size_t size = flx_dtype_size(flx_tensor_type(expected)->dtype);
     for (int64_t i = 0; i < flx_tensor_count(expected); i++)
         if (memcmp(x + (size_t)i * size, y + (size_t)i * size, size) != 0)

@@ -45,7 +45,7 @@ static inline void gradient_read(const flx_tensor *t, double *v)
     CHECK(count <= GRADIENT_MAX_PARTS);
     flx_tensor *wide = flx_tensor_cast(t, gradient_parts(type) == 2 ? FLX_C128 : FLX_F64, NULL);
     CHECK(wide != NULL);
-    memcpy(v, flx_tensor_bytes(wide), count * sizeof *v);
+    memcpy(v, flx_tensor_const_data(wide), count * sizeof *v);
     flx_tensor_release(wide);
 }
 
@@ -103,7 +103,7 @@ static inline void gradient_eval(const gradient_run *r, flx_graph *g, size_t ext
     CHECK_OK(flx_graph_verify(g, &err), &err);
     CHECK(flx_graph_output_count(g) <= 2 * GRADIENT_MAX_INPUTS);
     CHECK_OK((int32_t)flx_run(g, ON_REF, r->feeds, r->n + extra, out, &err), &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 static inline void gradient_compare(const gradient_run *r, flx_tensor **found, const char *what)

@@ -99,7 +99,7 @@ static flx_graph *batched_grad(const problem *p, size_t num_batched, flx_error *
 {
     flx_graph *grad = apply_grad(p, err);
     flx_graph *g = grad ? batched(p, grad, num_batched, err) : NULL;
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     return g;
 }
 
@@ -173,10 +173,10 @@ static bool is_differentiable(const flx_type *t)
 static flx_tensor *lane_of(flx_context *ctx, const flx_tensor *t, int64_t lane)
 {
     flx_type type = *flx_tensor_type(t);
-    size_t bytes = flx_tensor_size(t) / (size_t)type.dims[0];
+    size_t bytes = flx_tensor_nbytes(t) / (size_t)type.dims[0];
     type.rank--;
     memmove(type.dims, type.dims + 1, (size_t)type.rank * sizeof type.dims[0]);
-    return flx_tensor_new(ctx, &type, (const char *)flx_tensor_bytes(t) + (size_t)lane * bytes, NULL);
+    return flx_tensor_new(ctx, &type, (const char *)flx_tensor_const_data(t) + (size_t)lane * bytes, NULL);
 }
 
 static bool has_lanes(const problem *p, size_t input)
@@ -270,7 +270,7 @@ static void run_kind(problem *p, const transform_kind *kind)
             for (int64_t lane = 0; lane < (kind->lane_by_lane ? p->lanes : 1); lane++)
                 run_lane(p, g, kind, lane);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 /* ---- Reading ---- */

@@ -139,7 +139,7 @@ typedef struct {
 
 static double magnitude(const flx_tensor *t, int64_t i)
 {
-    const double *p = flx_tensor_bytes(t);
+    const double *p = flx_tensor_const_data(t);
     return flxi_is_complex(flx_tensor_type(t)->dtype) ? hypot(p[2 * i], p[2 * i + 1]) : fabs(p[i]);
 }
 
@@ -158,7 +158,7 @@ static bag one_direction(const experiment *x, const flx_graph *g, const flx_grap
         const flx_tensor *like = bag_get(&x->in, z[k - own]);
         flx_tensor *t = flx_tensor_new(x->ctx, flx_tensor_type(like), NULL, NULL);
         CHECK(t != NULL);
-        memset(flx_tensor_data(t), 0, flx_tensor_size(t));
+        memset(flx_tensor_data(t), 0, flx_tensor_nbytes(t));
         if (k - own == i)
             ((double *)flx_tensor_data(t))[e] = magnitude(like, e / experiment_parts(flx_tensor_type(like)->dtype));
         bag_put(&b, name, t);
@@ -220,7 +220,7 @@ static bool add_movements(const experiment *x, reference *r, const char *const *
     bool ok = experiment_made(jvp, "jvp of the derivative", &err);
     for (size_t i = 0; ok && i < n; i++)
         ok = add_scales(x, r, jvp, z, i);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return ok;
 }
 
@@ -249,7 +249,7 @@ static void free_reference(reference *r)
     release_all(r->out, r->outputs);
     for (size_t k = 0; k < r->outputs; k++)
         free(r->scale[k]);
-    flx_graph_free(r->g);
+    flx_graph_release(r->g);
 }
 
 /* ---- Comparing ---- */
@@ -267,8 +267,8 @@ static void compare(const comparison *c, const flx_tensor *narrow, const flx_ten
     int parts = experiment_parts(flx_tensor_type(wide)->dtype);
     flx_tensor *cast = flx_tensor_cast(narrow, (flx_dtype)flx_tensor_type(wide)->dtype, NULL);
     CHECK(cast != NULL);
-    const double *p = flx_tensor_bytes(cast);
-    const double *q = flx_tensor_bytes(wide);
+    const double *p = flx_tensor_const_data(cast);
+    const double *q = flx_tensor_const_data(wide);
     for (int64_t i = 0; i < flx_tensor_count(wide); i++) {
         double error = 0.0;
         for (int64_t k = parts * i; k < parts * (i + 1); k++)
@@ -362,8 +362,8 @@ static void compare_derivatives(const wide_side *w, const experiment *y, const f
     flx_graph *jvp = flx_jvp(y->g, y->names, y->count, &err);
     if (experiment_made(jvp, what[1], &err))
         compare_format(y, jvp, &w->jvp, (comparison){f, what[1], 0, most, cancels ? incoming(&w->x, "tangent_") : 0.0});
-    flx_graph_free(vjp);
-    flx_graph_free(jvp);
+    flx_graph_release(vjp);
+    flx_graph_release(jvp);
 }
 
 /* The wide case with its dtype exchanged for that of the format, or the f32 in its text; one that says only c64, or

@@ -291,6 +291,6 @@ flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, 
         code = flx_run(g, &options, feeds, n, out, err);
     for (size_t i = 0; i < n; i++)
         flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     return code;
 }

@@ -91,7 +91,7 @@ static inline void tangent_check(tangent_graph *t, flx_graph *made, const tangen
     CHECK_EQ_U64(compared, num_want);
     for (size_t i = 0; i < inputs; i++)
         flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-    flx_graph_free(made);
+    flx_graph_release(made);
 }
 
 /* The tangent of output y along tangents of these inputs. */

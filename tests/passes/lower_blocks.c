@@ -68,8 +68,8 @@ static flx_graph *lower(const flx_graph *g, flx_policy policy)
 static void check_same(flx_tensor *const *a, flx_tensor *const *b, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
-        CHECK_EQ_I64(flx_tensor_size(a[k]), flx_tensor_size(b[k]));
-        CHECK_MSG(memcmp(flx_tensor_bytes(a[k]), flx_tensor_bytes(b[k]), flx_tensor_size(a[k])) == 0,
+        CHECK_EQ_I64(flx_tensor_nbytes(a[k]), flx_tensor_nbytes(b[k]));
+        CHECK_MSG(memcmp(flx_tensor_const_data(a[k]), flx_tensor_const_data(b[k]), flx_tensor_nbytes(a[k])) == 0,
                   "result %zu differs from the block's", k);
     }
 }
@@ -96,7 +96,7 @@ static void lower_sample(const sample_case *c)
         check_same(expected, out, n);
         for (size_t k = 0; k < n; k++)
             flx_tensor_release(out[k]);
-        flx_graph_free(low);
+        flx_graph_release(low);
         test_count_case();
     }
     for (size_t k = 0; k < n; k++)
@@ -142,13 +142,13 @@ static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
             x = flx_swiglu_ffn(g, x, u, v, (int)(test_random(seed) % 2));
             break;
         case 4:
-            x = flx_mlp(g, (const flx_val[]){x, w, b, v, b}, 5, act, NULL, -1);
+            x = flx_mlp(g, ((const flx_val[]){x, w, b, v, b}), 5, act, NULL, -1);
             break;
         case 5:
-            x = flx_fused_swiglu(g, flx_concat(g, (const flx_val[]){x, x}, 2, 1), 0, FLX_DTYPE_NONE);
+            x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, x}), 2, 1), 0, FLX_DTYPE_NONE);
             break;
         default:
-            flx_linear_pair(g, x, w, v, bias, bias, act, NULL, two);
+            flx_linear_pair(g, x, w, v, bias, bias, two, act, NULL);
             x = flx_mul(g, two[0], flx_tanh(g, two[1]));
         }
     }
@@ -193,12 +193,12 @@ TEST(lower_random_networks_agrees_under_all_policies)
             run_network(low, feeds, 5, &y);
             check_same(&expected, &y, 1);
             flx_tensor_release(y);
-            flx_graph_free(low);
+            flx_graph_release(low);
         }
         flx_tensor_release(expected);
         for (size_t i = 0; i < 5; i++)
             flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_context_free(ctx);
     }
 }
@@ -234,7 +234,7 @@ TEST(lower_chooses_fused_ops_by_policy)
             flx_graph *low = lower(t.g, policies[k]);
             CHECK_EQ_U64(count_nodes(low, is_fused), rows[i].fused[k]);
             CHECK_EQ_U64(count_nodes(low, is_matmul), rows[i].products[k]);
-            flx_graph_free(low);
+            flx_graph_release(low);
         }
         bench_close(&t);
     }
@@ -251,7 +251,7 @@ TEST(lower_keeps_names_and_order_of_results)
     CHECK_EQ_STR(flx_graph_output_name(low, 1), "y");
     CHECK_EQ_U64(count_nodes(low, is_activation), 0); /* tanh is a unary op, and there is one */
     CHECK_EQ_STR(flxi_ops[flxi_node_at(low, low->node_count - 1)->op].name, "add");
-    flx_graph_free(low);
+    flx_graph_release(low);
     bench_close(&t);
 }
 
@@ -272,7 +272,7 @@ TEST(lower_carries_pins_and_remaps)
     CHECK_EQ_STR(flxi_value_at(low, id)->name, "h");
     CHECK_EQ_STR(flxi_ops[flxi_node_at(low, flxi_value_at(low, id)->node)->op].name, "relu");
     flxi_remap_free(&remap);
-    flx_graph_free(low);
+    flx_graph_release(low);
     bench_close(&t);
 }
 
@@ -294,7 +294,7 @@ TEST(lower_reaches_into_bodies)
         CHECK_EQ_U64(low->bodies.n, 2);
         CHECK_MSG(low->bodies.at[0] == low->bodies.at[1], "a body that is used twice is lowered once");
         CHECK_EQ_I64(flx_graph_stage(low->bodies.at[0]), FLX_STAGE_MIR);
-        flx_graph_free(low);
+        flx_graph_release(low);
     }
     CHECK_EQ_U64(count_nodes(t.g, is_block), 3);
     bench_close(&t);
@@ -313,7 +313,7 @@ TEST(lower_makes_a_graph_that_takes_no_blocks)
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
     CHECK_EQ_STR(t.err.message, "linear is a composite, but 'f' has been lowered");
     CHECK_EQ_STR(t.err.hint, "add it to the graph before lowering, then lower again");
-    flx_graph_free(low);
+    flx_graph_release(low);
     bench_close(&t);
 }
 
@@ -333,7 +333,7 @@ TEST(lower_makes_a_graph_that_takes_no_bodies_with_blocks)
     CHECK_EQ_U64(flx_op(low, "if", in, 2, attrs, 2, &y, 1), 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
     CHECK_EQ_STR(t.err.message, "if: its body has composites, but 'f' has been lowered");
-    flx_graph_free(low);
+    flx_graph_release(low);
     bench_close(&t);
 }
 
@@ -356,12 +356,12 @@ TEST(stage_survives_passes_and_transforms)
     CHECK_EQ_I64(flx_graph_stage(plain), FLX_STAGE_HIR);
     CHECK_EQ_U64(count_nodes(grad, is_block), 0);
     CHECK_EQ_U64(flx_graph_hash(same), flx_graph_hash(low)); /* nothing is left to do */
-    flx_graph_free(simple);
-    flx_graph_free(same);
-    flx_graph_free(grad);
-    flx_graph_free(jvp);
-    flx_graph_free(plain);
-    flx_graph_free(low);
+    flx_graph_release(simple);
+    flx_graph_release(same);
+    flx_graph_release(grad);
+    flx_graph_release(jvp);
+    flx_graph_release(plain);
+    flx_graph_release(low);
     bench_close(&t);
 }
 
@@ -394,7 +394,7 @@ TEST(lower_survives_memory_failure)
             f.fail_at = 0;
             if (!failed) {
                 CHECK_MSG(low != NULL, "%s", t.err.message);
-                flx_graph_free(low);
+                flx_graph_release(low);
                 CHECK(n > 10);
                 break;
             }

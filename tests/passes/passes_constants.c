@@ -28,7 +28,7 @@ static int at_least(void *user, const char *name, flx_tensor *value)
 {
     chosen *c = user;
     c->asked++;
-    if (flx_tensor_size(value) < c->min_bytes)
+    if (flx_tensor_nbytes(value) < c->min_bytes)
         return 0;
     snprintf(c->names + strlen(c->names), sizeof c->names - strlen(c->names), "%s ", name);
     c->kept[c->num_kept++] = flx_tensor_retain(value);
@@ -78,15 +78,15 @@ TEST(constants_become_parameters)
     CHECK_OK(flx_run(g, ON_REF, feeds, 2, before, &err), &err);
     CHECK_OK(flx_run(moved, ON_REF, feeds, 4, after, &err), &err);
     for (int k = 0; k < 2; k++) {
-        CHECK(memcmp(flx_tensor_bytes(before[k]), flx_tensor_bytes(after[k]), 8) == 0);
+        CHECK(memcmp(flx_tensor_const_data(before[k]), flx_tensor_const_data(after[k]), 8) == 0);
         flx_tensor_release(before[k]);
         flx_tensor_release(after[k]);
     }
     flx_tensor_release(x);
     flx_tensor_release(w);
     release(&c);
-    flx_graph_free(moved);
-    flx_graph_free(g);
+    flx_graph_release(moved);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -101,8 +101,8 @@ TEST(constants_that_are_not_chosen_stay)
     CHECK_EQ_U64(flx_graph_hash(same), flx_graph_hash(g));
     CHECK(flx_constants_to_params(g, NULL, NULL, &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(flx_constants_to_params(NULL, at_least, &c, &err) == NULL);
-    flx_graph_free(same);
-    flx_graph_free(g);
+    flx_graph_release(same);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -113,7 +113,7 @@ TEST(constants_without_memory)
     flx_graph *g = graph_of(ctx, whole);
     chosen c = {.min_bytes = 8};
     size_t before = f.calls;
-    flx_graph_free(flx_constants_to_params(g, at_least, &c, NULL));
+    flx_graph_release(flx_constants_to_params(g, at_least, &c, NULL));
     size_t calls = f.calls - before;
     release(&c);
     CHECK(calls > 3);
@@ -125,9 +125,9 @@ TEST(constants_without_memory)
         release(&c);
         test_fail_context("allocation %zu of %zu fails", n, calls);
         CHECK(made || err.code == FLX_E_OOM);
-        flx_graph_free(made);
+        flx_graph_release(made);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }

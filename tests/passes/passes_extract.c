@@ -23,8 +23,8 @@ TEST(extract_keeps_inputs_and_drops_the_rest)
                             "  return c, x\n"
                             "}\n");
     flx_buffer_free(&text);
-    flx_graph_free(part);
-    flx_graph_free(g);
+    flx_graph_release(part);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -41,10 +41,10 @@ TEST(extract_takes_values_that_are_no_outputs)
         CHECK_EQ_STR(flx_graph_output_name(part, 0), flx_val_name(g, v));
         CHECK_EQ_U64(flx_graph_input_count(part), 3);
         check_round_trip(part);
-        flx_graph_free(part);
+        flx_graph_release(part);
         test_count_case();
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -62,7 +62,7 @@ TEST(extract_refuses_what_is_no_value)
     CHECK(flx_extract(g, NULL, 0, &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(flx_extract(NULL, &right, 1, &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(flx_extract(g, &none, 1, NULL) == NULL);
-    flx_graph_free(other);
-    flx_graph_free(g);
+    flx_graph_release(other);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

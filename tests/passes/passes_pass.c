@@ -22,9 +22,9 @@ static void check_pass(flxi_pass pass, const char *text, const char *expected)
     CHECK_EQ_U64(flx_graph_hash(g), before);
     flx_buffer_free(&a);
     flx_buffer_free(&b);
-    flx_graph_free(out);
-    flx_graph_free(wanted);
-    flx_graph_free(g);
+    flx_graph_release(out);
+    flx_graph_release(wanted);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_count_case();
 }
@@ -190,9 +190,9 @@ TEST(remap_leads_handles_to_where_they_went)
     flxi_remap_free(&second);
     flxi_remap_free(&second);
     flxi_remap_free(NULL);
-    flx_graph_free(g);
-    flx_graph_free(merged);
-    flx_graph_free(lean);
+    flx_graph_release(g);
+    flx_graph_release(merged);
+    flx_graph_release(lean);
     flx_context_free(ctx);
 }
 
@@ -216,9 +216,9 @@ TEST(passes_keep_leaves_declared_late_and_names)
         CHECK_EQ_U64(flx_graph_hash(out), flx_graph_hash(g));
         flx_buffer_free(&x);
         flx_buffer_free(&y);
-        flx_graph_free(out);
+        flx_graph_release(out);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -232,7 +232,7 @@ TEST(passes_refuse_a_graph_with_an_error)
     CHECK_EQ_I64(flxi_pass_dce(g, &out, NULL, &err), FLX_E_USAGE);
     CHECK_EQ_I64(flxi_pass_cse(g, &out, NULL, &err), FLX_E_USAGE);
     CHECK(out == NULL && err.message[0]);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -252,8 +252,8 @@ TEST(passes_take_linear_time)
     CHECK_OK(flxi_pass_cse(g, &a, NULL, &err), &err);
     CHECK_OK(flxi_pass_dce(a, &b, NULL, &err), &err);
     CHECK_EQ_U64(flx_graph_node_count(b), COUNT + 1);
-    flx_graph_free(a);
-    flx_graph_free(b);
-    flx_graph_free(g);
+    flx_graph_release(a);
+    flx_graph_release(b);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

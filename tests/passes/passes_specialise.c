@@ -21,9 +21,9 @@ static void check_special(const char *text, const flx_dim_binding *b, size_t n, 
     CHECK_EQ_U64(flx_graph_hash(bound), flx_graph_hash(wanted));
     flx_buffer_free(&found);
     flx_buffer_free(&expected);
-    flx_graph_free(bound);
-    flx_graph_free(wanted);
-    flx_graph_free(g);
+    flx_graph_release(bound);
+    flx_graph_release(wanted);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_count_case();
 }
@@ -40,7 +40,7 @@ static void check_special_fails(const char *text, const flx_dim_binding *b, size
     CHECK_CODE(err.code, code, &err);
     CHECK_MSG(strstr(err.message, message), "%s", err.message);
     CHECK_EQ_U64(flx_graph_hash(g), hash); /* a failed call leaves its input unchanged */
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
     test_count_case();
 }
@@ -94,9 +94,9 @@ TEST(specialise_shares_bodies)
     CHECK(flx_node_graph(bound, 2, 0) == flx_node_graph(g, 2, 0)); /* shared */
     CHECK(flx_node_graph(bound, 3, 0) != flx_node_graph(g, 3, 0)); /* rebuilt, but once */
     CHECK(flx_node_graph(bound, 3, 0) == flx_node_graph(bound, 4, 0));
-    flx_graph_free(g);
+    flx_graph_release(g);
     CHECK_OK(flx_graph_verify(bound, &err), &err);
-    flx_graph_free(bound);
+    flx_graph_release(bound);
     flx_context_free(ctx);
 }
 
@@ -153,8 +153,8 @@ TEST(specialise_carries_pins_labels_and_handles)
     CHECK(flxi_type_at(bound, a)->dims[0] == 3);
     CHECK_EQ_U64(remap.n, 4);
     flxi_remap_free(&remap);
-    flx_graph_free(bound);
-    flx_graph_free(g);
+    flx_graph_release(bound);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

@@ -19,8 +19,8 @@ static void check_widens(const char *text, const char *expected)
     flx_buffer_free(&before);
     flx_buffer_free(&after);
     flx_buffer_free(&printed);
-    flx_graph_free(wide);
-    flx_graph_free(g);
+    flx_graph_release(wide);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -96,7 +96,7 @@ TEST(widen_reports_ops_that_depend_on_the_width)
     CHECK(flx_widen(g, NULL) == NULL);
     CHECK(flx_widen(NULL, &err) == NULL);
     CHECK_CODE(err.code, FLX_E_USAGE, &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -113,8 +113,8 @@ TEST(widen_survives_exhausted_memory)
         bool failed = f.failed > 0;
         CHECK_MSG(failed ? !wide && err.code == FLX_E_OOM : wide != NULL, "request %zu: %s", n, err.message);
         f.fail_at = 0;
-        flx_graph_free(wide);
-        flx_graph_free(g);
+        flx_graph_release(wide);
+        flx_graph_release(g);
         flx_context_free(ctx);
         CHECK(fault_is_clean(&f));
         if (!failed)

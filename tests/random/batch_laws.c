@@ -61,9 +61,9 @@ static flx_tensor *stacked(const subject *s, const flx_tensor *a, const flx_tens
     flx_tensor *y = flx_tensor_new(s->ctx, &t, NULL, NULL);
     CHECK(y != NULL);
     char *to = flx_tensor_data(y);
-    for (size_t at = 0; at < flx_tensor_size(a); at += n, to += 2 * n) {
-        memcpy(to, (const char *)flx_tensor_bytes(a) + at, n);
-        memcpy(to + n, (const char *)flx_tensor_bytes(b) + at, n);
+    for (size_t at = 0; at < flx_tensor_nbytes(a); at += n, to += 2 * n) {
+        memcpy(to, (const char *)flx_tensor_const_data(a) + at, n);
+        memcpy(to + n, (const char *)flx_tensor_const_data(b) + at, n);
     }
     return y;
 }
@@ -73,9 +73,9 @@ static flx_tensor *row_of(const subject *s, const flx_tensor *t, const flx_tenso
     const flx_type *type = flx_tensor_type(like);
     size_t n = bytes_behind(type, (int)axis);
     flx_tensor *y = flx_tensor_new(s->ctx, type, NULL, NULL);
-    CHECK(y && flx_tensor_size(t) == BATCH * flx_tensor_size(like));
-    for (size_t at = 0; at < flx_tensor_size(like); at += n)
-        memcpy((char *)flx_tensor_data(y) + at, (const char *)flx_tensor_bytes(t) + BATCH * at + b * n, n);
+    CHECK(y && flx_tensor_nbytes(t) == BATCH * flx_tensor_nbytes(like));
+    for (size_t at = 0; at < flx_tensor_nbytes(like); at += n)
+        memcpy((char *)flx_tensor_data(y) + at, (const char *)flx_tensor_const_data(t) + BATCH * at + b * n, n);
     return y;
 }
 
@@ -130,7 +130,7 @@ bool law_of_loops(const subject *s, char *detail)
     }
     law_release(all, ran ? n : 0);
     law_release(held, s->n);
-    flx_graph_free(v);
+    flx_graph_release(v);
     return ok;
 }
 
@@ -147,15 +147,15 @@ static flx_graph *summed_batch(const subject *s, const batch_plan *b, flx_error 
     for (uint32_t i = 0; code == FLX_OK && i < v->node_count; i++)
         code = flxi_copy_node(&c, i);
     if (code == FLX_OK) {
-        flx_val total = flx_reduce_sum(c.to, (flx_val){c.remap.id[loss.id], c.to->serial}, FLX_ALL, 0);
+        flx_val total = flx_reduce_sum(c.to, ((flx_val){c.remap.id[loss.id], c.to->serial}), FLX_ALL, 0);
         flx_output(c.to, total, "total");
         code = flx_graph_error(c.to, err);
     }
     if (code == FLX_OK)
         sum = flx_graph_retain(c.to);
-    flx_graph_free(c.to);
+    flx_graph_release(c.to);
     flxi_remap_free(&c.remap);
-    flx_graph_free(v);
+    flx_graph_release(v);
     return sum;
 }
 
@@ -222,12 +222,12 @@ bool law_of_sums(const subject *s, char *detail)
         else
             ok = gradient_is_sum(s, &b, &w, all, one, detail);
         law_release(all, w.n);
-        flx_graph_free(dsum);
-        flx_graph_free(sum);
+        flx_graph_release(dsum);
+        flx_graph_release(sum);
     }
     law_release(held, s->n);
     for (size_t e = 0; e < BATCH; e++)
         law_release(one[e], MAX_OUT);
-    flx_graph_free(d);
+    flx_graph_release(d);
     return ok;
 }

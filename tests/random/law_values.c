@@ -66,7 +66,7 @@ numbers law_numbers_of(const flx_tensor *t)
     numbers x = {flx_tensor_cast(t, is_complex ? FLX_C128 : FLX_F64, NULL), NULL,
                  flx_tensor_count(t) * (is_complex ? 2 : 1)};
     CHECK(x.held != NULL);
-    x.p = flx_tensor_bytes(x.held);
+    x.p = flx_tensor_const_data(x.held);
     return x;
 }
 
@@ -154,7 +154,7 @@ bool law_same_bits(flx_tensor *const *a, flx_tensor *const *b, size_t n, char *d
 {
     for (size_t k = 0; k < n; k++)
         if (!flxi_type_equal(flx_tensor_type(a[k]), flx_tensor_type(b[k])) ||
-            memcmp(flx_tensor_bytes(a[k]), flx_tensor_bytes(b[k]), flx_tensor_size(a[k])) != 0) {
+            memcmp(flx_tensor_const_data(a[k]), flx_tensor_const_data(b[k]), flx_tensor_nbytes(a[k])) != 0) {
             snprintf(detail, LAW_DETAIL, "%s: output %zu changes, from %.17g to %.17g", what, k,
                      flx_tensor_get(a[k], 0), flx_tensor_get(b[k], 0));
             return false;
@@ -209,6 +209,6 @@ flx_graph *law_gradient(const flx_graph *g, const wrt_list *w, char *detail)
     if (d && flx_graph_verify(d, &err) == FLX_OK)
         return d;
     law_broken(detail, "grad", &err);
-    flx_graph_free(d);
+    flx_graph_release(d);
     return NULL;
 }

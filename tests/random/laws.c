@@ -48,9 +48,9 @@ static bool reads_back(const subject *s, char *detail)
 
 static flx_code fuse_exactly(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    const flx_fuse_options o = {sizeof o, FLX_FUSE_EXACT | FLX_FUSE_REGIONS};
+    const flx_rewrite_options o = {sizeof o, FLX_REWRITE_EXACT | FLX_REWRITE_REGIONS};
     (void)remap;
-    *out = flx_fuse(in, &o, NULL, err);
+    *out = flx_rewrite_patterns(in, &o, NULL, err);
     return *out ? FLX_OK : (flx_code)err->code;
 }
 
@@ -75,7 +75,7 @@ static bool passes_keep_values(const subject *s, char *detail)
              law_run(s, g, &p, after, &err);
         ok = ok ? law_same_bits(before, after, n, detail, passes[i].name) : law_broken(detail, passes[i].name, &err);
         law_release(after, n);
-        flx_graph_free(g);
+        flx_graph_release(g);
     }
     law_release(before, n);
     return ok;
@@ -108,7 +108,7 @@ static bool modes_agree(const subject *s, const flx_tensor *forward, const wrt_l
             snprintf(detail, LAW_DETAIL, "reverse mode gives %.17g, forward mode %.17g", reverse, by_jvp);
     }
     law_release(out, aux + w->n);
-    flx_graph_free(d);
+    flx_graph_release(d);
     return ok;
 }
 
@@ -176,7 +176,7 @@ static bool plain_first_order(const subject *s, char *detail)
         law_release(at[k], n);
     law_release(y, n);
     law_release(out, 2 * n);
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return ok;
 }
 
@@ -227,7 +227,7 @@ static bool plain_second_order(const subject *s, char *detail)
     size_t n = hvp ? flx_graph_output_count(hvp) : 0;
     law_release(ht, n);
     law_release(hu, n);
-    flx_graph_free(hvp);
+    flx_graph_release(hvp);
     return ok;
 }
 
@@ -277,8 +277,8 @@ static bool plain_second_differences(const subject *s, char *detail)
                      by_difference);
     }
     law_release(ht, MAX_OUT);
-    flx_graph_free(hvp);
-    flx_graph_free(d);
+    flx_graph_release(hvp);
+    flx_graph_release(d);
     return ok;
 }
 
@@ -325,7 +325,7 @@ static bool derive(derivative *d, const subject *s, differentiate how, const wrt
 static void derivative_free(derivative *d)
 {
     law_release(d->out, d->n);
-    flx_graph_free(d->g);
+    flx_graph_release(d->g);
 }
 
 /* Derivatives of a function are those of the plain one: stop_gradient is a constant, single precision is less
@@ -392,7 +392,7 @@ static bool symbols_commute(const subject *s, char *detail)
         derivative_free(&a);
         derivative_free(&b);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     return ok;
 }
 
@@ -446,7 +446,7 @@ static bool jacobians_agree(const subject *s, char *detail)
                               "forward against reverse jacobian");
     for (int k = 0; k < 2; k++) {
         law_release(by[k], MAX_OUT * RANDOM_MAX_INPUTS);
-        flx_graph_free(jac[k]);
+        flx_graph_release(jac[k]);
     }
     return ok;
 }

@@ -105,7 +105,7 @@ static bool add_stops(subject *s, const flx_graph *g, flx_error *err)
         *in = (subject_input){.x = values[k], .other = flx_tensor_retain(values[k])};
         snprintf(in->name, sizeof in->name, "stop_%zu", k);
     }
-    flx_graph_free(part);
+    flx_graph_release(part);
     return ok;
 }
 
@@ -127,7 +127,7 @@ bool plain_subject_begin(plain_subject *p, const subject *s, flx_error *err)
     bool ok = wide && (!stops || add_stops(&p->s, wide, err));
     p->g = !ok ? NULL : stops ? with_stops_as_inputs(wide, err) : flx_graph_retain(wide);
     p->s.g = p->g;
-    flx_graph_free(wide);
+    flx_graph_release(wide);
     if (p->g)
         return true;
     p->g = flx_graph_retain((flx_graph *)(uintptr_t)s->g); /* so that the inputs are released */
@@ -143,6 +143,6 @@ void plain_subject_end(plain_subject *p)
         flx_tensor_release(p->s.in[i].u);
         flx_tensor_release(p->s.in[i].other);
     }
-    flx_graph_free(p->g);
+    flx_graph_release(p->g);
     p->g = NULL;
 }

@@ -130,7 +130,7 @@ static bool is_constant(double *const y[RANDOM_POINTS], random_value *v)
         v->hi = fmax(v->hi, z);
     }
     for (int k = 1; k < RANDOM_POINTS; k++)
-        if (memcmp(y[0], y[k], flx_tensor_size(v->at[0])) != 0)
+        if (memcmp(y[0], y[k], flx_tensor_nbytes(v->at[0])) != 0)
             return false;
     return true;
 }
@@ -142,11 +142,11 @@ static bool is_precise(const random_value *v)
         return true;
     flx_tensor *n = flx_tensor_cast(v->narrow, (flx_dtype)flx_tensor_type(v->at[0])->dtype, NULL);
     CHECK(n != NULL);
-    bool ok = flx_tensor_size(n) == flx_tensor_size(v->at[0]);
+    bool ok = flx_tensor_nbytes(n) == flx_tensor_nbytes(v->at[0]);
     if (!is_float(v->type.dtype))
-        ok = ok && memcmp(flx_tensor_bytes(n), flx_tensor_bytes(v->at[0]), flx_tensor_size(n)) == 0;
-    const double *p = flx_tensor_bytes(n);
-    const double *q = flx_tensor_bytes(v->at[0]);
+        ok = ok && memcmp(flx_tensor_const_data(n), flx_tensor_const_data(v->at[0]), flx_tensor_nbytes(n)) == 0;
+    const double *p = flx_tensor_const_data(n);
+    const double *q = flx_tensor_const_data(v->at[0]);
     int64_t numbers = is_float(v->type.dtype) ? flx_tensor_count(n) * (is_complex(v->type.dtype) ? 2 : 1) : 0;
     for (int64_t i = 0; ok && i < numbers; i++)
         ok = fabs(p[i] - q[i]) <= max_rounding * (1 + fabs(q[i]));
@@ -253,7 +253,7 @@ static bool run_at_points(random_maker *m, const flx_graph *g, const int *used, 
     }
     for (size_t r = 0; r < flx_graph_output_count(g); r++)
         y[r].text = *flx_val_type(g, flx_graph_output(g, r));
-    flx_graph_free(wide);
+    flx_graph_release(wide);
     return ok;
 }
 
@@ -320,7 +320,7 @@ flx_tensor *random_moved(const flx_tensor *x, const flx_tensor *t, double h)
     flx_tensor *d = flx_tensor_cast(t, (flx_dtype)dtype, NULL);
     CHECK(y && d);
     double *p = flx_tensor_data(y);
-    const double *q = flx_tensor_bytes(d);
+    const double *q = flx_tensor_const_data(d);
     for (int64_t i = 0; i < flx_tensor_count(x) * (is_complex(dtype) ? 2 : 1); i++)
         p[i] += h * q[i];
     flx_tensor_release(d);

@@ -35,7 +35,7 @@ static void print_values(FILE *f, const char *what, const flx_tensor *t)
     CHECK(wide != NULL);
     fprintf(f, "#   %s = [", what);
     for (int64_t i = 0; i < flx_tensor_count(t) * parts; i++)
-        fprintf(f, "%s%.17g", i ? ", " : "", ((const double *)flx_tensor_bytes(wide))[i]);
+        fprintf(f, "%s%.17g", i ? ", " : "", ((const double *)flx_tensor_const_data(wide))[i]);
     fprintf(f, "]\n");
     flx_tensor_release(wide);
 }
@@ -72,7 +72,7 @@ static void report(const subject *s, const law *l, const char *found)
     EXPECT_MSG(false, "%s; rerun with FLX_TEST_CASE=%llu\n%s", l->name, (unsigned long long)s->seed, text);
     free(text);
     flx_buffer_free(&graph);
-    flx_graph_free(small);
+    flx_graph_release(small);
 }
 
 static bool try_seed(uint64_t seed, bool every_law)
@@ -166,7 +166,7 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
         flx_graph *g = flx_simplify(s.g, NULL); /* dead code does not count */
         CHECK(g != NULL);
         count_graph(&c, g);
-        flx_graph_free(g);
+        flx_graph_release(g);
         random_subject_free(&s, module);
     }
     for (int op = 0; op < OP_COUNT; op++)
@@ -255,7 +255,7 @@ TEST(random_laws_notice_a_wrong_rule)
             flx_graph *small = shrink_graph(t.s.g, breaks_law, &t);
             CHECK_MSG(breaks_law(&t, small) && small->node_count <= 8, "%s: %u nodes are left", laws[i].name,
                       small->node_count);
-            flx_graph_free(small);
+            flx_graph_release(small);
             broken++;
         }
         CHECK_MSG(broken >= 1, "no law is broken");
@@ -320,7 +320,7 @@ TEST(random_shrinking_finds_the_smallest_failing_graph)
     CHECK_MSG(g->node_count <= 4, "%u nodes are left", g->node_count); /* x, mul(x, x), sin and perhaps a sum */
     CHECK_EQ_U64(g->leaves.n, 1);
     CHECK(asked < 200);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -341,7 +341,7 @@ TEST(random_shrinking_keeps_a_graph_that_needs_all_its_nodes)
     CHECK_MSG(m != NULL, "%s", err.message);
     flx_graph *g = shrink_graph(flx_module_main(m), has_every_node, &count);
     CHECK_EQ_U64(flx_graph_hash(g), flx_graph_hash(flx_module_main(m)));
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -29,13 +29,13 @@ static bool offer(shrinker *s, flx_graph *candidate)
     flx_error err = {0};
     if (candidate && flxi_pass_dce(candidate, &lean, NULL, &err) != FLX_OK)
         lean = NULL;
-    flx_graph_free(candidate);
+    flx_graph_release(candidate);
     bool better = lean && size_of(lean) < size_of(s->best) && s->fails(s->user, lean);
     if (!better) {
-        flx_graph_free(lean);
+        flx_graph_release(lean);
         return false;
     }
-    flx_graph_free(s->best);
+    flx_graph_release(s->best);
     s->best = lean;
     return true;
 }
@@ -55,7 +55,7 @@ static flx_graph *without_output(const flx_graph *g, size_t drop)
             code = flxi_add_output(c.to, c.remap.id[g->outputs.at[i].val], g->outputs.at[i].name);
     if (code == FLX_OK)
         out = flx_graph_retain(c.to);
-    flx_graph_free(c.to);
+    flx_graph_release(c.to);
     flxi_remap_free(&c.remap);
     return out;
 }
@@ -82,7 +82,7 @@ static flx_graph *with_loss(const flx_graph *g, uint32_t id)
     }
     if (code == FLX_OK)
         out = flx_graph_retain(c.to);
-    flx_graph_free(c.to);
+    flx_graph_release(c.to);
     flxi_remap_free(&c.remap);
     return out;
 }
@@ -209,7 +209,7 @@ flx_graph *shrink_graph(const flx_graph *g, shrink_predicate fails, void *user)
     shrinker s = {.fails = fails, .user = user};
     CHECK_OK(flxi_pass_dce(g, &s.best, NULL, &err), &err);
     if (!fails(user, s.best)) { /* the failure is in dead code, or in its removal */
-        flx_graph_free(s.best);
+        flx_graph_release(s.best);
         flxi_copy c;
         flx_code code = flxi_copy_begin(&c, g, &err);
         for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)

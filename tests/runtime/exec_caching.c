@@ -23,7 +23,7 @@ static double run_text(session_case *c, const char *text, int64_t n)
     double y = flx_tensor_get(out, 0);
     flx_tensor_release(out);
     flx_tensor_release(x);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return y;
 }
 

@@ -13,9 +13,7 @@
 static flx_exec *compile_text(flx_context *ctx, const char *text, const flx_compile_options *o, flx_error *err)
 {
     flx_module *m = flx_parse(ctx, text, strlen(text), NULL, err);
-    flx_exec *e = NULL;
-    if (m)
-        flx_compile(flx_module_main(m), o, &e, err);
+    flx_exec *e = m ? flx_compile(flx_module_main(m), o, err) : NULL;
     flx_module_free(m);
     return e;
 }

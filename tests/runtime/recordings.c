@@ -4,6 +4,7 @@
 #include "format/zip.h"
 #include "session_case.h"
 
+#include <fluxion/recording.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -43,8 +44,8 @@ static const flx_run_options options = {.dims = dims, .num_dims = 1};
 static void same_outputs(flx_tensor *const *a, flx_tensor *const *b)
 {
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ_U64(flx_tensor_size(a[i]), flx_tensor_size(b[i]));
-        CHECK(memcmp(flx_tensor_bytes(a[i]), flx_tensor_bytes(b[i]), flx_tensor_size(a[i])) == 0);
+        CHECK_EQ_U64(flx_tensor_nbytes(a[i]), flx_tensor_nbytes(b[i]));
+        CHECK(memcmp(flx_tensor_const_data(a[i]), flx_tensor_const_data(b[i]), flx_tensor_nbytes(a[i])) == 0);
     }
 }
 
@@ -90,7 +91,8 @@ TEST(recording_of_a_failure_fails_again)
     const char *path = path_of("failure.flxr");
     flx_compile_options o = {
         .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
-    CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
     flx_feed feed = {"x", session_f32(&c, 3, 0)};
     flx_run_options run = {.flags = FLX_RUN_CHECK_FINITE};
     flx_tensor *out;
@@ -118,7 +120,8 @@ TEST(recording_that_cannot_be_written_does_not_hide_the_failure)
                              .flags = FLX_COMPILE_INTERPRET,
                              .threads = 1,
                              .record_path = test_missing_path("recording")};
-    CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
     flx_feed feed = {"x", session_f32(&c, 3, 0)};
     flx_run_options run = {.flags = FLX_RUN_CHECK_FINITE};
     flx_tensor *out;
@@ -137,7 +140,8 @@ TEST(recording_of_a_failure_at_compiling_an_extent_is_kept)
     const char *path = path_of("shape.flxr");
     flx_compile_options o = {
         .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
-    CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
     flx_feed feeds[] = {{"x", session_f32(&c, 3, 0)}, {"y", session_f32(&c, 8, 0)}};
     flx_tensor *out[2];
     CHECK_CODE(flx_exec_run(c.exec, NULL, feeds, 2, out, &c.err), FLX_E_SHAPE, &c.err);

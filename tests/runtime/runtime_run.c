@@ -54,7 +54,7 @@ static void bench_end(bench *b)
         flx_tensor_release(b->out[i]);
     for (int i = 0; i < b->count; i++)
         flx_tensor_release(b->made[i]);
-    flx_graph_free(b->g);
+    flx_graph_release(b->g);
     flx_context_free(b->ctx);
 }
 
@@ -118,7 +118,7 @@ TEST(run_many_inputs_take_linear_time)
     }
     CHECK_OK(flx_run(g, ON_REF, feeds, COUNT, NULL, &err), &err);
     flx_tensor_release(x);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -235,7 +235,7 @@ TEST(run_limit_on_memory_is_kept)
     flx_graph *g = graph_of(ctx, "graph f() { return reduce_sum(full(f32[1000000, 1000000], 1)) }");
     CHECK_EQ_I64(flx_run(g, ON_REF, NULL, 0, &out, &err), FLX_E_SIZE);
     CHECK(out == NULL);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

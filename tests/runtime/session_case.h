@@ -30,7 +30,8 @@ static inline void session_begin(session_case *c, const char *text, int64_t memo
 static inline void session_compile(session_case *c, uint32_t flags, int32_t threads)
 {
     flx_compile_options o = {.struct_size = sizeof o, .flags = flags, .threads = threads, .optimisation = 1};
-    CHECK_OK(flx_compile(c->g, &o, &c->exec, &c->err), &c->err);
+    c->exec = flx_compile(c->g, &o, &c->err);
+    CHECK_MADE(c->exec, &c->err);
 }
 
 /* A tensor of n equal elements; rank 0 when n is 0. */
@@ -50,7 +51,7 @@ static inline void session_end(session_case *c)
     flx_exec_free(c->exec);
     for (int i = 0; i < c->count; i++)
         flx_tensor_release(c->made[i]);
-    flx_graph_free(c->g);
+    flx_graph_release(c->g);
     flx_context_free(c->ctx);
     CHECK_MSG(fault_is_clean(&c->memory), "%zu blocks are left, %zu errors", c->memory.live_blocks, c->memory.errors);
 }

@@ -39,7 +39,8 @@ TEST(background_tier_runs_at_once_and_compiled_later)
                              .optimisation = 1,
                              .dims = &dim,
                              .num_dims = 1};
-    CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
     session_f32(&c, 64, 2);
     CHECK_OK(flx_exec_set_param(c.exec, "w", session_f32(&c, 64, 3), &c.err), &c.err);
     flx_step step;

@@ -96,7 +96,8 @@ TEST(variant_compiled_at_once_stays)
     session_begin(&c, text, 0);
     flx_dim_binding dim = {"N", 3};
     flx_compile_options o = {.flags = FLX_COMPILE_INTERPRET, .threads = 1, .dims = &dim, .num_dims = 1};
-    CHECK_OK(flx_compile(c.g, &o, &c.exec, &c.err), &c.err);
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
     for (int64_t n = 10; n <= 10 + 2 * FLXI_MAX_VARIANTS; n++) {
         flx_dim_binding other = {"N", n};
         flx_run_options run = {.dims = &other, .num_dims = 1};

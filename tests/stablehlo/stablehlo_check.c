@@ -15,9 +15,9 @@ static flx_code outcome(const char *text, bool compiled, flx_error *err)
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = flx_import_stablehlo(ctx, text, strlen(text), "t.mlir", err);
     const flx_graph *g = m ? flx_module_main(m) : NULL;
-    flx_exec *exec = NULL;
+    flx_exec *exec = g && compiled ? flx_compile(g, NULL, err) : NULL;
     flx_tensor *out = NULL;
-    if (g && compiled && flx_compile(g, NULL, &exec, err) == FLX_OK)
+    if (exec)
         flx_exec_run(exec, NULL, NULL, 0, &out, err);
     else if (g && !compiled)
         flx_run(g, ON_REF, NULL, 0, &out, err);

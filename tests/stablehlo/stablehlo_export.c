@@ -92,7 +92,7 @@ static void empty_trip(trip *t)
 static void end_trip(trip *t)
 {
     flx_buffer_free(&t->text);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     flx_module_free(t->module);
     flx_context_free(t->ctx);
 }
@@ -388,7 +388,7 @@ TEST(stablehlo_export_refuses_what_it_cannot_take)
     flx_output(g, flx_op1(g, "no_such_op", (flx_val[]){flx_input(g, "x", &t)}, 1, NULL, 0), NULL);
     CHECK(flx_export_stablehlo(g, &text, &err) != FLX_OK);
     CHECK(!text.data);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

@@ -88,7 +88,8 @@ static void check_formula(flx_context *ctx, const flx_graph *g, const setting *s
     flx_tensor *ta = vector(ctx, a), *tp = vector(ctx, hand.p), *tr = flx_tensor_new(ctx, &scalar, &rate, NULL);
     flx_feed feeds[] = {{"a", ta}, {"lr", tr}};
     bool is_given = s->o.flags & FLX_TRAIN_RATE_INPUT;
-    CHECK_OK(flx_compile_training(g, &s->o, NULL, &t, &err), &err);
+    t = flx_compile_training(g, &s->o, NULL, &err);
+    CHECK_MADE(t, &err);
     CHECK_OK(flx_trainer_set_param(t, "p", tp, &err), &err);
     for (int k = 0; k < 6; k++) {
         step_by_hand(&hand, a, &s->o, is_given ? rate : s->o.rate);
@@ -117,7 +118,7 @@ TEST(training_optimisers_follow_their_formulas)
         check_formula(ctx, g, &settings[i]);
         test_count_case();
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -133,7 +134,7 @@ static flx_graph *bound_step(const flx_graph *g, const flx_train_options *o)
     CHECK_OK(flx_graph_verify(step, &err), &err);
     flx_graph *bound = flx_specialise(step, c.dims, c.num_dims, &err);
     CHECK_MSG(bound, "%s", err.message);
-    flx_graph_free(step);
+    flx_graph_release(step);
     return bound;
 }
 
@@ -188,7 +189,8 @@ static void compare(flx_context *ctx, flx_dtype dtype, const setting *s, const f
     flx_trainer *t;
     double loss;
     test_fail_context("%s, %s, flags %u", s->name, flx_dtype_name(dtype), c->flags);
-    CHECK_OK(flx_compile_training(g, &s->o, c, &t, &err), &err);
+    t = flx_compile_training(g, &s->o, c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     double slack = dtype == FLX_F64 ? 1e-12 : dtype == FLX_F32 ? 1e-4 : 0.02;
     for (int k = 0; k < 5; k++) {
@@ -202,8 +204,8 @@ static void compare(flx_context *ctx, flx_dtype dtype, const setting *s, const f
     CHECK(flx_trainer_output(t, "z") && flx_tensor_count(flx_trainer_output(t, "z")) == 64);
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     test_count_case();
 }
 
@@ -241,8 +243,8 @@ TEST(training_narrow_parameters_are_updated_in_f32)
     CHECK_EQ_I64(flx_val_type(step, flx_graph_find(step, "state_w1_v"))->dtype, FLX_F32);
     CHECK_EQ_I64(flx_val_type(step, flx_graph_find(step, "new_w1"))->dtype, FLX_BF16);
     compare(ctx, FLX_BF16, &(setting){"momentum", {.optimiser = FLX_MOMENTUM, .rate = 0.1}}, &c);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -264,22 +266,23 @@ static size_t train_for(flx_context *ctx, const flx_train_options *o, int32_t th
     float *y = flx_tensor_data((flx_tensor *)(uintptr_t)trainee_find(&v, "y"));
     for (int i = 0; i < 64; i++) /* a distribution: the loss has a minimum */
         y[i] = i % 4 == i / 4 % 4 ? 1.0f : 0.0f;
-    CHECK_OK(flx_compile_training(g, o, &c, &t, &err), &err);
+    t = flx_compile_training(g, o, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     for (int k = 0; k < MANY; k++)
         CHECK_OK(flx_trainer_step(t, inputs, n, k ? last : first, &err), &err);
     for (size_t i = 0; i < v.n; i++)
         if (flx_graph_input_is_param(step, i)) {
             flx_tensor *now = flx_trainer_param(t, v.at[i].name, &err);
-            CHECK(now && used + flx_tensor_size(now) <= room);
-            memcpy(bytes + used, flx_tensor_bytes(now), flx_tensor_size(now));
-            used += flx_tensor_size(now);
+            CHECK(now && used + flx_tensor_nbytes(now) <= room);
+            memcpy(bytes + used, flx_tensor_const_data(now), flx_tensor_nbytes(now));
+            used += flx_tensor_nbytes(now);
             flx_tensor_release(now);
         }
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     return used;
 }
 
@@ -306,7 +309,8 @@ static void continue_for(const flx_graph *g, const flx_graph *step, trainee_valu
     flx_feed inputs[TRAINEE_LEAVES];
     flx_error err = {0};
     flx_trainer *t;
-    CHECK_OK(flx_compile_training(g, &(flx_train_options){.optimiser = FLX_ADAM}, &c, &t, &err), &err);
+    t = flx_compile_training(g, &(flx_train_options){.optimiser = FLX_ADAM}, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, v, inputs);
     for (int k = 0; k < steps; k++)
         CHECK_OK(flx_trainer_step(t, inputs, n, NULL, &err), &err);
@@ -329,14 +333,14 @@ TEST(training_goes_on_with_the_same_bits_from_parameters_and_state)
     continue_for(g, step, &twice, 4);
     continue_for(g, step, &twice, 5);
     for (size_t i = 0; i < once.n; i++)
-        CHECK_MSG(memcmp(flx_tensor_bytes(once.at[i].value), flx_tensor_bytes(twice.at[i].value),
-                         flx_tensor_size(once.at[i].value)) == 0,
+        CHECK_MSG(memcmp(flx_tensor_const_data(once.at[i].value), flx_tensor_const_data(twice.at[i].value),
+                         flx_tensor_nbytes(once.at[i].value)) == 0,
                   "%s", once.at[i].name);
     CHECK_NEAR(flx_tensor_get(trainee_find(&once, "state_step"), 0), 9, 0);
     trainee_release(&once);
     trainee_release(&twice);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -351,7 +355,8 @@ TEST(training_steps_allocate_nothing)
     flx_feed inputs[TRAINEE_LEAVES];
     flx_error err = {0};
     flx_trainer *t;
-    CHECK_OK(flx_compile_training(g, &o, &c, &t, &err), &err);
+    t = flx_compile_training(g, &o, &c, &err);
+    CHECK_MADE(t, &err);
     size_t n = trainee_begin(t, step, &v, inputs);
     CHECK_OK(flx_trainer_step(t, inputs, n, NULL, &err), &err);
     size_t calls = f.calls, live = f.live_bytes;
@@ -361,8 +366,8 @@ TEST(training_steps_allocate_nothing)
     CHECK_EQ_U64(f.live_bytes, live);
     trainee_release(&v);
     flx_trainer_free(t);
-    flx_graph_free(step);
-    flx_graph_free(g);
+    flx_graph_release(step);
+    flx_graph_release(g);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }

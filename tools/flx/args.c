@@ -35,7 +35,7 @@ static int unknown_option(const command *c, const char *name, size_t n)
 static int keep_option(args *a, const option *o, const char *value)
 {
     if (o->use != MAY_REPEAT && args_value(a, o->name))
-        return fail(FLX_E_USAGE, "option %s is given twice", o->name);
+        return fail(FLX_E_USAGE, "%s is given twice", o->name);
     a->given[a->num_given++] = (given_option){o, value};
     return STATUS_OK;
 }
@@ -50,13 +50,13 @@ static int parse_option(args *a, int argc, char **argv, int *i)
         return unknown_option(a->command, text, n);
     if (!o->value) {
         if (text[n])
-            return fail(FLX_E_USAGE, "option %s takes no value", o->name);
+            return fail(FLX_E_USAGE, "%s takes no value", o->name);
         return keep_option(a, o, "");
     }
     if (text[n])
         return keep_option(a, o, text + n + 1);
     if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0) {
-        int status = fail(FLX_E_USAGE, "option %s needs a value", o->name);
+        int status = fail(FLX_E_USAGE, "%s needs a value", o->name);
         hint("%s %s", o->name, o->value);
         return status;
     }
@@ -69,7 +69,7 @@ static int keep_operand(args *a, const char *text)
     const char **place = !a->operand ? &a->operand : &a->second;
     if (!a->command->operand[0] || (a->operand && !takes_two) || *place) {
         int status = fail(FLX_E_USAGE, "unexpected argument '%s'", text);
-        hint("flx help %s tells what the command takes", a->command->name);
+        hint("flx help %s shows what the command accepts", a->command->name);
         return status;
     }
     *place = text;
@@ -134,7 +134,7 @@ int args_split(const char *option_name, const char *text, const char *form, char
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text)
-        return fail(FLX_E_USAGE, "option %s: '%s' is not of the form %s", option_name, text, form);
+        return fail(FLX_E_USAGE, "%s must have the form %s, got '%s'", option_name, form, text);
     *name = strndup(text, (size_t)(equals - text));
     if (!*name)
         return fail_memory();

@@ -17,13 +17,13 @@ typedef struct {
 typedef struct args {
     const command *command;
     const char *operand; /* FILE or NAME, or NULL */
-    const char *second;  /* what stands behind it, for a command that takes two; or NULL */
+    const char *second;  /* what follows it, for a command that takes two; or NULL */
     given_option *given; /* in the order of the command line */
     size_t num_given;
 } args;
 
-/* Reads what stands behind the command's name. Options stand before or after the operand, as `--name value` or
-   `--name=value`; behind `--` everything is an operand. Free with args_free(), also after a failure. */
+/* Reads what follows the command's name. Options come before or after the operand, as `--name value` or
+   `--name=value`; after `--` everything is an operand. Free with args_free(), also after a failure. */
 int args_parse(args *a, const command *c, int argc, char **argv);
 void args_free(args *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.h: what a command of flx is. Each command is one constant of this type, in the file cmd_<name>.c; main.c
-   lists them. Parsing of options, usage lines and help pages all come from these tables. */
+/* command.h: what a command of flx is. Each command is one constant of this type, in the file cmd_<name>.c of a folder
+   here; main.c lists them. Parsing of options, usage lines and help pages all come from these tables. */
 #ifndef FLX_COMMAND_H
 #define FLX_COMMAND_H
 
@@ -21,9 +21,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    const char
-        *operand; /* what stands beside the options: "FILE", "[NAME]" for one that may be left out, "FILE [OUT]" for two
-                     of which the second may be, "" for none */
+    /* What is given next to the options: "FILE", "[NAME]" for one that may be left out, "FILE [OUT]" for two of which
+       the second may be, "" for none. */
+    const char *operand;
     const char *summary;              /* one line for `flx help` */
     const char *about;                /* the body of the help page */
     const option *options;            /* ended by {0} */

@@ -2,7 +2,7 @@
 /* compiling.c: see compiling.h. */
 #include "compiling.h"
 
-#include "output.h"
+#include "io/output.h"
 #include "report.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static int read_threads(const char *text, flx_compile_options *o)
 {
     int64_t n;
     if (!read_i64(text, &n) || n < 1 || n > 64)
-        return fail(FLX_E_USAGE, "option --threads: '%s' is not a number from 1 to 64", text);
+        return fail(FLX_E_USAGE, "--threads must be an integer between 1 and 64, got '%s'", text);
     o->threads = (int32_t)n;
     return STATUS_OK;
 }
@@ -29,7 +29,7 @@ static int read_cache(const char *text, flx_compile_options *o)
             return STATUS_OK;
         }
     }
-    int status = fail(FLX_E_USAGE, "option --cache: '%s' is not a mode", text);
+    int status = fail(FLX_E_USAGE, "'%s' is not a valid mode for --cache", text);
     hint("modes: on, read-only, off");
     return status;
 }
@@ -39,13 +39,13 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
     *o = (flx_compile_options){.struct_size = sizeof *o};
     for (const char *const *name = option_names; *name && strcmp(device, "cpu") != 0; name++)
         if (args_has(a, *name))
-            return fail(FLX_E_USAGE, "option %s is of no use with device %s, which compiles nothing", *name, device);
+            return fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing", *name, device);
     const char *threads = args_value(a, "--threads"), *cache = args_value(a, "--cache");
     int status = threads ? read_threads(threads, o) : STATUS_OK;
     if (!status && cache)
         status = read_cache(cache, o);
     if (args_has(a, "--no-fusion"))
-        o->flags |= FLX_COMPILE_UNFUSED;
+        o->flags |= FLX_COMPILE_UNGROUPED;
     if (args_has(a, "--no-compiler"))
         o->flags |= FLX_COMPILE_INTERPRET;
     o->dump_dir = args_value(a, "--dump");

@@ -20,10 +20,9 @@
         "--no-compiler", NULL, "start no C compiler: routes and the reference evaluator compute everything", \
             MAY_BE_GIVEN                                                                                     \
     }
-#define OPTION_CACHE                                                                                       \
-    {                                                                                                      \
-        "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE has the last word", \
-            MAY_BE_GIVEN                                                                                   \
+#define OPTION_CACHE                                                                                                   \
+    {                                                                                                                  \
+        "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE takes precedence", MAY_BE_GIVEN \
     }
 #define OPTION_DUMP                                                                              \
     {                                                                                            \
@@ -45,7 +44,7 @@ int compiling_failed(const flx_error *err);
 /* How many steps there are. */
 size_t compiling_steps(const flx_exec *e);
 
-/* Seconds that only go on. */
+/* Seconds of a clock that never goes back. */
 double clock_seconds(void);
 
 #endif

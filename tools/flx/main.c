@@ -2,9 +2,9 @@
 /* main.c: the command line of Fluxion. This file knows the list of commands and what all of them share: --help,
    --version, the suggestion for a misspelt command, and that a result which could not be written is a failure. */
 #include "args.h"
-#include "cmd_help.h"
-#include "cmd_kernel.h"
+#include "command/cmd_help.h"
 #include "commands.h"
+#include "kernel/cmd_kernel.h"
 #include "report.h"
 #include "suggest.h"
 
@@ -14,7 +14,7 @@
 
 const command *const commands[] = {
     &command_check,  &command_show,   &command_run,       &command_grad,    &command_jvp,   &command_hvp,
-    &command_vmap,   &command_jac,    &command_hessian,   &command_taylor,  &command_lower, &command_fuse,
+    &command_vmap,   &command_jac,    &command_hessian,   &command_taylor,  &command_lower, &command_rewrite,
     &command_import, &command_export, &command_gradcheck, &command_compare, &command_bench, &command_replay,
     &command_kernel, &command_ops,    &command_devices,   &command_help,    NULL,
 };
@@ -37,12 +37,11 @@ static int unknown_command(const char *name)
     if (s.best)
         hint("did you mean 'flx %s'?", s.best);
     else
-        hint(is_option ? "options stand behind the command: flx COMMAND [OPTIONS] FILE"
-                       : "flx help lists the commands");
+        hint(is_option ? "options come after the command: flx COMMAND [OPTIONS] FILE" : "flx help lists the commands");
     return status;
 }
 
-/* Whether one of the arguments asks for help; behind `--` they are file names. */
+/* Whether one of the arguments asks for help; after `--` they are file names. */
 static bool asks_for_help(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -93,7 +92,7 @@ static int dispatch(int argc, char **argv)
     const command *inner = c == &command_kernel && argc > 2 ? kernel_command_find(argv[2]) : NULL;
     if (inner)
         return run_command(inner, argc - 3, argv + 3);
-    if (c == &command_kernel && argc > 2 && argv[2][0] != '-') /* what else stands there does not matter */
+    if (c == &command_kernel && argc > 2 && argv[2][0] != '-') /* the other arguments do not matter */
         return run_command(c, 1, argv + 2);
     if (c == &command_help && argc == 4 && strcmp(argv[2], command_kernel.name) == 0)
         return help_kernel(argv);

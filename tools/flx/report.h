@@ -32,7 +32,7 @@ int report(const flx_error *err, const char *file);
 int report_transform(const flx_error *err);
 
 /* What is found in a kernel: `FILE:LINE:COL: error: K23 MESSAGE [KERNEL]` or `FILE:LINE:COL: warning: K30 MESSAGE`, and
-   its hint. `where` stands behind the file's name. */
+   its hint. `where` follows the file's name. */
 void report_finding(const char *file, const char *where, const flx_kernel_finding *f);
 
 /* Memory is exhausted. */

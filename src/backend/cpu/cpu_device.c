@@ -89,6 +89,17 @@ static flxi_native_options native_options(const flx_compile_options *o)
         .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
 }
 
+/* Whether the object cache helped. */
+static void log_cache(const flx_context *ctx, flxi_compile_service *s)
+{
+    flxi_compile_stats stats;
+    flxi_compile_service_stats(s, &stats);
+    if (stats.hits)
+        flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "%llu compiled objects from the cache", (unsigned long long)stats.hits);
+    if (stats.misses)
+        flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "%llu objects compiled", (unsigned long long)stats.misses);
+}
+
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
 {
     static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
@@ -99,6 +110,8 @@ static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_er
         return flxi_oom(err, "a compiler");
     flxi_native_program p = {q->kernels, q->num_kernels, c->chains, q->num_chains};
     flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
+    if (code == FLX_OK)
+        log_cache(q->ctx, s);
     flxi_compile_service_free(s);
     return code;
 }

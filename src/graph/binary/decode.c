@@ -380,7 +380,7 @@ static flx_code get_whole_graph(decoder *d)
     d->ids.n = 0;
     d->g = flx_graph_new(d->ctx, name);
     if (!d->g || !flxi_push(&d->ctx->mem, &d->graphs, d->g)) {
-        flx_graph_free(d->g);
+        flx_graph_release(d->g);
         return flxi_oom(d->err, "decoding");
     }
     if (d->g->error.code)
@@ -445,7 +445,7 @@ flx_module *flx_decode(flx_context *ctx, const void *bytes, size_t size, const c
     if (code == FLX_OK)
         code = get_payload(&d, m);
     for (size_t i = 0; i < d.graphs.n; i++)
-        flx_graph_free(d.graphs.at[i]);
+        flx_graph_release(d.graphs.at[i]);
     flxi_vec_free(&ctx->mem, &d.graphs);
     flxi_vec_free(&ctx->mem, &d.ids);
     flxi_arena_free(&d.scratch);

@@ -113,7 +113,7 @@ static int64_t flops_of_decomposition(const flx_graph *g, const flxi_node *n)
     if (vals && !meaning->error.code)
         op->rules->decompose(&s, vals + n->nin);
     int64_t flops = vals && !meaning->error.code ? graph_flops(meaning) : 0;
-    flx_graph_free(meaning);
+    flx_graph_release(meaning);
     return flops;
 }
 

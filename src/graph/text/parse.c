@@ -288,7 +288,7 @@ static flx_code read_graph(flxi_parser *p, entry *e, int depth)
     if (code == FLX_OK)
         e->graph = r.g;
     else
-        flx_graph_free(r.g);
+        flx_graph_release(r.g);
     flxi_vec_free(mem, &names);
     flxi_vec_free(mem, &r.defined);
     flxi_index_free(mem, &r.scope);
@@ -479,7 +479,7 @@ flx_module *flx_parse(flx_context *ctx, const char *text, size_t length, const c
     flx_module *m = flxi_module_new(ctx);
     flx_code code = m ? read_all(&p, m) : flxi_oom(p.err, "a module");
     for (size_t i = 0; i < p.entries.n; i++)
-        flx_graph_free(p.entries.at[i].graph);
+        flx_graph_release(p.entries.at[i].graph);
     flxi_vec_free(&ctx->mem, &p.entries);
     flxi_index_free(&ctx->mem, &p.by_name);
     if (code == FLX_OK)

@@ -8,6 +8,7 @@
 #include "graph/text/parse.h"
 
 #include "graph/op/eval.h"
+#include "graph/op/foreign_names.h"
 
 #include <stdio.h>
 
@@ -65,7 +66,12 @@ static size_t edits_between(const char *a, size_t n, const char *b)
 
 static void suggest_op(flxi_reader *r, const flxi_token *t)
 {
+    char hint[120];
     const char *best = NULL;
+    if (flxi_foreign_hint(t->s, t->n, hint, sizeof hint)) {
+        flxi_hint(flxi_parse_error(r), "%s", hint);
+        return;
+    }
     size_t least = t->n / 3 + 1; /* further away it is another word, not a typo */
     for (uint32_t i = 1; i < flxi_op_rows && t->n <= LONGEST_TYPO; i++) {
         size_t edits = edits_between(t->s, t->n, flxi_ops[i].name);

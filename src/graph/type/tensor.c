@@ -9,6 +9,19 @@
 
 enum { DATA_ALIGN = 64 }; /* a cache line, and the widest vector */
 
+static flx_code check_type(flx_context *ctx, const flx_type *type, int64_t limit, size_t *nbytes, flx_error *err)
+{
+    flxi_type_text text;
+    FLXI_TRY(flxi_type_check(ctx, type, err));
+    if (!flxi_type_is_static(type))
+        return flxi_fail(err, FLX_E_UNBOUND_DIM, "a tensor needs numbers for its dimensions, not %s",
+                         flxi_type_str(ctx, type, &text));
+    if (!flxi_static_bytes(type, nbytes) || (limit && *nbytes > (size_t)limit))
+        return flxi_fail(err, FLX_E_SIZE, "a tensor of type %s is larger than the limit",
+                         flxi_type_str(ctx, type, &text));
+    return FLX_OK;
+}
+
 flx_tensor *flx_tensor_new(flx_context *ctx, const flx_type *type, const void *data, flx_error *err)
 {
     size_t nbytes;
@@ -16,19 +29,8 @@ flx_tensor *flx_tensor_new(flx_context *ctx, const flx_type *type, const void *d
         flxi_fail(err, FLX_E_USAGE, "flx_tensor_new: context and type must be given");
         return NULL;
     }
-    if (flxi_type_check(ctx, type, err) != FLX_OK)
+    if (check_type(ctx, type, ctx->memory_limit, &nbytes, err) != FLX_OK)
         return NULL;
-    if (!flxi_type_is_static(type)) {
-        flxi_type_text text;
-        flxi_fail(err, FLX_E_UNBOUND_DIM, "a tensor needs numbers for its dimensions, not %s",
-                  flxi_type_str(ctx, type, &text));
-        return NULL;
-    }
-    if (!flxi_static_bytes(type, &nbytes) || (ctx->memory_limit && nbytes > (size_t)ctx->memory_limit)) {
-        flxi_type_text text;
-        flxi_fail(err, FLX_E_SIZE, "a tensor of type %s is larger than the limit", flxi_type_str(ctx, type, &text));
-        return NULL;
-    }
     flx_tensor *t = flxi_alloc(&ctx->mem, 1, sizeof *t);
     void *block = flxi_alloc(&ctx->mem, nbytes + DATA_ALIGN, 1);
     if (!t || !block) {
@@ -50,6 +52,40 @@ flx_tensor *flx_tensor_new(flx_context *ctx, const flx_type *type, const void *d
     return t;
 }
 
+/* What an element must be aligned to: a complex one is two numbers. */
+static size_t alignment_of(int32_t dtype)
+{
+    size_t size = flx_dtype_size(dtype);
+    return dtype == FLX_C64 || dtype == FLX_C128 ? size / 2 : size;
+}
+
+flx_tensor *flx_tensor_wrap(flx_context *ctx, const flx_type *type, void *data, flx_release_fn release, void *user,
+                            flx_error *err)
+{
+    size_t nbytes;
+    if (!ctx || !type) {
+        flxi_fail(err, FLX_E_USAGE, "flx_tensor_wrap: context and type must be given");
+        return NULL;
+    }
+    if (check_type(ctx, type, 0, &nbytes, err) != FLX_OK)
+        return NULL;
+    if ((nbytes && !data) || (uintptr_t)data % alignment_of(type->dtype)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_tensor_wrap: %s elements need memory that is aligned to %zu bytes",
+                  flx_dtype_name(type->dtype), alignment_of(type->dtype));
+        return NULL;
+    }
+    flx_tensor *t = flxi_alloc(&ctx->mem, 1, sizeof *t);
+    if (!t) {
+        flxi_oom(err, "a tensor");
+        return NULL;
+    }
+    *t = (flx_tensor){.ctx = ctx, .type = *type, .nbytes = nbytes, .data = data, .release_user = user};
+    t->release = release;
+    atomic_init(&t->refs, 1);
+    flxi_static_count(type, &t->count);
+    return t;
+}
+
 flx_tensor *flx_tensor_retain(flx_tensor *t)
 {
     if (t)
@@ -62,6 +98,8 @@ void flx_tensor_release(flx_tensor *t)
     if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
         return;
     const flxi_allocator *mem = &t->ctx->mem;
+    if (t->release)
+        t->release(t->release_user, t->data);
     flxi_free(mem, t->block, t->block_size, 1);
     flxi_free(mem, t, 1, sizeof *t);
 }
@@ -76,12 +114,12 @@ void *flx_tensor_data(flx_tensor *t)
     return t ? t->data : NULL;
 }
 
-const void *flx_tensor_bytes(const flx_tensor *t)
+const void *flx_tensor_const_data(const flx_tensor *t)
 {
     return t ? t->data : NULL;
 }
 
-size_t flx_tensor_size(const flx_tensor *t)
+size_t flx_tensor_nbytes(const flx_tensor *t)
 {
     return t ? t->nbytes : 0;
 }

@@ -16,7 +16,9 @@ struct flx_tensor {
     size_t nbytes;
     void *block; /* what the allocator gave */
     size_t block_size;
-    void *data; /* 64-byte aligned inside block */
+    void *data;             /* 64-byte aligned inside block, or the caller's memory */
+    flx_release_fn release; /* of the caller's memory; NULL: nothing to call */
+    void *release_user;
 };
 
 #endif

@@ -6,6 +6,7 @@
    the pointer of their text, which a program stores once, so validation takes time linear in the program's size. */
 #include "kernel/check/kernel_validate.h"
 
+#include "base/options.h"
 #include "kernel/check/kernel_check_buffer.h"
 #include "kernel/check/kernel_check_expr.h"
 
@@ -569,9 +570,9 @@ flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *targe
     if (!k || (room && !findings))
         return flxi_fail(err, FLX_E_USAGE, "flx_kernel_validate: %s",
                          k ? "the findings are NULL" : "the kernel is NULL");
-    if (target && target->struct_size != 0 && target->struct_size < sizeof *target)
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_validate: struct_size is not the size of flx_kernel_target");
-    flxi_kchecker c = {.k = k, .target = with_defaults(target), .findings = findings, .room = room};
+    flx_kernel_target read;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_target, &read, target, err));
+    flxi_kchecker c = {.k = k, .target = with_defaults(target ? &read : NULL), .findings = findings, .room = room};
     flx_code code = check(&c, err);
     if (found && (code == FLX_OK || code == FLX_E_KERNEL))
         *found = c.found;

@@ -304,7 +304,7 @@ flx_kernel *flxi_kernel_batch(const flx_kernel *k, const flxi_kbatch *layout, fl
     }
     flxi_arena_free(&arena);
     if (made && flxi_kernel_check(made, err) != FLX_OK) {
-        flx_kernel_free(made);
+        flx_kernel_release(made);
         return NULL;
     }
     return made;

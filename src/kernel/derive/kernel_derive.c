@@ -2,6 +2,7 @@
 /* kernel_derive.c: the common beginning and end of both modes of differentiation. */
 #include "kernel/derive/kernel_derive.h"
 
+#include "base/options.h"
 #include "kernel/check/kernel_validate.h"
 #include "kernel/derive/kernel_affine.h"
 #include "kernel/optimise/kernel_optimise.h"
@@ -36,10 +37,7 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
 {
     if (!k)
         return flxi_fail(err, FLX_E_USAGE, "the kernel is NULL");
-    if (options && options->struct_size != 0 && options->struct_size < sizeof *options)
-        return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_grad_options");
-    if (options)
-        d->options = *options;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_grad_options, &d->options, options, err));
     FLXI_TRY(flxi_kernel_check(k, err));
     flxi_arena_init(&d->arena, flxi_kernel_mem(k));
     d->has_arena = true;
@@ -47,7 +45,7 @@ flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *co
     flx_kernel *numbered = flxi_kernel_numbered(k, err);
     d->source = k;
     d->k = numbered ? flxi_kernel_simplify(numbered, &simplify, err) : NULL;
-    flx_kernel_free(numbered);
+    flx_kernel_release(numbered);
     if (!d->k)
         return (flx_code)err->code;
     k = d->k;
@@ -200,7 +198,7 @@ flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err)
         d->result->lone_axes[a] = !flxi_kernel_mentions_axis(d->k, a);
     flx_code code = flxi_kernel_check(k, err);
     if (code != FLX_OK)
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     else if (!flxi_kernel_derived_add_kernel(d->result, k))
         code = flxi_oom(err, "the derivative of a kernel");
     return code;
@@ -208,7 +206,7 @@ flx_code flxi_kderive_finish(flxi_kderive *d, flx_kernel *k, flx_error *err)
 
 flx_kernel_derived *flxi_kderive_end(flxi_kderive *d, flx_code code)
 {
-    flx_kernel_free(d->k);
+    flx_kernel_release(d->k);
     if (d->has_arena)
         flxi_arena_free(&d->arena);
     if (code == FLX_OK)

@@ -29,13 +29,13 @@ void flx_kernel_derived_free(flx_kernel_derived *d)
         return;
     const flxi_allocator *mem = flxi_kernel_mem(d->forward);
     for (size_t i = 0; i < d->kernels.n; i++)
-        flx_kernel_free(d->kernels.at[i]);
+        flx_kernel_release(d->kernels.at[i]);
     flxi_vec_free(mem, &d->kernels);
     flxi_vec_free(mem, &d->needs);
     flxi_vec_free(mem, &d->warnings);
-    flx_kernel_free(d->counting);
+    flx_kernel_release(d->counting);
     flxi_arena_free(&d->arena);
-    flx_kernel_free(d->forward);
+    flx_kernel_release(d->forward);
     flxi_free(mem, d, 1, sizeof *d);
 }
 
@@ -43,7 +43,7 @@ bool flxi_kernel_derived_add_kernel(flx_kernel_derived *d, flx_kernel *k)
 {
     if (flxi_push(flxi_kernel_mem(d->forward), &d->kernels, k))
         return true;
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return false;
 }
 

@@ -72,6 +72,6 @@ uint32_t flxi_kextension_function(flxi_kb *b, const flx_kernel *k, const flxi_kx
         return 0;
     flx_kernel *d = read_derivative(k->ctx, k, e, &b->err);
     uint32_t fn = d ? flxi_kernel_copy_rule(b, d, k->opaques[e->ref].extension) : 0;
-    flx_kernel_free(d);
+    flx_kernel_release(d);
     return fn;
 }

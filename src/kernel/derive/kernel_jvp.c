@@ -402,7 +402,7 @@ static flx_code differentiate(flxi_kderive *d, const flx_kernel *k, flx_error *e
     flx_kernel *raw = push_forward(&g, err);
     flxi_ksimplify_options o = {.flags = FLXI_KERNEL_ZERO_SUMS};
     flx_kernel *lean = raw ? flxi_kernel_simplify(raw, &o, err) : NULL;
-    flx_kernel_free(raw);
+    flx_kernel_release(raw);
     if (!lean)
         return (flx_code)err->code;
     return flxi_kderive_finish(d, lean, err);
@@ -420,7 +420,7 @@ flx_kernel_derived *flx_kernel_jvp(const flx_kernel *k, const char *const *outpu
         code = (flx_code)local.code;
     if (code == FLX_OK)
         code = differentiate(&d, normalised, &local);
-    flx_kernel_free(normalised);
+    flx_kernel_release(normalised);
     if (err)
         *err = local;
     return flxi_kderive_end(&d, code);

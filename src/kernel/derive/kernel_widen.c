@@ -70,7 +70,7 @@ flx_kernel *flxi_kernel_widen(const flx_kernel *k, flx_error *err)
     }
     flxi_arena_free(&arena);
     if (made && flxi_kernel_check(made, err) != FLX_OK) {
-        flx_kernel_free(made);
+        flx_kernel_release(made);
         return NULL;
     }
     return made;

@@ -2,6 +2,7 @@
 /* kernel_run.c: from the caller's memory to a checked dispatch, and to what runs it. */
 #include "kernel/interpret/kernel_run.h"
 
+#include "base/options.h"
 #include "base/strbuf.h"
 #include "kernel/check/kernel_check_buffer.h"
 #include "kernel/check/kernel_validate.h"
@@ -13,9 +14,7 @@
 
 flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err)
 {
-    *o = (flx_kernel_run_options){0};
-    if (given)
-        memcpy(o, given, given->struct_size && given->struct_size < sizeof *o ? given->struct_size : sizeof *o);
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_run_options, o, given, err));
     if (o->flags & ~(uint32_t)(FLX_KERNEL_DETECT_RACES | FLX_KERNEL_CHECKED))
         return flxi_fail(err, FLX_E_USAGE, "unknown flags 0x%x in the options of a run", (unsigned)o->flags);
     if (o->schedule > FLX_KERNEL_SHUFFLED)

@@ -369,7 +369,7 @@ static flx_kernel *build(fusion *w)
     w->b = NULL;
     flx_kernel *k = flxi_kb_finish(b, w->err);
     if (k && flxi_kernel_check(k, w->err) != FLX_OK) {
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         k = NULL;
     }
     return k;

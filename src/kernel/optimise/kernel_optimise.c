@@ -93,18 +93,18 @@ static bool run_pass(run *r, const pass *p, bool *changed, flx_error *err)
 {
     flx_kernel *next = p->run(r->k, &r->o, err);
     if (next == r->k) {
-        flx_kernel_free(next);
+        flx_kernel_release(next);
         *changed = false;
         return true;
     }
     if (!next || !check_made(next, p->name, err)) {
-        flx_kernel_free(next);
+        flx_kernel_release(next);
         return false;
     }
     uint64_t fingerprint = flxi_kernel_fingerprint(next);
     *changed = fingerprint != r->fingerprint;
     renumber_scratch(r, next);
-    flx_kernel_free(r->k);
+    flx_kernel_release(r->k);
     r->k = next;
     r->fingerprint = fingerprint;
     return true;
@@ -149,13 +149,13 @@ static flx_kernel *optimise(const flx_kernel *k, const pass *const *list, size_t
     }
     r.k = flxi_krewrite_nothing(k);
     if (!check_made(r.k, "the caller of the optimiser", err)) {
-        flx_kernel_free(r.k);
+        flx_kernel_release(r.k);
         r.k = NULL;
     }
     if (r.k)
         r.fingerprint = flxi_kernel_fingerprint(r.k);
     if (r.k && !run_passes(&r, list, n, err)) {
-        flx_kernel_free(r.k);
+        flx_kernel_release(r.k);
         r.k = NULL;
     }
     if (r.scratch)

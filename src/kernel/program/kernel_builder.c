@@ -115,7 +115,7 @@ void flxi_kb_free(flxi_kb *b)
     flxi_vec_free(mem, &b->params);
     flxi_vec_free(mem, &b->rule.terms);
     flxi_vec_free(mem, &b->rule.bars);
-    flx_kernel_free(b->k);
+    flx_kernel_release(b->k);
     flxi_free(mem, b, 1, sizeof *b);
 }
 

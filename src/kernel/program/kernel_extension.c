@@ -2,6 +2,7 @@
 /* kernel_extension.c: the extensions of a context, a list that only grows, and queries about them. */
 #include "kernel/program/kernel_extension.h"
 
+#include "base/options.h"
 #include "base/registry.h"
 
 #include <stdio.h>
@@ -62,8 +63,6 @@ static flx_code check_spellings(const flx_kernel_extension *x, flx_error *err)
 static flx_code check_extension(const flx_kernel_extension *x, flx_error *err)
 {
     bool is_statement = (x->flags & FLX_KERNEL_EXTENSION_STATEMENT) != 0;
-    if (x->struct_size != 0 && x->struct_size < sizeof *x)
-        return flxi_fail(err, FLX_E_USAGE, "struct_size is not the size of flx_kernel_extension");
     if (!x->name || !x->name[0] || x->id == 0 || x->fingerprint == 0)
         return flxi_fail_hint(err, FLX_E_USAGE, "give it all three",
                               "an extension needs a name, an id and a fingerprint");
@@ -119,12 +118,14 @@ flx_code flx_kernel_register_extension(flx_context *ctx, const flx_kernel_extens
     if (!ctx || !extension)
         return flxi_fail(err, FLX_E_USAGE, "flx_kernel_register_extension: the %s is NULL",
                          ctx ? "extension" : "context");
-    FLXI_TRY(check_extension(extension, err));
+    flx_kernel_extension read;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_extension, &read, extension, err));
+    FLXI_TRY(check_extension(&read, err));
     flxi_registry *r = flxi_context_attached(ctx, make_registry, flxi_registry_free);
     if (!r)
         return flxi_oom(err, "an extension");
     pthread_mutex_lock(&r->lock);
-    flx_code code = add(r, extension, err);
+    flx_code code = add(r, &read, err);
     pthread_mutex_unlock(&r->lock);
     return code;
 }

@@ -13,7 +13,7 @@ flx_kernel *flx_kernel_retain(flx_kernel *k)
     return k;
 }
 
-void flx_kernel_free(flx_kernel *k)
+void flx_kernel_release(flx_kernel *k)
 {
     if (!k || atomic_fetch_sub_explicit(&k->holds, 1, memory_order_acq_rel) != 1)
         return;

@@ -634,7 +634,7 @@ flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t
         *found = count;
     if (code == FLX_OK)
         return k;
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     if (err)
         *err = own;
     return NULL;
@@ -647,7 +647,7 @@ flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, 
     flx_error own = {0};
     flx_kernel *k = read_text(ctx, text, length, file, &notes, &own);
     if (k && check(k, text, file, &notes, &own) != FLX_OK) {
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         k = NULL;
     }
     if (err && !k)

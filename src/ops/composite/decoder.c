@@ -96,8 +96,8 @@ static void decompose_causal_conv(flxi_site *s, flx_val *y)
     flx_conv_attrs attrs = FLX_CONV_ATTRS;
     attrs.groups = w->dims[0];
     attrs.padding = (flx_ints){padding, 2};
-    flx_val z = flx_conv(s->g, flx_transpose(s->g, s->x[0], FLX_INTS(0, 2, 1)),
-                         flx_unsqueeze(s->g, s->x[1], FLX_INTS(1)), &attrs);
+    flx_val z = flx_conv_with(s->g, flx_transpose(s->g, s->x[0], FLX_INTS(0, 2, 1)),
+                              flx_unsqueeze(s->g, s->x[1], FLX_INTS(1)), &attrs);
     z = flx_transpose(s->g, z, FLX_INTS(0, 2, 1));
     y[0] = flxi_activate(s->g, ((const act_attrs *)s->attrs)->act, s->nin > 2 ? flx_add(s->g, z, s->x[2]) : z);
 }
@@ -258,7 +258,7 @@ static flx_val attend(flxi_site *s, flx_val h)
     o.window = a->window == FLXI_ABSENT ? FLX_DEFAULT : a->window;
     o.score_scale = a->score_scale;
     o.softcap = a->softcap;
-    return flx_attention(s->g, q, k, flx_matmul(s->g, h, s->x[IN_V]), FLX_NONE, &o);
+    return flx_attention_with(s->g, q, k, flx_matmul(s->g, h, s->x[IN_V]), FLX_NONE, &o);
 }
 
 /* What both lowerings share; `join` adds a product to the residual. */

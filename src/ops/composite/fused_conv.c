@@ -47,7 +47,7 @@ static flx_val emit_conv(flxi_site *s, const flxi_conv_attrs *a)
     c.input_axes = a->input_axes;
     c.kernel_axes = a->kernel_axes;
     c.output_axes = a->output_axes;
-    return flx_conv(s->g, s->x[0], s->x[1], &c);
+    return flx_conv_with(s->g, s->x[0], s->x[1], &c);
 }
 
 /* A vector of features in the layout of the result z. */

@@ -29,11 +29,11 @@ static void emit_branches(flxi_site *s, flx_graph **bodies, size_t n, const flx_
                           uint32_t nout)
 {
     if (!s->g->error.code && s->op == &flxi_ops[OP_if])
-        flx_if(s->g, in, nin, bodies[0], bodies[1], out, nout);
+        flx_if(s->g, in, nin, out, nout, bodies[0], bodies[1]);
     else if (!s->g->error.code)
-        flx_case(s->g, in, nin, (flx_graphs){(const flx_graph *const *)bodies, n}, out, nout);
+        flx_case(s->g, in, nin, out, nout, (flx_graphs){(const flx_graph *const *)bodies, n});
     for (size_t i = 0; i < n; i++)
-        flx_graph_free(bodies[i]);
+        flx_graph_release(bodies[i]);
 }
 
 /* ---- Derivatives ---- */
@@ -126,7 +126,7 @@ static void batch_shared_selector(flxi_site *s, branch_list list, flx_val *by)
     for (uint32_t k = 0; k < s->nout; k++)
         s->by_batched[k] = false;
     for (size_t i = 0; i < list.n; i++) {
-        flx_graph_free(s->bodies->vmap(s, list.v[i], s->batched + 1, out, false));
+        flx_graph_release(s->bodies->vmap(s, list.v[i], s->batched + 1, out, false));
         for (uint32_t k = 0; k < s->nout; k++)
             s->by_batched[k] |= out[k];
     }
@@ -169,7 +169,7 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
         if (!body)
             return;
         flxi_inline(s->g, body, s->x + 1, out);
-        flx_graph_free(body);
+        flx_graph_release(body);
         flx_val mask = i + 1 < list.n ? chosen(s, i) : FLX_NONE;
         for (uint32_t k = 0; k < s->nout; k++)
             by[k] = flxi_is_none(mask)

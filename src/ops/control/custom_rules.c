@@ -29,7 +29,7 @@ static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, c
     made.fwd_body = body;
     made.num_residuals = residuals;
     made.recompute = 1;
-    flx_custom_fn(s->g, in, n, &made, out, nout);
+    flx_custom_fn_with(s->g, in, n, out, nout, &made);
 }
 
 static bool keeps_rule(const custom_attrs *a)
@@ -119,7 +119,7 @@ static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val
     if (!transposed)
         return;
     flxi_inline(s->g, transposed, in, out);
-    flx_graph_free(transposed);
+    flx_graph_release(transposed);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
             dx[i] = out[at++];
@@ -144,7 +144,7 @@ static void by_forward_body(flxi_site *s, const custom_attrs *a, const flx_val *
     if (!back)
         return;
     flxi_inline(s->g, back, in, out);
-    flx_graph_free(back);
+    flx_graph_release(back);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
             dx[i] = out[at++];
@@ -177,7 +177,7 @@ static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const fl
     flx_val *d = flxi_rule_new(s, flx_val, s->nout);
     flx_val *y = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
     if (!g || !x || !d || !y) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     for (uint32_t i = 0; i < s->nin; i++)
@@ -217,7 +217,7 @@ static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *d
             in[n++] = dy[k];
     if (body->outputs.n)
         emit_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
-    flx_graph_free(body);
+    flx_graph_release(body);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (!flxi_is_none(inside[i]))
             dx[i] = out[at++];
@@ -265,7 +265,7 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
         emit_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
     else
         flxi_inline(s->g, pushed, in, out);
-    flx_graph_free(pushed);
+    flx_graph_release(pushed);
     size_t at = a->fwd_body->outputs.n;
     for (uint32_t k = 0; k < s->nout; k++) {
         s->new_y[k] = out[k];
@@ -304,9 +304,9 @@ void flxi_batch_custom(flxi_site *s, flx_val *by)
         made.num_residuals = a->num_residuals;
         made.zero_grads = a->zero_grads;
         made.recompute = (int)a->recompute;
-        flx_custom_fn(s->g, x, s->nin, &made, by, s->nout);
+        flx_custom_fn_with(s->g, x, s->nin, by, s->nout, &made);
     }
-    flx_graph_free(fwd);
-    flx_graph_free(vjp);
-    flx_graph_free(jvp);
+    flx_graph_release(fwd);
+    flx_graph_release(vjp);
+    flx_graph_release(jvp);
 }

@@ -110,7 +110,7 @@ static flx_graph *recording_body(flxi_site *s, const layout *l, bool outgoing)
     flx_val *in = flxi_rule_new(s, flx_val, l->inputs);
     flx_val *out = flxi_rule_new(s, flx_val, l->a->body->outputs.n);
     if (!g || !in || !out) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     for (uint32_t i = 0; i < l->inputs; i++)
@@ -132,13 +132,13 @@ static void record(flxi_site *s, const layout *l, bool outgoing, flx_val *y, flx
         flx_scan_attrs a = attrs_like(l, body, l->carries, l->bcasts);
         a.save_trajectory = (int)l->a->save_trajectory;
         a.num_checkpoints = l->a->save_trajectory ? l->a->num_checkpoints : 0;
-        flx_scan(s->g, s->x, l->inputs, &a, out, outputs + l->carries);
+        flx_scan_with(s->g, s->x, l->inputs, out, outputs + l->carries, &a);
         for (uint32_t k = 0; y && k < outputs; k++)
             y[k] = out[k];
         for (uint32_t i = 0; i < l->carries; i++)
             saved[i] = out[outputs + i];
     }
-    flx_graph_free(body);
+    flx_graph_release(body);
 }
 
 void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved)
@@ -214,7 +214,7 @@ static flx_graph *backward_body(flxi_site *s, const layout *l, const flxi_backwa
     flx_val *x = flxi_rule_new(s, flx_val, l->inputs);
     flx_val *out = flxi_rule_new(s, flx_val, l->inputs);
     if (!g || !dc || !sums || !in.v || !x || !out) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     for (uint32_t i = 0; i < l->carries; i++)
@@ -259,7 +259,7 @@ static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p
     flx_graph *body = backward_body(s, l, p, vjp);
     uint32_t shared = l->carries + l->bcasts;
     if (!in.v || !body) {
-        flx_graph_free(body);
+        flx_graph_release(body);
         return;
     }
     for (uint32_t i = 0; i < l->carries; i++)
@@ -282,8 +282,8 @@ static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p
             add(&in, l->thinned ? spread_rows(s, l, dy[i]) : dy[i]);
     flx_scan_attrs a = attrs_like(l, body, p->dcarries + p->dbcasts, l->bcasts);
     a.reverse = !l->a->reverse;
-    flx_scan(s->g, in.v, in.n, &a, out, l->inputs);
-    flx_graph_free(body);
+    flx_scan_with(s->g, in.v, in.n, out, l->inputs, &a);
+    flx_graph_release(body);
 }
 
 /* The op that recomputes: scan_replay.c. */
@@ -382,7 +382,7 @@ static void reverse_scan(flxi_site *s, bool backward_op, const flx_val *dy, flx_
         replay_back(s, &l, &p, vjp, dy, out);
     else
         scan_back(s, &l, &p, vjp, s->saved, dy, out);
-    flx_graph_free(vjp);
+    flx_graph_release(vjp);
     for (uint32_t i = 0, at = 0; !backward_op && i < s->nin; i++)
         if (p.wanted[i])
             dx[i] = out[at++];
@@ -436,8 +436,8 @@ static flx_graph *tangent_body(flxi_site *s, const layout *l, const bool *active
     flx_val *out = flxi_rule_new(s, flx_val, 2 * outputs);
     uint32_t *place = flxi_rule_new(s, uint32_t, s->nin); /* of an input's tangent among jvp's inputs */
     if (!jvp || !g || !in || !out || !place) {
-        flx_graph_free(jvp);
-        flx_graph_free(g);
+        flx_graph_release(jvp);
+        flx_graph_release(g);
         return NULL;
     }
     uint32_t n = s->nin;
@@ -464,7 +464,7 @@ static flx_graph *tangent_body(flxi_site *s, const layout *l, const bool *active
             if (tangent[k])
                 flx_output(g, out[tangent[k]], NULL);
     }
-    flx_graph_free(jvp);
+    flx_graph_release(jvp);
     return flxi_finish_body(s, g);
 }
 
@@ -495,8 +495,8 @@ void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_scan_attrs a = attrs_like(&l, body, counts[0], counts[1]);
     a.save_trajectory = (int)l.a->save_trajectory;
     a.num_checkpoints = l.a->num_checkpoints;
-    flx_scan(s->g, in.v, in.n, &a, out, 2 * s->nout);
-    flx_graph_free(body);
+    flx_scan_with(s->g, in.v, in.n, out, 2 * s->nout, &a);
+    flx_graph_release(body);
     uint32_t at = 0;
     uint32_t parts[2] = {l.carries, s->nout};
     for (uint32_t part = 0, from = 0; part < 2; from = parts[part++]) {
@@ -517,7 +517,7 @@ static bool settle(flxi_site *s, const layout *l, bool *in, bool *out)
         flx_graph *trial = s->bodies->vmap(s, l->a->body, in, out, false);
         if (!trial)
             return false;
-        flx_graph_free(trial);
+        flx_graph_release(trial);
         changed = false;
         for (uint32_t i = 0; i < l->carries; i++)
             if (out[i] && !in[i])
@@ -550,9 +550,9 @@ void flxi_batch_scan(flxi_site *s, flx_val *by)
         flx_scan_attrs a = attrs_like(&l, body, l.carries, l.bcasts);
         a.save_trajectory = (int)l.a->save_trajectory;
         a.num_checkpoints = l.a->num_checkpoints;
-        flx_scan(s->g, x, s->nin, &a, by, s->nout);
+        flx_scan_with(s->g, x, s->nin, by, s->nout, &a);
     }
-    flx_graph_free(body);
+    flx_graph_release(body);
     for (uint32_t k = 0; k < s->nout; k++) {
         bool stacked = k >= l.carries || l.a->save_trajectory;
         s->by_batched[k] = out[k];

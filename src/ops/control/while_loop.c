@@ -43,7 +43,7 @@ static flx_graph *widened_cond(flxi_site *s, const flx_graph *cond, const flx_ty
     flx_val *v = flxi_rule_new(s, flx_val, n);
     flx_val y;
     if (!g || !v) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     declare(g, types, n, v);
@@ -56,9 +56,9 @@ static void emit_while(flxi_site *s, const flx_val *in, uint32_t n, flx_graph *c
                        flx_val *out)
 {
     if (cond && body && !s->g->error.code)
-        flx_while(s->g, in, n, cond, body, most == FLXI_ABSENT ? FLX_DEFAULT : most, out, n);
-    flx_graph_free(cond);
-    flx_graph_free(body);
+        flx_while(s->g, in, n, out, n, cond, body, most == FLXI_ABSENT ? FLX_DEFAULT : most);
+    flx_graph_release(cond);
+    flx_graph_release(body);
 }
 
 /* ---- Forward mode ---- */
@@ -136,7 +136,7 @@ void flxi_vjp_while(flxi_site *s, const flx_val *dy, flx_val *dx)
                              flx_attr_graph("body_vjp", body_vjp), flx_attr_int("max_iterations", a->max_iterations)};
         flx_op(s->g, "while_backward", in, n, attrs, a->max_iterations == FLXI_ABSENT ? 3 : 4, out, s->nin);
     }
-    flx_graph_free(body_vjp);
+    flx_graph_release(body_vjp);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (varies[i])
             dx[i] = out[at++];
@@ -253,7 +253,7 @@ static flx_graph *counting_body(flxi_site *s, const flx_graph *body, const flx_t
     flx_val *y = flxi_rule_new(s, flx_val, n);
     size_t first = limit ? 2 : 1;
     if (!g || !v || !y) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     declare(g, types, n, v);
@@ -272,7 +272,7 @@ static flx_graph *until_limit(flxi_site *s, const flx_type *const *types, size_t
     flx_graph *g = flxi_new_body(s, "until");
     flx_val *v = flxi_rule_new(s, flx_val, n);
     if (!g || !v) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     declare(g, types, n, v);
@@ -286,7 +286,7 @@ static flx_graph *until_zero(flxi_site *s, const flx_type *const *types, size_t 
     flx_graph *g = flxi_new_body(s, "left");
     flx_val *v = flxi_rule_new(s, flx_val, n);
     if (!g || !v) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     declare(g, types, n, v);
@@ -319,7 +319,7 @@ static flx_graph *step_back(flxi_site *s, const flx_type *const *types, size_t n
         in[1] = left;
         for (size_t i = 0; i < carries; i++)
             in[2 + i] = v[1 + cotangents + i];
-        flx_while(g, in, carries + 2, limit, inner, bound_of(a), out, carries + 2);
+        flx_while(g, in, carries + 2, out, carries + 2, limit, inner, bound_of(a));
         for (size_t i = 0; i < carries; i++)
             in[i] = out[2 + i];
         for (size_t i = 0; i < cotangents; i++)
@@ -331,8 +331,8 @@ static flx_graph *step_back(flxi_site *s, const flx_type *const *types, size_t n
         for (size_t i = 0; i < carries; i++)
             flx_output(g, v[1 + cotangents + i], NULL);
     }
-    flx_graph_free(inner);
-    flx_graph_free(limit);
+    flx_graph_release(inner);
+    flx_graph_release(limit);
     return flxi_finish_body(s, g);
 }
 
@@ -419,7 +419,7 @@ static bool settle(flxi_site *s, const flx_graph *body, bool *batched)
         flx_graph *trial = s->bodies->vmap(s, body, batched, out, false);
         if (!trial)
             return false;
-        flx_graph_free(trial);
+        flx_graph_release(trial);
         changed = false;
         for (uint32_t i = 0; i < s->nin; i++)
             if (out[i] && !batched[i])
@@ -492,7 +492,7 @@ void flxi_batch_while(flxi_site *s, flx_val *by)
     if (cond && own_cond[0]) { /* examples stop at different iterations: then every carry may differ between them */
         for (uint32_t i = 0; i < s->nin; i++)
             batched[i] = true;
-        flx_graph_free(cond);
+        flx_graph_release(cond);
         cond = s->bodies->vmap(s, a->cond, batched, own_cond, true);
     }
     flx_graph *body = s->bodies->vmap(s, a->body, batched, batched, true);
@@ -502,8 +502,8 @@ void flxi_batch_while(flxi_site *s, flx_val *by)
     }
     if (cond && body && own_cond[0]) {
         loop_while_any(s, cond, body, in, by);
-        flx_graph_free(cond);
-        flx_graph_free(body);
+        flx_graph_release(cond);
+        flx_graph_release(body);
     } else {
         emit_while(s, in, s->nin, cond, body, a->max_iterations, by);
     }

@@ -133,7 +133,7 @@ flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi
         code = read_names(m->k, a->scratch, m->scratch, &m->num_scratch, err);
     if (code == FLX_OK)
         return FLX_OK;
-    flx_kernel_free(m->k);
+    flx_kernel_release(m->k);
     m->k = NULL;
     return code;
 }
@@ -259,11 +259,11 @@ static flx_code infer_kernel_call(flxi_infer *f)
     if (flxi_kernel_call_bind(f->ctx, a, &m, &err) != FLX_OK)
         return fail_as(f, &err);
     flx_code code = infer_bound(f, &m, a);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
     if (code != FLX_OK || !a->backward[0])
         return code;
     flx_kernel *backward = flx_kernel_parse(f->ctx, a->backward, strlen(a->backward), "backward", &err);
-    flx_kernel_free(backward);
+    flx_kernel_release(backward);
     return backward ? FLX_OK : fail_as(f, &err);
 }
 
@@ -272,23 +272,23 @@ static flx_code infer_kernel_call(flxi_infer *f)
 /* In a kernel's buffer a bool takes a word. */
 static size_t memory_size(const flx_tensor *t)
 {
-    return flx_tensor_type(t)->dtype == FLX_BOOL ? (size_t)flx_tensor_count(t) * 4 : flx_tensor_size(t);
+    return flx_tensor_type(t)->dtype == FLX_BOOL ? (size_t)flx_tensor_count(t) * 4 : flx_tensor_nbytes(t);
 }
 
 static void to_memory(const flx_tensor *t, void *data)
 {
     if (flx_tensor_type(t)->dtype != FLX_BOOL) {
-        memcpy(data, flx_tensor_bytes(t), flx_tensor_size(t));
+        memcpy(data, flx_tensor_const_data(t), flx_tensor_nbytes(t));
         return;
     }
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
-        ((uint32_t *)data)[i] = ((const uint8_t *)flx_tensor_bytes(t))[i];
+        ((uint32_t *)data)[i] = ((const uint8_t *)flx_tensor_const_data(t))[i];
 }
 
 static void from_memory(flx_tensor *t, const void *data)
 {
     if (flx_tensor_type(t)->dtype != FLX_BOOL) {
-        memcpy(flx_tensor_data(t), data, flx_tensor_size(t));
+        memcpy(flx_tensor_data(t), data, flx_tensor_nbytes(t));
         return;
     }
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
@@ -367,7 +367,7 @@ static bool read_factor(const run *r, const char *s, size_t n, uint64_t *x)
     const flx_tensor *t = r->e->in[r->m->num_inputs];
     if (s[n - 1] != ']' || !flxi_read_u64(s + begin, n - begin - 1, &index) || index >= (uint64_t)flx_tensor_count(t))
         return false;
-    *x = ((const uint32_t *)flx_tensor_bytes(t))[index];
+    *x = ((const uint32_t *)flx_tensor_const_data(t))[index];
     *x += *x == 0;
     return true;
 }
@@ -451,7 +451,7 @@ static flx_code eval_kernel_call(flxi_eval *e)
     flxi_arena_init(&arena, e->mem);
     flx_code code = run_bound(&(run){.e = e, .m = &m, .a = a, .arena = &arena});
     flxi_arena_free(&arena);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
     return code;
 }
 

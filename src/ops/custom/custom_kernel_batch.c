@@ -74,8 +74,8 @@ static const char *batch_text(batching *b, const flx_kernel *k, const uint8_t *b
     if (err.code == FLX_E_OOM)
         flxi_site_fail(b->s, FLX_E_OOM, NULL, "%.120s", err.message);
     flx_buffer_free(&text);
-    flx_kernel_free(many);
-    flx_kernel_free(plain);
+    flx_kernel_release(many);
+    flx_kernel_release(plain);
     return kept;
 }
 
@@ -91,7 +91,7 @@ static const char *batch_backward(batching *b)
         text = batch_text(b, k, batched);
     if (!k)
         flxi_site_fail(b->s, (flx_code)err.code, err.hint, "backward: %.160s", err.message);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return text;
 }
 
@@ -154,5 +154,5 @@ void flxi_kernel_call_batch(flxi_site *s, flx_val *by)
     }
     if (choose_axis(&b))
         emit(&b, by);
-    flx_kernel_free(b.m.k);
+    flx_kernel_release(b.m.k);
 }

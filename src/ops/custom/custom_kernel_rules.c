@@ -383,7 +383,7 @@ static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_ker
         call_own(&x, a, dx);
     flxi_strbuf_free(&x.inputs);
     flxi_strbuf_free(&x.outputs);
-    flx_kernel_free(x.k);
+    flx_kernel_release(x.k);
 }
 
 /* The kernel with the element counts of the operands' types: a loop over a buffer of known length needs a tape of known
@@ -414,7 +414,7 @@ static flx_kernel *with_counts(flxi_site *s, const flxi_kernel_binding *m, flx_e
     flx_kernel *k = flxi_krewrite_run(&copy, err);
     if (k && flxi_kernel_check(k, err) == FLX_OK)
         return k;
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return NULL;
 }
 
@@ -436,7 +436,7 @@ static void vjp_bound(flxi_site *s, const flxi_kernel_call *a, const flxi_kernel
     if (begin(&x, d, &err))
         reverse_call(&x, dy, dx);
     end(&x);
-    flx_kernel_free(sized);
+    flx_kernel_release(sized);
 }
 
 void flxi_kernel_call_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -452,7 +452,7 @@ void flxi_kernel_call_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
         own_backward(s, a, &m, dy, dx);
     else
         vjp_bound(s, a, &m, dy, dx);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
 }
 
 /* ---- Forward mode ---- */
@@ -519,12 +519,12 @@ void flxi_kernel_call_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     size_t num_outputs = list_names(&m, m.outputs, m.num_outputs, is_float_result, &m, outputs);
     size_t num_inputs = list_names(&m, m.inputs, m.num_inputs, has_cotangent, tx, inputs);
     if (num_outputs == 0 || num_inputs == 0) { /* all results are integers: their tangents are zero */
-        flx_kernel_free(m.k);
+        flx_kernel_release(m.k);
         return;
     }
     derivation x = {.s = s, .a = a, .m = &m};
     if (begin(&x, flx_kernel_jvp(m.k, outputs, num_outputs, inputs, num_inputs, NULL, &err), &err))
         forward_call(&x, tx, ty);
     end(&x);
-    flx_kernel_free(m.k);
+    flx_kernel_release(m.k);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_op.c: operations that a program registers: the list of them in a context, and the rules of the op `custom`,
    which call the functions of the operation it refers to. */
+#include "base/options.h"
 #include "base/registry.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
@@ -65,13 +66,13 @@ static flx_code add_op(flxi_registry *r, const flx_custom_op *op, flx_error *err
     return FLX_OK;
 }
 
-flx_code flx_register_custom(flx_context *ctx, const flx_custom_op *op, flx_error *err)
+flx_code flx_register_custom(flx_context *ctx, const flx_custom_op *given, flx_error *err)
 {
-    if (!ctx || !op)
+    flx_custom_op read;
+    const flx_custom_op *op = &read;
+    if (!ctx || !given)
         return flxi_fail(err, FLX_E_USAGE, "an operation needs a context and a description");
-    if (op->struct_size && op->struct_size < sizeof *op)
-        return flxi_fail(err, FLX_E_USAGE, "the description of an operation has an unknown layout of %u bytes",
-                         op->struct_size);
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_custom_op, &read, given, err));
     if (!is_fit_name(op->name))
         return flxi_fail_hint(err, FLX_E_NAME, "letters, digits, '_' and '.'", "an operation needs a name");
     if (!op->infer || !op->eval)

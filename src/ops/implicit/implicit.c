@@ -69,7 +69,7 @@ static flx_val along_params(flxi_site *s, const flx_val *tx)
     flx_graph *moved = n > s->nin ? s->bodies->jvp(s, a->body, active) : NULL;
     if (moved)
         flxi_inline(s->g, moved, in, out);
-    flx_graph_free(moved);
+    flx_graph_release(moved);
     return out[1];
 }
 
@@ -94,7 +94,7 @@ static void to_params(flxi_site *s, flx_val dy, flx_val *dx)
     if (!back)
         return;
     flxi_inline(s->g, back, in, out);
-    flx_graph_free(back);
+    flx_graph_release(back);
     for (uint32_t i = 1, at = 0; i < s->nin; i++)
         if (wanted[i])
             dx[i] = out[at++];
@@ -141,7 +141,7 @@ static flx_graph *derived_body(flxi_site *s, int kind)
         flx_val y = out[kind & ADJOINT ? 0 : 1];
         flx_output(g, kind & ONE_MINUS ? flx_sub(g, v, y) : y, NULL);
     }
-    flx_graph_free(moved);
+    flx_graph_release(moved);
     return g ? s->bodies->simplify(s, g) : NULL;
 }
 
@@ -161,7 +161,7 @@ static flx_val solve_derived(flxi_site *s, int kind, flx_val b)
     for (uint32_t i = 1; i < s->nin; i++)
         in[n++] = s->x[i];
     flx_val y = flx_op1(s->g, "gmres", in, n, attrs, 2);
-    flx_graph_free(body);
+    flx_graph_release(body);
     return y;
 }
 

@@ -197,7 +197,7 @@ static flx_graph *begin_body(flxi_site *s, const char *name, const flx_type *con
     char text[32];
     *w = (stage){.in = *s, .v = flxi_rule_new(s, flx_val, n), .args = flxi_rule_new(s, flx_val, s->nin)};
     if (!g || !w->v || !w->args) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         return NULL;
     }
     w->in.g = g;
@@ -251,7 +251,7 @@ static void cross_interval(stage *w, const flx_graph *more, const flx_graph *ste
     in[TO] = to;
     for (uint32_t i = 0; i < params; i++)
         in[PARAMS + i] = v[2 + i];
-    flx_while(g, in, carries, more, step, MAX_STEPS, out, carries);
+    flx_while(g, in, carries, out, carries, more, step, MAX_STEPS);
     flx_output(g, out[Y], NULL);
     flx_output(g, to, NULL);
     flx_output(g, out[Y], NULL);
@@ -272,8 +272,8 @@ static flx_graph *interval_body(flxi_site *s, const flx_type *const *types, uint
     flx_graph *g = step && more ? begin_body(s, "interval", types, n, &w) : NULL;
     if (g)
         cross_interval(&w, more, step, carries);
-    flx_graph_free(step);
-    flx_graph_free(more);
+    flx_graph_release(step);
+    flx_graph_release(more);
     return flxi_finish_body(s, g);
 }
 
@@ -314,8 +314,8 @@ static void decompose_odeint(flxi_site *s, flx_val *y)
     attrs.num_carry = 2;
     attrs.num_bcast = params;
     if (body)
-        flx_scan(g, in, s->nin + 1, &attrs, out, 3);
-    flx_graph_free(body);
+        flx_scan_with(g, in, s->nin + 1, out, 3, &attrs);
+    flx_graph_release(body);
     int64_t front = 0;
     flx_val rows[2] = {flx_unsqueeze(g, s->x[0], (flx_ints){&front, 1}), out[2]};
     y[0] = flx_concat(g, rows, 2, 0);

@@ -192,7 +192,7 @@ static flx_val slice_paired(flxi_site *s)
     nd.indices_batching_axes = s->batched[0] ? FLX_INTS(0) : FLX_NO_INTS;
     nd.index_vector_axis = 1;
     nd.oob = "clamp";
-    return flx_gather_nd(s->g, s->x[0], stacked_position(s, 1), &nd);
+    return flx_gather_nd_with(s->g, s->x[0], stacked_position(s, 1), &nd);
 }
 
 /* At a shared position the batch axis is taken as a whole, starting at 0. */
@@ -316,7 +316,7 @@ static flx_val update_paired(flxi_site *s)
     nd.combine.word = "set";
     nd.unique = 1;
     nd.oob = "clamp";
-    return flx_scatter_nd(s->g, flxi_lift(s, 0), stacked_position(s, 2), flxi_lift(s, 1), &nd);
+    return flx_scatter_nd_with(s->g, flxi_lift(s, 0), stacked_position(s, 2), flxi_lift(s, 1), &nd);
 }
 
 static void batch_dynamic_update_slice(flxi_site *s, flx_val *by)

@@ -332,11 +332,11 @@ static flx_graph *fold_step_or_drop(flxi_site *s, const flx_type *c)
                 flx_output(keep, same, NULL);
         }
         in[0] = flx_gt(g, in[2], flx_scalar(g, FLX_I64, 0.0));
-        flx_if(g, in, 4, step, keep, &y, 1);
+        flx_if(g, in, 4, &y, 1, step, keep);
         flx_output(g, y, NULL);
     }
-    flx_graph_free(step);
-    flx_graph_free(keep);
+    flx_graph_release(step);
+    flx_graph_release(keep);
     return g;
 }
 
@@ -354,8 +354,8 @@ static flx_val fold_updates(flxi_site *s)
     flx_val y = FLX_NONE;
     scan.body = step;
     if (is_built(s, step))
-        flx_scan(s->g, in, 3, &scan, &y, 1);
-    flx_graph_free(step);
+        flx_scan_with(s->g, in, 3, &y, 1, &scan);
+    flx_graph_release(step);
     return flxi_reshape_like(s, y, flxi_typeof(s, s->x[0]));
 }
 
@@ -364,7 +364,7 @@ static flx_val apply_updates(flxi_site *s)
 {
     const flxi_nd_attrs *a = s->attrs;
     flx_val y = FLX_NONE;
-    flx_map(s->g, (flx_val[]){read_targets(s, s->x[0]), s->x[2]}, 2, a->combine.graph, &y, 1);
+    flx_map(s->g, ((flx_val[]){read_targets(s, s->x[0]), s->x[2]}), 2, &y, 1, a->combine.graph);
     return write_targets(s, FLXI_SCATTER_SET, s->x[0], y);
 }
 
@@ -399,8 +399,8 @@ static void vjp_fold(flxi_site *s, flx_val dy, flx_val *dx)
         dx[0] = out[0];
     if (wanted[2])
         dx[2] = out[wanted[0]];
-    flx_graph_free(vjp);
-    flx_graph_free(fold);
+    flx_graph_release(vjp);
+    flx_graph_release(fold);
 }
 
 static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
@@ -416,8 +416,8 @@ static flx_val jvp_fold(flxi_site *s, const flx_val *tx)
             in[n++] = tx[k];
     if (jvp)
         flxi_inline(s->g, jvp, in, out);
-    flx_graph_free(jvp);
-    flx_graph_free(fold);
+    flx_graph_release(jvp);
+    flx_graph_release(fold);
     return out[1];
 }
 

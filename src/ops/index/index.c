@@ -138,7 +138,7 @@ static flx_val gather_paired(flxi_site *s)
     nd.indices_batching_axes = FLX_INTS(0);
     nd.index_vector_axis = idx->rank;
     nd.oob = flxi_oob_word(a->oob);
-    return flx_gather_nd(s->g, s->x[0], s->x[1], &nd);
+    return flx_gather_nd_with(s->g, s->x[0], s->x[1], &nd);
 }
 
 static void batch_gather(flxi_site *s, flx_val *by)
@@ -335,7 +335,7 @@ static flx_val scatter_paired(flxi_site *s)
     nd.indices_batching_axes = FLX_INTS(0);
     nd.index_vector_axis = idx->rank;
     nd.oob = flxi_oob_word(a->oob);
-    return flx_scatter_nd(s->g, flxi_zeros(s, &y), s->x[1], updates, &nd);
+    return flx_scatter_nd_with(s->g, flxi_zeros(s, &y), s->x[1], updates, &nd);
 }
 
 /* With shared indices the examples are one more axis of the rows. */
@@ -468,7 +468,7 @@ static void vjp_take_along(flxi_site *s, const flx_val *dy, flx_val *dx)
     nd.indices_batching_axes = (flx_ints){p.of_idx, p.n};
     nd.index_vector_axis = x->rank;
     nd.oob = flxi_oob_word(a->oob);
-    dx[0] = flx_scatter_nd(s->g, dx[0], s->x[1], dy[0], &nd);
+    dx[0] = flx_scatter_nd_with(s->g, dx[0], s->x[1], dy[0], &nd);
 }
 
 /* One of x and idx is shared: the batch axis of the other is an axis of the window or of the indices. */
@@ -492,7 +492,7 @@ static flx_val take_along_shared(flxi_site *s)
     nd.indices_batching_axes = (flx_ints){p.of_idx, p.n};
     nd.index_vector_axis = idx->rank;
     nd.oob = flxi_oob_word(a->oob);
-    return flx_gather_nd(s->g, s->x[0], s->x[1], &nd);
+    return flx_gather_nd_with(s->g, s->x[0], s->x[1], &nd);
 }
 
 static void batch_take_along(flxi_site *s, flx_val *by)

@@ -163,9 +163,9 @@ static flx_val along(flxi_site *s, flx_val a, flx_val t)
     int64_t columns = type.rank - 1;
     int64_t rows = type.rank - 2;
     flx_dim n = type.dims[columns];
-    flx_val upper = flx_concat(g, (const flx_val[]){a, t}, 2, columns);
-    flx_val lower = flx_concat(g, (const flx_val[]){flxi_zeros(s, &type), a}, 2, columns);
-    flx_val block = flx_concat(g, (const flx_val[]){upper, lower}, 2, rows);
+    flx_val upper = flx_concat(g, ((const flx_val[]){a, t}), 2, columns);
+    flx_val lower = flx_concat(g, ((const flx_val[]){flxi_zeros(s, &type), a}), 2, columns);
+    flx_val block = flx_concat(g, ((const flx_val[]){upper, lower}), 2, rows);
     flx_val y = flxi_emit1(s, NULL, &block, 1);
     return flx_narrow(g, flx_narrow(g, y, rows, 0, n), columns, n, n);
 }

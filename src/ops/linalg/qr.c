@@ -77,7 +77,8 @@ static columns columns_of(flxi_site *s, flx_val v)
 
 static flx_val joined(flxi_site *s, flx_val first, flx_val rest)
 {
-    return flxi_is_none(rest) ? first : flx_concat(s->g, (flx_val[]){first, rest}, 2, flxi_typeof(s, first)->rank - 1);
+    return flxi_is_none(rest) ? first
+                              : flx_concat(s->g, ((flx_val[]){first, rest}), 2, flxi_typeof(s, first)->rank - 1);
 }
 
 /* v r^-1, or v r^-H */

@@ -62,8 +62,8 @@ static void run_steps(flxi_site *s, flx_graph *body, const flx_val *x, uint32_t 
     a.num_bcast = shared;
     a.length = length;
     if (body)
-        flx_scan(s->g, x, n, &a, out, 2);
-    flx_graph_free(body);
+        flx_scan_with(s->g, x, n, out, 2, &a);
+    flx_graph_release(body);
     int32_t dtype = flxi_typeof(s, s->x[0])->dtype;
     y[0] = flxi_as_dtype(s, flxi_move_axis(s, out[1], 0, 1), dtype);
     y[1] = flxi_as_dtype(s, out[0], dtype);

@@ -200,7 +200,7 @@ static flx_val uniform_draws(flxi_site *s, flx_val key, flx_ints shape, flx_dtyp
     flx_rng_uniform_attrs a = FLX_RNG_UNIFORM_ATTRS;
     a.shape = flxi_dims_list((int)shape.n, shape.v);
     a.dtype = dtype;
-    return flx_rng_uniform(s->g, key, &a);
+    return flx_rng_uniform_with(s->g, key, &a);
 }
 
 /* x with one mask for its last `rank` axes. Compared in f64, where the rate is exactly the attribute. */

@@ -40,7 +40,7 @@ static flx_val draw_steps(flx_graph *g, const flxi_draw_attrs *a, flx_val key, f
     flx_val state[3] = {key, flxi_zeros(&s, &none), flx_bitcast(g, stream, FLX_U32)}; /* key, block 0, stream */
     flx_dtype word = is_wide(a) ? FLX_U64 : FLX_U32;
     flx_val out[2];
-    flx_rng_bit_generator(g, flx_concat(g, state, 3, 0), (flx_ints){&n, 1}, word, "philox4x32", out);
+    flx_rng_bit_generator(g, flx_concat(g, state, 3, 0), out, (flx_ints){&n, 1}, word, "philox4x32");
     return flx_cast(g, flx_div(g, out[1], flx_scalar(g, word, is_wide(a) ? 0x1p11 : 0x1p8)), FLX_F64);
 }
 
@@ -108,9 +108,9 @@ void flxi_batch_draw(flxi_site *s, flx_val *by)
         a.body = body;
         a.num_carry = 0;
         a.length = s->size;
-        flx_scan(s->g, in, 2, &a, by, 1);
+        flx_scan_with(s->g, in, 2, by, 1, &a);
     }
-    flx_graph_free(body);
+    flx_graph_release(body);
 }
 
 /* Rows are numbered consecutively over the whole batch, and a row's number is its stream. */

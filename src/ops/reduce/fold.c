@@ -170,10 +170,10 @@ static void fold_by_scan(flxi_site *s, const flx_val *x, const flx_val *init, fl
     flx_scan_attrs a = FLX_SCAN_ATTRS;
     a.body = step ? step : own->body;
     a.num_carry = n;
-    flx_scan(s->g, in, s->nin, &a, y, n);
+    flx_scan_with(s->g, in, s->nin, y, n, &a);
     for (uint32_t i = 0; i < n; i++)
         y[i] = flxi_reshape_to(s, y[i], f.kept, f.dims + 1);
-    flx_graph_free(step);
+    flx_graph_release(step);
 }
 
 /* Named combinations become their reductions, with init combined in at the end. */
@@ -312,7 +312,7 @@ static void decompose_map(flxi_site *s, flx_val *y)
         flxi_inline(s->g, rows, row, y);
     for (uint32_t i = 0; rows && i < s->nout; i++)
         y[i] = flxi_reshape_to(s, y[i], shape.rank, shape.dims);
-    flx_graph_free(rows);
+    flx_graph_release(rows);
 }
 
 static bool bodies_map(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out)

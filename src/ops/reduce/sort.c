@@ -214,7 +214,7 @@ static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const
     flx_graph *g = flx_graph_new(s->ctx, "compare");
     flx_val *in = g ? flxi_new(&g->arena, flx_val, n) : NULL;
     if (!in) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
         return NULL;
     }
@@ -235,7 +235,7 @@ static flx_graph *compare_ignoring(flxi_site *s, const flx_graph *compare, const
 static void sort_with_positions(flxi_site *s, const flx_val *x, uint32_t n, flx_val *y)
 {
     const sort_attrs *own = s->attrs;
-    flx_sort_attrs a = {own->axis, own->num_keys, (int)own->stable, (int)own->descending, NULL};
+    flx_sort_attrs a = {sizeof a, own->axis, own->num_keys, (int)own->stable, (int)own->descending, NULL};
     flx_val *in = flxi_new(&s->g->arena, flx_val, n + 1);
     if (!in) {
         flxi_site_fail(s, FLX_E_OOM, NULL, "out of memory");
@@ -247,8 +247,8 @@ static void sort_with_positions(flxi_site *s, const flx_val *x, uint32_t n, flx_
     flx_graph *compare = own->compare ? compare_ignoring(s, own->compare, &position) : NULL;
     a.compare = compare;
     if (!s->g->error.code)
-        flx_sort(s->g, in, n + 1, &a, y, n + 1);
-    flx_graph_free(compare);
+        flx_sort_with(s->g, in, n + 1, y, n + 1, &a);
+    flx_graph_release(compare);
 }
 
 static flx_val *room_for_sorted(flxi_site *s)

@@ -50,7 +50,7 @@ flx_val flxi_scatter_along(flxi_site *s, flx_val v, flx_val idx, int64_t axis, c
     a.operand_batching_axes = a.indices_batching_axes = (flx_ints){others, n};
     a.index_vector_axis = type->rank;
     a.unique = unique;
-    return flx_scatter_nd(s->g, flxi_zeros(s, type), idx, v, &a);
+    return flx_scatter_nd_with(s->g, flxi_zeros(s, type), idx, v, &a);
 }
 
 /* ---- Linear recurrences ---- */
@@ -115,8 +115,8 @@ static flx_val recur_by_scan(flxi_site *s, flx_val b, flx_val link, int64_t axis
     a.reverse = backward;
     a.save_trajectory = true;
     if (step)
-        flx_scan(s->g, in, 3, &a, &r, 1);
-    flx_graph_free(step);
+        flx_scan_with(s->g, in, 3, &r, 1, &a);
+    flx_graph_release(step);
     return flxi_move_axis(s, r, 0, (int)axis);
 }
 

@@ -19,7 +19,7 @@ flx_graph *flxi_finish_body(flxi_site *s, flx_graph *body)
 {
     if (body && body->error.code) {
         flxi_graph_fail(s->g, &body->error);
-        flx_graph_free(body);
+        flx_graph_release(body);
         return NULL;
     }
     return body;

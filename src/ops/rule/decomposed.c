@@ -15,7 +15,7 @@ static flx_graph *decomposition(flxi_site *s, const flx_type *types)
     char name[24];
     if (!t || !x || !y) {
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
-        flx_graph_free(t);
+        flx_graph_release(t);
         return NULL;
     }
     for (uint32_t i = 0; i < s->nin; i++) {
@@ -32,7 +32,7 @@ static flx_graph *decomposition(flxi_site *s, const flx_type *types)
     if (!t->error.code)
         return t;
     flxi_graph_fail(s->g, &t->error);
-    flx_graph_free(t);
+    flx_graph_release(t);
     return NULL;
 }
 
@@ -71,7 +71,7 @@ static void inline_and_free(flxi_site *s, flx_graph *made, const room *r)
 {
     if (made)
         flxi_inline(s->g, made, r->in, r->out);
-    flx_graph_free(made);
+    flx_graph_release(made);
 }
 
 void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -91,7 +91,7 @@ void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx)
     for (uint32_t i = 0; i < s->nin; i++)
         if (s->wanted[i])
             dx[i] = r.out[at++];
-    flx_graph_free(t);
+    flx_graph_release(t);
 }
 
 void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty)
@@ -111,7 +111,7 @@ void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty)
     for (uint32_t k = 0; k < s->nout; k++)
         if (carries_derivative(s, s->y[k]))
             ty[k] = r.out[at++];
-    flx_graph_free(t);
+    flx_graph_release(t);
 }
 
 void flxi_batch_decomposed(flxi_site *s, flx_val *by)
@@ -130,7 +130,7 @@ void flxi_batch_decomposed(flxi_site *s, flx_val *by)
         by[k] = r.out[k];
         s->by_batched[k] = r.chosen[k];
     }
-    flx_graph_free(t);
+    flx_graph_release(t);
 }
 
 /* The decomposition on operands of exactly these shapes is built, run, and freed. */
@@ -142,7 +142,7 @@ flx_code flxi_eval_decomposed(flxi_eval *e)
     flx_val *x = t ? flxi_new(&t->arena, flx_val, e->nin) : NULL;
     flx_val *y = t ? flxi_new(&t->arena, flx_val, e->nout) : NULL;
     if (!x || !y) {
-        flx_graph_free(t);
+        flx_graph_release(t);
         return flxi_oom(e->err, "evaluating an op");
     }
     for (uint32_t i = 0; i < e->nin; i++) {
@@ -156,6 +156,6 @@ flx_code flxi_eval_decomposed(flxi_eval *e)
     flx_code code = flxi_graph_check(t, e->err);
     if (code == FLX_OK)
         code = flxi_eval_body(e, t, e->in);
-    flx_graph_free(t);
+    flx_graph_release(t);
     return code;
 }

@@ -126,7 +126,7 @@ static void vjp_concat(flxi_site *s, const flx_val *dy, flx_val *dx)
 static void vjp_stack(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
-    flx_unstack(s->g, dy[0], a->axis, dx, s->nin);
+    flx_unstack(s->g, dy[0], dx, s->nin, a->axis);
     for (uint32_t k = 0; k < s->nin; k++)
         dx[k] = s->wanted[k] ? flxi_reshape_like(s, dx[k], flxi_typeof(s, s->x[k])) : FLX_NONE;
 }
@@ -402,13 +402,13 @@ static void vjp_unstack(flxi_site *s, const flx_val *dy, flx_val *dx)
 static void batch_split(flxi_site *s, flx_val *by)
 {
     const split_attrs *a = s->attrs;
-    flx_split(s->g, s->x[0], a->sizes, a->axis + 1, by, s->nout);
+    flx_split(s->g, s->x[0], by, s->nout, a->sizes, a->axis + 1);
 }
 
 static void batch_unstack(flxi_site *s, flx_val *by)
 {
     const axis_attrs *a = s->attrs;
-    flx_unstack(s->g, s->x[0], a->axis + 1, by, s->nout);
+    flx_unstack(s->g, s->x[0], by, s->nout, a->axis + 1);
 }
 
 static void decompose_split(flxi_site *s, flx_val *y)

@@ -66,24 +66,24 @@ static flx_val conv_plain(flxi_site *s, flx_val x, flx_val w)
     to.padding = a->padding;
     to.dilation = a->dilation;
     to.groups = a->groups;
-    return flx_conv(s->g, x, w, &to);
+    return flx_conv_with(s->g, x, w, &to);
 }
 
 /* ∂T/∂x, with the spatial extents `size` */
 static flx_val conv_to_input(flxi_site *s, flx_val z, flx_val w, flx_ints size)
 {
     const flxi_conv_common *a = s->attrs;
-    flx_conv_backward_input_attrs to = {size, a->stride, a->padding, a->dilation, a->groups};
-    return flx_conv_backward_input(s->g, z, w, &to);
+    flx_conv_backward_input_attrs to = {sizeof to, size, a->stride, a->padding, a->dilation, a->groups};
+    return flx_conv_backward_input_with(s->g, z, w, &to);
 }
 
 /* ∂T/∂w, with the spatial extents of `like` */
 static flx_val conv_to_weight(flxi_site *s, flx_val x, flx_val z, flx_val like)
 {
     const flxi_conv_common *a = s->attrs;
-    flx_conv_backward_weight_attrs to = {spatial_dims(flxi_typeof(s, like)), a->stride, a->padding, a->dilation,
-                                         a->groups};
-    return flx_conv_backward_weight(s->g, x, z, &to);
+    flx_conv_backward_weight_attrs to = {
+        sizeof to, spatial_dims(flxi_typeof(s, like)), a->stride, a->padding, a->dilation, a->groups};
+    return flx_conv_backward_weight_with(s->g, x, z, &to);
 }
 
 void flxi_vjp_conv_to_input(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -171,9 +171,9 @@ static flx_val conv_general(flxi_site *s, flx_val x, flx_val w, const flx_conv_a
     for (size_t k = 0; k < a->padding.n; k++)
         numbers = numbers && flxi_dim_is_number(a->padding.v[k]);
     if (numbers)
-        return flx_conv(s->g, x, w, a);
+        return flx_conv_with(s->g, x, w, a);
     bare.padding = bare.input_dilation = (flx_ints){NULL, 0};
-    return flx_conv(s->g, pad_spatial(s, x, a), w, &bare);
+    return flx_conv_with(s->g, pad_spatial(s, x, a), w, &bare);
 }
 
 static flx_val general_to_input(flxi_site *s, const general *f, flx_val dy)
@@ -185,6 +185,7 @@ static flx_val general_to_input(flxi_site *s, const general *f, flx_val dy)
     for (size_t k = 0; k < f->spatial; k++)
         flipped[k] = !a->reverse.v[k];
     flx_conv_attrs to = {
+        .struct_size = sizeof to,
         .stride = a->input_dilation,
         .padding = {f->pad_x, 2 * f->spatial},
         .dilation = a->common.dilation,
@@ -211,6 +212,7 @@ static flx_val general_to_weight(flxi_site *s, const general *f, flx_val dy)
     int64_t flipped[FLX_MAX_RANK];
     size_t n = 0;
     flx_conv_attrs to = {
+        .struct_size = sizeof to,
         .stride = a->common.dilation,
         .padding = {f->pad_w, 2 * f->spatial},
         .dilation = a->common.stride,

@@ -199,7 +199,7 @@ flx_val flxi_narrow_last(flxi_site *s, flx_val x, flx_dim start, flx_dim len)
 
 flx_val flxi_join_last(flxi_site *s, flx_val a, flx_val b)
 {
-    return flx_concat(s->g, (flx_val[]){a, b}, 2, -1);
+    return flx_concat(s->g, ((flx_val[]){a, b}), 2, -1);
 }
 
 flx_val flxi_power_of_bins(flxi_site *s, flx_val spec, flx_dim bins)

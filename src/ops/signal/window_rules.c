@@ -37,6 +37,7 @@ flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double in
         list[HIGH][k] = m[k].high;
     }
     flx_reduce_window_attrs a = {
+        .struct_size = sizeof a,
         .window = listed(list[WINDOW], rank),
         .combine = {.word = combine},
         .strides = listed(list[STRIDES], rank),
@@ -45,7 +46,7 @@ flx_val flxi_window_fold(flxi_site *s, flx_val x, const char *combine, double in
         .pad_low = listed(list[LOW], rank),
         .pad_high = listed(list[HIGH], rank),
     };
-    flx_reduce_window(s->g, in, 2, &a, &y, 1);
+    flx_reduce_window_with(s->g, in, 2, &y, 1, &a);
     return y;
 }
 
@@ -209,7 +210,7 @@ static flx_val first_winner(flxi_site *s, flx_val v, flx_val init, int rank, boo
     row.dims[rank] = 1;
     flx_val first = flxi_expand_like(s, init, &row);
     row.dims[rank] = flxi_dims_product(s->ctx, &t, rank, t.rank);
-    flx_val candidates = flx_concat(g, (flx_val[]){first, flxi_reshape_like(s, v, &row)}, 2, rank);
+    flx_val candidates = flx_concat(g, ((flx_val[]){first, flxi_reshape_like(s, v, &row)}), 2, rank);
     flx_val i = largest ? flx_argmax(g, candidates, rank, 1, FLX_I64) : flx_argmin(g, candidates, rank, 1, FLX_I64);
     return flxi_reshape_to(s, flx_take_along(g, candidates, i, rank, NULL), rank, t.dims);
 }
@@ -265,7 +266,7 @@ void flxi_decompose_reduce_window(flxi_site *s, flx_val *y)
         in[s->nout + i] = s->x[s->nout + i];
     }
     if (a->combine.graph)
-        flx_reduce(s->g, in, s->nin, a->combine.graph, (flx_ints){taps, wide}, y, s->nout);
+        flx_reduce(s->g, in, s->nin, y, s->nout, a->combine.graph, (flx_ints){taps, wide});
     else
         y[0] = fold_unfolded(s, in[0], (flx_ints){taps, wide}, rank);
 }
@@ -388,8 +389,8 @@ static flx_val kept_positions(flxi_site *s)
     to.pad_low = a->common.pad_low;
     to.pad_high = a->common.pad_high;
     if (step)
-        flx_reduce_window(s->g, in, 4, &to, kept, 2);
-    flx_graph_free(step);
+        flx_reduce_window_with(s->g, in, 4, kept, 2, &to);
+    flx_graph_release(step);
     const flx_type *windows = flxi_typeof(s, s->x[1]);
     count = flxi_dims_product(s->ctx, windows, 0, windows->rank);
     return flxi_reshape_to(s, kept[1], 1, &count);
@@ -414,7 +415,7 @@ void flxi_decompose_select_and_scatter(flxi_site *s, flx_val *y)
     flx_val start = flxi_expand_to(s, s->x[2], 1, &count);
     flx_val updates = flxi_reshape_to(s, s->x[1], 1, &windows);
     if (count != 0)
-        start = flx_scatter_nd(s->g, start, kept_positions(s), updates, &to);
+        start = flx_scatter_nd_with(s->g, start, kept_positions(s), updates, &to);
     y[0] = flxi_reshape_like(s, start, x);
 }
 

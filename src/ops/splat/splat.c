@@ -260,8 +260,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
     flx_graph *reverse = s->g->error.code ? NULL : s->bodies->vjp(s, image, seeded, wanted);
     if (reverse)
         flxi_inline(s->g, reverse, s->x, parts);
-    flx_graph_free(reverse);
-    flx_graph_free(image);
+    flx_graph_release(reverse);
+    flx_graph_release(image);
     y[0] = flx_concat(s->g, parts, SPLAT_META, 0);
 }
 

@@ -367,7 +367,7 @@ static flx_code batch_part(hoisting *h, part *t, bool *can)
         axes[n++] = (flx_vmap_axis){.name = flxi_value_at(t->g, t->g->leaves.at[k])->name, .axis = 0};
     flx_error err = {0};
     flx_graph *batched = t->num_roots ? flx_vmap(t->g, axes, n, NULL, 0, h->plan.length, &err) : flx_graph_retain(t->g);
-    flx_graph_free(t->g);
+    flx_graph_release(t->g);
     t->g = batched;
     *can &= batched != NULL;
     if (batched || err.code != FLX_E_OOM)
@@ -405,7 +405,7 @@ static void place_loop(hoisting *h, flx_val *results)
     attrs.save_trajectory = a->save_trajectory != 0;
     attrs.num_checkpoints = a->num_checkpoints;
     if (t->num_roots)
-        flx_scan(h->c->to, t->in, t->num_leaves, &attrs, results, t->num_roots);
+        flx_scan_with(h->c->to, t->in, t->num_leaves, results, t->num_roots, &attrs);
 }
 
 static flx_val result_of(hoisting *h, size_t k, const flx_val *results, uint32_t *next)
@@ -520,7 +520,7 @@ static flx_code hoist_by_plan(flxi_copy *c, const flxi_node *n, const flxi_hoist
         code = take_apart(&h, is_done);
     part *const parts[] = {&h.once, &h.before, &h.loop, &h.after};
     for (size_t i = 0; i < 4; i++)
-        flx_graph_free(parts[i]->g);
+        flx_graph_release(parts[i]->g);
     flxi_hoist_plan_free(&h.plan);
     return code;
 }
@@ -546,7 +546,7 @@ static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *bo
         plan.only_once = only_once == 1;
         code = hoist_by_plan(c, n, &plan, is_done);
     }
-    flx_graph_free(turned);
+    flx_graph_release(turned);
     return code;
 }
 
@@ -564,7 +564,7 @@ flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const 
             code = prepare(user, flxi_scan_attrs(n)->body, &body, err);
             if (code == FLX_OK && is_static(body))
                 code = hoist_body(&c, n, body, length, &is_done);
-            flx_graph_free(body);
+            flx_graph_release(body);
         }
         if (code == FLX_OK && !is_done)
             code = flxi_copy_node(&c, i);

@@ -170,7 +170,7 @@ static flx_code write_region(regions *r, flxi_copy *c, uint32_t last)
             flxi_copy_replace(c, flxi_node_at(r->g, last)->first, y.id);
     }
     clear_map(r, last);
-    flx_graph_free(body);
+    flx_graph_release(body);
     return code;
 }
 
@@ -190,7 +190,7 @@ static flx_code write_regions(regions *r, flx_graph **out, uint32_t *count)
     flx_graph *whole = NULL;
     FLXI_TRY(flxi_copy_end(&c, code, &whole, NULL));
     code = flxi_pass_dce(whole, out, NULL, r->err); /* literals that only regions read */
-    flx_graph_free(whole);
+    flx_graph_release(whole);
     return code;
 }
 

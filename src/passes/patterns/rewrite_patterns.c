@@ -5,6 +5,7 @@
    that other patterns contain come in an earlier stage. Each node is examined a bounded number of times in a round, and
    a round that replaces nothing is the last. */
 #include "autodiff/autodiff.h"
+#include "base/options.h"
 #include "ops/rule/decomposed.h"
 #include "passes/body_map.h"
 #include "passes/patterns/pattern.h"
@@ -15,39 +16,39 @@
 
 typedef struct {
     flxi_opcode ends; /* the op of the root; OP_NONE: any activation */
-    uint32_t pattern; /* a flx_fuse_pattern */
+    uint32_t pattern; /* a flx_pattern */
     int stage;
     flxi_pattern propose;
 } pattern_row;
 
 static const pattern_row patterns[] = {
-    {OP_div, FLX_FUSE_SOFTMAX, 0, flxi_pattern_softmax},
-    {OP_sub, FLX_FUSE_LOG_SOFTMAX, 0, flxi_pattern_log_softmax},
-    {OP_add, FLX_FUSE_NORM, 0, flxi_pattern_norm},
-    {OP_mul, FLX_FUSE_NORM, 0, flxi_pattern_norm},
-    {OP_sub, FLX_FUSE_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
-    {OP_neg, FLX_FUSE_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
-    {OP_layer_norm, FLX_FUSE_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
-    {OP_rms_norm, FLX_FUSE_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
-    {OP_reshape, FLX_FUSE_ATTENTION, 1, flxi_pattern_attention},
-    {OP_matmul, FLX_FUSE_ATTENTION, 1, flxi_pattern_attention},
-    {OP_mul, FLX_FUSE_SWIGLU, 1, flxi_pattern_swiglu},
-    {OP_NONE, FLX_FUSE_CONV_BIAS, 1, flxi_pattern_conv_bias},
-    {OP_add, FLX_FUSE_CONV_BIAS, 1, flxi_pattern_conv_bias},
-    {OP_NONE, FLX_FUSE_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
-    {OP_add, FLX_FUSE_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
-    {OP_add, FLX_FUSE_MATMUL_RESIDUAL, 1, flxi_pattern_matmul_residual},
+    {OP_div, FLX_PATTERN_SOFTMAX, 0, flxi_pattern_softmax},
+    {OP_sub, FLX_PATTERN_LOG_SOFTMAX, 0, flxi_pattern_log_softmax},
+    {OP_add, FLX_PATTERN_NORM, 0, flxi_pattern_norm},
+    {OP_mul, FLX_PATTERN_NORM, 0, flxi_pattern_norm},
+    {OP_sub, FLX_PATTERN_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
+    {OP_neg, FLX_PATTERN_CROSS_ENTROPY, 1, flxi_pattern_cross_entropy},
+    {OP_layer_norm, FLX_PATTERN_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
+    {OP_rms_norm, FLX_PATTERN_RESIDUAL_NORM, 1, flxi_pattern_residual_norm},
+    {OP_reshape, FLX_PATTERN_ATTENTION, 1, flxi_pattern_attention},
+    {OP_matmul, FLX_PATTERN_ATTENTION, 1, flxi_pattern_attention},
+    {OP_mul, FLX_PATTERN_SWIGLU, 1, flxi_pattern_swiglu},
+    {OP_NONE, FLX_PATTERN_CONV_BIAS, 1, flxi_pattern_conv_bias},
+    {OP_add, FLX_PATTERN_CONV_BIAS, 1, flxi_pattern_conv_bias},
+    {OP_NONE, FLX_PATTERN_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
+    {OP_add, FLX_PATTERN_MATMUL_BIAS, 1, flxi_pattern_matmul_bias},
+    {OP_add, FLX_PATTERN_MATMUL_RESIDUAL, 1, flxi_pattern_matmul_residual},
 };
 
 enum { NUM_PATTERNS = sizeof patterns / sizeof *patterns, NUM_STAGES = 2 };
 
 static const char *const pattern_names[] = {
 #define NAME(name, value, text) [value] = text,
-    FLX_FUSE_PATTERN_MAP(NAME)
+    FLX_PATTERN_MAP(NAME)
 #undef NAME
 };
 
-const char *flx_fuse_pattern_name(uint32_t pattern)
+const char *flx_pattern_name(uint32_t pattern)
 {
     return pattern < sizeof pattern_names / sizeof *pattern_names ? pattern_names[pattern] : NULL;
 }
@@ -68,8 +69,8 @@ struct flxi_rewriting {
     bool is_found; /* for the current root */
     uint32_t root, pattern;
     uint32_t count;
-    flx_near_miss miss;      /* of the current root and pattern */
-    flx_fuse_report *report; /* of this round */
+    flx_near_miss miss;         /* of the root and pattern at hand */
+    flx_rewrite_report *report; /* of this round */
     flx_code code;
     flx_error *err;
 };
@@ -171,15 +172,15 @@ static flx_code build_pattern(flxi_rewriting *f, const flxi_proposal *p, flx_gra
     if (code == FLX_OK && !flxi_type_equal(flxi_type_at(g, g->outputs.at[0].val), flxi_type_at(f->g, f->root)))
         code = flxi_fail(err, FLX_E_SHAPE, "%s would have a different type", flxi_ops[p->op].name);
     if (code == FLX_OK && p->plain) {
-        flx_graph_free(g);
+        flx_graph_release(g);
         code = write_pattern(f, p, true, &g, err);
     }
     if (code == FLX_OK)
         code = flxi_expand(g, choose_proposed, &p->op, &expanded, NULL, err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     if (code == FLX_OK)
         code = flxi_simplify(expanded, out, NULL, err);
-    flx_graph_free(expanded);
+    flx_graph_release(expanded);
     return code;
 }
 
@@ -299,7 +300,7 @@ bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p)
     if (code != FLX_OK)
         return refuse(f, "%s", err.message);
     f->code = match_pattern(f, p, pattern, &a);
-    flx_graph_free(pattern);
+    flx_graph_release(pattern);
     if (f->code == FLX_OK && is_proven(f, p, &a)) {
         uint32_t node = flxi_value_at(f->g, f->root)->node;
         f->fused[node] = flxi_dup(&f->arena, flxi_proposal, p, 1);
@@ -325,7 +326,7 @@ static void note_miss(flxi_rewriting *f)
         return;
     f->miss.pattern = f->pattern;
     snprintf(f->miss.where, sizeof f->miss.where, "%.60s", flxi_value_str(f->g, f->root, NULL, &text));
-    if (f->report->miss_count < FLX_FUSE_MISS_ROOM)
+    if (f->report->miss_count < FLX_NEAR_MISS_ROOM)
         f->report->misses[f->report->miss_count] = f->miss;
     f->report->miss_count++;
 }
@@ -342,7 +343,7 @@ static void show_node(flxi_rewriting *f, uint32_t i, int stage)
         f->miss = (flx_near_miss){0};
         patterns[k].propose(f, f->root);
         if (f->is_found) {
-            f->report->fused[f->pattern]++;
+            f->report->rewritten[f->pattern]++;
             f->count++;
         } else {
             note_miss(f);
@@ -374,7 +375,7 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
 }
 
 /* *now is replaced when something is found. */
-static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_fuse_report *report, uint32_t *count,
+static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_rewrite_report *report, uint32_t *count,
                            flx_error *err)
 {
     flxi_rewriting f = {.g = *now, .exact = exact, .report = report, .err = err};
@@ -390,10 +391,10 @@ static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_fuse_repo
     if (code == FLX_OK && f.count)
         code = flxi_simplify(made, &simple, NULL, err);
     close_round(&f);
-    flx_graph_free(made);
+    flx_graph_release(made);
     *count = f.count;
     if (simple) {
-        flx_graph_free(*now);
+        flx_graph_release(*now);
         *now = simple;
     }
     return code;
@@ -403,27 +404,27 @@ static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_fuse_repo
 
 typedef struct {
     uint32_t flags;
-    flx_fuse_report *report;
+    flx_rewrite_report *report;
     flxi_body_map bodies;
 } fuser;
 
-/* Counts add up; near misses are those of the last round, which saw the final graph. */
-static void add_round(flx_fuse_report *to, const flx_fuse_report *round, bool is_last)
+/* Counts add up; near misses are those of the last round, which saw the graph as it stays. */
+static void add_round(flx_rewrite_report *to, const flx_rewrite_report *round, bool is_last)
 {
-    for (size_t i = 0; i < FLX_FUSE_PATTERN_ROOM; i++)
-        to->fused[i] += round->fused[i];
+    for (size_t i = 0; i < FLX_PATTERN_ROOM; i++)
+        to->rewritten[i] += round->rewritten[i];
     for (uint32_t i = 0; is_last && i < round->miss_count; i++) {
-        if (to->miss_count < FLX_FUSE_MISS_ROOM && i < FLX_FUSE_MISS_ROOM)
+        if (to->miss_count < FLX_NEAR_MISS_ROOM && i < FLX_NEAR_MISS_ROOM)
             to->misses[to->miss_count] = round->misses[i];
         to->miss_count++;
     }
 }
 
-static flx_code fuse_stage(fuser *u, flx_graph **now, int stage, flx_fuse_report *round, flx_error *err)
+static flx_code fuse_stage(fuser *u, flx_graph **now, int stage, flx_rewrite_report *round, flx_error *err)
 {
     for (uint32_t count = 1; count;) {
         memset(round, 0, sizeof *round);
-        FLXI_TRY(fuse_round(now, stage, u->flags & FLX_FUSE_EXACT, round, &count, err));
+        FLXI_TRY(fuse_round(now, stage, u->flags & FLX_REWRITE_EXACT, round, &count, err));
         add_round(u->report, round, count == 0);
     }
     return FLX_OK;
@@ -433,11 +434,11 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
 {
     fuser *u = user;
     flx_graph *mapped = NULL, *now = NULL;
-    flx_fuse_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
+    flx_rewrite_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
     flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "fusing");
     if (code == FLX_OK)
         code = flxi_simplify(mapped, &now, NULL, err);
-    flx_graph_free(mapped);
+    flx_graph_release(mapped);
     for (int stage = 0; code == FLX_OK && stage < NUM_STAGES; stage++)
         code = fuse_stage(u, &now, stage, round, err);
     if (round)
@@ -445,7 +446,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
     if (code == FLX_OK)
         *out = now;
     else
-        flx_graph_free(now);
+        flx_graph_release(now);
     return code;
 }
 
@@ -453,25 +454,26 @@ static flx_code fuse_all(fuser *u, const flx_graph *g, flx_graph **out, flx_erro
 {
     flx_graph *now = NULL;
     FLXI_TRY(fuse_in(u, g, &now, err));
-    if (!(u->flags & FLX_FUSE_REGIONS)) {
+    if (!(u->flags & FLX_REWRITE_REGIONS)) {
         *out = now;
         return FLX_OK;
     }
-    flx_code code = flxi_rewrite_regions(now, out, &u->report->fused[FLX_FUSE_REGION], err);
-    flx_graph_free(now);
+    flx_code code = flxi_rewrite_regions(now, out, &u->report->rewritten[FLX_PATTERN_REGION], err);
+    flx_graph_release(now);
     return code;
 }
 
-static flx_code check_clean(const flx_fuse_report *r, uint32_t flags, flx_error *err)
+static flx_code check_clean(const flx_rewrite_report *r, uint32_t flags, flx_error *err)
 {
-    if (!(flags & FLX_FUSE_CLEAN) || r->miss_count == 0)
+    if (!(flags & FLX_REWRITE_CLEAN) || r->miss_count == 0)
         return FLX_OK;
     return flxi_fail(err, FLX_E_CHECK, "%u near miss%s, the first at %s: %s: %s", r->miss_count,
-                     r->miss_count == 1 ? "" : "es", r->misses[0].where, flx_fuse_pattern_name(r->misses[0].pattern),
+                     r->miss_count == 1 ? "" : "es", r->misses[0].where, flx_pattern_name(r->misses[0].pattern),
                      r->misses[0].reason);
 }
 
-static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_fuse_report *report, flx_graph **out, flx_error *err)
+static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_rewrite_report *report, flx_graph **out,
+                          flx_error *err)
 {
     fuser u = {.flags = flags, .report = report, .bodies = {.mem = &g->ctx->mem, .map = fuse_in}};
     u.bodies.user = &u;
@@ -483,16 +485,21 @@ static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_fuse_report *r
     return code == FLX_OK ? check_clean(report, flags, err) : code;
 }
 
-flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fuse_report *report, flx_error *err)
+flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *options, flx_rewrite_report *report,
+                                flx_error *err)
 {
-    static const uint32_t known = FLX_FUSE_EXACT | FLX_FUSE_REGIONS | FLX_FUSE_CLEAN;
+    static const uint32_t known = FLX_REWRITE_EXACT | FLX_REWRITE_REGIONS | FLX_REWRITE_CLEAN;
     flx_error local = {0};
     flx_graph *out = NULL;
-    uint32_t flags = options ? options->flags : 0;
+    flx_rewrite_options o;
     flx_code code = flx_graph_error(g, &local);
+    if (code == FLX_OK)
+        code = FLXI_READ_OPTIONS(flx_rewrite_options, &o, options, &local);
+    uint32_t flags = code == FLX_OK ? o.flags : 0;
     if (code == FLX_OK && flags & ~known)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_fuse: unknown flags 0x%x", (unsigned)(flags & ~known));
-    flx_fuse_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
+        code =
+            flxi_fail(&local, FLX_E_USAGE, "flx_rewrite_patterns: there are no flags 0x%x", (unsigned)(flags & ~known));
+    flx_rewrite_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
     if (code == FLX_OK && !report && !own)
         code = flxi_oom(&local, "fusing");
     if (code == FLX_OK)
@@ -501,7 +508,7 @@ flx_graph *flx_fuse(const flx_graph *g, const flx_fuse_options *options, flx_fus
         flxi_free(&g->ctx->mem, own, 1, sizeof *own);
     if (code == FLX_OK)
         return out;
-    flx_graph_free(out);
+    flx_graph_release(out);
     if (err)
         *err = local;
     return NULL;

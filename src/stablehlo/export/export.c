@@ -95,7 +95,7 @@ static flx_graph *rewritten(exporter *w, const export_row *row, const flxi_op *o
     char name[24];
     if (!x || !y) {
         flxi_export_fail(w, FLX_E_OOM, NULL, "out of memory: exporting");
-        flx_graph_free(t);
+        flx_graph_release(t);
         return NULL;
     }
     for (uint32_t i = 0; i < n->nin; i++) {
@@ -122,7 +122,7 @@ static flx_graph *rewritten(exporter *w, const export_row *row, const flxi_op *o
         w->error = t->error;
     if (!w->error.code)
         return t;
-    flx_graph_free(t);
+    flx_graph_release(t);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static void write_rewritten(exporter *w, const flx_graph *g, const flxi_node *n,
         flxi_export_graph_nodes(w, t, in, out);
     w->depth--;
     w->wrapped = outer;
-    flx_graph_free(t);
+    flx_graph_release(t);
 }
 
 static export_val *values_of(exporter *w, const flx_graph *g, const uint32_t *ids, uint32_t first, uint32_t n,
@@ -364,7 +364,7 @@ void flxi_export_word_region(exporter *w, const char *word, int32_t dtype)
         w->error = g->error;
     if (!w->error.code)
         flxi_export_region(w, g, NULL, NULL);
-    flx_graph_free(g);
+    flx_graph_release(g);
 }
 
 /* ---- The module ---- */

@@ -123,8 +123,8 @@ static void write_arg(flxi_site *s, flx_val *y, bool largest)
     if (!body)
         return;
     kept.dims[axis] = 1;
-    flx_reduce(s->g, in, 4, body, FLX_INTS(axis), out, 2);
-    flx_graph_free(body);
+    flx_reduce(s->g, in, 4, out, 2, body, FLX_INTS(axis));
+    flx_graph_release(body);
     y[0] = flx_cast(s->g, out[1], (flx_dtype)site_int(s, "dtype"));
     if (site_int(s, "keep_dims"))
         y[0] = flxi_reshape_to(s, y[0], kept.rank, kept.dims);
@@ -178,8 +178,8 @@ void flxi_export_as_sort(flxi_site *s, flx_val *y)
     a.stable = (int)site_int(s, "stable");
     a.compare = body;
     if (body)
-        flx_sort(s->g, s->x, s->nin, &a, y, s->nout);
-    flx_graph_free(body);
+        flx_sort_with(s->g, s->x, s->nin, y, s->nout, &a);
+    flx_graph_release(body);
 }
 
 /* Values and their positions before, in order. */
@@ -192,7 +192,7 @@ static void sort_with_positions(flxi_site *s, int axis, bool descending, flx_val
     a.axis = axis;
     a.descending = descending;
     out[0] = out[1] = FLX_NONE;
-    flx_sort(s->g, in, 2, &a, out, 2);
+    flx_sort_with(s->g, in, 2, out, 2, &a);
 }
 
 void flxi_export_as_argsort(flxi_site *s, flx_val *y)
@@ -252,7 +252,7 @@ static flx_val running(flxi_site *s, flx_val x, flx_val init, flx_combine combin
     a.combine = combine;
     a.pad_low = reverse ? none : one_axis(s, t->rank, axis, extent - 1, 0);
     a.pad_high = reverse ? one_axis(s, t->rank, axis, extent - 1, 0) : none;
-    flx_reduce_window(s->g, (flx_val[]){x, init}, 2, &a, &y, 1);
+    flx_reduce_window_with(s->g, (flx_val[]){x, init}, 2, &y, 1, &a);
     return y;
 }
 
@@ -305,7 +305,7 @@ void flxi_export_as_cumlogsumexp(flxi_site *s, flx_val *y)
     if (!body)
         return;
     flx_val v = running(s, x, flxi_number(s, x, -INFINITY), (flx_combine){NULL, body});
-    flx_graph_free(body);
+    flx_graph_release(body);
     y[0] = export_is_half(dtype) ? flx_cast(s->g, v, dtype) : v;
 }
 
@@ -342,8 +342,8 @@ void flxi_export_as_pool_argmax(flxi_site *s, flx_val *y)
     a.pad_low = behind_two(s, padding, 0, 2, 0);
     a.pad_high = behind_two(s, padding, 1, 2, 0);
     a.combine = (flx_combine){NULL, body};
-    flx_reduce_window(s->g, in, 4, &a, out, 2);
-    flx_graph_free(body);
+    flx_reduce_window_with(s->g, in, 4, out, 2, &a);
+    flx_graph_release(body);
     y[0] = out[1];
 }
 
@@ -386,7 +386,7 @@ void flxi_export_as_fft(flxi_site *s, flx_val *y)
     }
     flx_val z = flx_complex(g, flx_narrow(g, s->x[0], axis, 0, half), flx_narrow(g, s->x[0], axis, half, half));
     flx_val w = transform(s, z);
-    y[0] = flx_concat(g, (flx_val[]){flx_real(g, w), flx_imag(g, w)}, 2, axis);
+    y[0] = flx_concat(g, ((flx_val[]){flx_real(g, w), flx_imag(g, w)}), 2, axis);
 }
 
 /* ---- Rotary embedding ---- */

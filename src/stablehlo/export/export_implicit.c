@@ -186,7 +186,7 @@ static flx_val solve_map(flxi_site *in, const flx_graph *map, size_t leaf, flx_v
     if (!rows)
         return FLX_NONE;
     flxi_inline(in->g, rows, args, made);
-    flx_graph_free(rows);
+    flx_graph_release(rows);
     flx_val transposed = as_numbers(in, made[k], n);
     flx_val side = flxi_reshape_to(in, as_numbers(in, flx_unsqueeze(in->g, b, FLX_INTS(0)), 1), 2, (flx_dim[]){n, 1});
     flx_val x = flx_solve(in->g, flx_transpose(in->g, transposed, FLX_INTS(1, 0)), side);
@@ -267,5 +267,5 @@ void flxi_export_as_root(flxi_site *s, flx_val *y)
         flxi_loop_free(&l);
         y[0] = made ? made[0] : FLX_NONE;
     }
-    flx_graph_free(moved);
+    flx_graph_release(moved);
 }

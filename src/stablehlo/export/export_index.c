@@ -54,7 +54,7 @@ void flxi_export_as_gather(flxi_site *s, flx_val *y)
     a.offset_axes = (flx_ints){offset, (size_t)t->rank - 1};
     a.index_vector_axis = positions;
     a.oob = flxi_export_oob(s);
-    y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
+    y[0] = flx_gather_nd_with(s->g, s->x[0], s->x[1], &a);
 }
 
 void flxi_export_as_take_along(flxi_site *s, flx_val *y)
@@ -76,7 +76,7 @@ void flxi_export_as_take_along(flxi_site *s, flx_val *y)
     a.operand_batching_axes = a.indices_batching_axes = (flx_ints){others, (size_t)rank - 1};
     a.index_vector_axis = rank;
     a.oob = flxi_export_oob(s);
-    y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
+    y[0] = flx_gather_nd_with(s->g, s->x[0], s->x[1], &a);
 }
 
 void flxi_export_as_scatter_add(flxi_site *s, flx_val *y)
@@ -91,7 +91,7 @@ void flxi_export_as_scatter_add(flxi_site *s, flx_val *y)
     a.offset_axes = count_from(s, positions, upd->rank - positions);
     a.index_vector_axis = positions;
     a.oob = flxi_export_oob(s);
-    y[0] = flx_scatter_nd(s->g, flxi_zeros(s, &t), s->x[1], s->x[0], &a);
+    y[0] = flx_scatter_nd_with(s->g, flxi_zeros(s, &t), s->x[1], s->x[0], &a);
 }
 
 /* ---- Windows at a position ---- */
@@ -289,6 +289,7 @@ static flx_type gathered_type(flxi_site *s)
 static flx_val gather_clamped(flxi_site *s, flx_val indices)
 {
     flx_gather_nd_attrs a = {
+        .struct_size = sizeof a,
         .slice_sizes = site_ints(s, "slice_sizes"),
         .start_index_map = site_ints(s, "start_index_map"),
         .offset_axes = site_ints(s, "offset_axes"),
@@ -298,7 +299,7 @@ static flx_val gather_clamped(flxi_site *s, flx_val indices)
         .index_vector_axis = site_int(s, "index_vector_axis"),
         .oob = "clamp",
     };
-    return flx_gather_nd(s->g, s->x[0], indices, &a);
+    return flx_gather_nd_with(s->g, s->x[0], indices, &a);
 }
 
 /* Element by element. */
@@ -315,7 +316,7 @@ static flx_val gather_elements(const geometry *q)
     a.start_index_map = a.collapsed_axes = count_from(s, 0, q->x->rank);
     a.index_vector_axis = q->out->rank;
     a.oob = "clamp";
-    return flx_gather_nd(s->g, s->x[0], all_targets(q), &a);
+    return flx_gather_nd_with(s->g, s->x[0], all_targets(q), &a);
 }
 
 void flxi_export_as_gather_nd(flxi_site *s, flx_val *y)
@@ -368,7 +369,7 @@ static flx_val append_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val 
         a.combine.word = NULL;
     a.unique = (int)site_int(s, "unique");
     a.oob = is_oob(s, "zero") ? "zero" : "error";
-    return flx_scatter_nd(s->g, x, indices, updates, &a);
+    return flx_scatter_nd_with(s->g, x, indices, updates, &a);
 }
 
 void flxi_export_as_scatter_nd(flxi_site *s, flx_val *y)

@@ -58,11 +58,11 @@ void flxi_loop_end(export_loop *l, flx_val going, flx_val *y)
         flxi_graph_fail(g, &l->cond->error);
     if (l->body->error.code)
         flxi_graph_fail(g, &l->body->error);
-    flx_while(g, l->init, l->count, l->cond, l->body, FLX_DEFAULT, y, l->count);
+    flx_while(g, l->init, l->count, y, l->count, l->cond, l->body, FLX_DEFAULT);
 }
 
 void flxi_loop_free(export_loop *l)
 {
-    flx_graph_free(l->cond);
-    flx_graph_free(l->body);
+    flx_graph_release(l->cond);
+    flx_graph_release(l->body);
 }

@@ -129,8 +129,8 @@ static void run_steps(flxi_site *s, column_step *c, flx_val a, flx_val b, flx_di
     attrs.num_carry = 2;
     if (c->in.g->error.code)
         flxi_graph_fail(s->g, &c->in.g->error);
-    flx_scan(s->g, (flx_val[]){a, b, flx_iota(s->g, &numbers, 0)}, 3, &attrs, out, count);
-    flx_graph_free(c->in.g);
+    flx_scan_with(s->g, (flx_val[]){a, b, flx_iota(s->g, &numbers, 0)}, 3, out, count, &attrs);
+    flx_graph_release(c->in.g);
 }
 
 static flx_val rows_numbered(column_step *c)
@@ -186,7 +186,7 @@ static void write_elimination(column_step *c, extents e)
 
     flx_val top = row(c, a, e);
     flx_val head =
-        flx_dynamic_slice(g, (flx_val[]){top, flx_scalar(g, FLX_I64, 0.0), flx_scalar(g, FLX_I64, 0.0), c->k}, 4,
+        flx_dynamic_slice(g, ((flx_val[]){top, flx_scalar(g, FLX_I64, 0.0), flx_scalar(g, FLX_I64, 0.0), c->k}), 4,
                           FLX_INTS(e.batch, 1, 1));
     flx_val zero = flxi_number(&c->in, head, 0.0);
     flx_val none = flx_eq(g, head, zero);
@@ -310,7 +310,7 @@ void flxi_export_as_sparse_solve(flxi_site *s, flx_val *y)
     }
     flx_scatter_nd_attrs a = FLX_SCATTER_ND_ATTRS;
     a.start_index_map = a.collapsed_axes = FLX_INTS(0, 1);
-    flx_val dense = flx_scatter_nd(g, flxi_zeros(s, &matrix), flx_const(g, &pairs, positions), s->x[0], &a);
+    flx_val dense = flx_scatter_nd_with(g, flxi_zeros(s, &matrix), flx_const(g, &pairs, positions), s->x[0], &a);
     flx_tensor_release(positions);
     y[0] = flx_solve(g, dense, s->x[1]);
 }

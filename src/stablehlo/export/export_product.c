@@ -161,7 +161,7 @@ void flxi_export_as_conv_backward_input(flxi_site *s, flx_val *y)
     a.groups = groups;
     a.input_dilation = site_ints(s, "stride");
     a.reverse = (flx_ints){flips, (size_t)n};
-    y[0] = flx_conv(s->g, s->x[0], exchanged(s, s->x[1], groups), &a);
+    y[0] = flx_conv_with(s->g, s->x[0], exchanged(s, s->x[1], groups), &a);
 }
 
 void flxi_export_as_conv_backward_weight(flxi_site *s, flx_val *y)
@@ -186,5 +186,5 @@ void flxi_export_as_conv_backward_weight(flxi_site *s, flx_val *y)
     a.dilation = site_ints(s, "stride");
     a.batch_groups = site_int(s, "groups");
     a.input_axes = a.kernel_axes = a.output_axes = swapped;
-    y[0] = flx_conv(s->g, s->x[0], s->x[1], &a);
+    y[0] = flx_conv_with(s->g, s->x[0], s->x[1], &a);
 }

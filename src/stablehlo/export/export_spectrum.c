@@ -130,7 +130,7 @@ static void run_sweeps(flxi_site *s, flx_val *a, flx_val *v, bool hermitian)
     if (n < 2 || !body) {
         if (!body)
             flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
-        flx_graph_free(body);
+        flx_graph_release(body);
         return;
     }
     flxi_site in = *s;
@@ -152,8 +152,8 @@ static void run_sweeps(flxi_site *s, flx_val *a, flx_val *v, bool hermitian)
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
     attrs.body = body;
     attrs.num_carry = 2;
-    flx_scan(s->g, (flx_val[]){*a, *v, flx_iota(s->g, &numbers, 0)}, 3, &attrs, out, 2);
-    flx_graph_free(body);
+    flx_scan_with(s->g, (flx_val[]){*a, *v, flx_iota(s->g, &numbers, 0)}, 3, out, 2, &attrs);
+    flx_graph_release(body);
     *a = out[0];
     *v = out[1];
 }
@@ -339,12 +339,12 @@ static flx_val squared(flxi_site *s, flx_val a, flx_val times)
         flx_output(body, flx_add(body, b[0], flx_scalar(body, FLX_F64, 1.0)), NULL);
         flx_output(body, flx_where(body, flx_lt(body, b[0], b[2]), flx_matmul(body, b[1], b[1]), b[1]), NULL);
         flx_output(body, b[2], NULL);
-        flx_while(s->g, (flx_val[]){flx_scalar(s->g, FLX_F64, 0.0), a, times}, 3, cond, body, FLX_DEFAULT, out, 3);
+        flx_while(s->g, ((flx_val[]){flx_scalar(s->g, FLX_F64, 0.0), a, times}), 3, out, 3, cond, body, FLX_DEFAULT);
     } else {
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: a rule");
     }
-    flx_graph_free(cond);
-    flx_graph_free(body);
+    flx_graph_release(cond);
+    flx_graph_release(body);
     return out[1];
 }
 

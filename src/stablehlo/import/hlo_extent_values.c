@@ -351,7 +351,7 @@ static bool evaluate_leaf(evaluation *e, const flxi_node *n, int64_t *refs, int6
     flx_tensor *t = flxi_hlo_known(e->s, (flx_val){n->first, e->s->g->serial});
     bool ok = t != NULL;
     for (int64_t i = 0; i < count && ok; i++)
-        ok = keep(e, refs, i, of_number(flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), i)));
+        ok = keep(e, refs, i, of_number(flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), i)));
     flx_tensor_release(t);
     return ok;
 }
@@ -425,7 +425,7 @@ static flx_tensor *moved(evaluation *e, const flxi_node *n, const memo *in)
         flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, &y, &err);
     if (!g || err.code == FLX_E_OOM || flx_graph_error(g, NULL) == FLX_E_OOM)
         starve(e);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return y;
 }
 
@@ -450,7 +450,7 @@ static bool evaluate_movement(evaluation *e, const flxi_node *n, int64_t *refs, 
     flx_tensor *y = moved(e, n, in);
     bool ok = y && flx_tensor_count(y) == count;
     for (int64_t i = 0; i < count && ok; i++)
-        refs[i] = ((const int64_t *)flx_tensor_bytes(y))[i];
+        refs[i] = ((const int64_t *)flx_tensor_const_data(y))[i];
     flx_tensor_release(y);
     return ok;
 }
@@ -636,7 +636,7 @@ static bool known_extents(hlo_site *s, flx_val v, flx_ints *out)
     int64_t n = t ? flx_tensor_count(t) : 0;
     int64_t *dims = t ? flxi_hlo_new(s, int64_t, n) : NULL;
     for (int64_t i = 0; dims && i < n; i++)
-        dims[i] = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), i);
+        dims[i] = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), i);
     *out = (flx_ints){dims, dims ? (size_t)n : 0};
     flx_tensor_release(t);
     return dims != NULL;

@@ -87,7 +87,7 @@ static flx_graph *import_once(hlo_import *im, const hlo_function *f)
         im->error.where[0] = 0;
         flxi_at(&im->error, "%.110s:%u:%u", im->file, f->at.line, f->at.column);
     }
-    flx_graph_free(g);
+    flx_graph_release(g);
     return NULL;
 }
 
@@ -104,14 +104,14 @@ static flx_code import_program(hlo_import *im, flx_module *out)
     }
     if (g && flxi_module_add(out, g) != FLX_OK)
         flxi_oom(&im->error, "a module");
-    flx_graph_free(g);
+    flx_graph_release(g);
     return (flx_code)im->error.code;
 }
 
 static void import_free(hlo_import *im)
 {
     for (size_t i = im->kept.n; i-- > 0;)
-        flx_graph_free(im->kept.at[i]);
+        flx_graph_release(im->kept.at[i]);
     flxi_vec_free(&im->ctx->mem, &im->kept);
     flxi_vec_free(&im->ctx->mem, &im->map);
     flxi_vec_free(&im->ctx->mem, &im->assumed);

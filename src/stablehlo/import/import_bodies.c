@@ -236,7 +236,7 @@ const flx_graph *flxi_hlo_keep(hlo_site *s, flx_graph *g)
 {
     if (!g || flxi_push(s->im->arena.mem, &s->im->kept, g))
         return g;
-    flx_graph_free(g);
+    flx_graph_release(g);
     flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory for a body");
     return NULL;
 }

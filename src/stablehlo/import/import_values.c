@@ -306,7 +306,7 @@ static flx_tensor *run_slice(hlo_site *s, const id_list *nodes, uint32_t id)
         code = flx_output(g, (flx_val){s->im->map.at[id], g->serial}, NULL);
     if (code == FLX_OK)
         code = flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, &value, &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     if (code == FLX_E_OOM)
         note_no_memory(s);
     return value;

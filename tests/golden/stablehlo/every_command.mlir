@@ -8,7 +8,7 @@
 //$ flx gradcheck FILE >/dev/null && echo agrees
 //$ flx compare FILE --devices ref,cpu --in arg0=iota --in arg1=2 | tail -n 1
 //$ flx bench FILE --repeat 1 | grep -c run:
-//$ flx lower FILE | flx fuse - | flx run - --in arg0=iota --in arg1=2
+//$ flx lower FILE | flx rewrite - | flx run - --in arg0=iota --in arg1=2
 // sum(x^2 y): every command takes the text as it is.
 func.func public @main(%x: tensor<3xf32>, %y: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.multiply %x, %x : tensor<3xf32>

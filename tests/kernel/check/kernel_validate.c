@@ -78,7 +78,7 @@ static report report_on(const char *text, const flx_kernel_target *target)
     CHECK(n > 0 && (size_t)n < sizeof whole);
     flx_kernel *k = read_only(whole);
     report r = validate(k, target);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return r;
 }
 
@@ -403,7 +403,7 @@ static report report_on_built(flxi_kb *b)
     flx_kernel *k = flxi_kb_finish(b, &err);
     CHECK_MSG(k != NULL, "%s", err.message);
     report r = validate(k, NULL);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return r;
 }
 
@@ -543,7 +543,7 @@ static flx_code build_deep(int nesting, int depth, flx_error *err)
     if (!k)
         return (flx_code)err->code;
     CHECK_EQ_U64(validate(k, NULL).found, 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return FLX_OK;
 }
 
@@ -593,7 +593,7 @@ TEST(kernel_validate_says_where_in_the_text)
     CHECK_CODE(flxi_kernel_check_position(k, &place, &err), FLX_E_KERNEL, &err);
     CHECK_EQ_U64(place, r.findings[0].place);
     CHECK_CODE(flxi_kernel_check(k, NULL), FLX_E_KERNEL, &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_validate_writes_the_end_of_a_path_that_does_not_fit)
@@ -626,9 +626,9 @@ TEST(kernel_validate_counts_findings_beyond_the_room)
     CHECK_CODE(flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL), FLX_E_KERNEL, &err);
     CHECK_CODE(flx_kernel_validate(k, NULL, NULL, 1, &found, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_kernel_validate(NULL, NULL, NULL, 0, &found, &err), FLX_E_USAGE, &err);
-    flx_kernel_target small = {.struct_size = 8};
+    flx_kernel_target small = {.struct_size = 9};
     CHECK_CODE(flx_kernel_validate(k, &small, NULL, 0, &found, &err), FLX_E_USAGE, &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Divergence ---- */
@@ -735,7 +735,7 @@ TEST(kernel_uniform_flags_variables_buffers_and_statements)
             CHECK_EQ_U64(u.flow[i], i < 5 || i == 6 || (i == 5 && !grid));
         flxi_kuniform_free(&u);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Time and memory ---- */
@@ -818,7 +818,7 @@ TEST(kernel_validate_survives_starving)
         f.fail_at = 0;
         CHECK(f.live_blocks == blocks && f.errors == 0 && found == 0);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }

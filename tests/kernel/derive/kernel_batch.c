@@ -87,7 +87,7 @@ static void finish(batch_run *r)
         free(r->all[i]);
         free(r->want[i]);
     }
-    flx_kernel_free(r->k);
+    flx_kernel_release(r->k);
 }
 
 static void run_one_by_one(batch_run *r, const uint32_t grid[3])
@@ -149,8 +149,8 @@ static void check_layout(const batch_run *r, const batch_case *c, uint32_t axis,
     CHECK_MSG(lean != NULL, "%s", err.message);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
         run_together(r, i ? lean : many, grid, &ways[i]);
-    flx_kernel_free(lean);
-    flx_kernel_free(many);
+    flx_kernel_release(lean);
+    flx_kernel_release(many);
     flx_buffer_free(&text);
 }
 
@@ -309,7 +309,7 @@ static void check_refused(const char *text, const char *batched, const char *mes
     CHECK_CODE(err.code, FLX_E_KERNEL, &err);
     CHECK_EQ_STR(err.message, message);
     CHECK(err.hint[0] != 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_batch_refuses_what_examples_would_share)
@@ -346,5 +346,5 @@ TEST(kernel_batch_needs_a_layout)
     CHECK_CODE(err.code, FLX_E_USAGE, &err);
     CHECK(flx_kernel_vmap(k, NULL, 1, 0, 1, 1, &err) == NULL);
     CHECK_CODE(err.code, FLX_E_USAGE, &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }

@@ -13,7 +13,7 @@ static flx_kernel_derived *derive(const char *text, bool is_forward, flx_error *
     const char *const out[] = {"out"}, *const x[] = {"x"};
     flx_kernel_derived *d =
         is_forward ? flx_kernel_jvp(k, out, 1, x, 1, NULL, err) : flx_kernel_grad(k, out, 1, x, 1, NULL, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return d;
 }
 

@@ -340,7 +340,7 @@ static void check_properties(const run *r, const flx_kernel_derived *d)
                text.data);
     flx_buffer_free(&a);
     flx_buffer_free(&b);
-    flx_kernel_free(again);
+    flx_kernel_release(again);
     flx_buffer_free(&text);
 }
 
@@ -588,7 +588,7 @@ static void check_version(const kernel_case *c, const char *text, bool wide)
     if (wide && !(c->flags & CASE_NO_SECOND))
         check_second(&r);
     kernel_data_free(&r.data);
-    flx_kernel_free(r.k);
+    flx_kernel_release(r.k);
     test_count_case();
 }
 

@@ -275,7 +275,7 @@ TEST(kernel_20_two_diffusion_steps)
     for (int i = 0; i < 4; i++)
         CHECK_NEAR(start[i], expected[i], 1e-7);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_21_intermediate_buffer_overwritten)
@@ -517,7 +517,7 @@ TEST(kernel_37_index_from_data)
     CHECK_EQ_U64(flx_kernel_derived_warning_count(d), 1);
     CHECK(strstr(flx_kernel_derived_warning(d, 0), "cast is piecewise constant") != NULL);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_38_casts)
@@ -561,7 +561,7 @@ TEST(kernel_39_abs_and_floor)
     d = flx_kernel_grad(k, out, 1, in, 1, &strict, &err);
     CHECK(d == NULL);
     CHECK_EQ_STR(err.message, "not differentiable floor is piecewise constant: its derivative is zero");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 #define TWO_IN_KERNEL(value) \
@@ -654,7 +654,7 @@ static void check_tangents(const char *text, const char *inputs, const char *dat
         for (size_t j = 0; strcmp(set.at[i].name, "tan_out") == 0 && j < want.at[0].count; j++)
             CHECK_NEAR(memory[i][j], want.at[0].values[j], 1e-6);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     kernel_data_free(&set);
     kernel_data_free(&want);
 }
@@ -694,7 +694,7 @@ static void check_hessian(const char *text, size_t n, const float *x, const floa
         CHECK_NEAR(twice[i], expected[i], 1e-4);
     flx_kernel_derived_free(h);
     flx_kernel_derived_free(g);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_45_second_order)
@@ -725,7 +725,7 @@ static uint64_t chain_gradient(int terms)
     CHECK_MSG(g != NULL, "%s", err.message);
     uint64_t nodes = flx_kernel_derived_kernel(g, 0)->nodes;
     flx_kernel_derived_free(g);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return nodes;
 }
 
@@ -748,7 +748,7 @@ static void check_refused(const char *text, const char *output, const char *inpu
     CHECK_EQ_I64(err.code, FLX_E_KERNEL);
     CHECK_EQ_STR(err.message, message);
     CHECK(err.hint[0] != 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_46_errors)

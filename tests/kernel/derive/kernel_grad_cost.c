@@ -31,7 +31,7 @@ static double seconds_for(size_t buffers)
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     CHECK_MSG(d != NULL, "%s", err.message);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     free(text);
     free(names);
     free(inputs);
@@ -68,7 +68,7 @@ TEST(kernel_grad_adds_once_for_a_load_that_a_loop_repeats)
     CHECK_MSG(count(loop, "atomic_add(") == 2 && count(end, "atomic_add(") == 1, "%s", made.data);
     flx_buffer_free(&made);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     /* x = [1, 2, 3, 4]: the derivative of the sum of x_i times the sum is the sum plus the sum of all */
     kernel_case_check(&(kernel_case){.text = text,
                                      .outputs = "out",

@@ -23,7 +23,7 @@ static derivative grad_of(const char *text, const char *input, const flx_kernel_
 static void release(derivative *x)
 {
     flx_kernel_derived_free(x->d);
-    flx_kernel_free(x->k);
+    flx_kernel_release(x->k);
 }
 
 static bool says(const derivative *x, const char *word)
@@ -80,7 +80,7 @@ TEST(kernel_grad_deterministic_refuses_what_it_cannot_order)
     CHECK(flx_kernel_grad(k, &out, 1, &in, 1, &options, &err) == NULL);
     CHECK_EQ_STR(err.message,
                  "deterministic 'sh' is written, and its adjoint receives contributions from several invocations");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_grad_saved_uses_the_results)
@@ -129,7 +129,7 @@ TEST(kernel_grad_overwrite_stores_where_each_element_gets_one_contribution)
     flx_error err = {0};
     CHECK(flx_kernel_grad(k, &out, 1, &in, 1, &options, &err) == NULL);
     CHECK_EQ_STR(err.message, "overwrite elements of the gradient of 'x' receive several contributions");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_grad_primal_types_keeps_halves)
@@ -200,7 +200,7 @@ TEST(kernel_jvp_carries_columns)
     CHECK_OK(flx_kernel_derived_run(d, (const uint32_t[3]){1, 1, 1}, memory, 4, NULL, &err), &err);
     CHECK(result[0] == 15 && tangents[0] == 5 && tangents[1] == 3 && tangents[2] == 5 && tangents[3] == 3);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* A function's own derivative replaces the automatic one, in both modes. */

@@ -135,7 +135,7 @@ TEST(kernel_region_rule_leaves_out_what_belongs_to_others)
         CHECK_NEAR((double)result, 3, 1e-6);
         flx_kernel_derived_free(d);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* f16 values have f32 adjoints, and an f64 result passes on to an f32 operand. */
@@ -165,7 +165,7 @@ TEST(kernel_region_rule_of_mixed_types)
         CHECK_NEAR(n ? wide : (double)single, 6, 1e-6);
         flx_kernel_derived_free(d);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_region_rule_survives_text_bytes_and_passes)
@@ -199,11 +199,11 @@ TEST(kernel_region_rule_survives_text_bytes_and_passes)
         CHECK_OK(flx_kernel_derived_run(d, (const uint32_t[3]){2, 1, 1}, memory, 4, NULL, &err), &err);
         gradients[n] = grad[0];
         flx_kernel_derived_free(d);
-        flx_kernel_free(kernels[n]);
+        flx_kernel_release(kernels[n]);
     }
     CHECK_NEAR((double)gradients[1], (double)gradients[0], 0);
     CHECK_NEAR((double)gradients[2], (double)gradients[0], 1e-5);
-    flx_kernel_free(second);
+    flx_kernel_release(second);
     flx_buffer_free(&stable);
     flx_buffer_free(&again);
     flx_buffer_free(&bytes);
@@ -242,7 +242,7 @@ TEST(kernel_region_rule_is_built_without_text)
     CHECK_OK(flx_kernel_derived_run(d, (const uint32_t[3]){1, 1, 1}, memory, 3, NULL, &err), &err);
     CHECK_NEAR((double)grad, 3, 0);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Errors ---- */
@@ -352,7 +352,7 @@ static reversed reverse(const char *format, const char *flags)
     CHECK_OK(flx_kernel_derived_run(d, (const uint32_t[3]){1, 1, 1}, memory, 4, NULL, &err), &err);
     reversed r = {grad[0] + grad[1] * 2, tape_of(d)};
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return r;
 }
 
@@ -502,7 +502,7 @@ static flx_code everything(flx_context *ctx, flx_error *err)
     bool done = t != NULL;
     flx_kernel_derived_free(t);
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return done ? FLX_OK : (flx_code)err->code;
 }
 

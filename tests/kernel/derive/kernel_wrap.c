@@ -9,7 +9,7 @@ static flx_kernel_derived *gradient_of(const char *text)
     flx_kernel_derived *d =
         flx_kernel_grad(k, (const char *const[]){"out"}, 1, (const char *const[]){"x"}, 1, NULL, &err);
     CHECK_MSG(d != NULL, "%s", err.message);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return d;
 }
 

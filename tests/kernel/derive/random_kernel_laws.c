@@ -129,9 +129,9 @@ static void check_forms(problem *p, const results *expected)
         flx_buffer optimised = flk_text(fast);
         FAIL("optimised:\n%s", optimised.data);
     }
-    flx_kernel_free(fast);
-    flx_kernel_free(read);
-    flx_kernel_free(decoded);
+    flx_kernel_release(fast);
+    flx_kernel_release(read);
+    flx_kernel_release(decoded);
     flx_buffer_free(&text);
     flx_buffer_free(&bytes);
 }
@@ -391,7 +391,7 @@ TEST(kernel_random_laws)
             flx_kernel_derived_free(forward);
             flx_kernel_derived_free(backward);
         }
-        flx_kernel_free(p.k);
+        flx_kernel_release(p.k);
         test_count_case();
     }
     test_fail_context("%llu kernels, %llu finite, %llu without kinks near by", (unsigned long long)(last - first + 1),

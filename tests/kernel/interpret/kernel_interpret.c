@@ -29,7 +29,7 @@ static void run(const char *text, uint32_t groups, const flx_kernel_memory *m, s
     flx_error err = {0};
     flx_kernel *k = flk(text);
     CHECK_OK(try_run(k, groups, m, n, NULL, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* Runs it in order, then with all other schedules and the race detector; the last memory is the result, which must not
@@ -52,7 +52,7 @@ static void run_all_ways(const char *text, uint32_t groups, flx_kernel_memory *m
         CHECK(memcmp(first, out->data, out->size) == 0);
     }
     test_fail_context("%s", "");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* The code and the start of the message of a run that fails. */
@@ -64,7 +64,7 @@ static void fails_with(const char *text, uint32_t groups, const flx_kernel_memor
     CHECK_CODE(try_run(k, groups, m, n, o, &err), code, &err);
     CHECK_MSG(strncmp(err.message, message, strlen(message)) == 0, "message: %s", err.message);
     CHECK_MSG(err.hint[0], "no hint with: %s", err.message);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Leaves and statements ---- */
@@ -100,7 +100,7 @@ TEST(kernel_interpret_ids_and_lengths)
             CHECK_EQ_U64(at[6], 5);
             CHECK_EQ_U64(at[7], w);
         }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_control_flow)
@@ -368,7 +368,7 @@ static flx_code run_unchecked(flxi_kb *b, uint32_t groups, flx_error *err)
     d.options.subgroup_size = 32;
     d.options.max_steps = 100000;
     flx_code code = flxi_kernel_interpret(&d, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return code;
 }
 
@@ -432,7 +432,7 @@ static void run_subgroups(const char *text, uint32_t width, flx_kernel_memory *m
         memset(m[n - 1].data, 0, m[n - 1].size);
         CHECK_OK(try_run(k, 1, m, n, &o, &err), &err);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_subgroup_ops)
@@ -558,7 +558,7 @@ TEST(kernel_interpret_trap_carries_tag_and_address)
     CHECK_EQ_STR(err.message, "trap 'bad value' at address 300");
     CHECK_EQ_STR(err.where, "kernel t: body/0/1, invocation [3, 0, 0]");
     CHECK_EQ_U64(x[1], 1);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     fails_with("kernel t { buffer x: u32[4] read_write @0; resume(again); }", 1, WITH(MEMORY(x)), NULL, FLX_E_KERNEL,
                "resume 'again'");
 }
@@ -574,7 +574,7 @@ TEST(kernel_interpret_indirect_dispatch_is_reported)
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x)), NULL, NULL), NULL);
     CHECK_CODE(try_run(k, 1, WITH({"x", x, 16}), NULL, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "K49 ", 4) == 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     fails_with("kernel t(workgroup = [2, 1, 1]) { buffer x: u32[5] read_write @0; indirect_dispatch(x, 8); "
                "indirect_dispatch(x, 4); }",
                1, WITH(MEMORY(x)), NULL, FLX_E_KERNEL, "indirect ");
@@ -621,7 +621,7 @@ static uint32_t racing_sum(const char *text, uint32_t schedule, uint64_t seed, u
     flx_kernel_run_options o = {.schedule = schedule, .seed = seed};
     memset(x, 0, size);
     CHECK_OK(try_run(k, 4, WITH({"x", x, size}), &o, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return x[0];
 }
 
@@ -667,7 +667,7 @@ TEST(kernel_interpret_shuffle_visits_every_workgroup)
             for (uint32_t i = 0; i < COUNT(out); i++)
                 CHECK_EQ_U64(out[i], i < numbers[n]);
         }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* The order of workgroups is more than a rotation: of five, two at a time, the first two are not always neighbours. */
@@ -686,7 +686,7 @@ TEST(kernel_interpret_shuffle_mixes_workgroups)
         apart += distance == 2 || distance == 3;
     }
     CHECK(apart > 3 && apart < 17);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Limits ---- */
@@ -712,7 +712,7 @@ TEST(kernel_interpret_step_budget)
         o.max_steps = 23;
         CHECK_CODE(try_run(k, 3, WITH(MEMORY(x)), &o, &err), FLX_E_KERNEL, &err);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_checked_arithmetic)
@@ -744,7 +744,7 @@ TEST(kernel_interpret_checked_arithmetic)
             flx_error err = {0};
             flx_kernel *k = flk(text);
             CHECK_OK(try_run(k, 1, WITH(MEMORY(x)), &o, &err), &err);
-            flx_kernel_free(k);
+            flx_kernel_release(k);
         }
     }
 }
@@ -783,7 +783,7 @@ TEST(kernel_interpret_memory_is_checked)
     CHECK_OK(try_run(k, 1, WITH({"x", both, 20}, {"y", both + 4, 16}), NULL, &err),
              &err); /* only four elements are used */
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), {"y", NULL, 0}), NULL, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     run("kernel t { buffer a: f32[4] read @0; buffer b: f32[4] read @1; buffer y: f32[1] output @2; y[0] = a[0] + "
         "b[0]; }",
         1, WITH({"a", x, 16}, {"b", x, 16}, {"y", y, 4})); /* overlap of what is only read */
@@ -817,7 +817,7 @@ TEST(kernel_interpret_options_are_checked)
     /* A caller that was compiled with fewer fields. */
     flx_kernel_run_options old = {.struct_size = offsetof(flx_kernel_run_options, max_steps), .max_steps = 1};
     CHECK_OK(try_run(k, 1, WITH(MEMORY(x), MEMORY(y)), &old, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_grids_are_checked)
@@ -831,13 +831,13 @@ TEST(kernel_interpret_grids_are_checked)
                &err);
     CHECK_OK(flx_kernel_run(k, (const uint32_t[3]){5, 0, 5}, m, 1, NULL, &err), &err);
     CHECK_EQ_U64(out[0], 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     k = flk("kernel t(workgroup = [1024, 1, 1]) { buffer out: u32[1] read_write @0; buffer p: u32[1024] private; p[0] "
             "= 1; barrier(grid); }");
     CHECK_CODE(flx_kernel_run(k, (const uint32_t[3]){1u << 20, 1, 1}, m, 1, NULL, &err), FLX_E_SIZE, &err);
     CHECK_CODE(flx_kernel_run(k, (const uint32_t[3]){1u << 22, 1u << 31, 1u << 31}, m, 1, NULL, &err), FLX_E_SIZE,
                &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_invalid_kernels_are_refused)
@@ -849,7 +849,7 @@ TEST(kernel_interpret_invalid_kernels_are_refused)
     uint32_t x[64];
     CHECK_CODE(try_run(k, 1, WITH(MEMORY(x)), NULL, &err), FLX_E_KERNEL, &err);
     CHECK(strncmp(err.message, "K21 ", 4) == 0);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_interpret_ignores_expressions_that_nothing_uses)
@@ -898,7 +898,7 @@ TEST(kernel_interpret_survives_failing_allocation)
         CHECK(failures > 15);
         CHECK_EQ_U64(out[1], 3 + 6);
         f.fail_at = 0;
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         flx_context_free(ctx);
         CHECK(fault_is_clean(&f));
     }

@@ -24,7 +24,7 @@ static flx_code detect(const char *statements, uint32_t way, flx_error *err)
     flx_kernel_run_options o = {
         .flags = FLX_KERNEL_DETECT_RACES, .schedule = way < 4 ? way : FLX_KERNEL_SHUFFLED, .seed = way};
     flx_code code = flx_kernel_run(k, (const uint32_t[3]){2, 1, 1}, m, 3, &o, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return code;
 }
 
@@ -137,7 +137,7 @@ TEST(kernel_race_ids_have_three_axes)
     CHECK_EQ_STR(
         err.message,
         "race 'x'[0] is stored by invocation [2, 1, 0] at body/2/0 and stored by invocation [1, 5, 0] at body/1/0");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Promises ---- */
@@ -148,7 +148,7 @@ static flx_code promise(const char *text, uint32_t *a, uint32_t *out, uint32_t f
     const flx_kernel_memory m[] = {{"a", a, 16}, {"out", out, 16}};
     flx_kernel_run_options o = {.flags = flags};
     flx_code code = flx_kernel_run(k, (const uint32_t[3]){2, 1, 1}, m, 2, &o, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return code;
 }
 

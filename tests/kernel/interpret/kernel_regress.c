@@ -29,7 +29,7 @@ TEST(kernel_regress_tangents_do_not_take_bindings_of_the_forward_kernel)
     flx_error err = {0};
     check_derived(flx_kernel_jvp(k, &out, 1, &in, 1, NULL, &err), &err);
     check_derived(flx_kernel_grad(k, &out, 1, &in, 1, NULL, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* The variable of a loop that never runs has no values; its range was empty in the wrong way, and dividing by it was a
@@ -43,8 +43,8 @@ TEST(kernel_range_of_a_loop_that_never_runs)
     flx_kernel *fast = flx_kernel_optimise(k, NULL, &err);
     CHECK_MSG(fast != NULL, "%s", err.message);
     flx_buffer_free(&text);
-    flx_kernel_free(fast);
-    flx_kernel_free(k);
+    flx_kernel_release(fast);
+    flx_kernel_release(k);
 }
 
 /* A u32 condition whose low byte is zero was lost when it became a byte of a mask. */
@@ -64,7 +64,7 @@ TEST(kernel_condition_with_only_high_bits)
         CHECK_EQ_U64(out[2], 0);
         CHECK_EQ_U64(out[3], 0x80000000u);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* Contributions from a copy of an inactive variable were added too, in variables of a branch that had ended. */
@@ -76,5 +76,5 @@ TEST(kernel_regress_adjoints_of_inactive_copies_are_dropped)
     const char *in = "x", *out = "out";
     flx_error err = {0};
     check_derived(flx_kernel_grad(k, &out, 1, &in, 1, NULL, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }

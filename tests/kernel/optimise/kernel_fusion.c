@@ -58,11 +58,11 @@ static void check(const char *first, const char *second, const char *refusal)
         CHECK_MSG(o != NULL, "%s", err.message);
         run(o, &fast);
         CHECK(memcmp(&apart, &fast, sizeof apart) == 0);
-        flx_kernel_free(o);
+        flx_kernel_release(o);
     }
-    flx_kernel_free(a);
-    flx_kernel_free(b);
-    flx_kernel_free(k);
+    flx_kernel_release(a);
+    flx_kernel_release(b);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_fusion_of_elementwise_kernels)
@@ -100,10 +100,10 @@ TEST(kernel_fusion_refuses_misfits)
     CHECK(flx_kernel_fuse(a, b, &err) == NULL && strstr(err.message, "workgroup"));
     CHECK(flx_kernel_fuse(a, c, &err) == NULL && strstr(err.message, "counts"));
     CHECK(flx_kernel_fuse(a, d, &err) == NULL && strstr(err.message, "zero"));
-    flx_kernel_free(a);
-    flx_kernel_free(b);
-    flx_kernel_free(c);
-    flx_kernel_free(d);
+    flx_kernel_release(a);
+    flx_kernel_release(b);
+    flx_kernel_release(c);
+    flx_kernel_release(d);
 }
 
 TEST(kernel_fusion_renames_and_rebinds)
@@ -143,10 +143,10 @@ TEST(kernel_fusion_renames_and_rebinds)
                             "}\n");
     flx_buffer_free(&text);
     flx_buffer_free(&fast);
-    flx_kernel_free(a);
-    flx_kernel_free(b);
-    flx_kernel_free(k);
-    flx_kernel_free(o);
+    flx_kernel_release(a);
+    flx_kernel_release(b);
+    flx_kernel_release(k);
+    flx_kernel_release(o);
 }
 
 TEST(kernel_fusion_survives_lack_of_memory)
@@ -162,9 +162,9 @@ TEST(kernel_fusion_survives_lack_of_memory)
         bool failed = f.failed > 0;
         CHECK(failed == (k == NULL));
         CHECK(!failed || err.code == FLX_E_OOM);
-        flx_kernel_free(a);
-        flx_kernel_free(b);
-        flx_kernel_free(k);
+        flx_kernel_release(a);
+        flx_kernel_release(b);
+        flx_kernel_release(k);
         flx_context_free(ctx);
         CHECK(fault_is_clean(&f));
         if (!failed)

@@ -198,8 +198,8 @@ TEST(kernel_propagate_bounds_depth)
     CHECK(o != NULL);
     optimise_check_same(k, o);
     CHECK(o->body.n > 8 && o->body.n < 30);
-    flx_kernel_free(k);
-    flx_kernel_free(o);
+    flx_kernel_release(k);
+    flx_kernel_release(o);
 }
 
 TEST(kernel_propagate_keeps_placed_values)
@@ -509,8 +509,8 @@ TEST(kernel_optimise_reports_unknown_passes)
     CHECK(flx_kernel_optimise(NULL, NULL, &err) == NULL);
     flx_kernel *same = flx_kernel_optimise(k, "", &err);
     CHECK(same != NULL);
-    flx_kernel_free(same);
-    flx_kernel_free(k);
+    flx_kernel_release(same);
+    flx_kernel_release(k);
 }
 
 /* Something for every pass. */
@@ -538,8 +538,8 @@ static void starve(const char *passes)
         test_fail_context("passes %s, request %zu", passes ? passes : "all", n);
         CHECK(failed == (o == NULL));
         CHECK(!failed || err.code == FLX_E_OOM);
-        flx_kernel_free(o);
-        flx_kernel_free(k);
+        flx_kernel_release(o);
+        flx_kernel_release(k);
         flx_context_free(ctx);
         CHECK(fault_is_clean(&f));
         if (!failed)
@@ -569,8 +569,8 @@ static double seconds_of(size_t statements, const char *passes)
     flx_kernel *o = flx_kernel_optimise(k, passes, NULL);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     CHECK(o != NULL);
-    flx_kernel_free(o);
-    flx_kernel_free(k);
+    flx_kernel_release(o);
+    flx_kernel_release(k);
     return seconds;
 }
 

@@ -67,7 +67,7 @@ static void check_proof(const char *body, bool load, bool store)
     CHECK(has_load == load);
     CHECK(has_store == store);
     flxi_kbounds_free(&b);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_bounds_proves_accesses)

@@ -149,8 +149,8 @@ static void check_divisor(const char *type, const char *divisor)
     }
     CHECK(memcmp(q[0], q[1], 128 * width) == 0);
     CHECK(memcmp(r[0], r[1], 128 * width) == 0);
-    flx_kernel_free(k);
-    flx_kernel_free(o);
+    flx_kernel_release(k);
+    flx_kernel_release(o);
 }
 
 TEST(kernel_strength_quotients_are_exact)
@@ -284,8 +284,8 @@ TEST(kernel_split_long_bodies)
     CHECK(o != NULL && o->body.n == 2);
     CHECK_EQ_U64(o->body.at[0].body.n, 35);
     optimise_check_same(k, o);
-    flx_kernel_free(k);
-    flx_kernel_free(o);
+    flx_kernel_release(k);
+    flx_kernel_release(o);
     /* a chain through one variable cannot be cut */
     n = (size_t)snprintf(text, sizeof text, "let v = 1; for (j in 0..4) {");
     for (int s = 0; s < 70; s++)
@@ -352,6 +352,6 @@ TEST(kernel_barriers_the_weaker_goes)
     for (size_t s = 0; s < o->body.n; s++)
         has_grid = has_grid || (o->body.at[s].kind == KS_BARRIER && o->body.at[s].order == FLX_KERNEL_GRID);
     CHECK(has_grid);
-    flx_kernel_free(k);
-    flx_kernel_free(o);
+    flx_kernel_release(k);
+    flx_kernel_release(o);
 }

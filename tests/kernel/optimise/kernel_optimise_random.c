@@ -393,10 +393,10 @@ static void check_seed(writer *w, uint64_t seed)
         flx_kernel *o = flx_kernel_optimise(k, passes[p], &err);
         CHECK_MSG(o != NULL, "%s", err.message);
         optimise_check_same(k, o);
-        flx_kernel_free(o);
+        flx_kernel_release(o);
         test_count_case();
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_optimise_random_kernels)

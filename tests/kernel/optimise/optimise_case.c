@@ -156,7 +156,7 @@ static void check_text(const flx_kernel *got, const char *expected)
     CHECK_EQ_STR(a.data, b.data);
     flx_buffer_free(&a);
     flx_buffer_free(&b);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 void optimise_expect(const char *passes, const char *before, const char *after)
@@ -171,9 +171,9 @@ void optimise_expect(const char *passes, const char *before, const char *after)
     flx_kernel *twice = flx_kernel_optimise(once, passes, &err);
     CHECK_MSG(twice != NULL, "%s", err.message);
     check_text(twice, after);
-    flx_kernel_free(k);
-    flx_kernel_free(once);
-    flx_kernel_free(twice);
+    flx_kernel_release(k);
+    flx_kernel_release(once);
+    flx_kernel_release(twice);
 }
 
 void optimise_keeps(const char *passes, const char *body)
@@ -190,6 +190,6 @@ void optimise_expect_with(flxi_kpass_fn pass, const flxi_ksimplify_options *o, c
     CHECK_MSG(made != NULL, "%s", err.message);
     CHECK_OK(flx_kernel_validate(made, NULL, NULL, 0, NULL, &err), &err);
     check_text(made, after);
-    flx_kernel_free(k);
-    flx_kernel_free(made);
+    flx_kernel_release(k);
+    flx_kernel_release(made);
 }

@@ -303,8 +303,8 @@ static void check_policy(const char *passes, int statements, bool keeps)
     CHECK(keeps == (strstr(printed.data, "region r") != NULL));
     CHECK(keeps == (strstr(printed.data, "= f(") != NULL));
     flx_buffer_free(&printed);
-    flx_kernel_free(made);
-    flx_kernel_free(k);
+    flx_kernel_release(made);
+    flx_kernel_release(k);
 }
 
 TEST(optimise_legality_inline_policies)
@@ -329,9 +329,9 @@ TEST(optimise_legality_lists_that_leave_out)
     CHECK(flx_kernel_optimise(k, "-nonsense", &err) == NULL);
     CHECK_EQ_STR(err.message, "unknown kernel pass 'nonsense'");
     CHECK(flx_kernel_optimise(k, "-", &err) == NULL);
-    flx_kernel_free(all);
-    flx_kernel_free(rest);
-    flx_kernel_free(k);
+    flx_kernel_release(all);
+    flx_kernel_release(rest);
+    flx_kernel_release(k);
 }
 
 /* ---- Kernel fusion ---- */
@@ -383,21 +383,21 @@ TEST(optimise_legality_kernel_fusion)
             CHECK_EQ_STR(got.data, wanted.data);
             flx_buffer_free(&got);
             flx_buffer_free(&wanted);
-            flx_kernel_free(fast);
-            flx_kernel_free(expected);
+            flx_kernel_release(fast);
+            flx_kernel_release(expected);
         } else {
             CHECK(strncmp(err.message, "not fused:", 10) == 0 && err.hint[0]);
         }
-        flx_kernel_free(a);
-        flx_kernel_free(b);
-        flx_kernel_free(fused);
+        flx_kernel_release(a);
+        flx_kernel_release(b);
+        flx_kernel_release(fused);
         test_count_case();
     }
     flx_error err = {0};
     flx_kernel *k = fusible("x[l] = a[l];");
     CHECK(flx_kernel_fuse(NULL, k, &err) == NULL && err.code == FLX_E_USAGE);
     CHECK(flx_kernel_fuse(k, NULL, &err) == NULL && err.code == FLX_E_USAGE);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Bound-check elision and vector access, in the emitted text ---- */
@@ -428,7 +428,7 @@ static flx_buffer emitted(const char *body)
              body);
     flx_kernel *k = flk(text);
     CHECK_OK(flx_kernel_emit(k, "c", &c, &err), &err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return c;
 }
 

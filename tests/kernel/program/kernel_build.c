@@ -36,8 +36,8 @@ static void check_same(flx_kernel_builder *b, const char *text)
     }
     flx_buffer_free(&x);
     flx_buffer_free(&y);
-    flx_kernel_free(built);
-    flx_kernel_free(read);
+    flx_kernel_release(built);
+    flx_kernel_release(read);
 }
 
 TEST(kernel_build_gives_what_text_gives)
@@ -144,9 +144,9 @@ TEST(kernel_build_tells_about_kernel_and_buffers)
     CHECK(back.alignment == 8 && back.locality == 1 && back.coalescing == 2);
     CHECK_CODE(flx_kernel_buffer_at(k, 1, &back), FLX_E_USAGE, &err);
     flx_kernel *held = flx_kernel_retain(k);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     CHECK_EQ_STR(flx_kernel_name(held), "k");
-    flx_kernel_free(held);
+    flx_kernel_release(held);
 }
 
 /* ---- Misuse ---- */
@@ -314,7 +314,7 @@ TEST(kernel_build_takes_null)
     CHECK(flx_kernel_begin(flk_context(), NULL, 1, 1, 1) == NULL);
     CHECK(flx_kernel_finish(NULL, &err) == NULL && err.code == FLX_E_USAGE);
     flx_kernel_abandon(NULL);
-    flx_kernel_free(NULL);
+    flx_kernel_release(NULL);
     CHECK(flx_kernel_retain(NULL) == NULL);
     CHECK_EQ_STR(flx_kernel_name(NULL), "");
     CHECK_EQ_U64(flx_kernel_buffer_count(NULL), 0);
@@ -350,7 +350,7 @@ static bool build_in(flx_context *ctx, flx_error *err)
     flx_kernel_end(b);
     flx_kernel_end(b);
     flx_kernel *k = flx_kernel_finish(b, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return k != NULL;
 }
 

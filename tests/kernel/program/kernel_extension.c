@@ -264,8 +264,8 @@ TEST(kernel_extension_text_reads_back)
     CHECK_EQ_STR(second.data, text.data);
     flx_buffer_free(&second);
     flx_buffer_free(&text);
-    flx_kernel_free(again);
-    flx_kernel_free(k);
+    flx_kernel_release(again);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -336,8 +336,8 @@ TEST(kernel_extension_runs_the_same_interpreted_compiled_and_optimised)
             CHECK(memcmp(&out[i], &expected, sizeof expected) == 0);
         }
     }
-    flx_kernel_free(fast);
-    flx_kernel_free(plain);
+    flx_kernel_release(fast);
+    flx_kernel_release(plain);
     flx_context_free(ctx);
 }
 
@@ -361,8 +361,8 @@ TEST(kernel_extension_that_is_pure_is_shared_moved_and_dropped)
     const char *first = strstr(text.data, "opaque<"), *loop = strstr(text.data, "for (");
     CHECK_MSG(first && loop && first < loop && !strstr(first + 1, "opaque<"), "%s", text.data);
     flx_buffer_free(&text);
-    flx_kernel_free(fast);
-    flx_kernel_free(k);
+    flx_kernel_release(fast);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -393,8 +393,8 @@ TEST(kernel_extension_that_is_impure_runs_once_per_evaluation)
     CHECK_OK(flx_kernel_run(fast, (const uint32_t[3]){1, 1, 1}, &memory, 1, &options, &err), &err);
     for (int i = 0; i < 3; i++)
         CHECK_EQ_U64(out[i], UINT32_MAX); /* 5 + n - (5 + n + 1), left operand first */
-    flx_kernel_free(fast);
-    flx_kernel_free(k);
+    flx_kernel_release(fast);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -452,8 +452,8 @@ TEST(kernel_extension_results_are_put_right)
             CHECK_EQ_U64(out[0], rows[i].expected);
         }
         flx_buffer_free(&shown);
-        flx_kernel_free(folded);
-        flx_kernel_free(k);
+        flx_kernel_release(folded);
+        flx_kernel_release(k);
         flx_context_free(ctx);
     }
 }
@@ -471,7 +471,7 @@ TEST(kernel_extension_that_is_unknown_is_carried_but_not_run)
     CHECK_EQ_STR(err.message, "K64 kernel 'k': extension 'far' is not registered");
     CHECK_CODE(flx_kernel_emit(k, "c", &text, &err), FLX_E_KERNEL, &err);
     CHECK_EQ_STR(err.message, "K64 extension 'far' is not registered");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -492,12 +492,12 @@ TEST(kernel_extension_is_spelled_for_each_target)
     flx_buffer_free(&text);
     CHECK_CODE(flx_kernel_emit(k, "opencl", &text, &err), FLX_E_KERNEL, &err);
     CHECK_EQ_STR(err.message, "K64 extension 'test.cube' has no text for opencl");
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     k = flk_in(ctx, "kernel k() { opaque(0x1005, \"\"); }");
     CHECK_OK(flx_kernel_emit(k, "c", &text, &err), &err);
     CHECK(strstr(text.data, "(void)sizeof(\"costs $1\");") != NULL);
     flx_buffer_free(&text);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -524,7 +524,7 @@ TEST(kernel_extension_is_built_without_text)
     flx_kernel_memory memory = {"out", &value, sizeof value};
     CHECK_OK(flx_kernel_run(k, (const uint32_t[3]){1, 1, 1}, &memory, 1, NULL, &err), &err);
     CHECK(value > 7.5f && value < 8.5f);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     b = flx_kernel_begin(ctx, "k", 1, 1, 1);
     flx_kernel_let(b, "a", flx_kx_extension(b, 99, NULL, 0, NULL, 0));
     CHECK(!flx_kernel_finish(b, &err));
@@ -574,8 +574,8 @@ TEST(kernel_extension_bytes_need_the_registration)
     flx_buffer_free(&text);
     flx_buffer_free(&again);
     flx_buffer_free(&bytes);
-    flx_kernel_free(there);
-    flx_kernel_free(k);
+    flx_kernel_release(there);
+    flx_kernel_release(k);
     flx_context_free(bare);
     flx_context_free(ctx);
 }
@@ -598,8 +598,8 @@ TEST(kernel_extension_by_name_is_read_without_the_registration)
     CHECK(value > 23.5f && value < 24.5f);
     flx_buffer_free(&again);
     flx_buffer_free(&bytes);
-    flx_kernel_free(there);
-    flx_kernel_free(k);
+    flx_kernel_release(there);
+    flx_kernel_release(k);
     flx_context_free(bare);
     flx_context_free(ctx);
 }
@@ -644,12 +644,12 @@ TEST(kernel_extension_damaged_bytes_are_refused_or_canonical)
             flx_kernel_run_options options = {.struct_size = sizeof options, .max_steps = 10000};
             flx_kernel_run(there, (const uint32_t[3]){1, 1, 1}, memory, 2, &options, &err);
         }
-        flx_kernel_free(there);
+        flx_kernel_release(there);
     }
     CHECK(survivors > ROUNDS / 100);
     free(damaged);
     flx_buffer_free(&bytes);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -720,7 +720,7 @@ static void check_refused(const char *body, uint32_t flags, const char *message)
         }
         flx_kernel_derived_free(d);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
 }
 
@@ -764,7 +764,7 @@ TEST(kernel_extension_with_a_wrong_derivative_says_where)
             CHECK_MSG(strncmp(err.where, "the derivative of 'test.power'", 30) == 0 || err.code == FLX_E_KERNEL, "%s",
                       err.where);
         flx_kernel_derived_free(d);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         flx_context_free(ctx);
     }
 }
@@ -790,8 +790,8 @@ static flx_code everything(flx_context *ctx, flx_error *err)
     flx_kernel_derived_free(d);
     flx_buffer_free(&text);
     flx_buffer_free(&bytes);
-    flx_kernel_free(there);
-    flx_kernel_free(k);
+    flx_kernel_release(there);
+    flx_kernel_release(k);
     return done ? FLX_OK : (flx_code)err->code;
 }
 

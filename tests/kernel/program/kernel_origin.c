@@ -21,7 +21,7 @@ static void check_where(const char *text, uint32_t flags, const char *where)
         CHECK_EQ_STR(err.where, where);
         test_count_case();
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_derivatives_name_the_statement_of_the_source)
@@ -47,5 +47,5 @@ TEST(kernel_derivatives_warn_about_the_statement_of_the_source)
     CHECK_EQ_U64(flx_kernel_derived_warning_count(d), 1);
     CHECK_EQ_STR(flx_kernel_derived_warning(d, 0), "body/3/0: floor is piecewise constant, its derivative is zero");
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }

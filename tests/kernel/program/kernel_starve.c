@@ -67,7 +67,7 @@ static void stage_begin(stage *s, fault *f, size_t which)
 static void stage_end(stage *s)
 {
     flx_kernel_derived_free(s->d);
-    flx_kernel_free(s->k);
+    flx_kernel_release(s->k);
     flx_context_free(s->ctx);
 }
 
@@ -105,7 +105,7 @@ static flx_code step_run(stage *s, flx_error *err)
 static flx_code step_optimise(stage *s, flx_error *err)
 {
     flx_kernel *k = flx_kernel_optimise(flx_kernel_derived_kernel(s->d, 0), NULL, err);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return k ? FLX_OK : (flx_code)err->code;
 }
 
@@ -142,8 +142,8 @@ static flx_code step_graph(stage *s, flx_error *err)
     flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);
     flx_graph *g = m ? flx_grad(flx_module_main(m), wrt, 1, NULL, err) : NULL;
     flx_graph *t = g ? flx_jvp(flx_module_main(m), wrt, 1, err) : NULL;
-    flx_graph_free(t);
-    flx_graph_free(g);
+    flx_graph_release(t);
+    flx_graph_release(g);
     flx_module_free(m);
     return t ? FLX_OK : (flx_code)err->code;
 }
@@ -159,7 +159,7 @@ static flx_code step_batch(stage *s, flx_error *err)
             names[n++] = b.name;
     }
     flx_kernel *many = flx_kernel_vmap(s->k, names, n, 1, 0, 3, err);
-    flx_kernel_free(many);
+    flx_kernel_release(many);
     return many ? FLX_OK : (flx_code)err->code;
 }
 
@@ -176,8 +176,8 @@ static flx_code step_batched_graph(stage *s, flx_error *err)
     flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);
     flx_graph *v = m ? flx_vmap(flx_module_main(m), axes, 1, NULL, 0, 2, err) : NULL;
     flx_graph *g = v ? flx_grad(flx_module_main(m), wrt, 1, NULL, err) : NULL;
-    flx_graph_free(g);
-    flx_graph_free(v);
+    flx_graph_release(g);
+    flx_graph_release(v);
     flx_module_free(m);
     return g ? FLX_OK : (flx_code)err->code;
 }

@@ -52,7 +52,7 @@ static void end(maker *m)
     CHECK_MSG(k, "%s", err.message);
     CHECK(m->m->n < OP_MATRIX_MAX);
     if (is_empty)
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     else
         m->m->at[m->m->n++] = k;
 }
@@ -231,7 +231,7 @@ void op_matrix_make(op_matrix *m, flx_context *ctx, unsigned flags)
 void op_matrix_free(op_matrix *m)
 {
     for (size_t i = 0; i < m->n; i++)
-        flx_kernel_free(m->at[i]);
+        flx_kernel_release(m->at[i]);
     m->n = 0;
 }
 

@@ -32,15 +32,15 @@ static void check_prints(const char *text, const char *expected)
     flx_buffer_free(&again);
     flx_buffer_free(&bytes);
     flx_buffer_free(&printed);
-    flx_kernel_free(back);
-    flx_kernel_free(k);
+    flx_kernel_release(back);
+    flx_kernel_release(k);
     test_fail_context("%s", "");
 }
 
 /* Text of a valid kernel that is already in printed form. */
 static void check_same(const char *text)
 {
-    flx_kernel_free(flk(text));
+    flx_kernel_release(flk(text));
     check_prints(text, text);
 }
 
@@ -69,7 +69,7 @@ TEST(kernel_text_saxpy_of_the_contract)
     CHECK(b.access == FLX_KERNEL_READ && b.element == FLX_F32 && b.count == 1024 && b.binding == 0 && b.flags == 0);
     CHECK(flx_kernel_buffer_at(k, 1, &b) == FLX_OK && b.access == FLX_KERNEL_READ_WRITE && b.count == 0);
     CHECK(b.binding == 2 && b.flags == (FLX_KERNEL_OUTPUT | FLX_KERNEL_LIVE_OUT));
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_text_every_declaration)
@@ -462,7 +462,7 @@ TEST(kernel_text_assigned_and_stored_literals_take_the_type)
              "  for (k in 0..2 * 3) {\n    trap(1, a);\n  }\n}\n",
              expr_head);
     check_prints(text, expected);
-    flx_kernel_free(flk(text));
+    flx_kernel_release(flk(text));
 }
 
 /* The only literal of `let r = from;` has these bits and type. */
@@ -477,7 +477,7 @@ static void check_bits(const char *from, uint32_t type, uint64_t bits)
     CHECK(k->num_exprs == 1 && k->exprs[1].kind == KX_LITERAL);
     CHECK_EQ_U64(k->exprs[1].type, type);
     CHECK_EQ_U64(k->exprs[1].bits, bits);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     test_fail_context("%s", "");
     test_count_case();
 }
@@ -551,8 +551,8 @@ static void check_pattern(uint32_t type, uint64_t bits)
     CHECK_MSG(back->num_exprs == 1 && back->exprs[1].type == type && back->exprs[1].bits == k->exprs[1].bits,
               "%llx of type %u is printed as %s", (unsigned long long)k->exprs[1].bits, type, text.data);
     flx_buffer_free(&text);
-    flx_kernel_free(back);
-    flx_kernel_free(k);
+    flx_kernel_release(back);
+    flx_kernel_release(k);
 }
 
 TEST(kernel_text_bit_patterns_survive)
@@ -663,7 +663,7 @@ TEST(kernel_text_sibling_scopes_may_repeat_a_name)
     check_same(text);
     flx_kernel *k = flk(text);
     CHECK(k->num_vars == 5);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Results of transforms ---- */
@@ -691,10 +691,10 @@ TEST(kernel_text_gradients_are_read_back)
         flx_buffer_free(&bytes);
         flx_buffer_free(&again);
         flx_buffer_free(&text);
-        flx_kernel_free(back);
+        flx_kernel_release(back);
     }
     flx_kernel_derived_free(d);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Invalid kernels can still be read, written and listed ---- */
@@ -727,5 +727,5 @@ TEST(kernel_text_unknown_names_survive_without_validation)
         }
         CHECK_MSG(at == 1, "%s on line %d is found %zu times", codes[i], lines[i], at);
     }
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }

@@ -26,7 +26,7 @@ static void check_refusal(const refusal *r, const char *text)
     snprintf(where, sizeof where, "t:%s", r->where);
     flx_kernel *k = flx_kernel_parse(flk_context(), text, strlen(text), "t", &err);
     EXPECT_MSG(k == NULL, "the text is accepted:\n%s", text);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     EXPECT_MSG(err.code == (int32_t)r->code && strcmp(err.message, r->message) == 0 && strcmp(err.where, where) == 0 &&
                    strcmp(err.hint, r->hint) == 0,
                "%s: %s: %s (hint: %s)\nexpected %s: %s: %s (hint: %s) for\n%s", err.where, flx_code_name(err.code),
@@ -325,7 +325,7 @@ TEST(kernel_text_findings_have_the_place_of_their_statement)
         EXPECT_MSG(k == NULL && err.code == FLX_E_KERNEL && strncmp(err.message, rows[i][2], 4) == 0 &&
                        strcmp(err.where, where) == 0 && err.hint[0],
                    "%s: %s (hint: %s) for\n%s", err.where, err.message, err.hint, rows[i][0]);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         test_count_case();
     }
 }
@@ -342,7 +342,7 @@ TEST(kernel_text_misuse_is_an_error)
     CHECK(flx_kernel_print(NULL, &out, &err) == FLX_E_USAGE);
     flx_kernel *k = flk("kernel t { }");
     CHECK(flx_kernel_print(k, NULL, &err) == FLX_E_USAGE);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     /* Only the given bytes are read, which need not end in a 0. */
     char *exact = malloc(12);
     CHECK(exact != NULL);
@@ -351,7 +351,7 @@ TEST(kernel_text_misuse_is_an_error)
     CHECK_MSG(k != NULL, "%s", err.message);
     for (size_t n = 0; n < 12; n++)
         CHECK(flx_kernel_parse(flk_context(), exact + 12 - n, n, "t", &err) == NULL);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     free(exact);
 }
 
@@ -457,8 +457,8 @@ TEST(kernel_text_deepest_expression_reads_back)
         CHECK_EQ_STR(again.data, text.data);
         flx_buffer_free(&again);
         flx_buffer_free(&text);
-        flx_kernel_free(back);
-        flx_kernel_free(k);
+        flx_kernel_release(back);
+        flx_kernel_release(k);
         free(t.at);
     }
 }
@@ -489,7 +489,7 @@ TEST(kernel_text_a_megabyte_is_read_in_linear_time)
     flx_buffer text = flk_text(k);
     CHECK(text.size > 1500000);
     flx_buffer_free(&text);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     free(t.at);
 }
 
@@ -511,7 +511,7 @@ TEST(kernel_text_survives_damage)
         flx_error err = {0};
         flx_kernel *k = flx_kernel_parse(flk_context(), rich, n, "t", &err);
         CHECK_MSG(k ? n == sizeof rich - 1 : err.code != FLX_OK && err.where[0], "cut at %zu: %s", n, err.message);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
     for (int round = 0; round < 4000; round++) {
         char text[sizeof rich];
@@ -525,10 +525,10 @@ TEST(kernel_text_survives_damage)
         if (k && flx_kernel_print(k, &printed, &err) == FLX_OK) {
             flx_kernel *back = flxi_kernel_parse_only(flk_context(), printed.data, printed.size, "t", &err);
             CHECK_MSG(back != NULL, "%s: %s in\n%s", err.where, err.message, printed.data);
-            flx_kernel_free(back);
+            flx_kernel_release(back);
         }
         flx_buffer_free(&printed);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }
 
@@ -568,7 +568,7 @@ static void starve_once(bool forever, bool print, bool *done, size_t at)
         CHECK_CODE(err.code, FLX_OK, &err);
     }
     flx_buffer_free(&out);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_context_free(ctx);
     CHECK(fault_is_clean(&f));
 }
@@ -635,10 +635,10 @@ TEST(kernel_text_without_findings)
     CHECK_EQ_U64(found, 0);
     flx_kernel *k = flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", &finding, 1, &found, &err);
     CHECK(k != NULL && found == 1 && finding.is_warning);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     k = flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", NULL, 0, NULL, NULL);
     CHECK(k != NULL);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     CHECK(flx_kernel_parse_findings(flk_context(), right, strlen(right), "t", NULL, 1, &found, &err) == NULL);
     CHECK_CODE(err.code, FLX_E_USAGE, &err);
     CHECK(flx_kernel_parse_findings(NULL, right, strlen(right), "t", &finding, 1, &found, &err) == NULL);

@@ -397,7 +397,7 @@ static void check_survives(const flx_kernel *k)
     flx_buffer_free(&bytes);
     flx_buffer_free(&again);
     flx_buffer_free(&text);
-    flx_kernel_free(back);
+    flx_kernel_release(back);
 }
 
 TEST(kernel_text_random_programs_survive)
@@ -408,7 +408,7 @@ TEST(kernel_text_random_programs_survive)
         test_fail_context("seed %llx, %s", (unsigned long long)seed, i % 2 ? "sloppy" : "well-typed");
         flx_kernel *k = make_program(seed, i % 2);
         check_survives(k);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         test_count_case();
     }
     test_fail_context("%s", "");

@@ -89,7 +89,7 @@ static flx_buffer bytes_of_text(const char *text)
     flx_kernel *k = flxi_kernel_parse_only(flk_context(), text, strlen(text), "t", &err);
     CHECK_MSG(k != NULL, "%s: %s", err.where, err.message);
     flx_buffer out = bytes_of(k);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return out;
 }
 
@@ -129,8 +129,8 @@ TEST(kernel_wire_gives_the_same_kernel_back)
         flx_buffer_free(&twice);
         flx_buffer_free(&text);
         flx_buffer_free(&again);
-        flx_kernel_free(k);
-        flx_kernel_free(back);
+        flx_kernel_release(k);
+        flx_kernel_release(back);
     }
 }
 
@@ -196,7 +196,7 @@ TEST(kernel_wire_writes_equal_programs_alike)
     flx_buffer other =
         bytes_of_text("kernel t() { buffer c: u32[4] read_write @0; let a = 1; { let b = a + 3; } c[0] = a; }");
     CHECK(!same_bytes(&plain, &other));
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_buffer_free(&plain);
     flx_buffer_free(&spaced);
     flx_buffer_free(&built);
@@ -221,7 +221,7 @@ TEST(kernel_wire_carries_programs_that_are_not_valid)
     CHECK_EQ_U64(n, sizeof codes / sizeof codes[0]);
     for (size_t i = 0; i < n; i++)
         CHECK_EQ_STR(found[i].code, codes[i]);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_buffer_free(&once);
     flx_buffer_free(&twice);
 }
@@ -271,7 +271,7 @@ static bool is_refused(flx_context *ctx, const void *bytes, size_t size, flx_err
     CHECK_MSG(again.size == size && memcmp(again.data, bytes, size) == 0, "accepted, but written otherwise");
     flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL);
     flx_buffer_free(&again);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     return false;
 }
 
@@ -573,7 +573,7 @@ TEST(kernel_wire_says_what_is_wrong_and_where)
         flx_kernel *k = flx_kernel_decode(flk_context(), b.data, b.size, &err);
         EXPECT_MSG(!k && strcmp(err.message, wire_rows[i].error) == 0, "row %zu: %s\ninstead of\n%s", i, err.message,
                    wire_rows[i].error);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
         flx_buffer_free(&b);
     }
 }
@@ -585,7 +585,7 @@ TEST(kernel_wire_reads_newer_minor_versions)
     put_word((unsigned char *)b.data + 4, WIRE_MAJOR | 7u << 16);
     flx_kernel *k = flx_kernel_decode(flk_context(), b.data, b.size, &err);
     CHECK_MSG(k != NULL, "%s", err.message);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     flx_buffer_free(&b);
 }
 
@@ -641,7 +641,7 @@ static const char *decode_file(words *w, size_t body)
     if (k)
         flx_kernel_validate(k, NULL, NULL, 0, NULL, NULL);
     CHECK(k || err.code == FLX_E_KERNEL);
-    flx_kernel_free(k);
+    flx_kernel_release(k);
     free(w->at);
     return k ? "" : err.message;
 }
@@ -762,7 +762,7 @@ TEST(kernel_wire_refuses_to_write_what_it_would_not_read)
         CHECK_EQ_STR(err.message, errors[i]);
         CHECK(out.data == NULL);
         CHECK_CODE(flx_kernel_hash(k, &hash, NULL), FLX_E_KERNEL, &err);
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     }
 }
 
@@ -780,7 +780,7 @@ TEST(kernel_wire_refuses_missing_arguments)
     CHECK(!flx_kernel_decode(flk_context(), NULL, 4, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_kernel_decode(flk_context(), NULL, 0, &err) && err.code == FLX_E_KERNEL);
     CHECK(!flx_kernel_decode(flk_context(), "xyz", 3, NULL));
-    flx_kernel_free(k);
+    flx_kernel_release(k);
 }
 
 /* ---- Memory ---- */
@@ -829,7 +829,7 @@ TEST(kernel_wire_survives_starving)
             size_t failed = f.failed;
             CHECK(failed == 0 || err.code == FLX_E_OOM);
             flx_buffer_free(&again);
-            flx_kernel_free(k);
+            flx_kernel_release(k);
             CHECK(f.live_blocks == before);
             flx_context_free(ctx);
             CHECK(fault_is_clean(&f));

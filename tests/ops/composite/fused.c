@@ -244,7 +244,7 @@ TEST(fused_residual_builder_leaves_out_an_absent_bias)
     flx_output(g, flx_fused_residual_rms_norm(g, x, x, v, v, v, 1, 1e-5), "with");
     CHECK_OK(flx_graph_verify(g, &err), &err);
     CHECK_EQ_I64(flx_graph_output_count(g), 2);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

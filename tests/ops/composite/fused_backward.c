@@ -37,8 +37,8 @@ static bool compare(const experiment *x, derivative d, const char *what)
     bool found = b && has_backward_op(b);
     release_all(p, x->count);
     release_all(q, x->count);
-    flx_graph_free(a);
-    flx_graph_free(b);
+    flx_graph_release(a);
+    flx_graph_release(b);
     return found;
 }
 

@@ -150,7 +150,7 @@ TEST(trap_97_scan_batches_what_depends_on_the_batch_and_keeps_its_checkpoints)
     CHECK_OK((int32_t)flx_graph_print(v, &text, &err), &err);
     CHECK(strstr((const char *)text.data, "num_checkpoints=2") != NULL);
     flx_buffer_free(&text);
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
 }

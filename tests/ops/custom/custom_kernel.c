@@ -407,7 +407,7 @@ static void check_run_fails(const char *text, flx_code code, const char *message
     CHECK_OK(g ? FLX_OK : err.code, &err);
     CHECK_CODE((int32_t)flx_run(g, ON_REF, r.feeds, 1, out, &err), code, &err);
     CHECK_MSG(strstr(err.message, message) != NULL, "%s", err.message);
-    flx_graph_free(g);
+    flx_graph_release(g);
     gradient_end(&r);
 }
 
@@ -428,7 +428,7 @@ TEST(kernel_call_needs_a_bound_for_the_reverse_of_a_counted_reverse)
     CHECK_EQ_STR(err.message, "kernel_call: kernel 'powers': not differentiable tapes whose length is counted have no "
                               "derivative of their own");
     CHECK_EQ_STR(err.hint, "set max_trips of the call, the largest number of trips of a loop");
-    flx_graph_free(first);
+    flx_graph_release(first);
     gradient_end(&r);
 }
 
@@ -511,6 +511,6 @@ TEST(kernel_call_survives_text_and_bytes)
         graph_of(ctx, "graph main(x: f64[4]) { return kernel_call(x, kernel=" FORWARD ", backward=" BACKWARD(
                           "7.0") ", grid=[4], inputs=\"x\", results=\"out\", outputs=[f64[2, 2]], max_trips=3) }");
     check_round_trip(g);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }

@@ -106,7 +106,7 @@ static void check_row(const batch_row *c)
     run_row(ctx, g, c);
     flx_buffer_free(&text);
     for (int i = 0; i < MAX_STEPS; i++)
-        flx_graph_free(made[i]);
+        flx_graph_release(made[i]);
     flx_module_free(m);
     flx_context_free(ctx);
     test_count_case();

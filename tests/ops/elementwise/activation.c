@@ -175,8 +175,8 @@ static void value_and_slope(const char *op, double x, double *value, double *slo
     flx_tensor_release(at);
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
-    flx_graph_free(d);
-    flx_graph_free(g);
+    flx_graph_release(d);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

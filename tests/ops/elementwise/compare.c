@@ -33,8 +33,8 @@ TEST(where_keeps_nan_payloads)
     text_run r = text_begin("graph g() { x = const(f32[1], \"0100a0ff\")"
                             "  return where(full(f32[], nan), x, 0), where(false, 0, x) }");
     CHECK_OK(r.code, &r.err);
-    CHECK(memcmp(flx_tensor_bytes(r.out[0]), signalling, 4) == 0);
-    CHECK(memcmp(flx_tensor_bytes(r.out[1]), signalling, 4) == 0);
+    CHECK(memcmp(flx_tensor_const_data(r.out[0]), signalling, 4) == 0);
+    CHECK(memcmp(flx_tensor_const_data(r.out[1]), signalling, 4) == 0);
     text_end(&r);
 }
 

@@ -173,7 +173,7 @@ TEST(implicit_gradients_have_no_loop)
     CHECK(strstr((const char *)b.data, "gmres(") != NULL);
     CHECK(strstr((const char *)b.data, "while") == NULL && strstr((const char *)b.data, "scan") == NULL);
     flx_buffer_free(&b);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
 }

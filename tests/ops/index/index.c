@@ -43,7 +43,7 @@ TEST(indexing_keeps_nan_payloads)
                             "         dynamic_update_slice(full(f32[1], 0), x, 0) }");
     CHECK_OK(r.code, &r.err);
     for (int i = 0; i < 4; i++)
-        CHECK(memcmp(flx_tensor_bytes(r.out[i]), signalling, 4) == 0);
+        CHECK(memcmp(flx_tensor_const_data(r.out[i]), signalling, 4) == 0);
     text_end(&r);
 }
 

@@ -95,7 +95,7 @@ TEST(sparse_solve_stores_no_zeros)
     flx_tensor_release(x);
     flx_tensor_release(given[0]);
     flx_tensor_release(given[1]);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

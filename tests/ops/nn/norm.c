@@ -183,7 +183,7 @@ TEST(norm_cotangents_have_the_dtype_of_their_operands)
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 0))->dtype, FLX_BF16);
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 1))->dtype, FLX_F32);
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 2))->dtype, FLX_F32);
-            flx_graph_free(d);
+            flx_graph_release(d);
             tangent_end(&t);
         }
     }

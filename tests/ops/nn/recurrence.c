@@ -117,7 +117,7 @@ static graph_size gradient_size(const char *format, const char *const *names, si
         CHECK(flxi_static_count(flxi_type_at(grad, id), &count));
         size.largest = count > size.largest ? count : size.largest;
     }
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
     return size;

@@ -85,8 +85,8 @@ TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
             CHECK_MSG(count <= 64 * 8, "%s makes %lld elements",
                       flxi_ops[flxi_node_at(graphs[k], flxi_value_at(graphs[k], id)->node)->op].name, (long long)count);
         }
-    flx_graph_free(grad);
-    flx_graph_free(hvp);
+    flx_graph_release(grad);
+    flx_graph_release(hvp);
     flx_module_free(m);
     flx_context_free(ctx);
 }

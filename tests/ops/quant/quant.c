@@ -540,8 +540,8 @@ TEST(quantised_product_gradient_of_a_batch)
         }
         for (int i = 0; i < 3; i++)
             flx_tensor_release(in[i]);
-        flx_graph_free(grad);
-        flx_graph_free(v);
+        flx_graph_release(grad);
+        flx_graph_release(v);
         flx_module_free(m);
         flx_context_free(ctx);
     }

@@ -21,8 +21,8 @@ TEST(trap_68_rng_bits_known_answers)
     text_run r = text_begin("graph g() { k = full(u32[2], 0)"
                             "  return rng_bits(k, shape=[4]), rng_bits(k, shape=[2], algorithm=threefry2x32) }");
     CHECK_OK(r.code, &r.err);
-    const uint32_t *a = flx_tensor_bytes(r.out[0]);
-    const uint32_t *b = flx_tensor_bytes(r.out[1]);
+    const uint32_t *a = flx_tensor_const_data(r.out[0]);
+    const uint32_t *b = flx_tensor_const_data(r.out[1]);
     for (int i = 0; i < 4; i++)
         CHECK_EQ_U64(a[i], philox[i]);
     for (int i = 0; i < 2; i++)
@@ -185,7 +185,7 @@ static void check_same_draws(const char *call, const char *want)
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
     flx_tensor_release(x);
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -248,23 +248,23 @@ static void check_streams(const char *call, const char *dtype)
     flx_tensor *k = flx_tensor_new(ctx, &type, keys, &err);
     flx_tensor *all = NULL;
     CHECK_OK((int32_t)flx_run(v, ON_REF, &(flx_feed){"k", k}, 1, &all, &err), &err);
-    size_t size = flx_tensor_size(all) / EXAMPLES;
+    size_t size = flx_tensor_nbytes(all) / EXAMPLES;
     for (int b = 0; b < EXAMPLES; b++) {
         snprintf(text, sizeof text, "graph f() { k = const(u32[2], [%u, %u])  return %s, stream=%d, dtype=%s) }\n",
                  keys[2 * b], keys[2 * b + 1], call, b - 1, dtype);
         text_run one = text_begin(text);
         CHECK_OK(one.code, &one.err);
-        CHECK_EQ_U64(flx_tensor_size(one.out[0]), size);
-        CHECK_MSG(memcmp((const char *)flx_tensor_bytes(all) + (size_t)b * size, flx_tensor_bytes(one.out[0]), size) ==
-                      0,
+        CHECK_EQ_U64(flx_tensor_nbytes(one.out[0]), size);
+        CHECK_MSG(memcmp((const char *)flx_tensor_const_data(all) + (size_t)b * size, flx_tensor_const_data(one.out[0]),
+                         size) == 0,
                   "example %d draws something else", b);
         text_end(&one);
     }
-    const char *bytes = flx_tensor_bytes(all);
+    const char *bytes = flx_tensor_const_data(all);
     CHECK_MSG(memcmp(bytes, bytes + size, size) != 0, "examples with one key draw the same");
     flx_tensor_release(all);
     flx_tensor_release(k);
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -320,14 +320,14 @@ TEST(sample_of_a_batch_numbers_rows_through_it)
             flx_tensor *x = flx_tensor_new(ctx, &type, logits, &err);
             CHECK_OK((int32_t)flx_run(g, ON_REF, &(flx_feed){"x", x}, 1, &y[batched], &err), &err);
             flx_tensor_release(x);
-            flx_graph_free(g);
+            flx_graph_release(g);
             flx_module_free(m);
         }
         test_fail_context("sample(x%s)", attrs[a]);
-        CHECK_EQ_U64(flx_tensor_size(y[0]), flx_tensor_size(y[1]));
-        CHECK(memcmp(flx_tensor_bytes(y[0]), flx_tensor_bytes(y[1]), flx_tensor_size(y[0])) == 0);
-        const char *bytes = flx_tensor_bytes(y[1]);
-        size_t size = flx_tensor_size(y[1]) / EXAMPLES;
+        CHECK_EQ_U64(flx_tensor_nbytes(y[0]), flx_tensor_nbytes(y[1]));
+        CHECK(memcmp(flx_tensor_const_data(y[0]), flx_tensor_const_data(y[1]), flx_tensor_nbytes(y[0])) == 0);
+        const char *bytes = flx_tensor_const_data(y[1]);
+        size_t size = flx_tensor_nbytes(y[1]) / EXAMPLES;
         bool differ = false;
         for (int b = 1; b < EXAMPLES; b++)
             differ |= memcmp(bytes, bytes + (size_t)b * size, size) != 0;

@@ -61,7 +61,7 @@ TEST(topk_checks_k_again_when_symbols_are_bound)
     flx_dim_binding fits = {"N", 3};
     flx_graph *g = flx_specialise(flx_module_main(m), &fits, 1, &err);
     CHECK_OK(g ? FLX_OK : err.code, &err);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_dim_binding small = {"N", 2};
     CHECK(flx_specialise(flx_module_main(m), &small, 1, &err) == NULL);
     CHECK_EQ_I64(err.code, FLX_E_ATTRIBUTE);
@@ -125,8 +125,8 @@ TEST(sort_is_differentiated_with_one_sort)
     CHECK_OK(jvp ? FLX_OK : err.code, &err);
     CHECK_EQ_I64(count_in(grad, "sort("), 1);
     CHECK_EQ_I64(count_in(jvp, "sort("), 1);
-    flx_graph_free(grad);
-    flx_graph_free(jvp);
+    flx_graph_release(grad);
+    flx_graph_release(jvp);
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -21,7 +21,7 @@ static void check_leaf_fails(const char *op, const char *key, flx_type data_type
     CHECK_CODE(found, code, &err);
     CHECK_EQ_STR(err.message, message);
     flx_tensor_release(data);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -96,7 +96,7 @@ TEST(dim_size_of_a_batch_is_that_of_an_example)
     CHECK_EQ_I64(flx_tensor_get(out, 0), 4);
     flx_tensor_release(out);
     flx_tensor_release(x);
-    flx_graph_free(g);
+    flx_graph_release(g);
     flx_module_free(m);
     flx_context_free(ctx);
 }

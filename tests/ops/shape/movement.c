@@ -30,7 +30,7 @@ TEST(narrow_rejects_huge_offsets)
         flx_error err;
         int32_t code = (int32_t)flx_graph_error(g, &err);
         CHECK_CODE(code, FLX_E_ATTRIBUTE, &err);
-        flx_graph_free(g);
+        flx_graph_release(g);
         flx_context_free(ctx);
     }
 }
@@ -144,7 +144,7 @@ static void check_op_in_gradient(const char *text, const char *op, size_t count)
     flx_graph *d = gradient_graph_of(ctx, text, &m);
     test_fail_context("%s", text);
     CHECK_EQ_I64(count_ops(d, op), count);
-    flx_graph_free(d);
+    flx_graph_release(d);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -213,7 +213,7 @@ TEST(slice_gradient_of_symbol_bound_to_zero)
         flx_tensor_release(dy);
         flx_tensor_release(dx);
     }
-    flx_graph_free(d);
+    flx_graph_release(d);
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -153,7 +153,7 @@ TEST(trap_29_conv_gradients_by_kernel_are_per_example)
     flx_tensor_release(w[0]);
     flx_tensor_release(x);
     flx_tensor_release(z);
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
 }
@@ -169,7 +169,7 @@ TEST(conv_of_an_empty_batch_is_empty)
     char found[80];
     flx_type_print(ctx, flx_val_type(v, flx_graph_output(v, 0)), found, sizeof found);
     CHECK_EQ_STR(found, "f64[0, 2, 6, 3]");
-    flx_graph_free(v);
+    flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);
 }

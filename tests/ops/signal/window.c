@@ -188,7 +188,7 @@ TEST(window_gradients_with_symbolic_extents)
     char found[80];
     flx_type_print(ctx, flx_val_type(grad, flx_graph_output(grad, 0)), found, sizeof found);
     CHECK_EQ_STR(found, "f32[1, 1, N]");
-    flx_graph_free(grad);
+    flx_graph_release(grad);
     flx_module_free(m);
     text = "graph g(x: f32[N]) { return reduce_sum(reduce_window(x, 0, window=[2], strides=[K], combine=add)) }";
     m = flx_parse(ctx, text, strlen(text), "test", &err);

@@ -248,8 +248,8 @@ TEST(splat_hessian_is_the_difference_of_gradients)
         flx_tensor_release(down[k]);
         flx_tensor_release(found[k]);
     }
-    flx_graph_free(grad);
-    flx_graph_free(hvp);
+    flx_graph_release(grad);
+    flx_graph_release(hvp);
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -56,8 +56,8 @@ static flx_code find_kept(gradient *g, flx_error *err)
         uint32_t buffer = g->emitted.tapes[i].buffer;
         g->kept[i] = buffer && flxi_kernel_find_buffer(lean, raw->buffers[buffer].name) != 0;
     }
-    flx_kernel_free(lean);
-    flx_kernel_free(raw);
+    flx_kernel_release(lean);
+    flx_kernel_release(raw);
     g->emitted.gradient = NULL;
     return code;
 }
@@ -127,7 +127,7 @@ static flx_code cut(gradient *g, const flxi_kstep *only, flx_error *err)
     flx_kernel *shorter = flxi_kernel_cut_loops(g->k, is_cut, err);
     if (!shorter)
         return (flx_code)err->code;
-    flx_kernel_free(g->k);
+    flx_kernel_release(g->k);
     g->k = shorter;
     return FLX_OK;
 }
@@ -265,10 +265,10 @@ static flx_code emit(gradient *g, flx_error *err)
     if (code == FLX_OK)
         code = flxi_kderive_finish(&g->d, k, err);
     else
-        flx_kernel_free(k);
+        flx_kernel_release(k);
     if (code == FLX_OK)
         code = add_ordered_sum(g, raw, err);
-    flx_kernel_free(raw);
+    flx_kernel_release(raw);
     return code;
 }
 
@@ -282,7 +282,7 @@ static flx_code guard_wraps(gradient *g, flx_error *err)
     flx_kernel *guarded = flxi_kernel_guard_wraps(&g->w, &g->wraps, err);
     if (!guarded)
         return (flx_code)err->code;
-    flx_kernel_free(g->k);
+    flx_kernel_release(g->k);
     g->k = guarded;
     FLXI_TRY(find_flow(g, err));
     return find_kept(g, err);
@@ -303,7 +303,7 @@ static flx_code normalise(gradient *g, flx_error *err)
 {
     flx_kernel *plain = flxi_kernel_normalise(g->d.k, err);
     g->k = plain ? flxi_kernel_hoist_loads(plain, err) : NULL;
-    flx_kernel_free(plain);
+    flx_kernel_release(plain);
     return g->k ? FLX_OK : (flx_code)err->code;
 }
 
@@ -320,7 +320,7 @@ flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outp
         code = differentiate(&g, &local);
     if (g.k)
         flxi_vec_free(flxi_kernel_mem(g.k), &g.wraps.list);
-    flx_kernel_free(g.k);
+    flx_kernel_release(g.k);
     if (err)
         *err = local;
     return flxi_kderive_end(&g.d, code);

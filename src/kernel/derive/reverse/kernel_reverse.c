@@ -553,7 +553,7 @@ flx_code flxi_kernel_reverse(const flxi_kreverse_request *q, flxi_arena *arena, 
     if (out->gradient && q->kept && !q->options->max_trips && flxi_krev_has_unknown_trips(q->w, q->w->top)) {
         out->counting = make_counting(q, arena, &local);
         if (!out->counting) {
-            flx_kernel_free(out->gradient);
+            flx_kernel_release(out->gradient);
             out->gradient = NULL;
         }
     }

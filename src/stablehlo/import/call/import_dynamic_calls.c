@@ -28,7 +28,7 @@ static void dynamic_top_k(hlo_site *s)
     if (s->nx != 2 || s->ny != 2)
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it takes a tensor and k, and returns values and indices");
     else if (flxi_hlo_extents(s, s->x[1], &k) && k.n == 1)
-        flx_top_k(s->g, s->x[0], k.v[0], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
+        flx_top_k(s->g, s->x[0], s->y, k.v[0], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)));
 }
 
 /* An attribute that holds extents. */

@@ -88,7 +88,7 @@ static flx_val agree(hlo_site *s, agreement how, flx_val a, flx_val b)
 static flx_val side_by_side(hlo_site *s, flx_val a, flx_val b)
 {
     int32_t rank = flxi_hlo_typeof(s, a)->rank;
-    return rank < FLX_MAX_RANK ? flx_stack(s->g, (flx_val[]){a, b}, 2, rank) : a;
+    return rank < FLX_MAX_RANK ? flx_stack(s->g, ((flx_val[]){a, b}), 2, rank) : a;
 }
 
 /* Whether the operands have one type, as far as it is known. */

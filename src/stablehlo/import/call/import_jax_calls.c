@@ -39,7 +39,7 @@ static void top_k(hlo_site *s, bool largest)
         flxi_hlo_unsupported(s, "the smallest elements");
         return;
     }
-    flx_top_k(s->g, s->x[0], t.dims[t.rank - 1], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
+    flx_top_k(s->g, s->x[0], s->y, t.dims[t.rank - 1], -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)));
 }
 
 static void mhlo_topk(hlo_site *s)

@@ -133,7 +133,7 @@ void flxi_hlo_reflect(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus)
     attrs.num_carry = 1;
     if (!attrs.body)
         return;
-    flx_scan(s->g, operands, 2, &attrs, results, 2);
+    flx_scan_with(s->g, operands, 2, results, 2, &attrs);
     *packed = results[0];
     *taus = first_axis_last(s, results[1]);
 }

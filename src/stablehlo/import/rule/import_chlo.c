@@ -116,7 +116,7 @@ void flxi_hlo_import_top_k(hlo_site *s)
                       "it takes k >= 0 and an operand with an axis, and returns values and indices");
         return;
     }
-    flx_top_k(s->g, s->x[0], k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)), s->y);
+    flx_top_k(s->g, s->x[0], s->y, k, -1, flxi_hlo_carrier(flxi_hlo_result_type(s, 1)));
 }
 
 /* ---- mulhi ---- */

@@ -30,7 +30,7 @@ static const hlo_region *known_branch(hlo_site *s, bool is_index)
         flx_tensor_release(t);
         return NULL;
     }
-    int64_t i = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), 0);
+    int64_t i = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), 0);
     size_t n = s->op->num_regions;
     flx_tensor_release(t);
     if (!is_index)
@@ -64,9 +64,9 @@ static void branch(hlo_site *s, bool is_index)
     for (size_t i = 0; i < captures.num_vals; i++)
         x[1 + i] = captures.vals[i];
     if (is_index)
-        flx_case(s->g, x, 1 + captures.num_vals, (flx_graphs){bodies, op->num_regions}, s->y, s->ny);
+        flx_case(s->g, x, 1 + captures.num_vals, s->y, s->ny, (flx_graphs){bodies, op->num_regions});
     else
-        flx_if(s->g, x, 1 + captures.num_vals, bodies[0], bodies[1], s->y, s->ny);
+        flx_if(s->g, x, 1 + captures.num_vals, s->y, s->ny, bodies[0], bodies[1]);
 }
 
 void flxi_hlo_import_if(hlo_site *s)

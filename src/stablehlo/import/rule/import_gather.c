@@ -15,7 +15,7 @@ static void gather(hlo_site *s, flx_ints sizes)
     a.index_vector_axis = flxi_hlo_member_int(s, numbers, "index_vector_dim", 0);
     a.oob = "clamp";
     if (!flxi_hlo_failed(s))
-        s->y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
+        s->y[0] = flx_gather_nd_with(s->g, s->x[0], s->x[1], &a);
 }
 
 void flxi_hlo_import_gather(hlo_site *s)
@@ -75,5 +75,5 @@ void flxi_hlo_import_torch_index_select(hlo_site *s)
     a.indices_batching_axes = (flx_ints){same, (size_t)batch};
     a.index_vector_axis = index->rank;
     a.oob = "clamp";
-    s->y[0] = flx_gather_nd(s->g, s->x[0], s->x[1], &a);
+    s->y[0] = flx_gather_nd_with(s->g, s->x[0], s->x[1], &a);
 }

@@ -59,7 +59,7 @@ static bool integer_in(flx_tensor *t, int64_t *out)
 {
     bool ok = t && flx_tensor_count(t) == 1 && flxi_is_int(flx_tensor_type(t)->dtype);
     if (ok)
-        *out = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_bytes(t), 0);
+        *out = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), 0);
     flx_tensor_release(t);
     return ok;
 }
@@ -323,7 +323,7 @@ static void scan_loop(const loop *l, flx_val *y)
     list_role(l, READ, x, &n);
     a.length = l->rounds;
     a.reverse = l->is_backward;
-    flx_scan(s->g, x, n, &a, out, a.body->outputs.n);
+    flx_scan_with(s->g, x, n, out, a.body->outputs.n, &a);
     for (size_t k = 0; k < l->n; k++)
         y[k] = l->roles[k] == VARIES ? out[next++] : l->x[k];
     for (size_t k = 0; k < l->n; k++)
@@ -385,7 +385,7 @@ void flxi_hlo_import_while(hlo_site *s)
     if (!y)
         return;
     if (!keeps_types(&l) || !find_rounds(&l))
-        flx_while(s->g, l.x, l.n, l.cond, l.body, FLX_DEFAULT, y, l.n);
+        flx_while(s->g, l.x, l.n, y, l.n, l.cond, l.body, FLX_DEFAULT);
     else if (find_roles(&l))
         scan_loop(&l, y);
     memcpy(s->y, y, s->ny * sizeof *y);

@@ -66,7 +66,7 @@ void flxi_hlo_import_batch_norm_training(hlo_site *s)
     batch_axes b;
     if (!find_axes(s, &b) || s->ny != 3)
         return;
-    flx_batch_norm_training(s->g, flattened(s, &b, s->x[0]), s->x[1], s->x[2], b.eps, s->y);
+    flx_batch_norm_training(s->g, flattened(s, &b, s->x[0]), s->x[1], s->x[2], s->y, b.eps);
     s->y[0] = restored(s, &b, s->y[0]);
 }
 

@@ -161,7 +161,7 @@ static void convolve(hlo_site *s, flx_ints padding)
     a.batch_groups = flxi_hlo_int(s, "batch_group_count", 1);
     meet(s, x);
     if (!flxi_hlo_failed(s))
-        give(s, is_too_large(s, &a) ? nothing(s) : flx_conv(s->g, x[0], x[1], &a));
+        give(s, is_too_large(s, &a) ? nothing(s) : flx_conv_with(s->g, x[0], x[1], &a));
 }
 
 void flxi_hlo_import_convolution(hlo_site *s)

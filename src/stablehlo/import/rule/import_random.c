@@ -39,7 +39,7 @@ void flxi_hlo_import_rng_bit_generator(hlo_site *s)
         flxi_hlo_fail(s, FLX_E_DTYPE, NULL, "bits are integers or floats, not %s", flx_dtype_name(to.dtype));
         return;
     }
-    flx_rng_bit_generator(s->g, s->x[0], flxi_hlo_dims(&to), bits_of(d), algorithm, s->y);
+    flx_rng_bit_generator(s->g, s->x[0], s->y, flxi_hlo_dims(&to), bits_of(d), algorithm);
     if (d != bits_of(d))
         s->y[1] = flx_bitcast(s->g, s->y[1], d);
 }
@@ -74,7 +74,7 @@ void flxi_hlo_import_rng(hlo_site *s)
         u.shape = n.shape = extents;
         u.dtype = n.dtype = (flx_dtype)to.dtype;
         u.stream = n.stream = stream;
-        flx_val draw = is_normal ? flx_rng_normal(s->g, FLX_NONE, &n) : flx_rng_uniform(s->g, FLX_NONE, &u);
+        flx_val draw = is_normal ? flx_rng_normal_with(s->g, FLX_NONE, &n) : flx_rng_uniform_with(s->g, FLX_NONE, &u);
         flx_val scale = is_normal ? s->x[1] : flx_sub(s->g, s->x[1], s->x[0]);
         s->y[0] = flx_add(s->g, s->x[0], flx_mul(s->g, scale, draw));
     } else if (flxi_is_int(to.dtype) && !is_normal) {

@@ -216,7 +216,7 @@ bool flxi_hlo_is_neutral(hlo_site *s, const hlo_combine_name *name, flx_val v)
     const flxi_num neutral[] = {
         [HLO_ZERO] = t->zero, [HLO_ONE] = t->one, [HLO_LOWEST] = t->lowest, [HLO_HIGHEST] = t->highest};
     bool is_neutral =
-        flx_tensor_count(known) == 1 && t->equal(t->load(flx_tensor_bytes(known), 0), neutral[name->neutral]);
+        flx_tensor_count(known) == 1 && t->equal(t->load(flx_tensor_const_data(known), 0), neutral[name->neutral]);
     flx_tensor_release(known);
     return is_neutral;
 }

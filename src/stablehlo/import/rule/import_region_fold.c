@@ -102,7 +102,7 @@ static bool counts_along(const hlo_site *s, flx_val v, int64_t axis)
         return false;
     flx_val wanted = flx_iota(g, &type, axis);
     bool same = wanted.id && flxi_attrs_equal(&flxi_ops[OP_iota], n->attrs, flxi_node_at(g, 0)->attrs);
-    flx_graph_free(g);
+    flx_graph_release(g);
     return same;
 }
 
@@ -126,9 +126,8 @@ static bool reduce_to_position(hlo_site *s, const fold *f, flx_ints axes)
     static const struct {
         const char *better;
         hlo_combine_name name; /* of the value */
-        flx_val (*position)(flx_graph *g, flx_val x, int64_t axis, int keep_dims, flx_dtype dtype);
-    } rows[] = {{"gt", {.neutral = HLO_LOWEST, .reduction = "reduce_max"}, flx_argmax},
-                {"lt", {.neutral = HLO_HIGHEST, .reduction = "reduce_min"}, flx_argmin}};
+    } rows[] = {{"gt", {.neutral = HLO_LOWEST, .reduction = "reduce_max"}},
+                {"lt", {.neutral = HLO_HIGHEST, .reduction = "reduce_min"}}};
     const flx_type *x = flxi_hlo_typeof(s, f->x[0]);
     const hlo_combine_name zero = {.neutral = HLO_ZERO};
     if (f->n != 2 || f->body.num_outer || axes.n != 1 || axes.v[0] < 0 || axes.v[0] >= x->rank ||
@@ -141,7 +140,9 @@ static bool reduce_to_position(hlo_site *s, const fold *f, flx_ints axes)
         if (!wanted || !same_nodes(wanted, f->body.graph) || !flxi_hlo_is_neutral(s, &rows[i].name, f->init[0]))
             continue;
         s->y[0] = reduce_by_name(s, &rows[i].name, f->x[0], f->init[0], axes);
-        s->y[1] = rows[i].position(s->g, f->x[0], axes.v[0], 0, flxi_hlo_dtype(s, f->x[1]));
+        flx_dtype positions = flxi_hlo_dtype(s, f->x[1]);
+        s->y[1] = i == 0 ? flx_argmax(s->g, f->x[0], .axis = axes.v[0], .dtype = positions)
+                         : flx_argmin(s->g, f->x[0], .axis = axes.v[0], .dtype = positions);
         return true;
     }
     return false;
@@ -168,7 +169,7 @@ void flxi_hlo_import_reduce(hlo_site *s)
     flx_val *y = flxi_hlo_new(s, flx_val, n);
     if (!body || !x || !y)
         return;
-    flx_reduce(s->g, x, 2 * n, body, axes, y, n);
+    flx_reduce(s->g, x, 2 * n, y, n, body, axes);
     memcpy(s->y, y, f.n * sizeof *y);
 }
 
@@ -189,7 +190,7 @@ void flxi_hlo_import_map(hlo_site *s)
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values, but it has %zu results",
                       body.graph->outputs.n, s->ny);
     else
-        flx_map(s->g, x, s->nx + body.num_outer, body.graph, s->y, s->ny);
+        flx_map(s->g, x, s->nx + body.num_outer, s->y, s->ny, body.graph);
 }
 
 /* ---- reduce_window ---- */
@@ -266,6 +267,7 @@ void flxi_hlo_import_reduce_window(hlo_site *s)
         return;
     size_t n = f.n + f.body.num_outer;
     flx_reduce_window_attrs a = {
+        .struct_size = sizeof a,
         .window = w.window,
         .combine = {name ? name->word : NULL, name ? NULL : flxi_hlo_fold_graph(s, &f.body)},
         .strides = w.strides,
@@ -278,6 +280,6 @@ void flxi_hlo_import_reduce_window(hlo_site *s)
     flx_val *y = flxi_hlo_new(s, flx_val, n);
     if (flxi_hlo_failed(s) || !x || !y)
         return;
-    flx_reduce_window(s->g, x, 2 * n, &a, y, n);
+    flx_reduce_window_with(s->g, x, 2 * n, y, n, &a);
     memcpy(s->y, y, f.n * sizeof *y);
 }

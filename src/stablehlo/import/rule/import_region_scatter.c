@@ -93,7 +93,7 @@ static flx_val scatter_one(hlo_site *s, flx_scatter_nd_attrs a, const flx_graph 
         name = NULL; /* the word would round once, the body does so at each step, as all other words do */
     a.combine.word = name ? name->word : is_argument ? "set" : NULL;
     a.combine.graph = a.combine.word ? NULL : body;
-    return flx_scatter_nd(s->g, x, indices, update, &a);
+    return flx_scatter_nd_with(s->g, x, indices, update, &a);
 }
 
 /* ---- The loop over updates ---- */
@@ -147,6 +147,7 @@ static flx_val update_positions(hlo_site *s, const flx_scatter_nd_attrs *a, flx_
     int64_t sizes[FLX_MAX_RANK];
     window_sizes(a, flxi_hlo_typeof(s, x), flxi_hlo_typeof(s, update), sizes);
     flx_gather_nd_attrs g = {
+        .struct_size = sizeof g,
         .slice_sizes = {sizes, (size_t)flxi_hlo_typeof(s, x)->rank},
         .start_index_map = a->start_index_map,
         .offset_axes = a->offset_axes,
@@ -156,7 +157,7 @@ static flx_val update_positions(hlo_site *s, const flx_scatter_nd_attrs *a, flx_
         .index_vector_axis = a->index_vector_axis,
         .oob = "zero",
     };
-    flx_val position = flx_gather_nd(s->g, numbered(s, x, 1), indices, &g);
+    flx_val position = flx_gather_nd_with(s->g, numbered(s, x, 1), indices, &g);
     return flx_sub(s->g, position, flx_scalar(s->g, FLX_I64, 1));
 }
 
@@ -180,7 +181,8 @@ static const flx_graph *update_step(hlo_site *s, const hlo_element_body *b, cons
     flx_val zero = flx_scalar(g, FLX_I64, 0);
     flx_val at = flx_max(g, position, zero);
     for (size_t i = 0; i < n; i++) {
-        in[i] = flx_squeeze(g, flx_dynamic_slice(g, (flx_val[]){arrays[i], at}, 2, one), (flx_ints){(int64_t[]){0}, 1});
+        in[i] =
+            flx_squeeze(g, flx_dynamic_slice(g, ((flx_val[]){arrays[i], at}), 2, one), (flx_ints){(int64_t[]){0}, 1});
         in[n + i] = flxi_hlo_body_input(g, inputs++, flxi_type_at(b->graph, b->graph->leaves.at[n + i]));
     }
     flxi_inline(g, b->graph, in, out);
@@ -211,7 +213,7 @@ static void update_each(hlo_site *s, const hlo_element_body *b, const flx_val *x
     a.num_bcast = (int64_t)b->num_outer;
     if (!a.body)
         return;
-    flx_scan(s->g, in, 2 * n + 1 + b->num_outer, &a, y, n);
+    flx_scan_with(s->g, in, 2 * n + 1 + b->num_outer, y, n, &a);
     for (size_t i = 0; i < n; i++) {
         const flx_type *t = flxi_hlo_typeof(s, x[i]);
         y[i] = flx_reshape(s->g, y[i], flxi_hlo_dims(t));
@@ -302,8 +304,11 @@ static flx_val select_by_loop(hlo_site *s, const flx_select_and_scatter_attrs *a
     size_t m = select->num_outer;
     flx_val *in = flxi_hlo_new(s, flx_val, 2 * (2 + m));
     flx_val *out = flxi_hlo_new(s, flx_val, 2 + m);
-    flx_reduce_window_attrs w = {
-        .window = a->window, .strides = a->strides, .pad_low = a->pad_low, .pad_high = a->pad_high};
+    flx_reduce_window_attrs w = {.struct_size = sizeof w,
+                                 .window = a->window,
+                                 .strides = a->strides,
+                                 .pad_low = a->pad_low,
+                                 .pad_high = a->pad_high};
     w.combine.graph = selection_fold(s, select);
     flx_val y = FLX_NONE;
     if (!in || !out || !w.combine.graph || !is_static(s, x[0]))
@@ -316,7 +321,7 @@ static flx_val select_by_loop(hlo_site *s, const flx_select_and_scatter_attrs *a
         in[2 + i] = flxi_hlo_like(s, select->outer[i], x[0]);
         in[4 + m + i] = select->outer[i];
     }
-    flx_reduce_window(s->g, in, 2 * (2 + m), &w, out, 2 + m);
+    flx_reduce_window_with(s->g, in, 2 * (2 + m), out, 2 + m, &w);
     flx_val start = flxi_hlo_like(s, x[2], x[0]);
     update_each(s, combine, &start, 1, out[1], &x[1], &y);
     return y;
@@ -348,5 +353,5 @@ void flxi_hlo_import_select_and_scatter(hlo_site *s)
     a.select.graph = a.select.word ? NULL : select.graph;
     a.combine.word = name ? name->word : NULL;
     a.combine.graph = name ? NULL : combine.graph;
-    s->y[0] = flx_select_and_scatter(s->g, x[0], rest[0], rest[1], &a);
+    s->y[0] = flx_select_and_scatter_with(s->g, x[0], rest[0], rest[1], &a);
 }

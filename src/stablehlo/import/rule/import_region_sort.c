@@ -181,7 +181,7 @@ static flx_val key_values(key_search *k, uint32_t id)
     flx_output(g, (flx_val){map[id], g->serial}, NULL);
     flx_val key = FLX_NONE;
     if (flxi_hlo_finished(s, g))
-        flx_map(s->g, x, s->nx + k->body->num_outer, g, &key, 1);
+        flx_map(s->g, x, s->nx + k->body->num_outer, &key, 1, g);
     return key;
 }
 
@@ -210,7 +210,7 @@ static void sort_by_keys(key_search *k, flx_sort_attrs a)
     }
     a.num_keys = (int64_t)k->num_keys;
     a.descending = k->is_descending;
-    flx_sort(s->g, x, n, &a, y, n);
+    flx_sort_with(s->g, x, n, y, n, &a);
     for (size_t i = 0; i < s->nx; i++)
         s->y[i] = y[position[i]];
 }
@@ -226,7 +226,7 @@ static void sort_by_body(hlo_site *s, const hlo_element_body *body, flx_sort_att
     memcpy(x, s->x, s->nx * sizeof *x);
     for (size_t i = 0; i < body->num_outer; i++)
         x[s->nx + i] = flxi_hlo_like(s, body->outer[i], s->x[0]);
-    flx_sort(s->g, x, n, &a, y, n);
+    flx_sort_with(s->g, x, n, y, n, &a);
     memcpy(s->y, y, s->nx * sizeof *y);
 }
 

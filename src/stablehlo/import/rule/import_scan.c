@@ -122,7 +122,7 @@ void flxi_hlo_import_scan(hlo_site *s)
         x[c.carries + i] = c.captures.vals[i];
     for (size_t i = 0; i < c.inputs; i++)
         x[n - c.inputs + i] = moved(s, s->x[i], c.axis, 0);
-    flx_scan(s->g, x, n, &a, y, s->ny);
+    flx_scan_with(s->g, x, n, y, s->ny, &a);
     for (size_t i = 0; i < c.outputs; i++)
         s->y[i] = moved(s, y[c.carries + i], 0, c.axis);
     for (size_t i = 0; i < c.carries; i++)

@@ -45,7 +45,7 @@ void flxi_hlo_import_fft(hlo_site *s)
     if (strcmp(type, "FFT") == 0 || strcmp(type, "IFFT") == 0) {
         s->y[0] = transform(s, s->x[0], first, x->rank, type[0] == 'I');
     } else if (strcmp(type, "RFFT") == 0) {
-        flx_rfft(s->g, s->x[0], FLX_DEFAULT, NULL, parts);
+        flx_rfft(s->g, s->x[0], parts, FLX_DEFAULT, NULL);
         s->y[0] = transform(s, flx_complex(s->g, parts[0], parts[1]), first, x->rank - 1, 0);
     } else if (is_irfft) {
         flx_val z = transform(s, s->x[0], first, x->rank - 1, 1);

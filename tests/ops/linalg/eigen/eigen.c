@@ -29,8 +29,8 @@ TEST(eigh_reads_the_hermitian_part)
                             "  p, q = eigh(const(f64[2, 2], [[1, 2], [2, 3]]))\n"
                             "  return w, v, p, q\n}");
     CHECK_OK(r.code, &r.err);
-    CHECK(memcmp(flx_tensor_bytes(r.out[0]), flx_tensor_bytes(r.out[2]), 2 * sizeof(double)) == 0);
-    CHECK(memcmp(flx_tensor_bytes(r.out[1]), flx_tensor_bytes(r.out[3]), 4 * sizeof(double)) == 0);
+    CHECK(memcmp(flx_tensor_const_data(r.out[0]), flx_tensor_const_data(r.out[2]), 2 * sizeof(double)) == 0);
+    CHECK(memcmp(flx_tensor_const_data(r.out[1]), flx_tensor_const_data(r.out[3]), 4 * sizeof(double)) == 0);
     CHECK_NEAR(element(&r, 0, 0), 2 - sqrt(5), 1e-15);
     text_end(&r);
 }

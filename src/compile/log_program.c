@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_program.c: events of compiling: the time it took, and every step that the reference evaluator computes, with the
+   reason. */
+#include "compile/log_program.h"
+
+#include <time.h>
+
+int64_t flxi_log_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void log_steps(const flxi_program *p)
+{
+    for (size_t i = 0; i < p->places.n; i++) {
+        const flxi_step *s = &p->places.at[i].block->steps[p->places.at[i].step];
+        if (s->kind == STEP_EVALUATE)
+            flxi_log(p->ctx, FLX_LOG_FALLBACK, s->name, "computed by the reference evaluator: %s", s->why);
+    }
+}
+
+void flxi_log_program(const flxi_program *p, const char *name, int64_t time_ns)
+{
+    if (!flxi_is_logging(p->ctx))
+        return;
+    log_steps(p);
+    flxi_log(p->ctx, FLX_LOG_COMPILED, name, "%zu steps, %zu kernels, %.1f ms", p->places.n, p->kernels.n,
+             (double)time_ns * 1e-6);
+}

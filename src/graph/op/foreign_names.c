@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* foreign_names.c: what PyTorch, NumPy, JAX and ONNX call the ops. A name is compared without case, underscores and the
+   module before its last dot, so that torch.nn.functional.max_pool2d, MaxPool2d and max_pool2d are one name. */
+#include "graph/op/foreign_names.h"
+
+#include "graph/graph.h"
+#include "ops/opcode.h"
+
+#include <fluxion/catalogue.h>
+#include <stdio.h>
+
+static const flx_foreign_view rows[] = {
+#define FOREIGN(name, frameworks, ours, note) {name, frameworks, ours, note},
+#include "graph/op/foreign_names.def"
+#undef FOREIGN
+};
+
+enum { NUM_ROWS = sizeof rows / sizeof *rows, PLAIN_SIZE = 64 };
+
+/* The name in the form in which names are compared; "" when it is too long to be one. */
+static void make_plain(const char *name, size_t n, char plain[PLAIN_SIZE])
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n && k < PLAIN_SIZE; i++) {
+        char c = name[i];
+        if (c == '.')
+            k = 0;
+        else if (c != '_')
+            plain[k++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    plain[k < PLAIN_SIZE ? k : 0] = 0;
+}
+
+static bool is_same(const char *plain, const char *name)
+{
+    char other[PLAIN_SIZE];
+    make_plain(name, strlen(name), other);
+    return plain[0] && strcmp(plain, other) == 0;
+}
+
+static const flx_foreign_view *find_row(const char *plain)
+{
+    for (size_t i = 0; i < NUM_ROWS; i++)
+        if (is_same(plain, rows[i].name))
+            return &rows[i];
+    return NULL;
+}
+
+static const char *find_own(const char *plain)
+{
+    for (flxi_opcode op = 1; op < OP_COUNT; op++)
+        if (!(flxi_ops[op].traits & TRAIT_DECLARED) && is_same(plain, flxi_ops[op].name))
+            return flxi_ops[op].name;
+    return NULL;
+}
+
+bool flxi_foreign_hint(const char *name, size_t n, char *hint, size_t size)
+{
+    char plain[PLAIN_SIZE];
+    make_plain(name, n, plain);
+    const flx_foreign_view *row = find_row(plain);
+    const char *own = row ? NULL : find_own(plain);
+    bool is_function = row && strncmp(row->ours, "flx_", 4) == 0;
+    if (row)
+        snprintf(hint, size, "%s %s%s%s%s", is_function ? "use" : "write", row->ours,
+                 is_function ? "() of fluxion/nn.h" : "", row->note[0] ? ": " : "", row->note);
+    else if (own)
+        snprintf(hint, size, "write %s", own);
+    return row || own;
+}
+
+flx_code flx_foreign_name(size_t i, flx_foreign_view *out)
+{
+    if (!out || i >= NUM_ROWS)
+        return FLX_E_NAME;
+    *out = rows[i];
+    return FLX_OK;
+}
+
+flx_code flx_foreign_find(const char *name, flx_foreign_view *out)
+{
+    char plain[PLAIN_SIZE];
+    make_plain(name ? name : "", name ? strlen(name) : 0, plain);
+    const flx_foreign_view *row = find_row(plain);
+    if (!out || !row)
+        return FLX_E_NAME;
+    *out = *row;
+    return FLX_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c: what a context reports: compiling, hits and misses of caches, and slower ways with their reason. */
+#include "test.h"
+
+#include <fluxion/fluxion.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    int count[FLX_LOG_FALLBACK + 1];
+    char subject[100], text[400]; /* of the last fallback */
+} events;
+
+static void keep_event(void *user, flx_log_event event, const char *subject, const char *text)
+{
+    events *e = user;
+    e->count[event]++;
+    if (event == FLX_LOG_FALLBACK) {
+        snprintf(e->subject, sizeof e->subject, "%s", subject);
+        snprintf(e->text, sizeof e->text, "%s", text);
+    }
+}
+
+static flx_context *logging_context(events *e)
+{
+    return flx_context_new(
+        &(flx_context_options){.struct_size = sizeof(flx_context_options), .log = keep_event, .log_user = e});
+}
+
+static flx_module *parse(flx_context *ctx, const char *text)
+{
+    flx_error err = {0};
+    flx_module *m = flx_parse(ctx, text, strlen(text), "log", &err);
+    CHECK_MADE(m, &err);
+    return m;
+}
+
+TEST(api_log_reports_compiling_and_reuse)
+{
+    events e = {0};
+    flx_error err = {0};
+    flx_context *ctx = logging_context(&e);
+    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return exp(mul(x, x)) }");
+    const flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err), *y;
+    const flx_run_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
+    for (int run = 0; run < 2; run++) {
+        CHECK_OK(flx_run(flx_module_main(m), &on_cpu, &(flx_feed){"x", x}, 1, &y, &err), &err);
+        flx_tensor_release(y);
+        CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], 1);
+        CHECK(e.count[FLX_LOG_CACHE_MISS] >= 1);
+        CHECK_EQ_I64(e.count[FLX_LOG_CACHE_HIT], run);
+    }
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 0);
+    flx_tensor_release(x);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(api_log_gives_the_reason_for_a_slower_way)
+{
+    events e = {0};
+    flx_error err = {0};
+    flx_context *ctx = logging_context(&e);
+    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return exp(x) }");
+    const flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1};
+    flx_exec *exec = flx_compile(flx_module_main(m), &o, &err);
+    CHECK_MADE(exec, &err);
+    CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], 1);
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 1);
+    CHECK_EQ_STR(e.subject, "exp");
+    CHECK_MSG(strstr(e.text, "reference evaluator"), "%s", e.text);
+    flx_exec_free(exec);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}

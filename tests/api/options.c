@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c: structs that begin with their size. Every prefix of every such struct is handed to every function that
+   takes it, with the bytes after the prefix overwritten: what is not part of the struct must not be read. A test reads
+   the public headers and fails for a struct or a function that is missing in the table here. */
+#include "test.h"
+
+#include <fluxion/custom.h>
+#include <fluxion/fluxion.h>
+#include <fluxion/kernel.h>
+#include <fluxion/nn.h>
+#include <fluxion/recording.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What the functions are called with ---- */
+
+static const char graph_text[] = "graph f(x: f32[3], param p: f32[3]) { return reduce_sum(mul(square(x), p)) }";
+static const char kernel_text[] = "kernel k {\n  buffer x: f32[4] read @0;\n  buffer y: f32[4] output @1;\n"
+                                  "  let i = invocation_id(0);\n  y[i] = x[i] * x[i];\n}\n";
+
+typedef struct {
+    flx_context *ctx;
+    flx_module *module;
+    flx_graph *g;
+    flx_kernel *kernel;
+    flx_kernel_derived *derived;
+    flx_exec *exec;
+    flx_tensor *x;
+    flx_feed feeds[2];
+    char recording[64];
+    unsigned count; /* of calls, for names that may be used once */
+} fixture;
+
+static const flx_compile_options interpreted = {
+    .struct_size = sizeof interpreted, .flags = FLX_COMPILE_INTERPRET, .threads = 1};
+
+static fixture fixture_new(void)
+{
+    flx_error err = {0};
+    fixture f = {.ctx = flx_context_new(NULL)};
+    const flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    f.module = flx_parse(f.ctx, graph_text, strlen(graph_text), "options", &err);
+    CHECK_MADE(f.module, &err);
+    f.g = flx_module_main(f.module);
+    f.kernel = flx_kernel_parse(f.ctx, kernel_text, strlen(kernel_text), "options", &err);
+    CHECK_MADE(f.kernel, &err);
+    f.derived = flx_kernel_grad(f.kernel, (const char *[]){"y"}, 1, (const char *[]){"x"}, 1, NULL, &err);
+    CHECK_MADE(f.derived, &err);
+    f.exec = flx_compile(f.g, &interpreted, &err);
+    CHECK_MADE(f.exec, &err);
+    f.x = flx_tensor_new(f.ctx, &type, (float[]){1, 2, 3}, &err);
+    f.feeds[0] = (flx_feed){"x", f.x};
+    f.feeds[1] = (flx_feed){"p", f.x};
+    snprintf(f.recording, sizeof f.recording, "/tmp/flx_options_%ld.flxr", (long)getpid());
+    CHECK_OK(flx_exec_record(f.exec, NULL, f.feeds, 2, f.recording, &err), &err);
+    return f;
+}
+
+static void fixture_free(fixture *f)
+{
+    unlink(f->recording);
+    flx_tensor_release(f->x);
+    flx_exec_free(f->exec);
+    flx_kernel_derived_free(f->derived);
+    flx_kernel_release(f->kernel);
+    flx_module_free(f->module);
+    flx_context_free(f->ctx);
+}
+
+/* ---- The functions ---- */
+
+typedef flx_code (*call_fn)(fixture *f, const void *options, flx_error *err);
+
+static flx_code graph_made(flx_graph *g, const flx_error *err)
+{
+    flx_graph_release(g);
+    return g ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_context_new(fixture *f, const void *options, flx_error *err)
+{
+    (void)f;
+    (void)err;
+    flx_context *ctx = flx_context_new(options);
+    flx_context_free(ctx);
+    return ctx ? FLX_OK : FLX_E_USAGE;
+}
+
+static const char *const wrt[] = {"x"};
+
+static flx_code call_grad(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_grad(f->g, wrt, 1, options, err), err);
+}
+
+static flx_code call_hvp(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_hvp(f->g, wrt, 1, options, err), err);
+}
+
+static flx_code call_jacobian(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_jacobian(f->g, wrt, 1, options, err), err);
+}
+
+static flx_code call_hessian(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_hessian(f->g, wrt, 1, options, err), err);
+}
+
+static flx_code call_force_energy_loss(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_force_energy_loss(f->g, "x", options, err), err);
+}
+
+static flx_code call_training_graph(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_training_graph(f->g, options, err), err);
+}
+
+static flx_code call_compile_training(fixture *f, const void *options, flx_error *err)
+{
+    flx_trainer *t = flx_compile_training(f->g, options, &interpreted, err);
+    flx_trainer_free(t);
+    return t ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_compile_training_compile(fixture *f, const void *options, flx_error *err)
+{
+    flx_trainer *t = flx_compile_training(f->g, NULL, options, err);
+    flx_trainer_free(t);
+    return t ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_compile(fixture *f, const void *options, flx_error *err)
+{
+    flx_exec *e = flx_compile(f->g, options, err);
+    flx_exec_free(e);
+    return e ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_show_stage(fixture *f, const void *options, flx_error *err)
+{
+    flx_buffer text = {0};
+    flx_code code = flx_show_stage(f->g, FLX_STAGE_MIR, options, &text, err);
+    flx_buffer_free(&text);
+    return code;
+}
+
+static flx_code call_rewrite_patterns(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_rewrite_patterns(f->g, options, NULL, err), err);
+}
+
+static flx_code call_run(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_code code = flx_run(f->g, options, f->feeds, 2, &y, err);
+    flx_tensor_release(y);
+    return code;
+}
+
+static flx_code call_exec_run(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_code code = flx_exec_run(f->exec, options, f->feeds, 2, &y, err);
+    flx_tensor_release(y);
+    return code;
+}
+
+static flx_code call_exec_start(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_job *job = flx_exec_start(f->exec, options, f->feeds, 2, err);
+    flx_code code = job ? flx_job_wait(job, &y, err) : (flx_code)err->code;
+    flx_tensor_release(y);
+    flx_job_free(job);
+    return code;
+}
+
+static flx_code call_exec_profile(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_code code = flx_exec_profile(f->exec, options, f->feeds, 2, &y, NULL, 0, NULL, err);
+    flx_tensor_release(y);
+    return code;
+}
+
+static flx_code call_exec_record(fixture *f, const void *options, flx_error *err)
+{
+    return flx_exec_record(f->exec, options, f->feeds, 2, f->recording, err);
+}
+
+static flx_code call_recording_run(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_recording *r = flx_recording_read(f->ctx, f->recording, err);
+    flx_code code = r ? flx_recording_run(r, options, &y, err) : (flx_code)err->code;
+    flx_tensor_release(y);
+    flx_recording_free(r);
+    return code;
+}
+
+static const uint32_t grid[3] = {4, 1, 1};
+
+static flx_code call_kernel_run(fixture *f, const void *options, flx_error *err)
+{
+    float x[4] = {1, 2, 3, 4}, y[4];
+    const flx_kernel_memory memory[] = {{"x", x, sizeof x}, {"y", y, sizeof y}};
+    return flx_kernel_run(f->kernel, grid, memory, 2, options, err);
+}
+
+static flx_code call_kernel_derived_run(fixture *f, const void *options, flx_error *err)
+{
+    float x[4] = {1, 2, 3, 4}, dx[4] = {0};
+    const flx_kernel_memory memory[] = {{"x", x, sizeof x}, {"grad_x", dx, sizeof dx}};
+    return flx_kernel_derived_run(f->derived, grid, memory, 2, options, err);
+}
+
+static flx_code derived(flx_kernel_derived *d, const flx_error *err)
+{
+    flx_kernel_derived_free(d);
+    return d ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_kernel_grad(fixture *f, const void *options, flx_error *err)
+{
+    return derived(flx_kernel_grad(f->kernel, (const char *[]){"y"}, 1, wrt, 1, options, err), err);
+}
+
+static flx_code call_kernel_jvp(fixture *f, const void *options, flx_error *err)
+{
+    return derived(flx_kernel_jvp(f->kernel, (const char *[]){"y"}, 1, wrt, 1, options, err), err);
+}
+
+static flx_code call_kernel_validate(fixture *f, const void *options, flx_error *err)
+{
+    return flx_kernel_validate(f->kernel, options, NULL, 0, NULL, err);
+}
+
+static flx_code call_kernel_add_buffer(fixture *f, const void *options, flx_error *err)
+{
+    flx_kernel_builder *b = flx_kernel_begin(f->ctx, "built", 1, 1, 1);
+    flx_kernel_add_buffer(b, options);
+    flx_kernel *k = flx_kernel_finish(b, err);
+    flx_kernel_release(k);
+    return k ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_kernel_register_extension(fixture *f, const void *options, flx_error *err)
+{
+    (void)f;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_code code = flx_kernel_register_extension(ctx, options, err);
+    flx_context_free(ctx);
+    return code;
+}
+
+static flx_code call_register_custom(fixture *f, const void *options, flx_error *err)
+{
+    (void)f;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_code code = flx_register_custom(ctx, options, err);
+    flx_context_free(ctx);
+    return code;
+}
+
+/* A graph with one layer of nn.h on x [1, 2, 4]. */
+typedef flx_val (*layer_fn)(flx_graph *g, flx_val x, const void *options);
+
+static flx_code layer(const fixture *f, layer_fn make, const void *options, flx_error *err)
+{
+    flx_graph *g = flx_graph_new(f->ctx, "layer");
+    const flx_type type = flx_type_make(FLX_F32, 3, (flx_dim[]){1, 2, 4});
+    flx_output(g, make(g, flx_input(g, "x", &type), options), NULL);
+    flx_code code = flx_graph_error(g, err);
+    flx_graph_release(g);
+    return code;
+}
+
+static flx_val make_conv(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_conv_block(g, "c", x, 2, options);
+}
+
+static flx_val make_attention(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_attention(g, "a", x, FLX_NONE, options);
+}
+
+static flx_val make_block(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_transformer_block(g, "b", x, options);
+}
+
+static flx_code call_nn_conv_block(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_conv, options, err);
+}
+
+static flx_code call_nn_attention(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_attention, options, err);
+}
+
+static flx_code call_nn_transformer_block(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_block, options, err);
+}
+
+/* ---- The structs, with every field set where that is possible ---- */
+
+static void *allocate(void *user, void *block, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size)
+        return realloc(block, new_size);
+    free(block);
+    return NULL;
+}
+
+static void ignore_log(void *user, flx_log_event event, const char *subject, const char *text)
+{
+    (void)user, (void)event, (void)subject, (void)text;
+}
+
+static void ignore_print(void *user, const char *message, const flx_tensor *value)
+{
+    (void)user, (void)message, (void)value;
+}
+
+static uint32_t type_of_first(void *user, const uint32_t *types, size_t n)
+{
+    (void)user;
+    return n ? types[0] : 0;
+}
+
+static uint64_t evaluate_first(void *user, const void *payload, size_t size, const uint32_t *types,
+                               const uint64_t *args, size_t n)
+{
+    (void)user, (void)payload, (void)size, (void)types;
+    return n ? args[0] : 0;
+}
+
+static flx_code infer_same(void *user, const flx_custom_call *c, flx_type *results, size_t *n, flx_error *err)
+{
+    (void)user, (void)err;
+    results[0] = *flx_custom_input(c, 0);
+    *n = 1;
+    return FLX_OK;
+}
+
+static flx_code evaluate_nothing(void *user, const flx_custom_call *c, const void *const *in, void *const *out,
+                                 flx_error *err)
+{
+    (void)user, (void)c, (void)in, (void)out, (void)err;
+    return FLX_OK;
+}
+
+static uint32_t status_of_run;
+static const flx_dim_binding no_dims[1];
+
+static const flx_context_options for_context = {.struct_size = sizeof for_context,
+                                                .alloc = allocate,
+                                                .alloc_user = &status_of_run,
+                                                .memory_limit = 1 << 20,
+                                                .log = ignore_log,
+                                                .log_user = &status_of_run};
+static const flx_grad_options for_grad = {.struct_size = sizeof for_grad, .flags = FLX_GRAD_VALUE};
+static const flx_jacobian_options for_jacobian = {.struct_size = sizeof for_jacobian,
+                                                  .mode = FLX_JACOBIAN_FORWARD,
+                                                  .chunk = 2,
+                                                  .budget = 1000,
+                                                  .flags = FLX_JACOBIAN_DENSE};
+static const flx_force_options for_force = {.struct_size = sizeof for_force, .energy_weight = 1, .force_weight = 2};
+static const flx_train_options for_train = {.struct_size = sizeof for_train,
+                                            .flags = FLX_TRAIN_NESTEROV,
+                                            .optimiser = FLX_MOMENTUM,
+                                            .rate = 0.1,
+                                            .momentum = 0.5,
+                                            .beta1 = 0.5,
+                                            .beta2 = 0.5,
+                                            .epsilon = 1e-3,
+                                            .weight_decay = 0.1,
+                                            .clip_norm = 1}; /* a list without its length would be an empty one */
+static const flx_compile_options for_compile = {.struct_size = sizeof for_compile,
+                                                .flags = FLX_COMPILE_INTERPRET,
+                                                .device = "cpu",
+                                                .threads = 1,
+                                                .optimisation = 1,
+                                                .cache = FLX_CACHE_OFF,
+                                                .cache_dir = "/tmp",
+                                                .dims = no_dims,
+                                                .shares = NULL,
+                                                .record_path = NULL};
+static const flx_run_options for_run = {.struct_size = sizeof for_run,
+                                        .flags = FLX_RUN_CHECK_FINITE,
+                                        .device = "ref",
+                                        .print = ignore_print,
+                                        .print_user = &status_of_run,
+                                        .dims = no_dims,
+                                        .status = &status_of_run};
+static const flx_rewrite_options for_rewrite = {.struct_size = sizeof for_rewrite, .flags = FLX_REWRITE_EXACT};
+static const flx_kernel_run_options for_kernel_run = {.struct_size = sizeof for_kernel_run,
+                                                      .flags = FLX_KERNEL_CHECKED,
+                                                      .device = "ref",
+                                                      .schedule = FLX_KERNEL_REVERSE,
+                                                      .subgroup_size = 4,
+                                                      .seed = 1,
+                                                      .max_steps = 1 << 20};
+static const flx_kernel_grad_options for_kernel_grad = {.struct_size = sizeof for_kernel_grad,
+                                                        .tape_budget = 1 << 16,
+                                                        .private_words = 8,
+                                                        .max_trips = 4,
+                                                        .unroll = 2,
+                                                        .columns = 1};
+static const flx_kernel_target for_target = {.struct_size = sizeof for_target,
+                                             .flags = FLX_KERNEL_HAS_SUBGROUPS,
+                                             .max_workgroup = 64,
+                                             .subgroup_size = 8,
+                                             .max_workgroup_bytes = 1024,
+                                             .max_private_bytes = 1024};
+static const flx_kernel_buffer for_buffer = {.struct_size = sizeof for_buffer,
+                                             .flags = FLX_KERNEL_LIVE_OUT,
+                                             .name = "x",
+                                             .access = FLX_KERNEL_READ_WRITE,
+                                             .element = FLX_F32,
+                                             .count = 8,
+                                             .alignment = 16};
+static const flx_kernel_extension for_extension = {.struct_size = sizeof for_extension,
+                                                   .name = "first",
+                                                   .fingerprint = 1,
+                                                   .id = 7,
+                                                   .num_args = 1,
+                                                   .type = type_of_first,
+                                                   .evaluate = evaluate_first,
+                                                   .c = {"$0", NULL}};
+static const flx_custom_op for_custom = {.struct_size = sizeof for_custom,
+                                         .name = "same",
+                                         .user = &status_of_run,
+                                         .infer = infer_same,
+                                         .eval = evaluate_nothing};
+static const flx_nn_conv_options for_conv = {
+    .struct_size = sizeof for_conv, .kernel = 1, .stride = 1, .groups = 2, .norm_groups = 1, .activation = "relu"};
+static const flx_nn_attention_options for_attention = {.struct_size = sizeof for_attention,
+                                                       .no_bias = 1,
+                                                       .heads = 2,
+                                                       .kv_heads = 2,
+                                                       .head_dim = 2,
+                                                       .mask_kind = "causal",
+                                                       .rope_theta = 100};
+static const flx_nn_block_options for_block = {.struct_size = sizeof for_block,
+                                               .is_post_norm = 1,
+                                               .is_rms = 1,
+                                               .is_gated = 1,
+                                               .hidden = 8,
+                                               .activation = "relu",
+                                               .eps = 1e-3,
+                                               .attention = &for_attention};
+
+typedef struct {
+    const char *type, *function;
+    const void *sample;
+    size_t size, alignment;
+    size_t needed; /* a shorter struct lacks what must be given, and is refused for that */
+    call_fn call;
+} options_row;
+
+#define ROW(type, function, sample, needed)                                                         \
+    {                                                                                               \
+#type, "flx_" #function, &(sample), sizeof(type), _Alignof(type), (needed), call_##function \
+    }
+
+static const options_row rows[] = {
+    ROW(flx_context_options, context_new, for_context, 0),
+    ROW(flx_grad_options, grad, for_grad, 0),
+    ROW(flx_grad_options, hvp, for_grad, 0),
+    ROW(flx_jacobian_options, jacobian, for_jacobian, 0),
+    ROW(flx_jacobian_options, hessian, for_jacobian, 0),
+    ROW(flx_force_options, force_energy_loss, for_force, offsetof(flx_force_options, force_weight)),
+    ROW(flx_train_options, training_graph, for_train, offsetof(flx_train_options, rate)),
+    ROW(flx_train_options, compile_training, for_train, offsetof(flx_train_options, rate)),
+    {"flx_compile_options", "flx_compile_training", &for_compile, sizeof for_compile, _Alignof(flx_compile_options), 0,
+     call_compile_training_compile},
+    ROW(flx_compile_options, compile, for_compile, 0),
+    ROW(flx_compile_options, show_stage, for_compile, 0),
+    ROW(flx_run_options, run, for_run, 0),
+    ROW(flx_run_options, exec_run, for_run, 0),
+    ROW(flx_run_options, exec_start, for_run, 0),
+    ROW(flx_run_options, exec_profile, for_run, 0),
+    ROW(flx_run_options, exec_record, for_run, 0),
+    ROW(flx_run_options, recording_run, for_run, 0),
+    ROW(flx_rewrite_options, rewrite_patterns, for_rewrite, 0),
+    ROW(flx_kernel_run_options, kernel_run, for_kernel_run, 0),
+    ROW(flx_kernel_run_options, kernel_derived_run, for_kernel_run, 0),
+    ROW(flx_kernel_grad_options, kernel_grad, for_kernel_grad, 0),
+    ROW(flx_kernel_grad_options, kernel_jvp, for_kernel_grad, 0),
+    ROW(flx_kernel_target, kernel_validate, for_target, 0),
+    ROW(flx_kernel_buffer, kernel_add_buffer, for_buffer, offsetof(flx_kernel_buffer, count)),
+    ROW(flx_kernel_extension, kernel_register_extension, for_extension, offsetof(flx_kernel_extension, c)),
+    ROW(flx_custom_op, register_custom, for_custom, offsetof(flx_custom_op, vjp)),
+    ROW(flx_nn_conv_options, nn_conv_block, for_conv, 0),
+    ROW(flx_nn_attention_options, nn_attention, for_attention, 0),
+    ROW(flx_nn_block_options, nn_transformer_block, for_block, 0),
+};
+
+enum { NUM_ROWS = sizeof rows / sizeof *rows, MORE = 64 };
+
+/* ---- The test ---- */
+
+/* A copy whose struct_size is `claimed`, with `filler` in all bytes from `cut` on. */
+static void *copy_cut(const options_row *r, uint32_t claimed, size_t cut, int filler)
+{
+    size_t n = r->size + MORE;
+    unsigned char *copy = malloc(n);
+    CHECK(copy != NULL);
+    memset(copy, filler, n);
+    memcpy(copy, r->sample, cut < r->size ? cut : r->size);
+    memcpy(copy, &claimed, sizeof claimed);
+    return copy;
+}
+
+static void expect(fixture *f, const options_row *r, void *options, flx_code code)
+{
+    flx_error err = {0};
+    flx_code got = r->call(f, options, &err);
+    free(options);
+    EXPECT_MSG(got == code, "%s, %s: %s instead of %s: %s", r->function, r->type, flx_code_name(got),
+               flx_code_name(code), err.message);
+    test_count_case();
+}
+
+static void check_prefix(fixture *f, const options_row *r, uint32_t prefix)
+{
+    flx_error err = {0};
+    bool is_layout = prefix % r->alignment == 0;
+    test_fail_context("%s(%s) with struct_size %u of %zu", r->function, r->type, prefix, r->size);
+    if (is_layout && prefix < r->needed) { /* refused for what is missing, but without reading on */
+        void *options = copy_cut(r, prefix, prefix, 0xa5);
+        CHECK(r->call(f, options, &err) != FLX_OK);
+        free(options);
+        test_count_case();
+        return;
+    }
+    expect(f, r, copy_cut(r, prefix, prefix, 0xa5), is_layout ? FLX_OK : FLX_E_USAGE);
+}
+
+static void check_row(fixture *f, const options_row *r)
+{
+    uint32_t size = (uint32_t)r->size, longer = size + (uint32_t)r->alignment;
+    for (uint32_t prefix = 1; prefix <= size; prefix++)
+        check_prefix(f, r, prefix);
+    test_fail_context("%s(%s)", r->function, r->type);
+    expect(f, r, copy_cut(r, 0, size, 0xa5), FLX_OK);          /* 0: the layout of version 0.2 */
+    expect(f, r, copy_cut(r, longer, size, 0), FLX_OK);        /* of a newer program, nothing new used */
+    expect(f, r, copy_cut(r, longer, size, 1), FLX_E_USAGE);   /* something new used */
+    expect(f, r, copy_cut(r, 1u << 16, size, 0), FLX_E_USAGE); /* not a size */
+    expect(f, r, copy_cut(r, UINT32_MAX, size, 0), FLX_E_USAGE);
+}
+
+TEST(api_options_accept_every_prefix)
+{
+    fixture f = fixture_new();
+    for (size_t i = 0; i < NUM_ROWS; i++)
+        check_row(&f, &rows[i]);
+    fixture_free(&f);
+}
+
+/* ---- Nothing is missing in the table ---- */
+
+static bool has_row(const char *type, const char *function)
+{
+    for (size_t i = 0; i < NUM_ROWS; i++)
+        if (strcmp(rows[i].type, type) == 0 && (!function || strcmp(rows[i].function, function) == 0))
+            return true;
+    return false;
+}
+
+static char *read_header(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/include/fluxion/%s", FLX_SOURCE_DIR, name);
+    FILE *in = fopen(path, "rb");
+    CHECK_MSG(in != NULL, "%s", path);
+    char *text = calloc(1, 1 << 20);
+    CHECK(text && fread(text, 1, (1 << 20) - 1, in) > 0);
+    fclose(in);
+    return text;
+}
+
+static bool is_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The function in whose declaration `at` is: the name before its parenthesis. */
+static void declared_function(const char *text, const char *at, char *name, size_t size)
+{
+    const char *begin = at;
+    while (begin > text && strncmp(begin, "FLX_API", 7) != 0)
+        begin--;
+    const char *end = strchr(begin, '(');
+    const char *s = end;
+    while (s > begin && is_name(s[-1]))
+        s--;
+    snprintf(name, size, "%.*s", (int)(end - s), s);
+}
+
+static void check_uses(const char *text, const char *type)
+{
+    char pattern[100], function[100];
+    snprintf(pattern, sizeof pattern, "const %s *", type);
+    for (const char *at = text; (at = strstr(at, pattern)); at++) {
+        if (strncmp(at + strlen(pattern), "attention; ", 11) == 0)
+            continue; /* a field: the struct it is part of has a row */
+        declared_function(text, at, function, sizeof function);
+        EXPECT_MSG(has_row(type, function), "tests/api/options.c has no row for %s of %s()", type, function);
+        test_count_case();
+    }
+}
+
+TEST(api_options_table_is_complete)
+{
+    static const char *const headers[] = {"catalogue.h", "custom.h", "exec.h",      "graph.h",    "kernel.h",
+                                          "lower.h",     "nn.h",     "recording.h", "run.h",      "stablehlo.h",
+                                          "tensor.h",    "text.h",   "train.h",     "transform.h"};
+    enum { NUM_HEADERS = sizeof headers / sizeof *headers };
+    char *texts[NUM_HEADERS];
+    size_t found = 0;
+    for (size_t i = 0; i < NUM_HEADERS; i++)
+        texts[i] = read_header(headers[i]);
+    for (size_t i = 0; i < NUM_HEADERS; i++)
+        for (const char *at = texts[i]; (at = strstr(at, "typedef struct flx_")); at++) {
+            char type[100];
+            const char *s = at + strlen("typedef struct ");
+            const char *body = s + strspn(s, "abcdefghijklmnopqrstuvwxyz_0123456789");
+            snprintf(type, sizeof type, "%.*s", (int)(body - s), s);
+            bool is_sized = strncmp(body, " {\n    uint32_t struct_size;", 28) == 0;
+            bool is_options = strlen(type) > 8 && strcmp(type + strlen(type) - 8, "_options") == 0;
+            EXPECT_MSG(is_sized || !is_options, "%s does not begin with struct_size", type);
+            if (!is_sized)
+                continue;
+            found++;
+            EXPECT_MSG(has_row(type, NULL), "tests/api/options.c has no row for %s", type);
+            for (size_t k = 0; k < NUM_HEADERS; k++)
+                check_uses(texts[k], type);
+        }
+    CHECK(found >= 15);
+    for (size_t i = 0; i < NUM_HEADERS; i++)
+        free(texts[i]);
+}

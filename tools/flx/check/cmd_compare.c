@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_compare.c: `flx compare`: the same inputs on two devices.
+
+   Two floats differ by |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones. Equal values,
+   infinities included, and two NaNs do not differ; a NaN or infinity against anything else differs without limit.
+   Complex numbers are measured by their absolute values. Integers and bools must be equal. */
+#include "args.h"
+#include "command/cmd_devices.h"
+#include "commands.h"
+#include "io/elements.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/load.h"
+#include "io/summary.h"
+#include "report.h"
+
+#include <fluxion/run.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    char *names; /* "ref,cpu" cut into two strings */
+    const char *device[2];
+    double tolerance;
+} request;
+
+/* ---- Options ---- */
+
+static int read_devices(request *q, const char *text)
+{
+    if (!text) {
+        int status = fail(FLX_E_USAGE, "flx compare needs --devices A,B");
+        hint("flx devices lists what there is");
+        return status;
+    }
+    q->names = strdup(text);
+    if (!q->names)
+        return fail_memory();
+    char *comma = strchr(q->names, ',');
+    if (!comma || strchr(comma + 1, ','))
+        return fail(FLX_E_USAGE, "--devices must have the form A,B, got '%s'", text);
+    *comma = 0;
+    q->device[0] = q->names;
+    q->device[1] = comma + 1;
+    int status = device_require(q->device[0]);
+    return status ? status : device_require(q->device[1]);
+}
+
+static int read_request(request *q, const args *a)
+{
+    const char *tolerance = args_value(a, "--tol");
+    q->tolerance = 1e-5;
+    if (tolerance && (!read_number(tolerance, &q->tolerance) || !(q->tolerance >= 0)))
+        return fail(FLX_E_USAGE, "--tol must be a nonnegative number, got '%s'", tolerance);
+    return read_devices(q, args_value(a, "--devices"));
+}
+
+/* ---- Comparing ---- */
+
+typedef struct {
+    double worst;
+    int64_t at; /* element with the worst difference */
+} difference;
+
+static double scaled(double distance, double a, double b)
+{
+    return isfinite(distance) ? distance / fmax(1, fmax(a, b)) : INFINITY;
+}
+
+static double element_difference(const flx_tensor *x, const flx_tensor *y, int64_t i)
+{
+    dtype_kind kind = kind_of(flx_tensor_type(x)->dtype);
+    if (kind != KIND_FLOAT && kind != KIND_COMPLEX)
+        return integer_compare(element_integer(x, i), element_integer(y, i)) == 0 ? 0 : INFINITY;
+    double a[2] = {flx_tensor_get(x, i), element_imaginary(x, i)};
+    double b[2] = {flx_tensor_get(y, i), element_imaginary(y, i)};
+    double d[2];
+    for (int k = 0; k < 2; k++)
+        d[k] = a[k] == b[k] || (isnan(a[k]) && isnan(b[k])) ? 0 : a[k] - b[k];
+    return scaled(hypot(d[0], d[1]), hypot(a[0], a[1]), hypot(b[0], b[1]));
+}
+
+static difference compare_tensors(const flx_tensor *x, const flx_tensor *y)
+{
+    difference d = {0};
+    int64_t count = flx_tensor_count(x);
+    for (int64_t i = 0; i < count; i++) {
+        double e = element_difference(x, y, i);
+        if (e > d.worst)
+            d = (difference){e, i};
+    }
+    return d;
+}
+
+/* ---- Telling ---- */
+
+static void print_position(const flx_type *type, int64_t i)
+{
+    int64_t index[FLX_MAX_RANK];
+    for (int32_t k = type->rank; k-- > 0;) {
+        index[k] = i % type->dims[k];
+        i /= type->dims[k];
+    }
+    putchar('[');
+    for (int32_t k = 0; k < type->rank; k++)
+        printf("%s%lld", k ? ", " : "", (long long)index[k]);
+    putchar(']');
+}
+
+static void print_text(const model *m, const request *q, size_t i, flx_tensor **const outputs[2], difference d)
+{
+    const flx_tensor *x = outputs[0][i];
+    const flx_type *type = flx_tensor_type(x);
+    char *text = type_text(m->ctx, type);
+    printf("%s: %s max difference %.3g", flx_graph_output_name(m->graph, i), text ? text : "", d.worst);
+    free(text);
+    if (d.worst > 0) {
+        fputs(" at ", stdout);
+        print_position(type, d.at);
+        for (int k = 0; k < 2; k++) {
+            fputs(k ? ", " : ": ", stdout);
+            element_text(stdout, outputs[k][i], d.at);
+            printf(" on %s", q->device[k]);
+        }
+    }
+    puts(d.worst > q->tolerance ? " DIFFERS" : "");
+}
+
+static void print_json(const model *m, const request *q, size_t i, const flx_tensor *x, difference d)
+{
+    json j = {0};
+    json_object_begin(&j, NULL);
+    json_text(&j, "name", flx_graph_output_name(m->graph, i));
+    type_json(&j, m->ctx, flx_tensor_type(x));
+    json_array_begin(&j, "devices");
+    json_text(&j, NULL, q->device[0]);
+    json_text(&j, NULL, q->device[1]);
+    json_array_end(&j);
+    json_number(&j, "max_difference", d.worst, 53);
+    json_integer(&j, "element", d.at);
+    json_number(&j, "tolerance", q->tolerance, 53);
+    json_bool(&j, "agree", d.worst <= q->tolerance);
+    json_object_end(&j);
+}
+
+static int tell(const model *m, const request *q, const args *a, flx_tensor **const outputs[2])
+{
+    size_t n = flx_graph_output_count(m->graph);
+    size_t differing = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference d = compare_tensors(outputs[0][i], outputs[1][i]);
+        differing += d.worst > q->tolerance;
+        if (args_has(a, "--json"))
+            print_json(m, q, i, outputs[0][i], d);
+        else
+            print_text(m, q, i, outputs, d);
+    }
+    if (!args_has(a, "--json"))
+        printf("%s and %s %s: %zu of %zu outputs within %g\n", q->device[0], q->device[1],
+               differing ? "differ" : "agree", n - differing, n, q->tolerance);
+    return differing ? STATUS_DIFFERS : STATUS_OK;
+}
+
+/* ---- The command ---- */
+
+static int run_on(const model *m, const inputs *in, const char *device, flx_tensor **outputs)
+{
+    flx_run_options options = {
+        .struct_size = sizeof options, .device = device, .dims = in->dims, .num_dims = in->num_dims};
+    flx_error err = {0};
+    return flx_run(m->graph, &options, in->feeds, in->num_feeds, outputs, &err) ? report(&err, NULL) : STATUS_OK;
+}
+
+static int compare_model(const model *m, const request *q, const args *a)
+{
+    size_t n = flx_graph_output_count(m->graph);
+    flx_tensor **outputs[2] = {calloc(n + 1, sizeof **outputs), calloc(n + 1, sizeof **outputs)};
+    inputs in = {0};
+    int status = outputs[0] && outputs[1] ? inputs_read(&in, m, a, MISSING_IS_FILLED) : fail_memory();
+    for (int k = 0; !status && k < 2; k++)
+        status = run_on(m, &in, q->device[k], outputs[k]);
+    if (!status)
+        status = tell(m, q, a, outputs);
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; outputs[k] && i < n; i++)
+            flx_tensor_release(outputs[k][i]);
+        free(outputs[k]);
+    }
+    inputs_free(&in);
+    return status;
+}
+
+static int run_compare(const args *a)
+{
+    request q = {0};
+    int status = read_request(&q, a);
+    if (!status) {
+        model m;
+        status = model_open(&m, a->operand);
+        if (!status)
+            status = compare_model(&m, &q, a);
+        model_close(&m);
+    }
+    free(q.names);
+    return status;
+}
+
+static const option options[] = {
+    {"--devices", "A,B", "the two devices; must be given", MUST_BE_GIVEN},
+    OPTION_IN,
+    OPTION_SET,
+    {"--tol", "T", "the largest difference allowed; 1e-5 unless given", MAY_BE_GIVEN},
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx compare examples/mlp.flx --devices cpu,ref --set N=4",
+    "flx compare examples/newton.flx --devices ref,ref --in x=2 --tol 0",
+    NULL,
+};
+
+const command command_compare = {
+    .name = "compare",
+    .operand = "FILE",
+    .summary = "run a graph on two devices and compare the results",
+    .about = "Runs the main graph of the file on both devices with the same inputs and prints for each output the\n"
+             "largest difference. Two floats differ by |a - b| / max(1, |a|, |b|); integers and bools must be\n"
+             "equal. The exit status is 1 if an output differs by more than the tolerance. Inputs that are not\n"
+             "given are filled: floating ones are normal, others zeros.\n"
+             "\n" ABOUT_SPEC,
+    .options = options,
+    .examples = examples,
+    .run = run_compare,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* differences.c: Richardson's extrapolation in the form of Ridders. Central differences with steps h, h/2, h/4 ... have
+   errors in even powers of the step, so each pair of neighbours gives a better value, each pair of those a still better
+   one, and so on:
+
+       a[k][0] = difference with step h / 2^k        a[k][j] = a[k][j-1] + (a[k][j-1] - a[k-1][j-1]) / (4^j - 1)
+
+   Of all entries, the one is taken that differs least from the two it was made of. Large steps are exact up to
+   truncation, small ones lose digits, and steps across a kink, a jump or the edge of the domain are wrong altogether:
+   then entries made of smaller steps alone agree better. */
+#include "check/differences.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { MAX_STEPS = 18 };
+
+static const double first_step = 0x1p-8;
+
+typedef struct {
+    size_t count;
+    double *row[2]; /* a[k-1] and a[k]: MAX_STEPS values of each component */
+    double *slope;  /* a[k][0] of each component */
+    double *least;  /* the difference by which the best entry was chosen; infinite while there is none */
+} tableau;
+
+double scaled_error(double a, double b)
+{
+    double e = fabs(a - b) / fmax(1, fmax(fabs(a), fabs(b)));
+    return isfinite(a) && isfinite(b) ? e : INFINITY;
+}
+
+static void add_row(tableau *t, size_t i, int k, double *found)
+{
+    const double *before = t->row[0] + i * MAX_STEPS;
+    double *now = t->row[1] + i * MAX_STEPS;
+    now[0] = t->slope[i];
+    double factor = 4;
+    for (int j = 1; j <= k; j++, factor *= 4) {
+        now[j] = now[j - 1] + (now[j - 1] - before[j - 1]) / (factor - 1);
+        double apart = fmax(fabs(now[j] - now[j - 1]), fabs(now[j] - before[j - 1]));
+        if (isfinite(now[j]) && apart < t->least[i]) {
+            t->least[i] = apart;
+            found[i] = now[j];
+        }
+    }
+}
+
+/* Adds the row of step k; says whether all components are close to what is claimed. */
+static bool add_rows(tableau *t, int k, const double *claimed, double close, double *found)
+{
+    bool all_close = k > 0;
+    for (size_t i = 0; i < t->count; i++) {
+        add_row(t, i, k, found);
+        all_close = all_close && scaled_error(found[i], claimed[i]) <= close;
+    }
+    double *before = t->row[0];
+    t->row[0] = t->row[1];
+    t->row[1] = before;
+    return all_close;
+}
+
+static bool tableau_new(tableau *t, size_t count)
+{
+    *t = (tableau){.count = count};
+    for (int k = 0; k < 2; k++)
+        t->row[k] = calloc(count * MAX_STEPS + 1, sizeof(double));
+    t->slope = calloc(count + 1, sizeof(double));
+    t->least = calloc(count + 1, sizeof(double));
+    for (size_t i = 0; t->least && i < count; i++)
+        t->least[i] = INFINITY;
+    return t->row[0] && t->row[1] && t->slope && t->least;
+}
+
+static void tableau_free(tableau *t)
+{
+    free(t->row[0]);
+    free(t->row[1]);
+    free(t->slope);
+    free(t->least);
+}
+
+flx_code differentiate_numerically(slope_fn slope, void *user, size_t count, const double *claimed, double close,
+                                   double *found, flx_error *err)
+{
+    tableau t;
+    flx_code code = FLX_OK;
+    if (!tableau_new(&t, count)) {
+        *err = (flx_error){.code = FLX_E_OOM, .message = "out of memory"};
+        code = FLX_E_OOM;
+    }
+    for (size_t i = 0; i < count; i++)
+        found[i] = NAN;
+    double h = first_step;
+    for (int k = 0; code == FLX_OK && k < MAX_STEPS; k++, h /= 2) {
+        code = slope(user, h, t.slope, err);
+        if (code == FLX_OK && add_rows(&t, k, claimed, close, found))
+            break;
+    }
+    tableau_free(&t);
+    return code;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gradient_check.h: derivatives of a graph against finite differences, at one point. */
+#ifndef FLX_GRADIENT_CHECK_H
+#define FLX_GRADIENT_CHECK_H
+
+#include "io/inputs.h"
+
+typedef struct {
+    const flx_graph *graph; /* in f64; the first output is the loss */
+    const inputs *at;       /* the point; its tensors are moved and put back */
+    const size_t *wrt;      /* positions of inputs: f64 or c128 */
+    size_t num_wrt;
+    double close; /* errors up to this need no smaller step */
+    int64_t only; /* -1, or the one number of the one input to look at */
+} check_point;
+
+/* What was found about one input. A complex element is two numbers, the real part and the imaginary part. */
+typedef struct {
+    size_t input;
+    int64_t elements; /* how many were looked at; for inputs with many, a random choice */
+    double worst;     /* scaled_error() */
+    int64_t at;       /* the number in which it is, in row-major order */
+    double claimed;   /* by the library */
+    double found;     /* by finite differences */
+} check_result;
+
+/* Order 1: the gradient, by reverse mode, against finite differences of the loss. Order 2: the Hessian times a fixed
+   random vector, by forward over reverse mode, against finite differences of the gradient along that vector. A loss of
+   several elements is replaced by their sum with fixed weights of random sign and sizes from 0.5 to 1.5. `results` has
+   room for one per input of wrt. */
+flx_code check_derivatives(const check_point *p, int order, check_result *results, flx_error *err);
+
+/* The slopes of the loss on both sides of the point along number `at` of input wrt[0]. */
+flx_code one_sided_slopes(const check_point *p, int64_t at, double *left, double *right, flx_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_export.c: `flx export`: a graph as a program of another language. */
+#include "commands.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/output.h"
+#include "report.h"
+
+#include <fluxion/stablehlo.h>
+#include <stdio.h>
+#include <string.h>
+
+/* To a file, or to standard output where none is named. */
+static int write_text(const flx_graph *g, const flx_buffer *text, const char *path, bool as_json)
+{
+    bool to_file = path && strcmp(path, "-") != 0;
+    int status = to_file ? output_write(path, text) : STATUS_OK;
+    if (status)
+        return status;
+    if (as_json) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "graph", flx_graph_name(g));
+        json_text(&j, to_file ? "file" : "text", to_file ? path : text->data);
+        json_object_end(&j);
+    } else if (!to_file) {
+        fwrite(text->data, 1, text->size, stdout);
+    }
+    return STATUS_OK;
+}
+
+/* The main graph with the extents of --set. */
+static int export_model(const model *m, const args *a, const char *path)
+{
+    inputs in = {0};
+    flx_error err = {0};
+    flx_buffer text = {0};
+    flx_graph *g = NULL;
+    int status = inputs_read_dims(&in, m, a);
+    if (!status) {
+        g = flx_specialise(m->graph, in.dims, in.num_dims, &err);
+        if (!g || flx_export_stablehlo(g, &text, &err))
+            status = report(&err, m->name);
+        else
+            status = write_text(g, &text, path, args_has(a, "--json"));
+    }
+    flx_buffer_free(&text);
+    flx_graph_release(g);
+    inputs_free(&in);
+    return status;
+}
+
+static int run_export(const args *a)
+{
+    const char *named = args_value(a, "-o");
+    model m;
+    if (named && a->second)
+        return fail(FLX_E_USAGE, "both -o %s and %s say where the program goes", named, a->second);
+    int status = model_open(&m, a->operand);
+    if (!status)
+        status = export_model(&m, a, named ? named : a->second);
+    model_close(&m);
+    return status;
+}
+
+static const option options[] = {
+    {"-o", "OUT", "the same as OUT after FILE; - (the default) is standard output", MAY_BE_GIVEN},
+    OPTION_SET,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx export examples/logistic.flx --set N=2 logistic.mlir",
+    "echo 'graph f(x: f32[2, 3]) { return relu(x) }' | flx export -",
+    "flx grad examples/mlp.flx --wrt w1,b1 | flx export - -o gradient.mlir --set N=4",
+    NULL,
+};
+
+const command command_export = {
+    .name = "export",
+    .operand = "FILE [OUT]",
+    .summary = "a graph as a StableHLO program",
+    .about = "Writes the main graph as StableHLO text (.mlir): @main takes the inputs and parameters in order of\n"
+             "declaration and returns the outputs. Extents must be numbers: --set gives those of symbolic\n"
+             "dimensions. An op without a counterpart there is written as what it means in terms of others; the few\n"
+             "for which that is not known are named when one is met.",
+    .options = options,
+    .examples = examples,
+    .run = run_export,
+};

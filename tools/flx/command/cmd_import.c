@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_import.c: `flx import`: a program of another language as a graph file, its weights beside it. */
+#include "command/derive.h"
+#include "commands.h"
+#include "io/json_writer.h"
+#include "io/output.h"
+#include "report.h"
+
+#include <fluxion/tensor.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t default_inline_bytes = 1024;
+
+/* The constants that have left the graph. */
+typedef struct {
+    int64_t inline_bytes; /* smaller ones and those of this size stay */
+    char **names;
+    flx_tensor **values;
+    size_t count, room;
+    size_t bytes;
+    bool failed;
+} weights;
+
+static bool make_room(weights *w)
+{
+    if (w->count < w->room)
+        return true;
+    size_t room = w->room ? 2 * w->room : 16;
+    char **names = realloc(w->names, room * sizeof *names);
+    w->names = names ? names : w->names;
+    flx_tensor **values = realloc(w->values, room * sizeof(flx_tensor *));
+    w->values = values ? values : w->values;
+    if (!names || !values)
+        return false;
+    w->room = room;
+    return true;
+}
+
+/* A flx_constant_fn. What a .safetensors file cannot hold stays in the graph. */
+static int take_large(void *user, const char *name, flx_tensor *value)
+{
+    weights *w = user;
+    size_t size = flx_tensor_nbytes(value);
+    if (w->failed || size <= (size_t)w->inline_bytes || flx_tensor_type(value)->dtype == FLX_C128)
+        return 0;
+    char *copy = strdup(name);
+    if (!copy || !make_room(w)) {
+        free(copy);
+        w->failed = true;
+        return 0;
+    }
+    w->names[w->count] = copy;
+    w->values[w->count++] = flx_tensor_retain(value);
+    w->bytes += size;
+    return 1;
+}
+
+static void release(weights *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        free(w->names[i]);
+        flx_tensor_release(w->values[i]);
+    }
+    free(w->names);
+    free(w->values);
+}
+
+static int write_weights(const weights *w, const char *path, bool as_json)
+{
+    flx_error err = {0};
+    if (flx_safetensors_write(path, (const char *const *)w->names, (const flx_tensor *const *)w->values, w->count,
+                              &err))
+        return output_failed(path, &err);
+    if (as_json) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "file", path);
+        json_integer(&j, "tensors", (int64_t)w->count);
+        json_integer(&j, "bytes", (int64_t)w->bytes);
+        json_object_end(&j);
+    }
+    return STATUS_OK;
+}
+
+/* The weights first: a graph is never written without them. */
+static int write_apart(const model *m, const args *a, const char *out, weights *w)
+{
+    flx_error err = {0};
+    flx_graph *g = flx_constants_to_params(m->graph, take_large, w, &err);
+    if (w->failed || !g) {
+        flx_graph_release(g);
+        return w->failed ? fail_memory() : report(&err, m->name);
+    }
+    char *beside = weights_path(out);
+    int status = beside ? STATUS_OK : fail_memory();
+    if (!status && w->count)
+        status = write_weights(w, beside, args_has(a, "--json"));
+    if (!status)
+        status = derive_write(g, a);
+    free(beside);
+    flx_graph_release(g);
+    return status;
+}
+
+static int read_inline(const args *a, int64_t *out)
+{
+    const char *text = args_value(a, "--inline");
+    *out = default_inline_bytes;
+    if (text && (!read_i64(text, out) || *out < 0))
+        return fail(FLX_E_USAGE, "--inline must be a number of bytes, got '%s'", text);
+    return STATUS_OK;
+}
+
+static int refuse_onnx(const char *path)
+{
+    static const char extension[] = ".onnx";
+    size_t n = strlen(path);
+    size_t k = sizeof extension - 1;
+    if (n < k || strcmp(path + n - k, extension) != 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_UNSUPPORTED, "%s: ONNX models cannot be read", path);
+    hint("StableHLO text (.mlir) can");
+    return status;
+}
+
+static int run_import(const args *a)
+{
+    weights w = {0};
+    const char *out = args_value(a, "-o");
+    int status = refuse_onnx(a->operand);
+    if (!status)
+        status = read_inline(a, &w.inline_bytes);
+    if (status)
+        return status;
+    model m;
+    status = model_open(&m, a->operand);
+    if (!status)
+        status = out && strcmp(out, "-") != 0 ? write_apart(&m, a, out, &w) : derive_write(m.graph, a);
+    release(&w);
+    model_close(&m);
+    return status;
+}
+
+static const option options[] = {
+    {"--inline", "BYTES", "with -o, constants of more bytes go to the file of weights; 1024 unless\ngiven",
+     MAY_BE_GIVEN},
+    OPTION_OUTPUT,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx import examples/logistic.mlir",
+    "flx import examples/logistic.mlir -o logistic.flx --inline 8 --json",
+    "flx run logistic.flx --in arg0=iota --in arg1=-1 --device ref",
+    "flx run examples/logistic.mlir --in arg0=iota --in arg1=-1 --device ref",
+    NULL,
+};
+
+const command command_import = {
+    .name = "import",
+    .operand = "FILE",
+    .summary = "a StableHLO program as a graph file",
+    .about = "Writes the program of FILE, StableHLO text (.mlir), as a graph. Its entry is @main; arguments are the\n"
+             "inputs arg0, arg1 ..., results the outputs out0, out1 ... Other commands read .mlir files as well, so\n"
+             "nothing needs to be imported to be run or differentiated.\n"
+             "\n"
+             "With -o OUT.flx large constants become parameters weight0, weight1 ..., whose values go to\n"
+             "OUT.safetensors beside it, where flx run finds them. On standard output they stay in the text.",
+    .options = options,
+    .examples = examples,
+    .run = run_import,
+};

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_run.c: `flx run`: values in, values out. */
+#include "args.h"
+#include "command/cmd_devices.h"
+#include "commands.h"
+#include "compiling.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/load.h"
+#include "io/output.h"
+#include "io/profile_table.h"
+#include "io/summary.h"
+#include "report.h"
+
+#include <fluxion/recording.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t printed_values = 64; /* of a `print` op */
+
+typedef struct {
+    const model *model;
+    size_t num_outputs;
+    flx_tensor **outputs;
+    flx_exec *exec;     /* NULL: the device compiles nothing */
+    uint32_t flags;     /* of the run */
+    const char *record; /* file, or NULL */
+    double compile_seconds, seconds;
+    flx_step_time *steps; /* of a profile */
+    size_t num_steps;
+} results;
+
+/* ---- Running ---- */
+
+/* Called for each `print` op: results have standard output for themselves. */
+static void print_op(void *user, const char *message, const flx_tensor *value)
+{
+    const model *m = user;
+    char *type = type_text(m->ctx, flx_tensor_type(value));
+    for (const char *s = message; *s; s++)
+        fputc((unsigned char)*s < 32 || *s == 127 ? '?' : *s, stderr);
+    fprintf(stderr, "%s%s ", message[0] ? ": " : "", type ? type : "");
+    elements_text(stderr, value, printed_values);
+    fputc('\n', stderr);
+    free(type);
+}
+
+static int compile(results *r, const inputs *in, const flx_compile_options *given)
+{
+    flx_compile_options options = *given;
+    options.dims = in->dims;
+    options.num_dims = in->num_dims;
+    flx_error err = {0};
+    double start = clock_seconds();
+    r->exec = flx_compile(r->model->graph, &options, &err);
+    r->compile_seconds = clock_seconds() - start;
+    return r->exec ? STATUS_OK : compiling_failed(&err);
+}
+
+static int record(const results *r, const inputs *in, const flx_run_options *options)
+{
+    flx_error err = {0};
+    if (!r->record || !r->exec)
+        return STATUS_OK;
+    flx_code code = flx_exec_record(r->exec, options, in->feeds, in->num_feeds, r->record, &err);
+    return code ? output_failed(r->record, &err) : STATUS_OK;
+}
+
+static flx_code run_once(results *r, const inputs *in, const flx_run_options *options, bool is_profiled, flx_error *err)
+{
+    if (!r->exec)
+        return flx_run(r->model->graph, options, in->feeds, in->num_feeds, r->outputs, err);
+    if (!is_profiled)
+        return flx_exec_run(r->exec, options, in->feeds, in->num_feeds, r->outputs, err);
+    size_t room = r->num_steps;
+    flx_code code =
+        flx_exec_profile(r->exec, options, in->feeds, in->num_feeds, r->outputs, r->steps, room, &r->num_steps, err);
+    r->num_steps = r->num_steps < room ? r->num_steps : room;
+    return code;
+}
+
+static int run_graph(results *r, const inputs *in, const char *device, bool is_profiled)
+{
+    uint32_t run_status = 0;
+    flx_run_options options = {
+        .struct_size = sizeof options,
+        .flags = r->flags,
+        .device = device,
+        .print = print_op,
+        .print_user = (void *)(uintptr_t)r->model,
+        .dims = in->dims,
+        .num_dims = in->num_dims,
+        .status = &run_status,
+    };
+    r->num_steps = compiling_steps(r->exec);
+    r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
+    r->steps = calloc(r->num_steps + 1, sizeof *r->steps);
+    if (!r->outputs || !r->steps)
+        return fail_memory();
+    int status = record(r, in, &options);
+    if (status)
+        return status;
+    flx_error err = {0};
+    double start = clock_seconds();
+    flx_code code = run_once(r, in, &options, is_profiled, &err);
+    r->seconds = clock_seconds() - start;
+    if (run_status & FLX_RUN_LOOP_CUT)
+        note("a while loop stopped at its max_iterations although its condition still held");
+    if (run_status & FLX_RUN_SINGULAR)
+        note("a matrix was singular, or not positive definite: its part of the result is not finite");
+    return code ? report(&err, NULL) : STATUS_OK;
+}
+
+/* ---- Files ---- */
+
+static int write_npz(const results *r, const char *path)
+{
+    const char **keys = calloc(r->num_outputs + 1, sizeof *keys);
+    if (!keys)
+        return fail_memory();
+    for (size_t i = 0; i < r->num_outputs; i++)
+        keys[i] = flx_graph_output_name(r->model->graph, i);
+    flx_error err = {0};
+    int status = STATUS_OK;
+    if (flx_npz_write(path, keys, (const flx_tensor *const *)r->outputs, r->num_outputs, &err))
+        status = output_failed(path, &err);
+    free(keys);
+    return status;
+}
+
+static bool is_archive(const char *path)
+{
+    size_t n = strlen(path);
+    return n >= 4 && strcmp(path + n - 4, ".npz") == 0;
+}
+
+static int write_outputs(const results *r, const char *out)
+{
+    if (is_archive(out))
+        return write_npz(r, out);
+    int status = output_make_folder(out);
+    for (size_t i = 0; !status && i < r->num_outputs; i++)
+        status = output_write_npy(out, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
+    return status;
+}
+
+/* ---- Telling ---- */
+
+static void print_json(const results *r, const char *out)
+{
+    json j = {0};
+    for (size_t i = 0; i < r->num_outputs; i++) {
+        const char *name = flx_graph_output_name(r->model->graph, i);
+        json_object_begin(&j, NULL);
+        summary_json(&j, r->model->ctx, name, r->outputs[i]);
+        if (out) {
+            char *path = is_archive(out) ? strdup(out) : output_path(out, name);
+            json_text(&j, "file", path);
+            free(path);
+        }
+        json_object_end(&j);
+    }
+}
+
+static void print_profile(const results *r, const args *a, const char *device)
+{
+    if (args_has(a, "--json")) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "device", device);
+        json_number(&j, "time_ms", r->seconds * 1e3, 24);
+        if (r->exec)
+            json_number(&j, "compile_ms", r->compile_seconds * 1e3, 24);
+        json_object_end(&j);
+        profile_json(r->exec, r->steps, r->num_steps);
+        return;
+    }
+    printf("time: %.3f ms on %s", r->seconds * 1e3, device);
+    if (r->exec)
+        printf(", %.3f ms to compile", r->compile_seconds * 1e3);
+    putchar('\n');
+    if (r->exec)
+        profile_print(r->steps, r->num_steps);
+}
+
+static int tell(const results *r, const args *a, const char *device)
+{
+    const char *out = args_value(a, "--out");
+    int status = out ? write_outputs(r, out) : STATUS_OK;
+    if (status)
+        return status;
+    if (args_has(a, "--json"))
+        print_json(r, out);
+    else
+        for (size_t i = 0; !out && i < r->num_outputs; i++)
+            summary_text(r->model->ctx, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
+    if (args_has(a, "--profile"))
+        print_profile(r, a, device);
+    return STATUS_OK;
+}
+
+/* ---- The command ---- */
+
+static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
+{
+    results r = {.model = m,
+                 .num_outputs = flx_graph_output_count(m->graph),
+                 .flags = args_has(a, "--check-finite") ? FLX_RUN_CHECK_FINITE : 0,
+                 .record = args_value(a, "--record")};
+    inputs in;
+    int status = inputs_read(&in, m, a, MISSING_IS_ERROR);
+    if (!status && strcmp(device, "cpu") == 0)
+        status = compile(&r, &in, options);
+    if (!status)
+        status = run_graph(&r, &in, device, args_has(a, "--profile"));
+    if (!status)
+        status = tell(&r, a, device);
+    flx_exec_free(r.exec);
+    free(r.steps);
+    for (size_t i = 0; r.outputs && i < r.num_outputs; i++)
+        flx_tensor_release(r.outputs[i]);
+    free(r.outputs);
+    inputs_free(&in);
+    return status;
+}
+
+static int run_run(const args *a)
+{
+    const char *device = args_value(a, "--device");
+    if (!device)
+        device = default_device();
+    flx_compile_options compile_options;
+    int status = device_require(device);
+    if (!status)
+        status = compiling_read(a, device, &compile_options);
+    if (status)
+        return status;
+    model m;
+    status = model_open(&m, a->operand);
+    if (!status)
+        status = run_model(&m, a, device, &compile_options);
+    model_close(&m);
+    return status;
+}
+
+static const option options[] = {
+    OPTION_IN,
+    {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
+     MAY_BE_GIVEN},
+    OPTION_DEVICE,
+    OPTION_SET,
+    {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
+    {"--check-finite", NULL, "fail at the first op that gives an infinity or NaN", MAY_BE_GIVEN},
+    OPTION_RECORD,
+    OPTION_THREADS,
+    OPTION_NO_FUSION,
+    OPTION_NO_COMPILER,
+    OPTION_CACHE,
+    OPTION_DUMP,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx run examples/newton.flx --in x=2",
+    "flx run examples/heat.flx --in u0=iota --in rate=0.25 --set STEPS=10 --set N=8",
+    "flx run examples/mlp.flx --set N=4 --in x=uniform:1 --in label=3 --in w1=0.05 --in b1=0 --in w2=normal:2 "
+    "--in b2=0",
+    "flx run examples/heat.flx --in u0=ones --in rate=0.1 --set STEPS=3 --set N=5 --out heat",
+    "flx run examples/heat.flx --in u0=heat/u.npy --in rate=0.1 --set STEPS=3 --json",
+    "flx run examples/newton.flx --in x=2 --device ref",
+    "flx run examples/newton.flx --in x=2 --threads 1 --no-fusion --cache off --dump text",
+    "flx run examples/newton.flx --in x=2 --no-compiler",
+    NULL,
+};
+
+const command command_run = {
+    .name = "run",
+    .operand = "FILE",
+    .summary = "run a graph once",
+    .about = "Runs the main graph of the file. Without --out a summary of each output is printed: its type, for\n"
+             "floats the smallest, largest and mean value (NaNs are left out and counted), and its first elements.\n"
+             "What `print` ops say goes to standard error. In JSON, infinities and NaN are the strings \"inf\",\n"
+             "\"-inf\" and \"nan\", and a complex number is [re, im].\n"
+             "\n"
+             "--profile prints for each step of the run how often it ran, its time, its share, the bytes that it\n"
+             "reads and writes at least, and its floating point operations where they are known. Steps inside\n"
+             "a loop or branch are indented below it.\n"
+             "\n" ABOUT_SPEC,
+    .options = options,
+    .examples = examples,
+    .run = run_run,
+};

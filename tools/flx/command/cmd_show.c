@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_show.c: `flx show`: a graph as text, at any stage of compiling. */
+#include "args.h"
+#include "command/cmd_devices.h"
+#include "commands.h"
+#include "compiling.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/load.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Texts ---- */
+
+/* Writes the text of a stage. */
+typedef flx_code (*stage_fn)(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err);
+
+static flx_code write_file(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    (void)o;
+    return flx_module_print(m->module, text, err);
+}
+
+static flx_code write_mir(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    return flx_show_stage(m->graph, FLX_STAGE_MIR, o, text, err);
+}
+
+static flx_code write_lir(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    return flx_show_stage(m->graph, FLX_STAGE_LIR, o, text, err);
+}
+
+static flx_code write_c(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    return flx_show_stage(m->graph, FLX_STAGE_C, o, text, err);
+}
+
+static const struct {
+    const char *name;
+    stage_fn write; /* NULL: shown in a way of its own */
+} stages[] = {
+    {"hir", write_file}, {"mir", write_mir}, {"lir", write_lir}, {"c", write_c}, {"cuda", NULL}, {"report", NULL}, {0},
+};
+
+static int show_text(const model *m, const args *a, const char *stage, stage_fn write, const flx_compile_options *o)
+{
+    flx_buffer text = {0};
+    flx_error err = {0};
+    if (write(m, o, &text, &err))
+        return report(&err, m->name);
+    if (args_has(a, "--json")) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "graph", flx_graph_name(m->graph));
+        json_text(&j, "stage", stage);
+        json_text(&j, "text", text.data);
+        json_object_end(&j);
+    } else {
+        fwrite(text.data, 1, text.size, stdout);
+    }
+    flx_buffer_free(&text);
+    return STATUS_OK;
+}
+
+/* ---- The report ---- */
+
+static void print_steps(const flx_exec *e)
+{
+    flx_step s;
+    for (size_t i = 0; flx_exec_step(e, i, &s) == FLX_OK; i++) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_integer(&j, "step", (int64_t)i);
+        json_text(&j, "block", s.block);
+        json_integer(&j, "depth", s.depth);
+        json_text(&j, "kind", s.kind);
+        json_text(&j, "name", s.name);
+        json_text(&j, "computes", s.computes);
+        json_text(&j, "why", s.why);
+        json_integer(&j, "bytes", s.bytes);
+        json_integer(&j, "flops", s.flops);
+        json_object_end(&j);
+    }
+}
+
+static int tell_unbound(const model *m, const inputs *in)
+{
+    fail_list_begin("graph '%s' has dimensions without an extent", flx_graph_name(m->graph));
+    const char *symbol;
+    for (size_t i = 0; (symbol = flx_graph_symbol(m->graph, i)) != NULL; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < in->num_dims; k++)
+            is_known |= strcmp(in->dims[k].name, symbol) == 0;
+        if (!is_known)
+            list_item(symbol);
+    }
+    int status = fail_list_end(FLX_E_UNBOUND_DIM);
+    hint("give --set DIM=INT for each");
+    return status;
+}
+
+static int show_report(const model *m, const args *a, const flx_compile_options *o)
+{
+    flx_error err = {0};
+    flx_buffer text = {0};
+    flx_exec *e = flx_compile(m->graph, o, &err);
+    int status = e ? STATUS_OK : compiling_failed(&err);
+    if (!status && args_has(a, "--json")) {
+        print_steps(e);
+    } else if (!status) {
+        status = flx_exec_report(e, &text, &err) ? report(&err, m->name) : STATUS_OK;
+        fwrite(text.data ? text.data : "", 1, text.size, stdout);
+    }
+    flx_buffer_free(&text);
+    flx_exec_free(e);
+    return status;
+}
+
+/* ---- The command ---- */
+
+static int unknown_stage(const char *stage)
+{
+    int status = fail(FLX_E_USAGE, "unknown stage '%s'", stage);
+    hint_list_begin("stages");
+    for (size_t i = 0; stages[i].name; i++)
+        list_item(stages[i].name);
+    hint_list_end();
+    return status;
+}
+
+static int show_stage(const model *m, const args *a, size_t stage)
+{
+    inputs in;
+    flx_compile_options options;
+    int status = inputs_read_dims(&in, m, a);
+    if (!status)
+        status = compiling_read(a, "cpu", &options);
+    if (!status) {
+        options.dims = in.dims;
+        options.num_dims = in.num_dims;
+    }
+    size_t symbols = 0;
+    while (flx_graph_symbol(m->graph, symbols))
+        symbols++;
+    bool is_bound = in.num_dims == symbols;
+    if (!status && !is_bound && stages[stage].write != write_file && stages[stage].write != write_mir)
+        status = tell_unbound(m, &in);
+    if (!status)
+        status = stages[stage].write ? show_text(m, a, stages[stage].name, stages[stage].write, &options)
+                                     : show_report(m, a, &options);
+    inputs_free(&in);
+    return status;
+}
+
+static int run_show(const args *a)
+{
+    const char *name = args_value(a, "--stage");
+    size_t stage = 0;
+    while (name && stages[stage].name && strcmp(stages[stage].name, name) != 0)
+        stage++;
+    if (!stages[stage].name)
+        return unknown_stage(name);
+    int status = strcmp(stages[stage].name, "cuda") == 0 ? device_require("cuda") : STATUS_OK;
+    if (status)
+        return status;
+    model m;
+    status = model_open(&m, a->operand);
+    if (!status)
+        status = show_stage(&m, a, stage);
+    model_close(&m);
+    return status;
+}
+
+static const option options[] = {
+    {"--stage", "STAGE", "hir, mir, lir, c, cuda or report; hir, the graphs of the file, unless given", MAY_BE_GIVEN},
+    OPTION_SET,
+    OPTION_NO_FUSION,
+    OPTION_NO_COMPILER,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx show examples/mlp.flx",
+    "flx show examples/newton.flx | flx check -",
+    "flx show examples/mlp.flx --stage mir --set N=4 | flx check - --json",
+    "flx show examples/newton.flx --stage lir",
+    "flx show examples/newton.flx --stage c | grep -c 'void flxk_'",
+    "flx show examples/newton.flx --stage report --no-compiler --json",
+    NULL,
+};
+
+const command command_show = {
+    .name = "show",
+    .operand = "FILE",
+    .summary = "print a graph as text, at any stage of compiling",
+    .about = "Prints every graph of the file, one op per line, bodies before the graphs that use them.\n"
+             "The text reads back to exactly the same graphs. Binary files are shown as text too.\n"
+             "\n"
+             "--stage shows the main graph at a stage of the compiler:\n"
+             "  hir     the graphs of the file, as they are\n"
+             "  mir     the graph after all passes, which reads back too; with dimensions that have no extent,\n"
+             "          the graph without blocks\n"
+             "  lir     steps in order, each a kernel, a route, a loop or one op by the reference evaluator, and\n"
+             "          where in memory it reads and writes\n"
+             "  c       the C text of the kernels\n"
+             "  cuda    needs the device cuda\n"
+             "  report  like lir, with the ops that each step computes and why no better way was taken\n"
+             "All but hir and mir need the extents of all symbolic dimensions.",
+    .options = options,
+    .examples = examples,
+    .run = run_show,
+};

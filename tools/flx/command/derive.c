@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* derive.c: from a file to the graph made of its main graph. */
+#include "command/derive.h"
+
+#include "io/json_writer.h"
+#include "io/output.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options ---- */
+
+int list_read(text_list *list, const char *option_name, const char *text, const char *form)
+{
+    size_t commas = 0;
+    for (const char *s = text; *s; s++)
+        commas += *s == ',';
+    *list = (text_list){.text = strdup(text), .items = calloc(commas + 1, sizeof *list->items)};
+    if (!list->text || !list->items)
+        return fail_memory();
+    char *item = list->text;
+    for (size_t i = 0; i <= commas; i++) {
+        char *end = item + strcspn(item, ",");
+        *end = 0;
+        if (!*item)
+            return fail(FLX_E_USAGE, "%s must have the form %s, got '%s'", option_name, form, text);
+        list->items[list->count++] = item;
+        item = end + 1;
+    }
+    return STATUS_OK;
+}
+
+void list_free(text_list *list)
+{
+    free(list->text);
+    free(list->items);
+    *list = (text_list){0};
+}
+
+int list_check_unique(const text_list *list, const char *option_name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(list->items[i], list->items[k]) == 0)
+                return fail(FLX_E_USAGE, "%s names '%s' twice", option_name, list->items[i]);
+    return STATUS_OK;
+}
+
+int wrt_read(text_list *wrt, const args *a)
+{
+    const char *text = args_value(a, "--wrt");
+    *wrt = (text_list){0};
+    if (!text) {
+        int status = fail(FLX_E_USAGE, "flx %s needs --wrt NAMES", a->command->name);
+        hint("the inputs or parameters to differentiate by, as in --wrt a,b; flx check FILE lists them");
+        return status;
+    }
+    int status = list_read(wrt, "--wrt", text, "A,B,...");
+    return status ? status : list_check_unique(wrt, "--wrt");
+}
+
+int choice_read(const args *a, const char *option_name, const char *const *words)
+{
+    const char *text = args_value(a, option_name);
+    if (!text)
+        return 0;
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    fail(FLX_E_USAGE, "'%s' is not a valid value of %s", text, option_name);
+    hint_list_begin("%s takes", option_name);
+    for (int i = 0; words[i]; i++)
+        list_item(words[i]);
+    hint_list_end();
+    return -1;
+}
+
+/* A positive integer, followed by one of the letters K, M, G if `scaled`. */
+static bool read_count(const char *text, bool scaled, int64_t *out)
+{
+    static const char letters[] = "KMG";
+    char digits[32];
+    size_t n = strlen(text);
+    const char *letter = scaled && n ? strchr(letters, text[n - 1]) : NULL;
+    int shift = letter && *letter ? 10 * (int)(letter - letters + 1) : 0;
+    n -= shift > 0;
+    if (n == 0 || n >= sizeof digits)
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    if (!read_i64(digits, out) || *out < 1 || *out > INT64_MAX >> shift)
+        return false;
+    *out <<= shift;
+    return true;
+}
+
+int limits_read(const args *a, flx_jacobian_options *options)
+{
+    const char *chunk = args_value(a, "--chunk");
+    const char *budget = args_value(a, "--budget");
+    if (chunk && !read_count(chunk, false, &options->chunk))
+        return fail(FLX_E_USAGE, "--chunk must be a positive integer, got '%s'", chunk);
+    if (budget && !read_count(budget, true, &options->budget)) {
+        int status = fail(FLX_E_USAGE, "--budget must be a number of bytes, got '%s'", budget);
+        hint("write a positive integer, as in 4096, 512K, 64M or 2G");
+        return status;
+    }
+    return STATUS_OK;
+}
+
+/* ---- Writing ---- */
+
+static bool is_binary_name(const char *path)
+{
+    static const char extension[] = ".flxb";
+    size_t n = strlen(path);
+    size_t k = sizeof extension - 1;
+    return n >= k && strcmp(path + n - k, extension) == 0;
+}
+
+static int write_file(const flx_graph *g, const char *path)
+{
+    flx_buffer bytes = {0};
+    flx_error err = {0};
+    if (is_binary_name(path) ? flx_graph_encode(g, &bytes, &err) : flx_graph_print(g, &bytes, &err))
+        return report(&err, NULL);
+    int status = output_write(path, &bytes);
+    flx_buffer_free(&bytes);
+    return status;
+}
+
+/* With `file`, the text is there, otherwise in the object. */
+static void print_json(const flx_graph *g, const char *file, const char *text)
+{
+    json j = {0};
+    json_object_begin(&j, NULL);
+    json_text(&j, "graph", flx_graph_name(g));
+    if (file)
+        json_text(&j, "file", file);
+    else
+        json_text(&j, "text", text);
+    json_object_end(&j);
+}
+
+int derive_write(const flx_graph *g, const args *a)
+{
+    const char *path = args_value(a, "-o");
+    bool as_json = args_has(a, "--json");
+    if (path && strcmp(path, "-") != 0) {
+        int status = write_file(g, path);
+        if (!status && as_json)
+            print_json(g, path, NULL);
+        return status;
+    }
+    flx_buffer text = {0};
+    flx_error err = {0};
+    if (flx_graph_print(g, &text, &err))
+        return report(&err, NULL);
+    if (as_json)
+        print_json(g, NULL, text.data);
+    else
+        fwrite(text.data, 1, text.size, stdout);
+    flx_buffer_free(&text);
+    return STATUS_OK;
+}
+
+/* ---- The frame ---- */
+
+int derive_run(const args *a, derive_fn make, const void *request)
+{
+    model m;
+    int status = model_open(&m, a->operand);
+    if (!status) {
+        flx_error err = {0};
+        flx_graph *g = make(&m, request, &err);
+        status = g ? derive_write(g, a) : report_transform(&err);
+        flx_graph_release(g);
+    }
+    model_close(&m);
+    return status;
+}

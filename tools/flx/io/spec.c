@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spec.c: from a SPEC to a tensor. Rules that fill (a number, iota, normal, uniform) are run as a graph of that one op,
+   so that `--in x=normal:7` is by construction what `rng_normal(seed=7)` gives. */
+#include "io/spec.h"
+
+#include "args.h"
+#include "io/elements.h"
+#include "report.h"
+
+#include <fluxion/run.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the library reports of the value of an input. */
+static int input_failed(const char *input, const flx_error *err)
+{
+    int status = fail(err->code, "input '%s': %s", input, err->message);
+    if (err->hint[0])
+        hint("%s", err->hint);
+    return status;
+}
+
+/* ---- Files ---- */
+
+static flx_tensor *read_npy(flx_context *ctx, const char *path, const char *key, flx_error *err)
+{
+    (void)key;
+    return flx_npy_read(ctx, path, err);
+}
+
+typedef struct {
+    const char *extension;
+    bool has_keys;
+    flx_tensor *(*read)(flx_context *ctx, const char *path, const char *key, flx_error *err);
+} file_format;
+
+static const file_format formats[] = {
+    {".npy", false, read_npy},
+    {".npz", true, flx_npz_read},
+    {".safetensors", true, flx_safetensors_read},
+};
+
+/* The format whose extension `spec` has, and where the path ends: `path.npy` or `path.npz:key`. */
+static const file_format *format_of(const char *spec, size_t *path_length)
+{
+    size_t n = strlen(spec);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        size_t k = strlen(formats[i].extension);
+        if (n > k && strcmp(spec + n - k, formats[i].extension) == 0) {
+            *path_length = n;
+            return &formats[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        const char *at = strstr(spec, formats[i].extension);
+        size_t k = strlen(formats[i].extension);
+        if (formats[i].has_keys && at && at[k] == ':') {
+            *path_length = (size_t)(at - spec) + k;
+            return &formats[i];
+        }
+    }
+    return NULL;
+}
+
+bool spec_is_file(const char *spec)
+{
+    size_t n;
+    return format_of(spec, &n) != NULL;
+}
+
+int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t)
+{
+    int32_t from = flx_tensor_type(*t)->dtype;
+    if (from == dtype)
+        return STATUS_OK;
+    bool floats = kind_of(from) == KIND_FLOAT && kind_of(dtype) == KIND_FLOAT;
+    bool integers = kind_is_integer(kind_of(from)) && kind_is_integer(kind_of(dtype));
+    if (!floats && !integers) {
+        int status = fail(FLX_E_DTYPE, "input '%s' is %s, but %s holds %s", input, flx_dtype_name(dtype), source,
+                          flx_dtype_name(from));
+        hint("only another float or integer width is converted; add a cast to the graph or convert the file");
+        return status;
+    }
+    int64_t count = flx_tensor_count(*t);
+    for (int64_t i = 0; integers && i < count; i++) {
+        integer v = element_integer(*t, i);
+        if (!integer_fits(v, dtype))
+            return fail(FLX_E_DTYPE, "input '%s' is %s, which cannot hold %s%llu, element %lld of %s", input,
+                        flx_dtype_name(dtype), v.negative ? "-" : "", (unsigned long long)v.magnitude, (long long)i,
+                        source);
+    }
+    flx_error err = {0};
+    flx_tensor *converted = flx_tensor_cast(*t, (flx_dtype)dtype, &err);
+    if (!converted)
+        return input_failed(input, &err);
+    flx_tensor_release(*t);
+    *t = converted;
+    return STATUS_OK;
+}
+
+int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out)
+{
+    size_t n = 0;
+    const file_format *format = format_of(spec, &n);
+    const char *key = spec[n] ? spec + n + 1 : "";
+    if (format->has_keys && !*key) {
+        int status = fail(FLX_E_USAGE, "input '%s': %.*s holds several tensors", input, (int)n, spec);
+        hint("name one: --in %s=%.*s:KEY", input, (int)n, spec);
+        return status;
+    }
+    char *path = strndup(spec, n);
+    if (!path)
+        return fail_memory();
+    flx_error err = {0};
+    *out = format->read(ctx, path, key, &err);
+    int status = STATUS_OK;
+    if (!*out) {
+        status = fail(err.code, "input '%s': %s: %s", input, path, err.message);
+        if (err.hint[0])
+            hint("%s", err.hint);
+    }
+    free(path);
+    return status ? status : spec_convert(input, spec, dtype, out);
+}
+
+/* ---- Rules that fill ---- */
+
+typedef struct {
+    flx_context *ctx;
+    const char *input;
+    const char *spec;
+    const flx_type *type;
+} filling;
+
+/* Runs the op, which has no operands, and gives its result the shape of the input. */
+static int run_op(const filling *f, const char *op, const flx_attr *attrs, size_t num_attrs, flx_tensor **out)
+{
+    flx_graph *g = flx_graph_new(f->ctx, "fill");
+    if (!g)
+        return fail_memory();
+    flx_val made = FLX_NONE;
+    flx_val shaped = FLX_NONE;
+    flx_op(g, op, NULL, 0, attrs, num_attrs, &made, 1);
+    flx_attr shape = {.key = "shape", .kind = FLX_ATTR_INTS, .as.ints = {f->type->dims, (size_t)f->type->rank}};
+    flx_op(g, "reshape", &made, 1, &shape, 1, &shaped, 1);
+    flx_output(g, shaped, "y");
+    flx_error err = {0};
+    flx_code code = flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, out, &err);
+    flx_graph_release(g);
+    return code ? input_failed(f->input, &err) : STATUS_OK;
+}
+
+static int fill_iota(const filling *f, flx_tensor **out)
+{
+    flx_dim count = 1;
+    for (int32_t i = 0; i < f->type->rank; i++)
+        if (__builtin_mul_overflow(count, f->type->dims[i], &count))
+            return fail(FLX_E_SIZE, "input '%s': its number of elements overflows", f->input);
+    flx_type flat = flx_type_make((flx_dtype)f->type->dtype, 1, &count);
+    flx_attr attr = {.key = "type", .kind = FLX_ATTR_TYPE, .as.type = &flat};
+    return run_op(f, "iota", &attr, 1, out);
+}
+
+static int fill_random(const filling *f, const char *op, const char *seed_text, flx_tensor **out)
+{
+    int64_t seed = 0;
+    if (kind_of(f->type->dtype) != KIND_FLOAT) {
+        int status = fail(FLX_E_DTYPE, "input '%s' is %s: '%s' is for floating inputs", f->input,
+                          flx_dtype_name(f->type->dtype), f->spec);
+        hint("zeros, ones, iota, a number or a file");
+        return status;
+    }
+    if (seed_text && !read_i64(seed_text, &seed))
+        return fail(FLX_E_USAGE, "input '%s': the seed '%s' is not a 64-bit integer", f->input, seed_text);
+    const flx_attr attrs[] = {
+        {.key = "shape", .kind = FLX_ATTR_INTS, .as.ints = {f->type->dims, (size_t)f->type->rank}},
+        {.key = "dtype", .kind = FLX_ATTR_WORD, .as.s = flx_dtype_name(f->type->dtype)},
+        {.key = "seed", .kind = FLX_ATTR_INT, .as.i = seed},
+    };
+    return run_op(f, op, attrs, sizeof attrs / sizeof attrs[0], out);
+}
+
+/* One element of an integer or bool type from the number as it was written: a double could not hold them all. */
+static int make_integer(const filling *f, const char *text, double x, flx_tensor **out)
+{
+    flx_type scalar = flx_type_make((flx_dtype)f->type->dtype, 0, NULL);
+    integer v = {0};
+    bool is_integer = read_integer(text, &v.negative, &v.magnitude);
+    if (!is_integer && trunc(x) == x && fabs(x) < 0x1p64) {
+        v = (integer){x < 0, (uint64_t)fabs(x)};
+        is_integer = true;
+    }
+    v.negative = v.negative && v.magnitude > 0;
+    if (!is_integer || !integer_fits(v, f->type->dtype))
+        return fail(FLX_E_DTYPE, "input '%s' is %s, which cannot hold %s", f->input, flx_dtype_name(f->type->dtype),
+                    text);
+    uint64_t bits = integer_bits(v);
+    uint8_t bytes8 = (uint8_t)bits;
+    uint16_t bytes16 = (uint16_t)bits;
+    uint32_t bytes32 = (uint32_t)bits;
+    const void *const data[] = {[1] = &bytes8, [2] = &bytes16, [4] = &bytes32, [8] = &bits};
+    flx_error err = {0};
+    *out = flx_tensor_new(f->ctx, &scalar, data[flx_dtype_size(f->type->dtype)], &err);
+    return *out ? STATUS_OK : input_failed(f->input, &err);
+}
+
+static int make_float(const filling *f, double x, flx_tensor **out)
+{
+    flx_type scalar = flx_type_make(FLX_F64, 0, NULL);
+    flx_error err = {0};
+    flx_tensor *wide = flx_tensor_new(f->ctx, &scalar, &x, &err);
+    *out = wide ? flx_tensor_cast(wide, (flx_dtype)f->type->dtype, &err) : NULL;
+    flx_tensor_release(wide);
+    return *out ? STATUS_OK : input_failed(f->input, &err);
+}
+
+static int fill_number(const filling *f, const char *text, double x, flx_tensor **out)
+{
+    dtype_kind kind = kind_of(f->type->dtype);
+    flx_tensor *value = NULL;
+    int status =
+        kind == KIND_FLOAT || kind == KIND_COMPLEX ? make_float(f, x, &value) : make_integer(f, text, x, &value);
+    if (status)
+        return status;
+    const flx_attr attrs[] = {
+        {.key = "type", .kind = FLX_ATTR_TYPE, .as.type = f->type},
+        {.key = "value", .kind = FLX_ATTR_TENSOR, .as.tensor = value},
+    };
+    status = run_op(f, "full", attrs, sizeof attrs / sizeof attrs[0], out);
+    flx_tensor_release(value);
+    return status;
+}
+
+/* The text after `word`: "" when the SPEC is just that, after the ':' when there is one, NULL when it is another. */
+static const char *after_word(const char *spec, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(spec, word, n) != 0 || (spec[n] && spec[n] != ':'))
+        return NULL;
+    return spec[n] ? spec + n + 1 : spec + n;
+}
+
+int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out)
+{
+    filling f = {ctx, input, spec, type};
+    static const struct {
+        const char *word;
+        const char *op;
+    } random[] = {{"normal", "rng_normal"}, {"uniform", "rng_uniform"}};
+    for (size_t i = 0; i < sizeof random / sizeof random[0]; i++) {
+        const char *seed = after_word(spec, random[i].word);
+        if (seed)
+            return fill_random(&f, random[i].op, spec[strlen(random[i].word)] ? seed : NULL, out);
+    }
+    if (strcmp(spec, "iota") == 0)
+        return fill_iota(&f, out);
+    static const struct {
+        const char *word;
+        const char *number;
+    } words[] = {{"zeros", "0"}, {"ones", "1"}};
+    const char *number = spec;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(spec, words[i].word) == 0)
+            number = words[i].number;
+    double x;
+    if (read_number(number, &x))
+        return fill_number(&f, number, x, out);
+    int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
+    hint("path.npy, path.npz:key, path.safetensors:key, a number, zeros, ones, iota, normal[:SEED] or uniform[:SEED]");
+    return status;
+}

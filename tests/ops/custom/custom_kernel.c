@@ -318,12 +318,12 @@ TEST(kernel_call_reports_what_does_not_fit)
         {FOUR, "kernel=" SQUARE ", inputs=\"x, x\"", FLX_E_NAME, "buffer 'x' is named twice"},
         {FOUR, "kernel=\"kernel k() { buffer t: f64[4] workgroup; }\", inputs=\"t\"", FLX_E_NAME,
          "the kernel has no bound buffer 't'"},
-        {FOUR ", " FOUR, "kernel=" SQUARE, FLX_E_ARITY, "the kernel has 1 input, given 2"},
+        {FOUR ", " FOUR, "kernel=" SQUARE, FLX_E_ARITY, "the kernel has 1 input, got 2 operands"},
         {FOUR, "kernel=" TWO_RESULTS, FLX_E_ARITY, "the kernel has 2 inputs, got 1 operands"},
         {"const(f32[4], [1, 2, 3, 4])", "kernel=" SQUARE, FLX_E_DTYPE, "buffer 'x' holds f64, not f32"},
         {FOUR, "kernel=" SQUARE ", outputs=[f32[4]]", FLX_E_DTYPE, "buffer 'out' holds f64, not f32"},
-        {"const(f64[3], [1, 2, 3])", "kernel=" SQUARE, FLX_E_SHAPE, "buffer 'x' has 4 elements, f64[3] has 3"},
-        {FOUR, "kernel=" SQUARE ", outputs=[f64[3]]", FLX_E_SHAPE, "buffer 'out' has 4 elements, f64[3] has 3"},
+        {"const(f64[3], [1, 2, 3])", "kernel=" SQUARE, FLX_E_SHAPE, "buffer 'x' has 4 elements, but f64[3] has 3"},
+        {FOUR, "kernel=" SQUARE ", outputs=[f64[3]]", FLX_E_SHAPE, "buffer 'out' has 4 elements, but f64[3] has 3"},
         {FOUR, "kernel=" SQUARE ", outputs=[f64[4], f64[4]]", FLX_E_ARITY, "the kernel has 1 output, outputs lists 2"},
         {FOUR, "kernel=\"kernel k() { buffer out: f64[] output; buffer x: f64[4] read; }\"", FLX_E_ATTRIBUTE,
          "outputs must give the type of result 'out'"},
@@ -413,7 +413,7 @@ static void check_run_fails(const char *text, flx_code code, const char *message
 
 TEST(kernel_call_notices_too_many_trips)
 {
-    check_run_fails(COUNTED(", max_trips=2"), FLX_E_KERNEL, "a loop ran 3 trips, more than max_trips");
+    check_run_fails(COUNTED(", max_trips=2"), FLX_E_KERNEL, "a loop made 3 trips, more than max_trips");
 }
 
 TEST(kernel_call_needs_a_bound_for_the_reverse_of_a_counted_reverse)

@@ -269,9 +269,9 @@ TEST(parse_literals_that_do_not_fit_their_type_are_refused)
         flx_code code;
         const char *message;
     } rows[] = {
-        {"f32[2], [1]", FLX_E_SHAPE, "1 entries where 2"},
+        {"f32[2], [1]", FLX_E_SHAPE, "1 entries, expected 2"},
         {"f32[2], [1, 2, 3]", FLX_E_SHAPE, "more than 2"},
-        {"f32[2, 2], [[1, 2], [3]]", FLX_E_SHAPE, "1 entries where 2"},
+        {"f32[2, 2], [[1, 2], [3]]", FLX_E_SHAPE, "1 entries, expected 2"},
         {"f32[2], 1", FLX_E_SYNTAX, "'['"},
         {"f32[], [1]", FLX_E_SYNTAX, "a number"},
         {"f32[2], [[1, 2]]", FLX_E_SYNTAX, "a number"},
@@ -283,7 +283,7 @@ TEST(parse_literals_that_do_not_fit_their_type_are_refused)
         {"f32[1], [true]", FLX_E_DTYPE, "not a value of f32"},
         {"bool[1], \"02\"", FLX_E_DTYPE, "00 or 01"},
         {"f32[1], \"00\"", FLX_E_SHAPE, "2 hexadecimal digits"},
-        {"f32[1], \"0000000g\"", FLX_E_SYNTAX, "no hexadecimal digit"},
+        {"f32[1], \"0000000g\"", FLX_E_SYNTAX, "not a hexadecimal digit"},
         {"f32[N], [1]", FLX_E_UNBOUND_DIM, "numbers for its dimensions"},
         {"f32[1000000000], [1]", FLX_E_SHAPE, "too short"},
         {"[1, 2]", FLX_E_SYNTAX, "a type"},

@@ -135,7 +135,7 @@ TEST(specialise_refuses_bindings_that_make_no_sense)
     check_special_fails(text, &unnamed, 1, FLX_E_USAGE, "name");
     check_special_fails(text, &endless, 1, FLX_E_USAGE, "extent");
     check_special_fails(text, NULL, 1, FLX_E_USAGE, "bindings");
-    check_special_fails(text, torn, 2, FLX_E_SHAPE, "as 2 and as 3");
+    check_special_fails(text, torn, 2, FLX_E_SHAPE, "both 2 and 3");
     check_special(text, agreed, 2, "graph f(x: f32[2]) { return x }");
 }
 

@@ -182,7 +182,7 @@ static const refusal refusals[] = {
     {PLAIN, {.flags = 64}, FLX_E_USAGE, "unknown flags"},
     {PLAIN, {.optimiser = FLX_ADAM, .flags = FLX_TRAIN_NESTEROV}, FLX_E_USAGE, "adam has no Nesterov"},
     {PLAIN, {.rate = -1}, FLX_E_USAGE, "rate=-1 is out of range"},
-    {PLAIN, {.optimiser = FLX_ADAM, .beta2 = 1}, FLX_E_USAGE, "beta2 is 1"},
+    {PLAIN, {.optimiser = FLX_ADAM, .beta2 = 1}, FLX_E_USAGE, "beta2=1 is out of range"},
 };
 
 TEST(trainer_refuses_what_cannot_be_trained)

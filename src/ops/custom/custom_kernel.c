@@ -343,7 +343,7 @@ static flx_code read_grid(run *r)
     for (size_t i = 0; i < 3; i++) {
         int64_t n = i < r->a->grid.n ? r->a->grid.v[i] : 1;
         if (n < 0 || n > UINT32_MAX)
-            return flxi_eval_fail(r->e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is too large", (long long)n);
+            return flxi_eval_fail(r->e, FLX_E_SIZE, NULL, "a grid of %lld workgroups is out of range", (long long)n);
         r->grid[i] = (uint32_t)n;
     }
     return FLX_OK;

@@ -239,7 +239,7 @@ typedef struct flx_reduce_precision_attrs {
 } flx_reduce_precision_attrs;
 #define FLX_REDUCE_PRECISION_ATTRS {sizeof(flx_reduce_precision_attrs), FLX_DEFAULT, FLX_DEFAULT}
 
-/** x rounded to a format of so many exponent and mantissa bits, ties to even; too large becomes inf */
+/** x rounded to a format with the given exponent and mantissa bits, ties to even; overflow becomes inf */
 static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const flx_reduce_precision_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -260,7 +260,7 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
     &(flx_reduce_precision_attrs){.exponent = FLX_DEFAULT, .mantissa = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** its operands; no pass moves anything across, merges or folds it */
+/** its operands; no pass moves anything across it, merges it or folds it */
 static inline uint32_t flx_optimization_barrier(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
                                                 *results, size_t capacity)
 {
@@ -273,7 +273,7 @@ typedef struct flx_print_attrs {
 } flx_print_attrs;
 #define FLX_PRINT_ATTRS {sizeof(flx_print_attrs), NULL}
 
-/** x; hands message and value to the host when it runs */
+/** x; passes message and value to the host when it runs */
 static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1303,7 +1303,7 @@ typedef struct flx_iota_attrs {
 } flx_iota_attrs;
 #define FLX_IOTA_ATTRS {sizeof(flx_iota_attrs), NULL, FLX_DEFAULT}
 
-/** 0, 1, 2 … along axis, the same along the others; integers wrap */
+/** 0, 1, 2 … along axis, constant along the others; integers wrap */
 static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -1382,7 +1382,7 @@ typedef struct flx_reshape_attrs {
 } flx_reshape_attrs;
 #define FLX_RESHAPE_ATTRS {sizeof(flx_reshape_attrs), {NULL, 0}}
 
-/** x's elements in row-major order with another shape; one entry may be -1, which is inferred */
+/** x's elements in row-major order in another shape; one entry may be -1, which is inferred */
 static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshape_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1506,7 +1506,7 @@ typedef struct flx_unsqueeze_attrs {
 } flx_unsqueeze_attrs;
 #define FLX_UNSQUEEZE_ATTRS {sizeof(flx_unsqueeze_attrs), {NULL, 0}}
 
-/** x with axes of extent 1 inserted, which count on the result */
+/** x with axes of extent 1 inserted at the given positions of the result */
 static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsqueeze_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1532,7 +1532,7 @@ typedef struct flx_narrow_attrs {
 } flx_narrow_attrs;
 #define FLX_NARROW_ATTRS {sizeof(flx_narrow_attrs), FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT}
 
-/** positions start … start + len - 1 along axis */
+/** elements start … start + len - 1 along axis */
 static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -1592,7 +1592,7 @@ typedef struct flx_pad_attrs {
 } flx_pad_attrs;
 #define FLX_PAD_ATTRS {sizeof(flx_pad_attrs), {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** value between neighbours (interior) and at the ends (low, high); negative low and high crop */
+/** x with value between neighbours (interior) and at the ends (low, high); negative low and high crop */
 static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const flx_pad_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -1621,7 +1621,7 @@ typedef struct flx_reverse_attrs {
 } flx_reverse_attrs;
 #define FLX_REVERSE_ATTRS {sizeof(flx_reverse_attrs), {NULL, 0}}
 
-/** the given axes backwards */
+/** x with the order of elements reversed along the given axes */
 static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_reverse_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1668,7 +1668,7 @@ typedef struct flx_stack_attrs {
 } flx_stack_attrs;
 #define FLX_STACK_ATTRS {sizeof(flx_stack_attrs), FLX_DEFAULT}
 
-/** the operands, of one shape, along a new axis */
+/** the operands, of equal shape, along a new axis */
 static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_stack_attrs
                                      *attrs)
 {
@@ -1719,7 +1719,7 @@ typedef struct flx_unstack_attrs {
 } flx_unstack_attrs;
 #define FLX_UNSTACK_ATTRS {sizeof(flx_unstack_attrs), FLX_DEFAULT}
 
-/** the rows along axis, which is dropped */
+/** the slices along axis, without that axis */
 static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *results, size_t capacity, const
                                         flx_unstack_attrs *attrs)
 {
@@ -1792,7 +1792,8 @@ typedef struct flx_diag_attrs {
 } flx_diag_attrs;
 #define FLX_DIAG_ATTRS {sizeof(flx_diag_attrs), FLX_DEFAULT}
 
-/** a vector as diagonal k of a matrix of zeros; of more axes: diagonal k of the last two */
+/** a vector as diagonal k of a matrix of zeros; for more axes, diagonal k of the last two; diag_set always builds,
+    diag_extract always reads a main diagonal */
 static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1816,7 +1817,7 @@ typedef struct flx_tile_attrs {
 } flx_tile_attrs;
 #define FLX_TILE_ATTRS {sizeof(flx_tile_attrs), {NULL, 0}}
 
-/** repeats[k] copies of x side by side along axis k */
+/** repeats[k] copies of x, one after the other, along axis k */
 static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -1841,7 +1842,7 @@ typedef struct flx_repeat_attrs {
 } flx_repeat_attrs;
 #define FLX_REPEAT_ATTRS {sizeof(flx_repeat_attrs), FLX_DEFAULT, FLX_DEFAULT}
 
-/** each element repeats times in a row along axis */
+/** each element `repeats` times in a row along axis */
 static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -1894,7 +1895,7 @@ typedef struct flx_meshgrid_attrs {
 } flx_meshgrid_attrs;
 #define FLX_MESHGRID_ATTRS {sizeof(flx_meshgrid_attrs), NULL}
 
-/** result k is vector k spread over the grid of all; xy swaps the first two axes */
+/** result k is vector k broadcast over the grid of all; xy swaps the first two axes */
 static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                          size_t capacity, const flx_meshgrid_attrs *attrs)
 {
@@ -1922,7 +1923,7 @@ typedef struct flx_reduce_sum_attrs {
 } flx_reduce_sum_attrs;
 #define FLX_REDUCE_SUM_ATTRS {sizeof(flx_reduce_sum_attrs), {NULL, 0}, -1}
 
-/** sum over axes, 0 of nothing; bool: or */
+/** sum over axes; 0 if empty; bool: or */
 static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_reduce_sum_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -1949,7 +1950,7 @@ typedef struct flx_reduce_mean_attrs {
 } flx_reduce_mean_attrs;
 #define FLX_REDUCE_MEAN_ATTRS {sizeof(flx_reduce_mean_attrs), {NULL, 0}, -1}
 
-/** sum over axes / count, NaN of nothing */
+/** sum over axes / count; NaN if empty */
 static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_reduce_mean_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -1976,7 +1977,7 @@ typedef struct flx_reduce_max_attrs {
 } flx_reduce_max_attrs;
 #define FLX_REDUCE_MAX_ATTRS {sizeof(flx_reduce_max_attrs), {NULL, 0}, -1}
 
-/** largest over axes, NaN if any is; -inf or the type's minimum of nothing; bool: or */
+/** maximum over axes; NaN if any element is NaN; -inf or the type's minimum if empty; bool: or */
 static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_reduce_max_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2003,7 +2004,7 @@ typedef struct flx_reduce_min_attrs {
 } flx_reduce_min_attrs;
 #define FLX_REDUCE_MIN_ATTRS {sizeof(flx_reduce_min_attrs), {NULL, 0}, -1}
 
-/** smallest over axes, NaN if any is; +inf or the type's maximum of nothing; bool: and */
+/** minimum over axes; NaN if any element is NaN; +inf or the type's maximum if empty; bool: and */
 static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_reduce_min_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2030,7 +2031,7 @@ typedef struct flx_reduce_prod_attrs {
 } flx_reduce_prod_attrs;
 #define FLX_REDUCE_PROD_ATTRS {sizeof(flx_reduce_prod_attrs), {NULL, 0}, -1}
 
-/** product over axes, 1 of nothing; bool: and */
+/** product over axes; 1 if empty; bool: and */
 static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_reduce_prod_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2057,7 +2058,7 @@ typedef struct flx_reduce_any_attrs {
 } flx_reduce_any_attrs;
 #define FLX_REDUCE_ANY_ATTRS {sizeof(flx_reduce_any_attrs), {NULL, 0}, -1}
 
-/** true if any element over axes is */
+/** true if any element over axes is true */
 static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_reduce_any_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2084,7 +2085,7 @@ typedef struct flx_reduce_all_attrs {
 } flx_reduce_all_attrs;
 #define FLX_REDUCE_ALL_ATTRS {sizeof(flx_reduce_all_attrs), {NULL, 0}, -1}
 
-/** true if all elements over axes are */
+/** true if all elements over axes are true */
 static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_reduce_all_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2112,7 +2113,7 @@ typedef struct flx_argmax_attrs {
 } flx_argmax_attrs;
 #define FLX_ARGMAX_ATTRS {sizeof(flx_argmax_attrs), FLX_DEFAULT, -1, FLX_DTYPE_NONE}
 
-/** position of the largest along axis; ties: the lowest; the first NaN wins */
+/** position of the largest along axis; the lowest among ties; the first NaN if there is one */
 static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -2142,7 +2143,7 @@ typedef struct flx_argmin_attrs {
 } flx_argmin_attrs;
 #define FLX_ARGMIN_ATTRS {sizeof(flx_argmin_attrs), FLX_DEFAULT, -1, FLX_DTYPE_NONE}
 
-/** position of the smallest along axis; ties: the lowest; the first NaN wins */
+/** position of the smallest along axis; the lowest among ties; the first NaN if there is one */
 static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -2280,7 +2281,7 @@ typedef struct flx_cummax_attrs {
 } flx_cummax_attrs;
 #define FLX_CUMMAX_ATTRS {sizeof(flx_cummax_attrs), FLX_DEFAULT, -1, -1}
 
-/** largest so far along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
+/** running maximum along axis, NaN from the first NaN on; exclusive starts from -inf or the type's minimum */
 static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -2310,7 +2311,7 @@ typedef struct flx_cummin_attrs {
 } flx_cummin_attrs;
 #define FLX_CUMMIN_ATTRS {sizeof(flx_cummin_attrs), FLX_DEFAULT, -1, -1}
 
-/** smallest so far along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
+/** running minimum along axis, NaN from the first NaN on; exclusive starts from +inf or the type's maximum */
 static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -2394,7 +2395,7 @@ typedef struct flx_map_attrs {
 } flx_map_attrs;
 #define FLX_MAP_ATTRS {sizeof(flx_map_attrs), NULL}
 
-/** body applied to the elements of equally shaped operands */
+/** body applied to the elements of operands of equal shape */
 static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
                                     capacity, const flx_map_attrs *attrs)
 {
@@ -2418,7 +2419,7 @@ typedef struct flx_topk_attrs {
 } flx_topk_attrs;
 #define FLX_TOPK_ATTRS {sizeof(flx_topk_attrs), FLX_DEFAULT, FLX_DTYPE_NONE}
 
-/** positions of the k largest along the last axis, largest first */
+/** positions of the k largest along the last axis, largest first; top_k takes any axis and gives their values too */
 static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2446,7 +2447,7 @@ typedef struct flx_top_k_attrs {
 } flx_top_k_attrs;
 #define FLX_TOP_K_ATTRS {sizeof(flx_top_k_attrs), FLX_DEFAULT, FLX_DEFAULT, FLX_DTYPE_NONE}
 
-/** the k largest along axis and their positions, largest first */
+/** the k largest along axis and their positions, largest first; topk gives the positions alone */
 static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2], const flx_top_k_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -2478,8 +2479,8 @@ typedef struct flx_sort_attrs {
 } flx_sort_attrs;
 #define FLX_SORT_ATTRS {sizeof(flx_sort_attrs), FLX_DEFAULT, FLX_DEFAULT, -1, -1, NULL}
 
-/** operands reordered alike along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a goes first
-    */
+/** operands reordered together along axis, by the first num_keys of them; compare(a1, b1, ...) says whether a comes
+    first */
 static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                      size_t capacity, const flx_sort_attrs *attrs)
 {
@@ -2548,7 +2549,7 @@ typedef struct flx_gather_attrs {
 } flx_gather_attrs;
 #define FLX_GATHER_ATTRS {sizeof(flx_gather_attrs), FLX_DEFAULT, NULL}
 
-/** y[p, i, q] = table[p, idx[i], q], i replacing the axis of table */
+/** y[p, i, q] = table[p, idx[i], q]; the axes of idx replace the axis of table */
 static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, const flx_gather_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2576,7 +2577,7 @@ typedef struct flx_scatter_add_attrs {
 } flx_scatter_add_attrs;
 #define FLX_SCATTER_ADD_ATTRS {sizeof(flx_scatter_add_attrs), FLX_DEFAULT, NULL}
 
-/** y = 0 of R rows, then y[idx[i]] += upd[i]; duplicates accumulate */
+/** y has R rows of zeros, then y[idx[i]] += upd[i]; duplicates accumulate */
 static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val idx, const flx_scatter_add_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2604,7 +2605,7 @@ typedef struct flx_take_along_attrs {
 } flx_take_along_attrs;
 #define FLX_TAKE_ALONG_ATTRS {sizeof(flx_take_along_attrs), FLX_DEFAULT, NULL}
 
-/** y[p, i, q] = x[p, idx[p, i, q], q], i running along the axis */
+/** y[p, i, q] = x[p, idx[p, i, q], q], with i along the axis */
 static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, const flx_take_along_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -2634,7 +2635,7 @@ typedef struct flx_one_hot_attrs {
 } flx_one_hot_attrs;
 #define FLX_ONE_HOT_ATTRS {sizeof(flx_one_hot_attrs), FLX_DEFAULT, FLX_DEFAULT, FLX_DTYPE_NONE, NULL}
 
-/** y[p, k, q] = 1 where k = i[p, q], else 0; k has n values */
+/** y[p, k, q] = 1 where k = i[p, q], else 0, for k = 0 to n - 1 */
 static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_hot_attrs *attrs)
 {
     flx_attr flx_a[4];
@@ -2701,7 +2702,7 @@ typedef struct flx_gather_nd_attrs {
 #define FLX_GATHER_ND_ATTRS {sizeof(flx_gather_nd_attrs), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
     {NULL, 0}, FLX_DEFAULT, NULL}
 
-/** y[o] = x[s + t + u]: s a start read from indices, t the batch position, u the place in the window */
+/** y[o] = x[s + t + u]: s a start read from indices, t the batch position, u the position in the window */
 static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indices, const flx_gather_nd_attrs *attrs)
 {
     flx_attr flx_a[8];
@@ -2867,7 +2868,7 @@ typedef struct flx_einsum_attrs {
 } flx_einsum_attrs;
 #define FLX_EINSUM_ATTRS {sizeof(flx_einsum_attrs), NULL}
 
-/** products of all operands summed over the letters of eq that its result does not have */
+/** the product of all operands, summed over the letters of eq that the result does not have */
 static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_einsum_attrs
                                       *attrs)
 {
@@ -2890,7 +2891,7 @@ typedef struct flx_grouped_matmul_attrs {
 } flx_grouped_matmul_attrs;
 #define FLX_GROUPED_MATMUL_ATTRS {sizeof(flx_grouped_matmul_attrs), NULL}
 
-/** y[i] = x[i] w[e[i]], w being a list of matrices */
+/** y[i] = x[i] w[e[i]]; w is a list of matrices */
 static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_val e, const
                                               flx_grouped_matmul_attrs *attrs)
 {
@@ -2947,8 +2948,7 @@ typedef struct flx_grouped_matmul_weight_backward_attrs {
 } flx_grouped_matmul_weight_backward_attrs;
 #define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_ATTRS {sizeof(flx_grouped_matmul_weight_backward_attrs), FLX_DEFAULT, NULL}
 
-/** the transpose of grouped_matmul in w: w[k] = sum of the products x[i]^T dy[i] over the rows with e[i] = k, of E
-    matrices */
+/** the transpose of grouped_matmul in w: w[k] = sum of x[i]^T dy[i] over the rows with e[i] = k, for E matrices */
 static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_val x, flx_val dy, flx_val e, const
                                                               flx_grouped_matmul_weight_backward_attrs *attrs)
 {
@@ -2976,7 +2976,8 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
 
 /* ---- linalg ---- */
 
-/** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors; dense_solve and batched_dense_solve are the same with the ranks fixed */
+/** x with a x = b, for each matrix of a: b has the axes of a, or one less for vectors; dense_solve and
+    batched_dense_solve are the same with the ranks fixed */
 static inline flx_val flx_solve(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -3009,7 +3010,7 @@ typedef struct flx_lu_solve_attrs {
 } flx_lu_solve_attrs;
 #define FLX_LU_SOLVE_ATTRS {sizeof(flx_lu_solve_attrs), NULL}
 
-/** x with a x = b, or with a^T or a^H by trans, from the factors of a that lu gives */
+/** x with a x = b, or with a^T or a^H as trans says, from the factors of a returned by lu */
 static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, flx_val b, const flx_lu_solve_attrs
                                         *attrs)
 {
@@ -3038,7 +3039,8 @@ static inline flx_val flx_inv(flx_graph *g, flx_val a)
     return flx_op1(g, "inv", flx_x, 1, NULL, 0);
 }
 
-/** a[perm] = L U: L below the diagonal of lu, with ones on its own, U from it on; row k was exchanged with pivots[k] */
+/** a[perm] = L U: L is below the diagonal of lu, with an implicit unit diagonal, U is the rest; row k was exchanged
+    with pivots[k] */
 static inline uint32_t flx_lu(flx_graph *g, flx_val a, flx_val results[3])
 {
     flx_val flx_x[1];
@@ -3052,7 +3054,7 @@ typedef struct flx_cholesky_attrs {
 } flx_cholesky_attrs;
 #define FLX_CHOLESKY_ATTRS {sizeof(flx_cholesky_attrs), -1}
 
-/** the triangle l with l l^H = a, or l^H l = a where lower is false; of a only (a + a^H) / 2 is seen */
+/** the triangle l with l l^H = a, or l^H l = a if lower is false; only (a + a^H) / 2 is used */
 static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_cholesky_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -3125,7 +3127,7 @@ typedef struct flx_matrix_power_attrs {
 } flx_matrix_power_attrs;
 #define FLX_MATRIX_POWER_ATTRS {sizeof(flx_matrix_power_attrs), FLX_DEFAULT}
 
-/** a multiplied n times; for negative n the inverse, for 0 the identity */
+/** the product of n factors a; negative n: of the inverse; 0: the identity */
 static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_matrix_power_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -3143,7 +3145,7 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
     &(flx_matrix_power_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** the diagonal of each matrix */
+/** the main diagonal of each matrix; diag does the same for any diagonal k */
 static inline flx_val flx_diag_extract(flx_graph *g, flx_val x)
 {
     flx_val flx_x[1];
@@ -3167,7 +3169,7 @@ static inline flx_val flx_expm(flx_graph *g, flx_val a)
     return flx_op1(g, "expm", flx_x, 1, NULL, 0);
 }
 
-/** a = q r with q^H q = 1 and r upper triangular, its diagonal positive; of the smaller extent, not the full one */
+/** a = q r with q^H q = 1 and r upper triangular with a positive diagonal; reduced, not full */
 static inline uint32_t flx_qr(flx_graph *g, flx_val a, flx_val results[2])
 {
     flx_val flx_x[1];
@@ -3246,7 +3248,7 @@ typedef struct flx_solve_triangular_attrs {
 } flx_solve_triangular_attrs;
 #define FLX_SOLVE_TRIANGULAR_ATTRS {sizeof(flx_solve_triangular_attrs), -1, NULL, -1, -1}
 
-/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; op by trans */
+/** x with op(t) x = b, or x op(t) = b, reading one triangle of t; trans selects op */
 static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val b, const flx_solve_triangular_attrs
                                                 *attrs)
 {
@@ -3281,7 +3283,8 @@ typedef struct flx_norm_attrs {
 } flx_norm_attrs;
 #define FLX_NORM_ATTRS {sizeof(flx_norm_attrs), NAN, {NULL, 0}, -1}
 
-/** (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the smallest, 0: how many are not 0; real */
+/** the length of vectors, not a normalisation: (sum of |x|^ord)^(1/ord) over the axes; inf: the largest |x|, -inf: the
+    smallest, 0: the number of nonzeros; real */
 static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -3303,8 +3306,8 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
     -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; derivatives of vectors count equal
-    eigenvalues as zero contributions */
+/** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; in derivatives of v, equal eigenvalues
+    contribute zero */
 static inline uint32_t flx_eigh(flx_graph *g, flx_val a, flx_val results[2])
 {
     flx_val flx_x[1];
@@ -3360,8 +3363,7 @@ typedef struct flx_pinv_attrs {
 } flx_pinv_attrs;
 #define FLX_PINV_ATTRS {sizeof(flx_pinv_attrs), NAN}
 
-/** the pseudoinverse; singular values up to rcond times the largest count as 0, rcond being max(m, n) eps where it is
-    none */
+/** the pseudoinverse; singular values up to rcond times the largest count as 0 (default rcond: max(m, n) eps) */
 static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -3379,7 +3381,7 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** pinv(a) b: of all x that make |a x - b| smallest the shortest */
+/** pinv(a) b: the shortest of all x that minimise |a x - b| */
 static inline flx_val flx_lstsq(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -3399,8 +3401,8 @@ typedef struct flx_cg_attrs {
 } flx_cg_attrs;
 #define FLX_CG_ATTRS {sizeof(flx_cg_attrs), NULL, NAN, FLX_DEFAULT}
 
-/** solves body(x, params...) = b, body being linear in x, Hermitian and positive definite, until |b - body(x)| <= tol
-    |b|, by conjugate gradients */
+/** solves body(x, params...) = b by conjugate gradients until |b - body(x)| <= tol |b|; body must be linear in x,
+    Hermitian and positive definite */
 static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_cg_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -3428,7 +3430,7 @@ typedef struct flx_gmres_attrs {
 } flx_gmres_attrs;
 #define FLX_GMRES_ATTRS {sizeof(flx_gmres_attrs), NULL, NAN, FLX_DEFAULT}
 
-/** solves body(x, params...) = b, body being linear in x, until |b - body(x)| <= tol |b|, by GMRES */
+/** solves body(x, params...) = b by GMRES until |b - body(x)| <= tol |b|; body must be linear in x */
 static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_gmres_attrs
                                      *attrs)
 {
@@ -3457,7 +3459,7 @@ typedef struct flx_fixed_point_attrs {
 } flx_fixed_point_attrs;
 #define FLX_FIXED_POINT_ATTRS {sizeof(flx_fixed_point_attrs), NULL, NAN, FLX_DEFAULT}
 
-/** x = body(x, params...), repeated from x0 until a step is no longer than tol (1 + |x|) */
+/** solves x = body(x, params...) by iteration from x0 until a step is at most tol (1 + |x|) */
 static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                            flx_fixed_point_attrs *attrs)
 {
@@ -3487,7 +3489,7 @@ typedef struct flx_root_attrs {
 } flx_root_attrs;
 #define FLX_ROOT_ATTRS {sizeof(flx_root_attrs), NULL, NAN, FLX_DEFAULT}
 
-/** solves body(x, params...) = 0 by Newton's method from x0 until a step is no longer than tol (1 + |x|) */
+/** solves body(x, params...) = 0 by Newton's method from x0 until a step is at most tol (1 + |x|) */
 static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_root_attrs
                                     *attrs)
 {
@@ -3548,7 +3550,7 @@ typedef struct flx_fft_attrs {
 } flx_fft_attrs;
 #define FLX_FFT_ATTRS {sizeof(flx_fft_attrs), -1, NULL}
 
-/** the discrete Fourier transform of the last axis; real dtypes hold [re..., im...] there */
+/** the discrete Fourier transform of the last axis, which is [re..., im...] for real dtypes */
 static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -3659,7 +3661,7 @@ typedef struct flx_rfft_attrs {
 } flx_rfft_attrs;
 #define FLX_RFFT_ATTRS {sizeof(flx_rfft_attrs), FLX_DEFAULT, NULL}
 
-/** bins 0 to n//2 of the transform of a real signal, padded with zeros or cut to n */
+/** bins 0 to n//2 of the transform of a real signal, zero-padded or truncated to n */
 static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2], const flx_rfft_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -3771,7 +3773,7 @@ typedef struct flx_conv_backward_input_attrs {
 #define FLX_CONV_BACKWARD_INPUT_ATTRS {sizeof(flx_conv_backward_input_attrs), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, \
     0}, FLX_DEFAULT}
 
-/** the transpose of conv in x: scatters z through w onto an input of spatial extents input_size */
+/** the transpose of conv in x: scatters z through w to an input of spatial extents input_size */
 static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_val w, const
                                                    flx_conv_backward_input_attrs *attrs)
 {
@@ -3954,7 +3956,7 @@ typedef struct flx_max_pool_backward_attrs {
 } flx_max_pool_backward_attrs;
 #define FLX_MAX_POOL_BACKWARD_ATTRS {sizeof(flx_max_pool_backward_attrs), {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** dy added up at the positions of pool_argmax(x), zero elsewhere; linear in dy, no derivative in x */
+/** dy summed at the positions of pool_argmax(x), zero elsewhere; linear in dy, no derivative in x */
 static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_val dy, const flx_max_pool_backward_attrs
                                                  *attrs)
 {
@@ -4074,7 +4076,7 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** the linear convolution of the last axes, of length len(a) + len(b) - 1, by transforms */
+/** the linear convolution along the last axes, of length len(a) + len(b) - 1, computed by Fourier transforms */
 static inline flx_val flx_fft_conv1d(flx_graph *g, flx_val a, flx_val b)
 {
     flx_val flx_x[2];
@@ -4090,7 +4092,7 @@ typedef struct flx_fftfreq_attrs {
 } flx_fftfreq_attrs;
 #define FLX_FFTFREQ_ATTRS {sizeof(flx_fftfreq_attrs), FLX_DEFAULT, FLX_DTYPE_NONE}
 
-/** the frequencies of the bins of fft: k/n, from n/2 on (k - n)/n */
+/** the frequencies of the bins of fft: k/n for k < n/2, else (k - n)/n */
 static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -4164,7 +4166,7 @@ typedef struct flx_log_mel_backward_attrs {
 } flx_log_mel_backward_attrs;
 #define FLX_LOG_MEL_BACKWARD_ATTRS {sizeof(flx_log_mel_backward_attrs), NAN}
 
-/** the cotangent of spec in log_mel */
+/** the cotangent of log_mel's spec */
 static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_val filt, flx_val dy, const
                                                 flx_log_mel_backward_attrs *attrs)
 {
@@ -4223,7 +4225,7 @@ typedef struct flx_welch_peaks_attrs {
 } flx_welch_peaks_attrs;
 #define FLX_WELCH_PEAKS_ATTRS {sizeof(flx_welch_peaks_attrs), FLX_DEFAULT}
 
-/** the k bins of the largest mean power, largest first; spec is [segments, .., 2*bins], re then im */
+/** the k bins with the largest mean power, largest first; spec is [segments, .., 2*bins], re then im */
 static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val results[2], const flx_welch_peaks_attrs
                                             *attrs)
 {
@@ -4255,7 +4257,7 @@ typedef struct flx_reduce_window_attrs {
 #define FLX_REDUCE_WINDOW_ATTRS {sizeof(flx_reduce_window_attrs), {NULL, 0}, {NULL, NULL}, {NULL, 0}, {NULL, 0}, \
     {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding holds init */
+/** x1, ..., init1, ...: combine folded over each window, from init, in row-major order; padding is init */
 static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
                                               *results, size_t capacity, const flx_reduce_window_attrs *attrs)
 {
@@ -4297,7 +4299,8 @@ typedef struct flx_select_and_scatter_attrs {
 #define FLX_SELECT_AND_SCATTER_ATTRS {sizeof(flx_select_and_scatter_attrs), {NULL, 0}, {NULL, NULL}, {NULL, NULL}, \
     {NULL, 0}, {NULL, 0}, {NULL, 0}}
 
-/** each window of x keeps the position select prefers; source is combined into a tensor of init at those positions */
+/** each window of x keeps the position that select prefers; source is combined into a tensor of init at those positions
+    */
 static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_val source, flx_val init, const
                                                   flx_select_and_scatter_attrs *attrs)
 {
@@ -4335,8 +4338,8 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
 typedef struct flx_attention_attrs {
     uint32_t struct_size; /* sizeof(flx_attention_attrs) */
     const char *layout; /* must be given; of: bhsd bshd bsd */
-    int64_t num_heads; /* as q shows */
-    int64_t head_dim; /* as q shows */
+    int64_t num_heads; /* from q */
+    int64_t head_dim; /* from q */
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none; of: none causal sliding_window custom bias */
     int64_t window; /* none */
@@ -4346,8 +4349,8 @@ typedef struct flx_attention_attrs {
 #define FLX_ATTENTION_ATTRS {sizeof(flx_attention_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NULL, \
     FLX_DEFAULT, NAN, NAN}
 
-/** softmax over the allowed keys of softcap*tanh(score_scale*q k^T / softcap) + bias, times v; a query without an
-    allowed key gives 0. mask_kind=custom allows where mask >= 0.5, bias adds it */
+/** softmax over the allowed keys of softcap*tanh(score_scale*q k^T / softcap) + bias, times v; 0 for a query without an
+    allowed key. mask_kind=custom allows keys where mask >= 0.5, bias adds the mask */
 static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val mask, const
                                          flx_attention_attrs *attrs)
 {
@@ -4391,8 +4394,8 @@ typedef struct flx_attention_backward_attrs {
     uint32_t struct_size; /* sizeof(flx_attention_backward_attrs) */
     const char *wrt; /* must be given; of: query key value bias */
     const char *layout; /* must be given; of: bhsd bshd bsd */
-    int64_t num_heads; /* as q shows */
-    int64_t head_dim; /* as q shows */
+    int64_t num_heads; /* from q */
+    int64_t head_dim; /* from q */
     int64_t num_kv_heads; /* num_heads */
     const char *mask_kind; /* none; of: none causal sliding_window custom bias */
     int64_t window; /* none */
@@ -4402,7 +4405,7 @@ typedef struct flx_attention_backward_attrs {
 #define FLX_ATTENTION_BACKWARD_ATTRS {sizeof(flx_attention_backward_attrs), NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, \
     FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
 
-/** the cotangent of one operand of attention, of the result's cotangent dy */
+/** the cotangent of one operand of attention, from the result's cotangent dy */
 static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy, flx_val
                                                   mask, const flx_attention_backward_attrs *attrs)
 {
@@ -4459,8 +4462,8 @@ typedef struct flx_axial_rope2d_attrs {
 #define FLX_AXIAL_ROPE2D_ATTRS {sizeof(flx_axial_rope2d_attrs), FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, NAN, \
     FLX_DEFAULT, NULL}
 
-/** neighbours in each head of [N, S, H*D] turned by px*f in its first half and by py*f in its second, (px, py) the
-    token's place in the grid, f = theta^(-4c/D) for pair c */
+/** neighbours in each head of [N, S, H*D] rotated by px*f in its first half and by py*f in its second; (px, py) is the
+    token's grid position, f = theta^(-4c/D) for pair c */
 static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_axial_rope2d_attrs *attrs)
 {
     flx_attr flx_a[6];
@@ -4495,7 +4498,7 @@ typedef struct flx_softmax_cross_entropy_with_logits_attrs {
 } flx_softmax_cross_entropy_with_logits_attrs;
 #define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_ATTRS {sizeof(flx_softmax_cross_entropy_with_logits_attrs), NULL}
 
-/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero ignores labels out of range: 0 */
+/** logsumexp(logits[n]) - logits[n, labels[n]] for logits [N, C]; oob=zero gives 0 for labels out of range */
 static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, flx_val logits, flx_val labels, const
                                                                  flx_softmax_cross_entropy_with_logits_attrs *attrs)
 {
@@ -4523,7 +4526,7 @@ typedef struct flx_softmax_cross_entropy_backward_attrs {
 } flx_softmax_cross_entropy_backward_attrs;
 #define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_ATTRS {sizeof(flx_softmax_cross_entropy_backward_attrs), NULL}
 
-/** the cotangent of its logits, (softmax(logits) - onehot) dl */
+/** the cotangent of the logits, (softmax(logits) - onehot) dl */
 static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_val logits, flx_val labels, flx_val dl,
                                                               const flx_softmax_cross_entropy_backward_attrs *attrs)
 {
@@ -4704,8 +4707,8 @@ typedef struct flx_batch_norm_training_attrs {
 } flx_batch_norm_training_attrs;
 #define FLX_BATCH_NORM_TRAINING_ATTRS {sizeof(flx_batch_norm_training_attrs), NAN}
 
-/** batch_norm_inference of x [N, C, ...] with its own mean and biased variance per channel, over all axes but 1; these
-    have gamma's dtype */
+/** batch_norm_inference of x [N, C, ...] with its own mean and biased variance per channel, over all axes except 1;
+    both have gamma's dtype */
 static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val
                                                     results[3], const flx_batch_norm_training_attrs *attrs)
 {
@@ -5075,7 +5078,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
     NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
-/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x from token to token, from 0 */
+/** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x for each token, starting at 0 */
 static inline flx_val flx_selective_scan(flx_graph *g, flx_val x, flx_val delta, flx_val a, flx_val b, flx_val c)
 {
     flx_val flx_x[5];
@@ -5093,8 +5096,8 @@ typedef struct flx_gated_delta_net_attrs {
 } flx_gated_delta_net_attrs;
 #define FLX_GATED_DELTA_NET_ATTRS {sizeof(flx_gated_delta_net_attrs), -1}
 
-/** from token to token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), T[N, H, n, n] from state or 0;
-    with carry_state the last T is a second result */
+/** for each token T = exp(gamma) T, T = T + k (v - k T) beta, y = q T / sqrt(n), with T[N, H, n, n] starting at state
+    or 0; with carry_state the last T is a second result */
 static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val
                                                 beta, flx_val state, flx_val *results, size_t capacity, const
                                                 flx_gated_delta_net_attrs *attrs)
@@ -5126,14 +5129,14 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
 typedef struct flx_rope_attrs {
     uint32_t struct_size; /* sizeof(flx_rope_attrs) */
     const char *layout; /* must be given; of: bhsd bshd bsd */
-    int64_t head_dim; /* as x shows */
+    int64_t head_dim; /* from x */
     int64_t n_rot; /* head_dim */
-    int64_t num_heads; /* as x shows */
+    int64_t num_heads; /* from x */
 } flx_rope_attrs;
 #define FLX_ROPE_ATTRS {sizeof(flx_rope_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT}
 
-/** elements i and i + n_rot/2 of each head turned by the angle whose cosine and sine the tables have for its token;
-    those from n_rot on pass */
+/** elements i and i + n_rot/2 of each head rotated by the angle whose cosine and sine are in the tables for its token;
+    elements from n_rot on are unchanged */
 static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const flx_rope_attrs *attrs)
 {
     flx_attr flx_a[4];
@@ -5163,9 +5166,9 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
 typedef struct flx_rope_backward_attrs {
     uint32_t struct_size; /* sizeof(flx_rope_backward_attrs) */
     const char *layout; /* must be given; of: bhsd bshd bsd */
-    int64_t head_dim; /* as x shows */
+    int64_t head_dim; /* from x */
     int64_t n_rot; /* head_dim */
-    int64_t num_heads; /* as x shows */
+    int64_t num_heads; /* from x */
 } flx_rope_backward_attrs;
 #define FLX_ROPE_BACKWARD_ATTRS {sizeof(flx_rope_backward_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT}
 
@@ -5271,8 +5274,7 @@ typedef struct flx_dequant_matmul_attrs {
 } flx_dequant_matmul_attrs;
 #define FLX_DEQUANT_MATMUL_ATTRS {sizeof(flx_dequant_matmul_attrs), NULL, FLX_DEFAULT}
 
-/** matmul of x with the matrix that w holds packed as scheme says; side holds its scales, and zero points or a global
-    scale */
+/** matmul of x with the matrix packed in w as scheme says; side has its scales, and zero points or a global scale */
 static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                               flx_dequant_matmul_attrs *attrs)
 {
@@ -5299,7 +5301,7 @@ typedef struct flx_dequant_grouped_matmul_attrs {
 } flx_dequant_grouped_matmul_attrs;
 #define FLX_DEQUANT_GROUPED_MATMUL_ATTRS {sizeof(flx_dequant_grouped_matmul_attrs), NULL, FLX_DEFAULT}
 
-/** y[i] = x[i] times matrix e[i] of those that w holds packed */
+/** y[i] = x[i] times matrix e[i] of those packed in w */
 static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_val e, const
                                                       flx_dequant_grouped_matmul_attrs *attrs)
 {
@@ -5370,8 +5372,8 @@ typedef struct flx_fake_quantize_attrs {
 } flx_fake_quantize_attrs;
 #define FLX_FAKE_QUANTIZE_ATTRS {sizeof(flx_fake_quantize_attrs), FLX_DEFAULT, FLX_DEFAULT, NULL, NULL, NAN}
 
-/** x rounded to a grid of 2^bits - 1 multiples of a scale: y, and for scale_mode=ema the new state; ste says what
-    stands for the derivative */
+/** x rounded to a grid of 2^bits - 1 multiples of a scale: y, and for scale_mode=ema the new state; ste selects the
+    derivative */
 static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val state, flx_val *results, size_t capacity,
                                               const flx_fake_quantize_attrs *attrs)
 {
@@ -5414,7 +5416,7 @@ typedef struct flx_fake_quantize_backward_attrs {
 #define FLX_FAKE_QUANTIZE_BACKWARD_ATTRS {sizeof(flx_fake_quantize_backward_attrs), FLX_DEFAULT, FLX_DEFAULT, NULL, \
     NULL, NAN}
 
-/** dy times the derivative of fake_quantize; s is the scale it used, state of a fixed one */
+/** dy times the derivative of fake_quantize; s is the scale that it used, or the fixed state */
 static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, flx_val dy, flx_val s, const
                                                       flx_fake_quantize_backward_attrs *attrs)
 {
@@ -5760,8 +5762,8 @@ typedef struct flx_rng_bits_attrs {
 } flx_rng_bits_attrs;
 #define FLX_RNG_BITS_ATTRS {sizeof(flx_rng_bits_attrs), {NULL, 0}, FLX_DTYPE_NONE, NULL}
 
-/** element i is word i of key's stream 0, 64-bit dtypes words 2i, 2i + 1, low first, narrow ones its low bits; a block
-    is 4 words (threefry2x32: 2) */
+/** element i is word i of key's stream 0, for 64-bit dtypes words 2i, 2i + 1, low first, for narrow dtypes its low
+    bits; a block is 4 words (threefry2x32: 2) */
 static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng_bits_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -5791,9 +5793,9 @@ typedef struct flx_rng_bit_generator_attrs {
 } flx_rng_bit_generator_attrs;
 #define FLX_RNG_BIT_GENERATOR_ATTRS {sizeof(flx_rng_bit_generator_attrs), {NULL, 0}, FLX_DTYPE_NONE, NULL}
 
-/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; bits of the blocks
-    from there on, and the state behind them. A short Philox state has key as the high half of its counter; Threefry's
-    two words, where each is an element, are neighbours along the first even (else longest) axis */
+/** state u64[2] (key, block) or philox u64[3] (key, 128-bit block), or the same as u32[4], u32[6]; returns the next
+    state and the bits of the blocks from the given one on. A short Philox state has key as the high half of its
+    counter; Threefry's two words, where each is an element, are neighbours along the first even (else longest) axis */
 static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, flx_val results[2], const
                                                   flx_rng_bit_generator_attrs *attrs)
 {
@@ -5859,7 +5861,7 @@ typedef struct flx_sample_attrs {
 } flx_sample_attrs;
 #define FLX_SAMPLE_ATTRS {sizeof(flx_sample_attrs), FLX_DEFAULT, NAN, NAN, FLX_DEFAULT}
 
-/** i32 index drawn from softmax(logits / temperature) along the last axis, cut to top_k entries and top_p of
+/** an i32 index drawn from softmax(logits / temperature) along the last axis, restricted to top_k entries and top_p of
     probability; row r uses stream r */
 static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sample_attrs *attrs)
 {
@@ -5890,7 +5892,7 @@ typedef struct flx_bernoulli_attrs {
 } flx_bernoulli_attrs;
 #define FLX_BERNOULLI_ATTRS {sizeof(flx_bernoulli_attrs), {NULL, 0}}
 
-/** u < p, p broadcast to shape; u as rng_uniform draws it in p's dtype */
+/** u < p, with p broadcast to shape and u drawn like rng_uniform in p's dtype */
 static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, const flx_bernoulli_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -6002,7 +6004,7 @@ typedef struct flx_exponential_attrs {
 } flx_exponential_attrs;
 #define FLX_EXPONENTIAL_ATTRS {sizeof(flx_exponential_attrs), {NULL, 0}, FLX_DTYPE_NONE}
 
-/** -log1p(-u), rate 1; u as rng_uniform draws it */
+/** -log1p(-u), rate 1; u drawn like rng_uniform */
 static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_exponential_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6028,7 +6030,8 @@ typedef struct flx_gamma_attrs {
 } flx_gamma_attrs;
 #define FLX_GAMMA_ATTRS {sizeof(flx_gamma_attrs), {NULL, 0}}
 
-/** Gamma(a, 1), a broadcast to shape: Marsaglia and Tsang's rejection, each element by itself; NaN for a <= 0 */
+/** Gamma(a, 1), a broadcast to shape: Marsaglia and Tsang's rejection method, independent for each element; NaN for a
+    <= 0 */
 static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const flx_gamma_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -6107,7 +6110,7 @@ typedef struct flx_while_attrs {
 } flx_while_attrs;
 #define FLX_WHILE_ATTRS {sizeof(flx_while_attrs), NULL, NULL, FLX_DEFAULT}
 
-/** c = body(c) as long as cond(c) holds, at most max_iterations times */
+/** c = body(c) as long as cond(c) is true, at most max_iterations times */
 static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                       size_t capacity, const flx_while_attrs *attrs)
 {
@@ -6140,8 +6143,8 @@ typedef struct flx_custom_fn_attrs {
 } flx_custom_fn_attrs;
 #define FLX_CUSTOM_FN_ATTRS {sizeof(flx_custom_fn_attrs), NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
 
-/** fwd_body(x...) with derivatives given by the user; with recompute reverse mode computes its inside once more instead
-    of keeping it */
+/** fwd_body(x...) with user-defined derivatives; with recompute, reverse mode recomputes intermediate values instead of
+    keeping them */
 static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                           size_t capacity, const flx_custom_fn_attrs *attrs)
 {
@@ -6183,8 +6186,8 @@ typedef struct flx_scan_attrs {
 #define FLX_SCAN_ATTRS {sizeof(flx_scan_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, -1, -1, \
     FLX_DEFAULT}
 
-/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]); gives
-    the final carries (or their trajectories), then the stacked ys */
+/** operands are carries, broadcast inputs, sequences; step t: carries, ys[t] = body(carries, broadcasts, xs[t]);
+    returns the final carries (or their trajectories), then the stacked ys */
 static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                      size_t capacity, const flx_scan_attrs *attrs)
 {
@@ -6226,8 +6229,8 @@ typedef struct flx_while_backward_attrs {
 } flx_while_backward_attrs;
 #define FLX_WHILE_BACKWARD_ATTRS {sizeof(flx_while_backward_attrs), NULL, NULL, NULL, FLX_DEFAULT}
 
-/** the vjp of while: operands are its carries, then a cotangent for each floating one; gives the cotangents of those at
-    the start */
+/** the vjp of while: operands are its carries, then a cotangent for each floating carry; returns the cotangents of the
+    initial carries */
 static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
                                                *results, size_t capacity, const flx_while_backward_attrs *attrs)
 {
@@ -6266,9 +6269,8 @@ typedef struct flx_scan_backward_attrs {
 #define FLX_SCAN_BACKWARD_ATTRS {sizeof(flx_scan_backward_attrs), NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT, \
     -1, -1, {NULL, 0}, {NULL, 0}}
 
-/** the cotangents of a scan's carries at the start, then of its wanted broadcast inputs: operands are init...,
-    trajectory... (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body),
-    bcast..., xs... */
+/** the cotangents of a scan's initial carries, then of its wanted broadcast inputs: operands are init..., trajectory...
+    (row t: the carry after step t), upstream... (a cotangent for each seeded output of the body), bcast..., xs... */
 static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
                                               *results, size_t capacity, const flx_scan_backward_attrs *attrs)
 {
@@ -6371,8 +6373,8 @@ typedef struct flx_scan_replay_backward_attrs {
 #define FLX_SCAN_REPLAY_BACKWARD_ATTRS {sizeof(flx_scan_replay_backward_attrs), NULL, NULL, FLX_DEFAULT, FLX_DEFAULT, \
     FLX_DEFAULT, -1, FLX_DEFAULT, {NULL, 0}, {NULL, 0}}
 
-/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are the scan's, then
-    cotangents of the seeded outputs; gives cotangents of the wanted inputs */
+/** the vjp of a scan that keeps num_checkpoints carries and recomputes the others: operands are those of the scan, then
+    cotangents of the seeded outputs; returns cotangents of the wanted inputs */
 static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
                                                      *results, size_t capacity, const flx_scan_replay_backward_attrs
                                                      *attrs)
@@ -6502,7 +6504,7 @@ typedef struct flx_all_reduce_attrs {
 } flx_all_reduce_attrs;
 #define FLX_ALL_REDUCE_ATTRS {sizeof(flx_all_reduce_attrs), NULL, NULL}
 
-/** sum, max, min or mean of the x of all processes along the axis of the mesh */
+/** sum, max, min or mean of x over all processes along the axis of the mesh */
 static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all_reduce_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6529,7 +6531,7 @@ typedef struct flx_all_gather_attrs {
 } flx_all_gather_attrs;
 #define FLX_ALL_GATHER_ATTRS {sizeof(flx_all_gather_attrs), NULL, FLX_DEFAULT}
 
-/** the x of all processes joined along axis */
+/** x of all processes joined along axis */
 static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all_gather_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6556,7 +6558,7 @@ typedef struct flx_reduce_scatter_attrs {
 } flx_reduce_scatter_attrs;
 #define FLX_REDUCE_SCATTER_ATTRS {sizeof(flx_reduce_scatter_attrs), NULL, FLX_DEFAULT}
 
-/** the sum of the x of all processes, cut along axis: each process gets its part */
+/** the sum of x over all processes, cut along axis: each process gets its part */
 static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx_reduce_scatter_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6584,7 +6586,7 @@ typedef struct flx_all_to_all_attrs {
 } flx_all_to_all_attrs;
 #define FLX_ALL_TO_ALL_ATTRS {sizeof(flx_all_to_all_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT}
 
-/** x cut along split_axis, a part for each process; what arrives is joined along concat_axis */
+/** x cut along split_axis, one part for each process; the received parts are joined along concat_axis */
 static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all_to_all_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -6613,7 +6615,7 @@ typedef struct flx_broadcast_attrs {
 } flx_broadcast_attrs;
 #define FLX_BROADCAST_ATTRS {sizeof(flx_broadcast_attrs), NULL, FLX_DEFAULT}
 
-/** the x of process root, everywhere */
+/** x of process root, on every process */
 static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broadcast_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6640,7 +6642,7 @@ typedef struct flx_send_attrs {
 } flx_send_attrs;
 #define FLX_SEND_ATTRS {sizeof(flx_send_attrs), NULL, FLX_DEFAULT}
 
-/** x, which process `to` receives */
+/** x; process `to` receives it */
 static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attrs *attrs)
 {
     flx_attr flx_a[2];
@@ -6668,7 +6670,7 @@ typedef struct flx_recv_attrs {
 } flx_recv_attrs;
 #define FLX_RECV_ATTRS {sizeof(flx_recv_attrs), NULL, FLX_DEFAULT, NULL}
 
-/** what process `from` sent here; zeros if it sent nothing */
+/** the value that process `from` sent to this one; zeros if it sent nothing */
 static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -6688,7 +6690,7 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
     = 0, __VA_ARGS__}))
 #endif
 
-/** its operands, once all processes have come here */
+/** its operands, once all processes have reached this op */
 static inline uint32_t flx_barrier(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
                                    capacity)
 {
@@ -6701,7 +6703,7 @@ typedef struct flx_axis_index_attrs {
 } flx_axis_index_attrs;
 #define FLX_AXIS_INDEX_ATTRS {sizeof(flx_axis_index_attrs), NULL}
 
-/** i32: the place of this process along the axis of the mesh */
+/** the i32 index of this process along the axis of the mesh */
 static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_attrs *attrs)
 {
     flx_attr flx_a[1];
@@ -6734,7 +6736,7 @@ typedef struct flx_gaussian_splat_render_attrs {
 #define FLX_GAUSSIAN_SPLAT_RENDER_ATTRS {sizeof(flx_gaussian_splat_render_attrs), FLX_DEFAULT, FLX_DEFAULT, \
     FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
 
-/** an image [height*width*4] of n splats: colour as light adds up along each ray, then coverage */
+/** an image [height*width*4] of n splats: colour accumulated along each ray, then coverage */
 static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val positions, flx_val log_scales, flx_val
                                                      rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val
                                                      meta, const flx_gaussian_splat_render_attrs *attrs)
@@ -6796,7 +6798,7 @@ typedef struct flx_gaussian_splat_render_backward_attrs {
 #define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_ATTRS {sizeof(flx_gaussian_splat_render_backward_attrs), FLX_DEFAULT, \
     FLX_DEFAULT, FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT, NAN}
 
-/** the cotangents of the first six operands of gaussian_splat_render, one after the other */
+/** the cotangents of the first six operands of gaussian_splat_render, concatenated */
 static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_val positions, flx_val log_scales,
                                                               flx_val rotations, flx_val opacity, flx_val colours,
                                                               flx_val sh, flx_val meta, flx_val d_rgba, const
@@ -6870,7 +6872,7 @@ typedef struct flx_gaussian_splat_prepare_attrs {
 #define FLX_GAUSSIAN_SPLAT_PREPARE_ATTRS {sizeof(flx_gaussian_splat_prepare_attrs), FLX_DEFAULT, FLX_DEFAULT, \
     FLX_DEFAULT, NAN, NAN, FLX_DEFAULT, NAN, FLX_DEFAULT}
 
-/** what rays see of each splat (19 numbers), lists of splats front to back, their range for each tile, rays, parameters
+/** each splat as rays see it (19 numbers), lists of splats front to back, their range for each tile, rays, parameters
     */
 static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val positions, flx_val log_scales, flx_val
                                                       rotations, flx_val opacity, flx_val colours, flx_val sh, flx_val
@@ -7121,7 +7123,7 @@ typedef struct flx_gather_backward_attrs {
 } flx_gather_backward_attrs;
 #define FLX_GATHER_BACKWARD_ATTRS {sizeof(flx_gather_backward_attrs), {NULL, 0}, FLX_DEFAULT, NULL}
 
-/** the cotangent of gather's table of that shape: dy added up where idx read it */
+/** the cotangent of gather's table, of the given shape: dy summed at the positions that idx read */
 static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val idx, const flx_gather_backward_attrs
                                                *attrs)
 {
@@ -7189,7 +7191,7 @@ typedef struct flx_fused_linear_attrs {
 } flx_fused_linear_attrs;
 #define FLX_FUSED_LINEAR_ATTRS {sizeof(flx_fused_linear_attrs), NULL}
 
-/** act(matmul(x, w) + b), lowered to one op unless it is to be differentiated */
+/** act(matmul(x, w) + b), lowered to one op unless it is differentiated */
 static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_fused_linear_attrs
                                             *attrs)
 {
@@ -7311,8 +7313,8 @@ typedef struct flx_mlp_attrs {
 } flx_mlp_attrs;
 #define FLX_MLP_ATTRS {sizeof(flx_mlp_attrs), NULL, NULL, -1}
 
-/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), act behind each but the last, then out_act
-    */
+/** linear layers with weights w1, b1, w2, b2, ... (bias=false: w1, w2, ...), with act after each except the last, then
+    out_act */
 static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_mlp_attrs
                                    *attrs)
 {
@@ -7368,7 +7370,7 @@ typedef struct flx_causal_conv1d_attrs {
 } flx_causal_conv1d_attrs;
 #define FLX_CAUSAL_CONV1D_ATTRS {sizeof(flx_causal_conv1d_attrs), NULL}
 
-/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], 0 before the sequence begins */
+/** act(y + b), y[n, s, c] = sum over k of w[c, k] x[n, s - (K - 1) + k, c], with 0 before the start of the sequence */
 static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w, flx_val b, const
                                              flx_causal_conv1d_attrs *attrs)
 {
@@ -7407,7 +7409,7 @@ typedef struct flx_decoder_block_attrs {
     NAN, NAN, NAN}
 
 /** x + attention of its rms_norm, plus the gated_ffn of that sum's rms_norm; w: gamma1, wq, wk, wv, wo, gamma2, w_gate,
-    w_up, w_down, and for rotation cos, sin */
+    w_up, w_down, and for rotary embedding cos, sin */
 static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                              flx_decoder_block_attrs *attrs)
 {
@@ -7445,7 +7447,7 @@ typedef struct flx_draft_head_attrs {
 } flx_draft_head_attrs;
 #define FLX_DRAFT_HEAD_ATTRS {sizeof(flx_draft_head_attrs), NULL}
 
-/** matmul(x + act(matmul(x, w)), w_out): logits of a token further ahead */
+/** matmul(x + act(matmul(x, w)), w_out): the logits of a later token */
 static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const flx_draft_head_attrs
                                           *attrs)
 {
@@ -7480,9 +7482,8 @@ typedef struct flx_fused_attention_block_attrs {
 #define FLX_FUSED_ATTENTION_BLOCK_ATTRS {sizeof(flx_fused_attention_block_attrs), FLX_DEFAULT, FLX_DEFAULT, -1, -1, \
     NULL, FLX_DEFAULT, NAN, NAN}
 
-/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. Behind wo: mask, which only the
-    mask kinds custom and bias read and need; with has_bias bqkv, bo; with has_rope cos, sin, by which q and k are
-    turned */
+/** attention of the thirds q, k, v of hidden wqkv + bqkv, layout bsd, times wo, + bo. After wo: mask, which only the
+    mask kinds custom and bias need and read; with has_bias bqkv, bo; with has_rope cos, sin, which rotate q and k */
 static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                                      flx_fused_attention_block_attrs *attrs)
 {
@@ -7519,8 +7520,8 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
 typedef struct flx_fused_transformer_layer_attrs {
     uint32_t struct_size; /* sizeof(flx_fused_transformer_layer_attrs) */
     int64_t num_heads; /* must be given */
-    int64_t head_dim; /* as wqkv shows */
-    int64_t ffn_dim; /* as w1 shows */
+    int64_t head_dim; /* from wqkv */
+    int64_t ffn_dim; /* from w1 */
     const char *act; /* gelu; of: none relu sigmoid tanh silu gelu gelu_approx softplus selu hard_swish mish */
     int has_bias; /* true */
     double eps1; /* 1e-05 */
@@ -7529,9 +7530,9 @@ typedef struct flx_fused_transformer_layer_attrs {
 #define FLX_FUSED_TRANSFORMER_LAYER_ATTRS {sizeof(flx_fused_transformer_layer_attrs), FLX_DEFAULT, FLX_DEFAULT, \
     FLX_DEFAULT, NULL, -1, NAN, NAN}
 
-/** h = layer_norm(block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands: hidden, wqkv, bqkv,
-    wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo, gamma1, w1, w2, gamma2,
-    mask */
+/** h = layer_norm(fused_attention_block(hidden) + hidden), then layer_norm(act(h w1 + b1) w2 + b2 + h). Operands:
+    hidden, wqkv, bqkv, wo, bo, gamma1, beta1, w1, b1, w2, b2, gamma2, beta2, mask; without biases hidden, wqkv, wo,
+    gamma1, w1, w2, gamma2, mask */
 static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                                        flx_fused_transformer_layer_attrs *attrs)
 {
@@ -7691,7 +7692,7 @@ typedef struct flx_fused_residual_ln_attrs {
 } flx_fused_residual_ln_attrs;
 #define FLX_FUSED_RESIDUAL_LN_ATTRS {sizeof(flx_fused_residual_ln_attrs), -1, NAN}
 
-/** layer_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+/** layer_norm(x + res + bias, gamma, beta) along the last axis; bias only with has_bias */
 static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma,
                                                  flx_val beta, const flx_fused_residual_ln_attrs *attrs)
 {
@@ -7729,7 +7730,7 @@ typedef struct flx_fused_residual_rms_norm_attrs {
 } flx_fused_residual_rms_norm_attrs;
 #define FLX_FUSED_RESIDUAL_RMS_NORM_ATTRS {sizeof(flx_fused_residual_rms_norm_attrs), -1, NAN}
 
-/** rms_norm(x + res + bias, gamma, beta) along the last axis; there is a bias with has_bias only */
+/** rms_norm(x + res + bias, gamma, beta) along the last axis; bias only with has_bias */
 static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val
                                                        gamma, flx_val beta, const flx_fused_residual_rms_norm_attrs
                                                        *attrs)
@@ -7795,7 +7796,7 @@ typedef struct flx_elementwise_region_attrs {
 } flx_elementwise_region_attrs;
 #define FLX_ELEMENTWISE_REGION_ATTRS {sizeof(flx_elementwise_region_attrs), NULL}
 
-/** body on all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
+/** body applied to all elements: unary, binary, compare, where and cast ops on at most 16 operands, which broadcast */
 static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                                   flx_elementwise_region_attrs *attrs)
 {
@@ -7856,8 +7857,8 @@ typedef struct flx_transform_region_attrs {
 } flx_transform_region_attrs;
 #define FLX_TRANSFORM_REGION_ATTRS {sizeof(flx_transform_region_attrs), NULL}
 
-/** body on x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by constants for each
-    channel */
+/** body applied to x: a chain of narrow, transpose, resize_nearest_2x and of mul, add, sub, div, fma by per-channel
+    constants */
 static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const flx_transform_region_attrs *attrs)
 {
     flx_attr flx_a[1];

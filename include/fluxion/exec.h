@@ -38,7 +38,7 @@ typedef struct flx_share { /* by position */
 typedef struct flx_compile_options {
     uint32_t struct_size;        /* sizeof(flx_compile_options); 0: the layout of version 0.2 */
     uint32_t flags;              /* FLX_COMPILE_… */
-    const char *device;          /* NULL: $FLX_DEVICE or "cpu" */
+    const char *device;          /* NULL: $FLX_DEVICE, or "cpu" where that compiles no graphs */
     int32_t threads;             /* 0: one for each core; results do not depend on it */
     int32_t optimisation;        /* of the C compiler: 0 usual, 1 … 4 for -O0 … -O3 */
     int32_t cache;               /* a flx_cache_mode */

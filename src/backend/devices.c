@@ -106,9 +106,12 @@ flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_e
     return (*out)->no_graphs ? fail_unusable((*out)->name, (*out)->no_graphs, err) : FLX_OK;
 }
 
+/* $FLX_DEVICE=ref says how graphs run that are not compiled; where a program is asked for, it is compiled for cpu. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err)
 {
     FLXI_TRY(flxi_device_for_graphs(name, out, err));
+    if (!name && *out == flxi_reference_device())
+        *out = &flxi_device_cpu;
     if ((*out)->compile)
         return FLX_OK;
     return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "compile for the device cpu",

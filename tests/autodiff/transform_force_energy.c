@@ -120,7 +120,7 @@ TEST(force_energy_loss_refuses_what_has_no_forces)
                   FLX_E_USAGE, "flx_force_energy_loss: the weights are inf and 0", "force_energy_loss of 'spring'",
                   weights);
     bench_refused(&b, flx_force_energy_loss(b.g, "x", &(flx_force_options){.flags = 5}, &b.err), FLX_E_USAGE,
-                  "flx_force_energy_loss: there is no flag 0x5", "force_energy_loss of 'spring'", "");
+                  "flx_force_energy_loss: unknown flags 0x5", "force_energy_loss of 'spring'", "");
     bench_close(&b);
     b = bench_open("graph f(x: f64[2], i: i32[2]) { return argmax(x, axis=0), reduce_sum(mul(x, x)) }", NULL);
     bench_refused(&b, flx_force_energy_loss(b.g, "x", NULL, &b.err), FLX_E_NOT_DIFFERENTIABLE,

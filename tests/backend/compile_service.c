@@ -250,18 +250,18 @@ TEST(compile_service_survives_bad_compilers)
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "echo some words >&2; exit 3\n", "failed: some words");
     check_bad_compiler(&f, "#!/no/such/shell\n", "cannot start the compiler");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION ":\n", "cannot load what");
-    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT ": >$1\n", "no complete shared object");
-    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 9999 /dev/urandom >$1\n", "no complete shared object");
+    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT ": >$1\n", "not a complete shared object");
+    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 9999 /dev/urandom >$1\n", "not a complete shared object");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "mkdir $1; rmdir $1; ln -s /bin/sh $1\n", "cannot load what");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 100001 /dev/zero >$1\n", "100000 are the limit");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "sleep 0.1; ulimit -v >&2; exit 1\n", "failed: 1048576");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "sleep 0.1\n" OBJECT "exec head -c 1700000 /dev/zero >$1\n", "signal");
     for (size_t bytes = 64, end = dynamic_end(f.dummy); bytes; bytes = bytes + 2500 < end ? bytes + 2500 : 0) {
         snprintf(text, sizeof text, "#!/bin/sh\n" VERSION OBJECT "head -c %zu %s >$1\n", bytes, f.dummy);
-        check_bad_compiler(&f, text, "no complete shared object");
+        check_bad_compiler(&f, text, "not a complete shared object");
     }
     snprintf(text, sizeof text, "#!/bin/sh\n" VERSION OBJECT "head -c %zu %s >$1\n", dynamic_end(f.dummy) - 1, f.dummy);
-    check_bad_compiler(&f, text, "no complete shared object");
+    check_bad_compiler(&f, text, "not a complete shared object");
     CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err); /* with a good one all is well */
     CHECK_EQ_I64(answer, 42);
     flxi_compile_service_free(s);

@@ -306,7 +306,7 @@ TEST(object_cache_replaces_an_entry_that_does_not_load)
     CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
     CHECK_EQ_I64(answer, 42);
     CHECK_EQ_U64(stats_of(s).cache.rejected, 1);
-    CHECK_MSG(strstr(stats_of(s).cache.note, "no complete shared object"), "%s", stats_of(s).cache.note);
+    CHECK_MSG(strstr(stats_of(s).cache.note, "not a complete shared object"), "%s", stats_of(s).cache.note);
     CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
     CHECK_EQ_U64(stats_of(s).hits, 1);
     unlink(path);

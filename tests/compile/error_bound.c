@@ -125,7 +125,7 @@ static void ignore_status(flxi_eval *e, uint32_t status)
 static bool mixes(flxi_opcode op)
 {
     flxi_class c = flxi_ops[op].op_class;
-    return op_rounds(op) && c != CLASS_POINTWISE && c != CLASS_CONTROL;
+    return op == OP_add_n || (op_rounds(op) && c != CLASS_POINTWISE && c != CLASS_CONTROL);
 }
 
 /* Fourier transforms have errors relative to all of the result: every element is a sum with terms of all sizes, but

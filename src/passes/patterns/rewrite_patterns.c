@@ -497,8 +497,7 @@ flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *o
         code = FLXI_READ_OPTIONS(flx_rewrite_options, &o, options, &local);
     uint32_t flags = code == FLX_OK ? o.flags : 0;
     if (code == FLX_OK && flags & ~known)
-        code =
-            flxi_fail(&local, FLX_E_USAGE, "flx_rewrite_patterns: there are no flags 0x%x", (unsigned)(flags & ~known));
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_rewrite_patterns: unknown flags 0x%x", (unsigned)(flags & ~known));
     flx_rewrite_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
     if (code == FLX_OK && !report && !own)
         code = flxi_oom(&local, "fusing");

@@ -414,7 +414,7 @@ static void check_run_fails(const char *text, flx_code code, const char *message
 
 TEST(kernel_call_notices_too_many_trips)
 {
-    check_run_fails(COUNTED(", max_trips=2"), FLX_E_KERNEL, "a loop ran 3 iterations, more than max_trips");
+    check_run_fails(COUNTED(", max_trips=2"), FLX_E_KERNEL, "a loop made 3 trips, more than max_trips");
 }
 
 TEST(kernel_call_needs_a_bound_for_the_reverse_of_a_counted_reverse)

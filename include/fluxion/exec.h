@@ -99,7 +99,7 @@ typedef struct flx_job flx_job;
 FLX_API flx_job *flx_exec_start(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                 flx_error *err);
 FLX_API int flx_job_is_done(const flx_job *j);
-/** Waits for the end of the run and hands out its outputs, once, or what it failed with. One thread may wait for a
+/** Waits for the end of the run and returns its outputs, once, or what it failed with. One thread may wait for a
     job. */
 FLX_API flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err);
 /** Asks the run to stop before its next step, also inside loops; it then fails with CANCELLED. A run that has

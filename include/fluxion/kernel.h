@@ -129,8 +129,8 @@ typedef struct flx_kernel_extension {
     void *user; /* handed to the functions */
     /** The type of the result for operands of these types, 0 if it does not take them. */
     uint32_t (*type)(void *user, const uint32_t *types, size_t num_args);
-    /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: none is
-        looked at. */
+    /** 0 if the payload is fine, else a reason in `why`, a text of at most `room` bytes with its 0. NULL: any
+        payload is accepted. */
     int32_t (*check)(void *user, const void *payload, size_t size, char *why, size_t room);
     /** What it gives, of the operands' types and bits. Of a statement it may be NULL: nothing happens. */
     uint64_t (*evaluate)(void *user, const void *payload, size_t size, const uint32_t *types, const uint64_t *args,

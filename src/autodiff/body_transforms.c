@@ -2,7 +2,6 @@
 /* body_transforms.c: the transforms of sub-graphs for the rules of control flow; see site.h for what each returns. */
 #include "autodiff/autodiff.h"
 
-
 /* Common start of the first three: the prepared body, an empty graph and a map. */
 typedef struct {
     flx_graph *prepared;

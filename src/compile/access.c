@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* access.c: the rule of an op is run on an index made of variables, one for the position and one for each axis. Where
-   it asks for an operand, the index it asks with is looked at: the position itself, a part of the axes in order, or
+   it asks for an operand, the index it asks with is classified: the position itself, a part of the axes in order, or
    something else. No table of ops is needed, and what is found cannot disagree with what is emitted later. */
 #include "compile/access.h"
 

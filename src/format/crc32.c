@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crc32.c: see crc32.h. The checksum is linear over bits, so eight bytes are processed at once: the effect of each
-   byte, including the bytes after it, comes from its own table. The tables are computed for each use (some thousand
+   byte, including the bytes after it, comes from its own table. The tables are computed for each use (about a thousand
    steps, little compared with the data), so there is no shared state to initialise. */
 #include "format/crc32.h"
 

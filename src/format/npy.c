@@ -13,7 +13,7 @@
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* Plain arrays need some hundred bytes; long headers belong to structured dtypes, which are not supported. */
+/* Plain arrays need about a hundred bytes; long headers belong to structured dtypes, which are not supported. */
 static const uint64_t header_max = 1 << 16;
 
 /* ---- Dtypes ---- */

@@ -3,7 +3,7 @@
 
    Two published block functions: Philox 4×32 with 10 rounds and Threefry 2×32 with 20 rounds (Salmon, Moraes, Dror and
    Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). A generator numbers the blocks of one key from a starting
-   counter and hands out their words; nothing is stored between draws, so every element of a tensor can be drawn
+   counter and returns their words; nothing is stored between draws, so every element of a tensor can be drawn
    independently, in any order and on any device. */
 #ifndef FLXI_COUNTER_RNG_H
 #define FLXI_COUNTER_RNG_H

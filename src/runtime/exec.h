@@ -34,7 +34,7 @@ typedef struct {
     bool is_compiling; /* the thread is at work */
     flx_error failure; /* why there is no later tier although one was wanted */
     uint32_t users;    /* runs in progress */
-    bool is_pinned;    /* texts of its steps were handed out, which live as long as the executable */
+    bool is_pinned;    /* the caller has texts of its steps, which live as long as the executable */
     uint64_t last_use;
 } flxi_variant;
 

@@ -128,7 +128,7 @@ flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err)
         return (flx_code)j->err.code;
     }
     if (j->is_taken)
-        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the outputs of this job were handed out before");
+        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the outputs of this job were returned before");
     for (size_t i = 0; i < n; i++) {
         outputs[i] = j->outputs[i];
         j->outputs[i] = NULL;

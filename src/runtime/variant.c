@@ -2,7 +2,7 @@
 /* variant.c: an executable for one binding of its symbolic dimensions. With FLX_COMPILE_BACKGROUND there are two tiers:
    the program without machine code, which is there at once, and the compiled one, which a thread makes. A run that has
    begun on the first ends on it; whichever begins after the second is ready uses that. Both are freed with the variant,
-   which goes when no run uses it, newer ones have filled the executable, and no texts of its steps were handed out. */
+   which goes when no run uses it, newer ones have filled the executable, and the caller has no texts of its steps. */
 #include "base/host/quiet_thread.h"
 #include "runtime/exec.h"
 

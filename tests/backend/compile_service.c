@@ -251,7 +251,8 @@ TEST(compile_service_survives_bad_compilers)
     check_bad_compiler(&f, "#!/no/such/shell\n", "cannot start the compiler");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION ":\n", "cannot load what");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT ": >$1\n", "not a complete shared object");
-    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 9999 /dev/urandom >$1\n", "not a complete shared object");
+    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 9999 /dev/urandom >$1\n",
+                       "not a complete shared object");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "mkdir $1; rmdir $1; ln -s /bin/sh $1\n", "cannot load what");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 100001 /dev/zero >$1\n", "100000 are the limit");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "sleep 0.1; ulimit -v >&2; exit 1\n", "failed: 1048576");

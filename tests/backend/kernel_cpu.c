@@ -216,7 +216,7 @@ TEST(kernel_cpu_repeats_itself)
 
 /* ---- Failing allocations ---- */
 
-/* Every allocation of emitting, compiling and running fails once; the compiler is one that hands out what a real one
+/* Every allocation of emitting, compiling and running fails once; the compiler returns what a real one
    made before, so that there is time for all of them. */
 TEST(kernel_cpu_survives_failing_allocations)
 {

@@ -14,16 +14,16 @@
 
 /* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one), device. With two
    threads the bits are those of one thread. */
-#define COMPILED_WAYS(X)                                                           \
-    X(without_optimisation, 1, 0, 1, NULL, "cpu")                                  \
-    X(fused, 1, 0, 0, NULL, "cpu")                                                 \
-    X(two_threads, 2, 0, 0, NULL, "cpu")                                           \
+#define COMPILED_WAYS(X)                                                             \
+    X(without_optimisation, 1, 0, 1, NULL, "cpu")                                    \
+    X(fused, 1, 0, 0, NULL, "cpu")                                                   \
+    X(two_threads, 2, 0, 0, NULL, "cpu")                                             \
     X(unfused, 1, FLX_COMPILE_UNGROUPED, 0, NULL, "cpu")                             \
-    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                       \
-    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                               \
-    X(o3, 2, 0, 4, NULL, "cpu")                                                    \
+    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                         \
+    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                                 \
+    X(o3, 2, 0, 4, NULL, "cpu")                                                      \
     X(unfused_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
-    X(clang, 1, 0, 1, "clang", "cpu")                                              \
+    X(clang, 1, 0, 1, "clang", "cpu")                                                \
     X(clang_unfused, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
     X(toy, 1, 0, 0, NULL, "toy")
 

@@ -22,7 +22,7 @@ static size_t size_of(const flx_graph *g)
     return g->node_count + g->outputs.n;
 }
 
-/* Takes the candidate over; true when it is the best now. */
+/* Takes ownership of the candidate; true when it is the best now. */
 static bool offer(shrinker *s, flx_graph *candidate)
 {
     flx_graph *lean = NULL;

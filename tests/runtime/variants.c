@@ -64,7 +64,7 @@ TEST(variants_in_frequent_use_stay)
     session_end(&c);
 }
 
-/* What flx_exec_step() and flx_exec_profile() hand out lives as long as the executable. */
+/* What flx_exec_step() and flx_exec_profile() return lives as long as the executable. */
 TEST(variants_whose_texts_were_handed_out_stay)
 {
     session_case c;

@@ -160,8 +160,8 @@ static double reference_step(const flx_graph *step, trainee_values *v)
     return loss;
 }
 
-/* Sums of 16 or fewer terms, two layers, a few steps whose errors add up, and a division by what may be small: some
-   thousand units of the dtype that is computed in, of the largest element. A parameter that is stored in lower
+/* Sums of 16 or fewer terms, two layers, a few steps whose errors add up, and a division by what may be small: about
+   a thousand units of the dtype that is computed in, of the largest element. A parameter that is stored in lower
    precision rounds once a step. */
 static void check_equal(flx_trainer *t, const flx_feed *f)
 {

@@ -4,7 +4,6 @@
 #include "graph/op/foreign_names.h"
 
 #include "graph/graph.h"
-#include "ops/opcode.h"
 
 #include <fluxion/catalogue.h>
 #include <stdio.h>
@@ -48,7 +47,7 @@ static const flx_foreign_view *find_row(const char *plain)
 
 static const char *find_own(const char *plain)
 {
-    for (flxi_opcode op = 1; op < OP_COUNT; op++)
+    for (uint32_t op = 1; op < flxi_op_rows; op++)
         if (!(flxi_ops[op].traits & TRAIT_DECLARED) && is_same(plain, flxi_ops[op].name))
             return flxi_ops[op].name;
     return NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_attrs.c: the attributes of a node for the outside, in the form in which flx_op() takes them. */
 #include "graph/graph.h"
-#include "ops/opcode.h"
 
 #include <fluxion/catalogue.h>
 #include <math.h>

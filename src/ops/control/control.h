@@ -47,7 +47,7 @@ FLXI_ATTRS_VIEW(flxi_if_attrs, if_attrs, if)
 FLXI_ATTRS_VIEW(flxi_while_attrs, while_attrs, while)
 FLXI_ATTRS_VIEW(flxi_scan_attrs, scan_attrs, scan)
 
-/* Which of the branches of a `case` an index chooses: the last one when it is no index. */
+/* Which of the branches of a `case` an index chooses: the last one when the index is out of range. */
 uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches);
 
 /* The row of a saved trajectory that holds the carry after step number `step` (in walking order) of `length`; -1: none

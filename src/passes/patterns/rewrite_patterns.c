@@ -69,7 +69,7 @@ struct flxi_rewriting {
     bool is_found; /* for the current root */
     uint32_t root, pattern;
     uint32_t count;
-    flx_near_miss miss;         /* of the root and pattern at hand */
+    flx_near_miss miss;         /* of the current root and pattern */
     flx_rewrite_report *report; /* of this round */
     flx_code code;
     flx_error *err;

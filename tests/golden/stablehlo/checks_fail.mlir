@@ -3,7 +3,7 @@
 //$ flx run FILE --in arg0=2
 //$ flx run FILE --in arg0=3
 //$ flx run FILE --in arg0=4
-// A failing check tells the line, the element, and both values; -0 is close to 0, but has other bits.
+// A failing check reports the line, the element, and both values; -0 is close to 0, but has other bits.
 func.func public @main(%which: tensor<i32>) -> tensor<2x2xf64> {
   %x = stablehlo.constant dense<[[0.0, 1.0], [2.0, 3.0]]> : tensor<2x2xf64>
   %y = stablehlo.constant dense<[[0.0, 1.0], [2.0, 3.0000000000000018]]> : tensor<2x2xf64>

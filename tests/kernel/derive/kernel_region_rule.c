@@ -506,7 +506,7 @@ static flx_code everything(flx_context *ctx, flx_error *err)
     return done ? FLX_OK : (flx_code)err->code;
 }
 
-/* Reading the text makes few requests: all of them fail in turn. Of the others, some hundred fail. */
+/* Reading the text makes few requests: all of them fail in turn. Of the others, about a hundred fail. */
 TEST(kernel_region_rule_survives_memory_failure)
 {
     enum { ALL = 300, MOST = 200 };

@@ -795,7 +795,7 @@ static flx_code everything(flx_context *ctx, flx_error *err)
     return done ? FLX_OK : (flx_code)err->code;
 }
 
-/* Some hundred requests fail in turn. */
+/* About a hundred requests fail in turn. */
 TEST(kernel_extension_survives_memory_failure)
 {
     enum { MOST = 300 };

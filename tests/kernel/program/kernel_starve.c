@@ -203,7 +203,7 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK_MSG(is_even && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
 }
 
-/* A step may make thousands of requests: some hundred of them fail in turn, a different selection for each seed. */
+/* A step may make thousands of requests: about a hundred of them fail in turn, a different selection for each seed. */
 enum { MOST = 400 };
 
 static void starve_kernel(step_fn step, size_t which, uint64_t *random)

@@ -27,7 +27,7 @@ typedef struct {
     bool json;
 } request;
 
-/* The graph in f64 and where it is looked at. */
+/* The graph in f64 and the point of the check. */
 typedef struct {
     const model *model; /* of the file */
     model wide;         /* the same with the graph in f64; only the graph is its own */
@@ -214,7 +214,7 @@ static void print_json(const subject *s, const request *q, int order, const chec
 /* ---- Where it went wrong ---- */
 
 /* The largest error when the value is treated as the loss; 0 when that cannot be differentiated. For order 1 only the
-   number that failed is looked at. */
+   number that failed is reported. */
 static double error_of_value(const subject *s, const request *q, flx_val v, int order, const check_result *failed)
 {
     flx_error err = {0};

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t many_elements = 2000; /* of one input: beyond, only some are looked at */
+static const int64_t many_elements = 2000; /* of one input: beyond, only some are checked */
 static const int64_t chosen_elements = 200;
 
 typedef struct {

@@ -17,7 +17,7 @@ typedef struct {
 /* What was found about one input. A complex element is two numbers, the real part and the imaginary part. */
 typedef struct {
     size_t input;
-    int64_t elements; /* how many were looked at; for inputs with many, a random choice */
+    int64_t elements; /* how many were checked; for inputs with many, a random choice */
     double worst;     /* scaled_error() */
     int64_t at;       /* the number in which it is, in row-major order */
     double claimed;   /* by the library */

@@ -90,7 +90,7 @@ static const command command_kernel_check = {
     .operand = "FILE",
     .summary = "read and validate a kernel; list its buffers",
     .about = "Prints the kernel's name, workgroup size and buffers. Everything that is wrong with it is listed with "
-             "its place,\n"
+             "its location,\n"
              "and so are warnings.",
     .options = check_rows,
     .examples = check_examples,

@@ -22,7 +22,7 @@ enum { PATH_BYTES = 4096, FILE_BYTES = PATH_BYTES + 32 };
 /* Part of every key: another calling convention of emitted functions needs another number. */
 static const char abi[] = "fluxion object, abi 1, library " FLX_VERSION;
 
-/* A kernel takes some ten milliseconds; a large file on a busy machine some seconds. */
+/* A kernel takes about ten milliseconds; a large file on a busy machine takes seconds. */
 static const int64_t usual_time_ms = 300000;
 static const int64_t probe_time_ms = 20000;
 static const uint64_t usual_memory = (uint64_t)8 << 30;

@@ -107,7 +107,7 @@ static void start_batch(batch *b, engine *e, unsigned flags, flx_error *err)
     flxi_kfile_init(&b->file, &flxi_target_c, e->mem);
 }
 
-/* Writes the kernel into the batch and takes the key over. */
+/* Writes the kernel into the batch and takes ownership of the key. */
 static flx_code add_kernel(batch *b, const flx_kernel *k, flxi_kcache_key *key)
 {
     made m = {flxi_alloc(b->engine->mem, 1, sizeof *m.kernel), *key};
@@ -155,7 +155,7 @@ static flx_code compile_batch(batch *b)
     return code;
 }
 
-/* Takes what was made over into the cache, or throws it away. The first is held for the caller if `held` is given. */
+/* Moves the results into the cache, or discards them. The first is held for the caller if `held` is given. */
 static flx_code end_batch(batch *b, flx_code code, flxi_kcached **held)
 {
     for (size_t i = 0; i < b->made.n; i++) {

@@ -387,8 +387,8 @@ static bool is_eviction_due(const flxi_object_cache *c, const unsigned char *key
 
 /* ---- Writing ---- */
 
-/* A fresh file; the leftover of a process that was killed, or of one with the same number elsewhere, is stepped
-   over. */
+/* A fresh file; the leftover of a process that was killed, or of one with the same number elsewhere, is
+   skipped. */
 static int open_temp(flxi_object_cache *c, int dir, char name[NAME_BYTES])
 {
     for (int tries = 0; tries < 100; tries++) {

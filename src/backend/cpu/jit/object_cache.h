@@ -47,7 +47,7 @@ typedef struct {
 /* False: there is no entry that can be trusted. */
 bool flxi_object_cache_read(flxi_object_cache *c, const unsigned char key[FLXI_SHA256_BYTES], flxi_cache_entry *out);
 void flxi_cache_entry_free(const flxi_object_cache *c, flxi_cache_entry *e);
-/* Counts an entry that was read well but turned out to be of no use. */
+/* Counts an entry that was read well but could not be used. */
 void flxi_object_cache_reject(flxi_object_cache *c, const char *why);
 void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_SHA256_BYTES],
                              const flxi_cache_entry *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index_route.c: gather and scatter_add by rows.
 
-   Indices are looked at before anything is written, so an index out of range fails as in the definition. scatter_add
+   Indices are checked before anything is written, so an index out of range fails as in the definition. scatter_add
    gives each thread columns of its own and lets it walk all updates in order: sums have one order, whatever the
    threads. f16 and bf16 are summed in f32 in scratch and rounded once. */
 #include "backend/cpu/gemm/gemm_engine.h"

@@ -69,8 +69,8 @@ struct flxi_pool {
 static _Thread_local bool inside_chunk;
 
 static const int most_threads = 4096;
-/* Waking a sleeper takes about 50 microseconds: spinning for that long costs at most twice the optimum. During a run the
-   next loop is certain to come, and 50 microseconds after two milliseconds are negligible. */
+/* Waking a sleeper takes about 50 microseconds: spinning for that long costs at most twice the optimum. During a run
+   the next loop is certain to come, and 50 microseconds after two milliseconds are negligible. */
 static const int64_t usual_spin_ns = 50000;
 static const int64_t run_spin_ns = 2000000;
 

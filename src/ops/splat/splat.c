@@ -428,8 +428,7 @@ static const flxi_sample samples_prepare[] = {
 };
 
 static const char halves_undefined[] =
-    "gaussian_splat_rasterize(gaussian_splat_prepare(scene), meta) is differentiated as a pair, or use "
-    "gaussian_splat_render";
+    "prepare and rasterize have a derivative together only; or use gaussian_splat_render";
 
 static bool is_used(const flx_graph *g, uint32_t value)
 {

@@ -38,11 +38,11 @@ void flx_context_free(flx_context *ctx)
     if (!ctx)
         return;
     flxi_allocator mem = ctx->mem;
-    for (flxi_attachment *a = ctx->attached; a;) {
-        flxi_attachment *next = a->next;
+    while (ctx->attached) { /* the latest first; discarding one may use or attach others */
+        flxi_attachment *a = ctx->attached;
+        ctx->attached = a->next;
         a->discard(a->data);
         flxi_free(&mem, a, 1, sizeof *a);
-        a = next;
     }
     pthread_mutex_destroy(&ctx->lock);
     flxi_free(&mem, ctx, 1, sizeof *ctx);

@@ -19,8 +19,9 @@ struct flx_context {
     flx_log_fn log; /* NULL: nothing is reported */
     void *log_user;
     atomic_uint next_serial;   /* of graphs; 0 is never used */
-    flxi_dim_table *dims;      /* of graph/type/dim.c, which attaches it */
-    pthread_mutex_t lock;      /* guards dims and attached */
+    flxi_dim_table *dims;      /* these two belong to graph/graph_context.c */
+    flx_graph *dead_graphs;    /* debug builds: headers of freed graphs, so that using one is an error */
+    pthread_mutex_t lock;      /* guards dims, dead_graphs and attached */
     flxi_attachment *attached; /* objects that other folders keep with the context */
 };
 

@@ -53,59 +53,19 @@ flx_graph *flx_graph_retain(flx_graph *g)
     return g;
 }
 
-#ifdef FLX_DEBUG
-/* Debug builds keep the header of a freed graph until its context is freed, so that using it is an error, not a
-   crash. */
-typedef struct {
-    const flxi_allocator *mem;
-    flx_graph *first;
-} graveyard;
-
-static void *make_graveyard(flx_context *ctx)
-{
-    graveyard *y = flxi_alloc(&ctx->mem, 1, sizeof *y);
-    if (y)
-        y->mem = &ctx->mem;
-    return y;
-}
-
-static void free_graveyard(void *data)
-{
-    graveyard *y = data;
-    for (flx_graph *g = y->first; g;) {
-        flx_graph *next = g->next_dead;
-        flxi_free(y->mem, g, 1, sizeof *g);
-        g = next;
-    }
-    flxi_free(y->mem, y, 1, sizeof *y);
-}
-
-static bool keep_header(flx_graph *g)
-{
-    flx_context *ctx = g->ctx;
-    graveyard *y = flxi_context_attached(ctx, make_graveyard, free_graveyard);
-    if (!y)
-        return false;
-    g->magic = FLXI_GRAPH_DEAD;
-    pthread_mutex_lock(&ctx->lock);
-    g->next_dead = y->first;
-    y->first = g;
-    pthread_mutex_unlock(&ctx->lock);
-    return true;
-}
-#else
-static bool keep_header(flx_graph *g)
-{
-    (void)g;
-    return false;
-}
-#endif
-
+/* Debug builds keep the header of a freed graph until its context is freed, so that using it is an error, not a crash. */
 static void bury(flx_graph *g)
 {
     flx_context *ctx = g->ctx;
-    if (!keep_header(g))
-        flxi_free(&ctx->mem, g, 1, sizeof *g);
+#ifdef FLX_DEBUG
+    g->magic = FLXI_GRAPH_DEAD;
+    pthread_mutex_lock(&ctx->lock);
+    g->next_dead = ctx->dead_graphs;
+    ctx->dead_graphs = g;
+    pthread_mutex_unlock(&ctx->lock);
+#else
+    flxi_free(&ctx->mem, g, 1, sizeof *g);
+#endif
 }
 
 /* Recursion is bounded by FLXI_MAX_NESTING. */

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph_context.c: contexts for graphs: they have a table of symbolic dimensions from the start. */
 #include "base/options.h"
-#include "graph/type/dim.h"
+#include "graph/graph.h"
 
-static void *make_dims(flx_context *ctx)
+static void *attach_graphs(flx_context *ctx)
 {
-    return ctx->dims = flxi_dim_table_new(&ctx->mem);
+    ctx->dims = flxi_dim_table_new(&ctx->mem);
+    return ctx->dims ? ctx : NULL;
 }
 
-static void free_dims(void *dims)
+/* Attached first and so discarded last: other attachments may hold graphs. */
+static void discard_graphs(void *data)
 {
-    flxi_dim_table_free(dims);
+    flx_context *ctx = data;
+    for (flx_graph *g = ctx->dead_graphs; g;) {
+        flx_graph *next = g->next_dead;
+        flxi_free(&ctx->mem, g, 1, sizeof *g);
+        g = next;
+    }
+    flxi_dim_table_free(ctx->dims);
 }
 
 flx_context *flx_context_new(const flx_context_options *options)
@@ -19,7 +27,7 @@ flx_context *flx_context_new(const flx_context_options *options)
     if (FLXI_READ_OPTIONS(flx_context_options, &o, options, NULL) != FLX_OK)
         return NULL;
     flx_context *ctx = flxi_context_open(&o);
-    if (ctx && !flxi_context_attached(ctx, make_dims, free_dims)) {
+    if (ctx && !flxi_context_attached(ctx, attach_graphs, discard_graphs)) {
         flx_context_free(ctx);
         return NULL;
     }

@@ -40,18 +40,10 @@ static flx_graph *build(flx_context *ctx, size_t nodes)
     for (size_t i = 1; i < nodes; i++) {
         flx_val y;
         switch (i % 4) {
-        case 0:
-            y = flx_tanh(g, x);
-            break;
-        case 1:
-            y = flx_add(g, x, earlier);
-            break;
-        case 2:
-            y = flx_mul(g, x, earlier);
-            break;
-        default:
-            y = flx_softmax(g, x, -1);
-            break;
+        case 0: y = flx_tanh(g, x); break;
+        case 1: y = flx_add(g, x, earlier); break;
+        case 2: y = flx_mul(g, x, earlier); break;
+        default: y = flx_softmax(g, x, -1); break;
         }
         earlier = x;
         x = y;

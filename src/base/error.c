@@ -74,47 +74,40 @@ flx_code flxi_oom(flx_error *err, const char *what)
 
 /* ---- Names, texts and exit statuses of codes ---- */
 
-#define CODE_NAME(name, value, status, text) \
-    case value:                              \
-        return #name;
-#define CODE_TEXT(name, value, status, text) \
-    case value:                              \
-        return text;
-#define CODE_STATUS(name, value, status, text) \
-    case value:                                \
-        return status;
+typedef struct {
+    int32_t code;
+    int status; /* of a command that fails with it */
+    const char *name, *text;
+} code_row;
+
+static const code_row codes[] = {{FLX_OK, 0, "OK", "no error"},
+#define CODE_ROW(name, value, status, text) {value, status, #name, text},
+                                 FLX_ERROR_MAP(CODE_ROW)
+#undef CODE_ROW
+};
+
+static const code_row *find_code(int32_t code)
+{
+    static const code_row unknown = {0, 3, "UNKNOWN", "unknown error code"};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].code == code)
+            return &codes[i];
+    return &unknown;
+}
 
 const char *flx_code_name(int32_t code)
 {
-    switch (code) {
-    case FLX_OK:
-        return "OK";
-        FLX_ERROR_MAP(CODE_NAME)
-    default:
-        return "UNKNOWN";
-    }
+    return find_code(code)->name;
 }
 
 const char *flx_code_text(int32_t code)
 {
-    switch (code) {
-    case FLX_OK:
-        return "no error";
-        FLX_ERROR_MAP(CODE_TEXT)
-    default:
-        return "unknown error code";
-    }
+    return find_code(code)->text;
 }
 
 int flx_code_exit_status(int32_t code)
 {
-    switch (code) {
-    case FLX_OK:
-        return 0;
-        FLX_ERROR_MAP(CODE_STATUS)
-    default:
-        return 3;
-    }
+    return find_code(code)->status;
 }
 
 const char *flx_version(void)

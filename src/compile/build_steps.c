@@ -113,14 +113,10 @@ static flxi_step_kind kind_of_step(const builder *b, const flxi_node *n)
     if (!r->bodies || !r->bodies(b->g, n, 0, &first))
         return STEP_EVALUATE;
     switch (first.role) {
-    case BODY_BRANCH:
-        return STEP_BRANCH;
-    case BODY_TEST:
-        return STEP_WHILE;
-    case BODY_ROUND:
-        return STEP_SCAN;
-    default:
-        return STEP_EVALUATE;
+    case BODY_BRANCH: return STEP_BRANCH;
+    case BODY_TEST: return STEP_WHILE;
+    case BODY_ROUND: return STEP_SCAN;
+    default: return STEP_EVALUATE;
     }
 }
 

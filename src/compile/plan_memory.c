@@ -34,16 +34,11 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
         most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
     }
     switch (s->kind) {
-    case STEP_KERNEL:
-        return m->compiled ? m->compiled[s->kernel].scratch : 0;
-    case STEP_SCAN:
-        return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
-    case STEP_WHILE:
-        return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
-    case STEP_BRANCH:
-        return most;
-    default:
-        return s->scratch; /* what a route asked for */
+    case STEP_KERNEL: return m->compiled ? m->compiled[s->kernel].scratch : 0;
+    case STEP_SCAN: return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
+    case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
+    case STEP_BRANCH: return most;
+    default: return s->scratch; /* what a route asked for */
     }
 }
 

@@ -282,13 +282,9 @@ void flxi_kw_split(flxi_kwriter *w, const flxi_ks *s)
         flxi_kw_close_interval(w);
         flxi_kw_line(w, "/* barrier */");
         break;
-    case KS_RETURN:
-        split_return(w);
-        break;
+    case KS_RETURN: split_return(w); break;
     case KS_BLOCK:
-    case KS_REGION:
-        flxi_kw_list(w, s->body);
-        break;
+    case KS_REGION: flxi_kw_list(w, s->body); break;
     case KS_IF:
         if (common)
             flxi_kw_close_interval(w);

@@ -134,14 +134,10 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
 static const char *column(const flxi_kspelling *s, uint32_t type)
 {
     switch (flxi_ktype_of(type)->kind) {
-    case TAKES_BOOL:
-        return s->of_bool;
-    case TAKES_UNSIGNED:
-        return s->of_word && flxi_ktype_of(type)->bits >= 32 ? s->of_word : s->of_unsigned;
-    case TAKES_SIGNED:
-        return s->of_signed;
-    default:
-        return s->of_float;
+    case TAKES_BOOL: return s->of_bool;
+    case TAKES_UNSIGNED: return s->of_word && flxi_ktype_of(type)->bits >= 32 ? s->of_word : s->of_unsigned;
+    case TAKES_SIGNED: return s->of_signed;
+    default: return s->of_float;
     }
 }
 
@@ -311,51 +307,32 @@ void flxi_ktext_bitcast(flxi_kfile *f, flxi_strbuf *out, uint32_t to, uint32_t f
 const char *flxi_kspell_decode(uint32_t element)
 {
     switch (element) {
-    case FLX_BOOL:
-        return "($a != 0)";
-    case FLX_F16:
-        return "@f16_value($a)";
-    case FLX_BF16:
-        return "@bf16_value($a)";
-    case FLX_KERNEL_F8E4M3:
-        return "@f8e4m3_value($a)";
-    case FLX_KERNEL_F8E5M2:
-        return "@f8e5m2_value($a)";
-    case FLX_KERNEL_I4:
-        return "(((k_i32)$a ^ 8) - 8)";
-    case FLX_KERNEL_U4:
-        return "(k_u32)$a";
-    case FLX_KERNEL_FP4:
-        return "@fp4_value($a)";
-    case FLX_KERNEL_NF4:
-        return "@nf4_value($a)";
-    default:
-        return "$a";
+    case FLX_BOOL: return "($a != 0)";
+    case FLX_F16: return "@f16_value($a)";
+    case FLX_BF16: return "@bf16_value($a)";
+    case FLX_KERNEL_F8E4M3: return "@f8e4m3_value($a)";
+    case FLX_KERNEL_F8E5M2: return "@f8e5m2_value($a)";
+    case FLX_KERNEL_I4: return "(((k_i32)$a ^ 8) - 8)";
+    case FLX_KERNEL_U4: return "(k_u32)$a";
+    case FLX_KERNEL_FP4: return "@fp4_value($a)";
+    case FLX_KERNEL_NF4: return "@nf4_value($a)";
+    default: return "$a";
     }
 }
 
 const char *flxi_kspell_encode(uint32_t element)
 {
     switch (element) {
-    case FLX_BOOL:
-        return "(k_u32)($a != 0)";
-    case FLX_F16:
-        return "@f16_bits($a)";
-    case FLX_BF16:
-        return "@bf16_bits($a)";
-    case FLX_KERNEL_F8E4M3:
-        return "@f8e4m3_bits($a)";
-    case FLX_KERNEL_F8E5M2:
-        return "@f8e5m2_bits($a)";
+    case FLX_BOOL: return "(k_u32)($a != 0)";
+    case FLX_F16: return "@f16_bits($a)";
+    case FLX_BF16: return "@bf16_bits($a)";
+    case FLX_KERNEL_F8E4M3: return "@f8e4m3_bits($a)";
+    case FLX_KERNEL_F8E5M2: return "@f8e5m2_bits($a)";
     case FLX_KERNEL_I4:
-    case FLX_KERNEL_U4:
-        return "((k_u32)$a & 15u)";
-    case FLX_KERNEL_FP4:
-        return "@fp4_bits($a)";
-    case FLX_KERNEL_NF4:
-        return "@nf4_bits($a)";
-    default:
-        return "$a";
+    case FLX_KERNEL_U4: return "((k_u32)$a & 15u)";
+    case FLX_KERNEL_FP4: return "@fp4_bits($a)";
+    case FLX_KERNEL_NF4: return "@nf4_bits($a)";
+    default: return "$a";
     }
 }
 

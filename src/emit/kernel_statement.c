@@ -359,55 +359,28 @@ void flxi_kw_plain(flxi_kwriter *w, const flxi_ks *s)
     w->binds = (does & KX_ATOMICS) || w->talks[s->a] || w->talks[s->b];
     switch ((flxi_ks_kind)s->kind) {
     case KS_LET:
-    case KS_ASSIGN:
-        write_let(w, s);
-        break;
-    case KS_STORE:
-        write_store(w, s);
-        break;
-    case KS_EFFECT:
-        write_effect(w, s);
-        break;
-    case KS_IF:
-        write_if(w, s);
-        break;
-    case KS_LOOP:
-        write_loop(w, s);
-        break;
-    case KS_BARRIER:
-        write_barrier(w, s);
-        break;
+    case KS_ASSIGN: write_let(w, s); break;
+    case KS_STORE: write_store(w, s); break;
+    case KS_EFFECT: write_effect(w, s); break;
+    case KS_IF: write_if(w, s); break;
+    case KS_LOOP: write_loop(w, s); break;
+    case KS_BARRIER: write_barrier(w, s); break;
     case KS_BLOCK:
-    case KS_REGION:
-        write_block(w, s);
-        break;
-    case KS_RETURN:
-        write_return(w);
-        break;
-    case KS_INDIRECT:
-        flxi_kw_line(w, "status[%d] = %uu;", KSTATUS_INDIRECT, ++w->next_indirect);
-        break;
+    case KS_REGION: write_block(w, s); break;
+    case KS_RETURN: write_return(w); break;
+    case KS_INDIRECT: flxi_kw_line(w, "status[%d] = %uu;", KSTATUS_INDIRECT, ++w->next_indirect); break;
     case KS_ASYNC_LOAD:
-    case KS_ASYNC_STORE:
-        write_async_start(w, s);
-        break;
-    case KS_ASYNC_WAIT:
-        write_async_wait(w, s);
-        break;
-    case KS_TRAP:
-        write_trap(w, s);
-        break;
-    case KS_COLLECTIVE:
-        write_collective(w, s);
-        break;
+    case KS_ASYNC_STORE: write_async_start(w, s); break;
+    case KS_ASYNC_WAIT: write_async_wait(w, s); break;
+    case KS_TRAP: write_trap(w, s); break;
+    case KS_COLLECTIVE: write_collective(w, s); break;
     case KS_OPAQUE:
         flxi_kw_begin(w);
         flxi_kw_opaque(w, &w->out, s->opaque, 0, NULL);
         flxi_kw_add(w, ";");
         flxi_kw_end(w);
         break;
-    default:
-        flxi_kw_fail(w, "resume", "run it on the interpreter", "resume is not supported by emitted code");
+    default: flxi_kw_fail(w, "resume", "run it on the interpreter", "resume is not supported by emitted code");
     }
 }
 

@@ -57,9 +57,7 @@ static void note_expr(flxi_kwriter *w, uint32_t expr)
 static void note_statement(flxi_kwriter *w, const flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
-    case KS_STORE:
-        w->is_accessed[s->buffer] = w->is_written[s->buffer] = 1;
-        break;
+    case KS_STORE: w->is_accessed[s->buffer] = w->is_written[s->buffer] = 1; break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
     case KS_COLLECTIVE:
@@ -71,20 +69,11 @@ static void note_statement(flxi_kwriter *w, const flxi_ks *s)
         w->has_traps = true;
         w->ids[FLX_KERNEL_INVOCATION_ID] = 7; /* a trap reports them */
         break;
-    case KS_INDIRECT:
-        w->has_indirect = true;
-        break;
-    case KS_RETURN:
-        w->has_returns = true;
-        break;
-    case KS_OPAQUE:
-        w->is_ordered = true;
-        break;
-    case KS_BARRIER:
-        w->has_grid_barrier |= s->order == FLX_KERNEL_GRID;
-        break;
-    default:
-        break;
+    case KS_INDIRECT: w->has_indirect = true; break;
+    case KS_RETURN: w->has_returns = true; break;
+    case KS_OPAQUE: w->is_ordered = true; break;
+    case KS_BARRIER: w->has_grid_barrier |= s->order == FLX_KERNEL_GRID; break;
+    default: break;
     }
     /* An atomic whose result is used exposes the order of invocations. */
     const flxi_kx *a = &w->k->exprs[s->a];

@@ -59,34 +59,20 @@ flx_code flxi_kfile_text(flxi_kfile *f, flxi_strbuf *out, flx_error *err)
 const char *flxi_ktext_type(uint32_t type)
 {
     switch (type) {
-    case FLX_F64:
-        return "k_f64";
-    case FLX_F32:
-        return "k_f32";
-    case FLX_F16:
-        return "k_f16";
-    case FLX_BF16:
-        return "k_bf16";
-    case FLX_I64:
-        return "k_i64";
-    case FLX_I32:
-        return "k_i32";
-    case FLX_I16:
-        return "k_i16";
-    case FLX_I8:
-        return "k_i8";
-    case FLX_U64:
-        return "k_u64";
-    case FLX_U32:
-        return "k_u32";
-    case FLX_U16:
-        return "k_u16";
-    case FLX_U8:
-        return "k_u8";
-    case FLX_BOOL:
-        return "k_bool";
-    default:
-        return "k_u8"; /* bytes of a descriptive type */
+    case FLX_F64: return "k_f64";
+    case FLX_F32: return "k_f32";
+    case FLX_F16: return "k_f16";
+    case FLX_BF16: return "k_bf16";
+    case FLX_I64: return "k_i64";
+    case FLX_I32: return "k_i32";
+    case FLX_I16: return "k_i16";
+    case FLX_I8: return "k_i8";
+    case FLX_U64: return "k_u64";
+    case FLX_U32: return "k_u32";
+    case FLX_U16: return "k_u16";
+    case FLX_U8: return "k_u8";
+    case FLX_BOOL: return "k_bool";
+    default: return "k_u8"; /* bytes of a descriptive type */
     }
 }
 
@@ -104,17 +90,13 @@ const char *flxi_ktext_element(const flxi_ktarget *t, uint32_t element)
 {
     switch (element) {
     case FLX_F16:
-    case FLX_BF16:
-        return "k_u16";
-    case FLX_BOOL:
-        return "k_u32";
+    case FLX_BF16: return "k_u16";
+    case FLX_BOOL: return "k_u32";
     case FLX_KERNEL_I4:
     case FLX_KERNEL_U4:
     case FLX_KERNEL_FP4:
-    case FLX_KERNEL_NF4:
-        return t->has_words ? "k_u32" : "k_u8";
-    default:
-        return flxi_ktext_type(element);
+    case FLX_KERNEL_NF4: return t->has_words ? "k_u32" : "k_u8";
+    default: return flxi_ktext_type(element);
     }
 }
 
@@ -180,15 +162,9 @@ static void add_signed(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t 
 void flxi_ktext_literal(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits)
 {
     switch (flxi_ktype_of(type)->kind) {
-    case TAKES_FLOAT:
-        add_float(f, out, type, bits);
-        break;
-    case TAKES_SIGNED:
-        add_signed(f, out, type, bits);
-        break;
-    case TAKES_BOOL:
-        flxi_addf(out, "((k_bool)%d)", bits != 0);
-        break;
+    case TAKES_FLOAT: add_float(f, out, type, bits); break;
+    case TAKES_SIGNED: add_signed(f, out, type, bits); break;
+    case TAKES_BOOL: flxi_addf(out, "((k_bool)%d)", bits != 0); break;
     default:
         if (flxi_ktype_of(type)->bits < 32)
             flxi_addf(out, "((%s)%lluu)", flxi_ktext_type(type), (unsigned long long)bits);
@@ -289,20 +265,15 @@ static void add_limit(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksu
     bool is_signed = r->kind == TAKES_SIGNED;
     uint64_t all = ~UINT64_C(0) >> (64 - r->bits), top = UINT64_C(1) << (r->bits - 1);
     switch (code) {
-    case 'L':
-        flxi_ktext_literal(f, out, s->result, is_signed ? top : 0);
-        break;
-    case 'M':
-        flxi_ktext_literal(f, out, s->result, is_signed ? top - 1 : all);
-        break;
+    case 'L': flxi_ktext_literal(f, out, s->result, is_signed ? top : 0); break;
+    case 'M': flxi_ktext_literal(f, out, s->result, is_signed ? top - 1 : all); break;
     case 'l':
         if (is_signed)
             add_power(out, s->type, "-", r->bits - 1u);
         else
             flxi_add_char(out, '0');
         break;
-    default:
-        add_power(out, s->type, "", is_signed ? r->bits - 1u : r->bits);
+    default: add_power(out, s->type, "", is_signed ? r->bits - 1u : r->bits);
     }
 }
 
@@ -366,41 +337,24 @@ static void add_neutral(flxi_kfile *f, flxi_strbuf *out, uint32_t type)
 static bool add_memory_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksubject *s)
 {
     switch (code) {
-    case 'E':
-        flxi_add_text(out, flxi_ktext_element(f->target, s->type));
-        return true;
-    case 'Q':
-        flxi_add_text(out, f->target->space[s->space]);
-        return true;
-    case 'D':
-        add_element(f, out, s, false);
-        return true;
-    case 'V':
-        add_element(f, out, s, true);
-        return true;
+    case 'E': flxi_add_text(out, flxi_ktext_element(f->target, s->type)); return true;
+    case 'Q': flxi_add_text(out, f->target->space[s->space]); return true;
+    case 'D': add_element(f, out, s, false); return true;
+    case 'V': add_element(f, out, s, true); return true;
     case 'C': {
         flxi_ksubject inner = *s;
         inner.x[0] = "v";
         flxi_kfile_expand(f, out, flxi_kspell_encode(s->type), &inner);
         return true;
     }
-    case 'K':
-        flxi_addf(out, "%d", f->target->has_words ? 8 : 2);
-        return true;
-    case 'N':
-        add_new_value(f, out, s);
-        return true;
-    case 'Z':
-        add_neutral(f, out, s->type);
-        return true;
+    case 'K': flxi_addf(out, "%d", f->target->has_words ? 8 : 2); return true;
+    case 'N': add_new_value(f, out, s); return true;
+    case 'Z': add_neutral(f, out, s->type); return true;
     case 'p':
         flxi_add_text(out, flxi_ktype_of(s->type)->bits == 64 ? f->target->atomic64 : f->target->atomic32);
         return true;
-    case 'o':
-        flxi_add_text(out, flxi_katomic_names[s->atomic]);
-        return true;
-    default:
-        return false;
+    case 'o': flxi_add_text(out, flxi_katomic_names[s->atomic]); return true;
+    default: return false;
     }
 }
 
@@ -410,44 +364,22 @@ static void add_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_ksub
     switch (code) {
     case 'a':
     case 'b':
-    case 'c':
-        flxi_add_text(out, s->x[code - 'a'] ? s->x[code - 'a'] : "");
-        break;
-    case 'T':
-        flxi_add_text(out, flxi_ktext_type(t->value ? t->value : s->type));
-        break;
-    case 'R':
-        flxi_add_text(out, flxi_ktext_type(s->result));
-        break;
+    case 'c': flxi_add_text(out, s->x[code - 'a'] ? s->x[code - 'a'] : ""); break;
+    case 'T': flxi_add_text(out, flxi_ktext_type(t->value ? t->value : s->type)); break;
+    case 'R': flxi_add_text(out, flxi_ktext_type(s->result)); break;
     case 'U':
     case 'S':
-    case 'X':
-        add_width_type(out, code, s);
-        break;
-    case 'f':
-        flxi_add_text(out, s->type == FLX_F64 ? "" : f->target->f32_suffix);
-        break;
-    case 'g':
-        flxi_add_char(out, s->type == FLX_F64 ? 'd' : 'f');
-        break;
-    case 'w':
-        flxi_addf(out, "%u", t->bits);
-        break;
-    case 'm':
-        flxi_addf(out, "%u", t->bits - 1u);
-        break;
+    case 'X': add_width_type(out, code, s); break;
+    case 'f': flxi_add_text(out, s->type == FLX_F64 ? "" : f->target->f32_suffix); break;
+    case 'g': flxi_add_char(out, s->type == FLX_F64 ? 'd' : 'f'); break;
+    case 'w': flxi_addf(out, "%u", t->bits); break;
+    case 'm': flxi_addf(out, "%u", t->bits - 1u); break;
     case 'L':
     case 'M':
     case 'l':
-    case 'h':
-        add_limit(f, out, code, s);
-        break;
-    case 'F':
-        flxi_add_text(out, s->lanes ? f->vector_spelling->function : f->target->function);
-        break;
-    case 'n':
-        flxi_add_text(out, s->name ? s->name : "");
-        break;
+    case 'h': add_limit(f, out, code, s); break;
+    case 'F': flxi_add_text(out, s->lanes ? f->vector_spelling->function : f->target->function); break;
+    case 'n': flxi_add_text(out, s->name ? s->name : ""); break;
     default:
         if (add_memory_code(f, out, code, s))
             break;

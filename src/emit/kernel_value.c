@@ -231,24 +231,13 @@ static const char *leaf(flxi_kwriter *w, const flxi_kx *e)
     static const char ids[FLX_KERNEL_ID_COUNT] = {'i', 'w', 'l', 'q'};
     char name[24];
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LITERAL:
-        flxi_ktext_literal(w->file, begin(w), e->type, e->bits);
-        return finish(w);
-    case KX_VAR:
-        flxi_kw_name_var(w, e->ref, name);
-        return flxi_kw_text(w, "%s", name);
-    case KX_LENGTH:
-        return flxi_kw_length(w, e->ref);
-    case KX_ID:
-        w->seen[e->op] |= (uint8_t)(1u << e->ref);
-        return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
-    case KX_LANE:
-        w->seen_lane = 1;
-        return "lane";
-    case KX_LANES:
-        return "lanes";
-    default:
-        return NULL;
+    case KX_LITERAL: flxi_ktext_literal(w->file, begin(w), e->type, e->bits); return finish(w);
+    case KX_VAR: flxi_kw_name_var(w, e->ref, name); return flxi_kw_text(w, "%s", name);
+    case KX_LENGTH: return flxi_kw_length(w, e->ref);
+    case KX_ID: w->seen[e->op] |= (uint8_t)(1u << e->ref); return flxi_kw_text(w, "%c%u", ids[e->op], (unsigned)e->ref);
+    case KX_LANE: w->seen_lane = 1; return "lane";
+    case KX_LANES: return "lanes";
+    default: return NULL;
     }
 }
 
@@ -292,27 +281,13 @@ static words operation(flxi_kwriter *w, const flxi_kx *e)
         flxi_add_char(p, '(');
     }
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY:
-        flxi_ktext_unary(w->file, p, (flxi_kunary)e->op, type, x[0]);
-        break;
-    case KX_BINARY:
-        flxi_ktext_binary(w->file, p, (flxi_kbinary)e->op, type, x[0], x[1]);
-        break;
-    case KX_SELECT:
-        flxi_kfile_expand(w->file, p, "($a ? $b : $c)", &(flxi_ksubject){.x = {x[0], x[1], x[2]}});
-        break;
-    case KX_FMA:
-        flxi_ktext_fma(w->file, p, e->type, x);
-        break;
-    case KX_CAST:
-        flxi_ktext_cast(w->file, p, e->type, type, x[0]);
-        break;
-    case KX_BITCAST:
-        flxi_ktext_bitcast(w->file, p, e->type, type, x[0]);
-        break;
-    default:
-        w->file->failed = true;
-        break;
+    case KX_UNARY: flxi_ktext_unary(w->file, p, (flxi_kunary)e->op, type, x[0]); break;
+    case KX_BINARY: flxi_ktext_binary(w->file, p, (flxi_kbinary)e->op, type, x[0], x[1]); break;
+    case KX_SELECT: flxi_kfile_expand(w->file, p, "($a ? $b : $c)", &(flxi_ksubject){.x = {x[0], x[1], x[2]}}); break;
+    case KX_FMA: flxi_ktext_fma(w->file, p, e->type, x); break;
+    case KX_CAST: flxi_ktext_cast(w->file, p, e->type, type, x[0]); break;
+    case KX_BITCAST: flxi_ktext_bitcast(w->file, p, e->type, type, x[0]); break;
+    default: w->file->failed = true; break;
     }
     if (is_canonical)
         flxi_add_char(p, ')');
@@ -360,25 +335,19 @@ static words value(flxi_kwriter *w, uint32_t expr)
         acts = w->binds;
         x = load(w, e);
         break;
-    case KX_ATOMIC:
-        x = atomic(w, e);
-        break;
+    case KX_ATOMIC: x = atomic(w, e); break;
     case KX_OPAQUE:
         acts = !w->k->opaques[e->ref].pure;
         x = call(w, e);
         break;
-    case KX_CALL:
-        x = call(w, e);
-        break;
+    case KX_CALL: x = call(w, e); break;
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
     case KX_SUBGROUP_BALLOT:
         acts = !w->target->is_serial;
         x = subgroup(w, e);
         break;
-    default:
-        x = operation(w, e);
-        break;
+    default: x = operation(w, e); break;
     }
     if (acts || x.depth >= MAX_INLINE_DEPTH)
         x = (words){flxi_kw_bind(w, e->type, x.at), 0};

@@ -53,7 +53,7 @@ flx_graph *flx_graph_retain(flx_graph *g)
     return g;
 }
 
-/* Debug builds keep the header of a freed graph until its context is freed, so that using it is an error, not a crash. */
+/* Debug builds keep the header of a freed graph as long as its context, so that using it is an error, not a crash. */
 static void bury(flx_graph *g)
 {
     flx_context *ctx = g->ctx;

@@ -78,16 +78,11 @@ static flx_val values(flx_graph *g, const flx_type *t, flx_nn_init_kind kind, do
     fans f = fans_of(t);
     double both = f.inputs + f.outputs > 0 ? f.inputs + f.outputs : 1, in = f.inputs > 0 ? f.inputs : 1;
     switch (kind) {
-    case FLX_NN_XAVIER_UNIFORM:
-        return uniform(g, t, gain * sqrt(6 / both), seed);
-    case FLX_NN_XAVIER_NORMAL:
-        return normal(g, t, gain * sqrt(2 / both), seed);
-    case FLX_NN_HE_UNIFORM:
-        return uniform(g, t, gain * sqrt(6 / in), seed);
-    case FLX_NN_HE_NORMAL:
-        return normal(g, t, gain * sqrt(2 / in), seed);
-    case FLX_NN_ORTHOGONAL:
-        return orthogonal(g, t, gain, seed);
+    case FLX_NN_XAVIER_UNIFORM: return uniform(g, t, gain * sqrt(6 / both), seed);
+    case FLX_NN_XAVIER_NORMAL: return normal(g, t, gain * sqrt(2 / both), seed);
+    case FLX_NN_HE_UNIFORM: return uniform(g, t, gain * sqrt(6 / in), seed);
+    case FLX_NN_HE_NORMAL: return normal(g, t, gain * sqrt(2 / in), seed);
+    case FLX_NN_ORTHOGONAL: return orthogonal(g, t, gain, seed);
     default:
         return flx_expand(g, flx_scalar(g, (flx_dtype)t->dtype, kind == FLX_NN_ONES ? gain : 0),
                           (flx_ints){t->dims, (size_t)t->rank});

@@ -111,12 +111,9 @@ static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void
         return FLX_OK;
     }
     case ATTR_DATA:
-    case ATTR_VALUE:
-        return widen_constant(w, field, err);
-    case ATTR_STRING:
-        return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
-    default:
-        return FLX_OK;
+    case ATTR_VALUE: return widen_constant(w, field, err);
+    case ATTR_STRING: return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
+    default: return FLX_OK;
     }
 }
 

@@ -567,20 +567,13 @@ static flx_code run_step(running *r, block *b, uint32_t i)
     const flxi_step *s = &b->l->steps[i];
     step_state *t = &b->steps[i];
     switch ((flxi_step_kind)s->kind) {
-    case STEP_KERNEL:
-        return run_kernel(r, b, s, t);
-    case STEP_EVALUATE:
-        return run_evaluation(r, b, s, t);
-    case STEP_COPY:
-        return copy(r, b->at[s->slots[1]], b->at[s->slots[0]], operand_bytes(b, s, 0));
-    case STEP_SCAN:
-        return run_scan(r, b, s, t);
-    case STEP_WHILE:
-        return run_while(r, b, s, t);
-    case STEP_BRANCH:
-        return run_branch(r, b, s, t);
-    case STEP_ROUTE:
-        return run_route(r, b, s, t);
+    case STEP_KERNEL: return run_kernel(r, b, s, t);
+    case STEP_EVALUATE: return run_evaluation(r, b, s, t);
+    case STEP_COPY: return copy(r, b->at[s->slots[1]], b->at[s->slots[0]], operand_bytes(b, s, 0));
+    case STEP_SCAN: return run_scan(r, b, s, t);
+    case STEP_WHILE: return run_while(r, b, s, t);
+    case STEP_BRANCH: return run_branch(r, b, s, t);
+    case STEP_ROUTE: return run_route(r, b, s, t);
     }
     return flxi_fail(r->err, FLX_E_INTERNAL, "step %u has no kind", i);
 }

@@ -102,16 +102,11 @@ static uint32_t index_for(drawing *d, uint32_t buffer, int depth)
     if ((d->flags & EMIT_RANDOM_SAFE) && is_written(b))
         return b->access == FLX_KERNEL_WORKGROUP ? d->local : d->own;
     switch (draw(d, 5)) {
-    case 0:
-        return invocation(d);
-    case 1:
-        return flxi_kb_binary(d->b, KBIN_mod, expr(d, FLX_U32, depth), flxi_kb_u32(d->b, 1 + draw(d, 70)));
-    case 2:
-        return flxi_kb_binary(d->b, KBIN_min, expr(d, FLX_U32, depth), flxi_kb_u32(d->b, draw(d, 70)));
-    case 3:
-        return flxi_kb_binary(d->b, KBIN_add, invocation(d), flxi_kb_u32(d->b, draw(d, 9)));
-    default:
-        return expr(d, FLX_U32, depth);
+    case 0: return invocation(d);
+    case 1: return flxi_kb_binary(d->b, KBIN_mod, expr(d, FLX_U32, depth), flxi_kb_u32(d->b, 1 + draw(d, 70)));
+    case 2: return flxi_kb_binary(d->b, KBIN_min, expr(d, FLX_U32, depth), flxi_kb_u32(d->b, draw(d, 70)));
+    case 3: return flxi_kb_binary(d->b, KBIN_add, invocation(d), flxi_kb_u32(d->b, draw(d, 9)));
+    default: return expr(d, FLX_U32, depth);
     }
 }
 
@@ -161,14 +156,10 @@ static uint32_t binary(drawing *d, uint32_t type, int depth)
 static uint32_t id(drawing *d)
 {
     switch (draw(d, 4)) {
-    case 0:
-        return flxi_kb_id(d->b, (flx_kernel_id)draw(d, FLX_KERNEL_ID_COUNT), draw(d, 3));
-    case 1:
-        return flxi_kb_length(d->b, 1 + draw(d, d->num_buffers));
-    case 2:
-        return d->has_lanes ? flxi_kb_lane(d->b) : invocation(d);
-    default:
-        return invocation(d);
+    case 0: return flxi_kb_id(d->b, (flx_kernel_id)draw(d, FLX_KERNEL_ID_COUNT), draw(d, 3));
+    case 1: return flxi_kb_length(d->b, 1 + draw(d, d->num_buffers));
+    case 2: return d->has_lanes ? flxi_kb_lane(d->b) : invocation(d);
+    default: return invocation(d);
     }
 }
 
@@ -188,28 +179,21 @@ static uint32_t expr(drawing *d, uint32_t type, int depth)
         return draw(d, 3) ? variable(d, type) : literal(d, type);
     depth--;
     switch (draw(d, 14)) {
-    case 0:
-        return literal(d, type);
+    case 0: return literal(d, type);
     case 1:
-    case 2:
-        return variable(d, type);
+    case 2: return variable(d, type);
     case 3:
-    case 4:
-        return load(d, type, depth);
+    case 4: return load(d, type, depth);
     case 5:
-    case 6:
-        return unary(d, type, depth);
+    case 6: return unary(d, type, depth);
     case 7:
     case 8:
-    case 9:
-        return binary(d, type, depth);
+    case 9: return binary(d, type, depth);
     case 10:
         return flxi_kb_select(d->b, expr(d, draw(d, 2) ? FLX_BOOL : FLX_U32, depth), expr(d, type, depth),
                               expr(d, type, depth));
-    case 11:
-        return flxi_kb_cast(d->b, type, expr(d, draw_type(d), depth));
-    case 12:
-        return type == FLX_U32 ? id(d) : bitcast(d, type, depth);
+    case 11: return flxi_kb_cast(d->b, type, expr(d, draw_type(d), depth));
+    case 12: return type == FLX_U32 ? id(d) : bitcast(d, type, depth);
     default:
         return flxi_ktype_is_float(type)
                    ? flxi_kb_fma(d->b, expr(d, type, depth), expr(d, type, depth), expr(d, type, depth))
@@ -270,15 +254,9 @@ static void lanes(drawing *d)
 {
     uint32_t type = draw(d, 2) ? FLX_F32 : FLX_U32, x = expr(d, type, 2), r;
     switch (draw(d, 3)) {
-    case 0:
-        r = flxi_kb_subgroup_add(d->b, x);
-        break;
-    case 1:
-        r = flxi_kb_subgroup_shuffle(d->b, x, expr(d, FLX_U32, 1));
-        break;
-    default:
-        type = FLX_U32;
-        r = flxi_kb_subgroup_ballot(d->b, expr(d, FLX_BOOL, 2));
+    case 0: r = flxi_kb_subgroup_add(d->b, x); break;
+    case 1: r = flxi_kb_subgroup_shuffle(d->b, x, expr(d, FLX_U32, 1)); break;
+    default: type = FLX_U32; r = flxi_kb_subgroup_ballot(d->b, expr(d, FLX_BOOL, 2));
     }
     let(d, draw(d, 2) ? r : flxi_kb_binary(d->b, KBIN_add, expr(d, type, 2), r));
 }
@@ -287,12 +265,9 @@ static void lanes(drawing *d)
 static uint32_t common(drawing *d)
 {
     switch (draw(d, 3)) {
-    case 0:
-        return flxi_kb_u32(d->b, draw(d, 4));
-    case 1:
-        return flxi_kb_binary(d->b, KBIN_mod, flxi_kb_id(d->b, FLX_KERNEL_WORKGROUP_ID, 0), flxi_kb_u32(d->b, 3));
-    default:
-        return flxi_kb_binary(d->b, KBIN_mod, flxi_kb_length(d->b, 1), flxi_kb_u32(d->b, 4));
+    case 0: return flxi_kb_u32(d->b, draw(d, 4));
+    case 1: return flxi_kb_binary(d->b, KBIN_mod, flxi_kb_id(d->b, FLX_KERNEL_WORKGROUP_ID, 0), flxi_kb_u32(d->b, 3));
+    default: return flxi_kb_binary(d->b, KBIN_mod, flxi_kb_length(d->b, 1), flxi_kb_u32(d->b, 4));
     }
 }
 
@@ -348,21 +323,13 @@ static void statement(drawing *d, int depth)
     switch (draw(d, 16)) {
     case 0:
     case 1:
-    case 2:
-        let(d, expr(d, draw_type(d), 4));
-        break;
+    case 2: let(d, expr(d, draw_type(d), 4)); break;
     case 3:
-    case 4:
-        assign(d);
-        break;
+    case 4: assign(d); break;
     case 5:
     case 6:
-    case 7:
-        store(d);
-        break;
-    case 8:
-        atomic(d);
-        break;
+    case 7: store(d); break;
+    case 8: atomic(d); break;
     case 9:
     case 10:
         if (talks)
@@ -372,15 +339,9 @@ static void statement(drawing *d, int depth)
         if (d->has_barriers && !d->diverges)
             flxi_kb_barrier(d->b, FLX_KERNEL_ACQ_REL);
         break;
-    case 12:
-        branch(d, depth);
-        break;
-    case 13:
-        loop(d, depth);
-        break;
-    case 14:
-        block(d, depth);
-        break;
+    case 12: branch(d, depth); break;
+    case 13: loop(d, depth); break;
+    case 14: block(d, depth); break;
     default:
         if (draw(d, 6) == 0 && depth < MAX_DEPTH) {
             flxi_kb_if(d->b, draw(d, 2) ? common(d) : expr(d, FLX_BOOL, 2));

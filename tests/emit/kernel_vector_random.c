@@ -99,24 +99,12 @@ static void add_load(maker *m, unsigned depth)
 {
     add(m, pick(m, 2) ? "x[" : "y[");
     switch (pick(m, 6)) {
-    case 0:
-        add(m, "i]");
-        break;
-    case 1:
-        addf(m, "i + %d]", (int)pick(m, 30));
-        break;
-    case 2:
-        addf(m, "%d]", (int)pick(m, 190));
-        break;
-    case 3:
-        addf(m, "i * %d + 3]", (int)pick(m, 3));
-        break;
-    case 4:
-        add(m, "workgroup_id(1) * 7 + i]");
-        break;
-    default:
-        add_word(m, depth ? depth - 1 : 0);
-        add(m, " % 210]");
+    case 0: add(m, "i]"); break;
+    case 1: addf(m, "i + %d]", (int)pick(m, 30)); break;
+    case 2: addf(m, "%d]", (int)pick(m, 190)); break;
+    case 3: addf(m, "i * %d + 3]", (int)pick(m, 3)); break;
+    case 4: add(m, "workgroup_id(1) * 7 + i]"); break;
+    default: add_word(m, depth ? depth - 1 : 0); add(m, " % 210]");
     }
 }
 

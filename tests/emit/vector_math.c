@@ -148,17 +148,11 @@ static double random_f64(uint64_t *state, size_t i)
     uint64_t r = test_random(state);
     double u = test_uniform(state);
     switch (r % 5) {
-    case 0:
-        return (u - 0.5) * 2;
-    case 1:
-        return (u - 0.5) * 20;
-    case 2:
-        return (u - 0.5) * 1500;
-    case 3:
-        return (u - 0.5) * ldexp(1, (int)(r >> 8 & 63) - 43);
-    default:
-        memcpy(&u, &r, 8);
-        return u;
+    case 0: return (u - 0.5) * 2;
+    case 1: return (u - 0.5) * 20;
+    case 2: return (u - 0.5) * 1500;
+    case 3: return (u - 0.5) * ldexp(1, (int)(r >> 8 & 63) - 43);
+    default: memcpy(&u, &r, 8); return u;
     }
 }
 

@@ -112,12 +112,8 @@ static void give(script *s, given *g, const flxi_attr *a)
     size_t length = next(s) % (MAX_LIST + 1);
     *out = (flx_attr){.key = a->name, .kind = natural_kind(a->kind, next(s))};
     switch (out->kind) {
-    case FLX_ATTR_INT:
-        out->as.i = integer(s);
-        break;
-    case FLX_ATTR_REAL:
-        out->as.r = (double)integer(s) / 4.0;
-        break;
+    case FLX_ATTR_INT: out->as.i = integer(s); break;
+    case FLX_ATTR_REAL: out->as.r = (double)integer(s) / 4.0; break;
     case FLX_ATTR_WORD:
     case FLX_ATTR_STRING:
         out->as.s = out->kind == FLX_ATTR_STRING && next(s) % 2 ? "ab,bc->ac" : word(s, a->words);
@@ -128,9 +124,7 @@ static void give(script *s, given *g, const flxi_attr *a)
             g->ints[g->n][i] = integer(s);
         out->as.ints = (flx_ints){g->ints[g->n], length};
         break;
-    case FLX_ATTR_REALS:
-        out->as.reals = (flx_reals){g->reals, length};
-        break;
+    case FLX_ATTR_REALS: out->as.reals = (flx_reals){g->reals, length}; break;
     case FLX_ATTR_TYPE:
         g->types[g->n] = type(s);
         out->as.type = &g->types[g->n];
@@ -139,9 +133,7 @@ static void give(script *s, given *g, const flxi_attr *a)
         g->types[g->n] = type(s);
         out->as.types = (flx_types){&g->types[g->n], 1};
         break;
-    case FLX_ATTR_GRAPH:
-        out->as.graph = next(s) % 8 ? s->body : s->g;
-        break;
+    case FLX_ATTR_GRAPH: out->as.graph = next(s) % 8 ? s->body : s->g; break;
     case FLX_ATTR_GRAPHS:
         g->graphs[0] = g->graphs[1] = s->body;
         out->as.graphs = (flx_graphs){g->graphs, length % 3};
@@ -202,25 +194,15 @@ static void call(script *s)
         t = type(s);
         keep(s, flx_param(s->g, name(s), &t));
         break;
-    case 2:
-        keep(s, flx_scalar(s->g, (flx_dtype)(1 + next(s) % (FLX_DTYPE_COUNT - 1)), (double)integer(s)));
-        break;
-    case 3:
-        flx_named(s->g, pick(s), name(s));
-        break;
-    case 4:
-        flx_pin(s->g, pick(s));
-        break;
-    case 5:
-        flx_output(s->g, pick(s), next(s) % 2 ? name(s) : NULL);
-        break;
+    case 2: keep(s, flx_scalar(s->g, (flx_dtype)(1 + next(s) % (FLX_DTYPE_COUNT - 1)), (double)integer(s))); break;
+    case 3: flx_named(s->g, pick(s), name(s)); break;
+    case 4: flx_pin(s->g, pick(s)); break;
+    case 5: flx_output(s->g, pick(s), next(s) % 2 ? name(s) : NULL); break;
     case 6:
         end(s);
         begin(s);
         break;
-    default:
-        call_op(s);
-        break;
+    default: call_op(s); break;
     }
 }
 

@@ -185,15 +185,9 @@ static void change_tokens(void)
         tokens.at[at] = any_token();
         break;
     case 2:
-    case 3:
-        copy_statement();
-        break;
-    case 4:
-        tokens.at[at] = any_token();
-        break;
-    default:
-        tokens.at[at] = like(tokens.at[at]);
-        break;
+    case 3: copy_statement(); break;
+    case 4: tokens.at[at] = any_token(); break;
+    default: tokens.at[at] = like(tokens.at[at]); break;
     }
 }
 

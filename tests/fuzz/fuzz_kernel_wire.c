@@ -38,14 +38,10 @@ static uint32_t some_word(const uint8_t *file, size_t size)
                                    WIRE_BINARY,  WIRE_LET,     WIRE_STORE,  WIRE_IF,    WIRE_LOOP,
                                    WIRE_BLOCK,   WIRE_BARRIER, WIRE_RETURN, WIRE_ATOMIC};
     switch (below(4)) {
-    case 0:
-        return (uint32_t)below(14);
-    case 1:
-        return tags[below(sizeof tags)] | (uint32_t)below(40) << 8;
-    case 2:
-        return (uint32_t)(1u << below(32)) - (uint32_t)below(2);
-    default:
-        return get_word(file + 4 * below(size / 4));
+    case 0: return (uint32_t)below(14);
+    case 1: return tags[below(sizeof tags)] | (uint32_t)below(40) << 8;
+    case 2: return (uint32_t)(1u << below(32)) - (uint32_t)below(2);
+    default: return get_word(file + 4 * below(size / 4));
     }
 }
 
@@ -56,12 +52,8 @@ static size_t change_words(uint8_t *file, size_t size, size_t room, size_t at, s
     size_t count = 4 * (1 + below(3));
     switch (below(5)) {
     case 0:
-    case 1:
-        put_word(file + where, some_word(file, size));
-        return size;
-    case 2:
-        put_word(file + where, get_word(file + where) + (below(2) ? 1 : 0xffffffffu));
-        return size;
+    case 1: put_word(file + where, some_word(file, size)); return size;
+    case 2: put_word(file + where, get_word(file + where) + (below(2) ? 1 : 0xffffffffu)); return size;
     case 3:
         if (count > at + n - where)
             count = at + n - where;

@@ -172,12 +172,8 @@ static inline void change_tokens(token_text *t)
     size_t at = below(t, t->n);
     size_t other = below(t, t->n);
     switch (below(t, 8)) {
-    case 0:
-        remove_token(t, at);
-        break;
-    case 1:
-        insert_token(t, at, any_token(t));
-        break;
+    case 0: remove_token(t, at); break;
+    case 1: insert_token(t, at, any_token(t)); break;
     case 2: {
         flxi_token swap = t->tokens[at];
         t->tokens[at] = t->tokens[other];
@@ -185,15 +181,9 @@ static inline void change_tokens(token_text *t)
         break;
     }
     case 3:
-    case 4:
-        t->tokens[at] = like(t, t->tokens[at]);
-        break;
-    case 5:
-        t->tokens[at] = any_token(t);
-        break;
-    default:
-        insert_call(t, statement(t));
-        break;
+    case 4: t->tokens[at] = like(t, t->tokens[at]); break;
+    case 5: t->tokens[at] = any_token(t); break;
+    default: insert_call(t, statement(t)); break;
     }
 }
 

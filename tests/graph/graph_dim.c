@@ -137,12 +137,9 @@ static sample combine(world *w, int op, sample a, sample b)
     sample c = {.bad = a.bad || b.bad};
     wide q = b.value ? a.value / b.value : 0;
     switch (op) {
-    case 0:
-        return (sample){flx_dim_add(w->ctx, a.dim, b.dim), a.value + b.value, c.bad};
-    case 1:
-        return (sample){flx_dim_sub(w->ctx, a.dim, b.dim), a.value - b.value, c.bad};
-    case 2:
-        return (sample){flx_dim_mul(w->ctx, a.dim, b.dim), a.value * b.value, c.bad};
+    case 0: return (sample){flx_dim_add(w->ctx, a.dim, b.dim), a.value + b.value, c.bad};
+    case 1: return (sample){flx_dim_sub(w->ctx, a.dim, b.dim), a.value - b.value, c.bad};
+    case 2: return (sample){flx_dim_mul(w->ctx, a.dim, b.dim), a.value * b.value, c.bad};
     case 3:
         c.bad |= b.value == 0 || a.value % b.value != 0;
         return (sample){flx_dim_div(w->ctx, a.dim, b.dim), q, c.bad};

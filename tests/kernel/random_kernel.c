@@ -113,15 +113,9 @@ static void put_form(writer *w, const char *form, int depth);
 static void put_leaf(writer *w)
 {
     switch (pick(w, 9)) {
-    case 0:
-        put(w, "x[i]");
-        break;
-    case 1:
-        put(w, "x[(i + %u) %% %d]", pick(w, 4), RANDOM_KERNEL_COUNT);
-        break;
-    case 2:
-        put(w, "y[k[i]]");
-        break;
+    case 0: put(w, "x[i]"); break;
+    case 1: put(w, "x[(i + %u) %% %d]", pick(w, 4), RANDOM_KERNEL_COUNT); break;
+    case 2: put(w, "y[k[i]]"); break;
     case 3:
         if (w->loops)
             put(w, "y[(i * %u + n%d) %% %d]", pick(w, 3) + 1, w->loop_names[pick(w, (uint32_t)w->loops)],
@@ -129,15 +123,9 @@ static void put_leaf(writer *w)
         else
             put(w, "y[l + %u]", pick(w, 3)); /* may be beyond the end: reads 0 */
         break;
-    case 4:
-        put(w, "mem[i]");
-        break;
-    case 5:
-        put(w, "pr[%u]", pick(w, 2));
-        break;
-    case 6:
-        put(w, "%u.%u", pick(w, 2), pick(w, 9) + 1);
-        break;
+    case 4: put(w, "mem[i]"); break;
+    case 5: put(w, "pr[%u]", pick(w, 2)); break;
+    case 6: put(w, "%u.%u", pick(w, 2), pick(w, 9) + 1); break;
     default:
         if (w->vars)
             put(w, "v%d", w->var_names[pick(w, (uint32_t)w->vars)]);
@@ -193,14 +181,9 @@ static void put_assign(writer *w)
 {
     put_indent(w);
     switch (w->vars ? pick(w, 4) : pick(w, 2)) {
-    case 0:
-        put(w, "mem[i] = ");
-        break;
-    case 1:
-        put(w, "pr[%u] = ", pick(w, 2));
-        break;
-    default:
-        put(w, "v%d = ", w->var_names[pick(w, (uint32_t)w->vars)]);
+    case 0: put(w, "mem[i] = "); break;
+    case 1: put(w, "pr[%u] = ", pick(w, 2)); break;
+    default: put(w, "v%d = ", w->var_names[pick(w, (uint32_t)w->vars)]);
     }
     put_value(w, 3);
     put(w, ";\n");
@@ -282,14 +265,10 @@ static void put_statement(writer *w, int depth, bool is_uniform)
 {
     switch (pick(w, depth > 0 ? 10 : 6)) {
     case 0:
-    case 1:
-        put_let(w);
-        break;
+    case 1: put_let(w); break;
     case 2:
     case 3:
-    case 4:
-        put_assign(w);
-        break;
+    case 4: put_assign(w); break;
     case 5:
         if (is_uniform)
             put_phase(w);
@@ -297,11 +276,8 @@ static void put_statement(writer *w, int depth, bool is_uniform)
             put_atomic(w);
         break;
     case 6:
-    case 7:
-        put_if(w, depth);
-        break;
-    default:
-        put_loop(w, depth, is_uniform);
+    case 7: put_if(w, depth); break;
+    default: put_loop(w, depth, is_uniform);
     }
 }
 

@@ -55,17 +55,12 @@ static bool is_owed(flxi_opcode op, int column)
         return false; /* exists only where a program registers it: host_op.c */
     bool derives = law_needs_derivative(op) && !law_has_only_shadows(op);
     switch (column) {
-    case COLUMN_BATCH:
-        return !batching_has_streams(op);
-    case COLUMN_MODES:
-        return derives || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
+    case COLUMN_BATCH: return !batching_has_streams(op);
+    case COLUMN_MODES: return derives || flxi_rule_kind(&flxi_ops[op], MODE_VJP) == FLX_RULE_UNDEFINED;
     case COLUMN_COMMUTE:
-    case COLUMN_JACOBIAN:
-        return derives;
-    case COLUMN_HESSIAN:
-        return derives && law_has_hessian(op);
-    default:
-        return derives && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
+    case COLUMN_JACOBIAN: return derives;
+    case COLUMN_HESSIAN: return derives && law_has_hessian(op);
+    default: return derives && flxi_in(flxi_ops[op].dtypes, columns[column].dtype);
     }
 }
 

@@ -28,15 +28,11 @@ typedef enum {
 static law_left law_left_of(flxi_opcode op)
 {
     switch (op) {
-    case OP_reduce_precision:
-        return STRAIGHT_THROUGH;
+    case OP_reduce_precision: return STRAIGHT_THROUGH;
     case OP_fake_quantize:
-    case OP_fake_quantize_backward:
-        return FROZEN_SCALE;
-    case OP_fake_quantize_lsq:
-        return NOT_A_GRADIENT;
-    default:
-        return DERIVED;
+    case OP_fake_quantize_backward: return FROZEN_SCALE;
+    case OP_fake_quantize_lsq: return NOT_A_GRADIENT;
+    default: return DERIVED;
     }
 }
 

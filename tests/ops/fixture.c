@@ -16,17 +16,12 @@ static int mantissa_bits(int32_t dtype)
 {
     switch (dtype) {
     case FLX_F64:
-    case FLX_C128:
-        return 53;
+    case FLX_C128: return 53;
     case FLX_F32:
-    case FLX_C64:
-        return 24;
-    case FLX_F16:
-        return 11;
-    case FLX_BF16:
-        return 8;
-    default:
-        return 0;
+    case FLX_C64: return 24;
+    case FLX_F16: return 11;
+    case FLX_BF16: return 8;
+    default: return 0;
     }
 }
 

@@ -162,10 +162,8 @@ static bool is_differentiable(const flx_type *t)
     case FLX_F16:
     case FLX_BF16:
     case FLX_C64:
-    case FLX_C128:
-        return true;
-    default:
-        return false;
+    case FLX_C128: return true;
+    default: return false;
     }
 }
 

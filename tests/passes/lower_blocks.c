@@ -129,27 +129,13 @@ static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
         flx_val bias = test_random(seed) % 2 ? b : FLX_NONE;
         flx_val two[2];
         switch (test_random(seed) % 7) {
-        case 0:
-            x = flx_linear(g, x, w, bias, act);
-            break;
-        case 1:
-            x = flx_fused_linear(g, x, v, bias, act);
-            break;
-        case 2:
-            x = flx_gated_ffn(g, x, w, v, w, act);
-            break;
-        case 3:
-            x = flx_swiglu_ffn(g, x, u, v, (int)(test_random(seed) % 2));
-            break;
-        case 4:
-            x = flx_mlp(g, ((const flx_val[]){x, w, b, v, b}), 5, act, NULL, -1);
-            break;
-        case 5:
-            x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, x}), 2, 1), 0, FLX_DTYPE_NONE);
-            break;
-        default:
-            flx_linear_pair(g, x, w, v, bias, bias, two, act, NULL);
-            x = flx_mul(g, two[0], flx_tanh(g, two[1]));
+        case 0: x = flx_linear(g, x, w, bias, act); break;
+        case 1: x = flx_fused_linear(g, x, v, bias, act); break;
+        case 2: x = flx_gated_ffn(g, x, w, v, w, act); break;
+        case 3: x = flx_swiglu_ffn(g, x, u, v, (int)(test_random(seed) % 2)); break;
+        case 4: x = flx_mlp(g, ((const flx_val[]){x, w, b, v, b}), 5, act, NULL, -1); break;
+        case 5: x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, x}), 2, 1), 0, FLX_DTYPE_NONE); break;
+        default: flx_linear_pair(g, x, w, v, bias, bias, two, act, NULL); x = flx_mul(g, two[0], flx_tanh(g, two[1]));
         }
     }
     flx_output(g, x, "y");

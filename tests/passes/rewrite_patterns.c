@@ -727,33 +727,15 @@ static flx_graph *random_network(flx_context *ctx, uint64_t *seed)
         const char *act = acts[test_random(seed) % 6];
         flx_val before = x;
         switch (test_random(seed) % 9) {
-        case 0:
-            x = flx_linear(g, x, w, b, act);
-            break;
-        case 1:
-            x = flx_gated_ffn(g, x, w, w, w, act);
-            break;
-        case 2:
-            x = flx_softmax(g, x, (int64_t)(test_random(seed) % 2));
-            break;
-        case 3:
-            x = flx_layer_norm(g, flx_add(g, x, res), b, b, -1, 0.1);
-            break;
-        case 4:
-            x = flx_rms_norm(g, x, b, FLX_NONE, -1, 0.1);
-            break;
-        case 5:
-            x = flx_add(g, flx_matmul(g, x, w), res);
-            break;
-        case 6:
-            x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, res}), 2, 1), 0, FLX_DTYPE_NONE);
-            break;
-        case 7:
-            x = flx_mul(g, flx_log_softmax(g, x, 1), flx_tanh(g, res));
-            break;
-        default:
-            x = flx_tanh(g, flx_add(g, x, b));
-            break;
+        case 0: x = flx_linear(g, x, w, b, act); break;
+        case 1: x = flx_gated_ffn(g, x, w, w, w, act); break;
+        case 2: x = flx_softmax(g, x, (int64_t)(test_random(seed) % 2)); break;
+        case 3: x = flx_layer_norm(g, flx_add(g, x, res), b, b, -1, 0.1); break;
+        case 4: x = flx_rms_norm(g, x, b, FLX_NONE, -1, 0.1); break;
+        case 5: x = flx_add(g, flx_matmul(g, x, w), res); break;
+        case 6: x = flx_fused_swiglu(g, flx_concat(g, ((const flx_val[]){x, res}), 2, 1), 0, FLX_DTYPE_NONE); break;
+        case 7: x = flx_mul(g, flx_log_softmax(g, x, 1), flx_tanh(g, res)); break;
+        default: x = flx_tanh(g, flx_add(g, x, b)); break;
         }
         if (test_random(seed) % 4 == 0)
             res = before;

@@ -292,12 +292,8 @@ static bool make_order(random_maker *m)
     case 1:
         random_say(&l, "sort(v%d, axis=%d, descending=%s)", x, axis, random_yes_no(m));
         return random_keep(m, l.s, 1);
-    case 2:
-        random_say(&l, "sort(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis);
-        return random_keep(m, l.s, 2);
-    case 3:
-        random_say(&l, "argsort(v%d, axis=%d)", x, axis);
-        return random_keep(m, l.s, 1);
+    case 2: random_say(&l, "sort(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); return random_keep(m, l.s, 2);
+    case 3: random_say(&l, "argsort(v%d, axis=%d)", x, axis); return random_keep(m, l.s, 1);
     default:
         random_say(&l, "arg%s(v%d, axis=%d)", random_below(m, 2) ? "max" : "min", x, axis);
         return random_keep(m, l.s, 1);
@@ -493,24 +489,12 @@ static bool make_along_axis(random_maker *m)
     case 0:
         random_say(&l, "narrow(v%d, axis=%d, start=%d, len=%d)", x, axis, start, 1 + random_below(m, n - start));
         break;
-    case 1:
-        random_say(&l, "reverse(v%d, axes=[%d])", x, axis);
-        break;
-    case 2:
-        random_say(&l, "roll(v%d, shift=%d, axis=%d)", x, random_below(m, 5) - 2, axis);
-        break;
-    case 3:
-        random_say(&l, "repeat(v%d, repeats=2, axis=%d)", x, axis);
-        break;
-    case 4:
-        random_say(&l, "concat(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis);
-        break;
-    case 5:
-        random_say(&l, "stack(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis);
-        break;
-    case 6:
-        random_say(&l, "unstack(v%d, axis=%d)", x, axis);
-        return random_keep(m, l.s, n);
+    case 1: random_say(&l, "reverse(v%d, axes=[%d])", x, axis); break;
+    case 2: random_say(&l, "roll(v%d, shift=%d, axis=%d)", x, random_below(m, 5) - 2, axis); break;
+    case 3: random_say(&l, "repeat(v%d, repeats=2, axis=%d)", x, axis); break;
+    case 4: random_say(&l, "concat(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); break;
+    case 5: random_say(&l, "stack(v%d, v%d, axis=%d)", x, random_pick_like(m, x), axis); break;
+    case 6: random_say(&l, "unstack(v%d, axis=%d)", x, axis); return random_keep(m, l.s, n);
     case 7:
         if (start == 0)
             return false;

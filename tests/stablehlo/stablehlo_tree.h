@@ -37,17 +37,11 @@ static inline double real_at(flx_dtype carrier, const unsigned char *at)
     double wide;
     memcpy(&half, at, sizeof half);
     switch (carrier) {
-    case FLX_F16:
-        return flxi_from_f16(half);
-    case FLX_BF16:
-        return flxi_from_bf16(half);
+    case FLX_F16: return flxi_from_f16(half);
+    case FLX_BF16: return flxi_from_bf16(half);
     case FLX_F32:
-    case FLX_C64:
-        memcpy(&single, at, sizeof single);
-        return (double)single;
-    default:
-        memcpy(&wide, at, sizeof wide);
-        return wide;
+    case FLX_C64: memcpy(&single, at, sizeof single); return (double)single;
+    default: memcpy(&wide, at, sizeof wide); return wide;
     }
 }
 
@@ -82,9 +76,7 @@ static inline void tree_element(FILE *o, flx_dtype carrier, const unsigned char 
     case FLX_F16:
     case FLX_BF16:
     case FLX_F32:
-    case FLX_F64:
-        tree_real(o, real_at(carrier, at));
-        break;
+    case FLX_F64: tree_real(o, real_at(carrier, at)); break;
     case FLX_C64:
     case FLX_C128:
         fputc('(', o);
@@ -93,12 +85,8 @@ static inline void tree_element(FILE *o, flx_dtype carrier, const unsigned char 
         tree_real(o, real_at(carrier, at + flx_dtype_size(carrier) / 2));
         fputc(')', o);
         break;
-    case FLX_U64:
-        fprintf(o, "%llu", (unsigned long long)int_at(carrier, at));
-        break;
-    default:
-        fprintf(o, "%lld", (long long)int_at(carrier, at));
-        break;
+    case FLX_U64: fprintf(o, "%llu", (unsigned long long)int_at(carrier, at)); break;
+    default: fprintf(o, "%lld", (long long)int_at(carrier, at)); break;
     }
 }
 
@@ -154,12 +142,8 @@ static inline void tree_list(FILE *o, const hlo_attr *a)
 static inline void tree_attr(FILE *o, const hlo_attr *a)
 {
     switch (a->kind) {
-    case HLO_A_UNIT:
-        fputs("unit", o);
-        break;
-    case HLO_A_BOOL:
-        fputs(a->integer ? "true" : "false", o);
-        break;
+    case HLO_A_UNIT: fputs("unit", o); break;
+    case HLO_A_BOOL: fputs(a->integer ? "true" : "false", o); break;
     case HLO_A_INT:
         fprintf(o, "%lld : ", (long long)a->integer);
         tree_type(o, a->type);
@@ -173,15 +157,9 @@ static inline void tree_attr(FILE *o, const hlo_attr *a)
         CHECK(a->text[a->length] == 0);
         fprintf(o, "\"%s\"", a->text);
         break;
-    case HLO_A_SYMBOL:
-        fprintf(o, "@%s", a->text);
-        break;
-    case HLO_A_WORD:
-        fprintf(o, "word %s", a->text);
-        break;
-    case HLO_A_OPAQUE:
-        fprintf(o, "opaque %s", a->text);
-        break;
+    case HLO_A_SYMBOL: fprintf(o, "@%s", a->text); break;
+    case HLO_A_WORD: fprintf(o, "word %s", a->text); break;
+    case HLO_A_OPAQUE: fprintf(o, "opaque %s", a->text); break;
     case HLO_A_TYPE:
         fputs("type ", o);
         tree_type(o, a->type);
@@ -194,17 +172,13 @@ static inline void tree_attr(FILE *o, const hlo_attr *a)
         }
         fputc(']', o);
         break;
-    case HLO_A_LIST:
-        tree_list(o, a);
-        break;
+    case HLO_A_LIST: tree_list(o, a); break;
     case HLO_A_DICT:
         fprintf(o, "%s{", a->struct_name ? a->struct_name : "");
         tree_entries(o, a->entries, a->num_entries);
         fputc('}', o);
         break;
-    case HLO_A_DENSE:
-        tree_dense(o, a);
-        break;
+    case HLO_A_DENSE: tree_dense(o, a); break;
     }
 }
 

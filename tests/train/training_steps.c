@@ -56,9 +56,7 @@ static void step_by_hand(by_hand *s, const double *a, const flx_train_options *o
         else
             d[i] += decay * s->p[i];
         switch (o->optimiser) {
-        case FLX_SGD:
-            s->p[i] -= rate * d[i];
-            break;
+        case FLX_SGD: s->p[i] -= rate * d[i]; break;
         case FLX_MOMENTUM:
             s->m[i] = mu * s->m[i] + d[i];
             s->p[i] -= rate * (o->flags & FLX_TRAIN_NESTEROV ? d[i] + mu * s->m[i] : s->m[i]);

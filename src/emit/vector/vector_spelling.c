@@ -84,39 +84,17 @@ static void expand_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_k
     }
     uint32_t held = held_type(f, s->type, n);
     switch (code) {
-    case 'v':
-        add_type(f, out, held, n);
-        break;
-    case 'q':
-        flxi_vtext_type(f, out, s->result, n);
-        break;
-    case 'B':
-        flxi_vtext_type(f, out, FLX_BOOL, n);
-        break;
-    case 'i':
-        add_type(f, out, integer_type(flxi_ktype_of(held)->bits, true), n);
-        break;
-    case 'u':
-        add_type(f, out, integer_type(flxi_ktype_of(held)->bits, false), n);
-        break;
-    case 'e':
-        add_type(f, out, memory_type(s->type), n);
-        break;
-    case 'G':
-        flxi_kfile_expand(f, out, decode_text(s->type), s);
-        break;
-    case 'H':
-        flxi_kfile_expand(f, out, encode_text(s->type), s);
-        break;
-    case 'k':
-        flxi_addf(out, "%u", n);
-        break;
-    case 't':
-        add_type(f, out, FLX_F32, n / 2);
-        break;
-    case 'd':
-        add_type(f, out, FLX_F64, n / 2);
-        break;
+    case 'v': add_type(f, out, held, n); break;
+    case 'q': flxi_vtext_type(f, out, s->result, n); break;
+    case 'B': flxi_vtext_type(f, out, FLX_BOOL, n); break;
+    case 'i': add_type(f, out, integer_type(flxi_ktype_of(held)->bits, true), n); break;
+    case 'u': add_type(f, out, integer_type(flxi_ktype_of(held)->bits, false), n); break;
+    case 'e': add_type(f, out, memory_type(s->type), n); break;
+    case 'G': flxi_kfile_expand(f, out, decode_text(s->type), s); break;
+    case 'H': flxi_kfile_expand(f, out, encode_text(s->type), s); break;
+    case 'k': flxi_addf(out, "%u", n); break;
+    case 't': add_type(f, out, FLX_F32, n / 2); break;
+    case 'd': add_type(f, out, FLX_F64, n / 2); break;
     case 'A':
         for (unsigned i = 0; i < n; i++)
             flxi_add_text(out, i ? ", a" : "a");
@@ -129,11 +107,8 @@ static void expand_code(flxi_kfile *f, flxi_strbuf *out, char code, const flxi_k
         for (unsigned i = 0; i < n; i++)
             flxi_addf(out, i ? ", %u" : "%u", 2 * i);
         break;
-    case 'j':
-        add_type(f, out, integer_type(flxi_ktype_of(memory_type(s->type))->bits, true), n);
-        break;
-    default:
-        f->failed = true;
+    case 'j': add_type(f, out, integer_type(flxi_ktype_of(memory_type(s->type))->bits, true), n); break;
+    default: f->failed = true;
     }
 }
 
@@ -204,14 +179,10 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
 static const char *column(const flxi_kspelling *s, uint32_t type)
 {
     switch (flxi_ktype_of(type)->kind) {
-    case TAKES_BOOL:
-        return s->of_bool;
-    case TAKES_UNSIGNED:
-        return s->of_unsigned;
-    case TAKES_SIGNED:
-        return s->of_signed;
-    default:
-        return s->of_float;
+    case TAKES_BOOL: return s->of_bool;
+    case TAKES_UNSIGNED: return s->of_unsigned;
+    case TAKES_SIGNED: return s->of_signed;
+    default: return s->of_float;
     }
 }
 

@@ -307,28 +307,14 @@ static void write_statement(flxi_kwriter *w, const flxi_ks *s)
         return;
     }
     switch ((flxi_ks_kind)s->kind) {
-    case KS_LET:
-        write_let(w, s);
-        break;
-    case KS_ASSIGN:
-        write_assign(w, s);
-        break;
-    case KS_STORE:
-        write_store(w, s);
-        break;
-    case KS_IF:
-        write_if(w, s);
-        break;
-    case KS_LOOP:
-        write_loop(w, s);
-        break;
+    case KS_LET: write_let(w, s); break;
+    case KS_ASSIGN: write_assign(w, s); break;
+    case KS_STORE: write_store(w, s); break;
+    case KS_IF: write_if(w, s); break;
+    case KS_LOOP: write_loop(w, s); break;
     case KS_BLOCK:
-    case KS_REGION:
-        write_block(w, s);
-        break;
-    default:
-        flxi_kw_plain(w, s);
-        break;
+    case KS_REGION: write_block(w, s); break;
+    default: flxi_kw_plain(w, s); break;
     }
 }
 

@@ -52,11 +52,9 @@ static int32_t step_of_binary(survey *s, const flxi_kx *e)
         return KSTEP_VARYING;
     switch ((flxi_kbinary)e->op) {
     case KBIN_add:
-    case KBIN_wrapping_add:
-        return checked((int64_t)a + b);
+    case KBIN_wrapping_add: return checked((int64_t)a + b);
     case KBIN_sub:
-    case KBIN_wrapping_sub:
-        return checked((int64_t)a - b);
+    case KBIN_wrapping_sub: return checked((int64_t)a - b);
     case KBIN_mul:
         if (literal(s->w, e->x[1], &factor))
             return checked(a * factor);
@@ -64,8 +62,7 @@ static int32_t step_of_binary(survey *s, const flxi_kx *e)
     case KBIN_shl:
         return literal(s->w, e->x[1], &factor) && factor >= 0 && factor < 20 ? checked((int64_t)a * (1 << factor))
                                                                              : KSTEP_VARYING;
-    default:
-        return KSTEP_VARYING;
+    default: return KSTEP_VARYING;
     }
 }
 
@@ -89,27 +86,18 @@ static int32_t step_of_parts(survey *s, const flxi_kx *e)
 static int32_t compute_step(survey *s, const flxi_kx *e)
 {
     switch ((flxi_kx_kind)e->kind) {
-    case KX_ID:
-        return step_of_id(e);
-    case KX_LANE:
-        return 1;
-    case KX_VAR:
-        return s->v->vars[e->ref];
-    case KX_BINARY:
-        return step_of_binary(s, e);
+    case KX_ID: return step_of_id(e);
+    case KX_LANE: return 1;
+    case KX_VAR: return s->v->vars[e->ref];
+    case KX_BINARY: return step_of_binary(s, e);
     case KX_CAST: {
         int32_t x = step_of(s, e->x[0]);
         return has_ramps(e->type) && has_ramps(s->w->k->exprs[e->x[0]].type) ? x : x == 0 ? 0 : KSTEP_VARYING;
     }
     case KX_SUBGROUP_ADD:
-    case KX_SUBGROUP_BALLOT:
-        step_of_parts(s, e);
-        return 0;
-    case KX_SUBGROUP_SHUFFLE:
-        step_of_parts(s, e);
-        return step_of(s, e->x[1]) == 0 ? 0 : KSTEP_VARYING;
-    default:
-        return step_of_parts(s, e);
+    case KX_SUBGROUP_BALLOT: step_of_parts(s, e); return 0;
+    case KX_SUBGROUP_SHUFFLE: step_of_parts(s, e); return step_of(s, e->x[1]) == 0 ? 0 : KSTEP_VARYING;
+    default: return step_of_parts(s, e);
     }
 }
 
@@ -163,34 +151,19 @@ static void visit(survey *s, flxi_klist list, bool divergent)
         if (divergent && (w->talks[at->a] || w->talks[at->b]))
             refuse(s, "a subgroup op in divergent control flow");
         switch ((flxi_ks_kind)at->kind) {
-        case KS_LET:
-            set_var(s, at->var, a);
-            break;
-        case KS_ASSIGN:
-            set_var(s, at->var, divergent || a != 0 ? KSTEP_VARYING : 0);
-            break;
-        case KS_STORE:
-            break;
-        case KS_IF:
-            visit_if(s, at, divergent);
-            break;
-        case KS_LOOP:
-            visit_loop(s, at, divergent);
-            break;
+        case KS_LET: set_var(s, at->var, a); break;
+        case KS_ASSIGN: set_var(s, at->var, divergent || a != 0 ? KSTEP_VARYING : 0); break;
+        case KS_STORE: break;
+        case KS_IF: visit_if(s, at, divergent); break;
+        case KS_LOOP: visit_loop(s, at, divergent); break;
         case KS_BLOCK:
-        case KS_REGION:
-            visit(s, at->body, divergent);
-            break;
+        case KS_REGION: visit(s, at->body, divergent); break;
         case KS_RETURN:
             if (divergent)
                 refuse(s, "a return in divergent control flow");
             break;
-        case KS_BARRIER:
-            refuse(s, "a barrier");
-            break;
-        default:
-            refuse(s, "a statement without a vector form");
-            break;
+        case KS_BARRIER: refuse(s, "a barrier"); break;
+        default: refuse(s, "a statement without a vector form"); break;
         }
     }
 }

@@ -322,18 +322,10 @@ static void write_operation(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, f
         else
             flxi_vtext_binary(w->file, p, (flxi_kbinary)e->op, s);
         break;
-    case KX_FMA:
-        flxi_vtext_fma(w->file, p, s);
-        break;
-    case KX_CAST:
-        flxi_vtext_cast(w->file, p, s);
-        break;
-    case KX_BITCAST:
-        flxi_vtext_bitcast(w->file, p, s);
-        break;
-    default:
-        flxi_kw_fail(w, "K64", "register the extension", "an extension cannot be written");
-        break;
+    case KX_FMA: flxi_vtext_fma(w->file, p, s); break;
+    case KX_CAST: flxi_vtext_cast(w->file, p, s); break;
+    case KX_BITCAST: flxi_vtext_bitcast(w->file, p, s); break;
+    default: flxi_kw_fail(w, "K64", "register the extension", "an extension cannot be written"); break;
     }
 }
 
@@ -382,23 +374,12 @@ static words value(flxi_kwriter *w, uint32_t expr, unsigned part)
     if (flxi_vw_step(w, expr) != KSTEP_VARYING)
         return spread(w, expr, part);
     switch ((flxi_kx_kind)e->kind) {
-    case KX_VAR:
-        return (words){flxi_vw_name(w, e->ref, part), 0};
-    case KX_LOAD:
-        x = load(w, e, part);
-        break;
-    case KX_CALL:
-        x = call(w, e, part);
-        break;
-    case KX_SUBGROUP_SHUFFLE:
-        x = shuffle(w, e, part);
-        break;
-    case KX_SELECT:
-        x = choice(w, e, part);
-        break;
-    default:
-        x = is_logical(e) ? logical(w, e, part) : operation(w, e, part);
-        break;
+    case KX_VAR: return (words){flxi_vw_name(w, e->ref, part), 0};
+    case KX_LOAD: x = load(w, e, part); break;
+    case KX_CALL: x = call(w, e, part); break;
+    case KX_SUBGROUP_SHUFFLE: x = shuffle(w, e, part); break;
+    case KX_SELECT: x = choice(w, e, part); break;
+    default: x = is_logical(e) ? logical(w, e, part) : operation(w, e, part); break;
     }
     if (x.depth >= MAX_INLINE_DEPTH)
         x = (words){flxi_vw_bind(w, e->type, x.at), 0};

@@ -51,32 +51,20 @@ DEFINE_ACCESS(u8, uint8_t)
 static double load_float(int32_t dtype, const void *base, int64_t i)
 {
     switch (dtype) {
-    case FLX_F64:
-        return get_f64(base, i);
-    case FLX_F32:
-        return (double)get_f32(base, i);
-    case FLX_F16:
-        return flxi_from_f16(get_u16(base, i));
-    default:
-        return flxi_from_bf16(get_u16(base, i));
+    case FLX_F64: return get_f64(base, i);
+    case FLX_F32: return (double)get_f32(base, i);
+    case FLX_F16: return flxi_from_f16(get_u16(base, i));
+    default: return flxi_from_bf16(get_u16(base, i));
     }
 }
 
 static void store_float(int32_t dtype, void *base, int64_t i, double x)
 {
     switch (dtype) {
-    case FLX_F64:
-        put_f64(base, i, x);
-        break;
-    case FLX_F32:
-        put_f32(base, i, (float)x);
-        break;
-    case FLX_F16:
-        put_u16(base, i, flxi_to_f16(x));
-        break;
-    default:
-        put_u16(base, i, flxi_to_bf16(x));
-        break;
+    case FLX_F64: put_f64(base, i, x); break;
+    case FLX_F32: put_f32(base, i, (float)x); break;
+    case FLX_F16: put_u16(base, i, flxi_to_f16(x)); break;
+    default: put_u16(base, i, flxi_to_bf16(x)); break;
     }
 }
 
@@ -84,22 +72,14 @@ static int64_t load_integer(int32_t dtype, const void *base, int64_t i)
 {
     switch (dtype) {
     case FLX_I64:
-    case FLX_U64:
-        return get_i64(base, i);
-    case FLX_I32:
-        return get_i32(base, i);
-    case FLX_I16:
-        return get_i16(base, i);
-    case FLX_I8:
-        return get_i8(base, i);
-    case FLX_U32:
-        return get_u32(base, i);
-    case FLX_U16:
-        return get_u16(base, i);
-    case FLX_U8:
-        return get_u8(base, i);
-    default:
-        return get_u8(base, i) != 0;
+    case FLX_U64: return get_i64(base, i);
+    case FLX_I32: return get_i32(base, i);
+    case FLX_I16: return get_i16(base, i);
+    case FLX_I8: return get_i8(base, i);
+    case FLX_U32: return get_u32(base, i);
+    case FLX_U16: return get_u16(base, i);
+    case FLX_U8: return get_u8(base, i);
+    default: return get_u8(base, i) != 0;
     }
 }
 
@@ -107,30 +87,14 @@ static void store_integer(int32_t dtype, void *base, int64_t i, int64_t x)
 {
     switch (dtype) {
     case FLX_I64:
-    case FLX_U64:
-        put_i64(base, i, x);
-        break;
-    case FLX_I32:
-        put_i32(base, i, (int32_t)x);
-        break;
-    case FLX_I16:
-        put_i16(base, i, (int16_t)x);
-        break;
-    case FLX_I8:
-        put_i8(base, i, (int8_t)x);
-        break;
-    case FLX_U32:
-        put_u32(base, i, (uint32_t)x);
-        break;
-    case FLX_U16:
-        put_u16(base, i, (uint16_t)x);
-        break;
-    case FLX_U8:
-        put_u8(base, i, (uint8_t)x);
-        break;
-    default:
-        put_u8(base, i, x != 0);
-        break;
+    case FLX_U64: put_i64(base, i, x); break;
+    case FLX_I32: put_i32(base, i, (int32_t)x); break;
+    case FLX_I16: put_i16(base, i, (int16_t)x); break;
+    case FLX_I8: put_i8(base, i, (int8_t)x); break;
+    case FLX_U32: put_u32(base, i, (uint32_t)x); break;
+    case FLX_U16: put_u16(base, i, (uint16_t)x); break;
+    case FLX_U8: put_u8(base, i, (uint8_t)x); break;
+    default: put_u8(base, i, x != 0); break;
     }
 }
 

@@ -42,9 +42,7 @@ static bool read_object(const flxi_attr *a, const void *field, flx_node_attr_vie
 {
     const flxi_combine *combine = field;
     switch (a->kind) {
-    case ATTR_STRING:
-        out->value.kind = FLX_ATTR_STRING;
-        return (out->value.as.s = *(const char *const *)field) != NULL;
+    case ATTR_STRING: out->value.kind = FLX_ATTR_STRING; return (out->value.as.s = *(const char *const *)field) != NULL;
     case ATTR_TYPE:
         out->value.kind = FLX_ATTR_TYPE;
         return (out->value.as.type = *(const flx_type *const *)field) != NULL;
@@ -96,17 +94,14 @@ static bool read_attr(const flxi_attr *a, const void *field, flx_node_attr_view 
     case ATTR_REAL:
     case ATTR_WORD:
     case ATTR_DTYPE:
-    case ATTR_DIM:
-        return read_number(a, field, out);
+    case ATTR_DIM: return read_number(a, field, out);
     case ATTR_STRING:
     case ATTR_TYPE:
     case ATTR_GRAPH:
     case ATTR_COMBINE:
     case ATTR_DATA:
-    case ATTR_VALUE:
-        return read_object(a, field, out);
-    default:
-        return read_list(a, field, out);
+    case ATTR_VALUE: return read_object(a, field, out);
+    default: return read_list(a, field, out);
     }
 }
 

@@ -214,14 +214,10 @@ int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth)
 {
     switch (flxi_operand_role(flxi_operands_of(op), i)) {
     case ROLE_INDEX:
-    case ROLE_INT:
-        return FLX_I64;
-    case ROLE_PRED:
-        return FLX_BOOL;
-    case ROLE_KEY:
-        return FLX_U32;
-    default:
-        return is_truth ? FLX_BOOL : FLX_F32;
+    case ROLE_INT: return FLX_I64;
+    case ROLE_PRED: return FLX_BOOL;
+    case ROLE_KEY: return FLX_U32;
+    default: return is_truth ? FLX_BOOL : FLX_F32;
     }
 }
 

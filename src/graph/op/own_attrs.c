@@ -40,23 +40,15 @@ static bool write_list(flxi_strbuf *out, const flx_attr *a)
 static bool write_value(flxi_strbuf *out, const flx_attr *a)
 {
     switch (a->kind) {
-    case FLX_ATTR_INT:
-        flxi_addf(out, "%lld", (long long)a->as.i);
-        return flxi_dim_is_number(a->as.i);
-    case FLX_ATTR_REAL:
-        write_real(out, a->as.r);
-        return true;
-    case FLX_ATTR_STRING:
-        flxi_add_quoted(out, a->as.s ? a->as.s : "");
-        return a->as.s;
+    case FLX_ATTR_INT: flxi_addf(out, "%lld", (long long)a->as.i); return flxi_dim_is_number(a->as.i);
+    case FLX_ATTR_REAL: write_real(out, a->as.r); return true;
+    case FLX_ATTR_STRING: flxi_add_quoted(out, a->as.s ? a->as.s : ""); return a->as.s;
     case FLX_ATTR_WORD:
         flxi_add_text(out, a->as.s ? a->as.s : "");
         return a->as.s && (strcmp(a->as.s, "true") == 0 || strcmp(a->as.s, "false") == 0);
     case FLX_ATTR_INTS:
-    case FLX_ATTR_REALS:
-        return write_list(out, a);
-    default:
-        return false;
+    case FLX_ATTR_REALS: return write_list(out, a);
+    default: return false;
     }
 }
 

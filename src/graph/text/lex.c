@@ -30,10 +30,8 @@ static bool is_mark_char(char c)
     case '*':
     case '/':
     case '+':
-    case '-':
-        return true;
-    default:
-        return false;
+    case '-': return true;
+    default: return false;
     }
 }
 

@@ -460,15 +460,9 @@ static flx_dim plain_op(dim_op op, int64_t a, int64_t b)
     int64_t v = 0;
     bool bad = false;
     switch (op) {
-    case DIM_ADD:
-        bad = __builtin_add_overflow(a, b, &v);
-        break;
-    case DIM_SUB:
-        bad = __builtin_sub_overflow(a, b, &v);
-        break;
-    case DIM_MUL:
-        bad = __builtin_mul_overflow(a, b, &v);
-        break;
+    case DIM_ADD: bad = __builtin_add_overflow(a, b, &v); break;
+    case DIM_SUB: bad = __builtin_sub_overflow(a, b, &v); break;
+    case DIM_MUL: bad = __builtin_mul_overflow(a, b, &v); break;
     case DIM_DIV:
         bad = b == 0 || a % b != 0;
         v = bad ? 0 : a / b;
@@ -484,16 +478,11 @@ static flx_dim plain_op(dim_op op, int64_t a, int64_t b)
 static flx_dim table_op(flxi_dim_table *t, dim_op op, flx_dim a, flx_dim b)
 {
     switch (op) {
-    case DIM_ADD:
-        return add_locked(t, a, b, 1);
-    case DIM_SUB:
-        return add_locked(t, a, b, -1);
-    case DIM_MUL:
-        return mul_locked(t, a, b);
-    case DIM_DIV:
-        return div_locked(t, a, b);
-    case DIM_FLOOR:
-        return floor_locked(t, a, b);
+    case DIM_ADD: return add_locked(t, a, b, 1);
+    case DIM_SUB: return add_locked(t, a, b, -1);
+    case DIM_MUL: return mul_locked(t, a, b);
+    case DIM_DIV: return div_locked(t, a, b);
+    case DIM_FLOOR: return floor_locked(t, a, b);
     }
     return FLX_DIM_INVALID;
 }

@@ -38,22 +38,13 @@ int64_t flxi_first_not_finite(int32_t dtype, const void *data, int64_t count)
 {
     int64_t i;
     switch (dtype) {
-    case FLX_F64:
-        return scan64(data, count);
-    case FLX_F32:
-        return scan32(data, count);
-    case FLX_F16:
-        return scan16(data, count, 0x7c00);
-    case FLX_BF16:
-        return scan16(data, count, 0x7f80);
-    case FLX_C64:
-        i = scan32(data, 2 * count);
-        return i < 0 ? i : i / 2;
-    case FLX_C128:
-        i = scan64(data, 2 * count);
-        return i < 0 ? i : i / 2;
-    default:
-        return -1;
+    case FLX_F64: return scan64(data, count);
+    case FLX_F32: return scan32(data, count);
+    case FLX_F16: return scan16(data, count, 0x7c00);
+    case FLX_BF16: return scan16(data, count, 0x7f80);
+    case FLX_C64: i = scan32(data, 2 * count); return i < 0 ? i : i / 2;
+    case FLX_C128: i = scan64(data, 2 * count); return i < 0 ? i : i / 2;
+    default: return -1;
     }
 }
 

@@ -62,16 +62,11 @@ int flxi_int_bits(int32_t dtype)
 int flxi_mantissa_bits(int32_t dtype)
 {
     switch (flxi_part_dtype(dtype)) {
-    case FLX_F64:
-        return 53;
-    case FLX_F32:
-        return 24;
-    case FLX_F16:
-        return 11;
-    case FLX_BF16:
-        return 8;
-    default:
-        return 0;
+    case FLX_F64: return 53;
+    case FLX_F32: return 24;
+    case FLX_F16: return 11;
+    case FLX_BF16: return 8;
+    default: return 0;
     }
 }
 

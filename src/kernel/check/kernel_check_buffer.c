@@ -36,24 +36,15 @@ static bool is_affine(const flx_kernel_predicate *p, uint64_t count)
 static bool holds_one(const flx_kernel_predicate *p, uint64_t count, const bool *operands)
 {
     switch ((flx_kernel_test)p->test) {
-    case FLX_KERNEL_COUNT_GE:
-        return count >= p->a;
-    case FLX_KERNEL_COUNT_LE:
-        return count <= p->a;
-    case FLX_KERNEL_COUNT_EQ:
-        return count == p->a;
-    case FLX_KERNEL_COUNT_MULTIPLE:
-        return count % p->a == 0;
-    case FLX_KERNEL_COUNT_MOD:
-        return count % p->a == p->b;
-    case FLX_KERNEL_COUNT_AFFINE:
-        return is_affine(p, count);
-    case FLX_KERNEL_COUNT_AND:
-        return operands[0] && operands[-1];
-    case FLX_KERNEL_COUNT_OR:
-        return operands[0] || operands[-1];
-    case FLX_KERNEL_COUNT_NOT:
-        return !operands[0];
+    case FLX_KERNEL_COUNT_GE: return count >= p->a;
+    case FLX_KERNEL_COUNT_LE: return count <= p->a;
+    case FLX_KERNEL_COUNT_EQ: return count == p->a;
+    case FLX_KERNEL_COUNT_MULTIPLE: return count % p->a == 0;
+    case FLX_KERNEL_COUNT_MOD: return count % p->a == p->b;
+    case FLX_KERNEL_COUNT_AFFINE: return is_affine(p, count);
+    case FLX_KERNEL_COUNT_AND: return operands[0] && operands[-1];
+    case FLX_KERNEL_COUNT_OR: return operands[0] || operands[-1];
+    case FLX_KERNEL_COUNT_NOT: return !operands[0];
     }
     return false;
 }

@@ -21,22 +21,14 @@ static uint32_t type_of(const flxi_kchecker *c, uint32_t e)
 static const char *kinds_shown(unsigned kinds)
 {
     switch (kinds) {
-    case TAKES_BOOL:
-        return "bool";
-    case TAKES_WORD:
-        return "u32";
-    case TAKES_TRUTH:
-        return "bool or u32";
-    case TAKES_UNSIGNED:
-        return "unsigned integers (u8, u16, u32, u64)";
-    case TAKES_INT:
-        return "integers (u8 to u64, i8 to i64)";
-    case TAKES_FLOAT:
-        return "floats (f16, bf16, f32, f64)";
-    case TAKES_NUMBER:
-        return "integers or floats";
-    default:
-        return "bool, integers or floats";
+    case TAKES_BOOL: return "bool";
+    case TAKES_WORD: return "u32";
+    case TAKES_TRUTH: return "bool or u32";
+    case TAKES_UNSIGNED: return "unsigned integers (u8, u16, u32, u64)";
+    case TAKES_INT: return "integers (u8 to u64, i8 to i64)";
+    case TAKES_FLOAT: return "floats (f16, bf16, f32, f64)";
+    case TAKES_NUMBER: return "integers or floats";
+    default: return "bool, integers or floats";
     }
 }
 
@@ -423,59 +415,34 @@ static void check_node(flxi_kchecker *c, const flxi_kx *e)
 {
     check_purity(c, e);
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LITERAL:
-        flxi_kcheck_type(c, "literal", e->type);
-        break;
-    case KX_VAR:
-        check_variable(c, e->ref);
-        break;
-    case KX_LOAD:
-        check_load(c, e);
-        break;
-    case KX_LENGTH:
-        flxi_kcheck_buffer(c, e->ref, "length");
-        break;
+    case KX_LITERAL: flxi_kcheck_type(c, "literal", e->type); break;
+    case KX_VAR: check_variable(c, e->ref); break;
+    case KX_LOAD: check_load(c, e); break;
+    case KX_LENGTH: flxi_kcheck_buffer(c, e->ref, "length"); break;
     case KX_ID:
         if (e->ref > 2)
             flxi_kfind(c, "K33", "axes are 0, 1 and 2", "%s(%u): the axis is out of range",
                        e->op < FLX_KERNEL_ID_COUNT ? flxi_kid_names[e->op] : "?", (unsigned)e->ref);
         break;
-    case KX_UNARY:
-        check_unary(c, e);
-        break;
-    case KX_BINARY:
-        check_binary(c, e);
-        break;
-    case KX_SELECT:
-        check_select(c, e);
-        break;
-    case KX_FMA:
-        check_fma(c, e);
-        break;
+    case KX_UNARY: check_unary(c, e); break;
+    case KX_BINARY: check_binary(c, e); break;
+    case KX_SELECT: check_select(c, e); break;
+    case KX_FMA: check_fma(c, e); break;
     case KX_CAST:
-    case KX_BITCAST:
-        check_cast(c, e);
-        break;
-    case KX_CALL:
-        check_call(c, e);
-        break;
-    case KX_ATOMIC:
-        check_atomic(c, e);
-        break;
+    case KX_BITCAST: check_cast(c, e); break;
+    case KX_CALL: check_call(c, e); break;
+    case KX_ATOMIC: check_atomic(c, e); break;
     case KX_LANE:
     case KX_LANES:
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
-    case KX_SUBGROUP_BALLOT:
-        check_subgroup(c, e);
-        break;
+    case KX_SUBGROUP_BALLOT: check_subgroup(c, e); break;
     case KX_OPAQUE:
         flxi_kcheck_type(c, "extension", e->type);
         flxi_kcheck_opaque(c, e->ref, e);
         break;
     case KX_NONE:
-    case KX_KIND_COUNT:
-        break;
+    case KX_KIND_COUNT: break;
     }
 }
 

@@ -84,29 +84,20 @@ static void add_expr(finder *f, uint32_t node)
 {
     const flxi_kx *e = &f->k->exprs[node];
     switch ((flxi_kx_kind)e->kind) {
-    case KX_VAR:
-        add_edge(f, var_node(f, e->ref), node);
-        break;
-    case KX_LOAD:
-        add_load(f, e, node);
-        break;
+    case KX_VAR: add_edge(f, var_node(f, e->ref), node); break;
+    case KX_LOAD: add_load(f, e, node); break;
     case KX_ID:
         if (!is_uniform_id(f, e->op))
             add_seed(f, node);
         break;
-    case KX_CALL:
-        add_edge(f, fn_node(f, e->ref), node);
-        break;
+    case KX_CALL: add_edge(f, fn_node(f, e->ref), node); break;
     case KX_LANE:
     case KX_ATOMIC:
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
     case KX_SUBGROUP_BALLOT:
-    case KX_OPAQUE:
-        add_seed(f, node);
-        break;
-    default:
-        break;
+    case KX_OPAQUE: add_seed(f, node); break;
+    default: break;
     }
     for (int i = 0; i < flxi_kx_operands(e); i++)
         add_edge(f, expr_node(f, e->x[i]), node);
@@ -165,23 +156,14 @@ static void add_statement(finder *f, const flxi_ks *s, uint32_t flow, uint32_t f
         add_edge(f, expr_node(f, s->b), var_node(f, s->var));
         walk_branches(f, s, flow, fn);
         break;
-    case KS_IF:
-        walk_branches(f, s, flow, fn);
-        break;
+    case KS_IF: walk_branches(f, s, flow, fn); break;
     case KS_BLOCK:
-    case KS_REGION:
-        walk(f, s->body, flow, fn);
-        break;
-    case KS_RETURN:
-        add_return(f, flow);
-        break;
+    case KS_REGION: walk(f, s->body, flow, fn); break;
+    case KS_RETURN: add_return(f, flow); break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
-    case KS_COLLECTIVE:
-        add_seed(f, buffer_node(f, s->target));
-        break;
-    default:
-        break;
+    case KS_COLLECTIVE: add_seed(f, buffer_node(f, s->target)); break;
+    default: break;
     }
 }
 

@@ -311,33 +311,22 @@ static void check_allowed(flxi_kchecker *c, const flxi_ks *s)
 static void check_rare(flxi_kchecker *c, const flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
-    case KS_INDIRECT:
-        check_indirect(c, s);
-        break;
+    case KS_INDIRECT: check_indirect(c, s); break;
     case KS_ASYNC_LOAD:
-    case KS_ASYNC_STORE:
-        check_copy(c, s);
-        break;
-    case KS_ASYNC_WAIT:
-        check_wait(c, s);
-        break;
+    case KS_ASYNC_STORE: check_copy(c, s); break;
+    case KS_ASYNC_WAIT: check_wait(c, s); break;
     case KS_TRAP:
         flxi_kcheck_u32(c, s->a, "K20", "the address of trap");
         flxi_kcheck_text(c, "the tag", s->text);
         c->is_certain = false;
         break;
-    case KS_RESUME:
-        check_resume(c, s);
-        break;
-    case KS_COLLECTIVE:
-        check_collective(c, s);
-        break;
+    case KS_RESUME: check_resume(c, s); break;
+    case KS_COLLECTIVE: check_collective(c, s); break;
     case KS_OPAQUE:
         flxi_kcheck_opaque(c, s->opaque, NULL);
         c->interval++;
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -349,15 +338,9 @@ static void check_statement(flxi_kchecker *c, const flxi_ks *s)
         flxi_kcheck_expr(c, s->a);
         declare(c, s->var, c->list);
         break;
-    case KS_ASSIGN:
-        check_assign(c, s);
-        break;
-    case KS_STORE:
-        check_store(c, s);
-        break;
-    case KS_EFFECT:
-        check_effect(c, s);
-        break;
+    case KS_ASSIGN: check_assign(c, s); break;
+    case KS_STORE: check_store(c, s); break;
+    case KS_EFFECT: check_effect(c, s); break;
     case KS_IF:
         flxi_kcheck_condition(c, s->a, "if");
         check_branches(c, s);
@@ -374,15 +357,9 @@ static void check_statement(flxi_kchecker *c, const flxi_ks *s)
         check_region(c, s);
         check_list(c, s->body, false, 0);
         break;
-    case KS_BLOCK:
-        check_list(c, s->body, false, 0);
-        break;
-    case KS_RETURN:
-        c->is_certain = false;
-        break;
-    default:
-        check_rare(c, s);
-        break;
+    case KS_BLOCK: check_list(c, s->body, false, 0); break;
+    case KS_RETURN: c->is_certain = false; break;
+    default: check_rare(c, s); break;
     }
 }
 

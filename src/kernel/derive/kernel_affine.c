@@ -68,10 +68,8 @@ static bool is_common(const flxi_kflow *w, uint32_t expr, int depth)
         return false;
     switch ((flxi_kx_kind)e->kind) {
     case KX_LITERAL:
-    case KX_LENGTH:
-        return true;
-    case KX_ID:
-        return e->op == FLX_KERNEL_NUM_WORKGROUPS;
+    case KX_LENGTH: return true;
+    case KX_ID: return e->op == FLX_KERNEL_NUM_WORKGROUPS;
     case KX_VAR:
         return !w->vars[e->ref].is_assigned && w->vars[e->ref].value && is_common(w, w->vars[e->ref].value, depth + 1);
     case KX_LOAD: {
@@ -80,12 +78,9 @@ static bool is_common(const flxi_kflow *w, uint32_t expr, int depth)
         return is_fixed && is_common(w, e->x[0], depth + 1);
     }
     case KX_UNARY:
-    case KX_CAST:
-        return is_common(w, e->x[0], depth + 1);
-    case KX_BINARY:
-        return is_common(w, e->x[0], depth + 1) && is_common(w, e->x[1], depth + 1);
-    default:
-        return false;
+    case KX_CAST: return is_common(w, e->x[0], depth + 1);
+    case KX_BINARY: return is_common(w, e->x[0], depth + 1) && is_common(w, e->x[1], depth + 1);
+    default: return false;
     }
 }
 
@@ -123,13 +118,11 @@ static bool read_binary(const flxi_kflow *w, const flxi_kx *e, affine *f, int de
     case KBIN_wrapping_sub:
         return read_index(w, e->x[0], &a, depth) && read_index(w, e->x[1], &c, depth) && add_scaled(f, &a, 1) &&
                add_scaled(f, &c, -1);
-    case KBIN_mul:
-        return read_product(w, e, f, depth);
+    case KBIN_mul: return read_product(w, e, f, depth);
     case KBIN_shl:
         return read_index(w, e->x[0], &a, depth) && read_index(w, e->x[1], &c, depth) && c.n == 0 && !c.distinct &&
                c.offset >= 0 && c.offset < 32 && add_scaled(f, &a, INT64_C(1) << c.offset);
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -147,8 +140,7 @@ static bool read_index(const flxi_kflow *w, uint32_t expr, affine *f, int depth)
     if (depth > MAX_NESTING || e->type != FLX_U32)
         return false;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LITERAL:
-        return !__builtin_add_overflow(f->offset, (int64_t)(int32_t)(uint32_t)e->bits, &f->offset);
+    case KX_LITERAL: return !__builtin_add_overflow(f->offset, (int64_t)(int32_t)(uint32_t)e->bits, &f->offset);
     case KX_ID:
         if (e->op == FLX_KERNEL_NUM_WORKGROUPS)
             return false;
@@ -156,18 +148,15 @@ static bool read_index(const flxi_kflow *w, uint32_t expr, affine *f, int depth)
                                   : e->op == FLX_KERNEL_WORKGROUP_ID ? TERM_GROUP
                                                                      : TERM_LOCAL,
                                   e->ref, 1, 0});
-    case KX_VAR:
-        return read_var(w, e->ref, f, depth);
-    case KX_BINARY:
-        return read_binary(w, e, f, depth + 1);
+    case KX_VAR: return read_var(w, e->ref, f, depth);
+    case KX_BINARY: return read_binary(w, e, f, depth + 1);
     case KX_LOAD:
         if (!(w->k->buffers[e->ref].flags & FLX_KERNEL_DISTINCT) || w->buffers[e->ref].last_write || f->n || f->offset)
             return false;
         f->distinct = e->ref;
         f->distinct_index = e->x[0];
         return true;
-    default:
-        return false;
+    default: return false;
     }
 }
 

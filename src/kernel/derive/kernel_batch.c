@@ -64,10 +64,8 @@ static uint32_t own_id(flxi_krewrite *r, flx_kernel_id which)
 {
     uint32_t size = r->from->size[how(r)->axis];
     switch (which) {
-    case FLX_KERNEL_NUM_WORKGROUPS:
-        return groups(r);
-    case FLX_KERNEL_WORKGROUP_ID:
-        return group_in_example(r);
+    case FLX_KERNEL_NUM_WORKGROUPS: return groups(r);
+    case FLX_KERNEL_WORKGROUP_ID: return group_in_example(r);
     case FLX_KERNEL_INVOCATION_ID: {
         uint32_t local = id(r, FLX_KERNEL_LOCAL_ID);
         if (size == 1)
@@ -76,8 +74,7 @@ static uint32_t own_id(flxi_krewrite *r, flx_kernel_id which)
             return local;
         return binary(r, KBIN_add, binary(r, KBIN_mul, group_in_example(r), flxi_kb_u32(r->to, size)), local);
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -135,10 +132,8 @@ static uint32_t batch_expr(flxi_krewrite *r, uint32_t expr)
 {
     const flxi_kx *e = &r->from->exprs[expr];
     switch ((flxi_kx_kind)e->kind) {
-    case KX_ID:
-        return e->ref == how(r)->axis ? own_id(r, (flx_kernel_id)e->op) : 0;
-    case KX_LENGTH:
-        return is_batched(r, e->ref) ? length(r, e->ref) : 0;
+    case KX_ID: return e->ref == how(r)->axis ? own_id(r, (flx_kernel_id)e->op) : 0;
+    case KX_LENGTH: return is_batched(r, e->ref) ? length(r, e->ref) : 0;
     case KX_LOAD:
         return is_batched(r, e->ref) ? flxi_kb_load(r->to, r->buffers[e->ref], example_index(r, e->ref, e->x[0])) : 0;
     case KX_ATOMIC: {
@@ -150,8 +145,7 @@ static uint32_t batch_expr(flxi_krewrite *r, uint32_t expr)
         x[2] = flxi_krewrite_expr(r, e->x[2]);
         return flxi_krewrite_rebuild(r, e, x, NULL);
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -181,8 +175,7 @@ static flx_code check_statement(const flx_kernel *k, const flxi_kbatch *b, const
     case KS_INDIRECT:
     case KS_RESUME:
     case KS_COLLECTIVE:
-    case KS_OPAQUE:
-        return refuse(k, "a statement about the whole dispatch", err);
+    case KS_OPAQUE: return refuse(k, "a statement about the whole dispatch", err);
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
         if (b->batched[s->buffer] || b->batched[s->target])
@@ -190,8 +183,7 @@ static flx_code check_statement(const flx_kernel *k, const flxi_kbatch *b, const
         return FLX_OK;
     case KS_BARRIER: /* examples may take different paths */
         return s->order == FLX_KERNEL_GRID && is_nested ? refuse(k, "a grid barrier in a branch or loop", err) : FLX_OK;
-    default:
-        return FLX_OK;
+    default: return FLX_OK;
     }
 }
 

@@ -239,20 +239,11 @@ static void fill_ones(void *data, uint32_t element, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         switch (element) {
-        case FLX_F64:
-            ((double *)data)[i] = 1;
-            break;
-        case FLX_F32:
-            ((float *)data)[i] = 1;
-            break;
-        case FLX_F16:
-            ((uint16_t *)data)[i] = flxi_to_f16(1);
-            break;
-        case FLX_BF16:
-            ((uint16_t *)data)[i] = flxi_to_bf16(1);
-            break;
-        default:
-            break;
+        case FLX_F64: ((double *)data)[i] = 1; break;
+        case FLX_F32: ((float *)data)[i] = 1; break;
+        case FLX_F16: ((uint16_t *)data)[i] = flxi_to_f16(1); break;
+        case FLX_BF16: ((uint16_t *)data)[i] = flxi_to_bf16(1); break;
+        default: break;
         }
 }
 
@@ -306,10 +297,8 @@ static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *ou
         if ((n->flags & FLX_KERNEL_NEED_GIVEN) && !m)
             return missing(r, n->name);
         return forward_memory(r, n->forward, false, out);
-    case FLX_KERNEL_SCRATCH:
-        return forward_memory(r, n->forward, true, out);
-    case FLX_KERNEL_RESULT:
-        return forward_memory(r, n->forward, m == NULL, out);
+    case FLX_KERNEL_SCRATCH: return forward_memory(r, n->forward, true, out);
+    case FLX_KERNEL_RESULT: return forward_memory(r, n->forward, m == NULL, out);
     case FLX_KERNEL_COUNTER:
         if (!(n->flags & FLX_KERNEL_NEED_ZERO)) {
             out->data = r->counts;
@@ -321,8 +310,7 @@ static flx_code memory_for(runner *r, const flxi_kneed *n, flx_kernel_memory *ou
         if (!m && !(n->flags & FLX_KERNEL_NEED_ZERO))
             return missing(r, n->name);
         break;
-    default:
-        break;
+    default: break;
     }
     FLXI_TRY(need_length(r, n, &length));
     bool wants_ones = n->role == FLX_KERNEL_COTANGENT;

@@ -259,12 +259,9 @@ static bool passes_on(const flxi_kflow *w, const flxi_ks *s)
         return true;
     switch ((flxi_ks_kind)s->kind) {
     case KS_LET:
-    case KS_ASSIGN:
-        return flxi_kflow_var_is_active(w, s->var);
-    case KS_STORE:
-        return flxi_kflow_buffer_is_active(w, s->buffer);
-    default:
-        return false;
+    case KS_ASSIGN: return flxi_kflow_var_is_active(w, s->var);
+    case KS_STORE: return flxi_kflow_buffer_is_active(w, s->buffer);
+    default: return false;
     }
 }
 

@@ -149,8 +149,7 @@ static uint32_t tangent_value(pusher *g, const site *p, uint32_t column)
 {
     const flxi_kx *e = p->e;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_VAR:
-        return tangent_of(g, p->step->s->a, column);
+    case KX_VAR: return tangent_of(g, p->step->s->a, column);
     case KX_LOAD:
         return g->buffers[e->ref] ? flxi_kb_load(g->b, g->buffers[e->ref], tangent_index(g, p->x[0], column)) : 0;
     case KX_SUBGROUP_ADD: {
@@ -161,14 +160,10 @@ static uint32_t tangent_value(pusher *g, const site *p, uint32_t column)
         uint32_t t = tangent_of(g, e->x[0], column);
         return t ? flxi_kb_subgroup_shuffle(g->b, t, p->x[1]) : 0;
     }
-    case KX_CALL:
-        return tangent_of_call(g, p, column);
+    case KX_CALL: return tangent_of_call(g, p, column);
     case KX_ATOMIC:
-    case KX_OPAQUE:
-        refuse(g, p->step, e);
-        return 0;
-    default:
-        return tangent_of_operation(g, p, column);
+    case KX_OPAQUE: refuse(g, p->step, e); return 0;
+    default: return tangent_of_operation(g, p, column);
     }
 }
 
@@ -254,18 +249,10 @@ static void push_step(pusher *g, const flxi_kstep *step)
 {
     const flxi_ks *s = step->s;
     switch ((flxi_ks_kind)s->kind) {
-    case KS_LET:
-        push_let(g, step);
-        break;
-    case KS_ASSIGN:
-        push_assign(g, s);
-        break;
-    case KS_STORE:
-        push_store(g, s);
-        break;
-    case KS_EFFECT:
-        push_effect(g, step);
-        break;
+    case KS_LET: push_let(g, step); break;
+    case KS_ASSIGN: push_assign(g, s); break;
+    case KS_STORE: push_store(g, s); break;
+    case KS_EFFECT: push_effect(g, step); break;
     case KS_IF:
         flxi_kb_if(g->b, leaf(g, s->a));
         push_list(g, step->body);
@@ -287,12 +274,8 @@ static void push_step(pusher *g, const flxi_kstep *step)
         flxi_kb_simple(g->b, &t);
         break;
     }
-    case KS_BARRIER:
-        flxi_kb_barrier(g->b, (flx_kernel_order)s->order);
-        break;
-    case KS_OPAQUE:
-        flxi_kb_simple(g->b, s);
-        break;
+    case KS_BARRIER: flxi_kb_barrier(g->b, (flx_kernel_order)s->order); break;
+    case KS_OPAQUE: flxi_kb_simple(g->b, s); break;
     default:
         if (ok(g))
             flxi_kernel_fail(&g->b->err, "unsupported statement", "rewrite the kernel without it",

@@ -88,12 +88,9 @@ static bool may_overflow(const flx_kernel *k, uint32_t expr)
 {
     const flxi_kx *e = &k->exprs[expr];
     switch ((flxi_kx_kind)e->kind) {
-    case KX_CAST:
-        return may_overflow(k, e->x[0]);
-    case KX_SELECT:
-        return may_overflow(k, e->x[1]) || may_overflow(k, e->x[2]);
-    case KX_UNARY:
-        return e->op != KUN_neg || may_overflow(k, e->x[0]);
+    case KX_CAST: return may_overflow(k, e->x[0]);
+    case KX_SELECT: return may_overflow(k, e->x[1]) || may_overflow(k, e->x[2]);
+    case KX_UNARY: return e->op != KUN_neg || may_overflow(k, e->x[0]);
     case KX_BINARY:
         if (e->op == KBIN_mul && k->exprs[e->x[0]].kind == KX_LITERAL)
             return may_overflow(k, e->x[1]);
@@ -102,10 +99,8 @@ static bool may_overflow(const flx_kernel *k, uint32_t expr)
         return (e->op != KBIN_add && e->op != KBIN_sub) || may_overflow(k, e->x[0]) || may_overflow(k, e->x[1]);
     case KX_FMA:
     case KX_OPAQUE:
-    case KX_CALL:
-        return true;
-    default:
-        return false;
+    case KX_CALL: return true;
+    default: return false;
     }
 }
 
@@ -332,17 +327,13 @@ static void statement_of(normaliser *z, const flxi_ks *s)
         z->vars[s->var] = flxi_kb_let(b, flxi_kb_fresh_name(b, z->k->vars[s->var].name), value);
         break;
     }
-    case KS_ASSIGN:
-        flxi_kb_assign(b, z->vars[s->var], outgoing(z, s->a));
-        break;
+    case KS_ASSIGN: flxi_kb_assign(b, z->vars[s->var], outgoing(z, s->a)); break;
     case KS_STORE: {
         uint32_t index = leaf_of(z, s->a);
         flxi_kb_store(b, s->buffer, index, outgoing(z, s->b));
         break;
     }
-    case KS_EFFECT:
-        flxi_kb_effect(b, value_of(z, s->a));
-        break;
+    case KS_EFFECT: flxi_kb_effect(b, value_of(z, s->a)); break;
     case KS_IF:
         flxi_kb_if(b, leaf_of(z, s->a));
         list_of(z, s->body);
@@ -350,16 +341,10 @@ static void statement_of(normaliser *z, const flxi_ks *s)
         list_of(z, s->other);
         flxi_kb_end(b);
         break;
-    case KS_LOOP:
-        loop_of(z, s);
-        break;
+    case KS_LOOP: loop_of(z, s); break;
     case KS_BLOCK:
-    case KS_REGION:
-        region_of(z, s);
-        break;
-    case KS_RETURN:
-        flxi_kb_assign(b, z->live, flxi_kb_bool(b, false));
-        break;
+    case KS_REGION: region_of(z, s); break;
+    case KS_RETURN: flxi_kb_assign(b, z->live, flxi_kb_bool(b, false)); break;
     case KS_TRAP: {
         flxi_ks t = *s;
         t.a = leaf_of(z, s->a);
@@ -367,20 +352,15 @@ static void statement_of(normaliser *z, const flxi_ks *s)
         break;
     }
     case KS_ASYNC_LOAD:
-    case KS_ASYNC_STORE:
-        start_of(z, s);
-        break;
-    case KS_ASYNC_WAIT:
-        wait_of(z, s);
-        break;
+    case KS_ASYNC_STORE: start_of(z, s); break;
+    case KS_ASYNC_WAIT: wait_of(z, s); break;
     case KS_OPAQUE: {
         flxi_ks t = *s;
         t.opaque = flxi_kb_add_opaque(b, &z->k->opaques[s->opaque]);
         flxi_kb_simple(b, &t);
         break;
     }
-    default:
-        flxi_kb_simple(b, s);
+    default: flxi_kb_simple(b, s);
     }
 }
 
@@ -452,16 +432,11 @@ static bool serves_workgroup(const normaliser *z, uint32_t expr)
     const flxi_kx *e = &z->k->exprs[expr];
     switch ((flxi_kx_kind)e->kind) {
     case KX_LITERAL:
-    case KX_LENGTH:
-        return true;
-    case KX_ID:
-        return e->op == FLX_KERNEL_WORKGROUP_ID || e->op == FLX_KERNEL_NUM_WORKGROUPS;
-    case KX_UNARY:
-        return serves_workgroup(z, e->x[0]);
-    case KX_BINARY:
-        return serves_workgroup(z, e->x[0]) && serves_workgroup(z, e->x[1]);
-    default:
-        return false;
+    case KX_LENGTH: return true;
+    case KX_ID: return e->op == FLX_KERNEL_WORKGROUP_ID || e->op == FLX_KERNEL_NUM_WORKGROUPS;
+    case KX_UNARY: return serves_workgroup(z, e->x[0]);
+    case KX_BINARY: return serves_workgroup(z, e->x[0]) && serves_workgroup(z, e->x[1]);
+    default: return false;
     }
 }
 

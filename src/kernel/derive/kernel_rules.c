@@ -155,18 +155,12 @@ RULE(select_second, PICK(A, NUM(0), g))
 uint32_t flxi_kernel_partial(const flxi_ksite *s, int operand, uint32_t g)
 {
     switch ((flxi_kx_kind)s->e->kind) {
-    case KX_UNARY:
-        return unary_rules[s->e->op](s, g);
-    case KX_BINARY:
-        return binary_rules[s->e->op][operand](s, g);
-    case KX_SELECT:
-        return operand == 1 ? select_first(s, g) : select_second(s, g);
-    case KX_FMA:
-        return operand == 0 ? mul_by_b(s, g) : operand == 1 ? mul_by_a(s, g) : g;
-    case KX_CAST:
-        return g;
-    default:
-        return 0;
+    case KX_UNARY: return unary_rules[s->e->op](s, g);
+    case KX_BINARY: return binary_rules[s->e->op][operand](s, g);
+    case KX_SELECT: return operand == 1 ? select_first(s, g) : select_second(s, g);
+    case KX_FMA: return operand == 0 ? mul_by_b(s, g) : operand == 1 ? mul_by_a(s, g) : g;
+    case KX_CAST: return g;
+    default: return 0;
     }
 }
 
@@ -187,30 +181,21 @@ flxi_kpass flxi_kernel_pass(const flx_kernel *k, const flxi_kx *e, int operand)
     if (!flxi_ktype_is_float(k->exprs[x].type))
         return KPASS_NONE;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY:
-        return pass_of_unary(e);
+    case KX_UNARY: return pass_of_unary(e);
     case KX_BINARY:
         if (!flxi_ktype_is_float(e->type))
             return KPASS_NONE; /* a comparison: both branches that it decides between are differentiated */
         return binary_rules[e->op][operand] ? KPASS_RULE : KPASS_ZERO;
-    case KX_SELECT:
-        return operand == 0 ? KPASS_NONE : KPASS_RULE;
-    case KX_FMA:
-        return KPASS_RULE;
-    case KX_CAST:
-        return flxi_ktype_is_float(e->type) ? KPASS_RULE : e->type == FLX_BOOL ? KPASS_NONE : KPASS_ZERO;
-    case KX_SUBGROUP_ADD:
-        return KPASS_RULE;
-    case KX_SUBGROUP_SHUFFLE:
-        return operand == 0 ? KPASS_RULE : KPASS_NONE;
-    case KX_CALL:
-        return KPASS_RULE;
+    case KX_SELECT: return operand == 0 ? KPASS_NONE : KPASS_RULE;
+    case KX_FMA: return KPASS_RULE;
+    case KX_CAST: return flxi_ktype_is_float(e->type) ? KPASS_RULE : e->type == FLX_BOOL ? KPASS_NONE : KPASS_ZERO;
+    case KX_SUBGROUP_ADD: return KPASS_RULE;
+    case KX_SUBGROUP_SHUFFLE: return operand == 0 ? KPASS_RULE : KPASS_NONE;
+    case KX_CALL: return KPASS_RULE;
     case KX_BITCAST:
     case KX_ATOMIC:
-    case KX_OPAQUE:
-        return KPASS_REFUSED;
-    default:
-        return KPASS_NONE;
+    case KX_OPAQUE: return KPASS_REFUSED;
+    default: return KPASS_NONE;
     }
 }
 
@@ -234,16 +219,11 @@ const char *flxi_kx_name(const flxi_kx *e)
         [KX_OPAQUE] = "opaque",
     };
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY:
-        return flxi_kunaries[e->op].name;
-    case KX_BINARY:
-        return flxi_kbinaries[e->op].name;
-    case KX_ID:
-        return flxi_kid_names[e->op];
-    case KX_ATOMIC:
-        return "atomic";
-    default:
-        return names[e->kind] ? names[e->kind] : "expression";
+    case KX_UNARY: return flxi_kunaries[e->op].name;
+    case KX_BINARY: return flxi_kbinaries[e->op].name;
+    case KX_ID: return flxi_kid_names[e->op];
+    case KX_ATOMIC: return "atomic";
+    default: return names[e->kind] ? names[e->kind] : "expression";
     }
 }
 

@@ -98,12 +98,9 @@ static void translate_list(coder *c, flxi_klist list);
 static uint32_t id_register(const flxi_kx *e)
 {
     switch (e->op) {
-    case FLX_KERNEL_INVOCATION_ID:
-        return KREG_INVOCATION + e->ref;
-    case FLX_KERNEL_WORKGROUP_ID:
-        return KREG_WORKGROUP + e->ref;
-    default:
-        return KREG_LOCAL + e->ref;
+    case FLX_KERNEL_INVOCATION_ID: return KREG_INVOCATION + e->ref;
+    case FLX_KERNEL_WORKGROUP_ID: return KREG_WORKGROUP + e->ref;
+    default: return KREG_LOCAL + e->ref;
     }
 }
 
@@ -223,26 +220,16 @@ static void translate_op(coder *c, const flxi_kx *e, uint32_t to)
     if (n > 2)
         i.c = operand(c, e->x[2]);
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY:
-        i.code = checked ? KI_CHECKED_UNARY : KI_UNARY;
-        break;
-    case KX_BINARY:
-        i.code = checked ? KI_CHECKED_BINARY : KI_BINARY;
-        break;
-    case KX_SELECT:
-        i.code = KI_SELECT;
-        break;
-    case KX_FMA:
-        i.code = KI_FMA;
-        break;
+    case KX_UNARY: i.code = checked ? KI_CHECKED_UNARY : KI_UNARY; break;
+    case KX_BINARY: i.code = checked ? KI_CHECKED_BINARY : KI_BINARY; break;
+    case KX_SELECT: i.code = KI_SELECT; break;
+    case KX_FMA: i.code = KI_FMA; break;
     case KX_CAST:
         i.code = KI_CAST;
         i.op = i.type;
         i.type = e->type;
         break;
-    default:
-        i.code = KI_MOVE;
-        break; /* a bitcast */
+    default: i.code = KI_MOVE; break; /* a bitcast */
     }
     emit(c, i);
 }
@@ -269,23 +256,13 @@ static void translate(coder *c, uint32_t e, uint32_t to)
                               .d = x->ref});
         break;
     }
-    case KX_CALL:
-        translate_call(c, x, to);
-        break;
-    case KX_ATOMIC:
-        translate_atomic(c, x, to);
-        break;
+    case KX_CALL: translate_call(c, x, to); break;
+    case KX_ATOMIC: translate_atomic(c, x, to); break;
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
-    case KX_SUBGROUP_BALLOT:
-        translate_subgroup(c, x, to);
-        break;
-    case KX_OPAQUE:
-        translate_opaque(c, x->ref, e, to);
-        break;
-    default:
-        translate_op(c, x, to);
-        break;
+    case KX_SUBGROUP_BALLOT: translate_subgroup(c, x, to); break;
+    case KX_OPAQUE: translate_opaque(c, x->ref, e, to); break;
+    default: translate_op(c, x, to); break;
     }
     c->top = mark;
 }
@@ -368,47 +345,24 @@ static void translate_store(coder *c, const flxi_ks *s)
 static void translate_simple(coder *c, const flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
-    case KS_ASSIGN:
-        translate(c, s->a, c->var_reg[s->var]);
-        break;
-    case KS_STORE:
-        translate_store(c, s);
-        break;
-    case KS_EFFECT:
-        translate(c, s->a, take(c, 1));
-        break;
+    case KS_ASSIGN: translate(c, s->a, c->var_reg[s->var]); break;
+    case KS_STORE: translate_store(c, s); break;
+    case KS_EFFECT: translate(c, s->a, take(c, 1)); break;
     case KS_BARRIER:
         c->code->has_barrier = true;
         c->code->has_grid_barrier |= s->order == FLX_KERNEL_GRID;
         emit(c, (flxi_kinstr){.code = s->order == FLX_KERNEL_GRID ? KI_GRID_BARRIER : KI_BARRIER});
         break;
-    case KS_RETURN:
-        emit(c, (flxi_kinstr){.code = KI_END});
-        break;
-    case KS_INDIRECT:
-        emit(c, (flxi_kinstr){.code = KI_INDIRECT});
-        break;
+    case KS_RETURN: emit(c, (flxi_kinstr){.code = KI_END}); break;
+    case KS_INDIRECT: emit(c, (flxi_kinstr){.code = KI_INDIRECT}); break;
     case KS_ASYNC_LOAD:
-    case KS_ASYNC_STORE:
-        translate_start(c, s);
-        break;
-    case KS_ASYNC_WAIT:
-        translate_wait(c, s);
-        break;
-    case KS_TRAP:
-        emit(c, (flxi_kinstr){.code = KI_TRAP, .a = operand(c, s->a)});
-        break;
-    case KS_RESUME:
-        emit(c, (flxi_kinstr){.code = KI_RESUME});
-        break;
-    case KS_COLLECTIVE:
-        emit(c, (flxi_kinstr){.code = KI_COLLECTIVE});
-        break;
-    case KS_OPAQUE:
-        translate_opaque(c, s->opaque, 0, 0);
-        break;
-    default:
-        break;
+    case KS_ASYNC_STORE: translate_start(c, s); break;
+    case KS_ASYNC_WAIT: translate_wait(c, s); break;
+    case KS_TRAP: emit(c, (flxi_kinstr){.code = KI_TRAP, .a = operand(c, s->a)}); break;
+    case KS_RESUME: emit(c, (flxi_kinstr){.code = KI_RESUME}); break;
+    case KS_COLLECTIVE: emit(c, (flxi_kinstr){.code = KI_COLLECTIVE}); break;
+    case KS_OPAQUE: translate_opaque(c, s->opaque, 0, 0); break;
+    default: break;
     }
 }
 
@@ -426,19 +380,11 @@ static void translate_statement(coder *c, const flxi_ks *s)
         c->var_reg[s->var] = take(c, 1);
         translate(c, s->a, c->var_reg[s->var]);
         break;
-    case KS_IF:
-        translate_if(c, s);
-        break;
-    case KS_LOOP:
-        translate_loop(c, s);
-        break;
+    case KS_IF: translate_if(c, s); break;
+    case KS_LOOP: translate_loop(c, s); break;
     case KS_BLOCK:
-    case KS_REGION:
-        translate_list(c, s->body);
-        break;
-    default:
-        translate_simple(c, s);
-        break;
+    case KS_REGION: translate_list(c, s->body); break;
+    default: translate_simple(c, s); break;
     }
     c->top = mark;
 }

@@ -204,16 +204,14 @@ static void start_group(run *r, flxi_kgroup *g, uint64_t number)
 static uint64_t next_group(run *r, uint64_t done)
 {
     switch (r->m.d->options.schedule) {
-    case FLX_KERNEL_REVERSE:
-        return r->num_groups - 1 - done;
+    case FLX_KERNEL_REVERSE: return r->num_groups - 1 - done;
     case FLX_KERNEL_SHUFFLED: {
         uint64_t number = r->next;
         uint64_t to_end = r->num_groups - r->next;
         r->next = r->stride < to_end ? r->next + r->stride : r->stride - to_end;
         return number;
     }
-    default:
-        return done;
+    default: return done;
     }
 }
 

@@ -177,25 +177,18 @@ static flx_code run_rare(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i)
 {
     const flxi_ks *s = m->code.statements.at[i->statement];
     switch ((flxi_kinstr_op)i->code) {
-    case KI_COPY_START:
-        return start_copy(m, l, i);
-    case KI_COPY_WAIT:
-        return finish_copy(m, l, i);
-    case KI_COLLECTIVE:
-        return run_collective(m, l, s);
-    case KI_INDIRECT:
-        return ask_for_stage(m, l, s);
-    case KI_OPAQUE:
-        run_opaque(m, l, i);
-        return FLX_OK;
+    case KI_COPY_START: return start_copy(m, l, i);
+    case KI_COPY_WAIT: return finish_copy(m, l, i);
+    case KI_COLLECTIVE: return run_collective(m, l, s);
+    case KI_INDIRECT: return ask_for_stage(m, l, s);
+    case KI_OPAQUE: run_opaque(m, l, i); return FLX_OK;
     case KI_TRAP:
         return flxi_kmachine_fail(m, l, "trap", "the kernel ended the dispatch itself", "'%.60s' at address %llu",
                                   s->text, (unsigned long long)l->regs[i->a]);
     case KI_RESUME:
         return flxi_kmachine_fail(m, l, "resume", "run it on a device that can replay traps",
                                   "'%.60s': the interpreter cannot replay", s->text);
-    default:
-        return flxi_fail(m->err, FLX_E_INTERNAL, "the interpreter does not know instruction %d", i->code);
+    default: return flxi_fail(m->err, FLX_E_INTERNAL, "the interpreter does not know instruction %d", i->code);
     }
 }
 
@@ -275,9 +268,7 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
     for (;; i++) {
         left -= i->cost;
         switch ((flxi_kinstr_op)i->code) {
-        case KI_JUMP:
-            i = code + i->d - 1;
-            continue;
+        case KI_JUMP: i = code + i->d - 1; continue;
         case KI_UNLESS:
             if (!r[i->a])
                 i = code + i->d - 1;
@@ -294,33 +285,15 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
                 break;
             i = code + i->d - 1;
             continue;
-        case KI_MOVE:
-            r[i->to] = r[i->a];
-            continue;
-        case KI_UNARY:
-            r[i->to] = flxi_kscalar_unary((flxi_kunary)i->op, i->type, r[i->a]);
-            continue;
-        case KI_BINARY:
-            r[i->to] = flxi_kscalar_binary((flxi_kbinary)i->op, i->type, r[i->a], r[i->b]);
-            continue;
-        case KI_SELECT:
-            r[i->to] = r[i->a] ? r[i->b] : r[i->c];
-            continue;
-        case KI_FMA:
-            r[i->to] = flxi_kscalar_fma(i->type, r[i->a], r[i->b], r[i->c]);
-            continue;
-        case KI_CAST:
-            r[i->to] = flxi_kscalar_cast(i->type, i->op, r[i->a]);
-            continue;
-        case KI_LOAD:
-            load(m, l, i);
-            continue;
-        case KI_STORE:
-            store(m, l, i);
-            continue;
-        case KI_ATOMIC:
-            change(m, l, i);
-            continue;
+        case KI_MOVE: r[i->to] = r[i->a]; continue;
+        case KI_UNARY: r[i->to] = flxi_kscalar_unary((flxi_kunary)i->op, i->type, r[i->a]); continue;
+        case KI_BINARY: r[i->to] = flxi_kscalar_binary((flxi_kbinary)i->op, i->type, r[i->a], r[i->b]); continue;
+        case KI_SELECT: r[i->to] = r[i->a] ? r[i->b] : r[i->c]; continue;
+        case KI_FMA: r[i->to] = flxi_kscalar_fma(i->type, r[i->a], r[i->b], r[i->c]); continue;
+        case KI_CAST: r[i->to] = flxi_kscalar_cast(i->type, i->op, r[i->a]); continue;
+        case KI_LOAD: load(m, l, i); continue;
+        case KI_STORE: store(m, l, i); continue;
+        case KI_ATOMIC: change(m, l, i); continue;
         case KI_TURN:
             if (turns-- > 0)
                 continue;
@@ -328,15 +301,9 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
             break;
         case KI_SUBGROUP_ADD:
         case KI_SUBGROUP_SHUFFLE:
-        case KI_SUBGROUP_BALLOT:
-            l->state = KLANE_AT_SUBGROUP;
-            break;
-        case KI_BARRIER:
-            l->state = KLANE_AT_BARRIER;
-            break;
-        case KI_GRID_BARRIER:
-            l->state = KLANE_AT_GRID_BARRIER;
-            break;
+        case KI_SUBGROUP_BALLOT: l->state = KLANE_AT_SUBGROUP; break;
+        case KI_BARRIER: l->state = KLANE_AT_BARRIER; break;
+        case KI_GRID_BARRIER: l->state = KLANE_AT_GRID_BARRIER; break;
         default:
             l->pc = (uint32_t)(i - code);
             m->steps_left = left;

@@ -76,9 +76,7 @@ static touched stmt_touches(const gatherer *g, const flxi_ks *s)
 {
     touched t = both(expr_touches(g, s->a), expr_touches(g, s->b));
     switch ((flxi_ks_kind)s->kind) {
-    case KS_STORE:
-        t.writes |= bit_of(g, s->buffer);
-        break;
+    case KS_STORE: t.writes |= bit_of(g, s->buffer); break;
     case KS_LET:
     case KS_ASSIGN:
     case KS_EFFECT:
@@ -87,10 +85,8 @@ static touched stmt_touches(const gatherer *g, const flxi_ks *s)
     case KS_BARRIER:
     case KS_BLOCK:
     case KS_REGION:
-    case KS_RETURN:
-        break;
-    default:
-        return everything;
+    case KS_RETURN: break;
+    default: return everything;
     }
     return t;
 }

@@ -83,31 +83,19 @@ static flxi_krange range_binary(const flxi_kx *e, flxi_krange a, flxi_krange b)
 {
     flxi_krange all = whole(e->type);
     switch ((flxi_kbinary)e->op) {
-    case KBIN_add:
-        return range_add(a, b, all);
-    case KBIN_sub:
-        return range_sub(a, b, all);
-    case KBIN_mul:
-        return range_mul(a, b, all);
-    case KBIN_div:
-        return range_div(a, b, all);
-    case KBIN_mod:
-        return range_mod(a, b);
+    case KBIN_add: return range_add(a, b, all);
+    case KBIN_sub: return range_sub(a, b, all);
+    case KBIN_mul: return range_mul(a, b, all);
+    case KBIN_div: return range_div(a, b, all);
+    case KBIN_mod: return range_mod(a, b);
     case KBIN_shl:
-    case KBIN_shr:
-        return range_shift(e, a, b, all);
-    case KBIN_bit_and:
-        return (flxi_krange){0, a.high < b.high ? a.high : b.high};
-    case KBIN_bit_or:
-        return (flxi_krange){a.low > b.low ? a.low : b.low, filled(a.high | b.high)};
-    case KBIN_bit_xor:
-        return (flxi_krange){0, filled(a.high | b.high)};
-    case KBIN_min:
-        return (flxi_krange){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
-    case KBIN_max:
-        return (flxi_krange){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
-    default:
-        return all;
+    case KBIN_shr: return range_shift(e, a, b, all);
+    case KBIN_bit_and: return (flxi_krange){0, a.high < b.high ? a.high : b.high};
+    case KBIN_bit_or: return (flxi_krange){a.low > b.low ? a.low : b.low, filled(a.high | b.high)};
+    case KBIN_bit_xor: return (flxi_krange){0, filled(a.high | b.high)};
+    case KBIN_min: return (flxi_krange){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+    case KBIN_max: return (flxi_krange){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    default: return all;
     }
 }
 
@@ -115,14 +103,10 @@ static flxi_krange range_id(const flx_kernel *k, const flxi_kx *e)
 {
     uint32_t size = e->ref < 3 ? k->size[e->ref] : 1;
     switch ((flx_kernel_id)e->op) {
-    case FLX_KERNEL_LOCAL_ID:
-        return (flxi_krange){0, size ? size - 1 : 0};
-    case FLX_KERNEL_NUM_WORKGROUPS:
-        return (flxi_krange){1, UINT32_MAX};
-    case FLX_KERNEL_WORKGROUP_ID:
-        return (flxi_krange){0, UINT32_MAX - 1};
-    default:
-        return whole(FLX_U32);
+    case FLX_KERNEL_LOCAL_ID: return (flxi_krange){0, size ? size - 1 : 0};
+    case FLX_KERNEL_NUM_WORKGROUPS: return (flxi_krange){1, UINT32_MAX};
+    case FLX_KERNEL_WORKGROUP_ID: return (flxi_krange){0, UINT32_MAX - 1};
+    default: return whole(FLX_U32);
     }
 }
 
@@ -144,25 +128,18 @@ static flxi_krange computed_range(const flxi_kranges *g, const flxi_kx *e)
 {
     const flx_kernel *k = g->f->k;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LITERAL:
-        return (flxi_krange){e->bits, e->bits};
-    case KX_VAR:
-        return flxi_kfacts_is_assigned(g->f, e->ref) ? whole(e->type) : g->vars[e->ref];
-    case KX_LENGTH:
-        return range_length(k, e->ref);
-    case KX_ID:
-        return range_id(k, e);
-    case KX_BINARY:
-        return range_binary(e, flxi_kranges_of(g, e->x[0]), flxi_kranges_of(g, e->x[1]));
-    case KX_SELECT:
-        return join(flxi_kranges_of(g, e->x[1]), flxi_kranges_of(g, e->x[2]));
+    case KX_LITERAL: return (flxi_krange){e->bits, e->bits};
+    case KX_VAR: return flxi_kfacts_is_assigned(g->f, e->ref) ? whole(e->type) : g->vars[e->ref];
+    case KX_LENGTH: return range_length(k, e->ref);
+    case KX_ID: return range_id(k, e);
+    case KX_BINARY: return range_binary(e, flxi_kranges_of(g, e->x[0]), flxi_kranges_of(g, e->x[1]));
+    case KX_SELECT: return join(flxi_kranges_of(g, e->x[1]), flxi_kranges_of(g, e->x[2]));
     case KX_CAST: {
         uint32_t from = k->exprs[e->x[0]].type;
         flxi_krange all = whole(e->type), x = flxi_kranges_of(g, e->x[0]);
         return from == FLX_BOOL ? (flxi_krange){0, 1} : is_unsigned(from) && x.high <= all.high ? x : all;
     }
-    default:
-        return whole(e->type);
+    default: return whole(e->type);
     }
 }
 
@@ -229,18 +206,10 @@ static void learn_comparison(flxi_kranges *g, const flxi_kx *e, bool holds)
     if (!is_unsigned(g->f->k->exprs[x].type))
         return;
     switch ((flxi_kbinary)e->op) {
-    case KBIN_lt:
-        holds ? learn_less(g, x, y, false) : learn_less(g, y, x, true);
-        break;
-    case KBIN_le:
-        holds ? learn_less(g, x, y, true) : learn_less(g, y, x, false);
-        break;
-    case KBIN_gt:
-        holds ? learn_less(g, y, x, false) : learn_less(g, x, y, true);
-        break;
-    case KBIN_ge:
-        holds ? learn_less(g, y, x, true) : learn_less(g, x, y, false);
-        break;
+    case KBIN_lt: holds ? learn_less(g, x, y, false) : learn_less(g, y, x, true); break;
+    case KBIN_le: holds ? learn_less(g, x, y, true) : learn_less(g, y, x, false); break;
+    case KBIN_gt: holds ? learn_less(g, y, x, false) : learn_less(g, x, y, true); break;
+    case KBIN_ge: holds ? learn_less(g, y, x, true) : learn_less(g, x, y, false); break;
     case KBIN_eq:
     case KBIN_ne:
         if (holds == (e->op == KBIN_eq)) {
@@ -248,8 +217,7 @@ static void learn_comparison(flxi_kranges *g, const flxi_kx *e, bool holds)
             narrow(g, y, flxi_kranges_of(g, x));
         }
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -321,20 +289,13 @@ int flxi_kranges_decide(const flxi_kranges *g, uint32_t number)
     bool below = a.high<b.low, not_above = a.high <= b.low, above = a.low> b.high, not_below = a.low >= b.high;
     bool apart = below || above, equal = a.low == a.high && b.low == b.high && a.low == b.low;
     switch ((flxi_kbinary)e->op) {
-    case KBIN_lt:
-        return below ? 1 : not_below ? 0 : -1;
-    case KBIN_le:
-        return not_above ? 1 : above ? 0 : -1;
-    case KBIN_gt:
-        return above ? 1 : not_above ? 0 : -1;
-    case KBIN_ge:
-        return not_below ? 1 : below ? 0 : -1;
-    case KBIN_eq:
-        return equal ? 1 : apart ? 0 : -1;
-    case KBIN_ne:
-        return equal ? 0 : apart ? 1 : -1;
-    default:
-        return -1;
+    case KBIN_lt: return below ? 1 : not_below ? 0 : -1;
+    case KBIN_le: return not_above ? 1 : above ? 0 : -1;
+    case KBIN_gt: return above ? 1 : not_above ? 0 : -1;
+    case KBIN_ge: return not_below ? 1 : below ? 0 : -1;
+    case KBIN_eq: return equal ? 1 : apart ? 0 : -1;
+    case KBIN_ne: return equal ? 0 : apart ? 1 : -1;
+    default: return -1;
     }
 }
 
@@ -385,15 +346,11 @@ bool flxi_klist_returns(flxi_klist list)
         return false;
     const flxi_ks *last = &list.at[list.n - 1];
     switch ((flxi_ks_kind)last->kind) {
-    case KS_RETURN:
-        return true;
-    case KS_IF:
-        return flxi_klist_returns(last->body) && flxi_klist_returns(last->other);
+    case KS_RETURN: return true;
+    case KS_IF: return flxi_klist_returns(last->body) && flxi_klist_returns(last->other);
     case KS_BLOCK:
-    case KS_REGION:
-        return flxi_klist_returns(last->body);
-    default:
-        return false;
+    case KS_REGION: return flxi_klist_returns(last->body);
+    default: return false;
     }
 }
 
@@ -510,14 +467,10 @@ static uint32_t settled_operand(const flxi_kranges *g, const flxi_kx *e)
         return 0;
     flxi_krange a = flxi_kranges_of(g, e->x[0]), b = flxi_kranges_of(g, e->x[1]);
     switch ((flxi_kbinary)e->op) {
-    case KBIN_min:
-        return a.high <= b.low ? e->x[0] : b.high <= a.low ? e->x[1] : 0;
-    case KBIN_max:
-        return a.low >= b.high ? e->x[0] : b.low >= a.high ? e->x[1] : 0;
-    case KBIN_mod:
-        return a.high < b.low ? e->x[0] : 0;
-    default:
-        return 0;
+    case KBIN_min: return a.high <= b.low ? e->x[0] : b.high <= a.low ? e->x[1] : 0;
+    case KBIN_max: return a.low >= b.high ? e->x[0] : b.low >= a.high ? e->x[1] : 0;
+    case KBIN_mod: return a.high < b.low ? e->x[0] : 0;
+    default: return 0;
     }
 }
 
@@ -559,9 +512,7 @@ static bool bound_stmt(flxi_krewrite *r, const flxi_ks *s)
     bounder *p = r->user;
     flxi_kranges_mark mark = flxi_kranges_at(&p->g);
     switch ((flxi_ks_kind)s->kind) {
-    case KS_IF:
-        bound_if(r, s);
-        return true;
+    case KS_IF: bound_if(r, s); return true;
     case KS_LET:
         flxi_krewrite_stmt(r, s);
         flxi_kranges_declare(&p->g, s);
@@ -571,8 +522,7 @@ static bool bound_stmt(flxi_krewrite *r, const flxi_ks *s)
         flxi_krewrite_stmt(r, s);
         flxi_kranges_back(&p->g, mark);
         return true;
-    default:
-        return flxi_kfold_stmt(r, &p->fold, s);
+    default: return flxi_kfold_stmt(r, &p->fold, s);
     }
 }
 

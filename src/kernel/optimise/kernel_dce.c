@@ -109,14 +109,12 @@ static bool is_root(const marker *m, const flxi_ks *s)
     case KS_TRAP:
     case KS_RESUME:
     case KS_COLLECTIVE:
-    case KS_OPAQUE:
-        return true;
+    case KS_OPAQUE: return true;
     case KS_STORE:
         if (m->k->buffers[s->buffer].usage != FLX_KERNEL_ANY_USE)
             return true;
         break;
-    default:
-        break;
+    default: break;
     }
     unsigned does = m->f.does[s->a] | m->f.does[s->b];
     bool has_calls = (m->k->exprs[s->a].does | m->k->exprs[s->b].does) & KX_OPAQUES;
@@ -148,21 +146,12 @@ static void mark_expr(marker *m, uint32_t number)
     m->exprs[number] = 1;
     const flxi_kx *e = &m->k->exprs[number];
     switch ((flxi_kx_kind)e->kind) {
-    case KX_VAR:
-        mark_var(m, e->ref);
-        break;
+    case KX_VAR: mark_var(m, e->ref); break;
     case KX_LOAD:
-    case KX_ATOMIC:
-        mark_contents(m, e->ref);
-        break;
-    case KX_LENGTH:
-        m->named[e->ref] = 1;
-        break;
-    case KX_CALL:
-        mark_fn(m, e->ref);
-        break;
-    default:
-        break;
+    case KX_ATOMIC: mark_contents(m, e->ref); break;
+    case KX_LENGTH: m->named[e->ref] = 1; break;
+    case KX_CALL: mark_fn(m, e->ref); break;
+    default: break;
     }
     for (int i = 0; i < flxi_kx_operands(e); i++)
         mark_expr(m, e->x[i]);
@@ -234,9 +223,7 @@ static void spread(marker *m, uint32_t at)
         m->named[s->buffer] = 1;
         touch(m, s->buffer, at, true);
         break;
-    case KS_INDIRECT:
-        mark_contents(m, s->buffer);
-        break;
+    case KS_INDIRECT: mark_contents(m, s->buffer); break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
     case KS_COLLECTIVE:
@@ -246,11 +233,8 @@ static void spread(marker *m, uint32_t at)
         touch(m, s->target, at, true);
         break;
     case KS_RESUME:
-    case KS_OPAQUE:
-        m->reads_unseen = true;
-        break;
-    default:
-        break;
+    case KS_OPAQUE: m->reads_unseen = true; break;
+    default: break;
     }
 }
 

@@ -222,30 +222,19 @@ static void track_stmt(tracker *t, const flxi_ks *s)
     track_expr(t, s->a);
     track_expr(t, s->b);
     switch ((flxi_ks_kind)s->kind) {
-    case KS_STORE:
-        note_store(t, s);
-        break;
-    case KS_LOOP:
-        end_written(t, at);
-        break;
-    case KS_BARRIER:
-        end_shared(t, false);
-        break;
+    case KS_STORE: note_store(t, s); break;
+    case KS_LOOP: end_written(t, at); break;
+    case KS_BARRIER: end_shared(t, false); break;
     case KS_RETURN:
-    case KS_TRAP:
-        show_all(t);
-        break;
+    case KS_TRAP: show_all(t); break;
     case KS_INDIRECT:
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
     case KS_ASYNC_WAIT:
     case KS_COLLECTIVE:
     case KS_RESUME:
-    case KS_OPAQUE:
-        end_shared(t, true);
-        break;
-    default:
-        break;
+    case KS_OPAQUE: end_shared(t, true); break;
+    default: break;
     }
     track_list(t, s->body);
     track_list(t, s->other);

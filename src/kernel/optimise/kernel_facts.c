@@ -42,25 +42,18 @@ static uint8_t node_does(const flxi_kfacts *f, const flxi_kx *e)
 {
     const flx_kernel *k = f->k;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LENGTH:
-        return is_held(k, e->ref) ? KF_HELD : 0;
-    case KX_VAR:
-        return e->ref <= k->num_vars && f->vars[e->ref].assigns ? KF_STATE : 0;
+    case KX_LENGTH: return is_held(k, e->ref) ? KF_HELD : 0;
+    case KX_VAR: return e->ref <= k->num_vars && f->vars[e->ref].assigns ? KF_STATE : 0;
     case KX_LOAD:
         return (uint8_t)(KF_LOADS | (is_held(k, e->ref) ? KF_HELD : 0) |
                          (flxi_kfacts_is_written(f, e->ref) ? KF_MEMORY : 0));
-    case KX_ATOMIC:
-        return (uint8_t)(KF_EFFECT | KF_LOADS | KF_MEMORY | (is_held(k, e->ref) ? KF_HELD : 0));
+    case KX_ATOMIC: return (uint8_t)(KF_EFFECT | KF_LOADS | KF_MEMORY | (is_held(k, e->ref) ? KF_HELD : 0));
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
-    case KX_SUBGROUP_BALLOT:
-        return KF_PLACED;
-    case KX_OPAQUE:
-        return opaque_does(k, e->ref);
-    case KX_CALL:
-        return e->ref <= k->num_fns ? f->fn_does[e->ref] : KF_EFFECT;
-    default:
-        return 0;
+    case KX_SUBGROUP_BALLOT: return KF_PLACED;
+    case KX_OPAQUE: return opaque_does(k, e->ref);
+    case KX_CALL: return e->ref <= k->num_fns ? f->fn_does[e->ref] : KF_EFFECT;
+    default: return 0;
     }
 }
 
@@ -68,26 +61,20 @@ static uint32_t node_cost(const flxi_kx *e)
 {
     enum { LIGHT = 1, LOAD = 4, HEAVY = 8 };
     switch ((flxi_kx_kind)e->kind) {
-    case KX_LOAD:
-        return LOAD;
-    case KX_UNARY:
-        return e->op >= KUN_sqrt && e->op <= KUN_sigmoid ? HEAVY : LIGHT;
-    case KX_BINARY:
-        return e->op == KBIN_div || e->op == KBIN_mod || e->op >= KBIN_pow ? HEAVY : LIGHT;
+    case KX_LOAD: return LOAD;
+    case KX_UNARY: return e->op >= KUN_sqrt && e->op <= KUN_sigmoid ? HEAVY : LIGHT;
+    case KX_BINARY: return e->op == KBIN_div || e->op == KBIN_mod || e->op >= KBIN_pow ? HEAVY : LIGHT;
     case KX_SELECT:
     case KX_FMA:
     case KX_CAST:
-    case KX_BITCAST:
-        return LIGHT;
+    case KX_BITCAST: return LIGHT;
     case KX_CALL:
     case KX_ATOMIC:
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
     case KX_SUBGROUP_BALLOT:
-    case KX_OPAQUE:
-        return HEAVY;
-    default:
-        return 0;
+    case KX_OPAQUE: return HEAVY;
+    default: return 0;
     }
 }
 
@@ -222,9 +209,7 @@ static void visit_stmt(finder *w, const flxi_ks *s)
         f->vars[s->var].assigns++;
         note(w, &w->assigns, s->var);
         break;
-    case KS_STORE:
-        note(w, &w->writes, s->buffer);
-        break;
+    case KS_STORE: note(w, &w->writes, s->buffer); break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE:
     case KS_COLLECTIVE:
@@ -234,15 +219,10 @@ static void visit_stmt(finder *w, const flxi_ks *s)
         note(w, &w->order, 0);
         break;
     case KS_BARRIER:
-    case KS_ASYNC_WAIT:
-        note(w, &w->order, 0);
-        break;
+    case KS_ASYNC_WAIT: note(w, &w->order, 0); break;
     case KS_RESUME:
-    case KS_OPAQUE:
-        note(w, &w->wild, 0);
-        break;
-    default:
-        break;
+    case KS_OPAQUE: note(w, &w->wild, 0); break;
+    default: break;
     }
 }
 

@@ -204,20 +204,13 @@ static uint64_t constant_bits(uint32_t type, constant c)
     uint64_t ones = mask_of(type), top = ones ^ ones >> 1;
     bool is_float = flxi_ktype_is_float(type), is_signed = flxi_ktype_of(type)->kind == TAKES_SIGNED;
     switch (c) {
-    case ZERO:
-        return 0;
-    case MINUS_ZERO:
-        return is_float ? top : 0;
-    case ONE:
-        return flxi_kscalar_from_double(type, 1);
-    case MINUS_ONE:
-        return flxi_kscalar_from_double(type, -1);
-    case ALL_ONES:
-        return ones;
-    case LEAST:
-        return is_signed ? top : 0;
-    case GREATEST:
-        return is_signed ? ones >> 1 : ones;
+    case ZERO: return 0;
+    case MINUS_ZERO: return is_float ? top : 0;
+    case ONE: return flxi_kscalar_from_double(type, 1);
+    case MINUS_ONE: return flxi_kscalar_from_double(type, -1);
+    case ALL_ONES: return ones;
+    case LEAST: return is_signed ? top : 0;
+    case GREATEST: return is_signed ? ones >> 1 : ones;
     }
     return 0;
 }
@@ -233,33 +226,22 @@ static uint32_t outcome_of(const flxi_kfolder *f, outcome gives, uint32_t x, uin
 {
     uint32_t type = flxi_kb_type(f->b, x);
     switch (gives) {
-    case GIVES_X:
-        return x;
-    case GIVES_NEG:
-        return unary(f, KUN_neg, x);
-    case GIVES_NOT:
-        return unary(f, KUN_logical_not, x);
-    case GIVES_TRUTH:
-        return truth(f, x);
-    default:
-        break;
+    case GIVES_X: return x;
+    case GIVES_NEG: return unary(f, KUN_neg, x);
+    case GIVES_NOT: return unary(f, KUN_logical_not, x);
+    case GIVES_TRUTH: return truth(f, x);
+    default: break;
     }
     if (!may_drop(f, x)) /* a zero divisor must go in any case */
         return gives == GIVES_ONES ? flxi_kb_binary(f->b, KBIN_bit_or, x, flxi_kb_literal(f->b, type, mask_of(type)))
                                    : 0;
     switch (gives) {
-    case GIVES_LITERAL:
-        return literal;
-    case GIVES_ZERO:
-        return flxi_kb_literal(f->b, type, 0);
-    case GIVES_ONE:
-        return number(f, type, 1);
-    case GIVES_ONES:
-        return flxi_kb_literal(f->b, type, mask_of(type));
-    case GIVES_FALSE:
-        return flxi_kb_bool(f->b, false);
-    default:
-        return flxi_kb_bool(f->b, true);
+    case GIVES_LITERAL: return literal;
+    case GIVES_ZERO: return flxi_kb_literal(f->b, type, 0);
+    case GIVES_ONE: return number(f, type, 1);
+    case GIVES_ONES: return flxi_kb_literal(f->b, type, mask_of(type));
+    case GIVES_FALSE: return flxi_kb_bool(f->b, false);
+    default: return flxi_kb_bool(f->b, true);
     }
 }
 
@@ -340,26 +322,19 @@ bool flxi_kbinary_commutes(uint8_t op)
     case KBIN_eq:
     case KBIN_ne:
     case KBIN_logical_and:
-    case KBIN_logical_or:
-        return true;
-    default:
-        return false;
+    case KBIN_logical_or: return true;
+    default: return false;
     }
 }
 
 static flxi_kbinary mirrored(uint8_t op)
 {
     switch (op) {
-    case KBIN_lt:
-        return KBIN_gt;
-    case KBIN_gt:
-        return KBIN_lt;
-    case KBIN_le:
-        return KBIN_ge;
-    case KBIN_ge:
-        return KBIN_le;
-    default:
-        return flxi_kbinary_commutes(op) ? (flxi_kbinary)op : KBIN_NONE;
+    case KBIN_lt: return KBIN_gt;
+    case KBIN_gt: return KBIN_lt;
+    case KBIN_le: return KBIN_ge;
+    case KBIN_ge: return KBIN_le;
+    default: return flxi_kbinary_commutes(op) ? (flxi_kbinary)op : KBIN_NONE;
     }
 }
 
@@ -481,20 +456,13 @@ static uint32_t fold_binary(const flxi_kfolder *f, const flxi_kx *e)
 static flxi_kbinary negated(uint8_t op, bool is_int)
 {
     switch (op) {
-    case KBIN_eq:
-        return KBIN_ne;
-    case KBIN_ne:
-        return KBIN_eq;
-    case KBIN_lt:
-        return is_int ? KBIN_ge : KBIN_NONE; /* with NaN both are false */
-    case KBIN_ge:
-        return is_int ? KBIN_lt : KBIN_NONE;
-    case KBIN_gt:
-        return is_int ? KBIN_le : KBIN_NONE;
-    case KBIN_le:
-        return is_int ? KBIN_gt : KBIN_NONE;
-    default:
-        return KBIN_NONE;
+    case KBIN_eq: return KBIN_ne;
+    case KBIN_ne: return KBIN_eq;
+    case KBIN_lt: return is_int ? KBIN_ge : KBIN_NONE; /* with NaN both are false */
+    case KBIN_ge: return is_int ? KBIN_lt : KBIN_NONE;
+    case KBIN_gt: return is_int ? KBIN_le : KBIN_NONE;
+    case KBIN_le: return is_int ? KBIN_gt : KBIN_NONE;
+    default: return KBIN_NONE;
     }
 }
 
@@ -651,38 +619,17 @@ uint32_t flxi_kfold(const flxi_kfolder *f, uint32_t number_of)
     if (y)
         return y;
     switch ((flxi_kx_kind)e.kind) {
-    case KX_UNARY:
-        y = fold_unary(f, &e);
-        break;
-    case KX_BINARY:
-        y = fold_binary(f, &e);
-        break;
-    case KX_SELECT:
-        y = fold_select(f, &e);
-        break;
-    case KX_FMA:
-        y = fold_fma(f, &e);
-        break;
-    case KX_CAST:
-        y = fold_cast(f, &e);
-        break;
-    case KX_BITCAST:
-        y = fold_bitcast(f, &e);
-        break;
-    case KX_LOAD:
-        y = fold_load(f, &e);
-        break;
-    case KX_LENGTH:
-        y = fold_length(f, &e);
-        break;
-    case KX_ATOMIC:
-        y = fold_atomic(f, &e);
-        break;
-    case KX_OPAQUE:
-        y = fold_opaque(f, &e);
-        break;
-    default:
-        break;
+    case KX_UNARY: y = fold_unary(f, &e); break;
+    case KX_BINARY: y = fold_binary(f, &e); break;
+    case KX_SELECT: y = fold_select(f, &e); break;
+    case KX_FMA: y = fold_fma(f, &e); break;
+    case KX_CAST: y = fold_cast(f, &e); break;
+    case KX_BITCAST: y = fold_bitcast(f, &e); break;
+    case KX_LOAD: y = fold_load(f, &e); break;
+    case KX_LENGTH: y = fold_length(f, &e); break;
+    case KX_ATOMIC: y = fold_atomic(f, &e); break;
+    case KX_OPAQUE: y = fold_opaque(f, &e); break;
+    default: break;
     }
     return y ? y : number_of;
 }

@@ -143,8 +143,7 @@ static uint32_t resolve_node(fusion *w, part *p, uint32_t number)
     flxi_kx e = p->k->exprs[number];
     uint32_t x[3] = {0};
     switch ((flxi_kx_kind)e.kind) {
-    case KX_VAR:
-        return resolve_var(w, p, e.ref);
+    case KX_VAR: return resolve_var(w, p, e.ref);
     case KX_LOAD:
         if (w->is_written[p->buffers[e.ref]])
             return 0;
@@ -154,10 +153,8 @@ static uint32_t resolve_node(fusion *w, part *p, uint32_t number)
     case KX_OPAQUE:
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
-    case KX_SUBGROUP_BALLOT:
-        return 0;
-    default:
-        break;
+    case KX_SUBGROUP_BALLOT: return 0;
+    default: break;
     }
     for (int i = 0; i < flxi_kx_operands(&e); i++) {
         x[i] = resolve(w, p, e.x[i]);
@@ -270,22 +267,15 @@ static flx_code note_list(fusion *w, part *p, flxi_klist list)
         if (s->kind == KS_LET)
             resolve(w, p, s->a);
         switch ((flxi_ks_kind)s->kind) {
-        case KS_STORE:
-            note_access(w, p, s->buffer, s->a, true);
-            break;
-        case KS_IF:
-            FLXI_TRY(note_branches(w, p, s));
-            continue;
-        case KS_LOOP:
-            p->now.is_known = false;
-            break; /* it may not run */
+        case KS_STORE: note_access(w, p, s->buffer, s->a, true); break;
+        case KS_IF: FLXI_TRY(note_branches(w, p, s)); continue;
+        case KS_LOOP: p->now.is_known = false; break; /* it may not run */
         case KS_LET:
         case KS_ASSIGN:
         case KS_EFFECT:
         case KS_BARRIER:
         case KS_BLOCK:
-        case KS_REGION:
-            break;
+        case KS_REGION: break;
         case KS_RETURN:
             p->has_returned = true;
             if (p == &w->parts[1])

@@ -123,12 +123,9 @@ static bool branch_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
     const brancher *p = r->user;
     switch ((flxi_ks_kind)s->kind) {
-    case KS_IF:
-        return rewrite_if(r, s);
-    case KS_LOOP:
-        return never_runs(r->from, s);
-    default:
-        return flxi_kfold_stmt(r, &p->fold, s);
+    case KS_IF: return rewrite_if(r, s);
+    case KS_LOOP: return never_runs(r->from, s);
+    default: return flxi_kfold_stmt(r, &p->fold, s);
     }
 }
 

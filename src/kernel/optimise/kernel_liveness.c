@@ -139,18 +139,10 @@ static void walk_stmt(walker *w, const flxi_ks *s, uint32_t at)
         }
         set(w, s->var, 0);
         break;
-    case KS_LET:
-        set(w, s->var, 0);
-        break;
-    case KS_IF:
-        walk_branches(w, s, at);
-        break;
-    case KS_LOOP:
-        walk_loop(w, s, at);
-        break;
-    default:
-        walk_list(w, s->body, at + 1);
-        break;
+    case KS_LET: set(w, s->var, 0); break;
+    case KS_IF: walk_branches(w, s, at); break;
+    case KS_LOOP: walk_loop(w, s, at); break;
+    default: walk_list(w, s->body, at + 1); break;
     }
     read_expr(w, s->a);
     read_expr(w, s->b);

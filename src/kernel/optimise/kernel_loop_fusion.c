@@ -155,17 +155,10 @@ static void note_list(fuser *w, footprint *p, flxi_klist list, uint32_t var)
         case KS_IF:
         case KS_LOOP:
         case KS_BLOCK:
-        case KS_REGION:
-            break;
-        case KS_ASSIGN:
-            note_var(p, s->var, WRITES);
-            break;
-        case KS_STORE:
-            note_access(w, p, s->buffer, s->a, var, WRITES);
-            break;
-        default:
-            p->is_fenced = true;
-            break;
+        case KS_REGION: break;
+        case KS_ASSIGN: note_var(p, s->var, WRITES); break;
+        case KS_STORE: note_access(w, p, s->buffer, s->a, var, WRITES); break;
+        default: p->is_fenced = true; break;
         }
         note_list(w, p, s->body, var);
         note_list(w, p, s->other, var);

@@ -197,14 +197,9 @@ static bool propagate_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
     const propagator *p = r->user;
     switch ((flxi_ks_kind)s->kind) {
-    case KS_LET:
-        propagate_let(r, s);
-        return true;
-    case KS_ASSIGN:
-        propagate_assign(r, s);
-        return true;
-    default:
-        return flxi_kfold_stmt(r, &p->fold, s);
+    case KS_LET: propagate_let(r, s); return true;
+    case KS_ASSIGN: propagate_assign(r, s); return true;
+    default: return flxi_kfold_stmt(r, &p->fold, s);
     }
 }
 

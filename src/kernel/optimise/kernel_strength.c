@@ -141,14 +141,10 @@ static uint32_t reduce_int(flxi_kb *b, const flxi_kx *e, uint64_t c)
 static uint64_t exponent_mask(uint32_t type)
 {
     switch (type) {
-    case FLX_F64:
-        return UINT64_C(0x7ff) << 52;
-    case FLX_F32:
-        return UINT64_C(0xff) << 23;
-    case FLX_F16:
-        return UINT64_C(0x1f) << 10;
-    default:
-        return UINT64_C(0xff) << 7;
+    case FLX_F64: return UINT64_C(0x7ff) << 52;
+    case FLX_F32: return UINT64_C(0xff) << 23;
+    case FLX_F16: return UINT64_C(0x1f) << 10;
+    default: return UINT64_C(0xff) << 7;
     }
 }
 

@@ -550,47 +550,28 @@ uint32_t flxi_kb_rebuild(flxi_kb *b, const flxi_kx *e, const uint32_t *x, const 
 {
     switch ((flxi_kx_kind)e->kind) {
     case KX_NONE:
-    case KX_KIND_COUNT:
-        return 0;
-    case KX_LITERAL:
-        return flxi_kb_literal(b, e->type, e->bits);
-    case KX_VAR:
-        return flxi_kb_var(b, e->ref);
-    case KX_LOAD:
-        return flxi_kb_load(b, e->ref, x[0]);
-    case KX_LENGTH:
-        return flxi_kb_length(b, e->ref);
-    case KX_ID:
-        return flxi_kb_id(b, (flx_kernel_id)e->op, e->ref);
-    case KX_LANE:
-        return flxi_kb_lane(b);
-    case KX_LANES:
-        return flxi_kb_lanes(b);
-    case KX_UNARY:
-        return flxi_kb_unary(b, (flxi_kunary)e->op, x[0]);
-    case KX_BINARY:
-        return flxi_kb_binary(b, (flxi_kbinary)e->op, x[0], x[1]);
-    case KX_SELECT:
-        return flxi_kb_select(b, x[0], x[1], x[2]);
-    case KX_FMA:
-        return flxi_kb_fma(b, x[0], x[1], x[2]);
-    case KX_CAST:
-        return flxi_kb_cast(b, e->type, x[0]);
-    case KX_BITCAST:
-        return flxi_kb_bitcast(b, e->type, x[0]);
-    case KX_CALL:
-        return flxi_kb_call(b, e->ref, args, e->num_args);
+    case KX_KIND_COUNT: return 0;
+    case KX_LITERAL: return flxi_kb_literal(b, e->type, e->bits);
+    case KX_VAR: return flxi_kb_var(b, e->ref);
+    case KX_LOAD: return flxi_kb_load(b, e->ref, x[0]);
+    case KX_LENGTH: return flxi_kb_length(b, e->ref);
+    case KX_ID: return flxi_kb_id(b, (flx_kernel_id)e->op, e->ref);
+    case KX_LANE: return flxi_kb_lane(b);
+    case KX_LANES: return flxi_kb_lanes(b);
+    case KX_UNARY: return flxi_kb_unary(b, (flxi_kunary)e->op, x[0]);
+    case KX_BINARY: return flxi_kb_binary(b, (flxi_kbinary)e->op, x[0], x[1]);
+    case KX_SELECT: return flxi_kb_select(b, x[0], x[1], x[2]);
+    case KX_FMA: return flxi_kb_fma(b, x[0], x[1], x[2]);
+    case KX_CAST: return flxi_kb_cast(b, e->type, x[0]);
+    case KX_BITCAST: return flxi_kb_bitcast(b, e->type, x[0]);
+    case KX_CALL: return flxi_kb_call(b, e->ref, args, e->num_args);
     case KX_ATOMIC:
         return flxi_kb_atomic(b, (flx_kernel_atomic)e->op, e->ref, x[0], x[1], e->x[2] ? x[2] : 0,
                               (flx_kernel_order)e->order);
-    case KX_SUBGROUP_ADD:
-        return flxi_kb_subgroup_add(b, x[0]);
-    case KX_SUBGROUP_SHUFFLE:
-        return flxi_kb_subgroup_shuffle(b, x[0], x[1]);
-    case KX_SUBGROUP_BALLOT:
-        return flxi_kb_subgroup_ballot(b, x[0]);
-    case KX_OPAQUE:
-        return flxi_kb_opaque(b, e->ref, args, e->num_args);
+    case KX_SUBGROUP_ADD: return flxi_kb_subgroup_add(b, x[0]);
+    case KX_SUBGROUP_SHUFFLE: return flxi_kb_subgroup_shuffle(b, x[0], x[1]);
+    case KX_SUBGROUP_BALLOT: return flxi_kb_subgroup_ballot(b, x[0]);
+    case KX_OPAQUE: return flxi_kb_opaque(b, e->ref, args, e->num_args);
     }
     return 0;
 }

@@ -102,16 +102,11 @@ uint8_t flxi_kbinary_find(const char *name, size_t n)
 static uint32_t unsigned_of(uint32_t type)
 {
     switch (type) {
-    case FLX_I64:
-        return FLX_U64;
-    case FLX_I32:
-        return FLX_U32;
-    case FLX_I16:
-        return FLX_U16;
-    case FLX_I8:
-        return FLX_U8;
-    default:
-        return type;
+    case FLX_I64: return FLX_U64;
+    case FLX_I32: return FLX_U32;
+    case FLX_I16: return FLX_U16;
+    case FLX_I8: return FLX_U8;
+    default: return type;
     }
 }
 
@@ -120,12 +115,9 @@ uint32_t flxi_kop_type(const flxi_kop *op, uint32_t operand_type)
     if (!flxi_ktype_fits(operand_type, op->kinds))
         return 0;
     switch (op->result) {
-    case KRESULT_BOOL:
-        return FLX_BOOL;
-    case KRESULT_UNSIGNED:
-        return unsigned_of(operand_type);
-    case KRESULT_SAME:
-        break;
+    case KRESULT_BOOL: return FLX_BOOL;
+    case KRESULT_UNSIGNED: return unsigned_of(operand_type);
+    case KRESULT_SAME: break;
     }
     return operand_type;
 }

@@ -86,18 +86,13 @@ int flxi_kx_operands(const flxi_kx *e)
     case KX_CAST:
     case KX_BITCAST:
     case KX_SUBGROUP_ADD:
-    case KX_SUBGROUP_BALLOT:
-        return 1;
+    case KX_SUBGROUP_BALLOT: return 1;
     case KX_BINARY:
-    case KX_SUBGROUP_SHUFFLE:
-        return 2;
-    case KX_ATOMIC:
-        return e->x[2] ? 3 : 2;
+    case KX_SUBGROUP_SHUFFLE: return 2;
+    case KX_ATOMIC: return e->x[2] ? 3 : 2;
     case KX_SELECT:
-    case KX_FMA:
-        return 3;
-    default:
-        return 0;
+    case KX_FMA: return 3;
+    default: return 0;
     }
 }
 

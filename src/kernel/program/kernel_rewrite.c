@@ -37,17 +37,10 @@ static flxi_kx renumbered(flxi_krewrite *r, const flxi_kx *e)
     switch ((flxi_kx_kind)e->kind) {
     case KX_LOAD:
     case KX_LENGTH:
-    case KX_ATOMIC:
-        n.ref = r->buffers[e->ref];
-        break;
-    case KX_CALL:
-        n.ref = r->fns[e->ref];
-        break;
-    case KX_OPAQUE:
-        n.ref = map_opaque(r, e->ref);
-        break;
-    default:
-        break;
+    case KX_ATOMIC: n.ref = r->buffers[e->ref]; break;
+    case KX_CALL: n.ref = r->fns[e->ref]; break;
+    case KX_OPAQUE: n.ref = map_opaque(r, e->ref); break;
+    default: break;
     }
     return n;
 }
@@ -225,22 +218,15 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
     case KS_NONE:
-    case KS_KIND_COUNT:
-        break;
-    case KS_LET:
-        flxi_krewrite_let(r, s->var, flxi_krewrite_expr(r, s->a));
-        break;
+    case KS_KIND_COUNT: break;
+    case KS_LET: flxi_krewrite_let(r, s->var, flxi_krewrite_expr(r, s->a)); break;
     case KS_ASSIGN: {
         uint32_t value = flxi_krewrite_expr(r, s->a);
         flxi_kb_assign(r->to, r->vars[s->var], value);
         break;
     }
-    case KS_IF:
-        copy_if(r, s);
-        break;
-    case KS_LOOP:
-        copy_loop(r, s);
-        break;
+    case KS_IF: copy_if(r, s); break;
+    case KS_LOOP: copy_loop(r, s); break;
     case KS_BLOCK:
         flxi_kb_block(r->to);
         flxi_krewrite_list(r, s->body);
@@ -255,9 +241,7 @@ void flxi_krewrite_stmt(flxi_krewrite *r, const flxi_ks *s)
         r->ended = true;
         flxi_kb_return(r->to);
         break;
-    default:
-        copy_simple(r, s);
-        break;
+    default: copy_simple(r, s); break;
     }
 }
 

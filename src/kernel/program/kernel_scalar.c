@@ -56,14 +56,10 @@ static float f32_value(uint64_t bits)
 static uint64_t quiet_nan(uint32_t type)
 {
     switch (type) {
-    case FLX_F64:
-        return UINT64_C(0x7ff8000000000000);
-    case FLX_F32:
-        return 0x7fc00000;
-    case FLX_F16:
-        return 0x7e00;
-    default:
-        return 0x7fc0;
+    case FLX_F64: return UINT64_C(0x7ff8000000000000);
+    case FLX_F32: return 0x7fc00000;
+    case FLX_F16: return 0x7e00;
+    default: return 0x7fc0;
     }
 }
 
@@ -72,14 +68,10 @@ static uint64_t quiet_nan(uint32_t type)
 static double real_of(uint32_t type, uint64_t x)
 {
     switch (type) {
-    case FLX_F64:
-        return f64_value(x);
-    case FLX_F32:
-        return (double)f32_value(x);
-    case FLX_F16:
-        return flxi_from_f16((uint16_t)x);
-    default:
-        return flxi_from_bf16((uint16_t)x);
+    case FLX_F64: return f64_value(x);
+    case FLX_F32: return (double)f32_value(x);
+    case FLX_F16: return flxi_from_f16((uint16_t)x);
+    default: return flxi_from_bf16((uint16_t)x);
     }
 }
 
@@ -89,14 +81,10 @@ static uint64_t round_to(uint32_t type, double d)
     if (d != d)
         return quiet_nan(type);
     switch (type) {
-    case FLX_F64:
-        return f64_bits(d);
-    case FLX_F32:
-        return f32_bits((float)d);
-    case FLX_F16:
-        return flxi_to_f16(d);
-    default:
-        return flxi_to_bf16(d);
+    case FLX_F64: return f64_bits(d);
+    case FLX_F32: return f32_bits((float)d);
+    case FLX_F16: return flxi_to_f16(d);
+    default: return flxi_to_bf16(d);
     }
 }
 
@@ -125,70 +113,38 @@ static double sign_of(double x)
 static double real_unary(flxi_kunary op, uint32_t type, double x)
 {
     switch (op) {
-    case KUN_sign:
-        return sign_of(x);
-    case KUN_floor:
-        return floor(x);
-    case KUN_ceil:
-        return ceil(x);
-    case KUN_trunc:
-        return trunc(x);
-    case KUN_round:
-        return round(x);
-    case KUN_rint:
-        return rint(x);
-    case KUN_sqrt:
-        return sqrt(x);
-    case KUN_rsqrt:
-        return 1 / as_computed(type, sqrt(x));
-    case KUN_recip:
-        return 1 / x;
-    case KUN_exp:
-        return exp(x);
-    case KUN_exp2:
-        return exp2(x);
-    case KUN_expm1:
-        return expm1(x);
-    case KUN_log:
-        return log(x);
-    case KUN_log2:
-        return log2(x);
-    case KUN_log10:
-        return log10(x);
-    case KUN_log1p:
-        return log1p(x);
-    case KUN_sin:
-        return sin(x);
-    case KUN_cos:
-        return cos(x);
-    case KUN_tan:
-        return tan(x);
-    case KUN_asin:
-        return asin(x);
-    case KUN_acos:
-        return acos(x);
-    case KUN_atan:
-        return atan(x);
-    case KUN_sinh:
-        return sinh(x);
-    case KUN_cosh:
-        return cosh(x);
-    case KUN_tanh:
-        return tanh(x);
-    case KUN_asinh:
-        return asinh(x);
-    case KUN_acosh:
-        return acosh(x);
-    case KUN_atanh:
-        return atanh(x);
-    case KUN_erf:
-        return erf(x);
-    case KUN_erfc:
-        return erfc(x);
-    case KUN_sigmoid:
-        return sigmoid(x);
-    default:
-        return 0;
+    case KUN_sign: return sign_of(x);
+    case KUN_floor: return floor(x);
+    case KUN_ceil: return ceil(x);
+    case KUN_trunc: return trunc(x);
+    case KUN_round: return round(x);
+    case KUN_rint: return rint(x);
+    case KUN_sqrt: return sqrt(x);
+    case KUN_rsqrt: return 1 / as_computed(type, sqrt(x));
+    case KUN_recip: return 1 / x;
+    case KUN_exp: return exp(x);
+    case KUN_exp2: return exp2(x);
+    case KUN_expm1: return expm1(x);
+    case KUN_log: return log(x);
+    case KUN_log2: return log2(x);
+    case KUN_log10: return log10(x);
+    case KUN_log1p: return log1p(x);
+    case KUN_sin: return sin(x);
+    case KUN_cos: return cos(x);
+    case KUN_tan: return tan(x);
+    case KUN_asin: return asin(x);
+    case KUN_acos: return acos(x);
+    case KUN_atan: return atan(x);
+    case KUN_sinh: return sinh(x);
+    case KUN_cosh: return cosh(x);
+    case KUN_tanh: return tanh(x);
+    case KUN_asinh: return asinh(x);
+    case KUN_acosh: return acosh(x);
+    case KUN_atanh: return atanh(x);
+    case KUN_erf: return erf(x);
+    case KUN_erfc: return erfc(x);
+    case KUN_sigmoid: return sigmoid(x);
+    default: return 0;
     }
 }
 
@@ -197,20 +153,13 @@ static uint64_t float_unary(flxi_kunary op, uint32_t type, uint64_t x)
     uint64_t sign = UINT64_C(1) << (flxi_ktype_of(type)->bits - 1);
     double d = real_of(type, x);
     switch (op) {
-    case KUN_neg:
-        return x ^ sign;
-    case KUN_abs:
-        return x & ~sign;
-    case KUN_stop_gradient:
-        return x;
-    case KUN_is_nan:
-        return d != d;
-    case KUN_is_inf:
-        return isinf(d) != 0;
-    case KUN_is_finite:
-        return isfinite(d) != 0;
-    default:
-        return result_of(type, real_unary(op, type, d));
+    case KUN_neg: return x ^ sign;
+    case KUN_abs: return x & ~sign;
+    case KUN_stop_gradient: return x;
+    case KUN_is_nan: return d != d;
+    case KUN_is_inf: return isinf(d) != 0;
+    case KUN_is_finite: return isfinite(d) != 0;
+    default: return result_of(type, real_unary(op, type, d));
     }
 }
 
@@ -247,47 +196,30 @@ static uint64_t float_binary(flxi_kbinary op, uint32_t type, uint64_t x, uint64_
 {
     double a = real_of(type, x), b = real_of(type, y);
     switch (op) {
-    case KBIN_add:
-        return result_of(type, a + b);
-    case KBIN_sub:
-        return result_of(type, a - b);
-    case KBIN_mul:
-        return result_of(type, a * b);
-    case KBIN_div:
-        return result_of(type, a / b);
-    case KBIN_mod:
-        return result_of(type, fmod(a, b));
-    case KBIN_abs_diff:
-        return result_of(type, fabs(a - b));
+    case KBIN_add: return result_of(type, a + b);
+    case KBIN_sub: return result_of(type, a - b);
+    case KBIN_mul: return result_of(type, a * b);
+    case KBIN_div: return result_of(type, a / b);
+    case KBIN_mod: return result_of(type, fmod(a, b));
+    case KBIN_abs_diff: return result_of(type, fabs(a - b));
     case KBIN_min:
     case KBIN_max:
     case KBIN_min_nan:
-    case KBIN_max_nan:
-        return float_choice(op, type, x, y);
-    case KBIN_eq:
-        return a == b;
-    case KBIN_ne:
-        return a != b;
-    case KBIN_lt:
-        return a < b;
-    case KBIN_gt:
-        return a > b;
-    case KBIN_le:
-        return a <= b;
-    case KBIN_ge:
-        return a >= b;
-    case KBIN_pow:
-        return result_of(type, power(a, b));
-    case KBIN_atan2:
-        return result_of(type, atan2(a, b));
-    case KBIN_hypot:
-        return result_of(type, hypotenuse(a, b));
+    case KBIN_max_nan: return float_choice(op, type, x, y);
+    case KBIN_eq: return a == b;
+    case KBIN_ne: return a != b;
+    case KBIN_lt: return a < b;
+    case KBIN_gt: return a > b;
+    case KBIN_le: return a <= b;
+    case KBIN_ge: return a >= b;
+    case KBIN_pow: return result_of(type, power(a, b));
+    case KBIN_atan2: return result_of(type, atan2(a, b));
+    case KBIN_hypot: return result_of(type, hypotenuse(a, b));
     case KBIN_copysign: {
         uint64_t sign = UINT64_C(1) << (flxi_ktype_of(type)->bits - 1);
         return (x & ~sign) | (y & sign);
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -316,34 +248,20 @@ static uint64_t int_unary(flxi_kunary op, unsigned w, bool is_signed, uint64_t x
     uint64_t m = mask_of(w);
     bool negative = is_signed && x >> (w - 1);
     switch (op) {
-    case KUN_neg:
-        return (0 - x) & m;
-    case KUN_bit_not:
-        return ~x & m;
-    case KUN_popcount:
-        return (uint64_t)__builtin_popcountll(x);
-    case KUN_clz:
-        return x ? (uint64_t)__builtin_clzll(x) - (64 - w) : w;
-    case KUN_ctz:
-        return x ? (uint64_t)__builtin_ctzll(x) : w;
-    case KUN_reverse_bits:
-        return reverse_bits(x, w);
-    case KUN_logical_not:
-        return x == 0;
-    case KUN_abs:
-        return negative ? (0 - x) & m : x;
-    case KUN_sign:
-        return negative ? m : x != 0;
-    case KUN_unpack_4_low:
-        return x & 15;
-    case KUN_unpack_4_high:
-        return x >> 4 & 15;
-    case KUN_unpack_8_low:
-        return x & 255;
-    case KUN_unpack_8_high:
-        return x >> 24 & 255;
-    default:
-        return 0;
+    case KUN_neg: return (0 - x) & m;
+    case KUN_bit_not: return ~x & m;
+    case KUN_popcount: return (uint64_t)__builtin_popcountll(x);
+    case KUN_clz: return x ? (uint64_t)__builtin_clzll(x) - (64 - w) : w;
+    case KUN_ctz: return x ? (uint64_t)__builtin_ctzll(x) : w;
+    case KUN_reverse_bits: return reverse_bits(x, w);
+    case KUN_logical_not: return x == 0;
+    case KUN_abs: return negative ? (0 - x) & m : x;
+    case KUN_sign: return negative ? m : x != 0;
+    case KUN_unpack_4_low: return x & 15;
+    case KUN_unpack_4_high: return x >> 4 & 15;
+    case KUN_unpack_8_low: return x & 255;
+    case KUN_unpack_8_high: return x >> 24 & 255;
+    default: return 0;
     }
 }
 
@@ -429,70 +347,43 @@ static uint64_t signed_binary(flxi_kbinary op, unsigned w, uint64_t x, uint64_t 
     uint64_t m = mask_of(w);
     int64_t a = extend(x, w), b = extend(y, w);
     switch (op) {
-    case KBIN_div:
-        return y ? signed_quotient(a, b) & m : m;
-    case KBIN_mod:
-        return y ? signed_rest(a, b) & m : x;
+    case KBIN_div: return y ? signed_quotient(a, b) & m : m;
+    case KBIN_mod: return y ? signed_rest(a, b) & m : x;
     case KBIN_saturating_add:
     case KBIN_saturating_sub:
-    case KBIN_saturating_mul:
-        return saturate_signed(op, w, a, b);
-    case KBIN_abs_diff:
-        return (a < b ? y - x : x - y) & m;
-    case KBIN_min:
-        return a < b ? x : y;
-    case KBIN_max:
-        return a > b ? x : y;
-    case KBIN_shr:
-        return (uint64_t)(a >> (y & (w - 1))) & m;
-    case KBIN_lt:
-        return a < b;
-    case KBIN_gt:
-        return a > b;
-    case KBIN_le:
-        return a <= b;
-    case KBIN_ge:
-        return a >= b;
-    default:
-        return 0;
+    case KBIN_saturating_mul: return saturate_signed(op, w, a, b);
+    case KBIN_abs_diff: return (a < b ? y - x : x - y) & m;
+    case KBIN_min: return a < b ? x : y;
+    case KBIN_max: return a > b ? x : y;
+    case KBIN_shr: return (uint64_t)(a >> (y & (w - 1))) & m;
+    case KBIN_lt: return a < b;
+    case KBIN_gt: return a > b;
+    case KBIN_le: return a <= b;
+    case KBIN_ge: return a >= b;
+    default: return 0;
     }
 }
 
 static uint64_t unsigned_binary(flxi_kbinary op, unsigned w, uint64_t x, uint64_t y)
 {
     switch (op) {
-    case KBIN_div:
-        return y ? x / y : mask_of(w);
-    case KBIN_mod:
-        return y ? x % y : x;
+    case KBIN_div: return y ? x / y : mask_of(w);
+    case KBIN_mod: return y ? x % y : x;
     case KBIN_saturating_add:
     case KBIN_saturating_sub:
-    case KBIN_saturating_mul:
-        return saturate_unsigned(op, w, x, y);
-    case KBIN_mul_high:
-        return high_product(x, y, w);
-    case KBIN_abs_diff:
-        return x < y ? y - x : x - y;
-    case KBIN_min:
-        return x < y ? x : y;
-    case KBIN_max:
-        return x > y ? x : y;
-    case KBIN_shr:
-        return x >> (y & (w - 1));
-    case KBIN_rotate_left:
-        return rotate_left(x, y, w);
-    case KBIN_rotate_right:
-        return rotate_left(x, w - (y & (w - 1)), w);
-    case KBIN_lt:
-        return x < y;
-    case KBIN_gt:
-        return x > y;
-    case KBIN_le:
-        return x <= y;
-    case KBIN_ge:
-        return x >= y;
-    default:
-        return 0;
+    case KBIN_saturating_mul: return saturate_unsigned(op, w, x, y);
+    case KBIN_mul_high: return high_product(x, y, w);
+    case KBIN_abs_diff: return x < y ? y - x : x - y;
+    case KBIN_min: return x < y ? x : y;
+    case KBIN_max: return x > y ? x : y;
+    case KBIN_shr: return x >> (y & (w - 1));
+    case KBIN_rotate_left: return rotate_left(x, y, w);
+    case KBIN_rotate_right: return rotate_left(x, w - (y & (w - 1)), w);
+    case KBIN_lt: return x < y;
+    case KBIN_gt: return x > y;
+    case KBIN_le: return x <= y;
+    case KBIN_ge: return x >= y;
+    default: return 0;
     }
 }
 
@@ -501,27 +392,17 @@ static uint64_t int_binary(flxi_kbinary op, unsigned w, bool is_signed, uint64_t
     uint64_t m = mask_of(w);
     switch (op) {
     case KBIN_add:
-    case KBIN_wrapping_add:
-        return (x + y) & m;
+    case KBIN_wrapping_add: return (x + y) & m;
     case KBIN_sub:
-    case KBIN_wrapping_sub:
-        return (x - y) & m;
-    case KBIN_mul:
-        return x * y & m;
-    case KBIN_bit_and:
-        return x & y;
-    case KBIN_bit_or:
-        return x | y;
-    case KBIN_bit_xor:
-        return x ^ y;
-    case KBIN_shl:
-        return x << (y & (w - 1)) & m;
-    case KBIN_eq:
-        return x == y;
-    case KBIN_ne:
-        return x != y;
-    default:
-        return is_signed ? signed_binary(op, w, x, y) : unsigned_binary(op, w, x, y);
+    case KBIN_wrapping_sub: return (x - y) & m;
+    case KBIN_mul: return x * y & m;
+    case KBIN_bit_and: return x & y;
+    case KBIN_bit_or: return x | y;
+    case KBIN_bit_xor: return x ^ y;
+    case KBIN_shl: return x << (y & (w - 1)) & m;
+    case KBIN_eq: return x == y;
+    case KBIN_ne: return x != y;
+    default: return is_signed ? signed_binary(op, w, x, y) : unsigned_binary(op, w, x, y);
     }
 }
 
@@ -539,12 +420,9 @@ uint64_t flxi_kscalar_unary(flxi_kunary op, uint32_t type, uint64_t x)
     if (!fits(t, type, flxi_kunaries[op].kinds))
         return 0;
     switch (t->kind) {
-    case TAKES_FLOAT:
-        return float_unary(op, type, x);
-    case TAKES_BOOL:
-        return x == 0; /* the one op that takes a bool is `not` */
-    default:
-        return int_unary(op, t->bits, t->kind == TAKES_SIGNED, x);
+    case TAKES_FLOAT: return float_unary(op, type, x);
+    case TAKES_BOOL: return x == 0; /* the one op that takes a bool is `not` */
+    default: return int_unary(op, t->bits, t->kind == TAKES_SIGNED, x);
     }
 }
 
@@ -558,12 +436,9 @@ uint64_t flxi_kscalar_binary(flxi_kbinary op, uint32_t type, uint64_t x, uint64_
     if (!fits(t, type, flxi_kbinaries[op].kinds))
         return 0;
     switch (t->kind) {
-    case TAKES_FLOAT:
-        return float_binary(op, type, x, y);
-    case TAKES_BOOL:
-        return (x == y) == (op == KBIN_eq);
-    default:
-        return int_binary(op, t->bits, t->kind == TAKES_SIGNED, x, y);
+    case TAKES_FLOAT: return float_binary(op, type, x, y);
+    case TAKES_BOOL: return (x == y) == (op == KBIN_eq);
+    default: return int_binary(op, t->bits, t->kind == TAKES_SIGNED, x, y);
     }
 }
 
@@ -595,26 +470,16 @@ const char *flxi_kscalar_binary_fault(flxi_kbinary op, uint32_t type, uint64_t x
 uint64_t flxi_kscalar_atomic(flx_kernel_atomic op, uint32_t type, uint64_t old, uint64_t value, uint64_t expected)
 {
     switch (op) {
-    case FLX_KERNEL_ATOMIC_ADD:
-        return flxi_kscalar_binary(KBIN_add, type, old, value);
-    case FLX_KERNEL_ATOMIC_SUB:
-        return flxi_kscalar_binary(KBIN_sub, type, old, value);
-    case FLX_KERNEL_ATOMIC_MIN:
-        return flxi_kscalar_binary(KBIN_min, type, old, value);
-    case FLX_KERNEL_ATOMIC_MAX:
-        return flxi_kscalar_binary(KBIN_max, type, old, value);
-    case FLX_KERNEL_ATOMIC_AND:
-        return flxi_kscalar_binary(KBIN_bit_and, type, old, value);
-    case FLX_KERNEL_ATOMIC_OR:
-        return flxi_kscalar_binary(KBIN_bit_or, type, old, value);
-    case FLX_KERNEL_ATOMIC_XOR:
-        return flxi_kscalar_binary(KBIN_bit_xor, type, old, value);
-    case FLX_KERNEL_ATOMIC_EXCHANGE:
-        return value;
-    case FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE:
-        return old == expected ? value : old;
-    case FLX_KERNEL_ATOMIC_COUNT:
-        break;
+    case FLX_KERNEL_ATOMIC_ADD: return flxi_kscalar_binary(KBIN_add, type, old, value);
+    case FLX_KERNEL_ATOMIC_SUB: return flxi_kscalar_binary(KBIN_sub, type, old, value);
+    case FLX_KERNEL_ATOMIC_MIN: return flxi_kscalar_binary(KBIN_min, type, old, value);
+    case FLX_KERNEL_ATOMIC_MAX: return flxi_kscalar_binary(KBIN_max, type, old, value);
+    case FLX_KERNEL_ATOMIC_AND: return flxi_kscalar_binary(KBIN_bit_and, type, old, value);
+    case FLX_KERNEL_ATOMIC_OR: return flxi_kscalar_binary(KBIN_bit_or, type, old, value);
+    case FLX_KERNEL_ATOMIC_XOR: return flxi_kscalar_binary(KBIN_bit_xor, type, old, value);
+    case FLX_KERNEL_ATOMIC_EXCHANGE: return value;
+    case FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE: return old == expected ? value : old;
+    case FLX_KERNEL_ATOMIC_COUNT: break;
     }
     return old;
 }
@@ -699,25 +564,15 @@ bool flxi_kscalar_eval(const flxi_kx *e, const uint32_t *types, const uint64_t *
     if (!e->type)
         return false;
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY:
-        *result = flxi_kscalar_unary((flxi_kunary)e->op, types[0], x[0]);
-        return true;
-    case KX_BINARY:
-        *result = flxi_kscalar_binary((flxi_kbinary)e->op, types[0], x[0], x[1]);
-        return true;
-    case KX_SELECT:
-        return eval_select(e, types, x, result);
-    case KX_FMA:
-        *result = flxi_kscalar_fma(e->type, x[0], x[1], x[2]);
-        return true;
+    case KX_UNARY: *result = flxi_kscalar_unary((flxi_kunary)e->op, types[0], x[0]); return true;
+    case KX_BINARY: *result = flxi_kscalar_binary((flxi_kbinary)e->op, types[0], x[0], x[1]); return true;
+    case KX_SELECT: return eval_select(e, types, x, result);
+    case KX_FMA: *result = flxi_kscalar_fma(e->type, x[0], x[1], x[2]); return true;
     case KX_CAST:
         *result = flxi_kscalar_cast(e->type, types[0], x[0]);
         return flxi_ktype_fits(e->type, TAKES_ANY) && flxi_ktype_fits(types[0], TAKES_ANY);
-    case KX_BITCAST:
-        *result = x[0];
-        return flxi_ktype_of(e->type)->bits == flxi_ktype_of(types[0])->bits;
-    default:
-        return false;
+    case KX_BITCAST: *result = x[0]; return flxi_ktype_of(e->type)->bits == flxi_ktype_of(types[0])->bits;
+    default: return false;
     }
 }
 
@@ -778,14 +633,10 @@ static uint64_t load_narrow(uint32_t element, const unsigned char *at, uint64_t 
 {
     unsigned half = at[index / 2] >> (index % 2 * 4) & 15;
     switch (element) {
-    case FLX_KERNEL_I4:
-        return (uint64_t)extend(half, 4) & UINT32_MAX;
-    case FLX_KERNEL_U4:
-        return half;
-    case FLX_KERNEL_FP4:
-        return f32_bits(flxi_kfp4[half]);
-    default:
-        return f32_bits(flxi_knf4[half]);
+    case FLX_KERNEL_I4: return (uint64_t)extend(half, 4) & UINT32_MAX;
+    case FLX_KERNEL_U4: return half;
+    case FLX_KERNEL_FP4: return f32_bits(flxi_kfp4[half]);
+    default: return f32_bits(flxi_knf4[half]);
     }
 }
 
@@ -798,37 +649,24 @@ uint64_t flxi_kscalar_load(uint32_t element, const void *memory, uint64_t index)
     switch (element) {
     case FLX_F64:
     case FLX_I64:
-    case FLX_U64:
-        memcpy(&pair, at + index * 8, 8);
-        return pair;
+    case FLX_U64: memcpy(&pair, at + index * 8, 8); return pair;
     case FLX_F32:
     case FLX_I32:
-    case FLX_U32:
-        memcpy(&word, at + index * 4, 4);
-        return word;
-    case FLX_BOOL:
-        memcpy(&word, at + index * 4, 4);
-        return word != 0;
+    case FLX_U32: memcpy(&word, at + index * 4, 4); return word;
+    case FLX_BOOL: memcpy(&word, at + index * 4, 4); return word != 0;
     case FLX_F16:
     case FLX_BF16:
     case FLX_I16:
-    case FLX_U16:
-        memcpy(&half, at + index * 2, 2);
-        return half;
+    case FLX_U16: memcpy(&half, at + index * 2, 2); return half;
     case FLX_I8:
-    case FLX_U8:
-        return at[index];
-    case FLX_KERNEL_F8E4M3:
-        return round_to(FLX_F32, flxi_from_f8_e4m3(at[index]));
-    case FLX_KERNEL_F8E5M2:
-        return round_to(FLX_F32, flxi_from_f8_e5m2(at[index]));
+    case FLX_U8: return at[index];
+    case FLX_KERNEL_F8E4M3: return round_to(FLX_F32, flxi_from_f8_e4m3(at[index]));
+    case FLX_KERNEL_F8E5M2: return round_to(FLX_F32, flxi_from_f8_e5m2(at[index]));
     case FLX_KERNEL_I4:
     case FLX_KERNEL_U4:
     case FLX_KERNEL_FP4:
-    case FLX_KERNEL_NF4:
-        return load_narrow(element, at, index);
-    default:
-        return 0;
+    case FLX_KERNEL_NF4: return load_narrow(element, at, index);
+    default: return 0;
     }
 }
 
@@ -847,40 +685,23 @@ void flxi_kscalar_store(uint32_t element, void *memory, uint64_t index, uint64_t
     switch (element) {
     case FLX_F64:
     case FLX_I64:
-    case FLX_U64:
-        memcpy(at + index * 8, &value, 8);
-        break;
+    case FLX_U64: memcpy(at + index * 8, &value, 8); break;
     case FLX_F32:
     case FLX_I32:
     case FLX_U32:
-    case FLX_BOOL:
-        memcpy(at + index * 4, &word, 4);
-        break;
+    case FLX_BOOL: memcpy(at + index * 4, &word, 4); break;
     case FLX_F16:
     case FLX_BF16:
     case FLX_I16:
-    case FLX_U16:
-        memcpy(at + index * 2, &half, 2);
-        break;
+    case FLX_U16: memcpy(at + index * 2, &half, 2); break;
     case FLX_I8:
-    case FLX_U8:
-        at[index] = (unsigned char)value;
-        break;
+    case FLX_U8: at[index] = (unsigned char)value; break;
     case FLX_KERNEL_F8E4M3:
-    case FLX_KERNEL_F8E5M2:
-        at[index] = to_f8(element, real_of(FLX_F32, value));
-        break;
+    case FLX_KERNEL_F8E5M2: at[index] = to_f8(element, real_of(FLX_F32, value)); break;
     case FLX_KERNEL_I4:
-    case FLX_KERNEL_U4:
-        store_narrow(at, index, value);
-        break;
-    case FLX_KERNEL_FP4:
-        store_narrow(at, index, to_fp4(real_of(FLX_F32, value)));
-        break;
-    case FLX_KERNEL_NF4:
-        store_narrow(at, index, to_nf4(real_of(FLX_F32, value)));
-        break;
-    default:
-        break;
+    case FLX_KERNEL_U4: store_narrow(at, index, value); break;
+    case FLX_KERNEL_FP4: store_narrow(at, index, to_fp4(real_of(FLX_F32, value))); break;
+    case FLX_KERNEL_NF4: store_narrow(at, index, to_nf4(real_of(FLX_F32, value))); break;
+    default: break;
     }
 }

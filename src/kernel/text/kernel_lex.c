@@ -302,14 +302,10 @@ static bool integer_bits(const flxi_knumber *number, uint32_t type, uint64_t *bi
 uint64_t flxi_kfloat_nan(uint32_t type)
 {
     switch (type) {
-    case FLX_F16:
-        return 0x7e00;
-    case FLX_BF16:
-        return 0x7fc0;
-    case FLX_F32:
-        return 0x7fc00000;
-    default:
-        return UINT64_C(0x7ff8000000000000);
+    case FLX_F16: return 0x7e00;
+    case FLX_BF16: return 0x7fc0;
+    case FLX_F32: return 0x7fc00000;
+    default: return UINT64_C(0x7ff8000000000000);
     }
 }
 

@@ -261,18 +261,12 @@ static flx_code read_tag(flxi_kparser *p, const char **text)
 static flx_code parse_argument(flxi_kparser *p, char what, flxi_ks *s)
 {
     switch (what) {
-    case 'b':
-        return flxi_kread_buffer(p, &s->buffer);
-    case 't':
-        return flxi_kread_buffer(p, &s->target);
-    case 'x':
-        return flxi_kparse_expr(p, FLX_U32, &s->a);
-    case 'y':
-        return flxi_kparse_expr(p, FLX_U32, &s->b);
-    case 'n':
-        return flxi_kread_u64(p, "a number", UINT64_MAX, &s->offset);
-    case 'g':
-        return read_tag(p, &s->text);
+    case 'b': return flxi_kread_buffer(p, &s->buffer);
+    case 't': return flxi_kread_buffer(p, &s->target);
+    case 'x': return flxi_kparse_expr(p, FLX_U32, &s->a);
+    case 'y': return flxi_kparse_expr(p, FLX_U32, &s->b);
+    case 'n': return flxi_kread_u64(p, "a number", UINT64_MAX, &s->offset);
+    case 'g': return read_tag(p, &s->text);
     default: {
         uint32_t order = flxi_kread_word(p, flxi_korder_names, FLX_KERNEL_ORDER_COUNT);
         if (order == FLX_KERNEL_ORDER_COUNT)

@@ -164,17 +164,10 @@ static flx_code parse_test(flxi_kparser *p, flx_kernel_predicate *test)
         return FLX_OK;
     }
     switch (p->x.token.mark) {
-    case FLXI_MARK('>', '='):
-        test->test = FLX_KERNEL_COUNT_GE;
-        break;
-    case FLXI_MARK('<', '='):
-        test->test = FLX_KERNEL_COUNT_LE;
-        break;
-    case FLXI_MARK('=', '='):
-        test->test = FLX_KERNEL_COUNT_EQ;
-        break;
-    default:
-        return flxi_kexpected(p, "one of >= <= == %");
+    case FLXI_MARK('>', '='): test->test = FLX_KERNEL_COUNT_GE; break;
+    case FLXI_MARK('<', '='): test->test = FLX_KERNEL_COUNT_LE; break;
+    case FLXI_MARK('=', '='): test->test = FLX_KERNEL_COUNT_EQ; break;
+    default: return flxi_kexpected(p, "one of >= <= == %");
     }
     flxi_knext(p);
     return read_bound(p, &test->a);
@@ -328,21 +321,11 @@ static flx_code parse_option(flxi_kparser *p, declaration *d, bool *found)
         return FLX_OK;
     FLXI_TRY(flxi_kneed_mark(p, '('));
     switch (i) {
-    case 0:
-        FLXI_TRY(parse_range(p, d));
-        break;
-    case 1:
-        FLXI_TRY(parse_usage(p, d));
-        break;
-    case 2:
-        FLXI_TRY(parse_hint(p, &d->b.alignment));
-        break;
-    case 3:
-        FLXI_TRY(parse_hint(p, &d->b.locality));
-        break;
-    case 4:
-        FLXI_TRY(parse_hint(p, &d->b.coalescing));
-        break;
+    case 0: FLXI_TRY(parse_range(p, d)); break;
+    case 1: FLXI_TRY(parse_usage(p, d)); break;
+    case 2: FLXI_TRY(parse_hint(p, &d->b.alignment)); break;
+    case 3: FLXI_TRY(parse_hint(p, &d->b.locality)); break;
+    case 4: FLXI_TRY(parse_hint(p, &d->b.coalescing)); break;
     default:
         d->predicates.n = 0;
         FLXI_TRY(parse_condition(p, &d->predicates, 0));

@@ -22,32 +22,22 @@ uint8_t flxi_kbinary_strength(uint8_t op)
     switch ((flxi_kbinary)op) {
     case KBIN_mul:
     case KBIN_div:
-    case KBIN_mod:
-        return 10;
+    case KBIN_mod: return 10;
     case KBIN_add:
-    case KBIN_sub:
-        return 9;
+    case KBIN_sub: return 9;
     case KBIN_shl:
-    case KBIN_shr:
-        return 8;
+    case KBIN_shr: return 8;
     case KBIN_lt:
     case KBIN_gt:
     case KBIN_le:
-    case KBIN_ge:
-        return 7;
+    case KBIN_ge: return 7;
     case KBIN_eq:
-    case KBIN_ne:
-        return 6;
-    case KBIN_bit_and:
-        return 5;
-    case KBIN_bit_xor:
-        return 4;
-    case KBIN_bit_or:
-        return 3;
-    case KBIN_logical_and:
-        return 2;
-    default:
-        return 1;
+    case KBIN_ne: return 6;
+    case KBIN_bit_and: return 5;
+    case KBIN_bit_xor: return 4;
+    case KBIN_bit_or: return 3;
+    case KBIN_logical_and: return 2;
+    default: return 1;
     }
 }
 
@@ -317,16 +307,11 @@ static flx_code read_typed(flxi_kparser *p, uint8_t *type)
 static const char *argument_hint(const flxi_kwaiting *w)
 {
     switch (*w->args) {
-    case 'p':
-        return w->args[2] == 'e' ? "as in (buf[i], expected, value)" : "as in (buf[i], value)";
-    case 'a':
-        return "the axis: 0, 1 or 2";
-    case 'b':
-        return "the name of a buffer";
-    case 0:
-        return "write it with empty parentheses";
-    default:
-        return "separate arguments by commas";
+    case 'p': return w->args[2] == 'e' ? "as in (buf[i], expected, value)" : "as in (buf[i], value)";
+    case 'a': return "the axis: 0, 1 or 2";
+    case 'b': return "the name of a buffer";
+    case 0: return "write it with empty parentheses";
+    default: return "separate arguments by commas";
     }
 }
 
@@ -349,18 +334,13 @@ static flx_code begin_argument(flxi_kparser *p, step *next)
     *next = HAVE_ARGUMENT;
     w->num_args++;
     switch (what) {
-    case 'e':
-        *next = WANT_OPERAND;
-        return FLX_OK;
-    case 'b':
-        return flxi_kread_buffer(p, &w->ref);
+    case 'e': *next = WANT_OPERAND; return FLX_OK;
+    case 'b': return flxi_kread_buffer(p, &w->ref);
     case 'a':
         FLXI_TRY(flxi_kread_u64(p, "an axis: 0, 1 or 2", UINT32_MAX, &axis));
         w->ref = (uint32_t)axis;
         return FLX_OK;
-    case 'p':
-        *next = WANT_OPERAND;
-        return open_index(p, FORM_ELEMENT);
+    case 'p': *next = WANT_OPERAND; return open_index(p, FORM_ELEMENT);
     case 'o': {
         uint32_t order = flxi_kread_word(p, flxi_korder_names, FLX_KERNEL_ORDER_COUNT);
         if (order == FLX_KERNEL_ORDER_COUNT)
@@ -368,8 +348,7 @@ static flx_code begin_argument(flxi_kparser *p, step *next)
         w->order = (uint8_t)order;
         return FLX_OK;
     }
-    default:
-        return fail_arguments(p, w);
+    default: return fail_arguments(p, w);
     }
 }
 
@@ -556,17 +535,11 @@ uint32_t flxi_kx_peers(uint8_t kind, uint8_t op, uint32_t *first)
     switch ((flxi_kx_kind)kind) {
     case KX_UNARY:
     case KX_SUBGROUP_ADD:
-    case KX_SUBGROUP_SHUFFLE:
-        return 1;
-    case KX_BINARY:
-        return op == KBIN_logical_and || op == KBIN_logical_or ? 0 : 2;
-    case KX_SELECT:
-        *first = 1;
-        return 2;
-    case KX_FMA:
-        return 3;
-    default:
-        return 0;
+    case KX_SUBGROUP_SHUFFLE: return 1;
+    case KX_BINARY: return op == KBIN_logical_and || op == KBIN_logical_or ? 0 : 2;
+    case KX_SELECT: *first = 1; return 2;
+    case KX_FMA: return 3;
+    default: return 0;
     }
 }
 
@@ -605,30 +578,23 @@ static uint8_t element_type(const flxi_kparser *p, uint32_t buffer)
 static uint8_t hard_type(const flxi_kparser *p, const flxi_knode *node)
 {
     switch ((flxi_kx_kind)node->kind) {
-    case KX_VAR:
-        return p->b->vars.at[node->ref].type;
+    case KX_VAR: return p->b->vars.at[node->ref].type;
     case KX_LOAD:
-    case KX_ATOMIC:
-        return element_type(p, node->ref);
+    case KX_ATOMIC: return element_type(p, node->ref);
     case KX_LENGTH:
     case KX_ID:
     case KX_LANE:
     case KX_LANES:
-    case KX_SUBGROUP_BALLOT:
-        return FLX_U32;
-    case KX_CALL:
-        return p->b->fns.at[node->ref].type;
-    case KX_UNARY:
-        return (uint8_t)flxi_kop_type(op_of(node), node->join);
+    case KX_SUBGROUP_BALLOT: return FLX_U32;
+    case KX_CALL: return p->b->fns.at[node->ref].type;
+    case KX_UNARY: return (uint8_t)flxi_kop_type(op_of(node), node->join);
     case KX_BINARY:
         return op_of(node)->result == KRESULT_BOOL ? FLX_BOOL : (uint8_t)flxi_kop_type(op_of(node), node->join);
     case KX_SELECT:
     case KX_FMA:
     case KX_SUBGROUP_ADD:
-    case KX_SUBGROUP_SHUFFLE:
-        return node->join;
-    default:
-        return node->type; /* literals, casts and opaques carry their own */
+    case KX_SUBGROUP_SHUFFLE: return node->join;
+    default: return node->type; /* literals, casts and opaques carry their own */
     }
 }
 
@@ -662,18 +628,14 @@ static void type_up(const flxi_kparser *p, flxi_knode *node)
 static uint8_t demand_of(const flxi_kparser *p, const flxi_knode *node, uint32_t k)
 {
     switch ((flxi_kx_kind)node->kind) {
-    case KX_LOAD:
-        return FLX_U32;
-    case KX_ATOMIC:
-        return k == 0 ? FLX_U32 : element_type(p, node->ref);
-    case KX_SUBGROUP_SHUFFLE:
-        return FLX_U32;
+    case KX_LOAD: return FLX_U32;
+    case KX_ATOMIC: return k == 0 ? FLX_U32 : element_type(p, node->ref);
+    case KX_SUBGROUP_SHUFFLE: return FLX_U32;
     case KX_CALL: {
         const flxi_kfn *fn = &p->b->fns.at[node->ref];
         return k < fn->num_params ? p->b->vars.at[fn->params[k]].type : 0;
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -722,47 +684,29 @@ static uint32_t build_node(flxi_kparser *p, const flxi_knode *node, const uint32
 {
     flxi_kb *b = p->b;
     switch ((flxi_kx_kind)node->kind) {
-    case KX_VAR:
-        return flxi_kb_var(b, node->ref);
-    case KX_LOAD:
-        return flxi_kb_load(b, node->ref, args[0]);
-    case KX_LENGTH:
-        return flxi_kb_length(b, node->ref);
-    case KX_ID:
-        return flxi_kb_id(b, (flx_kernel_id)node->op, node->ref);
-    case KX_LANE:
-        return flxi_kb_lane(b);
-    case KX_LANES:
-        return flxi_kb_lanes(b);
-    case KX_UNARY:
-        return flxi_kb_unary(b, (flxi_kunary)node->op, args[0]);
-    case KX_BINARY:
-        return flxi_kb_binary(b, (flxi_kbinary)node->op, args[0], args[1]);
-    case KX_SELECT:
-        return flxi_kb_select(b, args[0], args[1], args[2]);
-    case KX_FMA:
-        return flxi_kb_fma(b, args[0], args[1], args[2]);
-    case KX_CAST:
-        return flxi_kb_cast(b, node->type, args[0]);
-    case KX_BITCAST:
-        return flxi_kb_bitcast(b, node->type, args[0]);
-    case KX_CALL:
-        return flxi_kb_call(b, node->ref, args, node->num_kids);
+    case KX_VAR: return flxi_kb_var(b, node->ref);
+    case KX_LOAD: return flxi_kb_load(b, node->ref, args[0]);
+    case KX_LENGTH: return flxi_kb_length(b, node->ref);
+    case KX_ID: return flxi_kb_id(b, (flx_kernel_id)node->op, node->ref);
+    case KX_LANE: return flxi_kb_lane(b);
+    case KX_LANES: return flxi_kb_lanes(b);
+    case KX_UNARY: return flxi_kb_unary(b, (flxi_kunary)node->op, args[0]);
+    case KX_BINARY: return flxi_kb_binary(b, (flxi_kbinary)node->op, args[0], args[1]);
+    case KX_SELECT: return flxi_kb_select(b, args[0], args[1], args[2]);
+    case KX_FMA: return flxi_kb_fma(b, args[0], args[1], args[2]);
+    case KX_CAST: return flxi_kb_cast(b, node->type, args[0]);
+    case KX_BITCAST: return flxi_kb_bitcast(b, node->type, args[0]);
+    case KX_CALL: return flxi_kb_call(b, node->ref, args, node->num_kids);
     case KX_ATOMIC: {
         bool swaps = node->op == FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE;
         return flxi_kb_atomic(b, (flx_kernel_atomic)node->op, node->ref, args[0], args[swaps ? 2 : 1],
                               swaps ? args[1] : 0, (flx_kernel_order)node->order);
     }
-    case KX_SUBGROUP_ADD:
-        return flxi_kb_subgroup_add(b, args[0]);
-    case KX_SUBGROUP_SHUFFLE:
-        return flxi_kb_subgroup_shuffle(b, args[0], args[1]);
-    case KX_SUBGROUP_BALLOT:
-        return flxi_kb_subgroup_ballot(b, args[0]);
-    case KX_OPAQUE:
-        return flxi_kb_opaque(b, node->ref, args, node->num_kids);
-    default:
-        return 0;
+    case KX_SUBGROUP_ADD: return flxi_kb_subgroup_add(b, args[0]);
+    case KX_SUBGROUP_SHUFFLE: return flxi_kb_subgroup_shuffle(b, args[0], args[1]);
+    case KX_SUBGROUP_BALLOT: return flxi_kb_subgroup_ballot(b, args[0]);
+    case KX_OPAQUE: return flxi_kb_opaque(b, node->ref, args, node->num_kids);
+    default: return 0;
     }
 }
 

@@ -353,36 +353,16 @@ static void put_expr(printer *p, uint32_t number, uint32_t demand, uint8_t stren
     demand_operands(p, e, demand, demands);
     switch ((flxi_kx_kind)e->kind) {
     case KX_NONE:
-    case KX_KIND_COUNT:
-        put(p, "\"\"");
-        break;
-    case KX_LITERAL:
-        put_literal(p, e, demand);
-        break;
-    case KX_VAR:
-        put_var(p, e->ref);
-        break;
-    case KX_LOAD:
-        put_load(p, e, demands);
-        break;
-    case KX_LENGTH:
-        put_length(p, e);
-        break;
-    case KX_ID:
-        flxi_addf(&p->out, "%s(%u)", flxi_kid_names[e->op < FLX_KERNEL_ID_COUNT ? e->op : 0], e->ref);
-        break;
-    case KX_LANE:
-        put(p, "subgroup_lane()");
-        break;
-    case KX_LANES:
-        put(p, "subgroup_size()");
-        break;
-    case KX_UNARY:
-        put_unary(p, e, demands);
-        break;
-    case KX_BINARY:
-        put_binary(p, e, demands, strength);
-        break;
+    case KX_KIND_COUNT: put(p, "\"\""); break;
+    case KX_LITERAL: put_literal(p, e, demand); break;
+    case KX_VAR: put_var(p, e->ref); break;
+    case KX_LOAD: put_load(p, e, demands); break;
+    case KX_LENGTH: put_length(p, e); break;
+    case KX_ID: flxi_addf(&p->out, "%s(%u)", flxi_kid_names[e->op < FLX_KERNEL_ID_COUNT ? e->op : 0], e->ref); break;
+    case KX_LANE: put(p, "subgroup_lane()"); break;
+    case KX_LANES: put(p, "subgroup_size()"); break;
+    case KX_UNARY: put_unary(p, e, demands); break;
+    case KX_BINARY: put_binary(p, e, demands, strength); break;
     case KX_SELECT:
     case KX_FMA:
     case KX_SUBGROUP_ADD:
@@ -396,13 +376,9 @@ static void put_expr(printer *p, uint32_t number, uint32_t demand, uint8_t stren
         flxi_addf(&p->out, "%s<%s>", flxi_kcallee_name(e->kind), type_name(e->type));
         put_operands(p, e, demands);
         break;
-    case KX_ATOMIC:
-        put_atomic(p, e, demands);
-        break;
+    case KX_ATOMIC: put_atomic(p, e, demands); break;
     case KX_CALL:
-    case KX_OPAQUE:
-        put_call(p, e);
-        break;
+    case KX_OPAQUE: put_call(p, e); break;
     }
 }
 
@@ -452,27 +428,13 @@ static void put_test(printer *p, const flx_kernel_predicate *t)
 {
     unsigned long long a = t->a, b = t->b, c = t->c;
     switch ((flx_kernel_test)t->test) {
-    case FLX_KERNEL_COUNT_GE:
-        flxi_addf(&p->out, "count >= %llu", a);
-        break;
-    case FLX_KERNEL_COUNT_LE:
-        flxi_addf(&p->out, "count <= %llu", a);
-        break;
-    case FLX_KERNEL_COUNT_EQ:
-        flxi_addf(&p->out, "count == %llu", a);
-        break;
-    case FLX_KERNEL_COUNT_MULTIPLE:
-        flxi_addf(&p->out, "count %% %llu == 0", a);
-        break;
-    case FLX_KERNEL_COUNT_MOD:
-        flxi_addf(&p->out, "count %s %llu == %llu", b ? "%" : "mod", a, b);
-        break;
-    case FLX_KERNEL_COUNT_AFFINE:
-        flxi_addf(&p->out, "%llu <= %llu * count <= %llu", b, a, c);
-        break;
-    default:
-        p->too_large = true;
-        break;
+    case FLX_KERNEL_COUNT_GE: flxi_addf(&p->out, "count >= %llu", a); break;
+    case FLX_KERNEL_COUNT_LE: flxi_addf(&p->out, "count <= %llu", a); break;
+    case FLX_KERNEL_COUNT_EQ: flxi_addf(&p->out, "count == %llu", a); break;
+    case FLX_KERNEL_COUNT_MULTIPLE: flxi_addf(&p->out, "count %% %llu == 0", a); break;
+    case FLX_KERNEL_COUNT_MOD: flxi_addf(&p->out, "count %s %llu == %llu", b ? "%" : "mod", a, b); break;
+    case FLX_KERNEL_COUNT_AFFINE: flxi_addf(&p->out, "%llu <= %llu * count <= %llu", b, a, c); break;
+    default: p->too_large = true; break;
     }
 }
 
@@ -640,27 +602,13 @@ static void put_assign(printer *p, const flxi_ks *s)
 static void put_argument(printer *p, char what, const flxi_ks *s)
 {
     switch (what) {
-    case 'b':
-        put_buffer(p, s->buffer);
-        break;
-    case 't':
-        put_buffer(p, s->target);
-        break;
-    case 'x':
-        put_value(p, s->a, FLX_U32);
-        break;
-    case 'y':
-        put_value(p, s->b, FLX_U32);
-        break;
-    case 'n':
-        put_u64(p, s->offset);
-        break;
-    case 'g':
-        put_name(p, s->text);
-        break;
-    default:
-        put(p, s->order < FLX_KERNEL_ORDER_COUNT ? flxi_korder_names[s->order] : "?");
-        break;
+    case 'b': put_buffer(p, s->buffer); break;
+    case 't': put_buffer(p, s->target); break;
+    case 'x': put_value(p, s->a, FLX_U32); break;
+    case 'y': put_value(p, s->b, FLX_U32); break;
+    case 'n': put_u64(p, s->offset); break;
+    case 'g': put_name(p, s->text); break;
+    default: put(p, s->order < FLX_KERNEL_ORDER_COUNT ? flxi_korder_names[s->order] : "?"); break;
     }
 }
 
@@ -687,35 +635,21 @@ static void put_statement(printer *p, const flxi_ks *s)
     start_line(p);
     switch ((flxi_ks_kind)s->kind) {
     case KS_LET:
-    case KS_ASSIGN:
-        put_assign(p, s);
-        break;
-    case KS_STORE:
-        put_store(p, s);
-        break;
+    case KS_ASSIGN: put_assign(p, s); break;
+    case KS_STORE: put_store(p, s); break;
     case KS_EFFECT:
         put_value(p, s->a, DEMANDS_NOTHING);
         put(p, ";\n");
         break;
-    case KS_IF:
-        put_if(p, s);
-        break;
-    case KS_LOOP:
-        put_loop(p, s);
-        break;
-    case KS_REGION:
-        put_region(p, s);
-        break;
+    case KS_IF: put_if(p, s); break;
+    case KS_LOOP: put_loop(p, s); break;
+    case KS_REGION: put_region(p, s); break;
     case KS_BLOCK:
         put_body(p, s->body);
         put(p, "\n");
         break;
-    case KS_RETURN:
-        put(p, "return;\n");
-        break;
-    default:
-        put_call_statement(p, s);
-        break;
+    case KS_RETURN: put(p, "return;\n"); break;
+    default: put_call_statement(p, s); break;
     }
 }
 

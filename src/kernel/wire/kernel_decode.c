@@ -271,8 +271,7 @@ static flx_code get_leaf(reader *r, unsigned tag, uint32_t details, uint32_t *ou
 {
     uint32_t ref;
     switch (tag) {
-    case WIRE_LITERAL:
-        return get_literal(r, details, out);
+    case WIRE_LITERAL: return get_literal(r, details, out);
     case WIRE_VAR:
         FLXI_TRY(get_var(r, details, &ref));
         *out = flxi_kb_var(r->b, ref);
@@ -375,21 +374,11 @@ static flx_code get_plain(reader *r, unsigned tag, unsigned depth, uint32_t deta
     int n = tag == WIRE_SELECT || tag == WIRE_FMA ? 3 : tag == WIRE_SUBGROUP_SHUFFLE ? 2 : 1;
     FLXI_TRY(get_operands(r, depth, n, x));
     switch (tag) {
-    case WIRE_SELECT:
-        *out = flxi_kb_select(r->b, x[0], x[1], x[2]);
-        break;
-    case WIRE_FMA:
-        *out = flxi_kb_fma(r->b, x[0], x[1], x[2]);
-        break;
-    case WIRE_SUBGROUP_ADD:
-        *out = flxi_kb_subgroup_add(r->b, x[0]);
-        break;
-    case WIRE_SUBGROUP_SHUFFLE:
-        *out = flxi_kb_subgroup_shuffle(r->b, x[0], x[1]);
-        break;
-    default:
-        *out = flxi_kb_subgroup_ballot(r->b, x[0]);
-        break;
+    case WIRE_SELECT: *out = flxi_kb_select(r->b, x[0], x[1], x[2]); break;
+    case WIRE_FMA: *out = flxi_kb_fma(r->b, x[0], x[1], x[2]); break;
+    case WIRE_SUBGROUP_ADD: *out = flxi_kb_subgroup_add(r->b, x[0]); break;
+    case WIRE_SUBGROUP_SHUFFLE: *out = flxi_kb_subgroup_shuffle(r->b, x[0], x[1]); break;
+    default: *out = flxi_kb_subgroup_ballot(r->b, x[0]); break;
     }
     return FLX_OK;
 }
@@ -409,30 +398,22 @@ static flx_code get_expr_by_tag(reader *r, unsigned tag, unsigned depth, uint32_
     case WIRE_LENGTH:
     case WIRE_ID:
     case WIRE_LANE:
-    case WIRE_LANES:
-        return get_leaf(r, tag, details, out);
-    case WIRE_LOAD:
-        return get_load(r, depth, details, out);
+    case WIRE_LANES: return get_leaf(r, tag, details, out);
+    case WIRE_LOAD: return get_load(r, depth, details, out);
     case WIRE_UNARY:
-    case WIRE_BINARY:
-        return get_op(r, tag, depth, details, out);
+    case WIRE_BINARY: return get_op(r, tag, depth, details, out);
     case WIRE_SELECT:
     case WIRE_FMA:
     case WIRE_SUBGROUP_ADD:
     case WIRE_SUBGROUP_SHUFFLE:
-    case WIRE_SUBGROUP_BALLOT:
-        return get_plain(r, tag, depth, details, out);
+    case WIRE_SUBGROUP_BALLOT: return get_plain(r, tag, depth, details, out);
     case WIRE_CAST:
-    case WIRE_BITCAST:
-        return get_cast(r, tag, depth, details, out);
+    case WIRE_BITCAST: return get_cast(r, tag, depth, details, out);
     case WIRE_CALL:
     case WIRE_EXTENSION:
-    case WIRE_OPAQUE_EXPR:
-        return get_called(r, tag, depth, details, out);
-    case WIRE_ATOMIC:
-        return get_atomic(r, depth, details, out);
-    default:
-        return bad_tag(r, tag, "expression");
+    case WIRE_OPAQUE_EXPR: return get_called(r, tag, depth, details, out);
+    case WIRE_ATOMIC: return get_atomic(r, depth, details, out);
+    default: return bad_tag(r, tag, "expression");
     }
 }
 
@@ -580,22 +561,14 @@ static flx_code get_collective(reader *r, flxi_ks *s)
 static flx_code get_fields(reader *r, flxi_ks *s)
 {
     switch ((flxi_ks_kind)s->kind) {
-    case KS_INDIRECT:
-        FLXI_TRY(get_buffer(r, &s->buffer));
-        return get_u64(r, &s->offset);
+    case KS_INDIRECT: FLXI_TRY(get_buffer(r, &s->buffer)); return get_u64(r, &s->offset);
     case KS_ASYNC_LOAD:
-    case KS_ASYNC_STORE:
-        return get_copy(r, s);
+    case KS_ASYNC_STORE: return get_copy(r, s);
     case KS_ASYNC_WAIT:
-    case KS_RESUME:
-        return get_text(r, &s->text);
-    case KS_TRAP:
-        FLXI_TRY(get_text(r, &s->text));
-        return get_expr(r, 0, &s->a);
-    case KS_COLLECTIVE:
-        return get_collective(r, s);
-    default:
-        return FLX_OK; /* a return */
+    case KS_RESUME: return get_text(r, &s->text);
+    case KS_TRAP: FLXI_TRY(get_text(r, &s->text)); return get_expr(r, 0, &s->a);
+    case KS_COLLECTIVE: return get_collective(r, s);
+    default: return FLX_OK; /* a return */
     }
 }
 
@@ -633,25 +606,16 @@ static flx_code get_statement(reader *r)
     unsigned tag = node & 255;
     uint32_t details = node >> 8;
     switch (tag) {
-    case WIRE_LET:
-        return get_let(r, details);
-    case WIRE_ASSIGN:
-        return get_assign(r, details);
-    case WIRE_STORE:
-        return get_store(r, details);
-    case WIRE_EFFECT:
-        return get_effect(r, details);
-    case WIRE_IF:
-        return get_if(r, details);
-    case WIRE_LOOP:
-        return get_loop(r, details);
-    case WIRE_BARRIER:
-        return get_barrier(r, details);
+    case WIRE_LET: return get_let(r, details);
+    case WIRE_ASSIGN: return get_assign(r, details);
+    case WIRE_STORE: return get_store(r, details);
+    case WIRE_EFFECT: return get_effect(r, details);
+    case WIRE_IF: return get_if(r, details);
+    case WIRE_LOOP: return get_loop(r, details);
+    case WIRE_BARRIER: return get_barrier(r, details);
     case WIRE_BLOCK:
-    case WIRE_REGION:
-        return get_scope(r, tag, details);
-    default:
-        return get_simple(r, tag, details);
+    case WIRE_REGION: return get_scope(r, tag, details);
+    default: return get_simple(r, tag, details);
     }
 }
 

@@ -176,15 +176,9 @@ static void put_expr_head(writer *w, const flxi_kx *e)
 {
     switch ((flxi_kx_kind)e->kind) {
     case KX_NONE:
-    case KX_KIND_COUNT:
-        refuse(w, "bad value:", "an operand is missing");
-        break;
-    case KX_LITERAL:
-        put_literal(w, e);
-        break;
-    case KX_VAR:
-        put_var(w, WIRE_VAR, e->ref);
-        break;
+    case KX_KIND_COUNT: refuse(w, "bad value:", "an operand is missing"); break;
+    case KX_LITERAL: put_literal(w, e); break;
+    case KX_VAR: put_var(w, WIRE_VAR, e->ref); break;
     case KX_LOAD:
         put_node(w, WIRE_LOAD, 0);
         put(w, e->ref);
@@ -197,30 +191,14 @@ static void put_expr_head(writer *w, const flxi_kx *e)
         put_node(w, WIRE_ID, e->op);
         put(w, e->ref);
         break;
-    case KX_LANE:
-        put_node(w, WIRE_LANE, 0);
-        break;
-    case KX_LANES:
-        put_node(w, WIRE_LANES, 0);
-        break;
-    case KX_UNARY:
-        put_node(w, WIRE_UNARY, e->op);
-        break;
-    case KX_BINARY:
-        put_node(w, WIRE_BINARY, e->op);
-        break;
-    case KX_SELECT:
-        put_node(w, WIRE_SELECT, 0);
-        break;
-    case KX_FMA:
-        put_node(w, WIRE_FMA, 0);
-        break;
-    case KX_CAST:
-        put_node(w, WIRE_CAST, e->type);
-        break;
-    case KX_BITCAST:
-        put_node(w, WIRE_BITCAST, e->type);
-        break;
+    case KX_LANE: put_node(w, WIRE_LANE, 0); break;
+    case KX_LANES: put_node(w, WIRE_LANES, 0); break;
+    case KX_UNARY: put_node(w, WIRE_UNARY, e->op); break;
+    case KX_BINARY: put_node(w, WIRE_BINARY, e->op); break;
+    case KX_SELECT: put_node(w, WIRE_SELECT, 0); break;
+    case KX_FMA: put_node(w, WIRE_FMA, 0); break;
+    case KX_CAST: put_node(w, WIRE_CAST, e->type); break;
+    case KX_BITCAST: put_node(w, WIRE_BITCAST, e->type); break;
     case KX_CALL:
         put_node(w, WIRE_CALL, 0);
         put(w, e->ref);
@@ -229,18 +207,10 @@ static void put_expr_head(writer *w, const flxi_kx *e)
         put_node(w, WIRE_ATOMIC, e->op | (uint32_t)e->order << 8 | (uint32_t)(e->x[2] != 0) << 16);
         put(w, e->ref);
         break;
-    case KX_SUBGROUP_ADD:
-        put_node(w, WIRE_SUBGROUP_ADD, 0);
-        break;
-    case KX_SUBGROUP_SHUFFLE:
-        put_node(w, WIRE_SUBGROUP_SHUFFLE, 0);
-        break;
-    case KX_SUBGROUP_BALLOT:
-        put_node(w, WIRE_SUBGROUP_BALLOT, 0);
-        break;
-    case KX_OPAQUE:
-        put_opaque(w, WIRE_OPAQUE_EXPR, e->ref);
-        break;
+    case KX_SUBGROUP_ADD: put_node(w, WIRE_SUBGROUP_ADD, 0); break;
+    case KX_SUBGROUP_SHUFFLE: put_node(w, WIRE_SUBGROUP_SHUFFLE, 0); break;
+    case KX_SUBGROUP_BALLOT: put_node(w, WIRE_SUBGROUP_BALLOT, 0); break;
+    case KX_OPAQUE: put_opaque(w, WIRE_OPAQUE_EXPR, e->ref); break;
     }
 }
 
@@ -294,12 +264,8 @@ static void put_rare(writer *w, const flxi_ks *s)
         if (s->order == FLX_KERNEL_BROADCAST)
             put_u64(w, s->offset);
         break;
-    case KS_OPAQUE:
-        put_opaque(w, WIRE_OPAQUE, s->opaque);
-        break;
-    default:
-        refuse(w, "bad value:", "a statement has no kind");
-        break;
+    case KS_OPAQUE: put_opaque(w, WIRE_OPAQUE, s->opaque); break;
+    default: refuse(w, "bad value:", "a statement has no kind"); break;
     }
 }
 
@@ -354,18 +320,10 @@ static void put_statement(writer *w, const flxi_ks *s)
     case KS_IF:
     case KS_LOOP:
     case KS_BLOCK:
-    case KS_REGION:
-        put_nested(w, s);
-        break;
-    case KS_BARRIER:
-        put_node(w, WIRE_BARRIER, s->order);
-        break;
-    case KS_RETURN:
-        put_node(w, WIRE_RETURN, 0);
-        break;
-    default:
-        put_rare(w, s);
-        break;
+    case KS_REGION: put_nested(w, s); break;
+    case KS_BARRIER: put_node(w, WIRE_BARRIER, s->order); break;
+    case KS_RETURN: put_node(w, WIRE_RETURN, 0); break;
+    default: put_rare(w, s); break;
     }
 }
 

@@ -92,14 +92,10 @@ static inline int flxi_kwire_numbers(uint32_t test)
     case FLX_KERNEL_COUNT_GE:
     case FLX_KERNEL_COUNT_LE:
     case FLX_KERNEL_COUNT_EQ:
-    case FLX_KERNEL_COUNT_MULTIPLE:
-        return 1;
-    case FLX_KERNEL_COUNT_MOD:
-        return 2;
-    case FLX_KERNEL_COUNT_AFFINE:
-        return 3;
-    default:
-        return 0;
+    case FLX_KERNEL_COUNT_MULTIPLE: return 1;
+    case FLX_KERNEL_COUNT_MOD: return 2;
+    case FLX_KERNEL_COUNT_AFFINE: return 3;
+    default: return 0;
     }
 }
 

@@ -3,7 +3,7 @@
    which bind to the operands by position. Only the branch that is taken runs; a predicate holds when it is nonzero and
    not NaN. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 #include "ops/rule/link.h"
 
 #include <fluxion/run.h>

@@ -7,7 +7,7 @@
    walking order, the values after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order
    of t. Without save_trajectory num_checkpoints does not change any value: it is a hint for differentiation. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 #include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 

@@ -11,7 +11,7 @@
    Both are the same backward scan, of which each returns a part: where several of them are decomposed, common
    subexpression elimination makes them one sweep again. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 #include "ops/rule/decomposed.h"
 
 #define COMMON                                                                                                         \

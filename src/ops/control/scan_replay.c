@@ -8,7 +8,7 @@
    values are those of the plain backward scan, which is also this op's decomposition for derivatives of higher order
    and for batching. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 
 static const flxi_attr replay_schema[] = {
     A_GRAPH_AS(scan_backward_attrs, scan.body, "body"),

@@ -7,7 +7,7 @@
    the sequences, and the cotangents of the stacked outputs; what it stacks are the cotangents of the sequences. All
    gradients come from this one sweep, and it is an ordinary scan, so higher orders need nothing more. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
    applies the body's vjp from the last to the first. Its decomposition, for derivatives of higher order and for
    batching, consists of while loops only: count the iterations, then go backwards, recomputing the carries of each. */
 #include "ops/control/control.h"
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 
 #include <fluxion/run.h>
 #include <stdio.h>

@@ -214,17 +214,14 @@ static void bind_reverse(derivation *x, const flx_val *dy, size_t *gradient_of)
             gradient_of[in] = x->num_results + 1;
             add_result(x, n, flxi_typeof(s, s->x[in]));
             break;
-        case FLX_KERNEL_ADJOINT:
-            add_result(x, n, shape_of(x, buffer));
-            break;
+        case FLX_KERNEL_ADJOINT: add_result(x, n, shape_of(x, buffer)); break;
         case FLX_KERNEL_COUNTER:
             if (is_counts(n))
                 add_operand(x, n, x->counts);
             else
                 add_own(x, n);
             break;
-        default:
-            add_own(x, n);
+        default: add_own(x, n);
         }
     }
 }

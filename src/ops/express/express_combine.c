@@ -22,14 +22,10 @@ static flxi_kval extreme(flxi_express *e, bool highest)
 flxi_kval flxi_kcombine_start(flxi_express *e, flxi_kcombining op)
 {
     switch (op) {
-    case FLXI_COMBINE_MAX:
-        return extreme(e, false);
-    case FLXI_COMBINE_MIN:
-        return extreme(e, true);
-    case FLXI_COMBINE_MUL:
-        return flxi_kone(e, e->dtype);
-    default:
-        return flxi_kzero(e, e->dtype);
+    case FLXI_COMBINE_MAX: return extreme(e, false);
+    case FLXI_COMBINE_MIN: return extreme(e, true);
+    case FLXI_COMBINE_MUL: return flxi_kone(e, e->dtype);
+    default: return flxi_kzero(e, e->dtype);
     }
 }
 

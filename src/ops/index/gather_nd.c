@@ -18,11 +18,11 @@
 #include "ops/opcode.h"
 #include "ops/rule/axis_lists.h"
 #include "ops/rule/copy.h"
-#include "ops/rule/fold_body.h"
+#include "ops/rule/body/fold_body.h"
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
-#include "ops/rule/scalar_body.h"
+#include "ops/rule/body/scalar_body.h"
 #include "ops/rule/wide.h"
 
 #include <math.h>
@@ -504,19 +504,11 @@ static flx_code eval_scatter_nd(flxi_eval *e)
     if (a->combine.graph)
         return scatter_body(e, &s, a->combine.graph);
     switch ((flxi_scatter_word)a->combine.word) {
-    case FLXI_SCATTER_ADD:
-        return scatter_sums(e, &s);
-    case FLXI_SCATTER_SET:
-        return for_each_target(e, step_set, &s);
-    case FLXI_SCATTER_MUL:
-        s.fold = s.arith->mul;
-        break;
-    case FLXI_SCATTER_MIN:
-        s.fold = s.arith->min;
-        break;
-    case FLXI_SCATTER_MAX:
-        s.fold = s.arith->max;
-        break;
+    case FLXI_SCATTER_ADD: return scatter_sums(e, &s);
+    case FLXI_SCATTER_SET: return for_each_target(e, step_set, &s);
+    case FLXI_SCATTER_MUL: s.fold = s.arith->mul; break;
+    case FLXI_SCATTER_MIN: s.fold = s.arith->min; break;
+    case FLXI_SCATTER_MAX: s.fold = s.arith->max; break;
     }
     return for_each_target(e, step_fold, &s);
 }

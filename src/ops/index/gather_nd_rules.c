@@ -456,16 +456,10 @@ void flxi_vjp_scatter_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
         if (s->wanted[2])
             dx[2] = read_targets(s, dy[0]);
         break;
-    case FLXI_SCATTER_SET:
-        vjp_set(s, dy[0], dx);
-        break;
-    case FLXI_SCATTER_MUL:
-        vjp_mul(s, dy[0], n, dx);
-        break;
+    case FLXI_SCATTER_SET: vjp_set(s, dy[0], dx); break;
+    case FLXI_SCATTER_MUL: vjp_mul(s, dy[0], n, dx); break;
     case FLXI_SCATTER_MIN:
-    case FLXI_SCATTER_MAX:
-        vjp_extremum(s, dy[0], dx);
-        break;
+    case FLXI_SCATTER_MAX: vjp_extremum(s, dy[0], dx); break;
     }
 }
 
@@ -484,12 +478,8 @@ void flxi_jvp_scatter_nd(flxi_site *s, const flx_val *tx, flx_val *ty)
     case FLXI_SCATTER_SET: /* linear in both together */
         ty[0] = write_targets(s, word_of(a), flxi_or_zeros(s, tx[0], s->x[0]), flxi_or_zeros(s, tx[2], s->x[2]));
         break;
-    case FLXI_SCATTER_MUL:
-        ty[0] = jvp_mul(s, tx[0], tx[2], n);
-        break;
+    case FLXI_SCATTER_MUL: ty[0] = jvp_mul(s, tx[0], tx[2], n); break;
     case FLXI_SCATTER_MIN:
-    case FLXI_SCATTER_MAX:
-        ty[0] = jvp_extremum(s, tx[0], tx[2]);
-        break;
+    case FLXI_SCATTER_MAX: ty[0] = jvp_extremum(s, tx[0], tx[2]); break;
     }
 }

@@ -6,7 +6,7 @@
 #include "ops/reduce/reduction.h"
 #include "ops/rule/along.h"
 #include "ops/rule/copy.h"
-#include "ops/rule/fold_body.h"
+#include "ops/rule/body/fold_body.h"
 
 /* ---- reduce: a fold whose step is a graph ---- */
 

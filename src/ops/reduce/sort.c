@@ -10,7 +10,7 @@
 #include "ops/rule/copy.h"
 #include "ops/rule/extent.h"
 #include "ops/rule/link.h"
-#include "ops/rule/scalar_body.h"
+#include "ops/rule/body/scalar_body.h"
 
 #include <stdio.h>
 

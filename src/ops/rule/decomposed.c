@@ -2,7 +2,7 @@
 /* decomposed.c: see decomposed.h. */
 #include "ops/rule/decomposed.h"
 
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 
 #include <stdio.h>
 

@@ -150,14 +150,10 @@ typedef struct {
 static pool_fold fold_of(int64_t kind, const flxi_arith *t)
 {
     switch (kind) {
-    case KIND_MAX:
-        return (pool_fold){t->max, t->lowest};
-    case KIND_MIN:
-        return (pool_fold){t->min, t->highest};
-    case KIND_PROD:
-        return (pool_fold){t->mul, t->one};
-    default:
-        return (pool_fold){t->accumulate, t->zero};
+    case KIND_MAX: return (pool_fold){t->max, t->lowest};
+    case KIND_MIN: return (pool_fold){t->min, t->highest};
+    case KIND_PROD: return (pool_fold){t->mul, t->one};
+    default: return (pool_fold){t->accumulate, t->zero};
     }
 }
 
@@ -319,21 +315,11 @@ static void decompose_pool(flxi_site *s, flx_val *y)
     flxi_slide m[FLX_MAX_RANK];
     slides_of(s, flxi_typeof(s, x), m);
     switch (a->kind) {
-    case KIND_MAX:
-        y[0] = at_winners(s, x, winners(s, x));
-        break;
-    case KIND_MIN:
-        y[0] = at_winners(s, x, winners(s, reversed(s, x)));
-        break;
-    case KIND_PROD:
-        y[0] = flxi_window_fold(s, x, "mul", 1.0, m);
-        break;
-    case KIND_SUM:
-        y[0] = flxi_window_fold(s, x, "add", 0.0, m);
-        break;
-    default:
-        y[0] = window_mean(s, x, m);
-        break;
+    case KIND_MAX: y[0] = at_winners(s, x, winners(s, x)); break;
+    case KIND_MIN: y[0] = at_winners(s, x, winners(s, reversed(s, x))); break;
+    case KIND_PROD: y[0] = flxi_window_fold(s, x, "mul", 1.0, m); break;
+    case KIND_SUM: y[0] = flxi_window_fold(s, x, "add", 0.0, m); break;
+    default: y[0] = window_mean(s, x, m); break;
     }
 }
 
@@ -370,12 +356,8 @@ static void vjp_pool(flxi_site *s, const flx_val *dy, flx_val *dx)
         x = a->kind == KIND_MIN ? reversed(s, x) : x;
         dx[0] = flx_max_pool_backward(s->g, x, dy[0], c->kernel_size, c->stride, c->padding);
         break;
-    case KIND_PROD:
-        flxi_vjp_decomposed(s, dy, dx);
-        break;
-    case KIND_SUM:
-        dx[0] = flxi_window_sum_back(s, dy[0], m, flxi_typeof(s, x));
-        break;
+    case KIND_PROD: flxi_vjp_decomposed(s, dy, dx); break;
+    case KIND_SUM: dx[0] = flxi_window_sum_back(s, dy[0], m, flxi_typeof(s, x)); break;
     default:
         dx[0] = flxi_window_sum_back(s, divided_by_taps(s, dy[0], m), m, flxi_typeof(s, x));
         dx[0] = flxi_as_dtype(s, dx[0], flxi_typeof(s, x)->dtype);
@@ -388,18 +370,10 @@ static void jvp_pool(flxi_site *s, const flx_val *tx, flx_val *ty)
     const pool_attrs *a = s->attrs;
     flx_val x = s->x[0];
     switch (a->kind) {
-    case KIND_MAX:
-        ty[0] = at_winners(s, tx[0], winners(s, x));
-        break;
-    case KIND_MIN:
-        ty[0] = at_winners(s, tx[0], winners(s, reversed(s, x)));
-        break;
-    case KIND_PROD:
-        flxi_jvp_decomposed(s, tx, ty);
-        break;
-    default:
-        ty[0] = flxi_emit1(s, NULL, tx, 1);
-        break;
+    case KIND_MAX: ty[0] = at_winners(s, tx[0], winners(s, x)); break;
+    case KIND_MIN: ty[0] = at_winners(s, tx[0], winners(s, reversed(s, x))); break;
+    case KIND_PROD: flxi_jvp_decomposed(s, tx, ty); break;
+    default: ty[0] = flxi_emit1(s, NULL, tx, 1); break;
     }
 }
 

@@ -10,7 +10,7 @@
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
 #include "ops/opcode.h"
-#include "ops/rule/fold_body.h"
+#include "ops/rule/body/fold_body.h"
 #include "ops/rule/link.h"
 #include "ops/rule/wide.h"
 
@@ -203,14 +203,10 @@ typedef flxi_num (*num_fn)(flxi_num, flxi_num);
 static num_fn combine_fn(int64_t word, const flxi_arith *t, bool rounds)
 {
     switch (word) {
-    case FLXI_WINDOW_MAX:
-        return t->max;
-    case FLXI_WINDOW_MIN:
-        return t->min;
-    case FLXI_WINDOW_MUL:
-        return t->mul;
-    default:
-        return rounds ? t->add : t->accumulate;
+    case FLXI_WINDOW_MAX: return t->max;
+    case FLXI_WINDOW_MIN: return t->min;
+    case FLXI_WINDOW_MUL: return t->mul;
+    default: return rounds ? t->add : t->accumulate;
     }
 }
 

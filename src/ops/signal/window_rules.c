@@ -221,12 +221,9 @@ static flx_val fold_unfolded(flxi_site *s, flx_val v, flx_ints taps, int rank)
     const flxi_reduce_window_attrs *a = s->attrs;
     flx_val init = s->x[1];
     switch (a->combine.word) {
-    case FLXI_WINDOW_ADD:
-        return flx_add(g, init, flx_reduce_sum(g, v, taps, 0));
-    case FLXI_WINDOW_MUL:
-        return flx_mul(g, init, flx_reduce_prod(g, v, taps, 0));
-    default:
-        return first_winner(s, v, init, rank, a->combine.word == FLXI_WINDOW_MAX);
+    case FLXI_WINDOW_ADD: return flx_add(g, init, flx_reduce_sum(g, v, taps, 0));
+    case FLXI_WINDOW_MUL: return flx_mul(g, init, flx_reduce_prod(g, v, taps, 0));
+    default: return first_winner(s, v, init, rank, a->combine.word == FLXI_WINDOW_MAX);
     }
 }
 

@@ -52,14 +52,10 @@ static bool is_given(const hoisting *h, flxi_hoist_part part_of, uint32_t value)
     if (is_body_leaf(h, value))
         return true;
     switch (part_of) {
-    case PLACE_BEFORE:
-        return place == PLACE_ONCE;
-    case PLACE_LOOP:
-        return place == PLACE_ONCE || place == PLACE_BEFORE;
-    case PLACE_AFTER:
-        return place == PLACE_ONCE || place == PLACE_BEFORE || place == PLACE_LOOP;
-    default:
-        return false;
+    case PLACE_BEFORE: return place == PLACE_ONCE;
+    case PLACE_LOOP: return place == PLACE_ONCE || place == PLACE_BEFORE;
+    case PLACE_AFTER: return place == PLACE_ONCE || place == PLACE_BEFORE || place == PLACE_LOOP;
+    default: return false;
     }
 }
 
@@ -232,16 +228,11 @@ static flx_val sum_of(const hoisting *h, uint32_t value)
     if (flxi_hoist_part_of(&h->plan, value) != PLACE_TERM)
         return flx_reduce_sum(g, h->outer[value], FLX_INTS(0), 0);
     switch (n->op) {
-    case OP_add:
-        return flx_add(g, sum_of(h, n->in[0]), sum_of(h, n->in[1]));
-    case OP_transpose:
-        return flx_transpose(g, sum_of(h, n->in[0]), *flxi_node_ints(n, "perm"));
-    case OP_reshape:
-        return flx_reshape(g, sum_of(h, n->in[0]), (flx_ints){t->dims, (size_t)t->rank});
-    case OP_reduce_sum:
-        return sum_of_rows(h, n);
-    default:
-        return sum_of_product(h, n);
+    case OP_add: return flx_add(g, sum_of(h, n->in[0]), sum_of(h, n->in[1]));
+    case OP_transpose: return flx_transpose(g, sum_of(h, n->in[0]), *flxi_node_ints(n, "perm"));
+    case OP_reshape: return flx_reshape(g, sum_of(h, n->in[0]), (flx_ints){t->dims, (size_t)t->rank});
+    case OP_reduce_sum: return sum_of_rows(h, n);
+    default: return sum_of_product(h, n);
     }
 }
 

@@ -113,22 +113,13 @@ void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n)
         switch (a->kind) {
         case ATTR_INT:
         case ATTR_BOOL:
-        case ATTR_DIM:
-            flxi_propose_attr(p, flx_attr_int(a->name, *(const int64_t *)x));
-            break;
-        case ATTR_REAL:
-            flxi_propose_attr(p, flx_attr_real(a->name, *(const double *)x));
-            break;
+        case ATTR_DIM: flxi_propose_attr(p, flx_attr_int(a->name, *(const int64_t *)x)); break;
+        case ATTR_REAL: flxi_propose_attr(p, flx_attr_real(a->name, *(const double *)x)); break;
         case ATTR_INTS:
         case ATTR_BOOLS:
-        case ATTR_DIMS:
-            flxi_propose_attr(p, flx_attr_ints(a->name, *(const flx_ints *)x));
-            break;
-        case ATTR_PAIRS:
-            flxi_propose_attr(p, flx_attr_pairs(a->name, *(const flx_ints *)x));
-            break;
-        default:
-            break; /* where this matters, the proof fails */
+        case ATTR_DIMS: flxi_propose_attr(p, flx_attr_ints(a->name, *(const flx_ints *)x)); break;
+        case ATTR_PAIRS: flxi_propose_attr(p, flx_attr_pairs(a->name, *(const flx_ints *)x)); break;
+        default: break; /* where this matters, the proof fails */
         }
     }
 }
@@ -145,12 +136,10 @@ double flxi_short_number(int32_t dtype, double x)
 int64_t flxi_activation_of(flxi_opcode op)
 {
     switch (op) {
-#define ROW(name)   \
-    case OP_##name: \
-        return FLXI_ACT_##name;
+#define ROW(name) \
+    case OP_##name: return FLXI_ACT_##name;
         FLXI_ACTIVATION_MAP(ROW)
 #undef ROW
-    default:
-        return FLXI_ACT_none;
+    default: return FLXI_ACT_none;
     }
 }

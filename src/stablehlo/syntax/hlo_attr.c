@@ -648,18 +648,12 @@ static flx_code parse_attr(hlo_parser *p, const hlo_attr **out)
 {
     hlo_location at = flxi_hlop_position(p);
     switch (flxi_hlop_peek(p)) {
-    case '"':
-        return parse_string(p, at, out);
-    case '[':
-        return parse_items(p, at, out);
-    case '{':
-        return parse_dict(p, at, out);
-    case '@':
-        return parse_symbol(p, at, out);
-    case '#':
-        return parse_marked(p, at, out);
-    default:
-        return flxi_hlop_at_number(p) ? parse_number(p, at, out) : parse_worded(p, at, out);
+    case '"': return parse_string(p, at, out);
+    case '[': return parse_items(p, at, out);
+    case '{': return parse_dict(p, at, out);
+    case '@': return parse_symbol(p, at, out);
+    case '#': return parse_marked(p, at, out);
+    default: return flxi_hlop_at_number(p) ? parse_number(p, at, out) : parse_worded(p, at, out);
     }
 }
 

@@ -257,16 +257,11 @@ typedef struct {
 static wide_format wide_format_of(hlo_element e)
 {
     switch (e) {
-    case HLO_F16:
-        return (wide_format){5, 10};
-    case HLO_BF16:
-        return (wide_format){8, 7};
-    case HLO_TF32:
-        return (wide_format){8, 10};
-    case HLO_F32:
-        return (wide_format){8, 23};
-    default:
-        return (wide_format){11, 52};
+    case HLO_F16: return (wide_format){5, 10};
+    case HLO_BF16: return (wide_format){8, 7};
+    case HLO_TF32: return (wide_format){8, 10};
+    case HLO_F32: return (wide_format){8, 23};
+    default: return (wide_format){11, 52};
     }
 }
 
@@ -456,35 +451,19 @@ flx_code flxi_hlop_to_real(hlo_parser *p, const hlo_numeral *n, hlo_element e, d
 void flxi_hlop_store_int(hlo_element e, void *at, int64_t v)
 {
     switch (flx_dtype_size(flxi_hlo_element(e)->carrier)) {
-    case 1:
-        STORE(uint8_t, v);
-        break;
-    case 2:
-        STORE(uint16_t, v);
-        break;
-    case 4:
-        STORE(uint32_t, v);
-        break;
-    default:
-        STORE(uint64_t, v);
-        break;
+    case 1: STORE(uint8_t, v); break;
+    case 2: STORE(uint16_t, v); break;
+    case 4: STORE(uint32_t, v); break;
+    default: STORE(uint64_t, v); break;
     }
 }
 
 void flxi_hlop_store_real(hlo_element e, void *at, double v)
 {
     switch (flxi_hlo_element(e)->carrier) {
-    case FLX_F16:
-        STORE(uint16_t, flxi_to_f16(v));
-        break;
-    case FLX_BF16:
-        STORE(uint16_t, flxi_to_bf16(v));
-        break;
-    case FLX_F64:
-        STORE(double, v);
-        break;
-    default:
-        STORE(float, v);
-        break;
+    case FLX_F16: STORE(uint16_t, flxi_to_f16(v)); break;
+    case FLX_BF16: STORE(uint16_t, flxi_to_bf16(v)); break;
+    case FLX_F64: STORE(double, v); break;
+    default: STORE(float, v); break;
     }
 }

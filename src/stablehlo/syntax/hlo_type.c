@@ -608,28 +608,16 @@ static void put_types(printer *o, const char *open, const hlo_type *const *types
 static void put_type(printer *o, const hlo_type *t)
 {
     switch (t->kind) {
-    case HLO_TENSOR:
-        put_tensor(o, t);
-        break;
-    case HLO_SCALAR:
-        put_element(o, t);
-        break;
-    case HLO_TOKEN:
-        put(o, "!stablehlo.token");
-        break;
-    case HLO_TUPLE:
-        put_types(o, "tuple<", t->parts, t->num_parts, ">");
-        break;
-    case HLO_FUTURE:
-        put_types(o, "!stablehlo.future<", t->parts, t->num_parts, ">");
-        break;
+    case HLO_TENSOR: put_tensor(o, t); break;
+    case HLO_SCALAR: put_element(o, t); break;
+    case HLO_TOKEN: put(o, "!stablehlo.token"); break;
+    case HLO_TUPLE: put_types(o, "tuple<", t->parts, t->num_parts, ">"); break;
+    case HLO_FUTURE: put_types(o, "!stablehlo.future<", t->parts, t->num_parts, ">"); break;
     case HLO_FUNCTION:
         put_types(o, "(", t->parts, t->num_parts, ") -> ");
         put_types(o, "(", t->results, t->num_results, ")");
         break;
-    case HLO_NONE:
-        put(o, "none");
-        break;
+    case HLO_NONE: put(o, "none"); break;
     }
 }
 

@@ -85,18 +85,11 @@ static uint64_t bits_of(uint32_t element, double value)
     uint32_t word = 0;
     uint64_t bits = 0;
     switch (element) {
-    case FLX_F64:
-        memcpy(&bits, &value, 8);
-        return bits;
-    case FLX_F32:
-        memcpy(&word, &f, 4);
-        return word;
-    case FLX_F16:
-        return flxi_to_f16(value);
-    case FLX_BF16:
-        return flxi_to_bf16(value);
-    default:
-        return (uint64_t)(int64_t)value;
+    case FLX_F64: memcpy(&bits, &value, 8); return bits;
+    case FLX_F32: memcpy(&word, &f, 4); return word;
+    case FLX_F16: return flxi_to_f16(value);
+    case FLX_BF16: return flxi_to_bf16(value);
+    default: return (uint64_t)(int64_t)value;
     }
 }
 
@@ -106,18 +99,11 @@ static double value_of(uint32_t element, uint64_t bits)
     float f;
     uint32_t word = (uint32_t)bits;
     switch (element) {
-    case FLX_F64:
-        memcpy(&d, &bits, 8);
-        return d;
-    case FLX_F32:
-        memcpy(&f, &word, 4);
-        return f;
-    case FLX_F16:
-        return flxi_from_f16((uint16_t)bits);
-    case FLX_BF16:
-        return flxi_from_bf16((uint16_t)bits);
-    default:
-        return (double)bits;
+    case FLX_F64: memcpy(&d, &bits, 8); return d;
+    case FLX_F32: memcpy(&f, &word, 4); return f;
+    case FLX_F16: return flxi_from_f16((uint16_t)bits);
+    case FLX_BF16: return flxi_from_bf16((uint16_t)bits);
+    default: return (double)bits;
     }
 }
 

@@ -60,15 +60,9 @@ static void put_int(writer *w, int depth)
         }
         put(w, "i");
         return;
-    case 2:
-        put(w, "%u", pick(w, 4) ? pick(w, 6) : pick(w, 40));
-        return;
-    case 3:
-        put(w, "%s", pick(w, 2) ? "l" : "i");
-        return;
-    case 4:
-        put(w, "buf_len(%s)", pick(w, 2) ? "a" : "z");
-        return;
+    case 2: put(w, "%u", pick(w, 4) ? pick(w, 6) : pick(w, 40)); return;
+    case 3: put(w, "%s", pick(w, 2) ? "l" : "i"); return;
+    case 4: put(w, "buf_len(%s)", pick(w, 2) ? "a" : "z"); return;
     case 5:
         put(w, "%s[", pick(w, 2) ? "n" : "q");
         put_int(w, depth - 1);
@@ -95,8 +89,7 @@ static void put_int(writer *w, int depth)
         put_condition(w, depth - 1);
         put(w, ")");
         return;
-    default:
-        break;
+    default: break;
     }
     put(w, "(");
     put_int(w, depth - 1);
@@ -155,9 +148,7 @@ static void put_float(writer *w, int depth)
         }
         put(w, "%s", literals[pick(w, 7)]);
         return;
-    case 1:
-        put(w, "%s", literals[pick(w, 7)]);
-        return;
+    case 1: put(w, "%s", literals[pick(w, 7)]); return;
     case 2:
     case 3:
         put(w, "%s[", pick(w, 2) ? "a" : pick(w, 2) ? "p" : "x");
@@ -190,8 +181,7 @@ static void put_float(writer *w, int depth)
         put_float(w, depth - 1);
         put(w, ")");
         return;
-    default:
-        break;
+    default: break;
     }
     put(w, "(");
     put_float(w, depth - 1);
@@ -244,12 +234,8 @@ static void put_store(writer *w)
         put_int(w, 2);
         put(w, ");\n");
         return;
-    case 0:
-        put(w, "x[i] = ");
-        break;
-    case 1:
-        put(w, "out[i] = ");
-        break;
+    case 0: put(w, "x[i] = "); break;
+    case 1: put(w, "out[i] = "); break;
     case 2:
         put(w, "p[");
         put_int(w, 1);

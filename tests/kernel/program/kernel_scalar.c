@@ -110,8 +110,7 @@ static uint64_t shifted(uint32_t t, flxi_kbinary op, uint64_t x, uint64_t y)
     unsigned w = width(t), n = (unsigned)(y % w);
     wide a = value(t, x);
     switch (op) {
-    case KBIN_shl:
-        return wrap(t, a * power_of_two(n));
+    case KBIN_shl: return wrap(t, a * power_of_two(n));
     case KBIN_shr: { /* floor of a / 2^n */
         wide q = quotient(a, power_of_two(n));
         return wrap(t, q * power_of_two(n) > a ? q - 1 : q);
@@ -131,55 +130,31 @@ static uint64_t int_binary(uint32_t t, flxi_kbinary op, uint64_t x, uint64_t y)
     wide a = value(t, x), b = value(t, y);
     switch (op) {
     case KBIN_add:
-    case KBIN_wrapping_add:
-        return wrap(t, a + b);
+    case KBIN_wrapping_add: return wrap(t, a + b);
     case KBIN_sub:
-    case KBIN_wrapping_sub:
-        return wrap(t, a - b);
-    case KBIN_mul:
-        return x * y & mask(t);
-    case KBIN_div:
-        return b == 0 ? mask(t) : wrap(t, quotient(a, b));
-    case KBIN_mod:
-        return b == 0 ? x : wrap(t, a - b * quotient(a, b));
-    case KBIN_saturating_add:
-        return clamp(t, a + b);
-    case KBIN_saturating_sub:
-        return clamp(t, a - b);
-    case KBIN_saturating_mul:
-        return !is_signed(t) && b && a > most(t) / b ? mask(t) : clamp(t, a * b);
-    case KBIN_mul_high:
-        return (uint64_t)((unsigned_wide)x * y >> width(t));
-    case KBIN_abs_diff:
-        return wrap(t, a < b ? b - a : a - b);
-    case KBIN_min:
-        return a < b ? x : y;
-    case KBIN_max:
-        return a < b ? y : x;
-    case KBIN_bit_and:
-        return x & y;
-    case KBIN_bit_or:
-        return x | y;
-    case KBIN_bit_xor:
-        return x ^ y;
-    case KBIN_eq:
-        return a == b;
-    case KBIN_ne:
-        return a != b;
-    case KBIN_lt:
-        return a < b;
-    case KBIN_gt:
-        return a > b;
-    case KBIN_le:
-        return a <= b;
-    case KBIN_ge:
-        return a >= b;
-    case KBIN_logical_and:
-        return a != 0 && b != 0;
-    case KBIN_logical_or:
-        return a != 0 || b != 0;
-    default:
-        return shifted(t, op, x, y);
+    case KBIN_wrapping_sub: return wrap(t, a - b);
+    case KBIN_mul: return x * y & mask(t);
+    case KBIN_div: return b == 0 ? mask(t) : wrap(t, quotient(a, b));
+    case KBIN_mod: return b == 0 ? x : wrap(t, a - b * quotient(a, b));
+    case KBIN_saturating_add: return clamp(t, a + b);
+    case KBIN_saturating_sub: return clamp(t, a - b);
+    case KBIN_saturating_mul: return !is_signed(t) && b && a > most(t) / b ? mask(t) : clamp(t, a * b);
+    case KBIN_mul_high: return (uint64_t)((unsigned_wide)x * y >> width(t));
+    case KBIN_abs_diff: return wrap(t, a < b ? b - a : a - b);
+    case KBIN_min: return a < b ? x : y;
+    case KBIN_max: return a < b ? y : x;
+    case KBIN_bit_and: return x & y;
+    case KBIN_bit_or: return x | y;
+    case KBIN_bit_xor: return x ^ y;
+    case KBIN_eq: return a == b;
+    case KBIN_ne: return a != b;
+    case KBIN_lt: return a < b;
+    case KBIN_gt: return a > b;
+    case KBIN_le: return a <= b;
+    case KBIN_ge: return a >= b;
+    case KBIN_logical_and: return a != 0 && b != 0;
+    case KBIN_logical_or: return a != 0 || b != 0;
+    default: return shifted(t, op, x, y);
     }
 }
 
@@ -197,32 +172,19 @@ static uint64_t int_unary(uint32_t t, flxi_kunary op, uint64_t x)
         trail++;
     wide a = value(t, x);
     switch (op) {
-    case KUN_neg:
-        return wrap(t, -a);
-    case KUN_bit_not:
-        return wrap(t, -a - 1);
-    case KUN_popcount:
-        return n;
-    case KUN_clz:
-        return lead;
-    case KUN_ctz:
-        return trail;
-    case KUN_reverse_bits:
-        return reversed;
-    case KUN_logical_not:
-        return a == 0;
-    case KUN_abs:
-        return wrap(t, a < 0 ? -a : a);
-    case KUN_sign:
-        return wrap(t, (a > 0) - (a < 0));
-    case KUN_unpack_4_low:
-        return x % 16;
-    case KUN_unpack_4_high:
-        return x / 16 % 16;
-    case KUN_unpack_8_low:
-        return x % 256;
-    default:
-        return x / 16777216; /* unpack_8_high */
+    case KUN_neg: return wrap(t, -a);
+    case KUN_bit_not: return wrap(t, -a - 1);
+    case KUN_popcount: return n;
+    case KUN_clz: return lead;
+    case KUN_ctz: return trail;
+    case KUN_reverse_bits: return reversed;
+    case KUN_logical_not: return a == 0;
+    case KUN_abs: return wrap(t, a < 0 ? -a : a);
+    case KUN_sign: return wrap(t, (a > 0) - (a < 0));
+    case KUN_unpack_4_low: return x % 16;
+    case KUN_unpack_4_high: return x / 16 % 16;
+    case KUN_unpack_8_low: return x % 256;
+    default: return x / 16777216; /* unpack_8_high */
     }
 }
 
@@ -353,14 +315,10 @@ TEST(kernel_scalar_faults_of_checked_mode)
 static double real(uint32_t type, uint64_t bits)
 {
     switch (type) {
-    case FLX_F64:
-        return double_of_bits(bits);
-    case FLX_F32:
-        return (double)float_of_bits(bits);
-    case FLX_F16:
-        return flxi_from_f16((uint16_t)bits);
-    default:
-        return flxi_from_bf16((uint16_t)bits);
+    case FLX_F64: return double_of_bits(bits);
+    case FLX_F32: return (double)float_of_bits(bits);
+    case FLX_F16: return flxi_from_f16((uint16_t)bits);
+    default: return flxi_from_bf16((uint16_t)bits);
     }
 }
 
@@ -370,38 +328,27 @@ static uint64_t from_float(uint32_t type, float f)
     if (f != f)
         return nan_bits[type];
     switch (type) {
-    case FLX_F32:
-        return bits_of_float(f);
-    case FLX_F16:
-        return flxi_to_f16((double)f);
-    default:
-        return flxi_to_bf16((double)f);
+    case FLX_F32: return bits_of_float(f);
+    case FLX_F16: return flxi_to_f16((double)f);
+    default: return flxi_to_bf16((double)f);
     }
 }
 
 static float exact_unary(flxi_kunary op, float x)
 {
     switch (op) {
-    case KUN_sign:
-        return x > 0 ? 1.0F : x < 0 ? -1.0F : x == 0 ? 0.0F : x;
-    case KUN_floor:
-        return floorf(x);
-    case KUN_ceil:
-        return ceilf(x);
-    case KUN_trunc:
-        return truncf(x);
-    case KUN_round:
-        return roundf(x);
-    case KUN_rint:
-        return nearbyintf(x);
-    case KUN_sqrt:
-        return sqrtf(x);
+    case KUN_sign: return x > 0 ? 1.0F : x < 0 ? -1.0F : x == 0 ? 0.0F : x;
+    case KUN_floor: return floorf(x);
+    case KUN_ceil: return ceilf(x);
+    case KUN_trunc: return truncf(x);
+    case KUN_round: return roundf(x);
+    case KUN_rint: return nearbyintf(x);
+    case KUN_sqrt: return sqrtf(x);
     case KUN_rsqrt: {
         float root = sqrtf(x);
         return 1.0F / root;
     }
-    default:
-        return 1.0F / x; /* recip */
+    default: return 1.0F / x; /* recip */
     }
 }
 
@@ -446,32 +393,22 @@ static uint64_t f32_sample(uint64_t *state)
 {
     uint64_t r = test_random(state);
     switch (r % 8) {
-    case 0:
-        return f32_edges[(r >> 8) % COUNT(f32_edges)];
-    case 1:
-        return r >> 32;
-    case 2:
-        return (r >> 32 & 0x807fffff) | ((r >> 8) % 4) << 23; /* around the subnormals */
-    default:
-        return (r >> 32 & 0x807fffff) | (120 + (r >> 8) % 16) << 23;
+    case 0: return f32_edges[(r >> 8) % COUNT(f32_edges)];
+    case 1: return r >> 32;
+    case 2: return (r >> 32 & 0x807fffff) | ((r >> 8) % 4) << 23; /* around the subnormals */
+    default: return (r >> 32 & 0x807fffff) | (120 + (r >> 8) % 16) << 23;
     }
 }
 
 static float float_binary(flxi_kbinary op, float a, float b)
 {
     switch (op) {
-    case KBIN_add:
-        return a + b;
-    case KBIN_sub:
-        return a - b;
-    case KBIN_mul:
-        return a * b;
-    case KBIN_div:
-        return a / b;
-    case KBIN_mod:
-        return fmodf(a, b);
-    default:
-        return fabsf(a - b); /* abs_diff */
+    case KBIN_add: return a + b;
+    case KBIN_sub: return a - b;
+    case KBIN_mul: return a * b;
+    case KBIN_div: return a / b;
+    case KBIN_mod: return fmodf(a, b);
+    default: return fabsf(a - b); /* abs_diff */
     }
 }
 
@@ -717,12 +654,9 @@ static uint64_t int_cast(uint32_t to, uint32_t from, uint64_t x)
 {
     wide v = value(from, x);
     switch (to) {
-    case FLX_BOOL:
-        return v != 0;
-    case FLX_F64:
-        return bits_of_double((double)v);
-    case FLX_F32:
-        return bits_of_float((float)v);
+    case FLX_BOOL: return v != 0;
+    case FLX_F64: return bits_of_double((double)v);
+    case FLX_F32: return bits_of_float((float)v);
     case FLX_F16:
     case FLX_BF16: { /* nearest of the two neighbours, found by counting from the type's own values */
         long double target = (long double)v, best = INFINITY;
@@ -740,8 +674,7 @@ static uint64_t int_cast(uint32_t to, uint32_t from, uint64_t x)
         }
         return found | sign;
     }
-    default:
-        return wrap(to, v);
+    default: return wrap(to, v);
     }
 }
 

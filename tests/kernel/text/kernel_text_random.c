@@ -61,14 +61,10 @@ static uint32_t make_leaf(maker *m, uint32_t type)
     }
     if (type == FLX_U32 && dice(m, 3) == 0)
         switch (dice(m, 4)) {
-        case 0:
-            return flxi_kb_length(b, m->buffers[dice(m, TYPE_COUNT)]);
-        case 1:
-            return flxi_kb_id(b, (flx_kernel_id)dice(m, FLX_KERNEL_ID_COUNT), dice(m, 4));
-        case 2:
-            return flxi_kb_lane(b);
-        default:
-            return flxi_kb_lanes(b);
+        case 0: return flxi_kb_length(b, m->buffers[dice(m, TYPE_COUNT)]);
+        case 1: return flxi_kb_id(b, (flx_kernel_id)dice(m, FLX_KERNEL_ID_COUNT), dice(m, 4));
+        case 2: return flxi_kb_lane(b);
+        default: return flxi_kb_lanes(b);
         }
     return make_literal(m, type);
 }
@@ -139,14 +135,12 @@ static uint32_t make_expr(maker *m, uint32_t type, int depth)
     switch (dice(m, 18)) {
     case 0:
     case 1:
-    case 2:
-        return make_unary(m, type, depth);
+    case 2: return make_unary(m, type, depth);
     case 3:
     case 4:
     case 5:
     case 6:
-    case 7:
-        return make_binary(m, type, depth);
+    case 7: return make_binary(m, type, depth);
     case 8:
         x = make_expr(m, dice(m, 2) ? FLX_BOOL : FLX_U32, depth - 1);
         return flxi_kb_select(b, x, operand(m, type, depth), make_expr(m, type, depth - 1));
@@ -155,22 +149,14 @@ static uint32_t make_expr(maker *m, uint32_t type, int depth)
         return flxi_ktype_is_float(type) || m->sloppy
                    ? flxi_kb_fma(b, x, operand(m, type, depth), make_expr(m, type, depth - 1))
                    : x;
-    case 10:
-        return flxi_kb_cast(b, type, make_expr(m, any_type(m), depth - 1));
-    case 11:
-        return flxi_kb_bitcast(b, type, make_expr(m, any_type(m), depth - 1));
-    case 12:
-        return make_call(m, type, depth);
-    case 13:
-        return make_atomic(m, type, depth);
-    case 14:
-        return flxi_kb_subgroup_add(b, operand(m, type, depth));
-    case 15:
-        return flxi_kb_subgroup_shuffle(b, operand(m, type, depth), operand(m, FLX_U32, depth));
-    case 16:
-        return make_opaque(m, type, depth);
-    default:
-        return flxi_kb_load(b, m->buffers[index_of(type)], operand(m, FLX_U32, depth));
+    case 10: return flxi_kb_cast(b, type, make_expr(m, any_type(m), depth - 1));
+    case 11: return flxi_kb_bitcast(b, type, make_expr(m, any_type(m), depth - 1));
+    case 12: return make_call(m, type, depth);
+    case 13: return make_atomic(m, type, depth);
+    case 14: return flxi_kb_subgroup_add(b, operand(m, type, depth));
+    case 15: return flxi_kb_subgroup_shuffle(b, operand(m, type, depth), operand(m, FLX_U32, depth));
+    case 16: return make_opaque(m, type, depth);
+    default: return flxi_kb_load(b, m->buffers[index_of(type)], operand(m, FLX_U32, depth));
     }
 }
 
@@ -264,26 +250,16 @@ static void make_statement(maker *m, int depth)
     uint32_t type = any_type(m), index;
     switch (dice(m, 10)) {
     case 0:
-    case 1:
-        flxi_kb_let(b, fresh_name(m), make_expr(m, type, 5));
-        break;
-    case 2:
-        make_assign(m);
-        break;
+    case 1: flxi_kb_let(b, fresh_name(m), make_expr(m, type, 5)); break;
+    case 2: make_assign(m); break;
     case 3:
     case 4:
         index = operand(m, FLX_U32, 4);
         flxi_kb_store(b, m->buffers[index_of(type)], index, operand(m, type, 5));
         break;
-    case 5:
-        flxi_kb_effect(b, m->sloppy ? make_expr(m, type, 3) : make_atomic(m, type, 3));
-        break;
-    case 6:
-        flxi_kb_barrier(b, (flx_kernel_order)dice(m, FLX_KERNEL_ORDER_COUNT));
-        break;
-    case 7:
-        make_rare(m);
-        break;
+    case 5: flxi_kb_effect(b, m->sloppy ? make_expr(m, type, 3) : make_atomic(m, type, 3)); break;
+    case 6: flxi_kb_barrier(b, (flx_kernel_order)dice(m, FLX_KERNEL_ORDER_COUNT)); break;
+    case 7: make_rare(m); break;
     default:
         if (depth > 0)
             make_nested(m, depth);

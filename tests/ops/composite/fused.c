@@ -35,23 +35,18 @@ static double sigmoid(double z)
 static double activation(const char *name, double z)
 {
     switch (name[0]) {
-    case 'r':
-        return z > 0 ? z : 0;
-    case 't':
-        return tanh(z);
-    case 'm':
-        return z * tanh(log1p(exp(z)));
+    case 'r': return z > 0 ? z : 0;
+    case 't': return tanh(z);
+    case 'm': return z * tanh(log1p(exp(z)));
     case 'g':
         return name[4] ? z / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (z + 0.044715 * z * z * z)))
                        : z / 2 * erfc(-z / sqrt(2));
-    case 'h':
-        return z * fmin(fmax(z / 6 + 0.5, 0), 1);
+    case 'h': return z * fmin(fmax(z / 6 + 0.5, 0), 1);
     case 's':
         return name[1] == 'i'   ? (name[2] == 'g' ? sigmoid(z) : z * sigmoid(z))
                : name[1] == 'o' ? log1p(exp(z))
                                 : 1.0507009873554805 * (z > 0 ? z : 1.6732632423543772 * expm1(z));
-    default:
-        return z;
+    default: return z;
     }
 }
 

@@ -20,28 +20,20 @@ bool kind_is_integer(dtype_kind kind)
 static int64_t signed_at(const void *data, size_t width, int64_t i)
 {
     switch (width) {
-    case 1:
-        return ((const int8_t *)data)[i];
-    case 2:
-        return ((const int16_t *)data)[i];
-    case 4:
-        return ((const int32_t *)data)[i];
-    default:
-        return ((const int64_t *)data)[i];
+    case 1: return ((const int8_t *)data)[i];
+    case 2: return ((const int16_t *)data)[i];
+    case 4: return ((const int32_t *)data)[i];
+    default: return ((const int64_t *)data)[i];
     }
 }
 
 static uint64_t unsigned_at(const void *data, size_t width, int64_t i)
 {
     switch (width) {
-    case 1:
-        return ((const uint8_t *)data)[i];
-    case 2:
-        return ((const uint16_t *)data)[i];
-    case 4:
-        return ((const uint32_t *)data)[i];
-    default:
-        return ((const uint64_t *)data)[i];
+    case 1: return ((const uint8_t *)data)[i];
+    case 2: return ((const uint16_t *)data)[i];
+    case 4: return ((const uint32_t *)data)[i];
+    default: return ((const uint64_t *)data)[i];
     }
 }
 
@@ -85,11 +77,8 @@ uint64_t integer_bits(integer v)
 double element_imaginary(const flx_tensor *t, int64_t i)
 {
     switch (flx_tensor_type(t)->dtype) {
-    case FLX_C64:
-        return (double)((const float *)flx_tensor_const_data(t))[2 * i + 1];
-    case FLX_C128:
-        return ((const double *)flx_tensor_const_data(t))[2 * i + 1];
-    default:
-        return 0;
+    case FLX_C64: return (double)((const float *)flx_tensor_const_data(t))[2 * i + 1];
+    case FLX_C128: return ((const double *)flx_tensor_const_data(t))[2 * i + 1];
+    default: return 0;
     }
 }

@@ -64,19 +64,11 @@ static double plain(double x)
 void element_text(FILE *f, const flx_tensor *t, int64_t i)
 {
     switch (kind_of(flx_tensor_type(t)->dtype)) {
-    case KIND_BOOL:
-        fputs(element_integer(t, i).magnitude ? "true" : "false", f);
-        break;
+    case KIND_BOOL: fputs(element_integer(t, i).magnitude ? "true" : "false", f); break;
     case KIND_SIGNED:
-    case KIND_UNSIGNED:
-        integer_text(f, element_integer(t, i));
-        break;
-    case KIND_COMPLEX:
-        fprintf(f, "%.6g%+.6gi", plain(flx_tensor_get(t, i)), plain(element_imaginary(t, i)));
-        break;
-    default:
-        fprintf(f, "%.6g", plain(flx_tensor_get(t, i)));
-        break;
+    case KIND_UNSIGNED: integer_text(f, element_integer(t, i)); break;
+    case KIND_COMPLEX: fprintf(f, "%.6g%+.6gi", plain(flx_tensor_get(t, i)), plain(element_imaginary(t, i))); break;
+    default: fprintf(f, "%.6g", plain(flx_tensor_get(t, i))); break;
     }
 }
 

@@ -173,18 +173,10 @@ static void fill(const flxi_patches *x, const void *base, void *to, const patch_
         return;
     }
     switch (x->dtype) {
-    case FLX_F64:
-        f64_fill(x, base, to, p);
-        return;
-    case FLX_F16:
-        f16_fill(x, base, to, p);
-        return;
-    case FLX_BF16:
-        bf16_fill(x, base, to, p);
-        return;
-    default:
-        f32_fill(x, base, to, p);
-        return;
+    case FLX_F64: f64_fill(x, base, to, p); return;
+    case FLX_F16: f16_fill(x, base, to, p); return;
+    case FLX_BF16: bf16_fill(x, base, to, p); return;
+    default: f32_fill(x, base, to, p); return;
     }
 }
 

@@ -9,23 +9,16 @@
 flxi_gemm_kind flxi_gemm_kind_of(int32_t dtype)
 {
     switch (dtype) {
-    case FLX_F64:
-        return GEMM_F64;
+    case FLX_F64: return GEMM_F64;
     case FLX_F32:
     case FLX_F16:
-    case FLX_BF16:
-        return GEMM_F32;
-    case FLX_C64:
-        return GEMM_C64;
-    case FLX_C128:
-        return GEMM_C128;
+    case FLX_BF16: return GEMM_F32;
+    case FLX_C64: return GEMM_C64;
+    case FLX_C128: return GEMM_C128;
     case FLX_I64:
-    case FLX_U64:
-        return GEMM_U64;
-    case FLX_BOOL:
-        return GEMM_TRUTH;
-    default:
-        return GEMM_U32;
+    case FLX_U64: return GEMM_U64;
+    case FLX_BOOL: return GEMM_TRUTH;
+    default: return GEMM_U32;
     }
 }
 
@@ -95,18 +88,12 @@ int64_t flxi_walk_at(const flxi_walk *w, int64_t index, int64_t *run)
 static void copy_rows(const char *from, int64_t step, char *to, int64_t pitch, size_t nbytes, int64_t depths)
 {
     switch (nbytes) {
-    case 24:
-        COPY_ROWS(24);
-    case 32:
-        COPY_ROWS(32);
-    case 48:
-        COPY_ROWS(48);
-    case 64:
-        COPY_ROWS(64);
-    case 256:
-        COPY_ROWS(256);
-    default:
-        COPY_ROWS(nbytes);
+    case 24: COPY_ROWS(24);
+    case 32: COPY_ROWS(32);
+    case 48: COPY_ROWS(48);
+    case 64: COPY_ROWS(64);
+    case 256: COPY_ROWS(256);
+    default: COPY_ROWS(nbytes);
     }
 }
 
@@ -225,10 +212,8 @@ size_t flxi_gemm_packed_size(int32_t dtype)
     switch (flxi_gemm_kind_of(dtype)) {
     case GEMM_F64:
     case GEMM_C128:
-    case GEMM_U64:
-        return 8;
-    default:
-        return 4;
+    case GEMM_U64: return 8;
+    default: return 4;
     }
 }
 

@@ -39,14 +39,10 @@ static const char *refuse_product(const flxi_chain *c, const flxi_chain_step *s,
 static bool is_small(const flxi_chain *c, const flxi_chain_step *s, const flx_compile_options *o)
 {
     switch ((flxi_chain_kind)s->kind) {
-    case CHAIN_KERNEL:
-        return s->work < FLXI_MIN_PARALLEL;
-    case CHAIN_COPY:
-        return c->loop;
-    case CHAIN_NODE:
-        return c->loop && is_product(s) && !refuse_product(c, s, o);
-    case CHAIN_FOREIGN:
-        break;
+    case CHAIN_KERNEL: return s->work < FLXI_MIN_PARALLEL;
+    case CHAIN_COPY: return c->loop;
+    case CHAIN_NODE: return c->loop && is_product(s) && !refuse_product(c, s, o);
+    case CHAIN_FOREIGN: break;
     }
     return false;
 }

@@ -54,9 +54,7 @@ static void write_calls(const flxi_chain *c, size_t number, const flxi_kentry *e
     for (uint32_t i = 0; i < c->n; i++) {
         const flxi_chain_step *s = &c->steps[i];
         switch ((flxi_chain_kind)s->kind) {
-        case CHAIN_KERNEL:
-            write_kernel_call(s, &entries[s->kernel], out);
-            break;
+        case CHAIN_KERNEL: write_kernel_call(s, &entries[s->kernel], out); break;
         case CHAIN_NODE:
             flxi_addf(out, "    %s(at[%u], at[%u], at[%u]);\n", product_function(&name, number, i), s->slots[0],
                       s->slots[1], s->slots[2]);
@@ -64,8 +62,7 @@ static void write_calls(const flxi_chain *c, size_t number, const flxi_kentry *e
         case CHAIN_COPY:
             flxi_addf(out, "    __builtin_memcpy(at[%u], at[%u], %zu);\n", s->slots[1], s->slots[0], s->nbytes);
             break;
-        case CHAIN_FOREIGN: /* of no chain that was accepted */
-            break;
+        case CHAIN_FOREIGN: /* of no chain that was accepted */ break;
         }
     }
 }

@@ -110,21 +110,11 @@ static void scatter_columns(void *user, int64_t begin, int64_t end)
     const indexing *x = user;
     void *y = x->n->out[0];
     switch (x->n->out_types[0]->dtype) {
-    case FLX_F64:
-        add_f64(x, y, begin, end);
-        return;
-    case FLX_F32:
-        add_f32(x, y, begin, end);
-        return;
-    case FLX_F16:
-        add_f16(x, x->n->scratch, begin, end);
-        break;
-    case FLX_BF16:
-        add_bf16(x, x->n->scratch, begin, end);
-        break;
-    case FLX_BOOL:
-        add_truth(x, y, begin, end);
-        return;
+    case FLX_F64: add_f64(x, y, begin, end); return;
+    case FLX_F32: add_f32(x, y, begin, end); return;
+    case FLX_F16: add_f16(x, x->n->scratch, begin, end); break;
+    case FLX_BF16: add_bf16(x, x->n->scratch, begin, end); break;
+    case FLX_BOOL: add_truth(x, y, begin, end); return;
     default:
         (void)(x->size == 1   ? (add_8(x, y, begin, end), 0)
                : x->size == 2 ? (add_16(x, y, begin, end), 0)

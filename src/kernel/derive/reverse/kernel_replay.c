@@ -288,24 +288,12 @@ static void forward_step(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *
 {
     const flxi_ks *s = step->s;
     switch ((flxi_ks_kind)s->kind) {
-    case KS_LET:
-        forward_let(g, step, p);
-        break;
-    case KS_ASSIGN:
-        p->x[0] = g->now[s->var] = leaf(g, s->a);
-        break;
-    case KS_STORE:
-        forward_store(g, step, p);
-        break;
-    case KS_EFFECT:
-        forward_effect(g, step, p);
-        break;
-    case KS_IF:
-        forward_if(g, step, p);
-        break;
-    case KS_LOOP:
-        forward_loop(g, step, p, is_reversed);
-        break;
+    case KS_LET: forward_let(g, step, p); break;
+    case KS_ASSIGN: p->x[0] = g->now[s->var] = leaf(g, s->a); break;
+    case KS_STORE: forward_store(g, step, p); break;
+    case KS_EFFECT: forward_effect(g, step, p); break;
+    case KS_IF: forward_if(g, step, p); break;
+    case KS_LOOP: forward_loop(g, step, p, is_reversed); break;
     case KS_BARRIER:
         if (g->mode != MODE_REPLAY)
             flxi_kb_barrier(g->b, (flx_kernel_order)s->order);
@@ -317,8 +305,7 @@ static void forward_step(flxi_kreverser *g, const flxi_kstep *step, flxi_kpast *
             flxi_kb_simple(g->b, &t);
         }
         break;
-    default:
-        refuse_statement(g, step, statement_names[s->kind] ? statement_names[s->kind] : "this statement");
+    default: refuse_statement(g, step, statement_names[s->kind] ? statement_names[s->kind] : "this statement");
     }
 }
 

@@ -218,28 +218,17 @@ static void reverse_let(flxi_kreverser *g, const flxi_kstep *step, const flxi_kp
         return;
     uint32_t from = flxi_kflow_active_leaf(g->w, flxi_kx_is_leaf(e) ? s->a : e->x[0]);
     switch ((flxi_kx_kind)e->kind) {
-    case KX_VAR:
-        add_bar(g, from, bar);
-        break;
+    case KX_VAR: add_bar(g, from, bar); break;
     case KX_LOAD:
         if (flxi_kflow_buffer_is_active(g->w, e->ref))
             add_to_buffer(g, step, e->ref, p->x[0], bar);
         break;
-    case KX_SUBGROUP_ADD:
-        add_bar(g, from, flxi_krev_let(g, "sum", flxi_kb_subgroup_add(g->b, bar)));
-        break;
-    case KX_SUBGROUP_SHUFFLE:
-        add_bar(g, from, reverse_shuffle(g, p->x[1], bar));
-        break;
-    case KX_CALL:
-        reverse_call(g, step, e, p, bar);
-        break;
+    case KX_SUBGROUP_ADD: add_bar(g, from, flxi_krev_let(g, "sum", flxi_kb_subgroup_add(g->b, bar))); break;
+    case KX_SUBGROUP_SHUFFLE: add_bar(g, from, reverse_shuffle(g, p->x[1], bar)); break;
+    case KX_CALL: reverse_call(g, step, e, p, bar); break;
     case KX_ATOMIC:
-    case KX_OPAQUE:
-        refuse_expr(g, step, e);
-        break;
-    default:
-        reverse_operation(g, step, e, p, bar);
+    case KX_OPAQUE: refuse_expr(g, step, e); break;
+    default: reverse_operation(g, step, e, p, bar);
     }
 }
 
@@ -418,23 +407,12 @@ static void reverse_step(flxi_kreverser *g, const flxi_kstep *step, const flxi_k
         return;
     }
     switch ((flxi_ks_kind)s->kind) {
-    case KS_LET:
-        reverse_let(g, step, p);
-        break;
-    case KS_ASSIGN:
-        reverse_assign(g, step);
-        break;
-    case KS_STORE:
-        reverse_store(g, step, p);
-        break;
-    case KS_IF:
-        reverse_if(g, step, p);
-        break;
-    case KS_LOOP:
-        reverse_loop(g, step, p);
-        break;
-    default:
-        break;
+    case KS_LET: reverse_let(g, step, p); break;
+    case KS_ASSIGN: reverse_assign(g, step); break;
+    case KS_STORE: reverse_store(g, step, p); break;
+    case KS_IF: reverse_if(g, step, p); break;
+    case KS_LOOP: reverse_loop(g, step, p); break;
+    default: break;
     }
 }
 

@@ -224,14 +224,10 @@ static bool check_list(hlo_site *s, const constraint *c, const hlo_attr *a)
             return true;
         return refuse_axis(s, c, v.n ? v.v[0] : 0, rank);
     case AXES:
-    case SORTED_AXES:
-        return check_distinct_axes(s, c, v, rank);
-    case PERMUTATION:
-        return check_count(s, c, v, rank) && check_distinct_axes(s, c, v, rank);
-    case INTEGERS:
-        return check_count(s, c, v, rank) && check_numbers(s, c, v);
-    case WORD:
-        break;
+    case SORTED_AXES: return check_distinct_axes(s, c, v, rank);
+    case PERMUTATION: return check_count(s, c, v, rank) && check_distinct_axes(s, c, v, rank);
+    case INTEGERS: return check_count(s, c, v, rank) && check_numbers(s, c, v);
+    case WORD: break;
     }
     return true;
 }

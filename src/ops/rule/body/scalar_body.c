@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scalar_body.c: running a sub-graph once per element. The input tensors are made once and refilled; the results of a
    call are copied out before anything is refilled, because a body may return its own inputs. */
-#include "ops/rule/scalar_body.h"
+#include "ops/rule/body/scalar_body.h"
 
 /* ---- Inference ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bodies.c: see bodies.h. */
-#include "ops/rule/bodies.h"
+#include "ops/rule/body/bodies.h"
 
 flx_code flxi_body_results(flxi_infer *f, const flx_graph *body, size_t from, size_t n)
 {

@@ -6,7 +6,7 @@
 #ifndef FLXI_FOLD_BODY_H
 #define FLXI_FOLD_BODY_H
 
-#include "ops/rule/scalar_body.h"
+#include "ops/rule/body/scalar_body.h"
 
 /* ---- Inference ---- */
 

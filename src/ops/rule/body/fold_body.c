@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fold_body.c: the first n inputs of the body are the accumulators; they hold the state of a fold between its steps. */
-#include "ops/rule/fold_body.h"
+#include "ops/rule/body/fold_body.h"
 
 #include "graph/graph.h"
 #include "ops/rule/copy.h"

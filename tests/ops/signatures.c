@@ -320,19 +320,11 @@ static bool has_family(const contract *c, const char *family)
     return false;
 }
 
-/* Declarations are not called, and backward ops are not part of the contract. */
-static bool is_internal(const char *op)
-{
-    return strcmp(op, "input") == 0 || strcmp(op, "param") == 0 || ends_with(span_of(op), "_backward");
-}
-
-TEST(signatures_list_every_op_of_their_families)
+/* The file holds the contract; an op beyond it has its signature in its row alone. */
+TEST(signatures_list_every_second_name)
 {
     contract c = read_contract();
     flx_op_view view;
-    for (size_t i = 0; flx_op_at(i, &view) == FLX_OK; i++)
-        EXPECT_MSG(is_internal(view.name) || !has_family(&c, view.family) || is_listed(&c, view.name),
-                   "%s of family %s has no line in signatures.txt", view.name, view.family);
     const char *synonym;
     const char *name;
     for (size_t i = 0; flx_op_synonym(i, &synonym, &name) == FLX_OK; i++) {

@@ -5,7 +5,7 @@
    op with several results writes them to an array after the operands and returns how many there are, 0 on error. Errors
    stay in the graph: flx_graph_error(). docs/ops.md describes the ops.
 
-   Attributes come last. In C they are written by name, or by position in the order of the struct:
+   Attributes come last. In C they are written by name, or by position in the order of ops.md:
        y = flx_argmax(g, x, .axis = 0);
        y = flx_softmax(g, x);                 defaults for all
    In C++, and for attributes that are computed, fill the struct and call the function that takes it (NULL: defaults):
@@ -14,7 +14,7 @@
        y = flx_argmax_with(g, x, &attrs);
    FLX_<OP>_ATTRS sets every attribute to absent, which is FLX_DEFAULT for integers, -1 for flags, NAN for reals and
    zero for everything else; an absent attribute takes the default given in its comment. A struct that is all zero is
-   accepted too: while struct_size is 0, a number that is 0 is absent as well, so a real 0 needs FLX_<OP>_ATTRS.
+   accepted too: while struct_size is 0, a number that is 0 is absent as well, so 0 itself needs FLX_<OP>_ATTRS.
 
    All of this is inline over flx_op(), so no symbol of the library depends on the set of ops. */
 #ifndef FLUXION_OPS_H

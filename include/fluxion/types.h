@@ -144,7 +144,7 @@ typedef enum flx_code {
 } flx_code;
 
 /* What went wrong. The storage is the caller's, so reporting "no memory" needs no memory. Every function that takes
-   a `flx_error *` accepts NULL. */
+   a `flx_error *` accepts NULL. Success leaves it as it was. */
 typedef struct flx_error {
     int32_t code;      /* a flx_code */
     char message[240]; /* what is wrong: op, name, shapes, both values */

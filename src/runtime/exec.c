@@ -11,12 +11,16 @@
 
 static flx_code check_options(const flx_compile_options *o, flx_error *err)
 {
+    const uint32_t known =
+        FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
+    if (o->flags & ~known)
+        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...",
+                              "flx_compile: unknown flags 0x%x", (unsigned)(o->flags & ~known));
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
-        o->cache > 2 ||
-        (o->flags & ~(uint32_t)(FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR |
-                                FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH)))
-        return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2",
-                              "flx_compile: an option has a value that does not exist");
+        o->cache > 2 || o->reserved)
+        return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2, reserved 0",
+                              "flx_compile: threads %d, optimisation %d, cache %d", (int)o->threads,
+                              (int)o->optimisation, (int)o->cache);
     if (o->num_dims && !o->dims)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile: dims are missing");
     if (o->num_shares && !o->shares)

@@ -69,7 +69,11 @@ flx_tensor *flx_tensor_wrap(flx_context *ctx, const flx_type *type, void *data, 
     }
     if (check_type(ctx, type, 0, &nbytes, err) != FLX_OK)
         return NULL;
-    if ((nbytes && !data) || (uintptr_t)data % alignment_of(type->dtype)) {
+    if (nbytes && !data) {
+        flxi_fail(err, FLX_E_USAGE, "flx_tensor_wrap: data is NULL");
+        return NULL;
+    }
+    if ((uintptr_t)data % alignment_of(type->dtype)) {
         flxi_fail(err, FLX_E_USAGE, "flx_tensor_wrap: %s elements need memory that is aligned to %zu bytes",
                   flx_dtype_name(type->dtype), alignment_of(type->dtype));
         return NULL;

@@ -17,12 +17,12 @@
 #include "ops/express/express_index.h"
 #include "ops/opcode.h"
 #include "ops/rule/axis_lists.h"
-#include "ops/rule/copy.h"
 #include "ops/rule/body/fold_body.h"
+#include "ops/rule/body/scalar_body.h"
+#include "ops/rule/copy.h"
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
-#include "ops/rule/body/scalar_body.h"
 #include "ops/rule/wide.h"
 
 #include <math.h>

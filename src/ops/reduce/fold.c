@@ -5,8 +5,8 @@
 #include "ops/opcode.h"
 #include "ops/reduce/reduction.h"
 #include "ops/rule/along.h"
-#include "ops/rule/copy.h"
 #include "ops/rule/body/fold_body.h"
+#include "ops/rule/copy.h"
 
 /* ---- reduce: a fold whose step is a graph ---- */
 

@@ -64,7 +64,7 @@ enum {
 
 typedef struct flx_rewrite_options {
     uint32_t struct_size; /* sizeof(flx_rewrite_options); 0: the layout of version 0.2 */
-    uint32_t flags;       /* FLX_FUSE_… */
+    uint32_t flags;       /* FLX_REWRITE_… */
 } flx_rewrite_options;
 
 typedef struct flx_near_miss {

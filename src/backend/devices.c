@@ -106,11 +106,11 @@ flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_e
     return (*out)->no_graphs ? fail_unusable((*out)->name, (*out)->no_graphs, err) : FLX_OK;
 }
 
-/* $FLX_DEVICE=ref says how graphs run that are not compiled; where a program is asked for, it is compiled for cpu. */
+/* $FLX_DEVICE may name a device that compiles no graphs, for what is not compiled or for kernels: programs are for cpu. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err)
 {
-    FLXI_TRY(flxi_device_for_graphs(name, out, err));
-    if (!name && *out == flxi_reference_device())
+    FLXI_TRY(name ? flxi_device_for_graphs(name, out, err) : flxi_device_find(NULL, out, err));
+    if (!name && !(*out)->compile)
         *out = &flxi_device_cpu;
     if ((*out)->compile)
         return FLX_OK;
@@ -120,7 +120,7 @@ flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx
 
 flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_device **out, flx_error *err)
 {
-    bool needs_interpreter = o->flags || o->schedule != FLX_KERNEL_FORWARD;
+    bool needs_interpreter = o->flags || o->schedule != FLX_KERNEL_FORWARD || o->max_steps != FLXI_KERNEL_MAX_STEPS;
     *out = flxi_reference_device();
     if (!o->device && needs_interpreter)
         return FLX_OK;

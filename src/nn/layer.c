@@ -88,7 +88,7 @@ flx_val flx_nn_linear(flx_graph *g, const char *name, flx_val x, int64_t units, 
 flx_val flx_nn_mlp(flx_graph *g, const char *name, flx_val x, const int64_t *units, size_t count,
                    const char *activation)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; units && i < count; i++) {
         char layer[FLXI_NN_NAME], number[24];
         snprintf(number, sizeof number, "%zu", i);
         x = flx_nn_linear(g, flxi_nn_join(layer, name, number), x, units[i], i + 1 < count ? activation : NULL);

@@ -28,8 +28,10 @@ void flx_nn_rope_tables(flx_graph *g, flx_dim length, int64_t head_dim, double t
                         flx_val *sines)
 {
     flx_val a = angles(g, length, head_dim / 2, theta, dtype);
-    *cosines = flx_cos(g, a);
-    *sines = flx_sin(g, a);
+    if (cosines)
+        *cosines = flx_cos(g, a);
+    if (sines)
+        *sines = flx_sin(g, a);
 }
 
 /* ---- Attention ---- */

@@ -37,6 +37,8 @@ static int read_cache(const char *text, flx_compile_options *o)
 int compiling_read(const args *a, const char *device, flx_compile_options *o)
 {
     *o = (flx_compile_options){.struct_size = sizeof *o};
+    if (strcmp(device, "cpu") == 0)
+        o->device = device;
     for (const char *const *name = option_names; *name && strcmp(device, "cpu") != 0; name++)
         if (args_has(a, *name))
             return fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing", *name, device);

@@ -25,7 +25,7 @@ flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run
     if (!o->subgroup_size)
         o->subgroup_size = 32;
     if (!o->max_steps)
-        o->max_steps = UINT64_C(1) << 33;
+        o->max_steps = FLXI_KERNEL_MAX_STEPS;
     return FLX_OK;
 }
 

@@ -23,6 +23,8 @@ typedef struct {
 /* Runs a dispatch. */
 typedef flx_code (*flxi_kernel_runner)(const flxi_kdispatch *d, flx_error *err);
 
+#define FLXI_KERNEL_MAX_STEPS (UINT64_C(1) << 33) /* of a run that sets no limit */
+
 /* The caller's options (NULL: none) with the defaults filled in; USAGE when a value does not exist. */
 flx_code flxi_kernel_options(const flx_kernel_run_options *given, flx_kernel_run_options *o, flx_error *err);
 /* Checks the kernel and its memory, and calls `run`. The options have their defaults filled in. */

@@ -375,7 +375,7 @@ typedef struct flx_kernel_run_options {
     uint32_t schedule;      /* a flx_kernel_schedule; of the interpreter */
     uint32_t subgroup_size; /* 0: 32 */
     uint64_t seed;
-    uint64_t max_steps; /* of the interpreter, which runs what sets it and names no device; 0: 2^33 evaluated nodes */
+    uint64_t max_steps; /* evaluated nodes, 0: 2^33; a limit without a device selects the interpreter */
 } flx_kernel_run_options;
 
 /** One dispatch over grid[0] * grid[1] * grid[2] workgroups. Every bound buffer needs memory. Where no device is named,

@@ -106,7 +106,7 @@ flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_e
     return (*out)->no_graphs ? fail_unusable((*out)->name, (*out)->no_graphs, err) : FLX_OK;
 }
 
-/* $FLX_DEVICE may name a device that compiles no graphs, for what is not compiled or for kernels: programs are for cpu. */
+/* $FLX_DEVICE may name a device that compiles no graphs, for uncompiled runs or kernels: programs are then for cpu. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err)
 {
     FLXI_TRY(name ? flxi_device_for_graphs(name, out, err) : flxi_device_find(NULL, out, err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* default_device.c: $FLX_DEVICE decides where the caller names no device, and only as far as the device goes. */
+/* default_device.c: $FLX_DEVICE decides where the caller gives no device, and only as far as that device goes. */
 #include "kernel/flk.h"
 #include "runtime/session_case.h"
 

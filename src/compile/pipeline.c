@@ -7,7 +7,7 @@
 #include "ops/control/control.h"
 #include "ops/express/express.h"
 #include "passes/hoist/hoist_scan.h"
-#include "passes/lower_blocks.h"
+#include "passes/lower_composites.h"
 
 /* ---- Passes ---- */
 

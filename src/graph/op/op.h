@@ -372,7 +372,7 @@ enum { /* traits */
        TRAIT_EFFECT = 16,      /* may fail or have effects at run time: never removed, merged or folded */
        TRAIT_OPAQUE = 32,      /* never merged or folded, but removed when its results are unused */
        TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
-       TRAIT_COMPOSITE = 128,  /* of the stage HIR: lowering replaces it (passes/lower_blocks.h) */
+       TRAIT_COMPOSITE = 128,  /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
        TRAIT_QUANTISES = 256,  /* its integer results have derivatives: those of the numbers they stand for */
        TRAIT_SHADOW = 512,     /* and they keep them through this op */
        TRAIT_PARAM = 1024,     /* of a declared one: it persists between runs */

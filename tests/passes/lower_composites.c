@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: the result of each policy for a composite, that no value changes, and that a lowered graph accepts no
    composites. */
-#include "passes/lower_blocks.h"
+#include "passes/lower_composites.h"
 #include "autodiff/transform_text.h"
 #include "graph/module.h"
 #include "ops/sample.h"

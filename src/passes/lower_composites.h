@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_blocks.h: from HIR to MIR: composites become other ops. */
-#ifndef FLXI_LOWER_H
-#define FLXI_LOWER_H
+/* lower_composites.h: from HIR to MIR: composites become other ops. */
+#ifndef FLXI_LOWER_COMPOSITES_H
+#define FLXI_LOWER_COMPOSITES_H
 
 #include "passes/pass.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lower_blocks.c: see lower_blocks.h. A policy is a choice of rules: which one decomposes a node, if any. Nodes are
-   expanded until the policy keeps all of them, then bodies are lowered the same way, each once however often it is
+/* lower_composites.c: see lower_composites.h. A policy is a choice of rules: which one decomposes a node, if any. Nodes
+   are expanded until the policy keeps all of them, then bodies are lowered the same way, each once however often it is
    used. Bodies come second because an expansion may add some. */
-#include "passes/lower_blocks.h"
+#include "passes/lower_composites.h"
 
 #include "passes/body_map.h"
 #include "passes/decompose.h"

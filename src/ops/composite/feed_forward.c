@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c: layers as composites, which have two lowerings. `decompose` is the meaning, in primitive ops or smaller
-   composites; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is needed: a composite is
-   evaluated, differentiated and batched through its decomposition. */
+/* feed_forward.c: layers as composites, which have two lowerings. `decompose` is the meaning, in primitive ops or
+   smaller composites; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is needed: a composite
+   is evaluated, differentiated and batched through its decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 

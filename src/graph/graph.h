@@ -159,6 +159,9 @@ bool flxi_has_own_attrs(const flxi_op *op);
 typedef struct {
     flx_dim (*dim)(void *user, flx_dim d, flx_error *err);
     flx_graph *(*body)(void *user, const flx_graph *body, flx_error *err); /* borrowed */
+    int32_t (*dtype)(void *user, int32_t dtype);
+    const flx_tensor *(*tensor)(void *user, const flx_tensor *t, flx_error *err);      /* borrowed */
+    flx_code (*kernel)(void *user, const char *text, flx_buffer *out, flx_error *err); /* the text of a kernel */
     void *user;
 } flxi_attr_map;
 
@@ -170,6 +173,8 @@ const flx_tensor *flxi_const_data(const flxi_node *n);
 
 /* How many attributes of the node have a value (node_attrs.c). */
 uint32_t flxi_node_attr_count(const flxi_node *n);
+/* Number k of those; false when there are fewer. */
+bool flxi_node_attr(const flxi_node *n, uint32_t k, flx_node_attr_view *out);
 
 /* Whether leaving the attribute out would give the same value. */
 bool flxi_attr_is_default(const flxi_attr *a, const void *field);

@@ -57,7 +57,7 @@ static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph *
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
-    c.attrs = (flxi_attr_map){bind_dim, bind_body, s};
+    c.attrs = (flxi_attr_map){.dim = bind_dim, .body = bind_body, .user = s};
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
         code = flxi_copy_node(&c, i);
     return flxi_copy_end(&c, code, out, remap);

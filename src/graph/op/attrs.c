@@ -160,16 +160,16 @@ flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, c
                           flx_error *err)
 {
     static const flxi_attr_map identity = {0};
-    flxi_cloning c = {to, map ? map : &identity, err};
+    flxi_cloning c = {.to = to, .map = map ? map : &identity, .err = err};
     *out = NULL;
     if (!attrs)
         return FLX_OK;
     char *copy = flxi_arena_copy(&to->arena, attrs, 1, op->rules->attrs_size, _Alignof(max_align_t));
     if (!copy)
         return flxi_oom(err, "attributes");
-    for (const flxi_attr *a = op->rules->schema; a->name; a++)
-        if (flxi_attr_kinds[a->kind].clone)
-            FLXI_TRY(flxi_attr_kinds[a->kind].clone(&c, copy + a->offset));
+    for (c.attr = op->rules->schema; c.attr->name; c.attr++)
+        if (flxi_attr_kinds[c.attr->kind].clone)
+            FLXI_TRY(flxi_attr_kinds[c.attr->kind].clone(&c, copy + c.attr->offset));
     *out = copy;
     return FLX_OK;
 }

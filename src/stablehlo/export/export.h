@@ -9,6 +9,7 @@
 #ifndef FLXI_STABLEHLO_EXPORT_H
 #define FLXI_STABLEHLO_EXPORT_H
 
+#include "graph/op/attr_access.h"
 #include "graph/op/site.h"
 
 /* A value of the text: its number, which is its name, and its type. It gets the number where it is defined. */
@@ -60,29 +61,12 @@ typedef struct {
 
 const export_row *flxi_export_row(flxi_opcode op);
 
-/* ---- Attributes by name ---- */
-
-/* The field of the op's struct that holds the attribute; every op named in the table has those it is asked for. */
-const void *flxi_export_field(const flxi_op *op, const void *attrs, const char *name);
-
+/* An attribute by name, of several ops at once; 0 where the op has no such integer. */
 static inline int64_t export_int(const flxi_op *op, const void *attrs, const char *name)
 {
-    return *(const int64_t *)flxi_export_field(op, attrs, name);
+    const int64_t *v = flxi_attr_field(op, attrs, name, STORED_INT);
+    return v ? *v : 0;
 }
-static inline double export_real(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const double *)flxi_export_field(op, attrs, name);
-}
-static inline flx_ints export_ints(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const flx_ints *)flxi_export_field(op, attrs, name);
-}
-static inline const flx_graph *export_graph(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const flx_graph *const *)flxi_export_field(op, attrs, name);
-}
-/* Whether an attribute that takes words has this one. */
-bool flxi_export_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word);
 
 static inline bool export_is_half(int32_t dtype)
 {

@@ -98,7 +98,7 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
     if (!m->device->accept_chain)
         return FLX_OK;
     flxi_arena_init(&arena, m->mem);
-    flx_code code = describe(&arena, l, scan->attrs, 1, &c, err);
+    flx_code code = describe(&arena, l, flxi_scan_attrs(scan), 1, &c, err);
     if (code == FLX_OK)
         *out = m->device->accept_chain(&c, &m->options);
     flxi_arena_free(&arena);
@@ -129,7 +129,7 @@ static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, boo
         flxi_step *s = &l->steps[i];
         s->called = c->steps[i].called;
         for (uint32_t k = 0; k < s->num_bodies; k++) {
-            const scan_attrs *inner = s->kind == STEP_SCAN ? flxi_node_at(l->g, s->node)->attrs : NULL;
+            const scan_attrs *inner = s->kind == STEP_SCAN ? flxi_scan_attrs(flxi_node_at(l->g, s->node)) : NULL;
             FLXI_TRY(offer(d, s->bodies[k], inner, s->parts > 1));
         }
     }

@@ -2,6 +2,8 @@
 /* pass.c: remaps and copying, used by all passes. */
 #include "passes/pass.h"
 
+#include "graph/op/attr_access.h"
+
 void flxi_remap_free(flxi_remap *r)
 {
     if (r && r->id)
@@ -49,8 +51,7 @@ static flx_code graph_code(const flx_graph *g, flx_error *err)
 
 static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
 {
-    const flx_type *type =
-        *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
+    const flx_type *type = flxi_attr_type(&flxi_ops[n->op], attrs, "type");
     uint32_t id = flxi_add_leaf(c->to, n->op, flxi_value_at(c->from, n->first)->name, type);
     if (!id)
         return graph_code(c->to, c->err);

@@ -335,7 +335,7 @@ typedef struct flx_kernel_finding {
     char path[120]; /* statement numbers from the top, as in "body/2/else/0" */
     char message[240];
     char hint[120];
-    uint32_t place; /* offset + 1 in the text it was read from, or 0 */
+    uint32_t position; /* offset + 1 in the text it was read from, or 0 */
 } flx_kernel_finding;
 
 /** As flx_kernel_parse(), with all that is wrong: `found` receives the number of errors and warnings, `findings` the

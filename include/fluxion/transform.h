@@ -16,7 +16,7 @@ enum {
     FLX_GRAD_MISSING_ZERO = 2,    /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
     FLX_GRAD_SEED_INPUT = 4,      /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
     FLX_GRAD_UNBOUNDED_ERROR = 8, /* a `while` without max_iterations is UNBOUNDED_LOOP, not a tape that grows */
-    FLX_GRAD_FUSED_BACKWARD = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead
+    FLX_GRAD_BACKWARD_OPS = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead
                                      of the derivative of its decomposition; equal up to rounding */
 };
 

@@ -3,7 +3,7 @@
 
    Conventions of the whole API:
    - A function that makes an object returns it, NULL on failure. Any other function that can fail returns a flx_code.
-     Either way the last parameter is a `flx_error *`, which receives the code, the message and the place; it may be
+     Either way the last parameter is a `flx_error *`, which receives the code, the message and the position; it may be
      NULL. Results that are not returned are written to parameters before it.
    - What is made by flx_…_new(), flx_…_read(), flx_…_decode() or a verb is freed by flx_…_free(). Objects that are
      shared (graphs, tensors, kernels) count their holders instead: flx_…_retain() and flx_…_release().

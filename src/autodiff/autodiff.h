@@ -18,7 +18,7 @@ typedef struct {
     bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
     flx_val **saved;      /* by node: what its primal rule kept */
     bool bounded;         /* a loop without a bound is an error */
-    bool fused;           /* dedicated backward ops are wanted; src is prepared for MODE_FUSED_VJP */
+    bool backward_ops;    /* dedicated backward ops are wanted; src is prepared for MODE_BACKWARD_OPS */
 } flxi_reverse;
 
 /* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */

@@ -58,7 +58,7 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
                       .wrt = w->flags,
                       .cotangent = w->vals,
                       .bounded = rule->bounded,
-                      .fused = rule->fused};
+                      .backward_ops = rule->backward_ops};
     flxi_site s = flxi_plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++)
@@ -88,7 +88,7 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
 static flx_graph *vjp_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
 {
     work w = {0};
-    flx_code code = work_begin(&w, body, s->fused ? MODE_FUSED_VJP : MODE_VJP);
+    flx_code code = work_begin(&w, body, s->backward_ops ? MODE_BACKWARD_OPS : MODE_VJP);
     if (code == FLX_OK)
         code = run_vjp(&w, seeded, wanted, s);
     return work_end(&w, code, s);

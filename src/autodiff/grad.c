@@ -23,7 +23,7 @@ typedef struct {
 } grad_work;
 
 static const uint32_t all_flags =
-    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR | FLX_GRAD_FUSED_BACKWARD;
+    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR | FLX_GRAD_BACKWARD_OPS;
 
 static bool carries_derivative(const flx_type *t)
 {
@@ -144,7 +144,7 @@ static flx_code sweep(grad_work *w)
                       .wrt = w->wrt,
                       .cotangent = w->cotangent,
                       .bounded = (w->flags & FLX_GRAD_UNBOUNDED_ERROR) != 0,
-                      .fused = (w->flags & FLX_GRAD_FUSED_BACKWARD) != 0};
+                      .backward_ops = (w->flags & FLX_GRAD_BACKWARD_OPS) != 0};
     uint32_t loss = src->outputs.at[0].val;
     const flx_type *type = flxi_type_at(src, loss);
     flxi_site s = flxi_plain_site(w->out);
@@ -180,7 +180,7 @@ static flx_code differentiate(grad_work *w)
     if (w->flags & ~all_flags)
         return flxi_fail(w->err, FLX_E_USAGE, "flx_grad: there is no flag 0x%x", (unsigned)(w->flags & ~all_flags));
     FLXI_TRY(check_loss(w));
-    flxi_mode mode = w->flags & FLX_GRAD_FUSED_BACKWARD ? MODE_FUSED_VJP : MODE_VJP;
+    flxi_mode mode = w->flags & FLX_GRAD_BACKWARD_OPS ? MODE_BACKWARD_OPS : MODE_VJP;
     FLXI_TRY(flxi_prepare(w->g, mode, &w->prepared, &w->remap, w->err));
     FLXI_TRY(allocate(w));
     for (size_t i = 0; i < w->count; i++) {

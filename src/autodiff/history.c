@@ -71,7 +71,7 @@ static void put_history(char *text, size_t size, const char *suffix, const char 
 }
 
 /* A transform built from others reports their location under its own name. */
-static const char *innermost_place(const char *where)
+static const char *innermost_position(const char *where)
 {
     const char *at = strstr(where, ", at ");
     return at ? at + 5 : strstr(where, " of '") ? "" : where;
@@ -79,11 +79,11 @@ static const char *innermost_place(const char *where)
 
 void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g)
 {
-    char place[64];
+    char position[64];
     char history[120];
-    snprintf(place, sizeof place, "%.63s", innermost_place(err->where));
+    snprintf(position, sizeof position, "%.63s", innermost_position(err->where));
     put_history(history, sizeof history, suffix, flx_graph_name(g));
-    snprintf(err->where, sizeof err->where, place[0] ? "%.50s, at %s" : "%s%s", history, place);
+    snprintf(err->where, sizeof err->where, position[0] ? "%.50s, at %s" : "%s%s", history, position);
 }
 
 /* ---- Values in messages ---- */

@@ -199,7 +199,7 @@ static flx_code zero_block(jacobian_work *w, size_t i, size_t k)
 }
 
 /* From [elements, rest…], a row for each element of the input or of the output, to output ++ input. */
-static flx_code place_block(jacobian_work *w, flx_val v, size_t i, size_t k, bool by_input)
+static flx_code output_block(jacobian_work *w, flx_val v, size_t i, size_t k, bool by_input)
 {
     flxi_site s = flxi_plain_site(w->out);
     flx_type t;
@@ -267,7 +267,7 @@ static flx_code forward_column(jacobian_work *w, size_t i)
         if (!pattern_of(w, i, k)->reached)
             continue;
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_input(w, &d, i, k, ties));
-        code = place_block(w, v, i, k, true);
+        code = output_block(w, v, i, k, true);
     }
     flx_graph_release(one);
     return code;
@@ -316,7 +316,7 @@ static flx_code reverse_row(jacobian_work *w, size_t k)
         if (!pattern_of(w, i, k)->reached)
             continue;
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_output(w, &d, i, k, ties));
-        code = place_block(w, v, i, k, false);
+        code = output_block(w, v, i, k, false);
     }
     flx_graph_release(one);
     return code;

@@ -54,7 +54,7 @@ static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
     flxi_site s = flxi_site_of(r->g, r->src, i, r->map);
     FLXI_TRY(flxi_built(r->g, err));
     flx_val *y = flxi_new(&r->g->arena, flx_val, n->nout);
-    s.fused = r->fused;
+    s.backward_ops = r->backward_ops;
     r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
     if (!y || !r->saved[i])
         return flxi_oom(err, "differentiating");
@@ -168,9 +168,9 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_va
     s.wanted = wanted;
     s.saved = w->r->saved[i];
     s.bounded = w->r->bounded;
-    s.fused = w->r->fused;
-    if (s.fused && s.op->rules->fused_vjp)
-        s.op->rules->fused_vjp(&s, dy, dx);
+    s.backward_ops = w->r->backward_ops;
+    if (s.backward_ops && s.op->rules->backward_vjp)
+        s.op->rules->backward_vjp(&s, dy, dx);
     else if (s.op->rules->vjp)
         s.op->rules->vjp(&s, dy, dx);
     else if (s.op->rules->partial || s.op->rules->mask)

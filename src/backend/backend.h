@@ -109,12 +109,12 @@ typedef struct {
     int64_t step;
 } flxi_loop_row;
 
-/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places
+/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two buffers
    alternately. */
 typedef struct {
     const unsigned char *in;
-    unsigned char *place[2]; /* both the first row of a trajectory … */
-    int64_t step;            /* … whose rows are this far apart; 0: there is none */
+    unsigned char *buffer[2]; /* both the first row of a trajectory … */
+    int64_t step;             /* … whose rows are this far apart; 0: there is none */
 } flxi_loop_carry;
 
 /* The examples of a scan may be cut into parts, which are independent of each other. */

@@ -21,6 +21,6 @@ flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint3
     const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
     flx_code code = flxi_check_finite(v->type, data, op, v->name, err);
     if (code != FLX_OK && s->num_nodes > 1 && s->computes)
-        flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
+        flxi_hint(err, "one kernel computes %.50s; ungrouped, the first of them is named", s->computes);
     return code;
 }

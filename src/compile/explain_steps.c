@@ -99,8 +99,8 @@ static int64_t plus(int64_t a, int64_t b)
 static flx_code explain_step(explainer *x, uint32_t i)
 {
     flxi_step *s = &x->l->steps[i];
-    s->number = (uint32_t)x->m->places.n;
-    if (!flxi_push(x->m->mem, &x->m->places, ((flxi_step_ref){x->l, i})))
+    s->number = (uint32_t)x->m->all_steps.n;
+    if (!flxi_push(x->m->mem, &x->m->all_steps, ((flxi_step_ref){x->l, i})))
         return flxi_oom(x->err, "a report");
     add_name(x, s);
     s->name = keep(x);

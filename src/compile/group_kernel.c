@@ -45,12 +45,12 @@ typedef struct {
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
     flxi_kindex element, row;    /* the current ones */
     uint32_t part, row_of_part;  /* of the rows that are folded by columns: expressions */
-    uint32_t place;              /* of the element in its row */
+    uint32_t column;             /* of the element in its row */
     FLXI_VEC(known) known;       /* values at indices; those of inner scopes last */
     FLXI_VEC(uint32_t) values;   /* of buffers */
     FLXI_VEC(bool) in_place;     /* likewise */
     FLXI_VEC(running_fold) folds;
-    uint8_t *phase; /* by place in the group's list */
+    uint8_t *phase; /* by position in the group's list */
     bool failed;    /* memory is exhausted */
     bool is_lost;   /* a fold was wanted at another row than the current one: grouping must not allow that */
 } writer;
@@ -67,7 +67,7 @@ static uint32_t u32(writer *w, int64_t value)
     return flxi_kb_u32(w->k, (uint32_t)value);
 }
 
-/* After the op, not after the label: equal work in different places must be the same kernel. */
+/* After the op, not after the label: equal work in different groups must be the same kernel. */
 static const char *name_of(writer *w, uint32_t value)
 {
     const flxi_value *v = flxi_value_at(w->g, value);
@@ -156,8 +156,8 @@ static bool is_literal(const writer *w, uint32_t value, flxi_kval *x)
     return true;
 }
 
-/* Equal positions, or equal indices along every axis: the same place may be written in both ways. */
-static bool is_same_place(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
+/* Equal positions, or equal indices along every axis: the same element may be written in both ways. */
+static bool is_same_element(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
 {
     if (a->flat && a->flat == b->flat)
         return true;
@@ -171,7 +171,7 @@ static bool recall(const writer *w, uint32_t value, const flxi_kindex *at, flxi_
 {
     const flx_type *t = flxi_type_at(w->g, value);
     for (size_t i = w->known.n; i-- > 0;)
-        if (w->known.at[i].value == value && is_same_place(t, &w->known.at[i].at, at)) {
+        if (w->known.at[i].value == value && is_same_element(t, &w->known.at[i].at, at)) {
             *x = w->known.at[i].x;
             return true;
         }
@@ -217,7 +217,7 @@ static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
     bool is_ours = w->f->group_of[i] == w->number;
     if (is_ours) { /* the current index may have been requested indirectly */
         flxi_kindex here = index_for(w, value, (flxi_level)w->f->level[i]);
-        there = is_same_place(flxi_type_at(w->g, value), &here, &there) ? here : there;
+        there = is_same_element(flxi_type_at(w->g, value), &here, &there) ? here : there;
     }
     if (w->f->kind[i] == NODE_VIEW)
         return flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
@@ -425,7 +425,7 @@ static void fold_column(writer *w, uint32_t node)
     const flxi_node *n = flxi_node_at(w->g, node);
     int64_t rows = w->group->column_rows;
     flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
-    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->place);
+    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->column);
     uint32_t b = buffer_of(w, n->first, FLX_KERNEL_READ_WRITE);
     uint32_t acc = if_row(w, 0, flxi_express_start(w->g, w->k, node).re, flxi_kb_load(w->k, b, at));
     acc = flxi_khold(&e, flxi_express_step(w->g, w->k, node, flxi_kreal(acc), x).re);
@@ -517,7 +517,7 @@ static void set_element(writer *w, int from, int to, uint32_t outer, uint32_t k,
     unfold(w, &w->anchor, from, to, k, &w->element);
     uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, outer, s->extent), k);
     w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), inner);
-    w->place = k;
+    w->column = k;
 }
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_memory.c: places in the arena for the slots of a block and for the scratch of its steps; and the check that a
+/* plan_memory.c: offsets in the arena for the slots of a block and for the scratch of its steps; and the check that a
    plan is sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
 #include "compile/arena_plan.h"
 #include "compile/program.h"
@@ -52,7 +52,7 @@ static bool is_taken(const flxi_routine *l, const flxi_step *s, uint32_t slot)
     return false;
 }
 
-/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element
+/* What a kernel writes may use the memory of what it reads for the last time, if each invocation reads only the element
    that it writes; kernels compute all elements before they write one. */
 static void take_over(const flxi_program *m, flxi_routine *l, uint32_t step)
 {

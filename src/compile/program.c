@@ -112,7 +112,7 @@ void flxi_program_free(flxi_program *m)
         flx_buffer_free(&m->kernels.at[i].wire);
     }
     flxi_vec_free(m->mem, &m->kernels);
-    flxi_vec_free(m->mem, &m->places);
+    flxi_vec_free(m->mem, &m->all_steps);
     flxi_index_free(m->mem, &m->index);
     m->device->free_code(m->code);
     flxi_arena_free(&m->arena);

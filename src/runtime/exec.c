@@ -402,7 +402,7 @@ static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf
 flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
 {
     if (!e || !out)
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_report: the executable and a place for the text must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_report: the executable and where to write the text must be given");
     flxi_strbuf text;
     flxi_strbuf_init(&text, e->mem);
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;

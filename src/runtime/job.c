@@ -117,7 +117,7 @@ int flx_job_is_done(const flx_job *j)
 flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err)
 {
     if (!j || (!outputs && j->exec->g->outputs.n))
-        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the job and a place for its outputs must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the job and where to write its outputs must be given");
     join(j);
     size_t n = j->exec->g->outputs.n;
     for (size_t i = 0; i < n; i++)

@@ -324,7 +324,7 @@ flx_code flx_recording_run(const flx_recording *r, const flx_run_options *option
     flx_run_options run;
     if (!r || (!outputs && r->g->outputs.n))
         return flxi_fail(err, FLX_E_USAGE,
-                         "flx_recording_run: the recording and a place for the outputs must be given");
+                         "flx_recording_run: the recording and where to write the outputs must be given");
     const flxi_device *device;
     FLXI_TRY(flxi_run_options_read(options, &run, err));
     run.flags = r->run_flags;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_steps.c: running steps on a device. A block is a routine with a table of the device address of every slot; those
    in the arena never change, those of inputs and outputs are set before the block runs. Bodies of loops read and write
-   the outer block's memory directly: a row of a sequence is an address, a carry is one of two places that take turns,
+   the outer block's memory directly: a row of a sequence is an address, a carry is one of two buffers that take turns,
    and the last step writes the result itself.
 
    A device may have memory of its own (device->uses_host_memory is false). Then inputs, outputs and constants have
@@ -109,22 +109,22 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a
-   place of its own. */
+/* Bodies follow each other in the step's scratch; branches share one range, and each part of a scan's examples has a
+   range of its own. */
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
 {
-    unsigned char *place = base + step->scratch_offset;
+    unsigned char *at = base + step->scratch_offset;
     size_t most_in = 0, most_out = 0, parts = step->parts > 1 ? step->parts : 1;
     t->bodies = flxi_new(&s->arena, block, parts > 1 ? parts : step->num_bodies);
     if (!t->bodies)
         return flxi_oom(err, "the state of a run");
     for (uint32_t k = 0; k < step->num_bodies; k++) {
         const flxi_routine *l = step->bodies[k];
-        FLXI_TRY(make_block(s, l, place, &t->bodies[k], err));
+        FLXI_TRY(make_block(s, l, at, &t->bodies[k], err));
         most_in = l->g->leaves.n > most_in ? l->g->leaves.n : most_in;
         most_out = l->g->outputs.n > most_out ? l->g->outputs.n : most_out;
         if (step->kind != STEP_BRANCH)
-            place += rounded(l->arena_bytes);
+            at += rounded(l->arena_bytes);
     }
     for (size_t part = 1; part < parts; part++)
         FLXI_TRY(make_block(s, step->bodies[0], base + step->scratch_offset + part * (step->scratch / parts),
@@ -386,8 +386,8 @@ static uint32_t parts_of(const flxi_step *s)
     return s->parts ? s->parts : 1;
 }
 
-/* The two places of carry k, after the bodies' memory. */
-static unsigned char *carry_place(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
+/* The two buffers of carry k, after the bodies' memory. */
+static unsigned char *carry_buffer(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
 {
     size_t parts = parts_of(s);
     unsigned char *p = b->base + s->scratch_offset + part * (s->scratch / parts);
@@ -424,7 +424,7 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
         else if (step == c->length - 1 && !c->a->save_trajectory)
             t->body_out[k] = (unsigned char *)result_at(b, s, k) + piece;
         else
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)step & 1, part);
+            t->body_out[k] = carry_buffer(b, s, k, (uint32_t)step & 1, part);
     }
     for (uint32_t k = c->carries; k < c->shared; k++)
         t->body_in[k] = operand_at(b, s, k);
@@ -452,13 +452,13 @@ static flxi_loop_carry carry_of(const block *b, const flxi_step *s, const scan_s
     flxi_loop_carry y = {.in = (const unsigned char *)operand_at(b, s, k) + part * piece};
     if (c->a->save_trajectory) {
         flxi_loop_row row = row_of(c, result_at(b, s, k), piece, part);
-        y.place[0] = y.place[1] = row.at;
+        y.buffer[0] = y.buffer[1] = row.at;
         y.step = row.step;
         return y;
     }
     unsigned last = c->length % 2 == 0; /* the last step writes the result itself */
-    y.place[last] = (unsigned char *)result_at(b, s, k) + part * piece;
-    y.place[!last] = carry_place(b, s, k, 0, part);
+    y.buffer[last] = (unsigned char *)result_at(b, s, k) + part * piece;
+    y.buffer[!last] = carry_buffer(b, s, k, 0, part);
     return y;
 }
 
@@ -518,7 +518,7 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
     const while_attrs *a = flxi_while_attrs(flxi_node_at(b->l->g, s->node));
     const flxi_routine *cond = s->bodies[0];
     int32_t dtype = flxi_type_at(cond->g, cond->g->outputs.at[0].val)->dtype;
-    void *answer = carry_place(b, s, s->num_reads, 0, 0);
+    void *answer = carry_buffer(b, s, s->num_reads, 0, 0);
     for (uint32_t k = 0; k < s->num_reads; k++)
         t->body_in[k] = operand_at(b, s, k);
     for (int64_t i = 0;; i++) {
@@ -535,7 +535,7 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
         if (!goes_on)
             break;
         for (uint32_t k = 0; k < s->num_reads; k++)
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)i & 1, 0);
+            t->body_out[k] = carry_buffer(b, s, k, (uint32_t)i & 1, 0);
         FLXI_TRY(run_block(r, &t->bodies[1], t->body_in, t->body_out));
         for (uint32_t k = 0; k < s->num_reads; k++)
             t->body_in[k] = t->body_out[k];
@@ -585,7 +585,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static flx_code name_place(running *r, const block *b, uint32_t i, flx_code code)
+static flx_code name_step(running *r, const block *b, uint32_t i, flx_code code)
 {
     const flxi_node *n = flxi_node_at(b->l->g, b->l->steps[i].node);
     const char *label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL;
@@ -635,7 +635,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         if (code == FLX_OK && r->setup->observe)
             code = finish(r);
         if (code != FLX_OK)
-            return name_place(r, b, i, code);
+            return name_step(r, b, i, code);
         if (r->setup->observe)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }

@@ -316,9 +316,9 @@ typedef struct {
     uint32_t (*num_saved)(const flxi_site *s);
     /* From cotangents of the results to cotangents of the operands with s->wanted; dx is preset to FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* The same with dedicated backward ops, where grad is called with FLX_GRAD_FUSED_BACKWARD; otherwise vjp, or
+    /* The same with dedicated backward ops, where grad is called with FLX_GRAD_BACKWARD_OPS; otherwise vjp, or
        the decomposition, is used. Both agree to rounding. */
-    void (*fused_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
+    void (*backward_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
     /* From tangents of the operands to tangents of the results, which have the results' shapes; ty is preset to
        FLX_NONE. Linear ops and ops with partials need no such rule. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
@@ -438,7 +438,7 @@ int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
 /* Number of results the row names, or -1 for "...". */
 int flxi_fixed_results(const flxi_op *op);
 
-typedef enum { MODE_VJP, MODE_FUSED_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
+typedef enum { MODE_VJP, MODE_BACKWARD_OPS, MODE_JVP, MODE_BATCH } flxi_mode;
 
 /* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
 int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);

@@ -42,7 +42,7 @@ struct flxi_site {
     const bool *wanted;   /* vjp: the operands that need a cotangent */
     const flx_val *saved; /* vjp: what the op's primal rule kept */
     bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
-    bool fused;           /* vjp: dedicated backward ops are wanted, in bodies too */
+    bool backward_ops;    /* vjp: dedicated backward ops are wanted, in bodies too */
     flx_val *new_y;       /* jvp: a rule that recomputes the results along with their tangents stores them here */
     const bool *batched;  /* batch: operands with a leading batch axis */
     bool *by_batched;     /* batch: results with a leading batch axis; all true unless the rule changes it */

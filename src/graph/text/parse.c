@@ -37,15 +37,15 @@ flx_error *flxi_parse_error(flxi_reader *r)
     return r->p->err;
 }
 
-static void set_place(flxi_parser *p, const char *at)
+static void set_position(flxi_parser *p, const char *at)
 {
     flxi_lexer x = {.text = p->text, .end = p->end};
     size_t line;
     size_t column;
-    char place[48];
+    char position[48];
     flxi_lex_position(&x, at, &line, &column);
-    int n = snprintf(place, sizeof place, ":%zu:%zu", line, column);
-    snprintf(p->err->where, sizeof p->err->where, "%.*s%s", (int)sizeof p->err->where - n - 1, p->file, place);
+    int n = snprintf(position, sizeof position, ":%zu:%zu", line, column);
+    snprintf(p->err->where, sizeof p->err->where, "%.*s%s", (int)sizeof p->err->where - n - 1, p->file, position);
 }
 
 flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *fmt, ...)
@@ -54,14 +54,14 @@ flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char 
     va_start(args, fmt);
     flxi_fail_va(r->p->err, code, hint, fmt, args);
     va_end(args);
-    set_place(r->p, at);
+    set_position(r->p, at);
     return code;
 }
 
 flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)
 {
     *r->p->err = *err;
-    set_place(r->p, at);
+    set_position(r->p, at);
     return (flx_code)err->code;
 }
 

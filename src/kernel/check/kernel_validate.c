@@ -369,7 +369,7 @@ static void check_statements(flxi_kchecker *c, flxi_klist list, bool in_else)
     for (size_t i = 0; i < list.n && !c->failed; i++) {
         const flxi_ks *s = &list.at[i];
         c->path.at[c->path.n - 1].index = (uint32_t)i;
-        c->place = s->place;
+        c->position = s->position;
         if (!c->function)
             c->statement++;
         if (i > 0 && s[-1].kind == KS_RETURN)
@@ -443,7 +443,7 @@ static void check_function(flxi_kchecker *c, uint32_t number)
     uint32_t of = fn->adjoint_of && fn->adjoint_of <= c->k->num_fns ? fn->adjoint_of - 1 : number;
     snprintf(root, sizeof root, "%s %s", fn->adjoint_of ? "adjoint" : "fn", flxi_kshow(c->k->fns[of].name).at);
     c->path.root = root;
-    c->place = fn->place;
+    c->position = fn->position;
     c->function = number;
     c->call_depth[number] = 1;
     check_signature(c, fn);
@@ -556,16 +556,16 @@ flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *targe
     return code;
 }
 
-flx_code flxi_kernel_check_position(const flx_kernel *k, uint32_t *place, flx_error *err)
+flx_code flxi_kernel_check_position(const flx_kernel *k, uint32_t *position, flx_error *err)
 {
     flxi_kchecker c = {.k = k, .target = with_defaults(NULL)};
     flx_code code = check(&c, err);
-    *place = c.first_place;
+    *position = c.first_position;
     return code;
 }
 
 flx_code flxi_kernel_check(const flx_kernel *k, flx_error *err)
 {
-    uint32_t place;
-    return flxi_kernel_check_position(k, &place, err);
+    uint32_t position;
+    return flxi_kernel_check_position(k, &position, err);
 }

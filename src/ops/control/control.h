@@ -66,7 +66,7 @@ void flxi_batch_while(flxi_site *s, flx_val *by);
 uint32_t flxi_saved_scan(const flxi_site *s);
 void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved);
 void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
-void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_backward_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_scan(flxi_site *s, flx_val *by);
 uint32_t flxi_saved_custom(const flxi_site *s);

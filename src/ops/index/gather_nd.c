@@ -282,9 +282,9 @@ static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j
         *inside = *inside && read_start(m->indices, i, s);
         return FLX_OK;
     }
-    int64_t places = m->x->dims[axis] - m->window[axis] + 1; /* where the window may begin */
+    int64_t starts = m->x->dims[axis] - m->window[axis] + 1; /* where the window may begin */
     flxi_oob policy = m->a->oob == OOB_CLAMP ? OOB_CLAMP : OOB_ZERO;
-    FLXI_TRY(flxi_resolve_index(e, m->indices, i, places, policy, s));
+    FLXI_TRY(flxi_resolve_index(e, m->indices, i, starts, policy, s));
     if (*s >= 0)
         return FLX_OK;
     return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",

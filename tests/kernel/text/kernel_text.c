@@ -721,7 +721,7 @@ TEST(kernel_text_unknown_names_survive_without_validation)
         for (size_t j = 0; j < n; j++) {
             flx_error where = {0};
             char line[16];
-            flxi_kernel_set_position(&where, text, "t", found[j].place);
+            flxi_kernel_set_position(&where, text, "t", found[j].position);
             snprintf(line, sizeof line, "t:%d:3", lines[i]);
             at += strcmp(found[j].code, codes[i]) == 0 && strcmp(where.where, line) == 0;
         }

@@ -55,16 +55,16 @@ int kernel_open(kernel_file *f, const char *path)
 
 enum { MAX_FINDINGS = 100 };
 
-/* Those of text have a place in it, those of the wire form a path. */
+/* Those of text have a position in it, those of the wire form a path. */
 static void tell_finding(const kernel_file *f, const flx_kernel_finding *x)
 {
     size_t line = 1, column = 1;
-    for (const char *s = f->bytes.data; x->place && s < f->bytes.data + x->place - 1; s++) {
+    for (const char *s = f->bytes.data; x->position && s < f->bytes.data + x->position - 1; s++) {
         column = *s == '\n' ? 1 : column + 1;
         line += *s == '\n';
     }
     char where[200];
-    if (x->place)
+    if (x->position)
         snprintf(where, sizeof where, ":%zu:%zu", line, column);
     else
         snprintf(where, sizeof where, ": in %s", x->path);

@@ -49,8 +49,8 @@ const flx_graphs *flxi_attr_graphs(const flxi_op *op, const void *attrs, const c
 /* Whether the attribute of words, or of words and graphs, is this word. */
 bool flxi_attr_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word);
 
-/* Changes an attribute that flxi_attr_int reads, in a copy of the attributes that has no node yet. Nothing changes where
-   the op has no such attribute. */
+/* Changes an attribute that flxi_attr_int reads, in a copy of the attributes that has no node yet. Nothing changes
+   where the op has no such attribute. */
 void flxi_attr_set_int(const flxi_op *op, void *attrs, const char *name, int64_t value);
 
 /* ---- The same of a node ---- */

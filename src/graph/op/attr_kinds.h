@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attr_kinds.h: one row for each kind of attribute: how it is checked, copied, compared, hashed, shown and described. Text and
-   binary form have tables of their own, in their folders, by the same list (FLXI_ATTR_KINDS). */
+/* attr_kinds.h: one row for each kind of attribute: how it is checked, copied, compared, hashed, shown and described.
+   Text and binary form have tables of their own, in their folders, by the same list (FLXI_ATTR_KINDS). */
 #ifndef FLXI_ATTR_KINDS_H
 #define FLXI_ATTR_KINDS_H
 

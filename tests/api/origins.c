@@ -25,7 +25,7 @@ static const family families[] = {
      "scatter_add 'loss': index 10"},
     {"graph f(z: f32[2, 3], w: f32[2, 3], k: i32[2]) {\n"
      "  h = gather(w, k)\n"
-     "  return reduce_sum(mul(z, square(h)))\n}",
+     "  return reduce_sum(mul(square(z), square(h)))\n}",
      "gather 'h': index 10"},
     {"graph step(c: f32[3], z: f32[4, 3], i: i32[]) { loss = gather(z, i) return add(c, square(loss)) }\n"
      "graph f(z: f32[4, 3], k: i32[5]) {\n"

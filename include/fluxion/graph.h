@@ -24,14 +24,16 @@ typedef void *(*flx_alloc_fn)(void *user, void *block, size_t old_size, size_t n
 /* What the library reports while it works: nothing of it is an error. Experimental: more events may be added. */
 typedef enum flx_log_event {
     FLX_LOG_COMPILED = 1,   /* a graph was compiled; the text says how long it took */
-    FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again */
-    FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits: a compiler is started */
+    FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again; the text begins with the cache's name */
+    FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits; the text begins with the cache's name */
     FLX_LOG_FALLBACK = 4    /* something is computed in a slower way than usual; the text gives the reason */
 } flx_log_event;
 
-/* Called for each event with what it is about (the name of a graph or of an op) and a line of text, which live until it
-   returns. The function is called from any thread that uses the context, also from several at once, and must not call
-   the library. */
+/* Called for each event with what it is about and a line of text, which live until it returns. The subject is the name
+   of the graph; for the object cache, which all graphs share, that of the device ("cpu"); for a node that the reference
+   evaluator computes, that of the node or its op. A graph that is interpreted on request (FLX_COMPILE_INTERPRET)
+   reports no fallbacks. The function is called from any thread that uses the context, also from several at once, and
+   must not call the library. */
 typedef void (*flx_log_fn)(void *user, flx_log_event event, const char *subject, const char *text);
 
 typedef struct flx_context_options {
@@ -223,7 +225,7 @@ FLX_API const flx_graph *flx_node_graph(const flx_graph *g, size_t i, uint32_t k
 typedef struct flx_node_attr_view {
     flx_attr value;     /* with its key */
     const char *kind;   /* as in flx_attr_view: "int", "ints", "bool", "real", "word", "dtype", "graph" … */
-    int32_t is_default; /* 1: the value is the op's default, given or not */
+    int32_t is_default; /* 1: the node would have the same value if the attribute had been left out */
     char word[60];
 } flx_node_attr_view;
 

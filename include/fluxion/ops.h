@@ -1179,6 +1179,32 @@ static inline flx_val flx_zeta(flx_graph *g, flx_val x, flx_val q)
     return flx_op1(g, "zeta", flx_x, 2, NULL, 0);
 }
 
+typedef struct flx_zeta_derivative_attrs {
+    uint32_t struct_size; /* sizeof(flx_zeta_derivative_attrs) */
+    int64_t order; /* 1 */
+} flx_zeta_derivative_attrs;
+#define FLX_ZETA_DERIVATIVE_ATTRS {sizeof(flx_zeta_derivative_attrs), FLX_DEFAULT}
+
+/** derivative of zeta(x, q) in x, as often as order says: sum of (-log(q + k))^order (q + k)^-x; NaN for q < 0 */
+static inline flx_val flx_zeta_derivative_with(flx_graph *g, flx_val x, flx_val q, const flx_zeta_derivative_attrs
+                                               *attrs)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = q;
+    if (FLX_HAS_NUMBER_(flx_zeta_derivative_attrs, order) && attrs->order != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("order", attrs->order);
+    return flx_op1(g, "zeta_derivative", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_zeta_derivative(...) FLX_ZETA_DERIVATIVE_(__VA_ARGS__, .struct_size = sizeof(flx_zeta_derivative_attrs))
+#define FLX_ZETA_DERIVATIVE_(g_, x_, q_, ...) FLX_CALL_(flx_val, flx_zeta_derivative_with((g_), (x_), (q_), \
+    &(flx_zeta_derivative_attrs){.order = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#endif
+
 /** exp(-|x|) I0(x), modified Bessel function of order 0 */
 static inline flx_val flx_bessel_i0e(flx_graph *g, flx_val x)
 {

@@ -107,7 +107,4 @@ flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name);
 /* Replaces the hints of flx_grad, which name its own options, for a transform that lacks these options. */
 void flxi_without_options(flx_error *err);
 
-/* Adds the location of a node, unless an inner one is known. */
-void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n);
-
 #endif

@@ -90,12 +90,15 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
     s.batched = batched;
     s.by_batched = results;
     s.size = b->size;
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, b->src, n);
     if (s.op->rules->batch)
         s.op->rules->batch(&s, by);
     else if (s.op->op_class == CLASS_POINTWISE)
         batch_pointwise(&s, by);
     if (flxi_is_none(by[0]) && !g->error.code)
         batch_by_loop(&s, by);
+    flxi_origin_end(&scope);
     FLXI_TRY(flxi_built(g, err));
     for (uint32_t k = 0; k < n->nout; k++) {
         const flxi_value *v = flxi_value_at(b->src, n->first + k);

@@ -197,7 +197,11 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     s.new_y = flxi_new(&g->arena, flx_val, n->nout);
     if (!s.new_y)
         return flxi_oom(p->err, "tangents");
-    if (!flxi_append_jvp(&s, tx, ty))
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, p->f->src, n);
+    bool has_rule = flxi_append_jvp(&s, tx, ty);
+    flxi_origin_end(&scope);
+    if (!has_rule)
         return flxi_no_rule(p->err, p->f->src, n, "forward");
     FLXI_TRY(flxi_built(g, p->err));
     replace_results(p, n, &s);

@@ -58,7 +58,10 @@ static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
     r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
     if (!y || !r->saved[i])
         return flxi_oom(err, "differentiating");
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, r->src, n);
     s.op->rules->primal(&s, y, r->saved[i]);
+    flxi_origin_end(&scope);
     for (uint32_t k = 0; k < n->nout && !r->g->error.code; k++) {
         const flxi_value *v = flxi_value_at(r->src, n->first + k);
         r->map[n->first + k] = y[k].id;
@@ -156,6 +159,25 @@ static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const f
                      t ? flxi_type_str(s->ctx, t, &a) : "none", flxi_type_str(s->ctx, wanted, &b));
 }
 
+/* False: there is no rule. */
+static bool append_vjp(sweep *w, const flxi_node *n, flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flxi_rules *rules = s->op->rules;
+    bool has_rule = true;
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->r->src, n);
+    if (s->backward_ops && rules->backward_vjp)
+        rules->backward_vjp(s, dy, dx);
+    else if (rules->vjp)
+        rules->vjp(s, dy, dx);
+    else if (rules->partial || rules->mask)
+        flxi_pointwise_vjp(s, dy, dx);
+    else
+        has_rule = false;
+    flxi_origin_end(&scope);
+    return has_rule;
+}
+
 static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_val *dy, flx_val *dx)
 {
     flxi_site s = flxi_site_of(w->r->g, w->r->src, i, w->r->map);
@@ -169,13 +191,7 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_va
     s.saved = w->r->saved[i];
     s.bounded = w->r->bounded;
     s.backward_ops = w->r->backward_ops;
-    if (s.backward_ops && s.op->rules->backward_vjp)
-        s.op->rules->backward_vjp(&s, dy, dx);
-    else if (s.op->rules->vjp)
-        s.op->rules->vjp(&s, dy, dx);
-    else if (s.op->rules->partial || s.op->rules->mask)
-        flxi_pointwise_vjp(&s, dy, dx);
-    else
+    if (!append_vjp(w, n, &s, dy, dx))
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(w->r->g, w->err));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */

@@ -187,7 +187,11 @@ static flx_code write_rate(taylor *w, uint32_t i)
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
     s.new_y = new_y;
-    if (!flxi_append_jvp(&s, tx, ty)) {
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->t, n);
+    bool has_rule = flxi_append_jvp(&s, tx, ty);
+    flxi_origin_end(&scope);
+    if (!has_rule) {
         flxi_no_rule(w->err, w->t, n, "Taylor");
         flxi_at_node(w->err, w->t, n);
         return FLX_E_NO_RULE;
@@ -215,7 +219,10 @@ static flx_code write_parts(taylor *w, uint32_t i)
         self[id] = id;
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->t, n);
     s.op->rules->decompose(&s, y);
+    flxi_origin_end(&scope);
     FLXI_TRY(note_new(w, w->curves.at[n->first].depth));
     FLXI_TRY(share_equal(w, begin));
     mark_active(w, begin);

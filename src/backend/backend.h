@@ -37,7 +37,8 @@ typedef struct {
     uint32_t nin, nout;
     const flx_type *const *in_types;
     const flx_type *const *out_types;
-    const char *label; /* the node's name, for messages; or NULL */
+    const char *label;                /* the node's name, for messages; or NULL */
+    const struct flxi_origin *origin; /* the node it was made for, for messages; or NULL */
 } flxi_device_node;
 
 /* How the device computes a node. */

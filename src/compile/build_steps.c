@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_steps.c: from groups to steps, and slots for what they read and write. */
 #include "compile/program.h"
+#include "graph/op/origin.h"
 #include "passes/pass.h"
 
 typedef struct {
@@ -215,7 +216,8 @@ static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
                             .nout = n->nout,
                             .in_types = types,
                             .out_types = types + n->nin,
-                            .label = n->nout ? flxi_value_at(b->g, n->first)->name : NULL};
+                            .label = flxi_node_label(b->g, n),
+                            .origin = n->origin};
     s->described = d;
     return FLX_OK;
 }

@@ -446,7 +446,10 @@ static void visit_element(writer *w, int phase)
     size_t outside = w->known.n;
     for (size_t i = 0; i < w->folds.n; i++) {
         const running_fold *f = &w->folds.at[i];
-        flxi_kval x = value_here(w, flxi_node_at(w->g, f->node)->in[0], LEVEL_ELEMENT);
+        const flxi_node *n = flxi_node_at(w->g, f->node);
+        flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
+        if (flxi_ops[n->op].rules->fold->value_op)
+            x.im = w->column;
         set_accumulator(w, f, flxi_express_step(w->g, w->k, f->node, accumulator(w, f), x));
     }
     store_all(w, LEVEL_ELEMENT, phase);
@@ -578,10 +581,10 @@ static row_frame find_frame(writer *w)
     row_frame r = {0};
     uint32_t j = first_fold(w);
     const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    const flx_ints axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
     w->anchor = w->row_anchor = *flxi_type_at(w->g, n->in[0]);
-    r.from = axes->n ? (int)axes->v[0] : w->anchor.rank;
-    r.to = r.from + (int)axes->n;
+    r.from = axes.n ? (int)axes.v[0] : w->anchor.rank;
+    r.to = r.from + (int)axes.n;
     if (is_column_fold(w, j)) {
         r.from = r.to;
         r.to = w->anchor.rank;

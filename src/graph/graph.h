@@ -20,9 +20,10 @@ enum { FLXI_CHUNKS = 28, FLXI_MAX_NESTING = 64 };
 struct flxi_node {
     uint32_t op; /* a flxi_opcode */
     uint32_t nin, nout;
-    uint32_t first;     /* id of result 0 */
-    const uint32_t *in; /* ids of operands, each below `first` */
-    void *attrs;        /* the op's struct, or NULL */
+    uint32_t first;                   /* id of result 0 */
+    const uint32_t *in;               /* ids of operands, each below `first` */
+    void *attrs;                      /* the op's struct, or NULL */
+    const struct flxi_origin *origin; /* the node that a rule made this one for (graph/op/origin.h), or NULL */
 };
 
 typedef struct {
@@ -68,7 +69,11 @@ struct flx_graph {
     bool has_composites;              /* some node is a composite, here or in a body */
     bool is_lowered;                  /* of the stage MIR: no composite may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
-    flx_error error;                  /* the first one; code FLX_OK when there is none */
+    const char *pending_op;           /* its op, and the ids of its operands */
+    const uint32_t *pending_in;
+    bool is_call_pending;                  /* a program calls flx_op() */
+    const struct flxi_origin *last_origin; /* the latest that a node was given */
+    flx_error error;                       /* the first one; code FLX_OK when there is none */
     flx_graph *next_dead;
 };
 

@@ -3,6 +3,7 @@
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
+#include "graph/op/origin.h"
 
 void flxi_remap_free(flxi_remap *r)
 {
@@ -75,6 +76,8 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
     uint32_t first =
         c->attrs.dim ? flxi_add_node(c->to, n->op, in, n->nin, attrs) : flxi_add_copy(c->to, c->from, n, in, attrs);
     c->to->pending_label = NULL;
+    if (c->attrs.dim && first)
+        flxi_copy_origin(c->to, n);
     if (!first)
         return graph_code(c->to, c->err);
     if (flxi_node_at(c->to, c->to->node_count - 1)->nout != n->nout)

@@ -3,6 +3,7 @@
    the types of leaves, in constants (whose values stay exactly the same) and in attributes that name a dtype.
    Everything else is inferred again. A body is widened once however often it is used. An op that depends on the width
    of a float, such as `bitcast`, may no longer fit; then inference reports it. */
+#include "graph/op/origin.h"
 #include "kernel/derive/kernel_widen.h"
 #include "passes/pass.h"
 
@@ -119,6 +120,8 @@ static flx_code widen_node(flxi_copy *c, const flxi_node *n)
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
     uint32_t first = flxi_add_node(c->to, n->op, in, n->nin, attrs);
     c->to->pending_label = NULL;
+    if (first)
+        flxi_copy_origin(c->to, n);
     if (!first)
         return graph_code(c->to, c->err);
     for (uint32_t k = 0; k < n->nout; k++)

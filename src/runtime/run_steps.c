@@ -11,6 +11,7 @@
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
 #include "graph/op/eval.h"
+#include "graph/op/origin.h"
 #include "ops/control/control.h"
 
 #include <time.h>
@@ -332,7 +333,8 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
         if (t->out[k]->nbytes)
             memset(t->out[k]->data, 0, t->out[k]->nbytes);
     flxi_eval e = {.op = &flxi_ops[n->op],
-                   .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL,
+                   .label = flxi_node_label(b->l->g, n),
+                   .origin = n->origin,
                    .attrs = n->attrs,
                    .nin = n->nin,
                    .nout = n->nout,
@@ -588,9 +590,7 @@ static int64_t now_ns(void)
 static flx_code name_step(running *r, const block *b, uint32_t i, flx_code code)
 {
     const flxi_node *n = flxi_node_at(b->l->g, b->l->steps[i].node);
-    const char *label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL;
-    if (n->nout)
-        flxi_at(r->err, "%.50s/%.50s", b->l->g->name, label ? label : flxi_ops[n->op].name);
+    flxi_at_node(r->err, b->l->g, n);
     return code;
 }
 

@@ -39,6 +39,12 @@ typedef struct {
 
 extern const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS]; /* ATTR_END: an empty row */
 
+static inline bool flxi_attr_is_list(flxi_attr_kind kind)
+{
+    flxi_attr_storage storage = flxi_attr_kinds[kind].storage;
+    return storage == STORED_INTS || storage == STORED_REALS || storage == STORED_TYPES || storage == STORED_GRAPHS;
+}
+
 /* ---- Filling (attr_fill.c) ---- */
 
 flx_code flxi_fill_int(flxi_filling *s); /* and dimensions */

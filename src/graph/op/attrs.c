@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include "graph/op/attr_kinds.h"
+#include "graph/op/foreign_names.h"
 #include "graph/op/own_attrs.h"
 
 #include <stdio.h>
@@ -47,12 +48,27 @@ static void hint_known(const flxi_op *op, flx_error *err)
         flxi_hint(err, "%s has no attributes", op->name);
 }
 
+/* How the value of an attribute is written: lists in brackets. */
+static const char *value_form(const flxi_op *op, const char *name)
+{
+    const flxi_attr *a = op->rules->schema;
+    while (strcmp(a->name, name) != 0)
+        a++;
+    return flxi_attr_is_list(a->kind) ? "[…]" : "…";
+}
+
 flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err)
 {
     char name[40];
     flxi_printable(name, sizeof name, key, strlen(key));
     flxi_fail(err, FLX_E_ATTRIBUTE, "%s: unknown attribute '%s'", op->name, name);
     hint_known(op, err);
+    const char *ours = flxi_foreign_attr(op, key);
+    char known[sizeof err->hint];
+    if (ours && err) {
+        snprintf(known, sizeof known, "%s", err->hint);
+        flxi_hint(err, "write %s=%s; %.80s", ours, value_form(op, ours), known);
+    }
     return FLX_E_ATTRIBUTE;
 }
 

@@ -42,6 +42,31 @@ static void describe(const flxi_op *op, flx_op_view *out)
     };
 }
 
+const char *flxi_op_signature(const flxi_op *op, char *buffer, size_t size)
+{
+    size_t at = (size_t)snprintf(buffer, size, "%s(%s", op->name, op->operands);
+    bool any = op->operands[0], any_named = false;
+    for (uint32_t i = 0; i < attr_count(op) && at < size; i++) {
+        flx_attr_view attr;
+        char part[80];
+        flx_op_attr(op->name, i, &attr);
+        const char *between = attr.positional ? (any ? ", " : "") : any_named ? ", " : "; ";
+        size_t n = (size_t)snprintf(part, sizeof part, "%s%s%s%s", between, attr.name, attr.required ? "" : "=",
+                                    attr.required ? "" : attr.fallback);
+        bool is_last = i + 1 == attr_count(op);
+        if (at + n + (is_last ? 1 : sizeof ", …") >= size) { /* what does not fit is left out */
+            at += (size_t)snprintf(buffer + at, size - at, "%s…", between);
+            break;
+        }
+        at += (size_t)snprintf(buffer + at, size - at, "%s", part);
+        any = true;
+        any_named = !attr.positional;
+    }
+    if (at + 1 < size)
+        snprintf(buffer + at, size - at, ")");
+    return buffer;
+}
+
 flx_code flx_op_at(size_t i, flx_op_view *out)
 {
     if (!out || i >= flx_op_count())

@@ -96,8 +96,47 @@ static bool view_attr(const flxi_attr *a, const void *field, flx_node_attr_view 
     return flxi_attr_kinds[a->kind].view(a, field, out);
 }
 
-/* Attribute k, or the one called `key` where that is given; false when there is none. */
-static bool find_attr(const flxi_node *n, uint32_t k, const char *key, flx_node_attr_view *out)
+/* What inference completes: numbers and lists of numbers. 0: nothing else. */
+static size_t completed_size(const flxi_attr *a)
+{
+    switch (flxi_attr_kinds[a->kind].storage) {
+    case STORED_INT: return sizeof(int64_t);
+    case STORED_REAL: return sizeof(double);
+    case STORED_INTS: return sizeof(flx_ints);
+    case STORED_REALS: return sizeof(flx_reals);
+    default: return 0;
+    }
+}
+
+/* Whether the node would have the same value if the attribute had been left out: inference completes and normalises
+   attributes ("all axes", negative axes), so the node is inferred again without it. */
+static bool completes_to(const flx_graph *g, const flxi_node *n, const flxi_attr *a)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    const void *value = (const char *)n->attrs + a->offset;
+    flx_graph *t = flx_graph_new(g->ctx, "scratch");
+    flx_type *results = t ? flxi_new(&t->arena, flx_type, n->nout) : NULL;
+    const flx_type **in = t ? flxi_new(&t->arena, const flx_type *, n->nin) : NULL;
+    void *attrs = NULL;
+    uint32_t nout;
+    bool same = false;
+    if (results && in && flxi_attrs_clone(t, op, n->attrs, NULL, &attrs, NULL) == FLX_OK) {
+        char *field = (char *)attrs + a->offset;
+        for (uint32_t k = 0; k < n->nin; k++)
+            in[k] = flxi_type_at(g, n->in[k]);
+        memset(field, 0, completed_size(a));
+        if (flxi_attr_kinds[a->kind].set_default)
+            flxi_attr_kinds[a->kind].set_default(a, field);
+        same = flxi_infer_node(t, (flxi_opcode)n->op, in, n->nin, attrs, &results, &nout, NULL) == FLX_OK &&
+               flxi_attr_kinds[a->kind].equal(field, value, NULL, NULL);
+    }
+    flx_graph_release(t);
+    return same;
+}
+
+/* Attribute k, or the one called `key` where that is given; false when there is none. Without a graph, is_default is
+   about the value as it is. */
+static bool find_attr(const flx_graph *g, const flxi_node *n, uint32_t k, const char *key, flx_node_attr_view *out)
 {
     const flxi_attr *schema = flxi_ops[n->op].rules->schema;
     for (uint32_t i = 0; n->attrs && schema && schema[i].name; i++) {
@@ -107,6 +146,8 @@ static bool find_attr(const flxi_node *n, uint32_t k, const char *key, flx_node_
         flx_attr_view view;
         flx_op_attr(flxi_ops[n->op].name, i, &view);
         out->kind = view.kind;
+        out->is_default =
+            out->is_default || (g && !view.required && completed_size(&schema[i]) && completes_to(g, n, &schema[i]));
         return true;
     }
     return false;
@@ -124,14 +165,14 @@ uint32_t flxi_node_attr_count(const flxi_node *n)
 
 bool flxi_node_attr(const flxi_node *n, uint32_t k, flx_node_attr_view *out)
 {
-    return find_attr(n, k, NULL, out);
+    return find_attr(NULL, n, k, NULL, out);
 }
 
 flx_code flx_node_attr(const flx_graph *g, size_t i, uint32_t k, flx_node_attr_view *out)
 {
     if (!out)
         return FLX_E_USAGE;
-    if (i < flx_graph_node_count(g) && find_attr(flxi_node_at(g, (uint32_t)i), k, NULL, out))
+    if (i < flx_graph_node_count(g) && find_attr(g, flxi_node_at(g, (uint32_t)i), k, NULL, out))
         return FLX_OK;
     *out = (flx_node_attr_view){0};
     return FLX_E_NAME;
@@ -141,7 +182,7 @@ flx_code flx_node_attr_find(const flx_graph *g, size_t i, const char *key, flx_n
 {
     if (!out || !key)
         return FLX_E_USAGE;
-    if (i < flx_graph_node_count(g) && find_attr(flxi_node_at(g, (uint32_t)i), 0, key, out))
+    if (i < flx_graph_node_count(g) && find_attr(g, flxi_node_at(g, (uint32_t)i), 0, key, out))
         return FLX_OK;
     *out = (flx_node_attr_view){0};
     return FLX_E_NAME;

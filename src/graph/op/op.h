@@ -429,6 +429,8 @@ typedef struct {
 
 /* The row's operand text, parsed. */
 const flxi_operands *flxi_operands_of(const flxi_op *op);
+/* "reduce_sum(x; axes=all, keep_dims=false)", as the manual writes signatures; … replaces what does not fit. */
+const char *flxi_op_signature(const flxi_op *op, char *buffer, size_t size);
 flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i);
 /* Which of n operands gives its dtype to a bare number at position i (is_bare marks the other bare numbers); UINT32_MAX
    when none does: then the dtype is flxi_number_dtype. */

@@ -10,6 +10,7 @@
 #define FLXI_SITE_H
 
 #include "graph/graph.h"
+#include "graph/op/origin.h"
 
 #include <fluxion/ops.h>
 

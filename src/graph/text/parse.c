@@ -7,6 +7,7 @@
 
 #include "graph/module.h"
 
+#include <ctype.h>
 #include <fluxion/text.h>
 #include <stdio.h>
 
@@ -65,7 +66,56 @@ flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)
     return (flx_code)err->code;
 }
 
+/* The word that ends before `at`, for a hint; 0 when there is none. */
+static size_t word_before(const flxi_reader *r, const char *at, const char **word)
+{
+    while (at > r->p->text && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    const char *end = at;
+    while (at > r->p->text && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.'))
+        at--;
+    *word = at;
+    return (size_t)(end - at);
+}
+
+/* Habits of other languages: infix operators, and a semicolon after each statement. */
+static void hint_habit(flxi_reader *r, const flxi_token *t)
+{
+    static const struct {
+        char mark;
+        const char *op;
+    } infix[] = {{'+', "add"}, {'-', "sub"}, {'*', "mul"}, {'/', "div"}, {'@', "matmul"}, {'%', "rem"},
+                 {'^', "pow"}, {'<', "lt"},  {'>', "gt"},  {'&', "and"}, {'|', "or"}};
+    const char *left;
+    size_t n = word_before(r, t->s, &left);
+    if (*t->s == ';')
+        flxi_hint(r->p->err, "no ';' is needed: a statement ends where the next one begins");
+    for (size_t i = 0; n && n < 40 && i < sizeof infix / sizeof *infix; i++) {
+        if (infix[i].mark != *t->s)
+            continue;
+        flxi_lexer ahead = r->x;
+        flxi_lex_next(&ahead);
+        bool is_value = ahead.token.kind == TOKEN_NAME || ahead.token.kind == TOKEN_NUMBER;
+        bool is_call = is_value && ahead.at < ahead.end && *ahead.at == '(';
+        if (!is_value || ahead.token.n >= 40)
+            continue;
+        flxi_hint(r->p->err, "there are no infix operators: write %s(%.*s, %.*s%s)", infix[i].op, (int)n, left,
+                  (int)ahead.token.n, ahead.token.s, is_call ? "(…)" : "");
+    }
+}
+
+static flx_code expected_token(flxi_reader *r, const char *what);
+
 flx_code flxi_expected(flxi_reader *r, const char *what)
+{
+    flx_code code = expected_token(r, what);
+    const flxi_token *t = &r->x.token;
+    if (t->kind == TOKEN_MARK || t->kind == TOKEN_BAD)
+        hint_habit(r, t);
+    return code;
+}
+
+static flx_code expected_token(flxi_reader *r, const char *what)
 {
     const flxi_token *t = &r->x.token;
     char text[40];

@@ -71,7 +71,7 @@ static const char *name_of(int32_t dtype, const void *data, int64_t i)
     return isnan(x.f) ? "nan" : x.f > 0 ? "inf" : "-inf";
 }
 
-flx_code flxi_check_finite(const flx_type *t, const void *data, const char *op, const char *label, flx_error *err)
+flx_code flxi_check_finite(const flx_type *t, const void *data, const char *name, flx_error *err)
 {
     int64_t count = 0;
     char index[120];
@@ -80,6 +80,5 @@ flx_code flxi_check_finite(const flx_type *t, const void *data, const char *op, 
     if (i < 0)
         return FLX_OK;
     write_index(t, i, index, sizeof index);
-    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s produces %s at element %s", op, label ? " '" : "",
-                     label ? label : "", label ? "'" : "", name_of(t->dtype, data, i), index);
+    return flxi_fail(err, FLX_E_NUMERIC, "%s produces %s at element %s", name, name_of(t->dtype, data, i), index);
 }

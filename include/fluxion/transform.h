@@ -92,7 +92,7 @@ FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, 
 typedef struct flx_force_options {
     uint32_t struct_size; /* sizeof(flx_force_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* 0 */
-    double energy_weight; /* not negative; a weight of 0 leaves its part out, and they may not both be 0 */
+    double energy_weight; /* not negative; a weight of 0 leaves its part out, but where both are 0, both are 1 */
     double force_weight;
 } flx_force_options;
 

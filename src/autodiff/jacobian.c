@@ -422,9 +422,11 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
 {
     if (FLXI_READ_OPTIONS(flx_jacobian_options, &w->options, options, w->err) != FLX_OK)
         return NULL;
-    if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
-        w->options.budget < 0) {
-        flxi_fail(w->err, FLX_E_USAGE, "the options of a Jacobian have an invalid mode, flag, chunk or budget");
+    const flx_jacobian_options *o = &w->options;
+    if (o->mode > FLX_JACOBIAN_REVERSE || (o->flags & ~(uint32_t)FLX_JACOBIAN_DENSE) || o->chunk < 0 || o->budget < 0) {
+        flxi_fail_hint(w->err, FLX_E_USAGE, "mode 0 to 2, flags 0 or FLX_JACOBIAN_DENSE, chunk and budget from 0",
+                       "flx_jacobian_options: mode %u, flags 0x%x, chunk %lld, budget %lld", (unsigned)o->mode,
+                       (unsigned)o->flags, (long long)o->chunk, (long long)o->budget);
         return NULL;
     }
     if (build_jacobian(w) == FLX_OK)
@@ -440,9 +442,7 @@ flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count
     flx_graph *out = NULL;
     if (flx_graph_error(g, &local) == FLX_OK) {
         jacobian_work w = {.g = g, .wrt = wrt, .count = count, .suffix = "jac", .named = g, .err = &local};
-        if (!count || !wrt)
-            flxi_fail(&local, FLX_E_USAGE, "flx_jacobian: no input given to differentiate with respect to");
-        else
+        if (flxi_check_wrt("flx_jacobian", wrt, count, &local) == FLX_OK)
             out = jacobian(&w, options);
     }
     if (!out) {
@@ -461,10 +461,9 @@ flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
     flx_graph *out = NULL;
     flxi_choice loss = {.output = 0};
     flx_graph *alone = NULL;
-    if (flx_graph_error(g, &local) == FLX_OK && g->outputs.n)
+    if (flx_graph_error(g, &local) == FLX_OK && flxi_check_wrt("flx_hessian", wrt, count, &local) == FLX_OK &&
+        flxi_check_loss(g, &local) == FLX_OK)
         alone = flxi_choose_outputs(g, &loss, 1, &local);
-    else if (local.code == FLX_OK)
-        flxi_fail(&local, FLX_E_USAGE, "the graph '%.100s' has no output to differentiate", g->name);
     flx_graph *gradient = alone ? flx_grad(alone, wrt, count, NULL, &local) : NULL;
     if (gradient) {
         jacobian_work w = {.g = gradient, .wrt = wrt, .count = count, .suffix = "hessian", .named = g, .err = &local};

@@ -177,7 +177,7 @@ static flx_code fail_name(const char *name, size_t n, flx_error *err)
 {
     char text[40];
     flxi_printable(text, sizeof text, name, n);
-    return flxi_fail_hint(err, FLX_E_USAGE, "flx help kernel optimise lists them", "unknown kernel pass '%s'", text);
+    return flxi_fail_hint(err, FLX_E_NAME, "flx help kernel optimise lists them", "unknown kernel pass '%s'", text);
 }
 
 static void choose_usual(const pass **list, size_t *n)

@@ -319,7 +319,7 @@ int values_read(buffer_values *v, const kernel_file *f, const args *a, const uin
             return fail(FLX_E_SIZE, "the grid has too many invocations");
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < n; i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         flx_kernel_buffer_at(f->kernel, i, &b);
         if (is_bound(&b))
             status = add_value(v, b.name, &b);

@@ -98,9 +98,11 @@ bool flxi_nn_check_activation(flx_graph *g, const char *function, const char *ac
     flx_op_view op;
     if (!activation)
         return true;
-    bool is_fit = flx_op_find(activation, &op) == FLX_OK && op.min_operands == 1 && op.max_operands != 0;
-    return flxi_nn_require(g, is_fit, function, "'%.60s' is not an activation: no op of one operand has this name",
-                           activation);
+    bool is_known = flx_op_find(activation, &op) == FLX_OK;
+    if (!is_known && flx_graph_error(g, NULL) == FLX_OK)
+        flxi_graph_failf(g, FLX_E_NAME, NULL, "%s: there is no activation called '%.60s'", function, activation);
+    return is_known && flxi_nn_require(g, op.min_operands == 1, function,
+                                       "'%.60s' is not an activation: it does not take one operand", activation);
 }
 
 bool flxi_nn_check_eps(flx_graph *g, const char *function, double eps)
@@ -180,7 +182,10 @@ flx_val flx_nn_embedding(flx_graph *g, const char *name, flx_val indices, int64_
 {
     const flx_dim dims[] = {count, width};
     if (!flxi_nn_check_layer(g, "flx_nn_embedding", name, width) ||
-        !flxi_nn_require(g, count > 0, "flx_nn_embedding", "the count must be positive, got %lld", (long long)count))
+        !flxi_nn_require(g, count > 0, "flx_nn_embedding", "the count must be positive, got %lld", (long long)count) ||
+        !flxi_nn_require(g, flxi_nn_dtype(g, indices) >= FLX_I64 && flxi_nn_dtype(g, indices) <= FLX_U8,
+                         "flx_nn_embedding", "indices must be integers, not %s",
+                         flx_dtype_name(flxi_nn_dtype(g, indices))))
         return FLX_NONE;
     return flx_gather(g, flxi_nn_param(g, name, "table", dtype, dims, 2), indices, 0, NULL);
 }

@@ -401,7 +401,7 @@ static const flx_compile_options for_compile = {.struct_size = sizeof for_compil
                                                 .record_path = NULL};
 static const flx_run_options for_run = {.struct_size = sizeof for_run,
                                         .flags = FLX_RUN_CHECK_FINITE,
-                                        .device = "ref",
+                                        .device = "cpu",
                                         .print = ignore_print,
                                         .print_user = &status_of_run,
                                         .dims = no_dims,
@@ -484,7 +484,7 @@ static const options_row rows[] = {
     ROW(flx_jacobian_options, jacobian, for_jacobian, 0),
     ROW(flx_jacobian_options, jacobian, for_jacobian_of, 0),
     ROW(flx_jacobian_options, hessian, for_jacobian, 0),
-    ROW(flx_force_options, force_energy_loss, for_force, offsetof(flx_force_options, force_weight)),
+    ROW(flx_force_options, force_energy_loss, for_force, 0),
     ROW(flx_train_options, training_graph, for_train, offsetof(flx_train_options, rate)),
     ROW(flx_train_options, compile_training, for_train, offsetof(flx_train_options, rate)),
     {"flx_compile_options", "flx_compile_training", &for_compile, sizeof for_compile, _Alignof(flx_compile_options), 0,

@@ -289,8 +289,8 @@ FLX_API void flx_kernel_release(flx_kernel *k); /* NULL is fine */
 FLX_API const char *flx_kernel_name(const flx_kernel *k);
 FLX_API void flx_kernel_workgroup_size(const flx_kernel *k, uint32_t size[3]);
 FLX_API size_t flx_kernel_buffer_count(const flx_kernel *k);
-/** Buffer i from 0; the texts live as long as the kernel. Set out->struct_size first: no more than that is written, with
-    0 the layout of version 0.2. FLX_E_USAGE when out of range. */
+/** Buffer i from 0; the texts live as long as the kernel. Set out->struct_size first: no more than that is written;
+    with 0 it is the layout of version 0.2. FLX_E_USAGE when out of range. */
 FLX_API flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_buffer *out);
 
 /* ---- Text and bytes ---- */

@@ -77,7 +77,8 @@ typedef struct flx_jacobian_options {
     diagonal or a band (elementwise functions, independent rows, stencils), elements that do not meet share a direction.
     The budget is for the values that exist once per direction and what they are computed from; inputs and the result
     come on top. Outputs of integers and bools have no derivative: without a list of outputs they are left out, and
-    NOT_DIFFERENTIABLE when nothing else is there or one of them is listed. A complex output needs real inputs and forward mode, a complex input real outputs and reverse mode. */
+    NOT_DIFFERENTIABLE when nothing else is there or one of them is listed. A complex output needs real inputs and
+    forward mode, a complex input real outputs and reverse mode. */
 FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
                                 const flx_jacobian_options *options, flx_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h: reading and filling the structs that callers hand over. They begin with their size, so that a program and a
-   library of different versions understand each other. */
+/* options.h: reading and filling the structs that callers hand over. They begin with their size, so that a program and
+   a library of different versions understand each other. */
 #ifndef FLXI_OPTIONS_H
 #define FLXI_OPTIONS_H
 

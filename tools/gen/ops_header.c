@@ -445,5 +445,6 @@ void write_ops_header(FILE *f)
         family = e.view.family;
         write_op(f, &e);
     }
-    fputs("#undef FLX_HAS_\n#undef FLX_HAS_NUMBER_\n#undef FLX_CHECK_SIZE_\n#undef FLX_ALIGNMENT_\n\nFLX_END_DECLS\n#endif\n", f);
+    fputs("#undef FLX_HAS_\n#undef FLX_HAS_NUMBER_\n#undef FLX_CHECK_SIZE_\n#undef FLX_ALIGNMENT_\n", f);
+    fputs("\nFLX_END_DECLS\n#endif\n", f);
 }

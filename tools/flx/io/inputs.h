@@ -22,8 +22,8 @@ typedef struct {
     size_t num_dims;
 } inputs;
 
-/* Moves the bindings of dimensions that `g`, a part or a derivative of the model, has to the front, and returns how many
-   there are. */
+/* Moves the bindings of dimensions that `g`, a part or a derivative of the model, has to the front, and returns how
+   many there are. */
 size_t dims_of_graph(const flx_graph *g, flx_dim_binding *dims, size_t n);
 
 /* Free with inputs_free(), also after a failure. */

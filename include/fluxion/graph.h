@@ -69,7 +69,8 @@ FLX_API flx_dim flx_dim_div(flx_context *ctx, flx_dim a, flx_dim b);
 /** 1 if `dim` is a number, 0 if it is symbolic or invalid. */
 FLX_API int flx_dim_is_static(flx_dim dim);
 
-/* The printers below write at most `size` bytes with a terminating 0 and return the full length, like snprintf. */
+/* The printers below write at most `size` bytes with a terminating 0 and return the full length, like snprintf; nothing
+   is written where `buffer` is NULL. */
 FLX_API size_t flx_dim_print(flx_context *ctx, flx_dim dim, char *buffer, size_t size);
 FLX_API size_t flx_type_print(flx_context *ctx, const flx_type *type, char *buffer, size_t size);
 
@@ -188,6 +189,10 @@ typedef struct flx_attr {
     has, 0 on error (the graph keeps it). */
 FLX_API uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                         size_t num_attrs, flx_val *results, size_t capacity);
+
+/** Checks a struct of attributes by its struct_size (fluxion/types.h); `size` and `alignment` are those of its type.
+    USAGE for a size that is not accepted, which the graph keeps. The functions of fluxion/ops.h call it. */
+FLX_API flx_code flx_attrs_check(flx_graph *g, const void *attrs, const char *type, size_t size, size_t alignment);
 
 /** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of
     declaration, standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs

@@ -154,6 +154,16 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
     (attrs && (attrs->struct_size == 0 || attrs->struct_size >= offsetof(type, field) + sizeof attrs->field))
 #define FLX_HAS_NUMBER_(type, field) (FLX_HAS_(type, field) && (attrs->struct_size != 0 || attrs->field != 0))
 
+/* Structs of this version need no check; whether another size is accepted is decided by the library. */
+#ifdef __cplusplus
+#define FLX_ALIGNMENT_(type) alignof(type)
+#else
+#define FLX_ALIGNMENT_(type) _Alignof(type)
+#endif
+#define FLX_CHECK_SIZE_(type) \
+    ((void)(attrs && attrs->struct_size != 0 && attrs->struct_size != sizeof(type) && \
+            flx_attrs_check(g, attrs, #type, sizeof(type), FLX_ALIGNMENT_(type))))
+
 /* The macros list every attribute as absent and then the caller's, which override them: exactly what is meant, but what
    compilers warn about. */
 #if defined(__clang__)
@@ -197,6 +207,7 @@ static inline flx_val flx_cast_with(flx_graph *g, flx_val x, const flx_cast_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cast_attrs);
     if (FLX_HAS_(flx_cast_attrs, to) && attrs->to != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("to", attrs->to);
     return flx_op1(g, "cast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -221,6 +232,7 @@ static inline flx_val flx_bitcast_with(flx_graph *g, flx_val x, const flx_bitcas
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_bitcast_attrs);
     if (FLX_HAS_(flx_bitcast_attrs, to) && attrs->to != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("to", attrs->to);
     return flx_op1(g, "bitcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -246,6 +258,7 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_precision_attrs);
     if (FLX_HAS_NUMBER_(flx_reduce_precision_attrs, exponent) && attrs->exponent != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("exponent", attrs->exponent);
     if (FLX_HAS_NUMBER_(flx_reduce_precision_attrs, mantissa) && attrs->mantissa != FLX_DEFAULT)
@@ -280,6 +293,7 @@ static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_print_attrs);
     if (FLX_HAS_(flx_print_attrs, message) && attrs->message)
         flx_a[flx_n++] = flx_attr_string("message", attrs->message);
     return flx_op1(g, "print", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -305,6 +319,7 @@ static inline flx_val flx_check_with(flx_graph *g, flx_val x, flx_val ok, const 
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = ok;
+    FLX_CHECK_SIZE_(flx_check_attrs);
     if (FLX_HAS_(flx_check_attrs, message) && attrs->message)
         flx_a[flx_n++] = flx_attr_string("message", attrs->message);
     return flx_op1(g, "check", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -895,6 +910,7 @@ static inline flx_val flx_round_with(flx_graph *g, flx_val x, const flx_round_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_round_attrs);
     if (FLX_HAS_(flx_round_attrs, ste) && attrs->ste)
         flx_a[flx_n++] = flx_attr_word("ste", attrs->ste);
     return flx_op1(g, "round", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -999,6 +1015,7 @@ static inline flx_val flx_elu_with(flx_graph *g, flx_val x, const flx_elu_attrs 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_elu_attrs);
     if (FLX_HAS_NUMBER_(flx_elu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "elu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1023,6 +1040,7 @@ static inline flx_val flx_celu_with(flx_graph *g, flx_val x, const flx_celu_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_celu_attrs);
     if (FLX_HAS_NUMBER_(flx_celu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "celu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1047,6 +1065,7 @@ static inline flx_val flx_leaky_relu_with(flx_graph *g, flx_val x, const flx_lea
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_leaky_relu_attrs);
     if (FLX_HAS_NUMBER_(flx_leaky_relu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "leaky_relu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1072,6 +1091,7 @@ static inline flx_val flx_hard_sigmoid_with(flx_graph *g, flx_val x, const flx_h
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_hard_sigmoid_attrs);
     if (FLX_HAS_NUMBER_(flx_hard_sigmoid_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     if (FLX_HAS_NUMBER_(flx_hard_sigmoid_attrs, beta) && attrs->beta == attrs->beta)
@@ -1099,6 +1119,7 @@ static inline flx_val flx_threshold_with(flx_graph *g, flx_val x, const flx_thre
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_threshold_attrs);
     if (FLX_HAS_NUMBER_(flx_threshold_attrs, theta) && attrs->theta == attrs->theta)
         flx_a[flx_n++] = flx_attr_real("theta", attrs->theta);
     if (FLX_HAS_NUMBER_(flx_threshold_attrs, value) && attrs->value == attrs->value)
@@ -1285,6 +1306,7 @@ static inline flx_val flx_const_with(flx_graph *g, const flx_const_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_const_attrs);
     if (FLX_HAS_(flx_const_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_(flx_const_attrs, data) && attrs->data)
@@ -1310,6 +1332,7 @@ static inline flx_val flx_full_with(flx_graph *g, const flx_full_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_full_attrs);
     if (FLX_HAS_(flx_full_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_(flx_full_attrs, value) && attrs->value)
@@ -1334,6 +1357,7 @@ static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_iota_attrs);
     if (FLX_HAS_(flx_iota_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_NUMBER_(flx_iota_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1361,6 +1385,7 @@ static inline flx_val flx_eye_with(flx_graph *g, const flx_eye_attrs *attrs)
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_eye_attrs);
     if (FLX_HAS_NUMBER_(flx_eye_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_NUMBER_(flx_eye_attrs, m) && attrs->m != FLX_DEFAULT)
@@ -1391,6 +1416,7 @@ static inline flx_val flx_dim_size_with(flx_graph *g, flx_val x, const flx_dim_s
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_dim_size_attrs);
     if (FLX_HAS_NUMBER_(flx_dim_size_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1415,6 +1441,7 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reshape_attrs);
     if (FLX_HAS_(flx_reshape_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "reshape", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1439,6 +1466,7 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_transpose_attrs);
     if (FLX_HAS_(flx_transpose_attrs, perm) && attrs->perm.v)
         flx_a[flx_n++] = flx_attr_ints("perm", attrs->perm);
     return flx_op1(g, "transpose", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1463,6 +1491,7 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_expand_attrs);
     if (FLX_HAS_(flx_expand_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "expand", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1488,6 +1517,7 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_broadcast_in_dim_attrs);
     if (FLX_HAS_(flx_broadcast_in_dim_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_broadcast_in_dim_attrs, axes) && attrs->axes.v)
@@ -1515,6 +1545,7 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_squeeze_attrs);
     if (FLX_HAS_(flx_squeeze_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "squeeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1539,6 +1570,7 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_unsqueeze_attrs);
     if (FLX_HAS_(flx_unsqueeze_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1565,6 +1597,7 @@ static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_narrow_attrs);
     if (FLX_HAS_NUMBER_(flx_narrow_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_narrow_attrs, start) && attrs->start != FLX_DEFAULT)
@@ -1595,6 +1628,7 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_slice_attrs);
     if (FLX_HAS_(flx_slice_attrs, start) && attrs->start.v)
         flx_a[flx_n++] = flx_attr_ints("start", attrs->start);
     if (FLX_HAS_(flx_slice_attrs, limit) && attrs->limit.v)
@@ -1626,6 +1660,7 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = value;
+    FLX_CHECK_SIZE_(flx_pad_attrs);
     if (FLX_HAS_(flx_pad_attrs, low) && attrs->low.v)
         flx_a[flx_n++] = flx_attr_ints("low", attrs->low);
     if (FLX_HAS_(flx_pad_attrs, high) && attrs->high.v)
@@ -1654,6 +1689,7 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reverse_attrs);
     if (FLX_HAS_(flx_reverse_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "reverse", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1677,6 +1713,7 @@ static inline flx_val flx_concat_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_concat_attrs);
     if (FLX_HAS_NUMBER_(flx_concat_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "concat", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -1700,6 +1737,7 @@ static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_stack_attrs);
     if (FLX_HAS_NUMBER_(flx_stack_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "stack", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -1726,6 +1764,7 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_split_attrs);
     if (FLX_HAS_(flx_split_attrs, sizes) && attrs->sizes.v)
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     if (FLX_HAS_NUMBER_(flx_split_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1753,6 +1792,7 @@ static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *result
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_unstack_attrs);
     if (FLX_HAS_NUMBER_(flx_unstack_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op(g, "unstack", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -1777,6 +1817,7 @@ static inline flx_val flx_tril_with(flx_graph *g, flx_val x, const flx_tril_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_tril_attrs);
     if (FLX_HAS_NUMBER_(flx_tril_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "tril", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1801,6 +1842,7 @@ static inline flx_val flx_triu_with(flx_graph *g, flx_val x, const flx_triu_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_triu_attrs);
     if (FLX_HAS_NUMBER_(flx_triu_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "triu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1826,6 +1868,7 @@ static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_diag_attrs);
     if (FLX_HAS_NUMBER_(flx_diag_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "diag", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1850,6 +1893,7 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_tile_attrs);
     if (FLX_HAS_(flx_tile_attrs, repeats) && attrs->repeats.v)
         flx_a[flx_n++] = flx_attr_ints("repeats", attrs->repeats);
     return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1875,6 +1919,7 @@ static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_repeat_attrs);
     if (FLX_HAS_NUMBER_(flx_repeat_attrs, repeats) && attrs->repeats != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("repeats", attrs->repeats);
     if (FLX_HAS_NUMBER_(flx_repeat_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1902,6 +1947,7 @@ static inline flx_val flx_roll_with(flx_graph *g, flx_val x, const flx_roll_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_roll_attrs);
     if (FLX_HAS_NUMBER_(flx_roll_attrs, shift) && attrs->shift != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("shift", attrs->shift);
     if (FLX_HAS_NUMBER_(flx_roll_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1927,6 +1973,7 @@ static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, 
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_meshgrid_attrs);
     if (FLX_HAS_(flx_meshgrid_attrs, indexing) && attrs->indexing)
         flx_a[flx_n++] = flx_attr_word("indexing", attrs->indexing);
     return flx_op(g, "meshgrid", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -1956,6 +2003,7 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_sum_attrs);
     if (FLX_HAS_(flx_reduce_sum_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_sum_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -1983,6 +2031,7 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_mean_attrs);
     if (FLX_HAS_(flx_reduce_mean_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_mean_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2010,6 +2059,7 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_max_attrs);
     if (FLX_HAS_(flx_reduce_max_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_max_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2037,6 +2087,7 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_min_attrs);
     if (FLX_HAS_(flx_reduce_min_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_min_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2064,6 +2115,7 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_prod_attrs);
     if (FLX_HAS_(flx_reduce_prod_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_prod_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2091,6 +2143,7 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_any_attrs);
     if (FLX_HAS_(flx_reduce_any_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_any_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2118,6 +2171,7 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_all_attrs);
     if (FLX_HAS_(flx_reduce_all_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_all_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2146,6 +2200,7 @@ static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argmax_attrs);
     if (FLX_HAS_NUMBER_(flx_argmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argmax_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2176,6 +2231,7 @@ static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argmin_attrs);
     if (FLX_HAS_NUMBER_(flx_argmin_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argmin_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2204,6 +2260,7 @@ static inline flx_val flx_softmax_with(flx_graph *g, flx_val x, const flx_softma
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_softmax_attrs);
     if (FLX_HAS_NUMBER_(flx_softmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -2228,6 +2285,7 @@ static inline flx_val flx_log_softmax_with(flx_graph *g, flx_val x, const flx_lo
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_log_softmax_attrs);
     if (FLX_HAS_NUMBER_(flx_log_softmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "log_softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -2254,6 +2312,7 @@ static inline flx_val flx_cumsum_with(flx_graph *g, flx_val x, const flx_cumsum_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumsum_attrs);
     if (FLX_HAS_NUMBER_(flx_cumsum_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumsum_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2284,6 +2343,7 @@ static inline flx_val flx_cumprod_with(flx_graph *g, flx_val x, const flx_cumpro
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumprod_attrs);
     if (FLX_HAS_NUMBER_(flx_cumprod_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumprod_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2314,6 +2374,7 @@ static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cummax_attrs);
     if (FLX_HAS_NUMBER_(flx_cummax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cummax_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2344,6 +2405,7 @@ static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cummin_attrs);
     if (FLX_HAS_NUMBER_(flx_cummin_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cummin_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2374,6 +2436,7 @@ static inline flx_val flx_cumlogsumexp_with(flx_graph *g, flx_val x, const flx_c
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumlogsumexp_attrs);
     if (FLX_HAS_NUMBER_(flx_cumlogsumexp_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumlogsumexp_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2402,6 +2465,7 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_reduce_attrs);
     if (FLX_HAS_(flx_reduce_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_reduce_attrs, axes) && attrs->axes.v)
@@ -2427,6 +2491,7 @@ static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_map_attrs);
     if (FLX_HAS_(flx_map_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -2452,6 +2517,7 @@ static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_topk_attrs);
     if (FLX_HAS_NUMBER_(flx_topk_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     if (FLX_HAS_(flx_topk_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -2480,6 +2546,7 @@ static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_top_k_attrs);
     if (FLX_HAS_NUMBER_(flx_top_k_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     if (FLX_HAS_NUMBER_(flx_top_k_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -2512,6 +2579,7 @@ static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[5];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_sort_attrs);
     if (FLX_HAS_NUMBER_(flx_sort_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_sort_attrs, num_keys) && attrs->num_keys != FLX_DEFAULT)
@@ -2548,6 +2616,7 @@ static inline flx_val flx_argsort_with(flx_graph *g, flx_val x, const flx_argsor
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argsort_attrs);
     if (FLX_HAS_NUMBER_(flx_argsort_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argsort_attrs, stable) && attrs->stable >= 0)
@@ -2583,6 +2652,7 @@ static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, 
     flx_val flx_x[2];
     flx_x[0] = table;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_gather_attrs);
     if (FLX_HAS_NUMBER_(flx_gather_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_(flx_gather_attrs, oob) && attrs->oob)
@@ -2611,6 +2681,7 @@ static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val id
     flx_val flx_x[2];
     flx_x[0] = upd;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_scatter_add_attrs);
     if (FLX_HAS_NUMBER_(flx_scatter_add_attrs, R) && attrs->R != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("R", attrs->R);
     if (FLX_HAS_(flx_scatter_add_attrs, oob) && attrs->oob)
@@ -2639,6 +2710,7 @@ static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, 
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_take_along_attrs);
     if (FLX_HAS_NUMBER_(flx_take_along_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_(flx_take_along_attrs, oob) && attrs->oob)
@@ -2668,6 +2740,7 @@ static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_ho
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = i;
+    FLX_CHECK_SIZE_(flx_one_hot_attrs);
     if (FLX_HAS_NUMBER_(flx_one_hot_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_NUMBER_(flx_one_hot_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -2697,6 +2770,7 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_dynamic_slice_attrs);
     if (FLX_HAS_(flx_dynamic_slice_attrs, sizes) && attrs->sizes.v)
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     return flx_op1(g, "dynamic_slice", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -2736,6 +2810,7 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = indices;
+    FLX_CHECK_SIZE_(flx_gather_nd_attrs);
     if (FLX_HAS_(flx_gather_nd_attrs, slice_sizes) && attrs->slice_sizes.v)
         flx_a[flx_n++] = flx_attr_ints("slice_sizes", attrs->slice_sizes);
     if (FLX_HAS_(flx_gather_nd_attrs, start_index_map) && attrs->start_index_map.v)
@@ -2786,6 +2861,7 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
     flx_x[0] = x;
     flx_x[1] = indices;
     flx_x[2] = updates;
+    FLX_CHECK_SIZE_(flx_scatter_nd_attrs);
     if (FLX_HAS_(flx_scatter_nd_attrs, start_index_map) && attrs->start_index_map.v)
         flx_a[flx_n++] = flx_attr_ints("start_index_map", attrs->start_index_map);
     if (FLX_HAS_(flx_scatter_nd_attrs, offset_axes) && attrs->offset_axes.v)
@@ -2843,6 +2919,7 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
     flx_val flx_x[2];
     flx_x[0] = l;
     flx_x[1] = r;
+    FLX_CHECK_SIZE_(flx_dot_general_attrs);
     if (FLX_HAS_(flx_dot_general_attrs, lc) && attrs->lc.v)
         flx_a[flx_n++] = flx_attr_ints("lc", attrs->lc);
     if (FLX_HAS_(flx_dot_general_attrs, rc) && attrs->rc.v)
@@ -2877,6 +2954,7 @@ static inline flx_val flx_lora_matmul_with(flx_graph *g, flx_val x, flx_val w, f
     flx_x[1] = w;
     flx_x[2] = a;
     flx_x[3] = b;
+    FLX_CHECK_SIZE_(flx_lora_matmul_attrs);
     if (FLX_HAS_NUMBER_(flx_lora_matmul_attrs, scale) && attrs->scale == attrs->scale)
         flx_a[flx_n++] = flx_attr_real("scale", attrs->scale);
     return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -2900,6 +2978,7 @@ static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_einsum_attrs);
     if (FLX_HAS_(flx_einsum_attrs, eq) && attrs->eq)
         flx_a[flx_n++] = flx_attr_string("eq", attrs->eq);
     return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -2927,6 +3006,7 @@ static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_attrs);
     if (FLX_HAS_(flx_grouped_matmul_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -2954,6 +3034,7 @@ static inline flx_val flx_grouped_matmul_input_backward_with(flx_graph *g, flx_v
     flx_x[0] = dy;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_input_backward_attrs);
     if (FLX_HAS_(flx_grouped_matmul_input_backward_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "grouped_matmul_input_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -2984,6 +3065,7 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
     flx_x[0] = x;
     flx_x[1] = dy;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_weight_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_grouped_matmul_weight_backward_attrs, E) && attrs->E != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("E", attrs->E);
     if (FLX_HAS_(flx_grouped_matmul_weight_backward_attrs, oob) && attrs->oob)
@@ -3046,6 +3128,7 @@ static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, 
     flx_x[0] = lu;
     flx_x[1] = perm;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_lu_solve_attrs);
     if (FLX_HAS_(flx_lu_solve_attrs, trans) && attrs->trans)
         flx_a[flx_n++] = flx_attr_word("trans", attrs->trans);
     return flx_op1(g, "lu_solve", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -3087,6 +3170,7 @@ static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_chole
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_cholesky_attrs);
     if (FLX_HAS_NUMBER_(flx_cholesky_attrs, lower) && attrs->lower >= 0)
         flx_a[flx_n++] = flx_attr_int("lower", attrs->lower);
     return flx_op1(g, "cholesky", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3160,6 +3244,7 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_matrix_power_attrs);
     if (FLX_HAS_NUMBER_(flx_matrix_power_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "matrix_power", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3219,6 +3304,7 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
     flx_val flx_x[2];
     flx_x[0] = v;
     flx_x[1] = x;
+    FLX_CHECK_SIZE_(flx_spmv_attrs);
     if (FLX_HAS_(flx_spmv_attrs, rows) && attrs->rows.v)
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
     if (FLX_HAS_(flx_spmv_attrs, cols) && attrs->cols.v)
@@ -3250,6 +3336,7 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
     flx_val flx_x[2];
     flx_x[0] = v;
     flx_x[1] = x;
+    FLX_CHECK_SIZE_(flx_sparse_solve_attrs);
     if (FLX_HAS_(flx_sparse_solve_attrs, rows) && attrs->rows.v)
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
     if (FLX_HAS_(flx_sparse_solve_attrs, cols) && attrs->cols.v)
@@ -3283,6 +3370,7 @@ static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val
     flx_val flx_x[2];
     flx_x[0] = t;
     flx_x[1] = b;
+    FLX_CHECK_SIZE_(flx_solve_triangular_attrs);
     if (FLX_HAS_NUMBER_(flx_solve_triangular_attrs, lower) && attrs->lower >= 0)
         flx_a[flx_n++] = flx_attr_int("lower", attrs->lower);
     if (FLX_HAS_(flx_solve_triangular_attrs, trans) && attrs->trans)
@@ -3317,6 +3405,7 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_norm_attrs, ord) && attrs->ord == attrs->ord)
         flx_a[flx_n++] = flx_attr_real("ord", attrs->ord);
     if (FLX_HAS_(flx_norm_attrs, axes) && attrs->axes.v)
@@ -3396,6 +3485,7 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_pinv_attrs);
     if (FLX_HAS_NUMBER_(flx_pinv_attrs, rcond) && attrs->rcond == attrs->rcond)
         flx_a[flx_n++] = flx_attr_real("rcond", attrs->rcond);
     return flx_op1(g, "pinv", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3433,6 +3523,7 @@ static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t 
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_cg_attrs);
     if (FLX_HAS_(flx_cg_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_cg_attrs, tol) && attrs->tol == attrs->tol)
@@ -3462,6 +3553,7 @@ static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_gmres_attrs);
     if (FLX_HAS_(flx_gmres_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_gmres_attrs, tol) && attrs->tol == attrs->tol)
@@ -3491,6 +3583,7 @@ static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fixed_point_attrs);
     if (FLX_HAS_(flx_fixed_point_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_fixed_point_attrs, tol) && attrs->tol == attrs->tol)
@@ -3521,6 +3614,7 @@ static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_root_attrs);
     if (FLX_HAS_(flx_root_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_root_attrs, tol) && attrs->tol == attrs->tol)
@@ -3551,6 +3645,7 @@ static inline flx_val flx_odeint_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_odeint_attrs);
     if (FLX_HAS_(flx_odeint_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_odeint_attrs, rtol) && attrs->rtol == attrs->rtol)
@@ -3583,6 +3678,7 @@ static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fft_attrs);
     if (FLX_HAS_NUMBER_(flx_fft_attrs, inverse) && attrs->inverse >= 0)
         flx_a[flx_n++] = flx_attr_int("inverse", attrs->inverse);
     if (FLX_HAS_(flx_fft_attrs, norm) && attrs->norm)
@@ -3611,6 +3707,7 @@ static inline flx_val flx_fft_axis_with(flx_graph *g, flx_val x, const flx_fft_a
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fft_axis_attrs);
     if (FLX_HAS_NUMBER_(flx_fft_axis_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_fft_axis_attrs, inverse) && attrs->inverse >= 0)
@@ -3640,6 +3737,7 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fftn_attrs);
     if (FLX_HAS_(flx_fftn_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_fftn_attrs, norm) && attrs->norm)
@@ -3667,6 +3765,7 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_ifftn_attrs);
     if (FLX_HAS_(flx_ifftn_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_ifftn_attrs, norm) && attrs->norm)
@@ -3694,6 +3793,7 @@ static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2]
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_rfft_attrs);
     if (FLX_HAS_NUMBER_(flx_rfft_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_rfft_attrs, norm) && attrs->norm)
@@ -3722,6 +3822,7 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
     flx_val flx_x[2];
     flx_x[0] = re;
     flx_x[1] = im;
+    FLX_CHECK_SIZE_(flx_irfft_attrs);
     if (FLX_HAS_NUMBER_(flx_irfft_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_irfft_attrs, norm) && attrs->norm)
@@ -3759,6 +3860,7 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_attrs);
     if (FLX_HAS_(flx_conv_attrs, stride) && attrs->stride.v)
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
     if (FLX_HAS_(flx_conv_attrs, padding) && attrs->padding.v)
@@ -3808,6 +3910,7 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
     flx_val flx_x[2];
     flx_x[0] = z;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_backward_input_attrs);
     if (FLX_HAS_(flx_conv_backward_input_attrs, input_size) && attrs->input_size.v)
         flx_a[flx_n++] = flx_attr_ints("input_size", attrs->input_size);
     if (FLX_HAS_(flx_conv_backward_input_attrs, stride) && attrs->stride.v)
@@ -3848,6 +3951,7 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = z;
+    FLX_CHECK_SIZE_(flx_conv_backward_weight_attrs);
     if (FLX_HAS_(flx_conv_backward_weight_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_conv_backward_weight_attrs, stride) && attrs->stride.v)
@@ -3888,6 +3992,7 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_transpose_attrs);
     if (FLX_HAS_(flx_conv_transpose_attrs, stride) && attrs->stride.v)
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
     if (FLX_HAS_(flx_conv_transpose_attrs, padding) && attrs->padding.v)
@@ -3924,6 +4029,7 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_pool_attrs);
     if (FLX_HAS_(flx_pool_attrs, kind) && attrs->kind)
         flx_a[flx_n++] = flx_attr_word("kind", attrs->kind);
     if (FLX_HAS_(flx_pool_attrs, kernel_size) && attrs->kernel_size.v)
@@ -3959,6 +4065,7 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_pool_argmax_attrs);
     if (FLX_HAS_(flx_pool_argmax_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_pool_argmax_attrs, stride) && attrs->stride.v)
@@ -3991,6 +4098,7 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_max_pool_backward_attrs);
     if (FLX_HAS_(flx_max_pool_backward_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_max_pool_backward_attrs, stride) && attrs->stride.v)
@@ -4031,6 +4139,7 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_resize_attrs);
     if (FLX_HAS_(flx_resize_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_resize_attrs, mode) && attrs->mode)
@@ -4064,6 +4173,7 @@ static inline flx_val flx_stft_with(flx_graph *g, flx_val x, flx_val window, con
     size_t num_operands = 2;
     while (num_operands > 1 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_stft_attrs);
     if (FLX_HAS_NUMBER_(flx_stft_attrs, frame_len) && attrs->frame_len != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("frame_len", attrs->frame_len);
     if (FLX_HAS_NUMBER_(flx_stft_attrs, hop) && attrs->hop != FLX_DEFAULT)
@@ -4091,6 +4201,7 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
     flx_val flx_x[2];
     flx_x[0] = re;
     flx_x[1] = im;
+    FLX_CHECK_SIZE_(flx_psd_attrs);
     if (FLX_HAS_NUMBER_(flx_psd_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "psd", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4123,6 +4234,7 @@ static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *at
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fftfreq_attrs);
     if (FLX_HAS_NUMBER_(flx_fftfreq_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_fftfreq_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -4148,6 +4260,7 @@ static inline flx_val flx_rfftfreq_with(flx_graph *g, const flx_rfftfreq_attrs *
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_rfftfreq_attrs);
     if (FLX_HAS_NUMBER_(flx_rfftfreq_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_rfftfreq_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -4175,6 +4288,7 @@ static inline flx_val flx_log_mel_with(flx_graph *g, flx_val spec, flx_val filt,
     flx_val flx_x[2];
     flx_x[0] = spec;
     flx_x[1] = filt;
+    FLX_CHECK_SIZE_(flx_log_mel_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_attrs, floor) && attrs->floor == attrs->floor)
         flx_a[flx_n++] = flx_attr_real("floor", attrs->floor);
     return flx_op1(g, "log_mel", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4202,6 +4316,7 @@ static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_
     flx_x[0] = spec;
     flx_x[1] = filt;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_log_mel_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_backward_attrs, floor) && attrs->floor == attrs->floor)
         flx_a[flx_n++] = flx_attr_real("floor", attrs->floor);
     return flx_op1(g, "log_mel_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4229,6 +4344,7 @@ static inline flx_val flx_log_mel_normalize_with(flx_graph *g, flx_val y, const 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = y;
+    FLX_CHECK_SIZE_(flx_log_mel_normalize_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_normalize_attrs, range) && attrs->range == attrs->range)
         flx_a[flx_n++] = flx_attr_real("range", attrs->range);
     if (FLX_HAS_NUMBER_(flx_log_mel_normalize_attrs, shift) && attrs->shift == attrs->shift)
@@ -4259,6 +4375,7 @@ static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = spec;
+    FLX_CHECK_SIZE_(flx_welch_peaks_attrs);
     if (FLX_HAS_NUMBER_(flx_welch_peaks_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op(g, "welch_peaks", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
@@ -4289,6 +4406,7 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[7];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_reduce_window_attrs);
     if (FLX_HAS_(flx_reduce_window_attrs, window) && attrs->window.v)
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_reduce_window_attrs, combine) && (attrs->combine.word || attrs->combine.graph))
@@ -4336,6 +4454,7 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
     flx_x[0] = x;
     flx_x[1] = source;
     flx_x[2] = init;
+    FLX_CHECK_SIZE_(flx_select_and_scatter_attrs);
     if (FLX_HAS_(flx_select_and_scatter_attrs, window) && attrs->window.v)
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_select_and_scatter_attrs, select) && (attrs->select.word || attrs->select.graph))
@@ -4390,6 +4509,7 @@ static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx
     size_t num_operands = 4;
     while (num_operands > 3 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_attention_attrs);
     if (FLX_HAS_(flx_attention_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_attention_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
@@ -4446,6 +4566,7 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
     size_t num_operands = 5;
     while (num_operands > 4 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_attention_backward_attrs);
     if (FLX_HAS_(flx_attention_backward_attrs, wrt) && attrs->wrt)
         flx_a[flx_n++] = flx_attr_word("wrt", attrs->wrt);
     if (FLX_HAS_(flx_attention_backward_attrs, layout) && attrs->layout)
@@ -4496,6 +4617,7 @@ static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_a
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_axial_rope2d_attrs);
     if (FLX_HAS_NUMBER_(flx_axial_rope2d_attrs, end_x) && attrs->end_x != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("end_x", attrs->end_x);
     if (FLX_HAS_NUMBER_(flx_axial_rope2d_attrs, end_y) && attrs->end_y != FLX_DEFAULT)
@@ -4533,6 +4655,7 @@ static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, f
     flx_val flx_x[2];
     flx_x[0] = logits;
     flx_x[1] = labels;
+    FLX_CHECK_SIZE_(flx_softmax_cross_entropy_with_logits_attrs);
     if (FLX_HAS_(flx_softmax_cross_entropy_with_logits_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4562,6 +4685,7 @@ static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_
     flx_x[0] = logits;
     flx_x[1] = labels;
     flx_x[2] = dl;
+    FLX_CHECK_SIZE_(flx_softmax_cross_entropy_backward_attrs);
     if (FLX_HAS_(flx_softmax_cross_entropy_backward_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "softmax_cross_entropy_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4592,6 +4716,7 @@ static inline flx_val flx_layer_norm_with(flx_graph *g, flx_val x, flx_val gamma
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_layer_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4625,6 +4750,7 @@ static inline flx_val flx_rms_norm_with(flx_graph *g, flx_val x, flx_val gamma, 
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4656,6 +4782,7 @@ static inline flx_val flx_group_norm_with(flx_graph *g, flx_val x, flx_val gamma
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_group_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4685,6 +4812,7 @@ static inline flx_val flx_layer_norm2d_with(flx_graph *g, flx_val x, flx_val gam
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_layer_norm2d_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm2d_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "layer_norm2d", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4714,6 +4842,7 @@ static inline flx_val flx_batch_norm_inference_with(flx_graph *g, flx_val x, flx
     flx_x[2] = beta;
     flx_x[3] = mean;
     flx_x[4] = var;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
@@ -4744,6 +4873,7 @@ static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_batch_norm_training_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_training_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op(g, "batch_norm_training", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 3);
@@ -4774,6 +4904,7 @@ static inline flx_val flx_layer_norm_backward_input_with(flx_graph *g, flx_val x
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_layer_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_input_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4805,6 +4936,7 @@ static inline flx_val flx_layer_norm_backward_gamma_with(flx_graph *g, flx_val x
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_layer_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_gamma_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4838,6 +4970,7 @@ static inline flx_val flx_rms_norm_backward_input_with(flx_graph *g, flx_val x, 
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_input_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4871,6 +5004,7 @@ static inline flx_val flx_rms_norm_backward_gamma_with(flx_graph *g, flx_val x, 
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_gamma_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4904,6 +5038,7 @@ static inline flx_val flx_rms_norm_backward_beta_with(flx_graph *g, flx_val x, f
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_beta_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
@@ -4937,6 +5072,7 @@ static inline flx_val flx_group_norm_backward_input_with(flx_graph *g, flx_val x
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_input_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4968,6 +5104,7 @@ static inline flx_val flx_group_norm_backward_gamma_with(flx_graph *g, flx_val x
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_gamma_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4999,6 +5136,7 @@ static inline flx_val flx_group_norm_backward_beta_with(flx_graph *g, flx_val x,
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_beta_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
@@ -5033,6 +5171,7 @@ static inline flx_val flx_batch_norm_inference_backward_input_with(flx_graph *g,
     flx_x[2] = mean;
     flx_x[3] = var;
     flx_x[4] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_input_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_input", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
@@ -5064,6 +5203,7 @@ static inline flx_val flx_batch_norm_inference_backward_gamma_with(flx_graph *g,
     flx_x[1] = mean;
     flx_x[2] = var;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_gamma", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -5091,6 +5231,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_beta", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5140,6 +5281,7 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
     size_t num_operands = 6;
     while (num_operands > 5 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_gated_delta_net_attrs);
     if (FLX_HAS_NUMBER_(flx_gated_delta_net_attrs, carry_state) && attrs->carry_state >= 0)
         flx_a[flx_n++] = flx_attr_int("carry_state", attrs->carry_state);
     return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -5171,6 +5313,7 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
     flx_x[0] = x;
     flx_x[1] = cos;
     flx_x[2] = sin;
+    FLX_CHECK_SIZE_(flx_rope_attrs);
     if (FLX_HAS_(flx_rope_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_rope_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -5208,6 +5351,7 @@ static inline flx_val flx_rope_backward_with(flx_graph *g, flx_val dy, flx_val c
     flx_x[0] = dy;
     flx_x[1] = cos;
     flx_x[2] = sin;
+    FLX_CHECK_SIZE_(flx_rope_backward_attrs);
     if (FLX_HAS_(flx_rope_backward_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_rope_backward_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -5244,6 +5388,7 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_quantize_attrs);
     if (FLX_HAS_(flx_quantize_attrs, scales) && attrs->scales.v)
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
     if (FLX_HAS_(flx_quantize_attrs, zero_points) && attrs->zero_points.v)
@@ -5275,6 +5420,7 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = q;
+    FLX_CHECK_SIZE_(flx_dequantize_attrs);
     if (FLX_HAS_(flx_dequantize_attrs, scales) && attrs->scales.v)
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
     if (FLX_HAS_(flx_dequantize_attrs, zero_points) && attrs->zero_points.v)
@@ -5306,6 +5452,7 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_dequant_matmul_attrs);
     if (FLX_HAS_(flx_dequant_matmul_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_matmul_attrs, bs) && attrs->bs != FLX_DEFAULT)
@@ -5337,6 +5484,7 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_dequant_grouped_matmul_attrs);
     if (FLX_HAS_(flx_dequant_grouped_matmul_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_grouped_matmul_attrs, N) && attrs->N != FLX_DEFAULT)
@@ -5369,6 +5517,7 @@ static inline flx_val flx_dequant_moe_weights_with(flx_graph *g, flx_val w, cons
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = w;
+    FLX_CHECK_SIZE_(flx_dequant_moe_weights_attrs);
     if (FLX_HAS_(flx_dequant_moe_weights_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_moe_weights_attrs, E) && attrs->E != FLX_DEFAULT)
@@ -5411,6 +5560,7 @@ static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val s
     size_t num_operands = 2;
     while (num_operands > 1 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fake_quantize_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5455,6 +5605,7 @@ static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, f
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fake_quantize_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_backward_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5493,6 +5644,7 @@ static inline flx_val flx_fake_quantize_lsq_with(flx_graph *g, flx_val x, flx_va
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = s;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5529,6 +5681,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_x_with(flx_graph *g, flx_va
     flx_x[0] = x;
     flx_x[1] = s;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_backward_x_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_x_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_x_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5565,6 +5718,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_scale_with(flx_graph *g, fl
     flx_x[0] = x;
     flx_x[1] = s;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_backward_scale_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_scale_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_scale_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5603,6 +5757,7 @@ static inline flx_val flx_q_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = bias;
+    FLX_CHECK_SIZE_(flx_q_matmul_attrs);
     if (FLX_HAS_NUMBER_(flx_q_matmul_attrs, mult) && attrs->mult == attrs->mult)
         flx_a[flx_n++] = flx_attr_real("mult", attrs->mult);
     if (FLX_HAS_NUMBER_(flx_q_matmul_attrs, x_zp) && attrs->x_zp != FLX_DEFAULT)
@@ -5650,6 +5805,7 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = bias;
+    FLX_CHECK_SIZE_(flx_q_conv_attrs);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, mult) && attrs->mult == attrs->mult)
         flx_a[flx_n++] = flx_attr_real("mult", attrs->mult);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, x_zp) && attrs->x_zp != FLX_DEFAULT)
@@ -5713,6 +5869,7 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
     size_t num_operands = 1;
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rng_uniform_attrs);
     if (FLX_HAS_(flx_rng_uniform_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_uniform_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5758,6 +5915,7 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
     size_t num_operands = 1;
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rng_normal_attrs);
     if (FLX_HAS_(flx_rng_normal_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5796,6 +5954,7 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_rng_bits_attrs);
     if (FLX_HAS_(flx_rng_bits_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bits_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5829,6 +5988,7 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = state;
+    FLX_CHECK_SIZE_(flx_rng_bit_generator_attrs);
     if (FLX_HAS_(flx_rng_bit_generator_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bit_generator_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5858,6 +6018,7 @@ static inline flx_val flx_rng_split_with(flx_graph *g, flx_val key, const flx_rn
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_rng_split_attrs);
     if (FLX_HAS_NUMBER_(flx_rng_split_attrs, num) && attrs->num != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num", attrs->num);
     return flx_op1(g, "rng_split", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5895,6 +6056,7 @@ static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sa
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = logits;
+    FLX_CHECK_SIZE_(flx_sample_attrs);
     if (FLX_HAS_NUMBER_(flx_sample_attrs, top_k) && attrs->top_k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("top_k", attrs->top_k);
     if (FLX_HAS_NUMBER_(flx_sample_attrs, top_p) && attrs->top_p == attrs->top_p)
@@ -5926,6 +6088,7 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
     flx_val flx_x[2];
     flx_x[0] = key;
     flx_x[1] = p;
+    FLX_CHECK_SIZE_(flx_bernoulli_attrs);
     if (FLX_HAS_(flx_bernoulli_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "bernoulli", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -5959,6 +6122,7 @@ static inline flx_val flx_permutation_with(flx_graph *g, flx_val key, const flx_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_permutation_attrs);
     if (FLX_HAS_NUMBER_(flx_permutation_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "permutation", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5984,6 +6148,7 @@ static inline flx_val flx_dropout_with(flx_graph *g, flx_val x, flx_val key, con
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = key;
+    FLX_CHECK_SIZE_(flx_dropout_attrs);
     if (FLX_HAS_NUMBER_(flx_dropout_attrs, rate) && attrs->rate == attrs->rate)
         flx_a[flx_n++] = flx_attr_real("rate", attrs->rate);
     return flx_op1(g, "dropout", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -6009,6 +6174,7 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_truncated_normal_attrs);
     if (FLX_HAS_(flx_truncated_normal_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_truncated_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -6037,6 +6203,7 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_exponential_attrs);
     if (FLX_HAS_(flx_exponential_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_exponential_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -6065,6 +6232,7 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
     flx_val flx_x[2];
     flx_x[0] = key;
     flx_x[1] = a;
+    FLX_CHECK_SIZE_(flx_gamma_attrs);
     if (FLX_HAS_(flx_gamma_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -6092,6 +6260,7 @@ static inline uint32_t flx_if_with(flx_graph *g, const flx_val *operands, size_t
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_if_attrs);
     if (FLX_HAS_(flx_if_attrs, then) && attrs->then)
         flx_a[flx_n++] = flx_attr_graph("then", attrs->then);
     if (FLX_HAS_(flx_if_attrs, else_) && attrs->else_)
@@ -6117,6 +6286,7 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_case_attrs);
     if (FLX_HAS_(flx_case_attrs, branches) && attrs->branches.v)
         flx_a[flx_n++] = flx_attr_graphs("branches", attrs->branches);
     return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -6142,6 +6312,7 @@ static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_while_attrs);
     if (FLX_HAS_(flx_while_attrs, cond) && attrs->cond)
         flx_a[flx_n++] = flx_attr_graph("cond", attrs->cond);
     if (FLX_HAS_(flx_while_attrs, body) && attrs->body)
@@ -6176,6 +6347,7 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
 {
     flx_attr flx_a[6];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_custom_fn_attrs);
     if (FLX_HAS_(flx_custom_fn_attrs, fwd_body) && attrs->fwd_body)
         flx_a[flx_n++] = flx_attr_graph("fwd_body", attrs->fwd_body);
     if (FLX_HAS_(flx_custom_fn_attrs, vjp_body) && attrs->vjp_body)
@@ -6219,6 +6391,7 @@ static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_attrs);
     if (FLX_HAS_(flx_scan_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_scan_attrs, num_carry) && attrs->num_carry != FLX_DEFAULT)
@@ -6262,6 +6435,7 @@ static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *oper
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_while_backward_attrs);
     if (FLX_HAS_(flx_while_backward_attrs, cond) && attrs->cond)
         flx_a[flx_n++] = flx_attr_graph("cond", attrs->cond);
     if (FLX_HAS_(flx_while_backward_attrs, body) && attrs->body)
@@ -6302,6 +6476,7 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_backward_attrs);
     if (FLX_HAS_(flx_scan_backward_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_backward_attrs, body_vjp) && attrs->body_vjp)
@@ -6353,6 +6528,7 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
 {
     flx_attr flx_a[10];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_backward_xs_attrs);
     if (FLX_HAS_(flx_scan_backward_xs_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_backward_xs_attrs, body_vjp) && attrs->body_vjp)
@@ -6407,6 +6583,7 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_replay_backward_attrs);
     if (FLX_HAS_(flx_scan_replay_backward_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_replay_backward_attrs, body_vjp) && attrs->body_vjp)
@@ -6462,6 +6639,7 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_kernel_call_attrs);
     if (FLX_HAS_(flx_kernel_call_attrs, kernel) && attrs->kernel)
         flx_a[flx_n++] = flx_attr_string("kernel", attrs->kernel);
     if (FLX_HAS_(flx_kernel_call_attrs, inputs) && attrs->inputs)
@@ -6504,6 +6682,7 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_custom_attrs);
     if (FLX_HAS_(flx_custom_attrs, name) && attrs->name)
         flx_a[flx_n++] = flx_attr_string("name", attrs->name);
     if (FLX_HAS_NUMBER_(flx_custom_attrs, effect) && attrs->effect >= 0)
@@ -6537,6 +6716,7 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_reduce_attrs);
     if (FLX_HAS_(flx_all_reduce_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_(flx_all_reduce_attrs, op) && attrs->op)
@@ -6564,6 +6744,7 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_gather_attrs);
     if (FLX_HAS_(flx_all_gather_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_all_gather_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -6591,6 +6772,7 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_scatter_attrs);
     if (FLX_HAS_(flx_reduce_scatter_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_reduce_scatter_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -6619,6 +6801,7 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_to_all_attrs);
     if (FLX_HAS_(flx_all_to_all_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_all_to_all_attrs, split_axis) && attrs->split_axis != FLX_DEFAULT)
@@ -6648,6 +6831,7 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_broadcast_attrs);
     if (FLX_HAS_(flx_broadcast_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_broadcast_attrs, root) && attrs->root != FLX_DEFAULT)
@@ -6675,6 +6859,7 @@ static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_send_attrs);
     if (FLX_HAS_(flx_send_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_send_attrs, to) && attrs->to != FLX_DEFAULT)
@@ -6701,6 +6886,7 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_recv_attrs);
     if (FLX_HAS_(flx_recv_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_recv_attrs, from) && attrs->from != FLX_DEFAULT)
@@ -6734,6 +6920,7 @@ static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_att
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_axis_index_attrs);
     if (FLX_HAS_(flx_axis_index_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     return flx_op1(g, "axis_index", NULL, 0, flx_n ? flx_a : NULL, flx_n);
@@ -6777,6 +6964,7 @@ static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val posit
     flx_x[4] = colours;
     flx_x[5] = sh;
     flx_x[6] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_render_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6841,6 +7029,7 @@ static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_
     flx_x[5] = sh;
     flx_x[6] = meta;
     flx_x[7] = d_rgba;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_render_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_backward_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_backward_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6914,6 +7103,7 @@ static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val posi
     flx_x[4] = colours;
     flx_x[5] = sh;
     flx_x[6] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_prepare_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_prepare_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_prepare_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6967,6 +7157,7 @@ static inline flx_val flx_gaussian_splat_rasterize_with(flx_graph *g, flx_val pr
     flx_val flx_x[2];
     flx_x[0] = prep;
     flx_x[1] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_rasterize_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_rasterize_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_rasterize_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -7016,6 +7207,7 @@ static inline flx_val flx_fused_matmul_bias_act_with(flx_graph *g, flx_val x, fl
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_fused_matmul_bias_act_attrs);
     if (FLX_HAS_(flx_fused_matmul_bias_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "fused_matmul_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7042,6 +7234,7 @@ static inline flx_val flx_fused_swiglu_with(flx_graph *g, flx_val p, const flx_f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = p;
+    FLX_CHECK_SIZE_(flx_fused_swiglu_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_swiglu_attrs, gate_first) && attrs->gate_first >= 0)
         flx_a[flx_n++] = flx_attr_int("gate_first", attrs->gate_first);
     if (FLX_HAS_(flx_fused_swiglu_attrs, cast_to) && attrs->cast_to != FLX_DTYPE_NONE)
@@ -7102,6 +7295,7 @@ static inline flx_val flx_activation_backward_with(flx_graph *g, flx_val x, flx_
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_activation_backward_attrs);
     if (FLX_HAS_(flx_activation_backward_attrs, kind) && attrs->kind)
         flx_a[flx_n++] = flx_attr_word("kind", attrs->kind);
     return flx_op1(g, "activation_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -7128,6 +7322,7 @@ static inline flx_val flx_cumsum_backward_with(flx_graph *g, flx_val dy, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = dy;
+    FLX_CHECK_SIZE_(flx_cumsum_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_cumsum_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumsum_backward_attrs, exclusive) && attrs->exclusive >= 0)
@@ -7158,6 +7353,7 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
     flx_val flx_x[2];
     flx_x[0] = dy;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_gather_backward_attrs);
     if (FLX_HAS_(flx_gather_backward_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_NUMBER_(flx_gather_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -7200,6 +7396,7 @@ static inline flx_val flx_linear_with(flx_graph *g, flx_val x, flx_val w, flx_va
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_linear_attrs);
     if (FLX_HAS_(flx_linear_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7230,6 +7427,7 @@ static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, 
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fused_linear_attrs);
     if (FLX_HAS_(flx_fused_linear_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "fused_linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7263,6 +7461,7 @@ static inline uint32_t flx_linear_pair_with(flx_graph *g, flx_val x, flx_val w1,
     size_t num_operands = 5;
     while (num_operands > 3 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_linear_pair_attrs);
     if (FLX_HAS_(flx_linear_pair_attrs, act1) && attrs->act1)
         flx_a[flx_n++] = flx_attr_word("act1", attrs->act1);
     if (FLX_HAS_(flx_linear_pair_attrs, act2) && attrs->act2)
@@ -7293,6 +7492,7 @@ static inline flx_val flx_gated_ffn_with(flx_graph *g, flx_val x, flx_val w_gate
     flx_x[1] = w_gate;
     flx_x[2] = w_up;
     flx_x[3] = w_down;
+    FLX_CHECK_SIZE_(flx_gated_ffn_attrs);
     if (FLX_HAS_(flx_gated_ffn_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "gated_ffn", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -7320,6 +7520,7 @@ static inline flx_val flx_swiglu_ffn_with(flx_graph *g, flx_val x, flx_val w_in,
     flx_x[0] = x;
     flx_x[1] = w_in;
     flx_x[2] = w_out;
+    FLX_CHECK_SIZE_(flx_swiglu_ffn_attrs);
     if (FLX_HAS_NUMBER_(flx_swiglu_ffn_attrs, gate_first) && attrs->gate_first >= 0)
         flx_a[flx_n++] = flx_attr_int("gate_first", attrs->gate_first);
     return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7346,6 +7547,7 @@ static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_mlp_attrs);
     if (FLX_HAS_(flx_mlp_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_mlp_attrs, out_act) && attrs->out_act)
@@ -7377,6 +7579,7 @@ static inline uint32_t flx_residual_rms_norm_with(flx_graph *g, flx_val x, flx_v
     flx_x[0] = x;
     flx_x[1] = res;
     flx_x[2] = gamma;
+    FLX_CHECK_SIZE_(flx_residual_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_residual_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
@@ -7409,6 +7612,7 @@ static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w,
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_causal_conv1d_attrs);
     if (FLX_HAS_(flx_causal_conv1d_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "causal_conv1d", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7441,6 +7645,7 @@ static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operan
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_decoder_block_attrs);
     if (FLX_HAS_NUMBER_(flx_decoder_block_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_decoder_block_attrs, num_kv_heads) && attrs->num_kv_heads != FLX_DEFAULT)
@@ -7483,6 +7688,7 @@ static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, fl
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = w_out;
+    FLX_CHECK_SIZE_(flx_draft_head_attrs);
     if (FLX_HAS_(flx_draft_head_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "draft_head", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7515,6 +7721,7 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fused_attention_block_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_attention_block_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_fused_attention_block_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -7564,6 +7771,7 @@ static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_v
 {
     flx_attr flx_a[7];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fused_transformer_layer_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_transformer_layer_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_fused_transformer_layer_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -7617,6 +7825,7 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_fused_conv_bias_act_attrs);
     if (FLX_HAS_(flx_fused_conv_bias_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_fused_conv_bias_act_attrs, stride) && attrs->stride.v)
@@ -7678,6 +7887,7 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
     flx_x[1] = w;
     flx_x[2] = scale;
     flx_x[3] = shift;
+    FLX_CHECK_SIZE_(flx_fused_conv_affine_act_attrs);
     if (FLX_HAS_(flx_fused_conv_affine_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_fused_conv_affine_act_attrs, stride) && attrs->stride.v)
@@ -7734,6 +7944,7 @@ static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_va
         flx_x[num_operands++] = gamma;
     if (beta.id)
         flx_x[num_operands++] = beta;
+    FLX_CHECK_SIZE_(flx_fused_residual_ln_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_residual_ln_attrs, has_bias) && attrs->has_bias >= 0)
         flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
     if (FLX_HAS_NUMBER_(flx_fused_residual_ln_attrs, eps) && attrs->eps == attrs->eps)
@@ -7773,6 +7984,7 @@ static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, 
         flx_x[num_operands++] = gamma;
     if (beta.id)
         flx_x[num_operands++] = beta;
+    FLX_CHECK_SIZE_(flx_fused_residual_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_residual_rms_norm_attrs, has_bias) && attrs->has_bias >= 0)
         flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
     if (FLX_HAS_NUMBER_(flx_fused_residual_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -7804,6 +8016,7 @@ static inline flx_val flx_fused_ada_layer_norm_with(flx_graph *g, flx_val x, flx
     flx_x[0] = x;
     flx_x[1] = scale;
     flx_x[2] = shift;
+    FLX_CHECK_SIZE_(flx_fused_ada_layer_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_ada_layer_norm_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7828,6 +8041,7 @@ static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *o
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_elementwise_region_attrs);
     if (FLX_HAS_(flx_elementwise_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op1(g, "elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7858,6 +8072,7 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_batch_elementwise_region_attrs);
     if (FLX_HAS_(flx_batch_elementwise_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_batch_elementwise_region_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -7891,6 +8106,7 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_transform_region_attrs);
     if (FLX_HAS_(flx_transform_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op1(g, "transform_region", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -7905,6 +8121,8 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
 
 #undef FLX_HAS_
 #undef FLX_HAS_NUMBER_
+#undef FLX_CHECK_SIZE_
+#undef FLX_ALIGNMENT_
 
 FLX_END_DECLS
 #endif

@@ -73,6 +73,14 @@ flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, s
 flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
                                   flx_error *err);
 
+/* The names that a user gave to `function`: there are some, none is NULL, none is repeated. */
+flx_code flxi_check_wrt(const char *function, const char *const *wrt, size_t count, flx_error *err);
+/* Reads the options that a user gave to `function`. */
+flx_code flxi_check_grad_options(const char *function, const flx_grad_options *given, flx_grad_options *out,
+                                 flx_error *err);
+/* The graph has an output to differentiate. */
+flx_code flxi_check_loss(const flx_graph *g, flx_error *err);
+
 /* An input, parameter or pinned value with respect to which one can differentiate. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
 

@@ -531,7 +531,7 @@ static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, in
     const flxi_allocator *mem = &g->ctx->mem;
     flx_graph *prepared = NULL;
     if (order < 0 || order > FLXI_MAX_NESTING)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "the order must be in 0 .. %d, got %d", FLXI_MAX_NESTING, (int)order);
+        return flxi_fail(err, FLX_E_USAGE, "the order must be in 0 .. %d, got %d", FLXI_MAX_NESTING, (int)order);
     FLXI_TRY(flxi_prepare(g, MODE_JVP, &prepared, NULL, err));
     taylor w = {.src = prepared, .orders = (uint32_t)order, .err = err};
     size_t ids = (size_t)prepared->value_count + 1;
@@ -555,9 +555,9 @@ flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, 
     flx_graph *out = NULL;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = count && wrt
-                   ? run(g, wrt, count, order, &out, &local)
-                   : flxi_fail(&local, FLX_E_USAGE, "flx_taylor: no input given to differentiate with respect to");
+        code = flxi_check_wrt("flx_taylor", wrt, count, &local);
+    if (code == FLX_OK)
+        code = run(g, wrt, count, order, &out, &local);
     if (code != FLX_OK) {
         flxi_in_transform(&local, "taylor", g);
         if (err)

@@ -29,6 +29,10 @@ static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t cou
             i++;
         if (i == w->g->leaves.n)
             return flxi_no_input(w->err, w->g, in_axes[k].name);
+        for (size_t j = 0; j < k; j++)
+            if (strcmp(in_axes[j].name, in_axes[k].name) == 0)
+                return flxi_fail(w->err, FLX_E_DUP_NAME, "flx_vmap: the input '%.100s' is named twice",
+                                 in_axes[k].name);
         if (in_axes[k].axis == FLX_NO_AXIS)
             continue;
         int rank = flxi_type_at(w->g, w->g->leaves.at[i])->rank + 1;

@@ -191,7 +191,8 @@ struct flxi_device {
     const flxi_device_fact *facts; /* ended by {0}; NULL: none */
     bool (*route)(size_t i, const char **op, const char **name); /* the i-th way for nodes; NULL: none */
 
-    /* A kernel of the user; NULL: it runs none. checks_kernels: it detects races and checks arithmetic. */
+    /* A kernel of the user; NULL: it runs none. checks_kernels: it detects races, checks arithmetic and has
+       schedules. */
     flx_code (*run_dispatch)(const flxi_kdispatch *d, flx_error *err);
     bool checks_kernels;
 

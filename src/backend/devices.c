@@ -154,6 +154,9 @@ flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_dev
     if (o->flags && !(*out)->checks_kernels)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
                               "device '%s' neither detects races nor checks arithmetic", (*out)->name);
+    if (o->schedule != FLX_KERNEL_FORWARD && !(*out)->checks_kernels)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
+                              "device '%s' has no schedule: the order of invocations is its own", (*out)->name);
     return FLX_OK;
 }
 

@@ -2,6 +2,7 @@
 /* graph.c: building graphs and reading them back. All nodes are made by flxi_add_node. */
 #include "graph/graph.h"
 
+#include "base/options.h"
 #include "graph/op/foreign_names.h"
 #include "graph/op/infer.h"
 #include "graph/op/origin.h"
@@ -452,6 +453,17 @@ static const uint32_t *read_operands(flx_graph *g, const char *op, const flx_val
     return in;
 }
 
+flx_code flx_attrs_check(flx_graph *g, const void *attrs, const char *type, size_t size, size_t alignment)
+{
+    flx_error err = {0};
+    if (!may_build(g))
+        return flx_graph_error(g, NULL);
+    if (!attrs || !type || !alignment)
+        return flxi_graph_failf(g, FLX_E_USAGE, NULL,
+                                "flx_attrs_check: the struct, its type and its alignment must be given");
+    return flxi_options_check(attrs, size, alignment, type, &err) == FLX_OK ? FLX_OK : flxi_graph_fail(g, &err);
+}
+
 /* The id of result 0, or 0 with the error in g. */
 static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                          size_t num_attrs)
@@ -460,12 +472,16 @@ static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, si
     char name[60];
     void *filled;
     flx_error err = {0};
-    flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
+    if (!op) {
+        flxi_graph_failf(g, FLX_E_USAGE, NULL, "flx_op: the name of the op is NULL");
+        return 0;
+    }
+    flxi_opcode code = flxi_op_lookup(op, strlen(op));
     if (code == OP_NONE || (flxi_ops[code].traits & TRAIT_DECLARED)) {
         char hint[120];
-        bool is_known = op && flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
+        bool is_known = flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
         flxi_graph_failf(g, FLX_E_NAME, is_known ? hint : NULL, "there is no op called '%s'",
-                         op ? flxi_printable(name, sizeof name, op, strlen(op)) : "(null)");
+                         flxi_printable(name, sizeof name, op, strlen(op)));
         return 0;
     }
     if ((num_inputs && !inputs) || (num_attrs && !attrs) || num_inputs > UINT32_MAX / 2) {

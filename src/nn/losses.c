@@ -2,26 +2,54 @@
 /* losses.c: loss functions; each returns a scalar, the mean over the examples. */
 #include "nn/layer.h"
 
+#include "graph/graph.h"
+
 #include <math.h>
+#include <string.h>
 
 static flx_val mean(flx_graph *g, flx_val x)
 {
     return flx_reduce_mean(g, x, FLX_ALL, 0);
 }
 
+/* Two values of one type: what a loss compares element by element is not broadcast. */
+static bool check_pair(flx_graph *g, const char *function, flx_val y, flx_val target)
+{
+    const flx_type *a = flx_val_type(g, y), *b = flx_val_type(g, target);
+    if (!a || !b) /* the graph has an error, or gets one from the next op */
+        return true;
+    bool is_same = a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    if (is_same || flx_graph_error(g, NULL) != FLX_OK)
+        return is_same;
+    char first[100], second[100];
+    flx_type_print(flx_graph_context(g), a, first, sizeof first);
+    flx_type_print(flx_graph_context(g), b, second, sizeof second);
+    flxi_graph_failf(g, FLX_E_SHAPE, "reshape or expand one of them", "%s: the shapes of %s and %s differ", function,
+                     first, second);
+    return false;
+}
+
 flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_mse", y, target))
+        return FLX_NONE;
     return mean(g, flx_square(g, flx_sub(g, y, target)));
 }
 
 flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_mae", y, target))
+        return FLX_NONE;
     return mean(g, flx_abs(g, flx_sub(g, y, target)));
 }
 
 /* c (|d| - c / 2) with c = min(|d|, delta): d^2 / 2 up to delta, delta (|d| - delta / 2) beyond. */
 flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
 {
+    if (!check_pair(g, "flx_nn_huber", y, target) ||
+        !flxi_nn_require(g, delta > 0 && isfinite(delta), "flx_nn_huber", "delta must be positive and finite, got %g",
+                         delta))
+        return FLX_NONE;
     flx_val d = flx_abs(g, flx_sub(g, y, target)), limit = flxi_nn_number(g, d, delta),
             half = flxi_nn_number(g, d, 0.5);
     flx_val inside = flx_mul(g, half, flx_square(g, d));
@@ -32,6 +60,9 @@ flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
 /* The smoothed target has (1 - s) at the label and s / C everywhere. */
 flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing)
 {
+    if (!flxi_nn_require(g, smoothing >= 0 && smoothing <= 1, "flx_nn_cross_entropy",
+                         "smoothing must be in [0, 1], got %g", smoothing))
+        return FLX_NONE;
     flx_val hard = mean(g, flx_softmax_cross_entropy_with_logits(g, logits, labels, NULL));
     if (smoothing == 0)
         return hard;
@@ -43,11 +74,15 @@ flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, doubl
 /* softplus(z) - t z: log(1 + e^z) without overflow. */
 flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_bce_with_logits", logits, target))
+        return FLX_NONE;
     return mean(g, flx_sub(g, flx_softplus(g, logits), flx_mul(g, logits, target)));
 }
 
 flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q)
 {
+    if (!check_pair(g, "flx_nn_kl", p, log_q))
+        return FLX_NONE;
     flx_val zero = flxi_nn_number(g, p, 0), is_there = flx_gt(g, p, zero);
     flx_val safe = flx_where(g, is_there, p, flxi_nn_number(g, p, 1));
     flx_val terms = flx_where(g, is_there, flx_mul(g, p, flx_sub(g, flx_log(g, safe), log_q)), zero);
@@ -168,6 +203,9 @@ flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val inpu
     const flx_type *p = flxi_nn_type(g, log_probs), *l = flxi_nn_type(g, labels);
     if (flx_graph_error(g, NULL) != FLX_OK || p->rank != 3 || l->rank != 2)
         return flx_take_along(g, log_probs, labels, 1, NULL); /* its message reports the ranks */
+    bool is_class = blank >= 0 && (!flx_dim_is_static(p->dims[2]) || blank < p->dims[2]);
+    if (!flxi_nn_require(g, is_class, "flx_nn_ctc", "blank %lld is not one of the classes", (long long)blank))
+        return FLX_NONE;
     flx_context *ctx = flx_graph_context(g);
     ctc c = {g, (flx_dtype)p->dtype, (flx_dtype)l->dtype, p->dims[0], p->dims[1], p->dims[2], l->dims[1], 0};
     c.states = flx_dim_add(ctx, flx_dim_mul(ctx, c.labels, 2), 1);

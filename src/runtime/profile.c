@@ -60,7 +60,7 @@ flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx
 {
     flx_error local = {0};
     flx_run_options o;
-    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &o, &local);
+    flx_code code = flxi_exec_check_run("flx_exec_profile", e, options, feeds, num_feeds, outputs, &o, &local);
     if (code == FLX_OK && capacity && !steps)
         code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: where to write the steps must be given");
     profile p = {.times = steps, .capacity = capacity};

@@ -19,13 +19,16 @@ enum { NUM_ROWS = sizeof rows / sizeof *rows, PLAIN_SIZE = 64 };
 /* The name in the form in which names are compared; "" when it is too long to be one. */
 static void make_plain(const char *name, size_t n, char plain[PLAIN_SIZE])
 {
-    size_t k = 0;
-    for (size_t i = 0; i < n && k < PLAIN_SIZE; i++) {
+    size_t k = 0; /* letters since the last dot, of which there may be more than fit */
+    for (size_t i = 0; i < n; i++) {
         char c = name[i];
-        if (c == '.')
+        if (c == '.') {
             k = 0;
-        else if (c != '_')
-            plain[k++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        } else if (c != '_') {
+            if (k < PLAIN_SIZE)
+                plain[k] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+            k++;
+        }
     }
     plain[k < PLAIN_SIZE ? k : 0] = 0;
 }
@@ -156,7 +159,9 @@ const char *flxi_foreign_attr(const flxi_op *op, const char *key)
 
 flx_code flx_foreign_name(size_t i, flx_foreign_view *out)
 {
-    if (!out || i >= NUM_ROWS)
+    if (!out)
+        return FLX_E_USAGE;
+    if (i >= NUM_ROWS)
         return FLX_E_NAME;
     *out = rows[i];
     return FLX_OK;
@@ -165,10 +170,12 @@ flx_code flx_foreign_name(size_t i, flx_foreign_view *out)
 flx_code flx_foreign_find(const char *name, flx_foreign_view *out)
 {
     char plain[PLAIN_SIZE];
-    make_plain(name ? name : "", name ? strlen(name) : 0, plain);
+    if (!name || !out)
+        return FLX_E_USAGE;
+    make_plain(name, strlen(name), plain);
     const flx_foreign_view *row = find_row(plain);
     const char *own = row ? NULL : find_own(plain);
-    if (!out || (!row && !own))
+    if (!row && !own)
         return FLX_E_NAME;
     *out = row ? *row : (flx_foreign_view){own, "", own, ""};
     return FLX_OK;

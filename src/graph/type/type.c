@@ -143,7 +143,7 @@ static size_t write_fixed(flx_context *ctx, const flx_type *t, write_fn write, c
     flxi_strbuf_init(&out, &mem);
     write(ctx, t, &out);
     size_t n = out.n;
-    if (size) {
+    if (buffer && size) {
         int k = snprintf(buffer, size, "%s", out.at ? out.at : "");
         if ((out.failed || k >= (int)size) && size > 4)
             memcpy(buffer + size - 4, "...", 4);

@@ -56,11 +56,17 @@ static flx_code check_data(flxi_infer *f, uint32_t i)
                                   flxi_shape_str(f->ctx, x, &tx));
 }
 
+flx_code flxi_check_eps(flxi_infer *f, const char *name, double eps)
+{
+    if (eps >= 0 && !isinf(eps))
+        return FLX_OK;
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must be a finite number >= 0, got %g", name, eps);
+}
+
 static flx_code check_operands(flxi_infer *f)
 {
     const flxi_norm_attrs *a = f->attrs;
-    if (!(a->eps >= 0) || isinf(a->eps))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "eps must be a finite number >= 0, got %g", a->eps);
+    FLXI_TRY(flxi_check_eps(f, "eps", a->eps));
     for (uint32_t i = 1; i < f->nin; i++)
         FLXI_TRY(is_parameter(f->op, i) ? check_parameter(f, i, a->axis) : check_data(f, i));
     return FLX_OK;

@@ -179,9 +179,9 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
 #define FLX_LOUD_ _Pragma("GCC diagnostic pop")
 #endif
 #if defined(__GNUC__)
-#define FLX_CALL_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })
+#define FLX_BUILT_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })
 #else
-#define FLX_CALL_(type, call) call
+#define FLX_BUILT_(type, call) call
 #endif
 
 /* ---- elementwise ---- */
@@ -215,7 +215,7 @@ static inline flx_val flx_cast_with(flx_graph *g, flx_val x, const flx_cast_attr
 
 #ifndef __cplusplus
 #define flx_cast(...) FLX_CAST_(__VA_ARGS__, .struct_size = sizeof(flx_cast_attrs))
-#define FLX_CAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_cast_with((g_), (x_), &(flx_cast_attrs){.struct_size = 0, \
+#define FLX_CAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cast_with((g_), (x_), &(flx_cast_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -240,7 +240,7 @@ static inline flx_val flx_bitcast_with(flx_graph *g, flx_val x, const flx_bitcas
 
 #ifndef __cplusplus
 #define flx_bitcast(...) FLX_BITCAST_(__VA_ARGS__, .struct_size = sizeof(flx_bitcast_attrs))
-#define FLX_BITCAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_bitcast_with((g_), (x_), &(flx_bitcast_attrs){.struct_size = \
+#define FLX_BITCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_bitcast_with((g_), (x_), &(flx_bitcast_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -269,7 +269,7 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_reduce_precision(...) FLX_REDUCE_PRECISION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_reduce_precision_attrs))
-#define FLX_REDUCE_PRECISION_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_precision_with((g_), (x_), \
+#define FLX_REDUCE_PRECISION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_precision_with((g_), (x_), \
     &(flx_reduce_precision_attrs){.exponent = FLX_DEFAULT, .mantissa = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -301,7 +301,7 @@ static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_at
 
 #ifndef __cplusplus
 #define flx_print(...) FLX_PRINT_(__VA_ARGS__, .struct_size = sizeof(flx_print_attrs))
-#define FLX_PRINT_(g_, x_, ...) FLX_CALL_(flx_val, flx_print_with((g_), (x_), &(flx_print_attrs){.struct_size = 0, \
+#define FLX_PRINT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_print_with((g_), (x_), &(flx_print_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -327,7 +327,7 @@ static inline flx_val flx_check_with(flx_graph *g, flx_val x, flx_val ok, const 
 
 #ifndef __cplusplus
 #define flx_check(...) FLX_CHECK_(__VA_ARGS__, .struct_size = sizeof(flx_check_attrs))
-#define FLX_CHECK_(g_, x_, ok_, ...) FLX_CALL_(flx_val, flx_check_with((g_), (x_), (ok_), \
+#define FLX_CHECK_(g_, x_, ok_, ...) FLX_BUILT_(flx_val, flx_check_with((g_), (x_), (ok_), \
     &(flx_check_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -918,7 +918,7 @@ static inline flx_val flx_round_with(flx_graph *g, flx_val x, const flx_round_at
 
 #ifndef __cplusplus
 #define flx_round(...) FLX_ROUND_(__VA_ARGS__, .struct_size = sizeof(flx_round_attrs))
-#define FLX_ROUND_(g_, x_, ...) FLX_CALL_(flx_val, flx_round_with((g_), (x_), &(flx_round_attrs){.struct_size = 0, \
+#define FLX_ROUND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_round_with((g_), (x_), &(flx_round_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1023,7 +1023,7 @@ static inline flx_val flx_elu_with(flx_graph *g, flx_val x, const flx_elu_attrs 
 
 #ifndef __cplusplus
 #define flx_elu(...) FLX_ELU_(__VA_ARGS__, .struct_size = sizeof(flx_elu_attrs))
-#define FLX_ELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_elu_with((g_), (x_), &(flx_elu_attrs){.alpha = NAN, .struct_size \
+#define FLX_ELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_elu_with((g_), (x_), &(flx_elu_attrs){.alpha = NAN, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -1048,7 +1048,7 @@ static inline flx_val flx_celu_with(flx_graph *g, flx_val x, const flx_celu_attr
 
 #ifndef __cplusplus
 #define flx_celu(...) FLX_CELU_(__VA_ARGS__, .struct_size = sizeof(flx_celu_attrs))
-#define FLX_CELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_celu_with((g_), (x_), &(flx_celu_attrs){.alpha = NAN, \
+#define FLX_CELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_celu_with((g_), (x_), &(flx_celu_attrs){.alpha = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1073,8 +1073,8 @@ static inline flx_val flx_leaky_relu_with(flx_graph *g, flx_val x, const flx_lea
 
 #ifndef __cplusplus
 #define flx_leaky_relu(...) FLX_LEAKY_RELU_(__VA_ARGS__, .struct_size = sizeof(flx_leaky_relu_attrs))
-#define FLX_LEAKY_RELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_leaky_relu_with((g_), (x_), &(flx_leaky_relu_attrs){.alpha \
-    = NAN, .struct_size = 0, __VA_ARGS__}))
+#define FLX_LEAKY_RELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_leaky_relu_with((g_), (x_), \
+    &(flx_leaky_relu_attrs){.alpha = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_hard_sigmoid_attrs {
@@ -1101,7 +1101,7 @@ static inline flx_val flx_hard_sigmoid_with(flx_graph *g, flx_val x, const flx_h
 
 #ifndef __cplusplus
 #define flx_hard_sigmoid(...) FLX_HARD_SIGMOID_(__VA_ARGS__, .struct_size = sizeof(flx_hard_sigmoid_attrs))
-#define FLX_HARD_SIGMOID_(g_, x_, ...) FLX_CALL_(flx_val, flx_hard_sigmoid_with((g_), (x_), \
+#define FLX_HARD_SIGMOID_(g_, x_, ...) FLX_BUILT_(flx_val, flx_hard_sigmoid_with((g_), (x_), \
     &(flx_hard_sigmoid_attrs){.alpha = NAN, .beta = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1129,7 +1129,7 @@ static inline flx_val flx_threshold_with(flx_graph *g, flx_val x, const flx_thre
 
 #ifndef __cplusplus
 #define flx_threshold(...) FLX_THRESHOLD_(__VA_ARGS__, .struct_size = sizeof(flx_threshold_attrs))
-#define FLX_THRESHOLD_(g_, x_, ...) FLX_CALL_(flx_val, flx_threshold_with((g_), (x_), &(flx_threshold_attrs){.theta = \
+#define FLX_THRESHOLD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_threshold_with((g_), (x_), &(flx_threshold_attrs){.theta = \
     NAN, .value = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1215,6 +1215,7 @@ static inline flx_val flx_zeta_derivative_with(flx_graph *g, flx_val x, flx_val 
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = q;
+    FLX_CHECK_SIZE_(flx_zeta_derivative_attrs);
     if (FLX_HAS_NUMBER_(flx_zeta_derivative_attrs, order) && attrs->order != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("order", attrs->order);
     return flx_op1(g, "zeta_derivative", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -1222,7 +1223,7 @@ static inline flx_val flx_zeta_derivative_with(flx_graph *g, flx_val x, flx_val 
 
 #ifndef __cplusplus
 #define flx_zeta_derivative(...) FLX_ZETA_DERIVATIVE_(__VA_ARGS__, .struct_size = sizeof(flx_zeta_derivative_attrs))
-#define FLX_ZETA_DERIVATIVE_(g_, x_, q_, ...) FLX_CALL_(flx_val, flx_zeta_derivative_with((g_), (x_), (q_), \
+#define FLX_ZETA_DERIVATIVE_(g_, x_, q_, ...) FLX_BUILT_(flx_val, flx_zeta_derivative_with((g_), (x_), (q_), \
     &(flx_zeta_derivative_attrs){.order = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1316,7 +1317,7 @@ static inline flx_val flx_const_with(flx_graph *g, const flx_const_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_const(...) FLX_CONST_(__VA_ARGS__, .struct_size = sizeof(flx_const_attrs))
-#define FLX_CONST_(g_, ...) FLX_CALL_(flx_val, flx_const_with((g_), &(flx_const_attrs){.struct_size = 0, \
+#define FLX_CONST_(g_, ...) FLX_BUILT_(flx_val, flx_const_with((g_), &(flx_const_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1342,7 +1343,7 @@ static inline flx_val flx_full_with(flx_graph *g, const flx_full_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_full(...) FLX_FULL_(__VA_ARGS__, .struct_size = sizeof(flx_full_attrs))
-#define FLX_FULL_(g_, ...) FLX_CALL_(flx_val, flx_full_with((g_), &(flx_full_attrs){.struct_size = 0, __VA_ARGS__}))
+#define FLX_FULL_(g_, ...) FLX_BUILT_(flx_val, flx_full_with((g_), &(flx_full_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_iota_attrs {
@@ -1367,7 +1368,7 @@ static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_iota(...) FLX_IOTA_(__VA_ARGS__, .struct_size = sizeof(flx_iota_attrs))
-#define FLX_IOTA_(g_, ...) FLX_CALL_(flx_val, flx_iota_with((g_), &(flx_iota_attrs){.axis = FLX_DEFAULT, .struct_size \
+#define FLX_IOTA_(g_, ...) FLX_BUILT_(flx_val, flx_iota_with((g_), &(flx_iota_attrs){.axis = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -1399,7 +1400,7 @@ static inline flx_val flx_eye_with(flx_graph *g, const flx_eye_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_eye(...) FLX_EYE_(__VA_ARGS__, .struct_size = sizeof(flx_eye_attrs))
-#define FLX_EYE_(g_, ...) FLX_CALL_(flx_val, flx_eye_with((g_), &(flx_eye_attrs){.n = FLX_DEFAULT, .m = FLX_DEFAULT, \
+#define FLX_EYE_(g_, ...) FLX_BUILT_(flx_val, flx_eye_with((g_), &(flx_eye_attrs){.n = FLX_DEFAULT, .m = FLX_DEFAULT, \
     .k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1424,7 +1425,7 @@ static inline flx_val flx_dim_size_with(flx_graph *g, flx_val x, const flx_dim_s
 
 #ifndef __cplusplus
 #define flx_dim_size(...) FLX_DIM_SIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dim_size_attrs))
-#define FLX_DIM_SIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_dim_size_with((g_), (x_), &(flx_dim_size_attrs){.axis = \
+#define FLX_DIM_SIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_dim_size_with((g_), (x_), &(flx_dim_size_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1449,7 +1450,7 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
 
 #ifndef __cplusplus
 #define flx_reshape(...) FLX_RESHAPE_(__VA_ARGS__, .struct_size = sizeof(flx_reshape_attrs))
-#define FLX_RESHAPE_(g_, x_, ...) FLX_CALL_(flx_val, flx_reshape_with((g_), (x_), &(flx_reshape_attrs){.struct_size = \
+#define FLX_RESHAPE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reshape_with((g_), (x_), &(flx_reshape_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1474,7 +1475,7 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
 
 #ifndef __cplusplus
 #define flx_transpose(...) FLX_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_transpose_attrs))
-#define FLX_TRANSPOSE_(g_, x_, ...) FLX_CALL_(flx_val, flx_transpose_with((g_), (x_), \
+#define FLX_TRANSPOSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transpose_with((g_), (x_), \
     &(flx_transpose_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1499,7 +1500,7 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
 
 #ifndef __cplusplus
 #define flx_expand(...) FLX_EXPAND_(__VA_ARGS__, .struct_size = sizeof(flx_expand_attrs))
-#define FLX_EXPAND_(g_, x_, ...) FLX_CALL_(flx_val, flx_expand_with((g_), (x_), &(flx_expand_attrs){.struct_size = 0, \
+#define FLX_EXPAND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_expand_with((g_), (x_), &(flx_expand_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1528,7 +1529,7 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_broadcast_in_dim(...) FLX_BROADCAST_IN_DIM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_broadcast_in_dim_attrs))
-#define FLX_BROADCAST_IN_DIM_(g_, x_, ...) FLX_CALL_(flx_val, flx_broadcast_in_dim_with((g_), (x_), \
+#define FLX_BROADCAST_IN_DIM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_in_dim_with((g_), (x_), \
     &(flx_broadcast_in_dim_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1553,7 +1554,7 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
 
 #ifndef __cplusplus
 #define flx_squeeze(...) FLX_SQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_squeeze_attrs))
-#define FLX_SQUEEZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_squeeze_with((g_), (x_), &(flx_squeeze_attrs){.struct_size = \
+#define FLX_SQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_squeeze_with((g_), (x_), &(flx_squeeze_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1578,7 +1579,7 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
 
 #ifndef __cplusplus
 #define flx_unsqueeze(...) FLX_UNSQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_unsqueeze_attrs))
-#define FLX_UNSQUEEZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_unsqueeze_with((g_), (x_), \
+#define FLX_UNSQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_unsqueeze_with((g_), (x_), \
     &(flx_unsqueeze_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1609,7 +1610,7 @@ static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_
 
 #ifndef __cplusplus
 #define flx_narrow(...) FLX_NARROW_(__VA_ARGS__, .struct_size = sizeof(flx_narrow_attrs))
-#define FLX_NARROW_(g_, x_, ...) FLX_CALL_(flx_val, flx_narrow_with((g_), (x_), &(flx_narrow_attrs){.axis = \
+#define FLX_NARROW_(g_, x_, ...) FLX_BUILT_(flx_val, flx_narrow_with((g_), (x_), &(flx_narrow_attrs){.axis = \
     FLX_DEFAULT, .start = FLX_DEFAULT, .len = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1640,7 +1641,7 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
 
 #ifndef __cplusplus
 #define flx_slice(...) FLX_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_slice_attrs))
-#define FLX_SLICE_(g_, x_, ...) FLX_CALL_(flx_val, flx_slice_with((g_), (x_), &(flx_slice_attrs){.struct_size = 0, \
+#define FLX_SLICE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_slice_with((g_), (x_), &(flx_slice_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1672,7 +1673,7 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
 
 #ifndef __cplusplus
 #define flx_pad(...) FLX_PAD_(__VA_ARGS__, .struct_size = sizeof(flx_pad_attrs))
-#define FLX_PAD_(g_, x_, value_, ...) FLX_CALL_(flx_val, flx_pad_with((g_), (x_), (value_), \
+#define FLX_PAD_(g_, x_, value_, ...) FLX_BUILT_(flx_val, flx_pad_with((g_), (x_), (value_), \
     &(flx_pad_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1697,7 +1698,7 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
 
 #ifndef __cplusplus
 #define flx_reverse(...) FLX_REVERSE_(__VA_ARGS__, .struct_size = sizeof(flx_reverse_attrs))
-#define FLX_REVERSE_(g_, x_, ...) FLX_CALL_(flx_val, flx_reverse_with((g_), (x_), &(flx_reverse_attrs){.struct_size = \
+#define FLX_REVERSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reverse_with((g_), (x_), &(flx_reverse_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1721,7 +1722,7 @@ static inline flx_val flx_concat_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_concat(...) FLX_CONCAT_(__VA_ARGS__, .struct_size = sizeof(flx_concat_attrs))
-#define FLX_CONCAT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_concat_with((g_), (operands_), \
+#define FLX_CONCAT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_concat_with((g_), (operands_), \
     (num_operands_), &(flx_concat_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1745,7 +1746,7 @@ static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_stack(...) FLX_STACK_(__VA_ARGS__, .struct_size = sizeof(flx_stack_attrs))
-#define FLX_STACK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_stack_with((g_), (operands_), \
+#define FLX_STACK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_stack_with((g_), (operands_), \
     (num_operands_), &(flx_stack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1774,7 +1775,7 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
 
 #ifndef __cplusplus
 #define flx_split(...) FLX_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_split_attrs))
-#define FLX_SPLIT_(g_, x_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_split_with((g_), (x_), (results_), \
+#define FLX_SPLIT_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_split_with((g_), (x_), (results_), \
     (capacity_), &(flx_split_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1800,7 +1801,7 @@ static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *result
 
 #ifndef __cplusplus
 #define flx_unstack(...) FLX_UNSTACK_(__VA_ARGS__, .struct_size = sizeof(flx_unstack_attrs))
-#define FLX_UNSTACK_(g_, x_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_unstack_with((g_), (x_), (results_), \
+#define FLX_UNSTACK_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_unstack_with((g_), (x_), (results_), \
     (capacity_), &(flx_unstack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1825,7 +1826,7 @@ static inline flx_val flx_tril_with(flx_graph *g, flx_val x, const flx_tril_attr
 
 #ifndef __cplusplus
 #define flx_tril(...) FLX_TRIL_(__VA_ARGS__, .struct_size = sizeof(flx_tril_attrs))
-#define FLX_TRIL_(g_, x_, ...) FLX_CALL_(flx_val, flx_tril_with((g_), (x_), &(flx_tril_attrs){.k = FLX_DEFAULT, \
+#define FLX_TRIL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tril_with((g_), (x_), &(flx_tril_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1850,7 +1851,7 @@ static inline flx_val flx_triu_with(flx_graph *g, flx_val x, const flx_triu_attr
 
 #ifndef __cplusplus
 #define flx_triu(...) FLX_TRIU_(__VA_ARGS__, .struct_size = sizeof(flx_triu_attrs))
-#define FLX_TRIU_(g_, x_, ...) FLX_CALL_(flx_val, flx_triu_with((g_), (x_), &(flx_triu_attrs){.k = FLX_DEFAULT, \
+#define FLX_TRIU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_triu_with((g_), (x_), &(flx_triu_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1876,7 +1877,7 @@ static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attr
 
 #ifndef __cplusplus
 #define flx_diag(...) FLX_DIAG_(__VA_ARGS__, .struct_size = sizeof(flx_diag_attrs))
-#define FLX_DIAG_(g_, x_, ...) FLX_CALL_(flx_val, flx_diag_with((g_), (x_), &(flx_diag_attrs){.k = FLX_DEFAULT, \
+#define FLX_DIAG_(g_, x_, ...) FLX_BUILT_(flx_val, flx_diag_with((g_), (x_), &(flx_diag_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1901,7 +1902,7 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
 
 #ifndef __cplusplus
 #define flx_tile(...) FLX_TILE_(__VA_ARGS__, .struct_size = sizeof(flx_tile_attrs))
-#define FLX_TILE_(g_, x_, ...) FLX_CALL_(flx_val, flx_tile_with((g_), (x_), &(flx_tile_attrs){.struct_size = 0, \
+#define FLX_TILE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tile_with((g_), (x_), &(flx_tile_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1929,7 +1930,7 @@ static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_
 
 #ifndef __cplusplus
 #define flx_repeat(...) FLX_REPEAT_(__VA_ARGS__, .struct_size = sizeof(flx_repeat_attrs))
-#define FLX_REPEAT_(g_, x_, ...) FLX_CALL_(flx_val, flx_repeat_with((g_), (x_), &(flx_repeat_attrs){.repeats = \
+#define FLX_REPEAT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_repeat_with((g_), (x_), &(flx_repeat_attrs){.repeats = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1957,7 +1958,7 @@ static inline flx_val flx_roll_with(flx_graph *g, flx_val x, const flx_roll_attr
 
 #ifndef __cplusplus
 #define flx_roll(...) FLX_ROLL_(__VA_ARGS__, .struct_size = sizeof(flx_roll_attrs))
-#define FLX_ROLL_(g_, x_, ...) FLX_CALL_(flx_val, flx_roll_with((g_), (x_), &(flx_roll_attrs){.shift = FLX_DEFAULT, \
+#define FLX_ROLL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_roll_with((g_), (x_), &(flx_roll_attrs){.shift = FLX_DEFAULT, \
     .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1981,7 +1982,7 @@ static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, 
 
 #ifndef __cplusplus
 #define flx_meshgrid(...) FLX_MESHGRID_(__VA_ARGS__, .struct_size = sizeof(flx_meshgrid_attrs))
-#define FLX_MESHGRID_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_MESHGRID_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_meshgrid_with((g_), (operands_), (num_operands_), (results_), (capacity_), &(flx_meshgrid_attrs){.struct_size \
     = 0, __VA_ARGS__}))
 #endif
@@ -2013,7 +2014,7 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_sum(...) FLX_REDUCE_SUM_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_sum_attrs))
-#define FLX_REDUCE_SUM_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_sum_with((g_), (x_), \
+#define FLX_REDUCE_SUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_sum_with((g_), (x_), \
     &(flx_reduce_sum_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2041,7 +2042,7 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
 
 #ifndef __cplusplus
 #define flx_reduce_mean(...) FLX_REDUCE_MEAN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_mean_attrs))
-#define FLX_REDUCE_MEAN_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_mean_with((g_), (x_), \
+#define FLX_REDUCE_MEAN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_mean_with((g_), (x_), \
     &(flx_reduce_mean_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2069,7 +2070,7 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_max(...) FLX_REDUCE_MAX_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_max_attrs))
-#define FLX_REDUCE_MAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_max_with((g_), (x_), \
+#define FLX_REDUCE_MAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_max_with((g_), (x_), \
     &(flx_reduce_max_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2097,7 +2098,7 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_min(...) FLX_REDUCE_MIN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_min_attrs))
-#define FLX_REDUCE_MIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_min_with((g_), (x_), \
+#define FLX_REDUCE_MIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_min_with((g_), (x_), \
     &(flx_reduce_min_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2125,7 +2126,7 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
 
 #ifndef __cplusplus
 #define flx_reduce_prod(...) FLX_REDUCE_PROD_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_prod_attrs))
-#define FLX_REDUCE_PROD_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_prod_with((g_), (x_), \
+#define FLX_REDUCE_PROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_prod_with((g_), (x_), \
     &(flx_reduce_prod_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2153,7 +2154,7 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_any(...) FLX_REDUCE_ANY_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_any_attrs))
-#define FLX_REDUCE_ANY_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_any_with((g_), (x_), \
+#define FLX_REDUCE_ANY_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_any_with((g_), (x_), \
     &(flx_reduce_any_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2181,7 +2182,7 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_all(...) FLX_REDUCE_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_all_attrs))
-#define FLX_REDUCE_ALL_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_all_with((g_), (x_), \
+#define FLX_REDUCE_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_all_with((g_), (x_), \
     &(flx_reduce_all_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2212,7 +2213,7 @@ static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_
 
 #ifndef __cplusplus
 #define flx_argmax(...) FLX_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_argmax_attrs))
-#define FLX_ARGMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_argmax_with((g_), (x_), &(flx_argmax_attrs){.axis = \
+#define FLX_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmax_with((g_), (x_), &(flx_argmax_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2243,7 +2244,7 @@ static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_
 
 #ifndef __cplusplus
 #define flx_argmin(...) FLX_ARGMIN_(__VA_ARGS__, .struct_size = sizeof(flx_argmin_attrs))
-#define FLX_ARGMIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_argmin_with((g_), (x_), &(flx_argmin_attrs){.axis = \
+#define FLX_ARGMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmin_with((g_), (x_), &(flx_argmin_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2268,7 +2269,7 @@ static inline flx_val flx_softmax_with(flx_graph *g, flx_val x, const flx_softma
 
 #ifndef __cplusplus
 #define flx_softmax(...) FLX_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_softmax_attrs))
-#define FLX_SOFTMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_softmax_with((g_), (x_), &(flx_softmax_attrs){.axis = \
+#define FLX_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_softmax_with((g_), (x_), &(flx_softmax_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2293,7 +2294,7 @@ static inline flx_val flx_log_softmax_with(flx_graph *g, flx_val x, const flx_lo
 
 #ifndef __cplusplus
 #define flx_log_softmax(...) FLX_LOG_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_log_softmax_attrs))
-#define FLX_LOG_SOFTMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_log_softmax_with((g_), (x_), \
+#define FLX_LOG_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_log_softmax_with((g_), (x_), \
     &(flx_log_softmax_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2324,7 +2325,7 @@ static inline flx_val flx_cumsum_with(flx_graph *g, flx_val x, const flx_cumsum_
 
 #ifndef __cplusplus
 #define flx_cumsum(...) FLX_CUMSUM_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_attrs))
-#define FLX_CUMSUM_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumsum_with((g_), (x_), &(flx_cumsum_attrs){.axis = \
+#define FLX_CUMSUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumsum_with((g_), (x_), &(flx_cumsum_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2355,7 +2356,7 @@ static inline flx_val flx_cumprod_with(flx_graph *g, flx_val x, const flx_cumpro
 
 #ifndef __cplusplus
 #define flx_cumprod(...) FLX_CUMPROD_(__VA_ARGS__, .struct_size = sizeof(flx_cumprod_attrs))
-#define FLX_CUMPROD_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumprod_with((g_), (x_), &(flx_cumprod_attrs){.axis = \
+#define FLX_CUMPROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumprod_with((g_), (x_), &(flx_cumprod_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2386,7 +2387,7 @@ static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_
 
 #ifndef __cplusplus
 #define flx_cummax(...) FLX_CUMMAX_(__VA_ARGS__, .struct_size = sizeof(flx_cummax_attrs))
-#define FLX_CUMMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_cummax_with((g_), (x_), &(flx_cummax_attrs){.axis = \
+#define FLX_CUMMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummax_with((g_), (x_), &(flx_cummax_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2417,7 +2418,7 @@ static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_
 
 #ifndef __cplusplus
 #define flx_cummin(...) FLX_CUMMIN_(__VA_ARGS__, .struct_size = sizeof(flx_cummin_attrs))
-#define FLX_CUMMIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_cummin_with((g_), (x_), &(flx_cummin_attrs){.axis = \
+#define FLX_CUMMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummin_with((g_), (x_), &(flx_cummin_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2448,7 +2449,7 @@ static inline flx_val flx_cumlogsumexp_with(flx_graph *g, flx_val x, const flx_c
 
 #ifndef __cplusplus
 #define flx_cumlogsumexp(...) FLX_CUMLOGSUMEXP_(__VA_ARGS__, .struct_size = sizeof(flx_cumlogsumexp_attrs))
-#define FLX_CUMLOGSUMEXP_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumlogsumexp_with((g_), (x_), \
+#define FLX_CUMLOGSUMEXP_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumlogsumexp_with((g_), (x_), \
     &(flx_cumlogsumexp_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2475,7 +2476,7 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
 
 #ifndef __cplusplus
 #define flx_reduce(...) FLX_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_attrs))
-#define FLX_REDUCE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_reduce_with((g_), \
+#define FLX_REDUCE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_reduce_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2499,7 +2500,7 @@ static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_
 
 #ifndef __cplusplus
 #define flx_map(...) FLX_MAP_(__VA_ARGS__, .struct_size = sizeof(flx_map_attrs))
-#define FLX_MAP_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_map_with((g_), \
+#define FLX_MAP_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_map_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_map_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2527,7 +2528,7 @@ static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attr
 
 #ifndef __cplusplus
 #define flx_topk(...) FLX_TOPK_(__VA_ARGS__, .struct_size = sizeof(flx_topk_attrs))
-#define FLX_TOPK_(g_, x_, ...) FLX_CALL_(flx_val, flx_topk_with((g_), (x_), &(flx_topk_attrs){.k = FLX_DEFAULT, \
+#define FLX_TOPK_(g_, x_, ...) FLX_BUILT_(flx_val, flx_topk_with((g_), (x_), &(flx_topk_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2558,7 +2559,7 @@ static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2
 
 #ifndef __cplusplus
 #define flx_top_k(...) FLX_TOP_K_(__VA_ARGS__, .struct_size = sizeof(flx_top_k_attrs))
-#define FLX_TOP_K_(g_, x_, results_, ...) FLX_CALL_(uint32_t, flx_top_k_with((g_), (x_), (results_), \
+#define FLX_TOP_K_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_top_k_with((g_), (x_), (results_), \
     &(flx_top_k_attrs){.k = FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2595,7 +2596,7 @@ static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_sort(...) FLX_SORT_(__VA_ARGS__, .struct_size = sizeof(flx_sort_attrs))
-#define FLX_SORT_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_sort_with((g_), \
+#define FLX_SORT_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_sort_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_sort_attrs){.axis = FLX_DEFAULT, .num_keys = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -2630,7 +2631,7 @@ static inline flx_val flx_argsort_with(flx_graph *g, flx_val x, const flx_argsor
 
 #ifndef __cplusplus
 #define flx_argsort(...) FLX_ARGSORT_(__VA_ARGS__, .struct_size = sizeof(flx_argsort_attrs))
-#define FLX_ARGSORT_(g_, x_, ...) FLX_CALL_(flx_val, flx_argsort_with((g_), (x_), &(flx_argsort_attrs){.axis = \
+#define FLX_ARGSORT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argsort_with((g_), (x_), &(flx_argsort_attrs){.axis = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2662,7 +2663,7 @@ static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, 
 
 #ifndef __cplusplus
 #define flx_gather(...) FLX_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_gather_attrs))
-#define FLX_GATHER_(g_, table_, idx_, ...) FLX_CALL_(flx_val, flx_gather_with((g_), (table_), (idx_), \
+#define FLX_GATHER_(g_, table_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_with((g_), (table_), (idx_), \
     &(flx_gather_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2691,7 +2692,7 @@ static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val id
 
 #ifndef __cplusplus
 #define flx_scatter_add(...) FLX_SCATTER_ADD_(__VA_ARGS__, .struct_size = sizeof(flx_scatter_add_attrs))
-#define FLX_SCATTER_ADD_(g_, upd_, idx_, ...) FLX_CALL_(flx_val, flx_scatter_add_with((g_), (upd_), (idx_), \
+#define FLX_SCATTER_ADD_(g_, upd_, idx_, ...) FLX_BUILT_(flx_val, flx_scatter_add_with((g_), (upd_), (idx_), \
     &(flx_scatter_add_attrs){.R = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2720,7 +2721,7 @@ static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, 
 
 #ifndef __cplusplus
 #define flx_take_along(...) FLX_TAKE_ALONG_(__VA_ARGS__, .struct_size = sizeof(flx_take_along_attrs))
-#define FLX_TAKE_ALONG_(g_, x_, idx_, ...) FLX_CALL_(flx_val, flx_take_along_with((g_), (x_), (idx_), \
+#define FLX_TAKE_ALONG_(g_, x_, idx_, ...) FLX_BUILT_(flx_val, flx_take_along_with((g_), (x_), (idx_), \
     &(flx_take_along_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2754,7 +2755,7 @@ static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_ho
 
 #ifndef __cplusplus
 #define flx_one_hot(...) FLX_ONE_HOT_(__VA_ARGS__, .struct_size = sizeof(flx_one_hot_attrs))
-#define FLX_ONE_HOT_(g_, i_, ...) FLX_CALL_(flx_val, flx_one_hot_with((g_), (i_), &(flx_one_hot_attrs){.n = \
+#define FLX_ONE_HOT_(g_, i_, ...) FLX_BUILT_(flx_val, flx_one_hot_with((g_), (i_), &(flx_one_hot_attrs){.n = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2778,7 +2779,7 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
 
 #ifndef __cplusplus
 #define flx_dynamic_slice(...) FLX_DYNAMIC_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_dynamic_slice_attrs))
-#define FLX_DYNAMIC_SLICE_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_dynamic_slice_with((g_), \
+#define FLX_DYNAMIC_SLICE_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dynamic_slice_with((g_), \
     (operands_), (num_operands_), &(flx_dynamic_slice_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2832,7 +2833,7 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
 
 #ifndef __cplusplus
 #define flx_gather_nd(...) FLX_GATHER_ND_(__VA_ARGS__, .struct_size = sizeof(flx_gather_nd_attrs))
-#define FLX_GATHER_ND_(g_, x_, indices_, ...) FLX_CALL_(flx_val, flx_gather_nd_with((g_), (x_), (indices_), \
+#define FLX_GATHER_ND_(g_, x_, indices_, ...) FLX_BUILT_(flx_val, flx_gather_nd_with((g_), (x_), (indices_), \
     &(flx_gather_nd_attrs){.index_vector_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2885,7 +2886,7 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
 
 #ifndef __cplusplus
 #define flx_scatter_nd(...) FLX_SCATTER_ND_(__VA_ARGS__, .struct_size = sizeof(flx_scatter_nd_attrs))
-#define FLX_SCATTER_ND_(g_, x_, indices_, updates_, ...) FLX_CALL_(flx_val, flx_scatter_nd_with((g_), (x_), \
+#define FLX_SCATTER_ND_(g_, x_, indices_, updates_, ...) FLX_BUILT_(flx_val, flx_scatter_nd_with((g_), (x_), \
     (indices_), (updates_), &(flx_scatter_nd_attrs){.index_vector_axis = FLX_DEFAULT, .unique = -1, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -2933,7 +2934,7 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
 
 #ifndef __cplusplus
 #define flx_dot_general(...) FLX_DOT_GENERAL_(__VA_ARGS__, .struct_size = sizeof(flx_dot_general_attrs))
-#define FLX_DOT_GENERAL_(g_, l_, r_, ...) FLX_CALL_(flx_val, flx_dot_general_with((g_), (l_), (r_), \
+#define FLX_DOT_GENERAL_(g_, l_, r_, ...) FLX_BUILT_(flx_val, flx_dot_general_with((g_), (l_), (r_), \
     &(flx_dot_general_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2962,7 +2963,7 @@ static inline flx_val flx_lora_matmul_with(flx_graph *g, flx_val x, flx_val w, f
 
 #ifndef __cplusplus
 #define flx_lora_matmul(...) FLX_LORA_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_lora_matmul_attrs))
-#define FLX_LORA_MATMUL_(g_, x_, w_, a_, b_, ...) FLX_CALL_(flx_val, flx_lora_matmul_with((g_), (x_), (w_), (a_), \
+#define FLX_LORA_MATMUL_(g_, x_, w_, a_, b_, ...) FLX_BUILT_(flx_val, flx_lora_matmul_with((g_), (x_), (w_), (a_), \
     (b_), &(flx_lora_matmul_attrs){.scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2986,7 +2987,7 @@ static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_einsum(...) FLX_EINSUM_(__VA_ARGS__, .struct_size = sizeof(flx_einsum_attrs))
-#define FLX_EINSUM_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_einsum_with((g_), (operands_), \
+#define FLX_EINSUM_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_einsum_with((g_), (operands_), \
     (num_operands_), &(flx_einsum_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3014,7 +3015,7 @@ static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w
 
 #ifndef __cplusplus
 #define flx_grouped_matmul(...) FLX_GROUPED_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_grouped_matmul_attrs))
-#define FLX_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_CALL_(flx_val, flx_grouped_matmul_with((g_), (x_), (w_), (e_), \
+#define FLX_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_grouped_matmul_with((g_), (x_), (w_), (e_), \
     &(flx_grouped_matmul_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3043,7 +3044,7 @@ static inline flx_val flx_grouped_matmul_input_backward_with(flx_graph *g, flx_v
 #ifndef __cplusplus
 #define flx_grouped_matmul_input_backward(...) FLX_GROUPED_MATMUL_INPUT_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_grouped_matmul_input_backward_attrs))
-#define FLX_GROUPED_MATMUL_INPUT_BACKWARD_(g_, dy_, w_, e_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUPED_MATMUL_INPUT_BACKWARD_(g_, dy_, w_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_input_backward_with((g_), (dy_), (w_), (e_), \
     &(flx_grouped_matmul_input_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -3076,7 +3077,7 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
 #ifndef __cplusplus
 #define flx_grouped_matmul_weight_backward(...) FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_grouped_matmul_weight_backward_attrs))
-#define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(g_, x_, dy_, e_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(g_, x_, dy_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_weight_backward_with((g_), (x_), (dy_), (e_), &(flx_grouped_matmul_weight_backward_attrs){.E = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -3136,7 +3137,7 @@ static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, 
 
 #ifndef __cplusplus
 #define flx_lu_solve(...) FLX_LU_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_lu_solve_attrs))
-#define FLX_LU_SOLVE_(g_, lu_, perm_, b_, ...) FLX_CALL_(flx_val, flx_lu_solve_with((g_), (lu_), (perm_), (b_), \
+#define FLX_LU_SOLVE_(g_, lu_, perm_, b_, ...) FLX_BUILT_(flx_val, flx_lu_solve_with((g_), (lu_), (perm_), (b_), \
     &(flx_lu_solve_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3178,8 +3179,8 @@ static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_chole
 
 #ifndef __cplusplus
 #define flx_cholesky(...) FLX_CHOLESKY_(__VA_ARGS__, .struct_size = sizeof(flx_cholesky_attrs))
-#define FLX_CHOLESKY_(g_, a_, ...) FLX_CALL_(flx_val, flx_cholesky_with((g_), (a_), &(flx_cholesky_attrs){.lower = -1, \
-    .struct_size = 0, __VA_ARGS__}))
+#define FLX_CHOLESKY_(g_, a_, ...) FLX_BUILT_(flx_val, flx_cholesky_with((g_), (a_), &(flx_cholesky_attrs){.lower = \
+    -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 /** the determinant of each matrix */
@@ -3252,7 +3253,7 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
 
 #ifndef __cplusplus
 #define flx_matrix_power(...) FLX_MATRIX_POWER_(__VA_ARGS__, .struct_size = sizeof(flx_matrix_power_attrs))
-#define FLX_MATRIX_POWER_(g_, a_, ...) FLX_CALL_(flx_val, flx_matrix_power_with((g_), (a_), \
+#define FLX_MATRIX_POWER_(g_, a_, ...) FLX_BUILT_(flx_val, flx_matrix_power_with((g_), (a_), \
     &(flx_matrix_power_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3316,7 +3317,7 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
 
 #ifndef __cplusplus
 #define flx_spmv(...) FLX_SPMV_(__VA_ARGS__, .struct_size = sizeof(flx_spmv_attrs))
-#define FLX_SPMV_(g_, v_, x_, ...) FLX_CALL_(flx_val, flx_spmv_with((g_), (v_), (x_), &(flx_spmv_attrs){.n = \
+#define FLX_SPMV_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_spmv_with((g_), (v_), (x_), &(flx_spmv_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3348,7 +3349,7 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
 
 #ifndef __cplusplus
 #define flx_sparse_solve(...) FLX_SPARSE_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_sparse_solve_attrs))
-#define FLX_SPARSE_SOLVE_(g_, v_, x_, ...) FLX_CALL_(flx_val, flx_sparse_solve_with((g_), (v_), (x_), \
+#define FLX_SPARSE_SOLVE_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_sparse_solve_with((g_), (v_), (x_), \
     &(flx_sparse_solve_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3385,7 +3386,7 @@ static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val
 #ifndef __cplusplus
 #define flx_solve_triangular(...) FLX_SOLVE_TRIANGULAR_(__VA_ARGS__, .struct_size = \
     sizeof(flx_solve_triangular_attrs))
-#define FLX_SOLVE_TRIANGULAR_(g_, t_, b_, ...) FLX_CALL_(flx_val, flx_solve_triangular_with((g_), (t_), (b_), \
+#define FLX_SOLVE_TRIANGULAR_(g_, t_, b_, ...) FLX_BUILT_(flx_val, flx_solve_triangular_with((g_), (t_), (b_), \
     &(flx_solve_triangular_attrs){.lower = -1, .unit_diagonal = -1, .left_side = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3417,8 +3418,8 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
 
 #ifndef __cplusplus
 #define flx_norm(...) FLX_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_norm_attrs))
-#define FLX_NORM_(g_, x_, ...) FLX_CALL_(flx_val, flx_norm_with((g_), (x_), &(flx_norm_attrs){.ord = NAN, .keep_dims = \
-    -1, .struct_size = 0, __VA_ARGS__}))
+#define FLX_NORM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_norm_with((g_), (x_), &(flx_norm_attrs){.ord = NAN, .keep_dims \
+    = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 /** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; in derivatives of v, equal eigenvalues
@@ -3493,7 +3494,7 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
 
 #ifndef __cplusplus
 #define flx_pinv(...) FLX_PINV_(__VA_ARGS__, .struct_size = sizeof(flx_pinv_attrs))
-#define FLX_PINV_(g_, a_, ...) FLX_CALL_(flx_val, flx_pinv_with((g_), (a_), &(flx_pinv_attrs){.rcond = NAN, \
+#define FLX_PINV_(g_, a_, ...) FLX_BUILT_(flx_val, flx_pinv_with((g_), (a_), &(flx_pinv_attrs){.rcond = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3535,7 +3536,7 @@ static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t 
 
 #ifndef __cplusplus
 #define flx_cg(...) FLX_CG_(__VA_ARGS__, .struct_size = sizeof(flx_cg_attrs))
-#define FLX_CG_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_cg_with((g_), (operands_), (num_operands_), \
+#define FLX_CG_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_cg_with((g_), (operands_), (num_operands_), \
     &(flx_cg_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3565,7 +3566,7 @@ static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_gmres(...) FLX_GMRES_(__VA_ARGS__, .struct_size = sizeof(flx_gmres_attrs))
-#define FLX_GMRES_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_gmres_with((g_), (operands_), \
+#define FLX_GMRES_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_gmres_with((g_), (operands_), \
     (num_operands_), &(flx_gmres_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3595,9 +3596,9 @@ static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands
 
 #ifndef __cplusplus
 #define flx_fixed_point(...) FLX_FIXED_POINT_(__VA_ARGS__, .struct_size = sizeof(flx_fixed_point_attrs))
-#define FLX_FIXED_POINT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_fixed_point_with((g_), (operands_), \
-    (num_operands_), &(flx_fixed_point_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, \
-    __VA_ARGS__}))
+#define FLX_FIXED_POINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_fixed_point_with((g_), \
+    (operands_), (num_operands_), &(flx_fixed_point_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = \
+    0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_root_attrs {
@@ -3626,7 +3627,7 @@ static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_
 
 #ifndef __cplusplus
 #define flx_root(...) FLX_ROOT_(__VA_ARGS__, .struct_size = sizeof(flx_root_attrs))
-#define FLX_ROOT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_root_with((g_), (operands_), \
+#define FLX_ROOT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_root_with((g_), (operands_), \
     (num_operands_), &(flx_root_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3657,7 +3658,7 @@ static inline flx_val flx_odeint_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_odeint(...) FLX_ODEINT_(__VA_ARGS__, .struct_size = sizeof(flx_odeint_attrs))
-#define FLX_ODEINT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_odeint_with((g_), (operands_), \
+#define FLX_ODEINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_odeint_with((g_), (operands_), \
     (num_operands_), &(flx_odeint_attrs){.rtol = NAN, .atol = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3688,8 +3689,8 @@ static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs 
 
 #ifndef __cplusplus
 #define flx_fft(...) FLX_FFT_(__VA_ARGS__, .struct_size = sizeof(flx_fft_attrs))
-#define FLX_FFT_(g_, x_, ...) FLX_CALL_(flx_val, flx_fft_with((g_), (x_), &(flx_fft_attrs){.inverse = -1, .struct_size \
-    = 0, __VA_ARGS__}))
+#define FLX_FFT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_with((g_), (x_), &(flx_fft_attrs){.inverse = -1, \
+    .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_fft_axis_attrs {
@@ -3719,7 +3720,7 @@ static inline flx_val flx_fft_axis_with(flx_graph *g, flx_val x, const flx_fft_a
 
 #ifndef __cplusplus
 #define flx_fft_axis(...) FLX_FFT_AXIS_(__VA_ARGS__, .struct_size = sizeof(flx_fft_axis_attrs))
-#define FLX_FFT_AXIS_(g_, x_, ...) FLX_CALL_(flx_val, flx_fft_axis_with((g_), (x_), &(flx_fft_axis_attrs){.axis = \
+#define FLX_FFT_AXIS_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_axis_with((g_), (x_), &(flx_fft_axis_attrs){.axis = \
     FLX_DEFAULT, .inverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3747,7 +3748,7 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
 
 #ifndef __cplusplus
 #define flx_fftn(...) FLX_FFTN_(__VA_ARGS__, .struct_size = sizeof(flx_fftn_attrs))
-#define FLX_FFTN_(g_, x_, ...) FLX_CALL_(flx_val, flx_fftn_with((g_), (x_), &(flx_fftn_attrs){.struct_size = 0, \
+#define FLX_FFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fftn_with((g_), (x_), &(flx_fftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -3775,7 +3776,7 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
 
 #ifndef __cplusplus
 #define flx_ifftn(...) FLX_IFFTN_(__VA_ARGS__, .struct_size = sizeof(flx_ifftn_attrs))
-#define FLX_IFFTN_(g_, x_, ...) FLX_CALL_(flx_val, flx_ifftn_with((g_), (x_), &(flx_ifftn_attrs){.struct_size = 0, \
+#define FLX_IFFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_ifftn_with((g_), (x_), &(flx_ifftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -3803,7 +3804,7 @@ static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2]
 
 #ifndef __cplusplus
 #define flx_rfft(...) FLX_RFFT_(__VA_ARGS__, .struct_size = sizeof(flx_rfft_attrs))
-#define FLX_RFFT_(g_, x_, results_, ...) FLX_CALL_(uint32_t, flx_rfft_with((g_), (x_), (results_), \
+#define FLX_RFFT_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_rfft_with((g_), (x_), (results_), \
     &(flx_rfft_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3832,7 +3833,7 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
 
 #ifndef __cplusplus
 #define flx_irfft(...) FLX_IRFFT_(__VA_ARGS__, .struct_size = sizeof(flx_irfft_attrs))
-#define FLX_IRFFT_(g_, re_, im_, ...) FLX_CALL_(flx_val, flx_irfft_with((g_), (re_), (im_), &(flx_irfft_attrs){.n = \
+#define FLX_IRFFT_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_irfft_with((g_), (re_), (im_), &(flx_irfft_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3886,7 +3887,7 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
 
 #ifndef __cplusplus
 #define flx_conv(...) FLX_CONV_(__VA_ARGS__, .struct_size = sizeof(flx_conv_attrs))
-#define FLX_CONV_(g_, x_, w_, ...) FLX_CALL_(flx_val, flx_conv_with((g_), (x_), (w_), &(flx_conv_attrs){.groups = \
+#define FLX_CONV_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_with((g_), (x_), (w_), &(flx_conv_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3927,7 +3928,7 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
 #ifndef __cplusplus
 #define flx_conv_backward_input(...) FLX_CONV_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_conv_backward_input_attrs))
-#define FLX_CONV_BACKWARD_INPUT_(g_, z_, w_, ...) FLX_CALL_(flx_val, flx_conv_backward_input_with((g_), (z_), (w_), \
+#define FLX_CONV_BACKWARD_INPUT_(g_, z_, w_, ...) FLX_BUILT_(flx_val, flx_conv_backward_input_with((g_), (z_), (w_), \
     &(flx_conv_backward_input_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3968,7 +3969,7 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_conv_backward_weight(...) FLX_CONV_BACKWARD_WEIGHT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_conv_backward_weight_attrs))
-#define FLX_CONV_BACKWARD_WEIGHT_(g_, x_, z_, ...) FLX_CALL_(flx_val, flx_conv_backward_weight_with((g_), (x_), (z_), \
+#define FLX_CONV_BACKWARD_WEIGHT_(g_, x_, z_, ...) FLX_BUILT_(flx_val, flx_conv_backward_weight_with((g_), (x_), (z_), \
     &(flx_conv_backward_weight_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4008,7 +4009,7 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
 
 #ifndef __cplusplus
 #define flx_conv_transpose(...) FLX_CONV_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_conv_transpose_attrs))
-#define FLX_CONV_TRANSPOSE_(g_, x_, w_, ...) FLX_CALL_(flx_val, flx_conv_transpose_with((g_), (x_), (w_), \
+#define FLX_CONV_TRANSPOSE_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_transpose_with((g_), (x_), (w_), \
     &(flx_conv_transpose_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4045,8 +4046,8 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
 
 #ifndef __cplusplus
 #define flx_pool(...) FLX_POOL_(__VA_ARGS__, .struct_size = sizeof(flx_pool_attrs))
-#define FLX_POOL_(g_, x_, ...) FLX_CALL_(flx_val, flx_pool_with((g_), (x_), &(flx_pool_attrs){.count_include_pad = -1, \
-    .struct_size = 0, __VA_ARGS__}))
+#define FLX_POOL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_with((g_), (x_), &(flx_pool_attrs){.count_include_pad = \
+    -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_pool_argmax_attrs {
@@ -4077,7 +4078,7 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
 
 #ifndef __cplusplus
 #define flx_pool_argmax(...) FLX_POOL_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_pool_argmax_attrs))
-#define FLX_POOL_ARGMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_pool_argmax_with((g_), (x_), \
+#define FLX_POOL_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_argmax_with((g_), (x_), \
     &(flx_pool_argmax_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4111,7 +4112,7 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_max_pool_backward(...) FLX_MAX_POOL_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_max_pool_backward_attrs))
-#define FLX_MAX_POOL_BACKWARD_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_max_pool_backward_with((g_), (x_), (dy_), \
+#define FLX_MAX_POOL_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_max_pool_backward_with((g_), (x_), (dy_), \
     &(flx_max_pool_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4151,7 +4152,7 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
 
 #ifndef __cplusplus
 #define flx_resize(...) FLX_RESIZE_(__VA_ARGS__, .struct_size = sizeof(flx_resize_attrs))
-#define FLX_RESIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_resize_with((g_), (x_), &(flx_resize_attrs){.struct_size = 0, \
+#define FLX_RESIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_resize_with((g_), (x_), &(flx_resize_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -4183,7 +4184,7 @@ static inline flx_val flx_stft_with(flx_graph *g, flx_val x, flx_val window, con
 
 #ifndef __cplusplus
 #define flx_stft(...) FLX_STFT_(__VA_ARGS__, .struct_size = sizeof(flx_stft_attrs))
-#define FLX_STFT_(g_, x_, window_, ...) FLX_CALL_(flx_val, flx_stft_with((g_), (x_), (window_), \
+#define FLX_STFT_(g_, x_, window_, ...) FLX_BUILT_(flx_val, flx_stft_with((g_), (x_), (window_), \
     &(flx_stft_attrs){.frame_len = FLX_DEFAULT, .hop = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4209,7 +4210,7 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
 
 #ifndef __cplusplus
 #define flx_psd(...) FLX_PSD_(__VA_ARGS__, .struct_size = sizeof(flx_psd_attrs))
-#define FLX_PSD_(g_, re_, im_, ...) FLX_CALL_(flx_val, flx_psd_with((g_), (re_), (im_), &(flx_psd_attrs){.n = \
+#define FLX_PSD_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_psd_with((g_), (re_), (im_), &(flx_psd_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4244,7 +4245,7 @@ static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *at
 
 #ifndef __cplusplus
 #define flx_fftfreq(...) FLX_FFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_fftfreq_attrs))
-#define FLX_FFTFREQ_(g_, ...) FLX_CALL_(flx_val, flx_fftfreq_with((g_), &(flx_fftfreq_attrs){.n = FLX_DEFAULT, \
+#define FLX_FFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_fftfreq_with((g_), &(flx_fftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4270,7 +4271,7 @@ static inline flx_val flx_rfftfreq_with(flx_graph *g, const flx_rfftfreq_attrs *
 
 #ifndef __cplusplus
 #define flx_rfftfreq(...) FLX_RFFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_rfftfreq_attrs))
-#define FLX_RFFTFREQ_(g_, ...) FLX_CALL_(flx_val, flx_rfftfreq_with((g_), &(flx_rfftfreq_attrs){.n = FLX_DEFAULT, \
+#define FLX_RFFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_rfftfreq_with((g_), &(flx_rfftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4296,7 +4297,7 @@ static inline flx_val flx_log_mel_with(flx_graph *g, flx_val spec, flx_val filt,
 
 #ifndef __cplusplus
 #define flx_log_mel(...) FLX_LOG_MEL_(__VA_ARGS__, .struct_size = sizeof(flx_log_mel_attrs))
-#define FLX_LOG_MEL_(g_, spec_, filt_, ...) FLX_CALL_(flx_val, flx_log_mel_with((g_), (spec_), (filt_), \
+#define FLX_LOG_MEL_(g_, spec_, filt_, ...) FLX_BUILT_(flx_val, flx_log_mel_with((g_), (spec_), (filt_), \
     &(flx_log_mel_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4325,7 +4326,7 @@ static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_
 #ifndef __cplusplus
 #define flx_log_mel_backward(...) FLX_LOG_MEL_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_log_mel_backward_attrs))
-#define FLX_LOG_MEL_BACKWARD_(g_, spec_, filt_, dy_, ...) FLX_CALL_(flx_val, flx_log_mel_backward_with((g_), (spec_), \
+#define FLX_LOG_MEL_BACKWARD_(g_, spec_, filt_, dy_, ...) FLX_BUILT_(flx_val, flx_log_mel_backward_with((g_), (spec_), \
     (filt_), (dy_), &(flx_log_mel_backward_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4357,7 +4358,7 @@ static inline flx_val flx_log_mel_normalize_with(flx_graph *g, flx_val y, const 
 #ifndef __cplusplus
 #define flx_log_mel_normalize(...) FLX_LOG_MEL_NORMALIZE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_log_mel_normalize_attrs))
-#define FLX_LOG_MEL_NORMALIZE_(g_, y_, ...) FLX_CALL_(flx_val, flx_log_mel_normalize_with((g_), (y_), \
+#define FLX_LOG_MEL_NORMALIZE_(g_, y_, ...) FLX_BUILT_(flx_val, flx_log_mel_normalize_with((g_), (y_), \
     &(flx_log_mel_normalize_attrs){.range = NAN, .shift = NAN, .scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4383,8 +4384,8 @@ static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val 
 
 #ifndef __cplusplus
 #define flx_welch_peaks(...) FLX_WELCH_PEAKS_(__VA_ARGS__, .struct_size = sizeof(flx_welch_peaks_attrs))
-#define FLX_WELCH_PEAKS_(g_, spec_, results_, ...) FLX_CALL_(uint32_t, flx_welch_peaks_with((g_), (spec_), (results_), \
-    &(flx_welch_peaks_attrs){.k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#define FLX_WELCH_PEAKS_(g_, spec_, results_, ...) FLX_BUILT_(uint32_t, flx_welch_peaks_with((g_), (spec_), \
+    (results_), &(flx_welch_peaks_attrs){.k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_reduce_window_attrs {
@@ -4426,7 +4427,7 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_reduce_window(...) FLX_REDUCE_WINDOW_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_window_attrs))
-#define FLX_REDUCE_WINDOW_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_REDUCE_WINDOW_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_reduce_window_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_reduce_window_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4473,7 +4474,7 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
 #ifndef __cplusplus
 #define flx_select_and_scatter(...) FLX_SELECT_AND_SCATTER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_select_and_scatter_attrs))
-#define FLX_SELECT_AND_SCATTER_(g_, x_, source_, init_, ...) FLX_CALL_(flx_val, flx_select_and_scatter_with((g_), \
+#define FLX_SELECT_AND_SCATTER_(g_, x_, source_, init_, ...) FLX_BUILT_(flx_val, flx_select_and_scatter_with((g_), \
     (x_), (source_), (init_), &(flx_select_and_scatter_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4531,7 +4532,7 @@ static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx
 
 #ifndef __cplusplus
 #define flx_attention(...) FLX_ATTENTION_(__VA_ARGS__, .struct_size = sizeof(flx_attention_attrs))
-#define FLX_ATTENTION_(g_, q_, k_, v_, mask_, ...) FLX_CALL_(flx_val, flx_attention_with((g_), (q_), (k_), (v_), \
+#define FLX_ATTENTION_(g_, q_, k_, v_, mask_, ...) FLX_BUILT_(flx_val, flx_attention_with((g_), (q_), (k_), (v_), \
     (mask_), &(flx_attention_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4591,7 +4592,7 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
 #ifndef __cplusplus
 #define flx_attention_backward(...) FLX_ATTENTION_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_attention_backward_attrs))
-#define FLX_ATTENTION_BACKWARD_(g_, q_, k_, v_, dy_, mask_, ...) FLX_CALL_(flx_val, flx_attention_backward_with((g_), \
+#define FLX_ATTENTION_BACKWARD_(g_, q_, k_, v_, dy_, mask_, ...) FLX_BUILT_(flx_val, flx_attention_backward_with((g_), \
     (q_), (k_), (v_), (dy_), (mask_), &(flx_attention_backward_attrs){.num_heads = FLX_DEFAULT, .head_dim = \
     FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size \
     = 0, __VA_ARGS__}))
@@ -4635,7 +4636,7 @@ static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_a
 
 #ifndef __cplusplus
 #define flx_axial_rope2d(...) FLX_AXIAL_ROPE2D_(__VA_ARGS__, .struct_size = sizeof(flx_axial_rope2d_attrs))
-#define FLX_AXIAL_ROPE2D_(g_, x_, ...) FLX_CALL_(flx_val, flx_axial_rope2d_with((g_), (x_), \
+#define FLX_AXIAL_ROPE2D_(g_, x_, ...) FLX_BUILT_(flx_val, flx_axial_rope2d_with((g_), (x_), \
     &(flx_axial_rope2d_attrs){.end_x = FLX_DEFAULT, .end_y = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .theta = NAN, \
     .repeat_factor = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4664,7 +4665,7 @@ static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, f
 #ifndef __cplusplus
 #define flx_softmax_cross_entropy_with_logits(...) FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_softmax_cross_entropy_with_logits_attrs))
-#define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(g_, logits_, labels_, ...) FLX_CALL_(flx_val, \
+#define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(g_, logits_, labels_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_with_logits_with((g_), (logits_), (labels_), \
     &(flx_softmax_cross_entropy_with_logits_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4694,7 +4695,7 @@ static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_
 #ifndef __cplusplus
 #define flx_softmax_cross_entropy_backward(...) FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_softmax_cross_entropy_backward_attrs))
-#define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(g_, logits_, labels_, dl_, ...) FLX_CALL_(flx_val, \
+#define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(g_, logits_, labels_, dl_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_backward_with((g_), (logits_), (labels_), (dl_), \
     &(flx_softmax_cross_entropy_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4726,7 +4727,7 @@ static inline flx_val flx_layer_norm_with(flx_graph *g, flx_val x, flx_val gamma
 
 #ifndef __cplusplus
 #define flx_layer_norm(...) FLX_LAYER_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm_attrs))
-#define FLX_LAYER_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_layer_norm_with((g_), (x_), (gamma_), \
+#define FLX_LAYER_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4760,7 +4761,7 @@ static inline flx_val flx_rms_norm_with(flx_graph *g, flx_val x, flx_val gamma, 
 
 #ifndef __cplusplus
 #define flx_rms_norm(...) FLX_RMS_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_rms_norm_attrs))
-#define FLX_RMS_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_rms_norm_with((g_), (x_), (gamma_), (beta_), \
+#define FLX_RMS_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_rms_norm_with((g_), (x_), (gamma_), (beta_), \
     &(flx_rms_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4792,7 +4793,7 @@ static inline flx_val flx_group_norm_with(flx_graph *g, flx_val x, flx_val gamma
 
 #ifndef __cplusplus
 #define flx_group_norm(...) FLX_GROUP_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_group_norm_attrs))
-#define FLX_GROUP_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_group_norm_with((g_), (x_), (gamma_), \
+#define FLX_GROUP_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_group_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_group_norm_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4820,7 +4821,7 @@ static inline flx_val flx_layer_norm2d_with(flx_graph *g, flx_val x, flx_val gam
 
 #ifndef __cplusplus
 #define flx_layer_norm2d(...) FLX_LAYER_NORM2D_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm2d_attrs))
-#define FLX_LAYER_NORM2D_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_layer_norm2d_with((g_), (x_), (gamma_), \
+#define FLX_LAYER_NORM2D_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm2d_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm2d_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4851,7 +4852,7 @@ static inline flx_val flx_batch_norm_inference_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_batch_norm_inference(...) FLX_BATCH_NORM_INFERENCE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_norm_inference_attrs))
-#define FLX_BATCH_NORM_INFERENCE_(g_, x_, gamma_, beta_, mean_, var_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_(g_, x_, gamma_, beta_, mean_, var_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_with((g_), (x_), (gamma_), (beta_), (mean_), (var_), \
     &(flx_batch_norm_inference_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4882,7 +4883,7 @@ static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_batch_norm_training(...) FLX_BATCH_NORM_TRAINING_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_norm_training_attrs))
-#define FLX_BATCH_NORM_TRAINING_(g_, x_, gamma_, beta_, results_, ...) FLX_CALL_(uint32_t, \
+#define FLX_BATCH_NORM_TRAINING_(g_, x_, gamma_, beta_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_batch_norm_training_with((g_), (x_), (gamma_), (beta_), (results_), &(flx_batch_norm_training_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4915,7 +4916,7 @@ static inline flx_val flx_layer_norm_backward_input_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_layer_norm_backward_input(...) FLX_LAYER_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_layer_norm_backward_input_attrs))
-#define FLX_LAYER_NORM_BACKWARD_INPUT_(g_, x_, gamma_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_LAYER_NORM_BACKWARD_INPUT_(g_, x_, gamma_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_layer_norm_backward_input_with((g_), (x_), (gamma_), (dy_), &(flx_layer_norm_backward_input_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4947,7 +4948,7 @@ static inline flx_val flx_layer_norm_backward_gamma_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_layer_norm_backward_gamma(...) FLX_LAYER_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_layer_norm_backward_gamma_attrs))
-#define FLX_LAYER_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_layer_norm_backward_gamma_with((g_), \
+#define FLX_LAYER_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_layer_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_layer_norm_backward_gamma_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -4981,7 +4982,7 @@ static inline flx_val flx_rms_norm_backward_input_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_rms_norm_backward_input(...) FLX_RMS_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_input_attrs))
-#define FLX_RMS_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_input_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5015,7 +5016,7 @@ static inline flx_val flx_rms_norm_backward_gamma_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_rms_norm_backward_gamma(...) FLX_RMS_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_gamma_attrs))
-#define FLX_RMS_NORM_BACKWARD_GAMMA_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_GAMMA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_gamma_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_gamma_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5049,7 +5050,7 @@ static inline flx_val flx_rms_norm_backward_beta_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_rms_norm_backward_beta(...) FLX_RMS_NORM_BACKWARD_BETA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_beta_attrs))
-#define FLX_RMS_NORM_BACKWARD_BETA_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_BETA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_beta_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_beta_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5083,7 +5084,7 @@ static inline flx_val flx_group_norm_backward_input_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_group_norm_backward_input(...) FLX_GROUP_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_input_attrs))
-#define FLX_GROUP_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUP_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_group_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), \
     &(flx_group_norm_backward_input_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5115,7 +5116,7 @@ static inline flx_val flx_group_norm_backward_gamma_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_group_norm_backward_gamma(...) FLX_GROUP_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_gamma_attrs))
-#define FLX_GROUP_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_group_norm_backward_gamma_with((g_), \
+#define FLX_GROUP_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_gamma_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5147,7 +5148,7 @@ static inline flx_val flx_group_norm_backward_beta_with(flx_graph *g, flx_val x,
 #ifndef __cplusplus
 #define flx_group_norm_backward_beta(...) FLX_GROUP_NORM_BACKWARD_BETA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_beta_attrs))
-#define FLX_GROUP_NORM_BACKWARD_BETA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_group_norm_backward_beta_with((g_), \
+#define FLX_GROUP_NORM_BACKWARD_BETA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_beta_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_beta_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5180,7 +5181,7 @@ static inline flx_val flx_batch_norm_inference_backward_input_with(flx_graph *g,
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_input(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(__VA_ARGS__, \
     .struct_size = sizeof(flx_batch_norm_inference_backward_input_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(g_, x_, gamma_, mean_, var_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(g_, x_, gamma_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_input_with((g_), (x_), (gamma_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_input_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5212,7 +5213,7 @@ static inline flx_val flx_batch_norm_inference_backward_gamma_with(flx_graph *g,
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_gamma(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(__VA_ARGS__, \
     .struct_size = sizeof(flx_batch_norm_inference_backward_gamma_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(g_, x_, mean_, var_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(g_, x_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_gamma_with((g_), (x_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_gamma_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5240,7 +5241,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_beta(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(__VA_ARGS__, .struct_size \
     = sizeof(flx_batch_norm_inference_backward_beta_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(g_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(g_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_beta_with((g_), (dy_), &(flx_batch_norm_inference_backward_beta_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5289,7 +5290,7 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
 
 #ifndef __cplusplus
 #define flx_gated_delta_net(...) FLX_GATED_DELTA_NET_(__VA_ARGS__, .struct_size = sizeof(flx_gated_delta_net_attrs))
-#define FLX_GATED_DELTA_NET_(g_, q_, k_, v_, gamma_, beta_, state_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_GATED_DELTA_NET_(g_, q_, k_, v_, gamma_, beta_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_gated_delta_net_with((g_), (q_), (k_), (v_), (gamma_), (beta_), (state_), (results_), (capacity_), \
     &(flx_gated_delta_net_attrs){.carry_state = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5327,7 +5328,7 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
 
 #ifndef __cplusplus
 #define flx_rope(...) FLX_ROPE_(__VA_ARGS__, .struct_size = sizeof(flx_rope_attrs))
-#define FLX_ROPE_(g_, x_, cos_, sin_, ...) FLX_CALL_(flx_val, flx_rope_with((g_), (x_), (cos_), (sin_), \
+#define FLX_ROPE_(g_, x_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_with((g_), (x_), (cos_), (sin_), \
     &(flx_rope_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5365,7 +5366,7 @@ static inline flx_val flx_rope_backward_with(flx_graph *g, flx_val dy, flx_val c
 
 #ifndef __cplusplus
 #define flx_rope_backward(...) FLX_ROPE_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_rope_backward_attrs))
-#define FLX_ROPE_BACKWARD_(g_, dy_, cos_, sin_, ...) FLX_CALL_(flx_val, flx_rope_backward_with((g_), (dy_), (cos_), \
+#define FLX_ROPE_BACKWARD_(g_, dy_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_backward_with((g_), (dy_), (cos_), \
     (sin_), &(flx_rope_backward_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5400,7 +5401,7 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
 
 #ifndef __cplusplus
 #define flx_quantize(...) FLX_QUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_quantize_attrs))
-#define FLX_QUANTIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_quantize_with((g_), (x_), &(flx_quantize_attrs){.axis = \
+#define FLX_QUANTIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_quantize_with((g_), (x_), &(flx_quantize_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5434,7 +5435,7 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
 
 #ifndef __cplusplus
 #define flx_dequantize(...) FLX_DEQUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dequantize_attrs))
-#define FLX_DEQUANTIZE_(g_, q_, ...) FLX_CALL_(flx_val, flx_dequantize_with((g_), (q_), &(flx_dequantize_attrs){.axis \
+#define FLX_DEQUANTIZE_(g_, q_, ...) FLX_BUILT_(flx_val, flx_dequantize_with((g_), (q_), &(flx_dequantize_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5462,7 +5463,7 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_dequant_matmul(...) FLX_DEQUANT_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_dequant_matmul_attrs))
-#define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_dequant_matmul_with((g_), \
+#define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dequant_matmul_with((g_), \
     (operands_), (num_operands_), &(flx_dequant_matmul_attrs){.bs = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5495,7 +5496,7 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_dequant_grouped_matmul(...) FLX_DEQUANT_GROUPED_MATMUL_(__VA_ARGS__, .struct_size = \
     sizeof(flx_dequant_grouped_matmul_attrs))
-#define FLX_DEQUANT_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_CALL_(flx_val, flx_dequant_grouped_matmul_with((g_), \
+#define FLX_DEQUANT_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_dequant_grouped_matmul_with((g_), \
     (x_), (w_), (e_), &(flx_dequant_grouped_matmul_attrs){.N = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5532,7 +5533,7 @@ static inline flx_val flx_dequant_moe_weights_with(flx_graph *g, flx_val w, cons
 #ifndef __cplusplus
 #define flx_dequant_moe_weights(...) FLX_DEQUANT_MOE_WEIGHTS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_dequant_moe_weights_attrs))
-#define FLX_DEQUANT_MOE_WEIGHTS_(g_, w_, ...) FLX_CALL_(flx_val, flx_dequant_moe_weights_with((g_), (w_), \
+#define FLX_DEQUANT_MOE_WEIGHTS_(g_, w_, ...) FLX_BUILT_(flx_val, flx_dequant_moe_weights_with((g_), (w_), \
     &(flx_dequant_moe_weights_attrs){.E = FLX_DEFAULT, .K = FLX_DEFAULT, .N = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5576,7 +5577,7 @@ static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val s
 
 #ifndef __cplusplus
 #define flx_fake_quantize(...) FLX_FAKE_QUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_fake_quantize_attrs))
-#define FLX_FAKE_QUANTIZE_(g_, x_, state_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_fake_quantize_with((g_), \
+#define FLX_FAKE_QUANTIZE_(g_, x_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_fake_quantize_with((g_), \
     (x_), (state_), (results_), (capacity_), &(flx_fake_quantize_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, \
     .decay = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5622,7 +5623,7 @@ static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_fake_quantize_backward(...) FLX_FAKE_QUANTIZE_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_backward_attrs))
-#define FLX_FAKE_QUANTIZE_BACKWARD_(g_, x_, dy_, s_, ...) FLX_CALL_(flx_val, flx_fake_quantize_backward_with((g_), \
+#define FLX_FAKE_QUANTIZE_BACKWARD_(g_, x_, dy_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_backward_with((g_), \
     (x_), (dy_), (s_), &(flx_fake_quantize_backward_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .decay = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5657,7 +5658,7 @@ static inline flx_val flx_fake_quantize_lsq_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq(...) FLX_FAKE_QUANTIZE_LSQ_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_(g_, x_, s_, ...) FLX_CALL_(flx_val, flx_fake_quantize_lsq_with((g_), (x_), (s_), \
+#define FLX_FAKE_QUANTIZE_LSQ_(g_, x_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_lsq_with((g_), (x_), (s_), \
     &(flx_fake_quantize_lsq_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5694,7 +5695,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_x_with(flx_graph *g, flx_va
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq_backward_x(...) FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_backward_x_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(g_, x_, s_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(g_, x_, s_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_fake_quantize_lsq_backward_x_with((g_), (x_), (s_), (dy_), &(flx_fake_quantize_lsq_backward_x_attrs){.bits = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5732,7 +5733,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_scale_with(flx_graph *g, fl
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq_backward_scale(...) FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_backward_scale_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(g_, x_, s_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(g_, x_, s_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_fake_quantize_lsq_backward_scale_with((g_), (x_), (s_), (dy_), \
     &(flx_fake_quantize_lsq_backward_scale_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, \
     .struct_size = 0, __VA_ARGS__}))
@@ -5771,7 +5772,7 @@ static inline flx_val flx_q_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_
 
 #ifndef __cplusplus
 #define flx_q_matmul(...) FLX_Q_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_q_matmul_attrs))
-#define FLX_Q_MATMUL_(g_, x_, w_, bias_, ...) FLX_CALL_(flx_val, flx_q_matmul_with((g_), (x_), (w_), (bias_), \
+#define FLX_Q_MATMUL_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_matmul_with((g_), (x_), (w_), (bias_), \
     &(flx_q_matmul_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .struct_size = \
     0, __VA_ARGS__}))
 #endif
@@ -5839,7 +5840,7 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
 
 #ifndef __cplusplus
 #define flx_q_conv(...) FLX_Q_CONV_(__VA_ARGS__, .struct_size = sizeof(flx_q_conv_attrs))
-#define FLX_Q_CONV_(g_, x_, w_, bias_, ...) FLX_CALL_(flx_val, flx_q_conv_with((g_), (x_), (w_), (bias_), \
+#define FLX_Q_CONV_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_conv_with((g_), (x_), (w_), (bias_), \
     &(flx_q_conv_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5887,7 +5888,7 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_rng_uniform(...) FLX_RNG_UNIFORM_(__VA_ARGS__, .struct_size = sizeof(flx_rng_uniform_attrs))
-#define FLX_RNG_UNIFORM_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_uniform_with((g_), (key_), \
+#define FLX_RNG_UNIFORM_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_uniform_with((g_), (key_), \
     &(flx_rng_uniform_attrs){.lo = NAN, .hi = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5933,7 +5934,7 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
 
 #ifndef __cplusplus
 #define flx_rng_normal(...) FLX_RNG_NORMAL_(__VA_ARGS__, .struct_size = sizeof(flx_rng_normal_attrs))
-#define FLX_RNG_NORMAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_normal_with((g_), (key_), \
+#define FLX_RNG_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_normal_with((g_), (key_), \
     &(flx_rng_normal_attrs){.mean = NAN, .std = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5966,7 +5967,7 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
 
 #ifndef __cplusplus
 #define flx_rng_bits(...) FLX_RNG_BITS_(__VA_ARGS__, .struct_size = sizeof(flx_rng_bits_attrs))
-#define FLX_RNG_BITS_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_bits_with((g_), (key_), \
+#define FLX_RNG_BITS_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_bits_with((g_), (key_), \
     &(flx_rng_bits_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6001,7 +6002,7 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
 #ifndef __cplusplus
 #define flx_rng_bit_generator(...) FLX_RNG_BIT_GENERATOR_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rng_bit_generator_attrs))
-#define FLX_RNG_BIT_GENERATOR_(g_, state_, results_, ...) FLX_CALL_(uint32_t, flx_rng_bit_generator_with((g_), \
+#define FLX_RNG_BIT_GENERATOR_(g_, state_, results_, ...) FLX_BUILT_(uint32_t, flx_rng_bit_generator_with((g_), \
     (state_), (results_), &(flx_rng_bit_generator_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6026,7 +6027,7 @@ static inline flx_val flx_rng_split_with(flx_graph *g, flx_val key, const flx_rn
 
 #ifndef __cplusplus
 #define flx_rng_split(...) FLX_RNG_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_rng_split_attrs))
-#define FLX_RNG_SPLIT_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_split_with((g_), (key_), &(flx_rng_split_attrs){.num \
+#define FLX_RNG_SPLIT_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_split_with((g_), (key_), &(flx_rng_split_attrs){.num \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6070,8 +6071,8 @@ static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sa
 
 #ifndef __cplusplus
 #define flx_sample(...) FLX_SAMPLE_(__VA_ARGS__, .struct_size = sizeof(flx_sample_attrs))
-#define FLX_SAMPLE_(g_, logits_, ...) FLX_CALL_(flx_val, flx_sample_with((g_), (logits_), &(flx_sample_attrs){.top_k = \
-    FLX_DEFAULT, .top_p = NAN, .temperature = NAN, .seed = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#define FLX_SAMPLE_(g_, logits_, ...) FLX_BUILT_(flx_val, flx_sample_with((g_), (logits_), &(flx_sample_attrs){.top_k \
+    = FLX_DEFAULT, .top_p = NAN, .temperature = NAN, .seed = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_bernoulli_attrs {
@@ -6096,7 +6097,7 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
 
 #ifndef __cplusplus
 #define flx_bernoulli(...) FLX_BERNOULLI_(__VA_ARGS__, .struct_size = sizeof(flx_bernoulli_attrs))
-#define FLX_BERNOULLI_(g_, key_, p_, ...) FLX_CALL_(flx_val, flx_bernoulli_with((g_), (key_), (p_), \
+#define FLX_BERNOULLI_(g_, key_, p_, ...) FLX_BUILT_(flx_val, flx_bernoulli_with((g_), (key_), (p_), \
     &(flx_bernoulli_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6130,7 +6131,7 @@ static inline flx_val flx_permutation_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_permutation(...) FLX_PERMUTATION_(__VA_ARGS__, .struct_size = sizeof(flx_permutation_attrs))
-#define FLX_PERMUTATION_(g_, key_, ...) FLX_CALL_(flx_val, flx_permutation_with((g_), (key_), \
+#define FLX_PERMUTATION_(g_, key_, ...) FLX_BUILT_(flx_val, flx_permutation_with((g_), (key_), \
     &(flx_permutation_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6156,7 +6157,7 @@ static inline flx_val flx_dropout_with(flx_graph *g, flx_val x, flx_val key, con
 
 #ifndef __cplusplus
 #define flx_dropout(...) FLX_DROPOUT_(__VA_ARGS__, .struct_size = sizeof(flx_dropout_attrs))
-#define FLX_DROPOUT_(g_, x_, key_, ...) FLX_CALL_(flx_val, flx_dropout_with((g_), (x_), (key_), \
+#define FLX_DROPOUT_(g_, x_, key_, ...) FLX_BUILT_(flx_val, flx_dropout_with((g_), (x_), (key_), \
     &(flx_dropout_attrs){.rate = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6185,7 +6186,7 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
 #ifndef __cplusplus
 #define flx_truncated_normal(...) FLX_TRUNCATED_NORMAL_(__VA_ARGS__, .struct_size = \
     sizeof(flx_truncated_normal_attrs))
-#define FLX_TRUNCATED_NORMAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_truncated_normal_with((g_), (key_), \
+#define FLX_TRUNCATED_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_truncated_normal_with((g_), (key_), \
     &(flx_truncated_normal_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6213,7 +6214,7 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_exponential(...) FLX_EXPONENTIAL_(__VA_ARGS__, .struct_size = sizeof(flx_exponential_attrs))
-#define FLX_EXPONENTIAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_exponential_with((g_), (key_), \
+#define FLX_EXPONENTIAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_exponential_with((g_), (key_), \
     &(flx_exponential_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6240,7 +6241,7 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
 
 #ifndef __cplusplus
 #define flx_gamma(...) FLX_GAMMA_(__VA_ARGS__, .struct_size = sizeof(flx_gamma_attrs))
-#define FLX_GAMMA_(g_, key_, a_, ...) FLX_CALL_(flx_val, flx_gamma_with((g_), (key_), (a_), \
+#define FLX_GAMMA_(g_, key_, a_, ...) FLX_BUILT_(flx_val, flx_gamma_with((g_), (key_), (a_), \
     &(flx_gamma_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6270,7 +6271,7 @@ static inline uint32_t flx_if_with(flx_graph *g, const flx_val *operands, size_t
 
 #ifndef __cplusplus
 #define flx_if(...) FLX_IF_(__VA_ARGS__, .struct_size = sizeof(flx_if_attrs))
-#define FLX_IF_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_if_with((g_), \
+#define FLX_IF_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_if_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_if_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6294,7 +6295,7 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_case(...) FLX_CASE_(__VA_ARGS__, .struct_size = sizeof(flx_case_attrs))
-#define FLX_CASE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_case_with((g_), \
+#define FLX_CASE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_case_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_case_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6324,7 +6325,7 @@ static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_while(...) FLX_WHILE_(__VA_ARGS__, .struct_size = sizeof(flx_while_attrs))
-#define FLX_WHILE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_while_with((g_), \
+#define FLX_WHILE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_while_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_while_attrs){.max_iterations = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6365,9 +6366,34 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
 
 #ifndef __cplusplus
 #define flx_custom_fn(...) FLX_CUSTOM_FN_(__VA_ARGS__, .struct_size = sizeof(flx_custom_fn_attrs))
-#define FLX_CUSTOM_FN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_CUSTOM_FN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_custom_fn_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_custom_fn_attrs){.num_residuals = FLX_DEFAULT, .recompute = -1, .struct_size = 0, __VA_ARGS__}))
+#endif
+
+typedef struct flx_call_attrs {
+    uint32_t struct_size; /* sizeof(flx_call_attrs) */
+    const flx_graph *body; /* must be given */
+} flx_call_attrs;
+#define FLX_CALL_ATTRS {sizeof(flx_call_attrs), NULL}
+
+/** body(x...); a body is differentiated, batched and compiled once however often it is called, and inlined where it is
+    small */
+static inline uint32_t flx_call_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                     size_t capacity, const flx_call_attrs *attrs)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_call_attrs);
+    if (FLX_HAS_(flx_call_attrs, body) && attrs->body)
+        flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+    return flx_op(g, "call", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+#ifndef __cplusplus
+#define flx_call(...) FLX_CALL_(__VA_ARGS__, .struct_size = sizeof(flx_call_attrs))
+#define FLX_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_call_with((g_), \
+    (operands_), (num_operands_), (results_), (capacity_), &(flx_call_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_scan_attrs {
@@ -6413,7 +6439,7 @@ static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_scan(...) FLX_SCAN_(__VA_ARGS__, .struct_size = sizeof(flx_scan_attrs))
-#define FLX_SCAN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_scan_with((g_), \
+#define FLX_SCAN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_scan_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_scan_attrs){.num_carry = FLX_DEFAULT, .num_bcast = \
     FLX_DEFAULT, .num_xs = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .num_checkpoints \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6449,7 +6475,7 @@ static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *oper
 
 #ifndef __cplusplus
 #define flx_while_backward(...) FLX_WHILE_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_while_backward_attrs))
-#define FLX_WHILE_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_WHILE_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_while_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_while_backward_attrs){.max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6500,7 +6526,7 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_scan_backward(...) FLX_SCAN_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_scan_backward_attrs))
-#define FLX_SCAN_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_SCAN_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_scan_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = \
     -1, .save_trajectory = -1, .struct_size = 0, __VA_ARGS__}))
@@ -6555,7 +6581,7 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
 #ifndef __cplusplus
 #define flx_scan_backward_xs(...) FLX_SCAN_BACKWARD_XS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_scan_backward_xs_attrs))
-#define FLX_SCAN_BACKWARD_XS_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_scan_backward_xs_with((g_), \
+#define FLX_SCAN_BACKWARD_XS_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_scan_backward_xs_with((g_), \
     (operands_), (num_operands_), &(flx_scan_backward_xs_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, \
     .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .i = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6608,7 +6634,7 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
 #ifndef __cplusplus
 #define flx_scan_replay_backward(...) FLX_SCAN_REPLAY_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_scan_replay_backward_attrs))
-#define FLX_SCAN_REPLAY_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_SCAN_REPLAY_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_scan_replay_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_replay_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, \
     .reverse = -1, .num_checkpoints = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6663,7 +6689,7 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
 
 #ifndef __cplusplus
 #define flx_kernel_call(...) FLX_KERNEL_CALL_(__VA_ARGS__, .struct_size = sizeof(flx_kernel_call_attrs))
-#define FLX_KERNEL_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_KERNEL_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_kernel_call_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_kernel_call_attrs){.max_trips = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6694,7 +6720,7 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 
 #ifndef __cplusplus
 #define flx_custom(...) FLX_CUSTOM_(__VA_ARGS__, .struct_size = sizeof(flx_custom_attrs))
-#define FLX_CUSTOM_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_custom_with((g_), \
+#define FLX_CUSTOM_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_custom_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_custom_attrs){.effect = -1, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -6726,7 +6752,7 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_reduce(...) FLX_ALL_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_all_reduce_attrs))
-#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_reduce_with((g_), (x_), \
+#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_reduce_with((g_), (x_), \
     &(flx_all_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6754,7 +6780,7 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_gather(...) FLX_ALL_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_all_gather_attrs))
-#define FLX_ALL_GATHER_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
+#define FLX_ALL_GATHER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6782,7 +6808,7 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
 
 #ifndef __cplusplus
 #define flx_reduce_scatter(...) FLX_REDUCE_SCATTER_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_scatter_attrs))
-#define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_scatter_with((g_), (x_), \
+#define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_scatter_with((g_), (x_), \
     &(flx_reduce_scatter_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6813,7 +6839,7 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_to_all(...) FLX_ALL_TO_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_all_to_all_attrs))
-#define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_to_all_with((g_), (x_), \
+#define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_to_all_with((g_), (x_), \
     &(flx_all_to_all_attrs){.split_axis = FLX_DEFAULT, .concat_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6841,7 +6867,7 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
 
 #ifndef __cplusplus
 #define flx_broadcast(...) FLX_BROADCAST_(__VA_ARGS__, .struct_size = sizeof(flx_broadcast_attrs))
-#define FLX_BROADCAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
+#define FLX_BROADCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6869,7 +6895,7 @@ static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attr
 
 #ifndef __cplusplus
 #define flx_send(...) FLX_SEND_(__VA_ARGS__, .struct_size = sizeof(flx_send_attrs))
-#define FLX_SEND_(g_, x_, ...) FLX_CALL_(flx_val, flx_send_with((g_), (x_), &(flx_send_attrs){.to = FLX_DEFAULT, \
+#define FLX_SEND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_send_with((g_), (x_), &(flx_send_attrs){.to = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6898,7 +6924,7 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_recv(...) FLX_RECV_(__VA_ARGS__, .struct_size = sizeof(flx_recv_attrs))
-#define FLX_RECV_(g_, ...) FLX_CALL_(flx_val, flx_recv_with((g_), &(flx_recv_attrs){.from = FLX_DEFAULT, .struct_size \
+#define FLX_RECV_(g_, ...) FLX_BUILT_(flx_val, flx_recv_with((g_), &(flx_recv_attrs){.from = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -6928,7 +6954,7 @@ static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_att
 
 #ifndef __cplusplus
 #define flx_axis_index(...) FLX_AXIS_INDEX_(__VA_ARGS__, .struct_size = sizeof(flx_axis_index_attrs))
-#define FLX_AXIS_INDEX_(g_, ...) FLX_CALL_(flx_val, flx_axis_index_with((g_), &(flx_axis_index_attrs){.struct_size = \
+#define FLX_AXIS_INDEX_(g_, ...) FLX_BUILT_(flx_val, flx_axis_index_with((g_), &(flx_axis_index_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -6989,7 +7015,7 @@ static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val posit
 #define flx_gaussian_splat_render(...) FLX_GAUSSIAN_SPLAT_RENDER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_render_attrs))
 #define FLX_GAUSSIAN_SPLAT_RENDER_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, ...) \
-    FLX_CALL_(flx_val, flx_gaussian_splat_render_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
+    FLX_BUILT_(flx_val, flx_gaussian_splat_render_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_render_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -7065,7 +7091,7 @@ static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_
 #define flx_gaussian_splat_render_backward(...) FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_render_backward_attrs))
 #define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, \
-    d_rgba_, ...) FLX_CALL_(flx_val, flx_gaussian_splat_render_backward_with((g_), (positions_), (log_scales_), \
+    d_rgba_, ...) FLX_BUILT_(flx_val, flx_gaussian_splat_render_backward_with((g_), (positions_), (log_scales_), \
     (rotations_), (opacity_), (colours_), (sh_), (meta_), (d_rgba_), \
     &(flx_gaussian_splat_render_backward_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, .tile_size = FLX_DEFAULT, \
     .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, \
@@ -7128,7 +7154,7 @@ static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val posi
 #define flx_gaussian_splat_prepare(...) FLX_GAUSSIAN_SPLAT_PREPARE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_prepare_attrs))
 #define FLX_GAUSSIAN_SPLAT_PREPARE_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, ...) \
-    FLX_CALL_(flx_val, flx_gaussian_splat_prepare_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
+    FLX_BUILT_(flx_val, flx_gaussian_splat_prepare_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_prepare_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -7181,7 +7207,7 @@ static inline flx_val flx_gaussian_splat_rasterize_with(flx_graph *g, flx_val pr
 #ifndef __cplusplus
 #define flx_gaussian_splat_rasterize(...) FLX_GAUSSIAN_SPLAT_RASTERIZE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_rasterize_attrs))
-#define FLX_GAUSSIAN_SPLAT_RASTERIZE_(g_, prep_, meta_, ...) FLX_CALL_(flx_val, \
+#define FLX_GAUSSIAN_SPLAT_RASTERIZE_(g_, prep_, meta_, ...) FLX_BUILT_(flx_val, \
     flx_gaussian_splat_rasterize_with((g_), (prep_), (meta_), &(flx_gaussian_splat_rasterize_attrs){.width = \
     FLX_DEFAULT, .height = FLX_DEFAULT, .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, \
     .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, \
@@ -7216,7 +7242,7 @@ static inline flx_val flx_fused_matmul_bias_act_with(flx_graph *g, flx_val x, fl
 #ifndef __cplusplus
 #define flx_fused_matmul_bias_act(...) FLX_FUSED_MATMUL_BIAS_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_matmul_bias_act_attrs))
-#define FLX_FUSED_MATMUL_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_matmul_bias_act_with((g_), (x_), \
+#define FLX_FUSED_MATMUL_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_matmul_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_matmul_bias_act_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7244,7 +7270,7 @@ static inline flx_val flx_fused_swiglu_with(flx_graph *g, flx_val p, const flx_f
 
 #ifndef __cplusplus
 #define flx_fused_swiglu(...) FLX_FUSED_SWIGLU_(__VA_ARGS__, .struct_size = sizeof(flx_fused_swiglu_attrs))
-#define FLX_FUSED_SWIGLU_(g_, p_, ...) FLX_CALL_(flx_val, flx_fused_swiglu_with((g_), (p_), \
+#define FLX_FUSED_SWIGLU_(g_, p_, ...) FLX_BUILT_(flx_val, flx_fused_swiglu_with((g_), (p_), \
     &(flx_fused_swiglu_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7304,7 +7330,7 @@ static inline flx_val flx_activation_backward_with(flx_graph *g, flx_val x, flx_
 #ifndef __cplusplus
 #define flx_activation_backward(...) FLX_ACTIVATION_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_activation_backward_attrs))
-#define FLX_ACTIVATION_BACKWARD_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_activation_backward_with((g_), (x_), (dy_), \
+#define FLX_ACTIVATION_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_activation_backward_with((g_), (x_), (dy_), \
     &(flx_activation_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7332,7 +7358,7 @@ static inline flx_val flx_cumsum_backward_with(flx_graph *g, flx_val dy, const f
 
 #ifndef __cplusplus
 #define flx_cumsum_backward(...) FLX_CUMSUM_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_backward_attrs))
-#define FLX_CUMSUM_BACKWARD_(g_, dy_, ...) FLX_CALL_(flx_val, flx_cumsum_backward_with((g_), (dy_), \
+#define FLX_CUMSUM_BACKWARD_(g_, dy_, ...) FLX_BUILT_(flx_val, flx_cumsum_backward_with((g_), (dy_), \
     &(flx_cumsum_backward_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7365,7 +7391,7 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
 
 #ifndef __cplusplus
 #define flx_gather_backward(...) FLX_GATHER_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_gather_backward_attrs))
-#define FLX_GATHER_BACKWARD_(g_, dy_, idx_, ...) FLX_CALL_(flx_val, flx_gather_backward_with((g_), (dy_), (idx_), \
+#define FLX_GATHER_BACKWARD_(g_, dy_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_backward_with((g_), (dy_), (idx_), \
     &(flx_gather_backward_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7404,7 +7430,7 @@ static inline flx_val flx_linear_with(flx_graph *g, flx_val x, flx_val w, flx_va
 
 #ifndef __cplusplus
 #define flx_linear(...) FLX_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_attrs))
-#define FLX_LINEAR_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_linear_with((g_), (x_), (w_), (b_), \
+#define FLX_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_linear_with((g_), (x_), (w_), (b_), \
     &(flx_linear_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7435,7 +7461,7 @@ static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, 
 
 #ifndef __cplusplus
 #define flx_fused_linear(...) FLX_FUSED_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_fused_linear_attrs))
-#define FLX_FUSED_LINEAR_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_linear_with((g_), (x_), (w_), (b_), \
+#define FLX_FUSED_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_linear_with((g_), (x_), (w_), (b_), \
     &(flx_fused_linear_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7471,7 +7497,7 @@ static inline uint32_t flx_linear_pair_with(flx_graph *g, flx_val x, flx_val w1,
 
 #ifndef __cplusplus
 #define flx_linear_pair(...) FLX_LINEAR_PAIR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_pair_attrs))
-#define FLX_LINEAR_PAIR_(g_, x_, w1_, w2_, b1_, b2_, results_, ...) FLX_CALL_(uint32_t, flx_linear_pair_with((g_), \
+#define FLX_LINEAR_PAIR_(g_, x_, w1_, w2_, b1_, b2_, results_, ...) FLX_BUILT_(uint32_t, flx_linear_pair_with((g_), \
     (x_), (w1_), (w2_), (b1_), (b2_), (results_), &(flx_linear_pair_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7500,7 +7526,7 @@ static inline flx_val flx_gated_ffn_with(flx_graph *g, flx_val x, flx_val w_gate
 
 #ifndef __cplusplus
 #define flx_gated_ffn(...) FLX_GATED_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_gated_ffn_attrs))
-#define FLX_GATED_FFN_(g_, x_, w_gate_, w_up_, w_down_, ...) FLX_CALL_(flx_val, flx_gated_ffn_with((g_), (x_), \
+#define FLX_GATED_FFN_(g_, x_, w_gate_, w_up_, w_down_, ...) FLX_BUILT_(flx_val, flx_gated_ffn_with((g_), (x_), \
     (w_gate_), (w_up_), (w_down_), &(flx_gated_ffn_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7528,7 +7554,7 @@ static inline flx_val flx_swiglu_ffn_with(flx_graph *g, flx_val x, flx_val w_in,
 
 #ifndef __cplusplus
 #define flx_swiglu_ffn(...) FLX_SWIGLU_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_swiglu_ffn_attrs))
-#define FLX_SWIGLU_FFN_(g_, x_, w_in_, w_out_, ...) FLX_CALL_(flx_val, flx_swiglu_ffn_with((g_), (x_), (w_in_), \
+#define FLX_SWIGLU_FFN_(g_, x_, w_in_, w_out_, ...) FLX_BUILT_(flx_val, flx_swiglu_ffn_with((g_), (x_), (w_in_), \
     (w_out_), &(flx_swiglu_ffn_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7559,7 +7585,7 @@ static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t
 
 #ifndef __cplusplus
 #define flx_mlp(...) FLX_MLP_(__VA_ARGS__, .struct_size = sizeof(flx_mlp_attrs))
-#define FLX_MLP_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_mlp_with((g_), (operands_), \
+#define FLX_MLP_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_mlp_with((g_), (operands_), \
     (num_operands_), &(flx_mlp_attrs){.bias = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7588,7 +7614,7 @@ static inline uint32_t flx_residual_rms_norm_with(flx_graph *g, flx_val x, flx_v
 #ifndef __cplusplus
 #define flx_residual_rms_norm(...) FLX_RESIDUAL_RMS_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_residual_rms_norm_attrs))
-#define FLX_RESIDUAL_RMS_NORM_(g_, x_, res_, gamma_, results_, ...) FLX_CALL_(uint32_t, \
+#define FLX_RESIDUAL_RMS_NORM_(g_, x_, res_, gamma_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_residual_rms_norm_with((g_), (x_), (res_), (gamma_), (results_), &(flx_residual_rms_norm_attrs){.eps = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7620,7 +7646,7 @@ static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w,
 
 #ifndef __cplusplus
 #define flx_causal_conv1d(...) FLX_CAUSAL_CONV1D_(__VA_ARGS__, .struct_size = sizeof(flx_causal_conv1d_attrs))
-#define FLX_CAUSAL_CONV1D_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_causal_conv1d_with((g_), (x_), (w_), (b_), \
+#define FLX_CAUSAL_CONV1D_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_causal_conv1d_with((g_), (x_), (w_), (b_), \
     &(flx_causal_conv1d_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7667,7 +7693,7 @@ static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operan
 
 #ifndef __cplusplus
 #define flx_decoder_block(...) FLX_DECODER_BLOCK_(__VA_ARGS__, .struct_size = sizeof(flx_decoder_block_attrs))
-#define FLX_DECODER_BLOCK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_decoder_block_with((g_), \
+#define FLX_DECODER_BLOCK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_decoder_block_with((g_), \
     (operands_), (num_operands_), &(flx_decoder_block_attrs){.num_heads = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .eps = NAN, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7696,7 +7722,7 @@ static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, fl
 
 #ifndef __cplusplus
 #define flx_draft_head(...) FLX_DRAFT_HEAD_(__VA_ARGS__, .struct_size = sizeof(flx_draft_head_attrs))
-#define FLX_DRAFT_HEAD_(g_, x_, w_, w_out_, ...) FLX_CALL_(flx_val, flx_draft_head_with((g_), (x_), (w_), (w_out_), \
+#define FLX_DRAFT_HEAD_(g_, x_, w_, w_out_, ...) FLX_BUILT_(flx_val, flx_draft_head_with((g_), (x_), (w_), (w_out_), \
     &(flx_draft_head_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7744,7 +7770,7 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
 #ifndef __cplusplus
 #define flx_fused_attention_block(...) FLX_FUSED_ATTENTION_BLOCK_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_attention_block_attrs))
-#define FLX_FUSED_ATTENTION_BLOCK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_ATTENTION_BLOCK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_fused_attention_block_with((g_), (operands_), (num_operands_), &(flx_fused_attention_block_attrs){.num_heads = \
     FLX_DEFAULT, .head_dim = FLX_DEFAULT, .has_bias = -1, .has_rope = -1, .window = FLX_DEFAULT, .score_scale = NAN, \
     .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
@@ -7792,7 +7818,7 @@ static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_v
 #ifndef __cplusplus
 #define flx_fused_transformer_layer(...) FLX_FUSED_TRANSFORMER_LAYER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_transformer_layer_attrs))
-#define FLX_FUSED_TRANSFORMER_LAYER_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_TRANSFORMER_LAYER_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_fused_transformer_layer_with((g_), (operands_), (num_operands_), \
     &(flx_fused_transformer_layer_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .ffn_dim = FLX_DEFAULT, \
     .has_bias = -1, .eps1 = NAN, .eps2 = NAN, .struct_size = 0, __VA_ARGS__}))
@@ -7854,7 +7880,7 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
 #ifndef __cplusplus
 #define flx_fused_conv_bias_act(...) FLX_FUSED_CONV_BIAS_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_conv_bias_act_attrs))
-#define FLX_FUSED_CONV_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_conv_bias_act_with((g_), (x_), \
+#define FLX_FUSED_CONV_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_conv_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_conv_bias_act_attrs){.groups = FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -7916,7 +7942,7 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
 #ifndef __cplusplus
 #define flx_fused_conv_affine_act(...) FLX_FUSED_CONV_AFFINE_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_conv_affine_act_attrs))
-#define FLX_FUSED_CONV_AFFINE_ACT_(g_, x_, w_, scale_, shift_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_CONV_AFFINE_ACT_(g_, x_, w_, scale_, shift_, ...) FLX_BUILT_(flx_val, \
     flx_fused_conv_affine_act_with((g_), (x_), (w_), (scale_), (shift_), &(flx_fused_conv_affine_act_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7955,7 +7981,7 @@ static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_fused_residual_ln(...) FLX_FUSED_RESIDUAL_LN_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_residual_ln_attrs))
-#define FLX_FUSED_RESIDUAL_LN_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_RESIDUAL_LN_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_ln_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_ln_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7995,7 +8021,7 @@ static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_fused_residual_rms_norm(...) FLX_FUSED_RESIDUAL_RMS_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_residual_rms_norm_attrs))
-#define FLX_FUSED_RESIDUAL_RMS_NORM_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_RESIDUAL_RMS_NORM_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_rms_norm_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_rms_norm_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -8025,7 +8051,7 @@ static inline flx_val flx_fused_ada_layer_norm_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_fused_ada_layer_norm(...) FLX_FUSED_ADA_LAYER_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_ada_layer_norm_attrs))
-#define FLX_FUSED_ADA_LAYER_NORM_(g_, x_, scale_, shift_, ...) FLX_CALL_(flx_val, flx_fused_ada_layer_norm_with((g_), \
+#define FLX_FUSED_ADA_LAYER_NORM_(g_, x_, scale_, shift_, ...) FLX_BUILT_(flx_val, flx_fused_ada_layer_norm_with((g_), \
     (x_), (scale_), (shift_), &(flx_fused_ada_layer_norm_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -8050,7 +8076,7 @@ static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *o
 #ifndef __cplusplus
 #define flx_elementwise_region(...) FLX_ELEMENTWISE_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_elementwise_region_attrs))
-#define FLX_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_elementwise_region_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -8087,7 +8113,7 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
 #ifndef __cplusplus
 #define flx_batch_elementwise_region(...) FLX_BATCH_ELEMENTWISE_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_elementwise_region_attrs))
-#define FLX_BATCH_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_batch_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_batch_elementwise_region_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -8115,7 +8141,7 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_transform_region(...) FLX_TRANSFORM_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_transform_region_attrs))
-#define FLX_TRANSFORM_REGION_(g_, x_, ...) FLX_CALL_(flx_val, flx_transform_region_with((g_), (x_), \
+#define FLX_TRANSFORM_REGION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transform_region_with((g_), (x_), \
     &(flx_transform_region_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 

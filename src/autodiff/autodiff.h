@@ -3,6 +3,7 @@
 #ifndef FLXI_AUTODIFF_H
 #define FLXI_AUTODIFF_H
 
+#include "autodiff/body_memo.h"
 #include "passes/decompose.h"
 
 #include <fluxion/transform.h>
@@ -19,6 +20,8 @@ typedef struct {
     flx_val **saved;      /* by node: what its primal rule kept */
     bool bounded;         /* a loop without a bound is an error */
     bool backward_ops;    /* dedicated backward ops are wanted; src is prepared for MODE_BACKWARD_OPS */
+    flxi_body_memo *memo; /* of the transform around this one; NULL: its own */
+    flxi_body_memo own;
 } flxi_reverse;
 
 /* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
@@ -32,7 +35,8 @@ typedef struct {
     const flx_graph *src;
     flx_graph *g;
     uint32_t *map;
-    flx_val *tangent; /* by id of src: leaves are input, all others output */
+    flx_val *tangent;     /* by id of src: leaves are input, all others output */
+    flxi_body_memo *memo; /* as above */
 } flxi_forward;
 
 flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
@@ -49,6 +53,7 @@ typedef struct {
     uint32_t *map;
     bool *batched; /* by id of src: has a leading batch axis; leaves are input, all others output */
     flx_dim size;
+    flxi_body_memo *memo; /* as above */
 } flxi_batching;
 
 flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err);

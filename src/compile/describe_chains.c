@@ -107,18 +107,12 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
 
 /* ---- All routines ---- */
 
-static size_t count_routines(const flxi_routine *l)
-{
-    size_t n = 1;
-    for (uint32_t i = 0; i < l->num_steps; i++)
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
-            n += count_routines(l->steps[i].bodies[k]);
-    return n;
-}
-
 /* is_part: the routine is run for several parts side by side, so its steps use one thread. */
 static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, bool is_part)
 {
+    if (l->is_offered)
+        return FLX_OK;
+    l->is_offered = true;
     flxi_chain *c = flxi_new(&d->m->arena, flxi_chain, 1);
     if (!c)
         return flxi_oom(d->err, "kernels");
@@ -143,7 +137,7 @@ flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, f
     *n = 0;
     if (!m->device->accept_chain)
         return FLX_OK;
-    d.chains = flxi_new(&m->arena, flxi_chain *, count_routines(m->main));
+    d.chains = flxi_new(&m->arena, flxi_chain *, m->num_routines);
     if (!d.chains)
         return flxi_oom(err, "kernels");
     flx_code code = offer(&d, m->main, NULL, false);

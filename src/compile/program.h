@@ -34,7 +34,16 @@ typedef struct {
     const void *data;    /* CONST */
 } flxi_slot;
 
-typedef enum { STEP_KERNEL, STEP_ROUTE, STEP_EVALUATE, STEP_COPY, STEP_SCAN, STEP_WHILE, STEP_BRANCH } flxi_step_kind;
+typedef enum {
+    STEP_KERNEL,
+    STEP_ROUTE,
+    STEP_EVALUATE,
+    STEP_COPY,
+    STEP_SCAN,
+    STEP_WHILE,
+    STEP_BRANCH,
+    STEP_CALL
+} flxi_step_kind;
 
 typedef struct flxi_routine flxi_routine;
 typedef struct flxi_program flxi_program;
@@ -69,6 +78,9 @@ typedef struct {
 
 struct flxi_routine {
     const flxi_program *program;
+    uint32_t number;   /* in the program */
+    uint32_t num_uses; /* steps that run it, and the program's list */
+    bool is_offered, is_explained, is_planned;
     flx_graph *g; /* the graph that the slots and nodes are of; owned */
     flxi_arena arena;
     flxi_slot *slots;
@@ -80,7 +92,7 @@ struct flxi_routine {
     uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;
     flxi_chain *chain;  /* all steps as one unit of the device, once it has code; NULL: the device refused */
-    uint32_t depth;     /* 0, or how deep inside loops and branches */
+    uint32_t depth;     /* 0, or how deep inside loops, branches and calls, where it is met first */
     size_t arena_bytes; /* everything that a run of the routine needs, bodies included */
     size_t max_live;    /* what no plan can go below */
 };
@@ -98,6 +110,14 @@ typedef struct {
     const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
 } flxi_program_kernel;
 
+/* A body that other steps run in the same way is compiled once. */
+typedef struct {
+    flx_graph *body;  /* held */
+    uint32_t carries; /* of the scan around it, + 1; 0: none */
+    uint32_t shared;
+    flxi_routine *routine; /* one use of it */
+} flxi_shared_routine;
+
 struct flxi_program {
     flx_context *ctx;
     const flxi_allocator *mem; /* NULL: there is no program */
@@ -112,6 +132,9 @@ struct flxi_program {
     flxi_kernel_code *compiled; /* by kernel, once they are */
     flxi_device_code *code;
     flxi_routine *main;
+    FLXI_VEC(flxi_shared_routine) routines;
+    flxi_index routine_index; /* by the hash of the body */
+    uint32_t num_routines;
     FLXI_VEC(flxi_step_ref) all_steps; /* all steps, each before those of its bodies */
 };
 
@@ -130,6 +153,7 @@ flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err);
 /* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug
    builds. */
 flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err);
+/* Ends one use of it. */
 void flxi_routine_free(flxi_routine *l);
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they
    are. */

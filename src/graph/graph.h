@@ -46,8 +46,9 @@ struct flx_graph {
     uint32_t magic;
     uint32_t serial;
     atomic_uint refs;
-    atomic_bool sealed;              /* in use as a body: read-only */
-    atomic_uint_least64_t kept_hash; /* of a sealed graph; 0: not yet worked out */
+    atomic_bool sealed;               /* in use as a body: read-only */
+    atomic_uint_least64_t kept_hash;  /* of a sealed graph; 0: not yet worked out */
+    atomic_uint_least64_t kept_flops; /* likewise, + 1 */
     flx_context *ctx;
     const char *name;
     flxi_arena arena;
@@ -205,6 +206,10 @@ flx_code flxi_attrs_visit(const flxi_op *op, const void *attrs, const flxi_attr_
 /* Word i of a list of words separated by spaces: its start and length; NULL past the end. */
 const char *flxi_word_at(const char *words, int64_t i, size_t *n);
 int64_t flxi_word_find(const char *words, const char *s, size_t n); /* -1 when absent */
+
+/* Whether two graphs have the same nodes, leaves and outputs; labels may differ. False also where that would take too
+   long to find out. */
+bool flxi_graphs_alike(const flx_graph *a, const flx_graph *b);
 
 /* ---- Verifying ---- */
 

@@ -260,9 +260,9 @@ static const char tools[] =
     "#define FLX_LOUD_ _Pragma(\"GCC diagnostic pop\")\n"
     "#endif\n"
     "#if defined(__GNUC__)\n"
-    "#define FLX_CALL_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })\n"
+    "#define FLX_BUILT_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })\n"
     "#else\n"
-    "#define FLX_CALL_(type, call) call\n"
+    "#define FLX_BUILT_(type, call) call\n"
     "#endif\n";
 
 /* ---- One op ---- */
@@ -335,7 +335,7 @@ static void write_macro(FILE *f, const op_row *e)
     for (int i = 0; !e->variadic && i < e->num_operands; i++)
         put(&l, ", %s_", e->operand[i]);
     put(&l, "%s", e->num_results < 0 ? ", results_, capacity_" : e->num_results > 1 ? ", results_" : "");
-    put(&l, ", ...) FLX_CALL_(%s, flx_%s_with", e->num_results == 1 ? "flx_val" : "uint32_t", e->view.name);
+    put(&l, ", ...) FLX_BUILT_(%s, flx_%s_with", e->num_results == 1 ? "flx_val" : "uint32_t", e->view.name);
     put_operands(&l, e, 0);
     put(&l, ", &(flx_%s_attrs){", e->view.name);
     for (uint32_t i = 0; i < e->view.num_attrs; i++) {

@@ -275,8 +275,9 @@ typedef enum {               /* what a node does with a body */
                BODY_TEST,    /* of a loop: runs before each round, sees the carries, decides whether there is another */
                BODY_ROUND,   /* of a loop: one round of it */
                BODY_ELEMENT, /* runs on the elements of the operands, in an order that the op chooses */
-               BODY_CALLED,  /* runs in a way of the op's own, which its `eval` knows */
-               BODY_RULE     /* does not run here: how to differentiate the others */
+               BODY_FUNCTION, /* runs once, on the operands */
+               BODY_CALLED,   /* runs in a way of the op's own, which its `eval` knows */
+               BODY_RULE      /* does not run here: how to differentiate the others */
 } flxi_body_role;
 
 /* How a body is bound to its node. The inputs of the body are `carries` values that start as the operands from `first`
@@ -313,7 +314,7 @@ typedef struct {
     /* Appends the forward computation together with the values that vjp needs later (returned in `saved`, which has
        room for `num_saved` values); the results go to y. Only for ops that keep something. */
     void (*primal)(flxi_site *s, flx_val *y, flx_val *saved);
-    uint32_t (*num_saved)(const flxi_site *s);
+    uint32_t (*num_saved)(flxi_site *s);
     /* From cotangents of the results to cotangents of the operands with s->wanted; dx is preset to FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
     /* The same with dedicated backward ops, where grad is called with FLX_GRAD_BACKWARD_OPS; otherwise vjp, or

@@ -14,6 +14,18 @@
 
 #include <fluxion/ops.h>
 
+/* The vjp of a body in two parts, borrowed from the transform; forward is NULL where the parts would exchange too many
+   values. */
+typedef struct {
+    flx_graph *forward; /* inputs of the body → its outputs, then the values that are kept */
+    flx_graph *backward; /* inputs of the body, kept values, a cotangent for each output that can have one → a cotangent
+                            for each wanted input */
+    uint32_t kept;
+} flxi_split_body;
+
+/* What a transform has made of bodies so far (autodiff/body_memo.h). */
+typedef struct flxi_body_memo flxi_body_memo;
+
 /* Transforms of sub-graphs, for the rules of control flow; src/autodiff fills this in. Each returns a new graph that
    the caller frees, or NULL with the error in the graph being built. */
 typedef struct {
@@ -26,6 +38,8 @@ typedef struct {
     /* Inputs i with batched[i] have a leading axis of extent s->size, and so does every output k with out[k] (set by
        the call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
     flx_graph *(*vmap)(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed);
+    /* False with the error in the graph being built. */
+    bool (*split)(flxi_site *s, const flx_graph *body, const bool *wanted, flxi_split_body *out);
     /* Simplifies a body that a rule has built; consumes the given graph. */
     flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
 } flxi_body_transforms;
@@ -49,6 +63,7 @@ struct flxi_site {
     bool *by_batched;     /* batch: results with a leading batch axis; all true unless the rule changes it */
     flx_dim size;         /* batch: its extent */
     const flxi_body_transforms *bodies;
+    flxi_body_memo *memo; /* NULL: nothing is remembered */
 };
 
 static inline bool flxi_is_none(flx_val v)

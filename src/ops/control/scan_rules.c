@@ -89,7 +89,7 @@ static bool is_replayed(const scan_attrs *a)
     return a->num_checkpoints > 0 && !a->save_trajectory;
 }
 
-uint32_t flxi_saved_scan(const flxi_site *s)
+uint32_t flxi_saved_scan(flxi_site *s)
 {
     return is_replayed(s->attrs) ? 0 : layout_of(s).carries;
 }

@@ -20,6 +20,13 @@ typedef struct {
 
 #define EXPORT_UNBOUND UINT32_MAX
 
+/* A graph that is written as a function of its own, called @f and its position. */
+typedef struct {
+    flx_graph *body; /* held */
+    uint64_t size;   /* nodes, with those of its bodies */
+    bool is_function, is_written;
+} export_body;
+
 typedef struct {
     flx_context *ctx;
     flxi_strbuf out;
@@ -29,7 +36,9 @@ typedef struct {
     int indent;
     int depth;           /* of rewrites within rewrites */
     flxi_opcode wrapped; /* in a rewritten node: the op that is written as one operation; OP_NONE: none */
-    flx_error error;     /* the first one */
+    FLXI_VEC(export_body) bodies;
+    flxi_index body_index; /* by hash */
+    flx_error error;       /* the first one */
 } exporter;
 
 /* A node about to be written. */
@@ -108,7 +117,23 @@ void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val *out
 export_val flxi_export_broadcast(exporter *w, export_val v, const flx_type *to);
 export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype);
 
+/* ---- Functions (export_functions.c) ---- */
+
+/* The number of the function that the body becomes. */
+uint32_t flxi_export_function(exporter *w, const flx_graph *body);
+/* Whether the body is better called than written where it is used: bodies may use each other exponentially often. */
+bool flxi_export_is_called(exporter *w, const flx_graph *body);
+/* %out = func.call @f1(%in) … */
+void flxi_export_call(exporter *w, const flx_graph *body, const export_val *in, uint32_t nin, export_val *out,
+                      uint32_t nout);
+/* All functions that were called, and those that they call. */
+void flxi_export_functions(exporter *w);
+void flxi_export_functions_free(exporter *w);
+
 /* ---- Graphs (export.c) ---- */
+
+/* A line that returns values. */
+void flxi_export_return(exporter *w, const char *op, const export_val *v, uint32_t n);
 
 /* Writes the nodes that the outputs need. args: numbers of the leaves; results: receives those of the outputs. */
 void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *args, uint32_t *results);

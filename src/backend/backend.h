@@ -205,6 +205,9 @@ struct flxi_device {
 
     /* Accepting. A reason means no. */
     const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */
+    /* Whether compile() will take the kernel; asked only after it has failed with KERNEL or INTERNAL, to find out which
+       kernel is the reason. NULL: it takes all. */
+    flx_code (*check_kernel)(const flx_kernel *k, flx_error *err);
     void (*accept_node)(const flxi_device_node *n, int threads, flxi_node_way *way);
     flx_code (*prepare_node)(const flxi_device_node *n, const flxi_node_way *way, void *table,
                              const flxi_allocator *mem, flx_error *err); /* only if table_bytes is ever set */

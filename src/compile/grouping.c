@@ -51,6 +51,7 @@ typedef struct {
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
     uint32_t *moved; /* no more than a search visits */
+    uint32_t failed; /* a node whose rule failed, + 1 */
     flx_error *err;
 } maker;
 
@@ -127,6 +128,13 @@ static uint8_t chain_of(const maker *m, const uint8_t *chain, uint32_t i)
     return (uint8_t)(longest + 1);
 }
 
+static flx_code find_accesses(maker *m, uint32_t i, uint32_t result, flxi_accesses *out)
+{
+    flx_code code = flxi_find_accesses(m->g, m->f->kind, i, result, m->scratch, out, m->err);
+    m->failed = code == FLX_OK || code == FLX_E_OOM ? 0 : i + 1;
+    return code;
+}
+
 /* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
    computed. */
 static flx_code settle_view(maker *m, uint32_t value)
@@ -137,7 +145,7 @@ static flx_code settle_view(maker *m, uint32_t value)
     if (f->kind[i] != NODE_VIEW || f->alias_of[value])
         return FLX_OK;
     flxi_accesses a;
-    FLXI_TRY(flxi_find_accesses(m->g, f->kind, i, value - n->first, m->scratch, &a, m->err));
+    FLXI_TRY(find_accesses(m, i, value - n->first, &a));
     const flx_type *t = flxi_type_at(m->g, value);
     bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
                    flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
@@ -204,7 +212,7 @@ static flx_code find_reads(maker *m, uint32_t i)
     }
     if (!is_in_group(m, i))
         return FLX_OK;
-    return flxi_find_accesses(m->g, m->f->kind, i, 0, m->scratch, r, m->err);
+    return find_accesses(m, i, 0, r);
 }
 
 static flx_code list_users(maker *m)
@@ -634,7 +642,8 @@ static flx_code form_groups(maker *m)
     return emit_groups(m);
 }
 
-flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err)
+flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, uint32_t *failed,
+                          flx_error *err)
 {
     static const flxi_grouping_options usual = {0};
     flxi_arena scratch;
@@ -660,6 +669,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
               m.parent && m.next && m.groups && m.mark && m.order && m.after && m.moved;
     flx_code code = ok ? form_groups(&m) : flxi_oom(err, "groups");
+    *failed = m.failed;
     flxi_vec_free(m.mem, &m.stack);
     flxi_arena_free(&scratch);
     if (code != FLX_OK)

@@ -66,7 +66,8 @@ typedef struct {
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
     uint32_t number;       /* in the program's list */
-    const char *no_kernel; /* of a node whose kernel the device refused: why; or NULL */
+    const char *no_kernel; /* of a node whose kernel the device refused, or that could not be made: why; or NULL */
+    bool is_defect;        /* … the latter, or the device refused what it should compile */
     const char *called;    /* of a step because of which a loop is not a chain: why; or NULL */
     /* For people (explain_steps.c): */
     const char *name;     /* of the kernel, or of the op with its route */
@@ -125,7 +126,9 @@ struct flxi_program {
     flx_compile_options options; /* texts and lists are the caller's, and only there while it compiles */
     flxi_grouping_options grouping;
     int threads;
-    char note[200]; /* why nothing was compiled to kernels although it was requested, or "" */
+    char note[200];     /* why nothing was compiled to kernels although it was requested, or "" */
+    bool checks_kernels; /* the device is asked about each kernel before it compiles them all */
+    bool is_slow;        /* something is computed in a slower way than usual: runs say so in their status */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
     flxi_index index;           /* of kernels by hash */
@@ -186,7 +189,7 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
 void flxi_program_free(flxi_program *m); /* zeroes are fine */
 
 /* The number of an equal kernel of the program, or of this group's, which is taken over in any case. */
-flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t *number, flx_error *err);
+flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *number, flx_error *err);
 /* A list of the program's kernels, in its arena; NULL when memory is exhausted. */
 flx_kernel **flxi_program_kernels(flxi_program *m);
 

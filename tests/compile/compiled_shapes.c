@@ -52,7 +52,7 @@ static void add_case(bundle *b, flx_context *ctx, const shape_case *c)
 
 static void check_cases(const shape_case *cases, size_t n)
 {
-    flx_context *ctx = flx_context_new(NULL);
+    flx_context *ctx = bundle_context();
     bundle *b = bundle_new(ctx);
     for (size_t i = 0; i < n; i++)
         add_case(b, ctx, &cases[i]);

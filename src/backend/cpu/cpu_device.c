@@ -144,6 +144,17 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     return FLX_OK;
 }
 
+static flx_code check_kernel(const flx_kernel *k, flx_error *err)
+{
+    flxi_strbuf text;
+    flxi_kentry entry;
+    flx_kernel *const list[] = {(flx_kernel *)(uintptr_t)k};
+    flxi_strbuf_init(&text, flxi_kernel_mem(k));
+    flx_code code = flxi_native_text(list, 1, &(flxi_native_options){0}, &text, &entry, NULL, err);
+    flxi_strbuf_free(&text);
+    return code;
+}
+
 static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(q->ctx);
@@ -283,6 +294,7 @@ const flxi_device flxi_device_cpu = {
     .facts = flxi_cpu_facts,
     .route = route_at,
     .run_dispatch = flxi_kernel_run_cpu,
+    .check_kernel = check_kernel,
     .accept_node = accept_node,
     .prepare_node = prepare_node,
     .accept_chain = flxi_chain_accept,

@@ -291,6 +291,41 @@ static flx_code find_way(builder *b, const flxi_node *n, flxi_step *s)
     return device->prepare_node(s->described, way, table, b->mem, b->err);
 }
 
+/* A kernel of the user becomes part of the program. What cannot be compiled, or has an error that belongs to a run, is
+   left to the evaluator, with the reason. */
+static flx_code make_call(builder *b, const flxi_node *n, flxi_step *s)
+{
+    flx_error why = {0};
+    flxi_group_kernel r = {.is_call = true};
+    flxi_call_plan *p = flxi_new(&b->l->arena, flxi_call_plan, 1);
+    if (!p)
+        return flxi_oom(b->err, "steps");
+    flx_code code = flxi_call_plan_make(b->g, n, &b->l->arena, p, &why);
+    if (code == FLX_OK)
+        code = b->m->device->check_call(p->kernel, &why);
+    if (code == FLX_OK)
+        code = flx_kernel_encode(p->kernel, &r.wire, &why);
+    if (code == FLX_E_OOM)
+        flxi_oom(b->err, "kernels");
+    if (code != FLX_OK) {
+        flx_kernel_release(p->kernel);
+        s->no_kernel = flxi_dup(&b->l->arena, char, why.message, strlen(why.message) + 1);
+        return code == FLX_E_OOM || !s->no_kernel ? flxi_oom(b->err, "steps") : FLX_OK;
+    }
+    r.kernel = p->kernel;
+    s->kind = STEP_DISPATCH;
+    s->call = p;
+    memcpy(s->grid, p->grid, sizeof s->grid);
+    FLXI_TRY(flxi_program_keep(b->m, &r, &s->kernel, b->err));
+    p->kernel = b->m->kernels.at[s->kernel].kernel;
+    int64_t invocations = 1;
+    for (int a = 0; a < 3; a++)
+        if (__builtin_mul_overflow(invocations, (int64_t)p->grid[a] * p->kernel->size[a], &invocations))
+            invocations = INT64_MAX;
+    s->work = invocations > s->work ? invocations : s->work;
+    return FLX_OK;
+}
+
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)
 {
     const flxi_node *n = flxi_node_at(b->g, i);
@@ -309,9 +344,15 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
             free_bodies(&s);
         return code;
     }
+    if (flxi_is_kernel_call(n) && b->m->device->check_call && !b->m->grouping.evaluate_all)
+        FLXI_TRY(make_call(b, n, &s));
+    if (s.kind == STEP_DISPATCH)
+        return add_step(b, &s);
     FLXI_TRY(find_way(b, n, &s));
-    s.no_kernel = b->refused ? b->refused[i] : NULL;
-    s.is_defect = b->refused && b->is_defect[i];
+    if (b->refused && b->refused[i]) {
+        s.no_kernel = b->refused[i];
+        s.is_defect = b->is_defect[i];
+    }
     return add_step(b, &s);
 }
 

@@ -77,7 +77,7 @@ static void add_reasons(explainer *x, const flxi_step *s)
 
 static void add_name(explainer *x, const flxi_step *s)
 {
-    if (s->kind == STEP_KERNEL) {
+    if (s->kind == STEP_KERNEL || s->kind == STEP_DISPATCH) {
         flxi_add_text(&x->text, x->m->kernels.at[s->kernel].kernel->name);
         return;
     }

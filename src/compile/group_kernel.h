@@ -13,6 +13,7 @@ typedef struct {
     const uint32_t *values;     /* by number of the buffer - 1 */
     const bool *reads_in_place; /* likewise: read only at the element that the same invocation writes */
     uint32_t num_values;
+    bool is_call;    /* a user wrote it: see flxi_compile_request */
     flx_buffer wire; /* what the program knows it by; the caller frees it */
 } flxi_group_kernel;
 

@@ -11,11 +11,11 @@
 
 flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *number, flx_error *err)
 {
-    flxi_program_kernel k = {.kernel = r->kernel, .wire = r->wire};
+    flxi_program_kernel k = {.kernel = r->kernel, .is_call = r->is_call, .wire = r->wire};
     k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
     uint32_t i;
     for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
-        if (m->kernels.at[i].wire.size == k.wire.size &&
+        if (m->kernels.at[i].wire.size == k.wire.size && m->kernels.at[i].is_call == k.is_call &&
             memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
             flxi_group_kernel_free(r);
             *number = i;
@@ -31,23 +31,30 @@ flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *numb
     return flxi_oom(err, "kernels");
 }
 
-flx_kernel **flxi_program_kernels(flxi_program *m)
+flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err)
 {
     flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
-    for (size_t i = 0; list && i < m->kernels.n; i++)
+    bool *is_call = flxi_new(&m->arena, bool, m->kernels.n);
+    if (!list || !is_call)
+        return flxi_oom(err, "kernels");
+    for (size_t i = 0; i < m->kernels.n; i++) {
         list[i] = m->kernels.at[i].kernel;
-    return list;
+        is_call[i] = m->kernels.at[i].is_call;
+    }
+    q->kernels = list;
+    q->is_call = is_call;
+    q->num_kernels = m->kernels.n;
+    return FLX_OK;
 }
 
 static flx_code compile_kernels(flxi_program *m, flx_error *err)
 {
-    flx_kernel **list = flxi_program_kernels(m);
     flxi_chain **chains = NULL;
+    flxi_compile_request q = {.ctx = m->ctx, .threads = m->threads, .options = &m->options};
     m->compiled = flxi_new(&m->arena, flxi_kernel_code, m->kernels.n);
-    if (!list || !m->compiled)
+    if (!m->compiled)
         return flxi_oom(err, "kernels");
-    flxi_compile_request q = {
-        .ctx = m->ctx, .kernels = list, .num_kernels = m->kernels.n, .threads = m->threads, .options = &m->options};
+    FLXI_TRY(flxi_program_kernels(m, &q, err));
     FLXI_TRY(flxi_program_chains(m, &chains, &q.num_chains, err));
     q.chains = chains;
     return m->device->compile(&q, m->compiled, &m->code, err);
@@ -89,8 +96,8 @@ static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *
     return FLX_OK;
 }
 
-/* A device that refuses a kernel in the middle is asked about each, so that only the nodes of one that it refuses are
-   computed in another way; if that does not help, all are. */
+/* When a device fails to compile, each kernel is checked alone, so that only the nodes of a refused one are computed in
+   another way; if that does not help, all are. */
 flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
                               const flx_compile_options *o, flx_error *err)
 {

@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "compile/group_kernel.h"
 #include "compile/grouping.h"
+#include "ops/custom/custom_kernel_plan.h"
 
 #include <fluxion/exec.h>
 
@@ -42,7 +43,8 @@ typedef enum {
     STEP_SCAN,
     STEP_WHILE,
     STEP_BRANCH,
-    STEP_CALL
+    STEP_CALL,
+    STEP_DISPATCH /* a kernel of the user */
 } flxi_step_kind;
 
 typedef struct flxi_routine flxi_routine;
@@ -60,6 +62,7 @@ typedef struct {
     size_t scratch, scratch_offset;    /* memory for the step alone: of kernels, routes and bodies */
     const flxi_device_node *described; /* of a node that was offered to the device */
     const flxi_node_way *way;          /* … and its answer */
+    const flxi_call_plan *call;        /* STEP_DISPATCH; its kernel is the program's */
     flxi_routine *const *bodies;
     uint32_t num_bodies;
     uint32_t parts;        /* of a scan: its body is for that many parts of the examples, which are independent */
@@ -107,6 +110,7 @@ typedef struct {
 typedef struct {
     flx_kernel *kernel;
     uint64_t hash;
+    bool is_call;               /* a user wrote it: see flxi_compile_request */
     flx_buffer wire;            /* what it is known by */
     const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
 } flxi_program_kernel;
@@ -126,8 +130,8 @@ struct flxi_program {
     flx_compile_options options; /* texts and lists are the caller's, and only there while it compiles */
     flxi_grouping_options grouping;
     int threads;
-    char note[200];     /* why nothing was compiled to kernels although it was requested, or "" */
-    bool checks_kernels; /* the device is asked about each kernel before it compiles them all */
+    char note[200];      /* why nothing was compiled to kernels although it was requested, or "" */
+    bool checks_kernels; /* each kernel is checked alone before the device compiles them all */
     bool is_slow;        /* something is computed in a slower way than usual: runs say so in their status */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
@@ -190,8 +194,8 @@ void flxi_program_free(flxi_program *m); /* zeroes are fine */
 
 /* The number of an equal kernel of the program, or of this group's, which is taken over in any case. */
 flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *number, flx_error *err);
-/* A list of the program's kernels, in its arena; NULL when memory is exhausted. */
-flx_kernel **flxi_program_kernels(flxi_program *m);
+/* Lists of the program's kernels, in its arena. */
+flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err);
 
 const char *flxi_step_kind_name(const flxi_routine *l, const flxi_step *s);
 /* The steps as text; explained: with what each computes, and why. */

@@ -179,8 +179,8 @@ static shape move_along(mover *w, random_line *l, int x)
     case 1: random_say(l, "roll(q%d, shift=1, axis=%d)", x, axis); break;
     case 2:
         s.dims[axis] = 1 + random_below(w->m, n);
-        random_say(l, "narrow(q%d, axis=%d, start=%d, len=%d)", x, axis,
-                   random_below(w->m, n - (int)s.dims[axis] + 1), (int)s.dims[axis]);
+        random_say(l, "narrow(q%d, axis=%d, start=%d, len=%d)", x, axis, random_below(w->m, n - (int)s.dims[axis] + 1),
+                   (int)s.dims[axis]);
         break;
     default: random_say(l, "cumsum(mul(0.5, q%d), axis=%d)", x, axis); break;
     }
@@ -242,8 +242,8 @@ static shape move_element(mover *w, random_line *l, int x)
 static void say_move(mover *w, random_line *body)
 {
     static shape (*const moves[])(mover *, random_line *, int) = {
-        move_transpose, move_reshape, move_slice, move_pad, move_concat, move_gather, move_along, move_dot,
-        move_dot,       move_concat,  move_sum,   move_element};
+        move_transpose, move_reshape, move_slice, move_pad,    move_concat, move_gather,
+        move_along,     move_dot,     move_dot,   move_concat, move_sum,    move_element};
     int x = random_below(w->m, 3) ? w->n - 1 : random_below(w->m, w->n);
     random_line l = {0};
     shape to = w->v[x].rank == 0 || (random_below(w->m, 8) == 0 && w->v[x].rank < MAX_AXES)

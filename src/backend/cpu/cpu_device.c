@@ -7,6 +7,7 @@
 #include "backend/cpu/jit/shared_pool.h"
 #include "backend/cpu/routes/routes.h"
 #include "backend/host_memory.h"
+#include "backend/kernel_status.h"
 
 /* ---- Nodes ---- */
 
@@ -110,7 +111,7 @@ static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_er
     flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
     if (!s)
         return flxi_oom(err, "a compiler");
-    flxi_native_program p = {q->kernels, q->num_kernels, c->chains, q->num_chains};
+    flxi_native_program p = {q->kernels, q->is_call, q->num_kernels, c->chains, q->num_chains};
     flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
     if (code == FLX_OK)
         log_cache(q->ctx, s);
@@ -149,10 +150,16 @@ static flx_code check_kernel(const flx_kernel *k, flx_error *err)
     flxi_strbuf text;
     flxi_kentry entry;
     flx_kernel *const list[] = {(flx_kernel *)(uintptr_t)k};
+    flxi_native_program p = {.kernels = list, .n = 1};
     flxi_strbuf_init(&text, flxi_kernel_mem(k));
-    flx_code code = flxi_native_text(list, 1, &(flxi_native_options){0}, &text, &entry, NULL, err);
+    flx_code code = flxi_native_text(&p, &(flxi_native_options){0}, &text, &entry, NULL, err);
     flxi_strbuf_free(&text);
     return code;
+}
+
+static flx_code check_call(const flx_kernel *k, flx_error *err)
+{
+    return flxi_kernel_check_target(k, &flxi_target_c, err);
 }
 
 static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
@@ -162,7 +169,8 @@ static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, fl
     flxi_kentry *entries = flxi_alloc(mem, q->num_kernels, sizeof *entries);
     if (!entries)
         return flxi_oom(err, "text");
-    flx_code code = flxi_native_text(q->kernels, q->num_kernels, &native, out, entries, NULL, err);
+    flxi_native_program p = {.kernels = q->kernels, .is_call = q->is_call, .n = q->num_kernels};
+    flx_code code = flxi_native_text(&p, &native, out, entries, NULL, err);
     flxi_free(mem, entries, q->num_kernels, sizeof *entries);
     return code;
 }
@@ -235,6 +243,17 @@ static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
     return FLX_OK;
 }
 
+static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
+{
+    enum { SUBGROUP = 32 }; /* as the interpreter has it */
+    uint32_t status[KSTATUS_WORDS] = {0};
+    flxi_native_args args = {s->data, s->count, {s->grid[0], s->grid[1], s->grid[2]}, SUBGROUP};
+    int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
+    flxi_native_call(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, r->cancelled, status);
+    flxi_kdispatch d = {.kernel = s->kernel};
+    return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
+}
+
 static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
     flxi_route_node n = flxi_route_node_of(s->node);
@@ -295,6 +314,7 @@ const flxi_device flxi_device_cpu = {
     .route = route_at,
     .run_dispatch = flxi_kernel_run_cpu,
     .check_kernel = check_kernel,
+    .check_call = check_call,
     .accept_node = accept_node,
     .prepare_node = prepare_node,
     .accept_chain = flxi_chain_accept,
@@ -312,6 +332,7 @@ const flxi_device flxi_device_cpu = {
     .begin = begin,
     .end = end,
     .run_kernel = run_kernel,
+    .run_call = run_call,
     .run_node = run_node,
     .run_chain = run_chain,
     .run_loop = run_loop,

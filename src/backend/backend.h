@@ -52,6 +52,7 @@ typedef struct {
         const char *name, *why;
     } refused[4]; /* ways that the device has for the op but that do not apply here */
     int num_refused;
+    bool is_small; /* the reference evaluator is the fastest way for so few elements */
 } flxi_node_way;
 
 /* ---- Kernels ---- */
@@ -136,6 +137,7 @@ typedef struct {
     size_t num_chains;
     int threads;                        /* that runs use at most */
     const flx_compile_options *options; /* optimisation, cache, dump_dir and FLX_COMPILE_SCALAR */
+    bool *is_slow;                      /* set when something is slower than it should be, which the log then has */
 } flxi_compile_request;
 
 /* ---- Running ---- */

@@ -50,7 +50,7 @@ flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_erro
 static flx_code compile_kernels(flxi_program *m, flx_error *err)
 {
     flxi_chain **chains = NULL;
-    flxi_compile_request q = {.ctx = m->ctx, .threads = m->threads, .options = &m->options};
+    flxi_compile_request q = {.ctx = m->ctx, .threads = m->threads, .options = &m->options, .is_slow = &m->is_slow};
     m->compiled = flxi_new(&m->arena, flxi_kernel_code, m->kernels.n);
     if (!m->compiled)
         return flxi_oom(err, "kernels");
@@ -75,8 +75,10 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
 static bool is_slow(const flxi_program *m)
 {
     bool is = m->is_slow || m->note[0];
-    for (size_t i = 0; i < m->places.n; i++)
-        is |= m->places.at[i].block->steps[m->places.at[i].step].kind == STEP_EVALUATE;
+    for (size_t i = 0; i < m->all_steps.n; i++) {
+        const flxi_routine *l = m->all_steps.at[i].block;
+        is |= flxi_step_is_slow(l, &l->steps[m->all_steps.at[i].step]);
+    }
     return is;
 }
 
@@ -116,10 +118,10 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
     plain.flags |= FLX_COMPILE_INTERPRET;
     flxi_program_free(m);
     bool is_defect = code != FLX_E_DEVICE;
+    flxi_log(g->ctx, is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
     code = compile(m, g, device, &plain, false, err);
     snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
     m->is_slow = true;
-    flxi_log(g->ctx, is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
     return code;
 }
 

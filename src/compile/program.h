@@ -176,6 +176,10 @@ flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, f
 /* Whether the step, which is not a kernel, is part of the code of its routine's chain instead of a call. */
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
 
+/* Whether the reference evaluator computes the step although machine code would be faster: not for effects, and not
+   where the device prefers it. */
+bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s);
+
 /* Whether the step's k-th slot is written. */
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k);
 /* NUMERIC when something that the step wrote to its k-th slot is not finite; `data`: a host address of it. */

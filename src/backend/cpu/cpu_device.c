@@ -31,6 +31,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     for (int i = 0; i < reasons.count; i++) {
         way->refused[i].name = reasons.at[i].route;
         way->refused[i].why = reasons.at[i].why;
+        way->is_small |= reasons.at[i].why == flxi_route_too_small;
     }
     if (!route)
         return;
@@ -90,10 +91,11 @@ static flxi_native_options native_options(const flx_compile_options *o)
         .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
 }
 
-/* Whether the object cache helped. */
-static void log_cache(const flx_context *ctx, flxi_compile_service *s)
+/* Whether the object cache helped, and why it could not. */
+static void log_cache(const flxi_compile_request *q, flxi_compile_service *s)
 {
     flxi_compile_stats stats;
+    const flx_context *ctx = q->ctx;
     flxi_compile_service_stats(s, &stats);
     if (stats.hits)
         flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "object cache: %llu object%s found", (unsigned long long)stats.hits,
@@ -101,6 +103,10 @@ static void log_cache(const flx_context *ctx, flxi_compile_service *s)
     if (stats.misses)
         flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "object cache: %llu object%s compiled",
                  (unsigned long long)stats.misses, stats.misses == 1 ? "" : "s");
+    if (stats.cache.note[0]) {
+        flxi_log(ctx, FLX_LOG_FALLBACK, "cpu", "object cache: %.200s", stats.cache.note);
+        *q->is_slow = true;
+    }
 }
 
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
@@ -114,7 +120,7 @@ static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_er
     flxi_native_program p = {q->kernels, q->is_call, q->num_kernels, c->chains, q->num_chains};
     flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
     if (code == FLX_OK)
-        log_cache(q->ctx, s);
+        log_cache(q, s);
     flxi_compile_service_free(s);
     return code;
 }

@@ -53,6 +53,8 @@ static const char *why_no_kernel(const explainer *x, const flxi_step *s)
         return s->no_kernel;
     if (!r->element && !r->pull && !r->fold)
         return "the op has no form for kernels";
+    if (!flxi_can_index(x->l->g, n))
+        return "more elements than kernels can index";
     return "the form for kernels does not serve these types and attributes";
 }
 

@@ -64,24 +64,26 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
     return n;
 }
 
-/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of
-   them must not overflow. */
-static bool is_small(const flx_type *t)
+/* Positions in kernels are u32, complex elements take two, and a last workgroup may reach beyond the end. The index
+   along one axis is a signed number for some rules. Extents of empty tensors count too: products of some of them must
+   not overflow. */
+static bool can_index(const flx_type *t)
 {
-    int64_t n = 2;
+    const int64_t most = (int64_t)UINT32_MAX - 4096;
+    int64_t n = flxi_is_complex(t->dtype) ? 2 : 1;
     for (int k = 0; k < t->rank; k++)
-        if (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > INT32_MAX))
+        if (t->dims[k] > INT32_MAX || (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > most)))
             return false;
     return true;
 }
 
-static bool is_small_enough(const flx_graph *g, const flxi_node *n)
+bool flxi_can_index(const flx_graph *g, const flxi_node *n)
 {
     bool fits = true;
     for (uint32_t k = 0; k < n->nout; k++)
-        fits &= is_small(flxi_type_at(g, n->first + k));
+        fits &= can_index(flxi_type_at(g, n->first + k));
     for (uint32_t k = 0; k < n->nin; k++)
-        fits &= is_small(flxi_type_at(g, n->in[k]));
+        fits &= can_index(flxi_type_at(g, n->in[k]));
     return fits;
 }
 
@@ -91,7 +93,7 @@ static bool can_lower(const maker *m, const flxi_node *n)
     const flx_type **in = n->nin <= 8 ? few : flxi_new(m->scratch, const flx_type *, n->nin);
     for (uint32_t k = 0; in && k < n->nin; k++)
         in[k] = flxi_type_at(m->g, n->in[k]);
-    return in && n->nout == 1 && !flxi_has_effect(n) && is_small_enough(m->g, n) &&
+    return in && n->nout == 1 && !flxi_has_effect(n) && flxi_can_index(m->g, n) &&
            flxi_can_express(&flxi_ops[n->op], n->attrs, in, n->nin);
 }
 

@@ -70,4 +70,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
                           flx_error *err);
 void flxi_grouping_free(flxi_grouping *f);
 
+/* Whether operands and results of the node have few enough elements for the indices of kernels. */
+bool flxi_can_index(const flx_graph *g, const flxi_node *n);
+
 #endif

@@ -63,6 +63,7 @@ typedef struct {
     const flxi_device_node *described; /* of a node that was offered to the device */
     const flxi_node_way *way;          /* … and its answer */
     const flxi_call_plan *call;        /* STEP_DISPATCH; its kernel is the program's */
+    uint64_t consumed;                 /* … operands whose memory it may write to: a bit for each of the first 64 */
     flxi_routine *const *bodies;
     uint32_t num_bodies;
     uint32_t parts;        /* of a scan: its body is for that many parts of the examples, which are independent */

@@ -385,6 +385,7 @@ static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_stat
         t->data[k] = b->at[s->slots[k]];
     flxi_call_run c = {.in = (const void *const *)t->data,
                        .out = t->data + s->num_reads,
+                       .consumed = s->consumed,
                        .own = b->base + s->scratch_offset + own,
                        .data = t->bound,
                        .count = t->count,

@@ -217,10 +217,11 @@ static void bind_buffer(const flxi_call_buffer *b, const flxi_call_run *r, void 
     void *result = b->result != UINT32_MAX ? r->out[b->result] : NULL;
     if (b->length)
         return;
-    *data = !b->nbytes   ? (void *)&nothing
-            : b->is_ours ? r->own + b->offset
-            : result     ? result
-                         : (void *)(uintptr_t)operand; /* only ever read */
+    bool is_consumed = b->operand < 64 && (r->consumed >> b->operand & 1);
+    *data = !b->nbytes                   ? (void *)&nothing
+            : b->is_ours && !is_consumed ? r->own + b->offset
+            : result                     ? result
+                                         : (void *)(uintptr_t)operand; /* only ever read */
     if (!b->nbytes || *data == operand)
         return;
     if (b->is_zeroed)

@@ -45,6 +45,7 @@ flx_code flxi_call_plan_make(const flx_graph *g, const flxi_node *n, flxi_arena 
 typedef struct {
     const void *const *in;
     void *const *out;
+    uint64_t consumed;  /* operands whose memory may be written to: a bit for each of the first 64 */
     unsigned char *own; /* own_bytes, aligned to 64 */
     void **data;        /* by buffer: set by flxi_call_begin() */
     uint32_t *count;    /* likewise */

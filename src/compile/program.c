@@ -71,11 +71,12 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
     flxi_arena_init(&m->arena, m->mem);
 }
 
-/* Whether something is computed in a slower way than usual. */
+/* Whether something is computed in a slower way than usual. A program without kernels was asked for, or a note says why
+   it has none. */
 static bool is_slow(const flxi_program *m)
 {
     bool is = m->is_slow || m->note[0];
-    for (size_t i = 0; i < m->all_steps.n; i++) {
+    for (size_t i = 0; !m->grouping.evaluate_all && i < m->all_steps.n; i++) {
         const flxi_routine *l = m->all_steps.at[i].block;
         is |= flxi_step_is_slow(l, &l->steps[m->all_steps.at[i].step]);
     }

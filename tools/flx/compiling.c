@@ -2,7 +2,6 @@
 /* compiling.c: see compiling.h. */
 #include "compiling.h"
 
-#include "io/load.h"
 #include "io/output.h"
 #include "report.h"
 
@@ -49,10 +48,8 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
         status = read_cache(cache, o);
     if (args_has(a, "--no-grouping"))
         o->flags |= FLX_COMPILE_UNGROUPED;
-    if (args_has(a, "--no-compiler")) {
+    if (args_has(a, "--no-compiler"))
         o->flags |= FLX_COMPILE_INTERPRET;
-        expect_slow();
-    }
     o->dump_dir = args_value(a, "--dump");
     o->record_path = args_value(a, "--record");
     if (!status && o->dump_dir)

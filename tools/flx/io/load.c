@@ -90,7 +90,7 @@ char *weights_path(const char *path)
 static struct {
     pthread_mutex_t lock;
     char reason[500];
-    bool has_more, is_expected;
+    bool has_more;
 } slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void listen(void *user, flx_log_event event, const char *subject, const char *text)
@@ -109,14 +109,9 @@ static void listen(void *user, flx_log_event event, const char *subject, const c
     pthread_mutex_unlock(&slow.lock);
 }
 
-void expect_slow(void)
-{
-    slow.is_expected = true;
-}
-
 void tell_slow(void)
 {
-    if (slow.reason[0] && !slow.is_expected)
+    if (slow.reason[0])
         note("%s%s", slow.reason, slow.has_more ? "; and more: flx show --stage report" : "");
     slow.reason[0] = 0;
 }

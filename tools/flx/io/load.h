@@ -23,8 +23,6 @@ flx_context *new_context(void);
 
 /* Says in one line on standard error what was compiled or run in a slower way than usual, if anything was; once. */
 void tell_slow(void);
-/* The user asked for it: tell_slow() says nothing. */
-void expect_slow(void);
 
 typedef struct {
     const char *path; /* as given; "-" is standard input */

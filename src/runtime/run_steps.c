@@ -390,8 +390,7 @@ static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_stat
                        .data = t->bound,
                        .count = t->count,
                        .mem = r->s->m->mem};
-    flxi_eval e = {
-        .op = &flxi_ops[n->op], .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL, .err = r->err};
+    flxi_eval e = {.op = &flxi_ops[n->op], .label = flxi_node_label(b->l->g, n), .origin = n->origin, .err = r->err};
     flxi_call_step call = {.code = r->s->m->compiled[s->kernel].code,
                            .kernel = s->call->kernel,
                            .data = c.data,

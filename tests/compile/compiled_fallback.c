@@ -111,6 +111,6 @@ TEST(compiled_fallback_is_for_all_if_all_are_refused)
     refuses_all = true;
     run_refused(&log, report);
     CHECK_MSG(!strstr(report, "kernel steps"), "%s", report);
-    CHECK_EQ_I64(log.refused, 1);
-    CHECK_MSG(strstr(log.text, "f: no machine code: bad value"), "%s", log.text);
+    CHECK_EQ_I64(log.refused, 4);
+    CHECK_MSG(strstr(log.text, "cannot compile its group: bad value"), "%s", log.text);
 }

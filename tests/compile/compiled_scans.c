@@ -135,7 +135,7 @@ static const char *const bodies[] = {
     "  h, hs = scan(c, w, x, body=@inner, num_bcast=1)\n  return h, add(i, 1), reduce_sum(hs, axes=[0])\n}\n"
     "graph f(c: f64[2, 4], w: f64[4, 4], xs: f64[L, 3, 2, 4]) {\n"
     "  h, i, y = scan(c, const(i32[], 0), w, xs, body=@step, num_carry=2, num_bcast=1$)\n  return h, i, y\n}\n",
-    /* a product of matching rows with what is the same in all steps, which is no product of matrices; views around it */
+    /* a product of matching rows, not of matrices, with what is the same in all steps; views around it */
     "graph step(x: f64[2], s: f64[], p: f64[2, 3], z: f64[3, 3], c: f64[1, 4]) {\n"
     "  d = concat(concat(broadcast_in_dim(x, shape=[2, 1], axes=[0]), p, axis=1), c, axis=0)\n"
     "  y = dot_general(slice(d, start=[0, 1], limit=[3, 4]), z, lc=[1], rc=[1], lb=[0], rb=[0])\n"

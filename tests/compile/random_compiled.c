@@ -82,7 +82,7 @@ static flx_graph *integers_of(const flx_graph *g)
 TEST(random_integers_compiled_are_exact)
 {
     uint64_t first = test_seed() % 1000000;
-    flx_context *ctx = flx_context_new(NULL);
+    flx_context *ctx = bundle_context();
     bundle *b = bundle_new(ctx);
     for (uint64_t seed = first; seed < first + 400 && bundle_size(b) < 24; seed++) {
         subject s;

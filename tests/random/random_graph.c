@@ -484,6 +484,8 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     fclose(m->graphs);
     fclose(m->statements);
     *module = ok ? finish(m, s, graphs, statements) : NULL;
+    if (ok && !s->g->symbols.n) /* no statement needed it */
+        s->num_dims = 0;
     free(graphs);
     free(statements);
     for (int i = 0; i < m->count; i++)

@@ -4,7 +4,6 @@
 #define FLXI_AUTODIFF_H
 
 #include "autodiff/body_memo.h"
-#include "passes/decompose.h"
 
 #include <fluxion/transform.h>
 

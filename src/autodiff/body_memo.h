@@ -4,7 +4,7 @@
 #ifndef FLXI_BODY_MEMO_H
 #define FLXI_BODY_MEMO_H
 
-#include "graph/op/site.h"
+#include "passes/decompose.h"
 
 typedef enum { ASKED_VJP, ASKED_JVP, ASKED_VMAP, ASKED_SPLIT } flxi_asked;
 

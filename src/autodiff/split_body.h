@@ -3,7 +3,7 @@
 #ifndef FLXI_SPLIT_BODY_H
 #define FLXI_SPLIT_BODY_H
 
-#include "graph/op/site.h"
+#include "passes/decompose.h"
 
 /* joint: the inputs of the body, then the cotangents → the outputs of the body, then the cotangents of its inputs. What
    does not depend on the cotangents is the forward part. The caller holds both parts; none are made where the parts

@@ -221,6 +221,24 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     return FLX_OK;
 }
 
+/* Whether a tangent reaches the node and a result can have one: integers and bools have none, so that an op without a
+   rule does no harm where only they come out (float bits as an integer). Reverse mode finds the same (find_active). */
+static bool is_reached(const flxi_forward *f, const flxi_node *n)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    bool reached = false;
+    bool quantised = false;
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (!flxi_is_none(arriving(f, n, k))) {
+            reached = true;
+            quantised |= flxi_is_int(flxi_type_at(f->src, n->in[k])->dtype);
+        }
+    for (uint32_t k = 0; reached && k < n->nout; k++)
+        if (flxi_gives_derivative(op, flxi_type_at(f->src, n->first + k)->dtype, quantised))
+            return flxi_rule_kind(op, MODE_JVP) != FLX_RULE_ZERO;
+    return false;
+}
+
 static flx_code sweep(pushing *p)
 {
     flxi_forward *f = p->f;
@@ -229,10 +247,7 @@ static flx_code sweep(pushing *p)
         if (flxi_ops[n->op].traits & TRAIT_DECLARED)
             continue;
         FLXI_TRY(flxi_graft(f->g, f->src, i, f->map, p->err));
-        bool reached = false;
-        for (uint32_t k = 0; k < n->nin; k++)
-            reached |= !flxi_is_none(arriving(f, n, k));
-        if (!reached || flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
+        if (!is_reached(f, n))
             continue;
         flx_code code = call_rule(p, n, i);
         if (code != FLX_OK) {

@@ -57,87 +57,6 @@ static void multilinear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     }
 }
 
-/* ---- From the vjp ---- */
-
-/* A graph of the op's vjp: inputs x…, y…, u… (a cotangent for each result that can have one), outputs the cotangents of
-   the operands with a tangent. */
-static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_u)
-{
-    flx_graph *t = flx_graph_new(s->ctx, "vjp");
-    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
-    flx_val *dx = flxi_rule_new(s, flx_val, s->nin);
-    flx_val *y = flxi_rule_new(s, flx_val, s->nout);
-    flx_val *u = flxi_rule_new(s, flx_val, s->nout);
-    bool *wanted = flxi_rule_new(s, bool, s->nin);
-    if (!t || !x || !dx || !y || !u || !wanted) {
-        flx_graph_release(t);
-        return NULL;
-    }
-    for (uint32_t k = 0; k < s->nin; k++) {
-        x[k] = flxi_new_leaf(t, "x", "", flxi_typeof(s, s->x[k]));
-        wanted[k] = !flxi_is_none(tx[k]);
-    }
-    for (uint32_t k = 0; k < s->nout; k++)
-        y[k] = flxi_new_leaf(t, "y", "", flxi_typeof(s, s->y[k]));
-    for (uint32_t k = 0; k < s->nout; k++)
-        if (has_u[k])
-            u[k] = flxi_new_leaf(t, "u", "", flxi_typeof(s, s->y[k]));
-    flxi_site inner = *s;
-    inner.g = t;
-    inner.x = x;
-    inner.y = y;
-    inner.wanted = wanted;
-    inner.op->rules->vjp(&inner, u, dx);
-    for (uint32_t k = 0; k < s->nin; k++)
-        if (wanted[k])
-            flx_output(t, flxi_unbroadcast(&inner, flxi_or_zeros(&inner, dx[k], x[k]), flxi_typeof(&inner, x[k])),
-                       NULL);
-    return t;
-}
-
-static void transposed_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
-{
-    flx_graph *g = s->g;
-    uint32_t leaves = s->nin + 2 * s->nout;
-    bool *has_u = flxi_rule_new(s, bool, s->nout);
-    bool *seeded = flxi_rule_new(s, bool, s->nin);
-    bool *wanted = flxi_rule_new(s, bool, leaves);
-    flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nin);
-    flx_val *out = flxi_rule_new(s, flx_val, s->nout);
-    if (!has_u || !seeded || !wanted || !in || !out)
-        return;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < s->nin; k++)
-        in[n++] = s->x[k];
-    for (uint32_t k = 0; k < s->nout; k++)
-        in[n++] = s->y[k];
-    for (uint32_t k = 0; k < s->nout; k++) {
-        has_u[k] = flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, s->y[k])->dtype);
-        if (has_u[k]) {
-            wanted[n] = true;
-            in[n++] = flxi_zeros_like(s, s->y[k]); /* the vjp is linear in u: its derivative does not depend on it */
-        }
-    }
-    uint32_t seeds = 0;
-    for (uint32_t k = 0; k < s->nin; k++)
-        if (!flxi_is_none(tx[k])) {
-            seeded[seeds++] = true;
-            in[n++] = tx[k];
-        }
-    flx_graph *vjp = vjp_as_graph(s, tx, has_u);
-    flx_graph *transposed = vjp ? s->bodies->vjp(s, vjp, seeded, wanted) : NULL;
-    if (transposed) {
-        flxi_inline(g, transposed, in, out);
-        for (uint32_t k = 0, at = 0; k < s->nout; k++)
-            if (has_u[k])
-                ty[k] = out[at++];
-    } else if (!g->error.code) {
-        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: a rule");
-    }
-    flx_graph_release(transposed);
-    flx_graph_release(vjp);
-}
-
 /* ---- The sweep ---- */
 
 /* The copied node is then dead, and simplification removes it. */
@@ -168,7 +87,7 @@ bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     else if (s->op->traits & TRAIT_MULTILINEAR)
         multilinear_jvp(s, tx, ty);
     else if (r->vjp)
-        transposed_jvp(s, tx, ty);
+        flxi_jvp_from_vjp(s, tx, ty);
     else
         return false;
     return true;

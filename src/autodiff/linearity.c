@@ -279,7 +279,7 @@ static flx_code judge(walk *w, const flxi_node *n, kind *y)
     }
     if (n->op == OP_dim_size)
         return FLX_OK; /* of the shape alone */
-    if (has_bodies(w, n, &role) && (role == BODY_BRANCH || n->op == OP_custom_fn))
+    if (has_bodies(w, n, &role) && (role == BODY_BRANCH || n->op == OP_custom_fn || n->op == OP_call))
         return follow_branches(w, n, &kinds, y);
     if (has_bodies(w, n, &role) && role == BODY_ROUND && (n->op == OP_scan || n->op == OP_while))
         return follow_loop(w, n, &kinds, y);
